@@ -24,16 +24,21 @@ var denialWork = []struct {
 }{
 	{"compile", "gcc", "for i in 1 2 3 4 5 6 7 8; do gcc -c -o x.o x.c || exit; done", func(b *testing.B, dir string) {
 		text := ""
-		for _, header := range []string{"stdio", "stdlib", "string", "math", "time", "errno", "unistd", "pthread", "signal",
-			"sys/socket", "netdb"} {
+		for _, header := range []string{
+			"stdio", "stdlib", "string", "math", "time", "errno", "unistd", "pthread", "signal",
+			"sys/socket", "netdb",
+		} {
 			text += "#include <" + header + ".h>\n"
 		}
 		harness.Write(b, filepath.Join(dir, "x.c"), text+"int main(void) { return puts(\"x\"); }\n")
 	}},
 	{"git-status", "git", "for i in 1 2 3 4 5; do git status >/dev/null || exit; done", func(b *testing.B, dir string) {
 		manyFiles(b, dir, 50, 100)
-		for _, args := range [][]string{{"init", "-q"}, {"add", "."},
-			{"-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "x"}} {
+		for _, args := range [][]string{
+			{"init", "-q"},
+			{"add", "."},
+			{"-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "x"},
+		} {
 			command := exec.Command("git", args...)
 			command.Dir = dir
 			if out, err := command.CombinedOutput(); err != nil {

@@ -22,8 +22,10 @@ import (
 // BenchmarkSpawn measures the time from the request to the first byte of
 // output, over a bare fork and exec on a PTY.
 func BenchmarkSpawn(b *testing.B) {
-	for _, variant := range []struct{ name, settings string }{{"unsandboxed", harness.Off()},
-		{"sandboxed", harness.Defaults(nil)}} {
+	for _, variant := range []struct{ name, settings string }{
+		{"unsandboxed", harness.Off()},
+		{"sandboxed", harness.Defaults(nil)},
+	} {
 		b.Run(variant.name, func(b *testing.B) {
 			e := harness.Start(b, harness.NewWorld(b), harness.Options{Settings: variant.settings})
 			var bare, ours time.Duration
@@ -56,8 +58,10 @@ func BenchmarkSpawnOverAnother(b *testing.B) {
 		without    bool // namespaces, for less
 	}{
 		{name: "protected paths over none", more: harness.Defaults(nil), less: harness.Defaults(none)},
-		{name: "network off over on", more: harness.Defaults(harness.Sandbox{"allow_network": false}),
-			less: harness.Defaults(nil)},
+		{
+			name: "network off over on", more: harness.Defaults(harness.Sandbox{"allow_network": false}),
+			less: harness.Defaults(nil),
+		},
 		{name: "namespaces over none", more: harness.Defaults(none), less: harness.Defaults(none), without: true},
 	} {
 		b.Run(test.name, func(b *testing.B) {

@@ -129,8 +129,10 @@ func TestExec_PassesSignalsOn(t *testing.T) {
 func passSignals(t *testing.T, wrap func(*exec.Cmd)) {
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), harness.Settings(nil))
-	for signal, name := range map[unix.Signal]string{unix.SIGTERM: "TERM", unix.SIGHUP: "HUP", unix.SIGUSR1: "USR1",
-		unix.SIGUSR2: "USR2"} {
+	for signal, name := range map[unix.Signal]string{
+		unix.SIGTERM: "TERM", unix.SIGHUP: "HUP", unix.SIGUSR1: "USR1",
+		unix.SIGUSR2: "USR2",
+	} {
 		command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c",
 			"trap 'echo got "+name+"; exit 6' "+name+"; echo ready; while test -d \"$PWD\"; do sleep 0.01; done")
 		command.Dir, command.Env = w.Project, harness.Environ(w)

@@ -101,8 +101,10 @@ func mistakes() []mistake {
 	}
 
 	// Values of a wrong type, in each file and in a platform's block.
-	for name, path := range map[string]func(*harness.World) string{"own": own, "Zed's": zedSettings,
-		"the project's": projectSettings} {
+	for name, path := range map[string]func(*harness.World) string{
+		"own": own, "Zed's": zedSettings,
+		"the project's": projectSettings,
+	} {
 		for value, says := range map[string]string{
 			`{"enabled": "yes"}`: "enabled: expected true or false, found a string",
 			`{"enabled": true, "apply_to": ["both"]}`: `apply_to: expected one of "terminal", "tool", "both", ` +
@@ -137,8 +139,10 @@ func mistakes() []mistake {
 		" \r\n":       "empty; write {}",
 		"// my block": "empty; write {}",
 	} {
-		rows = append(rows, mistake{name: "own " + fmt.Sprintf("%q", form), args: none, says: says, spoil: text(own, form),
-			right: text(own, wellWritten)})
+		rows = append(rows, mistake{
+			name: "own " + fmt.Sprintf("%q", form), args: none, says: says, spoil: text(own, form),
+			right: text(own, wellWritten),
+		})
 	}
 
 	rows = append(rows, mistake{
@@ -267,8 +271,10 @@ func TestFailsClosed_WhileItRuns(t *testing.T) {
 			for _, content := range contents {
 				harness.Write(t, w.UserSettings(), content)
 			}
-			result, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{Cwd: w.Project, Kind: protocol.Tool,
-				Command: command[0], Args: command[1:]})
+			result, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
+				Cwd: w.Project, Kind: protocol.Tool,
+				Command: command[0], Args: command[1:],
+			})
 			var refused *client.Error
 			switch {
 			case errors.As(err, &refused) && refused.Code == protocol.CodeSettingsInvalid:

@@ -16,8 +16,10 @@ import (
 
 // depends are imports of tests that start processes, call the kernel, or read
 // user ids.
-var depends = []string{"net", "net/http", "os/exec", "os/user", "syscall", "golang.org/x/sys/unix",
-	"github.com/creack/pty", module + "tests/harness"}
+var depends = []string{
+	"net", "net/http", "os/exec", "os/user", "syscall", "golang.org/x/sys/unix",
+	"github.com/creack/pty", module + "tests/harness",
+}
 
 // permissions are functions whose result is another for root than for an
 // ordinary user.
@@ -81,8 +83,10 @@ func TestRunOnce_ListsPackagesThatDependOnNoUser(t *testing.T) {
 func TestRunOnce_OnlyTheSecondRunLeavesTestsOut(t *testing.T) {
 	t.Parallel()
 	const variable = "SIDECAR_SECOND" + "_RUN"
-	for file, want := range map[string]int{"../.ci/run": 1, "../Makefile": 0, "../.github/workflows/ci.yml": 0,
-		"as-user": 2, "packages": 1, "harness/once.go": 2} {
+	for file, want := range map[string]int{
+		"../.ci/run": 1, "../Makefile": 0, "../.github/workflows/ci.yml": 0,
+		"as-user": 2, "packages": 1, "harness/once.go": 2,
+	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

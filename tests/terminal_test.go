@@ -27,8 +27,10 @@ func bash(t *testing.T, e *harness.Editor) *harness.Session {
 	if _, err := exec.LookPath("bash"); err != nil {
 		harness.Skip(t, "bash", err.Error())
 	}
-	s := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "bash",
-		Args: []string{"--norc", "--noprofile", "--noediting"}}})
+	s := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{
+		Program: "bash",
+		Args:    []string{"--norc", "--noprofile", "--noediting"},
+	}})
 	s.Type("PS1='$ '; PS2=; echo re''ady\n")
 	s.Await(`ready\r\n\$ $`)
 	return s

@@ -48,8 +48,10 @@ var hooks = []string{
 }
 
 // prefixesOfHooks cover every one of hooks.
-var prefixesOfHooks = []string{"LD_*", "DYLD_*", "NODE_*", "PYTHON*", "PERL*", "RUBY*", "BASH_*", "ENV*", "PROMPT_*",
-	"GIT_*"}
+var prefixesOfHooks = []string{
+	"LD_*", "DYLD_*", "NODE_*", "PYTHON*", "PERL*", "RUBY*", "BASH_*", "ENV*", "PROMPT_*",
+	"GIT_*",
+}
 
 // startWith starts an editor with variables that hold the secret. They come
 // from the sidecar's environment and from the request in turn.
@@ -114,8 +116,10 @@ func TestTheEnvironmentIsExactlyWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	variables := []string{"AWS_SECRET", "GITHUB_TOKEN", "ALLOWED_ONE", "ALLOWED_TWO"}
-	e, request := startWith(s, harness.Settings(harness.Sandbox{"allowed_env_vars": []string{"PATH", "HOME",
-		"ALLOWED_*"}}), variables)
+	e, request := startWith(s, harness.Settings(harness.Sandbox{"allowed_env_vars": []string{
+		"PATH", "HOME",
+		"ALLOWED_*",
+	}}), variables)
 	result := s.attemptFrom(e, request, "environ")
 	if got, want := names(entries(t, result.output)),
 		[]string{"ALLOWED_ONE", "ALLOWED_TWO", "HOME", "PATH", "PWD", "TERM"}; !slices.Equal(got, want) {

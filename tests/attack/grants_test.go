@@ -19,8 +19,10 @@ import (
 // of a language: the grant holds for exactly that name.
 func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{`qu"ote`, `back\slash`, "new\nline", `paren)(allow default`, `'; touch x; '`,
-		"$(touch x)`touch x`", "tab\t blank ", "umlaut-ü-\u202e"} {
+	for _, name := range []string{
+		`qu"ote`, `back\slash`, "new\nline", `paren)(allow default`, `'; touch x; '`,
+		"$(touch x)`touch x`", "tab\t blank ", "umlaut-ü-\u202e",
+	} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			// A dollar sign at the start of a name would be a variable; this
@@ -89,8 +91,10 @@ func TestAFIFOAmongTheGrantsDoesNotHang(t *testing.T) {
 	s := newScene(t)
 	harness.Must(t, unix.Mkfifo(s.OutsidePath("fifo"), 0o600))
 	secretOutside(s)
-	e := s.Start(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{s.OutsidePath("fifo"),
-		s.OutsidePath("secret")}}))
+	e := s.Start(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{
+		s.OutsidePath("fifo"),
+		s.OutsidePath("secret"),
+	}}))
 	if result := s.attempt(e, "read", s.OutsidePath("secret")); !result.done() || !leaked(s, result.output) {
 		t.Errorf("the grant beside the FIFO must hold: status %d\n%s", result.status, result.output)
 	}
@@ -120,8 +124,10 @@ func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 	s := newScene(t)
 	harness.Write(t, s.OutsidePath("dir/file"), "old")
 	harness.Write(t, s.OutsidePath("single"), "old")
-	e := s.Start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.OutsidePath("dir"),
-		s.OutsidePath("single")}}))
+	e := s.Start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{
+		s.OutsidePath("dir"),
+		s.OutsidePath("single"),
+	}}))
 	shell := e.Shell()
 	ask := func(mark, path string) string {
 		shell.Type("cat '" + path + "'; echo; echo " + mark + "''-end\n")
@@ -165,8 +171,10 @@ func TestDangerousProjectsAreAnnounced(t *testing.T) {
 	harness.Must(t, os.Symlink(s.Home, s.OutsidePath("link")))
 	e := s.Start("")
 	warnings := func(project string) string {
-		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/true", Args: []string{}, Cwd: project,
-			ProjectDir: project})
+		session := e.Spawn(protocol.SpawnParams{
+			Kind: protocol.Tool, Command: "/bin/true", Args: []string{}, Cwd: project,
+			ProjectDir: project,
+		})
 		session.Exit()
 		return strings.Join(session.Sandbox.Warnings, "\n")
 	}

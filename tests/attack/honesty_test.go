@@ -74,8 +74,10 @@ var claims = map[string]claim{
 	"process_tracking": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		session := s.Start("").Spawn(protocol.SpawnParams{
-			Kind: protocol.Tool, Command: s.Victim, Args: []string{"detach", s.ProjectPath("pid"), "then", "wait",
-				s.ProjectPath("leave")},
+			Kind: protocol.Tool, Command: s.Victim, Args: []string{
+				"detach", s.ProjectPath("pid"), "then", "wait",
+				s.ProjectPath("leave"),
+			},
 		})
 		// The machine's status is that of the weakest session. A sandboxed
 		// session may have a guarantee that others lack.

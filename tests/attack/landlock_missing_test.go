@@ -103,8 +103,10 @@ func TestATerminalWithoutLandlockSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	secretOutside(s)
-	session := startWithoutLandlock(s, nil).Spawn(protocol.SpawnParams{Command: s.Victim,
-		Args: []string{"write", s.OutsidePath("secret"), "overwritten"}})
+	session := startWithoutLandlock(s, nil).Spawn(protocol.SpawnParams{
+		Command: s.Victim,
+		Args:    []string{"write", s.OutsidePath("secret"), "overwritten"},
+	})
 	session.Exit()
 	mustSayNone(t, session)
 	if !strings.HasPrefix(string(session.Raw()), "\x1b[33mwarning: ") {

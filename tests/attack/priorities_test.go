@@ -22,9 +22,11 @@ import (
 func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
-	for _, action := range []string{"affinity", "scheduler", "parameters", "attributes", "priority", "priority-group",
+	for _, action := range []string{
+		"affinity", "scheduler", "parameters", "attributes", "priority", "priority-group",
 		"io",
-		"io-group"} {
+		"io-group",
+	} {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
 			try := func(settings string, machine harness.Machine) (result, bool) {
@@ -99,13 +101,15 @@ func settled(t testing.TB) []harness.Machine {
 	t.Helper()
 	machines, bare := harness.Machines(t), harness.WithoutCgroups(t)
 	for _, machine := range machines {
-		machines = append(machines, harness.Machine{Name: machine.Name + " and without cgroups",
+		machines = append(machines, harness.Machine{
+			Name: machine.Name + " and without cgroups",
 			Wrap: func(command *exec.Cmd) {
 				if machine.Wrap != nil {
 					machine.Wrap(command)
 				}
 				bare(command)
-			}})
+			},
+		})
 	}
 	return machines
 }

@@ -67,70 +67,126 @@ var protectedAttacks = []struct {
 	// write the directory above is refused for that
 	refusal string
 }{
-	{"a hook is written", withRepository, `echo evil >.git/hooks/pre-commit`, ".git/hooks/pre-commit",
-		"Read-only file system"},
+	{
+		"a hook is written", withRepository, `echo evil >.git/hooks/pre-commit`, ".git/hooks/pre-commit",
+		"Read-only file system",
+	},
 	{"an empty hook is made", withRepository, `: >.git/hooks/pre-push`, ".git/hooks/pre-push", "Read-only file system"},
-	{"a hook is linked", withRepository, `echo evil >tool; ln -s ../../tool .git/hooks/pre-push`, ".git/hooks/pre-push",
-		"Read-only file system"},
-	{"a sample becomes a hook", withRepository, `mv .git/hooks/pre-push.sample .git/hooks/pre-push`,
-		".git/hooks/pre-push", "Read-only file system"},
-	{"the hooks are exchanged", withRepository,
+	{
+		"a hook is linked", withRepository, `echo evil >tool; ln -s ../../tool .git/hooks/pre-push`, ".git/hooks/pre-push",
+		"Read-only file system",
+	},
+	{
+		"a sample becomes a hook", withRepository, `mv .git/hooks/pre-push.sample .git/hooks/pre-push`,
+		".git/hooks/pre-push", "Read-only file system",
+	},
+	{
+		"the hooks are exchanged", withRepository,
 		`mkdir h && echo evil >h/pre-commit && mv .git/hooks .git/old && mv h .git/hooks`, ".git/hooks/pre-commit",
-		"Device or resource busy"},
-	{"the configuration is appended to", withRepository, `printf '[core]\n\tfsmonitor = evil\n' >>.git/config`,
-		".git/config", "Read-only file system"},
-	{"the configuration is replaced", withRepository, `echo evil >c && mv -f c .git/config`, ".git/config",
-		"Device or resource busy"},
-	{"the configuration is removed", withRepository, `rm -f .git/config && echo evil >.git/config`, ".git/config",
-		"Device or resource busy"},
-	{"the configuration is linked over", withRepository, `echo evil >c && ln -f c .git/config`, ".git/config",
-		"Invalid cross-device link"},
-	{"the configuration is linked away", withRepository, `ln .git/config c && echo evil >>c`, ".git/config",
-		"Invalid cross-device link"},
-	{"git sets the configuration", withRepository, `git config core.fsmonitor evil`, ".git/config",
-		"Device or resource busy"},
-	{"the repository is renamed", withRepository, `mv .git .g && cp -r .g .git && echo evil >>.git/config`, ".git/config",
-		"Device or resource busy"},
-	{"the repository is renamed, by copying", withRepository,
-		`cp -r .git .g && rm -rf .git; mv .g .git && echo evil >>.git/config`, ".git/config", "Device or resource busy"},
-	{"the project is renamed", withRepository,
+		"Device or resource busy",
+	},
+	{
+		"the configuration is appended to", withRepository, `printf '[core]\n\tfsmonitor = evil\n' >>.git/config`,
+		".git/config", "Read-only file system",
+	},
+	{
+		"the configuration is replaced", withRepository, `echo evil >c && mv -f c .git/config`, ".git/config",
+		"Device or resource busy",
+	},
+	{
+		"the configuration is removed", withRepository, `rm -f .git/config && echo evil >.git/config`, ".git/config",
+		"Device or resource busy",
+	},
+	{
+		"the configuration is linked over", withRepository, `echo evil >c && ln -f c .git/config`, ".git/config",
+		"Invalid cross-device link",
+	},
+	{
+		"the configuration is linked away", withRepository, `ln .git/config c && echo evil >>c`, ".git/config",
+		"Invalid cross-device link",
+	},
+	{
+		"git sets the configuration", withRepository, `git config core.fsmonitor evil`, ".git/config",
+		"Device or resource busy",
+	},
+	{
+		"the repository is renamed", withRepository, `mv .git .g && cp -r .g .git && echo evil >>.git/config`, ".git/config",
+		"Device or resource busy",
+	},
+	{
+		"the repository is renamed, by copying", withRepository,
+		`cp -r .git .g && rm -rf .git; mv .g .git && echo evil >>.git/config`, ".git/config", "Device or resource busy",
+	},
+	{
+		"the project is renamed", withRepository,
 		`cd .. && cp -r project p && mv project q && mv p project && echo evil >>project/.git/config`, ".git/config",
-		"Device or resource busy|Permission denied"},
-	{"what holds the project is renamed", withRepository,
+		"Device or resource busy|Permission denied",
+	},
+	{
+		"what holds the project is renamed", withRepository,
 		`cd ../.. && n=$(basename "$OLDPWD/.."); d=$(basename "$(dirname "$OLDPWD")"); cp -r "$d" c && mv "$d" m && mv ` +
-			`c "$d" && echo evil >>"$d/project/.git/config"`, ".git/config", "Device or resource busy|Permission denied"},
-	{"another namespace", withRepository, `unshare -rm sh -c 'umount .git/config; echo evil >>.git/config'`,
-		".git/config", "Operation not permitted"},
-	{"by the mounts of the sidecar", withRepository, `echo evil >>/proc/$PPID/root"$PWD"/.git/config`, ".git/config",
-		"Permission denied"},
-	{"by a descriptor of its own", withRepository, `exec 3<.git/config && echo evil >/proc/self/fd/3`, ".git/config",
-		"Read-only file system"},
-	{"by its own root", withRepository, `echo evil >>/proc/self/root"$PWD"/.git/config`, ".git/config",
-		"Read-only file system"},
-	{"settings of the sandbox", withSettings, `echo evil >.zed/settings.json`, ".zed/settings.json",
-		"Read-only file system"},
-	{"settings of the sandbox, by renaming", withSettings, `mv .zed .z; mkdir -p .zed; echo evil >.zed/settings.json`,
-		".zed/settings.json", "Device or resource busy"},
-	{"tasks of an editor, that did not exist", withSettings, `echo evil >.vscode/tasks.json`, ".vscode/tasks.json",
-		"Read-only file system"},
-	{"a directory of settings is removed", withSettings, `rm -rf .vscode; mkdir .vscode && echo evil >.vscode/tasks.json`,
-		".vscode/tasks.json", "Read-only file system"},
+			`c "$d" && echo evil >>"$d/project/.git/config"`, ".git/config", "Device or resource busy|Permission denied",
+	},
+	{
+		"another namespace", withRepository, `unshare -rm sh -c 'umount .git/config; echo evil >>.git/config'`,
+		".git/config", "Operation not permitted",
+	},
+	{
+		"by the mounts of the sidecar", withRepository, `echo evil >>/proc/$PPID/root"$PWD"/.git/config`, ".git/config",
+		"Permission denied",
+	},
+	{
+		"by a descriptor of its own", withRepository, `exec 3<.git/config && echo evil >/proc/self/fd/3`, ".git/config",
+		"Read-only file system",
+	},
+	{
+		"by its own root", withRepository, `echo evil >>/proc/self/root"$PWD"/.git/config`, ".git/config",
+		"Read-only file system",
+	},
+	{
+		"settings of the sandbox", withSettings, `echo evil >.zed/settings.json`, ".zed/settings.json",
+		"Read-only file system",
+	},
+	{
+		"settings of the sandbox, by renaming", withSettings, `mv .zed .z; mkdir -p .zed; echo evil >.zed/settings.json`,
+		".zed/settings.json", "Device or resource busy",
+	},
+	{
+		"tasks of an editor, that did not exist", withSettings, `echo evil >.vscode/tasks.json`, ".vscode/tasks.json",
+		"Read-only file system",
+	},
+	{
+		"a directory of settings is removed", withSettings, `rm -rf .vscode; mkdir .vscode && echo evil >.vscode/tasks.json`,
+		".vscode/tasks.json", "Read-only file system",
+	},
 	{"what direnv runs", withSettings, `echo evil >.envrc`, ".envrc", "Read-only file system"},
-	{"the mode of what direnv runs", withSettings, `chmod 777 .envrc && echo evil >.envrc`, ".envrc",
-		"Read-only file system"},
+	{
+		"the mode of what direnv runs", withSettings, `chmod 777 .envrc && echo evil >.envrc`, ".envrc",
+		"Read-only file system",
+	},
 	{"a worktree's pointer", withWorktree, `echo "gitdir: evil" >.git`, ".git", "Read-only file system"},
-	{"a worktree's pointer, by renaming", withWorktree, `echo "gitdir: evil" >g && mv -f g .git`, ".git",
-		"Device or resource busy"},
-	{"the hooks of a worktree's repository", withWorktree,
+	{
+		"a worktree's pointer, by renaming", withWorktree, `echo "gitdir: evil" >g && mv -f g .git`, ".git",
+		"Device or resource busy",
+	},
+	{
+		"the hooks of a worktree's repository", withWorktree,
 		`echo evil >"$(git rev-parse --git-common-dir)/hooks/pre-commit"`, "../outside/main/.git/hooks/pre-commit",
-		"Read-only file system"},
-	{"the configuration of a worktree's repository", withWorktree, `git config core.fsmonitor evil`,
-		"../outside/main/.git/config", "Device or resource busy"},
-	{"where a worktree's configuration is", withWorktree, `echo evil >"$(git rev-parse --git-dir)/commondir"`,
-		"../outside/main/.git/worktrees/project/commondir", "Read-only file system"},
-	{"where another worktree's configuration is", withWorktree,
+		"Read-only file system",
+	},
+	{
+		"the configuration of a worktree's repository", withWorktree, `git config core.fsmonitor evil`,
+		"../outside/main/.git/config", "Device or resource busy",
+	},
+	{
+		"where a worktree's configuration is", withWorktree, `echo evil >"$(git rev-parse --git-dir)/commondir"`,
+		"../outside/main/.git/worktrees/project/commondir", "Read-only file system",
+	},
+	{
+		"where another worktree's configuration is", withWorktree,
 		`echo evil >"$(git rev-parse --git-common-dir)/worktrees/other/commondir"`,
-		"../outside/main/.git/worktrees/other/commondir", "Read-only file system"},
+		"../outside/main/.git/worktrees/other/commondir", "Read-only file system",
+	},
 }
 
 // Without a sandbox each works. In one the kernel refuses it because of the
@@ -146,8 +202,10 @@ func TestProtectedPathsStayAsTheyAre(t *testing.T) {
 				attack.prepare(s)
 				target := filepath.Join(s.Project, attack.harm)
 				existed, before := exists(target), harness.Read(t, target)
-				session := s.Start(settings).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh",
-					Args: []string{"-c", attack.line}})
+				session := s.Start(settings).Spawn(protocol.SpawnParams{
+					Kind: protocol.Tool, Command: "/bin/sh",
+					Args: []string{"-c", attack.line},
+				})
 				status = -1
 				if exit := session.Exit(); exit.ExitCode != nil {
 					status = *exit.ExitCode

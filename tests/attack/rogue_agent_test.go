@@ -225,8 +225,10 @@ func TestARogueAgentCanReadShellStartUpFiles(t *testing.T) {
 // Changes the shell's start-up file, in place and by replacing it. It is
 // granted for reading only.
 func TestARogueAgentCannotChangeShellStartUpFiles(t *testing.T) {
-	for name, line := range map[string]string{"append": "echo malware >> %", "replace": "echo malware > new; mv new %",
-		"remove": "rm -f %"} {
+	for name, line := range map[string]string{
+		"append": "echo malware >> %", "replace": "echo malware > new; mv new %",
+		"remove": "rm -f %",
+	} {
 		t.Run(name, func(t *testing.T) {
 			row{
 				line:  func(s *scene) string { return strings.ReplaceAll(line, "%", s.HomePath(".zshrc")) },
@@ -260,8 +262,10 @@ func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 			t.Fatalf("%s is not a tree of this test", root)
 		}
 		e.Spawn(protocol.SpawnParams{
-			Kind: protocol.Tool, Command: "/bin/rm", Args: []string{"-rf", "--one-file-system", "--", root, s.Project, s.Home,
-				s.Outside},
+			Kind: protocol.Tool, Command: "/bin/rm", Args: []string{
+				"-rf", "--one-file-system", "--", root, s.Project, s.Home,
+				s.Outside,
+			},
 			Cwd: "/", ProjectDir: s.Project,
 		}).Exit()
 		return s

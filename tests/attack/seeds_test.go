@@ -41,8 +41,10 @@ func removeTree(t testing.TB, e *harness.Editor, s *scene, tree string) {
 		t.Fatalf("%s is not a tree of this test", tree)
 	}
 	e.Spawn(protocol.SpawnParams{
-		Kind: protocol.Tool, Command: "/bin/rm", Args: []string{"-rf", "--one-file-system", "--",
-			tree}, Cwd: "/", ProjectDir: s.Project,
+		Kind: protocol.Tool, Command: "/bin/rm", Args: []string{
+			"-rf", "--one-file-system", "--",
+			tree,
+		}, Cwd: "/", ProjectDir: s.Project,
 	}).Exit()
 }
 

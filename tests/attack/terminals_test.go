@@ -68,8 +68,10 @@ func TestAnotherTerminalCannotBeRead(t *testing.T) {
 	t.Parallel()
 	onMachines(t, func(t *testing.T, settings string, machine harness.Machine) {
 		s, u := newScene(t), newUsersTerminal(t)
-		session := s.startOn(settings, machine).Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.Victim,
-			Args: []string{"spy", u.path}})
+		session := s.startOn(settings, machine).Spawn(protocol.SpawnParams{
+			Kind: protocol.Tool, Command: s.Victim,
+			Args: []string{"spy", u.path},
+		})
 		said := session.Await(`(spying|refused: .*)\r\n`)[1]
 		if settings == harness.Off() {
 			_, err := u.master.WriteString("hunter2\n")

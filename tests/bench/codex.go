@@ -30,8 +30,10 @@ type codex struct {
 }
 
 func startCodex(program, dir string, env []string) (*codex, error) {
-	c := &codex{command: exec.Command(program, "app-server"), sessions: map[string]*session{},
-		waiting: map[int]func(error){}}
+	c := &codex{
+		command: exec.Command(program, "app-server"), sessions: map[string]*session{},
+		waiting: map[int]func(error){},
+	}
 	c.command.Dir, c.command.Env = dir, env
 	out, err := c.command.StdoutPipe()
 	if err != nil {

@@ -79,12 +79,14 @@ next:
 				continue next
 			}
 		}
-		list = append(list, contestant{name: n.name, note: n.note, absent: n.absent,
+		list = append(list, contestant{
+			name: n.name, note: n.note, absent: n.absent,
 			sample: func() (float64, float64, error) {
 				before := cpuOf(n.host.pid())
 				value, err := measure(n.host)
 				return value, cpuOf(n.host.pid()) - before, err
-			}})
+			},
+		})
 	}
 	return list
 }

@@ -90,8 +90,10 @@ func (b *bench) labours() error {
 		How: "The time of the work in ms, without the launch: the median, and the ratio to that without a " +
 			"sandbox, round by round.",
 	}
-	chosen := map[string]bool{rowNone: true, rowBoxed: true, rowOffline: true, equal: true, "landlock-restrict": true,
-		"codex sandbox": true}
+	chosen := map[string]bool{
+		rowNone: true, rowBoxed: true, rowOffline: true, equal: true, "landlock-restrict": true,
+		"codex sandbox": true,
+	}
 	values := map[string]map[string][]float64{}
 	var order []string
 	for i, do := range works {

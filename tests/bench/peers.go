@@ -47,8 +47,10 @@ func findPeers(dir string, w *world) *peers {
 		}
 	}
 	add := func(name, program, version string, argv func(...string) []string, env ...string) {
-		l := launcher{name: name, argv: argv, noSockets: program != "" && (program == p.codex || name == "sandbox-runtime"),
-			env: append(append([]string{}, w.env...), env...)}
+		l := launcher{
+			name: name, argv: argv, noSockets: program != "" && (program == p.codex || name == "sandbox-runtime"),
+			env: append(append([]string{}, w.env...), env...),
+		}
 		if program == "" {
 			l.absent = "not installed"
 		} else if version != "" {

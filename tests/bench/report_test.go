@@ -64,8 +64,10 @@ func TestPlots_AreXML(t *testing.T) {
 	if got := m.ratioOf(rowBoxed, "open"); got != 1.5 {
 		t.Errorf("ratio of the matrix is %g", got)
 	}
-	g := &growth{ID: "close", Title: "Close", X: "processes", Y: "ms",
-		Lines: []line{{Name: "a < b", Points: []point{{1, 1}, {10, 5}, {100, 50}}}}}
+	g := &growth{
+		ID: "close", Title: "Close", X: "processes", Y: "ms",
+		Lines: []line{{Name: "a < b", Points: []point{{1, 1}, {10, 5}, {100, 50}}}},
+	}
 	if got := g.Lines[0].exponent(); math.Abs(got-1) > 1e-9 {
 		t.Errorf("exponent %g, want 1", got)
 	}

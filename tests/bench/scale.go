@@ -75,8 +75,10 @@ func (b *bench) grants() error {
 			return err
 		}
 		settings := func(last string) (string, error) {
-			return b.world.settings("grants", map[string]any{"enabled": true,
-				"additional_read_only_paths": append(append([]string{}, paths[1:]...), last)})
+			return b.world.settings("grants", map[string]any{
+				"enabled":                    true,
+				"additional_read_only_paths": append(append([]string{}, paths[1:]...), last),
+			})
 		}
 		file, err := settings(paths[0])
 		if err != nil {
@@ -102,12 +104,15 @@ func (b *bench) grants() error {
 }
 
 func (b *bench) measureGrants(s *sidecar, settings func(last string) (string, error)) (compiled, spawned,
-	saved float64, err error) {
+	saved float64, err error,
+) {
 	var policies, spawns, saves []float64
 	for i := range b.rounds(9) {
 		begun := time.Now()
-		if _, err := call(s, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: s.project,
-			Kind: protocol.Terminal}); err != nil {
+		if _, err := call(s, protocol.PolicyGet, protocol.PolicyGetParams{
+			ProjectDir: s.project,
+			Kind:       protocol.Terminal,
+		}); err != nil {
 			return 0, 0, 0, err
 		}
 		policies = append(policies, milliseconds(time.Since(begun)))

@@ -283,8 +283,10 @@ func (s *sidecar) spawn(params protocol.SpawnParams) (*session, error) {
 func (s *sidecar) sandboxed() (string, error) {
 	id := uuid.NewString()
 	s.session(id)
-	result, err := call(s, protocol.Spawn, protocol.SpawnParams{SessionID: id, Cwd: s.project, Command: "/bin/true",
-		Args: []string{}})
+	result, err := call(s, protocol.Spawn, protocol.SpawnParams{
+		SessionID: id, Cwd: s.project, Command: "/bin/true",
+		Args: []string{},
+	})
 	if err != nil {
 		return "", err
 	}

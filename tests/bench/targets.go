@@ -47,8 +47,10 @@ func (b *bench) targets() []target {
 				atLeast("output, over codex's", 1, s.over(rowBoxed, rowCodex))
 			case "losses":
 				if r, ok := s.find(rowBoxed); ok {
-					list = append(list, target{"commands whose output was lost", "0", figure(median(r.Samples)),
-						median(r.Samples) == 0})
+					list = append(list, target{
+						"commands whose output was lost", "0", figure(median(r.Samples)),
+						median(r.Samples) == 0,
+					})
 				}
 			case "echo", "flooded":
 				atMost(s.Title+", over a bare PTY's", 2, s.over(rowBoxed, rowBare), " ×")

@@ -44,8 +44,10 @@ func newWorld(program, stopwatch string) (*world, error) {
 			return nil, err
 		}
 	}
-	w.env = []string{"HOME=" + w.home, "PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-		"SHELL=/bin/bash", "LANG=C.UTF-8"}
+	w.env = []string{
+		"HOME=" + w.home, "PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+		"SHELL=/bin/bash", "LANG=C.UTF-8",
+	}
 	// Sessions may execute files of the project.
 	w.stopwatch = filepath.Join(w.project, "stopwatch")
 	text, err := os.ReadFile(stopwatch)

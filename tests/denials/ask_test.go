@@ -250,9 +250,11 @@ func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 		return protocol.DecisionSession
 	})
 	defer close(never)
-	crowd := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool,
+	crowd := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool,
 		Command: fmt.Sprintf("cd %s; i=0; while [ $i -lt %d ]; do cat %s/$i & i=$((i+1)); done; wait", s.Project, files,
-			s.Outside)})
+			s.Outside),
+	})
 	const mostQuestions = 8
 	harness.Eventually(t, "all who may ask have asked, and the others are refused", func() bool {
 		return strings.Count(crowd.Output(), "Permission denied") == files-mostQuestions
@@ -326,8 +328,10 @@ func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 				}
 			}
 			if x := harness.Call(e.Editor, protocol.PolicyExplain,
-				protocol.PolicyExplainParams{ProjectDir: s.Project, Kind: protocol.Tool, Access: "read",
-					Target: s.OutsidePath("other")}); x.Allowed {
+				protocol.PolicyExplainParams{
+					ProjectDir: s.Project, Kind: protocol.Tool, Access: "read",
+					Target: s.OutsidePath("other"),
+				}); x.Allowed {
 				t.Errorf("another file is open too: %+v", x)
 			}
 			if scope == protocol.DecisionProject {

@@ -153,8 +153,10 @@ func TestManyDifferentThingsAreBounded(t *testing.T) {
 	before := peak(t, e.Process())
 	times := often()
 	begun := time.Now()
-	flood := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.Victim,
-		Args: []string{"make-many", s.Outside, strconv.Itoa(times)}})
+	flood := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Command: s.Victim,
+		Args: []string{"make-many", s.Outside, strconv.Itoa(times)},
+	})
 	// The control: the denial of another session is reported, and not counted
 	// as one of these.
 	_, _, others := e.tool(s.Victim, "open-often", s.OutsidePath("file"), "1")

@@ -154,8 +154,10 @@ func TestAPermanentAnswerReportsWhatWasWritten(t *testing.T) {
 				t.Errorf("status %d, opened %t, written %t", status, p.opened(), p.written())
 			}
 			// A long path is shortened in its middle.
-			for _, want := range []string{`outside/file" to "additional_read_only_paths" in "`,
-				filepath.Join(filepath.Base(filepath.Dir(file(p))), "settings.json") + `"`} {
+			for _, want := range []string{
+				`outside/file" to "additional_read_only_paths" in "`,
+				filepath.Join(filepath.Base(filepath.Dir(file(p))), "settings.json") + `"`,
+			} {
 				if !strings.Contains(p.Screen.String(), want) {
 					t.Errorf("the screen does not say %s:\n%s", want, p.Screen)
 				}

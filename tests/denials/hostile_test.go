@@ -170,8 +170,10 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyOf := harness.Read(t, cat)
-	asked := s.ask(harness.Sandbox{"protected_paths": protectedNames(),
-		"additional_read_only_paths": []string{"/nowhere/" + hostile[0], hostile[2]}},
+	asked := s.ask(harness.Sandbox{
+		"protected_paths":            protectedNames(),
+		"additional_read_only_paths": []string{"/nowhere/" + hostile[0], hostile[2]},
+	},
 		func(p protocol.RequestAccessParams) protocol.Decision {
 			r.take("question", p)
 			return protocol.DecisionDeny

@@ -66,21 +66,31 @@ func kinds(s *scene) map[string]kind {
 		},
 		"write": {
 			access: "write", target: s.OutsidePath("file"), argv: []string{s.Victim, "open-often", s.OutsidePath("file"), "1"},
-			setting: rw, value: s.OutsidePath("file"), opens: map[string][]string{"read": {s.OutsidePath("file")},
-				"execute": {s.OutsidePath("file")}},
+			setting: rw, value: s.OutsidePath("file"), opens: map[string][]string{
+				"read":    {s.OutsidePath("file")},
+				"execute": {s.OutsidePath("file")},
+			},
 		},
 		"write through a symlink": {
-			access: "write", target: s.OutsidePath("file"), argv: []string{s.Victim, "open-often",
+			access: "write", target: s.OutsidePath("file"), argv: []string{
+				s.Victim, "open-often",
 				filepath.Join(s.Project, "link"),
-				"1"},
-			setting: rw, value: s.OutsidePath("file"), opens: map[string][]string{"read": {s.OutsidePath("file")},
-				"execute": {s.OutsidePath("file")}},
+				"1",
+			},
+			setting: rw, value: s.OutsidePath("file"), opens: map[string][]string{
+				"read":    {s.OutsidePath("file")},
+				"execute": {s.OutsidePath("file")},
+			},
 		},
 		"cut off": {
-			access: "write", target: s.OutsidePath("cut"), argv: []string{"truncate", "-s", "1",
-				s.OutsidePath("cut")}, process: "truncate",
-			setting: rw, value: s.OutsidePath("cut"), opens: map[string][]string{"read": {s.OutsidePath("cut")},
-				"execute": {s.OutsidePath("cut")}},
+			access: "write", target: s.OutsidePath("cut"), argv: []string{
+				"truncate", "-s", "1",
+				s.OutsidePath("cut"),
+			}, process: "truncate",
+			setting: rw, value: s.OutsidePath("cut"), opens: map[string][]string{
+				"read":    {s.OutsidePath("cut")},
+				"execute": {s.OutsidePath("cut")},
+			},
 		},
 		"create": {
 			access: "create", target: s.OutsidePath("empty/new"), argv: []string{"touch", s.OutsidePath("empty/new")},
@@ -101,8 +111,10 @@ func kinds(s *scene) map[string]kind {
 			again: func() { harness.Write(t, s.OutsidePath("full/old"), "content\n") },
 		},
 		"rename away": {
-			access: "remove", target: s.OutsidePath("from/old"), argv: []string{"mv", s.OutsidePath("from/old"),
-				s.OutsidePath("from/new")}, process: "mv",
+			access: "remove", target: s.OutsidePath("from/old"), argv: []string{
+				"mv", s.OutsidePath("from/old"),
+				s.OutsidePath("from/new"),
+			}, process: "mv",
 			setting: rw, value: s.OutsidePath("from"), opens: writes(s.OutsidePath("from"), s.OutsidePath("from/old"),
 				s.OutsidePath("from/new")),
 			again: func() { os.Rename(s.OutsidePath("from/new"), s.OutsidePath("from/old")) },
@@ -115,8 +127,10 @@ func kinds(s *scene) map[string]kind {
 			needs: "execute",
 		},
 		"connect to a socket": {
-			access: "connect_unix", target: filepath.Join(short, "s"), argv: []string{s.Victim, "connect",
-				filepath.Join(short, "s")},
+			access: "connect_unix", target: filepath.Join(short, "s"), argv: []string{
+				s.Victim, "connect",
+				filepath.Join(short, "s"),
+			},
 			setting: "allowed_unix_sockets", value: filepath.Join(short, "s"), needs: "unix_sockets",
 		},
 		"connect": {

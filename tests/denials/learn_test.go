@@ -163,8 +163,10 @@ func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 		effect     func() bool
 	}{
 		{"write", "echo changed >OUT/write", content("write", "changed\n")},
-		{"append by a descriptor that was read from", "exec 3<OUT/append && cat <&3 && echo changed >>/proc/self/fd/3",
-			content("append", "old\nchanged\n")},
+		{
+			"append by a descriptor that was read from", "exec 3<OUT/append && cat <&3 && echo changed >>/proc/self/fd/3",
+			content("append", "old\nchanged\n"),
+		},
 		{"truncate", "truncate -s 0 OUT/truncate", content("truncate", "")},
 		{"create", ": >OUT/create", there("create")},
 		{"create from a directory that was listed", "cd OUT && ls && : >listed", there("listed")},

@@ -169,8 +169,10 @@ func TestLearnOnNpm(t *testing.T) {
 		},
 		before: "cd dep; npm pack --pack-destination .. >/dev/null; rm -rf ~/.npm",
 		line:   "rm -f made; npm install && npm test", prints: "installed by npm, linked and made", refused: "EACCES",
-		toolchain: "node", outside: []string{"outside/lib/lib.js",
-			"outside/lib/package.json"}, noted: "tokens of package registries",
+		toolchain: "node", outside: []string{
+			"outside/lib/lib.js",
+			"outside/lib/package.json",
+		}, noted: "tokens of package registries",
 	}.run(t)
 }
 

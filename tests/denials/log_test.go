@@ -45,10 +45,14 @@ func TestTheKernelsAuditLogIsReported(t *testing.T) {
 		"a list":             {access: "read", target: s.Outside, argv: []string{"ls", s.Outside}},
 		"what all would see": {access: "read", target: file, argv: []string{"cat", file}},
 		"a change":           {access: "write", target: file, argv: []string{s.Victim, "open-often", file, "1"}},
-		"a socket": {access: "connect_unix", target: filepath.Join(short, "s"),
-			argv: []string{s.Victim, "connect", filepath.Join(short, "s")}},
-		"an abstract socket": {access: "connect_unix", target: "abstract:" + abstract,
-			argv: []string{s.Victim, "connect", "@" + abstract}},
+		"a socket": {
+			access: "connect_unix", target: filepath.Join(short, "s"),
+			argv: []string{s.Victim, "connect", filepath.Join(short, "s")},
+		},
+		"an abstract socket": {
+			access: "connect_unix", target: "abstract:" + abstract,
+			argv: []string{s.Victim, "connect", "@" + abstract},
+		},
 		"a signal": {access: "signal", target: pid, argv: []string{s.Victim, "terminate", pid}},
 	}
 	report := s.start(harness.Settings(nil), nil)

@@ -48,8 +48,10 @@ func WithoutCgroups(t testing.TB) func(*exec.Cmd) {
 		Skip(t, "mount_namespace", err.Error())
 	}
 	mounts := cgroupMounts(t)
-	wrapper := slices.Concat([]string{unshare, "--mount", "/bin/sh", "-c", readOnlyCgroups, "sh",
-		strconv.Itoa(len(mounts))}, mounts)
+	wrapper := slices.Concat([]string{
+		unshare, "--mount", "/bin/sh", "-c", readOnlyCgroups, "sh",
+		strconv.Itoa(len(mounts)),
+	}, mounts)
 	if out, err := exec.Command(unshare, append(wrapper[1:], "true")...).CombinedOutput(); err != nil {
 		Skip(t, "mount_namespace", err.Error()+": "+string(out))
 	}

@@ -87,8 +87,10 @@ func Start(t testing.TB, w *World, options Options) *Editor {
 
 // Environ is a small environment with the world's home.
 func Environ(w *World) []string {
-	env := []string{"HOME=" + w.Home, "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "SHELL=/bin/bash",
-		"LANG=C.UTF-8", "USER=tester"}
+	env := []string{
+		"HOME=" + w.Home, "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "SHELL=/bin/bash",
+		"LANG=C.UTF-8", "USER=tester",
+	}
 	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
 		env = append(env, "GOCOVERDIR="+dir)
 	}

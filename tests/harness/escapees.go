@@ -167,9 +167,11 @@ func (b *Escapees) AwaitPromisedDeath(t *testing.T) time.Time {
 // session is dead, and returns when the last of them was gone.
 func (b *Escapees) AwaitSessionDead(t *testing.T) time.Time {
 	t.Helper()
-	for _, name := range []string{"escapee-" + b.token + "-plain", "escapee-" + b.token + "-nohup", "escapee-" +
-		b.token + "-deaf",
-		"stopped-" + b.token} {
+	for _, name := range []string{
+		"escapee-" + b.token + "-plain", "escapee-" + b.token + "-nohup", "escapee-" +
+			b.token + "-deaf",
+		"stopped-" + b.token,
+	} {
 		Eventually(t, name+" is dead", func() bool { return len(Find(name)) == 0 })
 	}
 	return time.Now()

@@ -58,8 +58,10 @@ type fuseRequest struct {
 // test is skipped as Require does it.
 func NewFUSE(t testing.TB, dir string, files map[string]string) *FUSE {
 	t.Helper()
-	f := &FUSE{Dir: dir, t: t, victim: filepath.Join(t.TempDir(), "victim"), byPath: map[string]uint64{},
-		changed: make(chan struct{})}
+	f := &FUSE{
+		Dir: dir, t: t, victim: filepath.Join(t.TempDir(), "victim"), byPath: map[string]uint64{},
+		changed: make(chan struct{}),
+	}
 	f.add("/", true, "")
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		full := path.Join("/", name)

@@ -34,8 +34,10 @@ func StartTerminal(t testing.TB, command *exec.Cmd) *Terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Terminal{Command: command, TTY: tty, Screen: &Buffer{}, t: t,
-		read: make(chan struct{}), ended: make(chan struct{})}
+	p := &Terminal{
+		Command: command, TTY: tty, Screen: &Buffer{}, t: t,
+		read: make(chan struct{}), ended: make(chan struct{}),
+	}
 	go func() {
 		defer close(p.read)
 		_, _ = io.Copy(p.Screen, tty) // ends with EIO

@@ -40,8 +40,10 @@ func NewWorldOutsideDefaults(t testing.TB) *World {
 
 func worldIn(t testing.TB, root string) *World {
 	t.Helper()
-	w := &World{Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"),
-		Outside: filepath.Join(root, "outside")}
+	w := &World{
+		Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"),
+		Outside: filepath.Join(root, "outside"),
+	}
 	w.born = time.Now().Add(-time.Second) // file times come from a coarser clock
 	for _, dir := range []string{w.Home, w.Project, w.Outside} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -85,8 +87,10 @@ type Sandbox map[string]any
 func Settings(extra Sandbox) string {
 	block := Sandbox{
 		"enabled": true, "apply_to": "both",
-		"system_paths": map[string]any{"read_write": []string{"/dev/null", "/dev/zero", "/dev/urandom", "/dev/tty",
-			"/dev/ptmx"}},
+		"system_paths": map[string]any{"read_write": []string{
+			"/dev/null", "/dev/zero", "/dev/urandom", "/dev/tty",
+			"/dev/ptmx",
+		}},
 	}
 	return file(block, extra)
 }
@@ -130,8 +134,10 @@ func OutsideDefaults(t testing.TB) string {
 }
 
 func underTemp(path string) bool {
-	for _, temp := range []string{"/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp",
-		"/private/var/folders"} {
+	for _, temp := range []string{
+		"/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp",
+		"/private/var/folders",
+	} {
 		if rel, err := filepath.Rel(temp, path); err == nil && filepath.IsLocal(rel) {
 			return true
 		}

@@ -26,10 +26,14 @@ func TestNoOtherRequestWaits(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, at, false, nil)
 			s.works()
-			kept := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
-				Command: "echo on; sleep 1000"})
-			beside := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.World.Project, ProjectDir: s.World.Project,
-				Command: "echo on; sleep 1000"})
+			kept := s.Spawn(protocol.SpawnParams{
+				Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
+				Command: "echo on; sleep 1000",
+			})
+			beside := s.Spawn(protocol.SpawnParams{
+				Kind: protocol.Terminal, Cwd: s.World.Project, ProjectDir: s.World.Project,
+				Command: "echo on; sleep 1000",
+			})
 			kept.Await("on")
 			beside.Await("on")
 
@@ -90,8 +94,10 @@ func TestTheEndComesAtOnce(t *testing.T) {
 		t.Run(at.name+", "+how, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, at, false, nil)
-			kept := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
-				Command: "echo on; sleep 1000"})
+			kept := s.Spawn(protocol.SpawnParams{
+				Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
+				Command: "echo on; sleep 1000",
+			})
 			kept.Await("on")
 			s.fuse.Hang()
 			go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }() // the file system does not answer it

@@ -58,8 +58,10 @@ func project(w *harness.World) string { return w.Project }
 func hungDir(w *harness.World) string { return filepath.Join(w.Outside, "hung") }
 
 // repository is the content of a project's .git.
-var repository = map[string]string{"HEAD": "ref: refs/heads/main\n", "config": "[core]\n", "objects/x": "",
-	"refs/x": "", "hooks/x": ""}
+var repository = map[string]string{
+	"HEAD": "ref: refs/heads/main\n", "config": "[core]\n", "objects/x": "",
+	"refs/x": "", "hooks/x": "",
+}
 
 var places = []where{
 	{
@@ -184,8 +186,10 @@ func (s *scene) timed(what string, limit time.Duration, do func()) {
 
 // needs are the parameters of a session that needs the place.
 func (s *scene) needs() protocol.SpawnParams {
-	p := protocol.SpawnParams{Kind: protocol.Terminal, ProjectDir: s.World.Project, Cwd: s.World.Project,
-		Command: s.at.probe}
+	p := protocol.SpawnParams{
+		Kind: protocol.Terminal, ProjectDir: s.World.Project, Cwd: s.World.Project,
+		Command: s.at.probe,
+	}
 	if s.at.cwd != nil {
 		p.Cwd = s.at.cwd(s.World)
 	}

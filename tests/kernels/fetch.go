@@ -78,8 +78,10 @@ func (f *fetcher) fetch(ctx context.Context, k kernel) (got fetched, err error) 
 	for _, name := range found[:min(len(found), candidates)] {
 		// From 6.19 on the image itself is in linux-binary-*. linux-image-*
 		// only depends on that and on linux-modules-*.
-		packages := []string{strings.Replace(name, "linux-image-", "linux-modules-", 1),
-			strings.Replace(name, "linux-image-", "linux-binary-", 1)}
+		packages := []string{
+			strings.Replace(name, "linux-image-", "linux-modules-", 1),
+			strings.Replace(name, "linux-image-", "linux-binary-", 1),
+		}
 		if _, err := apt(ctx, "apt-cache", "show", packages[1]); err != nil {
 			packages = []string{name}
 		}

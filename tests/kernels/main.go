@@ -157,7 +157,8 @@ func makeInitrd(ctx context.Context, path string, arch architecture, chosen []ke
 // bootAll fetches one kernel after another, because those of a suite share an
 // index, and boots several at a time.
 func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel, known expected, jobs int) ([]outcome,
-	error) {
+	error,
+) {
 	outcomes, failures := make([]outcome, len(chosen)), make([]error, len(chosen))
 	slots := make(chan struct{}, jobs)
 	var all sync.WaitGroup

@@ -110,11 +110,17 @@ func TestOutcome_WhatASuiteProvesMustHavePassedAsAWhole(t *testing.T) {
 	}{
 		{"passed", result.Run{Passed: []string{"TestX", "TestX/close"}, Skipped: []string{"TestXY/close"}}, nil},
 		{"skipped", result.Run{Passed: []string{"TestA"}, Skipped: []string{"TestX"}}, []string{unproved}},
-		{"a part is skipped", result.Run{Passed: []string{"TestX", "TestX/close"}, Skipped: []string{"TestX/kill"}},
-			[]string{unproved}},
+		{
+			"a part is skipped",
+			result.Run{Passed: []string{"TestX", "TestX/close"}, Skipped: []string{"TestX/kill"}},
+			[]string{unproved},
+		},
 		{"gone", result.Run{Passed: []string{"TestA"}}, []string{unproved}},
-		{"in another context", result.Run{Passed: []string{"TestX"}, Context: asRoot},
-			[]string{"7: user-plain: tests/lifetime has not run"}},
+		{
+			"in another context",
+			result.Run{Passed: []string{"TestX"}, Context: asRoot},
+			[]string{"7: user-plain: tests/lifetime has not run"},
+		},
 	} {
 		test.run.Suite = s.pkg
 		if test.run.Context == "" {
@@ -138,8 +144,10 @@ func TestExpected_HoldsARunToWhatIsKnown(t *testing.T) {
 		"root": {Protections: []result.Protection{{Name: "signals", Status: "absent"}}},
 		"user": {Protections: []result.Protection{{Name: "execute", Status: "absent"}, {Name: "syscalls", Status: enforced}}},
 	}
-	want := []string{"6.1: user: execute=absent, expected execute=enforced",
-		"6.1: user: syscalls=enforced is not among what is expected"}
+	want := []string{
+		"6.1: user: execute=absent, expected execute=enforced",
+		"6.1: user: syscalls=enforced is not among what is expected",
+	}
 	if got := known.differ(o); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -150,11 +158,15 @@ func TestExpected_HoldsARunToWhatIsKnown(t *testing.T) {
 
 func TestNewestFirst_ComparesNumbers(t *testing.T) {
 	t.Parallel()
-	names := []string{"linux-image-6.1.0-9-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64",
-		"linux-image-6.10.2-cloud-amd64"}
+	names := []string{
+		"linux-image-6.1.0-9-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64",
+		"linux-image-6.10.2-cloud-amd64",
+	}
 	newestFirst(names)
-	if want := []string{"linux-image-6.10.2-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64",
-		"linux-image-6.1.0-9-cloud-amd64"}; !slices.Equal(names, want) {
+	if want := []string{
+		"linux-image-6.10.2-cloud-amd64", "linux-image-6.1.0-56-cloud-amd64",
+		"linux-image-6.1.0-9-cloud-amd64",
+	}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
 }

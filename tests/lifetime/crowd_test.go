@@ -105,8 +105,10 @@ func chainsMustDie(t *testing.T, settings string, ending chainEnding, wraps ...f
 	c := newChains(t, filepath.Join(w.Project, "page"))
 	victim := filepath.Join(w.Project, "victim")
 	harness.Victim(t, "tests/victim", victim)
-	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: victim,
-		Args: []string{"chains", c.file.Name(), fmt.Sprint(chains)}})
+	s := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Command: victim,
+		Args: []string{"chains", c.file.Name(), fmt.Sprint(chains)},
+	})
 	c.mustRun(t)
 	begun := time.Now()
 	killed := ending.end(t, s, sidecar)

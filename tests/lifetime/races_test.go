@@ -96,8 +96,10 @@ func TestAStageThatHangsCanBeEnded(t *testing.T) {
 					w := harness.NewWorld(t)
 					e, sidecar := reaped(t, w, sandbox.settings)
 					slow := newSlowFile(t, filepath.Join(w.Project, "slow"))
-					params := protocol.SpawnParams{SessionID: uuid.NewString(), Cwd: w.Project,
-						Shell: &protocol.Shell{Program: slow.path}}
+					params := protocol.SpawnParams{
+						SessionID: uuid.NewString(), Cwd: w.Project,
+						Shell: &protocol.Shell{Program: slow.path},
+					}
 					if where == "look-up" { // only then the stage opens the file before it has reported
 						params.Shell.Program, params.Env = "slow", map[string]string{"PATH": w.Project}
 					}
@@ -240,8 +242,10 @@ func shutDownAHundred(t *testing.T, wrap func(*exec.Cmd)) {
 	w := harness.NewWorld(t)
 	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}), wrap)
 	token := fmt.Sprintf("300.%d", uuid.New().ID())
-	params := protocol.SpawnParams{Cwd: w.Project,
-		Command: fmt.Sprintf("trap '' HUP; %ssleep %s & echo up; sleep %s", away(e), token, token)}
+	params := protocol.SpawnParams{
+		Cwd:     w.Project,
+		Command: fmt.Sprintf("trap '' HUP; %ssleep %s & echo up; sleep %s", away(e), token, token),
+	}
 	kinds := []protocol.Kind{protocol.Tool, protocol.Terminal}
 	const running, coming = 100, 20
 	var spawns sync.WaitGroup

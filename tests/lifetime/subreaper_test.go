@@ -137,8 +137,10 @@ func subreaperOf(t *testing.T, e *harness.Editor, s *harness.Session) int {
 func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
 	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
-	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool,
-		Command: `kill -STOP $PPID; setsid sleep 1000 & echo stopped; exec sleep 1000`})
+	s := e.Spawn(protocol.SpawnParams{
+		Kind:    protocol.Tool,
+		Command: `kill -STOP $PPID; setsid sleep 1000 & echo stopped; exec sleep 1000`,
+	})
 	s.Await("stopped")
 	if result := s.Close(0); result.Remaining != 0 || result.Killed != 2 {
 		t.Errorf("close says %+v", result)
@@ -181,8 +183,10 @@ func TestProcessesLeftByADeadSubreaperAreKilled(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
-	kept := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool,
-		Command: `setsid sh -c 'echo $$ >kept.new; mv kept.new kept; exec sleep 1000' & exec sleep 1000`})
+	kept := e.Spawn(protocol.SpawnParams{
+		Kind:    protocol.Tool,
+		Command: `setsid sh -c 'echo $$ >kept.new; mv kept.new kept; exec sleep 1000' & exec sleep 1000`,
+	})
 	rounds := 8
 	if testing.Short() {
 		rounds = 2

@@ -38,8 +38,10 @@ func everyTracee(t *testing.T, run func(t *testing.T, settings string, wrap func
 		harness.Skip(t, "python3", err.Error())
 	}
 	for _, sandbox := range sandboxes {
-		for name, wrap := range map[string]func(*exec.Cmd){"as it comes": func(*exec.Cmd) {},
-			"without cgroups": harness.WithoutCgroups(t)} {
+		for name, wrap := range map[string]func(*exec.Cmd){
+			"as it comes":     func(*exec.Cmd) {},
+			"without cgroups": harness.WithoutCgroups(t),
+		} {
 			t.Run(sandbox.name+" "+name, func(t *testing.T) {
 				t.Parallel()
 				if sandbox.name == "sandboxed" {

@@ -131,8 +131,10 @@ func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 	if status != 0 || p.Status != protocol.Degraded || p.Mechanism != "tripwire" || p.Fix == "" {
 		t.Errorf("status %d, %+v: %s", status, p, output)
 	}
-	want := []string{"protected_written .git/hooks", "protected_written .git/config", "protected_written .vscode",
-		"protected_replaced .git/config"}
+	want := []string{
+		"protected_written .git/hooks", "protected_written .git/config", "protected_written .vscode",
+		"protected_replaced .git/config",
+	}
 	harness.Eventually(t, "it is reported", func() bool { return len(s.reports(e)) >= len(want) })
 	has(t, "alarms", s.reports(e), want...)
 	has(t, "review", s.review(end), "created .git/hooks/pre-commit", "changed .git/config", "created .vscode/tasks.json")

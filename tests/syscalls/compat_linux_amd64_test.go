@@ -26,16 +26,30 @@ var compat = []struct {
 	{"socket udp", 359, [3]uint32{unix.AF_INET, unix.SOCK_DGRAM, 0}, nil, 0, unix.EACCES, 0},
 	{"socket unix", 359, [3]uint32{unix.AF_UNIX, unix.SOCK_STREAM, 0}, nil, 0, 0, 0},
 	{"socket uevent", 359, [3]uint32{unix.AF_NETLINK, unix.SOCK_RAW, 15}, nil, unix.EPROTONOSUPPORT, unix.EACCES, 0},
-	{"socketcall tcp", 102, [3]uint32{1, elfData, 0}, []uint32{unix.AF_INET, unix.SOCK_STREAM, 0}, unix.EACCES,
-		unix.EACCES, 0},
-	{"socketcall unix", 102, [3]uint32{1, elfData, 0}, []uint32{unix.AF_UNIX, unix.SOCK_STREAM, 0}, unix.EACCES,
-		unix.EACCES, 0},
+	{
+		"socketcall tcp", 102,
+		[3]uint32{1, elfData, 0},
+		[]uint32{unix.AF_INET, unix.SOCK_STREAM, 0},
+		unix.EACCES,
+		unix.EACCES, 0,
+	},
+	{
+		"socketcall unix", 102,
+		[3]uint32{1, elfData, 0},
+		[]uint32{unix.AF_UNIX, unix.SOCK_STREAM, 0},
+		unix.EACCES,
+		unix.EACCES, 0,
+	},
 	{"clone3", 435, [3]uint32{}, nil, unix.ENOSYS, unix.ENOSYS, unix.EINVAL},
 	{"TIOCSTI", 54, [3]uint32{1<<32 - 1, unix.TIOCSTI, 0}, nil, unix.EPERM, unix.EPERM, unix.EBADF},
 	{"umount", 22, [3]uint32{}, nil, unix.EPERM, unix.EPERM, unix.EFAULT},
 	{"io_uring_enter", 426, [3]uint32{1<<32 - 1, 0, 0}, nil, unix.ENOSYS, unix.ENOSYS, unix.EBADF},
-	{"clone into a user namespace", 120, [3]uint32{unix.CLONE_NEWUSER | thread, 0, 0}, nil, unix.EPERM, unix.EPERM,
-		unix.EINVAL},
+	{
+		"clone into a user namespace", 120,
+		[3]uint32{unix.CLONE_NEWUSER | thread, 0, 0},
+		nil, unix.EPERM, unix.EPERM,
+		unix.EINVAL,
+	},
 }
 
 func TestThirtyTwoBitProgramsAreFilteredToo(t *testing.T) {

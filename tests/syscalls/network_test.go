@@ -32,8 +32,11 @@ var sockets = []struct {
 	{"route", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, "ok", "EACCES"},
 	{"route-high", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_ROUTE}, "ok", "EACCES"},
 	{"uevent", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_KOBJECT_UEVENT}, "EPROTONOSUPPORT", "EACCES"},
-	{"uevent-high", []uint64{high | unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_KOBJECT_UEVENT},
-		"EPROTONOSUPPORT", "EACCES"},
+	{
+		"uevent-high",
+		[]uint64{high | unix.AF_NETLINK, unix.SOCK_RAW, high | unix.NETLINK_KOBJECT_UEVENT},
+		"EPROTONOSUPPORT", "EACCES",
+	},
 	// A kernel may lack the following, or reserve them for root.
 	{"tcp6", []uint64{unix.AF_INET6, unix.SOCK_STREAM}, "ok", "EACCES"},
 	{"mptcp", []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, "ok", "EACCES"},
@@ -110,8 +113,10 @@ func TestTheReplySaysHowTheNetworkIsOff(t *testing.T) {
 			}
 		}
 	}
-	got := newScene(t, sandboxed()).Spawn(protocol.SpawnParams{Kind: protocol.Tool,
-		Command: "true"}).Sandbox.Protections["network"]
+	got := newScene(t, sandboxed()).Spawn(protocol.SpawnParams{
+		Kind:    protocol.Tool,
+		Command: "true",
+	}).Sandbox.Protections["network"]
 	if got.Status != protocol.Absent {
 		t.Errorf("with network: %+v", got)
 	}

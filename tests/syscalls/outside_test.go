@@ -94,8 +94,10 @@ var waysOut = []struct {
 	{"udp over IPv6", "::1", python(`socket.socket(F, socket.SOCK_DGRAM).sendto(b"x", (A, PORT_U))`), true},
 	{"udp by connecting", "127.0.0.1", python(
 		`s = socket.socket(F, socket.SOCK_DGRAM); s.connect((A, PORT_U)); s.send(b"x")`), false},
-	{"tcp fast open", "127.0.0.1", python(`socket.socket(F, socket.SOCK_STREAM).sendto(b"x", 0x20000000, (A, PORT_T))`),
-		true},
+	{
+		"tcp fast open", "127.0.0.1", python(`socket.socket(F, socket.SOCK_STREAM).sendto(b"x", 0x20000000, (A, PORT_T))`),
+		true,
+	},
 	{"mptcp", "127.0.0.1", python(`socket.socket(F, socket.SOCK_STREAM, 262).connect((A, PORT_T))`), true},
 	{"not waiting", "127.0.0.1", python(`s = socket.socket(F, socket.SOCK_STREAM); s.setblocking(False); assert ` +
 		`s.connect_ex((A, PORT_T)) in (0, 115)`), false},

@@ -163,8 +163,10 @@ func (l *login) editThrough(t *testing.T, through []string, settings string, env
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
-	w := &harness.World{Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"),
-		Outside: filepath.Join(root, "outside")}
+	w := &harness.World{
+		Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"),
+		Outside: filepath.Join(root, "outside"),
+	}
 	for _, dir := range []string{w.Home, w.Project, w.Outside} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

@@ -17,8 +17,10 @@ var units = []struct {
 	name, kind string
 	through    []string
 }{
-	{"service", ".service", []string{"--pipe", "--wait", "--collect", "--quiet", "-E", "HOME", "-E", "PATH", "-E",
-		"SHELL", "-E", "USER"}},
+	{"service", ".service", []string{
+		"--pipe", "--wait", "--collect", "--quiet", "-E", "HOME", "-E", "PATH", "-E",
+		"SHELL", "-E", "USER",
+	}},
 	{"delegated service", ".service", []string{
 		"--pipe", "--wait", "--collect", "--quiet", "-p", "Delegate=yes", "-E", "HOME", "-E", "PATH", "-E", "SHELL", "-E",
 		"USER",

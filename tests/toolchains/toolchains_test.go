@@ -70,8 +70,10 @@ func (p proof) try(t *testing.T, keys harness.Sandbox) (output string, status in
 			t.Fatalf("outside: %v\n%s", err, output)
 		}
 	}
-	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(keys),
-		Env: []string{"PATH=" + harness.SearchPath}})
+	e := harness.Start(t, w, harness.Options{
+		Settings: harness.Defaults(keys),
+		Env:      []string{"PATH=" + harness.SearchPath},
+	})
 	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: p.line})
 	exit := session.Exit()
 	if exit.ExitCode == nil {
