@@ -6,12 +6,14 @@
 // anything of the user's, so its descendants are in the group too. [Group.Kill]
 // returns when the group is empty, or with [ErrSurvivors].
 //
-// Several mechanisms hold a group together, each in a package of its own: a
-// cgroup (package cgroup), a subreaper with or without a signal domain
-// (packages subreaper and signaldomain), the session id (package session) as
-// the last resort, and on macOS a fingerprint in the sandbox
-// ([SessionFingerprint], [Marked]). Tracking.Guarantee says whether a process
-// can escape.
+// Several mechanisms hold a group together:
+//
+//   - a cgroup (package cgroup)
+//   - a subreaper (package subreaper), with a signal domain or without
+//   - the session id (package session), as the last resort
+//   - on macOS, a fingerprint in the sandbox ([SessionFingerprint], [Marked])
+//
+// Tracking.Guarantee says whether a process can escape.
 //
 // [RunWatchdog] is the process that ends the sessions of a sidecar that was
 // killed. [Sweep] ends what is left if the watchdog was killed too.

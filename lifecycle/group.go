@@ -39,8 +39,8 @@ type Tracking struct {
 // cannot signal its subreaper. CanUseSignalDomain must be true.
 func (t Tracking) InSignalDomain() Tracking {
 	t.Guarantee, t.Fix = true, ""
-	t.Detail = "A subreaper adopts the orphans of the session. At the end one call kills all processes, and none can " +
-		"outrun it."
+	t.Detail = "at the end one call kills every process of the session, and none can outrun it\n" +
+		"A subreaper adopts the orphans of the session."
 	return t
 }
 

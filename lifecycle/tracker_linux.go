@@ -88,22 +88,22 @@ func (t *Tracker) Tracking() Tracking {
 	}
 	fix := "start the editor with: systemd-run --user --scope -p Delegate=yes EDITOR"
 	if _, tried := errors.AsType[*cgroup.ScopeError](t.reason); tried {
-		fix = "start a systemd user session (log in normally, or: loginctl enable-linger " +
-			strconv.Itoa(os.Geteuid()) + "); then start the editor with XDG_RUNTIME_DIR set"
+		fix = "start a systemd user session: log in normally, or: loginctl enable-linger " + strconv.Itoa(os.Geteuid()) +
+			"\nThen start the editor with XDG_RUNTIME_DIR set."
 	}
 	if t.subreapers != nil {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
-			Detail: fmt.Sprintf("A subreaper adopts and kills the orphans of the session. A session can escape if it is not "+
-				"sandboxed, before Linux 6.12, or by sudo. No cgroup can be made: %v", t.reason),
+			Detail: fmt.Sprintf("a process can escape if it is not sandboxed, before Linux 6.12, or by sudo\n"+
+				"A subreaper adopts and kills the orphans of the session, because no cgroup can be made: %v", t.reason),
 			Fix:                fix,
 			CanUseSignalDomain: t.subreapers.DomainProblem == nil,
 		}
 	}
 	return Tracking{
 		Mechanism: MechanismProcessGroup,
-		Detail: fmt.Sprintf("A process that starts a session of its own (setsid, daemons) is not found. No cgroup can be "+
-			"made: %v; no subreaper runs: %v", t.reason, t.subreaperProblem),
+		Detail: fmt.Sprintf("a process that starts a session of its own, such as a daemon, is not found\n"+
+			"No cgroup can be made: %v; no subreaper runs: %v", t.reason, t.subreaperProblem),
 		Fix: fix,
 	}
 }

@@ -87,8 +87,8 @@ func Settle(ctx context.Context, file *os.File, path string, enders []Ender) err
 	}
 	if alone > 0 {
 		doubts = errors.Join(doubts, fmt.Errorf(
-			"clean up after a dead sidecar: %d entries of journal %q may be about other processes by now and are "+
-				"left alone", alone, path))
+			"clean up after a dead sidecar: %d entries of %q are left alone\nThey may be about other processes by now.",
+			alone, path))
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		return errors.Join(err, doubts)

@@ -28,10 +28,10 @@ const (
 )
 
 // RealPath is a file's path as the kernel spells it, which is the only spelling
-// that a Seatbelt rule matches: with the letter case and the Unicode form of
-// the disk, and through firmlinks (/Users, not /System/Volumes/Data/Users). The
-// file itself is not opened. If a component of the path is a symlink, the error
-// wraps ELOOP.
+// that a Seatbelt rule matches. It has the letter case and the Unicode form of
+// the disk, and goes through firmlinks (/Users, not
+// /System/Volumes/Data/Users). The file itself is not opened. If a component of
+// the path is a symlink, the error wraps ELOOP.
 func RealPath(path string) (string, error) {
 	name, err := syscall.BytePtrFromString(path)
 	if err != nil {
