@@ -256,7 +256,8 @@ func (e *evaluation) remarkAsks(r *reporter, asks []Ask) {
 		if a.never {
 			continue // there is a remark on it already
 		}
-		r.add(e.projectFile, at, document.SeverityWarning, a.Key, "%s has no effect unless you trust this project; if you do: %s",
+		r.add(e.projectFile, at, document.SeverityWarning, a.Key,
+			"%s has no effect unless you trust this project; if you do: %s",
 			display.Quote(a.Value), a.Opens)
 	}
 	reached := map[string]bool{}
@@ -267,7 +268,8 @@ func (e *evaluation) remarkAsks(r *reporter, asks []Ask) {
 	}
 	for _, g := range e.asked {
 		if !told[g.at] && !e.cover.at(g.path).Has(g.access&^policy.Device) && reached[g.path] {
-			r.add(e.projectFile, g.at, document.SeverityInfo, g.origin.Key, "%s: only what your own settings grant below it counts",
+			r.add(e.projectFile, g.at, document.SeverityInfo, g.origin.Key,
+				"%s: only what your own settings grant below it counts",
 				display.Quote(g.text))
 		}
 	}

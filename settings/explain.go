@@ -316,8 +316,8 @@ func (x *explainer) nearestDir() string {
 func (x *explainer) socket() {
 	if i := slices.IndexFunc(x.policy.UnixSockets, x.names); i >= 0 {
 		granted := x.policy.UnixSockets[i]
-		x.allow(&DecidingRule{Path: x.Target, Origin: granted.Origin}, "the socket %s is granted by %s", display.Quote(x.Target),
-			granted.Origin)
+		x.allow(&DecidingRule{Path: x.Target, Origin: granted.Origin},
+			"the socket %s is granted by %s", display.Quote(x.Target), granted.Origin)
 		return
 	}
 	x.refuse(nil, socketsKey, x.Target, "no rule lets a session use the socket %s", display.Quote(x.Target))

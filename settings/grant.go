@@ -151,7 +151,8 @@ func remarkWritable(g grant, target resolve.Target, r *reporter) {
 		remark(document.SeverityWarning,
 			"grants every device, even the terminals of other programs; without it only safe devices")
 	case policy.Contains("/dev/pts", g.path) && g.path != "/dev/pts/ptmx": // which /dev/ptmx may lead to
-		remark(document.SeverityWarning, "grants the terminals of other programs and what is typed into them; grant /dev/ptmx instead")
+		remark(document.SeverityWarning,
+			"grants the terminals of other programs and what is typed into them; grant /dev/ptmx instead")
 	case policy.Contains("/run/user", g.path) && strings.Count(g.path, "/") <= 3 || g.path == "/run":
 		remark(document.SeverityWarning, "is a full escape: systemd's user manager and the session bus start programs "+
 			"outside; remove it")

@@ -120,7 +120,8 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 		return shown, &NotTrustedError{File: shown.File, Reason: "it is not the settings file of a project"}
 	case digest != "" && digest != shown.Digest:
 		return shown, &NotTrustedError{
-			File: shown.File, Reason: "it is not the content that was shown: the file has changed", Hint: "look again at what it asks for",
+			File: shown.File, Reason: "it is not the content that was shown: the file has changed",
+			Hint: "check again what it asks for",
 		}
 	}
 	entry := trust.Project{Path: shown.Dir, Digest: shown.Digest, TrustedAt: time.Now().UTC().Truncate(time.Second)}
@@ -131,7 +132,7 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 	s.sources.Recheck()
 	if !now.Trusted {
 		return now, &NotTrustedError{File: now.File, Reason: "the file changed while it was being trusted",
-			Hint: "look again at what it asks for"}
+			Hint: "check again what it asks for"}
 	}
 	return now, nil
 }
@@ -143,7 +144,8 @@ func (s *Store) Untrust(projectDir string) (Project, error) {
 	// Without an entry there is nothing to write and no reason to create the
 	// file.
 	if s.listed(dir) {
-		if err := trust.Change(trust.Path(s.host), func(l *trust.List) []trust.Project { return l.Without(dir) }); err != nil {
+		without := func(l *trust.List) []trust.Project { return l.Without(dir) }
+		if err := trust.Change(trust.Path(s.host), without); err != nil {
 			return Project{}, err
 		}
 	}

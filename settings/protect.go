@@ -17,7 +17,9 @@ const protectedKey = "protected_paths"
 // set them. Relative entries are relative to the project in every layer. Symlinks
 // are not followed: the name inside the project has to stay as it is. unclear is
 // the first entry that could not be understood.
-func protectedOf(view fsView, p project, s *settings, r *reporter) (list []policy.Protected, unclear *document.FileDiagnostic) {
+func protectedOf(
+	view fsView, p project, s *settings, r *reporter,
+) (list []policy.Protected, unclear *document.FileDiagnostic) {
 	from, ok := s.from[protectedKey]
 	if !ok || p.path == "" {
 		return nil, nil

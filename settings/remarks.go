@@ -39,7 +39,8 @@ func (e *evaluation) remarkSwitches(r *reporter) {
 		return from, ok
 	}
 	if from, ok := set("apply_to"); ok && *e.merged.Enabled && *e.merged.ApplyTo == document.ApplyToNeither {
-		r.add(from.file, from.At, document.SeverityWarning, "apply_to", `"neither" restricts nothing, although enabled is true`)
+		r.add(from.file, from.At, document.SeverityWarning, "apply_to",
+			`"neither" restricts nothing, although enabled is true`)
 	}
 	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 {
 		// One remark, at the first key of the file that counts most.
@@ -116,7 +117,8 @@ func (e *evaluation) remarkSockets(r *reporter) {
 			}
 		}
 		if !e.policy.Network.Allowed {
-			r.add(file, at, document.SeverityInfo, socketsKey, "allow_network is false, but the program behind %s may have a network",
+			r.add(file, at, document.SeverityInfo, socketsKey,
+				"allow_network is false, but the program behind %s may have a network",
 				display.Quote(s.text))
 		}
 	}
@@ -127,7 +129,8 @@ func variablesIn(text string) []string {
 	var names []string
 	for part := range strings.SplitSeq(text, "$") {
 		part = strings.TrimPrefix(part, "{")
-		if name := part[:resolve.NameLength(part)]; name != "" && !strings.HasPrefix(text, name) && !slices.Contains(names, name) {
+		name := part[:resolve.NameLength(part)]
+		if name != "" && !strings.HasPrefix(text, name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

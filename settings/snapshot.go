@@ -62,7 +62,8 @@ type Compiled struct {
 func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	e := s.evaluation()
 	compiled := Compiled{
-		Policy: e.policyFor(kind), Diagnostics: slices.Clone(e.diagnostics), Warnings: s.warnings(e, kind), Risks: e.risks(kind),
+		Policy: e.policyFor(kind), Diagnostics: slices.Clone(e.diagnostics), Warnings: s.warnings(e, kind),
+		Risks:     e.risks(kind),
 		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind),
 	}

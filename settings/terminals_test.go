@@ -53,7 +53,7 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 			t.Errorf("%s: another's terminal: %s, want %s", test.name, got, test.others)
 		}
 		warned := slices.ContainsFunc(c.Diagnostics, func(d document.FileDiagnostic) bool {
-			return strings.Contains(d.Message, "what is typed into them")
+			return strings.Contains(d.Message, "the terminals of other programs")
 		})
 		if warned != test.warned {
 			t.Errorf("%s: warned: %t, %v", test.name, warned, c.Diagnostics)

@@ -37,7 +37,8 @@ func patternsOf(s *settings, r *reporter) []string {
 	list := []string{}
 	for i, pattern := range s.values.AllowedEnvVars {
 		if err := checkPattern(pattern); err != nil {
-			r.add(from.file, from.element(i), document.SeverityError, key, "%s: %v; the entry does not count", display.Quote(pattern), err)
+			r.add(from.file, from.element(i), document.SeverityError, key,
+				"%s: %v; the entry does not count", display.Quote(pattern), err)
 			continue
 		}
 		list = append(list, pattern)

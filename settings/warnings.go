@@ -24,9 +24,11 @@ func (s *Snapshot) fileWarnings(e *evaluation) []string {
 		if state.Problem == nil {
 			continue
 		}
-		warning := fmt.Sprintf("%s cannot be used (%s): what it asks for is not known", display.Quote(state.File), state.Problem)
+		warning := fmt.Sprintf("%s cannot be used (%s): what it asks for is not known",
+			display.Quote(state.File), state.Problem)
 		if state.Good != nil {
-			warning = fmt.Sprintf("%s cannot be used (%s): its last good content counts", display.Quote(state.File), state.Problem)
+			warning = fmt.Sprintf("%s cannot be used (%s): its last good content counts",
+				display.Quote(state.File), state.Problem)
 		}
 		if state.Doubt() != nil {
 			warning += "; " + untilFixed
@@ -104,7 +106,8 @@ func (e *evaluation) findProjectRisks() []string {
 		return []string{fmt.Sprintf("the project directory %s holds your home directory: sessions may read and write"+
 			" all your files", display.Quote(project))}
 	case project == real("/tmp") || project == real("/var/tmp"):
-		return []string{fmt.Sprintf("the project directory %s is shared by all programs: every session of every project may write it", display.Quote(project))}
+		return []string{fmt.Sprintf("the project directory %s is shared by all programs: every session of every project may write it",
+			display.Quote(project))}
 	}
 	return nil
 }

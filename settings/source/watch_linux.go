@@ -13,7 +13,8 @@ const watchAncestors = true
 // another machine or another kernel does it. From statfs(2) and the kernel's
 // include/uapi/linux/magic.h.
 var unreliableFileSystems = map[int64]string{
-	0x6969: "NFS", 0xff534d42: "SMB", 0xfe534d42: "SMB", 0x517b: "SMB", 0x65735546: "FUSE", 0x01021997: "9P", 0x786f4256: "VirtualBox",
+	0x6969: "NFS", 0xff534d42: "SMB", 0xfe534d42: "SMB", 0x517b: "SMB", 0x65735546: "FUSE", 0x01021997: "9P",
+	0x786f4256: "VirtualBox",
 	0x00c36400: "Ceph", 0x5346414f: "AFS", 0x73757245: "Coda", 0x0bd00bd0: "Lustre",
 }
 
