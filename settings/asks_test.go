@@ -158,7 +158,8 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 
 func TestTrusted_FileCountsAsALayer(t *testing.T) {
 	t.Parallel()
-	f := resolvetest.Tree(t, map[string]string{"/home/u/project/sub/": "", "/home/u/.ssh/id": "", "/home/u/.cache/link": "-> ../.ssh",
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/sub/": "", "/home/u/.ssh/id": "",
+		"/home/u/.cache/link": "-> ../.ssh",
 		"/home/u/project/out": "-> ../.ssh"})
 	const user = `{"enabled": true, "apply_to": "tool", "allow_network": false, "additional_read_write_paths": ["~/.cache"], "additional_read_only_paths": ["~/.cache/link"], "on_denied": "ask"}`
 	const project = `{"apply_to": "both", "allow_network": true, "additional_read_only_paths": ["~/.ssh", "../../u/x", "out"], "additional_read_write_paths": [], "protected_paths": []}`

@@ -61,7 +61,7 @@ func TestCompile_Paths(t *testing.T) {
 		{
 			name: "a socket that sessions can move is granted with a remark, and one that they cannot without",
 			user: `{"additional_read_write_paths": ["~/.cache"], "allowed_unix_sockets": ["~/.cache/agent.sock", "~/.ssh/agent.sock"]}`,
-			says: []string{"\"~/.cache/agent.sock\" lies in a directory that sessions may write: only the socket"},
+			says: []string{"\"~/.cache/agent.sock\" lies in a directory that sessions may write: only one that exists"},
 		},
 		{
 			name:   "a grant covers the real path of a symlink",
@@ -204,7 +204,8 @@ func TestCompile_RestrictsTheUnionOfWhatTheLayersRestrict(t *testing.T) {
 	f := resolvetest.Tree(t, nil)
 	for _, test := range tests {
 		s := snapshotOf(t, f, test.user, test.project)
-		got := document.Kinds{Terminal: s.Compile(document.KindTerminal).Policy.Restricted, Tool: s.Compile(document.KindTool).Policy.Restricted}
+		got := document.Kinds{Terminal: s.Compile(document.KindTerminal).Policy.Restricted,
+			Tool: s.Compile(document.KindTool).Policy.Restricted}
 		if string(got.ApplyTo()) != test.want {
 			t.Errorf("user %s, project %s: restricts %s, want %s", test.user, test.project, got.ApplyTo(), test.want)
 		}
@@ -322,7 +323,8 @@ func describePolicy(p *policy.Policy) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "restricted %t\nproject %s\nruntime dir %t\nterminals %t\nnetwork %t\nunavailable %s\ndenied "+
 		"%s\nenv %s\n",
-		p.Restricted, p.Project, p.PrivateRuntimeDir, p.PrivateTerminals, p.Network.Allowed, p.OnUnavailable, p.OnDenied, strings.Join(p.Environment.Allowed, " "))
+		p.Restricted, p.Project, p.PrivateRuntimeDir, p.PrivateTerminals, p.Network.Allowed, p.OnUnavailable, p.OnDenied,
+		strings.Join(p.Environment.Allowed, " "))
 	for _, rule := range p.Rules {
 		fmt.Fprintf(&out, "%-24s %s: %s\n", rule.Access, rule.Path, rule.Origin)
 	}

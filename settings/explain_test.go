@@ -40,7 +40,9 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 			`no no rule lets a session read "/srv/data/x" [additional_read_only_paths=/srv/data/x]`},
 		{on, "", AttemptWrite, "/srv/missing/deep/er",
 			`no no rule lets a session write "/srv/missing/deep/er" [additional_read_write_paths=/srv/missing]`},
-		{on, "", AttemptRead, "/home/u/later/x", `no no rule lets a session read "/home/u/later/x" [] the grant of "/home/u/later" by additional_read_only_paths (` + userFile + `:1) counts for sessions that start once it exists`},
+		{on, "", AttemptRead, "/home/u/later/x",
+			`no no rule lets a session read "/home/u/later/x" [] the grant of "/home/u/later" by additional_read_only_paths (` +
+				userFile + `:1) counts for sessions that start once it exists`},
 		{on, "", AttemptWrite, "/home/u/new", `no no rule lets a session write "/home/u/new" [] create it first: a grant of it by additional_read_write_paths counts for sessions that start once it exists`},
 		{on, "", AttemptWrite, "/home/u/.config", `no "/home/u/.config" is granted by home dotfiles (built-in defaults), but not to write it [additional_read_write_paths=/home/u/.config] careful: that would open the settings`},
 		{on, "", AttemptWrite, "/home/u/.config/new/file",
@@ -54,7 +56,8 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		{on, "", AttemptRead, "/home/u/loop", `no "/home/u/loop" leads nowhere: too many levels of symlinks []`},
 		{on, "", AttemptRead, "/usr/bin/absent", `yes "/usr/bin" is granted (read,execute) by system_paths.executable (built-in defaults) [system_paths.executable] there is no such file`},
 		{
-			`{"enabled": true, "protected_paths": [".git/hooks", "a"]}`, "", AttemptWrite, "/home/u/project/.git/hooks/pre-commit",
+			`{"enabled": true, "protected_paths": [".git/hooks", "a"]}`, "", AttemptWrite,
+			"/home/u/project/.git/hooks/pre-commit",
 			`no "/home/u/project/.git/hooks" stays as it is, although the directory around it can be written, by protected_paths (` + userFile + `:1) [protected_paths=["a"]] a session can change it if`,
 		},
 		{

@@ -12,7 +12,8 @@ import (
 
 func forbiddenTree(t *testing.T) resolve.FS {
 	return resolvetest.Tree(t, map[string]string{
-		userFile: "", "/home/u/project/": "", "/proc/self/": "", "/sys/fs/cgroup/unified/": "", "/opt/sidecar/bin/sandbox-sidecar": "",
+		userFile: "", "/home/u/project/": "", "/proc/self/": "", "/sys/fs/cgroup/unified/": "",
+		"/opt/sidecar/bin/sandbox-sidecar":          "",
 		"/home/u/.local/state/sandbox-sidecar/run/": "", "/home/u/.config/sandbox-sidecar/": "",
 		"/home/u/kernel":               "-> /sys/fs",
 		"/run/user/1/sandbox-sidecar/": "", "/home/u/procession/": "", "/home/u/root": "-> /",
@@ -56,7 +57,8 @@ func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 				t.Errorf("%s: %s: no warning when a session starts", key, path)
 			}
 		}
-		got := forbiddenSnapshot(t, `{"enabled": true}`, `{"additional_read_write_paths": ["`+path+`"]}`).Compile(document.KindTool)
+		got := forbiddenSnapshot(t, `{"enabled": true}`,
+			`{"additional_read_write_paths": ["`+path+`"]}`).Compile(document.KindTool)
 		if text := said(got, projectFile); !strings.Contains(text, "undoes the sandbox") {
 			t.Errorf("a project's %s: said %q", path, text)
 		}

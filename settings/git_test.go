@@ -46,7 +46,8 @@ func TestCompile_GrantsARepositoryOutsideGuarded(t *testing.T) {
 			}
 		}
 		// A grant of the user's is not taken back.
-		c := snapshotOf(t, resolvetest.Tree(t, layout.tree), `{"additional_read_write_paths": ["/home/u"]}`, "").Compile(document.KindTool)
+		c := snapshotOf(t, resolvetest.Tree(t, layout.tree), `{"additional_read_write_paths": ["/home/u"]}`,
+			"").Compile(document.KindTool)
 		for _, rule := range c.Policy.Rules {
 			if rule.Guarded != 0 {
 				t.Errorf("%s: %+v", name, rule)
@@ -69,7 +70,8 @@ func TestCompile_ProtectedPathsAreRequiredWhereSomebodySaysSo(t *testing.T) {
 		{`{"on_unavailable": "warn"}`, `{"on_unavailable": "refuse"}`, true},
 		{`{"on_unavailable": "refuse"}`, `{"on_unavailable": "warn"}`, true},
 	} {
-		if got := snapshotOf(t, f, test.user, test.project).Compile(document.KindTerminal).Policy.RequireProtected; got != test.want {
+		s := snapshotOf(t, f, test.user, test.project)
+		if got := s.Compile(document.KindTerminal).Policy.RequireProtected; got != test.want {
 			t.Errorf("user %s, project %s: %t", test.user, test.project, got)
 		}
 	}

@@ -276,7 +276,8 @@ func TestMeet_OnARealTree(t *testing.T) {
 	real, memory := resolvetest.Tree(t, meetTree), resolvetest.InMemory(meetTree)
 	forPairs(t, 200, func(user, project string) {
 		checkMeet(t, real, user, project)
-		a, b := snapshotOf(t, real, user, project).Compile(document.KindTool), snapshotOf(t, memory, user, project).Compile(document.KindTool)
+		a := snapshotOf(t, real, user, project).Compile(document.KindTool)
+		b := snapshotOf(t, memory, user, project).Compile(document.KindTool)
 		if a.Policy.ID() != b.Policy.ID() || !slices.Equal(a.Diagnostics, b.Diagnostics) {
 			t.Errorf("in memory %+v\non disk %+v\nuser    %s\nproject %s", b, a, user, project)
 		}

@@ -33,7 +33,8 @@ func TestRemarks(t *testing.T) {
 		{"another's home", ok + `, "additional_read_only_paths": ["~root/x"]`,
 			`1:75: error: additional_read_only_paths: "~root/x": ~ can only mean your own home directory`},
 		{
-			"symlink in a writable place", ok + `, "additional_read_write_paths": ["~/cache"], "additional_read_only_paths": ["~/cache/link"]`,
+			"symlink in a writable place", ok +
+				`, "additional_read_write_paths": ["~/cache"], "additional_read_only_paths": ["~/cache/link"]`,
 			`1:119: error: additional_read_only_paths: "~/cache/link" crosses the symlink "/home/u/cache/link"`,
 		},
 		{"home", ok + `, "additional_read_only_paths": ["~"]`,
@@ -82,7 +83,8 @@ func TestRemarks(t *testing.T) {
 			snapshot := func(block string) Compiled {
 				state := source.State{File: userFile, Exists: true, Read: true}
 				var problem *document.Diagnostic
-				if state.Good, problem = document.Decode([]byte(`{"terminal": {"sandbox": {`+block+`}}}`), "linux", document.Editor); problem != nil {
+				if state.Good, problem = document.Decode([]byte(`{"terminal": {"sandbox": {`+block+`}}}`), "linux",
+					document.Editor); problem != nil {
 					t.Fatal(problem)
 				}
 				s := snapshotOf(t, f, "", "")

@@ -42,13 +42,19 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
 	for block, good := range map[string]bool{
-		`{}`: true, `null`: true, `{"enabled": true}`: true, `{"enabled": null}`: true, `{"enabled": "yes"}`: false, `{"enabled": 1}`: false,
-		`{"apply_to": "tool"}`: true, `{"apply_to": "tools"}`: false, `{"apply_to": null}`: true, `{"aply_to": "tool"}`: false, `[]`: false,
-		`{"system_paths": {"executable": ["/usr/bin"], "read_only": null}}`: true, `{"system_paths": {"exe": []}}`: false, `{"system_paths": []}`: false,
-		`{"additional_read_only_paths": ["~/x", "$HOME/y", "/z", "rel"]}`: true, `{"additional_read_only_paths": "~/x"}`: false,
-		`{"additional_read_only_paths": [1]}`: false, `{"allowed_env_vars": ["PATH", "LC_*"]}`: true, `{"allow_network": false}`: true,
+		`{}`: true, `null`: true, `{"enabled": true}`: true, `{"enabled": null}`: true, `{"enabled": "yes"}`: false,
+		`{"enabled": 1}`:       false,
+		`{"apply_to": "tool"}`: true, `{"apply_to": "tools"}`: false, `{"apply_to": null}`: true,
+		`{"aply_to": "tool"}`: false, `[]`: false,
+		`{"system_paths": {"executable": ["/usr/bin"], "read_only": null}}`: true,
+		`{"system_paths": {"exe": []}}`:                                     false, `{"system_paths": []}`: false,
+		`{"additional_read_only_paths": ["~/x", "$HOME/y", "/z", "rel"]}`: true,
+		`{"additional_read_only_paths": "~/x"}`:                           false,
+		`{"additional_read_only_paths": [1]}`:                             false, `{"allowed_env_vars": ["PATH", "LC_*"]}`: true,
+		`{"allow_network": false}`:              true,
 		`{"toolchains": ["go", "rust", "nix"]}`: true, `{"protected_paths": []}`: true, `{"on_unavailable": "warn"}`: true,
-		`{"on_unavailable": "ignore"}`: false, `{"on_denied": "ask"}`: true, `{"process_tracking": "seatbelt"}`: true, `{"process_tracking": 3}`: false,
+		`{"on_unavailable": "ignore"}`: false, `{"on_denied": "ask"}`: true, `{"process_tracking": "seatbelt"}`: true,
+		`{"process_tracking": 3}`: false,
 		`{"allowed_unix_sockets": ["$SSH_AUTH_SOCK", "abstract:x", "/run/x"]}`: true,
 	} {
 		for _, file := range []string{`{"terminal": {"sandbox": ` + block + `}}`, `{"macos": {"terminal": {"sandbox": ` +
@@ -149,7 +155,8 @@ func TestSchema_AcceptsTheDocumentation(t *testing.T) {
 			if err := valid(t, schema, block); err != nil {
 				t.Errorf("%s: %v\n%s", file, err, block)
 			}
-			if block, problem := document.Decode([]byte(block), "linux", document.Editor); problem != nil || len(block.Problems) > 0 {
+			if block, problem := document.Decode([]byte(block), "linux", document.Editor); problem != nil ||
+				len(block.Problems) > 0 {
 				t.Errorf("%s: %v %v", file, problem, block.Problems)
 			}
 		}

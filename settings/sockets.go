@@ -56,8 +56,8 @@ func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter)
 			found.path, found.links = target.Path, target.Links
 			if writable.at(filepath.Dir(found.path)).Has(policy.Write) {
 				r.add(from.file, at, document.SeverityInfo, socketsKey,
-					"%s lies in a directory that sessions may write: only the socket that exists at a session's "+
-						"start counts",
+					"%s lies in a directory that sessions may write: only one that exists at a session's start "+
+						"counts",
 					display.Quote(text))
 			}
 		}

@@ -84,7 +84,8 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 			if got := s.DiagnosticsOf(d.user); len(got) != 1 || !strings.Contains(got[0].String(), breakage.says) {
 				t.Errorf("diagnostics %v, want %q", got, breakage.says)
 			}
-			if got := strings.Join(s.Compile(document.KindTool).Warnings, "\n"); !strings.Contains(got, "last good content counts") {
+			if got := strings.Join(s.Compile(document.KindTool).Warnings, "\n"); !strings.Contains(got,
+				"last good content counts") {
 				t.Errorf("warnings: %s", got)
 			}
 			if doubt := s.Compile(document.KindTool).Doubt; doubt != nil {

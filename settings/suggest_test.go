@@ -14,8 +14,9 @@ import (
 // sessions.
 func TestSuggest_NamesOfToolchains(t *testing.T) {
 	t.Parallel()
-	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "", "/srv/data/": "",
-		userFile: ""})
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "",
+		"/srv/data/": "",
+		userFile:     ""})
 	const off, on = `{"enabled": true}`, `{"enabled": true, "toolchains": ["node", "go"]}`
 	const without = `{"toolchains": []}`
 	for _, test := range []struct{ user, project, target, program, want string }{

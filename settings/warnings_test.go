@@ -17,7 +17,8 @@ import (
 func TestWarnings_NameTheRisk(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
-		userFile: "", "/home/u/project/": "", "/tmp/": "", "/var/tmp/": "", "/home/u/link": "-> /home/u", "/home/u/root": "-> /",
+		userFile: "", "/home/u/project/": "", "/tmp/": "", "/var/tmp/": "",
+		"/home/u/link": "-> /home/u", "/home/u/root": "-> /",
 		"/home/u/.zshrc": "-> project/zshrc",
 	})
 	const on = `{"enabled": true}`

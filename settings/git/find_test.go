@@ -102,11 +102,15 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		},
 		{
 			name: "a linked worktree that does not name the project",
-			tree: with(linkedWorktree, map[string]string{"/home/u/main/.git/worktrees/project/gitdir": "/home/u/elsewhere/.git\n"}), inside: ".git",
+			tree: with(linkedWorktree, map[string]string{
+				"/home/u/main/.git/worktrees/project/gitdir": "/home/u/elsewhere/.git\n",
+			}), inside: ".git",
 		},
 		{
 			name: "a linked worktree of what is no repository",
-			tree: with(linkedWorktree, map[string]string{"/home/u/main/.git/worktrees/project/commondir": "../../..\n"}), inside: ".git",
+			tree: with(linkedWorktree, map[string]string{
+				"/home/u/main/.git/worktrees/project/commondir": "../../..\n",
+			}), inside: ".git",
 		},
 		{
 			name: "a linked worktree whose common directory is elsewhere",
@@ -115,8 +119,9 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		},
 		{
 			name: "a submodule that is checked out elsewhere",
-			tree: with(checkedOutSubmodule, map[string]string{"/home/u/super/.git/modules/project/config": "[core]\n\tworktree = " +
-				"../../../other\n"}), inside: ".git",
+			tree: with(checkedOutSubmodule,
+				map[string]string{"/home/u/super/.git/modules/project/config": "[core]\n\tworktree = " +
+					"../../../other\n"}), inside: ".git",
 		},
 		{name: "a pointer to a directory of the user's",
 			tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git"},
