@@ -228,7 +228,7 @@ func (x *explainer) protected(p policy.Protected) {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal paths: %v", err))
 	}
 	x.refuse(rule, protectedKey, string(value), form, display.Quote(p.Path), p.Origin)
-	x.Hint = `a session can change it if this machine cannot protect paths ("sandbox-sidecar doctor" says if it can)`
+	x.Hint = `a session can change it if this machine cannot protect paths; run "sandbox-sidecar doctor" to see`
 }
 
 // notGranted finds the setting that would grant the access.

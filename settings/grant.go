@@ -149,7 +149,7 @@ func remarkWritable(g grant, target resolve.Target, r *reporter) {
 	switch {
 	case g.path == "/dev":
 		remark(document.SeverityWarning,
-			"grants every device, even terminals and what is typed into them; without it only safe devices")
+			"grants every device, even the terminals of other programs; without it only safe devices")
 	case policy.Contains("/dev/pts", g.path) && g.path != "/dev/pts/ptmx": // which /dev/ptmx may lead to
 		remark(document.SeverityWarning,
 			"grants the terminals of other programs and what is typed into them; grant /dev/ptmx instead")

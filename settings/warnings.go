@@ -106,8 +106,8 @@ func (e *evaluation) findProjectRisks() []string {
 		return []string{fmt.Sprintf("the project directory %s holds your home directory: sessions may read and write"+
 			" all your files", display.Quote(project))}
 	case project == real("/tmp") || project == real("/var/tmp"):
-		return []string{fmt.Sprintf("the project directory %s is shared by all programs: every session of every project may write it",
-			display.Quote(project))}
+		return []string{fmt.Sprintf("the project directory %s is shared by all programs: every session of "+
+			"every project may write it", display.Quote(project))}
 	}
 	return nil
 }
