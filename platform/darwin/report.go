@@ -50,8 +50,7 @@ func report(p Scene) map[string]platform.Protection {
 	if len(p.Unkept) > 0 {
 		protected := protections[platform.ProtectedPaths]
 		protected.Status = platform.Degraded
-		protected.Detail += fmt.Sprintf("; these are in missing directories and can be created with them, "+
-			"which is reported at the session's end: %q",
+		protected.Detail += fmt.Sprintf("; these can be created with missing directories, and are reported at the end: %q",
 			p.Unkept[:min(len(p.Unkept), maxListed)])
 		protections[platform.ProtectedPaths] = protected
 	}

@@ -176,8 +176,7 @@ var mediationAvailable = sync.OnceValue(func() error {
 	}
 	mediator, err := sockets.New(sockets.Grants{}, nil)
 	if err != nil {
-		return fmt.Errorf("the kernel does not list Unix sockets, so the session's own cannot be told from others "+
-			"(CONFIG_UNIX_DIAG): %w", err)
+		return fmt.Errorf("the kernel does not list Unix sockets (CONFIG_UNIX_DIAG), so own ones are unknown: %w", err)
 	}
 	mediator.Close()
 	return nil
@@ -199,8 +198,7 @@ func tryListener(flags uintptr) (err error) {
 		err = seccomp.TryInstall(flags)
 	})
 	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("another program, such as a container engine, supervises the sidecar's system calls, and only "+
-			"one can: %w", err)
+		return fmt.Errorf("another program, such as a container engine, supervises the sidecar's system calls: %w", err)
 	}
 	return err
 }

@@ -16,7 +16,7 @@ const (
 // explanations are the functions, fields and variables whose texts are shown
 // behind a first line or on request: details, and descriptions of settings and
 // tools. Their length is that of sentences.
-var explanations = regexp.MustCompile(`^(Detail|Mechanism|Fix|fix\w*|[Ww]hy|[Aa]bout|enforced|seen|unproven|without|open|` +
+var explanations = regexp.MustCompile(`^(Detail|Mechanism|Fix|fix\w*|[Ww]hy|[Aa]bout|enforced|seen|unproven|without|open|effect|changes|namedReads|` +
 	`doc|description|modelDescription|untrusted|config\..*|walk\..*\.description|usage|newFlags)$`)
 
 // machineText are what takes texts for programs: profiles and scripts.
