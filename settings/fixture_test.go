@@ -97,7 +97,7 @@ func (d *fixture) await(file string) {
 				return
 			}
 		case <-deadline:
-			d.t.Fatalf("no change of %s was told", file)
+			d.t.Fatalf("no change of %s was reported", file)
 		}
 	}
 }

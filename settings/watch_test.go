@@ -112,7 +112,7 @@ func TestWatch_OnChangeMayTakeASnapshotAndIsNotCalledAfterClose(t *testing.T) {
 		select {
 		case on = <-seen:
 		case <-ctx.Done():
-			t.Fatal("no change was told")
+			t.Fatal("no change was reported")
 		}
 	}
 	d.must(errors.Join(store.Close(), store.Close()))
@@ -134,7 +134,7 @@ func TestWatch_ManyWritesAreToldAsFewChanges(t *testing.T) {
 	}
 	most := int(time.Since(start)/source.Debounce) + 1
 	if more := len(d.changes); more > most {
-		t.Errorf("%d changes were told after the first, want at most one in %s", more, source.Debounce)
+		t.Errorf("%d changes were reported after the first, want at most one in %s", more, source.Debounce)
 	}
 	// The last save counts, and was reported last.
 	d.save(d.user, disabled)
@@ -178,7 +178,7 @@ func (w oddWatcher) Add(dir string) error {
 	return w.Watcher.Add(dir)
 }
 
-func (w oddWatcher) told() (<-chan fsnotify.Event, <-chan error) {
+func (w oddWatcher) Channels() (<-chan fsnotify.Event, <-chan error) {
 	events, failures := w.Watcher.Channels()
 	if !w.deaf {
 		return events, failures

@@ -12,11 +12,11 @@ type Sandbox struct {
 	// Enabled switches the sandbox on.
 	Enabled *bool `json:"enabled"`
 	// ApplyTo says which kinds of session are restricted: the user's own
-	// terminals, the agent's tools, both or neither. Processes are tracked and
-	// ended with their session in every case.
+	// terminals, the agent's tools, both or neither. Processes are always
+	// tracked and ended with their session.
 	ApplyTo *ApplyTo `json:"apply_to"`
-	// SystemPaths are the parts of the system that shells and tools need. Each
-	// category that is null is the platform's baseline; an array replaces that
+	// SystemPaths are the parts of the system that shells and tools need. A
+	// category that is null is the platform's baseline. An array replaces that
 	// category alone, and [] denies all of it.
 	SystemPaths *SystemPaths `json:"system_paths"`
 	// AdditionalExecutablePaths may be read and executed: toolchains, programs
@@ -30,16 +30,16 @@ type Sandbox struct {
 	// the sidecar's own program.
 	AdditionalReadWritePaths []string `json:"additional_read_write_paths"`
 	// AllowNetwork set to false leaves no network at all, except loopback
-	// inside the session where the host can isolate it.
+	// inside the session if the host can isolate it.
 	AllowNetwork *bool `json:"allow_network"`
-	// AllowedEnvVars are the variables that arrive: NAME or PREFIX_*. TERM,
-	// COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and ZED_TERM always do.
-	// Variables that make loaders, shells or interpreters run code (LD_*,
-	// BASH_ENV, NODE_OPTIONS, …) need their exact name.
+	// AllowedEnvVars are the variables that sessions get: NAME or PREFIX_*.
+	// They always get TERM, COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and
+	// ZED_TERM. Variables that make loaders, shells or interpreters run code
+	// (LD_*, BASH_ENV, NODE_OPTIONS, …) need their exact name.
 	AllowedEnvVars []string `json:"allowed_env_vars"`
-	// AllowedUnixSockets are sockets of outside processes that may be connected
-	// to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A granted socket is the
-	// full power of the daemon behind it.
+	// AllowedUnixSockets are sockets of outside processes that sessions may
+	// connect to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A granted socket
+	// gives the full power of the daemon behind it.
 	AllowedUnixSockets []string `json:"allowed_unix_sockets"`
 	// ProtectedPaths stay read-only although they lie inside the project. null
 	// is the built-in list: .git/hooks, .git/config and whatever else makes git
@@ -50,16 +50,16 @@ type Sandbox struct {
 	// Toolchains are named sets of well-known paths and variables: go, rust,
 	// node, python, java, ruby, dotnet, php, c, nix.
 	Toolchains []string `json:"toolchains"`
-	// OnUnavailable says what happens where the machine cannot enforce the
+	// OnUnavailable says what happens if the machine cannot enforce the
 	// sandbox. null: refuse for tools, warn for terminals.
 	OnUnavailable *OnUnavailable `json:"on_unavailable"`
-	// OnDenied says what a denial does besides failing. On Linux "report" sees
-	// of files that are refused for reading those that a command line names, as
-	// that of cat, cp, sed or grep does, and "ask" all: a look at each opening
-	// slows down programs that open thousands. "ask" asks about openings of
-	// files alone, because an open file is what the sidecar can hand to a
-	// program that waits; nothing like it exists for removing, renaming,
-	// executing, sockets and the network, which are refused at once, and told.
+	// OnDenied says what a denial does besides failing. On Linux, "report"
+	// notices refused reads only of files that a command line names, as those
+	// of cat, cp, sed and grep do. "ask" notices all of them, which slows down
+	// programs that open thousands of files. "ask" asks only about opening
+	// files, because an open file is what the sidecar can pass to a waiting
+	// program. Removing, renaming, executing, sockets and the network are
+	// refused at once and reported.
 	OnDenied *OnDenied `json:"on_denied"`
 	// ProcessTracking chooses how processes are tracked on macOS.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`
@@ -88,8 +88,8 @@ const (
 	ApplyToTool ApplyTo = "tool"
 	// ApplyToBoth restricts both.
 	ApplyToBoth ApplyTo = "both"
-	// ApplyToNeither restricts nothing; the rest of the block waits for its
-	// day.
+	// ApplyToNeither sandboxes nothing; the other keys are kept but have no
+	// effect.
 	ApplyToNeither ApplyTo = "neither"
 )
 
@@ -99,8 +99,8 @@ type OnUnavailable string
 const (
 	// OnUnavailableRefuse starts nothing.
 	OnUnavailableRefuse OnUnavailable = "refuse"
-	// OnUnavailableWarn starts the session unconfined, with a warning as the
-	// terminal's first line.
+	// OnUnavailableWarn starts the session without a sandbox, with a warning as
+	// the terminal's first line.
 	OnUnavailableWarn OnUnavailable = "warn"
 )
 
@@ -108,8 +108,8 @@ const (
 type OnDenied string
 
 const (
-	// OnDeniedReport tells the editor what was refused and which setting would
-	// allow it.
+	// OnDeniedReport reports the denial to the editor, with the setting that
+	// would allow it.
 	OnDeniedReport OnDenied = "report"
 	// OnDeniedAsk asks the editor's user.
 	OnDeniedAsk OnDenied = "ask"
@@ -121,7 +121,7 @@ const (
 type ProcessTracking string
 
 const (
-	// ProcessTrackingAuto picks what breaks least.
+	// ProcessTrackingAuto picks the way that breaks least.
 	ProcessTrackingAuto ProcessTracking = "auto"
 	// ProcessTrackingSeatbelt marks every process with a Seatbelt fingerprint.
 	ProcessTrackingSeatbelt ProcessTracking = "seatbelt"
