@@ -249,10 +249,10 @@ func (b *asker) writes(path string) bool {
 // project is trusted, and which have only part of it. It skips what the session
 // gets in another way.
 func (e *evaluation) remarkAsks(r *reporter, asks []Ask) {
-	told := map[document.Position]bool{}
+	reported := map[document.Position]bool{}
 	for _, a := range asks {
 		at := document.Position{Line: a.Line, Column: a.Column}
-		told[at] = true
+		reported[at] = true
 		if a.never {
 			continue // there is a remark on it already
 		}
@@ -267,7 +267,7 @@ func (e *evaluation) remarkAsks(r *reporter, asks []Ask) {
 		}
 	}
 	for _, g := range e.asked {
-		if !told[g.at] && !e.cover.at(g.path).Has(g.access&^policy.Device) && reached[g.path] {
+		if !reported[g.at] && !e.cover.at(g.path).Has(g.access&^policy.Device) && reached[g.path] {
 			r.add(e.projectFile, g.at, document.SeverityInfo, g.origin.Key,
 				"%s: only what your own settings grant below it counts",
 				display.Quote(g.text))

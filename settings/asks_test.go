@@ -105,12 +105,12 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 				t.Errorf("trusted %t, asks:\n%swant:\n%s", p.Trusted, got, test.want)
 			}
 			for _, a := range p.Asks {
-				told := a.never && strings.Contains(said(s.Compile(document.KindTool), projectFile), "undoes the sandbox")
+				reported := a.never && strings.Contains(said(s.Compile(document.KindTool), projectFile), "undoes the sandbox")
 				for _, d := range s.DiagnosticsOf(projectFile) {
-					told = told || d.Line == a.Line && d.Column == a.Column && d.Key == a.Key &&
+					reported = reported || d.Line == a.Line && d.Column == a.Column && d.Key == a.Key &&
 						strings.Contains(d.Message, "has no effect unless you trust this project; if you do: "+a.Opens)
 				}
-				if !told {
+				if !reported {
 					t.Errorf("%s %s is not told: %v", a.Key, a.Value, s.DiagnosticsOf(projectFile))
 				}
 			}

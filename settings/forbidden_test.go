@@ -101,8 +101,8 @@ func TestForbidden_ProjectsThere(t *testing.T) {
 		if access := accessOf(got, got.Policy.Project); access != want {
 			t.Errorf("project %s: granted %s, want %s", project, access, want)
 		}
-		if told := strings.Contains(strings.Join(got.Warnings, "\n"),
-			"is granted for reading only"); told != (want == "read,execute") {
+		if reported := strings.Contains(strings.Join(got.Warnings, "\n"),
+			"is granted for reading only"); reported != (want == "read,execute") {
 			t.Errorf("project %s: warnings %q", project, got.Warnings)
 		}
 	}

@@ -80,16 +80,16 @@ func InMemory(entries map[string]string) resolve.FS {
 		}
 		put(filepath.Clean(name), n)
 	}
-	look := func(path string) (*node, error) {
+	find := func(path string) (*node, error) {
 		if n := nodes[path]; n != nil {
 			return n, nil
 		}
 		return &node{}, fs.ErrNotExist
 	}
 	return resolve.FS{
-		Lstat:    func(path string) (fs.FileMode, error) { n, err := look(path); return n.mode, err },
-		Readlink: func(path string) (string, error) { n, err := look(path); return n.content, err },
-		ReadDir:  func(path string) ([]string, error) { n, err := look(path); return n.names, err },
-		ReadFile: func(path string) ([]byte, error) { n, err := look(path); return []byte(n.content), err },
+		Lstat:    func(path string) (fs.FileMode, error) { n, err := find(path); return n.mode, err },
+		Readlink: func(path string) (string, error) { n, err := find(path); return n.content, err },
+		ReadDir:  func(path string) ([]string, error) { n, err := find(path); return n.names, err },
+		ReadFile: func(path string) ([]byte, error) { n, err := find(path); return []byte(n.content), err },
 	}
 }
