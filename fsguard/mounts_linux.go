@@ -84,8 +84,10 @@ func parseMounts(text string) []mount {
 		if err != nil || err2 != nil {
 			continue
 		}
-		list = append(list, mount{id: id, parent: parent, device: fields[2], point: unescape.Replace(fields[4]),
-			kind: kind[0]})
+		list = append(list, mount{
+			id: id, parent: parent, device: fields[2], point: unescape.Replace(fields[4]),
+			kind: kind[0],
+		})
 	}
 	return list
 }

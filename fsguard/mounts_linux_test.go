@@ -42,8 +42,10 @@ a line that makes no sense
 23 22 0:7 / /net/a rw - nfs4 a: rw
 24 22 0:8 / /net/b rw - nfs4 b: rw
 `))
-	for path, want := range map[string]string{"/etc": "0:1", "/proc/self": "0:5", "/net/c": "0:6", "/net/a/x": "0:7",
-		"/net/b": "0:8"} {
+	for path, want := range map[string]string{
+		"/etc": "0:1", "/proc/self": "0:5", "/net/c": "0:6", "/net/a/x": "0:7",
+		"/net/b": "0:8",
+	} {
 		if at := nested.at(path); at == nil || at.device != want {
 			t.Errorf("%s is on %+v, expected %s", path, at, want)
 		}

@@ -120,8 +120,10 @@ func TestPerform_ReturnsTheSystemsAnswers(t *testing.T) {
 			t.Errorf("a file of %v: %v", want.ModTime(), err)
 		}
 	}
-	if done, err := r.call(request{Op: opReadlink,
-		Path: text(filepath.Join(dir, "link"))}); string(done.Text) != "a\xffb" || err != nil {
+	if done, err := r.call(request{
+		Op:   opReadlink,
+		Path: text(filepath.Join(dir, "link")),
+	}); string(done.Text) != "a\xffb" || err != nil {
 		t.Errorf("the link leads to %q, %v", done.Text, err)
 	}
 	if done, err := r.call(request{Op: opReadDir, Path: text(dir)}); err != nil || len(done.Entries) != 2 ||

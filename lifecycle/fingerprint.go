@@ -64,8 +64,10 @@ func (f SessionFingerprint) Marks() []Mark {
 	}
 	marks := []Mark{{Medium: ByName, Denied: servicePrefix + f.ID + ".deny", Allowed: servicePrefix + f.ID + ".allow"}}
 	if f.Dir != "" {
-		marks = append(marks, Mark{Medium: ByPath, Denied: filepath.Join(f.Dir, "deny"),
-			Allowed: filepath.Join(f.Dir, "allow")})
+		marks = append(marks, Mark{
+			Medium: ByPath, Denied: filepath.Join(f.Dir, "deny"),
+			Allowed: filepath.Join(f.Dir, "allow"),
+		})
 	}
 	return marks
 }

@@ -97,8 +97,10 @@ func watchMembers(queue int, f *ancestry, watched map[int]bool) error {
 			if watched[pid] {
 				continue
 			}
-			event := unix.Kevent_t{Ident: uint64(pid), Filter: unix.EVFILT_PROC, Flags: unix.EV_ADD | unix.EV_CLEAR,
-				Fflags: unix.NOTE_FORK | unix.NOTE_EXIT}
+			event := unix.Kevent_t{
+				Ident: uint64(pid), Filter: unix.EVFILT_PROC, Flags: unix.EV_ADD | unix.EV_CLEAR,
+				Fflags: unix.NOTE_FORK | unix.NOTE_EXIT,
+			}
 			_, err := unix.Kevent(queue, []unix.Kevent_t{event}, nil, nil)
 			if errors.Is(err, unix.ESRCH) {
 				continue // it has ended

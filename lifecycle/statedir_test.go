@@ -28,8 +28,10 @@ func TestStateDir(t *testing.T) {
 	}
 	tests := []struct{ name, env, want string }{
 		{"a runtime directory of the user's", "XDG_RUNTIME_DIR=/own HOME=/home", "/own/sandbox-sidecar"},
-		{"one that others can enter is not trusted", "XDG_RUNTIME_DIR=/open HOME=/home",
-			"/home/.local/state/sandbox-sidecar/run"},
+		{
+			"one that others can enter is not trusted", "XDG_RUNTIME_DIR=/open HOME=/home",
+			"/home/.local/state/sandbox-sidecar/run",
+		},
 		{"one that does not exist", "XDG_RUNTIME_DIR=/none HOME=/home", "/home/.local/state/sandbox-sidecar/run"},
 		{"the state directory goes before home", "XDG_STATE_HOME=/own/state HOME=/home", "/own/state/sandbox-sidecar/run"},
 		{"a name that is taken by a file", "XDG_RUNTIME_DIR=/taken HOME=/home", "/home/.local/state/sandbox-sidecar/run"},

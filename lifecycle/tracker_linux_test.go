@@ -158,8 +158,10 @@ func TestTracking_FixNamesWhatIsMissing(t *testing.T) {
 		mention string
 	}{
 		{unix.EACCES, "systemd-run --user"},
-		{&cgroup.ScopeError{Refused: unix.EACCES, Failures: []error{errors.New("the bus is out of order")}},
-			"XDG_RUNTIME_DIR"},
+		{
+			&cgroup.ScopeError{Refused: unix.EACCES, Failures: []error{errors.New("the bus is out of order")}},
+			"XDG_RUNTIME_DIR",
+		},
 	} {
 		got := (&Tracker{reason: test.reason}).Tracking()
 		if got.Guarantee || got.Mechanism != MechanismProcessGroup || !strings.Contains(got.Fix, test.mention) ||

@@ -49,8 +49,11 @@ func TestFindProgram(t *testing.T) {
 		"an empty entry is not the current directory": {"hidden", []string{"PATH=:" + root + "/first"}, ""},
 		"a relative entry is passed over":             {"hidden", []string{"PATH=relative:./relative"}, ""},
 		"an empty name is no program":                 {"", []string{path}, ""},
-		"other variables are not PATH": {"tool",
-			[]string{"XPATH=" + root + "/first", "PATHS=" + root + "/first"}, ""},
+		"other variables are not PATH": {
+			"tool",
+			[]string{"XPATH=" + root + "/first", "PATHS=" + root + "/first"},
+			"",
+		},
 	} {
 		got, err := findProgram(test.program, test.env)
 		switch {

@@ -39,8 +39,10 @@ func TestLaunch_NeverSucceedsWithoutAWholeReport(t *testing.T) {
 		"says nothing of substance":      {`echo '{}' >&3`, "exit status 0"},
 		"confirms, then says garbage":    {confirm + `echo garbage >&3; cat <&3`, "talk to stage"},
 		"confirms, then half a failure":  {confirm + `printf '{"failure":' >&3`, "exit status 0"},
-		"confirms, then says it has failed": {confirm + `echo '{"failure":{"step":"execute","path":"/p","cause":"c"}}' >&3`,
-			"execute: /p: c"},
+		"confirms, then says it has failed": {
+			confirm + `echo '{"failure":{"step":"execute","path":"/p","cause":"c"}}' >&3`,
+			"execute: /p: c",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,8 +99,10 @@ func TestLaunch_StageIsKilledWhenTheContextIsCancelled(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := platform.Launch(ctx, fake, platform.Target{
-			Order: order.Order, Confinement: order.Confinement, Streams: [3]*os.File{os.Stdin, os.Stderr,
-				os.Stderr}, Start: lifecycle.Start,
+			Order: order.Order, Confinement: order.Confinement, Streams: [3]*os.File{
+				os.Stdin, os.Stderr,
+				os.Stderr,
+			}, Start: lifecycle.Start,
 		})
 		ended <- err
 	}()

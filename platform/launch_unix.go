@@ -240,8 +240,10 @@ func ProbeStage(ctx context.Context, backend Backend, confinement Confinement) (
 		order.Terminal = &Terminal{Cols: 80, Rows: 24}
 	}
 	launched, err := Launch(ctx, backend, Target{
-		Order: order, Confinement: confinement, Streams: [3]*os.File{null, null,
-			null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
+		Order: order, Confinement: confinement, Streams: [3]*os.File{
+			null, null,
+			null,
+		}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
 	})
 	if err != nil {
 		return Enforcement{}, err

@@ -90,18 +90,30 @@ func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 	}{
 		"an unrequested terminal": {[]platform.Passed{platform.PassedTerminal}, false, errNoSupervisor, "not asked for"},
 		"an unrequested listener": {[]platform.Passed{platform.PassedListener}, true, errNoSupervisor, "not asked for"},
-		"two terminals": {[]platform.Passed{platform.PassedTerminal, platform.PassedTerminal}, true,
-			errNoSupervisor, "not asked for"},
+		"two terminals": {
+			[]platform.Passed{platform.PassedTerminal, platform.PassedTerminal},
+			true,
+			errNoSupervisor, "not asked for",
+		},
 		"something unknown": {[]platform.Passed{"what"}, true, nil, "not asked for"},
-		"two listeners": {[]platform.Passed{platform.PassedListener, platform.PassedListener}, false,
-			nil, "not asked for"},
+		"two listeners": {
+			[]platform.Passed{platform.PassedListener, platform.PassedListener},
+			false,
+			nil, "not asked for",
+		},
 		"an unrequested list": {[]platform.Passed{platform.PassedDiag}, false, errNoSupervisor, "not asked for"},
-		"a list and no listener": {[]platform.Passed{platform.PassedDiag}, false, nil,
-			"passed nothing to supervise"},
+		"a list and no listener": {
+			[]platform.Passed{platform.PassedDiag},
+			false, nil,
+			"passed nothing to supervise",
+		},
 		"nothing for a terminal": {nil, true, errNoSupervisor, "passed no terminal"},
 		"nothing to supervise":   {nil, false, nil, "passed nothing to supervise"},
-		"no supervisor": {[]platform.Passed{platform.PassedTerminal, platform.PassedListener}, true,
-			refused, "no room"},
+		"no supervisor": {
+			[]platform.Passed{platform.PassedTerminal, platform.PassedListener},
+			true,
+			refused, "no room",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -83,8 +83,10 @@ func warmUpJSON() {
 	var order Order
 	_ = json.Unmarshal([]byte(`{"program":"","argv":[""],"env":[""],"dir":"","terminal":{},"orders":{}}`), &order)
 	_, _ = json.Marshal(Report{
-		Enforcement: &Enforcement{Protections: map[string]Protection{"": {}},
-			Missing: []Missing{{}}}, Passed: []Passed{PassedTerminal}, Failure: &Failure{},
+		Enforcement: &Enforcement{
+			Protections: map[string]Protection{"": {}},
+			Missing:     []Missing{{}},
+		}, Passed: []Passed{PassedTerminal}, Failure: &Failure{},
 	})
 }
 

@@ -43,8 +43,10 @@ func StartStandby(backend Backend, confinement Confinement, start Start) (*Stand
 	}
 	defer null.Close()
 	standby, err := startStage(backend, Target{
-		Confinement: confinement, Streams: [3]*os.File{null, null,
-			null}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: start,
+		Confinement: confinement, Streams: [3]*os.File{
+			null, null,
+			null,
+		}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: start,
 	})
 	if err != nil {
 		return nil, err

@@ -16,8 +16,10 @@ func TestOrder_RoundTripKeepsEveryByte(t *testing.T) {
 	t.Parallel()
 	for _, order := range []platform.Order{
 		{Argv: []string{}, Env: []string{}},
-		{Program: "p", Argv: []string{"", "a\x00b"}, Env: []string{"A=\xff", "B=\u2028\n"}, Dir: "/\xe9",
-			Terminal: &platform.Terminal{Cols: 1, Rows: 2, NoInput: true}, Orders: platform.Orders(`{"a":1}`)},
+		{
+			Program: "p", Argv: []string{"", "a\x00b"}, Env: []string{"A=\xff", "B=\u2028\n"}, Dir: "/\xe9",
+			Terminal: &platform.Terminal{Cols: 1, Rows: 2, NoInput: true}, Orders: platform.Orders(`{"a":1}`),
+		},
 	} {
 		data, err := json.Marshal(order)
 		if err != nil {
@@ -72,8 +74,10 @@ func TestFull_IgnoresWhatIsNotRequested(t *testing.T) {
 		"degraded, not asked": {platform.Protection{Status: platform.Degraded, NotRequested: true}, true},
 		"without a status":    {platform.Protection{}, false},
 	} {
-		e := platform.Enforcement{Protections: map[string]platform.Protection{platform.Execute: enforced,
-			platform.Network: test.other}}
+		e := platform.Enforcement{Protections: map[string]platform.Protection{
+			platform.Execute: enforced,
+			platform.Network: test.other,
+		}}
 		if e.Full() != test.want {
 			t.Errorf("%s: full is %t", name, !test.want)
 		}

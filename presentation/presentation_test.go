@@ -25,8 +25,10 @@ func TestMessages(t *testing.T) {
 			`The sandbox refused to let "cat" read "/home/u/data/x" (3 times). ` +
 				`To allow it: add "~/data" to "additional_read_only_paths".`,
 		},
-		{denialMessage(denial("connect", "192.0.2.1:443", "", 1), settings.Suggestion{}),
-			`The sandbox refused to let a program connect to "192.0.2.1:443".`},
+		{
+			denialMessage(denial("connect", "192.0.2.1:443", "", 1), settings.Suggestion{}),
+			`The sandbox refused to let a program connect to "192.0.2.1:443".`,
+		},
 		{
 			denialMessage(denial("execute", "/"+strings.Repeat("x", 90), "sh", 1), add),
 			`The sandbox refused to let "sh" run "/` + strings.Repeat("x", 90) + `".`,
@@ -38,10 +40,14 @@ func TestMessages(t *testing.T) {
 		{DenialLine(denial("read", "/a\nb", "cat", 2)), `read "/a\nb" by "cat", 2 times`},
 		{questionMessage(denial("create", "/a\nb", "cat", 1)), `"cat" wants to create "/a\nb", and waits for your answer.`},
 		{questionMessage(denial("write", "/a", "", 1)), `A program wants to write "/a", and waits for your answer.`},
-		{alarmMessage(spawn.Alarm{Kind: "protected_write", Path: "/p\n"}),
-			`The sandbox refused to change the protected path "/p\n".`},
-		{findingMessage(spawn.Finding{Path: "/p\n/x", How: "created", Why: "git runs it"}),
-			`"/p\n/x" was created: git runs it`},
+		{
+			alarmMessage(spawn.Alarm{Kind: "protected_write", Path: "/p\n"}),
+			`The sandbox refused to change the protected path "/p\n".`,
+		},
+		{
+			findingMessage(spawn.Finding{Path: "/p\n/x", How: "created", Why: "git runs it"}),
+			`"/p\n/x" was created: git runs it`,
+		},
 		{projectMessage(settings.Project{File: "/p\n", Exists: true, Problem: "bad\n"}), `"/p\n" cannot be trusted: bad\n.`},
 		{settings.Suggestion{Key: "allow_network", Value: "true"}.Instruction(), `set "allow_network" to true`},
 		{

@@ -35,8 +35,10 @@ func decodeParams(raw json.RawMessage, p any) error {
 	case errors.As(err, &corrupt):
 		return invalidParams("data", "expected base64, found an invalid character at byte %d", int64(corrupt))
 	case errors.As(err, &mismatch) && mismatch.Field == "":
-		return &wireError{code: protocol.CodeInvalidParams,
-			message: fmt.Sprintf("params: expected an object, found %s", mismatch.Value)}
+		return &wireError{
+			code:    protocol.CodeInvalidParams,
+			message: fmt.Sprintf("params: expected an object, found %s", mismatch.Value),
+		}
 	case errors.As(err, &mismatch):
 		return invalidParams(mismatch.Field, "expected %s, found %s", jsonKind(mismatch.Type), mismatch.Value)
 	default:

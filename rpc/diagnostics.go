@@ -40,7 +40,8 @@ func (s *Server) publish(snapshot *settings.Snapshot, diagnostics []settings.Fil
 // update stores a project's diagnostics, and yields the files whose lists have
 // changed, sorted. p.mu is held.
 func (p *published) update(project string, diagnostics []settings.FileDiagnostic,
-	open []string) func(yield func(string, []settings.Diagnostic) bool) {
+	open []string,
+) func(yield func(string, []settings.Diagnostic) bool) {
 	if p.known == nil {
 		p.known, p.sent = map[string][]settings.FileDiagnostic{}, map[string][]settings.Diagnostic{}
 	}

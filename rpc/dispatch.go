@@ -70,7 +70,8 @@ func onRequest[P, R any](d *dispatcher, method protocol.Request[P, R], handle fu
 // onRequestThen registers a handler that also returns what to do after its
 // answer was sent.
 func onRequestThen[P, R any](d *dispatcher, method protocol.Request[P, R],
-	handle func(context.Context, P) (R, func(), error)) {
+	handle func(context.Context, P) (R, func(), error),
+) {
 	d.requests[method.Method] = func(ctx context.Context, raw json.RawMessage) (any, func(), error) {
 		var params P
 		if err := decodeParams(raw, &params); err != nil {
@@ -108,8 +109,10 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 	handle, known := d.requests[method]
 	err := d.admit(method, true)
 	if err == nil && !known {
-		err = &wireError{code: protocol.CodeMethodNotFound,
-			message: fmt.Sprintf("method %s: not found", display.Quote(method))}
+		err = &wireError{
+			code:    protocol.CodeMethodNotFound,
+			message: fmt.Sprintf("method %s: not found", display.Quote(method)),
+		}
 	}
 	raw := message.params
 	carryOut := func() (body []byte, after func()) {

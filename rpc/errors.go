@@ -24,8 +24,10 @@ func (e *wireError) Error() string { return e.message }
 // invalidParams names a field of params, such as "cwd", and says what is wrong
 // with it.
 func invalidParams(field, format string, args ...any) *wireError {
-	return &wireError{code: protocol.CodeInvalidParams,
-		message: fmt.Sprintf("params.%s: %s", field, fmt.Sprintf(format, args...))}
+	return &wireError{
+		code:    protocol.CodeInvalidParams,
+		message: fmt.Sprintf("params.%s: %s", field, fmt.Sprintf(format, args...)),
+	}
 }
 
 // settingsInvalid names the file that must be fixed before a session starts.
@@ -82,8 +84,10 @@ func toWire(err error) *responseError {
 	// Data.Path is raw.
 	out := &responseError{Code: wire.code, Message: display.Line(wire.message)}
 	if wire.data != nil {
-		out.Data = &protocol.ErrorData{Reason: display.Line(wire.data.Reason), Path: wire.data.Path,
-			Hint: display.Line(wire.data.Hint)}
+		out.Data = &protocol.ErrorData{
+			Reason: display.Line(wire.data.Reason), Path: wire.data.Path,
+			Hint: display.Line(wire.data.Hint),
+		}
 	}
 	return out
 }

@@ -17,8 +17,10 @@ func TestToWire(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"invalid params name the field", invalidParams("cwd", "expected %s", "more"),
-			`{"code":-32602,"message":"params.cwd: expected more"}`},
+		{
+			"invalid params name the field", invalidParams("cwd", "expected %s", "more"),
+			`{"code":-32602,"message":"params.cwd: expected more"}`,
+		},
 		{
 			"an unknown session", sessionNotFound("a"),
 			`{"code":-32010,"message":"session \"a\": not found","data":{"reason":"it never existed, or it was closed"}}`,
@@ -30,8 +32,10 @@ func TestToWire(t *testing.T) {
 		},
 		{
 			"a start that failed carries path and hint",
-			fmt.Errorf("start: %w", &spawn.Error{Attempt: "execute", Path: "/x", Cause: errors.New("no such file or directory"),
-				Hint: "install it"}),
+			fmt.Errorf("start: %w", &spawn.Error{
+				Attempt: "execute", Path: "/x", Cause: errors.New("no such file or directory"),
+				Hint: "install it",
+			}),
 			`{"code":-32011,"message":"execute: \"/x\": no such file or directory",` +
 				`"data":{"reason":"no such file or directory","path":"/x","hint":"install it"}}`,
 		},

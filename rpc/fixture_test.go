@@ -63,8 +63,10 @@ func start(t *testing.T, backend platform.Backend, block string) *fixture {
 	}
 	tracker := lifecycle.Open(lifecycle.Options{StateDir: state})
 	server := New(Options{
-		Version: "test", Spawner: &spawn.Spawner{Backend: backend, Tracker: tracker,
-			Logger: slog.New(slog.DiscardHandler)}, Env: env,
+		Version: "test", Spawner: &spawn.Spawner{
+			Backend: backend, Tracker: tracker,
+			Logger: slog.New(slog.DiscardHandler),
+		}, Env: env,
 		UserSettingsPath: f.settings, Logger: slog.New(slog.DiscardHandler),
 		WatchProcess: func(context.Context, int) (<-chan struct{}, error) { return f.editor, nil },
 	})

@@ -29,7 +29,8 @@ func (s *Server) registerLifecycle() {
 }
 
 func (s *Server) initialize(ctx context.Context, params protocol.InitializeParams) (protocol.InitializeResult, func(),
-	error) {
+	error,
+) {
 	options := protocol.InitializationOptions{UserSettingsPath: s.options.UserSettingsPath}
 	if given := params.InitializationOptions; given != nil {
 		options.Settings = given.Settings
@@ -72,8 +73,10 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	s.store, s.capabilities, s.folders, s.phase = store, params.Capabilities, params.WorkspaceFolders, phaseServing
 	s.mu.Unlock()
 	result := protocol.InitializeResult{
-		ServerInfo: protocol.ClientInfo{Name: "sandbox-sidecar",
-			Version: s.options.Version}, ProtocolVersion: protocol.Version,
+		ServerInfo: protocol.ClientInfo{
+			Name:    "sandbox-sidecar",
+			Version: s.options.Version,
+		}, ProtocolVersion: protocol.Version,
 		Capabilities: protocol.ServerCapabilities{
 			Platform: s.options.Spawner.Platform(), Kinds: []protocol.Kind{protocol.Terminal, protocol.Tool},
 			Enforcement: presentation.Protections(s.options.Spawner.Probe(ctx)),

@@ -22,8 +22,10 @@ func TestSessions_LeaveNoGoroutine(t *testing.T) {
 		params := protocol.SpawnParams{Cwd: f.dir, Kind: kinds[i%2], Command: "sleep 300"}
 		switch i % 4 {
 		case 0:
-			call(e, protocol.Close, protocol.CloseParams{SessionID: call(e, protocol.Spawn, params).SessionID,
-				GraceMs: new(int)})
+			call(e, protocol.Close, protocol.CloseParams{
+				SessionID: call(e, protocol.Spawn, params).SessionID,
+				GraceMs:   new(int),
+			})
 		case 1:
 			params.Command = "exit 3"
 			session := call(e, protocol.Spawn, params)

@@ -197,8 +197,10 @@ func (s *Server) admit(method string, isRequest bool) error {
 	case s.phase == phaseServing && initialize:
 		return &wireError{code: protocol.CodeInvalidRequest, message: "initialize: already initialized"}
 	case s.phase == phaseShutdown:
-		return &wireError{code: protocol.CodeInvalidRequest,
-			message: fmt.Sprintf("%.100s: only exit may follow shutdown", method)}
+		return &wireError{
+			code:    protocol.CodeInvalidRequest,
+			message: fmt.Sprintf("%.100s: only exit may follow shutdown", method),
+		}
 	}
 	if method == protocol.Shutdown.Method && isRequest {
 		s.phase = phaseShutdown // not in the handler, so that no later message is admitted
@@ -213,6 +215,8 @@ func notify[P any](s *Server, method protocol.Notification[P], params P) {
 
 // logMessage writes one line into the editor's log, and waits for the editor.
 func (s *Server) logMessage(kind int, format string, args ...any) {
-	notify(s, protocol.LogMessage, protocol.LogMessageParams{Type: kind,
-		Message: display.Line(fmt.Sprintf(format, args...))})
+	notify(s, protocol.LogMessage, protocol.LogMessageParams{
+		Type:    kind,
+		Message: display.Line(fmt.Sprintf(format, args...)),
+	})
 }

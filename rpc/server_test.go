@@ -102,10 +102,14 @@ func TestSpawn_WithoutASandbox(t *testing.T) {
 		{"a tool is refused", `{"enabled": true}`, protocol.Tool, false},
 		{"a terminal starts with a warning", `{"enabled": true}`, protocol.Terminal, true},
 		{"a tool starts if the user allows it", `{"enabled": true, "on_unavailable": "warn"}`, protocol.Tool, true},
-		{"a terminal is refused if the user says so", `{"enabled": true, "on_unavailable": "refuse"}`,
-			protocol.Terminal, false},
-		{"no network is never ignored", `{"enabled": true, "on_unavailable": "warn", "allow_network": false}`,
-			protocol.Terminal, false},
+		{
+			"a terminal is refused if the user says so", `{"enabled": true, "on_unavailable": "refuse"}`,
+			protocol.Terminal, false,
+		},
+		{
+			"no network is never ignored", `{"enabled": true, "on_unavailable": "warn", "allow_network": false}`,
+			protocol.Terminal, false,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -206,8 +210,10 @@ func TestCallRaw_AnswersHoldOneOfResultAndError(t *testing.T) {
 		}
 		return message
 	}
-	for _, method := range []string{"terminal/list", "initialize", "initialize", "terminal/list", "no/such", "shutdown",
-		"shutdown"} {
+	for _, method := range []string{
+		"terminal/list", "initialize", "initialize", "terminal/list", "no/such", "shutdown",
+		"shutdown",
+	} {
 		sendRaw(t, f, method, `{"processId":null}`)
 		message := next()
 		for message["id"] == nil {

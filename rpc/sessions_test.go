@@ -55,8 +55,10 @@ func TestSpawn_SlowOneDelaysNoOther(t *testing.T) {
 	slow := uuid.NewString()
 	answered := make(chan error, 1)
 	go func() {
-		_, err := try(e, protocol.Spawn, protocol.SpawnParams{SessionID: slow, Cwd: f.dir,
-			Shell: &protocol.Shell{Program: "/bin/sh"}})
+		_, err := try(e, protocol.Spawn, protocol.SpawnParams{
+			SessionID: slow, Cwd: f.dir,
+			Shell: &protocol.Shell{Program: "/bin/sh"},
+		})
 		answered <- err
 	}()
 	hold.Arrived(t)

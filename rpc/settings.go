@@ -65,7 +65,8 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 }
 
 func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainParams) (protocol.PolicyExplainResult,
-	error) {
+	error,
+) {
 	if err := absolute("projectDir", params.ProjectDir); err != nil {
 		return protocol.PolicyExplainResult{}, err
 	}

@@ -66,7 +66,8 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 
 // startSession compiles the policy and starts the session under it.
 func (s *Server) startSession(ctx context.Context, request spawn.Request, params protocol.SpawnParams) (*spawn.Session,
-	settings.Compiled, error) {
+	settings.Compiled, error,
+) {
 	snapshot := s.store.Snapshot(params.ProjectDir)
 	compiled := snapshot.Compile(settings.Kind(params.Kind))
 	s.publish(snapshot, compiled.Diagnostics)
@@ -103,8 +104,10 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	flowControl := s.capabilities.FlowControl
 	s.mu.Unlock()
 	request := spawn.Request{
-		ID: params.SessionID, Env: env, Dir: filepath.Clean(params.Cwd), Size: spawn.Size{Cols: params.Cols,
-			Rows: params.Rows},
+		ID: params.SessionID, Env: env, Dir: filepath.Clean(params.Cwd), Size: spawn.Size{
+			Cols: params.Cols,
+			Rows: params.Rows,
+		},
 		NoInput: params.Kind == protocol.Tool, FlowControl: flowControl,
 	}
 	switch {
@@ -190,8 +193,10 @@ func checkProject(dir string) error {
 
 // noAnswer is the error of an attempt whose file system does not answer.
 func noAnswer(attempt, path string) error {
-	return &spawn.Error{Attempt: attempt, Path: path, Cause: fsguard.ErrNoAnswer,
-		Hint: "try again once the file system answers; sessions elsewhere can be started"}
+	return &spawn.Error{
+		Attempt: attempt, Path: path, Cause: fsguard.ErrNoAnswer,
+		Hint: "try again once the file system answers; sessions elsewhere can be started",
+	}
 }
 
 // absolute refuses a path that is relative or contains a NUL byte.

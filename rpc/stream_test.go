@@ -30,12 +30,18 @@ func TestReadFrame(t *testing.T) {
 		{"two frames", "Content-Length: 2\r\n\r\n{}Content-Length: 4\r\n\r\nnull", []string{"{}", "null"}, io.EOF},
 		{"an empty body", "Content-Length: 0\r\n\r\nContent-Length: 1\r\n\r\n1", []string{"", "1"}, io.EOF},
 		{"names in any case, blanks around", "cOnTeNt-lEnGtH :  2 \r\n\r\n{}", []string{"{}"}, io.EOF},
-		{"other fields before and after", "Content-Type: a; b=c\r\nContent-Length: 2\r\nX-New: 1\r\n\r\n{}", []string{"{}"},
-			io.EOF},
+		{
+			"other fields before and after", "Content-Type: a; b=c\r\nContent-Length: 2\r\nX-New: 1\r\n\r\n{}",
+			[]string{"{}"},
+			io.EOF,
+		},
 		{"bare newlines", "Content-Length: 2\n\n{}", []string{"{}"}, io.EOF},
 		{"the same length twice", "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", []string{"{}"}, io.EOF},
-		{"a body that holds a header", "Content-Length: 21\r\n\r\nContent-Length: 2\r\n\r\n",
-			[]string{"Content-Length: 2\r\n\r\n"}, io.EOF},
+		{
+			"a body that holds a header", "Content-Length: 21\r\n\r\nContent-Length: 2\r\n\r\n",
+			[]string{"Content-Length: 2\r\n\r\n"},
+			io.EOF,
+		},
 		{"two different lengths", "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", nil, errBroken},
 		{"no length", "Content-Type: a\r\n\r\n{}", nil, errBroken},
 		{"no field at all", "\r\n\r\n{}", nil, errBroken},
@@ -60,8 +66,10 @@ func TestReadFrame(t *testing.T) {
 			t.Parallel()
 			// A pipe may deliver any number of bytes: the result must not depend
 			// on where reads are cut.
-			for _, reader := range []io.Reader{strings.NewReader(test.input),
-				iotest.OneByteReader(strings.NewReader(test.input))} {
+			for _, reader := range []io.Reader{
+				strings.NewReader(test.input),
+				iotest.OneByteReader(strings.NewReader(test.input)),
+			} {
 				s := &stream{in: bufio.NewReader(reader)}
 				var got []string
 				body, err := s.readFrame()

@@ -25,8 +25,10 @@ func (s *Server) registerTerminals() {
 	onRequest(s.dispatcher, protocol.Wait, s.wait)
 	onRequest(s.dispatcher, protocol.List, s.list)
 	onRequest(s.dispatcher, protocol.Close, s.close)
-	for _, method := range []string{protocol.Spawn.Method, protocol.Signal.Method, protocol.Wait.Method,
-		protocol.Close.Method} {
+	for _, method := range []string{
+		protocol.Spawn.Method, protocol.Signal.Method, protocol.Wait.Method,
+		protocol.Close.Method,
+	} {
 		s.dispatcher.waits[method] = true
 	}
 }
@@ -182,8 +184,10 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 	if err != nil {
 		s.log.Error("processes survived the end of their session", "session", params.SessionID, "error", err)
 	}
-	result := protocol.CloseResult{Killed: end.Killed, Remaining: end.Remaining,
-		ElapsedMs: int(end.elapsed.Milliseconds()), Review: presentation.Findings(end.findings)}
+	result := protocol.CloseResult{
+		Killed: end.Killed, Remaining: end.Remaining,
+		ElapsedMs: int(end.elapsed.Milliseconds()), Review: presentation.Findings(end.findings),
+	}
 	if end.exit != nil {
 		status := exitStatus(*end.exit)
 		result.ExitCode, result.Signal = status.ExitCode, status.Signal

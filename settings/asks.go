@@ -63,8 +63,10 @@ func (b *asker) projects(key string) bool {
 }
 
 func (b *asker) add(key, value string, at document.Position, format string, args ...any) {
-	b.asks = append(b.asks, Ask{Key: key, Value: value, Opens: fmt.Sprintf(format, args...), Line: at.Line,
-		Column: at.Column})
+	b.asks = append(b.asks, Ask{
+		Key: key, Value: value, Opens: fmt.Sprintf(format, args...), Line: at.Line,
+		Column: at.Column,
+	})
 }
 
 // addKey asks for a key's whole value.

@@ -18,8 +18,10 @@ func trusting(t testing.TB, f resolve.FS, user, project string) *Snapshot {
 	t.Helper()
 	s := snapshotOf(t, f, user, project)
 	digest := hex.EncodeToString(s.project.Digest[:])
-	s.trust = &trust.List{Path: "/home/u/.local/state/sandbox-sidecar/trust.json",
-		Projects: []trust.Project{{Path: "/home/u/project", Digest: digest}}}
+	s.trust = &trust.List{
+		Path:     "/home/u/.local/state/sandbox-sidecar/trust.json",
+		Projects: []trust.Project{{Path: "/home/u/project", Digest: digest}},
+	}
 	return s
 }
 
@@ -53,8 +55,10 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 		},
 		{"nothing", on, `{}`, ""},
 		{"only tightening", on, `{"allow_network": false, "additional_read_only_paths": [], "protected_paths": ["x", ".git", ".zed", ".vscode", ".idea", ".envrc", ".nvim.lua", ".exrc", ".mcp.json", ".gitmodules"], "allowed_env_vars": ["PATH"]}`, ""},
-		{"what the user grants too", `{"enabled": true, "additional_read_only_paths": ["~/.ssh"]}`,
-			`{"additional_read_only_paths": ["~/.ssh/id", "src"]}`, ""},
+		{
+			"what the user grants too", `{"enabled": true, "additional_read_only_paths": ["~/.ssh"]}`,
+			`{"additional_read_only_paths": ["~/.ssh/id", "src"]}`, "",
+		},
 		{
 			"a kind less", `{"enabled": true, "apply_to": "both"}`, `{"apply_to": "terminal"}`,
 			"apply_to \"terminal\": tools run without any sandbox: they may do everything that you may\n",
@@ -70,8 +74,10 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			"the system", `{"enabled": true, "system_paths": {"read_write": []}}`, `{"system_paths": {"read_write": ["/tmp"]}}`,
 			`system_paths.read_write /tmp: sessions may read, write and execute "/tmp" and everything below it` + "\n",
 		},
-		{"the network", `{"enabled": true, "allow_network": false}`, `{"allow_network": true}`,
-			"allow_network true: sessions may reach the network, and send there what they can read\n"},
+		{
+			"the network", `{"enabled": true, "allow_network": false}`, `{"allow_network": true}`,
+			"allow_network true: sessions may reach the network, and send there what they can read\n",
+		},
 		{
 			"variables", on, `{"allowed_env_vars": ["PATH", "AWS_*", "LD_PRELOAD", "TOKEN", "TERM"]}`,
 			`allowed_env_vars AWS_*: sessions get every variable of yours whose name begins with "AWS_"` + "\n" +
@@ -87,8 +93,10 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			"protection", `{"enabled": true, "protected_paths": ["a", "b/c"]}`, `{"protected_paths": ["b"]}`,
 			`protected_paths ["b"]: sessions may change "a", which programs outside of the sandbox rely on` + "\n",
 		},
-		{"a machine without a sandbox", on, `{"on_unavailable": "warn"}`,
-			`on_unavailable "warn": tools start without a sandbox if the machine has none` + "\n"},
+		{
+			"a machine without a sandbox", on, `{"on_unavailable": "warn"}`,
+			`on_unavailable "warn": tools start without a sandbox if the machine has none` + "\n",
+		},
 		{"silence", on, `{"on_denied": "ignore"}`, `on_denied "ignore": denials are no longer reported to you` + "\n"},
 		{
 			"tracking", `{"enabled": true, "process_tracking": "seatbelt"}`, `{"process_tracking": "auto"}`,
@@ -158,9 +166,11 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 
 func TestTrusted_FileCountsAsALayer(t *testing.T) {
 	t.Parallel()
-	f := resolvetest.Tree(t, map[string]string{"/home/u/project/sub/": "", "/home/u/.ssh/id": "",
+	f := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/sub/": "", "/home/u/.ssh/id": "",
 		"/home/u/.cache/link": "-> ../.ssh",
-		"/home/u/project/out": "-> ../.ssh"})
+		"/home/u/project/out": "-> ../.ssh",
+	})
 	const user = `{"enabled": true, "apply_to": "tool", "allow_network": false, "additional_read_write_paths": ["~/.cache"], "additional_read_only_paths": ["~/.cache/link"], "on_denied": "ask"}`
 	const project = `{"apply_to": "both", "allow_network": true, "additional_read_only_paths": ["~/.ssh", "../../u/x", "out"], "additional_read_write_paths": [], "protected_paths": []}`
 	s := trusting(t, f, user, project)
@@ -190,8 +200,10 @@ func TestTrusted_FileCountsAsALayer(t *testing.T) {
 
 func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 	t.Parallel()
-	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/link": "-> project", "/tmp/": "",
-		"/home/u/.local/state/": ""})
+	f := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/": "", "/home/u/link": "-> project", "/tmp/": "",
+		"/home/u/.local/state/": "",
+	})
 	const user, project = `{"enabled": true}`, `{"enabled": false}`
 	for name, test := range map[string]struct {
 		user   string
@@ -210,8 +222,10 @@ func TestTrusted_OnlyThatContentInThatDirectory(t *testing.T) {
 		"a corrupt list": {user, func(s *Snapshot) {
 			s.trust = &trust.List{Path: s.trust.Path, Problem: "corrupt"}
 		}, false},
-		"a list sessions may write": {`{"enabled": true, "additional_read_write_paths": ["~/.local"]}`, func(*Snapshot) {},
-			false},
+		"a list sessions may write": {
+			`{"enabled": true, "additional_read_write_paths": ["~/.local"]}`, func(*Snapshot) {},
+			false,
+		},
 		"a list inside the project":  {user, func(s *Snapshot) { s.trust.Path = "/home/u/project/trust.json" }, false},
 		"a list in a temporary home": {user, func(s *Snapshot) { s.trust.Path = "/tmp/trust.json" }, false},
 	} {

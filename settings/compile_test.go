@@ -48,15 +48,19 @@ func TestCompile_Paths(t *testing.T) {
 		{
 			name: "the project is writable and executable, the rest of the home directory is not there",
 			user: `{"enabled": true}`,
-			access: map[string]string{"/home/u/project/src/x": "read,write,execute", "/home/u/.ssh/id": "none",
-				"/etc/passwd": "read", "/home/u/.zshrc": "read"},
+			access: map[string]string{
+				"/home/u/project/src/x": "read,write,execute", "/home/u/.ssh/id": "none",
+				"/etc/passwd": "read", "/home/u/.zshrc": "read",
+			},
 		},
 		{
 			name: "each additional list grants its own access",
 			user: `{"enabled": true, "additional_executable_paths": ["~/tools"], "additional_read_only_paths": ["~/.ssh"], "additional_read_write_paths": ["$CACHE/pip"]}`,
 			says: []string{`"~/.ssh" lets sessions read SSH keys`},
-			access: map[string]string{"/home/u/tools/x": "read,execute", "/home/u/.ssh/id": "read",
-				"/home/u/.cache/pip/x": "read,write,execute"},
+			access: map[string]string{
+				"/home/u/tools/x": "read,execute", "/home/u/.ssh/id": "read",
+				"/home/u/.cache/pip/x": "read,write,execute",
+			},
 		},
 		{
 			name: "a socket that sessions can move is granted with a remark, and one that they cannot without",
@@ -115,14 +119,18 @@ func TestCompile_Paths(t *testing.T) {
 		{
 			name: "the baseline's /dev is the safe devices",
 			user: `{}`,
-			access: map[string]string{"/dev/null": "read,write,device", "/dev/pts/3": "none", "/dev/sda": "none",
-				"/dev/shm/x": "read,write,execute", "/run/user/1000/bus": "none"},
+			access: map[string]string{
+				"/dev/null": "read,write,device", "/dev/pts/3": "none", "/dev/sda": "none",
+				"/dev/shm/x": "read,write,execute", "/run/user/1000/bus": "none",
+			},
 		},
 		{
 			name: "a written /dev and /run/user are literal, with a warning",
 			user: `{"system_paths": {"read_write": ["/dev", "/run/user"]}}`,
-			access: map[string]string{"/dev/sda": "read,write,execute,device", "/run/user/1000/bus": "read,write,execute",
-				"/tmp/x": "none"},
+			access: map[string]string{
+				"/dev/sda": "read,write,execute,device", "/run/user/1000/bus": "read,write,execute",
+				"/tmp/x": "none",
+			},
 			says: []string{"every device", "full escape"},
 		},
 		{
@@ -134,15 +142,19 @@ func TestCompile_Paths(t *testing.T) {
 			name:    "a project narrows the baseline",
 			user:    `{"enabled": true}`,
 			project: `{"system_paths": {"executable": ["/usr/bin"], "read_write": ["/dev"]}}`,
-			access: map[string]string{"/usr/bin/ls": "read,execute", "/opt/x": "none", "/dev/null": "read,write,device",
-				"/dev/sda": "none", "/tmp/x": "none"},
+			access: map[string]string{
+				"/usr/bin/ls": "read,execute", "/opt/x": "none", "/dev/null": "read,write,device",
+				"/dev/sda": "none", "/tmp/x": "none",
+			},
 		},
 		{
 			name:    "a project cannot grant what the user does not",
 			user:    `{"enabled": true, "additional_read_only_paths": ["~/tools"]}`,
 			project: `{"additional_read_only_paths": ["~/.ssh", "/home/u", "~/tools/bin"], "additional_read_write_paths": ["/home", "src"]}`,
-			access: map[string]string{"/home/u/.ssh/id": "none", "/home/u/tools/bin/x": "read", "/home/u/tools/y": "read",
-				"/home/u/project/src/x": "read,write,execute"},
+			access: map[string]string{
+				"/home/u/.ssh/id": "none", "/home/u/tools/bin/x": "read", "/home/u/tools/y": "read",
+				"/home/u/project/src/x": "read,write,execute",
+			},
 			projectSays: []string{`"~/.ssh" has no effect`, `"/home" has no effect`},
 		},
 		{
@@ -204,8 +216,10 @@ func TestCompile_RestrictsTheUnionOfWhatTheLayersRestrict(t *testing.T) {
 	f := resolvetest.Tree(t, nil)
 	for _, test := range tests {
 		s := snapshotOf(t, f, test.user, test.project)
-		got := document.Kinds{Terminal: s.Compile(document.KindTerminal).Policy.Restricted,
-			Tool: s.Compile(document.KindTool).Policy.Restricted}
+		got := document.Kinds{
+			Terminal: s.Compile(document.KindTerminal).Policy.Restricted,
+			Tool:     s.Compile(document.KindTool).Policy.Restricted,
+		}
 		if string(got.ApplyTo()) != test.want {
 			t.Errorf("user %s, project %s: restricts %s, want %s", test.user, test.project, got.ApplyTo(), test.want)
 		}
@@ -292,8 +306,10 @@ func TestCompile_DefaultLinuxPolicy(t *testing.T) {
 
 func TestCompile_DefaultDarwinPolicy(t *testing.T) {
 	t.Parallel()
-	s := snapshotOf(t, resolvetest.Tree(t, map[string]string{"/var": "-> private/var", "/private/var/folders/": "",
-		"/home/u/project/": ""}),
+	s := snapshotOf(t, resolvetest.Tree(t, map[string]string{
+		"/var": "-> private/var", "/private/var/folders/": "",
+		"/home/u/project/": "",
+	}),
 		`{"enabled": true}`, "")
 	s.host.Platform = "darwin"
 	c := s.Compile(document.KindTool)

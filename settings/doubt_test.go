@@ -35,15 +35,23 @@ func TestDoubt_MistakesStopTools(t *testing.T) {
 		"allow_network":   {`{"enabled": true, "allow_network": "no"}`, "allow_network: expected true or false"},
 		"on_unavailable":  {`{"enabled": true, "on_unavailable": true}`, "on_unavailable: expected one of"},
 		"protected_paths": {`{"enabled": true, "protected_paths": ".git"}`, "protected_paths: expected an array"},
-		"an entry": {`{"enabled": true, "protected_paths": [".git", 1]}`,
-			"protected_paths: expected a string"},
-		"an unknown variable": {`{"enabled": true, "protected_paths": ["$NOT_SET/x"]}`,
-			"the variable NOT_SET is not set"},
+		"an entry": {
+			`{"enabled": true, "protected_paths": [".git", 1]}`,
+			"protected_paths: expected a string",
+		},
+		"an unknown variable": {
+			`{"enabled": true, "protected_paths": ["$NOT_SET/x"]}`,
+			"the variable NOT_SET is not set",
+		},
 		"system_paths": {`{"enabled": true, "system_paths": []}`, "system_paths: expected an object"},
-		"a part of them": {`{"enabled": true, "system_paths": {"read_write": false}}`,
-			"system_paths.read_write: expected an array"},
-		"variables": {`{"enabled": true, "allowed_env_vars": {"A": 1}}`,
-			"allowed_env_vars: expected an array"},
+		"a part of them": {
+			`{"enabled": true, "system_paths": {"read_write": false}}`,
+			"system_paths.read_write: expected an array",
+		},
+		"variables": {
+			`{"enabled": true, "allowed_env_vars": {"A": 1}}`,
+			"allowed_env_vars: expected an array",
+		},
 		"a misspelt key":            {`{"enable": true}`, `did you mean "enabled"`},
 		"a key of the future":       {`{"mode": "strict"}`, "mode: unknown setting"},
 		"a key twice":               {`{"enabled": true, "enabled": false}`, "written twice"},
@@ -137,8 +145,10 @@ func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 
 func TestDoubt_EmptyFiles(t *testing.T) {
 	t.Parallel()
-	for name, content := range map[string]string{"empty": "", "white space": " \n\t\r\n",
-		"comments": "// mine\n/* all of it */", "a mark": "\ufeff"} {
+	for name, content := range map[string]string{
+		"empty": "", "white space": " \n\t\r\n",
+		"comments": "// mine\n/* all of it */", "a mark": "\ufeff",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newFixture(t)
@@ -258,8 +268,10 @@ func TestDoubt_DirectoryThatIsADanglingSymlink(t *testing.T) {
 func TestAllow_DoesNotReplaceTheLastGoodContent(t *testing.T) {
 	t.Parallel()
 	suggestion := Suggestion{Key: "additional_read_only_paths", Value: "/opt"}
-	for name, content := range map[string]string{"empty": "", "comments": "// mine",
-		"a mistake": `{"terminal": {"sandbox": {"enabled": 1}}}`} {
+	for name, content := range map[string]string{
+		"empty": "", "comments": "// mine",
+		"a mistake": `{"terminal": {"sandbox": {"enabled": 1}}}`,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newFixture(t)

@@ -230,8 +230,10 @@ func projectOf(view fsView, dir, file string) project {
 			"%s does not answer: what it makes git run from the project is not protected", display.Quote(path)))
 	}
 	for _, outside := range p.git.Outside {
-		p.grants = append(p.grants, grant{path: outside, request: request{access: policy.Read,
-			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "the project's git repository"}}})
+		p.grants = append(p.grants, grant{path: outside, request: request{
+			access: policy.Read,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "the project's git repository"},
+		}})
 	}
 	return p
 }

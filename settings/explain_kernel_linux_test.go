@@ -95,8 +95,10 @@ func (m *maze) settings(t *testing.T) string {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{
 		"enabled": true, "protected_paths": []string{},
-		"system_paths": map[string]any{"executable": m.some(2), "read_only": m.some(2),
-			"read_write": []string{}},
+		"system_paths": map[string]any{
+			"executable": m.some(2), "read_only": m.some(2),
+			"read_write": []string{},
+		},
 		"additional_read_only_paths":  m.some(3),
 		"additional_executable_paths": m.some(3), "additional_read_write_paths": m.some(2),
 	})

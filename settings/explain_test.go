@@ -28,29 +28,43 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		target        string
 		want          string
 	}{
-		{on, "", AttemptRead, "/home/u/project/src",
-			`yes "/home/u/project" is granted (read,write,execute) by projectDir (session) [projectDir]`},
-		{on, "", AttemptExecute, "~/tools/bin/tool",
+		{
+			on, "", AttemptRead, "/home/u/project/src",
+			`yes "/home/u/project" is granted (read,write,execute) by projectDir (session) [projectDir]`,
+		},
+		{
+			on, "", AttemptExecute, "~/tools/bin/tool",
 			`yes "/home/u/tools" is granted (read,execute) by additional_executable_paths (` + userFile +
-				`:1) [additional_executable_paths]`},
+				`:1) [additional_executable_paths]`,
+		},
 		{on, "", AttemptWrite, "/home/u/tools/bin/tool", `no "/home/u/tools" is granted by additional_executable_paths (` +
 			userFile + `:1), but not to write it [additional_read_write_paths=/home/u/tools/bin/tool]`},
 		{on, "", AttemptRead, "/home/u/link", `no no rule lets a session read "/home/u/.ssh/id" [additional_read_only_paths=/home/u/.ssh/id] careful: SSH keys are stored there`},
-		{on, "", AttemptRead, "/srv/data/../data/x",
-			`no no rule lets a session read "/srv/data/x" [additional_read_only_paths=/srv/data/x]`},
-		{on, "", AttemptWrite, "/srv/missing/deep/er",
-			`no no rule lets a session write "/srv/missing/deep/er" [additional_read_write_paths=/srv/missing]`},
-		{on, "", AttemptRead, "/home/u/later/x",
+		{
+			on, "", AttemptRead, "/srv/data/../data/x",
+			`no no rule lets a session read "/srv/data/x" [additional_read_only_paths=/srv/data/x]`,
+		},
+		{
+			on, "", AttemptWrite, "/srv/missing/deep/er",
+			`no no rule lets a session write "/srv/missing/deep/er" [additional_read_write_paths=/srv/missing]`,
+		},
+		{
+			on, "", AttemptRead, "/home/u/later/x",
 			`no no rule lets a session read "/home/u/later/x" [] the grant of "/home/u/later" by additional_read_only_paths (` +
-				userFile + `:1) counts for sessions that start once it exists`},
+				userFile + `:1) counts for sessions that start once it exists`,
+		},
 		{on, "", AttemptWrite, "/home/u/new", `no no rule lets a session write "/home/u/new" [] create it first: a grant of it by additional_read_write_paths counts for sessions that start once it exists`},
 		{on, "", AttemptWrite, "/home/u/.config", `no "/home/u/.config" is granted by home dotfiles (built-in defaults), but not to write it [additional_read_write_paths=/home/u/.config] careful: that would open the settings`},
-		{on, "", AttemptWrite, "/home/u/.config/new/file",
-			`no "/home/u/.config" is granted by home dotfiles (built-in defaults), but not to write it [] create it first`},
+		{
+			on, "", AttemptWrite, "/home/u/.config/new/file",
+			`no "/home/u/.config" is granted by home dotfiles (built-in defaults), but not to write it [] create it first`,
+		},
 		{on, "", AttemptRead, "/proc/self/mem", `yes "/proc" is granted (read) by system_paths.read_only (built-in defaults) [system_paths.read_only] "/proc/self" is another file for each process`},
 		{on, "", AttemptWrite, "/proc/42/mem", `no "/proc" is granted by system_paths.read_only (built-in defaults), but not to write it [] what is in /proc belongs to single processes`},
-		{on, "", AttemptRead, "/run/user/1000/bus",
-			`no no rule lets a session read "/run/user/1000/bus" [additional_read_only_paths=/run/user/1000/bus] a session has a runtime directory of its own, which XDG_RUNTIME_DIR names`},
+		{
+			on, "", AttemptRead, "/run/user/1000/bus",
+			`no no rule lets a session read "/run/user/1000/bus" [additional_read_only_paths=/run/user/1000/bus] a session has a runtime directory of its own, which XDG_RUNTIME_DIR names`,
+		},
 		{on, "", AttemptWrite, "/dev/pts/3", `no no rule lets a session write "/dev/pts/3" [additional_read_write_paths=/dev/pts/3] a session has terminals of its own`},
 		{on, "", AttemptWrite, "/sys/fs/cgroup", `no no rule lets a session write "/sys/fs/cgroup" [] no setting lets`},
 		{on, "", AttemptRead, "/home/u/loop", `no "/home/u/loop" leads nowhere: too many levels of symlinks []`},
@@ -64,25 +78,39 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 			`{"enabled": true, "additional_read_write_paths": ["~/.config"]}`, "", AttemptWrite, userFile,
 			`no "` + userFile + `" stays as it is, although the directory around it can be written, by settings files (built-in defaults) [] no setting lets`,
 		},
-		{on, "", AttemptConnectUnix, "/run/docker.sock",
-			`yes the socket "/run/docker.sock" is granted by allowed_unix_sockets (` + userFile + `:1) [allowed_unix_sockets]`},
-		{on, "", AttemptConnectUnix, "/run/user/1000/bus",
-			`no no rule lets a session use the socket "/run/user/1000/bus" [allowed_unix_sockets=/run/user/1000/bus] a session can use`},
+		{
+			on, "", AttemptConnectUnix, "/run/docker.sock",
+			`yes the socket "/run/docker.sock" is granted by allowed_unix_sockets (` + userFile + `:1) [allowed_unix_sockets]`,
+		},
+		{
+			on, "", AttemptConnectUnix, "/run/user/1000/bus",
+			`no no rule lets a session use the socket "/run/user/1000/bus" [allowed_unix_sockets=/run/user/1000/bus] a session can use`,
+		},
 		{on, "", AttemptConnectUnix, "abstract:x", `yes the socket "abstract:x" is granted by`},
-		{on, "", AttemptConnectUnix, "abstract:y",
-			`no no rule lets a session use the socket "abstract:y" [allowed_unix_sockets=abstract:y]`},
-		{on, "", AttemptConnect, "example.org:443",
-			`yes the network is allowed by allow_network (built-in defaults) [allow_network]`},
-		{`{"enabled": true, "allow_network": false}`, "", AttemptBind, "localhost:80",
-			`no the network is off by allow_network (` + userFile + `:1) [allow_network=true] servers and`},
+		{
+			on, "", AttemptConnectUnix, "abstract:y",
+			`no no rule lets a session use the socket "abstract:y" [allowed_unix_sockets=abstract:y]`,
+		},
+		{
+			on, "", AttemptConnect, "example.org:443",
+			`yes the network is allowed by allow_network (built-in defaults) [allow_network]`,
+		},
+		{
+			`{"enabled": true, "allow_network": false}`, "", AttemptBind, "localhost:80",
+			`no the network is off by allow_network (` + userFile + `:1) [allow_network=true] servers and`,
+		},
 		{on, `{"allow_network": false}`, AttemptConnect, "x:1", `no the network is off by allow_network (` + projectFile +
 			`:1) []`},
-		{on, `{"additional_executable_paths": []}`, AttemptExecute, "/home/u/tools/bin/tool",
+		{
+			on, `{"additional_executable_paths": []}`, AttemptExecute, "/home/u/tools/bin/tool",
 			`no no rule lets a session execute "/home/u/tools/bin/tool" [] your own settings grant it; the project's file "` +
-				projectFile + `" takes it away`},
-		{on, `{"allowed_unix_sockets": []}`, AttemptConnectUnix, "/run/docker.sock",
+				projectFile + `" takes it away`,
+		},
+		{
+			on, `{"allowed_unix_sockets": []}`, AttemptConnectUnix, "/run/docker.sock",
 			`no no rule lets a session use the socket "/run/docker.sock" [] your own settings grant it; the project's file "` +
-				projectFile + `" takes it away`},
+				projectFile + `" takes it away`,
+		},
 		{`{"enabled": true, "apply_to": "terminal"}`, "", AttemptWrite, "/", `yes a tool is not sandboxed: apply_to (` +
 			userFile + `:1) leaves it out [apply_to]`},
 		{`{}`, "", AttemptConnect, "x", `yes a tool is not sandboxed: no settings file turns the sandbox on [enabled]`},

@@ -21,8 +21,10 @@ const (
 func snapshotOf(t testing.TB, f resolve.FS, user, project string) *Snapshot {
 	t.Helper()
 	s := &Snapshot{
-		host: resolve.Host{Platform: "linux", Home: "/home/u", Env: map[string]string{"HOME": "/home/u",
-			"CACHE": "/home/u/.cache"}},
+		host: resolve.Host{Platform: "linux", Home: "/home/u", Env: map[string]string{
+			"HOME":  "/home/u",
+			"CACHE": "/home/u/.cache",
+		}},
 		files: f, projectDir: "/home/u/project",
 	}
 	if user != "" {

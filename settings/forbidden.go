@@ -28,8 +28,10 @@ func (s *Snapshot) forbidden(r *resolve.View) []place {
 		list = append(list, place{path, "orders to the kernel, by which a session leaves its sandbox and its end"})
 	}
 	for _, path := range s.ownPaths {
-		list = append(list, place{r.Resolve(path).Path,
-			"the program that confines it, or what that program keeps about sessions"})
+		list = append(list, place{
+			r.Resolve(path).Path,
+			"the program that confines it, or what that program keeps about sessions",
+		})
 	}
 	for _, dir := range stateDirs(s.host) {
 		list = append(list, place{r.Resolve(dir).Path, "what the sidecar keeps about sessions and trusts"})
@@ -90,8 +92,10 @@ func (v fsView) enfolds(path string) string {
 // projectGrant is what a session may do in its project: everything, unless that
 // would undo the sandbox. refusal says that it would.
 func projectGrant(view fsView, path string) (g grant, refusal string) {
-	g = grant{path: path, request: request{access: policy.ReadWrite,
-		origin: policy.Origin{File: policy.OriginSession, Key: "projectDir"}}}
+	g = grant{path: path, request: request{
+		access: policy.ReadWrite,
+		origin: policy.Origin{File: policy.OriginSession, Key: "projectDir"},
+	}}
 	if why := view.undoes(path); why != "" {
 		g.access = readExecute
 		refusal = fmt.Sprintf("the project directory %s is granted for reading only: %s", display.Quote(path), why)

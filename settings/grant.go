@@ -72,8 +72,10 @@ func requestsOf(s *settings, c category, platform string) []request {
 func baseline(key, platform string) []request {
 	var list []request
 	for _, b := range baselines[platform][key] {
-		list = append(list, request{text: b.path, access: b.access, private: b.private,
-			origin: policy.Origin{File: policy.OriginBuiltIn, Key: key}})
+		list = append(list, request{
+			text: b.path, access: b.access, private: b.private,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: key},
+		})
 	}
 	return list
 }
@@ -85,8 +87,10 @@ func dotfiles(home string) []request {
 	}
 	var list []request
 	for _, name := range homeDotfiles {
-		list = append(list, request{text: "~/" + name, access: policy.Read,
-			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "home dotfiles"}})
+		list = append(list, request{
+			text: "~/" + name, access: policy.Read,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "home dotfiles"},
+		})
 	}
 	return list
 }

@@ -56,10 +56,14 @@ var (
 		"loop", "node_modules/.x/pip", "../.ssh", "$CACHE", "${CACHE}/missing", "$UNSET", "~/project", "~/project/out", "",
 		"~root",
 	}
-	meetVars = []string{"A", "A_B", "A_*", "A*", "LD_PRELOAD", "LD_*", "L*", "_*", "NODE_OPTIONS", "NODE_*", "PATH",
-		"TERM", "*", "1A"}
-	meetNames = []string{"~/.ssh/docker.sock", "docker.sock", "~/.ssh/id", "$UNSET", "abstract:a", "abstract:b",
-		"abstract:", "/run/user/1000/bus", "~/.cache/link/docker.sock"}
+	meetVars = []string{
+		"A", "A_B", "A_*", "A*", "LD_PRELOAD", "LD_*", "L*", "_*", "NODE_OPTIONS", "NODE_*", "PATH",
+		"TERM", "*", "1A",
+	}
+	meetNames = []string{
+		"~/.ssh/docker.sock", "docker.sock", "~/.ssh/id", "$UNSET", "abstract:a", "abstract:b",
+		"abstract:", "/run/user/1000/bus", "~/.cache/link/docker.sock",
+	}
 	meetSecret = []string{"a", ".git/hooks", "../x", "/home/u/project/b", ".", "src/../c"}
 )
 
@@ -94,8 +98,10 @@ func (c choose) block() string {
 	maybe("allowed_unix_sockets", list(meetNames))
 	maybe("protected_paths", list(meetSecret))
 	maybe("toolchains", list([]string{"go", "rust"}))
-	for _, key := range []string{"additional_executable_paths", "additional_read_only_paths",
-		"additional_read_write_paths"} {
+	for _, key := range []string{
+		"additional_executable_paths", "additional_read_only_paths",
+		"additional_read_write_paths",
+	} {
 		maybe(key, list(meetPaths))
 	}
 	system := map[string]any{}
@@ -197,8 +203,10 @@ func concretePaths(policies ...*policy.Policy) []string {
 // variableNames is a sample with a name for every pattern, and hooks that
 // prefixes could match.
 func variableNames(policies ...*policy.Policy) []string {
-	names := []string{"A", "A_B", "A_BC", "AB", "LD_PRELOAD", "LD_X", "LX", "NODE_OPTIONS", "NODE_X", "_X", "PATH",
-		"TERM", "HOME", "X"}
+	names := []string{
+		"A", "A_B", "A_BC", "AB", "LD_PRELOAD", "LD_X", "LX", "NODE_OPTIONS", "NODE_X", "_X", "PATH",
+		"TERM", "HOME", "X",
+	}
 	for _, p := range policies {
 		for _, pattern := range p.Environment.Allowed {
 			names = append(names, pattern, pattern+"X", pattern[:len(pattern)-1], pattern[:len(pattern)-1]+"X")
@@ -357,10 +365,14 @@ func FuzzCompile(f *testing.F) {
 	f.Add("\x00", "~x", "${", byte(2))
 	f.Add("//", "/home/u/project/./..", "a\n\"b", byte(7))
 	f.Fuzz(func(t *testing.T, a, b, c string, keys byte) {
-		block := map[string]any{"enabled": true, "system_paths": map[string]any{"executable": []string{},
-			"read_only": []string{a}, "read_write": []string{}}}
-		for i, key := range []string{"additional_executable_paths", "additional_read_only_paths",
-			"additional_read_write_paths"} {
+		block := map[string]any{"enabled": true, "system_paths": map[string]any{
+			"executable": []string{},
+			"read_only":  []string{a}, "read_write": []string{},
+		}}
+		for i, key := range []string{
+			"additional_executable_paths", "additional_read_only_paths",
+			"additional_read_write_paths",
+		} {
 			if keys>>i&1 == 1 {
 				block[key] = []string{b, c}
 			}
@@ -375,8 +387,10 @@ func FuzzCompile(f *testing.F) {
 		for _, name := range homeDotfiles {
 			allowed = append(allowed, "/home/u/"+name)
 		}
-		for _, key := range []string{"system_paths.read_only", "additional_executable_paths", "additional_read_only_paths",
-			"additional_read_write_paths"} {
+		for _, key := range []string{
+			"system_paths.read_only", "additional_executable_paths", "additional_read_only_paths",
+			"additional_read_write_paths",
+		} {
 			for _, text := range s.user[0].Good.Values.List(key) {
 				if path, err := s.host.Expand(text, ""); err == nil {
 					allowed = append(allowed, filepath.Clean(path))

@@ -131,8 +131,10 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 	now := s.Snapshot(projectDir).Project()
 	s.sources.Recheck()
 	if !now.Trusted {
-		return now, &NotTrustedError{File: now.File, Reason: "the file changed while it was being trusted",
-			Hint: "check again what it asks for"}
+		return now, &NotTrustedError{
+			File: now.File, Reason: "the file changed while it was being trusted",
+			Hint: "check again what it asks for",
+		}
 	}
 	return now, nil
 }

@@ -96,8 +96,10 @@ func guard(view fsView, granted cover) []policy.Protected {
 	var list []policy.Protected
 	for _, path := range view.guarded {
 		if granted.at(path).Has(policy.Write) {
-			list = append(list, policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey},
-				Decides: true})
+			list = append(list, policy.Protected{
+				Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey},
+				Decides: true,
+			})
 		}
 	}
 	return list

@@ -24,57 +24,93 @@ func TestRemarks(t *testing.T) {
 	const ok = `"enabled": true`
 	tests := []struct{ name, block, want string }{
 		{"wrong type", `"enabled": "true"`, `1:38: error: enabled: expected true or false, found a string`},
-		{"unknown key", ok + `, "allowed_env_var": []`,
-			`1:44: error: allowed_env_var: unknown setting, did you mean "allowed_env_vars"?`},
-		{"missing path", ok + `, "additional_read_only_paths": ["~/none"]`,
-			`1:75: warning: additional_read_only_paths: "~/none": there is no "/home/u/none"`},
-		{"relative path", ok + `, "additional_read_only_paths": ["src"]`,
-			`1:75: error: additional_read_only_paths: "src": a relative path counts only in a project's settings`},
-		{"another's home", ok + `, "additional_read_only_paths": ["~root/x"]`,
-			`1:75: error: additional_read_only_paths: "~root/x": ~ can only mean your own home directory`},
+		{
+			"unknown key", ok + `, "allowed_env_var": []`,
+			`1:44: error: allowed_env_var: unknown setting, did you mean "allowed_env_vars"?`,
+		},
+		{
+			"missing path", ok + `, "additional_read_only_paths": ["~/none"]`,
+			`1:75: warning: additional_read_only_paths: "~/none": there is no "/home/u/none"`,
+		},
+		{
+			"relative path", ok + `, "additional_read_only_paths": ["src"]`,
+			`1:75: error: additional_read_only_paths: "src": a relative path counts only in a project's settings`,
+		},
+		{
+			"another's home", ok + `, "additional_read_only_paths": ["~root/x"]`,
+			`1:75: error: additional_read_only_paths: "~root/x": ~ can only mean your own home directory`,
+		},
 		{
 			"symlink in a writable place", ok +
 				`, "additional_read_write_paths": ["~/cache"], "additional_read_only_paths": ["~/cache/link"]`,
 			`1:119: error: additional_read_only_paths: "~/cache/link" crosses the symlink "/home/u/cache/link"`,
 		},
-		{"home", ok + `, "additional_read_only_paths": ["~"]`,
-			`1:75: warning: additional_read_only_paths: "~" lets sessions read your home directory, with SSH keys, GnuPG keys and tokens of GitHub`},
-		{"home by symlink", ok + `, "additional_read_only_paths": ["~/mail"]`,
-			`1:75: warning: additional_read_only_paths: "~/mail" lets sessions read your home directory, with`},
-		{"above home", ok + `, "additional_executable_paths": ["/home"]`,
-			`1:76: warning: additional_executable_paths: "/home" lets sessions read and execute your home directory and much more`},
-		{"credentials", ok + `, "additional_read_write_paths": ["~/.ssh"]`,
-			`1:76: warning: additional_read_write_paths: "~/.ssh" lets sessions read, write and execute SSH keys`},
-		{"a credential", ok + `, "additional_read_only_paths": ["~/.config/gh/hosts.yml"]`,
-			`1:75: warning: additional_read_only_paths: "~/.config/gh/hosts.yml" lets sessions read tokens of GitHub`},
-		{"above a credential", ok + `, "system_paths": {"read_only": ["~/.config"]}`,
-			`1:75: warning: system_paths.read_only: "~/.config" lets sessions read tokens of GitHub`},
+		{
+			"home", ok + `, "additional_read_only_paths": ["~"]`,
+			`1:75: warning: additional_read_only_paths: "~" lets sessions read your home directory, with SSH keys, GnuPG keys and tokens of GitHub`,
+		},
+		{
+			"home by symlink", ok + `, "additional_read_only_paths": ["~/mail"]`,
+			`1:75: warning: additional_read_only_paths: "~/mail" lets sessions read your home directory, with`,
+		},
+		{
+			"above home", ok + `, "additional_executable_paths": ["/home"]`,
+			`1:76: warning: additional_executable_paths: "/home" lets sessions read and execute your home directory and much more`,
+		},
+		{
+			"credentials", ok + `, "additional_read_write_paths": ["~/.ssh"]`,
+			`1:76: warning: additional_read_write_paths: "~/.ssh" lets sessions read, write and execute SSH keys`,
+		},
+		{
+			"a credential", ok + `, "additional_read_only_paths": ["~/.config/gh/hosts.yml"]`,
+			`1:75: warning: additional_read_only_paths: "~/.config/gh/hosts.yml" lets sessions read tokens of GitHub`,
+		},
+		{
+			"above a credential", ok + `, "system_paths": {"read_only": ["~/.config"]}`,
+			`1:75: warning: system_paths.read_only: "~/.config" lets sessions read tokens of GitHub`,
+		},
 		{"harmless beside keys", ok + `, "additional_read_only_paths": ["~/.ssh/known_hosts"]`, ``},
-		{"off by omission", `"allow_network": false, "apply_to": "tool"`,
-			`1:44: warning: allow_network: nothing is restricted as long as "enabled" is not true`},
+		{
+			"off by omission", `"allow_network": false, "apply_to": "tool"`,
+			`1:44: warning: allow_network: nothing is restricted as long as "enabled" is not true`,
+		},
 		{"off by word", `"enabled": false, "allow_network": false`, ``},
-		{"neither", ok + `, "apply_to": "neither"`,
-			`1:56: warning: apply_to: "neither" restricts nothing, although enabled is true`},
-		{"another platform's key", ok + `, "process_tracking": "auto"`,
-			`1:64: info: process_tracking: has an effect on macOS only`},
+		{
+			"neither", ok + `, "apply_to": "neither"`,
+			`1:56: warning: apply_to: "neither" restricts nothing, although enabled is true`,
+		},
+		{
+			"another platform's key", ok + `, "process_tracking": "auto"`,
+			`1:64: info: process_tracking: has an effect on macOS only`,
+		},
 		{
 			"less below more", ok + `, "additional_read_write_paths": ["~/cache"], "additional_read_only_paths": ["~/cache/x"]`,
 			`1:119: warning: additional_read_only_paths: "~/cache/x" can be written all the same: "/home/u/cache" is granted (read,write,execute) by additional_read_write_paths`,
 		},
-		{"less below the project", ok + `, "additional_read_only_paths": ["~/project/.git"]`,
-			`1:75: warning: additional_read_only_paths: "~/project/.git" can be written all the same: "/home/u/project" is granted`},
+		{
+			"less below the project", ok + `, "additional_read_only_paths": ["~/project/.git"]`,
+			`1:75: warning: additional_read_only_paths: "~/project/.git" can be written all the same: "/home/u/project" is granted`,
+		},
 		{
 			"granted and protected", ok + `, "protected_paths": [".git"], "additional_read_write_paths": ["~/project/.git/hooks"]`,
 			`1:105: warning: additional_read_write_paths: "~/project/.git/hooks" stays read-only: "/home/u/project/.git" is protected by protected_paths`,
 		},
-		{"protected outside", ok + `, "protected_paths": ["~/tools"]`,
-			`1:64: error: protected_paths: "~/tools" lies outside of the project`},
-		{"a socket nobody finds", ok + `, "allowed_unix_sockets": ["$AGENT"], "allowed_env_vars": ["PATH"]`,
-			`1:69: warning: allowed_unix_sockets: sessions do not get the variable AGENT, so programs will not find the socket`},
-		{"a socket and no network", ok + `, "allowed_unix_sockets": ["/run/docker.sock"], "allow_network": false`,
-			`1:69: info: allowed_unix_sockets: allow_network is false, but the program behind "/run/docker.sock" may have a network`},
-		{"every device", ok + `, "system_paths": {"read_write": ["/dev"]}`,
-			`1:76: warning: system_paths.read_write: grants every device`},
+		{
+			"protected outside", ok + `, "protected_paths": ["~/tools"]`,
+			`1:64: error: protected_paths: "~/tools" lies outside of the project`,
+		},
+		{
+			"a socket nobody finds", ok + `, "allowed_unix_sockets": ["$AGENT"], "allowed_env_vars": ["PATH"]`,
+			`1:69: warning: allowed_unix_sockets: sessions do not get the variable AGENT, so programs will not find the socket`,
+		},
+		{
+			"a socket and no network", ok + `, "allowed_unix_sockets": ["/run/docker.sock"], "allow_network": false`,
+			`1:69: info: allowed_unix_sockets: allow_network is false, but the program behind "/run/docker.sock" may have a network`,
+		},
+		{
+			"every device", ok + `, "system_paths": {"read_write": ["/dev"]}`,
+			`1:76: warning: system_paths.read_write: grants every device`,
+		},
 		{"nothing to say", ok + `, "additional_read_only_paths": ["~/tools"]`, ``},
 	}
 	for _, test := range tests {

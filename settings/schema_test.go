@@ -80,14 +80,18 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 		}
 	}
 	// The schema may also find what only evaluation finds.
-	for _, block := range []string{`{"toolchains": ["cobol"]}`, `{"allowed_env_vars": ["*"]}`,
-		`{"allowed_env_vars": ["A-B"]}`, `{"additional_read_only_paths": ["~root/x", ""]}`} {
+	for _, block := range []string{
+		`{"toolchains": ["cobol"]}`, `{"allowed_env_vars": ["*"]}`,
+		`{"allowed_env_vars": ["A-B"]}`, `{"additional_read_only_paths": ["~root/x", ""]}`,
+	} {
 		if valid(t, schema, `{"terminal": {"sandbox": `+block+`}}`) == nil {
 			t.Errorf("%s is valid", block)
 		}
 	}
-	for _, other := range []string{`{"theme": "One", "terminal": {"font_size": 12, "shell": "zsh"}, "lsp": {"x": [1]}}`,
-		`{}`} {
+	for _, other := range []string{
+		`{"theme": "One", "terminal": {"font_size": 12, "shell": "zsh"}, "lsp": {"x": [1]}}`,
+		`{}`,
+	} {
 		if err := valid(t, schema, other); err != nil {
 			t.Errorf("keys of other programs: %v", err)
 		}

@@ -92,8 +92,10 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 func TestCompile_AProjectWhoseSettingsNeverAnswered(t *testing.T) {
 	t.Parallel()
 	s := snapshotOf(t, resolvetest.InMemory(map[string]string{"/home/u/project/x": ""}), `{"enabled": true}`, "")
-	problem := document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError,
-		Message: "cannot read: the file system does not answer"}
+	problem := document.Diagnostic{
+		Line: 1, Column: 1, Severity: document.SeverityError,
+		Message: "cannot read: the file system does not answer",
+	}
 	s.project = &source.State{File: projectFile, Exists: true, Problem: &problem, NoAnswer: true}
 	if got := s.Compile(document.KindTool).NoAnswer; got != projectFile {
 		t.Errorf("what does not answer is %q", got)

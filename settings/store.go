@@ -95,8 +95,10 @@ func open(options Options, with source.Watching) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
-		latest: map[string]latest{}}
+	s := &Store{
+		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
+		latest: map[string]latest{},
+	}
 	s.files = userFiles(options.UserPath, s.host)
 	if options.Editor != nil {
 		s.editor = editorState(options.Editor, options.Platform)
@@ -181,8 +183,10 @@ func userFiles(userPath string, h resolve.Host) []string {
 		}
 		config = filepath.Join(h.Home, ".config")
 	}
-	return []string{filepath.Join(config, "zed", "settings.json"),
-		filepath.Join(config, "sandbox-sidecar", "settings.json")}
+	return []string{
+		filepath.Join(config, "zed", "settings.json"),
+		filepath.Join(config, "sandbox-sidecar", "settings.json"),
+	}
 }
 
 func editorState(data []byte, platform string) *source.State {

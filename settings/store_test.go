@@ -61,15 +61,23 @@ func TestOpen_Options(t *testing.T) {
 		options Options
 		want    []string
 	}{
-		"home from the environment": {Options{Env: []string{"HOME=" + home}},
-			[]string{home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json"}},
-		"XDG_CONFIG_HOME": {Options{Home: home, Env: []string{"XDG_CONFIG_HOME=" + home + "/x"}},
-			[]string{home + "/x/zed/settings.json", home + "/x/sandbox-sidecar/settings.json"}},
-		"a relative XDG_CONFIG_HOME": {Options{Home: home, Env: []string{"XDG_CONFIG_HOME=x"}},
-			[]string{home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json"}},
+		"home from the environment": {
+			Options{Env: []string{"HOME=" + home}},
+			[]string{home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json"},
+		},
+		"XDG_CONFIG_HOME": {
+			Options{Home: home, Env: []string{"XDG_CONFIG_HOME=" + home + "/x"}},
+			[]string{home + "/x/zed/settings.json", home + "/x/sandbox-sidecar/settings.json"},
+		},
+		"a relative XDG_CONFIG_HOME": {
+			Options{Home: home, Env: []string{"XDG_CONFIG_HOME=x"}},
+			[]string{home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json"},
+		},
 		"a path replaces both files": {Options{Home: home, UserPath: home + "/my.json"}, []string{home + "/my.json"}},
-		"the editor's layer comes last": {Options{Home: home, UserPath: home + "/my.json", Editor: []byte("{}")},
-			[]string{home + "/my.json", "editor"}},
+		"the editor's layer comes last": {
+			Options{Home: home, UserPath: home + "/my.json", Editor: []byte("{}")},
+			[]string{home + "/my.json", "editor"},
+		},
 		"a project dir must be absolute": {Options{Home: home, UserPath: home + "/my.json"}, []string{home + "/my.json"}},
 	} {
 		store, err := Open(test.options)

@@ -14,9 +14,11 @@ import (
 // sessions.
 func TestSuggest_NamesOfToolchains(t *testing.T) {
 	t.Parallel()
-	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "",
+	f := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "",
 		"/srv/data/": "",
-		userFile:     ""})
+		userFile:     "",
+	})
 	const off, on = `{"enabled": true}`, `{"enabled": true, "toolchains": ["node", "go"]}`
 	const without = `{"toolchains": []}`
 	for _, test := range []struct{ user, project, target, program, want string }{
@@ -57,8 +59,10 @@ func TestInstructionInFull_CanBeCopied(t *testing.T) {
 		want       string
 	}{
 		{Suggestion{Key: "additional_read_only_paths", Value: long}, `add "` + long + `" to "additional_read_only_paths"`},
-		{Suggestion{Key: "additional_read_only_paths", Value: "/c\\d\n\u202e"},
-			`add "/c\\d\n\u202e" to "additional_read_only_paths"`},
+		{
+			Suggestion{Key: "additional_read_only_paths", Value: "/c\\d\n\u202e"},
+			`add "/c\\d\n\u202e" to "additional_read_only_paths"`,
+		},
 		{Suggestion{Key: protectedKey, Value: `["c\\d"]`}, `set "protected_paths" to ["c\\d"]`},
 	} {
 		if got := test.suggestion.InstructionInFull(); got != test.want {

@@ -20,26 +20,44 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 	}{
 		{"by default", `{"enabled": true}`, "", true, "none", false},
 		{"with another category written", `{"system_paths": {"read_only": []}}`, "", true, "none", false},
-		{"with a terminal granted beside", `{"additional_read_write_paths": ["/dev/pts"]}`, "", false,
-			"read,write,execute,device", true},
-		{"with all devices granted beside", `{"additional_read_write_paths": ["/dev"]}`, "", false,
-			"read,write,execute,device", true},
-		{"with a list that has them", `{"system_paths": {"read_write": ["/dev/pts"]}}`, "", false,
-			"read,write,execute,device", true},
-		{"with a list that has the device to open them", `{"system_paths": {"read_write": ["/dev/ptmx"]}}`, "", true, "none",
-			false},
-		{"with a list that has that and others", `{"system_paths": {"read_write": ["/dev/ptmx", "/dev/pts"]}}`, "", false,
-			"read,write,execute,device", true},
+		{
+			"with a terminal granted beside", `{"additional_read_write_paths": ["/dev/pts"]}`, "", false,
+			"read,write,execute,device", true,
+		},
+		{
+			"with all devices granted beside", `{"additional_read_write_paths": ["/dev"]}`, "", false,
+			"read,write,execute,device", true,
+		},
+		{
+			"with a list that has them", `{"system_paths": {"read_write": ["/dev/pts"]}}`, "", false,
+			"read,write,execute,device", true,
+		},
+		{
+			"with a list that has the device to open them", `{"system_paths": {"read_write": ["/dev/ptmx"]}}`, "", true, "none",
+			false,
+		},
+		{
+			"with a list that has that and others", `{"system_paths": {"read_write": ["/dev/ptmx", "/dev/pts"]}}`, "", false,
+			"read,write,execute,device", true,
+		},
 		{"with a list that has none", `{"system_paths": {"read_write": []}}`, "", false, "none", false},
 		{"where only reading is granted beside", `{"additional_read_only_paths": ["/dev/pts"]}`, "", true, "read", false},
-		{"where a project wants those of others", `{"enabled": true}`,
-			`{"system_paths": {"read_write": ["/dev/pts", "/dev/ptmx"]}}`, true, "none", true},
-		{"where a project adds those of others", `{"enabled": true}`, `{"additional_read_write_paths": ["/dev"]}`, true,
-			"none", true},
-		{"where a project wants none", `{"enabled": true}`, `{"system_paths": {"read_write": ["/tmp"]}}`, false, "none",
-			false},
-		{"where a project takes those of others back", `{"additional_read_write_paths": ["/dev/pts"]}`,
-			`{"additional_read_write_paths": []}`, true, "none", true},
+		{
+			"where a project wants those of others", `{"enabled": true}`,
+			`{"system_paths": {"read_write": ["/dev/pts", "/dev/ptmx"]}}`, true, "none", true,
+		},
+		{
+			"where a project adds those of others", `{"enabled": true}`, `{"additional_read_write_paths": ["/dev"]}`, true,
+			"none", true,
+		},
+		{
+			"where a project wants none", `{"enabled": true}`, `{"system_paths": {"read_write": ["/tmp"]}}`, false, "none",
+			false,
+		},
+		{
+			"where a project takes those of others back", `{"additional_read_write_paths": ["/dev/pts"]}`,
+			`{"additional_read_write_paths": []}`, true, "none", true,
+		},
 	} {
 		c := snapshotOf(t, f, test.user, test.project).Compile(document.KindTerminal)
 		if c.Policy.PrivateTerminals != test.own {

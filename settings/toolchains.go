@@ -99,8 +99,10 @@ func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []gran
 				if !target.Exists {
 					create = append(create, target.Path)
 				}
-				list = append(list, grant{path: target.Path, links: target.Links,
-					request: request{text: c.Name, access: p.Access, origin: origin, at: c.at}})
+				list = append(list, grant{
+					path: target.Path, links: target.Links,
+					request: request{text: c.Name, access: p.Access, origin: origin, at: c.at},
+				})
 			}
 		}
 	}

@@ -36,12 +36,16 @@ func TestWarnings_NameTheRisk(t *testing.T) {
 			"settings granted", `{"enabled": true, "additional_read_write_paths": ["~/.config"]}`, "/home/u/project",
 			"granted by additional_read_write_paths (" + userFile + ":1)",
 		},
-		{"entries that do not count", `{"enabled": true, "additional_read_only_paths": ["x", "y"]}`, "/home/u/project",
-			"2 settings do not count, the first: "},
+		{
+			"entries that do not count", `{"enabled": true, "additional_read_only_paths": ["x", "y"]}`, "/home/u/project",
+			"2 settings do not count, the first: ",
+		},
 		{"one that does not", `{"enabled": "yes"}`, "/home/u/project", "a setting does not count: " + userFile +
 			":1:38: error: enabled: expected true or false"},
-		{"built-in grant through a writable link", `{"enabled": true, "additional_read_write_paths": ["~/"]}`,
-			"/home/u/project", `"~/.zshrc" crosses the symlink`},
+		{
+			"built-in grant through a writable link", `{"enabled": true, "additional_read_write_paths": ["~/"]}`,
+			"/home/u/project", `"~/.zshrc" crosses the symlink`,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -95,8 +99,10 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 	})
 	s := snapshotOf(t, f, "", "")
 	s.user = []source.State{
-		{File: "/home/u/.config/zed/settings.json"}, {File: "/home/u/.config/sandbox-sidecar/settings.json"},
-		{File: "/home/u/my/settings.json"}, {File: "editor"},
+		{File: "/home/u/.config/zed/settings.json"},
+		{File: "/home/u/.config/sandbox-sidecar/settings.json"},
+		{File: "/home/u/my/settings.json"},
+		{File: "editor"},
 	}
 	want := []string{
 		"/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json",

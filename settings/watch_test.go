@@ -204,8 +204,10 @@ func TestWatch_WhatCannotBeWatchedIsPolledAndThatIsSaid(t *testing.T) {
 		"too many watches": {func(string) error {
 			return syscall.ENOSPC
 		}, "", false, "no space left on device; on Linux fs.inotify.max_user_watches"},
-		"a file system of another's": {fine, "NFS", true,
-			"is on a file system (NFS) that does not report changes by other machines"},
+		"a file system of another's": {
+			fine, "NFS", true,
+			"is on a file system (NFS) that does not report changes by other machines",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,12 +41,16 @@ func TestEnvironment_WithoutDaemons(t *testing.T) {
 		return env, dropped
 	}
 	env, dropped := environment()
-	if want := []string{"DOCKER_HOST=tcp://10.0.0.1:1", "HOME=/h", "PWD=/", "TERM=x",
-		"XDG_RUNTIME_DIR=/private"}; !slices.Equal(env, want) {
+	if want := []string{
+		"DOCKER_HOST=tcp://10.0.0.1:1", "HOME=/h", "PWD=/", "TERM=x",
+		"XDG_RUNTIME_DIR=/private",
+	}; !slices.Equal(env, want) {
 		t.Errorf("without grants: %q, want %q", env, want)
 	}
-	if want := []string{"DISPLAY", "HIDDEN", "NVIM", "SSH_AUTH_SOCK", "STY", "TMUX",
-		"WAYLAND_DISPLAY"}; !slices.Equal(dropped, want) {
+	if want := []string{
+		"DISPLAY", "HIDDEN", "NVIM", "SSH_AUTH_SOCK", "STY", "TMUX",
+		"WAYLAND_DISPLAY",
+	}; !slices.Equal(dropped, want) {
 		t.Errorf("without grants these are dropped: %q, want %q", dropped, want)
 	}
 	env, dropped = environment(policy.UnixSocket{Path: dir + "/agent"}, policy.UnixSocket{Path: dir + "/wayland-7"},

@@ -45,8 +45,10 @@ func TestDenialQueue_ReportsTheSameDenialLessAndLessOften(t *testing.T) {
 			q.put(refused("a"))
 			time.Sleep(100 * time.Millisecond)
 		}
-		if got, want := stop(), []string{"0s a 1+0", "1s a 10+0", "3s a 20+0", "7s a 40+0",
-			"7.93s a 9+0"}; !slices.Equal(got, want) {
+		if got, want := stop(), []string{
+			"0s a 1+0", "1s a 10+0", "3s a 20+0", "7s a 40+0",
+			"7.93s a 9+0",
+		}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		if all, missed := q.all(); len(all) != 1 || all[0].Count != 80 || missed > 0 {

@@ -121,8 +121,10 @@ func (r *Request) check() error {
 	}
 	info, err := fsguard.Stat(r.Dir)
 	if errors.Is(err, fsguard.ErrNoAnswer) {
-		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err),
-			Hint: "try again once the file system answers; sessions elsewhere can be started"}
+		return &Error{
+			Attempt: "use working directory", Path: r.Dir, Cause: cause(err),
+			Hint: "try again once the file system answers; sessions elsewhere can be started",
+		}
 	}
 	if err != nil {
 		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: cause(err)}

@@ -16,8 +16,10 @@ import (
 
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	restricted := policy.Policy{Restricted: true,
-		Environment: policy.Environment{Allowed: []string{"PATH", "TERM", "XDG_RUNTIME_DIR"}}}
+	restricted := policy.Policy{
+		Restricted:  true,
+		Environment: policy.Environment{Allowed: []string{"PATH", "TERM", "XDG_RUNTIME_DIR"}},
+	}
 	tests := []struct {
 		name          string
 		env           []string
@@ -33,11 +35,23 @@ func TestEnvironment(t *testing.T) {
 			[]string{"A=3", "TERM=x", "B=2", "PWD=/dir"},
 			nil,
 		},
-		{"PWD is the session's", []string{"PWD=/elsewhere", "TERM=x"}, policy.Policy{}, "", []string{"TERM=x", "PWD=/dir"},
-			nil},
+		{
+			"PWD is the session's",
+			[]string{"PWD=/elsewhere", "TERM=x"},
+			policy.Policy{},
+			"",
+			[]string{"TERM=x", "PWD=/dir"},
+			nil,
+		},
 		{"without TERM there is a default", nil, policy.Policy{}, "", []string{"PWD=/dir", "TERM=xterm-256color"}, nil},
-		{"a dumb TERM is an editor's own", []string{"TERM=dumb"}, policy.Policy{}, "",
-			[]string{"PWD=/dir", "TERM=xterm-256color"}, nil},
+		{
+			"a dumb TERM is an editor's own",
+			[]string{"TERM=dumb"},
+			policy.Policy{},
+			"",
+			[]string{"PWD=/dir", "TERM=xterm-256color"},
+			nil,
+		},
 		{
 			"a variable that is not allowed is dropped and listed",
 			[]string{"SECRET=1", "PATH=/bin", "TERM=x", "API=2"},
@@ -46,8 +60,11 @@ func TestEnvironment(t *testing.T) {
 			[]string{"API", "SECRET"},
 		},
 		{
-			"PWD does not count as dropped", []string{"PWD=/elsewhere", "TERM=x"}, restricted, "",
-			[]string{"TERM=x", "PWD=/dir"}, nil,
+			"PWD does not count as dropped",
+			[]string{"PWD=/elsewhere", "TERM=x"},
+			restricted, "",
+			[]string{"TERM=x", "PWD=/dir"},
+			nil,
 		},
 		{
 			"a private runtime directory replaces the user's",

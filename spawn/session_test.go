@@ -114,8 +114,10 @@ func newFixture(t *testing.T, backend platform.Backend) *fixture {
 
 func (s *fixture) line(line string) Request {
 	return Request{
-		ID: uuid.NewString(), Program: "/bin/sh", Argv: []string{"sh", "-c", line}, Env: []string{"PATH=/usr/bin:/bin",
-			"HOME=" + s.dir}, Dir: s.dir,
+		ID: uuid.NewString(), Program: "/bin/sh", Argv: []string{"sh", "-c", line}, Env: []string{
+			"PATH=/usr/bin:/bin",
+			"HOME=" + s.dir,
+		}, Dir: s.dir,
 	}
 }
 
@@ -251,11 +253,15 @@ func TestClose(t *testing.T) {
 		grace      time.Duration
 		want       Exit
 	}{
-		{"without grace it is killed", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", 0,
-			Exit{Signal: unix.SIGKILL}},
+		{
+			"without grace it is killed", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", 0,
+			Exit{Signal: unix.SIGKILL},
+		},
 		{"a hangup that is handled", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", timeout, Exit{Code: 3}},
-		{"a hangup that is ignored", "trap '' HUP; echo ready; while :; do sleep 0.01; done", time.Millisecond,
-			Exit{Signal: unix.SIGKILL}},
+		{
+			"a hangup that is ignored", "trap '' HUP; echo ready; while :; do sleep 0.01; done", time.Millisecond,
+			Exit{Signal: unix.SIGKILL},
+		},
 		{
 			"a stopped process receives the hangup",
 			"trap 'exit 4' HUP; (until case $(ps -o stat= -p $$) in T*) ;; *) false ;; esac; do :; done; echo ready) & kill " +
@@ -263,8 +269,10 @@ func TestClose(t *testing.T) {
 			timeout,
 			Exit{Code: 4},
 		},
-		{"children that stay", "trap '' HUP; (trap '' HUP TERM; sleep 1000) & (sleep 1000) & echo ready; wait", 0,
-			Exit{Signal: unix.SIGKILL}},
+		{
+			"children that stay", "trap '' HUP; (trap '' HUP TERM; sleep 1000) & (sleep 1000) & echo ready; wait", 0,
+			Exit{Signal: unix.SIGKILL},
+		},
 		{"flow control without acknowledgements", "echo ready; yes", 0, Exit{Signal: unix.SIGKILL}},
 	}
 	for _, test := range tests {
@@ -365,8 +373,10 @@ func TestStart_RuntimeDirectoryGoesWithTheSession(t *testing.T) {
 
 func TestStart_Failures(t *testing.T) {
 	t.Parallel()
-	restricted := policy.Policy{Restricted: true, PrivateRuntimeDir: true, Network: policy.Network{Allowed: true},
-		OnUnavailable: policy.Refuse}
+	restricted := policy.Policy{
+		Restricted: true, PrivateRuntimeDir: true, Network: policy.Network{Allowed: true},
+		OnUnavailable: policy.Refuse,
+	}
 	tests := []struct {
 		name        string
 		backend     *platformtest.Fake
@@ -381,10 +391,14 @@ func TestStart_Failures(t *testing.T) {
 		{"a name that is not in PATH", &platformtest.Fake{}, func(r *Request) {
 			r.Program = "no-such-program"
 		}, false, `execute: "no-such-program": `, true},
-		{"a directory for a program", &platformtest.Fake{}, func(r *Request) { r.Program = "/" }, false,
-			`execute: "/": permission denied`, true},
-		{"a missing directory", &platformtest.Fake{}, func(r *Request) { r.Dir += "/no" }, false,
-			"no such file or directory", false},
+		{
+			"a directory for a program", &platformtest.Fake{}, func(r *Request) { r.Program = "/" }, false,
+			`execute: "/": permission denied`, true,
+		},
+		{
+			"a missing directory", &platformtest.Fake{}, func(r *Request) { r.Dir += "/no" }, false,
+			"no such file or directory", false,
+		},
 		{"a machine without a sandbox", &platformtest.Fake{Unavailable: platform.ErrUnavailable}, func(r *Request) {
 			r.Policy = restricted
 		}, true, "confine session: ", true},

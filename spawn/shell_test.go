@@ -27,8 +27,10 @@ func TestPasswdShell(t *testing.T) {
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for uid, want := range map[int]string{0: "/bin/bash", 1000: "/usr/bin/zsh", 7: "/bin/sh", 8: "/bin/sh",
-		4711: "/bin/sh"} {
+	for uid, want := range map[int]string{
+		0: "/bin/bash", 1000: "/usr/bin/zsh", 7: "/bin/sh", 8: "/bin/sh",
+		4711: "/bin/sh",
+	} {
 		if got := passwdShell(file, uid); got != want {
 			t.Errorf("uid %d: got %q, want %q", uid, got, want)
 		}

@@ -114,18 +114,29 @@ func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 		"signals degraded":           {domainCapable, signals(platform.Degraded), false, true, false},
 		"signals absent":             {domainCapable, signals(platform.Absent), false, true, false},
 		"not confined":               {domainCapable, signals(platform.Enforced), true, false, false},
-		"cgroup": {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true},
-			platform.Enforcement{}, false, false, true},
-		"process group": {lifecycle.Tracking{Mechanism: lifecycle.MechanismProcessGroup}, signals(platform.Enforced),
-			false, false, false},
-		"cgroup, not confined": {lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true},
-			platform.Enforcement{}, true, false, true},
+		"cgroup": {
+			lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true},
+			platform.Enforcement{},
+			false, false, true,
+		},
+		"process group": {
+			lifecycle.Tracking{Mechanism: lifecycle.MechanismProcessGroup},
+			signals(platform.Enforced),
+			false, false, false,
+		},
+		"cgroup, not confined": {
+			lifecycle.Tracking{Mechanism: lifecycle.MechanismCgroup, Guarantee: true},
+			platform.Enforcement{},
+			true, false, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &eventLog{tracking: test.tracking}
-			fake := &platformtest.Fake{Enforcement: test.enforcement, Passed: []platform.Passed{platform.PassedListener},
-				Supervise: d.supervise}
+			fake := &platformtest.Fake{
+				Enforcement: test.enforcement, Passed: []platform.Passed{platform.PassedListener},
+				Supervise: d.supervise,
+			}
 			s := newFixture(t, fake)
 			s.Tracker = d
 			request := s.line("exec sleep 1000")

@@ -43,8 +43,10 @@ func findClosed(ctx context.Context, conn *client.Client, cwd string) (closedFil
 		}
 		problems = append(problems, err)
 	}
-	for _, file := range []string{"/sys/kernel/notes", "/sys/devices/system/cpu/online", "/var/lib/dpkg/status",
-		"/boot/config"} {
+	for _, file := range []string{
+		"/sys/kernel/notes", "/sys/devices/system/cpu/online", "/var/lib/dpkg/status",
+		"/boot/config",
+	} {
 		if _, err := os.ReadFile(file); err == nil && !granted(result.Policy, file) {
 			return closedFile{say: "Reading what the settings do not grant is refused, even if file permissions would " +
 				"allow it:", file: file}, func() {}, nil

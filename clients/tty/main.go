@@ -121,8 +121,10 @@ func interact(ctx context.Context, conn *client.Client, cwd string) (int, error)
 		select {
 		case <-resized:
 			if cols, rows, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-				_ = client.Notify(conn, protocol.Resize, protocol.ResizeParams{SessionID: session.SessionID, Cols: cols,
-					Rows: rows})
+				_ = client.Notify(conn, protocol.Resize, protocol.ResizeParams{
+					SessionID: session.SessionID, Cols: cols,
+					Rows: rows,
+				})
 			}
 		case exit := <-ended:
 			if exit.ExitCode != nil {

@@ -95,7 +95,8 @@ func describe(result protocol.SpawnResult) {
 
 // runTool runs a command line to its end and returns what it printed.
 func runTool(ctx context.Context, conn *client.Client, cwd, line string) (string, protocol.SpawnResult,
-	protocol.ExitedParams, error) {
+	protocol.ExitedParams, error,
+) {
 	var mu sync.Mutex // guards output
 	var output strings.Builder
 	ended := make(chan protocol.ExitedParams, 1)

@@ -158,8 +158,10 @@ func exampleInitializeResult() protocol.InitializeResult {
 }
 
 func exampleFilesystem() protocol.Protection {
-	return protocol.Protection{Status: protocol.Enforced, Mechanism: "landlock",
-		Detail: "files outside the grants are refused"}
+	return protocol.Protection{
+		Status: protocol.Enforced, Mechanism: "landlock",
+		Detail: "files outside the grants are refused",
+	}
 }
 
 func exampleSpawnResult() protocol.SpawnResult {

@@ -272,8 +272,10 @@ func (p *packageParser) readFields(s *Struct, st *ast.StructType) error {
 			// A nil pointer is omitted, so the value is never null.
 			t.Nullable = false
 		}
-		s.Fields = append(s.Fields, &Field{GoName: f.Names[0].Name, Name: name, Doc: docText(f.Doc, f.Comment), Type: t,
-			Optional: optional})
+		s.Fields = append(s.Fields, &Field{
+			GoName: f.Names[0].Name, Name: name, Doc: docText(f.Doc, f.Comment), Type: t,
+			Optional: optional,
+		})
 	}
 	return nil
 }

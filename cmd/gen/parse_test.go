@@ -144,8 +144,10 @@ func TestParsePackage_KeepsWhatIsReachable(t *testing.T) {
 	if want := []string{"Params", "Reply", "Item", "Base"}; !slices.Equal(names, want) {
 		t.Errorf("structs: got %q, want %q", names, want)
 	}
-	if len(p.Methods) != 2 || *p.Methods[0] != (Method{GoName: "Ask", Name: "demo/ask",
-		Doc: "Ask asks for something; see [Params].", Params: "Params", Result: "Reply"}) ||
+	if len(p.Methods) != 2 || *p.Methods[0] != (Method{
+		GoName: "Ask", Name: "demo/ask",
+		Doc: "Ask asks for something; see [Params].", Params: "Params", Result: "Reply",
+	}) ||
 		*p.Methods[1] != (Method{GoName: "Tell", Name: "demo/tell", Doc: "Tell tells.", ToEditor: true, Params: "Reply"}) {
 		t.Errorf("methods: got %+v", p.Methods)
 	}

@@ -18,8 +18,10 @@ func TestProse_SpeaksWithoutGoNames(t *testing.T) {
 		{"an error code becomes its number", "A second one gets CodeSessionNotFound.", "A second one gets -32010."},
 		{"a constant becomes its value", "SessionID is Version.", "`sessionId` is 1."},
 		{"a field of a type is no constant", "See ClientInfo.Version.", "See ClientInfo.Version."},
-		{"links lose their brackets", "See [Store] and [policy.Policy], not [] or [string].",
-			"See Store and policy.Policy, not [] or [string]."},
+		{
+			"links lose their brackets", "See [Store] and [policy.Policy], not [] or [string].",
+			"See Store and policy.Policy, not [] or [string].",
+		},
 		{"nothing stays nothing", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

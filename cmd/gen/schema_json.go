@@ -99,8 +99,10 @@ func settingsSchema(p *Package) ([]byte, error) {
 	}
 	sandbox.Description = "What processes that the editor starts may do."
 	sandbox.DefaultSnippets = []schemaSnippet{
-		{Label: "sandbox everything", Description: "The user's terminals and the agent's tools.",
-			Body: anyMap{"enabled": true}},
+		{
+			Label: "sandbox everything", Description: "The user's terminals and the agent's tools.",
+			Body: anyMap{"enabled": true},
+		},
 		{
 			Label: "sandbox the agent's tools", Description: "The user's own terminals stay free.",
 			Body: anyMap{"enabled": true, "apply_to": "tool", "toolchains": []string{"$1"}},

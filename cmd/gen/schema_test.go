@@ -36,8 +36,11 @@ func TestSettingsSchema_DescribesTheWholeFile(t *testing.T) {
 			t.Errorf("%q: refuses the keys of other programs", keys)
 		}
 	}
-	for _, keys := range [][]string{{"terminal", "sandbox"}, {"linux", "terminal", "sandbox"},
-		{"terminal", "sandbox", "system_paths"}} {
+	for _, keys := range [][]string{
+		{"terminal", "sandbox"},
+		{"linux", "terminal", "sandbox"},
+		{"terminal", "sandbox", "system_paths"},
+	} {
 		if at(keys...)["additionalProperties"] != false {
 			t.Errorf("%q: accepts unknown keys", keys)
 		}

@@ -61,10 +61,16 @@ func TestLongSentences_NameWhatMustBeShortened(t *testing.T) {
 	}{
 		{"all short", []int{30, 30, 30}, nil},
 		{"one of ten over 30", []int{31, 5, 5, 5, 5, 5, 5, 5, 5, 5}, nil},
-		{"one of nine over 30", []int{5, 31, 5, 5, 5, 5, 5, 5, 5},
-			[]string{"x.md:3: sentence of 31 words, and only one in ten may have more than 30"}},
-		{"two of ten, the longer is named", []int{31, 45, 5, 5, 5, 5, 5, 5, 5, 5},
-			[]string{"x.md:3: sentence of 45 words, and only"}},
+		{
+			"one of nine over 30",
+			[]int{5, 31, 5, 5, 5, 5, 5, 5, 5},
+			[]string{"x.md:3: sentence of 31 words, and only one in ten may have more than 30"},
+		},
+		{
+			"two of ten, the longer is named",
+			[]int{31, 45, 5, 5, 5, 5, 5, 5, 5, 5},
+			[]string{"x.md:3: sentence of 45 words, and only"},
+		},
 		{"over 45", []int{46, 5, 5, 5, 5, 5, 5, 5, 5, 5}, []string{"x.md:1: sentence of 46 words, at most 45: split it"}},
 	} {
 		var text strings.Builder

@@ -56,22 +56,32 @@ var systemAttempts = map[string]func(argument string) error{
 
 // systemProofs are the attacks that only Linux has.
 var systemProofs = []proof{
-	{protection: "filesystem", attack: "control a device that may only be read and written (ioctl)",
+	{
+		protection: "filesystem", attack: "control a device that may only be read and written (ioctl)",
 		act: "ioctl", on: func(*targets) string {
 			return os.DevNull
-		}},
-	{protection: "unix_sockets", attack: "connect to the abstract socket of a process outside", act: "socket",
+		},
+	},
+	{
+		protection: "unix_sockets", attack: "connect to the abstract socket of a process outside", act: "socket",
 		on: func(s *targets) string {
 			return s.abstract
-		}},
-	{protection: "syscalls", attack: "change the limits of a process outside (prlimit64)", act: "limit",
+		},
+	},
+	{
+		protection: "syscalls", attack: "change the limits of a process outside (prlimit64)", act: "limit",
 		on: func(s *targets) string {
 			return s.bystander
-		}},
-	{protection: "syscalls", attack: "make a user namespace (unshare)", act: "namespace",
-		on: func(*targets) string { return "" }},
-	{protection: "syscalls", attack: "run operations that no filter sees (io_uring)", act: "ring",
-		on: func(*targets) string { return "" }},
+		},
+	},
+	{
+		protection: "syscalls", attack: "make a user namespace (unshare)", act: "namespace",
+		on: func(*targets) string { return "" },
+	},
+	{
+		protection: "syscalls", attack: "run operations that no filter sees (io_uring)", act: "ring",
+		on: func(*targets) string { return "" },
+	},
 	{
 		// Not on macOS, whose log of denials arrives at any time.
 		protection: platform.Denials, attack: "change a file without a report to the editor",

@@ -63,8 +63,10 @@ func (d *dialogue) hold(talk func()) {
 		now.Iflag = now.Iflag&^(unix.ISTRIP|unix.INLCR|unix.IGNCR|unix.PARMRK) | unix.ICRNL
 		now.Oflag |= unix.OPOST | unix.ONLCR
 		now.Lflag = now.Lflag&^(unix.NOFLSH|unix.TOSTOP) | unix.ICANON | unix.ISIG | unix.ECHO | unix.ECHOE | unix.ECHOK
-		for key, value := range map[int]byte{unix.VINTR: 'C' & 0x1f, unix.VEOF: 'D' & 0x1f, unix.VEOL: noKey,
-			unix.VEOL2: noKey} {
+		for key, value := range map[int]byte{
+			unix.VINTR: 'C' & 0x1f, unix.VEOF: 'D' & 0x1f, unix.VEOL: noKey,
+			unix.VEOL2: noKey,
+		} {
 			now.Cc[key] = value
 		}
 		d.lines = now

@@ -90,8 +90,10 @@ func broken(findings []finding) error {
 	if all == nil {
 		return nil
 	}
-	return &spawn.Error{Attempt: "prove protections", Cause: errors.New(strings.Join(all, "; ")),
-		Hint: "this is a security bug: please report it as described in SECURITY.md"}
+	return &spawn.Error{
+		Attempt: "prove protections", Cause: errors.New(strings.Join(all, "; ")),
+		Hint: "this is a security bug: please report it as described in SECURITY.md",
+	}
 }
 
 // summary describes the verdict.

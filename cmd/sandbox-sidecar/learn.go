@@ -44,8 +44,10 @@ func learn(args []string) error {
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}
-	l := &learner{user: project.settings, project: project.project, kind: kind, values: map[string]any{"enabled": true},
-		reads: map[string]bool{}}
+	l := &learner{
+		user: project.settings, project: project.project, kind: kind, values: map[string]any{"enabled": true},
+		reads: map[string]bool{},
+	}
 	l.inherit(snapshot.Merged())
 	exit, err := l.run(flags.Args())
 	if err != nil {
@@ -169,8 +171,10 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 // programDirs are the directories whose programs the command may execute: those
 // of PATH, of the program itself, and of every toolchain.
 func (l *learner) programDirs(program string, secrets func(string) string) ([]string, error) {
-	store, snapshot, err := (&learner{user: l.user, project: l.project, kind: l.kind,
-		values: map[string]any{"enabled": true, "toolchains": toolchain.Names()}}).open()
+	store, snapshot, err := (&learner{
+		user: l.user, project: l.project, kind: l.kind,
+		values: map[string]any{"enabled": true, "toolchains": toolchain.Names()},
+	}).open()
 	if err != nil {
 		return nil, err
 	}
@@ -255,8 +259,10 @@ func (l *learner) open() (*settings.Store, *settings.Snapshot, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := settings.Open(settings.Options{UserPath: absoluteOr(l.user), Editor: layer, Env: os.Environ(),
-		Guarded: program(), Once: true})
+	store, err := settings.Open(settings.Options{
+		UserPath: absoluteOr(l.user), Editor: layer, Env: os.Environ(),
+		Guarded: program(), Once: true,
+	})
 	if err != nil {
 		return nil, nil, err
 	}

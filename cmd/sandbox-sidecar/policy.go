@@ -64,8 +64,10 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	}
 	fmt.Fprint(out, "\nfiles\n")
 	for _, rule := range p.Rules {
-		origin := from(rule.Setting, protocol.PolicyOrigin{File: rule.File, Line: rule.Line, Entry: rule.Entry,
-			Reason: rule.Reason})
+		origin := from(rule.Setting, protocol.PolicyOrigin{
+			File: rule.File, Line: rule.Line, Entry: rule.Entry,
+			Reason: rule.Reason,
+		})
 		if len(rule.Guarded) > 0 {
 			origin += fmt.Sprintf(", %s only if protected paths are enforced", strings.Join(rule.Guarded, ","))
 		}

@@ -36,24 +36,36 @@ type proof struct {
 
 var proofs = []proof{
 	{protection: platform.Filesystem, attack: "read a file that is not granted", act: "read", on: (*targets).secret},
-	{protection: platform.Filesystem, attack: "make a file in a directory that is not granted", act: "write",
+	{
+		protection: platform.Filesystem, attack: "make a file in a directory that is not granted", act: "write",
 		on: func(s *targets) string {
 			return s.path("outside", "new")
-		}},
-	{protection: platform.Execute, attack: "run a file that may only be read", act: "execute",
+		},
+	},
+	{
+		protection: platform.Execute, attack: "run a file that may only be read", act: "execute",
 		on: func(s *targets) string {
 			return s.path("readable", "file")
-		}},
-	{protection: platform.Network, attack: "connect to a server outside by TCP", act: "tcp",
-		on: func(s *targets) string { return s.server }},
-	{protection: platform.UnixSockets, attack: "connect to the socket of a process outside by its path", act: "socket",
-		on: func(s *targets) string { return s.socket }},
-	{protection: platform.Signals, attack: "end a process outside", act: "terminate",
-		on: func(s *targets) string { return s.target }},
-	{protection: platform.ProtectedPaths, attack: "write to a protected path of the project", act: "write",
+		},
+	},
+	{
+		protection: platform.Network, attack: "connect to a server outside by TCP", act: "tcp",
+		on: func(s *targets) string { return s.server },
+	},
+	{
+		protection: platform.UnixSockets, attack: "connect to the socket of a process outside by its path", act: "socket",
+		on: func(s *targets) string { return s.socket },
+	},
+	{
+		protection: platform.Signals, attack: "end a process outside", act: "terminate",
+		on: func(s *targets) string { return s.target },
+	},
+	{
+		protection: platform.ProtectedPaths, attack: "write to a protected path of the project", act: "write",
 		on: func(s *targets) string {
 			return s.path("project", "protected", "new")
-		}},
+		},
+	},
 	{
 		protection: platform.ProcessTracking, attack: "leave a process behind", act: "stay", on: func(s *targets) string {
 			return s.path("project", "lock")
@@ -182,7 +194,8 @@ func (s *targets) attemptUnsandboxed(ctx context.Context, all []proof) ([]string
 }
 
 func (s *targets) attemptInSession(ctx context.Context, spawner *spawn.Spawner, p policy.Policy,
-	all []proof) ([]string, spawn.Outcome, error) {
+	all []proof,
+) ([]string, spawn.Outcome, error) {
 	session, err := spawner.Start(ctx, spawn.Request{
 		ID: uuid.NewString(), Policy: p, Program: s.program, Argv: append([]string{s.program}, s.arguments(all)...),
 		Dir: s.path("project"),

@@ -152,8 +152,10 @@ func TestDoctor_IsFastAndPrintsWhatItTried(t *testing.T) {
 
 func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 	t.Parallel()
-	held := finding{proof: proof{protection: "p", attack: "do this"}, control: attemptWorks, session: "refused",
-		status: platform.Enforced}
+	held := finding{
+		proof: proof{protection: "p", attack: "do this"}, control: attemptWorks, session: "refused",
+		status: platform.Enforced,
+	}
 	open, hole, untried, unreported, unclaimed := held, held, held, held, held
 	unreported.session, unreported.status, unreported.reported = attemptWorks, platform.Degraded,
 		func(*targets, spawn.Denial) bool { return false }
@@ -161,8 +163,10 @@ func TestBroken_NamesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 	open.session, open.status = attemptWorks, platform.Absent
 	hole.session, hole.attack = attemptWorks, "do that"
 	untried.control, untried.session = "refused", attemptWorks
-	for want, f := range map[verdict]finding{verdictHeld: held, verdictOpen: open, verdictBroken: hole,
-		verdictUntried: untried} {
+	for want, f := range map[verdict]finding{
+		verdictHeld: held, verdictOpen: open, verdictBroken: hole,
+		verdictUntried: untried,
+	} {
 		if got := f.verdict(); got != want {
 			t.Errorf("%+v is %s, want %s", f, got, want)
 		}

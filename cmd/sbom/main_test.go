@@ -15,8 +15,10 @@ func TestBillOf(t *testing.T) {
 		GoVersion: "go1.26.8", Path: "example.org/m/cmd/x", Main: debug.Module{Path: "example.org/m", Version: "(devel)"},
 		Deps: []*debug.Module{
 			{Path: "example.org/a", Version: "v1.2.3", Sum: "h1:a="},
-			{Path: "example.org/b", Version: "v0.1.0",
-				Replace: &debug.Module{Path: "example.org/fork", Version: "v0.2.0", Sum: "h1:f="}},
+			{
+				Path: "example.org/b", Version: "v0.1.0",
+				Replace: &debug.Module{Path: "example.org/fork", Version: "v0.2.0", Sum: "h1:f="},
+			},
 		},
 		Settings: []debug.BuildSetting{{Key: "GOOS", Value: "darwin"}, {Key: "-ldflags", Value: "secret"}},
 	}, "v1.0.0+dirty"))

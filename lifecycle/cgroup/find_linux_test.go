@@ -14,8 +14,10 @@ func TestParseOwnCgroup(t *testing.T) {
 		table, want string
 		err         error
 	}{
-		"unified": {"0::/user.slice/user-1000.slice/session-2.scope\n",
-			"/user.slice/user-1000.slice/session-2.scope", nil},
+		"unified": {
+			"0::/user.slice/user-1000.slice/session-2.scope\n",
+			"/user.slice/user-1000.slice/session-2.scope", nil,
+		},
 		"root":              {"0::/\n", "/", nil},
 		"hybrid":            {"9:name=systemd:/a\n4:memory:/b\n1:cpu:/0::/c\n0::/d\n", "/d", nil},
 		"outside namespace": {"0::/../../other\n", "/../../other", nil},

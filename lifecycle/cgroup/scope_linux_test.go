@@ -91,10 +91,13 @@ func TestScoper(t *testing.T) {
 		{"somebody else was moved", env, func(s *stage) {
 			s.before, s.starts = unix.EACCES, []func(context.Context, string) error{s.idle, s.idle}
 		}, 2, false, []error{unix.EACCES}, []string{"systemd reports success", "/cg/session-1.scope"}},
-		{"no answer", env, func(s *stage) {
-			s.before, s.starts = unix.EACCES, []func(context.Context, string) error{broken, broken}
-		}, 2, false, []error{unix.EACCES, errBus},
-			[]string{"make cgroup: permission denied", "no scope of the user's systemd either", errBus.Error()}},
+		{
+			"no answer", env, func(s *stage) {
+				s.before, s.starts = unix.EACCES, []func(context.Context, string) error{broken, broken}
+			}, 2, false,
+			[]error{unix.EACCES, errBus},
+			[]string{"make cgroup: permission denied", "no scope of the user's systemd either", errBus.Error()},
+		},
 		{"the scope is of no use", env, func(s *stage) {
 			s.before, s.after, s.starts = unix.EACCES, unix.ENOSPC, []func(context.Context, string) error{s.move}
 		}, 1, false, []error{unix.EACCES, unix.ENOSPC}, nil},
@@ -143,8 +146,10 @@ func TestScoper_HangingSystemd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hang := func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
-		s := &stage{cgroup: "/cg/session-1.scope", before: unix.EACCES,
-			starts: []func(context.Context, string) error{hang, hang}}
+		s := &stage{
+			cgroup: "/cg/session-1.scope", before: unix.EACCES,
+			starts: []func(context.Context, string) error{hang, hang},
+		}
 		start := time.Now()
 		_, err := s.scoper([]string{}).open()
 		if elapsed := time.Since(start); elapsed != scopeTimeout {

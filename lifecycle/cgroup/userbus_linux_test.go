@@ -25,8 +25,11 @@ func TestUserBuses(t *testing.T) {
 		want []userBus
 	}{
 		{"nothing set", []string{}, []userBus{{usual + "/systemd/private", true}, {usual + "/bus", false}}},
-		{"relative directory", []string{"XDG_RUNTIME_DIR=run"},
-			[]userBus{{usual + "/systemd/private", true}, {usual + "/bus", false}}},
+		{
+			"relative directory",
+			[]string{"XDG_RUNTIME_DIR=run"},
+			[]userBus{{usual + "/systemd/private", true}, {usual + "/bus", false}},
+		},
 		{"runtime directory", []string{"XDG_RUNTIME_DIR=/r"}, []userBus{{"/r/systemd/private", true}, {"/r/bus", false}}},
 		{
 			"address",

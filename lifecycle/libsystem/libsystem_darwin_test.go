@@ -17,7 +17,8 @@ func TestCheck_OfAProcessWithoutASandbox(t *testing.T) {
 		operation, argument string
 		filter              int
 	}{
-		{"", "", FilterNone}, {"file-read-data", "/private/etc/hosts", FilterPath},
+		{"", "", FilterNone},
+		{"file-read-data", "/private/etc/hosts", FilterPath},
 		{"mach-lookup", "sandbox-sidecar.test", FilterGlobalName},
 	} {
 		if answer, err := Check(os.Getpid(), test.operation, test.filter, test.argument); answer != 0 || err != nil {

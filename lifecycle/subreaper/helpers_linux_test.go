@@ -53,8 +53,10 @@ func describe([]string) {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
 		name, _, _ := strings.Cut(line, ":")
-		if slices.Contains([]string{"SigIgn", "SigBlk", "CapInh", "CapPrm", "CapEff", "CapAmb", "NoNewPrivs", "Seccomp",
-			"Groups"}, name) {
+		if slices.Contains([]string{
+			"SigIgn", "SigBlk", "CapInh", "CapPrm", "CapEff", "CapAmb", "NoNewPrivs", "Seccomp",
+			"Groups",
+		}, name) {
 			fmt.Print(line)
 		}
 	}

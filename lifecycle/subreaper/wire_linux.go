@@ -103,9 +103,12 @@ type killedReport struct {
 // newStartOrder describes a leader, and lists the descriptors that the
 // subreaper must inherit for it, from subreaperFD+1 on.
 func newStartOrder(path string, argv []string, attr *os.ProcAttr) (start *startOrder, inherited []*os.File,
-	err error) {
-	start = &startOrder{Path: []byte(path), Argv: bytesOf(argv), Env: bytesOf(attr.Env), Dir: []byte(attr.Dir),
-		Sys: attr.Sys}
+	err error,
+) {
+	start = &startOrder{
+		Path: []byte(path), Argv: bytesOf(argv), Env: bytesOf(attr.Env), Dir: []byte(attr.Dir),
+		Sys: attr.Sys,
+	}
 	if attr.Env == nil {
 		start.Env = bytesOf(os.Environ()) // like os.StartProcess; the subreaper's own environment is empty
 	}

@@ -30,8 +30,10 @@ func backend(t testing.TB) *Backend {
 
 func TestBackend_Conforms(t *testing.T) {
 	t.Parallel()
-	platformtest.Run(t, backend(t), platformtest.Features{Files: true, Truncate: true, Signals: true, UnixSockets: true,
-		RootListed: true})
+	platformtest.Run(t, backend(t), platformtest.Features{
+		Files: true, Truncate: true, Signals: true, UnixSockets: true,
+		RootListed: true,
+	})
 }
 
 func TestBackend_AnswersAsTheTableSays(t *testing.T) {
@@ -148,8 +150,11 @@ func TestProfile_NamesOfEveryKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := platformtest.Policy(t, policy.Rule{Path: dir, Access: policy.ReadWrite})
-		p.Protected = []policy.Protected{{Path: dir + "/kept"}, {Path: dir + "/later" + name},
-			{Path: dir + "/never/" + name, Decides: true}}
+		p.Protected = []policy.Protected{
+			{Path: dir + "/kept"},
+			{Path: dir + "/later" + name},
+			{Path: dir + "/never/" + name, Decides: true},
+		}
 		allowed := []platformtest.Act{{Verb: platformtest.Create, Path: dir + "/new"}, {Verb: platformtest.List, Path: dir}}
 		forbidden := []platformtest.Act{
 			{Verb: platformtest.Create, Path: dir + "/kept/new"},
@@ -174,8 +179,10 @@ func TestEverydayPrograms(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)
 	p := platformtest.Policy(t, policy.Rule{Path: dir, Access: policy.ReadWrite})
-	for _, path := range []string{"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/libexec", "/Library/Developer",
-		"/Applications"} {
+	for _, path := range []string{
+		"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/libexec", "/Library/Developer",
+		"/Applications",
+	} {
 		p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.Read | policy.Execute})
 	}
 	for _, path := range []string{"/private/etc", "/usr/share", "/Library/Preferences"} {
@@ -228,19 +235,25 @@ func TestDenials_AreReadFromTheLog(t *testing.T) {
 	}
 	p := platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute})
 	p.OnDenied = policy.Report
-	confinement, err := b.Confine(p, platform.Hooks{Denied: tell,
-		Mark: marked{fingerprint: f, recognise: func() error { return nil }}})
+	confinement, err := b.Confine(p, platform.Hooks{
+		Denied: tell,
+		Mark:   marked{fingerprint: f, recognise: func() error { return nil }},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	order := platformtest.Order(t)
-	order.Program, order.Argv = "/bin/sh", []string{"sh", "-c",
-		"while :; do /bin/cat /private/etc/hosts; /bin/sleep 1; done 2>/dev/null"}
+	order.Program, order.Argv = "/bin/sh", []string{
+		"sh", "-c",
+		"while :; do /bin/cat /private/etc/hosts; /bin/sleep 1; done 2>/dev/null",
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	launched, err := platform.Launch(ctx, b, platform.Target{
-		Order: order.Order, Confinement: confinement, Streams: [3]*os.File{os.Stdin, os.Stderr,
-			os.Stderr}, Start: lifecycle.Start,
+		Order: order.Order, Confinement: confinement, Streams: [3]*os.File{
+			os.Stdin, os.Stderr,
+			os.Stderr,
+		}, Start: lifecycle.Start,
 		Attr: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

@@ -86,32 +86,54 @@ func TestEvaluator(t *testing.T) {
 		"the last rule decides":                 {`(version 1)(deny default)(allow file-read* (subpath "/a"))(deny file-read* (subpath "/a/b"))`, file("file-read-data", "/a/b/c"), "no"},
 		"the last rule decides, other way":      {`(version 1)(deny default)(deny file-read* (subpath "/a/b"))(allow file-read* (subpath "/a"))`, file("file-read-data", "/a/b/c"), "yes"},
 		"a wildcard after the operation itself": {`(version 1)(deny default)(allow file-read-data (subpath "/a"))(deny file-read* (subpath "/a"))`, file("file-read-data", "/a"), "?"},
-		"no filter after a filter": {`(version 1)(allow default)(deny signal (target others))(allow signal)`,
-			with("signal", "target", "others"), "?"},
-		"subpath is by whole names": {`(version 1)(deny default)(allow file-read* (subpath "/a"))`,
-			file("file-read-data", "/ab"), "no"},
-		"literal is not what is below": {`(version 1)(deny default)(allow file-read* (literal "/"))`,
-			file("file-read-data", "/a"), "no"},
-		"the root's subpath is everything": {`(version 1)(deny default)(allow file-read* (subpath "/"))`,
-			file("file-read-data", "/a"), "yes"},
-		"comments and blanks": {"(version 1) ; (allow default)\n(deny\n default)",
-			file("file-read-data", "/"), "no"},
+		"no filter after a filter": {
+			`(version 1)(allow default)(deny signal (target others))(allow signal)`,
+			with("signal", "target", "others"), "?",
+		},
+		"subpath is by whole names": {
+			`(version 1)(deny default)(allow file-read* (subpath "/a"))`,
+			file("file-read-data", "/ab"), "no",
+		},
+		"literal is not what is below": {
+			`(version 1)(deny default)(allow file-read* (literal "/"))`,
+			file("file-read-data", "/a"), "no",
+		},
+		"the root's subpath is everything": {
+			`(version 1)(deny default)(allow file-read* (subpath "/"))`,
+			file("file-read-data", "/a"), "yes",
+		},
+		"comments and blanks": {
+			"(version 1) ; (allow default)\n(deny\n default)",
+			file("file-read-data", "/"), "no",
+		},
 		"all of several": {`(version 1)(deny default)(allow file-ioctl (require-all (regex #"^/dev/ttys[0-9]+$") (extension "e")))`, file("file-ioctl", "/dev/ttys001"), "no"},
-		"ip is not unix": {`(version 1)(deny default)(allow network-outbound (remote ip))`,
-			unixSocket("network-outbound", "/s"), "no"},
-		"a port of this machine": {`(version 1)(deny default)(allow network-outbound (remote ip "localhost:80"))`,
-			ip("network-outbound", "localhost:81"), "no"},
-		"hard links are writing, or are not": {`(version 1)(deny default)(allow file-write* (subpath "/a"))`,
-			file("file-link", "/a/b"), "?"},
+		"ip is not unix": {
+			`(version 1)(deny default)(allow network-outbound (remote ip))`,
+			unixSocket("network-outbound", "/s"), "no",
+		},
+		"a port of this machine": {
+			`(version 1)(deny default)(allow network-outbound (remote ip "localhost:80"))`,
+			ip("network-outbound", "localhost:81"), "no",
+		},
+		"hard links are writing, or are not": {
+			`(version 1)(deny default)(allow file-write* (subpath "/a"))`,
+			file("file-link", "/a/b"), "?",
+		},
 		"no version": {"(deny default)", file("file-read-data", "/"), "error"},
-		"an unknown filter": {`(version 1)(deny default)(allow file-read* (path "/a"))`,
-			file("file-read-data", "/"), "error"},
+		"an unknown filter": {
+			`(version 1)(deny default)(allow file-read* (path "/a"))`,
+			file("file-read-data", "/"), "error",
+		},
 		"an unknown head": {`(version 1)(import "system.sb")`, file("file-read-data", "/"), "error"},
-		"a parameter that is not given": {`(version 1)(deny default)(allow file-read* (subpath (param "P")))`,
-			file("file-read-data", "/"), "error"},
+		"a parameter that is not given": {
+			`(version 1)(deny default)(allow file-read* (subpath (param "P")))`,
+			file("file-read-data", "/"), "error",
+		},
 		"a list that does not end": {`(version 1)(deny default`, file("file-read-data", "/"), "error"},
-		"an escaped string": {`(version 1)(deny default)(allow file-read* (subpath "/a\"b"))`,
-			file("file-read-data", "/"), "error"},
+		"an escaped string": {
+			`(version 1)(deny default)(allow file-read* (subpath "/a\"b"))`,
+			file("file-read-data", "/"), "error",
+		},
 	} {
 		allowed, err := verdict(Profile{Text: test.text}, test.q)
 		got := map[bool]string{true: "yes", false: "no"}[allowed]

@@ -20,8 +20,10 @@ func grantRule(path string, access policy.Access) policy.Rule {
 }
 
 func sessionRule(path string) policy.Rule {
-	return policy.Rule{Path: path, Access: policy.ReadWrite,
-		Origin: policy.Origin{File: policy.OriginSession, Key: "test"}}
+	return policy.Rule{
+		Path: path, Access: policy.ReadWrite,
+		Origin: policy.Origin{File: policy.OriginSession, Key: "test"},
+	}
 }
 
 const stateDir = "/Users/u/.local/state/sandbox-sidecar"
@@ -177,8 +179,10 @@ func TestServices_NoneActsForItsCallers(t *testing.T) {
 		}
 		seen[service.name] = true
 	}
-	for _, name := range []string{"com.apple.coreservices.launchservicesd", "com.apple.coreservices.appleevents",
-		"com.apple.lsd.mapdb"} {
+	for _, name := range []string{
+		"com.apple.coreservices.launchservicesd", "com.apple.coreservices.appleevents",
+		"com.apple.lsd.mapdb",
+	} {
 		if !acting.MatchString(name) {
 			t.Errorf("the pattern misses %s", name)
 		}
@@ -273,11 +277,16 @@ func TestProfile_GitInit(t *testing.T) {
 	disk.add("dir", "/Users/u/p")
 	p := &policy.Policy{
 		Restricted: true, Project: "/Users/u/p", Rules: []policy.Rule{sessionRule("/Users/u/p")},
-		Protected: []policy.Protected{{Path: "/Users/u/p/.git/config"}, {Path: "/Users/u/p/.git/hooks"},
-			{Path: "/Users/u/p/.vscode"}},
+		Protected: []policy.Protected{
+			{Path: "/Users/u/p/.git/config"},
+			{Path: "/Users/u/p/.git/hooks"},
+			{Path: "/Users/u/p/.vscode"},
+		},
 	}
-	made := []string{"/.git", "/.git/config.lock", "/.git/config", "/.git/hooks", "/.git/hooks/pre-commit.sample",
-		"/.git/HEAD"}
+	made := []string{
+		"/.git", "/.git/config.lock", "/.git/config", "/.git/hooks", "/.git/hooks/pre-commit.sample",
+		"/.git/HEAD",
+	}
 	for _, name := range made {
 		if !ask(t, profileOf(t, Translate(p, Host{}), disk), file("file-write-create", "/Users/u/p"+name)) {
 			t.Errorf("%s cannot be created", name)
@@ -321,8 +330,10 @@ func TestProfile_GrantedSocket(t *testing.T) {
 	if !ask(t, profile, unixSocket("network-outbound", "/private/var/run/docker.sock")) {
 		t.Error("the granted socket is denied")
 	}
-	for _, other := range []string{"/private/var/run/docker.sock2", "/private/var/run/other",
-		"/private/tmp/tmux-501/default"} {
+	for _, other := range []string{
+		"/private/var/run/docker.sock2", "/private/var/run/other",
+		"/private/tmp/tmux-501/default",
+	} {
 		if ask(t, profile, unixSocket("network-outbound", other)) {
 			t.Errorf("%s is allowed", other)
 		}

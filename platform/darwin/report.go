@@ -35,12 +35,16 @@ func report(p Scene) map[string]platform.Protection {
 		},
 	}
 	if !p.Requested.Denials {
-		protections[platform.Denials] = platform.Protection{Status: platform.Absent, NotRequested: true,
-			Detail: "on_denied is \"ignore\": denials are not reported"}
+		protections[platform.Denials] = platform.Protection{
+			Status: platform.Absent, NotRequested: true,
+			Detail: "on_denied is \"ignore\": denials are not reported",
+		}
 	}
 	if !p.Requested.Network {
-		protections[platform.Network] = platform.Protection{Status: platform.Absent, NotRequested: true,
-			Detail: "the network is not restricted"}
+		protections[platform.Network] = platform.Protection{
+			Status: platform.Absent, NotRequested: true,
+			Detail: "the network is not restricted",
+		}
 	}
 	if !p.Requested.ProtectedPaths {
 		protections[platform.ProtectedPaths] = platform.Protection{

@@ -12,16 +12,20 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	strict := everyday()
 	strict.Network.Allowed = false
-	open := &policy.Policy{Restricted: true, Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore,
-		Rules: []policy.Rule{grantRule("/", policy.Read)}}
+	open := &policy.Policy{
+		Restricted: true, Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore,
+		Rules: []policy.Rule{grantRule("/", policy.Read)},
+	}
 	for name, test := range map[string]struct {
 		plan                                    Plan
 		filesystem, network, protected, denials platform.Status
 		notAsked                                bool
 		unkept                                  []string
 	}{
-		"strict": {Translate(strict, host), platform.Enforced, platform.Enforced, platform.Enforced, platform.Degraded,
-			false, nil},
+		"strict": {
+			Translate(strict, host), platform.Enforced, platform.Enforced, platform.Enforced, platform.Degraded,
+			false, nil,
+		},
 		"open": {Translate(open, host), platform.Degraded, platform.Absent, platform.Enforced, platform.Absent, true, nil},
 		"no repository yet": {
 			Translate(strict, host), platform.Enforced, platform.Enforced, platform.Degraded, platform.Degraded, false,

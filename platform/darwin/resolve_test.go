@@ -41,8 +41,10 @@ func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 	if !slices.Equal(scene.Grants, want) {
 		t.Errorf("grants: %v", scene.Grants)
 	}
-	if want := []Name{{"/Users/u/p/.git/hooks", "/Users/u/p/.git/hooks"},
-		{"/Users/u/p/.VSCode", "/Users/u/p"}}; !slices.Equal(scene.Protected, want) {
+	if want := []Name{
+		{"/Users/u/p/.git/hooks", "/Users/u/p/.git/hooks"},
+		{"/Users/u/p/.VSCode", "/Users/u/p"},
+	}; !slices.Equal(scene.Protected, want) {
 		t.Errorf("protected: %v", scene.Protected)
 	}
 	if want := []Name{{"/Users/u/p/.Zed/settings.json", "/Users/u/p"}}; !slices.Equal(scene.Fixed, want) {
@@ -51,8 +53,11 @@ func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 	if want := []string{"/private/var/run/docker.sock"}; !slices.Equal(scene.Sockets, want) {
 		t.Errorf("sockets: %v", scene.Sockets)
 	}
-	if want := []Name{{"/Users/u/p", "/Users/u/p"}, {"/Users/u/p/.Zed", "/Users/u/p"},
-		{"/Users/u/p/.git", "/Users/u/p/.git"}}; !slices.Equal(scene.Pinned, want) {
+	if want := []Name{
+		{"/Users/u/p", "/Users/u/p"},
+		{"/Users/u/p/.Zed", "/Users/u/p"},
+		{"/Users/u/p/.git", "/Users/u/p/.git"},
+	}; !slices.Equal(scene.Pinned, want) {
 		t.Errorf("pinned: %v", scene.Pinned)
 	}
 }

@@ -237,8 +237,10 @@ func TestFingerprint_IsTheSessionsAlone(t *testing.T) {
 			t.Errorf("%s is taken for the session by %v", name, by)
 		}
 	}
-	for name, plan := range map[string]Plan{"restricted": Translate(everyday(), host),
-		"tracked only": TrackOnly(host.Fingerprint, "x")} {
+	for name, plan := range map[string]Plan{
+		"restricted":   Translate(everyday(), host),
+		"tracked only": TrackOnly(host.Fingerprint, "x"),
+	} {
 		if by := recognised(profileOf(t, plan, mac()), host.Fingerprint.Dir); len(by) != 2 {
 			t.Errorf("%s: the session is recognised by %v alone", name, by)
 		}

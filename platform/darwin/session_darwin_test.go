@@ -19,8 +19,10 @@ func TestSession_DaemonsAreKilledByTheirFingerprint(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]*policy.Policy{
 		"restricted": platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute},
-			policy.Rule{Path: "/usr/bin", Access: policy.Read | policy.Execute}, policy.Rule{Path: "/System/Library",
-				Access: policy.Read | policy.Execute}),
+			policy.Rule{Path: "/usr/bin", Access: policy.Read | policy.Execute}, policy.Rule{
+				Path:   "/System/Library",
+				Access: policy.Read | policy.Execute,
+			}),
 		"tracked only": {TrackBySandbox: true},
 	} {
 		state := realDir(t)
@@ -42,10 +44,14 @@ func TestSession_DaemonsAreKilledByTheirFingerprint(t *testing.T) {
 		const daemon = `use POSIX; if (fork) { exit } setsid; if (fork) { exit } $| = 1; print "ready\n"; sleep 600`
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		launched, err := platform.Launch(ctx, b, platform.Target{
-			Order: platform.Order{Program: "/usr/bin/perl", Argv: []string{"perl", "-e", daemon}, Env: []string{},
-				Dir: "/"},
-			Confinement: confinement, Streams: [3]*os.File{os.Stdin, write,
-				os.Stderr}, Start: group.Start, Attr: &syscall.SysProcAttr{Setsid: true},
+			Order: platform.Order{
+				Program: "/usr/bin/perl", Argv: []string{"perl", "-e", daemon}, Env: []string{},
+				Dir: "/",
+			},
+			Confinement: confinement, Streams: [3]*os.File{
+				os.Stdin, write,
+				os.Stderr,
+			}, Start: group.Start, Attr: &syscall.SysProcAttr{Setsid: true},
 		})
 		write.Close()
 		if err != nil {

@@ -60,8 +60,10 @@ func questions(t *testing.T, act platformtest.Act) []question {
 		}
 		return list
 	case platformtest.Link:
-		return []question{named("file-link", act.Path), named("file-link", act.Target),
-			named("file-write-create", act.Target)}
+		return []question{
+			named("file-link", act.Path), named("file-link", act.Target),
+			named("file-write-create", act.Target),
+		}
 	case platformtest.Execute:
 		return []question{file("process-exec", act.Path)}
 	case platformtest.Connect:
@@ -119,8 +121,10 @@ func TestProfile_AnswersAsTheTableSays(t *testing.T) {
 // The table must fail for wrong profiles.
 func TestProfile_TheTableRejectsWrongProfiles(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"open": "(version 1)(allow default)",
-		"closed": "(version 1)(deny default)"} {
+	for name, text := range map[string]string{
+		"open":   "(version 1)(allow default)",
+		"closed": "(version 1)(deny default)",
+	} {
 		wrong := map[string]bool{}
 		for _, c := range platformtest.Table {
 			dir, err := os.MkdirTemp("", "t-")

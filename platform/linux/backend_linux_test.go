@@ -119,8 +119,10 @@ func TestStage_CannotMakeDeviceNodes(t *testing.T) {
 	}
 	dir := realTempDir(t)
 	p := platformtest.Policy(t, rule(dir, policy.ReadWrite|policy.Device, "f"))
-	acts := []platformtest.Act{{Verb: platformtest.MakeNode, Path: dir + "/node"},
-		{Verb: platformtest.Create, Path: dir + "/file"}}
+	acts := []platformtest.Act{
+		{Verb: platformtest.MakeNode, Path: dir + "/node"},
+		{Verb: platformtest.Create, Path: dir + "/file"},
+	}
 	results, _ := platformtest.Perform(t, Backend{}, platformtest.Confined(t, Backend{}, p, acts...))
 	if !results[0].Refused() {
 		t.Errorf("%s: %+v", acts[0], results[0])

@@ -40,8 +40,10 @@ func fixedErrata() int {
 // must be locked and must have no_new_privs set. It returns the paths that could
 // not be granted. ownTerminals is true if /dev/pts is the session's own.
 func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
-	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: uint64(r.FS),
-		Scoped: uint64(r.Scoped)}, 0)
+	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{
+		HandledAccessFS: uint64(r.FS),
+		Scoped:          uint64(r.Scoped),
+	}, 0)
 	if err != nil {
 		return nil, fmt.Errorf("create landlock ruleset: %w", err)
 	}

@@ -24,36 +24,52 @@ func TestLogged_IsReportedAsTheRightAccess(t *testing.T) {
 		target  string
 		changes bool // the observer reports denied reads
 	}{
-		"a file": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}, access: platform.RefusedRead,
-			target: "/x"},
-		"a directory": {refusal: audit.Denial{Blockers: []string{"fs.read_dir"}, Path: "/x"}, access: platform.RefusedRead,
-			target: "/x"},
+		"a file": {
+			refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}, access: platform.RefusedRead,
+			target: "/x",
+		},
+		"a directory": {
+			refusal: audit.Denial{Blockers: []string{"fs.read_dir"}, Path: "/x"}, access: platform.RefusedRead,
+			target: "/x",
+		},
 		"its own": {
-			refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/proc/9/mem",
-				PID: 9}, access: platform.RefusedRead, target: "/proc/self/mem",
+			refusal: audit.Denial{
+				Blockers: []string{"fs.read_file"}, Path: "/proc/9/mem",
+				PID: 9,
+			}, access: platform.RefusedRead, target: "/proc/self/mem",
 		},
 		"another's": {
-			refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/proc/99/mem",
-				PID: 9}, access: platform.RefusedRead, target: "/proc/99/mem",
+			refusal: audit.Denial{
+				Blockers: []string{"fs.read_file"}, Path: "/proc/99/mem",
+				PID: 9,
+			}, access: platform.RefusedRead, target: "/proc/99/mem",
 		},
 		"observed": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}, Path: "/x"}, changes: true},
-		"of no interest": {refusal: audit.Denial{Blockers: []string{"fs.read_file"},
-			Path: "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"}},
+		"of no interest": {refusal: audit.Denial{
+			Blockers: []string{"fs.read_file"},
+			Path:     "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+		}},
 		"without a path": {refusal: audit.Denial{Blockers: []string{"fs.read_file"}}},
 		"a change":       {refusal: audit.Denial{Blockers: []string{"fs.write_file", "fs.read_file"}, Path: "/x"}},
 		"a program":      {refusal: audit.Denial{Blockers: []string{"fs.execute", "fs.read_file"}, Path: "/x"}},
 		"a name":         {refusal: audit.Denial{Blockers: []string{"fs.make_reg"}, Path: "/x"}},
 		"a socket": {
-			refusal: audit.Denial{Blockers: []string{"fs.resolve_unix"},
-				Path: "/s"}, access: platform.RefusedConnectUnix, target: "/s",
+			refusal: audit.Denial{
+				Blockers: []string{"fs.resolve_unix"},
+				Path:     "/s",
+			}, access: platform.RefusedConnectUnix, target: "/s",
 		},
 		"an abstract socket": {
-			refusal: audit.Denial{Blockers: []string{"scope.abstract_unix_socket"},
-				Path: "\x00s"}, access: platform.RefusedConnectUnix, target: "abstract:s",
+			refusal: audit.Denial{
+				Blockers: []string{"scope.abstract_unix_socket"},
+				Path:     "\x00s",
+			}, access: platform.RefusedConnectUnix, target: "abstract:s",
 		},
 		"a signal": {
-			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
-				Call: call(kill, 7, 15)}, access: platform.RefusedSignal, target: "7",
+			refusal: audit.Denial{
+				Blockers: []string{"scope.signal"}, Peer: 7,
+				Call: call(kill, 7, 15),
+			}, access: platform.RefusedSignal, target: "7",
 		},
 		"a signal by a handle": {
 			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7, Call: call(pidfdSendSignal, 0, 15)},
@@ -62,14 +78,22 @@ func TestLogged_IsReportedAsTheRightAccess(t *testing.T) {
 		"a signal by an unknown call": {
 			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7}, access: platform.RefusedSignal, target: "7",
 		},
-		"signal 0": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
-			Call: call(kill, 7, 0)}},
-		"signal 0 by a handle": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
-			Call: call(pidfdSendSignal, 3, 0)}},
-		"everybody": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
-			Call: call(kill, ^uint64(0), 15)}},
-		"a group": {refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7,
-			Call: call(kill, 1<<32-7, 15)}},
+		"signal 0": {refusal: audit.Denial{
+			Blockers: []string{"scope.signal"}, Peer: 7,
+			Call: call(kill, 7, 0),
+		}},
+		"signal 0 by a handle": {refusal: audit.Denial{
+			Blockers: []string{"scope.signal"}, Peer: 7,
+			Call: call(pidfdSendSignal, 3, 0),
+		}},
+		"everybody": {refusal: audit.Denial{
+			Blockers: []string{"scope.signal"}, Peer: 7,
+			Call: call(kill, ^uint64(0), 15),
+		}},
+		"a group": {refusal: audit.Denial{
+			Blockers: []string{"scope.signal"}, Peer: 7,
+			Call: call(kill, 1<<32-7, 15),
+		}},
 		"an unknown right": {refusal: audit.Denial{Blockers: []string{"scope.something"}, Path: "/x", Peer: 7}},
 	} {
 		denial, reported := loggedDenial(test.refusal, !test.changes)

@@ -16,7 +16,8 @@ import (
 func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 	t.Parallel()
 	for _, filtering := range []seccomp.Filtering{
-		{Observed: seccomp.ObservedChanges}, {Observed: seccomp.ObservedNamed},
+		{Observed: seccomp.ObservedChanges},
+		{Observed: seccomp.ObservedNamed},
 		{Observed: seccomp.ObservedAll, Isolated: true},
 		{Observed: seccomp.ObservedNamed, Offline: true},
 	} {

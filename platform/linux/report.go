@@ -63,18 +63,24 @@ func filesystem(r Ruleset, result namespace.Result, mechanism string) platform.P
 func reportedDenials(r Ruleset) platform.Protection {
 	switch {
 	case !r.Requested.Denials:
-		return platform.Protection{Status: platform.Absent, NotRequested: true,
-			Detail: "on_denied is \"ignore\": denials are not reported"}
+		return platform.Protection{
+			Status: platform.Absent, NotRequested: true,
+			Detail: "on_denied is \"ignore\": denials are not reported",
+		}
 	case r.ObservationGap != "":
-		return platform.Protection{Status: platform.Absent, Detail: "denials are not reported: " + r.ObservationGap,
-			Fix: fixObservation}
+		return platform.Protection{
+			Status: platform.Absent, Detail: "denials are not reported: " + r.ObservationGap,
+			Fix: fixObservation,
+		}
 	case r.Filtering.Observed == seccomp.ObservedNone:
 		return platform.Protection{Status: platform.Absent, Detail: "no client receives denials"}
 	}
 	const changes = "denied changes of files, programs, signals and connections are reported, with the setting that " +
 		"would allow each"
-	p := platform.Protection{Status: platform.Enforced,
-		Mechanism: "seccomp (the sidecar inspects calls before the kernel does)"}
+	p := platform.Protection{
+		Status:    platform.Enforced,
+		Mechanism: "seccomp (the sidecar inspects calls before the kernel does)",
+	}
 	if r.Filtering.Observed == seccomp.ObservedNamed {
 		p.Status, p.Fix = platform.Degraded, fixNamedReads
 		p.Detail = changes + "; " + namedReads
@@ -228,8 +234,10 @@ func because(reason string) string {
 func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection {
 	switch {
 	case !r.Requested.ProtectedPaths:
-		return platform.Protection{Status: platform.Absent, NotRequested: true,
-			Detail: "the session has no protected paths"}
+		return platform.Protection{
+			Status: platform.Absent, NotRequested: true,
+			Detail: "the session has no protected paths",
+		}
 	case r.Namespaces == nil:
 		return platform.Protection{
 			Status: platform.Degraded, Mechanism: "tripwire",

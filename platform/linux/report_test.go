@@ -97,8 +97,10 @@ func TestReport_MarksWhatIsNotRequested(t *testing.T) {
 				not[name].NotRequested)
 		}
 	}
-	for _, name := range []string{platform.Filesystem, platform.Execute, platform.UnixSockets, platform.Signals,
-		platform.Syscalls} {
+	for _, name := range []string{
+		platform.Filesystem, platform.Execute, platform.UnixSockets, platform.Signals,
+		platform.Syscalls,
+	} {
 		if asked[name].NotRequested || not[name].NotRequested {
 			t.Errorf("%s cannot be left out by a policy", name)
 		}
@@ -158,8 +160,11 @@ func TestReport_Inotify(t *testing.T) {
 		{nil, namespace.Result{}, "no user namespace"},
 		{&namespace.Setup{}, namespace.Result{}, "no user namespace"},
 		{&namespace.Setup{User: true}, namespace.Result{NoLimits: "no reason at all"}, "no reason at all"},
-		{&namespace.Setup{User: true, Limits: map[string]int{namespace.InotifyInstances: 32}}, namespace.Result{},
-			"can take 32 of"},
+		{
+			&namespace.Setup{User: true, Limits: map[string]int{namespace.InotifyInstances: 32}},
+			namespace.Result{},
+			"can take 32 of",
+		},
 	} {
 		r := Translate(strict, 7)
 		r.Namespaces = test.own

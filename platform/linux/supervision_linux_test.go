@@ -72,8 +72,10 @@ func converse(t *testing.T, hooks platform.Hooks, change func(*platform.Confinem
 	d := &dialogue{t: t, in: in, lines: bufio.NewScanner(out)}
 	d.Launched, err = platform.Launch(ctx, backend, platform.Target{
 		Order:       platform.Order{Program: "/bin/sh", Argv: []string{"sh"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/"},
-		Confinement: confinement, Streams: [3]*os.File{theirIn, theirOut,
-			theirOut}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
+		Confinement: confinement, Streams: [3]*os.File{
+			theirIn, theirOut,
+			theirOut,
+		}, Attr: &syscall.SysProcAttr{Setsid: true}, Start: lifecycle.Start,
 	})
 	theirIn.Close()
 	theirOut.Close()

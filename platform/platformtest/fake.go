@@ -116,8 +116,10 @@ func (f *Fake) enforcement() platform.Enforcement {
 	enforcement := f.Enforcement
 	enforcement.Protections = maps.Clone(enforcement.Protections)
 	if enforcement.Protections == nil {
-		enforcement.Protections = allProtections(platform.Protection{Status: platform.Enforced, Mechanism: "fake",
-			Detail: "nothing is confined"})
+		enforcement.Protections = allProtections(platform.Protection{
+			Status: platform.Enforced, Mechanism: "fake",
+			Detail: "nothing is confined",
+		})
 	}
 	return enforcement
 }

@@ -24,8 +24,10 @@ func TestFake_Conforms(t *testing.T) {
 func TestFake_ReportsWhatItIsTold(t *testing.T) {
 	t.Parallel()
 	told := platform.Enforcement{
-		Protections: map[string]platform.Protection{platform.Signals: {Status: platform.Degraded, Mechanism: "m",
-			Detail: "d", Fix: "f"}},
+		Protections: map[string]platform.Protection{platform.Signals: {
+			Status: platform.Degraded, Mechanism: "m",
+			Detail: "d", Fix: "f",
+		}},
 		Missing:  []platform.Missing{{Path: "/gone", Reason: "no such file or directory"}},
 		Warnings: []string{"beware"},
 	}

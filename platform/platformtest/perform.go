@@ -40,13 +40,17 @@ func Self(t testing.TB) string {
 func Policy(t testing.TB, rules ...policy.Rule) *policy.Policy {
 	t.Helper()
 	runnable := policy.Read | policy.Execute
-	all := []policy.Rule{{Path: Self(t), Access: runnable,
-		Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "actor"}}}
+	all := []policy.Rule{{
+		Path: Self(t), Access: runnable,
+		Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "actor"},
+	}}
 	// A test binary with the race detector is linked dynamically.
 	for _, dir := range []string{"/lib", "/lib64", "/usr/lib"} {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			all = append(all, policy.Rule{Path: real, Access: runnable,
-				Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "libraries"}})
+			all = append(all, policy.Rule{
+				Path: real, Access: runnable,
+				Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "libraries"},
+			})
 		}
 	}
 	return &policy.Policy{
@@ -70,8 +74,10 @@ func Order(t testing.TB, acts ...Act) Job {
 		t.Fatal(err)
 	}
 	self := Self(t)
-	return Job{Order: platform.Order{Program: self, Argv: []string{self, actorName, string(script)}, Env: []string{},
-		Dir: "/"}}
+	return Job{Order: platform.Order{
+		Program: self, Argv: []string{self, actorName, string(script)}, Env: []string{},
+		Dir: "/",
+	}}
 }
 
 // Confined returns the order of Order under a policy. A backend that cannot

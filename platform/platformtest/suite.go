@@ -123,8 +123,10 @@ func (s scene) file(t *testing.T, name, content string) string {
 
 // rule grants a path of the scene.
 func (s scene) rule(name string, access policy.Access) policy.Rule {
-	return policy.Rule{Path: filepath.Join(s.dir, name), Access: access,
-		Origin: policy.Origin{File: policy.OriginEditor, Key: "test"}}
+	return policy.Rule{
+		Path: filepath.Join(s.dir, name), Access: access,
+		Origin: policy.Origin{File: policy.OriginEditor, Key: "test"},
+	}
 }
 
 // probeIsComplete also compares the probe with the features.

@@ -38,8 +38,10 @@ func readingFollowsTheGrants(t *testing.T, s suite) {
 	inside, outside := scene.file(t, "in/file", "inside"), scene.file(t, "out/file", "outside")
 	single, sibling := scene.file(t, "mixed/granted", "granted"), scene.file(t, "mixed/granted-not", "sibling")
 	executable := scene.file(t, "program/file", "")
-	rules := []policy.Rule{scene.rule("in", policy.Read), scene.rule("mixed/granted", policy.Read),
-		scene.rule("program", policy.Execute)}
+	rules := []policy.Rule{
+		scene.rule("in", policy.Read), scene.rule("mixed/granted", policy.Read),
+		scene.rule("program", policy.Execute),
+	}
 	allowed := []Act{{Verb: Read, Path: inside}, {Verb: List, Path: filepath.Dir(inside)}, {Verb: Read, Path: single}}
 	forbidden := []Act{
 		{Verb: Read, Path: outside},
@@ -175,8 +177,10 @@ func workingDirectoryIsNoGrant(t *testing.T, s suite) {
 func programMustBeGranted(t *testing.T, s suite) {
 	order := Order(t)
 	var err error
-	if order.Confinement, err = s.backend.Confine(&policy.Policy{Restricted: true,
-		Network: policy.Network{Allowed: true}}, platform.Hooks{}); err != nil {
+	if order.Confinement, err = s.backend.Confine(&policy.Policy{
+		Restricted: true,
+		Network:    policy.Network{Allowed: true},
+	}, platform.Hooks{}); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = Output(s.backend, order)
@@ -236,8 +240,12 @@ func missingRequiredGrant(t *testing.T, s suite) {
 }
 
 func nothingGranted(t *testing.T, s suite) {
-	acts := []Act{{Verb: List, Path: "/"}, {Verb: List, Path: "/etc"}, {Verb: Read, Path: "/etc/hosts"},
-		{Verb: List, Path: os.TempDir()}}
+	acts := []Act{
+		{Verb: List, Path: "/"},
+		{Verb: List, Path: "/etc"},
+		{Verb: Read, Path: "/etc/hosts"},
+		{Verb: List, Path: os.TempDir()},
+	}
 	first := 0
 	if s.features.RootListed {
 		first = 1

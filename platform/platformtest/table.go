@@ -102,8 +102,10 @@ var Table = []Case{
 	{
 		Name:  "each access is its own",
 		Files: []string{"write/file", "both/file", "single", "singles/granted", "singles/other"},
-		Grants: map[string]policy.Access{"write": policy.Write, "both": policy.Read | policy.Write,
-			"singles/granted": policy.ReadWrite},
+		Grants: map[string]policy.Access{
+			"write": policy.Write, "both": policy.Read | policy.Write,
+			"singles/granted": policy.ReadWrite,
+		},
 		Tries: []Try{
 			may(Create, "write/new"), may(Write, "write/file"), mayNot(Read, "write/file"), mayNot(List, "write"),
 			may(Read, "both/file"), may(Write, "both/file"),
@@ -125,8 +127,10 @@ var Table = []Case{
 	{
 		Name:  "grants add up along a path",
 		Files: []string{"rw/ro/file", "rw/ro/removed", "ro/rw/file", "ro/file", "ro/rw/sub/file"},
-		Grants: map[string]policy.Access{"rw": policy.ReadWrite, "rw/ro": policy.Read, "ro": policy.Read,
-			"ro/rw": policy.Write},
+		Grants: map[string]policy.Access{
+			"rw": policy.ReadWrite, "rw/ro": policy.Read, "ro": policy.Read,
+			"ro/rw": policy.Write,
+		},
 		Tries: []Try{
 			may(Write, "rw/ro/file"), may(Create, "rw/ro/new"), may(Remove, "rw/ro/removed"), may(Read, "ro/rw/sub/file"),
 			may(Write, "ro/rw/file"), may(Create, "ro/rw/sub/new"), mayNot(Write, "ro/file"), mayNot(Create, "ro/new"),

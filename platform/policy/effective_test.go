@@ -5,8 +5,12 @@ import "testing"
 func TestAt_AddsRulesAndSubtractsProtectedPaths(t *testing.T) {
 	t.Parallel()
 	p := Policy{
-		Rules: []Rule{{Path: "/a", Access: Read}, {Path: "/a/b", Access: Execute}, {Path: "/p", Access: ReadWrite},
-			{Path: "/ab", Access: Write}},
+		Rules: []Rule{
+			{Path: "/a", Access: Read},
+			{Path: "/a/b", Access: Execute},
+			{Path: "/p", Access: ReadWrite},
+			{Path: "/ab", Access: Write},
+		},
 		Protected: []Protected{
 			{Path: "/p/.git", Origin: Origin{Key: "outer"}}, {Path: "/p/.git/hooks", Origin: Origin{Key: "inner"}}, {Path: "/q"},
 		},

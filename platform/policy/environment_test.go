@@ -22,8 +22,10 @@ func TestEnvironment_Allows(t *testing.T) {
 
 func TestEnvironment_FilterSplitsByName(t *testing.T) {
 	t.Parallel()
-	kept, dropped := Environment{Allowed: []string{"A", "B_*"}}.Filter([]string{"A=1", "A=", "B_C=x=y", "SECRET=s",
-		"SECRET=t", "AA=1", "=x", "broken", "TERM=xterm"})
+	kept, dropped := Environment{Allowed: []string{"A", "B_*"}}.Filter([]string{
+		"A=1", "A=", "B_C=x=y", "SECRET=s",
+		"SECRET=t", "AA=1", "=x", "broken", "TERM=xterm",
+	})
 	if want := []string{"A=1", "A=", "B_C=x=y", "TERM=xterm"}; !slices.Equal(kept, want) {
 		t.Errorf("kept %q, want %q", kept, want)
 	}

@@ -57,11 +57,15 @@ func TestFind_GrantsAddUpAlongThePath(t *testing.T) {
 func full() *Policy {
 	origin := Origin{File: "/f", Key: "k", Line: 3}
 	return &Policy{
-		Restricted: true, Project: "/p", Rules: []Rule{{Path: "/p", Access: ReadWrite,
-			Origin: origin}}, PrivateRuntimeDir: true, PrivateTerminals: true,
+		Restricted: true, Project: "/p", Rules: []Rule{{
+			Path: "/p", Access: ReadWrite,
+			Origin: origin,
+		}}, PrivateRuntimeDir: true, PrivateTerminals: true,
 		Network: Network{Allowed: true, Origin: origin}, UnixSockets: []UnixSocket{{Path: "/s", Origin: origin}},
-		Environment: Environment{Allowed: []string{"A"},
-			Origin: origin}, Protected: []Protected{{Path: "/p/.git", Origin: origin}},
+		Environment: Environment{
+			Allowed: []string{"A"},
+			Origin:  origin,
+		}, Protected: []Protected{{Path: "/p/.git", Origin: origin}},
 		RequireProtected: true, OnUnavailable: Warn, OnDenied: Ask,
 	}
 }

@@ -101,8 +101,10 @@ func (s *State) Findings() []Finding {
 		}
 	}
 	for _, dir := range s.newRepositories() {
-		findings = append(findings, Finding{Path: dir, How: Created,
-			Why: "it is a git repository: git runs programs that its hooks and configuration name"})
+		findings = append(findings, Finding{
+			Path: dir, How: Created,
+			Why: "it is a git repository: git runs programs that its hooks and configuration name",
+		})
 	}
 	slices.SortFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(findings, func(a, b Finding) bool { return a.Path == b.Path })

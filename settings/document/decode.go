@@ -104,8 +104,10 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 			// The added newline is not in the file.
 			at = d.at(len(data))
 		}
-		return nil, &Diagnostic{Line: at.Line, Column: at.Column, Severity: SeverityError,
-			Message: display.Line("not valid JSON: " + cause)}
+		return nil, &Diagnostic{
+			Line: at.Line, Column: at.Column, Severity: SeverityError,
+			Message: display.Line("not valid JSON: " + cause),
+		}
 	}
 	root, ok := value.Value.(*hujson.Object)
 	if !ok {
@@ -371,8 +373,10 @@ func before(a, b Position) bool { return a.Line < b.Line || a.Line == b.Line && 
 
 func (d *decoder) fatal(offset int, format string, args ...any) *Diagnostic {
 	at := d.at(offset)
-	return &Diagnostic{Line: at.Line, Column: at.Column, Severity: SeverityError,
-		Message: display.Line(fmt.Sprintf(format, args...))}
+	return &Diagnostic{
+		Line: at.Line, Column: at.Column, Severity: SeverityError,
+		Message: display.Line(fmt.Sprintf(format, args...)),
+	}
 }
 
 func (d *decoder) at(offset int) Position {

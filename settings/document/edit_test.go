@@ -87,8 +87,10 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 			t.Errorf("%s: it does not count: %v", name, problem)
 		}
 	}
-	for _, bad := range []string{"{", "[]", `{"terminal": 1}`,
-		`{"terminal": {"sandbox": {"additional_read_only_paths": "/a"}}}`, "{\"a\": \"\xff\"}"} {
+	for _, bad := range []string{
+		"{", "[]", `{"terminal": 1}`,
+		`{"terminal": {"sandbox": {"additional_read_only_paths": "/a"}}}`, "{\"a\": \"\xff\"}",
+	} {
 		if got, err := AddEntry([]byte(bad), "linux", key, "/new", nil); err == nil {
 			t.Errorf("%q becomes %q", bad, got)
 		}

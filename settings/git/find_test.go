@@ -123,8 +123,10 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 				map[string]string{"/home/u/super/.git/modules/project/config": "[core]\n\tworktree = " +
 					"../../../other\n"}), inside: ".git",
 		},
-		{name: "a pointer to a directory of the user's",
-			tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git"},
+		{
+			name: "a pointer to a directory of the user's",
+			tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git",
+		},
 		{name: "a file that is no pointer", tree: map[string]string{gitProject + "/.git": "hello"}, inside: ".git"},
 	} {
 		found := Find(resolve.NewView(resolvetest.Tree(t, test.tree)), "/home/u", gitProject)

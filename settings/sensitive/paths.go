@@ -60,8 +60,10 @@ var knownPlaces = []known{
 
 // harmlessNames are files in such places that hold no secret and are often
 // needed.
-var harmlessNames = []string{"known_hosts", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx",
-	"trustdb.gpg"}
+var harmlessNames = []string{
+	"known_hosts", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx",
+	"trustdb.gpg",
+}
 
 // Paths are the sensitive places of a home directory: real paths, with what
 // each holds and whether it exists.

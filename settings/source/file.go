@@ -168,8 +168,10 @@ func (s *File) inspect() (State, bool) {
 		next.Good, next.Problem = last, problem
 	case block.Empty && last != nil:
 		next.Good = last
-		next.Problem = &document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError,
-			Message: document.EmptyText}
+		next.Problem = &document.Diagnostic{
+			Line: 1, Column: 1, Severity: document.SeverityError,
+			Message: document.EmptyText,
+		}
 	default:
 		if block.FirstError != nil && last != nil {
 			block.Inherit(last)

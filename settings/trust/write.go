@@ -46,8 +46,10 @@ func Change(path string, change func(*List) []Project) error {
 	}
 	projects := change(list)
 	slices.SortFunc(projects, func(a, b Project) int { return strings.Compare(a.Path, b.Path) })
-	data, err := json.MarshalIndent(content{Version: version,
-		Projects: append([]Project{}, projects...)}, "", "  ")
+	data, err := json.MarshalIndent(content{
+		Version:  version,
+		Projects: append([]Project{}, projects...),
+	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}

@@ -6,5 +6,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 )
 
-var hidden = map[string]func() int{"stage": linux.RunStage, "subreaper": lifecycle.RunSubreaper,
-	"domain-killer": lifecycle.RunDomainKiller, "fsguard": fsguard.RunHelper}
+var hidden = map[string]func() int{
+	"stage": linux.RunStage, "subreaper": lifecycle.RunSubreaper,
+	"domain-killer": lifecycle.RunDomainKiller, "fsguard": fsguard.RunHelper,
+}

@@ -67,14 +67,18 @@ func TestCollector_JoinsRecords(t *testing.T) {
 		"an abstract socket": {
 			access: []string{"domain=1fe89312d blockers=scope.abstract_unix_socket path=00616273"},
 			call:   "syscall=42 success=no exit=-1 a0=3 a1=397296f2e110 a2=6 a3=0",
-			want: []Denial{{Blockers: []string{"scope.abstract_unix_socket"}, Path: "\x00abs",
-				Call: Call{0xc000003e, 42, [4]uint64{3, 0x397296f2e110, 6}}}},
+			want: []Denial{{
+				Blockers: []string{"scope.abstract_unix_socket"}, Path: "\x00abs",
+				Call: Call{0xc000003e, 42, [4]uint64{3, 0x397296f2e110, 6}},
+			}},
 		},
 		"a socket": {
 			access: []string{`domain=1fe89312d blockers=fs.resolve_unix path="/sock" dev="rootfs" ino=12`},
 			call:   "syscall=42 success=no exit=-13 a0=3 a1=1 a2=8 a3=0",
-			want: []Denial{{Blockers: []string{"fs.resolve_unix"}, Path: "/sock",
-				Call: Call{0xc000003e, 42, [4]uint64{3, 1, 8}}}},
+			want: []Denial{{
+				Blockers: []string{"fs.resolve_unix"}, Path: "/sock",
+				Call: Call{0xc000003e, 42, [4]uint64{3, 1, 8}},
+			}},
 		},
 		"without a domain":     {access: []string{`blockers=fs.read_file path="/secret"`}, call: openatText},
 		"without a reason":     {access: []string{`domain=1fe89312d path="/secret"`}, call: openatText},

@@ -97,8 +97,10 @@ var wanted = func() []unix.SockFilter {
 	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 4}} // nlmsg_type
 	for i, kind := range kinds {
 		swapped := binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, kind))
-		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(swapped),
-			Jt: uint8(len(kinds) - i)})
+		program = append(program, unix.SockFilter{
+			Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(swapped),
+			Jt: uint8(len(kinds) - i),
+		})
 	}
 	return append(program, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K},
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 1<<32 - 1})

@@ -247,8 +247,10 @@ func (o *Observer) stateOnDisk(name string) pathState {
 	if local, known := o.knownLocal(parent); !known || !local {
 		return stateUnknown
 	}
-	fd, err := unix.Openat2(parent, base, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
-		Resolve: onThisMount})
+	fd, err := unix.Openat2(parent, base, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: onThisMount,
+	})
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return stateAbsent

@@ -46,8 +46,10 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(root) })
-	o := New(Options{Policy: &policy.Policy{Rules: []policy.Rule{{Path: top + "/rw",
-		Access: policy.ReadWrite | policy.Execute}}}})
+	o := New(Options{Policy: &policy.Policy{Rules: []policy.Rule{{
+		Path:   top + "/rw",
+		Access: policy.ReadWrite | policy.Execute,
+	}}}})
 	t.Cleanup(o.Close)
 	o.holdRoot(root)
 	f := &fixture{Observer: o, t: t, top: top, root: root}

@@ -237,7 +237,8 @@ func (o *Observer) decide(w request, loc *location) (access platform.Refused, re
 }
 
 func (o *Observer) decideOpening(flags openFlags, loc *location, at policy.Access) (access platform.Refused,
-	refused bool) {
+	refused bool,
+) {
 	switch {
 	case !loc.exists():
 		return platform.RefusedCreate, flags.has(unix.O_CREAT) && !o.options.Policy.At(loc.parentPath).Has(policy.Write)

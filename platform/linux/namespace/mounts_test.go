@@ -21,8 +21,11 @@ func TestPlanMounts_PinsDirectoriesThatCouldBeMoved(t *testing.T) {
 		{[]string{"/h/p"}, "/h/p/a /h/p/a/b/c", ""}, // all of it is read-only
 		{[]string{"/h"}, "/h/p/.git/hooks", "/h/p /h/p/.git"},
 		{[]string{"/"}, "/h/p/x", "/h /h/p"},
-		{[]string{"/h/p", "/h/main/.git"}, "/h/main/.git/hooks /h/main/.git/worktrees/w/gitdir /h/p/.git",
-			"/h/main/.git/worktrees /h/main/.git/worktrees/w"},
+		{
+			[]string{"/h/p", "/h/main/.git"},
+			"/h/main/.git/hooks /h/main/.git/worktrees/w/gitdir /h/p/.git",
+			"/h/main/.git/worktrees /h/main/.git/worktrees/w",
+		},
 		{nil, "/h/p/.git/hooks", ""},
 	} {
 		p := &policy.Policy{}

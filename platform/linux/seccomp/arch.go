@@ -34,8 +34,10 @@ func topOf(space, part int) region {
 // 39 on small boards.
 var (
 	amd64 = &arch{0xc000003e, func(n numbers) int { return n.amd64 }, 0o100000, []region{topOf(47, 34)}}
-	arm64 = &arch{0xc00000b7, func(n numbers) int { return n.arm64 }, 0o400000,
-		[]region{topOf(48, 30), topOf(47, 30), topOf(42, 30), topOf(39, 30), topOf(36, 30)}}
+	arm64 = &arch{
+		0xc00000b7, func(n numbers) int { return n.arm64 }, 0o400000,
+		[]region{topOf(48, 30), topOf(47, 30), topOf(42, 30), topOf(39, 30), topOf(36, 30)},
+	}
 	i386 = &arch{0x40000003, func(n numbers) int { return n.i386 }, 0o100000, []region{topOf(32, 24)}}
 	arm  = &arch{0x40000028, func(n numbers) int { return n.arm }, 0o400000, []region{topOf(32, 24)}}
 )

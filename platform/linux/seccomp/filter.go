@@ -176,8 +176,10 @@ func (b *builder) dispatch(a *arch, rules []rule) error {
 			b.answer(uint32(actionAllow))
 		}
 	}
-	for _, do := range []Action{actionAllow, actionNotify, refuse(eperm), refuse(eacces), refuse(enosys),
-		refuse(eprotonosupport), refuse(eafnosupport)} {
+	for _, do := range []Action{
+		actionAllow, actionNotify, refuse(eperm), refuse(eacces), refuse(enosys),
+		refuse(eprotonosupport), refuse(eafnosupport),
+	} {
 		if l, used := answers[do]; used {
 			b.place(l)
 			b.answer(uint32(do))

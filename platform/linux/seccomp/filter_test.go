@@ -49,8 +49,10 @@ func (k kind) String() string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Observed == ObservedNamed, "-some"}, {k.Observed == ObservedAll,
-		"-all"}, {k.Isolated, "-isolated"}, {k.Priorities, "-priorities"}} {
+	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Observed == ObservedNamed, "-some"}, {
+		k.Observed == ObservedAll,
+		"-all",
+	}, {k.Isolated, "-isolated"}, {k.Priorities, "-priorities"}} {
 		if part.is {
 			name += part.name
 		}
@@ -202,8 +204,10 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 				}
 			}
 		}
-		for _, call := range []string{"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64", "connect", "bind",
-			"fcntl", "fcntl64", "setpriority", "ioprio_set", "sched_setaffinity"} {
+		for _, call := range []string{
+			"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64", "connect", "bind",
+			"fcntl", "fcntl64", "setpriority", "ioprio_set", "sched_setaffinity",
+		} {
 			for _, a := range []*arch{m.native, m.compat} {
 				nr := int32(a.number(syscallNumbers[call]))
 				for _, first := range interesting {
@@ -296,8 +300,12 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 1 << 32}, "EPERM", "EPERM", "prlimit64 of another, by a high address"},
 		{"amd64", 0x40000003, 340, [6]uint64{7, 0, 1}, "EPERM", "EPERM", "prlimit64 of another by int 0x80"},
 		{"amd64", 0xc000003e, 203, [6]uint64{0, 8, 1}, "allow", "allow", "sched_setaffinity of oneself"},
-		{"amd64", 0xc000003e, 203, [6]uint64{inherited, 8, 1}, "allow", "allow",
-			"sched_setaffinity of oneself with a high half"},
+		{
+			"amd64", 0xc000003e, 203,
+			[6]uint64{inherited, 8, 1},
+			"allow", "allow",
+			"sched_setaffinity of oneself with a high half",
+		},
 		{"amd64", 0xc000003e, 203, [6]uint64{7, 8, 1}, "EPERM", "EPERM", "sched_setaffinity of another"},
 		{"amd64", 0x40000003, 241, [6]uint64{7, 8, 1}, "EPERM", "EPERM", "sched_setaffinity of another by int 0x80"},
 		{"arm64", 0xc00000b7, 122, [6]uint64{7, 8, 1}, "EPERM", "EPERM", "sched_setaffinity of another"},
@@ -309,8 +317,12 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 		{"amd64", 0xc000003e, 141, [6]uint64{0, 7, 7}, "EPERM", "EPERM", "setpriority of another"},
 		{"amd64", 0xc000003e, 141, [6]uint64{1, 7, 7}, "EPERM", "EPERM", "setpriority of another group"},
 		{"amd64", 0xc000003e, 141, [6]uint64{2, 0, 7}, "EPERM", "EPERM", "setpriority of the user"},
-		{"amd64", 0xc000003e, 141, [6]uint64{inherited | 2, 1000, 7}, "EPERM", "EPERM",
-			"setpriority of a user with a high half"},
+		{
+			"amd64", 0xc000003e, 141,
+			[6]uint64{inherited | 2, 1000, 7},
+			"EPERM", "EPERM",
+			"setpriority of a user with a high half",
+		},
 		{"amd64", 0xc000003e, 251, [6]uint64{1, 0, 7}, "allow", "allow", "ioprio_set of oneself"},
 		{"amd64", 0xc000003e, 251, [6]uint64{1, 7, 7}, "EPERM", "EPERM", "ioprio_set of another"},
 		{"amd64", 0xc000003e, 251, [6]uint64{3, 0, 7}, "EPERM", "EPERM", "ioprio_set of the user"},
@@ -357,8 +369,12 @@ func TestFilter_AsksTheSupervisor(t *testing.T) {
 		{"amd64", 0xc000003e, 41, [6]uint64{1, 0x80801}, "allow", "allow", "stream socket"},
 		{"amd64", 0xc000003e, 41, [6]uint64{1, 5}, "allow", "allow", "packet socket"},
 		{"amd64", 0xc000003e, 41, [6]uint64{1, 2}, "EACCES", "allow", "datagram socket"},
-		{"amd64", 0xc000003e, 41, [6]uint64{0xff00000001, 0xff00080002}, "EACCES", "allow",
-			"datagram socket with high halves"},
+		{
+			"amd64", 0xc000003e, 41,
+			[6]uint64{0xff00000001, 0xff00080002},
+			"EACCES", "allow",
+			"datagram socket with high halves",
+		},
 		{"amd64", 0xc000003e, 41, [6]uint64{1, 3}, "EACCES", "allow", "raw socket"},
 		{"amd64", 0x40000003, 359, [6]uint64{1, 2}, "EACCES", "allow", "datagram socket by int 0x80"},
 		{"amd64", 0xc000003e, 53, [6]uint64{1, 1}, "allow", "allow", "pair of streams"},

@@ -151,8 +151,10 @@ var filterCanaries = []struct {
 	// A kernel answers EINVAL: it has no flag in the highest bit.
 	{name: "unshare", number: unix.SYS_UNSHARE, args: [3]uintptr{^(^uintptr(0) >> 1)}, answer: unix.EPERM},
 	// A kernel answers EAFNOSUPPORT.
-	{name: "socket AF_UNSPEC", number: unix.SYS_SOCKET, args: [3]uintptr{unix.AF_UNSPEC, unix.SOCK_STREAM},
-		answer: unix.EACCES, offline: true},
+	{
+		name: "socket AF_UNSPEC", number: unix.SYS_SOCKET, args: [3]uintptr{unix.AF_UNSPEC, unix.SOCK_STREAM},
+		answer: unix.EACCES, offline: true,
+	},
 }
 
 // Prove returns an error unless the filter is in force on the calling thread.

@@ -9,8 +9,10 @@ const openChanges = 0x1 | 0x2 | 0x40 | 0x200
 // package denials. They come first because every open evaluates them: each rule
 // before them would make all opens slower.
 var changingRules = []rule{
-	{call: "openat", when: []condition{argHasAny(2, openChanges)}, do: actionNotify,
-		why: "opens for writing, or creates a file"},
+	{
+		call: "openat", when: []condition{argHasAny(2, openChanges)}, do: actionNotify,
+		why: "opens for writing, or creates a file",
+	},
 	{call: "open", when: []condition{argHasAny(1, openChanges)}, do: actionNotify, why: "see openat"},
 }
 
@@ -18,8 +20,10 @@ var changingRules = []rule{
 // one that the user wrote on the command line: if it is on the process's stack.
 // See docs/design/system-call-filter.md.
 var namedRules = []rule{
-	{call: "openat", when: []condition{namedReading(2), argOnStack(1), argIs(0, workingDirectory)}, do: actionNotify,
-		why: "a file that the user has named: cat, cp, grep"},
+	{
+		call: "openat", when: []condition{namedReading(2), argOnStack(1), argIs(0, workingDirectory)}, do: actionNotify,
+		why: "a file that the user has named: cat, cp, grep",
+	},
 	{call: "open", when: []condition{namedReading(1), argOnStack(0)}, do: actionNotify, why: "see openat"},
 }
 
@@ -57,15 +61,19 @@ var bindRule = rule{call: "bind", do: actionNotify, why: "creates a file for a U
 // message without an address goes to the peer of connect, so it needs no rule.
 var (
 	connectRule = rule{call: "connect", do: actionNotify, why: "only loopback can be reached"}
-	sendRule    = rule{call: "sendto", when: []condition{argHasAny(4, ^uint64(0))}, do: actionNotify,
-		why: "see connect"}
+	sendRule    = rule{
+		call: "sendto", when: []condition{argHasAny(4, ^uint64(0))}, do: actionNotify,
+		why: "see connect",
+	}
 )
 
 // observedOfflineRules are offlineRules for a session whose supervisor refuses
 // the sockets and reports that.
 var observedOfflineRules = []rule{
-	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
-		why: "Landlock decides what it may reach"},
+	{
+		call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
+		why: "Landlock decides what it may reach",
+	},
 	{call: "socket", do: actionNotify, why: "allow_network is false; the supervisor always answers EACCES"},
 }
 

@@ -77,16 +77,25 @@ func TestObservation_SeesOpensOfPathsOnTheCommandLine(t *testing.T) {
 		{"arm64", arm64, 56, [6]uint64{here, armHeap, 0}, false, "git"},
 		{"amd64", amd64, 257, [6]uint64{4, line, 0}, false, "below a directory's descriptor"},
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x80000}, false, "the loader, with O_CLOEXEC"},
-		{"amd64", amd64, 257, [6]uint64{here, line, 0x20000}, false,
-			"cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
-		{"arm64", arm64, 56, [6]uint64{here, armLine, 0x8000}, false,
-			"cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere"},
+		{
+			"amd64", amd64, 257,
+			[6]uint64{here, line, 0x20000},
+			false,
+			"cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere",
+		},
+		{
+			"arm64", arm64, 56,
+			[6]uint64{here, armLine, 0x8000},
+			false,
+			"cp -r, with O_NOFOLLOW, which is O_LARGEFILE elsewhere",
+		},
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x90800}, false, "ls, with O_DIRECTORY and others"},
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x200000}, false, "O_PATH"},
 	} {
 		for observed, want := range map[Observed]bool{
 			ObservedNone: false, ObservedChanges: false, ObservedNamed: test.observed,
-			ObservedAll: true} {
+			ObservedAll: true,
+		} {
 			program := filter(t, test.goarch, Filtering{Observed: observed})
 			got := run(t, program, seccompData{nr: test.nr, arch: test.arch, args: test.args})
 			if (got == actionNotify) != want || !want && got != actionAllow {

@@ -54,10 +54,14 @@ func priorityRules(supervised bool) []rule {
 	}
 	for _, p := range priorityCalls {
 		rules = append(rules,
-			rule{call: p.call, when: []condition{argIs(0, p.user)}, do: refuse(eperm),
-				why: "all processes of the user, also those outside"},
-			rule{call: p.call, when: []condition{argIs(1, 0)}, do: actionAllow,
-				why: "the calling thread or its group"},
+			rule{
+				call: p.call, when: []condition{argIs(0, p.user)}, do: refuse(eperm),
+				why: "all processes of the user, also those outside",
+			},
+			rule{
+				call: p.call, when: []condition{argIs(1, 0)}, do: actionAllow,
+				why: "the calling thread or its group",
+			},
 			rule{call: p.call, when: []condition{argIs(0, p.process)}, do: others, why: why},
 			rule{call: p.call, when: []condition{argIs(0, p.group)}, do: others, why: "another group, which may be outside"},
 		)

@@ -89,18 +89,24 @@ var baseRules = []rule{
 		why: "with CLONE_INTO_CGROUP a process leaves the session's cgroup and outlives it; its flags are in memory, " +
 			"which a filter cannot read; after ENOSYS libraries use clone",
 	},
-	{call: "io_uring_setup", do: refuse(enosys),
-		why: "its operations are not filtered; libuv and others work without it"},
+	{
+		call: "io_uring_setup", do: refuse(enosys),
+		why: "its operations are not filtered; libuv and others work without it",
+	},
 	{call: "io_uring_enter", do: refuse(enosys), why: "a ring may have been inherited"},
 	{call: "io_uring_register", do: refuse(enosys), why: "a ring may have been inherited"},
 
-	{call: "ioctl", when: []condition{argIs(1, ioctlTIOCSTI)}, do: refuse(eperm),
-		why: "types into the terminal for the user"},
+	{
+		call: "ioctl", when: []condition{argIs(1, ioctlTIOCSTI)}, do: refuse(eperm),
+		why: "types into the terminal for the user",
+	},
 	{call: "ioctl", when: []condition{argIs(1, ioctlTIOCLINUX)}, do: refuse(eperm), why: "pastes into a virtual console"},
 
-	{call: "unshare", when: []condition{argHasAny(0, ^uint64(unshareHarmless))}, do: refuse(eperm),
+	{
+		call: "unshare", when: []condition{argHasAny(0, ^uint64(unshareHarmless))}, do: refuse(eperm),
 		why: "namespaces: a user namespace gives every capability inside it, and so access to the parts of the kernel " +
-			"that most attacks need; flags of future kernels too"},
+			"that most attacks need; flags of future kernels too",
+	},
 	{call: "clone", when: []condition{argHasAny(0, cloneNamespaces)}, do: refuse(eperm), why: "namespaces; see unshare"},
 	{
 		call: "clone", when: []condition{argHasAny(0, cloneParent)}, do: refuse(eperm),
@@ -113,8 +119,10 @@ var baseRules = []rule{
 		why: "a lease on a file makes every process that opens it wait for up to 45 seconds, and the right to read is " +
 			"enough for one; EACCES is the kernel's answer for another user's file",
 	},
-	{call: "fcntl", when: []condition{argIs(1, fcntlSetDelegation)}, do: refuse(eacces),
-		why: "a lease by another name (Linux 6.19)"},
+	{
+		call: "fcntl", when: []condition{argIs(1, fcntlSetDelegation)}, do: refuse(eacces),
+		why: "a lease by another name (Linux 6.19)",
+	},
 	{call: "fcntl64", when: []condition{argIs(1, fcntlSetLease)}, do: refuse(eacces), why: "see fcntl"},
 	{call: "fcntl64", when: []condition{argIs(1, fcntlSetDelegation)}, do: refuse(eacces), why: "see fcntl"},
 
@@ -132,8 +140,10 @@ var baseRules = []rule{
 	{call: "mount_setattr", do: refuse(eperm), why: "see mount"},
 	{call: "open_by_handle_at", do: refuse(eperm), why: "opens by inode number, without a path that could be checked"},
 
-	{call: "process_vm_readv", do: refuse(eperm),
-		why: "reads another process; debuggers use ptrace, which Landlock limits to the session"},
+	{
+		call: "process_vm_readv", do: refuse(eperm),
+		why: "reads another process; debuggers use ptrace, which Landlock limits to the session",
+	},
 	{call: "process_vm_writev", do: refuse(eperm), why: "writes to another process; see process_vm_readv"},
 	{call: "pidfd_getfd", do: refuse(eperm), why: "takes another process's descriptors"},
 	{call: "add_key", do: refuse(eperm), why: "keyrings belong to the user, not to the session"},
@@ -142,8 +152,10 @@ var baseRules = []rule{
 
 	{call: "prlimit64", when: []condition{argIs(0, 0)}, do: actionAllow, why: "the process's own limits"},
 	{call: "prlimit64", when: []condition{{arg: 2, mask: ^uint64(0)}}, do: actionAllow, why: "reads limits and sets none"},
-	{call: "prlimit64", do: refuse(eperm),
-		why: "a limit on processor time makes the kernel kill an outside process"},
+	{
+		call: "prlimit64", do: refuse(eperm),
+		why: "a limit on processor time makes the kernel kill an outside process",
+	},
 
 	{call: "userfaultfd", do: refuse(eperm), why: "stops the kernel in the middle of a copy, which exploits rely on"},
 	{call: "bpf", do: refuse(eperm), why: "code in the kernel"},
@@ -180,8 +192,10 @@ var baseRules = []rule{
 // that: PAM works without NETLINK_AUDIT after EPROTONOSUPPORT, and fails after
 // EACCES.
 var socketRules = []rule{
-	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
-		why: "Landlock decides what it may reach"},
+	{
+		call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
+		why: "Landlock decides what it may reach",
+	},
 	{
 		call: "socket", when: []condition{argIs(0, familyInet), typeIs(socketPacket)}, do: refuse(eafnosupport),
 		why: "the oldest way to AF_PACKET",
@@ -192,8 +206,10 @@ var socketRules = []rule{
 		call: "socket", when: []condition{argIs(0, familyNetlink), argIs(2, netlinkRoute)}, do: actionAllow,
 		why: "the C library and many programs read the machine's addresses from it",
 	},
-	{call: "socket", when: []condition{argIs(0, familyNetlink)}, do: refuse(eprotonosupport),
-		why: "audit, udev, firewalls and the rest"},
+	{
+		call: "socket", when: []condition{argIs(0, familyNetlink)}, do: refuse(eprotonosupport),
+		why: "audit, udev, firewalls and the rest",
+	},
 	{
 		call: "socket", do: refuse(eafnosupport),
 		why: "AF_VSOCK reaches the host of a virtual machine, AF_PACKET every packet; most others are rarely used and " +
@@ -215,8 +231,10 @@ var mediationRules = []rule{
 		call: "socket", when: []condition{argIs(0, familyUnix), typeIs(socketSeqpacket)}, do: actionAllow,
 		why: "the supervisor decides about connect",
 	},
-	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces),
-		why: "datagrams reach any socket without connect; SOCK_RAW means the same"},
+	{
+		call: "socket", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces),
+		why: "datagrams reach any socket without connect; SOCK_RAW means the same",
+	},
 	{
 		call: "socketpair", when: []condition{argIs(0, familyUnix), typeIs(socketStream)}, do: actionAllow,
 		why: "a pipe in both directions",
@@ -225,8 +243,10 @@ var mediationRules = []rule{
 		call: "socketpair", when: []condition{argIs(0, familyUnix), typeIs(socketSeqpacket)}, do: actionAllow,
 		why: "a pipe in both directions",
 	},
-	{call: "socketpair", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces),
-		why: "sendto with an address reaches a socket outside the pair"},
+	{
+		call: "socketpair", when: []condition{argIs(0, familyUnix)}, do: refuse(eacces),
+		why: "sendto with an address reaches a socket outside the pair",
+	},
 	{call: "connect", do: actionNotify, why: "the address is in memory, and the descriptor can be replaced"},
 	{call: "bind", do: actionNotify, why: "the supervisor must know which sockets the session itself has bound"},
 }
@@ -234,7 +254,9 @@ var mediationRules = []rule{
 // offlineRules are for a session without network. EACCES is what a firewall
 // answers, and programs print it as "permission denied".
 var offlineRules = []rule{
-	{call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
-		why: "Landlock decides what it may reach"},
+	{
+		call: "socket", when: []condition{argIs(0, familyUnix)}, do: actionAllow,
+		why: "Landlock decides what it may reach",
+	},
 	{call: "socket", do: refuse(eacces), why: "allow_network is false; new protocols of a known family are refused too"},
 }

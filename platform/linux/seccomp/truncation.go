@@ -19,16 +19,26 @@ const (
 var truncationRules = []rule{
 	{call: "truncate", do: refuse(eacces), why: "empties any file of the user by its path"},
 	{call: "truncate64", do: refuse(eacces), why: "see truncate"},
-	{call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
-		why: "empties a file without the right to write"},
-	{call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate|openNeither)},
-		do: refuse(eacces), why: "empties a file without the right to write"},
-	{call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
-		why: "empties a file without the right to write"},
-	{call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate|openNeither)},
-		do: refuse(eacces), why: "empties a file without the right to write"},
-	{call: "openat2", do: refuse(enosys),
-		why: "its flags are in memory, which a filter cannot read; after ENOSYS programs use openat"},
+	{
+		call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
+		why: "empties a file without the right to write",
+	},
+	{
+		call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate|openNeither)},
+		do: refuse(eacces), why: "empties a file without the right to write",
+	},
+	{
+		call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
+		why: "empties a file without the right to write",
+	},
+	{
+		call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate|openNeither)},
+		do: refuse(eacces), why: "empties a file without the right to write",
+	},
+	{
+		call: "openat2", do: refuse(enosys),
+		why: "its flags are in memory, which a filter cannot read; after ENOSYS programs use openat",
+	},
 }
 
 // TruncationFilter makes the second filter of a session if the kernel's Landlock

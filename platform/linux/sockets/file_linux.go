@@ -82,8 +82,10 @@ func fromRoot(tid, root int, path string) (string, error) {
 // rejected: they would resolve for the sidecar instead of the caller.
 func openat2(dir int, path string, resolve uint64) (int, error) {
 	for range maxTries {
-		fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
-			Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS})
+		fd, err := unix.Openat2(dir, path, &unix.OpenHow{
+			Flags:   unix.O_PATH | unix.O_CLOEXEC,
+			Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS,
+		})
 		// EAGAIN: something was renamed meanwhile, so the kernel cannot tell
 		// whether ".." stayed below the root.
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {

@@ -259,8 +259,10 @@ func TestConnect_AsTheCaller(t *testing.T) {
 		s.Do(func() { listen(t, fd, s.path(name)) })
 		servers[name] = fd
 	}
-	for path, mode := range map[string]os.FileMode{s.dir: 0o755, s.path("open"): 0o777, s.path("closed"): 0o700,
-		s.path("dir/open"): 0o777} {
+	for path, mode := range map[string]os.FileMode{
+		s.dir: 0o755, s.path("open"): 0o777, s.path("closed"): 0o700,
+		s.path("dir/open"): 0o777,
+	} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -55,8 +55,10 @@ type event struct {
 
 // New starts to watch. On an error nothing is watched.
 func New(options Options) (*Tripwire, error) {
-	t := &Tripwire{options: options, paths: map[string]bool{}, wanted: map[string]map[string][]string{},
-		reported: map[event]bool{}}
+	t := &Tripwire{
+		options: options, paths: map[string]bool{}, wanted: map[string]map[string][]string{},
+		reported: map[event]bool{},
+	}
 	if err := shared.acquire(); err != nil {
 		return nil, err
 	}
