@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"testing"
@@ -35,12 +34,14 @@ func TestLatest_ADenialReadsNoFileAndCompilesNothing(t *testing.T) {
 	kept := snapshot.evaluation()
 	d.must(os.RemoveAll(d.project + "/.zed"))
 	d.must(os.RemoveAll(d.home + "/.config"))
-	refuse := func(string) ([]byte, error) {
-		t.Error("a file was read")
-		return nil, errors.New("read")
+	snapshot.files.ReadFile = func(path string) ([]byte, error) {
+		t.Errorf("the file %s was read", path)
+		return nil, fs.ErrPermission
 	}
-	snapshot.files.ReadFile = refuse
-	snapshot.files.ReadDir = func(path string) ([]string, error) { _, err := refuse(path); return nil, err }
+	snapshot.files.ReadDir = func(path string) ([]string, error) {
+		t.Errorf("the directory %s was read", path)
+		return nil, fs.ErrPermission
+	}
 	lookups, lstat := 0, snapshot.files.Lstat
 	snapshot.files.Lstat = func(path string) (fs.FileMode, error) { lookups++; return lstat(path) }
 	for _, access := range []string{"read", "write", "execute", "create", "remove", "connect", "connect_unix"} {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -86,7 +85,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 		return nil, fmt.Errorf("open settings: user settings path %s: not absolute", display.Quote(options.UserPath))
 	}
 	if options.Platform == "" {
-		options.Platform = runtime.GOOS
+		options.Platform = source.Platform
 	}
 	if _, ok := document.PlatformBlocks[options.Platform]; !ok {
 		return nil, fmt.Errorf("open settings: platform %q: not known", options.Platform)

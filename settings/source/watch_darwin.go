@@ -4,6 +4,9 @@ import (
 	"syscall"
 )
 
+// Platform is this system's name in settings files.
+const Platform = "darwin"
+
 // watchAncestors: kqueue opens every entry of a watched directory. For the home
 // directory that is many descriptors, and the system may ask the user about
 // Documents and Downloads. So only the directories that decide about a file are

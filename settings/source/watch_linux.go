@@ -4,6 +4,9 @@ import (
 	"syscall"
 )
 
+// Platform is this system's name in settings files.
+const Platform = "linux"
+
 // watchAncestors: inotify needs one watch for each directory. So every
 // directory on the way to a file is watched, and a rename of any of them is
 // noticed.
