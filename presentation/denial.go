@@ -2,6 +2,7 @@ package presentation
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -46,6 +47,12 @@ func DenialLine(denial spawn.Denial) string {
 		text += fmt.Sprintf(", %d times", denial.Count)
 	}
 	return text
+}
+
+// AlarmLine is what happened to a protected path, for a line in a terminal,
+// without a full stop.
+func AlarmLine(alarm spawn.Alarm) string {
+	return strings.TrimSuffix(alarmMessage(alarm), ".")
 }
 
 // Findings are files that changed while a session ran, as terminal/close lists

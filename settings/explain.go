@@ -70,7 +70,7 @@ func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (
 		x.refuse(nil, "", "", "a %s does not start: %s", kind, doubt.FileDiagnostic)
 		x.Hint = "fix the file; it is read again at once"
 	case !x.policy.Restricted:
-		x.unrestricted()
+		x.unrestricted(s.ownFile())
 	case x.end.Detour:
 		x.refuse(nil, "", "", `%s leads nowhere: there is a ".." behind what is no directory`, display.Quote(target))
 	case x.end.Err != nil:
@@ -83,6 +83,16 @@ func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (
 		x.path()
 	}
 	return x.Explanation, nil
+}
+
+// ownFile is the user's file that overrides the others; "" if there is none.
+func (s *Snapshot) ownFile() string {
+	for _, state := range slices.Backward(s.user) {
+		if state.File != policy.OriginEditor {
+			return state.File
+		}
+	}
+	return ""
 }
 
 const abstractPrefix = "abstract:"
@@ -144,7 +154,9 @@ func (x *explainer) refuse(rule *DecidingRule, key, value, format string, args .
 	x.Rule, x.Key, x.Value, x.Reason = rule, key, value, fmt.Sprintf(format, args...)
 }
 
-func (x *explainer) unrestricted() {
+// unrestricted explains a session without a sandbox. ownFile is where the user
+// could turn the sandbox on, or "".
+func (x *explainer) unrestricted(ownFile string) {
 	key := "enabled"
 	if *x.merged.Enabled {
 		key = "apply_to"
@@ -153,6 +165,9 @@ func (x *explainer) unrestricted() {
 	why := "no settings file turns the sandbox on"
 	switch {
 	case origin.File == policy.OriginBuiltIn:
+		if ownFile != "" {
+			x.Hint = fmt.Sprintf(`{"terminal": {"sandbox": {"enabled": true}}} in %s turns it on`, display.Quote(ownFile))
+		}
 	case key == "enabled":
 		why = origin.String() + " turns the sandbox off"
 	default:

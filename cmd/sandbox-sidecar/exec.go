@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -44,7 +45,7 @@ func execute(args []string) error {
 	if !compiled.Policy.Restricted {
 		// The explanation names the setting; it is the same for every access.
 		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
-			warnUnsandboxed(x.Reason)
+			warnUnsandboxed(x.Reason, x.Hint)
 		}
 	}
 	dir, err := workingDir()
@@ -72,22 +73,29 @@ func execute(args []string) error {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {
-		warnUnsandboxed("not sandboxed: " + cause.Error())
+		warnUnsandboxed("not sandboxed: "+cause.Error(), "")
 	}
 	exit, err := running.Wait()
 	if err != nil {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
 	}
 	for _, alarm := range running.Alarms() {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s: %s\n", alarm.Kind, quoted(alarm.Path))
+		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", presentation.AlarmLine(alarm))
 	}
 	summarise(os.Stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
 	return statusOf(exit)
 }
 
-// warnUnsandboxed prints a warning in yellow.
-func warnUnsandboxed(text string) {
-	display.Fprintf(os.Stderr, "\x1b[33msandbox-sidecar: %s\x1b[0m\n", text)
+// warnUnsandboxed prints a warning, in yellow on a terminal, and its hint.
+func warnUnsandboxed(text, hint string) {
+	format := "sandbox-sidecar: %s\n"
+	if _, err := unix.IoctlGetTermios(int(os.Stderr.Fd()), getTermios); err == nil {
+		format = "\x1b[33msandbox-sidecar: %s\x1b[0m\n"
+	}
+	display.Fprintf(os.Stderr, format, text)
+	if hint != "" {
+		display.Fprintf(os.Stderr, "sandbox-sidecar: hint: %s\n", hint)
+	}
 }
 
 // statusOf is the exit status that reports how a command ended.

@@ -32,7 +32,7 @@ func explain(args []string) error {
 		words = append(words, flags.Arg(0))
 	}
 	if len(words) != 2 {
-		return misuse(flags, "expected ACCESS and TARGET, found %d words", len(words))
+		return misuse(flags, "expected ACCESS and TARGET, as in: explain read ~/.ssh")
 	}
 	attempt, err := settings.ParseAttempt(words[0])
 	if err != nil {
@@ -89,6 +89,6 @@ func printExplanation(x protocol.PolicyExplainResult) {
 			settings.Suggestion{Key: x.Setting, Value: x.Value}.InstructionInFull())
 	}
 	if x.Hint != "" {
-		display.Fprintf(os.Stdout, "note: %s\n", x.Hint)
+		display.Fprintf(os.Stdout, "%s\n", note(x.Hint))
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // guardFileSystems makes fsguard wait for file systems that may not answer in a
-// helper process: this binary, run reexec.
+// helper process: this binary, run again.
 func guardFileSystems() {
 	fsguard.SetHelper(func(files []*os.File) error {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

@@ -27,7 +27,7 @@ func learn(args []string) error {
 	flags := newFlags("learn", "learn [flags] -- CMD [ARG…]\n\n"+
 		"Runs CMD and then prints the settings that it needs. Reading and executing is allowed and recorded,\n"+
 		"except credentials. Writing outside of the project, sockets and a network that is off are refused\n"+
-		"and recorded: if CMD fails for that, add the printed settings and learn reexec.\n"+
+		"and recorded: if CMD fails for that, add the printed settings and learn again.\n"+
 		"Refused Unix sockets are recorded only before Linux 7.1.\n")
 	project := addProjectFlags(flags, settings.KindTool)
 	output := flags.String("o", "", "file to write the settings to (default: standard output)")
@@ -61,7 +61,7 @@ func learn(args []string) error {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: not allowed by these settings: %s\n", note)
 	}
 	if exit != (spawn.Exit{}) {
-		fmt.Fprintln(os.Stderr, "sandbox-sidecar: the command failed and may need more: add these settings and learn reexec")
+		fmt.Fprintln(os.Stderr, "sandbox-sidecar: the command failed and may need more: add these settings and learn again")
 	}
 	if *output != "" {
 		if err := os.WriteFile(*output, text, 0o644); err != nil {

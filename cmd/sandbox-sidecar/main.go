@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	// runs in place of main where this is the stage, say
+	// runs in place of main if this process is the stage, for example
 	_ "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/roles"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
@@ -31,7 +31,7 @@ usage: sandbox-sidecar [serve]                      serve the protocol on stdin 
        sandbox-sidecar schema                       print the JSON Schema of the settings
        sandbox-sidecar version                      print the version
 
-"sandbox-sidecar COMMAND --help" lists the flags of a command.
+"sandbox-sidecar help COMMAND" lists the flags of a command.
 `
 
 // errUsage is an invalid command line. The reason has been printed.
@@ -65,6 +65,9 @@ func main() {
 
 func run(args []string, stderr io.Writer) int {
 	name := "serve"
+	if len(args) == 2 && args[0] == "help" && commands[args[1]] != nil {
+		args = []string{args[1], "--help"}
+	}
 	if len(args) > 0 && (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
 		fmt.Print(usage)
 		return 0

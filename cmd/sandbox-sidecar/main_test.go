@@ -48,8 +48,8 @@ func sidecar(t *testing.T, args ...string) (status int, stdout, stderr string) {
 
 func TestRun_CommandLines(t *testing.T) {
 	t.Parallel()
-	const unsandboxed = `^\x1b\[33msandbox-sidecar: ` +
-		`a terminal is not sandboxed: no settings file turns the sandbox on\x1b\[0m\n`
+	const unsandboxed = `^sandbox-sidecar: a terminal is not sandboxed: no settings file turns the sandbox on\n` +
+		`sandbox-sidecar: hint: .*"enabled": true.* turns it on\n`
 	for _, test := range []struct {
 		args           string
 		status         int
@@ -58,6 +58,8 @@ func TestRun_CommandLines(t *testing.T) {
 		{"--help", 0, `^sandbox-sidecar gives(.|\n)*usage: `, ""},
 		{"-h", 0, "usage: ", ""},
 		{"help", 0, "usage: ", ""},
+		{"help exec", 0, `^usage: sandbox-sidecar exec (.|\n)*-project`, ""},
+		{"help nonsense", 0, `^sandbox-sidecar gives`, ""},
 		{"version", 0, `^sandbox-sidecar \S+\n$`, ""},
 		{"schema", 0, `^{\n`, ""},
 		{"nonsense", 2, "", `unknown command "nonsense"\n(.|\n)*usage: `},
@@ -75,9 +77,9 @@ func TestRun_CommandLines(t *testing.T) {
 		{"policy extra", 2, "", `unexpected argument "extra"`},
 		{"policy --project /", 0, `^a terminal in "/", policy [0-9a-f]{32}\n`, ""},
 		{"policy --project / --json", 0, `^{(.|\n)*"policyId"`, ""},
-		{"explain write /", 0, `^allowed: a terminal is not sandboxed: no settings file turns the sandbox on\n$`, ""},
+		{"explain write /", 0, `^allowed: a terminal is not sandboxed: no settings file turns the sandbox on\nnote: .* turns it on\n$`, ""},
 		{"explain read x --json", 0, `^{(.|\n)*"allowed": true`, ""},
-		{"explain read", 2, "", `expected ACCESS and TARGET, found 1 words`},
+		{"explain read", 2, "", `expected ACCESS and TARGET, as in: explain read ~/\.ssh`},
 		{"explain chew x", 2, "", `ACCESS: expected one of read, write, execute, connect_unix, connect, bind, found "chew"`},
 		{"trust / /", 2, "", `unexpected argument "/"`},
 		{"trust /no/such/dir", 2, "", `"/no/such/dir" is not a directory`},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
@@ -33,10 +34,19 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 		case suggestion.Key != "":
 			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.InstructionInFull())
 		case suggestion.Hint != "":
-			display.Fprintf(w, "sandbox-sidecar:     note: %s\n", suggestion.Hint)
+			display.Fprintf(w, "sandbox-sidecar:     %s\n", note(suggestion.Hint))
 		}
 	}
 	if missed > 0 {
 		display.Fprintf(w, "sandbox-sidecar:   and %d more\n", missed)
 	}
+}
+
+// note is a hint with a label. A hint that tells the user to be careful is its
+// own label.
+func note(hint string) string {
+	if strings.HasPrefix(hint, "careful: ") {
+		return hint
+	}
+	return "note: " + hint
 }

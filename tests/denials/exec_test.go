@@ -41,7 +41,7 @@ sandbox-sidecar:     to allow it: add %q to "additional_read_write_paths"
 sandbox-sidecar:   create %q by "mkdir"
 sandbox-sidecar:     to allow it: add %q to "additional_read_write_paths"
 sandbox-sidecar:   write %q by "sh"
-sandbox-sidecar:     note: careful: SSH keys are stored there, so no setting is suggested
+sandbox-sidecar:     careful: SSH keys are stored there, so no setting is suggested
 `, s.OutsidePath("file"), s.OutsidePath("file"), s.OutsidePath("dir"), s.Outside, key)
 	if summary != want {
 		t.Errorf("got\n%s\nwant\n%s", summary, want)
