@@ -79,6 +79,7 @@ func (b *groupState) giveBack() error {
 		return nil
 	}
 	b.gone = true
+	b.recovery.forget(b)
 	done := b.recovery.remove(b.dirs)
 	timer := time.NewTimer(removeAtOnce)
 	defer timer.Stop()

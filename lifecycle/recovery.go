@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,8 +29,9 @@ type recovery struct {
 	warning  string           // for every session, if the journal is not in the state directory; empty otherwise
 	tried    time.Time        // when the state directory was last tried without success
 	closed   bool
-	removals int           // groups whose directories are being removed
-	removed  chan struct{} // closed when removals is 0; nil if there never was one
+	shares   map[*groupState]bool // groups whose directories were not given back
+	removals int                  // groups whose directories are being removed
+	removed  chan struct{}        // closed when removals is 0; nil if there never was one
 }
 
 const (
@@ -209,6 +212,40 @@ func (e *recovery) close() error {
 		return finishes(fileEnd, j.Close)
 	}
 	return j.Leave()
+}
+
+// share makes the state of a new group.
+func (e *recovery) share() *groupState {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.shares == nil {
+		e.shares = map[*groupState]bool{}
+	}
+	b := &groupState{recovery: e}
+	e.shares[b] = true
+	return b
+}
+
+// forget is called when a group gives its directories back.
+func (e *recovery) forget(b *groupState) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.shares, b)
+}
+
+// giveBack removes the directories of every group that was not closed. Without
+// this they would be left when the journal is removed.
+func (e *recovery) giveBack() error {
+	e.mu.Lock()
+	shares := slices.Collect(maps.Keys(e.shares))
+	e.mu.Unlock()
+	failures := make([]error, len(shares))
+	var removing sync.WaitGroup
+	for i, b := range shares {
+		removing.Go(func() { failures[i] = b.giveBack() })
+	}
+	removing.Wait()
+	return errors.Join(failures...)
 }
 
 // remove removes directories, and closes the channel when it has finished.

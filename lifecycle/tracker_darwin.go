@@ -48,7 +48,7 @@ func (t *Tracker) NewGroup(string) (Group, error) {
 	if err := t.recovery.open(); err != nil {
 		return nil, err
 	}
-	share := &groupState{recovery: &t.recovery}
+	share := t.recovery.share()
 	group, err := t.marked(share)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make group of processes: %w", err), share.giveBack())

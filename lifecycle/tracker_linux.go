@@ -114,19 +114,19 @@ func (t *Tracker) NewGroup(name string) (Group, error) {
 	if err := t.recovery.open(); err != nil {
 		return nil, err
 	}
-	share := &groupState{recovery: &t.recovery}
 	if t.subreapers != nil {
+		share := t.recovery.share()
 		return &subreapedGroup{t.subreapers.NewGroup(share.note), share, t.Tracking()}, nil
 	}
 	if t.tree == nil {
-		return &sessionGroup{groupState: share, tracking: t.Tracking()}, nil
+		return &sessionGroup{groupState: t.recovery.share(), tracking: t.Tracking()}, nil
 	}
 	group, err := t.tree.NewGroup(name)
 	if err != nil {
 		t.recovery.release()
 		return nil, err
 	}
-	return &containedGroup{group, share, t.Tracking()}, nil
+	return &containedGroup{group, t.recovery.share(), t.Tracking()}, nil
 }
 
 // Close kills what is left in any group and releases what the tracker has in
@@ -151,5 +151,8 @@ func (t *Tracker) Close() error {
 	if err != nil {
 		return err // the journal stays, for the next sweep
 	}
-	return errors.Join(hangs, t.recovery.close())
+	if t.tree != nil || t.subreapers != nil { // every process has ended
+		err = t.recovery.giveBack()
+	}
+	return errors.Join(hangs, err, t.recovery.close())
 }

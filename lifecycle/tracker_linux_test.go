@@ -25,7 +25,8 @@ func skipWithoutCgroups(t *testing.T, cause error) {
 
 func TestTracker_GroupsHaveItsMechanism(t *testing.T) {
 	t.Parallel()
-	tracker := Open(Options{})
+	dir := proctest.StateDir(t)
+	tracker := Open(Options{StateDir: dir})
 	if tracker.tree == nil {
 		skipWithoutCgroups(t, tracker.reason)
 	}
@@ -37,11 +38,26 @@ func TestTracker_GroupsHaveItsMechanism(t *testing.T) {
 		got.Detail == "" {
 		t.Errorf("tracking is %+v", got)
 	}
+	closeKillsAndRemoves(t, tracker, group, dir)
+}
+
+// closeKillsAndRemoves closes a tracker with a group that is not closed.
+func closeKillsAndRemoves(t *testing.T, tracker *Tracker, group Group, dir string) {
+	t.Helper()
+	if _, err := group.MakeDir(); err != nil {
+		t.Fatal(err)
+	}
 	pids := proctest.StartIn(t, group.Start, proctest.Helper("daemon"))
 	if err := tracker.Close(); err != nil {
 		t.Error(err)
 	}
 	proctest.MustBeGone(t, pids)
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left in the state directory: %v", left)
+	}
+	if err := group.Close(); err != nil {
+		t.Errorf("close the group after its tracker: %v", err)
+	}
 }
 
 func TestTracker_ReportsWhyThereIsNoGuarantee(t *testing.T) {
@@ -130,14 +146,7 @@ func TestTracker_UsesSubreapersWithoutCgroups(t *testing.T) {
 		inDomain.Mechanism != MechanismSubreaper {
 		t.Errorf("in a signal domain: %+v", inDomain)
 	}
-	pids := proctest.StartIn(t, group.Start, proctest.Helper("daemon"))
-	if err := tracker.Close(); err != nil {
-		t.Error(err)
-	}
-	proctest.MustBeGone(t, pids)
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("left in the state directory: %v", left)
-	}
+	closeKillsAndRemoves(t, tracker, group, dir)
 }
 
 // subreaperCommand runs the test binary as a subreaper.
