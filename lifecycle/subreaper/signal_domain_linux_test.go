@@ -53,7 +53,7 @@ func inSignalDomain(command *exec.Cmd) *exec.Cmd { return proctest.Helper("domai
 func newDomainGroup(t *testing.T, k *Factory) *Group {
 	t.Helper()
 	if k.DomainProblem != nil {
-		harness.Skip(t, "signal domains", k.DomainProblem.Error())
+		harness.Skip(t, "signal_domains", k.DomainProblem.Error())
 	}
 	group := k.NewGroup(nil)
 	if !group.UseSignalDomain() {

@@ -34,9 +34,12 @@ func RequireSandbox(t testing.TB) {
 }
 
 // Skip skips a test because the machine lacks a feature, by the rules of
-// Require.
+// Require. The feature is one word, or no list could name it.
 func Skip(t testing.TB, feature, reason string) {
 	t.Helper()
+	if len(strings.Fields(feature)) != 1 {
+		t.Fatalf("%q is not one word, so SIDECAR_MISSING cannot list it", feature)
+	}
 	if os.Getenv("CI") != "" && !listed(feature) {
 		t.Fatalf("this machine lacks %s (%s), and SIDECAR_MISSING does not list it", feature, reason)
 	}

@@ -48,7 +48,7 @@ const (
 var kernels = []kernel{
 	{
 		name: "5.10", archive: "debian-security", suite: "bullseye-security", pattern: linux510,
-		suites: groups([]string{asRoot, asDelegated}, escaping), without: []string{"signal domains"},
+		suites: groups([]string{asRoot, asDelegated}, escaping), without: []string{"signal_domains"},
 		why: "no Landlock, no cgroup.kill",
 	},
 	{
@@ -67,7 +67,7 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
-		cmdline: "lsm=yama,apparmor", suites: []suite{escaping}, without: []string{"signal domains"},
+		cmdline: "lsm=yama,apparmor", suites: []suite{escaping}, without: []string{"signal_domains"},
 		why: "Landlock is built in but switched off",
 	},
 	{

@@ -190,3 +190,15 @@ func TestExpected_IsAboutTheKernelsThatThereAre(t *testing.T) {
 		}
 	}
 }
+
+// The features go through a kernel's command line and a list with blanks.
+func TestKernels_LackFeaturesOfOneWord(t *testing.T) {
+	t.Parallel()
+	for _, k := range kernels {
+		for _, feature := range k.without {
+			if strings.ContainsAny(feature, " ,") {
+				t.Errorf("%s: %q is not one word", k.name, feature)
+			}
+		}
+	}
+}
