@@ -26,6 +26,7 @@ var (
 // UnsetError is a variable without a value.
 type UnsetError struct{ name string }
 
+// Error names the variable.
 func (e UnsetError) Error() string { return fmt.Sprintf("the variable %s is not set", e.name) }
 
 // Expand makes a path of a settings file absolute: it replaces ~ and $VAR, and

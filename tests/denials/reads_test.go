@@ -77,7 +77,7 @@ func TestRefusedReadsByCommonProgramsAreReported(t *testing.T) {
 			t.Errorf("%s: denials %+v\n%s", name, denials, session.Output())
 		}
 		p := session.Sandbox.Protections["denials"]
-		for _, words := range []string{"cat, cp, sed, grep", "close-on-exec", "redirections", "directories that are listed"} {
+		for _, words := range []string{"cat, cp, sed, grep", "close-on-exec", "redirections", "listed directories"} {
 			if p.Status != protocol.Degraded || !strings.Contains(p.Detail, words) {
 				t.Fatalf("the reply does not mention %q: %+v", words, p)
 			}
