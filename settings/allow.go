@@ -141,7 +141,7 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 	if _, err := s.change(dir, filepath.Base(real), suggestion, base); err != nil {
 		return fmt.Errorf("write settings: %s: %w", display.Quote(file), err)
 	}
-	s.sources.Recheck()
+	s.sources.State(file) // so that the next denial is answered by the new content
 	return nil
 }
 

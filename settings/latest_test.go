@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
@@ -28,6 +29,7 @@ func TestLatest_ADenialReadsNoFileAndCompilesNothing(t *testing.T) {
 	d.write(d.user, enabled)
 	d.write(d.project+"/.zed/settings.json", `{"terminal": {"sandbox": {"allow_network": false}}}`)
 	store := d.openWatching(nil, deaf())
+	store.maxAge = time.Hour
 	d.armed()
 	snapshot := store.Snapshot(d.project)
 	snapshot.Compile(document.KindTool)
@@ -87,5 +89,55 @@ func TestLatest_WithoutAWatchIsNotKept(t *testing.T) {
 	d.save(d.user, disabled)
 	if *store.Latest("").Merged().Enabled {
 		t.Error("an older snapshot is kept")
+	}
+}
+
+// outsideTmp does not grant the temporary directory, which the homes of tests
+// are in.
+const outsideTmp = `{"terminal": {"sandbox": {"enabled": true, "system_paths": {"read_write": []}}}}`
+
+// Nothing reports new credentials, so a snapshot is not kept for long.
+func TestLatest_SeesNewCredentials(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.user, outsideTmp)
+	store := d.openWatching(nil, deaf())
+	dir := d.home + "/.terraform.d"
+	d.write(dir+"/plugins", "")
+	suggest := func() string {
+		t.Helper()
+		s, err := store.Latest("").Suggest(document.KindTool, "read", dir, "")
+		d.must(err)
+		return s.Key
+	}
+	store.maxAge = time.Hour
+	if key := suggest(); key != "additional_read_only_paths" {
+		t.Fatalf("without credentials %q is suggested", key)
+	}
+	d.write(dir+"/credentials.tfrc.json", "{}")
+	store.maxAge = 0
+	if key := suggest(); key != "" {
+		t.Errorf("one click would grant credentials: %q is suggested", key)
+	}
+}
+
+// A program that goes on after "allow always" is not asked about again, even
+// before the watch has reported the change.
+func TestLatest_FollowsAllow(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.user, outsideTmp)
+	d.write(d.home+"/data/x", "")
+	store := d.openWatching(nil, deaf())
+	store.maxAge = time.Hour
+	ask := func() Suggestion {
+		t.Helper()
+		s, err := store.Latest("").Suggest(document.KindTool, "read", d.home+"/data", "")
+		d.must(err)
+		return s
+	}
+	d.must(store.Allow(ScopeUser, "", ask()))
+	if s := ask(); !s.Allowed {
+		t.Errorf("an older snapshot is kept: %+v", s)
 	}
 }

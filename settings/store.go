@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -63,15 +64,18 @@ type Store struct {
 	files   []string // of the user, lowest first
 	editor  *source.State
 	sources *source.Store
+	maxAge  time.Duration // of a snapshot that Latest returns again
 
 	mu     sync.Mutex        // guards latest
 	latest map[string]latest // the newest snapshot of each project directory
 }
 
-// latest is a snapshot, with the store's count of changes before it was made.
+// latest is a snapshot, with the time and the store's count of changes before it
+// was made.
 type latest struct {
 	snapshot *Snapshot
 	changes  uint64
+	made     time.Time
 }
 
 // Open reads the user's settings and starts to watch them. A file that cannot
@@ -96,7 +100,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	s := &Store{
 		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
-		latest: map[string]latest{},
+		latest: map[string]latest{}, maxAge: maxAge,
 	}
 	s.files = userFiles(options.UserPath, s.host)
 	if options.Editor != nil {
@@ -120,7 +124,7 @@ func (s *Store) Close() error {
 // absolute path; "" leaves out the project's file. It checks every file itself,
 // so that a save before the call counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
-	changes := s.sources.Changes()
+	changes, made := s.sources.Changes(), time.Now()
 	snapshot := &Snapshot{host: s.host, files: resolve.OS, ownPaths: s.options.Guarded}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
@@ -149,21 +153,28 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	if len(s.latest) >= maxLatest {
 		clear(s.latest)
 	}
-	s.latest[projectDir] = latest{snapshot, changes}
+	s.latest[projectDir] = latest{snapshot, changes, made}
 	return snapshot
 }
 
-// maxLatest bounds the snapshots that are kept.
-const maxLatest = 64
+const (
+	// maxLatest bounds the snapshots that are kept.
+	maxLatest = 64
+	// maxAge bounds how old a snapshot may be for Latest. No watch reports what
+	// else its evaluation depends on: symlinks, repositories, and which
+	// credentials exist. It lets a burst of denials share one evaluation.
+	maxAge = 2 * time.Second
+)
 
 // Latest is the newest snapshot that was made for a project directory. It reads
-// no file: the watch says whether one has changed since. If one has, or if
-// there is no watch, Latest is Snapshot.
+// no file: the watch says whether one has changed since. If one has, if the
+// snapshot is older than two seconds, or if there is no watch, Latest is
+// Snapshot.
 func (s *Store) Latest(projectDir string) *Snapshot {
 	s.mu.Lock()
 	kept, found := s.latest[projectDir]
 	s.mu.Unlock()
-	if !found || s.options.Once || kept.changes != s.sources.Changes() {
+	if !found || s.options.Once || time.Since(kept.made) > s.maxAge || kept.changes != s.sources.Changes() {
 		return s.Snapshot(projectDir)
 	}
 	return kept.snapshot

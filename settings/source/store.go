@@ -55,7 +55,7 @@ type Store struct {
 	mu      sync.Mutex       // guards the fields below; not held while a file is read
 	files   map[string]*File // by path
 	changed map[string]bool  // changed since the last report
-	count   uint64           // of all changes
+	count   uint64           // of all changes, and of forgotten files
 
 	wake chan struct{} // asks the goroutine to arm watches and to report changes
 	stop func()        // idempotent
@@ -142,6 +142,7 @@ func (s *Store) forgetOldest() {
 	}
 	if count >= maxProjects {
 		delete(s.files, oldest)
+		s.count++ // nothing reports its changes from now on
 	}
 }
 
@@ -184,7 +185,8 @@ func (s *Store) mark(path string) {
 	s.count++
 }
 
-// Changes counts the changes of all files that the store has seen.
+// Changes counts the changes of all files that the store has seen, and the
+// files that it has forgotten. While it stays the same, so do the files.
 func (s *Store) Changes() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
