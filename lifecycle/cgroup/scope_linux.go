@@ -116,6 +116,7 @@ func (e *ScopeError) Error() string {
 	return text.String()
 }
 
+// Unwrap returns the refusal and what failed after it.
 func (e *ScopeError) Unwrap() []error { return append([]error{e.Refused}, e.Failures...) }
 
 // scopeName is used once while the machine runs, like the subtree's name. So

@@ -219,6 +219,8 @@ func (t *Tree) Detail() string {
 	return detail
 }
 
+// NewGroup makes a cgroup of that name below the tree. It makes the tree again if
+// somebody has removed it.
 func (t *Tree) NewGroup(name string) (*Group, error) {
 	dir := filepath.Join(t.dir, name)
 	err := os.Mkdir(dir, 0o755)
@@ -245,6 +247,7 @@ func (t *Tree) NewGroup(name string) (*Group, error) {
 // SIGKILL only in an uninterruptible system call.
 const closeTimeout = 5 * time.Second
 
+// Close kills what is left in the tree and removes it.
 func (t *Tree) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -265,6 +268,7 @@ type Group struct {
 	handle *os.File   // O_PATH; nil once closed
 }
 
+// Start starts a process that is in the cgroup before it executes anything.
 func (g *Group) Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error) {
 	if attr.Sys == nil {
 		attr.Sys = &syscall.SysProcAttr{}
@@ -300,8 +304,10 @@ func (g *Group) add(pid int) error {
 	return writeCgroup(filepath.Join(g.dir, "cgroup.procs"), strconv.Itoa(pid))
 }
 
+// Kill kills every process of the cgroup and returns their number once it is empty.
 func (g *Group) Kill(ctx context.Context) (int, error) { return killCgroup(ctx, g.dir) }
 
+// Close removes the cgroup. Closing twice is harmless.
 func (g *Group) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -95,7 +95,8 @@ const (
 	// UnnamedPrefix begins the name of a journal that is not complete yet. Its
 	// sidecar may have died meanwhile.
 	UnnamedPrefix = "new-journal-"
-	Suffix        = ".journal"
+	// Suffix ends the name of every journal.
+	Suffix = ".journal"
 	// leastCompaction is the size below which a journal is not compacted.
 	leastCompaction = 32 << 10
 	// mostAttempts bounds how often a journal is made again because a sweep has

@@ -88,6 +88,8 @@ func (e *Domain) Confirm() error {
 	return nil
 }
 
+// Restrict puts this thread into a Landlock domain that confines signals
+// (LANDLOCK_SCOPE_SIGNAL, Linux 6.12) and nothing else.
 func Restrict() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)

@@ -66,6 +66,7 @@ const (
 
 var errGone = errors.New("the subreaper has ended")
 
+// Start lets the subreaper start the leader. A group has one leader.
 func (g *Group) Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -227,6 +228,8 @@ func (g *Group) lookForLeader() iter.Seq2[proc.ID, error] {
 	}
 }
 
+// Kill kills every process of the group and returns their number once none is
+// left.
 func (g *Group) Kill(ctx context.Context) (int, error) {
 	g.mu.Lock()
 	conn, gone, closed := g.conn, g.gone, g.closed

@@ -69,6 +69,7 @@ const (
 )
 
 var (
+	// PlatformBlocks are the blocks for one system, by Go's name for the system.
 	PlatformBlocks = map[string]string{"linux": "linux", "darwin": "macos", "windows": "windows"}
 	platformNames  = slices.Collect(maps.Values(PlatformBlocks))
 )

@@ -4,18 +4,22 @@ package document
 // decoder asks for the list, so that a new value is added in one place.
 type enum interface{ Values() []string }
 
+// Values are all that the key allows.
 func (ApplyTo) Values() []string {
 	return []string{string(ApplyToTerminal), string(ApplyToTool), string(ApplyToBoth), string(ApplyToNeither)}
 }
 
+// Values are all that the key allows.
 func (OnUnavailable) Values() []string {
 	return []string{string(OnUnavailableRefuse), string(OnUnavailableWarn)}
 }
 
+// Values are all that the key allows.
 func (OnDenied) Values() []string {
 	return []string{string(OnDeniedReport), string(OnDeniedAsk), string(OnDeniedIgnore)}
 }
 
+// Values are all that the key allows.
 func (ProcessTracking) Values() []string {
 	return []string{string(ProcessTrackingAuto), string(ProcessTrackingSeatbelt)}
 }

@@ -60,6 +60,7 @@ func (l Key) Set(s *Sandbox, value reflect.Value) {
 	v.Set(value)
 }
 
+// KeyNamed returns the key of that name. It panics if there is none.
 func KeyNamed(key string) Key {
 	for _, l := range Keys {
 		if l.Name == key {

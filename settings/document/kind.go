@@ -13,6 +13,7 @@ const (
 // Kinds is a set of kinds.
 type Kinds struct{ Terminal, Tool bool }
 
+// Has reports whether the set holds the kind.
 func (k Kinds) Has(kind Kind) bool {
 	if kind == KindTerminal {
 		return k.Terminal
@@ -21,10 +22,12 @@ func (k Kinds) Has(kind Kind) bool {
 	return k.Tool
 }
 
+// Union returns the kinds of both sets.
 func (k Kinds) Union(other Kinds) Kinds {
 	return Kinds{Terminal: k.Terminal || other.Terminal, Tool: k.Tool || other.Tool}
 }
 
+// ApplyTo returns the value of the key apply_to that means this set.
 func (k Kinds) ApplyTo() ApplyTo {
 	switch k {
 	case Kinds{Terminal: true, Tool: true}:

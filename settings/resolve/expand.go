@@ -17,6 +17,7 @@ const maxPathLength = 4095
 var (
 	errTooLong   = fmt.Errorf("longer than %d bytes, which no path may be", maxPathLength)
 	errEmptyPath = errors.New("an empty path")
+	// ErrNUL means that a path holds a NUL byte.
 	ErrNUL       = errors.New("holds a NUL byte, which no file name does")
 	errOtherHome = errors.New("~ can only mean your own home directory: write ~/ or an absolute path")
 	errNoHome    = errors.New("the home directory is not known")

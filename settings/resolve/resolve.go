@@ -53,6 +53,7 @@ var OS = FS{
 // maxLinks is Linux's own limit (path_resolution(7)); macOS stops at 32.
 const maxLinks = 40
 
+// ErrTooManyLinks means that a path crosses more than maxLinks symlinks.
 var ErrTooManyLinks = errors.New("too many levels of symlinks")
 
 // Target is where a path leads.

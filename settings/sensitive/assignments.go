@@ -53,6 +53,8 @@ var secretPatterns = sync.OnceValue(func() patterns {
 	}
 })
 
+// Assignment is a variable that looks like a secret, and where a start-up file
+// sets it.
 type Assignment struct {
 	Name string
 	At   document.Position

@@ -77,6 +77,7 @@ type place struct {
 	Exists      bool
 }
 
+// Find resolves the known places of keys and tokens in a home directory.
 func Find(r *resolve.View, home string) *Paths {
 	if home == "" {
 		return &Paths{}

@@ -62,6 +62,7 @@ type systemWatcher struct{ *fsnotify.Watcher }
 
 func (w systemWatcher) Channels() (<-chan fsnotify.Event, <-chan error) { return w.Events, w.Errors }
 
+// NewSystemWatcher watches by inotify or kqueue.
 func NewSystemWatcher() (Watcher, error) {
 	w, err := fsnotify.NewWatcher()
 	return systemWatcher{w}, err

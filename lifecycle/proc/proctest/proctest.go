@@ -63,6 +63,7 @@ func Helper(name string, args ...string) *exec.Cmd {
 	return command
 }
 
+// Ready prints that the process is ready, with the ids of its children.
 func Ready(pids ...int) { fmt.Println("ready", strings.Trim(fmt.Sprint(pids), "[]")) }
 
 // WaitForEver ignores the signals that can be ignored. The timer ends the
@@ -220,6 +221,7 @@ func MustBeGone(t *testing.T, pids []int) {
 	}
 }
 
+// Soon returns a context that ends with the test, or after Timeout.
 func Soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
