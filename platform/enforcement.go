@@ -41,8 +41,8 @@ type Protection struct {
 	// then does not count in Enforcement.Full.
 	NotRequested bool `json:"notAsked,omitempty"`
 	// PreventsChanges is about ProtectedPaths alone: it is true if the session
-	// cannot change those that exist. If Status is Degraded nevertheless, the
-	// others can be created.
+	// cannot change those that exist, except symlinks. If Status is Degraded
+	// nevertheless, the others can be created, or some are symlinks.
 	PreventsChanges bool `json:"preventsChanges,omitempty"`
 }
 

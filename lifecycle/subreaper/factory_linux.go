@@ -58,7 +58,8 @@ func (k *Factory) try(inDomain bool) error {
 }
 
 // NewGroup makes an empty group. The function, which may be nil, writes to the
-// journal before something is started.
+// journal. A subreaper is noted before it gets its order, the leader at once
+// after its start.
 func (k *Factory) NewGroup(note func(journal.Record) error) *Group {
 	group := &Group{
 		note: note, command: k.command, capable: k.DomainProblem == nil, log: k.log, forget: k.forget, answers: make(

@@ -22,7 +22,7 @@ import (
 
 // Group is a session below a subreaper.
 type Group struct {
-	note    func(journal.Record) error // writes to the journal before something is started; may be nil
+	note    func(journal.Record) error // writes to the journal; may be nil
 	command func() (path string, argv []string)
 	capable bool // leaders can use signal domains
 	log     *slog.Logger

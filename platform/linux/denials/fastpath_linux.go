@@ -341,7 +341,7 @@ func (o *Observer) forget(now time.Time) {
 
 // remember caches what a later fast path needs: whether the directory's file
 // system is local, and the path's target, if no symlink has moved since
-// started. Call it only for callers with the session's root. It may wait for a
+// begun. Call it only for callers with the session's root. It may wait for a
 // file system.
 func (o *Observer) remember(root int, w request, loc *location, begun time.Time) {
 	if loc.openParent(root) != nil {
