@@ -31,7 +31,7 @@ type wording struct {
 }
 
 var wordings = []wording{
-	{"private word", "use the field's word (words.md)", words(`keepers?|kins\w+|lineage|enclos\w+|estate|belongings|` +
+	{"private word", "use the word of the field, or of the glossary in ARCHITECTURE.md", words(`keepers?|kins\w+|lineage|enclos\w+|estate|belongings|` +
 		`prey|likeness|vigil|ledger|deeds?|treasures?|brood|hopper|breeder|rungs?|patience|keepsake`), false},
 	{`"mend"`, `"fix"`, words(`mend(s|ed|ing)?`), false},
 	{`"killer" alone`, `"domain killer"`, regexp.MustCompile(`(?i)(^|[^n] |[^i]n )\bkiller\b`), false},
