@@ -202,13 +202,13 @@ func (g *markedGroup) Tracking() Tracking {
 	if g.proved {
 		return g.warned(Tracking{
 			Mechanism: MechanismSeatbelt, Guarantee: true,
-			Detail: "every process of the session is found by its sandbox, and killed\n" +
-				"Each inherits the session's fingerprint and cannot remove it.",
+			Detail: "every process of the session is found by its sandbox, and killed; " +
+				"each inherits the session's fingerprint and cannot remove it",
 		})
 	}
 	tracking := g.warned(g.tracking)
 	if g.doubt != nil {
-		tracking.Detail = fmt.Sprintf("%s\nThe sandbox does not identify the session: %v", tracking.Detail, g.doubt)
+		tracking.Detail = fmt.Sprintf("%s; the sandbox does not identify the session: %v", tracking.Detail, g.doubt)
 	}
 	return tracking
 }

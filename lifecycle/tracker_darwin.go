@@ -34,11 +34,10 @@ func Open(options Options) *Tracker {
 func (t *Tracker) Tracking() Tracking {
 	return Tracking{
 		Mechanism: MechanismDescent,
-		Detail: "a process whose parent was born and ended between two scans is not found\n" +
-			"Processes are found by the parents that the kernel remembers. A sandboxed session is found by its sandbox, " +
-			"which is proved at its start.",
-		Fix: "set process_tracking to \"seatbelt\"\n" +
-			"Then sudo, ps and other sandboxes do not work in unsandboxed sessions.",
+		Detail: "a process whose parent was born and ended between two scans is not found; " +
+			"processes are found by the parents that the kernel remembers; a sandboxed session is found by its sandbox, " +
+			"which is proved at its start",
+		Fix: `set process_tracking to "seatbelt"; then sudo, ps and sandboxes fail in unsandboxed sessions`,
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -88,22 +87,21 @@ func (t *Tracker) Tracking() Tracking {
 	}
 	fix := "start the editor with: systemd-run --user --scope -p Delegate=yes EDITOR"
 	if _, tried := errors.AsType[*cgroup.ScopeError](t.reason); tried {
-		fix = "start a systemd user session: log in normally, or: loginctl enable-linger " + strconv.Itoa(os.Geteuid()) +
-			"\nThen start the editor with XDG_RUNTIME_DIR set."
+		fix = fmt.Sprintf("start a systemd user session (log in normally, or: loginctl enable-linger %d)", os.Geteuid())
 	}
 	if t.subreapers != nil {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
-			Detail: fmt.Sprintf("a process can escape if it is not sandboxed, before Linux 6.12, or by sudo\n"+
-				"A subreaper adopts and kills the orphans of the session, because no cgroup can be made: %v", t.reason),
+			Detail: "a process can escape if it is not sandboxed, before Linux 6.12, or by sudo; a subreaper adopts and " +
+				"kills the orphans of the session, because no cgroup can be made: " + fmt.Sprint(t.reason),
 			Fix:                fix,
 			CanUseSignalDomain: t.subreapers.DomainProblem == nil,
 		}
 	}
 	return Tracking{
 		Mechanism: MechanismProcessGroup,
-		Detail: fmt.Sprintf("a process that starts a session of its own, such as a daemon, is not found\n"+
-			"No cgroup can be made: %v; no subreaper runs: %v", t.reason, t.subreaperProblem),
+		Detail: "a process that starts a session of its own, such as a daemon, is not found; no cgroup can be made: " +
+			fmt.Sprintf("%v; no subreaper runs: %v", t.reason, t.subreaperProblem),
 		Fix: fix,
 	}
 }

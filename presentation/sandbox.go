@@ -68,9 +68,9 @@ func SandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome, guarded 
 	if !outcome.Tracking.Guarantee {
 		warning := "processes that detach themselves may outlive this session"
 		if outcome.Tracking.Fix != "" {
-			warning += "\nfix: " + outcome.Tracking.Fix
+			warning += "; fix: " + outcome.Tracking.Fix
 		}
-		warnings = append(warnings, warning+"\n"+outcome.Tracking.Detail)
+		warnings = append(warnings, warning+"; "+outcome.Tracking.Detail)
 	}
 	return warnings
 }

@@ -87,7 +87,7 @@ func Settle(ctx context.Context, file *os.File, path string, enders []Ender) err
 	}
 	if alone > 0 {
 		doubts = errors.Join(doubts, fmt.Errorf(
-			"clean up after a dead sidecar: %d entries of %q are left alone\nThey may be about other processes by now.",
+			"clean up after a dead sidecar: %d entries of %q are left alone, as others may have their ids",
 			alone, path))
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
