@@ -38,6 +38,7 @@ func diagnose(protections spawn.Protections, findings []finding) diagnosis {
 	whole := diagnosis{Protections: []diagnosed{}}
 	for _, name := range platform.Protections {
 		one := diagnosed{Name: name, Protection: protections[name], Attacks: []tried{}}
+		one.PreventsChanges = false // for this program only; the detail says it
 		for _, f := range findings {
 			if f.protection == name {
 				one.Attacks = append(one.Attacks, tried{f.attack, f.control, f.session, f.status, f.verdict()})

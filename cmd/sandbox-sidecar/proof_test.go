@@ -191,6 +191,9 @@ func TestDoctor_PrintsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &said); err != nil {
 		t.Fatalf("%v:\n%s", err, stdout)
 	}
+	if strings.Contains(stdout, "preventsChanges") {
+		t.Error("a field of this program's own is printed")
+	}
 	attacks := 0
 	for i, p := range said.Protections {
 		if p.Name != platform.Protections[i] || p.Status == "" || p.Detail == "" {
