@@ -108,15 +108,16 @@ func exampleFrames() (map[string][]exampleFrame, error) {
 
 func exampleSuggestion() *protocol.Suggestion {
 	return &protocol.Suggestion{
-		Setting: "additional_read_only_paths", Value: protocol.RawJSON(`"~/data"`),
-		Message: `add "~/data" to "additional_read_only_paths"`,
+		Setting: "additional_read_only_paths", Value: protocol.RawJSON(`"/home/ada/data/model"`),
+		Message: `add "/home/ada/data/model" to "additional_read_only_paths"`,
 	}
 }
 
 func exampleDenied() protocol.DeniedParams {
 	return protocol.DeniedParams{
 		SessionID: exampleSession, Access: "read", Target: "/home/ada/data/model", Count: 1,
-		Message: `The sandbox refused to let "python3" read "/home/ada/data/model".`,
+		Message: `The sandbox refused to let "python3" read "/home/ada/data/model". ` +
+			`To allow it: add "/home/ada/data/model" to "additional_read_only_paths".`,
 		Process: &protocol.Process{PID: 48220, Name: "python3"}, Suggestion: exampleSuggestion(),
 	}
 }
