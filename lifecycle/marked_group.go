@@ -146,7 +146,7 @@ func (s *search) scan(yield func(proc.ID, error) bool) {
 	}
 }
 
-// hand yields each process once.
+// yieldOnce yields each process once.
 func (s *search) yieldOnce(found proc.ID, yield func(proc.ID, error) bool) bool {
 	if s.yielded[found.PID] {
 		return true
