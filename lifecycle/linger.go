@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ type lingerers struct {
 	end     context.CancelFunc
 	ctx     context.Context // made with the first group
 	stopped bool
+	left    int // groups that still had survivors at the end
 	running sync.WaitGroup
 }
 
@@ -43,6 +45,9 @@ func (t *Tracker) Linger(group Group) {
 			// The caller has just killed them.
 			if proc.Sleep(ctx, lingerInterval); ctx.Err() != nil {
 				t.recovery.options.logger().Warn("processes of a session are still alive; the next sidecar continues to end them")
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.left++
 				return
 			}
 			attempt, cancel := context.WithTimeout(ctx, lingerInterval)
@@ -57,8 +62,9 @@ func (t *Tracker) Linger(group Group) {
 	})
 }
 
-// stop ends the attempts and waits for them.
-func (l *lingerers) stop() {
+// stop ends the attempts and waits for them. The error counts the groups
+// that are not empty, and wraps ErrSurvivors.
+func (l *lingerers) stop() error {
 	l.mu.Lock()
 	l.stopped = true
 	if l.end != nil {
@@ -66,4 +72,10 @@ func (l *lingerers) stop() {
 	}
 	l.mu.Unlock()
 	l.running.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left > 0 {
+		return fmt.Errorf("end %d sessions: %w", l.left, &proc.Survivors{})
+	}
+	return nil
 }

@@ -107,6 +107,8 @@ func (t *Tracker) marked(share *groupState) (*markedGroup, error) {
 
 // Close releases what the tracker has in the file system.
 func (t *Tracker) Close() error {
-	t.lingerers.stop()
+	if err := t.lingerers.stop(); err != nil {
+		return err // the journal stays, for the next sweep
+	}
 	return t.recovery.close()
 }

@@ -139,9 +139,8 @@ func (t *Tracker) Close() error {
 		t.background.Wait()
 		return nil
 	})
-	t.lingerers.stop()
-	var err error
-	switch {
+	err := t.lingerers.stop()
+	switch { // these two try once more
 	case t.tree != nil:
 		err = t.tree.Close()
 	case t.subreapers != nil:

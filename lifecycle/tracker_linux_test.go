@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/cgroup"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/subreaper"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
@@ -177,5 +179,35 @@ func TestTracking_FixNamesWhatIsMissing(t *testing.T) {
 			!strings.Contains(got.Detail, test.reason.Error()) {
 			t.Errorf("reason %v: %+v, expected a fix with %q", test.reason, got, test.mention)
 		}
+	}
+}
+
+// immortal is a group whose processes survive every kill.
+type immortal struct{ Group }
+
+func (immortal) Kill(context.Context) (int, error) { return 0, &proc.Survivors{} }
+
+// The journal of a session with survivors stays, for the next sidecar.
+func TestLinger_KeepsTheJournalOfSurvivors(t *testing.T) {
+	t.Parallel()
+	dir := proctest.StateDir(t)
+	tracker := &Tracker{reason: errors.New("none"), recovery: recovery{options: Options{StateDir: dir}}}
+	group, err := tracker.NewGroup("g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := group.MakeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracker.Linger(immortal{group})
+	if err := tracker.Close(); !errors.Is(err, ErrSurvivors) {
+		t.Errorf("close says %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 2 || !proctest.Exist(private) {
+		t.Errorf("left in the state directory: %v", left)
+	}
+	if err := errors.Join(group.Close(), tracker.recovery.close()); err != nil {
+		t.Error(err)
 	}
 }
