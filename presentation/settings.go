@@ -8,7 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// Diagnostics are the remarks about one settings file.
+// Diagnostics are what is wrong with one settings file, or useless in it.
 func Diagnostics(list []settings.Diagnostic) []protocol.Diagnostic {
 	out := []protocol.Diagnostic{}
 	for _, d := range list {
@@ -17,7 +17,7 @@ func Diagnostics(list []settings.Diagnostic) []protocol.Diagnostic {
 	return out
 }
 
-// FileDiagnostics are the remarks about several settings files.
+// FileDiagnostics are those of several settings files.
 func FileDiagnostics(list []settings.FileDiagnostic) []protocol.FileDiagnostic {
 	out := []protocol.FileDiagnostic{}
 	for _, d := range list {

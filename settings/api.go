@@ -8,7 +8,7 @@ type (
 	Sandbox = document.Sandbox
 	// Kind is a kind of session.
 	Kind = document.Kind
-	// Diagnostic is one remark about a settings file.
+	// Diagnostic says what is wrong in a settings file, or has no effect.
 	Diagnostic = document.Diagnostic
 	// FileDiagnostic is a diagnostic with its file.
 	FileDiagnostic = document.FileDiagnostic

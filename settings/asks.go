@@ -247,16 +247,16 @@ func (b *asker) writes(path string) bool {
 	})
 }
 
-// remarkAsks says which values of the project's file have no effect until the
+// diagnoseAsks says which values of the project's file have no effect until the
 // project is trusted, and which have only part of it. It skips what the session
 // gets in another way.
-func (e *evaluation) remarkAsks(r *reporter, asks []Ask) {
+func (e *evaluation) diagnoseAsks(r *reporter, asks []Ask) {
 	reported := map[document.Position]bool{}
 	for _, a := range asks {
 		at := document.Position{Line: a.Line, Column: a.Column}
 		reported[at] = true
 		if a.never {
-			continue // there is a remark on it already
+			continue // there is a diagnostic on it already
 		}
 		r.add(e.projectFile, at, document.SeverityWarning, a.Key,
 			"%s has no effect unless you trust this project; if you do: %s",

@@ -63,7 +63,7 @@ func TestCompile_Paths(t *testing.T) {
 			},
 		},
 		{
-			name: "a socket that sessions can move is granted with a remark, and one that they cannot without",
+			name: "a socket that sessions can move is granted with a diagnostic, and one that they cannot without",
 			user: `{"additional_read_write_paths": ["~/.cache"], "allowed_unix_sockets": ["~/.cache/agent.sock", "~/.ssh/agent.sock"]}`,
 			says: []string{"\"~/.cache/agent.sock\" lies in a directory that sessions may write: only one that exists"},
 		},
@@ -105,7 +105,7 @@ func TestCompile_Paths(t *testing.T) {
 			access: map[string]string{"/home/u/a \"b\"\nc/x": "read"},
 		},
 		{
-			name:   "a file granted for writing is remarked upon",
+			name:   "a file granted for writing is diagnosed",
 			user:   `{"additional_read_write_paths": ["~/file"]}`,
 			access: map[string]string{"/home/u/file": "read,write,execute"},
 			says:   []string{"grant the directory"},

@@ -86,7 +86,7 @@ func (s *Snapshot) evaluate() *evaluation {
 	view := s.view()
 	everywhere := s.run(view, "", asIgnored, nil)
 	result := *everywhere
-	result.diagnostics = document.Sort(slices.Concat(everywhere.diagnostics, everywhere.secretRemarks()))
+	result.diagnostics = document.Sort(slices.Concat(everywhere.diagnostics, everywhere.secretDiagnostics()))
 	if s.projectDir != "" {
 		shared := result.diagnostics
 		result = *s.run(view, s.projectDir, asIgnored, nil)
@@ -108,7 +108,7 @@ func (s *Snapshot) judge(view fsView, without *evaluation) evaluation {
 	if !listed || exposure != "" {
 		result = *s.run(view, s.projectDir, asTightening, nil)
 		r := result.reporter()
-		result.remarkAsks(r, asks)
+		result.diagnoseAsks(r, asks)
 		if listed {
 			r.add(result.projectFile, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "",
 				"the project is not trusted: %s", exposure)
@@ -119,8 +119,9 @@ func (s *Snapshot) judge(view fsView, without *evaluation) evaluation {
 	return result
 }
 
-// attribute marks the remarks that hold for this project alone and adds those
-// that hold everywhere. A client that shows several projects can tell them apart.
+// attribute marks the diagnostics that hold for this project alone and adds
+// those that hold everywhere. A client that shows several projects can tell
+// them apart.
 func (s *Snapshot) attribute(here, everywhere []document.FileDiagnostic) []document.FileDiagnostic {
 	known := map[document.FileDiagnostic]bool{}
 	for _, d := range everywhere {
@@ -142,7 +143,7 @@ func (s *Snapshot) attribute(here, everywhere []document.FileDiagnostic) []docum
 // move them.
 func (s *Snapshot) run(view fsView, projectDir string, how treatment, alone *evaluation) *evaluation {
 	l := s.layers(how)
-	r := &reporter{stale: l.stale, list: s.readRemarks(l)}
+	r := &reporter{stale: l.stale, list: s.readDiagnostics(l)}
 	base := l.user.withDefaults()
 	tightened := newSettings() // the values that an untrusted project's file decides
 
@@ -174,7 +175,7 @@ func (s *Snapshot) run(view fsView, projectDir string, how treatment, alone *eva
 		refusals: slices.Concat(project.refusals, grants.refusals), unclear: unclear,
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
 	}
-	e.remark(r)
+	e.diagnose(r)
 	e.diagnostics = document.Sort(r.list)
 	return e
 }

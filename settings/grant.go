@@ -96,7 +96,7 @@ func dotfiles(home string) []request {
 }
 
 // resolveRequests follows the paths of requests. Those that do not count are
-// left out, with a remark; rejected are those that would undo the sandbox.
+// left out, with a diagnostic; rejected are those that would undo the sandbox.
 func resolveRequests(
 	view fsView, p project, requests []request, r *reporter,
 ) (grants []grant, rejected []rejectedGrant) {
@@ -120,14 +120,15 @@ func resolveRequests(
 				continue
 			}
 			g.access |= deviceAccess(g.path)
-			remarkWritable(g, target, r)
+			diagnoseWritable(g, target, r)
 		}
 		grants = append(grants, g)
 	}
 	return grants, rejected
 }
 
-// resolveBuiltIn resolves a built-in request. It has no remarks: nobody wrote it.
+// resolveBuiltIn resolves a built-in request. It has no diagnostics: nobody
+// wrote it.
 func resolveBuiltIn(view fsView, q request) (grant, bool) {
 	path, err := view.host.Expand(q.text, "")
 	if err != nil {
@@ -145,32 +146,32 @@ func deviceAccess(path string) policy.Access {
 	return 0
 }
 
-// remarkWritable says what a grant for writing opens beyond what it seems to.
-func remarkWritable(g grant, target resolve.Target, r *reporter) {
-	remark := func(severity document.Severity, message string) {
+// diagnoseWritable says what a grant for writing opens beyond what it seems to.
+func diagnoseWritable(g grant, target resolve.Target, r *reporter) {
+	diagnose := func(severity document.Severity, message string) {
 		r.add(g.origin.File, g.at, severity, g.origin.Key, "%s", message)
 	}
 	switch {
 	case g.path == "/dev":
-		remark(document.SeverityWarning,
+		diagnose(document.SeverityWarning,
 			"grants every device, even the terminals of other programs; without it only safe devices")
 	case policy.Contains("/dev/pts", g.path) && g.path != "/dev/pts/ptmx": // which /dev/ptmx may lead to
-		remark(document.SeverityWarning,
+		diagnose(document.SeverityWarning,
 			"grants the terminals of other programs and what is typed into them; grant /dev/ptmx instead")
 	case policy.Contains("/run/user", g.path) && strings.Count(g.path, "/") <= 3 || g.path == "/run":
-		remark(document.SeverityWarning, "is a full escape: systemd's user manager and the session bus start programs "+
+		diagnose(document.SeverityWarning, "is a full escape: systemd's user manager and the session bus start programs "+
 			"outside; remove it")
 	case target.Exists && target.Mode.IsRegular() && g.origin.Key == "additional_read_write_paths":
-		remark(document.SeverityInfo,
+		diagnose(document.SeverityInfo,
 			"is a file: programs that save by replacing it cannot; grant the directory if that is needed")
 	}
 }
 
-// locate makes an entry absolute and resolves it. It adds a remark if the entry
-// does not count or leads elsewhere than it seems to.
+// locate makes an entry absolute and resolves it. It adds a diagnostic if the
+// entry does not count or leads elsewhere than it seems to.
 func locate(view fsView, p project, q request, r *reporter) (resolve.Target, bool) {
 	key := q.origin.Key
-	remark := func(severity document.Severity, format string, args ...any) {
+	diagnose := func(severity document.Severity, format string, args ...any) {
 		r.add(q.origin.File, q.at, severity, key, "%s"+format, append([]any{display.Quote(q.text)}, args...)...)
 	}
 	path, err := view.host.Expand(q.text, p.base(q.origin.File))
@@ -182,30 +183,30 @@ func locate(view fsView, p project, q request, r *reporter) (resolve.Target, boo
 			// same settings.
 			severity = document.SeverityInfo
 		}
-		remark(severity, ": %v; the entry does not count", err)
+		diagnose(severity, ": %v; the entry does not count", err)
 		return resolve.Target{}, false
 	}
 	target := view.Resolve(path)
 	switch {
 	case errors.Is(target.Err, fsguard.ErrNoAnswer):
 		// A session with this grant would wait for it, too, before it starts.
-		remark(document.SeverityError, ": %v; the entry does not count", textfile.Cause(target.Err))
+		diagnose(document.SeverityError, ": %v; the entry does not count", textfile.Cause(target.Err))
 		return resolve.Target{}, false
 	case errors.Is(target.Err, resolve.ErrTooManyLinks):
-		remark(document.SeverityError, ": %v; the entry does not count", target.Err)
+		diagnose(document.SeverityError, ": %v; the entry does not count", target.Err)
 		return resolve.Target{}, false
 	case target.Err != nil:
-		remark(document.SeverityWarning, ": cannot check %s: %s", display.Quote(target.Path), textfile.Cause(target.Err))
+		diagnose(document.SeverityWarning, ": cannot check %s: %s", display.Quote(target.Path), textfile.Cause(target.Err))
 	case !target.Exists && key != socketsKey:
-		remark(document.SeverityWarning, ": there is no %s; the entry counts from when there is, for sessions started then",
+		diagnose(document.SeverityWarning, ": there is no %s; the entry counts from when there is, for sessions started then",
 			display.Quote(target.Path))
 	}
 	if hasDotDot(path) {
-		remark(document.SeverityWarning, " leads to %s", display.Quote(target.Path))
+		diagnose(document.SeverityWarning, " leads to %s", display.Quote(target.Path))
 	}
 	for _, l := range target.Links {
 		if policy.Contains("/proc", l.Dir) {
-			remark(document.SeverityError, " crosses %s, which is another file for each process; the entry does not count",
+			diagnose(document.SeverityError, " crosses %s, which is another file for each process; the entry does not count",
 				display.Quote(l.Path))
 			return resolve.Target{}, false
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
-// reporter collects remarks on settings files.
+// reporter collects diagnostics on settings files.
 type reporter struct {
-	// stale are the files of which an older content counts. Remarks on it would
+	// stale are the files of which an older content counts. Diagnostics on it would
 	// stand at the wrong lines, so they are dropped.
 	stale map[string]bool
 	list  []document.FileDiagnostic
@@ -27,11 +27,11 @@ func (r *reporter) add(
 	}})
 }
 
-// reporter returns an empty one for remarks on the evaluation.
+// reporter returns an empty one for diagnostics on the evaluation.
 func (e *evaluation) reporter() *reporter { return &reporter{stale: e.stale} }
 
-// readRemarks repeats what was found while the files were read.
-func (s *Snapshot) readRemarks(l layers) []document.FileDiagnostic {
+// readDiagnostics repeats what was found while the files were read.
+func (s *Snapshot) readDiagnostics(l layers) []document.FileDiagnostic {
 	r := &reporter{stale: l.stale}
 	start := document.Position{Line: 1, Column: 1}
 	for _, state := range l.states {

@@ -99,7 +99,7 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 }
 
 // Random settings are valid, or have a value that decoding or evaluation
-// remarks on.
+// diagnoses.
 func TestSchema_AcceptsWhatCounts(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)

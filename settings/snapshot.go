@@ -31,7 +31,7 @@ type Snapshot struct {
 	kept *evaluation
 }
 
-// Compiled is the policy for one kind of session, with the remarks on it.
+// Compiled is the policy for one kind of session, with the diagnostics on it.
 type Compiled struct {
 	Policy policy.Policy
 	// Diagnostics are those of Snapshot.Diagnostics.
@@ -110,7 +110,7 @@ func (s *Snapshot) Origins() map[string]string {
 	return origins
 }
 
-// Diagnostics are all remarks about all files, sorted by file and position.
+// Diagnostics are about all files, sorted by file and position.
 func (s *Snapshot) Diagnostics() []document.FileDiagnostic {
 	return slices.Clone(s.evaluation().diagnostics)
 }
@@ -129,7 +129,7 @@ func (s *Snapshot) Files() []string {
 	return list
 }
 
-// DiagnosticsOf are the remarks about one file.
+// DiagnosticsOf are about one file.
 func (s *Snapshot) DiagnosticsOf(file string) []document.Diagnostic {
 	var list []document.Diagnostic
 	for _, d := range s.evaluation().diagnostics {

@@ -115,7 +115,7 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 	}
 }
 
-func TestSnapshot_RemarksOnOlderContentAreNotGivenForABrokenFile(t *testing.T) {
+func TestSnapshot_DiagnosticsOnOlderContentAreNotGivenForABrokenFile(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "typo": 1, "additional_read_only_paths": ["relative"]}}}`)

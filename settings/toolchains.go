@@ -29,7 +29,7 @@ func hasToolchain(list []chosen, name string) bool {
 }
 
 // toolchainsOf returns the toolchains that a layer names, each once. It adds a
-// remark on an unknown name.
+// diagnostic for an unknown name.
 func toolchainsOf(s *settings, r *reporter) []chosen {
 	from, ok := s.from[toolchainsKey]
 	if !ok {
@@ -80,9 +80,9 @@ func chooseToolchains(l layers, tightened *settings, r *reporter) []chosen {
 	return list
 }
 
-// toolchainGrants resolves what the toolchains grant. Paths that do not exist are
-// left out without a remark: nobody has every tool. create lists the directories
-// to be made before a session starts.
+// toolchainGrants resolves what the toolchains grant. Paths that do not exist
+// are left out without a diagnostic: nobody has every tool. create lists the
+// directories to be made before a session starts.
 func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []grant, create []string) {
 	for _, c := range toolchains {
 		for _, p := range c.Places {

@@ -29,7 +29,7 @@ func execute(args []string) error {
 	}
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
-	printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
+	printDiagnostics(os.Stderr, snapshot, compiled.Diagnostics)
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}

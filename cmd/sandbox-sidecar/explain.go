@@ -50,7 +50,7 @@ func explain(args []string) error {
 	}
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
-	printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
+	printDiagnostics(os.Stderr, snapshot, compiled.Diagnostics)
 	if err := unnamed(compiled.Doubt); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func learn(args []string) error {
 	}
 	store.Close()
 	compiled := snapshot.Compile(kind)
-	printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
+	printDiagnostics(os.Stderr, snapshot, compiled.Diagnostics)
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func printPolicy(args []string) error {
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
 	for _, d := range compiled.Diagnostics {
-		printRemark(os.Stderr, d)
+		printDiagnostic(os.Stderr, d)
 	}
 	if err := unnamed(compiled.Doubt); err != nil {
 		return err

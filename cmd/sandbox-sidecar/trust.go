@@ -109,7 +109,7 @@ func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, e
 	snapshot := store.Snapshot(dir)
 	compiled := snapshot.Compile(settings.KindTool)
 	if err := unnamed(compiled.Doubt); err != nil {
-		printRemarks(os.Stderr, snapshot, compiled.Diagnostics)
+		printDiagnostics(os.Stderr, snapshot, compiled.Diagnostics)
 		store.Close()
 		return nil, "", err
 	}

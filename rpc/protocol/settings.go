@@ -189,7 +189,7 @@ const (
 	SeverityInfo Severity = "info"
 )
 
-// Diagnostic is one remark about a settings file.
+// Diagnostic says what is wrong in a settings file, or has no effect.
 type Diagnostic struct {
 	// Line is 1-based.
 	Line int `json:"line"`
@@ -200,8 +200,8 @@ type Diagnostic struct {
 	Key string `json:"key,omitempty"`
 	// Message is one line, to be shown as plain text.
 	Message string `json:"message"`
-	// ProjectDir is the only project that the remark is about; absent if it is
-	// about every project.
+	// ProjectDir is the only project that the diagnostic is about; absent if it
+	// is about every project.
 	ProjectDir string `json:"projectDir,omitempty"`
 }
 

@@ -20,9 +20,9 @@ const (
 	SeverityInfo Severity = "info"
 )
 
-// Diagnostic is one remark about a settings file.
+// Diagnostic says what is wrong in a settings file, or has no effect.
 type Diagnostic struct {
-	// Line and Column are 1-based; Column counts bytes. A remark about the
+	// Line and Column are 1-based; Column counts bytes. A diagnostic about the
 	// whole file stands at 1:1.
 	Line, Column int
 	Severity     Severity
@@ -31,8 +31,8 @@ type Diagnostic struct {
 	Key string
 	// Message is one sentence for the user, without a full stop.
 	Message string
-	// Project is the only project directory that the remark holds for; empty if
-	// it holds for all.
+	// Project is the only project directory that the diagnostic holds for;
+	// empty if it holds for all.
 	Project string
 }
 

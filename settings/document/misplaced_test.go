@@ -11,7 +11,7 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 	const block = `{"enabled": true}`
 	for _, test := range []struct {
 		text string
-		// own and foreign are the remarks on a file of ours and on Zed's. "" is
+		// own and foreign are the diagnostics on a file of ours and on Zed's. "" is
 		// none; "!" begins an error.
 		own, foreign string
 	}{

@@ -24,7 +24,7 @@ const (
 	// MaxStartupFile bounds the bytes of one start-up file. Long ones have a
 	// few hundred lines.
 	MaxStartupFile = 1 << 20
-	// maxSecrets bounds the remarks on one file.
+	// maxSecrets bounds the diagnostics on one file.
 	maxSecrets = 20
 )
 

@@ -43,6 +43,6 @@ func TestSecretsIn(t *testing.T) {
 		}
 	}
 	if got := len(assignmentsIn(strings.Repeat("A_TOKEN=abcdefgh\n", 1000))); got != maxSecrets {
-		t.Errorf("%d remarks", got)
+		t.Errorf("%d diagnostics", got)
 	}
 }

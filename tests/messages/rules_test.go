@@ -53,7 +53,7 @@ var mechanisms = words(`landlock|seccomp|ptrace|cgroups?|inotify|io_uring|namesp
 
 // toPeople are what shows a text to a person at once. Errors and log lines may
 // name mechanisms: they are what details are made of.
-var toPeople = regexp.MustCompile(`^(display\.Fp.*|fmt\.P.*|e\.report|d\.report|remark|Hint|Reason|misuse|` +
+var toPeople = regexp.MustCompile(`^(display\.Fp.*|fmt\.P.*|e\.report|d\.report|diagnose|Hint|Reason|misuse|` +
 	`d\.say|talk\.say|v\.say|vscode\.l10n\.t|notify\..*|vim\.notify)$`)
 
 func words(alternatives string) *regexp.Regexp {

@@ -627,7 +627,7 @@ export interface PolicyExplainResult {
   hint?: string;
 }
 
-/** `Diagnostic` is one remark about a settings file. */
+/** `Diagnostic` says what is wrong in a settings file, or has no effect. */
 export interface Diagnostic {
   /** 1-based. */
   line: number;
@@ -638,7 +638,7 @@ export interface Diagnostic {
   key?: string;
   /** One line, to be shown as plain text. */
   message: string;
-  /** The only project that the remark is about; absent if it is about every project. */
+  /** The only project that the diagnostic is about; absent if it is about every project. */
   projectDir?: string;
 }
 

@@ -340,14 +340,14 @@
 ---@field value? string What would allow it, if it is refused: an entry for the list, or the key's whole value as JSON.
 ---@field hint? string `hint` says what to do or to be careful about, to be shown as plain text.
 
----`Diagnostic` is one remark about a settings file.
+---`Diagnostic` says what is wrong in a settings file, or has no effect.
 ---@class (exact) sandbox_sidecar.Diagnostic
 ---@field line integer 1-based.
 ---@field column integer 1-based, in bytes.
 ---@field severity sandbox_sidecar.Severity
 ---@field key? string The settings key, if there is one.
 ---@field message string One line, to be shown as plain text.
----@field projectDir? string The only project that the remark is about; absent if it is about every project.
+---@field projectDir? string The only project that the diagnostic is about; absent if it is about every project.
 
 ---`FileDiagnostic` is a diagnostic with its file.
 ---@class (exact) sandbox_sidecar.FileDiagnostic: sandbox_sidecar.Diagnostic

@@ -62,7 +62,7 @@ describe("settings", () => {
       JSON.stringify({ terminal: { sandbox: { enabled: false, additional_read_only_paths: [secret] } } }),
     );
     try {
-      await until("the remark", () => vscode.languages.getDiagnostics(vscode.Uri.file(file)).length > 0);
+      await until("the diagnostic", () => vscode.languages.getDiagnostics(vscode.Uri.file(file)).length > 0);
       assert.match(await runTool({ command: `cat ${secret}/id_test` }), /Permission denied/);
     } finally {
       rmSync(path.dirname(file), { recursive: true });

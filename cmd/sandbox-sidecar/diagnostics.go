@@ -9,29 +9,30 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// printRemarks writes a line for each warning and error of the settings files in
-// use: "file:line:column: severity: key: message". Only the command policy
-// prints the others too.
-func printRemarks(w io.Writer, snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
+// printDiagnostics writes a line for each warning and error of the settings
+// files in use: "file:line:column: severity: key: message". Only the command
+// policy prints the others too.
+func printDiagnostics(w io.Writer, snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
 	files := snapshot.Files()
 	for _, d := range diagnostics {
 		if d.Severity != settings.SeverityInfo && (slices.Contains(files, d.File) || d.Severity == settings.SeverityError) {
-			printRemark(w, d)
+			printDiagnostic(w, d)
 		}
 	}
 }
 
-func printRemark(w io.Writer, d settings.FileDiagnostic) {
+func printDiagnostic(w io.Writer, d settings.FileDiagnostic) {
 	key := ""
 	if d.Key != "" {
 		key = display.Text(d.Key) + ": "
 	}
 	fmt.Fprintf(w, "%s:%d:%d: %s: %s%s\n", display.Text(d.File), d.Line, d.Column, d.Severity, key,
-		display.Shorten(display.Line(d.Message), mostRemark))
+		display.Shorten(display.Line(d.Message), maxDiagnostic))
 }
 
-// mostRemark is more characters than any remark with one name or value has.
-const mostRemark = 400
+// maxDiagnostic is more characters than any diagnostic with one name or value
+// has.
+const maxDiagnostic = 400
 
 // doubtError says that nothing is run because the settings cannot be read. The
 // diagnostic has been printed.

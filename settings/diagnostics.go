@@ -12,12 +12,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 )
 
-// remark adds remarks on settings that count but probably not as meant: grants
-// of more than it seems, and keys that contradict each other. It checks only
-// the layers that count as they are written, because an untrusted project's
-// file cannot grant anything.
-func (e *evaluation) remark(r *reporter) {
-	e.remarkSwitches(r)
+// diagnose adds diagnostics on settings that count but probably not as meant:
+// grants of more than it seems, and keys that contradict each other. It checks
+// only the layers that count as they are written, because an untrusted
+// project's file cannot grant anything.
+func (e *evaluation) diagnose(r *reporter) {
+	e.diagnoseSwitches(r)
 	writers := e.writers()
 	for _, g := range e.granted {
 		if g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession || g.origin.Key == toolchainsKey {
@@ -27,13 +27,13 @@ func (e *evaluation) remark(r *reporter) {
 			r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s lets sessions %s %s", display.Quote(g.text),
 				verbs(g.access), what)
 		}
-		e.remarkWider(r, g, writers)
-		e.remarkProtected(r, g)
+		e.diagnoseWider(r, g, writers)
+		e.diagnoseProtected(r, g)
 	}
-	e.remarkSockets(r)
+	e.diagnoseSockets(r)
 }
 
-func (e *evaluation) remarkSwitches(r *reporter) {
+func (e *evaluation) diagnoseSwitches(r *reporter) {
 	set := func(key string) (origin, bool) {
 		from, ok := e.user.from[key]
 		return from, ok
@@ -43,7 +43,7 @@ func (e *evaluation) remarkSwitches(r *reporter) {
 			`"neither" restricts nothing, although enabled is true`)
 	}
 	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 {
-		// One remark, at the first key of the file that counts most.
+		// One diagnostic, at the first key of the file that counts most.
 		key := ""
 		for _, l := range document.Keys {
 			from, ok := set(l.Name)
@@ -64,11 +64,11 @@ func later(a, b origin) bool {
 	return a.file == b.file && (a.At.Line < b.At.Line || a.At.Line == b.At.Line && a.At.Column < b.At.Column)
 }
 
-// remarkWider finds a grant for writing that covers one without. The author of
+// diagnoseWider finds a grant for writing that covers one without. The author of
 // the latter may think that it keeps something as it is. writers are the grants
 // for writing by path: comparing each grant with each other is too slow for
 // thousands.
-func (e *evaluation) remarkWider(r *reporter, g grant, writers map[string]grant) {
+func (e *evaluation) diagnoseWider(r *reporter, g grant, writers map[string]grant) {
 	if g.access.Has(policy.Write) {
 		return
 	}
@@ -96,8 +96,8 @@ func (e *evaluation) writers() map[string]grant {
 	return writers
 }
 
-// remarkProtected finds a grant for writing of a protected path.
-func (e *evaluation) remarkProtected(r *reporter, g grant) {
+// diagnoseProtected finds a grant for writing of a protected path.
+func (e *evaluation) diagnoseProtected(r *reporter, g grant) {
 	if !g.access.Has(policy.Write) {
 		return
 	}
@@ -107,7 +107,7 @@ func (e *evaluation) remarkProtected(r *reporter, g grant) {
 	}
 }
 
-func (e *evaluation) remarkSockets(r *reporter) {
+func (e *evaluation) diagnoseSockets(r *reporter) {
 	for _, s := range e.sockets {
 		file, at := s.origin.File, s.at
 		for _, name := range variablesIn(s.text) {
@@ -137,9 +137,10 @@ func variablesIn(text string) []string {
 	return names
 }
 
-// secretRemarks warns of start-up files that sessions may read and that assign
-// what looks like a secret. It names file, line and variable, never the value.
-func (e *evaluation) secretRemarks() []document.FileDiagnostic {
+// secretDiagnostics warns of start-up files that sessions may read and that
+// assign what looks like a secret. It names file, line and variable, never the
+// value.
+func (e *evaluation) secretDiagnostics() []document.FileDiagnostic {
 	r := e.reporter()
 	if e.host.Home == "" || e.restricted == (document.Kinds{}) {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
-// Every kind of remark: its position, its text, and that it disappears when the
-// file is fixed.
-func TestRemarks(t *testing.T) {
+// Every kind of diagnostic: its position, its text, and that it disappears when
+// the file is fixed.
+func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/project/.git/hooks/": "", "/home/u/.ssh/id": "", "/home/u/.gnupg/": "", "/home/u/.config/gh/hosts.yml": "",
@@ -139,7 +139,7 @@ func TestRemarks(t *testing.T) {
 	}
 }
 
-func TestRemarks_ThatHoldForOneProjectSayWhich(t *testing.T) {
+func TestDiagnostics_ThatHoldForOneProjectSayWhich(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{"/home/u/project/src/": "", "/home/u/other/": ""})
 	s := snapshotOf(t, f, `{"enabled": true, "additional_read_only_paths": ["~/project/src", "~/none"]}`, "")
@@ -156,7 +156,7 @@ func TestRemarks_ThatHoldForOneProjectSayWhich(t *testing.T) {
 		}
 	}
 	if len(here) != 2 {
-		t.Errorf("remarks: %v", here)
+		t.Errorf("diagnostics: %v", here)
 	}
 	s = snapshotOf(t, f, `{"enabled": true, "additional_read_only_paths": ["~/project/src", "~/none"]}`, "")
 	s.projectDir = "/home/u/other"
@@ -166,7 +166,7 @@ func TestRemarks_ThatHoldForOneProjectSayWhich(t *testing.T) {
 }
 
 // A syntax error is reported with its position, and disappears.
-func TestRemarks_OfAFileThatCannotBeParsedGoWhenItIsMended(t *testing.T) {
+func TestDiagnostics_OfAFileThatCannotBeParsedGoWhenItIsFixed(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.write(d.user, "{\n  \"terminal\": {\n    \"sandbox\": {\"enabled\" true}}}")
