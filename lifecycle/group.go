@@ -22,7 +22,8 @@ type Tracking struct {
 	Mechanism string
 	// Guarantee is true if no process can leave its group by itself.
 	Guarantee bool
-	// Detail describes what the mechanism achieves and what not.
+	// Detail describes what the mechanism achieves and what not. Like Fix and
+	// Warning it is one line.
 	Detail string
 	// Fix is what the user can do for a better mechanism; empty if there is
 	// nothing to fix.
@@ -39,8 +40,8 @@ type Tracking struct {
 // cannot signal its subreaper. CanUseSignalDomain must be true.
 func (t Tracking) InSignalDomain() Tracking {
 	t.Guarantee, t.Fix = true, ""
-	t.Detail = "at the end one call kills every process of the session, and none can outrun it\n" +
-		"A subreaper adopts the orphans of the session."
+	t.Detail = "at the end one call kills every process of the session, and none can outrun it; " +
+		"a subreaper adopts the orphans of the session"
 	return t
 }
 

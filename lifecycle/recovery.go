@@ -132,8 +132,7 @@ func (e *recovery) reportUnusable(err error) {
 		e.options.logger().Warn("the state directory cannot be used: after a crash, processes may be left",
 			"dir", e.options.StateDir, "error", err)
 	}
-	e.warning = "the state directory cannot be used: free space, or make it writable\n" +
-		"If the sidecar and its watchdog are killed together, this session continues."
+	e.warning = "the state directory cannot be used: processes may outlive a crash; free space, or make it writable"
 }
 
 // warn returns the warning for a session. It first tries to fix the cause: a

@@ -60,6 +60,10 @@ func words(alternatives string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(` + alternatives + `)\b`)
 }
 
+// shownOnOneLine are the packages whose texts reach people through display.Line,
+// which escapes line ends.
+var shownOnOneLine = regexp.MustCompile(`^(lifecycle|platform/linux|settings|spawn|presentation|rpc)/.*\.go$`)
+
 // faults are the rules that a message breaks, each with what to do.
 func faults(m message) []string {
 	if machineText.MatchString(m.where) {
@@ -71,6 +75,9 @@ func faults(m message) []string {
 	if n := utf8.RuneCountInString(first); n > mostCharacters && !explains {
 		broken = append(broken,
 			fmt.Sprintf("first line: %d characters, at most %d: put details behind it", n, mostCharacters))
+	}
+	if shownOnOneLine.MatchString(m.file) && m.where != "fmt.Fprintf" && strings.Contains(strings.TrimSpace(m.text), "\n") {
+		broken = append(broken, `line end: use "; ", because package display shows \n`)
 	}
 	if n := longestSentence(m.text); n > mostWords {
 		broken = append(broken, fmt.Sprintf("sentence: %d words, at most %d: split it", n, mostWords))
