@@ -76,7 +76,8 @@ func faults(m message) []string {
 		broken = append(broken,
 			fmt.Sprintf("first line: %d characters, at most %d: put details behind it", n, mostCharacters))
 	}
-	if shownOnOneLine.MatchString(m.file) && m.where != "fmt.Fprintf" && strings.Contains(strings.TrimSpace(m.text), "\n") {
+	oneLine := shownOnOneLine.MatchString(m.file) && m.where != "fmt.Fprintf"
+	if oneLine && strings.Contains(strings.TrimSpace(m.text), "\n") {
 		broken = append(broken, `line end: use "; ", because package display shows \n`)
 	}
 	if n := longestSentence(m.text); n > mostWords {
