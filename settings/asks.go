@@ -30,11 +30,15 @@ type Ask struct {
 
 // Message is the ask on one line: its line, its value, and what it opens.
 func (a Ask) Message() string {
-	value := display.Quote(a.Value)
+	return fmt.Sprintf("line %d: %s %s: %s", a.Line, a.Key, a.shown(), a.Opens)
+}
+
+// shown is the value as people are shown it: an entry in quotes, JSON as it is.
+func (a Ask) shown() string {
 	if a.whole {
-		value = display.Text(a.Value)
+		return display.Text(a.Value)
 	}
-	return fmt.Sprintf("line %d: %s %s: %s", a.Line, a.Key, value, a.Opens)
+	return display.Quote(a.Value)
 }
 
 // beyond lists what e opens that alone does not, with the project's values that
@@ -260,7 +264,7 @@ func (e *evaluation) diagnoseAsks(r *reporter, asks []Ask) {
 		}
 		r.add(e.projectFile, at, document.SeverityWarning, a.Key,
 			"%s has no effect unless you trust this project; if you do: %s",
-			display.Quote(a.Value), a.Opens)
+			a.shown(), a.Opens)
 	}
 	reached := map[string]bool{}
 	for _, rule := range e.policy.Rules {

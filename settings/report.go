@@ -50,7 +50,7 @@ func (s *Snapshot) readDiagnostics(l layers) []document.FileDiagnostic {
 		}
 	}
 	if s.trust != nil && s.trust.Problem != "" {
-		r.add(s.trust.Path, start, document.SeverityError, "", "%s: no project is trusted", s.trust.Problem)
+		r.add(s.trust.Path, start, document.SeverityError, "", "%s; no project is trusted", s.trust.Problem)
 	}
 	return r.list
 }
