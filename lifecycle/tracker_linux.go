@@ -87,7 +87,8 @@ func (t *Tracker) Tracking() Tracking {
 	}
 	fix := "start the editor with: systemd-run --user --scope -p Delegate=yes EDITOR"
 	if _, tried := errors.AsType[*cgroup.ScopeError](t.reason); tried {
-		fix = fmt.Sprintf("start a systemd user session (log in normally, or: loginctl enable-linger %d); set XDG_RUNTIME_DIR",
+		fix = fmt.Sprintf(
+			"start a systemd user session (log in normally, or: loginctl enable-linger %d); set XDG_RUNTIME_DIR",
 			os.Geteuid())
 	}
 	if t.subreapers != nil {
