@@ -69,7 +69,8 @@ func confirmTrust(p settings.Project) error {
 
 // untrust withdraws the trust in a project.
 func untrust(args []string) error {
-	flags := newFlags("untrust", "untrust [flags] [DIR]\n\nStops trusting the project's settings: they can only restrict.\n")
+	flags := newFlags("untrust", "untrust [flags] [DIR]\n\n"+
+		"Stops trusting the project's settings: they can only restrict.\n")
 	store, dir, err := openProject(flags, args)
 	if err != nil {
 		return err
