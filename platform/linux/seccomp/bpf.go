@@ -50,6 +50,7 @@ const (
 	bpfAnd     = 0x54 // ALU|AND|K
 	bpfJump    = 0x05 // JMP|JA
 	bpfJumpEq  = 0x15 // JMP|JEQ|K
+	bpfJumpGE  = 0x35 // JMP|JGE|K, unsigned
 	bpfJumpAny = 0x45 // JMP|JSET|K: any bit of K is set
 	bpfReturn  = 0x06 // RET|K
 )
@@ -115,6 +116,10 @@ func (b *builder) jump(to label) {
 
 func (b *builder) ifEqual(k uint32, yes, no label) {
 	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: bpfJumpEq, K: k}, yes: yes, no: no})
+}
+
+func (b *builder) ifAtLeast(k uint32, yes, no label) {
+	b.pieces = append(b.pieces, piece{Instruction: Instruction{Code: bpfJumpGE, K: k}, yes: yes, no: no})
 }
 
 func (b *builder) ifAny(mask uint32, yes, no label) {
@@ -225,7 +230,7 @@ func (b *builder) resolve(at []int, places map[label]int, long [][2]bool) (progr
 		switch p.Code {
 		case bpfJump:
 			program = append(program, Instruction{Code: bpfJump, K: uint32(distance(p.yes))})
-		case bpfJumpEq, bpfJumpAny:
+		case bpfJumpEq, bpfJumpGE, bpfJumpAny:
 			sides := [2]int{distance(p.yes), distance(p.no)}
 			var jumps []Instruction
 			for side, length := range sides {
@@ -263,6 +268,8 @@ func (p Program) String() string {
 			fmt.Fprintf(&b, "jump %03d", i+1+int(in.K))
 		case bpfJumpEq:
 			fmt.Fprintf(&b, "if = %#x %03d else %03d", in.K, i+1+int(in.JT), i+1+int(in.JF))
+		case bpfJumpGE:
+			fmt.Fprintf(&b, "if >= %#x %03d else %03d", in.K, i+1+int(in.JT), i+1+int(in.JF))
 		case bpfJumpAny:
 			fmt.Fprintf(&b, "if & %#x %03d else %03d", in.K, i+1+int(in.JT), i+1+int(in.JF))
 		case bpfReturn:

@@ -52,6 +52,8 @@ func run(t testing.TB, p Program, d seccompData) Action {
 			continue
 		case bpfJumpEq:
 			yes = a == in.K
+		case bpfJumpGE:
+			yes = a >= in.K
 		case bpfJumpAny:
 			yes = a&in.K != 0
 		case bpfReturn:
@@ -59,7 +61,7 @@ func run(t testing.TB, p Program, d seccompData) Action {
 		default:
 			t.Fatalf("instruction %d has the code %#x", pc, in.Code)
 		}
-		if in.Code != bpfJumpEq && in.Code != bpfJumpAny {
+		if in.Code != bpfJumpEq && in.Code != bpfJumpGE && in.Code != bpfJumpAny {
 			continue
 		}
 		if yes {

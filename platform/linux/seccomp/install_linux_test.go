@@ -170,3 +170,27 @@ func compiledFilter(t testing.TB, filtering Filtering) []byte {
 	}
 	return code
 }
+
+// The kernel runs the program for every call number when it is installed, so
+// that the order of its comparisons is a part of every start.
+func BenchmarkInstall(b *testing.B) {
+	code, err := ForThisMachine(Filtering{Sockets: true, Observed: ObservedChanges})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		err := onOwnThread(func() error {
+			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+				return err
+			}
+			listener, err := Install(code, Filtering{Sockets: true, Observed: ObservedChanges})
+			if err == nil && listener >= 0 {
+				unix.Close(listener)
+			}
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
