@@ -15,45 +15,37 @@ import (
 )
 
 // hub distributes the events of one inotify instance to the tripwires. The
-// instance exists as long as there are tripwires.
+// first tripwire creates the instance, and it stays until this process ends:
+// to close an instance that has watches takes the kernel some 15 ms
+// (fsnotify_wait_marks_destroyed waits for SRCU), and the end of a session
+// would wait for that.
 type hub struct {
 	mu      sync.Mutex // guards the fields below
-	fd      int
-	file    *os.File // nil if there is no instance
+	fd      int        // -1 if there is no instance
+	file    *os.File   // holds the descriptor open
 	watches map[int]map[*Tripwire]string
 	// markers are closed when the last event of their watch was read; see
 	// settle.
 	markers map[int]chan struct{}
-	users   int
 }
 
-var shared hub
+var shared = hub{fd: -1}
 
-// acquire creates the instance if there is none. Each call needs one of
-// release.
-func (h *hub) acquire() error {
+// open creates the instance if there is none.
+func (h *hub) open() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.users == 0 {
-		fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
-		if err != nil {
-			return fmt.Errorf("watch directories: %w", err)
-		}
-		h.fd, h.file, h.watches = fd, os.NewFile(uintptr(fd), "inotify"), map[int]map[*Tripwire]string{}
-		h.markers = map[int]chan struct{}{}
-		go h.read(h.file) // until release closes it
+	if h.fd >= 0 {
+		return nil
 	}
-	h.users++
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("watch directories: %w", err)
+	}
+	h.fd, h.file = fd, os.NewFile(uintptr(fd), "inotify")
+	h.watches, h.markers = map[int]map[*Tripwire]string{}, map[int]chan struct{}{}
+	go h.read(h.file)
 	return nil
-}
-
-func (h *hub) release() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.users--; h.users == 0 {
-		h.file.Close() // ends the reader, which then takes no lock
-		h.file = nil
-	}
 }
 
 // watch delivers the events of a directory to a tripwire, with dir as the
@@ -62,7 +54,7 @@ func (h *hub) watch(t *Tripwire, dir string, mask uint32) error {
 	slow := fsguard.Kind(dir) != ""
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	fd := h.fd // open as long as this tripwire exists
+	fd := h.fd
 	if slow {
 		// Other tripwires must not wait for a slow file system. Events that
 		// arrive before the watch is recorded are lost; Close finds the change.
@@ -129,7 +121,7 @@ func (h *hub) remove(t *Tripwire) {
 	}
 }
 
-// read delivers events until the instance is closed.
+// read delivers events.
 func (h *hub) read(file *os.File) {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -146,35 +138,33 @@ func (h *hub) read(file *os.File) {
 			}
 			name := strings.TrimRight(string(events[unix.SizeofInotifyEvent:end]), "\x00")
 			events = events[end:]
-			h.deliver(file, wd, mask, name)
+			h.deliver(wd, mask, name)
 		}
 	}
 }
 
 // deliver passes one event to the tripwires that watch its directory. After an
 // overflow every tripwire gets it, to check its paths.
-func (h *hub) deliver(file *os.File, wd int, mask uint32, name string) {
+func (h *hub) deliver(wd int, mask uint32, name string) {
 	type recipient struct {
 		tripwire *Tripwire
 		dir      string
 	}
 	var recipients []recipient
 	h.mu.Lock()
-	if h.file == file { // false if another instance has replaced it
-		for at, users := range h.watches {
-			if at != wd && mask&unix.IN_Q_OVERFLOW == 0 {
-				continue
-			}
-			for t, dir := range users {
-				recipients = append(recipients, recipient{t, dir})
-			}
+	for at, users := range h.watches {
+		if at != wd && mask&unix.IN_Q_OVERFLOW == 0 {
+			continue
 		}
-		if mask&unix.IN_IGNORED != 0 {
-			delete(h.watches, wd)
-			if read := h.markers[wd]; read != nil {
-				delete(h.markers, wd)
-				defer close(read)
-			}
+		for t, dir := range users {
+			recipients = append(recipients, recipient{t, dir})
+		}
+	}
+	if mask&unix.IN_IGNORED != 0 {
+		delete(h.watches, wd)
+		if read := h.markers[wd]; read != nil {
+			delete(h.markers, wd)
+			defer close(read)
 		}
 	}
 	h.mu.Unlock()

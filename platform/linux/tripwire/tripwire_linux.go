@@ -59,7 +59,7 @@ func New(options Options) (*Tripwire, error) {
 		options: options, paths: map[string]bool{}, wanted: map[string]map[string][]string{},
 		reported: map[event]bool{},
 	}
-	if err := shared.acquire(); err != nil {
+	if err := shared.open(); err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
@@ -68,7 +68,6 @@ func New(options Options) (*Tripwire, error) {
 		t.paths[path] = exists(path)
 		if err := t.arm(path); err != nil {
 			shared.remove(t)
-			shared.release()
 			return nil, err
 		}
 	}
@@ -93,7 +92,6 @@ func (t *Tripwire) Close() {
 	t.checkAll()
 	t.closed = true
 	shared.remove(t)
-	shared.release()
 }
 
 func exists(path string) bool {
