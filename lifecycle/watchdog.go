@@ -35,6 +35,7 @@ type watchdog struct {
 	retired chan struct{} // closed once the running one was told to end
 	idle    *time.Timer
 	running sync.WaitGroup
+	holds   bool // a file whose closing takes long; see closeThere
 }
 
 const (
@@ -100,6 +101,17 @@ func (w *watchdog) release() {
 	}
 }
 
+// closeThere closes a file, if a watchdog runs so that the watchdog's copy is
+// the last. Nobody waits for the watchdog's end then.
+func (w *watchdog) closeThere(file *os.File) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pipe != nil && sendToHold(w.pipe, file) == nil {
+		w.holds = true
+	}
+	_ = file.Close()
+}
+
 // close ends the watchdog and waits for its end. Nothing is left for it to do.
 // After a short command it may not even have started to read, so it is killed.
 func (w *watchdog) close() {
@@ -111,7 +123,11 @@ func (w *watchdog) close() {
 		w.retire()
 		_ = w.process.Signal(unix.SIGKILL)
 	}
+	holds := w.holds
 	w.mu.Unlock()
+	if holds {
+		return
+	}
 	// A process can outlast SIGKILL in an uninterruptible system call.
 	_ = finishes(endTimeout, func() error {
 		w.running.Wait()

@@ -20,12 +20,14 @@ import (
 // writes:
 //
 //	{"journal":PATH} and a line end, with a descriptor ─► the journal is this file now
+//	{"hold":true} and a line end, with a descriptor ────► hold this open until you end
 //	farewell, end of stream ────────────────────────────► end without doing anything
 //	end of stream ──────────────────────────────────────► carry out the journal
 
 // watchdogOrder is one line.
 type watchdogOrder struct {
-	Journal string `json:"journal"`
+	Journal string `json:"journal,omitempty"`
+	Hold    bool   `json:"hold,omitempty"`
 }
 
 // watchdogSocket makes the socket. No process inherits an end that it was not
@@ -49,6 +51,15 @@ func watchdogSocket() (theirs, ours *os.File, err error) {
 // sendJournal sends a journal's path and its file.
 func sendJournal(socket *os.File, path string, file *os.File) error {
 	line, err := json.Marshal(watchdogOrder{Journal: path})
+	if err != nil {
+		return err
+	}
+	return sendNow(socket, append(line, '\n'), unix.UnixRights(int(file.Fd())))
+}
+
+// sendToHold sends a file that the watchdog holds open until it ends.
+func sendToHold(socket, file *os.File) error {
+	line, err := json.Marshal(watchdogOrder{Hold: true})
 	if err != nil {
 		return err
 	}
@@ -82,6 +93,7 @@ func sendNow(socket *os.File, message, rights []byte) error {
 type heldJournal struct {
 	path string
 	file *os.File
+	held []*os.File // see sendToHold
 }
 
 // listen reads the sidecar's messages until the end of the stream, and reports
@@ -114,10 +126,13 @@ func (h *heldJournal) listen(socket int) (dismissed bool) {
 			received = rest
 			next := files[0]
 			files = files[1:]
-			if json.Unmarshal(line, &order) == nil && order.Journal != "" && checkHeld(next) == nil {
+			switch err := json.Unmarshal(line, &order); {
+			case err == nil && order.Hold:
+				h.held = append(h.held, next)
+			case err == nil && order.Journal != "" && checkHeld(next) == nil:
 				h.file.Close()
 				h.path, h.file = order.Journal, next
-			} else {
+			default:
 				next.Close()
 			}
 		}

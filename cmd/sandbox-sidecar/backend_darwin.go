@@ -30,5 +30,8 @@ func newBackend(logger *slog.Logger) platform.Backend {
 // backendForOne is the backend of a process that starts one session.
 func backendForOne(logger *slog.Logger) platform.Backend { return newBackend(logger) }
 
+// closeWatches has nothing to do: nothing watches protected paths here.
+func closeWatches(*lifecycle.Tracker) {}
+
 // adopts reports whether this process must adopt its sessions' orphans.
 func adopts() bool { return false }

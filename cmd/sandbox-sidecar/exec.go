@@ -58,6 +58,7 @@ func execute(args []string) error {
 	}
 	tracker := openTracker(logger)
 	defer tracker.Close()
+	defer closeWatches(tracker)
 	command := flags.Args()
 	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind, runs: make(chan struct{})}
 	spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: tracker, Logger: logger}

@@ -23,6 +23,7 @@ type hub struct {
 	mu      sync.Mutex // guards the fields below
 	fd      int        // -1 if there is no instance
 	file    *os.File   // holds the descriptor open
+	reader  sync.WaitGroup
 	watches map[int]map[*Tripwire]string
 	// markers are closed when the last event of their watch was read; see
 	// settle.
@@ -44,8 +45,26 @@ func (h *hub) open() error {
 	}
 	h.fd, h.file = fd, os.NewFile(uintptr(fd), "inotify")
 	h.watches, h.markers = map[int]map[*Tripwire]string{}, map[int]chan struct{}{}
-	go h.read(h.file)
+	file := h.file
+	h.reader.Go(func() { h.read(file) })
 	return nil
+}
+
+// Detach returns the inotify instance, for a caller that closes it where nobody
+// waits; nil if there is none. No tripwire may be left. The next one makes
+// another instance.
+func Detach() *os.File { return shared.detach() }
+
+func (h *hub) detach() *os.File {
+	h.mu.Lock()
+	file := h.file
+	h.fd, h.file = -1, nil
+	h.mu.Unlock()
+	if file != nil { // a reader would hold the descriptor beyond Close
+		_ = file.SetReadDeadline(time.Now())
+		h.reader.Wait()
+	}
+	return file
 }
 
 // watch delivers the events of a directory to a tripwire, with dir as the
@@ -121,7 +140,7 @@ func (h *hub) remove(t *Tripwire) {
 	}
 }
 
-// read delivers events.
+// read delivers events until detach.
 func (h *hub) read(file *os.File) {
 	buffer := make([]byte, 64<<10)
 	for {
