@@ -177,13 +177,6 @@ func (e *recovery) write(r journal.Record) error {
 	return e.journal.Write(r)
 }
 
-// runningWatchdog returns the watchdog; nil before the first group.
-func (e *recovery) runningWatchdog() *watchdog {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.watchdog
-}
-
 // close ends the watchdog and removes the journal. Every process must have
 // ended. If directories are still being removed, the watchdog continues that,
 // or the next sidecar.

@@ -129,16 +129,6 @@ func (t *Tracker) NewGroup(name string) (Group, error) {
 	return &containedGroup{group, t.recovery.share(), t.Tracking()}, nil
 }
 
-// CloseInWatchdog closes a file. If a watchdog runs, the kernel's work of closing
-// it is done when that ends, and nobody waits for it.
-func (t *Tracker) CloseInWatchdog(file *os.File) {
-	if w := t.recovery.runningWatchdog(); w != nil {
-		w.closeThere(file)
-		return
-	}
-	_ = file.Close()
-}
-
 // Close kills what is left in any group and releases what the tracker has in
 // the kernel and the file system.
 func (t *Tracker) Close() error {

@@ -101,17 +101,6 @@ func (w *watchdog) release() {
 	}
 }
 
-// closeThere closes a file, if a watchdog runs so that the watchdog's copy is
-// the last. Nobody waits for the watchdog's end then.
-func (w *watchdog) closeThere(file *os.File) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.pipe != nil && sendToHold(w.pipe, file) == nil {
-		w.holds = true
-	}
-	_ = file.Close()
-}
-
 // close ends the watchdog and waits for its end. Nothing is left for it to do.
 // After a short command it may not even have started to read, so it is killed.
 func (w *watchdog) close() {

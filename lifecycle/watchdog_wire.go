@@ -57,15 +57,6 @@ func sendJournal(socket *os.File, path string, file *os.File) error {
 	return sendNow(socket, append(line, '\n'), unix.UnixRights(int(file.Fd())))
 }
 
-// sendToHold sends a file that the watchdog holds open until it ends.
-func sendToHold(socket, file *os.File) error {
-	line, err := json.Marshal(watchdogOrder{Hold: true})
-	if err != nil {
-		return err
-	}
-	return sendNow(socket, append(line, '\n'), unix.UnixRights(int(file.Fd())))
-}
-
 // sendTimeout bounds the wait for a watchdog that does not read, for example
 // because somebody has stopped it.
 const sendTimeout = time.Second
