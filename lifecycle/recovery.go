@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -230,21 +228,6 @@ func (e *recovery) forget(b *groupState) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.shares, b)
-}
-
-// giveBack removes the directories of every group that was not closed. Without
-// this they would be left when the journal is removed.
-func (e *recovery) giveBack() error {
-	e.mu.Lock()
-	shares := slices.Collect(maps.Keys(e.shares))
-	e.mu.Unlock()
-	failures := make([]error, len(shares))
-	var removing sync.WaitGroup
-	for i, b := range shares {
-		removing.Go(func() { failures[i] = b.giveBack() })
-	}
-	removing.Wait()
-	return errors.Join(failures...)
 }
 
 // remove removes directories, and closes the channel when it has finished.
