@@ -22,6 +22,7 @@ func (b *bench) spawns() {
 			"a terminal. The hosts are warm. Only the sidecar and codex confine the program.",
 		Rows: takeTurns(b.rounds(100), b.limit(40*time.Second), h.contestants(firstByte, rowNode)),
 	})
+	b.seenByPython()
 	b.launches()
 	b.starts()
 }
