@@ -35,7 +35,8 @@ func (b *bench) targets() []target {
 				atMost("sandboxed spawn to first byte, over the unsandboxed one", 1.25, s.over(rowBoxed, rowPlain), " ×")
 				atLeast("codex's app-server over a sandboxed spawn", 10, s.over(rowCodex, rowBoxed))
 			case "python":
-				atMost("sandboxed spawn over the unsandboxed one, seen by a client in Python", 1.25, s.over(rowBoxed, rowPlain), " ×")
+				atMost("sandboxed spawn over the unsandboxed one, seen by a client in Python", 1.25,
+					s.over(rowBoxed, rowPlain), " ×")
 				atMost("unsandboxed spawn over a bare PTY, seen by a client in Python", 2.5, s.over(rowPlain, rowBare), " ×")
 			case "exec":
 				atMost("exec of /bin/true, over bubblewrap with equal protection", 1, s.over(rowOffline, equal), " ×")
