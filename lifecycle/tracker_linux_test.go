@@ -9,13 +9,14 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/cgroup"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/subreaper"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
-	"golang.org/x/sys/unix"
 )
 
 // skipWithoutCgroups skips a test that needs cgroups, or fails it, by the rules
