@@ -120,6 +120,30 @@ type Ender struct {
 	End func(ctx context.Context, records []Record, where Place) (alone int, err error)
 }
 
+// ProcessEnder returns an ender for records that name a process by its id. After
+// a restart of the machine nothing is left to end, and in another process id
+// namespace every record is left alone. end gets each other record. It returns
+// false if it cannot prove that the id still means the same process.
+func ProcessEnder(kind string, end func(ctx context.Context, r Record) (proved bool, err error)) Ender {
+	return Ender{Kind: kind, End: func(ctx context.Context, records []Record, where Place) (alone int, err error) {
+		switch {
+		case where.OtherBoot:
+			return 0, nil
+		case !where.Same:
+			return len(records), nil
+		}
+		var failures []error
+		for _, r := range records {
+			proved, err := end(ctx, r)
+			failures = append(failures, err)
+			if !proved {
+				alone++
+			}
+		}
+		return alone, errors.Join(failures...)
+	}}
+}
+
 // Place compares the place of a journal's writer to this one.
 type Place struct {
 	// StateDir is the directory of the journal.

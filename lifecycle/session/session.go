@@ -4,7 +4,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"os"
 	"strconv"
@@ -50,29 +49,13 @@ func Ended(id int) journal.Record { return journal.Ended(kind, strconv.Itoa(id))
 
 // Ender ends the sessions of a dead sidecar, if it can prove that they are its
 // own.
-var Ender = journal.Ender{Kind: kind, End: endSessions}
-
-func endSessions(ctx context.Context, records []journal.Record, where journal.Place) (alone int, err error) {
-	switch {
-	case where.OtherBoot:
-		return 0, nil // every process of that time is dead
-	case !where.Same:
-		return len(records), nil
+var Ender = journal.ProcessEnder(kind, func(ctx context.Context, r journal.Record) (proved bool, err error) {
+	var s Session
+	if r.Decode(&s) != nil {
+		return false, nil
 	}
-	var failures []error
-	for _, r := range records {
-		var s Session
-		proved := false
-		if err := r.Decode(&s); err == nil {
-			proved, err = s.endProved(ctx)
-			failures = append(failures, err)
-		}
-		if !proved {
-			alone++
-		}
-	}
-	return alone, errors.Join(failures...)
-}
+	return s.endProved(ctx)
+})
 
 // End kills every process of the session, and their descendants.
 func (s Session) End(ctx context.Context) (int, error) {

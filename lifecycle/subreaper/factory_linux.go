@@ -110,27 +110,14 @@ type recordData struct {
 }
 
 // Ender ends the subreapers of a dead sidecar.
-var Ender = journal.Ender{Kind: kind, End: endSubreapers}
-
-func endSubreapers(ctx context.Context, records []journal.Record, where journal.Place) (alone int, err error) {
-	switch {
-	case where.OtherBoot:
-		return 0, nil // every process of that time is dead
-	case !where.Same:
-		return len(records), nil
+var Ender = journal.ProcessEnder(kind, func(ctx context.Context, r journal.Record) (proved bool, err error) {
+	var data recordData
+	pid, err := strconv.Atoi(r.Key)
+	if errors.Join(err, r.Decode(&data)) != nil || pid <= 0 {
+		return false, nil
 	}
-	var failures []error
-	for _, r := range records {
-		var data recordData
-		pid, err := strconv.Atoi(r.Key)
-		if errors.Join(err, r.Decode(&data)) != nil || pid <= 0 {
-			alone++
-			continue
-		}
-		failures = append(failures, endSubreaper(ctx, proc.ID{PID: pid, Birth: data.Birth}))
-	}
-	return alone, errors.Join(failures...)
-}
+	return true, endSubreaper(ctx, proc.ID{PID: pid, Birth: data.Birth})
+})
 
 // endSubreaper waits for a dead sidecar's subreaper to end its session by
 // itself, and ends the session if it does not.
