@@ -133,7 +133,7 @@ func TestDiagnostics(t *testing.T) {
 				t.Errorf("got:\n%swant: %s", got, test.want)
 			}
 			if got := said(snapshot(ok), userFile); got != "" {
-				t.Errorf("after it was mended:\n%s", got)
+				t.Errorf("after it was fixed:\n%s", got)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestDiagnostics_OfAFileThatCannotBeParsedGoWhenItIsFixed(t *testing.T) {
 	}
 	d.write(d.user, enabled)
 	if got := d.store.Snapshot("").Diagnostics(); len(got) != 0 {
-		t.Errorf("after it was mended: %v", got)
+		t.Errorf("after it was fixed: %v", got)
 	}
 	must(t, os.Remove(d.user))
 	must(t, os.MkdirAll(filepath.Join(d.user, "x"), 0o700))

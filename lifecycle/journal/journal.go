@@ -33,7 +33,7 @@ type Journal struct {
 	size     int64 // how many bytes were written
 	limit    int64 // the size at which the journal is compacted
 	torn     bool  // the last line may be incomplete
-	// moved is called when the file becomes another one; nil: nobody is told.
+	// moved is called when the file becomes another one; nil to ignore that.
 	moved func(path string, reader *os.File)
 }
 

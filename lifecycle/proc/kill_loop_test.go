@@ -41,7 +41,7 @@ func (c *crowd) fork(pid int) {
 
 func (c *crowd) killLoop() KillLoop { return KillLoop{Find: c.scan, Kill: c.kill, Pause: Sleep} }
 
-// proved is a kill loop that is told when no process is left.
+// proved is a kill loop that learns when no process is left.
 func (c *crowd) proved() KillLoop {
 	h := c.killLoop()
 	h.Empty = func() (bool, error) { return len(c.alive) == 0, nil }

@@ -50,7 +50,7 @@ type Group struct {
 	process   *leaderProcess
 	gone      chan struct{} // closed when the subreaper has ended
 	closed    bool
-	closing   atomic.Bool // the subreaper is told to end
+	closing   atomic.Bool // the subreaper was ordered to end
 }
 
 const (
