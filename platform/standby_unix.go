@@ -77,6 +77,9 @@ func startStage(backend Backend, target Target) (*Standby, error) {
 	return &Standby{process: process, conn: ours}, nil
 }
 
+// PID is the stage's process id.
+func (s *Standby) PID() int { return s.process.PID() }
+
 // Launch sends the stage its order; see the function Launch. It ignores those
 // fields of target that the stage was started with.
 func (s *Standby) Launch(ctx context.Context, target Target) (Launched, error) {

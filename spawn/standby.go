@@ -78,6 +78,7 @@ func (p *standbyPool) put(s *Spawner, stage *standbyStage) bool {
 		return false
 	}
 	p.waiting = stage
+	s.log().Debug("a stage is on standby", "pid", stage.stage.PID())
 	p.after(standbyLifetime, func() {
 		p.mu.Lock()
 		expired := p.waiting == stage

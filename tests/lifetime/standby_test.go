@@ -5,6 +5,7 @@ package lifetime
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,13 +51,12 @@ func awaitStandby(t *testing.T, e *harness.Editor) (stage int) {
 	if _, status := e.Tool("true"); status != 0 {
 		t.Fatalf("status %d", status)
 	}
-	harness.Eventually(t, "a stage waits for the next session", func() bool {
-		stages := waitingStages(e.Process())
-		if len(stages) == 1 {
-			stage = stages[0]
-		}
-		return stage != 0
-	})
+	// The process exists before the pool has it, and a session that starts in
+	// between gets a stage of its own.
+	stage, _ = strconv.Atoi(e.Log.Await(t, `a stage is on standby" pid=(\d+)`)[1])
+	if stages := waitingStages(e.Process()); !slices.Equal(stages, []int{stage}) {
+		t.Fatalf("stage %d is on standby, and these wait: %d", stage, stages)
+	}
 	return stage
 }
 
