@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,28 +42,36 @@ type machine struct {
 	logs string
 }
 
-// boot runs a machine to its end.
-func (m machine) boot(ctx context.Context) (outcome, error) {
-	o := outcome{kernel: m.kernel}
+// boot runs a machine to its end. An error of one machine is part of its
+// outcome: the others' results stay worth reading.
+func (m machine) boot(ctx context.Context) outcome {
+	o := outcome{kernel: m.kernel, version: m.version}
 	start := time.Now()
 	for o.boots = 1; ; o.boots++ {
 		complaints, runErr := m.emulate(ctx)
 		if ctx.Err() != nil {
-			return o, ctx.Err()
+			o.err = ctx.Err()
+			return o
+		}
+		o.emulator = strings.TrimSpace(complaints)
+		if runErr != nil {
+			o.emulator = strings.TrimSpace(runErr.Error() + " " + complaints)
 		}
 		results, err := os.Open(m.log("results"))
 		if err != nil {
-			return o, fmt.Errorf("boot %s: %w: %s", m.kernel.name, runErr, complaints)
+			o.err = errors.New(o.emulator)
+			return o
 		}
 		o.guest = guest{}
 		err = o.guest.read(results)
 		results.Close()
 		o.wall = time.Since(start)
 		if err != nil {
-			return o, fmt.Errorf("boot %s: read results: %w", m.kernel.name, err)
+			o.err = fmt.Errorf("read results: %w", err)
+			return o
 		}
 		if o.guest.ended || o.boots == boots || len(o.guest.runs) > 0 {
-			return o, nil
+			return o
 		}
 	}
 }

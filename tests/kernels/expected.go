@@ -95,6 +95,11 @@ func (o outcome) found() expected {
 
 // differ lists the differences between an outcome and the expectations.
 func (e expected) differ(o outcome) (all []string) {
+	for at := range e {
+		if _, reported := o.guest.doctor[at.context]; at.kernel == o.kernel.name && o.guest.ended && !reported {
+			all = append(all, fmt.Sprintf("%s: %s: nothing is reported, expected statuses", at.kernel, at.context))
+		}
+	}
 	for at, found := range o.found() {
 		for _, status := range found {
 			name, _, _ := strings.Cut(status, "=")

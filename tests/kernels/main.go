@@ -114,7 +114,7 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	if o.document != "" && o.only == "" {
-		if err := toFile(o.document, func(w io.Writer) error { return document(w, outcomes) }); err != nil {
+		if err := writeDocument(os.Stdout, o.document, outcomes); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func makeInitrd(ctx context.Context, path string, arch architecture, chosen []ke
 func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel, known expected, jobs int) ([]outcome,
 	error,
 ) {
-	outcomes, failures := make([]outcome, len(chosen)), make([]error, len(chosen))
+	outcomes := make([]outcome, len(chosen))
 	slots := make(chan struct{}, jobs)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -168,6 +168,7 @@ func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel,
 		got, err := fetch.fetch(ctx, k)
 		if errors.Is(err, errUnavailable) {
 			outcomes[i] = outcome{kernel: k, missing: err.Error()}
+			outcomes[i].announce(os.Stderr)
 			continue
 		} else if err != nil {
 			return nil, err
@@ -180,13 +181,24 @@ func bootAll(ctx context.Context, fetch *fetcher, like machine, chosen []kernel,
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			outcomes[i], failures[i] = m.boot(ctx)
-			outcomes[i].version = got.version
-			fmt.Fprintf(os.Stderr, "%s: %.0f s\n", k.name, outcomes[i].wall.Seconds())
+			outcomes[i] = m.boot(ctx)
+			outcomes[i].announce(os.Stderr)
 		})
 	}
 	all.Wait()
-	return outcomes, errors.Join(failures...)
+	return outcomes, ctx.Err()
+}
+
+// writeDocument leaves the document as it is if a machine has no result or only
+// half of one: that of an earlier run is true, half a table is not.
+func writeDocument(w io.Writer, path string, outcomes []outcome) error {
+	for _, o := range outcomes {
+		if o.err != nil || o.missing == "" && !o.guest.ended {
+			_, err := fmt.Fprintf(w, "%s is not written: %s did not run to its end\n", path, o.kernel.name)
+			return err
+		}
+	}
+	return toFile(path, func(w io.Writer) error { return document(w, outcomes) })
 }
 
 func toFile(path string, write func(io.Writer) error) error {
@@ -202,7 +214,7 @@ func toFile(path string, write func(io.Writer) error) error {
 func judge(w io.Writer, outcomes []outcome, known expected, logs string, whole bool) error {
 	ran, failed := 0, 0
 	for _, o := range outcomes {
-		if o.missing == "" {
+		if o.notRun() == "" {
 			ran++
 		}
 		for _, failure := range slices.Concat(o.failures(), known.differ(o)) {

@@ -16,11 +16,16 @@ import (
 type outcome struct {
 	kernel  kernel
 	version string
-	// missing says why the kernel was not booted; empty if it was.
+	// missing says why the mirror does not have the kernel; empty if it does.
+	// That is no failure: Debian drops kernels.
 	missing string
-	boots   int // attempts
-	wall    time.Duration
-	guest   guest
+	// err says why there is no result of a kernel that the mirror has.
+	err   error
+	boots int // attempts
+	// emulator is what the emulator of the last attempt complained about.
+	emulator string
+	wall     time.Duration
+	guest    guest
 }
 
 // guest is what the guest wrote.
@@ -69,9 +74,12 @@ func (o outcome) failures() (all []string) {
 	if o.missing != "" {
 		return nil
 	}
+	if o.err != nil {
+		return []string{o.kernel.name + ": has not run: " + o.err.Error()}
+	}
 	fail := func(format string, args ...any) { all = append(all, o.kernel.name+": "+fmt.Sprintf(format, args...)) }
 	if !o.guest.ended {
-		fail("the machine did not come to its end in %d boots", o.boots)
+		fail("the machine did not come to its end in %d boots: %s", o.boots, o.emulator)
 	}
 	for _, note := range o.guest.notes {
 		fail("%s", note)
@@ -110,6 +118,14 @@ func (o outcome) failures() (all []string) {
 		}
 	}
 	return all
+}
+
+// notRun says why there is no result of a kernel; "" if there is one.
+func (o outcome) notRun() string {
+	if o.err != nil {
+		return o.err.Error()
+	}
+	return o.missing
 }
 
 func (o outcome) ran(is func(result.Run) bool) bool { return slices.ContainsFunc(o.guest.runs, is) }

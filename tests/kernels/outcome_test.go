@@ -1,9 +1,12 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/kernels/result"
 )
@@ -65,12 +68,12 @@ const lines = `{"begin":{"release":"6.1.0","abi":2}}
 
 func TestGuest_IsReadAndJudged(t *testing.T) {
 	t.Parallel()
-	o := outcome{kernel: kernel{name: "6.1"}, boots: 1}
+	o := outcome{kernel: kernel{name: "6.1"}, boots: 1, emulator: "killed"}
 	if err := o.guest.read(strings.NewReader(lines)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"6.1: the machine did not come to its end in 1 boots", "6.1: mount /x: no such device",
+		"6.1: the machine did not come to its end in 1 boots: killed", "6.1: mount /x: no such device",
 		"6.1: root: tests/attack: TestX",
 		"6.1: root: spawn: exit status 2", "6.1: root: platform: no test has run",
 	}
@@ -83,6 +86,52 @@ func TestGuest_IsReadAndJudged(t *testing.T) {
 	if err := o.guest.read(strings.NewReader(lines + `{"end":true}` + "\n")); err != nil || !o.guest.ended {
 		t.Errorf("the end is not seen: %v", err)
 	}
+}
+
+// A machine whose emulator is not installed fails the run by its name. It hides
+// no other machine's result, and the document of an earlier run stays.
+func TestMachine_WithoutEmulatorIsAFailure(t *testing.T) {
+	t.Parallel()
+	arch := architecture{name: "none", emulator: "qemu-system-none"}
+	m := machine{
+		kernel: kernel{name: "6.12-none", machine: &arch}, cache: t.TempDir(), logs: t.TempDir(), timeout: time.Minute,
+	}
+	m.modules = t.TempDir()
+	if err := os.WriteFile(m.common(arch), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := outcome{kernel: kernel{name: "7"}, guest: guest{ended: true}}
+	outcomes := []outcome{good, m.boot(t.Context())}
+	var printed strings.Builder
+	if err := judge(&printed, outcomes, expected{}, m.logs, false); err == nil {
+		t.Error("a machine that did not run is no failure")
+	}
+	summary(&printed, outcomes)
+	outcomes[1].announce(&printed)
+	document := filepath.Join(t.TempDir(), "kernels.md")
+	if err := writeDocument(&printed, document, outcomes); err != nil {
+		t.Error(err)
+	}
+	if exists(document) {
+		t.Error("a document is written")
+	}
+	const why = `exec: "qemu-system-none": executable file not found in $PATH`
+	for _, want := range []string{
+		"FAIL 6.12-none: has not run: " + why, "6.12-none            not run: " + why,
+		"6.12-none: not run: " + why, "is not written: 6.12-none did not run to its end",
+	} {
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("%q is not in %q", want, printed.String())
+		}
+	}
+	if err := writeDocument(&printed, document, outcomes[:1]); err != nil || !exists(document) {
+		t.Errorf("no document of machines that ran: %v", err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // A test of the guest reads the same form.
@@ -137,21 +186,22 @@ func TestExpected_HoldsARunToWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	known := expected{
 		{"6.1", "root"}: {"signals=absent"}, {"6.1", "user"}: {"signals=absent", "execute=enforced", "network=degraded"},
-		{"7", "root"}: {"signals=absent"},
+		{"6.1", "container"}: {"signals=absent"}, {"7", "root"}: {"signals=absent"},
 	}
-	o := outcome{kernel: kernel{name: "6.1"}}
+	o := outcome{kernel: kernel{name: "6.1"}, guest: guest{ended: true}}
 	o.guest.doctor = map[string]result.Doctor{
 		"root": {Protections: []result.Protection{{Name: "signals", Status: "absent"}}},
 		"user": {Protections: []result.Protection{{Name: "execute", Status: "absent"}, {Name: "syscalls", Status: enforced}}},
 	}
 	want := []string{
+		"6.1: container: nothing is reported, expected statuses",
 		"6.1: user: execute=absent, expected execute=enforced",
 		"6.1: user: syscalls=enforced is not among what is expected",
 	}
 	if got := known.differ(o); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := known.missing("6.1"); got != "root:signals;user:signals,network" {
+	if got := known.missing("6.1"); got != "container:signals;root:signals;user:signals,network" {
 		t.Errorf("the guest is told that it misses %q", got)
 	}
 }

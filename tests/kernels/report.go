@@ -51,13 +51,25 @@ func (o outcome) row(context string) (r row) {
 	return r
 }
 
+// announce prints a line when a machine has ended.
+func (o outcome) announce(w io.Writer) {
+	switch why := o.notRun(); {
+	case why != "":
+		fmt.Fprintf(w, "%s: not run: %s\n", o.kernel.name, why)
+	case !o.guest.ended:
+		fmt.Fprintf(w, "%s: did not come to its end, %.0f s\n", o.kernel.name, o.wall.Seconds())
+	default:
+		fmt.Fprintf(w, "%s: %.0f s\n", o.kernel.name, o.wall.Seconds())
+	}
+}
+
 // summary is the table that a run ends with.
 func summary(w io.Writer, outcomes []outcome) {
 	fmt.Fprintf(w, "%-20s %-19s %8s %8s %6s   %7s %4s   %6s %7s %6s %8s\n",
 		"kernel", "context", "enforced", "degraded", "absent", "stopped", "open", "passed", "skipped", "failed", "seconds")
 	for _, o := range outcomes {
-		if o.missing != "" {
-			fmt.Fprintf(w, "%-20s not run: %s\n", o.kernel.name, o.missing)
+		if why := o.notRun(); why != "" {
+			fmt.Fprintf(w, "%-20s not run: %s\n", o.kernel.name, why)
 			continue
 		}
 		for _, context := range o.guest.contexts {
