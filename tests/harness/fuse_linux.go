@@ -34,9 +34,9 @@ type FUSE struct {
 
 	mu      sync.Mutex // guards the fields below
 	devices []*os.File
-	hangs   bool
-	held    []fuseRequest // unanswered
-	changed chan struct{} // closed when held grows
+	hangs   func(caller int) bool // nil: it answers
+	held    []fuseRequest         // unanswered
+	changed chan struct{}         // closed when held grows
 }
 
 type fuseNode struct {
@@ -50,6 +50,7 @@ type fuseRequest struct {
 	op     uint32
 	unique uint64
 	node   uint64
+	caller int // a thread's id
 	body   []byte
 }
 
@@ -179,10 +180,12 @@ func (f *FUSE) serve(device *os.File) {
 		}
 		request := fuseRequest{
 			device: device, op: binary.NativeEndian.Uint32(buffer[4:]), unique: binary.NativeEndian.Uint64(buffer[8:]),
-			node: binary.NativeEndian.Uint64(buffer[16:]), body: slices.Clone(buffer[fuseHeader:n]),
+			node: binary.NativeEndian.Uint64(buffer[16:]), caller: int(binary.NativeEndian.Uint32(buffer[32:])),
+			body: slices.Clone(buffer[fuseHeader:n]),
 		}
 		f.mu.Lock()
-		hold := f.hangs && request.op != fuseForget && request.op != fuseManyForget && request.op != fuseInterrupt
+		hold := f.hangs != nil && request.op != fuseForget && request.op != fuseManyForget &&
+			request.op != fuseInterrupt && f.hangs(request.caller)
 		if hold {
 			f.held = append(f.held, request)
 			close(f.changed)
@@ -197,17 +200,21 @@ func (f *FUSE) serve(device *os.File) {
 
 // Hang takes every further request from the kernel and leaves it unanswered. A
 // process that waits for one cannot even be killed.
-func (f *FUSE) Hang() {
+func (f *FUSE) Hang() { f.HangFor(func(int) bool { return true }) }
+
+// HangFor is Hang for the threads that a function picks by their ids; the
+// others are answered.
+func (f *FUSE) HangFor(picks func(caller int) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.hangs = true
+	f.hangs = picks
 }
 
 // Answer answers all requests that wait, and every further one.
 func (f *FUSE) Answer() {
 	f.mu.Lock()
 	held := f.held
-	f.hangs, f.held = false, nil
+	f.hangs, f.held = nil, nil
 	f.mu.Unlock()
 	for _, request := range held {
 		f.answer(request)

@@ -7,9 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
@@ -224,6 +228,97 @@ func TestProcessesThatCannotBeKilled(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A granted path answers the sidecar, but not the stage that is to confine a
+// session with it. Only that session waits. Closing it while it starts is
+// answered in time, another one that needs the path is refused in the end, and
+// the sidecar's end waits for neither. Their programs are never executed.
+func TestAStageThatCannotBeKilled(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(*testing.T) func(*exec.Cmd){
+		"as it comes":     func(*testing.T) func(*exec.Cmd) { return nil },
+		"without cgroups": func(t *testing.T) func(*exec.Cmd) { return harness.WithoutCgroups(t) },
+	} {
+		for _, how := range []string{"end of stdin", "SIGTERM", "exit"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t, place(t, "the project"), false, wrap(t))
+				s.works()
+				executed := filepath.Join(s.healthy, "executed")
+				params := s.needs()
+				params.Shell = &protocol.Shell{Program: "/bin/touch", Args: []string{executed}}
+				params.SessionID, params.Command = uuid.NewString(), ""
+				spawn := func() chan error {
+					answered := make(chan error, 1)
+					go func() {
+						_, err := harness.Try(s.Editor, protocol.Spawn, params)
+						answered <- err
+					}()
+					return answered
+				}
+				stages := &callers{}
+				s.fuse.HangFor(stages.isStage)
+				closed := spawn()
+				s.fuse.AwaitHeld()
+				s.timed("list", soon, func() { harness.Call(s.Editor, protocol.List, protocol.Empty{}) })
+				s.timed("the first terminal elsewhere", once, func() { s.health(protocol.Terminal) })
+				s.timed("another terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
+				s.timed("a tool elsewhere", soon, func() { s.health(protocol.Tool) })
+				s.timed("close of the session that starts", once, func() {
+					_, err := harness.Try(s.Editor, protocol.Close, protocol.CloseParams{SessionID: params.SessionID, GraceMs: new(int)})
+					if code, text := codeOf(err); code != protocol.CodeSessionNotFound {
+						t.Errorf("close is answered with %d, %q", code, text)
+					}
+					if code, text := codeOf(<-closed); code != protocol.CodeSpawnFailed {
+						t.Errorf("the spawn is answered with %d, %q", code, text)
+					}
+				})
+				params.SessionID = uuid.NewString()
+				held := s.fuse.Held()
+				left := spawn()
+				harness.Eventually(t, "another stage waits", func() bool { return s.fuse.Held() > held })
+				s.timed("a terminal elsewhere, again", soon, func() { s.health(protocol.Terminal) })
+				s.endWithin(how, once)
+				if err := <-left; err == nil {
+					t.Error("a session started that cannot be confined")
+				}
+				s.fuse.Answer()
+				harness.Eventually(t, "no stage is left", func() bool { return !stages.alive() })
+				if _, err := os.Stat(executed); err == nil {
+					t.Error("a program was executed")
+				}
+				t.Logf("the longest: %d ms", s.longest.Milliseconds())
+			})
+		}
+	}
+}
+
+// callers are the threads of stages that a file system does not answer. Its
+// methods are safe for concurrent use.
+type callers struct {
+	mu      sync.Mutex // guards threads
+	threads []int
+}
+
+// isStage reports whether a thread belongs to a stage that has executed
+// nothing yet, and notes it.
+func (c *callers) isStage(thread int) bool {
+	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", thread))
+	args := strings.Split(string(cmdline), "\x00")
+	if len(args) < 2 || args[1] != "stage" {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.threads = append(c.threads, thread)
+	return true
+}
+
+func (c *callers) alive() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.threads, harness.Alive)
 }
 
 // waits reports whether a process has a child that waits for the answer of a
