@@ -37,7 +37,7 @@ func newMounts(list []mount) *mounts {
 		}
 		// The kernel's own mounts, such as the one of binfmt_misc, belong to no
 		// user.
-		if !localKinds[one.kind] && !within("/proc", one.point) && !within("/sys", one.point) {
+		if !isLocal(one.kind) && !within("/proc", one.point) && !within("/sys", one.point) {
 			m.remote = true
 		}
 	}
@@ -54,7 +54,7 @@ func (m *mounts) at(path string) *mount {
 	}
 	at, remote := m.root, -1
 	for range m.list {
-		if at != m.root && !localKinds[m.list[at].kind] {
+		if at != m.root && !isLocal(m.list[at].kind) {
 			remote = at
 		}
 		next := -1
@@ -88,7 +88,7 @@ func remoteOf(path string) *remote {
 		return nil
 	}
 	at := table().at(filepath.Clean(path))
-	if at == nil || localKinds[at.kind] {
+	if at == nil || isLocal(at.kind) {
 		return nil
 	}
 	return remoteNamed(at.device, at.kind)

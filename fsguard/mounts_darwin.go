@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// localKinds has one entry: mounts with MNT_LOCAL get this kind here.
-var localKinds = map[string]bool{"local": true}
+// isLocal: mounts with MNT_LOCAL get this kind here.
+func isLocal(kind string) bool { return kind == "local" }
 
 // tableLife is how long the table is reused: nothing reports a change.
 const tableLife = 100 * time.Millisecond

@@ -11,22 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// localKinds are file systems that answer without another machine or another
-// process. An overlay does if its layers do. An unknown kind counts as remote.
-var localKinds = kinds("adfs affs bcachefs befs bfs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs " +
-	"debugfs devpts devtmpfs " +
-	"ecryptfs efivarfs efs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs iso9660 jffs2 jfs minix " +
-	"mqueue msdos nilfs2 nsfs ntfs ntfs3 " +
-	"overlay pipefs proc pstore ramfs reiserfs resctrl romfs rootfs securityfs selinuxfs smackfs sockfs squashfs " +
-	"sysfs tmpfs tracefs ubifs udf ufs " +
-	"vfat xfs zfs zonefs")
-
-func kinds(names string) map[string]bool {
-	list := map[string]bool{}
-	for name := range strings.FieldsSeq(names) {
-		list[name] = true
+// isLocal reports whether a kind of file system answers without another machine
+// or another process. An overlay does if its layers do. An unknown kind counts
+// as remote.
+func isLocal(kind string) bool {
+	switch kind {
+	case "adfs", "affs", "bcachefs", "befs", "bfs", "binfmt_misc", "bpf", "btrfs", "cgroup", "cgroup2",
+		"configfs", "cpuset", "cramfs", "debugfs", "devpts", "devtmpfs", "ecryptfs", "efivarfs", "efs", "erofs",
+		"exfat", "ext2", "ext3", "ext4", "f2fs", "fusectl", "hfs", "hfsplus", "hugetlbfs", "iso9660", "jffs2",
+		"jfs", "minix", "mqueue", "msdos", "nilfs2", "nsfs", "ntfs", "ntfs3", "overlay", "pipefs", "proc",
+		"pstore", "ramfs", "reiserfs", "resctrl", "romfs", "rootfs", "securityfs", "selinuxfs", "smackfs",
+		"sockfs", "squashfs", "sysfs", "tmpfs", "tracefs", "ubifs", "udf", "ufs", "vfat", "xfs", "zfs", "zonefs":
+		return true
 	}
-	return list
+	return false
 }
 
 var mountTable struct {

@@ -45,7 +45,7 @@ func (e *evaluation) diagnoseSwitches(r *reporter) {
 	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 {
 		// One diagnostic, at the first key of the file that counts most.
 		key := ""
-		for _, l := range document.Keys {
+		for _, l := range document.Keys() {
 			from, ok := set(l.Name)
 			if ok && (key == "" || later(from, e.user.from[key])) {
 				key = l.Name

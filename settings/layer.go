@@ -78,7 +78,7 @@ func (s *settings) overlay(state source.State) {
 	if state.Good == nil {
 		return
 	}
-	for _, l := range document.Keys {
+	for _, l := range document.Keys() {
 		if v, ok := l.Get(&state.Good.Values); ok {
 			l.Set(&s.values, v)
 			s.from[l.Name] = origin{file: state.File, Span: state.Good.Spans[l.Name]}
@@ -89,7 +89,7 @@ func (s *settings) overlay(state source.State) {
 // over returns a copy of other in which the keys that s sets have its values.
 func (s *settings) over(other document.Sandbox) document.Sandbox {
 	result := other.Clone()
-	for _, l := range document.Keys {
+	for _, l := range document.Keys() {
 		if v, ok := l.Get(&s.values); ok {
 			l.Set(&result, v)
 		}

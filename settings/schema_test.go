@@ -136,7 +136,7 @@ func TestSchema_SaysWhatALanguageServerShows(t *testing.T) {
 	if len(sandbox.Snippets) == 0 {
 		t.Error("no snippets")
 	}
-	for _, l := range document.Keys {
+	for _, l := range document.Keys() {
 		found := sandbox
 		for name := range strings.SplitSeq(l.Name, ".") {
 			if found = found.Properties[name]; found == nil {

@@ -101,7 +101,7 @@ func (s *Snapshot) Merged() document.Sandbox {
 func (s *Snapshot) Origins() map[string]string {
 	origins := map[string]string{}
 	merged := s.evaluation().origins
-	for _, l := range document.Keys {
+	for _, l := range document.Keys() {
 		origins[l.Name] = policy.OriginBuiltIn
 		if file := merged[l.Name]; file != "" {
 			origins[l.Name] = file

@@ -91,7 +91,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 	if options.Platform == "" {
 		options.Platform = source.Platform
 	}
-	if _, ok := document.PlatformBlocks[options.Platform]; !ok {
+	if document.PlatformBlock(options.Platform) == "" {
 		return nil, fmt.Errorf("open settings: platform %q: not known", options.Platform)
 	}
 	log := options.Logger

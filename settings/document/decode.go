@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"sort"
@@ -44,7 +43,7 @@ type Block struct {
 // Inherit gives the unclear keys the values that an earlier content of the file
 // gave them.
 func (d *Block) Inherit(earlier *Block) {
-	for _, l := range Keys {
+	for _, l := range Keys() {
 		v, had := l.Get(&earlier.Values)
 		group, _, _ := strings.Cut(l.Name, ".")
 		if _, has := l.Get(&d.Values); had && !has && (d.unclear[""] || d.unclear[l.Name] || d.unclear[group]) {
@@ -68,11 +67,28 @@ const (
 	Sidecar
 )
 
-var (
-	// PlatformBlocks are the blocks for one system, by Go's name for the system.
-	PlatformBlocks = map[string]string{"linux": "linux", "darwin": "macos", "windows": "windows"}
-	platformNames  = slices.Collect(maps.Values(PlatformBlocks))
+// The names of the blocks for one system.
+const (
+	blockLinux   = "linux"
+	blockMacOS   = "macos"
+	blockWindows = "windows"
 )
+
+var platformNames = []string{blockLinux, blockMacOS, blockWindows}
+
+// PlatformBlock is the name of the block for one system, which Go's name
+// identifies; "" if there is none.
+func PlatformBlock(platform string) string {
+	switch platform {
+	case "linux":
+		return blockLinux
+	case "darwin":
+		return blockMacOS
+	case "windows":
+		return blockWindows
+	}
+	return ""
+}
 
 // Decode reads one settings file. The second result is not nil if nothing could
 // be read at all. Mistakes inside the block are in Problems: the key or the
@@ -119,7 +135,7 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 	for _, member := range root.Members {
 		name := memberName(member)
 		switch inner := member.Value; {
-		case name == PlatformBlocks[platform]:
+		case name == PlatformBlock(platform):
 			if object := d.object(inner, name); object != nil {
 				d.block(object, name+".")
 				d.strays(object, name+".")
@@ -143,9 +159,9 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	aside.block(object, name+".")
 	aside.strays(object, name+".")
 	d.Problems = append(d.Problems, aside.Problems...)
-	if name == PlatformBlocks["windows"] && len(aside.Spans) > 0 {
+	if name == blockWindows && len(aside.Spans) > 0 {
 		d.report(member.Name, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, where %q counts",
-			PlatformBlocks["linux"])
+			blockLinux)
 	}
 }
 
@@ -192,7 +208,7 @@ func (d *decoder) block(root *hujson.Object, prefix string) {
 	var values Sandbox
 	where := map[string]Span{}
 	d.fields(sandbox, reflect.ValueOf(&values).Elem(), "", where)
-	for _, l := range Keys {
+	for _, l := range Keys() {
 		if v, ok := l.Get(&values); ok {
 			l.Set(&d.Values, v)
 			d.Spans[l.Name] = where[l.Name]

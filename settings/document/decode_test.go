@@ -129,7 +129,7 @@ func TestNearest(t *testing.T) {
 func TestKeys_CoverEveryField(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	for _, l := range Keys {
+	for _, l := range Keys() {
 		keys = append(keys, l.Name)
 	}
 	for _, key := range []string{"enabled", "system_paths.read_write", "process_tracking"} {
@@ -163,7 +163,7 @@ func FuzzDecode(f *testing.F) {
 					t.Fatalf("problem outside of the file: %v", p)
 				}
 			}
-			for _, l := range Keys {
+			for _, l := range Keys() {
 				v, set := l.Get(&block.Values)
 				where, placed := block.Spans[l.Name]
 				if set != placed {
@@ -198,7 +198,7 @@ func readFixture(t testing.TB, path string) []byte {
 // setOnly maps the keys that are set to their values.
 func setOnly(s *Sandbox) map[string]any {
 	set := map[string]any{}
-	for _, l := range Keys {
+	for _, l := range Keys() {
 		if v, ok := l.Get(s); ok {
 			set[l.Name] = v.Interface()
 		}

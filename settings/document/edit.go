@@ -55,7 +55,7 @@ func newFile(key string, list []string) string {
 // editRoot adds to the list that counts: the one in the platform's block if
 // there is one, else the base's.
 func editRoot(root *hujson.Value, platform, key, entry string, list []string) error {
-	if block := lastMember(root, PlatformBlocks[platform]); block != nil {
+	if block := lastMember(root, PlatformBlock(platform)); block != nil {
 		if found := lastMember(lastMember(lastMember(block, "terminal"), "sandbox"), key); found != nil {
 			return extend(found, entry, list)
 		}

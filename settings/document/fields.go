@@ -3,6 +3,7 @@ package document
 import (
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // Key is one key of Sandbox that holds a value, such as "enabled" or
@@ -14,7 +15,9 @@ type Key struct {
 
 // Keys lists every key in the order of declaration. Decoding, layering and the
 // origins iterate over it, so that a new field needs no change there.
-var Keys = leavesOf(reflect.TypeFor[Sandbox](), "", nil)
+//
+// A variable would be filled whenever the program starts, in a stage too.
+var Keys = sync.OnceValue(func() []Key { return leavesOf(reflect.TypeFor[Sandbox](), "", nil) })
 
 func leavesOf(t reflect.Type, prefix string, index [][]int) []Key {
 	var list []Key
@@ -62,7 +65,7 @@ func (l Key) Set(s *Sandbox, value reflect.Value) {
 
 // KeyNamed returns the key of that name. It panics if there is none.
 func KeyNamed(key string) Key {
-	for _, l := range Keys {
+	for _, l := range Keys() {
 		if l.Name == key {
 			return l
 		}
@@ -87,7 +90,7 @@ func (s *Sandbox) SetList(key string, list []string) {
 // Clone returns a copy that shares no memory with s.
 func (s *Sandbox) Clone() Sandbox {
 	var copied Sandbox
-	for _, l := range Keys {
+	for _, l := range Keys() {
 		v, ok := l.Get(s)
 		if !ok {
 			continue

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/tailscale/hujson"
@@ -15,19 +16,28 @@ import (
 // the others belong to other programs.
 
 // blockKeys are the keys of a "terminal.sandbox" block.
-var blockKeys = func() []string {
+var blockKeys = sync.OnceValue(func() []string {
 	var names []string
 	for field := range reflect.TypeFor[Sandbox]().Fields() {
 		names = append(names, fieldKey(field))
 	}
 	return names
-}()
+})
 
 // commonWords are keys of ours that other programs' settings have, too.
 var commonWords = []string{"enabled", "toolchains"}
 
-// otherNames are what people call a platform's block.
-var otherNames = map[string]string{"darwin": "macos", "mac": "macos", "osx": "macos", "win32": "windows"}
+// meantPlatform is the platform's block that people call by another name; ""
+// if the name means none.
+func meantPlatform(name string) string {
+	switch strings.ToLower(name) {
+	case "darwin", "mac", "osx":
+		return blockMacOS
+	case "win32":
+		return blockWindows
+	}
+	return ""
+}
 
 const rightPlace = `settings belong in {"terminal": {"sandbox": {…}}}`
 
@@ -64,10 +74,10 @@ func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []strin
 	name := memberName(member)
 	key := prefix + name
 	top := slices.Contains(known, "terminal")
-	if platform := otherNames[strings.ToLower(name)]; platform != "" && top &&
+	if platform := meantPlatform(name); platform != "" && top &&
 		(d.owner == Sidecar || reaches(member.Value, platform)) {
 		severity := SeverityWarning
-		if platform == PlatformBlocks[d.platform] {
+		if platform == PlatformBlock(d.platform) {
 			severity = SeverityError
 		}
 		d.report(member.Name, severity, "", "%s: unknown setting, did you mean %q?", display.Quote(key), platform)
@@ -78,14 +88,14 @@ func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []strin
 	case dotted(name):
 		d.report(member.Name, SeverityError, "", "%s is one name with dots; %s", display.Quote(key), rightPlace)
 	case top && name == "sandbox" && (d.owner == Sidecar || reaches(member.Value, "sandbox")),
-		slices.Contains(blockKeys, name) && (d.owner == Sidecar || !slices.Contains(commonWords, name)):
+		slices.Contains(blockKeys(), name) && (d.owner == Sidecar || !slices.Contains(commonWords, name)):
 		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", display.Quote(key), rightPlace)
 	case near != "" && (d.owner == Sidecar || reaches(member.Value, near)):
 		d.report(member.Name, SeverityError, "", "%s: unknown setting, did you mean %q?", display.Quote(key), near)
 	case d.owner == Editor && !top && anywhere(member.Value):
 		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", display.Quote(key), rightPlace)
 	case d.owner == Editor:
-	case Nearest(name, blockKeys) != "" || anywhere(member.Value):
+	case Nearest(name, blockKeys()) != "" || anywhere(member.Value):
 		d.report(member.Name, SeverityError, "", "%s: unknown setting; %s", display.Quote(key), rightPlace)
 	default:
 		d.report(member.Name, SeverityWarning, "", "%s: unknown setting; %s", display.Quote(key), rightPlace)
@@ -98,7 +108,7 @@ func dotted(name string) bool {
 		return true
 	}
 	key, found := strings.CutPrefix(name, "sandbox.")
-	return found && slices.Contains(blockKeys, key)
+	return found && slices.Contains(blockKeys(), key)
 }
 
 // reaches reports whether a value would hold settings of ours if it had the
@@ -122,7 +132,7 @@ func reaches(value hujson.Value, name string) bool {
 func holdsSettings(value hujson.Value) bool {
 	object, is := value.Value.(*hujson.Object)
 	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
-		return Nearest(memberName(member), blockKeys) != ""
+		return Nearest(memberName(member), blockKeys()) != ""
 	})
 }
 
@@ -132,7 +142,7 @@ func anywhere(value hujson.Value) bool {
 	object, is := value.Value.(*hujson.Object)
 	return is && slices.ContainsFunc(object.Members, func(member hujson.ObjectMember) bool {
 		name := memberName(member)
-		return slices.Contains(blockKeys, name) && !slices.Contains(commonWords, name) ||
+		return slices.Contains(blockKeys(), name) && !slices.Contains(commonWords, name) ||
 			Nearest(name, []string{"sandbox"}) != "" && holdsSettings(member.Value) || anywhere(member.Value)
 	})
 }

@@ -15,7 +15,7 @@ import (
 const maxPathLength = 4095
 
 var (
-	errTooLong   = fmt.Errorf("longer than %d bytes, which no path may be", maxPathLength)
+	errTooLong   = errors.New("longer than 4095 bytes, which no path may be") // maxPathLength
 	errEmptyPath = errors.New("an empty path")
 	// ErrNUL means that a path holds a NUL byte.
 	ErrNUL       = errors.New("holds a NUL byte, which no file name does")

@@ -6,7 +6,6 @@ package textfile
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -44,7 +43,7 @@ func (s Signature) Racy() bool {
 // Why a file is not read.
 var (
 	ErrNotRegular = errors.New("not a regular file")
-	ErrTooLarge   = fmt.Errorf("larger than %d MiB", MaxSize>>20)
+	ErrTooLarge   = errors.New("larger than 4 MiB") // MaxSize
 	errUnsteady   = errors.New("it keeps changing while it is read")
 )
 

@@ -77,8 +77,9 @@ func subscribe() (int, error) {
 		// Without CAP_NET_ADMIN the system's limit applies.
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize)
 	}
+	filter := wanted()
 	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-		&unix.SockFprog{Len: uint16(len(wanted)), Filter: &wanted[0]})
+		&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (readLog - 1)})
 	}
@@ -92,7 +93,7 @@ func subscribe() (int, error) {
 // wanted is a socket filter that drops all other records, so that a busy log
 // does not push out Landlock's. A filter loads numbers in network byte order,
 // and the kernel writes this one in the machine's.
-var wanted = func() []unix.SockFilter {
+func wanted() []unix.SockFilter {
 	kinds := []uint16{kindSyscall, kindEnd, kindAccess, kindDomain}
 	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 4}} // nlmsg_type
 	for i, kind := range kinds {
@@ -104,7 +105,7 @@ var wanted = func() []unix.SockFilter {
 	}
 	return append(program, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K},
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 1<<32 - 1})
-}()
+}
 
 // read processes the log until reading fails.
 func (l *Log) read() {

@@ -1,6 +1,8 @@
 package denials
 
 import (
+	"sync"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -35,30 +37,32 @@ const (
 // pathArgs lists the system calls on paths that Landlock may deny, by name. For
 // a hard link only the new name is checked: if the file itself may not be
 // linked, the kernel answers EXDEV and programs copy instead.
-var pathArgs = map[string][]pathArg{
-	"open":       {{opOpen, workDir, 0, 1}},
-	"openat":     {{opOpen, 0, 1, 2}},
-	"openat2":    {{opOpen, 0, 1, none}}, // see flagsOf
-	"creat":      {{opOpen, workDir, 0, none}},
-	"unlink":     {{opRemove, workDir, 0, none}},
-	"unlinkat":   {{opRemove, 0, 1, none}},
-	"rmdir":      {{opRemove, workDir, 0, none}},
-	"rename":     {{opRemove, workDir, 0, none}, {opLink, workDir, 1, none}},
-	"renameat":   {{opRemove, 0, 1, none}, {opLink, 2, 3, none}},
-	"renameat2":  {{opRemove, 0, 1, none}, {opLink, 2, 3, none}},
-	"mkdir":      {{opCreate, workDir, 0, none}},
-	"mkdirat":    {{opCreate, 0, 1, none}},
-	"mknod":      {{opCreate, workDir, 0, none}},
-	"mknodat":    {{opCreate, 0, 1, none}},
-	"link":       {{opCreate, workDir, 1, none}},
-	"linkat":     {{opCreate, 2, 3, none}},
-	"symlink":    {{opCreate, workDir, 1, none}},
-	"symlinkat":  {{opCreate, 1, 2, none}},
-	"truncate":   {{opTruncate, workDir, 0, none}},
-	"truncate64": {{opTruncate, workDir, 0, none}},
-	"execve":     {{opExecute, workDir, 0, none}},
-	"execveat":   {{opExecute, 0, 1, 4}},
-}
+var pathArgs = sync.OnceValue(func() map[string][]pathArg {
+	return map[string][]pathArg{
+		"open":       {{opOpen, workDir, 0, 1}},
+		"openat":     {{opOpen, 0, 1, 2}},
+		"openat2":    {{opOpen, 0, 1, none}}, // see flagsOf
+		"creat":      {{opOpen, workDir, 0, none}},
+		"unlink":     {{opRemove, workDir, 0, none}},
+		"unlinkat":   {{opRemove, 0, 1, none}},
+		"rmdir":      {{opRemove, workDir, 0, none}},
+		"rename":     {{opRemove, workDir, 0, none}, {opLink, workDir, 1, none}},
+		"renameat":   {{opRemove, 0, 1, none}, {opLink, 2, 3, none}},
+		"renameat2":  {{opRemove, 0, 1, none}, {opLink, 2, 3, none}},
+		"mkdir":      {{opCreate, workDir, 0, none}},
+		"mkdirat":    {{opCreate, 0, 1, none}},
+		"mknod":      {{opCreate, workDir, 0, none}},
+		"mknodat":    {{opCreate, 0, 1, none}},
+		"link":       {{opCreate, workDir, 1, none}},
+		"linkat":     {{opCreate, 2, 3, none}},
+		"symlink":    {{opCreate, workDir, 1, none}},
+		"symlinkat":  {{opCreate, 1, 2, none}},
+		"truncate":   {{opTruncate, workDir, 0, none}},
+		"truncate64": {{opTruncate, workDir, 0, none}},
+		"execve":     {{opExecute, workDir, 0, none}},
+		"execveat":   {{opExecute, 0, 1, 4}},
+	}
+})
 
 // openFlags are the flags of open(2).
 type openFlags uint64

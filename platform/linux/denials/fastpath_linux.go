@@ -26,7 +26,7 @@ import (
 // the call. It never waits for a file system of another machine or process. It
 // may read from this machine's disks, and it reads the caller's memory.
 func FastPath(o *Observer, name string) func(*notify.Call) bool {
-	list, moves := pathArgs[name], linkMoving[name]
+	list, moves := pathArgs()[name], slices.Contains(linkMoving, name)
 	return func(call *notify.Call) bool {
 		if !o.started.Load() {
 			if o.isCanary(call, name) {
@@ -62,9 +62,7 @@ func (o *Observer) isCanary(call *notify.Call, name string) bool {
 
 // linkMoving lists the calls after which a symlink may lead elsewhere, because
 // the symlink or a directory above it has changed.
-var linkMoving = map[string]bool{
-	"symlink": true, "symlinkat": true, "link": true, "linkat": true, "rename": true, "renameat": true, "renameat2": true,
-}
+var linkMoving = []string{"symlink", "symlinkat", "link", "linkat", "rename", "renameat", "renameat2"}
 
 // literalPath is one path argument as the caller wrote it, made absolute. If
 // name is empty, nothing about the argument can be denied.

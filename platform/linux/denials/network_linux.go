@@ -58,19 +58,18 @@ func (o *Observer) BindUnix(call *notify.Call) {
 
 // families names the socket families that programs request for network access
 // (linux/socket.h).
-var families = map[int]string{
+var families = [...]string{
 	unix.AF_INET: "inet", unix.AF_INET6: "inet6", unix.AF_NETLINK: "netlink", unix.AF_PACKET: "packet",
-	unix.AF_VSOCK:     "vsock",
-	unix.AF_BLUETOOTH: "bluetooth", unix.AF_ALG: "alg", unix.AF_XDP: "xdp", unix.AF_CAN: "can",
+	unix.AF_VSOCK: "vsock", unix.AF_BLUETOOTH: "bluetooth", unix.AF_ALG: "alg", unix.AF_XDP: "xdp", unix.AF_CAN: "can",
 }
 
 // Socket reports a socket(2) that the filter denies. The address it was meant
 // for is unknown.
 func (o *Observer) Socket(call *notify.Call) {
 	number := int(int32(call.Args[0]))
-	name, known := families[number]
-	if !known {
-		name = "family " + strconv.Itoa(number)
+	name := "family " + strconv.Itoa(number)
+	if number >= 0 && number < len(families) && families[number] != "" {
+		name = families[number]
 	}
 	o.report(call, refusal{access: platform.RefusedConnect, target: name})
 }

@@ -65,7 +65,7 @@ func New(options Options) *Observer {
 // Calls lists the names of the system calls that FastPath and SlowPath handle.
 func Calls() []string {
 	var names []string
-	for name := range pathArgs {
+	for name := range pathArgs() {
 		names = append(names, name)
 	}
 	return names
@@ -74,7 +74,7 @@ func Calls() []string {
 // SlowPath returns a handler that answers every call of that name which
 // FastPath has not answered. The name must be one of Calls.
 func SlowPath(o *Observer, name string) func(*notify.Call) {
-	list := pathArgs[name]
+	list := pathArgs()[name]
 	return func(call *notify.Call) {
 		if !o.handle(call, name, list) {
 			call.Continue()

@@ -16,11 +16,9 @@ const (
 	actionNotify Action = 0x7fc00000
 )
 
-// refuse answers the call with an error number of Linux. The numbers are the
-// same on all architectures that this package knows (asm-generic/errno*.h).
-func refuse(errno Errno) Action { return actionErrno | Action(errno) }
-
-// Errno is an error number of Linux, on whatever system this runs.
+// Errno is an error number of Linux, on whatever system this runs. The numbers
+// are the same on all architectures that this package knows
+// (asm-generic/errno*.h).
 type Errno uint16
 
 // The errors that rules answer.
@@ -32,14 +30,29 @@ const (
 	eafnosupport    Errno = 97
 )
 
-var errnoNames = map[Errno]string{
-	eperm: "EPERM", eacces: "EACCES", enosys: "ENOSYS", eprotonosupport: "EPROTONOSUPPORT", eafnosupport: "EAFNOSUPPORT",
-}
+// The actions that answer a call with an error. They are constants, so that the
+// linker lays out the rules and no process fills them in when it starts.
+const (
+	refuseEPERM           = actionErrno | Action(eperm)
+	refuseEACCES          = actionErrno | Action(eacces)
+	refuseENOSYS          = actionErrno | Action(enosys)
+	refuseEPROTONOSUPPORT = actionErrno | Action(eprotonosupport)
+	refuseEAFNOSUPPORT    = actionErrno | Action(eafnosupport)
+)
 
 // String is the name, or the number if the name is not known here.
 func (e Errno) String() string {
-	if name, known := errnoNames[e]; known {
-		return name
+	switch e {
+	case eperm:
+		return "EPERM"
+	case eacces:
+		return "EACCES"
+	case enosys:
+		return "ENOSYS"
+	case eprotonosupport:
+		return "EPROTONOSUPPORT"
+	case eafnosupport:
+		return "EAFNOSUPPORT"
 	}
 	return fmt.Sprintf("errno %d", uint16(e))
 }

@@ -71,8 +71,9 @@ func Numbers(goarch, call string) ([]Number, error) {
 		return nil, err
 	}
 	var list []Number
+	known, named := numbersOf(call)
 	for _, a := range []*arch{m.native, m.compat} {
-		if nr := a.number(syscallNumbers[call]); nr != none {
+		if nr := a.number(known); named && nr != none {
 			list = append(list, Number{Arch: a.audit, Nr: nr})
 		}
 	}
@@ -82,7 +83,7 @@ func Numbers(goarch, call string) ([]Number, error) {
 // IsCall reports whether a number means the named call, on any architecture
 // that this package knows.
 func IsCall(name string, number Number) bool {
-	known, named := syscallNumbers[name]
+	known, named := numbersOf(name)
 	for _, a := range []*arch{amd64, arm64, i386, arm} {
 		if named && a.audit == number.Arch && a.number(known) == number.Nr {
 			return true

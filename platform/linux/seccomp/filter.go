@@ -101,7 +101,7 @@ func assemble(goarch string, rules []rule) (Program, error) {
 		// their kernels without x32.
 		known := b.label()
 		b.ifAny(x32Bit, next, known)
-		b.answer(uint32(refuse(enosys)))
+		b.answer(uint32(refuseENOSYS))
 		b.place(known)
 	}
 	if err := b.dispatch(m.native, rules); err != nil {
@@ -133,7 +133,7 @@ func (b *builder) dispatch(a *arch, rules []rule) error {
 		return answers[do]
 	}
 	for _, rule := range rules {
-		known, named := syscallNumbers[rule.call]
+		known, named := numbersOf(rule.call)
 		if !named {
 			return fmt.Errorf("filter system calls: %s has no number", rule.call)
 		}
@@ -185,8 +185,8 @@ func (b *builder) dispatch(a *arch, rules []rule) error {
 		}
 	}
 	for _, do := range []Action{
-		actionAllow, actionNotify, refuse(eperm), refuse(eacces), refuse(enosys),
-		refuse(eprotonosupport), refuse(eafnosupport),
+		actionAllow, actionNotify, refuseEPERM, refuseEACCES, refuseENOSYS,
+		refuseEPROTONOSUPPORT, refuseEAFNOSUPPORT,
 	} {
 		if l, used := answers[do]; used {
 			b.place(l)

@@ -41,7 +41,7 @@ func PriorityCalls() map[string]int {
 
 // priorityRules are the rules for a session with or without a supervisor.
 func priorityRules(supervised bool) []rule {
-	others, why := refuse(eperm), "another process, which may be outside; no supervisor can decide"
+	others, why := refuseEPERM, "another process, which may be outside; no supervisor can decide"
 	if supervised {
 		others, why = actionNotify, "another process, which may be outside"
 	}
@@ -55,7 +55,7 @@ func priorityRules(supervised bool) []rule {
 	for _, p := range priorityCalls {
 		rules = append(rules,
 			rule{
-				call: p.call, when: []condition{argIs(0, p.user)}, do: refuse(eperm),
+				call: p.call, when: []condition{argIs(0, p.user)}, do: refuseEPERM,
 				why: "all processes of the user, also those outside",
 			},
 			rule{

@@ -17,26 +17,26 @@ const (
 
 // truncationRules answer EACCES, as Landlock does from ABI 3 on.
 var truncationRules = []rule{
-	{call: "truncate", do: refuse(eacces), why: "empties any file of the user by its path"},
-	{call: "truncate64", do: refuse(eacces), why: "see truncate"},
+	{call: "truncate", do: refuseEACCES, why: "empties any file of the user by its path"},
+	{call: "truncate64", do: refuseEACCES, why: "see truncate"},
 	{
-		call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
+		call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate)}, do: refuseEACCES,
 		why: "empties a file without the right to write",
 	},
 	{
 		call: "open", when: []condition{maskedArgIs(1, openAccessMode|openTruncate, openTruncate|openNeither)},
-		do: refuse(eacces), why: "empties a file without the right to write",
+		do: refuseEACCES, why: "empties a file without the right to write",
 	},
 	{
-		call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate)}, do: refuse(eacces),
+		call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate)}, do: refuseEACCES,
 		why: "empties a file without the right to write",
 	},
 	{
 		call: "openat", when: []condition{maskedArgIs(2, openAccessMode|openTruncate, openTruncate|openNeither)},
-		do: refuse(eacces), why: "empties a file without the right to write",
+		do: refuseEACCES, why: "empties a file without the right to write",
 	},
 	{
-		call: "openat2", do: refuse(enosys),
+		call: "openat2", do: refuseENOSYS,
 		why: "its flags are in memory, which a filter cannot read; after ENOSYS programs use openat",
 	},
 }
