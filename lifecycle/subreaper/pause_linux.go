@@ -12,8 +12,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
-// holdTimeout bounds the scans for processes to stop.
-const holdTimeout = 500 * time.Millisecond
+const (
+	// holdTimeout bounds the scans for processes to stop.
+	holdTimeout = 500 * time.Millisecond
+	// leastScans are made in any case: on a busy machine three of them, which
+	// stop a session that does not fork, can take longer than holdTimeout.
+	leastScans = 6
+)
 
 // hold stops every process below, parents before their children, and records
 // which it has stopped. One that the user has stopped stays stopped on resume.
@@ -23,8 +28,9 @@ func (k *subreaper) hold() error {
 	k.holding = true
 	known := map[proc.ID]bool{}
 	quiet := 0
-	for end := time.Now().Add(holdTimeout); quiet < 2; {
-		if time.Now().After(end) {
+	end := time.Now().Add(holdTimeout)
+	for scans := 0; quiet < 2; scans++ {
+		if scans >= leastScans && time.Now().After(end) {
 			return errors.New("the session forks too fast")
 		}
 		below, err := k.below()

@@ -84,14 +84,20 @@ func TestSubreaper_KillsADomainByOneCall(t *testing.T) {
 		_ = bystander.Process.Kill()
 		_ = bystander.Wait()
 	}()
+	all := 0
 	for range 5 {
 		group := newDomainGroup(t, k)
 		pids := proctest.StartIn(t, group.Start, inSignalDomain(proctest.Helper("respawn", "100000", "100000", "setsid")))
 		domainKiller := domainKillerOf(t, group)
-		if killed, err := group.Kill(proctest.Soon(t)); err != nil || killed == 0 {
-			t.Errorf("%d killed: %v", killed, err)
+		killed, err := group.Kill(proctest.Soon(t))
+		if err != nil {
+			t.Error(err)
 		}
+		all += killed // a chain that is between two processes is not counted
 		proctest.MustBeGone(t, append(pids, domainKiller))
+	}
+	if all == 0 {
+		t.Error("no process was killed")
 	}
 	if !proctest.Running(bystander.Process.Pid) {
 		t.Error("a process outside was killed")
