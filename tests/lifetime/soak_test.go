@@ -45,7 +45,7 @@ func soakSpawns(t *testing.T) int {
 // Sandboxed tools and unsandboxed terminals come and go, while processes of the
 // sidecar's are killed at any moment of their lives: forked children, stages,
 // leaders, subreapers, domain killers, watchdogs. The sidecar collects garbage
-// nearly all the time. Each request is answered, and a spawn fails only if
+// all the time. Each request is answered, and a spawn fails only if
 // something was killed meanwhile. Afterwards the sidecar works, and holds
 // nothing that it did not hold before. In the end it is killed itself, while
 // sessions start.
@@ -77,11 +77,10 @@ type soak struct {
 func newSoak(t *testing.T, wrap func(*exec.Cmd)) *soak {
 	t.Helper()
 	s := &soak{t: t, killed: map[string]int{}, outcomes: map[string]int{}}
-	// GOGC=1: a collection begins when the heap has grown by one per cent. The
-	// log would be long.
+	// GOGC=10: more collections than spawns. The log would be long.
 	s.Editor, s.sidecar = reaped(t, harness.NewWorld(t), harness.Defaults(harness.Sandbox{"apply_to": "tool"}),
 		func(command *exec.Cmd) {
-			command.Env = append(command.Env, "GOGC=1")
+			command.Env = append(command.Env, "GOGC=10")
 			for i, arg := range command.Args {
 				if arg == "debug" {
 					command.Args[i] = "error"
@@ -148,6 +147,9 @@ func (s *soak) rounds(spawns int) {
 		workers.Go(func() {
 			for round := next.Add(1); round <= int64(spawns) && !s.t.Failed(); round = next.Add(1) {
 				s.round(int(round))
+				if round%5000 == 0 {
+					s.t.Logf("%d spawns, %d kills", round, s.kills.Load())
+				}
 			}
 		})
 	}
@@ -285,7 +287,14 @@ func killDescendant(pid, sidecar int) bool {
 		return false
 	}
 	defer unix.Close(handle)
-	return slices.Contains(descendants(sidecar), pid) && unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0) == nil
+	for up := pid; up != sidecar; {
+		fields := stat(up)
+		if len(fields) < 2 || up <= 1 {
+			return false
+		}
+		up, _ = strconv.Atoi(fields[1])
+	}
+	return unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0) == nil
 }
 
 // holdings are an inventory, and the descriptors by their kind.
