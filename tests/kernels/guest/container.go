@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"syscall"
 
@@ -12,6 +13,7 @@ import (
 
 // enterContainer is enter for a container whose root is the caller.
 func enterContainer(args []string) error {
+	runtime.LockOSThread() // namespaces and capabilities belong to the thread that makes or drops them
 	if err := os.WriteFile(args[0], []byte("0"), 0); err != nil {
 		return err
 	}
