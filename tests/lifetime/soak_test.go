@@ -39,7 +39,7 @@ func soakSpawns(t *testing.T) int {
 	case testing.Short():
 		return 40
 	}
-	return 200
+	return 150
 }
 
 // Sandboxed tools and unsandboxed terminals come and go, while processes of the
@@ -147,7 +147,7 @@ func (s *soak) rounds(spawns int) {
 		workers.Go(func() {
 			for round := next.Add(1); round <= int64(spawns) && !s.t.Failed(); round = next.Add(1) {
 				s.round(int(round))
-				if round%5000 == 0 {
+				if round%1000 == 0 {
 					s.t.Logf("%d spawns, %d kills", round, s.kills.Load())
 				}
 			}
@@ -162,7 +162,7 @@ func (s *soak) round(round int) {
 	params := protocol.SpawnParams{
 		SessionID: uuid.NewString(), Kind: soakKinds[round%2], Cwd: s.World.Project, Command: "true",
 	}
-	if round%3 > 0 {
+	if round%5 < 2 { // in turns with the kinds
 		params.Command = roundLine(s.Editor)
 	}
 	var killing sync.WaitGroup
