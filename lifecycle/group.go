@@ -48,6 +48,11 @@ func (t Tracking) InSignalDomain() Tracking {
 // Group is a set of processes that end together. Its methods may be called from
 // several goroutines.
 type Group interface {
+	// Guard makes sure that the group ends if this process dies, whatever the
+	// group's processes do: it starts a watchdog unless one runs. Until it
+	// has returned nil, only code of this program may run in the group, which
+	// ends by itself if this process dies.
+	Guard() error
 	// Start starts the group's leader, like os.StartProcess, with all its
 	// descendants in the group. It may be called once. The leader must start
 	// nothing before Start has returned. It must lead a session of its own,

@@ -51,6 +51,14 @@ func (b *groupState) MakeDir() (string, error) {
 	return dir, nil
 }
 
+// Guard makes sure that a watchdog runs.
+func (b *groupState) Guard() error {
+	if b == nil {
+		return nil
+	}
+	return b.recovery.guard()
+}
+
 // note writes a record of the group to the journal.
 func (b *groupState) note(r journal.Record) error {
 	if b == nil {

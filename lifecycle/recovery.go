@@ -48,7 +48,7 @@ const (
 	fileEnd = 2 * time.Second
 )
 
-// open makes the watchdog on first use, and the journal for it.
+// open makes the journal on first use, and keeps the watchdog that reads it.
 func (e *recovery) open() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,9 +62,20 @@ func (e *recovery) open() error {
 		e.watchdog = w
 	}
 	if e.watchdog != nil {
-		return e.watchdog.use()
+		e.watchdog.use()
 	}
 	return nil
+}
+
+// guard makes sure that the watchdog runs. It is called after open.
+func (e *recovery) guard() error {
+	e.mu.Lock()
+	w := e.watchdog
+	e.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	return w.guard()
 }
 
 // pathFor is the journal's path for the watchdog, which expects the groups'

@@ -26,7 +26,7 @@ func rewrite(args []string) {
 		}
 	}
 	e := &recovery{options: options}
-	if err := e.open(); err != nil {
+	if err := errors.Join(e.open(), e.guard()); err != nil {
 		panic(err)
 	}
 	share := &groupState{recovery: e}

@@ -69,22 +69,25 @@ func (w *watchdog) follow(path string, reader *os.File) {
 	}
 }
 
-// use makes sure that a watchdog runs until release was called as often as use.
-// It is running before use returns.
-func (w *watchdog) use() error {
+// use keeps a watchdog that runs until release was called as often as use.
+func (w *watchdog) use() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.idle != nil {
 		w.idle.Stop()
 		w.idle = nil
 	}
-	if w.pipe == nil {
-		if err := w.start(); err != nil {
-			return err
-		}
-	}
 	w.users++
-	return nil
+}
+
+// guard starts a watchdog, unless one runs. It is called after use.
+func (w *watchdog) guard() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pipe != nil {
+		return nil
+	}
+	return w.start()
 }
 
 func (w *watchdog) release() {

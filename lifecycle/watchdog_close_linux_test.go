@@ -31,7 +31,8 @@ func TestWatchdog_IsTheLastToCloseAFile(t *testing.T) {
 		},
 		log: slog.New(slog.DiscardHandler), journal: path, reader: file,
 	}
-	if err := w.use(); err != nil {
+	w.use()
+	if err := w.guard(); err != nil {
 		t.Fatal(err)
 	}
 	reader, writer, err := os.Pipe()

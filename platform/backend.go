@@ -29,6 +29,10 @@ type Backend interface {
 	// protection that the policy requires, and names it. Then no session may
 	// start as if the policy were in force.
 	Confine(p *policy.Policy, hooks Hooks) (Confinement, error)
+	// Likely is a confinement without orders, with which a stage can be started
+	// before the policy is known. It fits every policy for which Confine returns
+	// the same StandbyKey.
+	Likely() Confinement
 	// Stage returns the command line that runs the stage. RunStage does the
 	// rest of the handshake.
 	Stage() (path string, argv []string)

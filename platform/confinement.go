@@ -22,9 +22,9 @@ type Confinement struct {
 	// Attach, if not nil, changes the attributes that the stage is started
 	// with.
 	Attach func(*syscall.SysProcAttr)
-	// StandbyKey, if not empty, identifies what Attach does. A standby that was
-	// started for one confinement can then be given the order of another with
-	// the same key. OwnTerminal is true then.
+	// StandbyKey identifies what Attach does; it is empty if that is nothing. A
+	// stage that was started for one confinement can be given the order of
+	// another with the same key.
 	StandbyKey string
 	// InvalidateGuess, if not nil, must be called if the stage could not be
 	// started or confined. The confinement rests on a guess about the machine;

@@ -40,9 +40,9 @@ type Target struct {
 	Attr *syscall.SysProcAttr
 	// Start starts the stage in its group.
 	Start Start
-	// Settled, if not nil, is called before a stage that has passed something
-	// may continue. A stage that opens a terminal always passes one.
-	Settled func()
+	// Settled, if not nil, is called before the program may run, as late as
+	// possible. If it fails, the program is not executed.
+	Settled func() error
 }
 
 // Start starts a process, as lifecycle.Group's does.
@@ -69,7 +69,7 @@ type Launched struct {
 // answer properly. If ctx ends just when the target was executed, the target
 // may have started other processes; they are in the group of Target.Start.
 func Launch(ctx context.Context, backend Backend, target Target) (Launched, error) {
-	standby, err := startStage(backend, target)
+	standby, err := StartStage(backend, target)
 	if err != nil {
 		return Launched{}, err
 	}
@@ -121,6 +121,11 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 	message, err := json.Marshal(order)
 	if err != nil {
 		return fmt.Errorf("write order: %w", err)
+	}
+	if !target.waits() {
+		if err := target.settle(); err != nil {
+			return err
+		}
 	}
 	// Nothing may follow the closing brace, not even a newline. A byte that the
 	// stage leaves unread would turn the end of its stream, which means
@@ -207,13 +212,24 @@ func (l *Launched) receive(conn *conn, passed []Passed, target Target) error {
 			return fmt.Errorf("supervise session: %w", err)
 		}
 	}
-	if target.Settled != nil {
-		target.Settled()
+	if err := target.settle(); err != nil {
+		return err
 	}
 	if _, err := conn.Write([]byte{goAhead}); err != nil {
 		return handshakeError(err)
 	}
 	return nil
+}
+
+// waits reports whether the stage passes something, and then waits until the
+// sidecar has taken it; see receive.
+func (t *Target) waits() bool { return t.Order.Terminal != nil || t.Confinement.Supervise != nil }
+
+func (t *Target) settle() error {
+	if t.Settled == nil {
+		return nil
+	}
+	return t.Settled()
 }
 
 func handshakeError(err error) error {

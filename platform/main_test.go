@@ -36,10 +36,14 @@ type scripted struct {
 	script string
 }
 
+func (*scripted) Likely() platform.Confinement { return platform.Confinement{} }
+
 func (s *scripted) Stage() (string, []string) { return "/bin/sh", []string{"sh", "-c", s.script} }
 
 // missingStage is a backend without a stage.
 type missingStage struct{ platformtest.Fake }
+
+func (*missingStage) Likely() platform.Confinement { return platform.Confinement{} }
 
 func (*missingStage) Stage() (string, []string) { return "/no/such/stage", []string{"stage"} }
 

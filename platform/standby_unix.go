@@ -34,15 +34,15 @@ const standbyTimeout = time.Second
 var ErrStageSilent = errors.New("the standby process that confines the session does not answer")
 
 // StartStandby starts a stage before its target is known, for any confinement
-// with the same StandbyKey, which must not be empty. The stage ends by itself
-// when this process does.
+// with the same StandbyKey whose stage opens the terminal itself. The stage ends
+// by itself when this process does.
 func StartStandby(backend Backend, confinement Confinement, start Start) (*Standby, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer null.Close()
-	standby, err := startStage(backend, Target{
+	standby, err := StartStage(backend, Target{
 		Confinement: confinement, Streams: [3]*os.File{
 			null, null,
 			null,
@@ -55,7 +55,10 @@ func StartStandby(backend Backend, confinement Confinement, start Start) (*Stand
 	return standby, nil
 }
 
-func startStage(backend Backend, target Target) (*Standby, error) {
+// StartStage starts a stage for a target of which the streams, the attributes
+// and the confinement's StandbyKey are known. The stage ends by itself when this
+// process does.
+func StartStage(backend Backend, target Target) (*Standby, error) {
 	ours, theirs, err := socketpair()
 	if err != nil {
 		return nil, fmt.Errorf("make handshake socket: %w", err)

@@ -19,6 +19,9 @@ type Unsupported struct {
 // Name is the operating system's name.
 func (u Unsupported) Name() string { return u.System }
 
+// Likely confines nothing: a stage is started in the same way for all policies.
+func (Unsupported) Likely() Confinement { return Confinement{} }
+
 // Stage runs this very binary again.
 func (u Unsupported) Stage() (string, []string) {
 	return u.Executable, []string{"sandbox-sidecar", "stage"}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
 // Foreground is a program that runs on the caller's own terminal.
@@ -24,13 +25,18 @@ type Foreground struct {
 	findings []Finding // likewise
 }
 
-// Foreground starts a program with the caller's own streams, session and
-// process group. On an error, which is an *Error, no process is left running.
-// It ignores Size, NoInput and FlowControl of the request.
-func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground, error) {
-	if err := request.check(); err != nil {
-		return nil, err
-	}
+// Prepared is the start of a program in the foreground whose request is not
+// known yet. Call either Start or Drop, once.
+type Prepared struct {
+	spawner *Spawner
+	signals chan os.Signal // caught from now on
+	stage   *standbyStage  // nil if none could be started
+}
+
+// Prepare starts a stage for a program that Prepared.Start will start, so that
+// the stage is ready once the caller knows the policy. The stage has the
+// caller's streams, session and process group.
+func (s *Spawner) Prepare() *Prepared {
 	// Signals are caught before the start: one that came earlier would end this
 	// process and leave the program.
 	//
@@ -41,12 +47,60 @@ func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground,
 	// only to this process is passed on.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
-	running, err := s.start(ctx, request, callersStreams)
-	if err != nil {
-		signal.Stop(signals)
+	p := &Prepared{spawner: s, signals: signals}
+	var err error
+	if p.stage, err = s.prepare(); err != nil {
+		// Start starts a stage of its own, and reports what is wrong.
+		s.log().Debug("no stage was started in advance", "error", err)
+	}
+	return p
+}
+
+// Start starts the program with the caller's own streams, session and process
+// group. On an error, which is an *Error, no process is left running. It ignores
+// Size, NoInput and FlowControl of the request.
+func (p *Prepared) Start(ctx context.Context, request Request) (*Foreground, error) {
+	if err := request.check(); err != nil {
+		p.Drop()
 		return nil, err
 	}
-	return &Foreground{running: running, signals: signals}, nil
+	running, err := p.spawner.start(ctx, request, callersStreams, p.stage)
+	if err != nil {
+		signal.Stop(p.signals)
+		return nil, err
+	}
+	return &Foreground{running: running, signals: p.signals}, nil
+}
+
+// Drop ends the stage.
+func (p *Prepared) Drop() {
+	signal.Stop(p.signals)
+	if p.stage != nil {
+		p.spawner.drop(p.stage)
+	}
+}
+
+// prepare makes a group, and has a stage with the caller's streams started in
+// it.
+func (s *Spawner) prepare() (*standbyStage, error) {
+	group, err := s.Tracker.NewGroup("foreground")
+	if err != nil {
+		return nil, err
+	}
+	inDomain := useSignalDomain(group)
+	target := platform.Target{Confinement: s.Backend.Likely(), Start: group.Start}
+	if _, _, err := callersStreams(&target, Request{}); err != nil {
+		s.abandon(group)
+		return nil, err
+	}
+	started := sync.OnceValues(func() (*platform.Standby, error) { return platform.StartStage(s.Backend, target) })
+	go started()
+	return &standbyStage{group: group, started: started, key: target.Confinement.StandbyKey, inDomain: inDomain}, nil
+}
+
+// Foreground starts a program as Prepare and Prepared.Start do.
+func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground, error) {
+	return s.Prepare().Start(ctx, request)
 }
 
 // Outcome says what the program got, as opposed to what the request asked for.

@@ -57,7 +57,11 @@ func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) 
 	if err := request.check(); err != nil {
 		return nil, err
 	}
-	running, err := s.start(ctx, request, ownTerminal)
+	var standby *standbyStage
+	if request.Policy.Restricted {
+		standby = s.pool.take()
+	}
+	running, err := s.start(ctx, request, ownTerminal, standby)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 const (
@@ -31,9 +32,16 @@ type standbyPool struct {
 
 // standbyStage is a stage that waits for its order, in a group of its own.
 type standbyStage struct {
-	group lifecycle.Group
-	stage *platform.Standby
-	key   string // the StandbyKey of the confinements that fit it
+	group    lifecycle.Group
+	started  func() (*platform.Standby, error) // waits for the stage's start
+	key      string                            // the StandbyKey of the confinements that fit it
+	pooled   bool                              // it has no streams, and may have waited for long
+	inDomain bool                              // it must enter a signal domain
+}
+
+// fits reports whether the stage can start a session.
+func (s *standbyStage) fits(p *policy.Policy, confinement platform.Confinement) bool {
+	return s.key == confinement.StandbyKey && (confinement.OwnTerminal || !s.pooled) && (p.Restricted || !s.inDomain)
 }
 
 // take returns the stage and leaves none; nil if there is none.
@@ -50,7 +58,7 @@ func (p *standbyPool) take() *standbyStage {
 func (p *standbyPool) refill(s *Spawner, confinement platform.Confinement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !s.Standby || p.closed || confinement.StandbyKey == "" || p.waiting != nil {
+	if !s.Standby || p.closed || !confinement.OwnTerminal || p.waiting != nil {
 		return
 	}
 	p.count++
@@ -65,6 +73,10 @@ func (p *standbyPool) refill(s *Spawner, confinement platform.Confinement) {
 		}
 		if !p.put(s, stage) {
 			s.drop(stage)
+			return
+		}
+		if started, err := stage.started(); err == nil {
+			s.log().Debug("a stage is on standby", "pid", started.PID())
 		}
 	})
 }
@@ -78,7 +90,6 @@ func (p *standbyPool) put(s *Spawner, stage *standbyStage) bool {
 		return false
 	}
 	p.waiting = stage
-	s.log().Debug("a stage is on standby", "pid", stage.stage.PID())
 	p.after(standbyLifetime, func() {
 		p.mu.Lock()
 		expired := p.waiting == stage
@@ -132,19 +143,29 @@ func (s *Spawner) newStandby(name string, confinement platform.Confinement) (*st
 	if err != nil {
 		return nil, err
 	}
-	useSignalDomain(group) // every session that gets a stage on standby is confined
+	inDomain := useSignalDomain(group) // every session that gets a stage on standby is confined
 	stage, err := platform.StartStandby(s.Backend, confinement, group.Start)
 	if err != nil {
 		s.abandon(group)
 		return nil, err
 	}
-	return &standbyStage{group: group, stage: stage, key: confinement.StandbyKey}, nil
+	started := func() (*platform.Standby, error) { return stage, nil }
+	return &standbyStage{
+		group: group, started: started, key: confinement.StandbyKey, pooled: true, inDomain: inDomain,
+	}, nil
 }
 
 // drop ends a stage that no session has used.
 func (s *Spawner) drop(unused *standbyStage) {
-	unused.stage.Drop()
+	unused.end()
 	s.abandon(unused.group)
+}
+
+// end ends the stage, unless it has become a leader.
+func (s *standbyStage) end() {
+	if stage, err := s.started(); err == nil {
+		stage.Drop()
+	}
 }
 
 func (s *Spawner) abandon(group lifecycle.Group) {

@@ -23,12 +23,11 @@ const maxAttempts = 3
 var errRetry = errors.New("the stage does not fit this session")
 
 // start makes attempts until one starts a leader, or fails for a reason that
-// another attempt cannot change.
-func (s *Spawner) start(ctx context.Context, request Request, streams streams) (*running, error) {
-	var standby *standbyStage
-	if request.Policy.Restricted {
-		standby = s.pool.take()
-	}
+// another attempt cannot change. The first one uses the stage, unless that is
+// nil.
+func (s *Spawner) start(
+	ctx context.Context, request Request, streams streams, standby *standbyStage,
+) (*running, error) {
 	for attempts := 1; ; attempts++ {
 		a := &attempt{spawner: s, request: request, streams: streams, standby: standby}
 		running, err := a.start(ctx)
@@ -51,8 +50,9 @@ type attempt struct {
 	target         platform.Target
 	runtimeDir     string         // private to the session; empty if it has none
 	releaseStreams func()         // set by terminal
-	watching       sync.WaitGroup // until running.protection and watchErr are set
-	watchErr       error
+	watching       sync.WaitGroup // until running.protection and the two errors are set
+	watchErr       error          // of the watch over protected paths
+	guardErr       error          // of the group's guard
 	warnings       []string
 }
 
@@ -86,7 +86,7 @@ func (a *attempt) start(ctx context.Context) (_ *running, err error) {
 // abandon ends what an attempt that failed has started.
 func (a *attempt) abandon() {
 	if a.standby != nil {
-		a.standby.stage.Drop()
+		a.standby.end()
 	}
 	a.running.abandon()
 }
@@ -131,7 +131,7 @@ func (a *attempt) confinement() error {
 			a.running.outcome.Unconfinable = err
 		}
 	}
-	if a.standby != nil && a.standby.key != a.target.Confinement.StandbyKey {
+	if a.standby != nil && !a.standby.fits(p, a.target.Confinement) {
 		return errRetry
 	}
 	return nil
@@ -213,16 +213,18 @@ func (a *attempt) terminal() (err error) {
 	return err
 }
 
-// watch begins to watch the protected paths, if possible while the stage
-// confines itself.
+// watch has the watchdog started and begins to watch the protected paths, if
+// possible while the stage confines itself.
 func (a *attempt) watch() {
+	a.watching.Go(func() { a.guardErr = a.running.group.Guard() })
 	if a.request.Policy.Restricted {
 		a.watching.Go(func() {
 			a.running.protection, a.watchErr = newProtectionWatch(&a.request.Policy, a.target.Confinement.Watch)
 		})
 	}
-	if a.target.Settled = a.watching.Wait; a.target.Order.Terminal == nil {
-		a.watching.Wait() // a stage that hands over nothing does not wait for Settled
+	a.target.Settled = func() error {
+		a.watching.Wait()
+		return a.guardErr
 	}
 }
 
@@ -230,7 +232,10 @@ func (a *attempt) watch() {
 func (a *attempt) stage(ctx context.Context) (platform.Launched, error) {
 	launched, err := a.launch(ctx)
 	a.watching.Wait()
-	if err != nil {
+	switch {
+	case err != nil && a.guardErr != nil:
+		return platform.Launched{}, &Error{Attempt: "track processes", Cause: a.guardErr}
+	case err != nil:
 		return platform.Launched{}, launchError(a.request, err)
 	}
 	return launched, nil
@@ -239,20 +244,32 @@ func (a *attempt) stage(ctx context.Context) (platform.Launched, error) {
 // launch executes the target in the stage on standby, or in a new one. The
 // error wraps errRetry if another attempt may succeed.
 func (a *attempt) launch(ctx context.Context) (platform.Launched, error) {
-	if a.standby != nil {
-		launched, err := a.standby.stage.Launch(ctx, a.target)
-		if (errors.Is(err, platform.ErrStageDied) || errors.Is(err, platform.ErrStageSilent)) && ctx.Err() == nil {
-			err = fmt.Errorf("%w: %w", errRetry, err) // it was killed or stopped on standby
-		}
+	stage, err := a.startedStage()
+	var launched platform.Launched
+	if err == nil {
+		launched, err = stage.Launch(ctx, a.target)
+	}
+	if err == nil || ctx.Err() != nil {
 		return launched, err
 	}
-	launched, err := platform.Launch(ctx, a.spawner.Backend, a.target)
-	if invalidate := a.target.Confinement.InvalidateGuess; err != nil && invalidate != nil && ctx.Err() == nil &&
-		unconfined(err) {
+	invalidate := a.target.Confinement.InvalidateGuess
+	lost := errors.Is(err, platform.ErrStageDied) || errors.Is(err, platform.ErrStageSilent)
+	switch {
+	case lost && a.standby != nil && a.standby.pooled:
+		err = fmt.Errorf("%w: %w", errRetry, err) // it was killed or stopped on standby
+	case invalidate != nil && unconfined(err):
 		invalidate()
 		err = fmt.Errorf("%w: %w", errRetry, err)
 	}
 	return launched, err
+}
+
+// startedStage returns the stage on standby, or starts one.
+func (a *attempt) startedStage() (*platform.Standby, error) {
+	if a.standby != nil {
+		return a.standby.started()
+	}
+	return platform.StartStage(a.spawner.Backend, a.target)
 }
 
 // unconfined reports whether a stage failed before it was confined.

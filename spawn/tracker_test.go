@@ -25,6 +25,7 @@ import (
 type eventLog struct {
 	tracking  lifecycle.Tracking
 	survivors []int
+	unguarded error // what Guard returns
 
 	mu      sync.Mutex // guards entries
 	entries []string
@@ -77,6 +78,8 @@ func (g *notedGroup) Kill(context.Context) (int, error) {
 	}
 	return 1, nil
 }
+
+func (g *notedGroup) Guard() error { return g.unguarded }
 
 func (g *notedGroup) MakeDir() (string, error) { return "", errors.New("no directory") }
 func (g *notedGroup) Close() error             { g.note("close group"); return nil }

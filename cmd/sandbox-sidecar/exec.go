@@ -23,6 +23,12 @@ func execute(args []string) error {
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
+	logger, err := newLogger("warn", "text")
+	if err != nil {
+		return err
+	}
+	start := newHeadStart(logger)
+	defer start.close()
 	store, snapshot, kind, err := project.open(flags)
 	if err != nil {
 		return err
@@ -52,17 +58,9 @@ func execute(args []string) error {
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
 	}
-	logger, err := newLogger("warn", "text")
-	if err != nil {
-		return err
-	}
-	tracker := openTracker(logger)
-	defer tracker.Close()
-	defer closeWatches(tracker)
 	command := flags.Args()
 	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind, runs: make(chan struct{})}
-	spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: tracker, Logger: logger}
-	running, err := spawner.Foreground(context.Background(), spawn.Request{
+	running, err := start.take().Start(context.Background(), spawn.Request{
 		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir,
 		Ask: asker.ask,
 	})

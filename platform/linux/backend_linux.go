@@ -74,6 +74,16 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	return confinement, err
 }
 
+// Likely is the confinement in the namespaces that Confine guesses, or has found.
+func (b Backend) Likely() platform.Confinement {
+	available, _ := b.available()
+	setup := available.Plan(true, false, namespace.ProtectedMounts{})
+	if setup == nil {
+		return platform.Confinement{}
+	}
+	return platform.Confinement{Attach: setup.Attach, StandbyKey: setup.StandbyKey()}
+}
+
 // available returns the namespaces to use, and whether they are a guess.
 func (b Backend) available() (n namespace.Available, guessed bool) {
 	switch {

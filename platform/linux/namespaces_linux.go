@@ -99,10 +99,7 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 	confinement := platform.Confinement{Orders: orders}
 	if r.Namespaces != nil {
 		confinement.OwnTerminal = r.Namespaces.Terminals
-		confinement.Attach = r.Namespaces.Attach
-		if r.Namespaces.Terminals {
-			confinement.StandbyKey = r.Namespaces.StandbyKey()
-		}
+		confinement.Attach, confinement.StandbyKey = r.Namespaces.Attach, r.Namespaces.StandbyKey()
 	}
 	return confinement, nil
 }

@@ -65,6 +65,9 @@ type fakeOrders struct {
 // Name is "fake".
 func (f *Fake) Name() string { return "fake" }
 
+// Likely is what Confine returns, without orders.
+func (*Fake) Likely() platform.Confinement { return platform.Confinement{} }
+
 // Stage runs the test binary again, whose TestMain calls Main with ConfineFake.
 func (f *Fake) Stage() (string, []string) {
 	path, err := os.Executable()

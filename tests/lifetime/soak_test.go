@@ -39,7 +39,7 @@ func soakSpawns(t *testing.T) int {
 	case testing.Short():
 		return 40
 	}
-	return 150
+	return 200
 }
 
 // Sandboxed tools and unsandboxed terminals come and go, while processes of the

@@ -2,7 +2,7 @@ package namespace
 
 import "github.com/sandbox-sidecar/sandbox-sidecar/platform"
 
-// Setup is what the stage makes in the namespaces that it was started in,
+// Setup is the namespaces that the stage enters, and what it makes in them,
 // before it confines itself. A mount namespace and an IPC namespace are always
 // among them.
 type Setup struct {

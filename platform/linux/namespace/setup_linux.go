@@ -23,15 +23,17 @@ func (s *Setup) Prepare() (err error) {
 }
 
 // StandbyKey identifies what Attach does; see platform.Confinement.
-func (s *Setup) StandbyKey() string { return fmt.Sprintf("user %t, network %t", s.User, s.Network) }
-
-// Attach changes the attributes of a process so that it starts in the
-// namespaces.
-func (s *Setup) Attach(attr *syscall.SysProcAttr) {
-	attr.Cloneflags |= unix.CLONE_NEWNS | unix.CLONE_NEWIPC
-	if s.Network {
-		attr.Cloneflags |= unix.CLONE_NEWNET
+func (s *Setup) StandbyKey() string {
+	if s.User {
+		return "user namespace"
 	}
+	return ""
+}
+
+// Attach changes the attributes of a process so that it has the rights for
+// Enter. Only a process with one thread can enter a user namespace, so the
+// stage is started in it.
+func (s *Setup) Attach(attr *syscall.SysProcAttr) {
 	if !s.User {
 		return
 	}
@@ -45,6 +47,18 @@ func (s *Setup) Attach(attr *syscall.SysProcAttr) {
 	attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE)
 }
 
+// unshare moves this thread into the namespaces, other than the user namespace.
+func (s *Setup) unshare() error {
+	flags := unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	if s.Network {
+		flags |= unix.CLONE_NEWNET
+	}
+	if err := unix.Unshare(flags); err != nil {
+		return fmt.Errorf("make namespaces: %w", err)
+	}
+	return nil
+}
+
 // ipcNamespace identifies the IPC namespace of this process.
 func ipcNamespace() (string, error) {
 	name, err := os.Readlink("/proc/self/ns/ipc")
@@ -54,10 +68,14 @@ func ipcNamespace() (string, error) {
 	return name, nil
 }
 
-// Enter makes everything in the namespaces of this process, which is the stage.
-// Nothing of it is visible in other namespaces.
+// Enter moves this thread of the stage into new namespaces, and makes everything
+// in them. Nothing of it is visible in other namespaces. The other threads of
+// the stage stay outside; they end when this one executes the program.
 func (s *Setup) Enter(order *platform.Order) (Result, error) {
 	var result Result
+	if err := s.unshare(); err != nil {
+		return result, err
+	}
 	if inside, err := ipcNamespace(); err != nil {
 		return result, err
 	} else if inside == s.OutsideIPC {
