@@ -1,99 +1,287 @@
 package git
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// configValues lists the values of a key in a file of git-config(1)'s format,
-// in all sections of a name, whatever their subsections. section and key are in
-// lower case. It reads what it can and does not validate the file.
-func configValues(content, section, key string) []string {
-	var values []string
-	inside := false
-	for _, line := range joinedLines(content) {
-		line = strings.TrimSpace(line)
-		if rest, ok := strings.CutPrefix(line, "["); ok {
-			header, after := cutHeader(rest)
-			name, _, _ := strings.Cut(header, " ")
-			name, _, _ = strings.Cut(name, ".")
-			inside = strings.EqualFold(name, section)
-			line = strings.TrimSpace(after) // a key may follow on the header's line
-		}
-		name, value, ok := strings.Cut(line, "=")
-		if inside && ok && strings.EqualFold(strings.TrimSpace(name), key) {
-			values = append(values, unquote(value))
-		}
-	}
-	return values
+// entry is one variable of a configuration file. The key is spelled as
+// "git config --list" does: section and name in lower case, a subsection as it
+// is written.
+type entry struct {
+	key, value string
+	valued     bool // the file has "name = value", and not only "name"
 }
 
-// joinedLines splits a text at line ends. A line that ends in an unescaped
-// backslash continues on the next.
-func joinedLines(content string) []string {
-	var lines []string
-	var begun strings.Builder
-	for line := range strings.Lines(content) {
-		line = strings.TrimRight(line, "\r\n")
-		text := strings.TrimRight(line, `\`)
-		if backslashes := len(line) - len(text); backslashes%2 == 1 {
-			begun.WriteString(line[:len(line)-1])
-			continue
-		}
-		lines = append(lines, begun.String()+line)
-		begun.Reset()
+// split cuts a key into section, subsection and name.
+func (e entry) split() (section, subsection, name string) {
+	section, rest, ok := strings.Cut(e.key, ".")
+	if !ok {
+		return "", "", e.key
 	}
-	return append(lines, begun.String())
+	if i := strings.LastIndexByte(rest, '.'); i >= 0 {
+		return section, rest[:i], rest[i+1:]
+	}
+	return section, "", rest
 }
 
-// cutHeader splits a section header at its closing bracket. A bracket in quotes
-// does not close it.
-func cutHeader(text string) (header, after string) {
+// blanks is what git makes of blanks inside a value.
+type blanks int
+
+const (
+	// blanksReplaced: each becomes a space, up to git 2.44.
+	blanksReplaced blanks = iota
+	// blanksKept: they stay as they are, since git 2.45.
+	blanksKept
+)
+
+// parse reads a file as git's config.c does. If git would reject the file, ok is
+// false and the entries are all that could be read, also behind the mistake:
+// another version of git may accept them.
+func parse(content string, how blanks) (entries []entry, ok bool) {
+	p := &parser{text: content, blanks: how}
+	ok = true
+	if p.next == 0 && strings.HasPrefix(content, "\uFEFF") {
+		p.next = len("\uFEFF")
+	} else if content != "" && content[0] == 0xEF {
+		ok = false // git tolerates no partial byte order mark
+	}
+	for !p.ended {
+		e, found, valid := p.step()
+		if found {
+			entries = append(entries, e)
+		}
+		if !valid {
+			ok = false
+			p.skipLine()
+		}
+	}
+	return entries, ok
+}
+
+// values lists the values of a key in all sections of a name, whatever their
+// subsections. section and key are in lower case. A value that versions of git
+// read in two ways is listed twice.
+func values(content, section, key string) []string {
+	var list []string
+	for _, how := range []blanks{blanksReplaced, blanksKept} {
+		entries, _ := parse(content, how)
+		for _, e := range entries {
+			in, _, name := e.split()
+			if e.valued && strings.EqualFold(in, section) && name == key {
+				list = append(list, e.value)
+			}
+		}
+		if !strings.ContainsAny(content, "\t\r") {
+			break // both are the same
+		}
+	}
+	return compact(list)
+}
+
+// compact removes repetitions. Of equal values it keeps the last, because the
+// last value of a variable counts.
+func compact(list []string) []string {
+	slices.Reverse(list)
+	seen := map[string]bool{}
+	list = slices.DeleteFunc(list, func(value string) bool {
+		again := seen[value]
+		seen[value] = true
+		return again
+	})
+	slices.Reverse(list)
+	return list
+}
+
+// parser follows git_parse_source() and what it calls.
+type parser struct {
+	text    string
+	blanks  blanks
+	next    int
+	last    byte // the last character that read returned
+	ended   bool // read has passed the end of the text
+	section string
+}
+
+// read returns the next character. The end of the text, and a carriage return
+// with a line feed, count as a line feed.
+func (p *parser) read() byte {
+	if p.next >= len(p.text) {
+		p.ended = true
+		p.last = '\n'
+		return p.last
+	}
+	p.last = p.text[p.next]
+	p.next++
+	if p.last == '\r' && p.next < len(p.text) && p.text[p.next] == '\n' {
+		p.next++
+		p.last = '\n'
+	}
+	return p.last
+}
+
+func (p *parser) skipLine() {
+	for p.last != '\n' {
+		p.read()
+	}
+}
+
+// step reads a blank, a comment, a header or a variable.
+func (p *parser) step() (e entry, found, valid bool) {
+	switch c := p.read(); {
+	case isSpace(c):
+		return entry{}, false, true
+	case c == '#' || c == ';':
+		p.skipLine()
+		return entry{}, false, true
+	case c == '[':
+		section, valid := p.header()
+		// After a wrong header the old section does not go on.
+		p.section = section
+		return entry{}, false, valid && section != "."
+	case isLetter(c):
+		return p.variable(c)
+	}
+	return entry{}, false, false
+}
+
+// header reads a section's header up to its closing bracket.
+func (p *parser) header() (section string, valid bool) {
+	var name strings.Builder
+	for {
+		c := p.read()
+		switch {
+		case p.ended:
+			return name.String() + ".", false
+		case c == ']':
+			return name.String() + ".", true
+		case isSpace(c):
+			valid = p.subsection(&name, c)
+			return name.String() + ".", valid
+		case !isKey(c) && c != '.':
+			return name.String() + ".", false
+		}
+		name.WriteByte(lower(c))
+	}
+}
+
+// subsection reads the quoted part of a header.
+func (p *parser) subsection(name *strings.Builder, c byte) bool {
+	for isSpace(c) {
+		if c == '\n' {
+			return false
+		}
+		c = p.read()
+	}
+	if c != '"' {
+		return false
+	}
+	name.WriteByte('.')
+	for {
+		switch c = p.read(); c {
+		case '\n':
+			return false
+		case '"':
+			return p.read() == ']'
+		case '\\':
+			if c = p.read(); c == '\n' {
+				return false
+			}
+		}
+		name.WriteByte(c)
+	}
+}
+
+// variable reads a name that begins with c, and its value.
+func (p *parser) variable(c byte) (e entry, found, valid bool) {
+	var name strings.Builder
+	for {
+		name.WriteByte(lower(c))
+		if c = p.read(); p.ended || !isKey(c) {
+			break
+		}
+	}
+	for c == ' ' || c == '\t' {
+		c = p.read()
+	}
+	// git passes keys and values on as strings of C.
+	e.key = untilNUL(p.section + name.String())
+	switch c {
+	case '\n':
+		return e, true, true
+	case '=':
+		e.value, valid = p.value()
+		e.value, e.valued = untilNUL(e.value), true
+		return e, true, valid
+	}
+	return e, false, false
+}
+
+// value reads a value without quotes, escapes and comments. What it returns with
+// valid false is the part before the mistake.
+func (p *parser) value() (text string, valid bool) {
+	var value []byte
 	quoted := false
-	for i := 0; i < len(text); i++ {
+	blank := -1 // where the blanks begin that end the value so far; -1 if there are none
+	for {
+		c := p.read()
 		switch {
-		case text[i] == '\\':
-			i++
-		case text[i] == '"':
-			quoted = !quoted
-		case text[i] == ']' && !quoted:
-			return text[:i], text[i+1:]
-		}
-	}
-	return text, ""
-}
-
-// unquote removes quotes, escapes and comments from a value.
-func unquote(text string) string {
-	var value strings.Builder
-	quoted, kept := false, 0 // blanks count up to here
-	text = strings.TrimSpace(text)
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case c == '"':
-			quoted = !quoted
-			kept = value.Len()
+		case c == '\n' && quoted:
+			return string(value), false
+		case c != '\n' && !quoted && isSpace(c):
+			if blank < 0 {
+				blank = len(value)
+			}
+			if len(value) > 0 {
+				if p.blanks == blanksReplaced {
+					c = ' '
+				}
+				value = append(value, c)
+			}
 			continue
-		case c == '\\' && i+1 < len(text):
-			i++
-			c = text[i]
-			switch c {
-			case 'n':
-				c = '\n'
+		case c == '\n', !quoted && (c == '#' || c == ';'):
+			p.skipLine()
+			if blank >= 0 {
+				value = value[:blank]
+			}
+			return string(value), true
+		}
+		blank = -1
+		switch c {
+		case '"':
+			quoted = !quoted
+			continue
+		case '\\':
+			switch c = p.read(); c {
+			case '\n':
+				continue
 			case 't':
 				c = '\t'
 			case 'b':
 				c = '\b'
+			case 'n':
+				c = '\n'
+			case '\\', '"':
+			default:
+				return string(value), false
 			}
-			value.WriteByte(c)
-			kept = value.Len()
-			continue
-		case !quoted && (c == '#' || c == ';'):
-			i = len(text)
-			continue
 		}
-		value.WriteByte(c)
-		if quoted || c != ' ' && c != '\t' {
-			kept = value.Len()
-		}
+		value = append(value, c)
 	}
-	return value.String()[:kept]
+}
+
+func untilNUL(text string) string {
+	text, _, _ = strings.Cut(text, "\x00")
+	return text
+}
+
+func isSpace(c byte) bool  { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+func isLetter(c byte) bool { return 'a' <= lower(c) && lower(c) <= 'z' }
+func isKey(c byte) bool    { return isLetter(c) || '0' <= c && c <= '9' || c == '-' }
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }

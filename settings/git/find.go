@@ -155,7 +155,7 @@ func (g *finder) follow(dot string) (own, common string, ok bool) {
 	shared := g.text(filepath.Join(own, "commondir"))
 	if shared == "" {
 		// A submodule's repository says which directory it is checked out to.
-		worktrees := configValues(g.text(filepath.Join(own, "config")), "core", "worktree")
+		worktrees := values(g.text(filepath.Join(own, "config")), "core", "worktree")
 		named := len(worktrees) > 0 && g.place(own, worktrees[len(worktrees)-1]) == g.project
 		return own, own, named && g.isRepository(own)
 	}
@@ -223,7 +223,7 @@ func (g *finder) modules(dir string, depth int) {
 // submodulePointers protects the .git files of the submodules that .gitmodules
 // names.
 func (g *finder) submodulePointers() {
-	for _, dir := range configValues(g.text(filepath.Join(g.project, ".gitmodules")), "submodule", "path") {
+	for _, dir := range values(g.text(filepath.Join(g.project, ".gitmodules")), "submodule", "path") {
 		dot := filepath.Join(g.project, dir, ".git")
 		if filepath.IsLocal(dir) && g.kind(dot).IsRegular() {
 			g.protect(dot)
@@ -243,13 +243,13 @@ func (g *finder) configuration(file string) {
 		g.protect(file)
 	}
 	content := g.text(file)
-	for _, hooks := range configValues(content, "core", "hookspath") {
+	for _, hooks := range values(content, "core", "hookspath") {
 		if path, ok := g.expand(g.project, hooks); ok && path != g.project && g.ours(path) {
 			g.protect(path)
 		}
 	}
 	for _, section := range []string{"include", "includeif"} {
-		for _, included := range configValues(content, section, "path") {
+		for _, included := range values(content, section, "path") {
 			if path, ok := g.expand(filepath.Dir(file), included); ok {
 				g.configuration(path)
 			}

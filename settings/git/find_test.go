@@ -149,26 +149,3 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		}
 	}
 }
-
-func TestGitConfigValues(t *testing.T) {
-	t.Parallel()
-	const config = "; comment\n[Core]\n\thooksPath = a b  \n hookspath=\"c # d\" ; e\n[core \"sub]\\\"\"] hooksPath = " +
-		"\\\"q\\\\\n[other]\nhooksPath = no\n" +
-		"[core.old]\nHOOKSPATH = f\\\n g\n[core]\nhooksPath\nhooksPathX = no\nhooksPath =\n# hooksPath = no\n"
-	got := configValues(config, "core", "hookspath")
-	if want := []string{"a b", "c # d", `"q\`, "f g", ""}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func FuzzGitConfigValues(f *testing.F) {
-	f.Add("[core]\n\thooksPath = x\n")
-	f.Add("[a \"]\\\"\"]\\\n=\"")
-	f.Fuzz(func(t *testing.T, content string) {
-		for _, value := range configValues(content, "core", "hookspath") {
-			if len(value) > len(content) {
-				t.Errorf("%q is longer than what it stands in", value)
-			}
-		}
-	})
-}

@@ -92,7 +92,12 @@ type editor struct {
 
 func (s *scene) start(settings string, machine harness.Machine) *editor {
 	s.T.Helper()
-	e := harness.Start(s.T, s.World, harness.Options{Settings: settings, Wrap: machine.Wrap})
+	return s.startWith(harness.Options{Settings: settings, Wrap: machine.Wrap})
+}
+
+func (s *scene) startWith(options harness.Options) *editor {
+	s.T.Helper()
+	e := harness.Start(s.T, s.World, options)
 	return &editor{e, harness.RecordDenials(e)}
 }
 
