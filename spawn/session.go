@@ -48,6 +48,8 @@ type Session struct {
 	id      string
 	master  *os.File
 	running *running
+	// onLeaderEnd is called once the leader has ended.
+	onLeaderEnd func()
 
 	gate   gate   // how much output may be sent unacknowledged
 	inputs inputs // bytes that wait to be typed
@@ -64,9 +66,9 @@ type Session struct {
 	survived error      // of the first kill with survivors; guarded by groupMu
 }
 
-func newSession(request Request, running *running) *Session {
+func newSession(request Request, running *running, onLeaderEnd func()) *Session {
 	s := &Session{
-		id: request.ID, master: running.master, running: running,
+		id: request.ID, master: running.master, running: running, onLeaderEnd: onLeaderEnd,
 		leaderEnded: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.gate.init(request.FlowControl)
@@ -122,6 +124,7 @@ func (s *Session) awaitEnd(sink Sink, delivering *sync.WaitGroup) {
 	reaping.Go(func() { reapTraced(s.leaderEnded, s.PID()) })
 	s.exit = waitFor(s.running.process)
 	close(s.leaderEnded)
+	s.onLeaderEnd()
 	reaping.Wait()
 	s.killErr = s.killGroup()
 	for _, f := range s.running.protection.end() {

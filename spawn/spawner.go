@@ -65,7 +65,7 @@ func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	return newSession(request, running), nil
+	return newSession(request, running, s.pool.hurry), nil
 }
 
 // Close ends the stage on standby. No session may be started any more.

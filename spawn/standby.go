@@ -23,11 +23,17 @@ const (
 // docs/design/standby.md. The zero value is ready for use.
 type standbyPool struct {
 	mu      sync.Mutex    // guards the fields below
-	waiting *standbyStage // nil if there is none
-	timer   *time.Timer
-	count   int // of stages started, for their groups' names
+	waiting *waitingStage // nil if there is none
+	timer   *time.Timer   // starts a stage if waiting is nil; otherwise ends it
+	count   int           // of stages started, for their groups' names
 	closed  bool
 	working sync.WaitGroup // functions that timer is to call, or has called
+}
+
+// waitingStage is a stage on standby, or one that is being started.
+type waitingStage struct {
+	started chan struct{} // closed once stage is set
+	stage   *standbyStage // nil if it could not be started
 }
 
 // standbyStage is a stage that waits for its order, in a group of its own.
@@ -44,14 +50,19 @@ func (s *standbyStage) fits(p *policy.Policy, confinement platform.Confinement) 
 	return s.key == confinement.StandbyKey && (confinement.OwnTerminal || !s.pooled) && (p.Restricted || !s.inDomain)
 }
 
-// take returns the stage and leaves none; nil if there is none.
+// take returns the stage and leaves none; nil if there is none. If the stage is
+// being started, take waits: another would not be sooner.
 func (p *standbyPool) take() *standbyStage {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	taken := p.waiting
 	p.waiting = nil
 	p.cancel()
-	return taken
+	p.mu.Unlock()
+	if taken == nil {
+		return nil
+	}
+	<-taken.started
+	return taken.stage
 }
 
 // refill starts a stage soon, for a session that is confined in the same way.
@@ -61,58 +72,71 @@ func (p *standbyPool) refill(s *Spawner, confinement platform.Confinement) {
 	if !s.Standby || p.closed || !confinement.OwnTerminal || p.waiting != nil {
 		return
 	}
-	p.count++
-	name := "standby-" + strconv.Itoa(p.count)
-	p.after(standbyDelay, func() {
-		stage, err := s.newStandby(name, confinement)
-		if err != nil {
-			// The next session starts a stage of its own, and reports what is
-			// wrong.
-			s.log().Debug("no stage on standby", "error", err)
-			return
-		}
-		if !p.put(s, stage) {
-			s.drop(stage)
-			return
-		}
-		if started, err := stage.started(); err == nil {
-			s.log().Debug("a stage is on standby", "pid", started.PID())
-		}
-	})
+	p.after(standbyDelay, func() { p.fill(s, confinement) })
 }
 
-// put puts a stage on standby for its lifetime. It reports false if there is
-// another one already, or the pool is closed.
-func (p *standbyPool) put(s *Spawner, stage *standbyStage) bool {
+// hurry starts the stage at once that refill would start later. The session
+// that it made room for needs the processors no longer.
+func (p *standbyPool) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.waiting != nil {
-		return false
+	if p.waiting == nil && p.timer != nil && p.timer.Stop() {
+		p.timer.Reset(0)
 	}
-	p.waiting = stage
-	p.after(standbyLifetime, func() {
-		p.mu.Lock()
-		expired := p.waiting == stage
-		if expired {
-			p.waiting = nil
-		}
+}
+
+// fill starts a stage and keeps it for its lifetime.
+func (p *standbyPool) fill(s *Spawner, confinement platform.Confinement) {
+	p.mu.Lock()
+	if p.closed || p.waiting != nil {
 		p.mu.Unlock()
-		if expired {
-			s.drop(stage)
-		}
-	})
-	return true
+		return
+	}
+	p.count++
+	name := "standby-" + strconv.Itoa(p.count)
+	waiting := &waitingStage{started: make(chan struct{})}
+	p.waiting = waiting
+	p.mu.Unlock()
+
+	stage, err := s.newStandby(name, confinement)
+	if err != nil {
+		// The next session starts a stage of its own, and reports what is
+		// wrong.
+		s.log().Debug("no stage on standby", "error", err)
+	}
+	waiting.stage = stage
+	close(waiting.started)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.waiting != waiting: // a session has taken it
+	case err != nil:
+		p.waiting = nil
+	default:
+		p.after(standbyLifetime, func() { p.expire(s, waiting) })
+	}
+}
+
+// expire ends the stage if no session has taken it.
+func (p *standbyPool) expire(s *Spawner, waiting *waitingStage) {
+	p.mu.Lock()
+	unused := p.waiting == waiting
+	if unused {
+		p.waiting = nil
+	}
+	p.mu.Unlock()
+	if unused {
+		s.drop(waiting.stage)
+	}
 }
 
 // close drops the stage and waits for everything that is under way.
 func (p *standbyPool) close(s *Spawner) {
 	p.mu.Lock()
 	p.closed = true
-	stage := p.waiting
-	p.waiting = nil
-	p.cancel()
 	p.mu.Unlock()
-	if stage != nil {
+	if stage := p.take(); stage != nil {
 		s.drop(stage)
 	}
 	p.working.Wait()
@@ -149,6 +173,7 @@ func (s *Spawner) newStandby(name string, confinement platform.Confinement) (*st
 		s.abandon(group)
 		return nil, err
 	}
+	s.log().Debug("a stage is on standby", "pid", stage.PID())
 	started := func() (*platform.Standby, error) { return stage, nil }
 	return &standbyStage{
 		group: group, started: started, key: confinement.StandbyKey, pooled: true, inDomain: inDomain,

@@ -5,6 +5,7 @@ package lifetime
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,14 +47,15 @@ func startStandby(t *testing.T, mode trackingMode) (e *harness.Editor, stage int
 	return e, awaitStandby(t, e)
 }
 
+// standbyLine is the line of the log that has the id of a stage on standby.
+var standbyLine = regexp.MustCompile(`a stage is on standby" pid=(\d+)`)
+
 func awaitStandby(t *testing.T, e *harness.Editor) (stage int) {
 	t.Helper()
 	if _, status := e.Tool("true"); status != 0 {
 		t.Fatalf("status %d", status)
 	}
-	// The process exists before the pool has it, and a session that starts in
-	// between gets a stage of its own.
-	stage, _ = strconv.Atoi(e.Log.Await(t, `a stage is on standby" pid=(\d+)`)[1])
+	stage, _ = strconv.Atoi(e.Log.Await(t, standbyLine.String())[1])
 	if stages := waitingStages(e.Process()); !slices.Equal(stages, []int{stage}) {
 		t.Fatalf("stage %d is on standby, and these wait: %d", stage, stages)
 	}
@@ -82,6 +84,27 @@ func TestAStandbyStage(t *testing.T) {
 				}
 				if !s.Sandbox.Applied || s.Sandbox.Protections["filesystem"].Status != "enforced" {
 					t.Errorf("sandbox: %+v", s.Sandbox)
+				}
+			})
+			t.Run("is there for a session that follows at once", func(t *testing.T) {
+				t.Parallel()
+				e, _ := startStandby(t, mode)
+				const sessions = 10
+				pids := map[int]bool{}
+				for range sessions {
+					s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "true"})
+					s.Exit()
+					pids[s.PID] = true
+				}
+				reused := 0
+				for _, found := range standbyLine.FindAllStringSubmatch(e.Log.String(), -1) {
+					if pid, _ := strconv.Atoi(found[1]); pids[pid] {
+						reused++
+					}
+				}
+				t.Logf("%d of %d sessions got a stage that was there", reused, sessions)
+				if reused < sessions/2 {
+					t.Errorf("only %d of %d sessions got a stage that was there", reused, sessions)
 				}
 			})
 			t.Run("enters the namespaces of the session that it becomes", func(t *testing.T) {
