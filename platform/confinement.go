@@ -2,7 +2,6 @@ package platform
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"syscall"
 
@@ -107,16 +106,4 @@ type Proving interface {
 
 // Orders are instructions of a backend to its part in the stage. Only the two
 // know their form.
-type Orders json.RawMessage
-
-// MarshalJSON passes the bytes through; nil is null.
-func (o Orders) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
-
-// UnmarshalJSON passes the bytes through; null is nil.
-func (o *Orders) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		*o = nil
-		return nil
-	}
-	return (*json.RawMessage)(o).UnmarshalJSON(data)
-}
+type Orders []byte

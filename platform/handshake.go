@@ -47,7 +47,7 @@ type Order struct {
 	// Terminal is the terminal that the stage opens; nil if the sidecar opens
 	// it or there is none.
 	Terminal *Terminal
-	// Orders are the backend's; null leaves the process unconfined.
+	// Orders are the backend's; nil leaves the process unconfined.
 	Orders Orders
 }
 

@@ -4,7 +4,6 @@ package platform_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"strings"
@@ -152,23 +151,26 @@ func TestLaunch_OrdersOfAnyLengthAreReadToTheEnd(t *testing.T) {
 	}
 }
 
-// orderOfLength returns a confined order whose JSON has this length.
+// orderOfLength returns a confined order that is sent with this length.
 func orderOfLength(t *testing.T, length int) platformtest.Job {
 	t.Helper()
 	order := platformtest.Order(t)
-	for fill := 0; ; {
+	fill := 0
+	for range 5 { // the order has its orders' length, whose digits count too
 		order.Confinement.Orders = platform.Orders(`{"failure":"","x":"` + strings.Repeat("x", fill) + `"}`)
 		sent := order.Order
 		sent.Orders = order.Confinement.Orders
-		data, err := json.Marshal(sent)
-		switch {
-		case err != nil || len(data) > length:
-			t.Fatalf("no order is %d bytes long: %d, %v", length, len(data), err)
-		case len(data) == length:
+		data, err := sent.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data) == length {
 			return order
 		}
 		fill += length - len(data)
 	}
+	t.Fatalf("no order is %d bytes long", length)
+	return order
 }
 
 // The garbage collector must not close the stage's end of the handshake before

@@ -118,7 +118,7 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 	defer stop()
 	order := target.Order
 	order.Orders = target.Confinement.Orders
-	message, err := json.Marshal(order)
+	message, err := order.Encode()
 	if err != nil {
 		return fmt.Errorf("write order: %w", err)
 	}
@@ -127,9 +127,8 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 			return err
 		}
 	}
-	// Nothing may follow the closing brace, not even a newline. A byte that the
-	// stage leaves unread would turn the end of its stream, which means
-	// success, into a connection reset.
+	// Nothing may follow the order. A byte that the stage leaves unread would
+	// turn the end of its stream, which means success, into a connection reset.
 	if _, err := conn.Write(message); err != nil {
 		return handshakeError(err)
 	}

@@ -1,6 +1,11 @@
 package platform
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
 
 // wireOrder is the JSON form of an Order. Names and arguments are bytes and
 // need not be UTF-8.
@@ -11,26 +16,40 @@ type wireOrder struct {
 	Dir            RawString   `json:"dir"`
 	InSignalDomain bool        `json:"inSignalDomain,omitempty"`
 	Terminal       *Terminal   `json:"terminal,omitempty"`
-	Orders         Orders      `json:"orders"`
+	// Orders is the length of the orders, which follow the JSON as they are;
+	// 0 if there are none.
+	Orders int `json:"orders,omitempty"`
 }
 
-// MarshalJSON keeps every byte; see RawString.
-func (o Order) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireOrder{
+// Encode returns the order as ReadOrder reads it.
+func (o Order) Encode() ([]byte, error) {
+	if o.Orders != nil && len(o.Orders) == 0 {
+		return nil, errors.New("the orders are empty, and would leave the process unconfined")
+	}
+	message, err := json.Marshal(wireOrder{
 		Program: RawString(o.Program), Argv: RawStrings(o.Argv), Env: RawStrings(o.Env), Dir: RawString(o.Dir),
-		InSignalDomain: o.InSignalDomain, Terminal: o.Terminal, Orders: o.Orders,
+		InSignalDomain: o.InSignalDomain, Terminal: o.Terminal, Orders: len(o.Orders),
 	})
+	return append(message, o.Orders...), err
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
-func (o *Order) UnmarshalJSON(data []byte) error {
+// ReadOrder reads an order to its last byte, and nothing after it.
+func ReadOrder(r io.Reader) (Order, error) {
 	var wire wireOrder
-	if err := json.Unmarshal(data, &wire); err != nil {
-		return err
+	decoder := json.NewDecoder(r)
+	if err := decoder.Decode(&wire); err != nil {
+		return Order{}, fmt.Errorf("read order: %w", err)
 	}
-	*o = Order{
+	order := Order{
 		Program: string(wire.Program), Argv: PlainStrings(wire.Argv), Env: PlainStrings(wire.Env), Dir: string(wire.Dir),
-		InSignalDomain: wire.InSignalDomain, Terminal: wire.Terminal, Orders: wire.Orders,
+		InSignalDomain: wire.InSignalDomain, Terminal: wire.Terminal,
 	}
-	return nil
+	if wire.Orders == 0 {
+		return order, nil
+	}
+	order.Orders = make(Orders, wire.Orders)
+	if _, err := io.ReadFull(io.MultiReader(decoder.Buffered(), r), order.Orders); err != nil {
+		return Order{}, fmt.Errorf("read orders: %w", err)
+	}
+	return order, nil
 }

@@ -1,23 +1,23 @@
 package platform
 
-import "encoding/json"
+import "encoding/base64"
 
 // RawString is a string whose JSON form keeps every byte, as base64. Paths and
 // arguments are bytes to the kernel and need not be the UTF-8 that a JSON
 // string holds: a directory with a Latin-1 name must arrive unchanged.
 type RawString string
 
-// MarshalJSON encodes the bytes as base64.
-func (s RawString) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(s)) }
+// MarshalText encodes the bytes as base64. encoding/json would read the output
+// of a MarshalJSON once more.
+func (s RawString) MarshalText() ([]byte, error) {
+	return base64.StdEncoding.AppendEncode(nil, []byte(s)), nil
+}
 
-// UnmarshalJSON reads what MarshalJSON writes.
-func (s *RawString) UnmarshalJSON(data []byte) error {
-	var raw []byte
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return err
-	}
+// UnmarshalText reads what MarshalText writes.
+func (s *RawString) UnmarshalText(text []byte) error {
+	raw, err := base64.StdEncoding.AppendDecode(nil, text)
 	*s = RawString(raw)
-	return nil
+	return err
 }
 
 // RawStrings converts a list of strings; the result is not nil.

@@ -60,8 +60,8 @@ func RunStage(confine ConfineSelf, warmUp func()) int {
 			warmUp()
 		}
 	}
-	var order Order
-	if err := json.NewDecoder(handshake).Decode(&order); err != nil {
+	order, err := ReadOrder(handshake)
+	if err != nil {
 		return 1 // the sidecar is gone
 	}
 	if failure := runOrder(&order, confine); failure != nil {
@@ -80,8 +80,7 @@ func noOrderYet(fd int) bool {
 // warmUpJSON encodes and decodes messages like those to come. That fills
 // encoding/json's caches and loads the code before an order is waiting.
 func warmUpJSON() {
-	var order Order
-	_ = json.Unmarshal([]byte(`{"program":"","argv":[""],"env":[""],"dir":"","terminal":{},"orders":{}}`), &order)
+	_, _ = ReadOrder(strings.NewReader(`{"program":"","argv":[""],"env":[""],"dir":"","terminal":{},"orders":1}-`))
 	_, _ = json.Marshal(Report{
 		Enforcement: &Enforcement{
 			Protections: map[string]Protection{"": {}},

@@ -3,10 +3,12 @@ package platform_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
+	"io"
 	"reflect"
+	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -21,32 +23,30 @@ func TestOrder_RoundTripKeepsEveryByte(t *testing.T) {
 			Terminal: &platform.Terminal{Cols: 1, Rows: 2, NoInput: true}, Orders: platform.Orders(`{"a":1}`),
 		},
 	} {
-		data, err := json.Marshal(order)
+		data, err := order.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.ContainsRune(data, '\n') {
-			t.Errorf("an order is not one line: %s", data)
-		}
-		var back platform.Order
-		if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, order) {
+		from := io.MultiReader(bytes.NewReader(data), strings.NewReader("next"))
+		if back, err := platform.ReadOrder(iotest.OneByteReader(from)); err != nil || !reflect.DeepEqual(back, order) {
 			t.Errorf("%+v became %+v, %v", order, back, err)
+		}
+		if rest, err := io.ReadAll(from); err != nil || string(rest) != "next" {
+			t.Errorf("after the order there is %q, %v", rest, err)
+		}
+		for cut := range len(data) {
+			if back, err := platform.ReadOrder(bytes.NewReader(data[:cut])); err == nil {
+				t.Errorf("%d of %d bytes are an order: %+v", cut, len(data), back)
+			}
 		}
 	}
 }
 
-func TestOrders_NullIsUnconfined(t *testing.T) {
+// A process must not be left unconfined by orders that say nothing.
+func TestOrder_EmptyOrdersAreAnError(t *testing.T) {
 	t.Parallel()
-	var c platform.Orders
-	data, err := json.Marshal(c)
-	if err != nil || string(data) != "null" {
-		t.Errorf("nil is %s, %v", data, err)
-	}
-	if err := json.Unmarshal([]byte(`{"a":1}`), &c); err != nil || string(c) != `{"a":1}` {
-		t.Errorf("confinement is %s, %v", c, err)
-	}
-	if err := json.Unmarshal([]byte("null"), &c); err != nil || c != nil {
-		t.Errorf("null is %q, %v", c, err)
+	if data, err := (platform.Order{Orders: platform.Orders{}}).Encode(); err == nil {
+		t.Errorf("they are sent: %q", data)
 	}
 }
 

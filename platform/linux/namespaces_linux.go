@@ -2,7 +2,6 @@ package linux
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -92,9 +91,9 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 			return platform.Confinement{}, err
 		}
 	}
-	orders, err := json.Marshal(r)
+	orders, err := r.orders()
 	if err != nil {
-		return platform.Confinement{}, fmt.Errorf("write ruleset: %w", err)
+		return platform.Confinement{}, err
 	}
 	confinement := platform.Confinement{Orders: orders}
 	if r.Namespaces != nil {

@@ -1,6 +1,8 @@
 package linux
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -12,7 +14,7 @@ import (
 
 // Ruleset is a policy in the kernel's terms: what Landlock governs, what it
 // grants, and what the filter of system calls does. The sidecar sends it to the
-// stage as JSON.
+// stage; see orders.
 type Ruleset struct {
 	ABI    int      `json:"abi"`
 	FS     FSAccess `json:"fs"`
@@ -31,7 +33,7 @@ type Ruleset struct {
 	// Filtering is what the filter does.
 	Filtering seccomp.Filtering `json:"filtering"`
 	// Program is the filter, made by seccomp.ForThisMachine.
-	Program []byte `json:"program,omitempty"`
+	Program []byte `json:"-"`
 	// MediationGap says why Filtering.Sockets is false although Landlock does
 	// not govern Unix sockets; empty otherwise.
 	MediationGap string `json:"mediationGap,omitempty"`
@@ -85,6 +87,26 @@ type Requested struct {
 	// WholeFilesystem is true if the policy grants reading all of "/", so that
 	// no canary is possible.
 	WholeFilesystem bool `json:"wholeFilesystem"`
+}
+
+// orders returns the ruleset as readRuleset reads it: JSON, then the filter as
+// it is, which is longer than all the rest.
+func (r Ruleset) orders() (platform.Orders, error) {
+	message, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("write ruleset: %w", err)
+	}
+	return append(message, r.Program...), nil
+}
+
+func readRuleset(orders platform.Orders) (Ruleset, error) {
+	var r Ruleset
+	decoder := json.NewDecoder(bytes.NewReader(orders))
+	if err := decoder.Decode(&r); err != nil {
+		return Ruleset{}, fmt.Errorf("read ruleset: %w", err)
+	}
+	r.Program = orders[decoder.InputOffset():]
+	return r, nil
 }
 
 // needsNamespaces reports whether a requested protection needs namespaces.

@@ -1,7 +1,6 @@
 package linux
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -18,9 +17,8 @@ func RunStage() int { return platform.RunStage(confineSelf, rehearse) }
 
 // rehearse decodes an order without meaning; see platform.RunStage.
 func rehearse() {
-	var r Ruleset
-	_ = json.Unmarshal([]byte(`{"rules":[{"path":""}],"canary":{},"namespaces":{"mounts":{"protected":[""]}},`+
-		`"missing":[{}],"warnings":[""],"program":""}`), &r)
+	_, _ = readRuleset([]byte(`{"rules":[{"path":""}],"canary":{},"namespaces":{"mounts":{"protected":[""]}},` +
+		`"missing":[{}],"warnings":[""]}`))
 }
 
 // confineSelf confines the calling thread. The order matters:
@@ -34,16 +32,15 @@ func rehearse() {
 //  5. Landlock. After it, even opening the granted paths could fail.
 //  6. The filter of system calls, so that it need not allow the steps above.
 func confineSelf(order *platform.Order) (platform.Confined, error) {
-	var ruleset Ruleset
-	if err := json.Unmarshal(order.Orders, &ruleset); err != nil {
-		return platform.Confined{}, fmt.Errorf("read ruleset: %w", err)
+	ruleset, err := readRuleset(order.Orders)
+	if err != nil {
+		return platform.Confined{}, err
 	}
 	if err := namespace.CheckStreams(ruleset.Requested.Network, ruleset.Filtering.Sockets); err != nil {
 		return platform.Confined{}, err
 	}
 	var result namespace.Result
 	if ruleset.Namespaces != nil {
-		var err error
 		if result, err = ruleset.Namespaces.Enter(order); err != nil {
 			return platform.Confined{}, err
 		}
