@@ -3,6 +3,7 @@ package linux
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
@@ -11,20 +12,26 @@ import (
 
 // auditLog returns the machine's audit log, which stays open as long as this
 // process lives, or why it cannot be read. Only audit.ErrOff is not final: audit
-// can be switched on, and the next session then uses it.
+// can be switched on, and a session that starts a second later uses it.
 var auditLog = untilOpen(audit.Open)
+
+// offFor is how long audit.ErrOff is believed. To ask takes a fifth of a
+// millisecond, because the kernel starts a thread that answers.
+const offFor = time.Second
 
 // untilOpen returns a function that calls open until the answer is final, and
 // then repeats it. The function may be called from several goroutines.
 func untilOpen(open func() (*audit.Log, error)) func() (*audit.Log, error) {
 	var mu sync.Mutex
 	var log *audit.Log
+	var asked time.Time
 	err := audit.ErrOff
 	return func() (*audit.Log, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if errors.Is(err, audit.ErrOff) {
+		if errors.Is(err, audit.ErrOff) && time.Since(asked) >= offFor {
 			log, err = open()
+			asked = time.Now()
 		}
 		return log, err
 	}
