@@ -33,6 +33,10 @@ type Confinement struct {
 	// of the session runs. Its argument is called with each alarm from another
 	// goroutine, one at a time.
 	Watch func(func(Alarm)) (Watcher, error)
+	// Prepare, if not nil, is called with the stage's process id while the
+	// stage confines itself, from another goroutine. It finds out what
+	// Supervise would take time for, and returns it as Handover.Prepared.
+	Prepare func(pid int) any
 	// Supervise, if not nil, takes what the stage passes for supervision,
 	// before anything of the session runs.
 	Supervise func(Handover) (Supervision, error)
@@ -43,6 +47,8 @@ type Confinement struct {
 type Handover struct {
 	// PID is the stage's process id. The stage becomes the session's leader.
 	PID int
+	// Prepared is what Confinement.Prepare has returned.
+	Prepared any
 	// Listener receives the session's intercepted system calls.
 	Listener *os.File
 	// Diag lists the sockets of the session's network namespace; nil if that is

@@ -10,10 +10,11 @@ import (
 //	sidecar                        stage
 //	start, in its group ─────────► mark every descriptor above 2 close-on-exec
 //	Order ───────────────────────► change directory, confine, prove by canaries
-//	      ◄─────────────────────── Report{Enforcement, Passed}, with descriptors
-//	(supervise)
+//	      ◄─────────────────────── Report{Passed}, with descriptors, if there
+//	(supervise)                    are any; Report{Enforcement}
 //	one byte, if something
 //	was passed ──────────────────► prove that it is supervised
+//	(read the enforcement)
 //	(notice the test denials)
 //	      ◄─────────────────────── end of stream: the target was executed
 //	(correct the enforcement)
@@ -61,13 +62,14 @@ type Terminal struct {
 	NoInput bool `json:"noInput,omitempty"`
 }
 
-// Report is one message of the stage. Either Enforcement or Failure is set.
+// Report is one message of the stage. One of its fields is set.
 type Report struct {
+	// Passed names the descriptors that come with the message, in their order.
+	// It is a message of its own and the first, so that the sidecar need not
+	// read the enforcement before it supervises.
+	Passed      []Passed     `json:"passed,omitempty"`
 	Enforcement *Enforcement `json:"enforcement,omitempty"`
-	// Passed names the descriptors that come with an enforcement, in their
-	// order.
-	Passed  []Passed `json:"passed,omitempty"`
-	Failure *Failure `json:"failure,omitempty"`
+	Failure     *Failure     `json:"failure,omitempty"`
 }
 
 // Passed is the kind of a descriptor that the stage passes.

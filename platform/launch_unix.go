@@ -132,16 +132,23 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 	if _, err := conn.Write(message); err != nil {
 		return handshakeError(err)
 	}
-	confirmed := false
+	prepared := make(chan any, 1)
+	if prepare, pid := target.Confinement.Prepare, l.Process.PID(); prepare != nil {
+		go func() { prepared <- prepare(pid) }()
+	} else {
+		prepared <- nil
+	}
+	heard, received, confirmed := false, false, false
 	reports := json.NewDecoder(conn)
 	for {
 		var report Report
 		err := reports.Decode(&report)
-		if !confirmed {
+		if !heard {
 			switch {
 			case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && answered.Before(deadline) && conn.refuse():
 				return ErrStageSilent
 			case err == nil:
+				heard = true
 				if err := conn.SetDeadline(deadline); err != nil {
 					return fmt.Errorf("bound handshake: %w", err)
 				}
@@ -160,22 +167,26 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 			return handshakeError(err)
 		case report.Failure != nil:
 			return report.Failure
-		case report.Enforcement != nil && !confirmed:
-			confirmed = true
-			l.Enforcement = *report.Enforcement
-			if err := l.receive(conn, report.Passed, target); err != nil {
+		}
+		if !received && (report.Passed != nil || report.Enforcement != nil) {
+			received = true
+			if err := l.receive(conn, report.Passed, <-prepared, target); err != nil {
 				return err
 			}
+		}
+		if report.Enforcement != nil && !confirmed {
+			confirmed = true
+			l.Enforcement = *report.Enforcement
 		}
 	}
 }
 
 // receive takes the descriptors that the stage passes, and lets it continue.
-func (l *Launched) receive(conn *conn, passed []Passed, target Target) error {
+func (l *Launched) receive(conn *conn, passed []Passed, prepared any, target Target) error {
 	if len(passed) != len(conn.passed) {
 		return fmt.Errorf("talk to stage: %d descriptors arrived, but %d were announced", len(conn.passed), len(passed))
 	}
-	handover := Handover{PID: l.Process.PID()}
+	handover := Handover{PID: l.Process.PID(), Prepared: prepared}
 	for i, kind := range passed {
 		var to **os.File
 		switch {

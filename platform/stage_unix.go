@@ -65,7 +65,7 @@ func RunStage(confine ConfineSelf, warmUp func()) int {
 		return 1 // the sidecar is gone
 	}
 	if failure := runOrder(&order, confine); failure != nil {
-		_ = send(Report{Failure: failure}, nil)
+		_ = send(nil, Report{Failure: failure})
 		return 1
 	}
 	return 0
@@ -139,16 +139,20 @@ func confirm(confined Confined) *Failure {
 	return nil
 }
 
-// sendReport sends the enforcement and the descriptors, and waits until the
-// sidecar has taken them.
+// sendReport sends the descriptors and the enforcement, and waits until the
+// sidecar has taken the descriptors.
 func sendReport(confined Confined) error {
-	report := Report{Enforcement: &confined.Enforcement}
+	enforcement := Report{Enforcement: &confined.Enforcement}
+	if len(confined.Passed) == 0 {
+		return send(nil, enforcement)
+	}
+	var handover Report
 	var fds []int
 	for _, file := range confined.Passed {
-		report.Passed = append(report.Passed, file.Kind)
+		handover.Passed = append(handover.Passed, file.Kind)
 		fds = append(fds, file.FD)
 	}
-	if err := send(report, fds); err != nil || fds == nil {
+	if err := send(fds, handover, enforcement); err != nil {
 		return err
 	}
 	// If the listener stayed open here too, the session would wait for a
@@ -171,11 +175,15 @@ func sendReport(confined Confined) error {
 	}
 }
 
-// send writes a report with descriptors.
-func send(report Report, fds []int) error {
-	message, err := json.Marshal(report)
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+// send writes descriptors with reports.
+func send(fds []int, reports ...Report) error {
+	var message []byte
+	for _, report := range reports {
+		text, err := json.Marshal(report)
+		if err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+		message = append(message, text...)
 	}
 	var rights []byte
 	if fds != nil {

@@ -29,18 +29,15 @@ type members struct {
 	mounts, cgroup string
 }
 
-// membersOf describes the session of a leader that has executed nothing yet.
-// ownMounts is true if it has a mount namespace of its own.
-func membersOf(leader int, ownMounts bool) members {
+// membersOf describes the session of a leader that has executed nothing yet. If
+// it makes a mount namespace of its own, enterMounts must be called after that.
+func membersOf(leader int) members {
 	m := members{leader: leader, root: leader}
 	own, err := readStatus(os.Getpid())
 	if err != nil {
 		own.filters = int(^uint(0) >> 1) // no process has more
 	}
 	m.filters = own.filters
-	if ownMounts {
-		m.mounts, _ = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", leader))
-	}
 	if theirs, err := readText(leader, "cgroup"); err == nil {
 		if ours, err := readText(os.Getpid(), "cgroup"); err == nil && ours != theirs {
 			m.cgroup = theirs
@@ -52,6 +49,12 @@ func membersOf(leader int, ownMounts bool) members {
 		}
 	}
 	return m
+}
+
+// enterMounts makes the leader's mount namespace count, which is the session's
+// own.
+func (m *members) enterMounts() {
+	m.mounts, _ = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", m.leader))
 }
 
 // errOutside means that a process is not the session's, or may not be.

@@ -91,7 +91,7 @@ func superviseBadly(
 	for _, call := range denials.Calls() {
 		handlers[call] = answer(call, s.observer)
 	}
-	handlePriorities(handlers, membersOf(h.PID, false))
+	handlePriorities(handlers, membersOf(h.PID))
 	table, err := byNumber(handlers)
 	if err != nil {
 		return nil, err

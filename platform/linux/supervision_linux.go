@@ -59,8 +59,9 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 		return platform.Confinement{}, err
 	}
 	if r.Filtering.Supervised() {
+		confinement.Prepare = func(pid int) any { return r.gather(p, pid) }
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-			return r.supervise(p, granted, handover, hooks)
+			return r.supervise(granted, handover, hooks)
 		}
 	}
 	return confinement, nil
@@ -80,11 +81,34 @@ func (r *Ruleset) observeDenials(reads bool) {
 	r.Filtering.Isolated = r.Namespaces != nil && r.Namespaces.Network
 }
 
+// facts are what a supervision has to find out about its session, once the
+// stage has been started.
+type facts struct {
+	effective *policy.Policy // nil if denials are not observed
+	members   members        // set if priorities are checked
+}
+
+func (r Ruleset) gather(p *policy.Policy, leader int) facts {
+	var f facts
+	if r.Filtering.Observed != seccomp.ObservedNone {
+		f.effective = effectivePolicy(p, r)
+	}
+	if r.Filtering.Priorities {
+		f.members = membersOf(leader)
+	}
+	return f
+}
+
 // supervise starts the supervision of a session under this ruleset. It takes
 // over the files of the handover.
-func (r Ruleset) supervise(
-	p *policy.Policy, grants sockets.Grants, handover platform.Handover, hooks platform.Hooks,
-) (platform.Supervision, error) {
+func (r Ruleset) supervise(grants sockets.Grants, handover platform.Handover, hooks platform.Hooks) (
+	platform.Supervision, error,
+) {
+	f, prepared := handover.Prepared.(facts)
+	if !prepared {
+		handover.Close()
+		return nil, errors.New("supervise session: not prepared")
+	}
 	s := &supervision{}
 	filtering := r.Filtering
 	handlers := map[string]notify.Handler{}
@@ -99,7 +123,7 @@ func (r Ruleset) supervise(
 	}
 	if filtering.Observed != seccomp.ObservedNone {
 		s.observer = denials.New(denials.Options{
-			Policy:      effectivePolicy(p, r),
+			Policy:      f.effective,
 			Signals:     r.Scoped&scopeSignal != 0 && !r.Logged,
 			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
 			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
@@ -111,7 +135,10 @@ func (r Ruleset) supervise(
 		observe(s.observer, filtering, handlers)
 	}
 	if filtering.Priorities {
-		handlePriorities(handlers, membersOf(handover.PID, r.Namespaces != nil))
+		if r.Namespaces != nil {
+			f.members.enterMounts() // only now, as the stage makes the namespace once it has its order
+		}
+		handlePriorities(handlers, f.members)
 	}
 	table, err := byNumber(handlers)
 	if err == nil {

@@ -133,7 +133,8 @@ func TestSupervision_IsProved(t *testing.T) {
 		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return noSupervision{}, nil },
 		"another": func(h platform.Handover) (platform.Supervision, error) {
 			another := Ruleset{Filtering: seccomp.Filtering{}}
-			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, platform.Hooks{})
+			h.Prepared = facts{}
+			return another.supervise(sockets.Grants{}, h, platform.Hooks{})
 		},
 	} {
 		marker := filepath.Join(t.TempDir(), "marker")
