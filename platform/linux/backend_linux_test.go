@@ -99,7 +99,7 @@ func TestStage_DropsCapabilitiesThatCouldUndoASandbox(t *testing.T) {
 			"CAP_SYS_MODULE": unix.CAP_SYS_MODULE, "CAP_SYS_RAWIO": unix.CAP_SYS_RAWIO,
 			"CAP_DAC_READ_SEARCH": unix.CAP_DAC_READ_SEARCH,
 			"CAP_BPF":             unix.CAP_BPF, "CAP_PERFMON": unix.CAP_PERFMON, "CAP_NET_ADMIN": unix.CAP_NET_ADMIN,
-			"CAP_CHECKPOINT_RESTORE": unix.CAP_CHECKPOINT_RESTORE,
+			"CAP_CHECKPOINT_RESTORE": unix.CAP_CHECKPOINT_RESTORE, "CAP_SETFCAP": unix.CAP_SETFCAP,
 		} {
 			if hasBit(t, status[set], bit) {
 				t.Errorf("%s (%s) holds %s", set, status[set], name)

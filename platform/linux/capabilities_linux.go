@@ -14,12 +14,14 @@ import (
 // they override the ownership of files and processes, on which Landlock does not
 // depend. All others are removed from the bounding set (mounting, tracing,
 // modules, raw I/O, device nodes, network administration, opening files by
-// handle, the audit log …). No program inside can get them back. See
+// handle, the audit log …). No program inside can get them back. CAP_SETFCAP is
+// among them: Landlock has no rule for extended attributes, so a session could
+// give any program outside a capability, for every user who runs it. See
 // capabilities(7).
 var keptCapabilities = []int{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL,
 	unix.CAP_SETGID, unix.CAP_SETUID,
-	unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_SETFCAP,
+	unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT,
 }
 
 // dropCapabilities removes all other capabilities from the calling thread, for
