@@ -16,7 +16,7 @@ func TestBaselines_AreDocumented(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "## What every session gets\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for platform, label := range map[string]string{"linux": "on Linux", "darwin": "on macOS"} {
-		for key, paths := range baselines[platform] {
+		for key, paths := range baselines()[platform] {
 			var rows strings.Builder
 			for row := range strings.Lines(section) {
 				if strings.Contains(row, label) && strings.Contains(row, "`"+key+"`") {

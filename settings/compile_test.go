@@ -353,7 +353,8 @@ func describePolicy(p *policy.Policy) string {
 func TestOrigins_CoverEveryKey(t *testing.T) {
 	t.Parallel()
 	origins := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true}`, "").Origins()
-	if len(origins) != len(document.Keys()) || origins["enabled"] != userFile || origins["apply_to"] != "built-in defaults" {
+	if len(origins) != len(document.Keys()) || origins["enabled"] != userFile ||
+		origins["apply_to"] != "built-in defaults" {
 		t.Errorf("origins: %v", origins)
 	}
 }

@@ -26,10 +26,11 @@ func (c cover) at(path string) policy.Access {
 func upwards(path string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for {
-			if !yield(path) || path == filepath.Dir(path) {
+			parent := filepath.Dir(path)
+			if !yield(path) || path == parent {
 				return
 			}
-			path = filepath.Dir(path)
+			path = parent
 		}
 	}
 }

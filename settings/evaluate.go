@@ -101,6 +101,23 @@ func (s *Snapshot) evaluate() *evaluation {
 
 // judge evaluates with the project's file. alone is the evaluation without it.
 func (s *Snapshot) judge(view fsView, without *evaluation) evaluation {
+	if !s.project.Exists && s.project.Good == nil && s.project.Problem == nil {
+		return s.judgeNoFile(without)
+	}
+	return s.judgeFile(view, without)
+}
+
+// judgeNoFile is judgeFile for a project without a settings file, which most
+// are: nothing is asked for, and nothing is tightened.
+func (s *Snapshot) judgeNoFile(without *evaluation) evaluation {
+	alone := *without
+	result := alone
+	result.layers = s.layers(asTightening)
+	result.alone, result.exposure = &alone, s.trustExposed(&alone)
+	return result
+}
+
+func (s *Snapshot) judgeFile(view fsView, without *evaluation) evaluation {
 	alone := *without
 	trusting := s.run(view, s.projectDir, asTrusted, &alone)
 	asks, exposure, listed := trusting.beyond(&alone), s.trustExposed(&alone), s.trusts(alone.policy.Project)

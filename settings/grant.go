@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -70,8 +71,9 @@ func requestsOf(s *settings, c category, platform string) []request {
 
 // baseline lists what a category requests if the user left it null.
 func baseline(key, platform string) []request {
-	var list []request
-	for _, b := range baselines[platform][key] {
+	paths := baselines()[platform][key]
+	list := make([]request, 0, len(paths))
+	for _, b := range paths {
 		list = append(list, request{
 			text: b.path, access: b.access, private: b.private,
 			origin: policy.Origin{File: policy.OriginBuiltIn, Key: key},
@@ -85,7 +87,7 @@ func dotfiles(home string) []request {
 	if home == "" {
 		return nil
 	}
-	var list []request
+	list := make([]request, 0, len(homeDotfiles))
 	for _, name := range homeDotfiles {
 		list = append(list, request{
 			text: "~/" + name, access: policy.Read,
@@ -100,6 +102,7 @@ func dotfiles(home string) []request {
 func resolveRequests(
 	view fsView, p project, requests []request, r *reporter,
 ) (grants []grant, rejected []rejectedGrant) {
+	grants = make([]grant, 0, len(requests))
 	for _, q := range requests {
 		if q.origin.File == policy.OriginBuiltIn {
 			if g, ok := resolveBuiltIn(view, q); ok {
@@ -229,6 +232,10 @@ func hasDotDot(path string) bool {
 // included, so that the result does not depend on an order. refusals are the
 // messages for built-in grants.
 func dropMovable(list []grant, writable cover, r *reporter) (rest []grant, refusals []string) {
+	if !slices.ContainsFunc(list, func(g grant) bool { return len(g.links) > 0 }) {
+		return list, nil
+	}
+	rest = make([]grant, 0, len(list))
 next:
 	for _, g := range list {
 		for _, l := range g.links {

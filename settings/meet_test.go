@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -430,4 +432,28 @@ func TestMeetPatterns(t *testing.T) {
 			t.Errorf("%v and %v: %v, want %v", test.a, test.b, got, test.want)
 		}
 	}
+}
+
+// A project without a settings file is not evaluated again; judgeFile would
+// come to the same.
+func TestJudge_WithoutAFileIsAsWithOneThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.InMemory(meetTree)
+	forPairs(t, 200, func(user, _ string) {
+		s := snapshotOf(t, f, user, "")
+		s.project = &source.State{File: projectFile}
+		view := s.view()
+		without := s.run(view, s.projectDir, asIgnored, nil)
+		short, full := s.judgeNoFile(without), s.judgeFile(view, without)
+		for _, e := range []*evaluation{&short, &full} {
+			e.alone.fsView = fsView{} // its functions cannot be compared
+			if !reflect.DeepEqual(e.alone.policy, without.policy) {
+				t.Errorf("alone is another policy with %s", user)
+			}
+			e.fsView, e.alone = fsView{}, nil
+		}
+		if !reflect.DeepEqual(short, full) {
+			t.Errorf("with %s\nshort %+v\nfull  %+v", user, short, full)
+		}
+	})
 }

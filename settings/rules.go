@@ -89,7 +89,7 @@ func coverOf(granted []grant) cover {
 func mergeRules(granted []grant) []policy.Rule {
 	index := map[string]int{}
 	strongest := []policy.Access{}
-	rules := []policy.Rule{}
+	rules := make([]policy.Rule, 0, len(granted))
 	for _, g := range granted {
 		if g.private {
 			continue

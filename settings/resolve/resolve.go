@@ -69,11 +69,8 @@ type Target struct {
 	// Detour: a ".." followed a name that is no directory, or is missing. The
 	// kernel refuses such a path.
 	Detour bool
-	// Links are the symlinks that were crossed.
+	// Links are the symlinks that were crossed. They must not be changed.
 	Links []Link
-	// Steps are the names that were looked up, each in a directory without
-	// symlinks. A watch on the path has to watch these.
-	Steps []Step
 }
 
 // Link is a symlink: its own path, and the directory that contains it.
@@ -85,8 +82,9 @@ type Step struct{ Dir, Name string }
 // View resolves paths and remembers what it saw. It lives only as long as one
 // evaluation, and only one goroutine may use it.
 type View struct {
-	FS   FS
-	seen map[string]Entry
+	FS       FS
+	seen     map[string]Entry
+	resolved map[string]Target
 }
 
 // Entry is a file by its name: its mode or, of a symlink, where it leads.
@@ -96,8 +94,14 @@ type Entry struct {
 	Err    error
 }
 
+// someEntries is how many an evaluation of few settings looks up. Maps of that
+// size are not copied while they grow.
+const someEntries = 150
+
 // NewView returns a view that has seen nothing yet.
-func NewView(f FS) *View { return &View{FS: f, seen: map[string]Entry{}} }
+func NewView(f FS) *View {
+	return &View{FS: f, seen: make(map[string]Entry, someEntries), resolved: make(map[string]Target, someEntries)}
+}
 
 // Entry looks up one file without following a symlink.
 func (r *View) Entry(path string) Entry {
@@ -118,6 +122,25 @@ func (r *View) Entry(path string) Entry {
 // is kept as it is written. The walk goes on, because a ".." behind it may lead
 // back to a directory that exists.
 func (r *View) Resolve(path string) Target {
+	if known, ok := r.resolved[path]; ok {
+		return known
+	}
+	target := r.walk(path, nil)
+	r.resolved[path] = target
+	return target
+}
+
+// Steps are the names that Resolve looks up for a path, each in a directory
+// without symlinks. A watch on the path has to watch these.
+func (r *View) Steps(path string) []Step {
+	var steps []Step
+	r.walk(path, func(dir, name string) { steps = append(steps, Step{dir, name}) })
+	return steps
+}
+
+// walk is Resolve. It calls step, if that is not nil, for each name that it
+// looks up.
+func (r *View) walk(path string, step func(dir, name string)) Target {
 	result := Target{Path: "/", Mode: fs.ModeDir, Exists: true}
 	rest := path
 	for rest != "" {
@@ -135,13 +158,15 @@ func (r *View) Resolve(path string) Target {
 			}
 			continue
 		}
-		next := filepath.Join(result.Path, name)
+		next := strings.TrimSuffix(result.Path, "/") + "/" + name
 		if !result.Exists {
 			// Everything below a missing directory is missing.
 			result.Path = next
 			continue
 		}
-		result.Steps = append(result.Steps, Step{result.Path, name})
+		if step != nil {
+			step(result.Path, name)
+		}
 		e := r.Entry(next)
 		if e.Err != nil {
 			result.Path, result.Exists = next, false

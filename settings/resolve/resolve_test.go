@@ -49,6 +49,30 @@ func TestResolve_WalksAsTheKernelDoes(t *testing.T) {
 }
 
 // On the real file system the walk agrees with the kernel.
+// A view is of one moment: all parts of an evaluation see the same. The next
+// view sees what has changed.
+func TestView_KeepsWhatItSaw(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "name")
+	view := resolve.NewView(resolve.OS)
+	if view.Resolve(name).Exists {
+		t.Fatal("it exists")
+	}
+	if err := os.Symlink("/", name); err != nil {
+		t.Fatal(err)
+	}
+	if got := view.Resolve(name); got.Exists || got.Path != name {
+		t.Errorf("the same view sees %+v", got)
+	}
+	if got := resolve.NewView(resolve.OS).Resolve(name); !got.Exists || got.Path != "/" {
+		t.Errorf("the next view sees %+v", got)
+	}
+}
+
 func TestResolve_AgreesWithTheSystem(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -3,6 +3,7 @@ package sensitive
 import (
 	"crypto/sha256"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -83,29 +84,56 @@ func Assignments(file, text string) []Assignment {
 	return found
 }
 
+// marks are parts of the names and values that count as secret, in lower case.
+// An assignment that has none of them is not one of a secret; see patterns.
+var marks = []string{
+	"token", "secret", "pass", "key", "credential", "_pat",
+	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "sk-", "k_live_", "xox", "akia", "aiza", "npm_", "hf_", "dop_v1_",
+	"sg.", "-----begin ", "eyj", "://",
+}
+
 // assignmentsIn finds assignments of literal values whose name or form marks
-// them as secret.
+// them as secret. Few lines have a mark, and most files have none. Compiling the
+// patterns takes longer than everything else that is done with such a file.
 func assignmentsIn(text string) []Assignment {
 	var list []Assignment
-	known, number := secretPatterns(), 0
+	number := 0
 	for line := range strings.Lines(text) {
 		number++
 		if plain := strings.TrimSpace(line); strings.HasPrefix(plain, "#") || strings.HasPrefix(plain, "alias ") {
 			continue
 		}
-		for _, m := range known.assignment.FindAllStringSubmatchIndex(line, -1) {
-			name, start := "", 0
-			for group := 1; group <= 3; group++ {
-				if from := m[2*group]; from >= 0 {
-					name, start = line[from:m[2*group+1]], from
-				}
-			}
-			if looksSecret(name, line[m[8]:m[9]]) {
-				list = append(list, Assignment{Name: name, At: document.Position{Line: number, Column: start + 1}})
-			}
+		if !isMarked(line) {
+			continue
+		}
+		for _, found := range assignmentsOf(line) {
+			found.At.Line = number
+			list = append(list, found)
 			if len(list) == maxSecrets {
 				return list
 			}
+		}
+	}
+	return list
+}
+
+func isMarked(line string) bool {
+	lower := strings.ToLower(line)
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(lower, mark) })
+}
+
+// assignmentsOf is assignmentsIn for one line, without its number.
+func assignmentsOf(line string) []Assignment {
+	var list []Assignment
+	for _, m := range secretPatterns().assignment.FindAllStringSubmatchIndex(line, -1) {
+		name, start := "", 0
+		for group := 1; group <= 3; group++ {
+			if from := m[2*group]; from >= 0 {
+				name, start = line[from:m[2*group+1]], from
+			}
+		}
+		if looksSecret(name, line[m[8]:m[9]]) {
+			list = append(list, Assignment{Name: name, At: document.Position{Column: start + 1}})
 		}
 	}
 	return list

@@ -46,3 +46,32 @@ func TestSecretsIn(t *testing.T) {
 		t.Errorf("%d diagnostics", got)
 	}
 }
+
+// Lines without a mark are not searched, so every secret must have one.
+func FuzzAssignments_SecretsAreMarked(f *testing.F) {
+	for _, name := range []string{
+		"A_TOKEN", "SECRETS", "DB_PASSWD", "PASSWORD", "passphrase", "APIKEY", "API_KEY", "ACCESSKEY", "PRIVATE_KEY",
+		"SIGNINGKEYS", "Encryption_Key", "CREDENTIALS_X", "GH_PAT",
+	} {
+		f.Add(name, "abcdefgh")
+	}
+	long := strings.Repeat("A0", 20)
+	for _, value := range []string{
+		"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-" + long, "sk_live_", "rk_live_",
+		"xoxa-", "xoxb-", "xoxe-", "xoxp-", "xoxr-", "xoxs-",
+		"AKIA" + long, "AIza" + long, "npm_" + long, "hf_" + long, "dop_v1_", "SG.",
+		"'-----BEGIN X'", "eyJa.eyJ", "https://a:b@c", "://:p@",
+	} {
+		if len(assignmentsOf("A="+value)) != 1 {
+			f.Errorf("%s is no secret", value)
+		}
+		f.Add("A", value)
+	}
+	f.Fuzz(func(t *testing.T, name, value string) {
+		for _, line := range []string{name + "=" + value, "set -x " + name + " " + value, "$env." + name + " = " + value} {
+			if len(assignmentsOf(line)) > 0 && !isMarked(line) {
+				t.Errorf("%q has no mark", line)
+			}
+		}
+	})
+}

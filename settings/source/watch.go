@@ -270,10 +270,10 @@ func (s *Store) wanted() (dirs, names map[string]bool) {
 	dirs, names = map[string]bool{}, map[string]bool{}
 	r := resolve.NewView(resolve.OS)
 	for _, path := range paths {
-		target := r.Resolve(path)
-		for i, step := range target.Steps {
+		steps := r.Steps(path)
+		for i, step := range steps {
 			e := r.Entry(filepath.Join(step.Dir, step.Name))
-			last := i == len(target.Steps)-1 || e.Err != nil
+			last := i == len(steps)-1 || e.Err != nil
 			names[filepath.Join(step.Dir, step.Name)] = true
 			names[step.Dir] = true
 			if watchAncestors || last || e.Target != "" {
