@@ -83,6 +83,9 @@ func (g *Group) Start(path string, argv []string, attr *os.ProcAttr) (proc.Proce
 	}
 	started, err := g.startLeader(order)
 	if err != nil {
+		// Nobody reads its later answers. It ends, with what it may still
+		// start, because it loses the connection.
+		g.conn.file.Close()
 		return nil, err
 	}
 	g.leader = proc.ID{PID: started.PID, Birth: started.Birth}

@@ -45,6 +45,27 @@ func newSubreaperGroup(t *testing.T) *Group {
 	return group
 }
 
+// A subreaper that has not started the leader in time, or answers nonsense, may
+// live on, and nobody reads what it reports. The group can be ended all the
+// same: otherwise it would linger, with its directory and its record in the
+// journal, as long as the sidecar lives.
+func TestSubreaper_ThatDoesNotStartTheLeaderIsEnded(t *testing.T) {
+	t.Parallel()
+	group := newSubreaperGroup(t)
+	group.command = func() (path string, argv []string) {
+		return "/bin/sh", []string{"sh", "-c", "echo nonsense >&3; cat <&3 >/dev/null"}
+	}
+	command := proctest.Helper("wait")
+	if _, err := group.Start(command.Path, command.Args, &os.ProcAttr{}); err == nil {
+		t.Fatal("a leader was started")
+	}
+	begun := time.Now()
+	if killed, err := group.Kill(proctest.Soon(t)); killed != 0 || err != nil {
+		t.Errorf("killed %d: %v", killed, err)
+	}
+	t.Logf("%d ms", time.Since(begun).Milliseconds())
+}
+
 // output starts a helper with a function like os.StartProcess and returns its
 // output, without what differs between processes.
 func output(t *testing.T, start func(string, []string, *os.ProcAttr) (proc.Process, error), attr *os.ProcAttr) string {
