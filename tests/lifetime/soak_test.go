@@ -110,6 +110,9 @@ func (s *soak) run(spawns int) {
 	t.Logf("%d spawns in %.0f s, %.1f a second; killed %v; outcomes %v", spawns, took.Seconds(),
 		float64(spawns)/took.Seconds(), s.killed, s.outcomes)
 
+	if t.Failed() {
+		return
+	}
 	s.works()
 	if listed := harness.Call(s.Editor, protocol.List, protocol.Empty{}).Sessions; len(listed) != 0 {
 		t.Errorf("%d sessions are in the list", len(listed))
@@ -188,6 +191,7 @@ func (s *soak) round(round int) {
 		}
 		if closed := session.Close(0); closed.Remaining != 0 {
 			s.t.Errorf("round %d, a %s, is closed with %+v", round, params.Kind, closed)
+			s.dump()
 		}
 	}
 	killing.Wait()
@@ -195,6 +199,9 @@ func (s *soak) round(round int) {
 	defer s.mu.Unlock()
 	s.outcomes[fmt.Sprintf("%s %d", params.Kind, code)]++
 }
+
+// dump ends the sidecar with the stacks of its goroutines in the log.
+func (s *soak) dump() { _ = unix.Kill(s.sidecar, unix.SIGQUIT) }
 
 // kill kills a descendant of the sidecar. The watchdog is one in twenty: the
 // next one starts after a second.
