@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
@@ -155,8 +153,8 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 		}
 	}
 	if params.SessionID == "" {
-		params.SessionID = uuid.NewString()
-	} else if err := uuid.Validate(params.SessionID); err != nil || len(params.SessionID) != 36 {
+		params.SessionID = spawn.NewID()
+	} else if !spawn.IsID(params.SessionID) {
 		return invalidParams("sessionId", "expected a UUID, found %s", display.Quote(params.SessionID))
 	}
 	switch {

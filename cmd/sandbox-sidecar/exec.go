@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -61,7 +60,7 @@ func execute(args []string) error {
 	command := flags.Args()
 	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind, runs: make(chan struct{})}
 	running, err := start.take().Start(context.Background(), spawn.Request{
-		ID: uuid.NewString(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir,
+		ID: spawn.NewID(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir,
 		Ask: asker.ask,
 	})
 	if err != nil {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -150,7 +148,7 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 		return spawn.Exit{}, err
 	}
 	running, err := newSpawner(tracker, logger).Foreground(context.Background(), spawn.Request{
-		ID: uuid.NewString(), Policy: compiled.Policy, Program: program, Argv: command, Env: os.Environ(), Dir: dir,
+		ID: spawn.NewID(), Policy: compiled.Policy, Program: program, Argv: command, Env: os.Environ(), Dir: dir,
 		Learn: places, Ask: func(_ context.Context, d spawn.Denial) spawn.Answer { return l.allowRead(d, secrets) },
 	})
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -197,7 +195,7 @@ func (s *targets) attemptInSession(ctx context.Context, spawner *spawn.Spawner, 
 	all []proof,
 ) ([]string, spawn.Outcome, error) {
 	session, err := spawner.Start(ctx, spawn.Request{
-		ID: uuid.NewString(), Policy: p, Program: s.program, Argv: append([]string{s.program}, s.arguments(all)...),
+		ID: spawn.NewID(), Policy: p, Program: s.program, Argv: append([]string{s.program}, s.arguments(all)...),
 		Dir: s.path("project"),
 	})
 	if err != nil {
