@@ -1,8 +1,6 @@
 package linux
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -87,26 +85,6 @@ type Requested struct {
 	// WholeFilesystem is true if the policy grants reading all of "/", so that
 	// no canary is possible.
 	WholeFilesystem bool `json:"wholeFilesystem"`
-}
-
-// orders returns the ruleset as readRuleset reads it: JSON, then the filter as
-// it is, which is longer than all the rest.
-func (r Ruleset) orders() (platform.Orders, error) {
-	message, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("write ruleset: %w", err)
-	}
-	return append(message, r.Program...), nil
-}
-
-func readRuleset(orders platform.Orders) (Ruleset, error) {
-	var r Ruleset
-	decoder := json.NewDecoder(bytes.NewReader(orders))
-	if err := decoder.Decode(&r); err != nil {
-		return Ruleset{}, fmt.Errorf("read ruleset: %w", err)
-	}
-	r.Program = orders[decoder.InputOffset():]
-	return r, nil
 }
 
 // needsNamespaces reports whether a requested protection needs namespaces.
