@@ -57,6 +57,7 @@ type evaluation struct {
 type fsView struct {
 	*resolve.View
 	host      resolve.Host
+	git       *repositories
 	guarded   []string // what no session may write
 	forbidden []place
 	sensitive *sensitive.Paths
@@ -65,7 +66,7 @@ type fsView struct {
 func (s *Snapshot) view() fsView {
 	view := resolve.NewView(s.files)
 	return fsView{
-		View: view, host: s.host, guarded: s.guarded(view), forbidden: s.forbidden(view),
+		View: view, host: s.host, git: &repositories{asker: s.git}, guarded: s.guarded(view), forbidden: s.forbidden(view),
 		sensitive: sensitive.Find(view, s.host.Home),
 	}
 }
@@ -172,7 +173,8 @@ func (s *Snapshot) run(view fsView, projectDir string, how treatment, alone *eva
 	sockets := chooseSockets(view, l, project, grants.writable, tightened, r)
 	protected, unclear := choosePaths(view, l, project, tightened, r)
 	p := policy.Policy{
-		Project: project.path, Rules: grants.rules, Protected: sortProtected(append(protected, guard(view, grants.cover)...)),
+		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(protected,
+			guard(view, grants.cover), guardGit(l, project, grants))),
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
 		Network: network(base, l, tightened), Environment: environment, UnixSockets: socketRules(sockets),
 		OnDenied: onDenied[*base.OnDenied],
@@ -225,6 +227,22 @@ type project struct {
 	noAnswer string // see evaluation
 }
 
+// repositories keeps what git runs in a project, for all evaluations of a
+// snapshot.
+type repositories struct {
+	asker   *git.Asker
+	project string
+	found   *git.Repository
+}
+
+func (r *repositories) find(view fsView, project string) git.Repository {
+	if r.found == nil || r.project != project {
+		found := git.Find(view.View, view.host, project, r.asker.Ask(view.host, project))
+		r.project, r.found = project, &found
+	}
+	return *r.found
+}
+
 func projectOf(view fsView, dir, file string) project {
 	if dir == "" {
 		return project{}
@@ -241,7 +259,7 @@ func projectOf(view fsView, dir, file string) project {
 	if refusal != "" {
 		p.refusals = append(p.refusals, refusal)
 	}
-	p.git = git.Find(view.View, view.host.Home, p.path)
+	p.git = view.git.find(view, p.path)
 	p.noAnswer = cmp.Or(p.noAnswer, p.git.NoAnswer)
 	for _, path := range p.git.Skipped {
 		p.refusals = append(p.refusals, fmt.Sprintf(

@@ -105,6 +105,24 @@ func guard(view fsView, granted cover) []policy.Protected {
 	return list
 }
 
+// guardGit protects the user's configuration of git, and hooks, in places that
+// the grants open. A grant of exactly such a file is meant, so it stays.
+func guardGit(l layers, p project, granted grantSet) []policy.Protected {
+	if _, own := l.user.from[protectedKey]; own {
+		return nil
+	}
+	var list []policy.Protected
+	for _, path := range p.git.Elsewhere {
+		meant := slices.ContainsFunc(granted.rules, func(r policy.Rule) bool {
+			return r.Path == path && r.Access.Has(policy.Write)
+		})
+		if !meant && granted.cover.at(path).Has(policy.Write) {
+			list = append(list, builtIn(path))
+		}
+	}
+	return list
+}
+
 func sortProtected(list []policy.Protected) []policy.Protected {
 	slices.SortStableFunc(list, func(a, b policy.Protected) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(list, func(a, b policy.Protected) bool { return a.Path == b.Path })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
@@ -21,6 +22,7 @@ import (
 type Snapshot struct {
 	host       resolve.Host
 	files      resolve.FS
+	git        *git.Asker     // nil: git is not asked
 	user       []source.State // lowest first; the editor's is last
 	project    *source.State  // nil without a project
 	projectDir string         // clean

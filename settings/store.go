@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
@@ -64,6 +65,7 @@ type Store struct {
 	files   []string // of the user, lowest first
 	editor  *source.State
 	sources *source.Store
+	git     *git.Asker    // nil: git is not asked
 	maxAge  time.Duration // of a snapshot that Latest returns again
 
 	mu     sync.Mutex        // guards latest
@@ -102,6 +104,9 @@ func open(options Options, with source.Watching) (*Store, error) {
 		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
 		latest: map[string]latest{}, maxAge: maxAge,
 	}
+	if !options.Once {
+		s.git = &git.Asker{} // one command does not wait for another program
+	}
 	s.files = userFiles(options.UserPath, s.host)
 	if options.Editor != nil {
 		s.editor = editorState(options.Editor, options.Platform)
@@ -125,7 +130,7 @@ func (s *Store) Close() error {
 // so that a save before the call counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
-	snapshot := &Snapshot{host: s.host, files: resolve.OS, ownPaths: s.options.Guarded}
+	snapshot := &Snapshot{host: s.host, files: resolve.OS, git: s.git, ownPaths: s.options.Guarded}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
 	} else if projectDir != "" {

@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 		"settings/sensitive", "settings/source", "settings/textfile", "settings/toolchain", "settings/trust",
 	},
 	"settings/document":            {"display"},
-	"settings/git":                 {"platform/policy", "fsguard", "settings/resolve"},
+	"settings/git":                 {"platform/policy", "fsguard", "lifecycle/proc", "settings/resolve", "settings/textfile"},
 	"settings/resolve":             {"display", "fsguard", "settings/textfile"},
 	"settings/resolve/resolvetest": {"settings/resolve"},
 	"settings/sensitive":           {"platform/policy", "settings/document", "settings/resolve"},

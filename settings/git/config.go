@@ -13,16 +13,14 @@ type entry struct {
 	valued     bool // the file has "name = value", and not only "name"
 }
 
-// split cuts a key into section, subsection and name.
-func (e entry) split() (section, subsection, name string) {
-	section, rest, ok := strings.Cut(e.key, ".")
+// split returns the section and the name of a key, without the subsection
+// between them.
+func (e entry) split() (section, name string) {
+	section, name, ok := strings.Cut(e.key, ".")
 	if !ok {
-		return "", "", e.key
+		return "", e.key
 	}
-	if i := strings.LastIndexByte(rest, '.'); i >= 0 {
-		return section, rest[:i], rest[i+1:]
-	}
-	return section, "", rest
+	return section, name[strings.LastIndexByte(name, '.')+1:]
 }
 
 // blanks is what git makes of blanks inside a value.
@@ -67,7 +65,7 @@ func values(content, section, key string) []string {
 	for _, how := range []blanks{blanksReplaced, blanksKept} {
 		entries, _ := parse(content, how)
 		for _, e := range entries {
-			in, _, name := e.split()
+			in, name := e.split()
 			if e.valued && strings.EqualFold(in, section) && name == key {
 				list = append(list, e.value)
 			}

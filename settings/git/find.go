@@ -7,6 +7,7 @@ package git
 import (
 	"errors"
 	"io/fs"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,9 @@ type Repository struct {
 	// Outside are the directories of the repository outside of the project, and
 	// OutsideProtected the paths in them to protect.
 	Outside, OutsideProtected []string
+	// Elsewhere is the configuration, and the directories of hooks, that git
+	// uses in the project and that lie neither in it nor in its repository.
+	Elsewhere []string
 	// NoAnswer is the first path of the project, or of its repository, whose
 	// file system does not answer; "" if all answer. Skipped are other paths
 	// that do not answer.
@@ -36,15 +40,17 @@ type Repository struct {
 	Skipped  []string
 }
 
-// Find inspects the project's repository. home contains the user's own git
-// configuration; "" if there is none.
-func Find(r *resolve.View, home, project string) Repository {
-	g := &finder{view: r, project: project}
+// Find inspects the project's repository. host says where the user's own
+// configuration lies, and answer is what git says itself; nil if it was not
+// asked.
+func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Repository {
+	g := &finder{view: r, host: host, project: project, top: project}
 	dot := filepath.Join(project, ".git")
 	mode, err := r.FS.Lstat(dot)
 	switch {
 	case err != nil:
 		g.unanswered(dot, err)
+		g.above()
 	case mode.IsRegular():
 		g.found.Pointer = true
 		g.protect(dot)
@@ -52,23 +58,43 @@ func Find(r *resolve.View, home, project string) Repository {
 			g.outside(common)
 			g.repository(common)
 			if own != common {
-				g.configuration(filepath.Join(own, "config.worktree"))
+				g.worktreeConfiguration(common, own)
 			}
 		}
 	case mode.IsDir():
 		g.repository(dot)
 	}
 	g.submodulePointers()
-	if home != "" {
-		g.configuration(filepath.Join(home, ".gitconfig"))
-		g.configuration(filepath.Join(home, ".config", "git", "config"))
+	for _, file := range userConfigurations(host) {
+		g.configuration(file)
 	}
+	g.answered(answer)
 	return g.found
+}
+
+// userConfigurations are the files outside of any repository that git reads. A
+// file that a variable replaces counts, too: the user's terminal may lack the
+// variable.
+func userConfigurations(host resolve.Host) []string {
+	files := []string{host.Env["GIT_CONFIG_GLOBAL"], host.Env["GIT_CONFIG_SYSTEM"]}
+	if config := host.Env["XDG_CONFIG_HOME"]; filepath.IsAbs(config) {
+		files = append(files, filepath.Join(config, "git", "config"))
+	}
+	if host.Home != "" {
+		files = append(files, filepath.Join(host.Home, ".gitconfig"), filepath.Join(host.Home, ".config", "git", "config"))
+	}
+	files = append(files, "/etc/gitconfig", "/usr/local/etc/gitconfig")
+	if host.Platform == "darwin" {
+		files = append(files, "/opt/homebrew/etc/gitconfig", "/Library/Developer/CommandLineTools/usr/share/git-core/gitconfig")
+	}
+	return slices.DeleteFunc(files, func(file string) bool { return !filepath.IsAbs(file) })
 }
 
 type finder struct {
 	view    *resolve.View
+	host    resolve.Host
 	project string
+	top     string // of the working tree that contains the project
 	found   Repository
 	visited int
 	read    []string // configuration files
@@ -124,18 +150,20 @@ func (g *finder) unanswered(path string, err error) {
 
 // text is a small file's content without the line's end; "" if it cannot be
 // read.
-func (g *finder) text(path string) string {
-	data, err := g.view.FS.ReadFile(path)
+func (g *finder) text(path string) string { return strings.TrimSpace(g.raw(path)) }
+
+func (g *finder) raw(path string) string {
+	data, err := g.view.FS.ReadFile(g.view.Resolve(path).Path)
 	if err != nil {
 		g.unanswered(path, err)
 		return ""
 	}
-	return strings.TrimSpace(string(data))
+	return string(data)
 }
 
-// place is where a path in one of git's files leads. Relative ones start at
+// target is where a path in one of git's files leads. Relative ones start at
 // dir.
-func (g *finder) place(dir, path string) string {
+func (g *finder) target(dir, path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
@@ -151,17 +179,17 @@ func (g *finder) follow(dot string) (own, common string, ok bool) {
 	if !ok {
 		return "", "", false
 	}
-	own = g.place(g.project, strings.TrimSpace(target))
+	own = g.target(g.project, strings.TrimSpace(target))
 	shared := g.text(filepath.Join(own, "commondir"))
 	if shared == "" {
 		// A submodule's repository says which directory it is checked out to.
 		worktrees := values(g.text(filepath.Join(own, "config")), "core", "worktree")
-		named := len(worktrees) > 0 && g.place(own, worktrees[len(worktrees)-1]) == g.project
+		named := len(worktrees) > 0 && g.target(own, worktrees[len(worktrees)-1]) == g.project
 		return own, own, named && g.isRepository(own)
 	}
-	common = g.place(own, shared)
+	common = g.target(own, shared)
 	back := g.text(filepath.Join(own, "gitdir"))
-	named := back != "" && filepath.Base(back) == ".git" && g.place(own, filepath.Dir(back)) == g.project
+	named := back != "" && filepath.Base(back) == ".git" && g.target(own, filepath.Dir(back)) == g.project
 	return own, common, named && filepath.Dir(own) == filepath.Join(common, "worktrees") && g.isRepository(common)
 }
 
@@ -177,12 +205,12 @@ func (g *finder) repository(dir string) {
 	// elsewhere.
 	g.protect(filepath.Join(dir, "hooks"), filepath.Join(dir, "config"), filepath.Join(dir, "commondir"))
 	g.configuration(filepath.Join(dir, "config"))
-	g.configuration(filepath.Join(dir, "config.worktree"))
+	g.worktreeConfiguration(dir, dir)
 	for _, name := range g.names(filepath.Join(dir, "worktrees")) {
 		worktree := filepath.Join(dir, "worktrees", name)
 		if g.kind(worktree).IsDir() {
 			g.protect(filepath.Join(worktree, "commondir"), filepath.Join(worktree, "gitdir"))
-			g.configuration(filepath.Join(worktree, "config.worktree"))
+			g.worktreeConfiguration(dir, worktree)
 		}
 	}
 	g.modules(filepath.Join(dir, "modules"), maxModuleDepth)
@@ -231,29 +259,106 @@ func (g *finder) submodulePointers() {
 	}
 }
 
-// configuration protects what a configuration file makes git run or read from
-// the project: hooks elsewhere, and further configuration. It protects the file
-// itself if the project or the repository contains it.
+// worktreeConfiguration protects the configuration that is a worktree's own. A
+// file that does not exist counts if git would read it.
+func (g *finder) worktreeConfiguration(common, own string) {
+	file := filepath.Join(own, "config.worktree")
+	on := values(g.raw(filepath.Join(common, "config")), "extensions", "worktreeconfig")
+	if len(on) > 0 || g.kind(file).IsRegular() {
+		g.configuration(file)
+	}
+}
+
+// above reads the configuration of the repository whose working tree contains
+// the project. It may name hooks in the project.
+func (g *finder) above() {
+	for dir := filepath.Dir(g.project); ; dir = filepath.Dir(dir) {
+		dot := filepath.Join(dir, ".git")
+		if mode, err := g.view.FS.Lstat(dot); err == nil && mode.IsDir() {
+			g.top = dir
+			g.configuration(filepath.Join(dot, "config"))
+			g.worktreeConfiguration(dot, dot)
+			return
+		}
+		if dir == filepath.Dir(dir) {
+			return
+		}
+	}
+}
+
+// configuration protects a configuration file, and what it makes git run or
+// read: hooks elsewhere, and further configuration. A file that does not exist
+// is protected, too: git would read it.
 func (g *finder) configuration(file string) {
-	if slices.Contains(g.read, file) || len(g.read) >= maxGitConfigs || !g.kind(file).IsRegular() {
+	if slices.Contains(g.read, file) || len(g.read) >= maxGitConfigs {
 		return
 	}
 	g.read = append(g.read, file)
-	if g.ours(file) {
-		g.protect(file)
+	target := g.named(file)
+	if !target.Exists || !target.Mode.IsRegular() {
+		return
 	}
-	content := g.text(file)
-	for _, hooks := range values(content, "core", "hookspath") {
-		if path, ok := g.expand(g.project, hooks); ok && path != g.project && g.ours(path) {
-			g.protect(path)
+	for _, how := range []blanks{blanksReplaced, blanksKept} {
+		content := g.raw(file)
+		entries, _ := parse(content, how)
+		for _, e := range entries {
+			g.variable(file, e)
+		}
+		if !strings.ContainsAny(content, "\t\r") {
+			break // both are the same
 		}
 	}
-	for _, section := range []string{"include", "includeif"} {
-		for _, included := range values(content, section, "path") {
-			if path, ok := g.expand(filepath.Dir(file), included); ok {
-				g.configuration(path)
-			}
+}
+
+// variable protects what a variable of a file names. Conditions of includes are
+// taken as met: a branch or a directory can change.
+func (g *finder) variable(file string, e entry) {
+	if !e.valued {
+		return
+	}
+	section, name := e.split()
+	switch {
+	case e.key == "core.hookspath":
+		if path, ok := g.expand(g.top, e.value); ok {
+			g.named(path)
 		}
+	case e.key == "include.path", section == "includeif" && name == "path":
+		if path, ok := g.expand(filepath.Dir(file), e.value); ok {
+			g.configuration(path)
+		}
+	}
+}
+
+// answered does the same for what git says itself.
+func (g *finder) answered(answer Answer) {
+	for _, one := range answer {
+		g.configuration(one.file)
+		g.variable(one.file, one.entry)
+	}
+}
+
+// named protects what a path leads to, and the symlinks on the way.
+func (g *finder) named(path string) resolve.Target {
+	target := g.view.Resolve(path)
+	if errors.Is(target.Err, fsguard.ErrNoAnswer) {
+		g.unanswered(path, target.Err)
+	}
+	for _, link := range target.Links {
+		g.place(link.Path)
+	}
+	g.place(target.Path)
+	return target
+}
+
+// place protects a path, or records it if it lies elsewhere.
+func (g *finder) place(path string) {
+	switch {
+	case policy.Contains(path, g.project):
+		// All of the project cannot be protected.
+	case g.ours(path):
+		g.protect(path)
+	case len(g.found.Elsewhere) < maxGitProtected && !slices.Contains(g.found.Elsewhere, path):
+		g.found.Elsewhere = append(g.found.Elsewhere, path)
 	}
 }
 
@@ -266,14 +371,27 @@ func (g *finder) ours(path string) bool {
 	return slices.ContainsFunc(g.found.Outside, func(dir string) bool { return policy.Contains(dir, path) })
 }
 
-// expand makes a path of git's configuration absolute. One in a home directory
-// is not the project's.
+// expand makes a path of git's configuration absolute, as interpolate_path() in
+// git's path.c does. A path below git's own prefix is not writable.
 func (g *finder) expand(dir, path string) (string, bool) {
-	if path == "" || strings.HasPrefix(path, "~") || strings.HasPrefix(path, "%(") {
+	path = strings.TrimPrefix(path, ":(optional)")
+	if path == "" || strings.HasPrefix(path, "%(") {
 		return "", false
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
+	if rest, ok := strings.CutPrefix(path, "~"); ok {
+		name, rest, _ := strings.Cut(rest, "/")
+		home := g.host.Home
+		if name != "" {
+			other, err := user.Lookup(name)
+			if err != nil {
+				return "", false
+			}
+			home = other.HomeDir
+		}
+		return home + "/" + rest, home != ""
 	}
-	return filepath.Clean(path), true
+	if !filepath.IsAbs(path) {
+		path = dir + "/" + path
+	}
+	return path, true
 }

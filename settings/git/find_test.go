@@ -129,7 +129,8 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		},
 		{name: "a file that is no pointer", tree: map[string]string{gitProject + "/.git": "hello"}, inside: ".git"},
 	} {
-		found := Find(resolve.NewView(resolvetest.Tree(t, test.tree)), "/home/u", gitProject)
+		found := Find(resolve.NewView(resolvetest.Tree(t, test.tree)), resolve.Host{Platform: "linux", Home: "/home/u"},
+			gitProject, nil)
 		relative := func(dir string, paths []string) string {
 			var names []string
 			for _, path := range paths {

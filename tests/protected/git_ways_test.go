@@ -14,8 +14,8 @@ import (
 )
 
 // way is something that git runs outside of the sandbox after a session has
-// written a file. In its lines PLANTED is the program that shows that it ran,
-// and REPLACED its text.
+// written a file. In its line $PLANT is the text of a program that shows that
+// it ran.
 type way struct {
 	name    string
 	prepare func(s *scene)
@@ -26,8 +26,10 @@ type way struct {
 	// reported lists what the review has to name if the line succeeds; without
 	// it nothing may run.
 	reported string
-	// env is of the sidecar and of the user's command.
+	// env is of the sidecar and of the user's command, with $HOME replaced.
 	env []string
+	// writable is a directory in the home that the user grants for writing.
+	writable string
 }
 
 // configured makes a repository and adds text to its configuration.
@@ -59,6 +61,120 @@ var ways = []way{
 		name:    "a second header on one line",
 		prepare: configured("[a][core] hooksPath = tools/hooks\n"), line: aHook, outside: "git checkout -q -b side",
 	},
+	{
+		name:    "a tilde in core.hooksPath",
+		prepare: configured("[core] hooksPath = ~/project/tools/hooks\n"), line: aHook, outside: "git checkout -q -b side",
+	},
+	{
+		name: "a tilde in include.path",
+		prepare: func(s *scene) {
+			configured("[include] path = ~/project/.gitmore\n")(s)
+			harness.Write(s.T, s.ProjectPath(".gitmore"), "")
+		},
+		line: namesHooks + ">>.gitmore; " + aHook, outside: "git checkout -q -b side",
+	},
+	{
+		name: "a tilde in includeIf",
+		prepare: func(s *scene) {
+			configured("")(s)
+			s.append(filepath.Join(s.Home, ".gitconfig"), "[includeIf \"gitdir:~/project/\"] path = ~/project/.gitmore\n")
+			harness.Write(s.T, s.ProjectPath(".gitmore"), "")
+		},
+		line: namesHooks + ">>.gitmore; " + aHook, outside: "git checkout -q -b side",
+	},
+	{
+		name: "a symlinked ~/.gitconfig",
+		prepare: func(s *scene) {
+			configured("")(s)
+			harness.MakeDir(s.T, s.ProjectPath("dotfiles"))
+			s.link(filepath.Join(s.Home, ".gitconfig"), "project/dotfiles/gitconfig")
+		},
+		line: namesHooks + ">>dotfiles/gitconfig; " + aHook, outside: "git checkout -q -b side",
+	},
+	{
+		name: "a symlinked ~/.gitconfig in a granted directory",
+		prepare: func(s *scene) {
+			configured("")(s)
+			harness.MakeDir(s.T, filepath.Join(s.Home, "dotfiles"))
+			s.link(filepath.Join(s.Home, ".gitconfig"), "dotfiles/gitconfig")
+		},
+		line: namesHooks + ">>../dotfiles/gitconfig; " + aHook, outside: "git checkout -q -b side", writable: "dotfiles",
+	},
+	{
+		name: "a symlinked include",
+		prepare: func(s *scene) {
+			configured("[include] path = ../.gitmore\n")(s)
+			harness.Write(s.T, s.ProjectPath(".gitmore"), "")
+			s.link(s.ProjectPath(".gitmore"), "more")
+		},
+		line: namesHooks + ">>more; " + aHook, outside: "git checkout -q -b side",
+	},
+	{
+		name: "an include that does not exist", prepare: configured("[include] path = ../.gitmore\n"),
+		line: namesHooks + ">>.gitmore; " + aHook, outside: "git checkout -q -b side", reported: "created .gitmore",
+	},
+	{
+		name: "a config.worktree that does not exist",
+		prepare: func(s *scene) {
+			configured("[extensions] worktreeConfig = true\n")(s)
+			s.git(s.Project, "config", "core.repositoryformatversion", "1")
+		},
+		line: namesHooks + ">>.git/config.worktree; " + aHook, outside: "git checkout -q -b side",
+		reported: "created .git/config.worktree",
+	},
+	{
+		name: "$XDG_CONFIG_HOME/git/config", env: []string{"XDG_CONFIG_HOME=$HOME/settings"},
+		prepare: func(s *scene) {
+			userConfigured("settings/git/config")(s)
+			for _, name := range []string{"zed", "sandbox-sidecar"} { // the sidecar's own settings stay in reach
+				harness.MakeDir(s.T, filepath.Join(s.Home, ".config", name))
+				if err := os.Symlink("../.config/"+name, filepath.Join(s.Home, "settings", name)); err != nil {
+					s.T.Fatal(err)
+				}
+			}
+		},
+		line: aHook, outside: "git checkout -q -b side",
+	},
+	{
+		name: "$GIT_CONFIG_GLOBAL", env: []string{"GIT_CONFIG_GLOBAL=$HOME/global"},
+		prepare: userConfigured("global"), line: aHook, outside: "git checkout -q -b side",
+	},
+	{
+		name: "the system's configuration", env: []string{"GIT_CONFIG_SYSTEM=$HOME/system"},
+		prepare: userConfigured("system"), line: aHook, outside: "git checkout -q -b side",
+	},
+	{
+		name: "a project in a larger repository",
+		prepare: func(s *scene) {
+			s.repository(s.Home)
+			s.append(filepath.Join(s.Home, ".git/config"), "[core] hooksPath = project/tools/hooks\n")
+			harness.MakeDir(s.T, s.ProjectPath("tools/hooks"))
+		},
+		line: aHook, outside: "git checkout -q -b side",
+	},
+}
+
+// namesHooks prints configuration that names a directory of hooks.
+const namesHooks = `printf '[core]\n\thooksPath = tools/hooks\n' `
+
+// userConfigured makes a repository, and a file of the user's that names
+// a directory of hooks.
+func userConfigured(file string) func(s *scene) {
+	return func(s *scene) {
+		configured("")(s)
+		harness.Write(s.T, filepath.Join(s.Home, file), "[core]\n\thooksPath = tools/hooks\n")
+	}
+}
+
+// link moves a file to a target and leaves a symlink.
+func (s *scene) link(file, target string) {
+	s.T.Helper()
+	if err := os.Rename(file, filepath.Join(filepath.Dir(file), target)); err != nil {
+		s.T.Fatal(err)
+	}
+	if err := os.Symlink(target, file); err != nil {
+		s.T.Fatal(err)
+	}
 }
 
 // Each way runs what the session has planted if the session is not sandboxed.
@@ -69,10 +185,10 @@ func TestWaysThatGitRunsPrograms(t *testing.T) {
 	for _, one := range ways {
 		t.Run(one.name, func(t *testing.T) {
 			t.Parallel()
-			if ran, _, output := one.try(t, harness.Off()); !ran {
+			if ran, _, output := one.try(t, false); !ran {
 				t.Errorf("without a sandbox nothing ran: %s", output)
 			}
-			ran, found, output := one.try(t, harness.Defaults(nil))
+			ran, found, output := one.try(t, true)
 			if ran && (one.reported == "" || !slices.Contains(found, one.reported)) {
 				t.Errorf("it ran outside, and the review says %q: %s", found, output)
 			}
@@ -82,14 +198,22 @@ func TestWaysThatGitRunsPrograms(t *testing.T) {
 }
 
 // try reports whether the planted program ran outside, and the review.
-func (w way) try(t *testing.T, settings string) (ran bool, review []string, output string) {
+func (w way) try(t *testing.T, sandboxed bool) (ran bool, review []string, output string) {
 	t.Helper()
 	s := newScene(t)
 	w.prepare(s)
 	mark := filepath.Join(s.Outside, "ran")
+	settings := harness.Off()
+	if sandboxed {
+		extra := harness.Sandbox{}
+		if w.writable != "" {
+			extra["additional_read_write_paths"] = []string{filepath.Join(s.Home, w.writable)}
+		}
+		settings = harness.Defaults(extra)
+	}
 	env := append([]string{"PLANT=#!/bin/sh\necho ran >" + mark}, w.env...)
 	for i, one := range env {
-		env[i] = strings.ReplaceAll(one, "HOME", s.Home)
+		env[i] = strings.ReplaceAll(one, "$HOME", s.Home)
 	}
 	e := s.startWith(harness.Options{Settings: settings, Env: env})
 	_, output, _, end := e.run("PLANT='#!/bin/sh\necho ran >" + mark + "'\n" + w.line)

@@ -1,0 +1,126 @@
+package git
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+)
+
+// asked is a home with a project, and what the installed git says there.
+func asked(t *testing.T, config string) (a *Asker, host resolve.Host, project string) {
+	t.Helper()
+	if _, err := os.Stat("/usr/bin/git"); err != nil {
+		t.Skip("git is not installed in /usr/bin")
+	}
+	home := t.TempDir()
+	project = filepath.Join(home, "project")
+	if out, err := exec.Command("/usr/bin/git", "init", "-q", project).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	write(t, filepath.Join(project, ".git", "config"), config)
+	return &Asker{}, resolve.Host{Platform: "linux", Home: home, Env: map[string]string{}}, project
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hooksOf(answer Answer) []string {
+	var list []string
+	for _, one := range answer {
+		if one.entry.key == "core.hookspath" {
+			list = append(list, filepath.Base(one.file)+": "+one.entry.value)
+		}
+	}
+	return list
+}
+
+// git's answer names each file, and is new as soon as one of them changes or
+// appears.
+func TestAsk_IsCurrent(t *testing.T) {
+	t.Parallel()
+	a, host, project := asked(t, "[core]\n\thooksPath = a\n[include]\n\tpath = more\n")
+	more := filepath.Join(project, ".git", "more")
+	write(t, more, "")
+	check := func(want ...string) {
+		t.Helper()
+		for range 2 {
+			if got := hooksOf(a.Ask(host, project)); !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+	}
+	check("config: a")
+	write(t, filepath.Join(project, ".git", "config"), "[core]\n\thooksPath = bb\n")
+	check("config: bb")
+	write(t, filepath.Join(host.Home, ".gitconfig"), "[core]\n\thooksPath = c\n")
+	check(".gitconfig: c", "config: bb")
+	if err := os.Remove(filepath.Join(host.Home, ".gitconfig")); err != nil {
+		t.Fatal(err)
+	}
+	check("config: bb")
+}
+
+// Nobody waits for a git that does not end, and it is not started again at once.
+func TestAsk_GivesUp(t *testing.T) {
+	t.Parallel()
+	a, host, project := asked(t, "[include]\n\tpath = pipe\n")
+	if err := syscall.Mkfifo(filepath.Join(project, ".git", "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if answer := a.Ask(host, project); answer != nil {
+		t.Errorf("an answer: %v", answer)
+	}
+	if took := time.Since(begin); took > 10*askTimeout {
+		t.Errorf("it took %v", took)
+	}
+	begin = time.Now()
+	if a.Ask(host, project); time.Since(begin) > askTimeout/2 {
+		t.Errorf("git was asked again after %v", time.Since(begin))
+	}
+}
+
+// The repository makes git run nothing.
+func TestAsk_RunsNothing(t *testing.T) {
+	t.Parallel()
+	a, host, project := asked(t, "")
+	mark := filepath.Join(host.Home, "ran")
+	command := "\"touch " + mark + "\"\n"
+	write(t, filepath.Join(project, ".git", "config"), "[core]\n\tfsmonitor = "+command+"\tpager = "+command+
+		"\teditor = "+command+"[alias]\n\tconfig = \"!touch "+mark+"\"\n[pager]\n\tconfig = "+command)
+	if len(a.Ask(host, project)) == 0 {
+		t.Error("no answer")
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the repository's command ran")
+	}
+}
+
+func BenchmarkAsk(b *testing.B) {
+	project, err := os.Getwd()
+	if err != nil {
+		b.Fatal(err)
+	}
+	host := resolve.Host{Platform: "linux", Home: os.Getenv("HOME"), Env: map[string]string{}}
+	b.Run("new", func(b *testing.B) {
+		for b.Loop() {
+			(&Asker{}).Ask(host, project)
+		}
+	})
+	b.Run("kept", func(b *testing.B) {
+		a := &Asker{}
+		for b.Loop() {
+			a.Ask(host, project)
+		}
+	})
+}

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package git
+
+import "github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+
+// Asker asks the installed git about its configuration.
+type Asker struct{}
+
+// Ask returns nothing on this system.
+func (a *Asker) Ask(resolve.Host, string) Answer { return nil }

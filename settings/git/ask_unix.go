@@ -1,0 +1,187 @@
+//go:build unix
+
+package git
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
+)
+
+// Asker asks the installed git about its configuration, and keeps the answers
+// while they are current. Its methods may be called from several goroutines.
+type Asker struct {
+	mu   sync.Mutex // guards kept
+	kept map[string]kept
+}
+
+// kept is an answer with the state of the files that it depends on.
+type kept struct {
+	answer Answer
+	state  map[string]textfile.Signature
+	asked  time.Time
+	failed bool
+}
+
+const (
+	// askTimeout bounds how long a start waits for git, which takes 2 ms.
+	askTimeout = 500 * time.Millisecond
+	// askAgain is the time after a failure before git is asked again.
+	askAgain   = time.Minute
+	maxAnswer  = 1 << 20
+	maxAnswers = 64
+)
+
+// installed are the places of git that no session can write. PATH does not
+// count: it may name a directory of the project. /usr/bin/git of macOS is not
+// among them, because it may open a window.
+var installed = map[string][]string{
+	"linux": {
+		"/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/run/current-system/sw/bin/git",
+		"/nix/var/nix/profiles/default/bin/git",
+	},
+	"darwin": {"/opt/homebrew/bin/git", "/usr/local/bin/git", "/Library/Developer/CommandLineTools/usr/bin/git"},
+}
+
+// Ask returns what git says in a directory; nil if it is not installed, or does
+// not answer. "git config" runs no program, hook or alias, and writes nothing.
+func (a *Asker) Ask(host resolve.Host, project string) Answer {
+	if a == nil || !fsguard.Local(project) || host.Home != "" && !fsguard.Local(host.Home) {
+		return nil
+	}
+	program := ""
+	for _, path := range installed[host.Platform] {
+		if info, err := fsguard.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		return nil
+	}
+	a.mu.Lock()
+	before, found := a.kept[project]
+	a.mu.Unlock()
+	switch {
+	case found && before.failed && time.Since(before.asked) < askAgain:
+		return nil
+	case found && !before.failed && current(before):
+		return before.answer
+	}
+	now := kept{asked: time.Now(), state: map[string]textfile.Signature{}}
+	// The state is taken before git reads the files: a change in between makes
+	// the answer outdated.
+	likely := append(userConfigurations(host), program, filepath.Join(project, ".git"),
+		filepath.Join(project, ".git", "config"), filepath.Join(project, ".git", "config.worktree"))
+	for _, path := range append(likely, before.answer.files()...) {
+		now.state[path] = signature(path)
+	}
+	out, ok := run(program, host, project)
+	now.answer, now.failed = parseAnswer(project, out), !ok
+	for _, path := range now.answer.files() {
+		if _, known := now.state[path]; !known {
+			now.state[path] = signature(path)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kept == nil || len(a.kept) >= maxAnswers {
+		a.kept = map[string]kept{}
+	}
+	a.kept[project] = now
+	return now.answer
+}
+
+// current reports whether no file has changed since git was asked. A change that
+// leaves no trace is seen by the reader, which reads the files each time.
+func current(k kept) bool {
+	for path, state := range k.state {
+		if signature(path) != state {
+			return false
+		}
+	}
+	return true
+}
+
+// signature is the state of a file; the zero value if there is none. That of a
+// directory does not count: .git changes with each commit.
+func signature(path string) textfile.Signature {
+	info, err := fsguard.Stat(path)
+	if err != nil || info.IsDir() {
+		return textfile.Signature{}
+	}
+	return textfile.SignatureOf(info)
+}
+
+// run runs git and returns what it prints; !ok if it failed, took too long or
+// printed too much.
+func run(program string, host resolve.Host, project string) (out string, ok bool) {
+	type result struct {
+		out string
+		ok  bool
+	}
+	done := make(chan result, 1)
+	read, write, err := os.Pipe()
+	if err != nil {
+		return "", false
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		_, _ = read.Close(), write.Close()
+		return "", false
+	}
+	process, err := proc.Start(program, []string{
+		"git", "--no-pager", "config", "--list", "--show-origin", "--show-scope", "--includes", "-z",
+	}, &os.ProcAttr{Dir: project, Env: environment(host), Files: []*os.File{null, write, null}})
+	_, _ = write.Close(), null.Close()
+	if err != nil {
+		_ = read.Close()
+		return "", false
+	}
+	go func() {
+		var text bytes.Buffer
+		n, err := io.Copy(&text, io.LimitReader(read, maxAnswer+1))
+		_ = read.Close() // a git that prints more gets SIGPIPE
+		status, failed := process.Wait(false)
+		done <- result{text.String(), err == nil && n <= maxAnswer && failed == nil && status.ExitStatus() == 0}
+	}()
+	timer := time.NewTimer(askTimeout)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.out, r.ok
+	case <-timer.C:
+		// A process that a file system holds ends later; nobody waits for it.
+		_ = process.Signal(syscall.SIGKILL)
+		return "", false
+	}
+}
+
+// environment is what git needs to find its files. Traces are off, because the
+// user's configuration may send them somewhere.
+func environment(host resolve.Host) []string {
+	env := []string{
+		"PATH=/usr/bin:/bin", "LC_ALL=C", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_TRACE=0", "GIT_TRACE_SETUP=0", "GIT_TRACE2=0", "GIT_TRACE2_EVENT=0", "GIT_TRACE2_PERF=0",
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "SUDO_UID"} {
+		if value, set := host.Env[name]; set {
+			env = append(env, name+"="+value)
+		}
+	}
+	if host.Home != "" {
+		env = append(env, "HOME="+host.Home)
+	}
+	return slices.DeleteFunc(env, func(entry string) bool { return strings.ContainsRune(entry, 0) })
+}
