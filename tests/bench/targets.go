@@ -39,7 +39,7 @@ func (b *bench) targets() []target {
 					s.over(rowBoxed, rowPlain), " ×")
 				atMost("unsandboxed spawn over a bare PTY, seen by a client in Python", 2.5, s.over(rowPlain, rowBare), " ×")
 			case "exec":
-				atMost("exec of /bin/true, over bubblewrap with equal protection", 1, s.over(rowOffline, equal), " ×")
+				atMost("exec of /bin/true, over bubblewrap with equal protection", 1.25, s.over(rowOffline, equal), " ×")
 				for _, r := range s.Rows {
 					if r.Absent == "" && !ours(r.Name) && r.Name != rowNone && r.Name != equal && r.Name != "bubblewrap, least" {
 						atMost("exec of /bin/true, over "+r.Name, 1, s.over(rowBoxed, r.Name), " ×")
@@ -78,7 +78,7 @@ func (b *bench) targets() []target {
 		case *matrix:
 			if s.ID == "work" {
 				for _, column := range s.Columns {
-					atMost(column+", over no sandbox", 1.05, s.ratioOf(rowBoxed, column), " ×")
+					atMost(column+", over no sandbox", limitOf(column), s.ratioOf(rowBoxed, column), " ×")
 				}
 			}
 		}
