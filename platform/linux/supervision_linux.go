@@ -142,7 +142,7 @@ func (r Ruleset) supervise(grants sockets.Grants, handover platform.Handover, ho
 	}
 	table, err := byNumber(handlers)
 	if err == nil {
-		s.session, err = notify.Supervise(handover.Listener, table)
+		s.session, err = notify.SuperviseWith(handover.Listener, table, s.decider(table))
 	} else {
 		handover.Listener.Close()
 	}
@@ -154,6 +154,28 @@ func (r Ruleset) supervise(grants sockets.Grants, handover platform.Handover, ho
 		s.logged = watchLog(handover.PID, filtering.Observed == seccomp.ObservedChanges, hooks)
 	}
 	return s, nil
+}
+
+// decider returns what answers most of the observer's calls; nil without an
+// observer.
+func (s *supervision) decider(table map[notify.Key]notify.Handler) notify.Decider {
+	native, err := seccomp.Numbers(runtime.GOARCH, "openat")
+	if s.observer == nil || err != nil || len(native) == 0 {
+		return nil
+	}
+	numbers := map[int]string{}
+	for _, call := range denials.Calls() {
+		list, err := seccomp.Numbers(runtime.GOARCH, call)
+		if err != nil {
+			return nil
+		}
+		for _, number := range list {
+			if _, handled := table[notify.Key{Arch: number.Arch, Number: number.Nr}]; handled && number.Arch == native[0].Arch {
+				numbers[number.Nr] = call
+			}
+		}
+	}
+	return denials.NewDecider(s.observer, native[0].Arch, numbers)
 }
 
 // byNumber replaces the name of each call by the numbers by which a session can

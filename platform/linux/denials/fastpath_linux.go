@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +20,8 @@ import (
 
 // Most calls concern files that the session may change, or files that do not
 // exist, and the caller waits for the answer. The fast path checks the path as
-// the caller wrote it. See docs/design/predicted-denials.md.
+// the caller wrote it. Decider, if there is one, has answered the simplest of
+// these calls before. See docs/design/predicted-denials.md.
 
 // FastPath returns a handler that lets a call of that name continue at once if
 // the call cannot be denied. It returns false otherwise; SlowPath then handles
@@ -33,7 +35,7 @@ func FastPath(o *Observer, name string) func(*notify.Call) bool {
 				return false
 			}
 			if name == "execve" {
-				o.started.Store(true) // the stage itself reports why the target cannot start
+				o.start() // the stage itself reports why the target cannot start
 			}
 			call.Continue()
 			return true
@@ -49,6 +51,12 @@ func FastPath(o *Observer, name string) func(*notify.Call) bool {
 		call.Continue()
 		return true
 	}
+}
+
+// start notes that the stage executes its target.
+func (o *Observer) start() {
+	o.started.Store(true)
+	atomic.StoreUint32(&o.begun, 1)
 }
 
 // isCanary reports whether a call opens the canary.

@@ -47,6 +47,8 @@ type Observer struct {
 	// started is true once the stage executes its target. Calls before that are
 	// the stage's own checks.
 	started atomic.Bool
+	// begun is not 0 if started is true, for Decider.
+	begun uint32
 	// noticed is true once the canary's denial was noticed by the ordinary
 	// path.
 	noticed atomic.Bool

@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
@@ -67,37 +66,9 @@ type event int
 const (
 	eventNone event = iota
 	eventCall
-	eventUnused // no process uses the filter any more
+	eventUnused   // no process uses the filter any more
+	eventAnswered // a call that needs nothing more, or nothing at all
 )
-
-// receive reads a notification if there is one; it does not wait.
-// SECCOMP_IOCTL_NOTIF_RECV ignores O_NONBLOCK, and before Linux 6.11 it sleeps
-// forever once the last process with the filter is gone. So poll(2) goes first;
-// since Linux 5.9 it reports that case too.
-func receive(fd int, buffer []byte) (event, request, error) {
-	for {
-		polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(polled, 0)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return eventNone, request{}, fmt.Errorf("poll for notifications: %w", err)
-		case n == 0 || polled[0].Revents&(unix.POLLIN|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0:
-			return eventNone, request{}, nil
-		case polled[0].Revents&unix.POLLIN == 0:
-			return eventUnused, request{}, nil
-		}
-		clear(buffer) // the kernel refuses a buffer that is not zero
-		switch errno := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&buffer[0])); errno {
-		case 0:
-			return eventCall, *(*request)(unsafe.Pointer(&buffer[0])), nil
-		case unix.EINTR, unix.ENOENT: // ENOENT: the caller was killed, or interrupted, since poll
-		default:
-			return eventNone, request{}, fmt.Errorf("receive notification: %w", errno)
-		}
-	}
-}
 
 // respond sends an answer. It is no error if the caller is gone or was
 // interrupted.

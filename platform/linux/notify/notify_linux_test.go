@@ -136,6 +136,97 @@ func TestSession_FailsClosed(t *testing.T) {
 	}
 }
 
+// A session waits for a call in two ways, one after the other. Neither may miss
+// a call, or hold up the garbage collector.
+func TestSession_AnswersWhateverTheTimeBetweenCalls(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, unix.SYS_PRCTL)
+	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {
+		Quick: true, Handle: func(call *notify.Call) { call.Fail(unix.EXDEV) },
+	}})
+	for _, pause := range []time.Duration{
+		0, time.Millisecond, 9 * time.Millisecond, 10 * time.Millisecond, 11 * time.Millisecond, 50 * time.Millisecond,
+	} {
+		for range 20 {
+			time.Sleep(pause)
+			c.Do(func() {
+				if got := prctl(unknownOption); got != unix.EXDEV {
+					t.Errorf("%v after the last call the answer is %v", pause, got)
+				}
+			})
+			runtime.GC()
+		}
+	}
+}
+
+// even lets calls with an even argument continue.
+type even struct{ asked int }
+
+//go:nosplit
+//go:norace
+func (e *even) Decide(n *notify.Notification) bool {
+	e.asked++
+	return n.Args[1]%2 == 0
+}
+
+func TestSession_AsksItsDeciderFirst(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, unix.SYS_PRCTL)
+	decider, handled := &even{}, 0
+	session, err := notify.SuperviseWith(c.Listener, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {
+		Quick: true, Handle: func(call *notify.Call) {
+			handled++
+			call.Fail(unix.EXDEV)
+		},
+	}}, decider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = 2000
+	collected := make(chan struct{})
+	go func() {
+		defer close(collected)
+		for range 50 {
+			runtime.GC()
+		}
+	}()
+	c.Do(func() {
+		for i := range uintptr(calls) {
+			want := unix.EINVAL // the kernel's own answer
+			if i%2 != 0 {
+				want = unix.EXDEV
+			}
+			if got := prctl(unknownOption, i); got != want {
+				t.Errorf("answer to %d is %v, want %v", i, got, want)
+			}
+		}
+	})
+	<-collected
+	if err := session.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if decider.asked != calls || handled != calls/2 {
+		t.Errorf("the decider was asked about %d calls, and the handler about %d", decider.asked, handled)
+	}
+}
+
+func TestSession_ClosesWhileItWaits(t *testing.T) {
+	t.Parallel()
+	for _, pause := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond} {
+		c := newCaller(t, unix.SYS_PRCTL)
+		session := supervise(t, c, nil)
+		c.Do(func() { prctl(unknownOption) })
+		time.Sleep(pause)
+		begun := time.Now()
+		if err := session.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("%v after a call it takes %v to close a session", pause, took)
+		}
+	}
+}
+
 // After the calling thread ends, no process uses the filter.
 func TestSession_ReportsThatItIsEmpty(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +38,8 @@ const maxHandled = 16
 // Session is the supervision of one session.
 type Session struct {
 	listener *os.File
+	arrivals *arrivals
+	receiver *receiver
 	sizes    sizes
 	handlers map[Key]Handler
 	slots    chan struct{} // holds a token for each call that is being handled
@@ -53,6 +55,12 @@ type Session struct {
 // left that could make one. It takes ownership of the listener, also on an
 // error. A call without a handler fails with ENOSYS.
 func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
+	return SuperviseWith(listener, handlers, nil)
+}
+
+// SuperviseWith is Supervise with a decider, which may be nil. It decides about
+// a call before its handler.
+func SuperviseWith(listener *os.File, handlers map[Key]Handler, decider Decider) (*Session, error) {
 	defer listener.Close()
 	s := &Session{
 		handlers: handlers, slots: make(chan struct{}, maxHandled), closing: make(chan struct{}), empty: make(chan struct{}),
@@ -61,20 +69,24 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 	if s.sizes, err = kernelSizes(); err != nil {
 		return nil, err
 	}
+	if s.sizes.request > maxSize || s.sizes.response > maxSize {
+		return nil, errors.New("the kernel's notifications are longer than expected")
+	}
+	s.receiver = &receiver{decider: decider}
 	fd, err := unix.FcntlInt(listener.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("take over listener: %w", err)
 	}
-	// The runtime's poller accepts only descriptors in non-blocking mode.
-	if err := unix.SetNonblock(fd, true); err != nil {
+	// In blocking mode the file below stays out of the runtime's poller.
+	if err := unix.SetNonblock(fd, false); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("take over listener: %w", err)
 	}
 	setSyncWakeup(fd)
 	s.listener = os.NewFile(uintptr(fd), "seccomp listener")
-	if err := s.listener.SetReadDeadline(time.Time{}); err != nil { // fails if the poller has not accepted it
+	if s.arrivals, err = newArrivals(); err != nil {
 		s.listener.Close()
-		return nil, fmt.Errorf("wait for listener: %w", err)
+		return nil, err
 	}
 	s.loop.Go(s.run)
 	return s, nil
@@ -86,11 +98,14 @@ func (s *Session) Empty() <-chan struct{} { return s.empty }
 
 // Close ends the supervision; later calls fail with ENOSYS. It does not wait
 // for handlers that are blocked: a file system that does not answer must not
-// delay the end of a session. Closing twice is harmless.
+// delay the end of a session. While processes still use the filter it may take
+// as long as burst. Closing twice is harmless.
 func (s *Session) Close() error {
 	var err error
 	s.once.Do(func() {
 		close(s.closing)
+		atomic.StoreUint32(&s.receiver.stop, 1)
+		s.arrivals.close()
 		if err = s.listener.Close(); errors.Is(err, os.ErrClosed) {
 			err = nil // by run
 		}
@@ -103,27 +118,36 @@ func (s *Session) Close() error {
 func (s *Session) run() {
 	// However this ends, callers must fail instead of waiting forever.
 	defer s.listener.Close()
-	raw, err := s.listener.SyscallConn()
-	if err != nil {
-		return // closed already
-	}
-	buffer := make([]byte, s.sizes.request)
+	defer s.arrivals.close()
+	_ = s.control(s.answerAll) // keeps the descriptor valid until it returns
+}
+
+func (s *Session) answerAll(listener int) {
+	s.receiver.listener = uintptr(listener)
 	for {
-		var found event
-		var next request
-		var failed error
-		err := raw.Read(func(fd uintptr) bool {
-			found, next, failed = receive(int(fd), buffer)
-			return found != eventNone || failed != nil
-		})
+		found, next, errno := s.receiver.receive(burst)
 		switch {
-		case err != nil || failed != nil:
+		case errno != 0 || s.closed():
 			return // closed, or nothing can be supervised any more
 		case found == eventUnused:
 			close(s.empty)
 			return
+		case found == eventNone:
+			if s.arrivals.wait(listener) != nil {
+				return
+			}
+			continue
 		}
 		s.dispatch(&Call{session: s, ID: next.id, TID: int(next.pid), Arch: next.arch, Number: int(next.nr), Args: next.args})
+	}
+}
+
+func (s *Session) closed() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
 	}
 }
 

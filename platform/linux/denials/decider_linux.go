@@ -1,0 +1,372 @@
+package denials
+
+import (
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Decider answers the most frequent calls as FastPath does, but without Go's
+// scheduler and without allocating; see [notify.Decider]. It only lets calls
+// continue that SlowPath would not report. It leaves to FastPath: paths that are
+// not clean, symlinks, calls with two paths, and everything that may be denied.
+// It caches nothing.
+type Decider struct {
+	observer *Observer
+	policy   *policy.Policy
+	arch     uint32
+	// calls are the calls that it decides about, by number.
+	calls [maxNumber]decidedCall
+	// otherRoots is mayHaveOtherRoot.
+	otherRoots bool
+
+	local  unix.Iovec // text
+	remote unix.RemoteIovec
+	how    unix.OpenHow
+	text   [maxText]byte // the path as the caller wrote it
+	// path is the absolute path, after a dot: openat2(2) starts at the session's
+	// root.
+	path [1 + 2*maxText + 2]byte
+	link [64]byte // a path in /proc
+	root [2]byte
+}
+
+const (
+	maxNumber = 512 // of a system call
+	maxText   = 1024
+	pageSize  = 4096 // the smallest of any machine
+)
+
+// decidedCall is pathArg for a system call that has one path.
+type decidedCall struct {
+	known bool
+	creat bool
+	pathArg
+}
+
+// NewDecider returns a decider for an observer. numbers are the names of the
+// calls by their numbers on an architecture, as [notify.Key] has them.
+func NewDecider(o *Observer, arch uint32, numbers map[int]string) *Decider {
+	d := &Decider{observer: o, policy: o.options.Policy, arch: arch, otherRoots: mayHaveOtherRoot}
+	for number, name := range numbers {
+		args := pathArgs()[name]
+		if number >= maxNumber || len(args) != 1 || slices.Contains(linkMoving, name) || name == "openat2" {
+			continue
+		}
+		d.calls[number] = decidedCall{known: true, creat: name == "creat", pathArg: args[0]}
+	}
+	d.local.Base = &d.text[0]
+	return d
+}
+
+// Decide implements [notify.Decider].
+//
+//go:nosplit
+//go:norace
+func (d *Decider) Decide(n *notify.Notification) bool {
+	if n.Arch != d.arch || uint32(n.Number) >= maxNumber || !d.calls[n.Number].known || d.observer.begun == 0 {
+		return false
+	}
+	c := &d.calls[n.Number]
+	var flags openFlags
+	switch {
+	case c.creat:
+		flags = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
+	case c.flags != none:
+		flags = openFlags(uint32(n.Args[c.flags]))
+	}
+	if c.op == opOpen && flags&unix.O_PATH != 0 {
+		return true
+	}
+	size := d.read(n)
+	if size == 0 || !d.clean(size) {
+		return false
+	}
+	follow := c.op == opTruncate || c.op == opExecute && flags&unix.AT_SYMLINK_NOFOLLOW == 0 ||
+		c.op == opOpen && flags&unix.O_NOFOLLOW == 0 && flags&(unix.O_CREAT|unix.O_EXCL) != unix.O_CREAT|unix.O_EXCL
+	end, bare := d.absolute(n, c, size)
+	if end == 0 {
+		return false
+	}
+	if (follow || d.text[0] == '/') && d.otherRoots && !d.sessionsRoot(n) {
+		return false
+	}
+	return d.harmless(c.op, flags, follow, bare, end)
+}
+
+// read copies the path from the caller's memory, and returns its length; 0 if
+// it must be read otherwise.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) read(n *notify.Notification) int {
+	address := n.Args[d.calls[n.Number].path]
+	// What is behind the end of a page may not be mapped.
+	size := min(maxText, pageSize-int(address%pageSize))
+	d.local.Len = uint64(size)
+	d.remote.Base, d.remote.Len = uintptr(address), size
+	got, _, errno := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(n.TID), uintptr(unsafe.Pointer(&d.local)), 1,
+		uintptr(unsafe.Pointer(&d.remote)), 1, 0)
+	if errno != 0 {
+		return 0
+	}
+	for i := 0; i < int(got) && i < maxText; i++ {
+		if d.text[i] == 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// clean reports whether the path is one that path.Clean leaves as it is, and has
+// no "..".
+//
+//go:nosplit
+//go:norace
+func (d *Decider) clean(size int) bool {
+	part := 0 // the length of the part before i
+	for i := 0; i <= size && i < maxText; i++ {
+		if i < size && d.text[i] != '/' {
+			part++
+			continue
+		}
+		switch {
+		case part == 0 && (i > 0 || size == 1): // "//", a "/" at the end, and "/"
+			return false
+		case part == 1 && d.text[i-1] == '.', part == 2 && d.text[i-1] == '.' && d.text[i-2] == '.':
+			return false
+		}
+		part = 0
+	}
+	return true
+}
+
+// absolute makes the path absolute, and returns where it ends; 0 if that is not
+// possible. bare says that the name was relative to a directory, and has no
+// other directory in it.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) absolute(n *notify.Notification, c *decidedCall, size int) (end int, bare bool) {
+	d.path[0] = '.'
+	end = 1
+	if d.text[0] != '/' {
+		at := d.procLink(n.TID)
+		if c.dir == workDir || int32(n.Args[c.dir]) == unix.AT_FDCWD {
+			d.append(at, 'c', 'w', 'd', 0)
+		} else {
+			if int32(n.Args[c.dir]) < 0 {
+				return 0, false
+			}
+			at = d.append(at, 'f', 'd', '/', 0)
+			d.append(d.appendNumber(at-1, uint32(n.Args[c.dir])), 0, 0, 0, 0)
+		}
+		got := d.readlink(unsafe.Pointer(&d.path[1]), maxText)
+		if got <= 0 || got >= maxText || d.path[1] != '/' || d.deleted(1+got) {
+			return 0, false
+		}
+		if got > 1 {
+			d.path[1+got] = '/'
+			got++
+		}
+		end, bare = 1+got, true
+	}
+	for i := 0; i < size && i < maxText && end < len(d.path)-1; i++ {
+		bare = bare && d.text[i] != '/'
+		d.path[end] = d.text[i]
+		end++
+	}
+	d.path[end] = 0
+	return end, bare
+}
+
+// deleted reports whether the path ends as that of a removed directory does.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) deleted(end int) bool {
+	const mark = " (deleted)"
+	if end < len(mark) {
+		return false
+	}
+	for i := range len(mark) {
+		if d.path[end-len(mark)+i] != mark[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// sessionsRoot reports whether the caller has the session's root directory.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) sessionsRoot(n *notify.Notification) bool {
+	at := d.append(d.procLink(n.TID), 'r', 'o', 'o', 't')
+	d.append(at, 0, 0, 0, 0)
+	return d.readlink(unsafe.Pointer(&d.root), len(d.root)) == 1 && d.root[0] == '/'
+}
+
+// harmless is Observer.harmless.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) harmless(op operation, flags openFlags, follow, bare bool, end int) bool {
+	dir := end - 1
+	for dir > 1 && d.path[dir] != '/' {
+		dir--
+	}
+	granted := d.grants(op, flags, end, max(dir, 2))
+	switch {
+	case granted && !follow && bare:
+		return true // the kernel named the directory, so no symlink is on the way
+	case granted && !follow:
+		if dir > 1 {
+			d.path[dir] = 0
+		} else {
+			d.path[2] = 0
+		}
+		found := d.lookup(unix.O_DIRECTORY)
+		return found == 0 || found == unix.ENOENT
+	case !granted && (op == opCreate || op == opLink || op == opOpen && flags&unix.O_CREAT != 0):
+		return false
+	}
+	found := d.lookup(0)
+	return found == unix.ENOENT || found == 0 && granted
+}
+
+// lookup is Observer.openInMemory for the path.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) lookup(flags uint64) unix.Errno {
+	root := d.observer.rootFD
+	if root < 0 {
+		return unix.EBADF
+	}
+	d.how.Flags, d.how.Mode, d.how.Resolve = unix.O_PATH|unix.O_CLOEXEC|flags, 0, inMemory
+	fd, _, errno := unix.RawSyscall6(unix.SYS_OPENAT2, uintptr(root), uintptr(unsafe.Pointer(&d.path)),
+		uintptr(unsafe.Pointer(&d.how)), unsafe.Sizeof(d.how), 0, 0)
+	if errno == 0 {
+		unix.RawSyscall6(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	}
+	return errno
+}
+
+// grants is Observer.grants. dir is where the path's directory ends.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) grants(op operation, flags openFlags, end, dir int) bool {
+	at := d.at(end)
+	above := policy.Write
+	if (op != opOpen || flags&unix.O_CREAT != 0) && op != opExecute && op != opTruncate {
+		above = d.at(dir)
+	}
+	needs := policy.Write
+	switch op {
+	case opExecute:
+		return at&policy.Execute != 0
+	case opOpen:
+		needs = 0
+		mode := flags & unix.O_ACCMODE
+		if mode == unix.O_RDONLY || mode == unix.O_RDWR {
+			needs |= policy.Read
+		}
+		if mode == unix.O_WRONLY || mode == unix.O_RDWR || flags&(unix.O_TRUNC|unix.O_CREAT) != 0 {
+			needs |= policy.Write
+		}
+	}
+	return at&needs == needs && above&policy.Write != 0
+}
+
+// at is Policy.At for the path up to end.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) at(end int) policy.Access {
+	var access policy.Access
+	for i := range d.policy.Rules {
+		if rule := &d.policy.Rules[i]; rule.Access&^access != 0 && d.contains(rule.Path, end) {
+			access |= rule.Access
+		}
+	}
+	for i := range d.policy.Protected {
+		if access&policy.Write != 0 && d.contains(d.policy.Protected[i].Path, end) {
+			access &^= policy.Write
+		}
+	}
+	return access
+}
+
+// contains is policy.Contains for the path up to end.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) contains(dir string, end int) bool {
+	size := end - 1
+	if len(dir) > size {
+		return false
+	}
+	for i := 0; i < len(dir); i++ {
+		if d.path[1+i] != dir[i] {
+			return false
+		}
+	}
+	return len(dir) == size || len(dir) == 1 || d.path[1+len(dir)] == '/'
+}
+
+// procLink writes "/proc/TID/" to link, and returns where it ends.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) procLink(tid uint32) int {
+	d.append(0, '/', 'p', 'r', 'o')
+	d.append(4, 'c', '/', 0, 0)
+	at := d.appendNumber(6, tid)
+	d.link[at] = '/'
+	return at + 1
+}
+
+// append writes four bytes to link, and returns where they end.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) append(at int, a, b, c, e byte) int {
+	d.link[at], d.link[at+1], d.link[at+2], d.link[at+3] = a, b, c, e
+	return at + 4
+}
+
+// appendNumber writes a number to link, and returns where it ends.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) appendNumber(at int, number uint32) int {
+	digits := 1
+	for rest := number; rest >= 10; rest /= 10 {
+		digits++
+	}
+	for i := at + digits - 1; i >= at; i-- {
+		d.link[i] = '0' + byte(number%10)
+		number /= 10
+	}
+	return at + digits
+}
+
+// readlink reads the symlink that link names; -1 if that fails.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) readlink(into unsafe.Pointer, size int) int {
+	const atWorkDir = ^uintptr(99) // AT_FDCWD, which the path does not need
+	got, _, errno := unix.RawSyscall6(unix.SYS_READLINKAT, atWorkDir, uintptr(unsafe.Pointer(&d.link)), uintptr(into),
+		uintptr(size), 0, 0)
+	if errno != 0 {
+		return -1
+	}
+	return int(got)
+}

@@ -1,0 +1,200 @@
+package denials
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// testCalls are the calls that the tests number themselves, in this order.
+var testCalls = []string{
+	"open", "openat", "creat", "unlink", "unlinkat", "rmdir", "mkdir", "mkdirat", "mknod", "mknodat", "truncate",
+	"execve", "execveat", "symlink", "renameat", "link", "openat2",
+}
+
+func newDecider(f *fixture) *Decider {
+	numbers := map[int]string{}
+	for i, call := range testCalls {
+		numbers[i] = call
+	}
+	f.start()
+	return NewDecider(f.Observer, 1, numbers)
+}
+
+// page returns the address of a text that ends where the mapped memory does.
+func page(t *testing.T, text string) uint64 {
+	t.Helper()
+	size := os.Getpagesize()
+	memory, err := unix.Mmap(-1, 0, 2*size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(memory) })
+	if err := unix.Mprotect(memory[size:], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	start := size - len(text) - 1
+	copy(memory[start:size], text)
+	return uint64(uintptr(unsafe.Pointer(&memory[start])))
+}
+
+// What Decider lets continue, FastPath lets continue too, and SlowPath does not
+// report.
+func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
+	f := newFixture(t)
+	f.options.Policy.Protected = []policy.Protected{{Path: f.top + "/rw/protected"}}
+	for _, dir := range []string{"rw/protected", "rw/gone", "rw/dir/deep/er"} {
+		if err := os.MkdirAll(filepath.Join(f.top, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.link("../out", "rw/to-out")
+	f.link("dir", "rw/to-dir")
+	f.link("../../out/file", "rw/dir/to-file")
+	f.link("file", "rw/to-own-file")
+	f.link("../out/new", "rw/dangling")
+	f.link(f.top+"/rw", "out/to-rw")
+	d := newDecider(f)
+	var dirs []int
+	for _, dir := range []string{"rw", "rw/dir", "rw/protected", "rw/gone", "out", "out/dir", "rw/to-out", "rw/file"} {
+		fd, err := unix.Open(filepath.Join(f.top, dir), unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(fd) })
+		dirs = append(dirs, fd)
+	}
+	if err := os.Remove(filepath.Join(f.top, "rw/gone")); err != nil {
+		t.Fatal(err)
+	}
+	notDirectory := dirs[len(dirs)-1] // the fast path does not know that such a call fails
+	names := []string{
+		"file", "new", "dir", "dir/file", "dir/new", "dir/deep/er/new", "none/new", "protected", "protected/new",
+		"to-out", "to-out/file", "to-out/new", "to-dir/file", "dir/to-file", "to-file", "to-own-file", "dangling",
+		"to-rw/file", "to-rw/new", "", ".", "..", "./file", "dir/./file", "../rw/file", "../out/file", "../out/new", "dir/",
+		"dir//file", "dir/..", "file/new", "...", ".hidden", "..hidden/new",
+		strings.Repeat("n", 255), strings.Repeat("n/", 700),
+		"/", "//", "/none", "/proc/self/comm", "/dev/null",
+	}
+	for _, name := range names[:len(names)-5] {
+		for _, dir := range []string{"/", "/rw/", "/rw/dir/", "/out/", "/rw/to-out/", "/rw/../rw/", "/rw//"} {
+			names = append(names, f.top+dir+name)
+		}
+	}
+	flags := []uint64{
+		unix.O_RDONLY, unix.O_WRONLY, unix.O_RDWR, unix.O_RDONLY | unix.O_CREAT, unix.O_WRONLY | unix.O_CREAT,
+		unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL, unix.O_RDONLY | unix.O_TRUNC, unix.O_RDONLY | unix.O_NOFOLLOW,
+		unix.O_WRONLY | unix.O_NOFOLLOW, unix.O_PATH, unix.O_TMPFILE | unix.O_RDWR, unix.O_RDONLY | unix.O_DIRECTORY,
+		unix.AT_SYMLINK_NOFOLLOW, unix.AT_EMPTY_PATH,
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tid := unix.Gettid()
+	decided, refused, left := 0, 0, 0
+	for _, name := range names {
+		address := page(t, name)
+		for number, call := range testCalls {
+			for _, u := range pathArgs()[call][:1] {
+				for _, dir := range append([]int{unix.AT_FDCWD, -1, 12345}, dirs...) {
+					for _, flag := range flags {
+						c := &notify.Call{TID: tid, Number: number, Arch: 1}
+						c.Args[u.path] = address
+						if u.dir != workDir {
+							c.Args[u.dir] = uint64(dir)
+						}
+						if dir != unix.AT_FDCWD && (u.dir == workDir || strings.HasPrefix(name, "/")) {
+							continue
+						}
+						if u.flags != none {
+							c.Args[u.flags] = flag
+						} else if flag != 0 {
+							continue
+						}
+						n := &notify.Notification{TID: uint32(tid), Number: int32(number), Arch: 1, Args: c.Args}
+						continues := d.Decide(n)
+						if len(pathArgs()[call]) > 1 || slices.Contains(linkMoving, call) || call == "openat2" {
+							if continues {
+								t.Errorf("%s of %q is decided", call, name)
+							}
+							continue
+						}
+						w, readable := f.literalPath(c, call, u)
+						fast := readable && (w.name == "" || f.harmless(w))
+						found, _ := f.inspect(c, f.root, true, call, u)
+						if found != nil {
+							found.loc.close()
+							refused++
+						}
+						switch {
+						case continues && (found != nil || !fast && dir != notDirectory):
+							t.Errorf("%s of %q in %d with %#x continues: fast path %t, refused %t", call, name, dir, flag, fast,
+								found != nil)
+						case continues:
+							decided++
+						case fast:
+							left++
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d calls decided, %d left to the fast path, %d refused", decided, left, refused)
+	if decided < 1000 || refused < 1000 {
+		t.Errorf("only %d calls were decided and %d refused", decided, refused)
+	}
+}
+
+func TestDecider_ChecksDirectoriesEveryTime(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	d := newDecider(f)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	n := &notify.Notification{TID: uint32(unix.Gettid()), Number: 0, Arch: 1}
+	n.Args[0] = page(t, f.top+"/rw/dir/file")
+	if !d.Decide(n) {
+		t.Fatal("a granted path is not decided")
+	}
+	if err := os.RemoveAll(filepath.Join(f.top, "rw/dir")); err != nil {
+		t.Fatal(err)
+	}
+	f.link("../out/dir", "rw/dir")
+	if d.Decide(n) {
+		t.Error("a directory is trusted that has become a symlink")
+	}
+}
+
+func TestDecider_WaitsForTheTarget(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	d := NewDecider(f.Observer, 1, map[int]string{0: "open"})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	n := &notify.Notification{TID: uint32(unix.Gettid()), Number: 0, Arch: 1}
+	n.Args[0] = page(t, f.top+"/rw/dir/file")
+	if d.Decide(n) {
+		t.Error("a call of the stage is decided")
+	}
+	f.start()
+	for _, other := range []notify.Notification{
+		{Number: 0, Arch: 2}, {Number: 1, Arch: 1}, {Number: -1, Arch: 1}, {Number: maxNumber, Arch: 1},
+	} {
+		other.TID, other.Args = n.TID, n.Args
+		if d.Decide(&other) {
+			t.Errorf("call %d of architecture %d is decided", other.Number, other.Arch)
+		}
+	}
+	if n.Args[0] = 16; d.Decide(n) {
+		t.Error("a path that cannot be read is decided")
+	}
+}
