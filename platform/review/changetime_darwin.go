@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
+	"time"
 )
 
 // changeTime returns the inode's number and the time of its last change.
@@ -12,4 +13,12 @@ func changeTime(info fs.FileInfo) string {
 		return fmt.Sprint(stat.Ino, stat.Ctimespec.Sec, stat.Ctimespec.Nsec)
 	}
 	return ""
+}
+
+// changedAt returns the time of the inode's last change.
+func changedAt(info fs.FileInfo) time.Time {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(stat.Ctimespec.Unix())
+	}
+	return info.ModTime()
 }

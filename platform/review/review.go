@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,6 +45,9 @@ type State struct {
 	why     map[string]string // by the path that is scanned, which may be a directory
 	before  map[string]string
 	unread  []string // not scanned, because the file system does not answer
+	// repository: the project had a repository of its own.
+	repository bool
+	crowded    []string // directories with more files than are scanned
 }
 
 // The bounds of a scan: a project must not be able to slow down every start of
@@ -52,7 +56,6 @@ const (
 	maxFiles   = 512
 	maxDepth   = 4
 	maxPackage = 1 << 20
-	maxWalked  = 4096
 )
 
 // fileTimeLag is how far a new file's time can lie behind the clock. The kernel
@@ -72,6 +75,8 @@ func Take(p *policy.Policy) *State {
 	for _, protected := range p.Protected {
 		s.why[protected.Path] = whyProtected
 	}
+	_, err := fsguard.Lstat(filepath.Join(p.Project, ".git"))
+	s.repository = err == nil
 	s.before, s.unread = s.scan()
 	return s
 }
@@ -80,6 +85,7 @@ func Take(p *policy.Policy) *State {
 func (s *State) Findings() []Finding {
 	after, unread := s.scan()
 	unread = append(unread, s.unread...)
+	unread = append(unread, s.crowded...)
 	var findings []Finding
 	add := func(path string, how Change) {
 		if slices.ContainsFunc(unread, func(dir string) bool { return policy.Contains(dir, path) }) {
@@ -100,11 +106,15 @@ func (s *State) Findings() []Finding {
 			add(path, Removed)
 		}
 	}
-	for _, dir := range s.newRepositories() {
-		findings = append(findings, Finding{
-			Path: dir, How: Created,
-			Why: "it is a git repository: git runs programs that its hooks and configuration name",
-		})
+	for _, dir := range s.crowded {
+		findings = append(findings, Finding{Path: dir, How: Changed, Why: whyUncompared})
+	}
+	repositories, complete := s.newRepositories()
+	for _, dir := range repositories {
+		findings = append(findings, Finding{Path: dir, How: Created, Why: whyRepository})
+	}
+	if !complete {
+		findings = append(findings, Finding{Path: s.project, How: Changed, Why: whyUnsearched})
 	}
 	slices.SortFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(findings, func(a, b Finding) bool { return a.Path == b.Path })
@@ -141,7 +151,13 @@ func (s *State) scan() (found map[string]string, unread []string) {
 		case err != nil:
 			unread = appendUnread(unread, path, err)
 		case info.IsDir():
-			unread = appendUnread(unread, path, scanDir(found, path, maxDepth))
+			in := map[string]string{}
+			err := scanDir(in, path, maxDepth)
+			if errors.Is(err, errCrowded) && !slices.Contains(s.crowded, path) {
+				s.crowded = append(s.crowded, path)
+			}
+			maps.Copy(found, in)
+			unread = appendUnread(unread, path, err)
 		default:
 			found[path] = signature(info)
 		}
@@ -156,19 +172,27 @@ func appendUnread(unread []string, path string, err error) []string {
 	return unread
 }
 
+// errCrowded means that a directory holds more than maxFiles.
+var errCrowded = errors.New("too many files")
+
 // scanDir returns an error if something could not be scanned.
 func scanDir(found map[string]string, dir string, depth int) error {
-	entries, failure := fsguard.ReadDir(dir, 0)
+	entries, failure := fsguard.ReadDir(dir, maxFiles+1)
 	for _, entry := range entries {
+		if len(found) >= maxFiles {
+			return errors.Join(failure, errCrowded)
+		}
 		path := filepath.Join(dir, entry.Name)
 		info, err := fsguard.Lstat(path)
 		switch {
 		case err != nil:
 			failure = errors.Join(failure, err)
 		// git installs sample hooks, which it does not run
-		case len(found) >= maxFiles || strings.HasSuffix(path, ".sample"):
+		case strings.HasSuffix(path, ".sample"):
 		case info.IsDir() && depth > 1:
-			failure = errors.Join(failure, scanDir(found, path, depth-1))
+			if failure = errors.Join(failure, scanDir(found, path, depth-1)); errors.Is(failure, errCrowded) {
+				return failure
+			}
 		default:
 			found[path] = signature(info)
 		}
@@ -202,41 +226,4 @@ func packageScripts(path string) (commands string, there bool, err error) {
 	}
 	sum := sha256.Sum256(append(append(content.Scripts, 0), content.Hooks...))
 	return string(sum[:]), true, nil
-}
-
-// newRepositories lists repositories in the project that were created or
-// reconfigured since, in directories near its root.
-func (s *State) newRepositories() []string {
-	if s.project == "" {
-		return nil
-	}
-	var dirs []string
-	walked := 0
-	var walk func(dir string, depth int)
-	walk = func(dir string, depth int) {
-		entries, err := fsguard.ReadDir(dir, 0)
-		if err != nil {
-			return
-		}
-		for _, entry := range entries {
-			path := filepath.Join(dir, entry.Name)
-			switch {
-			case walked >= maxWalked:
-				return
-			case entry.Name == ".git" && dir != s.project:
-				config := path
-				if entry.Type.IsDir() {
-					config = filepath.Join(path, "config")
-				}
-				if info, err := fsguard.Lstat(config); err == nil && info.ModTime().After(s.since) {
-					dirs = append(dirs, path)
-				}
-			case entry.Type.IsDir() && depth > 1 && entry.Name != ".git" && entry.Name != "node_modules":
-				walked++
-				walk(path, depth-1)
-			}
-		}
-	}
-	walk(s.project, maxDepth)
-	return dirs
 }

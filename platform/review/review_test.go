@@ -3,6 +3,7 @@ package review
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,13 +71,38 @@ func TestFindings(t *testing.T) {
 		{
 			"a repository", func(p project) {
 				p.write("old/.git/config", "")
-				old := time.Now().Add(-time.Minute)
-				if err := os.Chtimes(filepath.Join(p.dir, "old/.git/config"), old, old); err != nil {
-					p.t.Fatal(err)
-				}
+				time.Sleep(5 * fileTimeLag)
 			},
 			func(p project) { p.write("a/b/.git/config", "[core]\n\tfsmonitor = evil\n") }, "a/b/.git created",
 		},
+		{
+			"a deep repository with forged times", func(project) {}, func(p project) {
+				p.write("1/2/3/4/5/6/.git/config", "")
+				p.write("node_modules/x/.git/hooks/pre-commit", "")
+				p.write("bare/HEAD", "")
+				p.write("bare/config", "")
+				p.write("bare/refs/x", "")
+				p.write("bare/objects/x", "")
+				for _, file := range []string{"1/2/3/4/5/6/.git/config", "bare/config"} {
+					if err := os.Chtimes(filepath.Join(p.dir, file), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+						p.t.Fatal(err)
+					}
+				}
+			}, "1/2/3/4/5/6/.git created, bare created, node_modules/x/.git created",
+		},
+		{"its own repository", func(project) {}, func(p project) { p.write(".git", "gitdir: x") }, ".git created"},
+		{
+			"hooks of a nested repository", func(p project) { p.write("old/.git/hooks/a", ""); time.Sleep(5 * fileTimeLag) },
+			func(p project) { p.write("old/.git/hooks/a", "x") }, "old/.git created",
+		},
+		{"a rebase", func(p project) { p.write(".git/HEAD", "") }, func(p project) {
+			p.write(".git/rebase-merge/git-rebase-todo", "exec evil")
+		}, ".git/rebase-merge/git-rebase-todo created"},
+		{"too many files", func(p project) {
+			for i := range maxFiles + 1 {
+				p.write(filepath.Join(".husky", strconv.Itoa(i)), "")
+			}
+		}, func(p project) { p.write(".husky/more", ""); p.write(".envrc", "") }, ".envrc created, .husky changed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -144,6 +144,39 @@ var ways = []way{
 		prepare: userConfigured("system"), line: aHook, outside: "git checkout -q -b side",
 	},
 	{
+		name: "a submodule with a monitor, five levels deep, with forged times", prepare: configured(""),
+		line: `git init -q 1/2/3/4/5; cd 1/2/3/4/5; git commit -q --allow-empty -m x; cd - >/dev/null; git add 1 2>/dev/null
+printf '%s\n' "$PLANT" >monitor; chmod +x monitor; printf '[core]\n\tfsmonitor = %s\n' "$PWD/monitor" >>1/2/3/4/5/.git/config
+touch -d 2001-01-01 1/2/3/4/5/.git/config`, outside: "git status", reported: "created 1/2/3/4/5/.git",
+	},
+	{
+		name: ".git where there was none", prepare: func(*scene) {},
+		line: `git init -q sub; mv sub/.git hidden; printf '%s\n' "$PLANT" >monitor; chmod +x monitor
+printf '[core]\n\tfsmonitor = %s\n' "$PWD/monitor" >>hidden/config; echo gitdir: hidden >.git`,
+		outside: "git status", reported: "created .git",
+	},
+	{
+		name: "a repository without .git", prepare: configured(""),
+		line: `git init -q sub; mv sub/.git bare; printf '%s\n' "$PLANT" >monitor; chmod +x monitor
+printf '[core]\n\tworktree = .\n\tfsmonitor = %s\n' "$PWD/monitor" >>bare/config`,
+		outside: "cd bare && git status", reported: "created bare",
+	},
+	{
+		name: "hooks of a repository that was nested from the start",
+		prepare: func(s *scene) {
+			s.repository(s.Project)
+			s.repository(s.ProjectPath("nested"))
+		},
+		line:    `printf '%s\n' "$PLANT" >nested/.git/hooks/post-checkout; chmod +x nested/.git/hooks/post-checkout`,
+		outside: "git -C nested checkout -q -b side", reported: "created nested/.git",
+	},
+	{
+		name: "a forged list of a rebase", prepare: configured(""),
+		line: `printf '%s\n' "$PLANT" >program; chmod +x program
+GIT_SEQUENCE_EDITOR='f() { printf "break\nexec ./program\n" >"$1"; }; f' git rebase -q -i HEAD`,
+		outside: "git rebase --continue", reported: "created .git/rebase-merge/git-rebase-todo",
+	},
+	{
 		name: "a project in a larger repository",
 		prepare: func(s *scene) {
 			s.repository(s.Home)
@@ -217,6 +250,7 @@ func (w way) try(t *testing.T, sandboxed bool) (ran bool, review []string, outpu
 	}
 	e := s.startWith(harness.Options{Settings: settings, Env: env})
 	_, output, _, end := e.run("PLANT='#!/bin/sh\necho ran >" + mark + "'\n" + w.line)
+	_ = os.Remove(mark) // what ran in an unsandboxed session does not count
 	command := exec.Command("/bin/sh", "-c", w.outside)
 	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), env...)
 	out, err := command.CombinedOutput()
