@@ -86,8 +86,9 @@ func (s *State) reconfigured(path string) bool {
 		return s.isNew(info) // a file, or a symlink
 	}
 	hooks := filepath.Join(path, "hooks")
-	files := []string{filepath.Join(path, "config"), filepath.Join(path, "config.worktree"),
-		filepath.Join(path, "commondir"), hooks}
+	files := []string{
+		filepath.Join(path, "config"), filepath.Join(path, "config.worktree"), filepath.Join(path, "commondir"), hooks,
+	}
 	entries, _ := fsguard.ReadDir(hooks, maxHooks)
 	for _, entry := range entries {
 		files = append(files, filepath.Join(hooks, entry.Name))

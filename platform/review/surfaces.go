@@ -12,8 +12,8 @@ type surface struct {
 var surfaces = []surface{
 	{".husky", "git runs these hooks, if husky is installed"},
 	{".githooks", "git runs these hooks, if core.hooksPath names them"},
-	{".git/rebase-merge/git-rebase-todo", "git runs its commands when the rebase goes on"},
-	{".git/sequencer/todo", "git acts upon it when the cherry-pick goes on"},
+	{".git/rebase-merge/git-rebase-todo", "git runs its commands when the rebase continues"},
+	{".git/sequencer/todo", "git acts upon it when the cherry-pick continues"},
 	{".pre-commit-config.yaml", "pre-commit runs these commands before each commit"},
 	{"lefthook.yml", "lefthook runs these commands as git hooks"},
 	{"package.json#scripts", "npm and others run these scripts, some during an install"},
