@@ -265,6 +265,10 @@ func projectOf(view fsView, dir, file string) project {
 		p.refusals = append(p.refusals, fmt.Sprintf(
 			"%s does not answer: what it makes git run from the project is not protected", display.Quote(path)))
 	}
+	if p.git.Crowded {
+		p.refusals = append(p.refusals, "too many git submodules or worktrees: "+
+			".git/modules and .git/worktrees are read-only; prune some")
+	}
 	for _, outside := range p.git.Outside {
 		p.grants = append(p.grants, grant{path: outside, request: request{
 			access: policy.Read,

@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -28,5 +30,22 @@ func TestCompile_ProtectsGitsConfigurationInGrants(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: protected %t: %+v", user, got, protected)
 		}
+	}
+}
+
+// Too many submodules are protected as a whole, and the reply says so.
+func TestCompile_SaysThatSubmodulesAreReadOnly(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{"/home/u/project/.git/HEAD": ""}
+	for i := range 2000 {
+		tree[fmt.Sprintf("/home/u/project/.git/modules/%d/HEAD", i)] = ""
+	}
+	c := snapshotOf(t, resolvetest.InMemory(tree), `{"enabled": true}`, "").Compile(document.KindTool)
+	const whole = "/home/u/project/.git/modules"
+	if !slices.ContainsFunc(c.Policy.Protected, func(p policy.Protected) bool { return p.Path == whole }) {
+		t.Errorf("not protected: %+v", c.Policy.Protected)
+	}
+	if !strings.Contains(strings.Join(c.Warnings, "\n"), ".git/modules and .git/worktrees are read-only") {
+		t.Errorf("warnings: %q", c.Warnings)
 	}
 }

@@ -33,6 +33,9 @@ type Repository struct {
 	// Elsewhere is the configuration, and the directories of hooks, that git
 	// uses in the project and that lie neither in it nor in its repository.
 	Elsewhere []string
+	// Crowded: there is more than is protected one by one. The directories of
+	// submodules and worktrees are protected as a whole then.
+	Crowded bool
 	// NoAnswer is the first path of the project, or of its repository, whose
 	// file system does not answer; "" if all answer. Skipped are other paths
 	// that do not answer.
@@ -60,16 +63,49 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 			if own != common {
 				g.worktreeConfiguration(common, own)
 			}
+			g.repositories = common
 		}
 	case mode.IsDir():
 		g.repository(dot)
+		g.repositories = dot
 	}
+	// What the repository and the user name comes first: a session cannot add to
+	// it.
 	g.submodulePointers()
 	for _, file := range userConfigurations(host) {
 		g.configuration(file)
 	}
 	g.answered(answer)
+	if g.repositories != "" {
+		g.worktrees(g.repositories)
+		g.modules(filepath.Join(g.repositories, "modules"), maxModuleDepth)
+		g.protectWhole()
+	}
 	return g.found
+}
+
+// protectWhole protects the directories of submodules and worktrees instead of
+// what is in them, if that is too much. Decoys must not push out what is real.
+func (g *finder) protectWhole() {
+	if !g.found.Crowded {
+		return
+	}
+	for _, name := range []string{"modules", "worktrees"} {
+		dir := filepath.Join(g.repositories, name)
+		for _, list := range []*[]string{&g.found.Inside, &g.found.OutsideProtected} {
+			*list = slices.DeleteFunc(*list, func(path string) bool { return policy.Contains(dir, path) })
+		}
+	}
+	for _, name := range []string{"modules", "worktrees"} {
+		dir := filepath.Join(g.repositories, name)
+		switch {
+		case !g.kind(dir).IsDir():
+		case policy.Contains(g.project, dir):
+			g.found.Inside = append(g.found.Inside, dir)
+		default:
+			g.found.OutsideProtected = append(g.found.OutsideProtected, dir)
+		}
+	}
 }
 
 // userConfigurations are the files outside of any repository that git reads. A
@@ -95,9 +131,12 @@ type finder struct {
 	host    resolve.Host
 	project string
 	top     string // of the working tree that contains the project
-	found   Repository
-	visited int
-	read    []string // configuration files
+	// repositories is the repository whose submodules and worktrees count; ""
+	// if there is none.
+	repositories string
+	found        Repository
+	visited      int
+	read         []string // configuration files
 }
 
 // Bounds of the search: a repository that is made to be slow must not slow down
@@ -105,7 +144,7 @@ type finder struct {
 const (
 	maxGitProtected = 512
 	maxGitDirs      = 1024
-	maxGitConfigs   = 32
+	maxGitConfigs   = 128
 	maxModuleDepth  = 6
 )
 
@@ -116,8 +155,12 @@ func (g *finder) protect(paths ...string) {
 		if policy.Contains(g.project, path) {
 			list = &g.found.Inside
 		}
-		if len(*list) < maxGitProtected && !slices.Contains(*list, path) {
+		switch {
+		case slices.Contains(*list, path):
+		case len(*list) < maxGitProtected:
 			*list = append(*list, path)
+		default:
+			g.found.Crowded = true
 		}
 	}
 }
@@ -206,6 +249,10 @@ func (g *finder) repository(dir string) {
 	g.protect(filepath.Join(dir, "hooks"), filepath.Join(dir, "config"), filepath.Join(dir, "commondir"))
 	g.configuration(filepath.Join(dir, "config"))
 	g.worktreeConfiguration(dir, dir)
+}
+
+// worktrees protects what says where worktrees are, and their configuration.
+func (g *finder) worktrees(dir string) {
 	for _, name := range g.names(filepath.Join(dir, "worktrees")) {
 		worktree := filepath.Join(dir, "worktrees", name)
 		if g.kind(worktree).IsDir() {
@@ -213,17 +260,21 @@ func (g *finder) repository(dir string) {
 			g.worktreeConfiguration(dir, worktree)
 		}
 	}
-	g.modules(filepath.Join(dir, "modules"), maxModuleDepth)
 }
 
 // names lists a directory. It stops after maxGitDirs directories.
 func (g *finder) names(dir string) []string {
-	if g.visited++; g.visited > maxGitDirs {
+	if g.visited++; g.visited > maxGitDirs || g.found.Crowded {
+		g.found.Crowded = true
 		return nil
 	}
 	names, err := g.view.FS.ReadDir(dir)
 	if err != nil {
 		g.unanswered(dir, err)
+		return nil
+	}
+	if len(names) > maxGitDirs {
+		g.found.Crowded = true
 		return nil
 	}
 	slices.Sort(names)
@@ -234,6 +285,7 @@ func (g *finder) names(dir string) []string {
 // directories.
 func (g *finder) modules(dir string, depth int) {
 	if depth == 0 {
+		g.found.Crowded = true
 		return
 	}
 	for _, name := range g.names(dir) {
@@ -242,6 +294,8 @@ func (g *finder) modules(dir string, depth int) {
 		case !g.kind(module).IsDir():
 		case g.kind(filepath.Join(module, "HEAD")).IsRegular():
 			g.repository(module)
+			g.worktrees(module)
+			g.modules(filepath.Join(module, "modules"), depth-1)
 		default:
 			g.modules(module, depth-1)
 		}
@@ -290,7 +344,11 @@ func (g *finder) above() {
 // read: hooks elsewhere, and further configuration. A file that does not exist
 // is protected, too: git would read it.
 func (g *finder) configuration(file string) {
-	if slices.Contains(g.read, file) || len(g.read) >= maxGitConfigs {
+	if slices.Contains(g.read, file) {
+		return
+	}
+	if len(g.read) >= maxGitConfigs {
+		g.found.Crowded = true
 		return
 	}
 	g.read = append(g.read, file)

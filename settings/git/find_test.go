@@ -1,6 +1,7 @@
 package git
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -147,6 +148,34 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		}
 		if got := relative(test.outside, found.OutsideProtected); got != test.protectedOutside {
 			t.Errorf("%s: protected outside:\n got %s\nwant %s", test.name, got, test.protectedOutside)
+		}
+	}
+}
+
+// Decoys do not push out what is real: too much is protected as a whole.
+func TestFindGit_ProtectsWholeDirectoriesIfThereIsTooMuch(t *testing.T) {
+	t.Parallel()
+	for name, decoy := range map[string]func(i int) string{
+		"submodules":     func(i int) string { return fmt.Sprintf("modules/a%04d/HEAD", i) },
+		"configurations": func(i int) string { return fmt.Sprintf("worktrees/a%04d/config.worktree", i) },
+		"directories":    func(i int) string { return fmt.Sprintf("modules/%d/%d/x", i%8, i) },
+		"depth":          func(int) string { return "modules/1/2/3/4/5/6/7/8/x" },
+	} {
+		tree := with(repository(gitProject+"/.git"), repository(gitProject+"/.git/modules/real"), map[string]string{
+			gitProject + "/.git/worktrees/w/gitdir": "/w/.git\n",
+		})
+		for i := range maxGitDirs + 1 {
+			tree[gitProject+"/.git/"+decoy(i)] = ""
+		}
+		found := Find(resolve.NewView(resolvetest.InMemory(tree)), resolve.Host{Platform: "linux", Home: "/home/u"},
+			gitProject, nil)
+		for _, want := range []string{".git/hooks", ".git/config", ".git/commondir", ".git/modules", ".git/worktrees"} {
+			if !slices.Contains(found.Inside, gitProject+"/"+want) {
+				t.Errorf("%s: %s is not protected", name, want)
+			}
+		}
+		if !found.Crowded || len(found.Inside) != 5 {
+			t.Errorf("%s: %t, %d paths", name, found.Crowded, len(found.Inside))
 		}
 	}
 }

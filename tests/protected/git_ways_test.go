@@ -3,6 +3,7 @@
 package protected
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -175,6 +176,19 @@ printf '[core]\n\tworktree = .\n\tfsmonitor = %s\n' "$PWD/monitor" >>bare/config
 		line: `printf '%s\n' "$PLANT" >program; chmod +x program
 GIT_SEQUENCE_EDITOR='f() { printf "break\nexec ./program\n" >"$1"; }; f' git rebase -q -i HEAD`,
 		outside: "git rebase --continue", reported: "created .git/rebase-merge/git-rebase-todo",
+	},
+	{
+		name: "a submodule among decoys",
+		prepare: func(s *scene) {
+			s.repository(filepath.Join(s.Outside, "origin"))
+			s.repository(s.Project)
+			s.git(s.Project, "submodule", "--quiet", "add", filepath.Join(s.Outside, "origin"), "real")
+			for i := range 600 {
+				harness.Write(s.T, s.ProjectPath(fmt.Sprintf(".git/modules/a%d/HEAD", i)), "")
+			}
+		},
+		line:    `printf '%s\n' "$PLANT" >.git/modules/real/hooks/post-checkout; chmod +x .git/modules/real/hooks/post-checkout`,
+		outside: "git -C real checkout -q -b side",
 	},
 	{
 		name: "a project in a larger repository",
