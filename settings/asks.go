@@ -228,7 +228,8 @@ func (b *asker) sockets() {
 func (b *asker) protected() {
 	var lost []string
 	for _, was := range b.alone.policy.Protected {
-		if _, still := b.e.policy.ProtectedAt(was.Path); !still && b.writes(was.Path) {
+		still := slices.ContainsFunc(b.e.policy.Protected, func(p policy.Protected) bool { return p.Covers(was.Path) })
+		if !still && b.writes(was.Path) {
 			lost = append(lost, display.Quote(strings.TrimPrefix(was.Path, b.e.policy.Project+"/")))
 		}
 	}

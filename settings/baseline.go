@@ -71,14 +71,6 @@ var homeDotfiles = []string{
 	".terminfo", ".gitconfig", ".config",
 }
 
-// protectedByDefault is what a null protected_paths means, relative to the
-// project: files that programs outside of the sandbox act upon without asking,
-// and the settings themselves. git.Find adds the paths of the project's
-// repository.
-var protectedByDefault = []string{
-	".git/hooks", ".git/config", ".zed", ".vscode", ".idea", ".envrc", ".nvim.lua", ".exrc", ".mcp.json", ".gitmodules",
-}
-
 func grantsFor(access policy.Access, paths ...string) []baselinePath {
 	list := make([]baselinePath, len(paths))
 	for i, path := range paths {

@@ -61,13 +61,14 @@ type fsView struct {
 	guarded   []string // what no session may write
 	forbidden []place
 	sensitive *sensitive.Paths
+	listed    map[string][]string // see names
 }
 
 func (s *Snapshot) view() fsView {
 	view := resolve.NewView(s.files)
 	return fsView{
 		View: view, host: s.host, git: &repositories{asker: s.git}, guarded: s.guarded(view), forbidden: s.forbidden(view),
-		sensitive: sensitive.Find(view, s.host.Home),
+		sensitive: sensitive.Find(view, s.host.Home), listed: map[string][]string{},
 	}
 }
 
@@ -191,7 +192,7 @@ func (s *Snapshot) run(view fsView, projectDir string, how treatment, alone *eva
 		fsView: view, layers: l, grantSet: grants, projectDir: projectDir, git: project.git, policy: p,
 		restricted: restricted, toolchains: toolchains, sockets: sockets, variables: variables,
 		merged: tightened.over(base), origins: originsOf(l.user, *tightened),
-		refusals: slices.Concat(project.refusals, grants.refusals), unclear: unclear,
+		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded()), unclear: unclear,
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
 	}
 	e.diagnose(r)
@@ -208,6 +209,9 @@ var onDenied = map[document.OnDenied]policy.OnDenied{
 // "". A session's stage would have to inspect it, too, to protect it.
 func unanswered(view fsView, protected []policy.Protected) string {
 	for _, p := range protected {
+		if p.Pattern {
+			continue // its directory has been read
+		}
 		if errors.Is(view.Resolve(p.Path).Err, fsguard.ErrNoAnswer) {
 			return p.Path
 		}

@@ -232,18 +232,42 @@ func (x *explainer) protected(p policy.Protected) {
 		x.Hint = neverWritable
 		return
 	}
-	rest := []string{}
-	for _, other := range x.policy.Protected {
-		if other.Origin.Key != guardKey && !policy.Contains(other.Path, x.end.Path) {
-			rest = append(rest, strings.TrimPrefix(other.Path, x.policy.Project+"/"))
-		}
-	}
-	value, err := json.Marshal(rest)
+	value, err := json.Marshal(x.withoutProtected())
 	if err != nil {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal paths: %v", err))
 	}
 	x.refuse(rule, protectedKey, string(value), form, display.Quote(p.Path), p.Origin)
 	x.Hint = `a session can change it if this machine cannot protect paths; run "sandbox-sidecar doctor" to see`
+}
+
+// withoutProtected is the value of protected_paths with which the target is not
+// protected: the entries that hold, without those that cover the target, and an
+// exception from the built-in list.
+func (x *explainer) withoutProtected() []string {
+	var covering []policy.Protected
+	for _, p := range x.policy.Protected {
+		if p.Origin.Key != guardKey && p.Covers(x.end.Path) {
+			covering = append(covering, p)
+		}
+	}
+	list := []string{}
+	for _, entry := range x.merged.ProtectedPaths {
+		path, err := x.host.Expand(entry, x.policy.Project)
+		path, _ = project{dir: x.projectDir, path: x.policy.Project}.inside(filepath.Clean(path))
+		if err != nil || !slices.ContainsFunc(covering, func(p policy.Protected) bool { return p.Path == path }) {
+			list = append(list, entry)
+		}
+	}
+	for _, p := range covering {
+		name := "!" + strings.TrimPrefix(p.Path, x.policy.Project+"/")
+		covered := slices.ContainsFunc(covering, func(wider policy.Protected) bool {
+			return wider.Path != p.Path && wider.Pattern && wider.Covers(p.Path)
+		})
+		if !covered && !slices.Contains(list, name) && p.Origin.File == policy.OriginBuiltIn {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // notGranted finds the setting that would grant the access.

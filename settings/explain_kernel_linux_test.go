@@ -94,7 +94,7 @@ func (m *maze) some(most int) []string {
 func (m *maze) settings(t *testing.T) string {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{
-		"enabled": true, "protected_paths": []string{},
+		"enabled": true, "protected_paths": []string{"!*"},
 		"system_paths": map[string]any{
 			"executable": m.some(2), "read_only": m.some(2),
 			"read_write": []string{},

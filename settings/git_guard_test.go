@@ -20,10 +20,10 @@ func TestCompile_ProtectsGitsConfigurationInGrants(t *testing.T) {
 		"/home/u/dotfiles/gitconfig": "[core] hooksPath = ~/dotfiles/hooks\n",
 	})
 	for user, want := range map[string]bool{
-		`{"additional_read_write_paths": ["~/dotfiles"]}`:                         true,
-		`{"additional_read_write_paths": ["~/dotfiles"], "protected_paths": []}`:  false,
-		`{"additional_read_write_paths": ["~/dotfiles/gitconfig"]}`:               false,
-		`{"additional_read_write_paths": ["~/dotfiles", "~/dotfiles/gitconfig"]}`: false,
+		`{"additional_read_write_paths": ["~/dotfiles"]}`:                            true,
+		`{"additional_read_write_paths": ["~/dotfiles"], "protected_paths": ["!*"]}`: false,
+		`{"additional_read_write_paths": ["~/dotfiles/gitconfig"]}`:                  false,
+		`{"additional_read_write_paths": ["~/dotfiles", "~/dotfiles/gitconfig"]}`:    false,
 	} {
 		protected := snapshotOf(t, tree, user, "").Compile(document.KindTool).Policy.Protected
 		got := slices.ContainsFunc(protected, func(p policy.Protected) bool { return p.Path == "/home/u/dotfiles/gitconfig" })

@@ -33,7 +33,7 @@ func TestCompile_GrantsARepositoryOutsideGuarded(t *testing.T) {
 		tree map[string]string
 		dir  string
 	}{"worktree": {worktree, "/home/u/main/.git"}, "submodule": {submodule, "/home/u/super/.git/modules/project"}} {
-		for _, user := range []string{`{"enabled": true}`, `{"protected_paths": []}`} {
+		for _, user := range []string{`{"enabled": true}`, `{"protected_paths": ["!*"]}`} {
 			c := snapshotOf(t, resolvetest.Tree(t, layout.tree), user, "").Compile(document.KindTool)
 			i := slices.IndexFunc(c.Policy.Rules, func(r policy.Rule) bool { return r.Path == layout.dir })
 			if i < 0 || c.Policy.Rules[i].Access != policy.Read|policy.Write || c.Policy.Rules[i].Guarded != policy.Write {
@@ -66,7 +66,7 @@ func TestCompile_ProtectedPathsAreRequiredWhereSomebodySaysSo(t *testing.T) {
 		{`{}`, ``, false},
 		{`{"on_unavailable": "warn"}`, ``, false},
 		{`{"on_unavailable": "refuse"}`, ``, true},
-		{`{"on_unavailable": "refuse", "protected_paths": []}`, ``, false},
+		{`{"on_unavailable": "refuse", "protected_paths": ["!*"]}`, ``, false},
 		{`{"on_unavailable": "warn"}`, `{"on_unavailable": "refuse"}`, true},
 		{`{"on_unavailable": "refuse"}`, `{"on_unavailable": "warn"}`, true},
 	} {

@@ -5,50 +5,131 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 const protectedKey = "protected_paths"
 
-// protectedOf returns the protected paths of one layer; nil if the layer does not
-// set them. Relative entries are relative to the project in every layer. Symlinks
-// are not followed: the name inside the project has to stay as it is. unclear is
-// the first entry that could not be understood.
+// exceptions are the entries "!path" of the user: what the built-in list does
+// not protect.
+type exceptions []exception
+
+type exception struct {
+	path string // what it takes away, with everything below; "" takes away all
+	at   document.Position
+	text string
+	used bool
+}
+
+// take reports whether an entry takes a built-in path away.
+func (e exceptions) take(path string) bool {
+	taken := false
+	for i := range e {
+		if e[i].path == "" || policy.Contains(e[i].path, path) {
+			e[i].used, taken = true, true
+		}
+	}
+	return taken
+}
+
+// protectedOf returns what the entries of one layer protect, and what they take
+// away from the built-in list. Relative entries are relative to the project in
+// every layer. Symlinks are not followed: the name inside the project has to stay
+// as it is. unclear is the first entry that could not be understood.
 func protectedOf(
 	view fsView, p project, s *settings, r *reporter,
-) (list []policy.Protected, unclear *document.FileDiagnostic) {
+) (list []policy.Protected, without exceptions, unclear *document.FileDiagnostic) {
 	from, ok := s.from[protectedKey]
 	if !ok || p.path == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
-	list = []policy.Protected{}
-	for i, text := range s.values.ProtectedPaths {
+	doubt := func(at document.Position, format string, args ...any) {
+		message := fmt.Sprintf(format, args...)
+		r.add(from.file, at, document.SeverityError, protectedKey, "%s; the entry does not count", message)
+		if unclear == nil {
+			unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
+				Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: protectedKey, Message: message,
+			}}
+		}
+	}
+	for i, entry := range s.values.ProtectedPaths {
 		at := from.element(i)
+		text, takes := strings.CutPrefix(entry, "!")
+		if takes && text == "*" {
+			without = append(without, exception{at: at, text: entry})
+			continue
+		}
 		path, err := view.host.Expand(text, p.path)
 		if err != nil {
-			r.add(from.file, at, document.SeverityError, protectedKey, "%s: %v; the entry does not count",
-				display.Quote(text), err)
-			if unclear == nil {
-				unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
-					Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: protectedKey,
-					Message: fmt.Sprintf("%s: %v", display.Quote(text), err),
-				}}
-			}
+			doubt(at, "%s: %v", display.Quote(entry), err)
 			continue
 		}
 		path, inside := p.inside(filepath.Clean(path))
-		if !inside {
+		dir, name := filepath.Split(path)
+		switch {
+		case !inside:
 			r.add(from.file, at, document.SeverityError, protectedKey,
 				"%s lies outside of the project, where nothing is writable by default; the entry does not count",
-				display.Quote(text))
-			continue
+				display.Quote(entry))
+		case takes:
+			without = append(without, exception{path: path, at: at, text: entry})
+		case strings.Contains(strings.TrimPrefix(dir, p.path), "*"):
+			doubt(at, "%s: only the last name may contain *", display.Quote(entry))
+		default:
+			list = append(list, expand(view, policy.Protected{
+				Path: path, Origin: from.policy(protectedKey, at), Pattern: path != p.path && strings.Contains(name, "*"),
+			})...)
 		}
-		list = append(list, policy.Protected{Path: path, Origin: from.policy(protectedKey, at)})
 	}
-	return list, unclear
+	return list, without, unclear
+}
+
+// expand adds to a pattern the paths that exist and match it.
+func expand(view fsView, p policy.Protected) []policy.Protected {
+	list := []policy.Protected{p}
+	if !p.Pattern {
+		return list
+	}
+	dir, pattern := filepath.Split(p.Path)
+	for _, name := range view.names(filepath.Clean(dir)) {
+		if policy.MatchName(pattern, name) {
+			list = append(list, policy.Protected{Path: dir + name, Origin: p.Origin})
+		}
+	}
+	return list
+}
+
+// names lists a directory, once for each view. It follows no symlink.
+func (v fsView) names(dir string) []string {
+	if list, known := v.listed[dir]; known {
+		return list
+	}
+	var list []string
+	if v.Entry(dir).Err == nil {
+		list, _ = v.FS.ReadDir(dir)
+	}
+	v.listed[dir] = list
+	return list
+}
+
+// crowded warns of directories with so many names that existing files may match
+// a protected pattern and not be found.
+func (v fsView) crowded() []string {
+	var list []string
+	for dir, names := range v.listed {
+		if len(names) >= resolve.MaxNames {
+			list = append(list, fmt.Sprintf("%s holds %d files or more: not all of those that protected patterns match are "+
+				"protected", display.Quote(dir), resolve.MaxNames))
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // inside expresses a clean path below the project's real path. The project may
@@ -63,21 +144,37 @@ func (p project) inside(path string) (string, bool) {
 	return "", false
 }
 
-// builtInProtected is what a null protected_paths means in this project.
-func builtInProtected(p project) []policy.Protected {
+// builtInProtected is what is protected in this project whatever the settings
+// add, without what they take away.
+func builtInProtected(view fsView, p project, without exceptions) []policy.Protected {
 	if p.path == "" {
 		return nil
 	}
 	var list []policy.Protected
-	for _, name := range protectedByDefault {
-		path := filepath.Join(p.path, name)
-		if p.git.Pointer && policy.Contains(filepath.Join(p.path, ".git"), path) {
-			continue // .git is a file, which is protected itself
+	dot := filepath.Join(p.path, ".git")
+	repository := view.Entry(dot).Err == nil
+	for _, name := range protected.Names {
+		path := filepath.Join(p.path, name.Path)
+		inRepository := policy.Contains(dot, path)
+		switch {
+		case name.ReviewOnly, inRepository && p.git.Pointer, without.take(path):
+			// In a worktree .git is a file, which is protected itself.
+		case inRepository && !repository:
+			entry := builtIn(path)
+			entry.Creatable = true
+			list = append(list, entry)
+		default:
+			entry := builtIn(path)
+			entry.Pattern = strings.Contains(filepath.Base(name.Path), "*")
+			list = append(list, slices.DeleteFunc(expand(view, entry), func(e policy.Protected) bool {
+				return !e.Pattern && without.take(e.Path)
+			})...)
 		}
-		list = append(list, builtIn(path))
 	}
 	for _, path := range p.git.Inside {
-		list = append(list, builtIn(path))
+		if !without.take(path) {
+			list = append(list, builtIn(path))
+		}
 	}
 	return list
 }
@@ -108,7 +205,7 @@ func guard(view fsView, granted cover) []policy.Protected {
 // guardGit protects the user's configuration of git, and hooks, in places that
 // the grants open. A grant of exactly such a file is meant, so it stays.
 func guardGit(l layers, p project, granted grantSet) []policy.Protected {
-	if _, own := l.user.from[protectedKey]; own {
+	if slices.Contains(l.user.values.ProtectedPaths, "!*") {
 		return nil
 	}
 	var list []policy.Protected
@@ -123,7 +220,20 @@ func guardGit(l layers, p project, granted grantSet) []policy.Protected {
 	return list
 }
 
+// sortProtected orders the paths, and keeps one entry of each. An entry that
+// decides about sessions counts most; one that git may create counts least.
 func sortProtected(list []policy.Protected) []policy.Protected {
-	slices.SortStableFunc(list, func(a, b policy.Protected) int { return cmp.Compare(a.Path, b.Path) })
+	weight := func(p policy.Protected) int {
+		switch {
+		case p.Decides:
+			return 0
+		case p.Creatable:
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b policy.Protected) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(weight(a), weight(b)))
+	})
 	return slices.CompactFunc(list, func(a, b policy.Protected) bool { return a.Path == b.Path })
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
@@ -96,23 +97,32 @@ func chooseSockets(
 	return list
 }
 
-// choosePaths unites the protected paths of the user and of the project. unclear
-// is the first entry that could not be understood.
+// choosePaths unites the built-in protected paths with those of the user and of
+// the project. Only the user's entries take built-in ones away. unclear is the
+// first entry that could not be understood.
 func choosePaths(
 	view fsView, l layers, p project, tightened *settings, r *reporter,
-) (list []policy.Protected, unclear *document.FileDiagnostic) {
-	list, unclear = protectedOf(view, p, &l.user, r)
-	if _, ok := l.user.from[protectedKey]; !ok {
-		list = builtInProtected(p)
+) ([]policy.Protected, *document.FileDiagnostic) {
+	list, without, unclear := protectedOf(view, p, &l.user, r)
+	list = append(list, builtInProtected(view, p, without)...)
+	for _, e := range without {
+		if !e.used {
+			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
+				"%s takes nothing away: the built-in list has no such path here", display.Quote(e.text))
+		}
 	}
 	if l.projectSets(protectedKey) {
-		more, alsoUnclear := protectedOf(view, p, l.project, r)
+		more, ignored, alsoUnclear := protectedOf(view, p, l.project, r)
+		for _, e := range ignored {
+			r.add(l.projectFile, e.at, document.SeverityWarning, protectedKey,
+				"%s has no effect unless you trust this project: its file can only add protected paths",
+				display.Quote(e.text))
+		}
 		if len(more) > 0 {
-			users := l.user.values.ProtectedPaths
-			if users == nil {
-				users = protectedByDefault
-			}
-			tightened.values.ProtectedPaths = slices.Concat(users, l.project.values.ProtectedPaths)
+			adds := slices.DeleteFunc(slices.Clone(l.project.values.ProtectedPaths), func(entry string) bool {
+				return strings.HasPrefix(entry, "!")
+			})
+			tightened.values.ProtectedPaths = slices.Concat(l.user.values.ProtectedPaths, adds)
 			tightened.decide(l, protectedKey)
 		}
 		list = append(list, more...)

@@ -15,10 +15,11 @@ import (
 // The road is rpc → spawn → platform → lifecycle. This table is all of it: what
 // each package may import of this module. A package must be in the table.
 var mayImport = map[string][]string{
-	"display":         {},
-	"platform/policy": {},
-	"fsguard":         {},
-	"rpc/protocol":    {},
+	"display":            {},
+	"platform/policy":    {},
+	"platform/protected": {},
+	"fsguard":            {},
+	"rpc/protocol":       {},
 	"lifecycle": {
 		"lifecycle/libsystem", "lifecycle/proc", "lifecycle/journal", "lifecycle/session", "lifecycle/cgroup",
 		"lifecycle/subreaper", "lifecycle/signaldomain", "fsguard",
@@ -43,14 +44,14 @@ var mayImport = map[string][]string{
 	"platform/linux/notify":    {},
 	"platform/linux/seccomp":   {},
 	"platform/linux/tripwire":  {"fsguard"},
-	"platform/review":          {"platform/policy", "fsguard"},
+	"platform/review":          {"platform/policy", "platform/protected", "fsguard"},
 	// sockets decides the requests about connecting that notify receives.
 	"platform/linux/sockets":           {"platform/linux/notify", "fsguard"},
 	"platform/linux/notify/notifytest": {},
 	"platform/darwin":                  {"platform", "platform/policy", "lifecycle", "lifecycle/libsystem"},
 	"platform/platformtest":            {"platform", "platform/policy", "lifecycle"},
 	"settings": {
-		"display", "platform/policy", "fsguard", "settings/document", "settings/git", "settings/resolve",
+		"display", "platform/policy", "platform/protected", "fsguard", "settings/document", "settings/git", "settings/resolve",
 		"settings/sensitive", "settings/source", "settings/textfile", "settings/toolchain", "settings/trust",
 	},
 	"settings/document":            {"display"},
@@ -79,7 +80,7 @@ var mayImport = map[string][]string{
 		"cmd/sandbox-sidecar/roles", "fsguard",
 	},
 	"cmd/sandbox-sidecar/roles": {"platform/linux", "platform/darwin", "lifecycle", "fsguard"},
-	"cmd/gen":                   {"rpc/protocol", "settings", "settings/toolchain"},
+	"cmd/gen":                   {"rpc/protocol", "settings", "settings/toolchain", "platform/protected"},
 	"cmd/measure":               {},
 	"cmd/sbom":                  {},
 	"clients/tty":               {"rpc/client", "rpc/protocol"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -59,8 +60,30 @@ func (w *markdown) settings(s *Struct, prefix string) error {
 		if key == "toolchains" {
 			w.toolchains()
 		}
+		if key == "protected_paths" {
+			w.protectedNames()
+		}
 	}
 	return nil
+}
+
+// protectedNames writes the table of names that programs outside act upon.
+func (w *markdown) protectedNames() {
+	w.printf("The built-in list. What else git would run in the project's repository is added to it:\n\n" +
+		"| Name | Who acts on it | Why |\n| --- | --- | --- |\n")
+	for _, n := range protected.Names {
+		if !n.ReviewOnly {
+			w.printf("| `%s` | %s | %s |\n", n.Path, n.Who, n.Why)
+		}
+	}
+	w.printf("\nSessions may change these for good reasons. The review at a session's end lists their changes:\n\n" +
+		"| Name | Who acts on it | Why |\n| --- | --- | --- |\n")
+	for _, n := range protected.Names {
+		if n.ReviewOnly {
+			w.printf("| `%s` | %s | %s |\n", n.Path, n.Who, n.Why)
+		}
+	}
+	w.printf("\n")
 }
 
 // toolchains writes the contents of each toolchain.

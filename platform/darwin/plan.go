@@ -90,6 +90,9 @@ func Translate(p *policy.Policy, host Host) Plan {
 		})
 	}
 	for _, protected := range p.Protected {
+		if protected.Pattern {
+			continue // what exists has an entry of its own
+		}
 		if protected.Decides {
 			plan.Fixed = append(plan.Fixed, platform.RawString(protected.Path))
 			continue

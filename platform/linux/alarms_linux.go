@@ -18,14 +18,19 @@ var alarmKinds = map[tripwire.Kind]platform.AlarmKind{
 // paths that a program outside replaces: the kernel removes a mount if its path
 // is removed or renamed over from outside.
 func watchProtected(p *policy.Policy, mounted bool) func(func(platform.Alarm)) (platform.Watcher, error) {
-	var paths []string
+	var paths, patterns []string
 	for _, protected := range p.Protected {
+		if protected.Pattern {
+			patterns = append(patterns, protected.Path)
+			continue
+		}
 		paths = append(paths, protected.Path)
 	}
 	return func(raise func(platform.Alarm)) (platform.Watcher, error) {
-		return tripwire.New(tripwire.Options{Paths: paths, Mounted: mounted, Report: func(kind tripwire.Kind, path string) {
-			raise(platform.Alarm{Kind: alarmKinds[kind], Path: path})
-		}})
+		return tripwire.New(tripwire.Options{
+			Paths: paths, Patterns: patterns, Match: policy.MatchName, Mounted: mounted,
+			Report: func(kind tripwire.Kind, path string) { raise(platform.Alarm{Kind: alarmKinds[kind], Path: path}) },
+		})
 	}
 }
 

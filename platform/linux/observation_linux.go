@@ -119,7 +119,12 @@ func observe(o *denials.Observer, filtering seccomp.Filtering, handlers map[stri
 		before("bind", o.Bind, answerOf("bind"))
 		before("sendto", o.SendTo, (*notify.Call).Continue)
 	}
-	before("bind", o.BindUnix, answerOf("bind"))
+	answer := answerOf("bind")
+	handlers["bind"] = notify.Handler{Handle: func(c *notify.Call) {
+		if !o.BindUnix(c) {
+			answer(c)
+		}
+	}}
 	if filtering.Offline {
 		before("socket", o.Socket, func(c *notify.Call) { c.Fail(unix.EACCES) })
 	}

@@ -72,7 +72,7 @@ func reportedDenials(r Ruleset) platform.Protection {
 			Status: platform.Absent, Detail: "denials are not reported: " + r.ObservationGap,
 			Fix: fixObservation,
 		}
-	case r.Filtering.Observed == seccomp.ObservedNone:
+	case r.Filtering.Observed == seccomp.ObservedNone || r.Unreported:
 		return platform.Protection{Status: platform.Absent, Detail: "no client receives denials"}
 	}
 	const changes = "denied changes of files, programs, signals and connections are reported, with the setting that " +
@@ -251,8 +251,13 @@ func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection
 	}
 	if len(mounts.Missing) > 0 {
 		p.Status = platform.Degraded
-		p.Detail += "; these do not exist; creating one is noticed and reported, and not prevented: " +
-			listed(mounts.Missing)
+		p.Detail += "; these do not exist; creating one is noticed and reported, and not prevented: "
+		if r.Filtering.Observed != seccomp.ObservedNone {
+			p.Mechanism += ", seccomp"
+			p.Detail = strings.TrimSuffix(p.Detail, "noticed and reported, and not prevented: ") +
+				"refused; a deliberate race is reported: "
+		}
+		p.Detail += listed(mounts.Missing)
 	}
 	if len(mounts.Symlinks) > 0 {
 		p.Status = platform.Degraded

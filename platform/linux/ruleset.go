@@ -43,6 +43,9 @@ type Ruleset struct {
 	// ObservationGap says why Filtering.Observed is empty although
 	// Requested.Denials is true; empty otherwise.
 	ObservationGap string `json:"observationGap,omitempty"`
+	// Unreported: calls are observed only to refuse the creation of protected
+	// paths; nobody receives denials.
+	Unreported bool `json:"unreported,omitempty"`
 	// Logged lets Landlock log what it refuses to the session's programs,
 	// because the sidecar reads the log; see package audit.
 	Logged bool `json:"logged,omitempty"`

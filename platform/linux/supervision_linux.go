@@ -49,6 +49,10 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 			r.useLog()
 		}
 	}
+	if r.Filtering.Observed == seccomp.ObservedNone && len(denials.Missing(p)) > 0 && observationAvailable() == nil {
+		r.Filtering.Observed, r.Unreported = seccomp.ObservedChanges, true
+		hooks.Denied, hooks.Ask = func(platform.Denial) {}, nil
+	}
 	if hooks.Learn != nil && r.Filtering.Observed != seccomp.ObservedAll {
 		return platform.Confinement{}, fmt.Errorf("%w: denials cannot be observed: %s", platform.ErrUnavailable,
 			r.ObservationGap)
@@ -84,14 +88,15 @@ func (r *Ruleset) observeDenials(reads bool) {
 // facts are what a supervision has to find out about its session, once the
 // stage has been started.
 type facts struct {
-	effective *policy.Policy // nil if denials are not observed
-	members   members        // set if priorities are checked
+	effective *policy.Policy     // nil if denials are not observed
+	missing   []policy.Protected // protected paths that do not exist, if denials are observed
+	members   members            // set if priorities are checked
 }
 
 func (r Ruleset) gather(p *policy.Policy, leader int) facts {
 	var f facts
 	if r.Filtering.Observed != seccomp.ObservedNone {
-		f.effective = effectivePolicy(p, r)
+		f.effective, f.missing = effectivePolicy(p, r), denials.Missing(p)
 	}
 	if r.Filtering.Priorities {
 		f.members = membersOf(leader)
@@ -127,7 +132,7 @@ func (r Ruleset) supervise(grants sockets.Grants, handover platform.Handover, ho
 			Signals:     r.Scoped&scopeSignal != 0 && !r.Logged,
 			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
 			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
-			Canary: observedCanary(handover.PID),
+			Canary: observedCanary(handover.PID), Missing: f.missing,
 		})
 		if s.mediator != nil {
 			s.mediator.OnRefused = s.observer.ConnectUnix

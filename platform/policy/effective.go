@@ -17,12 +17,12 @@ func (p *Policy) At(path string) Access {
 }
 
 // ProtectedAt returns the most specific protected path that contains path, if
-// any.
+// any. A path that git may create is not protected yet.
 func (p *Policy) ProtectedAt(path string) (Protected, bool) {
 	var best Protected
 	found := false
 	for _, protected := range p.Protected {
-		if Contains(protected.Path, path) && (!found || len(protected.Path) > len(best.Path)) {
+		if !protected.Creatable && protected.Covers(path) && (!found || len(protected.Path) > len(best.Path)) {
 			best, found = protected, true
 		}
 	}

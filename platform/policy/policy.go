@@ -84,6 +84,45 @@ type Protected struct {
 	// missing. The way to any other protected path may be created, or git could
 	// create no repository.
 	Decides bool `json:"decides,omitempty"`
+	// Pattern is true if the last name of Path may contain *, which stands for
+	// any characters. Such an entry is about names that do not exist yet; those
+	// that exist have entries of their own.
+	Pattern bool `json:"pattern,omitempty"`
+	// Creatable is true for a path of a git repository that does not exist yet:
+	// git creates it with the repository. Its creation is reported and not
+	// refused.
+	Creatable bool `json:"creatable,omitempty"`
+}
+
+// Covers reports whether a clean path is the protected path or lies below it.
+func (p Protected) Covers(path string) bool {
+	if !p.Pattern {
+		return Contains(p.Path, path)
+	}
+	dir, pattern := filepath.Split(p.Path)
+	rest, below := strings.CutPrefix(path, dir)
+	name, _, _ := strings.Cut(rest, "/")
+	return below && MatchName(pattern, name)
+}
+
+// MatchName reports whether a name matches a pattern in which each * stands for
+// any characters.
+func MatchName(pattern, name string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return name == pattern
+	}
+	if !strings.HasPrefix(name, first) {
+		return false
+	}
+	for name = name[len(first):]; ; name = name[1:] {
+		if MatchName(rest, name) {
+			return true
+		}
+		if name == "" {
+			return false
+		}
+	}
 }
 
 // OnUnavailable is the reaction to a machine that cannot enforce a policy.

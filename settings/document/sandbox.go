@@ -41,11 +41,11 @@ type Sandbox struct {
 	// connect to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A granted socket
 	// gives the full power of the daemon behind it.
 	AllowedUnixSockets []string `json:"allowed_unix_sockets"`
-	// ProtectedPaths stay read-only although they lie inside the project. null
-	// is the built-in list: .git/hooks, .git/config and whatever else makes git
-	// run commands, .zed, .vscode, .idea, .envrc, .nvim.lua, .exrc, .mcp.json,
-	// .gitmodules; [] protects nothing. Paths that do not exist are watched.
-	// Relative ones are relative to the project.
+	// ProtectedPaths stay read-only although they lie inside the project. They
+	// are added to the built-in list. "!path" takes one away from that list, with
+	// everything below it, and "!*" takes all away. A * in the last name stands
+	// for any characters. Paths that do not exist cannot be created. Relative
+	// ones are relative to the project.
 	ProtectedPaths []string `json:"protected_paths"`
 	// Toolchains are named sets of well-known paths and variables: go, rust,
 	// node, python, java, ruby, dotnet, php, c, nix.

@@ -37,7 +37,7 @@ var OS = FS{
 	ReadDir: func(path string) ([]string, error) {
 		// A session can fill a directory. Nobody has this many settings files
 		// or submodules.
-		entries, err := fsguard.ReadDir(path, 10_000)
+		entries, err := fsguard.ReadDir(path, MaxNames)
 		var names []string
 		for _, entry := range entries {
 			names = append(names, entry.Name)
@@ -49,6 +49,9 @@ var OS = FS{
 		return data, err
 	},
 }
+
+// MaxNames bounds the names that OS lists of a directory.
+const MaxNames = 10_000
 
 // maxLinks is Linux's own limit (path_resolution(7)); macOS stops at 32.
 const maxLinks = 40

@@ -120,7 +120,7 @@ func TestTrustDoesNotSpread(t *testing.T) {
 	secretOutside(s)
 	harmless := `{"terminal":{"sandbox":{"additional_read_only_paths":[]}}}`
 	harness.Write(t, s.projectSettings(), harmless)
-	e := s.Start(harness.Settings(harness.Sandbox{"protected_paths": []string{}}))
+	e := s.Start(harness.Settings(harness.Sandbox{"protected_paths": []string{"!*"}}))
 	trusted := harness.Call(e, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: s.Project})
 	if !trusted.Trusted {
 		t.Fatalf("not trusted: %+v", trusted)
@@ -211,7 +211,7 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 					harness.Write(t, s.trustList(), `{"version": 1, "projects": []}`)
 					harness.Write(t, filepath.Join(s.Home, ".config/zed/keymap.json"), "[]")
 					e := s.Start(harness.Settings(harness.Sandbox{
-						"enabled": enabled, "additional_read_write_paths": []string{s.Home}, "protected_paths": []string{},
+						"enabled": enabled, "additional_read_write_paths": []string{s.Home}, "protected_paths": []string{"!*"},
 					}))
 					before := harness.Read(t, pathOf(s))
 					result = s.attempt(e, actions(s, pathOf(s))...)

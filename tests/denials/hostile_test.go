@@ -195,10 +195,12 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 		harness.Write(t, long, "secret\n")
 		session := asked.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh", Args: []string{
 			"-c", `"$1" "$2" "$3"; echo x >"$2"; mkdir "$2"d; rm "$2"; "$1" "$4"; echo x >"$5"; mkdir -p .github/workflows ` +
-				`&& echo x >".github/workflows/$6"`, "sh",
+				`&& echo x >".github/workflows/$6"; sleep 0.3`, "sh",
 			program, outside, long, s.OutsidePath("nothing"), filepath.Join(s.Project, "sub-"+name), name,
 		}})
 		r.take("spawn", session.SpawnResult)
+		// The session itself may not create the protected path.
+		harness.Write(t, filepath.Join(s.Project, "sub-"+name), "x")
 		session.Exit()
 		r.take("close", session.Close(0))
 

@@ -38,8 +38,9 @@ func has(t *testing.T, what string, list []string, want ...string) {
 	}
 }
 
-// Creates protected paths that do not exist. Nothing can be mounted on them, so
-// they are reported, at once and when the session closes.
+// A program outside creates protected paths that do not exist while a session
+// runs. Nothing was mounted on them, so they are reported, at once and when the
+// session closes. The session itself is refused.
 func TestCreatedProtectedPathsAreReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -50,16 +51,25 @@ func TestCreatedProtectedPathsAreReported(t *testing.T) {
 			s.repository(s.Project)
 			e := s.start(harness.Defaults(nil), machine)
 			session := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Shell: &protocol.Shell{Program: "/bin/sh"}})
-			session.Type("echo evil >.envrc; mkdir .vscode; echo evil >.git/commondir; mkdir -p .github/workflows; echo x " +
+			for _, name := range []string{".envrc", ".git/commondir", ".vscode/tasks.json", "a.code-workspace"} {
+				harness.Write(t, s.ProjectPath(name), "evil")
+			}
+			session.Type("echo evil >.mcp.json; mkdir -p .github/workflows; echo x " +
 				">.github/workflows/ci.yml; " +
 				`printf '{"scripts":{"postinstall":"evil"}}' >package.json; git init -q sub; echo do''ne` + "\n")
 			session.Await("done")
-			want := []string{"protected_created .envrc", "protected_created .vscode", "protected_created .git/commondir"}
+			want := []string{
+				"protected_created .envrc", "protected_created .vscode", "protected_created .git/commondir",
+				"protected_created a.code-workspace",
+			}
 			harness.Eventually(t, "it is reported", func() bool { return len(s.reports(e)) >= len(want) })
 			has(t, "alarms", s.reports(e), want...)
 			end := session.Close(0)
 			has(t, "review", s.review(end), "created .envrc", "created .git/commondir", "created .github/workflows/ci.yml",
 				"created package.json", "created sub/.git")
+			if _, err := os.Stat(s.ProjectPath(".mcp.json")); err == nil {
+				t.Error("the session created .mcp.json")
+			}
 			p := session.Sandbox.Protections["protected_paths"]
 			if p.Status != protocol.Degraded || machine.Namespaces && !strings.Contains(p.Detail, `.envrc"`) {
 				t.Errorf("the reply promises more: %+v", p)
@@ -153,7 +163,7 @@ func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 		if _, err := os.Stat(s.ProjectPath("ran")); err == nil {
 			t.Errorf("%s: the refused command ran", kind)
 		}
-		settings["protected_paths"] = []string{}
+		settings["protected_paths"] = []string{"!*"}
 		e = s.start(harness.Defaults(settings), without)
 		if _, output, status, _ := e.run("true"); status != 0 {
 			t.Errorf("%s, where nothing is protected: status %d: %s", kind, status, output)

@@ -2,6 +2,7 @@ package denials
 
 import (
 	"slices"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,7 @@ import (
 // not clean, symlinks, calls with two paths, and everything that may be denied.
 // It caches nothing.
 type Decider struct {
+	missing  []affixes // names that must not be created
 	observer *Observer
 	policy   *policy.Policy
 	arch     uint32
@@ -59,8 +61,51 @@ func NewDecider(o *Observer, arch uint32, numbers map[int]string) *Decider {
 		}
 		d.calls[number] = decidedCall{known: true, creat: name == "creat", pathArg: args[0]}
 	}
+	for name := range o.missing.names {
+		d.missing = append(d.missing, affixes{before: name})
+	}
+	for pattern := range o.missing.patterns {
+		first, _, _ := strings.Cut(pattern, "*")
+		d.missing = append(d.missing, affixes{first, pattern[strings.LastIndexByte(pattern, '*')+1:], true})
+	}
 	d.local.Base = &d.text[0]
 	return d
+}
+
+// affixes is a name that must not be created, or how such names begin and end.
+type affixes struct {
+	before, after string
+	wild          bool
+}
+
+// mayBeMissing reports whether the last name of the path may be one that must
+// not be created.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) mayBeMissing(end int) bool {
+	start := end
+	for start > 1 && d.path[start-1] != '/' {
+		start--
+	}
+	size := end - start
+	for i := range d.missing {
+		m := &d.missing[i]
+		if size < len(m.before)+len(m.after) || !m.wild && size != len(m.before) {
+			continue
+		}
+		same := true
+		for j := 0; same && j < len(m.before); j++ {
+			same = d.path[start+j] == m.before[j]
+		}
+		for j := 0; same && j < len(m.after); j++ {
+			same = d.path[end-len(m.after)+j] == m.after[j]
+		}
+		if same {
+			return true
+		}
+	}
+	return false
 }
 
 // Decide implements [notify.Decider].
@@ -93,6 +138,9 @@ func (d *Decider) Decide(n *notify.Notification) bool {
 		return false
 	}
 	if (follow || d.text[0] == '/') && d.otherRoots && !d.sessionsRoot(n) {
+		return false
+	}
+	if (c.op == opCreate || c.op == opOpen && flags&unix.O_CREAT != 0) && d.mayBeMissing(end) {
 		return false
 	}
 	return d.harmless(c.op, flags, follow, bare, end)

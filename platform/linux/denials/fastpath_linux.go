@@ -44,7 +44,8 @@ func FastPath(o *Observer, name string) func(*notify.Call) bool {
 			o.forget(time.Now())
 		}
 		for _, u := range list {
-			if w, readable := o.literalPath(call, name, u); !readable || w.name != "" && !o.harmless(w) {
+			w, readable := o.literalPath(call, name, u)
+			if !readable || w.name != "" && (o.missing.concerns(w.request, w.name) || !o.harmless(w)) {
 				return false
 			}
 		}

@@ -32,28 +32,37 @@ func (o *Observer) network(call *notify.Call, access platform.Refused, at, size 
 	}
 }
 
-// BindUnix checks bind(2) of a Unix socket with a path, which creates a file.
-func (o *Observer) BindUnix(call *notify.Call) {
+// BindUnix checks bind(2) of a Unix socket with a path, which creates a file. It
+// reports whether it has refused the call.
+func (o *Observer) BindUnix(call *notify.Call) (answered bool) {
 	raw, ok := rawAddress(call, 1, 2)
 	const pathAt = 2
 	if !ok || family(raw) != unix.AF_UNIX || len(raw) <= pathAt || raw[pathAt] == 0 {
-		return
+		return false
 	}
 	name := unix.ByteSliceToString(raw[pathAt:])
 	root, err := rootOf(call.TID)
 	if err != nil {
-		return
+		return false
 	}
 	defer unix.Close(root)
+	w := newRequest(opCreate, 0)
+	if o.started.Load() {
+		if target, refused := o.createsMissing(call, root, creation{dir: unix.AT_FDCWD, text: name}); refused {
+			o.report(call, refusal{access: platform.RefusedCreate, target: target})
+			call.Fail(unix.EPERM)
+			return true
+		}
+	}
 	loc, err := locate(call, root, unix.AT_FDCWD, name, false)
 	if err != nil {
-		return
+		return false
 	}
 	defer loc.close()
-	w := newRequest(opCreate, 0)
 	if access, refused := o.decide(w, loc); refused && o.permitted(call, root, w, loc, access) {
 		o.report(call, refusal{access: access, target: display(loc.path)})
 	}
+	return false
 }
 
 // families names the socket families that programs request for network access

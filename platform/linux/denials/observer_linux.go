@@ -35,6 +35,9 @@ type Options struct {
 	// Canary is a path that the stage tries to open for writing before it
 	// executes its target. The observer must notice that denial.
 	Canary string
+	// Missing are protected paths that do not exist. Calls that would create one
+	// are refused; see Missing.
+	Missing []policy.Protected
 	// Learn is true if Ask answers at once, and about everything.
 	Learn bool
 }
@@ -54,12 +57,13 @@ type Observer struct {
 	noticed atomic.Bool
 	pathCache
 	questions
+	missing missing
 }
 
 // New returns an observer. The caller closes it.
 func New(options Options) *Observer {
 	return &Observer{
-		options: options, pathCache: newPathCache(),
+		options: options, pathCache: newPathCache(), missing: missingNames(options.Missing, options.Policy),
 		questions: questions{open: map[question]*pending{}, answers: map[question]platform.Answer{}},
 	}
 }
@@ -94,6 +98,9 @@ func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 	ownRoot := !mayHaveOtherRoot || !otherRoot(call.TID)
 	if ownRoot {
 		o.holdRoot(root)
+	}
+	if o.refuseMissing(call, root, name, list) {
+		return true
 	}
 	for _, u := range list {
 		f, absent := o.inspect(call, root, ownRoot, name, u)

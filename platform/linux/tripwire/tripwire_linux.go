@@ -29,6 +29,11 @@ const (
 type Options struct {
 	// Paths are absolute and clean.
 	Paths []string
+	// Patterns are paths like Paths whose last name Match compares: names that
+	// match and did not exist are reported as created.
+	Patterns []string
+	// Match is needed if there are patterns.
+	Match func(pattern, name string) bool
 	// Mounted is true if mounts already protect existing paths. Then only the
 	// changes that mounts do not prevent are reported.
 	Mounted bool
@@ -45,6 +50,7 @@ type Tripwire struct {
 	paths    map[string]bool
 	wanted   map[string]map[string][]string // paths by directory and by a name in it that leads to them
 	reported map[event]bool
+	known    map[string]bool // what matched a pattern when the watch began
 	closed   bool
 }
 
@@ -57,7 +63,7 @@ type event struct {
 func New(options Options) (*Tripwire, error) {
 	t := &Tripwire{
 		options: options, paths: map[string]bool{}, wanted: map[string]map[string][]string{},
-		reported: map[event]bool{},
+		reported: map[event]bool{}, known: map[string]bool{},
 	}
 	if err := shared.open(); err != nil {
 		return nil, err
@@ -71,7 +77,44 @@ func New(options Options) (*Tripwire, error) {
 			return nil, err
 		}
 	}
+	for _, pattern := range options.Patterns {
+		if err := t.arm(pattern); err != nil {
+			shared.remove(t)
+			return nil, err
+		}
+		for _, path := range t.matches(pattern) {
+			t.known[path] = true
+		}
+	}
 	return t, nil
+}
+
+// matches lists the existing paths that a pattern matches.
+func (t *Tripwire) matches(pattern string) []string {
+	dir, last := filepath.Split(pattern)
+	entries, err := fsguard.ReadDir(dir, 0)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, entry := range entries {
+		if t.options.Match(last, entry.Name) {
+			list = append(list, dir+entry.Name)
+		}
+	}
+	return list
+}
+
+// checkPattern reports what matches a pattern now and did not before. t.mu is
+// held.
+func (t *Tripwire) checkPattern(pattern string) {
+	_ = t.arm(pattern)
+	for _, path := range t.matches(pattern) {
+		if !t.known[path] {
+			t.known[path] = true
+			t.report(Created, path)
+		}
+	}
 }
 
 // Close reports everything that happened before it, checks each path once more
@@ -170,7 +213,22 @@ func (t *Tripwire) handle(dir, name string, mask uint32) {
 		t.checkAll()
 	default:
 		for _, path := range t.wanted[dir][name] {
+			if slices.Contains(t.options.Patterns, path) {
+				continue // see below
+			}
 			t.pathChanged(path, filepath.Join(dir, name), mask)
+		}
+		for _, pattern := range t.options.Patterns {
+			at, last := filepath.Split(pattern)
+			path := filepath.Join(dir, name)
+			switch {
+			case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) == 0:
+			case filepath.Clean(at) == dir && t.options.Match(last, name) && !t.known[path]:
+				t.known[path] = true
+				t.report(Created, path)
+			case slices.Contains(t.wanted[dir][name], pattern):
+				t.checkPattern(pattern) // a directory on the way to it
+			}
 		}
 		for _, path := range t.wanted[dir][""] {
 			if mask&(unix.IN_CREATE|unix.IN_CLOSE_WRITE|unix.IN_MOVED_TO|unix.IN_MOVED_FROM|unix.IN_DELETE) != 0 {
@@ -212,6 +270,9 @@ func (t *Tripwire) pathChanged(path, at string, mask uint32) {
 func (t *Tripwire) checkAll() {
 	for _, path := range t.options.Paths {
 		t.check(path)
+	}
+	for _, pattern := range t.options.Patterns {
+		t.checkPattern(pattern)
 	}
 }
 

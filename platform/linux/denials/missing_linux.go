@@ -1,0 +1,357 @@
+package denials
+
+import (
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Nothing can be mounted on a protected path that does not exist. The observer
+// refuses the calls that would create it. A program that changes a path while it
+// is checked can still create the file, which the tripwire reports. See
+// docs/design/protected-names.md.
+
+// missing are the protected names that did not exist when the session started.
+type missing struct {
+	// names are the directories of exact names, and patterns those of names with
+	// a *, by the last name.
+	names, patterns map[string][]string
+	// ways are the missing directories that lead to such a name, by their last
+	// name. Those that exist are mounts, which nothing can move. Nothing may be renamed to one, or a directory could be filled elsewhere
+	// first.
+	ways map[string][]string
+}
+
+// Missing lists the protected paths that a session could create.
+func Missing(p *policy.Policy) []policy.Protected {
+	var list []policy.Protected
+	for _, one := range p.Protected {
+		if one.Creatable {
+			continue
+		}
+		if _, err := fsguard.Lstat(one.Path); one.Pattern || errors.Is(err, fs.ErrNotExist) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+func missingNames(list []policy.Protected, p *policy.Policy) missing {
+	m := missing{names: map[string][]string{}, patterns: map[string][]string{}, ways: map[string][]string{}}
+	add := func(to map[string][]string, path string) {
+		dir, name := filepath.Dir(path), filepath.Base(path)
+		if !slices.Contains(to[name], dir) {
+			to[name] = append(to[name], dir)
+		}
+	}
+	for _, one := range list {
+		if one.Pattern {
+			add(m.patterns, one.Path)
+		} else {
+			add(m.names, one.Path)
+		}
+		for dir := filepath.Dir(one.Path); dir != "/" && dir != p.Project; dir = filepath.Dir(dir) {
+			_, err := fsguard.Lstat(dir)
+			if _, movable := p.Writable(filepath.Dir(dir)); movable && errors.Is(err, fs.ErrNotExist) {
+				add(m.ways, dir)
+			}
+		}
+	}
+	return m
+}
+
+// dirs lists the directories in which a name must not be created. way says that
+// the call can put a whole directory there.
+func (m missing) dirs(name string, way bool) []string {
+	list := m.names[name]
+	for pattern, dirs := range m.patterns {
+		if policy.MatchName(pattern, name) {
+			list = slices.Concat(list, dirs)
+		}
+	}
+	if way {
+		list = slices.Concat(list, m.ways[name])
+	}
+	return list
+}
+
+// concerns reports whether a path may be one that must not be created.
+func (m missing) concerns(w request, name string) bool {
+	base := filepath.Base(name)
+	return w.makes() && len(m.dirs(base, true)) > 0 || w.op == opRemove && len(m.ways[base]) > 0
+}
+
+// refuseMissing refuses a call that would create a protected path, and reports
+// it. It returns false if the call is none.
+func (o *Observer) refuseMissing(call *notify.Call, root int, name string, list []pathArg) bool {
+	if len(o.missing.names)+len(o.missing.patterns) == 0 || !o.started.Load() {
+		return false
+	}
+	for _, u := range list {
+		c, ok := o.creation(call, name, u)
+		if !ok {
+			continue
+		}
+		if target, refused := o.createsMissing(call, root, c); refused {
+			o.report(call, refusal{access: platform.RefusedCreate, target: target})
+			call.Fail(unix.EPERM)
+			return true
+		}
+	}
+	return false
+}
+
+// creation is a name that a call may create.
+type creation struct {
+	dir    int // a descriptor of the caller's, or AT_FDCWD
+	text   string
+	follow bool
+	// inRoot makes dir the root of the lookup (RESOLVE_IN_ROOT).
+	inRoot bool
+	// way says that a directory with content, or a symlink, may come there.
+	way bool
+}
+
+// creation reads a path argument of a call if the call can create that name.
+func (o *Observer) creation(call *notify.Call, name string, u pathArg) (c creation, ok bool) {
+	exchange := name == "renameat2" && call.Args[4]&unix.RENAME_EXCHANGE != 0
+	if u.op != opCreate && u.op != opLink && u.op != opOpen && !(exchange && u.op == opRemove) {
+		return c, false
+	}
+	text, err := call.Text(call.Args[u.path])
+	if err != nil || text == "" {
+		return c, false
+	}
+	var flags openFlags
+	if name == "openat2" {
+		var how [24]byte // struct open_how
+		if call.Read(call.Args[2], how[:]) != nil {
+			return c, false
+		}
+		flags = openFlags(binary.NativeEndian.Uint64(how[:]))
+		c.inRoot = binary.NativeEndian.Uint64(how[16:])&unix.RESOLVE_IN_ROOT != 0
+	} else if flags, _, err = flagsOf(call, name, u); err != nil {
+		return c, false
+	}
+	w := newRequest(u.op, flags)
+	if exchange {
+		w.op = opLink
+	}
+	c.dir, c.text, c.follow = unix.AT_FDCWD, text, w.follow
+	if u.dir != workDir {
+		c.dir = int(int32(call.Args[u.dir]))
+	}
+	c.way = w.op == opLink || name == "symlink" || name == "symlinkat"
+	return c, w.makes()
+}
+
+// createsMissing reports whether a name that a call creates is a protected path.
+func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (target string, refused bool) {
+	if fsguard.Answers(c.text) != nil {
+		return "", false
+	}
+	at := walk{call: call, root: root, fd: -1}
+	defer at.close()
+	err := at.start(c)
+	if err == nil {
+		err = at.follow(c.text, c.follow)
+	}
+	base := at.name
+	if base == "" {
+		base = filepath.Base(c.text)
+	}
+	dirs := o.missing.dirs(base, c.way)
+	if len(dirs) == 0 {
+		return "", false
+	}
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return "", false // the kernel answers the same
+	case err != nil:
+		return dirs[0] + "/" + base, true // nobody knows where it leads
+	}
+	var stat unix.Stat_t
+	if unix.Fstatat(at.fd, base, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && !c.way {
+		return "", false // it exists
+	}
+	for _, dir := range dirs {
+		if o.sameDirectory(root, dir, at.fd) {
+			return dir + "/" + base, true
+		}
+	}
+	return "", false
+}
+
+// sameDirectory reports whether a path of the session leads to an open
+// directory.
+func (o *Observer) sameDirectory(root int, path string, fd int) bool {
+	o.rootMu.RLock()
+	defer o.rootMu.RUnlock()
+	if o.rootFD >= 0 {
+		root = o.rootFD
+	}
+	known, err := openPath(root, path, true)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(known)
+	return sameFile(known, fd)
+}
+
+func sameFile(a, b int) bool {
+	var x, y unix.Stat_t
+	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Ino == y.Ino && x.Dev == y.Dev
+}
+
+// walk follows a path as the kernel does for a caller, magic links of /proc
+// included. openat2 cannot: /proc/self would be the sidecar.
+type walk struct {
+	call *notify.Call
+	root int
+	top  int    // root, if it is not the caller's own; 0 otherwise
+	fd   int    // the directory so far; -1 before start
+	name string // the last name, once the directory is known
+	link int    // symlinks so far
+}
+
+func (w *walk) close() {
+	for _, fd := range []int{w.fd, w.top} {
+		if fd > 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+const onlyPath = unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW
+
+// start opens the directory where the path begins.
+func (w *walk) start(c creation) (err error) {
+	link := "/proc/" + strconv.Itoa(w.call.TID)
+	switch {
+	case strings.HasPrefix(c.text, "/") && !c.inRoot:
+		return w.restart()
+	case c.dir == unix.AT_FDCWD:
+		link += "/cwd"
+	default:
+		link += "/fd/" + strconv.Itoa(c.dir)
+	}
+	w.fd, err = unix.Open(link, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	if err == nil && c.inRoot {
+		w.top, err = unix.FcntlInt(uintptr(w.fd), unix.F_DUPFD_CLOEXEC, 0)
+		w.root = w.top
+	}
+	return err
+}
+
+func (w *walk) restart() error {
+	fd, err := unix.FcntlInt(uintptr(w.root), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		w.move(fd)
+	}
+	return err
+}
+
+func (w *walk) move(fd int) {
+	if w.fd >= 0 {
+		unix.Close(w.fd)
+	}
+	w.fd = fd
+}
+
+// follow walks to the directory of the last name, and through symlinks in its
+// place if last is true. It may leave the last name empty: the path then leads
+// to something that exists.
+func (w *walk) follow(text string, last bool) error {
+	rest := strings.Split(strings.TrimRight(text, "/"), "/")
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		switch {
+		case name == "" || name == ".":
+			continue
+		case name == ".." && sameFile(w.fd, w.root):
+			continue
+		case len(rest) == 0 && !last && name != "..":
+			w.name = name
+			return nil
+		}
+		fd, err := unix.Openat(w.fd, name, onlyPath, 0)
+		if errors.Is(err, unix.ENOENT) && len(rest) == 0 {
+			w.name = name
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var stat unix.Stat_t
+		if err := unix.Fstat(fd, &stat); err != nil {
+			unix.Close(fd)
+			return err
+		}
+		if stat.Mode&unix.S_IFMT != unix.S_IFLNK {
+			w.move(fd)
+			continue
+		}
+		target, err := w.target(fd, name)
+		unix.Close(fd)
+		if w.link++; err == nil && w.link > mostLinks {
+			err = unix.ELOOP
+		}
+		if err != nil {
+			return err
+		}
+		if target == "" { // a magic link
+			fd, err := unix.Openat(w.fd, name, unix.O_PATH|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			w.move(fd)
+			continue
+		}
+		if strings.HasPrefix(target, "/") {
+			if err := w.restart(); err != nil {
+				return err
+			}
+		}
+		rest = append(strings.Split(strings.TrimRight(target, "/"), "/"), rest...)
+	}
+	return unix.ENOENT // nothing that could be created: "/", ".", "..", or an open file
+}
+
+// mostLinks is the kernel's limit.
+const mostLinks = 40
+
+// target is where a symlink leads for the caller; "" if only the kernel can
+// follow it.
+func (w *walk) target(fd int, name string) (string, error) {
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(fd, &system); err != nil {
+		return "", err
+	}
+	if int64(system.Type) != unix.PROC_SUPER_MAGIC {
+		return readlinkat(fd, "")
+	}
+	pid, _, err := w.call.Process()
+	switch {
+	case err != nil:
+		return "", err
+	case name == "self":
+		return strconv.Itoa(pid), nil
+	case name == "thread-self":
+		return strconv.Itoa(pid) + "/task/" + strconv.Itoa(w.call.TID), nil
+	case name == "mounts" || name == "net":
+		return readlinkat(fd, "")
+	}
+	return "", nil
+}

@@ -1,0 +1,112 @@
+//go:build linux
+
+package protected
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// creations are ways to create a protected name that does not exist, each with
+// the name that it creates. Without the sandbox all of them do.
+var creations = map[string][2]string{
+	"open":                 {`echo x >.mcp.json`, ".mcp.json"},
+	"append":               {`echo x >>.envrc`, ".envrc"},
+	"mkdir":                {`mkdir .claude`, ".claude"},
+	"mkdir -p":             {`mkdir -p .claude/hooks`, ".claude"},
+	"symlink":              {`ln -s /tmp .vscode`, ".vscode"},
+	"hard link":            {`echo x >y; ln y mise.toml`, "mise.toml"},
+	"rename":               {`echo x >y; mv y opencode.json`, "opencode.json"},
+	"rename of a tree":     {`mkdir y; echo x >y/settings.json; mv y .gemini`, ".gemini"},
+	"fifo":                 {`mkfifo .vimrc`, ".vimrc"},
+	"a pattern":            {`echo x >a.code-workspace`, "a.code-workspace"},
+	"another pattern":      {`echo x >.aider.conf.yml`, ".aider.conf.yml"},
+	"a dangling symlink":   {`ln -s .mcp.json y; echo x >y`, ".mcp.json"},
+	"two symlinks":         {`mkdir s; ln -s ../.mcp.json s/y; ln -s s/y z; echo x >z`, ".mcp.json"},
+	"a linked directory":   {`ln -s . d; echo x >d/.mcp.json`, ".mcp.json"},
+	"absolute":             {`echo x >"$PWD/.mcp.json"`, ".mcp.json"},
+	"dot dot":              {`mkdir d; cd d; echo x >../.mcp.json`, ".mcp.json"},
+	"proc cwd":             {`echo x >/proc/self/cwd/.mcp.json`, ".mcp.json"},
+	"proc thread":          {`echo x >/proc/thread-self/cwd/.mcp.json`, ".mcp.json"},
+	"proc root":            {`echo x >"/proc/self/root$PWD/.mcp.json"`, ".mcp.json"},
+	"a descriptor":         {`exec 7<.; echo x >/proc/self/fd/7/.mcp.json`, ".mcp.json"},
+	"a link to proc":       {`ln -s /proc/self/cwd p; echo x >p/.mcp.json`, ".mcp.json"},
+	"a link through proc":  {`ln -s /proc/self/cwd/.mcp.json p; echo x >p`, ".mcp.json"},
+	"a missing directory":  {`mkdir .cargo; echo x >.cargo/config.toml`, ".cargo/config.toml"},
+	"a directory in place": {`mkdir y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
+	"moved and back":       {`mkdir .cargo; mv -T .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
+	"over an empty one":    {`mkdir .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
+	"a linked way":         {`mkdir y; echo x >y/config.toml; ln -s y .cargo`, ".cargo/config.toml"},
+	"the user's":           {`mkdir -p mine; echo x >mine/secret`, "mine/secret"},
+}
+
+func TestProtectedPathsCannotBeCreated(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths", "denials")
+	for name, c := range creations {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			control := newScene(t)
+			_, output, _, _ := control.start(harness.Off(), harness.Machine{}).run(c[0])
+			if _, err := os.Lstat(control.ProjectPath(c[1])); err != nil {
+				t.Fatalf("control: %v\n%s", err, output)
+			}
+			for _, denied := range []string{"report", "ignore"} {
+				s := newScene(t)
+				e := s.start(harness.Defaults(harness.Sandbox{
+					"protected_paths": []string{"mine/secret"}, "on_denied": denied,
+				}), harness.Machine{})
+				_, output, _, _ := e.run(c[0])
+				if _, err := os.Lstat(s.ProjectPath(c[1])); err == nil || !strings.Contains(output, "not permitted") {
+					t.Errorf("%s: it was created (%v): %s", denied, err == nil, output)
+				}
+				explained, err := harness.Try(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
+					Kind: protocol.Tool, ProjectDir: s.Project, Access: "write", Target: s.ProjectPath(c[1]),
+				})
+				if err != nil || explained.Allowed {
+					t.Errorf("%s: explain says otherwise: %+v, %v", denied, explained, err)
+				}
+				if denied == "ignore" {
+					continue
+				}
+				harness.Eventually(t, "it is reported", func() bool {
+					for _, d := range e.denials.All() {
+						if d.Access == "create" && (d.Target+"/" == s.ProjectPath(c[1])+"/" ||
+							strings.HasPrefix(s.ProjectPath(c[1]), d.Target+"/")) {
+							return true
+						}
+					}
+					return false
+				})
+			}
+		})
+	}
+}
+
+// A name is protected only where it counts, and what the user takes away is
+// free.
+func TestOtherNamesCanBeCreated(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths", "denials")
+	s := newScene(t)
+	e := s.start(harness.Defaults(harness.Sandbox{"protected_paths": []string{"!.claude", "!*.code-workspace"}}),
+		harness.Machine{})
+	_, output, status, _ := e.run(`set -e
+mkdir sub; echo x >sub/.mcp.json; mv sub/.mcp.json sub/y; echo x >x.mcp.json; echo x >.mcp.jsonx; mkdir .cargo
+echo x >.cargo/other; mkdir .claude; echo x >.claude/settings.json; echo x >a.code-workspace; echo x >/dev/null
+echo fine >/dev/stdout; git init -q .; git config a.b c`)
+	if status != 0 || !strings.Contains(output, "fine") {
+		t.Errorf("status %d: %s", status, output)
+	}
+	if slices.ContainsFunc(s.reports(e), func(r string) bool { return !strings.Contains(r, ".git/") }) {
+		t.Errorf("reports: %q", s.reports(e))
+	}
+	if _, err := os.Lstat(s.ProjectPath("a.code-workspace")); err != nil {
+		t.Error(err)
+	}
+}
