@@ -6,7 +6,7 @@ package protected
 
 // Name is a file or directory that a program outside acts upon.
 type Name struct {
-	// Path is relative to the project, or to a directory below it. Its last
+	// Path is relative to the project. Its last
 	// name may contain *, which stands for any characters.
 	Path string
 	// Who acts upon it, and Why that matters.
@@ -80,12 +80,6 @@ var Names = []Name{
 	{Path: ".npmrc", Who: "npm", Why: "npm runs the programs it names", ReviewOnly: true},
 	{Path: ".yarnrc.yml", Who: "yarn", Why: "yarn runs the programs it names", ReviewOnly: true},
 	{Path: ".pnpmfile.cjs", Who: "pnpm", Why: "pnpm runs it during an install", ReviewOnly: true},
-	{Path: "node_modules/.bin", Who: "npm and others", Why: "scripts and editors run these programs", ReviewOnly: true},
-	{Path: "eslint.config.*", Who: "editors", Why: "ESLint runs it in the editor", ReviewOnly: true},
-	{Path: "prettier.config.*", Who: "editors", Why: "Prettier runs it in the editor", ReviewOnly: true},
-	{Path: "vite.config.*", Who: "vite", Why: "vite runs it", ReviewOnly: true},
-	{Path: ".venv/bin", Who: "editors, Python", Why: "editors and you run these programs", ReviewOnly: true},
-	{Path: "venv/bin", Who: "editors, Python", Why: "editors and you run these programs", ReviewOnly: true},
 	{Path: "setup.py", Who: "pip", Why: "pip runs it during an install", ReviewOnly: true},
 	{Path: "conftest.py", Who: "pytest", Why: "pytest runs it", ReviewOnly: true},
 	{Path: "noxfile.py", Who: "nox", Why: "nox runs it", ReviewOnly: true},
@@ -96,8 +90,9 @@ var Names = []Name{
 	{Path: "meson.build", Who: "Meson", Why: "Meson and editors run its commands", ReviewOnly: true},
 	{Path: "justfile", Who: "just", Why: "just runs its commands", ReviewOnly: true},
 	{Path: "Taskfile.yml", Who: "task", Why: "task runs its commands", ReviewOnly: true},
-	{Path: "build.gradle*", Who: "Gradle", Why: "Gradle and editors run it", ReviewOnly: true},
-	{Path: "settings.gradle*", Who: "Gradle", Why: "Gradle and editors run it", ReviewOnly: true},
+	{Path: "build.gradle", Who: "Gradle", Why: "Gradle and editors run it", ReviewOnly: true},
+	{Path: "build.gradle.kts", Who: "Gradle", Why: "Gradle and editors run it", ReviewOnly: true},
+	{Path: "eslint.config.js", Who: "editors", Why: "ESLint runs it in the editor", ReviewOnly: true},
 	{Path: "gradlew", Who: "Gradle", Why: "builds are started with this program", ReviewOnly: true},
 	{Path: "pom.xml", Who: "Maven", Why: "Maven and editors run the plugins it names", ReviewOnly: true},
 	{Path: "mvnw", Who: "Maven", Why: "builds are started with this program", ReviewOnly: true},
@@ -115,4 +110,8 @@ var Names = []Name{
 	{Path: "azure-pipelines.yml", Who: "CI", Why: "it runs on the machines of the CI service", ReviewOnly: true},
 	{Path: "Jenkinsfile", Who: "CI", Why: "it runs on the machines of the CI service", ReviewOnly: true},
 	{Path: ".travis.yml", Who: "CI", Why: "it runs on the machines of the CI service", ReviewOnly: true},
+	{Path: ".git/rebase-merge/git-rebase-todo", Who: "git", Why: "git runs its commands when the rebase continues", ReviewOnly: true},
+	{Path: ".git/sequencer/todo", Who: "git", Why: "git acts upon it when the cherry-pick continues", ReviewOnly: true},
+	{Path: "lefthook.yml", Who: "git", Why: "lefthook runs these commands as git hooks", ReviewOnly: true},
+	{Path: ".cargo/config.toml", Who: "git", Why: "cargo runs the programs it names", ReviewOnly: true},
 }

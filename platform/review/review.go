@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
 )
 
 // Finding is one changed path.
@@ -68,12 +69,18 @@ const fileTimeLag = 10 * time.Millisecond
 func Take(p *policy.Policy) *State {
 	s := &State{project: p.Project, since: time.Now().Add(-fileTimeLag), why: map[string]string{}}
 	if p.Project != "" {
-		for _, one := range surfaces {
-			s.why[filepath.Join(p.Project, one.path)] = one.why
+		for _, one := range protected.Names {
+			path := filepath.Join(p.Project, one.Path)
+			switch {
+			case one.Scripts:
+				s.why[path+scripts] = one.Why
+			case one.ReviewOnly:
+				s.why[path] = one.Why
+			}
 		}
 	}
-	for _, protected := range p.Protected {
-		s.why[protected.Path] = whyProtected
+	for _, one := range p.Protected {
+		s.why[one.Path] = whyProtected
 	}
 	_, err := fsguard.Lstat(filepath.Join(p.Project, ".git"))
 	s.repository = err == nil
