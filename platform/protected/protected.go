@@ -112,6 +112,4 @@ var Names = []Name{
 	{Path: ".travis.yml", Who: "CI", Why: "it runs on the machines of the CI service", ReviewOnly: true},
 	{Path: ".git/rebase-merge/git-rebase-todo", Who: "git", Why: "git runs its commands when the rebase continues", ReviewOnly: true},
 	{Path: ".git/sequencer/todo", Who: "git", Why: "git acts upon it when the cherry-pick continues", ReviewOnly: true},
-	{Path: "lefthook.yml", Who: "git", Why: "lefthook runs these commands as git hooks", ReviewOnly: true},
-	{Path: ".cargo/config.toml", Who: "git", Why: "cargo runs the programs it names", ReviewOnly: true},
 }

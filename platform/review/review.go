@@ -153,6 +153,19 @@ func (s *State) scan() (found map[string]string, unread []string) {
 			unread = appendUnread(unread, path, err)
 			continue
 		}
+		if dir, pattern := filepath.Split(path); strings.Contains(pattern, "*") {
+			entries, err := fsguard.ReadDir(dir, 0)
+			unread = appendUnread(unread, path, err)
+			for _, entry := range entries {
+				if !policy.MatchName(pattern, entry.Name) {
+					continue
+				}
+				if info, err := fsguard.Lstat(dir + entry.Name); err == nil {
+					found[dir+entry.Name] = signature(info)
+				}
+			}
+			continue
+		}
 		info, err := fsguard.Lstat(path)
 		switch {
 		case err != nil:
