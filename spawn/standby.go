@@ -22,16 +22,18 @@ const (
 // standbyPool holds at most one stage that was started in advance; see
 // docs/design/standby.md. The zero value is ready for use.
 type standbyPool struct {
-	mu      sync.Mutex    // guards the fields below
-	waiting *waitingStage // nil if there is none
-	timer   *time.Timer   // starts a stage if waiting is nil; otherwise ends it
-	count   int           // of stages started, for their groups' names
+	mu      sync.Mutex          // guards the fields below
+	waiting *waitingStage       // nil if there is none
+	timer   *time.Timer         // starts a stage if waiting is nil; otherwise ends it
+	due     func(*waitingStage) // starts the stage that timer is to start; nil if it is to start none
+	count   int                 // of stages started, for their groups' names
 	closed  bool
 	working sync.WaitGroup // functions that timer is to call, or has called
 }
 
 // waitingStage is a stage on standby, or one that is being started.
 type waitingStage struct {
+	name    string        // of its group
 	started chan struct{} // closed once stage is set
 	stage   *standbyStage // nil if it could not be started
 }
@@ -72,33 +74,49 @@ func (p *standbyPool) refill(s *Spawner, confinement platform.Confinement) {
 	if !s.Standby || p.closed || !confinement.OwnTerminal || p.waiting != nil {
 		return
 	}
-	p.after(standbyDelay, func() { p.fill(s, confinement) })
+	start := func(waiting *waitingStage) { p.fill(s, confinement, waiting) }
+	p.after(standbyDelay, func() {
+		p.mu.Lock()
+		var waiting *waitingStage
+		if p.due != nil { // not cancelled meanwhile
+			waiting = p.begin()
+		}
+		p.mu.Unlock()
+		if waiting != nil {
+			start(waiting)
+		}
+	})
+	p.due = start
 }
 
 // hurry starts the stage at once that refill would start later. The session
-// that it made room for needs the processors no longer.
+// that it made room for needs the processors no longer. A session that comes
+// after hurry has returned gets that stage.
 func (p *standbyPool) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.waiting == nil && p.timer != nil && p.timer.Stop() {
-		p.timer.Reset(0)
-	}
-}
-
-// fill starts a stage and keeps it for its lifetime.
-func (p *standbyPool) fill(s *Spawner, confinement platform.Confinement) {
-	p.mu.Lock()
-	if p.closed || p.waiting != nil {
-		p.mu.Unlock()
+	if p.due == nil || !p.timer.Stop() {
 		return
 	}
-	p.count++
-	name := "standby-" + strconv.Itoa(p.count)
-	waiting := &waitingStage{started: make(chan struct{})}
-	p.waiting = waiting
-	p.mu.Unlock()
+	start := p.due // before begin, which clears it
+	waiting := p.begin()
+	go func() {
+		defer p.working.Done() // as the function of the timer would
+		start(waiting)
+	}()
+}
 
-	stage, err := s.newStandby(name, confinement)
+// begin makes a stage that is being started the waiting one. p.mu is held.
+func (p *standbyPool) begin() *waitingStage {
+	p.timer, p.due = nil, nil
+	p.count++
+	p.waiting = &waitingStage{name: "standby-" + strconv.Itoa(p.count), started: make(chan struct{})}
+	return p.waiting
+}
+
+// fill starts the waiting stage and keeps it for its lifetime.
+func (p *standbyPool) fill(s *Spawner, confinement platform.Confinement, waiting *waitingStage) {
+	stage, err := s.newStandby(waiting.name, confinement)
 	if err != nil {
 		// The next session starts a stage of its own, and reports what is
 		// wrong.
@@ -158,7 +176,7 @@ func (p *standbyPool) cancel() {
 	if p.timer != nil && p.timer.Stop() {
 		p.working.Done()
 	}
-	p.timer = nil
+	p.timer, p.due = nil, nil
 }
 
 // newStandby starts a stage in a group of its own.
