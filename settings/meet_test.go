@@ -66,7 +66,9 @@ var (
 		"~/.ssh/docker.sock", "docker.sock", "~/.ssh/id", "$UNSET", "abstract:a", "abstract:b",
 		"abstract:", "/run/user/1000/bus", "~/.cache/link/docker.sock",
 	}
-	meetSecret = []string{"a", "!*", "!.git", "*.x", "d/*y", "!.claude", "!src", ".git/hooks", "../x", "/home/u/project/b", ".", "src/../c"}
+	meetSecret = []string{
+		"a", "!*", "!.git", "*.x", "d/*y", "!.claude", "!src", ".git/hooks", "../x", "/home/u/project/b", ".", "src/../c",
+	}
 )
 
 // choose makes the decisions for a generated settings block. The fuzzer uses

@@ -25,7 +25,9 @@ func TestNewID_IsAUUID(t *testing.T) {
 func TestIsID_AgreesWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	id := NewID()
-	texts := []string{"", id, strings.ToUpper(id), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id + "0"}
+	texts := []string{
+		"", id, strings.ToUpper(id), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id + "0",
+	}
 	for i := range id {
 		for _, c := range []string{"-", "g", "0", "/", "\x00", ":", "@", "`", "é"} {
 			texts = append(texts, id[:i]+c+id[i+1:])

@@ -51,11 +51,14 @@ var mayImport = map[string][]string{
 	"platform/darwin":                  {"platform", "platform/policy", "lifecycle", "lifecycle/libsystem"},
 	"platform/platformtest":            {"platform", "platform/policy", "lifecycle"},
 	"settings": {
-		"display", "platform/policy", "platform/protected", "fsguard", "settings/document", "settings/git", "settings/resolve",
+		"display", "platform/policy", "platform/protected", "fsguard", "settings/document", "settings/git",
+		"settings/resolve",
 		"settings/sensitive", "settings/source", "settings/textfile", "settings/toolchain", "settings/trust",
 	},
-	"settings/document":            {"display"},
-	"settings/git":                 {"platform/policy", "fsguard", "lifecycle/proc", "settings/resolve", "settings/textfile"},
+	"settings/document": {"display"},
+	"settings/git": {
+		"platform/policy", "fsguard", "lifecycle/proc", "settings/resolve", "settings/textfile",
+	},
 	"settings/resolve":             {"display", "fsguard", "settings/textfile"},
 	"settings/resolve/resolvetest": {"settings/resolve"},
 	"settings/sensitive":           {"platform/policy", "settings/document", "settings/resolve"},

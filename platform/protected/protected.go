@@ -110,6 +110,9 @@ var Names = []Name{
 	{Path: "azure-pipelines.yml", Who: "CI", Why: "it runs on the machines of the CI service", ReviewOnly: true},
 	{Path: "Jenkinsfile", Who: "CI", Why: "it runs on the machines of the CI service", ReviewOnly: true},
 	{Path: ".travis.yml", Who: "CI", Why: "it runs on the machines of the CI service", ReviewOnly: true},
-	{Path: ".git/rebase-merge/git-rebase-todo", Who: "git", Why: "git runs its commands when the rebase continues", ReviewOnly: true},
+	{
+		Path: ".git/rebase-merge/git-rebase-todo", Who: "git", Why: "git runs its commands when the rebase continues",
+		ReviewOnly: true,
+	},
 	{Path: ".git/sequencer/todo", Who: "git", Why: "git acts upon it when the cherry-pick continues", ReviewOnly: true},
 }

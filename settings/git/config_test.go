@@ -60,10 +60,13 @@ func asGit(t *testing.T, program, content string) (entries []entry, ok bool) {
 var pieces = []string{
 	"[", "]", "[core]", "[Core]", "[core ", `[core "a"]`, `[core "A.b\"]\\"]`, "[core.Sub]", `[include]`,
 	`[includeIf "gitdir:~/x/"]`, "[core]hooksPath=x", "[a][core]", "[core][a] x = y", "[]", "[.]", "[a..b]",
-	"hooksPath", "hookspath =", "hooksPath = tools/hooks", "path = ~/x", "path=../x", "name", "a-b = 1", "1a = 2", "a_b = c",
-	"=", " = ", " ", "  ", "\t", "\n", "\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\\", "\\\n", "\\\r\n", `\\`, `\"`, `\n`, `\t`,
+	"hooksPath", "hookspath =", "hooksPath = tools/hooks", "path = ~/x", "path=../x", "name", "a-b = 1",
+	"1a = 2", "a_b = c",
+	"=", " = ", " ", "  ", "\t", "\n", "\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\\", "\\\n", "\\\r\n",
+	`\\`, `\"`, `\n`, `\t`,
 	`\b`, `\x`,
-	"\"", "\"\"", `"a b"`, `" # "`, "#", ";", "# x\\\n", "; C:\\repo\\\n", "# c", "a", "b c", "x  y", "x\ty", ".", "-", "é", "\xff",
+	"\"", "\"\"", `"a b"`, `" # "`, "#", ";", "# x\\\n", "; C:\\repo\\\n", "# c", "a", "b c", "x  y", "x\ty",
+	".", "-", "é", "\xff",
 	"\x00",
 	"\uFEFF", "\xEF", "\xEF\xBB", "'", "$", "!cmd", "%(prefix)/x",
 }
@@ -71,12 +74,15 @@ var pieces = []string{
 // lines and ends are mostly what git accepts.
 var (
 	lines = []string{
-		"[core]", "[Core] ", "[a][core]", "[core][include]", `[core "A.b\"]\\"]`, "[core.Sub]\t", "[include]x=y", "hooksPath=",
-		"hooksPath =", "\tpath = ", " name\t= ", "n=a", "n = \"a ", "n = a\tb", "n = a \r b", "n = \\\"", `n = C:\\repo\\`, "name", "n=;",
+		"[core]", "[Core] ", "[a][core]", "[core][include]", `[core "A.b\"]\\"]`, "[core.Sub]\t", "[include]x=y",
+		"hooksPath=",
+		"hooksPath =", "\tpath = ", " name\t= ", "n=a", "n = \"a ", "n = a\tb", "n = a \r b", "n = \\\"",
+		`n = C:\\repo\\`, "name", "n=;",
 		"# C:\\repo\\", "; a \"", "", "\t",
 	}
 	ends = []string{
-		"\n", "\n", "\n", "\r\n", " \n", "\\\n", "\\\r\n", "# c\\\n", " ; c\n", "\"\n", " b\n", "b\" c\n", "\t", " ", "[core]\n", "\\\\\n",
+		"\n", "\n", "\n", "\r\n", " \n", "\\\n", "\\\r\n", "# c\\\n", " ; c\n", "\"\n", " b\n", "b\" c\n", "\t",
+		" ", "[core]\n", "\\\\\n",
 		"\\n\\t\n",
 	}
 )
@@ -111,11 +117,15 @@ func generated(random *rand.Rand) string {
 
 // known are files that readers have read in another way than git.
 var known = []string{
-	"", "\n", "[core]", "[core]\n\t# C:\\repo\\\n\thooksPath = tools/hooks\n", "[a] x = y\n[b][core] hooksPath = tools/hooks\n",
-	"[core] [core] hooksPath = x", "[a]\n[core] # c\nhooksPath = x ; y\\\n z\n", "[core]\nx = a\\\r\n b\n", "\uFEFF[core]\nx=y",
+	"", "\n", "[core]", "[core]\n\t# C:\\repo\\\n\thooksPath = tools/hooks\n",
+	"[a] x = y\n[b][core] hooksPath = tools/hooks\n",
+	"[core] [core] hooksPath = x", "[a]\n[core] # c\nhooksPath = x ; y\\\n z\n", "[core]\nx = a\\\r\n b\n",
+	"\uFEFF[core]\nx=y",
 	"\xEF\xBB[core]\nx=y", "[core]\nx = a\rb\n", "[core \"hookspath\x00\"]\nx = y\n", "x = y\n", "[core]\nx = \"a\nb\"\n",
-	"[core]\nx = a\\q\n", "[core]\nx # c\n", "[core]\nx = y\\", "[core]\nx = \"y", "[core \"a\nb\"]\n", "[core\n\"a\"]\nx = y\n",
-	"[core]\nx = a\x00b\n", "[core]\nx\x00 = b\n", "[core]\nx = \"a  \"  # c\n", "[core]\nx =  a \"b\" \t c\n", "[core]x=\r",
+	"[core]\nx = a\\q\n", "[core]\nx # c\n", "[core]\nx = y\\", "[core]\nx = \"y", "[core \"a\nb\"]\n",
+	"[core\n\"a\"]\nx = y\n",
+	"[core]\nx = a\x00b\n", "[core]\nx\x00 = b\n", "[core]\nx = \"a  \"  # c\n",
+	"[core]\nx =  a \"b\" \t c\n", "[core]x=\r",
 	"[core]\nx = a \\\n \\\n b\n", "[core]\nx = # c\\\ny = z\n", "[core]x", "[core]x\r", "[core]\nx=\"\" a \n",
 }
 

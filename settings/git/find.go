@@ -121,7 +121,8 @@ func userConfigurations(host resolve.Host) []string {
 	}
 	files = append(files, "/etc/gitconfig", "/usr/local/etc/gitconfig")
 	if host.Platform == "darwin" {
-		files = append(files, "/opt/homebrew/etc/gitconfig", "/Library/Developer/CommandLineTools/usr/share/git-core/gitconfig")
+		files = append(files, "/opt/homebrew/etc/gitconfig",
+			"/Library/Developer/CommandLineTools/usr/share/git-core/gitconfig")
 	}
 	return slices.DeleteFunc(files, func(file string) bool { return !filepath.IsAbs(file) })
 }

@@ -266,7 +266,8 @@ func TestAStageThatCannotBeKilled(t *testing.T) {
 				s.timed("another terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
 				s.timed("a tool elsewhere", soon, func() { s.health(protocol.Tool) })
 				s.timed("close of the session that starts", once, func() {
-					_, err := harness.Try(s.Editor, protocol.Close, protocol.CloseParams{SessionID: params.SessionID, GraceMs: new(int)})
+					_, err := harness.Try(s.Editor, protocol.Close,
+						protocol.CloseParams{SessionID: params.SessionID, GraceMs: new(int)})
 					if code, text := codeOf(err); code != protocol.CodeSessionNotFound {
 						t.Errorf("close is answered with %d, %q", code, text)
 					}

@@ -56,7 +56,8 @@ const aHook = `printf '%s\n' "$PLANT" >tools/hooks/post-checkout; chmod +x tools
 var ways = []way{
 	{
 		name:    "a comment that ends in a backslash",
-		prepare: configured("[core]\n\t# C:\\repo\\\n\thooksPath = tools/hooks\n"), line: aHook, outside: "git checkout -q -b side",
+		prepare: configured("[core]\n\t# C:\\repo\\\n\thooksPath = tools/hooks\n"), line: aHook,
+		outside: "git checkout -q -b side",
 	},
 	{
 		name:    "a second header on one line",

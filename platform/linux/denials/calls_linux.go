@@ -7,7 +7,7 @@ import (
 )
 
 // operation is what a system call does with a path argument.
-type operation int
+type operation uint8
 
 const (
 	opOpen     operation = iota // open, as the flags say
@@ -23,10 +23,10 @@ type pathArg struct {
 	op operation
 	// dir is the number of the argument with the directory descriptor, path
 	// that of the path.
-	dir, path int
+	dir, path int8
 	// flags is the number of the argument with the flags; none if the call has
 	// no flags.
-	flags int
+	flags int8
 }
 
 const (

@@ -28,8 +28,8 @@ type missing struct {
 	// a *, by the last name.
 	names, patterns map[string][]string
 	// ways are the missing directories that lead to such a name, by their last
-	// name. Those that exist are mounts, which nothing can move. Nothing may be renamed to one, or a directory could be filled elsewhere
-	// first.
+	// name. Nothing may be renamed to one, or a directory could be filled
+	// elsewhere first. Those that exist are mounts, which nothing can move.
 	ways map[string][]string
 }
 
@@ -126,7 +126,7 @@ type creation struct {
 // creation reads a path argument of a call if the call can create that name.
 func (o *Observer) creation(call *notify.Call, name string, u pathArg) (c creation, ok bool) {
 	exchange := name == "renameat2" && call.Args[4]&unix.RENAME_EXCHANGE != 0
-	if u.op != opCreate && u.op != opLink && u.op != opOpen && !(exchange && u.op == opRemove) {
+	if u.op != opCreate && u.op != opLink && u.op != opOpen && (!exchange || u.op != opRemove) {
 		return c, false
 	}
 	text, err := call.Text(call.Args[u.path])
@@ -339,7 +339,7 @@ func (w *walk) target(fd int, name string) (string, error) {
 	if err := unix.Fstatfs(fd, &system); err != nil {
 		return "", err
 	}
-	if int64(system.Type) != unix.PROC_SUPER_MAGIC {
+	if system.Type != unix.PROC_SUPER_MAGIC {
 		return readlinkat(fd, "")
 	}
 	pid, _, err := w.call.Process()
