@@ -10,7 +10,7 @@ local function lines(child)
   return child.lua_get('require("sandbox_sidecar.denials").lines()')
 end
 
-T['new protected paths are reported in few messages, and all are listed'] = function()
+T['protected paths that do not exist are refused, in few messages, and all are listed'] = function()
   H.require('filesystem')
   local child = H.child()
   H.terminal(child, { cmd = 'mkdir .vscode .idea; echo >.envrc; echo >.exrc; read line' })
@@ -21,7 +21,7 @@ T['new protected paths are reported in few messages, and all are listed'] = func
       and text:find('.envrc', 1, true)
       and text:find('.exrc', 1, true)
   end)
-  H.until_notified(child, 'The protected path "', '" was created', ':Sidecar denials')
+  H.until_notified(child, 'refused to let "', ' create "', ':Sidecar denials')
   H.eq(#notified(child) < 4, true)
   child.cmd('Sidecar denials')
   H.eq(child.bo.filetype, 'sidecar-output')
