@@ -106,22 +106,28 @@ func (p Protected) Covers(path string) bool {
 }
 
 // MatchName reports whether a name matches a pattern in which each * stands for
-// any characters.
+// any characters. A project's file chooses patterns and a session names, so it
+// never tries a part of the pattern again: the first place that a part fits is
+// as good as any later one.
 func MatchName(pattern, name string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
 		return name == pattern
 	}
-	if !strings.HasPrefix(name, first) {
+	name, starts := strings.CutPrefix(name, first)
+	if !starts {
 		return false
 	}
-	for name = name[len(first):]; ; name = name[1:] {
-		if MatchName(rest, name) {
-			return true
+	for {
+		part, more, wild := strings.Cut(rest, "*")
+		if !wild {
+			return strings.HasSuffix(name, part)
 		}
-		if name == "" {
+		_, after, found := strings.Cut(name, part)
+		if !found {
 			return false
 		}
+		name, rest = after, more
 	}
 }
 

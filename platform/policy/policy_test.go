@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -129,5 +130,24 @@ func TestOrigin_String(t *testing.T) {
 	}
 	if got := (Origin{File: OriginBuiltIn, Key: "k"}).String(); got != "k (built-in defaults)" {
 		t.Error(got)
+	}
+}
+
+// A project's file chooses patterns, and a session chooses names: no pair of
+// them may take long.
+func TestMatchName(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"**", "x", true}, {"a*a", "a", false}, {"a*a", "aba", true},
+		{"*.x", "a.x", true}, {"*.x", ".xy", false}, {"*ab*b", "abab", true}, {"a*b*c", "abcbc", true}, {"a*b*c", "acb", false},
+		{strings.Repeat("*a", 40) + "b", strings.Repeat("a", 250), false},
+		{strings.Repeat("*a", 40), strings.Repeat("a", 250), true},
+	} {
+		if got := MatchName(one.pattern, one.name); got != one.want {
+			t.Errorf("%q matches %q: %t", one.pattern, one.name, got)
+		}
 	}
 }
