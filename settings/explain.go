@@ -232,6 +232,12 @@ func (x *explainer) protected(p policy.Protected) {
 		x.Hint = neverWritable
 		return
 	}
+	if p.Origin.File == policy.OriginBuiltIn && !policy.Contains(x.policy.Project, p.Path) {
+		// git's configuration elsewhere: no entry of protected_paths reaches
+		// it, but a grant of exactly this path does. See guardGit.
+		x.refuse(rule, "additional_read_write_paths", p.Path, form, display.Quote(p.Path), p.Origin)
+		return
+	}
 	value, err := json.Marshal(x.withoutProtected())
 	if err != nil {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal paths: %v", err))

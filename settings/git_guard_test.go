@@ -49,3 +49,38 @@ func TestCompile_SaysThatSubmodulesAreReadOnly(t *testing.T) {
 		t.Errorf("warnings: %q", c.Warnings)
 	}
 }
+
+// What refuses such a file says what allows it: no entry of protected_paths
+// does, because the file lies outside of the project.
+func TestExplain_SuggestsAGrantOfGitsConfiguration(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/.git/HEAD": "", "/home/u/.gitconfig": "-> dotfiles/gitconfig",
+		"/home/u/dotfiles/gitconfig": "[core] hooksPath = ~/dotfiles/hooks\n",
+	})
+	s := snapshotOf(t, tree, `{"enabled": true, "additional_read_write_paths": ["~/dotfiles"]}`, "")
+	got, err := s.Explain(document.KindTool, AttemptWrite, "/home/u/dotfiles/gitconfig")
+	if err != nil || got.Key != "additional_read_write_paths" || got.Value != "/home/u/dotfiles/gitconfig" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// An exception of one name that a built-in pattern covers would hold only while
+// the file exists. So it takes nothing away, and says what does.
+func TestCompile_ANameOfAPatternIsNoException(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.Tree(t, map[string]string{"/home/u/project/.aider.chat": ""})
+	for name, entries := range map[string]string{
+		"exists": `"!.aider.chat"`, "is missing": `"!.aider.input"`,
+	} {
+		c := snapshotOf(t, tree, `{"enabled": true, "protected_paths": [`+entries+`]}`, "").Compile(document.KindTool)
+		if !slices.ContainsFunc(c.Policy.Protected, func(p policy.Protected) bool {
+			return p.Path == "/home/u/project/.aider.chat"
+		}) {
+			t.Errorf("%s: not protected", name)
+		}
+		if text := fmt.Sprint(c.Diagnostics); !strings.Contains(text, `take that away with "!.aider*"`) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}

@@ -166,9 +166,7 @@ func builtInProtected(view fsView, p project, without exceptions) []policy.Prote
 		default:
 			entry := builtIn(path)
 			entry.Pattern = strings.Contains(filepath.Base(name.Path), "*")
-			list = append(list, slices.DeleteFunc(expand(view, entry), func(e policy.Protected) bool {
-				return !e.Pattern && without.take(e.Path)
-			})...)
+			list = append(list, expand(view, entry)...)
 		}
 	}
 	for _, path := range p.git.Inside {

@@ -106,7 +106,15 @@ func choosePaths(
 	list, without, unclear := protectedOf(view, p, &l.user, r)
 	list = append(list, builtInProtected(view, p, without)...)
 	for _, e := range without {
-		if !e.used {
+		covers := func(p policy.Protected) bool {
+			return p.Pattern && p.Origin.File == policy.OriginBuiltIn && p.Covers(e.path)
+		}
+		if i := slices.IndexFunc(list, covers); i >= 0 {
+			whole := strings.TrimPrefix(list[i].Path, p.path+"/")
+			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
+				"%s takes nothing away: %s of the built-in list covers it; take that away with %s, and list what has to stay protected",
+				display.Quote(e.text), display.Quote(whole), display.Quote("!"+whole))
+		} else if !e.used {
 			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
 				"%s takes nothing away: the built-in list has no such path here", display.Quote(e.text))
 		}
