@@ -84,3 +84,15 @@ func TestCompile_ANameOfAPatternIsNoException(t *testing.T) {
 		}
 	}
 }
+
+// A pattern of the user that covers a built-in path does not stand for it: the
+// suggestion takes both away.
+func TestExplain_TakesABuiltInPathAwayBesideAPattern(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.Tree(t, map[string]string{"/home/u/project/main.go": ""})
+	s := snapshotOf(t, tree, `{"enabled": true, "protected_paths": [".vs*"]}`, "")
+	got, err := s.Explain(document.KindTool, AttemptWrite, "/home/u/project/.vscode")
+	if err != nil || got.Key != protectedKey || got.Value != `["!.vscode"]` {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
