@@ -144,6 +144,7 @@ const scripts = "#scripts"
 // file system does not answer.
 func (s *State) scan() (found map[string]string, unread []string) {
 	found = map[string]string{}
+	listed := map[string][]fsguard.Entry{} // of the directories with patterns, once
 	for path := range s.why {
 		if file, ok := strings.CutSuffix(path, scripts); ok {
 			commands, ok, err := packageScripts(file)
@@ -154,8 +155,19 @@ func (s *State) scan() (found map[string]string, unread []string) {
 			continue
 		}
 		if dir, pattern := filepath.Split(path); strings.Contains(pattern, "*") {
-			entries, err := fsguard.ReadDir(dir, 0)
-			unread = appendUnread(unread, path, err)
+			entries, known := listed[dir]
+			if !known {
+				var err error
+				entries, err = fsguard.ReadDir(dir, maxEntries)
+				unread = appendUnread(unread, path, err)
+				listed[dir] = entries
+			}
+			if len(entries) == maxEntries {
+				if !slices.Contains(s.crowded, path) {
+					s.crowded = append(s.crowded, path)
+				}
+				continue // which of its files are listed is left to chance
+			}
 			for _, entry := range entries {
 				if !policy.MatchName(pattern, entry.Name) {
 					continue

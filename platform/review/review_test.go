@@ -3,6 +3,7 @@ package review
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,5 +133,21 @@ func TestTake_IsBounded(t *testing.T) {
 	}
 	if got := len(Take(&policy.Policy{Project: p.dir}).before); got > maxFiles {
 		t.Errorf("%d files were scanned", got)
+	}
+}
+
+// A project with many files does not slow down each start: what holds too many
+// is not compared, and the review says so.
+func TestFindings_APatternInACrowdedDirectoryIsBounded(t *testing.T) {
+	t.Parallel()
+	p := project{t, t.TempDir()}
+	for i := range maxEntries {
+		p.write("d/"+strconv.Itoa(i), "")
+	}
+	pattern := filepath.Join(p.dir, "d", "*.x")
+	state := Take(&policy.Policy{Project: p.dir, Protected: []policy.Protected{{Path: pattern, Pattern: true}}})
+	p.write("d/new.x", "")
+	if findings := state.Findings(); !slices.Contains(findings, Finding{Path: pattern, How: Changed, Why: whyUncompared}) {
+		t.Errorf("found %+v", findings)
 	}
 }

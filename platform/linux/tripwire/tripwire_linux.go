@@ -77,24 +77,30 @@ func New(options Options) (*Tripwire, error) {
 			return nil, err
 		}
 	}
+	listed := map[string][]fsguard.Entry{}
 	for _, pattern := range options.Patterns {
 		if err := t.arm(pattern); err != nil {
 			shared.remove(t)
 			return nil, err
 		}
-		for _, path := range t.matches(pattern) {
+		for _, path := range t.matches(pattern, listed) {
 			t.known[path] = true
 		}
 	}
 	return t, nil
 }
 
-// matches lists the existing paths that a pattern matches.
-func (t *Tripwire) matches(pattern string) []string {
+// matches lists the existing paths that a pattern matches. listed keeps what
+// directories hold, so that each is listed once for many patterns.
+func (t *Tripwire) matches(pattern string, listed map[string][]fsguard.Entry) []string {
 	dir, last := filepath.Split(pattern)
-	entries, err := fsguard.ReadDir(dir, 0)
-	if err != nil {
-		return nil
+	entries, known := listed[dir]
+	if !known {
+		var err error
+		if entries, err = fsguard.ReadDir(dir, 0); err != nil {
+			entries = nil
+		}
+		listed[dir] = entries
 	}
 	var list []string
 	for _, entry := range entries {
@@ -107,9 +113,9 @@ func (t *Tripwire) matches(pattern string) []string {
 
 // checkPattern reports what matches a pattern now and did not before. t.mu is
 // held.
-func (t *Tripwire) checkPattern(pattern string) {
+func (t *Tripwire) checkPattern(pattern string, listed map[string][]fsguard.Entry) {
 	_ = t.arm(pattern)
-	for _, path := range t.matches(pattern) {
+	for _, path := range t.matches(pattern, listed) {
 		if !t.known[path] {
 			t.known[path] = true
 			t.report(Created, path)
@@ -227,7 +233,7 @@ func (t *Tripwire) handle(dir, name string, mask uint32) {
 				t.known[path] = true
 				t.report(Created, path)
 			case slices.Contains(t.wanted[dir][name], pattern):
-				t.checkPattern(pattern) // a directory on the way to it
+				t.checkPattern(pattern, map[string][]fsguard.Entry{}) // a directory on the way to it
 			}
 		}
 		for _, path := range t.wanted[dir][""] {
@@ -271,8 +277,9 @@ func (t *Tripwire) checkAll() {
 	for _, path := range t.options.Paths {
 		t.check(path)
 	}
+	listed := map[string][]fsguard.Entry{}
 	for _, pattern := range t.options.Patterns {
-		t.checkPattern(pattern)
+		t.checkPattern(pattern, listed)
 	}
 }
 
