@@ -49,10 +49,12 @@ func PlanMounts(p *policy.Policy) ProtectedMounts {
 	var mounts ProtectedMounts
 	pinned := map[string]bool{}
 	for _, protected := range p.Protected {
-		if protected.Pattern || protected.Creatable {
-			continue // what exists has an entry of its own
+		if protected.Creatable {
+			continue
 		}
-		mounts.Protected = append(mounts.Protected, protected.Path)
+		if !protected.Pattern { // what exists has an entry of its own
+			mounts.Protected = append(mounts.Protected, protected.Path)
+		}
 		for dir := filepath.Dir(protected.Path); dir != "/"; dir = filepath.Dir(dir) {
 			if _, movable := p.Writable(filepath.Dir(dir)); movable && !pinned[dir] {
 				pinned[dir] = true

@@ -35,6 +35,13 @@ func TestProofs_FailIfNothingIsMounted(t *testing.T) {
 	if err := provePinned(dir); !errors.Is(err, errNotPinned) {
 		t.Error(err)
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := provePinned(link); !isAbsent(err) {
+		t.Errorf("a symlink: %v", err)
+	}
 	if err := provePinned("/proc"); err != nil {
 		t.Errorf("/proc is a mount everywhere: %v", err)
 	}

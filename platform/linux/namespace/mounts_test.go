@@ -27,13 +27,14 @@ func TestPlanMounts_PinsDirectoriesThatCouldBeMoved(t *testing.T) {
 			"/h/main/.git/worktrees /h/main/.git/worktrees/w",
 		},
 		{nil, "/h/p/.git/hooks", ""},
+		{[]string{"/h/p"}, "/h/p/a/b*", "/h/p/a"}, // a pattern
 	} {
 		p := &policy.Policy{}
 		for _, path := range test.writable {
 			p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.ReadWrite})
 		}
 		for path := range strings.FieldsSeq(test.protected) {
-			p.Protected = append(p.Protected, policy.Protected{Path: path})
+			p.Protected = append(p.Protected, policy.Protected{Path: path, Pattern: strings.Contains(path, "*")})
 		}
 		if got := strings.Join(PlanMounts(p).Pinned, " "); got != test.pinned {
 			t.Errorf("%s, with %s writable: pins %q, want %q", test.protected, test.writable, got, test.pinned)
