@@ -4,6 +4,7 @@ package protected
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,7 @@ var creations = map[string][2]string{
 	"moved and back":       {`mkdir .cargo; mv -T .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
 	"over an empty one":    {`mkdir .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
 	"a linked way":         {`mkdir y; echo x >y/config.toml; ln -s y .cargo`, ".cargo/config.toml"},
+	"a way by hard link":   {`mkdir y; echo x >y/config.toml; ln -s y z; ln -P z .cargo`, ".cargo/config.toml"},
 	"the user's":           {`mkdir -p mine; echo x >mine/secret`, "mine/secret"},
 }
 
@@ -94,6 +96,31 @@ func TestProtectedPathsCannotBeCreated(t *testing.T) {
 					}
 					return false
 				})
+			}
+		})
+	}
+}
+
+// What leads to a protected name may exist already.
+func TestWaysToProtectedPathsCannotBeReplaced(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	for before, command := range map[string]string{
+		`mkdir .cargo`:             `mv -T .cargo y; echo x >y/config.toml; mv -T y .cargo`,
+		`mkdir y; ln -s y .cargo`:  `mkdir z; echo x >z/config.toml; rm .cargo; mv -T z .cargo`,
+		`mkdir y; ln -s y/ .cargo`: `mkdir z; echo x >z/config.toml; rm .cargo; ln -s z .cargo`,
+	} {
+		t.Run(before, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			prepare := exec.Command("sh", "-c", before)
+			prepare.Dir = s.Project
+			if out, err := prepare.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			_, output, _, _ := s.start(harness.Defaults(harness.Sandbox{}), harness.Machine{}).run(command)
+			if _, err := os.Stat(s.ProjectPath(".cargo/config.toml")); err == nil {
+				t.Errorf("it was created: %s", output)
 			}
 		})
 	}

@@ -85,11 +85,11 @@ type literalPath struct {
 func (o *Observer) literalPath(call *notify.Call, name string, u pathArg) (literalPath, bool) {
 	text, err := call.Text(call.Args[u.path])
 	if err != nil {
-		return literalPath{}, true // the slow path cannot read it either
+		return literalPath{}, o.missing.empty() // the slow path cannot read it either, and may have to refuse it
 	}
 	flags, _, err := flagsOf(call, name, u)
 	if err != nil {
-		return literalPath{}, true
+		return literalPath{}, o.missing.empty()
 	}
 	w := newRequest(u.op, flags)
 	if text == "" || w.exempt {

@@ -29,7 +29,8 @@ type missing struct {
 	names, patterns map[string][]string
 	// ways are the missing directories that lead to such a name, by their last
 	// name. Nothing may be renamed to one, or a directory could be filled
-	// elsewhere first. Those that exist are mounts, which nothing can move.
+	// elsewhere first. Those that exist are mounts, which nothing can move, unless
+	// they are symlinks.
 	ways map[string][]string
 }
 
@@ -62,14 +63,18 @@ func missingNames(list []policy.Protected, p *policy.Policy) missing {
 			add(m.names, one.Path)
 		}
 		for dir := filepath.Dir(one.Path); dir != "/" && dir != p.Project; dir = filepath.Dir(dir) {
-			_, err := fsguard.Lstat(dir)
-			if _, movable := p.Writable(filepath.Dir(dir)); movable && errors.Is(err, fs.ErrNotExist) {
+			info, err := fsguard.Lstat(dir)
+			replaceable := errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink != 0
+			if _, movable := p.Writable(filepath.Dir(dir)); movable && replaceable {
 				add(m.ways, dir)
 			}
 		}
 	}
 	return m
 }
+
+// empty reports whether every name may be created.
+func (m missing) empty() bool { return len(m.names)+len(m.patterns) == 0 }
 
 // dirs lists the directories in which a name must not be created. way says that
 // the call can put a whole directory there.
@@ -95,11 +100,17 @@ func (m missing) concerns(w request, name string) bool {
 // refuseMissing refuses a call that would create a protected path, and reports
 // it. It returns false if the call is none.
 func (o *Observer) refuseMissing(call *notify.Call, root int, name string, list []pathArg) bool {
-	if len(o.missing.names)+len(o.missing.patterns) == 0 || !o.started.Load() {
+	if o.missing.empty() || !o.started.Load() {
 		return false
 	}
 	for _, u := range list {
-		c, ok := o.creation(call, name, u)
+		c, ok, err := o.creation(call, name, u)
+		if errors.Is(err, unix.EFAULT) {
+			// The kernel may be able to read what this process cannot, such as
+			// memory of memfd_secret(2).
+			call.Fail(unix.EFAULT)
+			return true
+		}
 		if !ok {
 			continue
 		}
@@ -123,37 +134,41 @@ type creation struct {
 	way bool
 }
 
-// creation reads a path argument of a call if the call can create that name.
-func (o *Observer) creation(call *notify.Call, name string, u pathArg) (c creation, ok bool) {
+// creation reads a path argument of a call if the call can create that name. The
+// error says that the caller's memory cannot be read.
+func (o *Observer) creation(call *notify.Call, name string, u pathArg) (c creation, ok bool, err error) {
 	exchange := name == "renameat2" && call.Args[4]&unix.RENAME_EXCHANGE != 0
 	if u.op != opCreate && u.op != opLink && u.op != opOpen && (!exchange || u.op != opRemove) {
-		return c, false
-	}
-	text, err := call.Text(call.Args[u.path])
-	if err != nil || text == "" {
-		return c, false
+		return c, false, nil
 	}
 	var flags openFlags
 	if name == "openat2" {
 		var how [24]byte // struct open_how
-		if call.Read(call.Args[2], how[:]) != nil {
-			return c, false
+		if err := call.Read(call.Args[2], how[:]); err != nil {
+			return c, false, err
 		}
 		flags = openFlags(binary.NativeEndian.Uint64(how[:]))
 		c.inRoot = binary.NativeEndian.Uint64(how[16:])&unix.RESOLVE_IN_ROOT != 0
 	} else if flags, _, err = flagsOf(call, name, u); err != nil {
-		return c, false
+		return c, false, err
 	}
 	w := newRequest(u.op, flags)
 	if exchange {
 		w.op = opLink
 	}
+	if !w.makes() {
+		return c, false, nil
+	}
+	text, err := call.Text(call.Args[u.path])
+	if err != nil || text == "" {
+		return c, false, err
+	}
 	c.dir, c.text, c.follow = unix.AT_FDCWD, text, w.follow
 	if u.dir != workDir {
 		c.dir = int(int32(call.Args[u.dir]))
 	}
-	c.way = w.op == opLink || name == "symlink" || name == "symlinkat"
-	return c, w.makes()
+	c.way = w.op == opLink || slices.Contains(linkMoving, name) // a hard link may be one to a symlink
+	return c, true, nil
 }
 
 // createsMissing reports whether a name that a call creates is a protected path.

@@ -36,6 +36,10 @@ func (o *Observer) network(call *notify.Call, access platform.Refused, at, size 
 // reports whether it has refused the call.
 func (o *Observer) BindUnix(call *notify.Call) (answered bool) {
 	raw, ok := rawAddress(call, 1, 2)
+	if raw != nil && !ok && o.started.Load() && !o.missing.empty() {
+		call.Fail(unix.EFAULT) // see refuseMissing
+		return true
+	}
 	const pathAt = 2
 	if !ok || family(raw) != unix.AF_UNIX || len(raw) <= pathAt || raw[pathAt] == 0 {
 		return false
