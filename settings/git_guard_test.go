@@ -69,17 +69,17 @@ func TestExplain_SuggestsAGrantOfGitsConfiguration(t *testing.T) {
 // the file exists. So it takes nothing away, and says what does.
 func TestCompile_ANameOfAPatternIsNoException(t *testing.T) {
 	t.Parallel()
-	tree := resolvetest.Tree(t, map[string]string{"/home/u/project/.aider.chat": ""})
+	tree := resolvetest.Tree(t, map[string]string{"/home/u/project/.aider.conf.yml": ""})
 	for name, entries := range map[string]string{
-		"exists": `"!.aider.chat"`, "is missing": `"!.aider.input"`,
+		"exists": `"!.aider.conf.yml"`, "is missing": `"!.aider.conf.json"`,
 	} {
 		c := snapshotOf(t, tree, `{"enabled": true, "protected_paths": [`+entries+`]}`, "").Compile(document.KindTool)
 		if !slices.ContainsFunc(c.Policy.Protected, func(p policy.Protected) bool {
-			return p.Path == "/home/u/project/.aider.chat"
+			return p.Path == "/home/u/project/.aider.conf.yml"
 		}) {
 			t.Errorf("%s: not protected", name)
 		}
-		if text := fmt.Sprint(c.Diagnostics); !strings.Contains(text, `take that away with "!.aider*"`) {
+		if text := fmt.Sprint(c.Diagnostics); !strings.Contains(text, `take that away with "!.aider.conf*"`) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}

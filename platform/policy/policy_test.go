@@ -141,9 +141,16 @@ func TestMatchName(t *testing.T) {
 		pattern, name string
 		want          bool
 	}{
-		{"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"**", "x", true}, {"a*a", "a", false},
+		{"a", "a", true},
+		{"a", "ab", false},
+		{"*", "", true},
+		{"**", "x", true},
+		{"a*a", "a", false},
 		{"a*a", "aba", true},
-		{"*.x", "a.x", true}, {"*.x", ".xy", false}, {"*ab*b", "abab", true}, {"a*b*c", "abcbc", true},
+		{"*.x", "a.x", true},
+		{"*.x", ".xy", false},
+		{"*ab*b", "abab", true},
+		{"a*b*c", "abcbc", true},
 		{"a*b*c", "acb", false},
 		{strings.Repeat("*a", 40) + "b", strings.Repeat("a", 250), false},
 		{strings.Repeat("*a", 40), strings.Repeat("a", 250), true},

@@ -53,7 +53,9 @@ var Names = []Name{
 	{Path: ".roo", Who: "Roo Code", Why: "it starts the servers and follows the rules in it"},
 	{Path: ".amazonq", Who: "Amazon Q", Why: "it starts the servers and follows the rules in it"},
 	{Path: ".continue", Who: "Continue", Why: "it starts the servers and follows the rules in it"},
-	{Path: ".aider*", Who: "aider", Why: "it runs the commands that its configuration names"},
+	// Not its history and caches, which it writes while it works.
+	{Path: ".aider.conf*", Who: "aider", Why: "it runs the commands that its configuration names"},
+	{Path: ".aider.model*", Who: "aider", Why: "it sends your code where its configuration says"},
 	{Path: ".openoxide", Who: "OpenOxide", Why: "it runs what its configuration names"},
 
 	{Path: "AGENTS.md", Who: "agents", Why: "agents follow its instructions", ReviewOnly: true},

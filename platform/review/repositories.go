@@ -24,20 +24,17 @@ const (
 )
 
 // newRepositories lists the repositories in the project that were created or
-// reconfigured since: nearest first, what packages have installed last. complete
-// is false if a bound was hit.
+// reconfigured since, nearest first. It leaves out node_modules, which can hold
+// tens of thousands of directories. complete is false if a bound was hit.
 func (s *State) newRepositories() (dirs []string, complete bool) {
 	if s.project == "" {
 		return nil, true
 	}
 	end := time.Now().Add(maxWalkTime)
-	queue, installed, crowded := []string{s.project}, []string(nil), false
-	for walked := 0; len(queue) > 0 || len(installed) > 0; walked++ {
+	queue, crowded := []string{s.project}, false
+	for walked := 0; len(queue) > 0; walked++ {
 		if walked >= maxWalked || time.Now().After(end) {
 			return dirs, false
-		}
-		if len(queue) == 0 {
-			queue, installed = installed, nil
 		}
 		dir := queue[0]
 		queue = queue[1:]
@@ -58,9 +55,6 @@ func (s *State) newRepositories() (dirs []string, complete bool) {
 			case "HEAD", "objects", "refs", "config":
 				bare++
 			case "node_modules":
-				if entry.Type.IsDir() {
-					installed = append(installed, path)
-				}
 				continue
 			}
 			if entry.Type.IsDir() {

@@ -89,7 +89,7 @@ func TestFindings(t *testing.T) {
 						p.t.Fatal(err)
 					}
 				}
-			}, "1/2/3/4/5/6/.git created, bare created, node_modules/x/.git created",
+			}, "1/2/3/4/5/6/.git created, bare created",
 		},
 		{"its own repository", func(project) {}, func(p project) { p.write(".git", "gitdir: x") }, ".git created"},
 		{

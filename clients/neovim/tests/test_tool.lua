@@ -62,7 +62,8 @@ T['standard input is empty, and no pager waits for a key'] = function()
   local script =
     'git init -q r && cd r && for i in $(seq 80); do git -c user.name=a -c user.email=a@b commit -q --allow-empty -m "commit $i"; done'
   H.eq(run(child, script).exit_code, 0)
-  local _, lines = run(child, { 'git', '-C', 'r', 'log', '--oneline' }).output:gsub('commit %d+\n', '')
+  local _, lines =
+    run(child, { 'git', '-C', 'r', 'log', '--oneline' }).output:gsub('commit %d+\n', '')
   H.eq(lines, 80)
 end
 

@@ -69,7 +69,9 @@ func TestCreation_SaysThatThePathCannotBeRead(t *testing.T) {
 
 func TestCreation_ALinkMayPutADirectoryThere(t *testing.T) {
 	f := protecting(t, ".cargo/config.toml")
-	for call, want := range map[string]bool{"link": true, "linkat": true, "symlinkat": true, "rename": true, "mkdir": false} {
+	for call, want := range map[string]bool{
+		"link": true, "linkat": true, "symlinkat": true, "rename": true, "mkdir": false,
+	} {
 		list := pathArgs()[call]
 		u := list[len(list)-1]
 		c := &notify.Call{TID: unix.Gettid()}
@@ -84,7 +86,9 @@ func TestCreation_ALinkMayPutADirectoryThere(t *testing.T) {
 func TestMissingNames_SymlinksAreWays(t *testing.T) {
 	f := newFixture(t)
 	f.link("dir", "rw/link")
-	list := []policy.Protected{{Path: f.top + "/rw/link/new"}, {Path: f.top + "/rw/dir/new"}, {Path: f.top + "/rw/none/new"}}
+	list := []policy.Protected{
+		{Path: f.top + "/rw/link/new"}, {Path: f.top + "/rw/dir/new"}, {Path: f.top + "/rw/none/new"},
+	}
 	m := missingNames(list, f.options.Policy)
 	if len(m.ways) != 2 || m.ways["link"] == nil || m.ways["none"] == nil {
 		t.Errorf("ways: %v", m.ways)

@@ -134,8 +134,8 @@ func proveReadOnly(path string) error {
 var errNotPinned = errors.New("it can be renamed although it was mounted on")
 
 // provePinned returns an error unless a path is the root of a mount
-// (STATX_ATTR_MOUNT_ROOT, Linux 5.8); ELOOP if it is a symlink. A test by renaming would rename the
-// directory if it is not pinned.
+// (STATX_ATTR_MOUNT_ROOT, Linux 5.8); ELOOP if it is a symlink. A test by
+// renaming would rename the directory if it is not pinned.
 func provePinned(dir string) error {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE,

@@ -125,7 +125,7 @@ func (s *Session) run() {
 func (s *Session) answerAll(listener int) {
 	s.receiver.listener = uintptr(listener)
 	for {
-		found, next, errno := s.receiver.receive(burst)
+		found, next, errno := s.receive()
 		switch {
 		case errno != 0 || s.closed():
 			return // closed, or nothing can be supervised any more
@@ -139,6 +139,20 @@ func (s *Session) answerAll(listener int) {
 			continue
 		}
 		s.dispatch(&Call{session: s, ID: next.id, TID: int(next.pid), Arch: next.arch, Number: int(next.nr), Args: next.args})
+	}
+}
+
+// bursts bounds the threads that wait for calls at the same time. Further
+// sessions wait by the poller, which needs no thread for each.
+var bursts = make(chan struct{}, 64)
+
+func (s *Session) receive() (event, request, unix.Errno) {
+	select {
+	case bursts <- struct{}{}:
+		defer func() { <-bursts }()
+		return s.receiver.receive(burst)
+	default:
+		return s.receiver.receive(0)
 	}
 }
 
