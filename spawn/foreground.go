@@ -29,25 +29,16 @@ type Foreground struct {
 // known yet. Call either Start or Drop, once.
 type Prepared struct {
 	spawner *Spawner
-	signals chan os.Signal // caught from now on
-	stage   *standbyStage  // nil if none could be started
+	stage   *standbyStage // nil if none could be started
 }
 
 // Prepare starts a stage for a program that Prepared.Start will start, so that
 // the stage is ready once the caller knows the policy. The stage has the
-// caller's streams, session and process group.
+// caller's streams, session and process group. Until Prepared.Start, signals do
+// what they always do: nothing of the user's runs yet, and if one ends this
+// process, the stage ends, too.
 func (s *Spawner) Prepare() *Prepared {
-	// Signals are caught before the start: one that came earlier would end this
-	// process and leave the program.
-	//
-	// The terminal sends a key's signal to the whole foreground process group,
-	// so the program has it already. Here it must not kill this process. It must
-	// not stop it either: await does that once the program has stopped, and two
-	// stops would need two continuations. A signal that another process sends
-	// only to this process is passed on.
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
-	p := &Prepared{spawner: s, signals: signals}
+	p := &Prepared{spawner: s}
 	var err error
 	if p.stage, err = s.prepare(); err != nil {
 		// Start starts a stage of its own, and reports what is wrong.
@@ -64,17 +55,26 @@ func (p *Prepared) Start(ctx context.Context, request Request) (*Foreground, err
 		p.Drop()
 		return nil, err
 	}
+	// Signals are caught before the start: one that came earlier would end this
+	// process and leave the program.
+	//
+	// The terminal sends a key's signal to the whole foreground process group,
+	// so the program has it already. Here it must not kill this process. It must
+	// not stop it either: await does that once the program has stopped, and two
+	// stops would need two continuations. A signal that another process sends
+	// only to this process is passed on.
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
 	running, err := p.spawner.start(ctx, request, callersStreams, p.stage)
 	if err != nil {
-		signal.Stop(p.signals)
+		signal.Stop(signals)
 		return nil, err
 	}
-	return &Foreground{running: running, signals: p.signals}, nil
+	return &Foreground{running: running, signals: signals}, nil
 }
 
 // Drop ends the stage.
 func (p *Prepared) Drop() {
-	signal.Stop(p.signals)
 	if p.stage != nil {
 		p.spawner.drop(p.stage)
 	}

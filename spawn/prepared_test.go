@@ -4,9 +4,14 @@ package spawn
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -105,5 +110,46 @@ func TestPrepared_Drop(t *testing.T) {
 	}
 	if _, err := s.Prepare().Start(t.Context(), Request{}); err == nil {
 		t.Error("a request without a program was started")
+	}
+}
+
+// A signal that comes before there is a request ends the caller, and with it the
+// stage: while the settings are read nothing of the user's runs that could get
+// the signal, and a program must not be started after an interrupt.
+func TestPrepared_SignalsEndTheCaller(t *testing.T) {
+	t.Parallel()
+	const inChild = "SPAWN_TEST_PREPARES"
+	if name := os.Getenv(inChild); name != "" {
+		s := newFixture(t, &platformtest.Fake{})
+		stage, err := s.Prepare().stage.started()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("stage %d\n", stage.PID())
+		time.Sleep(time.Minute)
+		return
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestPrepared_SignalsEndTheCaller$")
+	child.Env = append(os.Environ(), inChild+"=1", "TMPDIR="+t.TempDir())
+	output, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := time.AfterFunc(20*time.Second, func() { _ = child.Process.Kill() })
+	var pid int
+	if _, err := fmt.Fscanf(output, "stage %d\n", &pid); err != nil {
+		t.Error(err)
+	}
+	if err := child.Process.Signal(unix.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	_, _ = io.Copy(io.Discard, output) // until the stage has ended, too
+	_ = child.Wait()
+	stop.Stop()
+	if status := child.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != unix.SIGTERM {
+		t.Errorf("%v", child.ProcessState)
 	}
 }
