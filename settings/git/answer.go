@@ -15,8 +15,9 @@ type variable struct {
 }
 
 // parseAnswer reads what "git config --list --show-origin --show-scope -z"
-// prints in a directory: scope, origin, and key with value, each ended by a NUL.
-func parseAnswer(dir, out string) Answer {
+// prints: scope, origin, and key with value, each ended by a NUL. A relative
+// origin starts at a directory that base returns.
+func parseAnswer(base func(file string) string, out string) Answer {
 	var answer Answer
 	fields := strings.Split(out, "\x00")
 	for ; len(fields) > 3; fields = fields[3:] {
@@ -25,7 +26,7 @@ func parseAnswer(dir, out string) Answer {
 			continue // from the environment or the command line
 		}
 		if !filepath.IsAbs(file) {
-			file = dir + "/" + file
+			file = base(file) + "/" + file
 		}
 		key, value, valued := strings.Cut(fields[2], "\n")
 		answer = append(answer, variable{file, entry{key, value, valued}})

@@ -70,6 +70,24 @@ func TestAsk_IsCurrent(t *testing.T) {
 	check("config: bb")
 }
 
+// In a directory of the working tree git names files relative to its top.
+func TestAsk_InADirectoryOfTheRepository(t *testing.T) {
+	t.Parallel()
+	a, host, project := asked(t, "[core]\n\thooksPath = a\n")
+	dir := filepath.Join(project, "dir")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(project, ".git", "config")
+	if files := a.Ask(host, dir).files(); !slices.Contains(files, config) {
+		t.Errorf("%q", files)
+	}
+	write(t, config, "[core]\n\thooksPath = bb\n")
+	if got := hooksOf(a.Ask(host, dir)); !slices.Equal(got, []string{"config: bb"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 // Nobody waits for a git that does not end, and it is not started again at once.
 func TestAsk_GivesUp(t *testing.T) {
 	t.Parallel()

@@ -88,7 +88,7 @@ func (a *Asker) Ask(host resolve.Host, project string) Answer {
 		now.state[path] = signature(path)
 	}
 	out, ok := run(program, host, project)
-	now.answer, now.failed = parseAnswer(project, out), !ok
+	now.answer, now.failed = parseAnswer(func(file string) string { return above(project, file) }, out), !ok
 	for _, path := range now.answer.files() {
 		if _, known := now.state[path]; !known {
 			now.state[path] = signature(path)
@@ -101,6 +101,19 @@ func (a *Asker) Ask(host resolve.Host, project string) Answer {
 	}
 	a.kept[project] = now
 	return now.answer
+}
+
+// above returns the directory that has a file, which is this one or contains it.
+// git names files relative to the top of the working tree.
+func above(dir, file string) string {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := fsguard.Lstat(filepath.Join(at, file)); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return dir
+		}
+	}
 }
 
 // current reports whether no file has changed since git was asked. A change that

@@ -47,13 +47,12 @@ type Repository struct {
 // configuration lies, and answer is what git says itself; nil if it was not
 // asked.
 func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Repository {
-	g := &finder{view: r, host: host, project: project, top: project}
+	g := &finder{view: r, host: host, project: project, trees: []string{project}}
 	dot := filepath.Join(project, ".git")
 	mode, err := r.FS.Lstat(dot)
 	switch {
 	case err != nil:
 		g.unanswered(dot, err)
-		g.above()
 	case mode.IsRegular():
 		g.found.Pointer = true
 		g.protect(dot)
@@ -69,6 +68,8 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 		g.repository(dot)
 		g.repositories = dot
 	}
+	// Always: what a session has made of .git need not be a repository to git.
+	g.above()
 	// What the repository and the user name comes first: a session cannot add to
 	// it.
 	g.submodulePointers()
@@ -76,9 +77,13 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 		g.configuration(file)
 	}
 	g.answered(answer)
+	g.hooksOfTrees()
 	if g.repositories != "" {
 		g.worktrees(g.repositories)
 		g.modules(filepath.Join(g.repositories, "modules"), maxModuleDepth)
+	}
+	g.hooksOfTrees()
+	if g.repositories != "" {
 		g.protectWhole()
 	}
 	return g.found
@@ -131,7 +136,10 @@ type finder struct {
 	view    *resolve.View
 	host    resolve.Host
 	project string
-	top     string // of the working tree that contains the project
+	// trees are the working trees in which git may run hooks: the project, the
+	// one that contains it, and those of worktrees and submodules in it.
+	trees []string
+	hooks []string // relative paths of hooks, which git looks for in each
 	// repositories is the repository whose submodules and worktrees count; ""
 	// if there is none.
 	repositories string
@@ -219,22 +227,34 @@ func (g *finder) target(dir, path string) string {
 // ok only if the repository names the project, too. See
 // gitrepository-layout(5).
 func (g *finder) follow(dot string) (own, common string, ok bool) {
-	target, ok := strings.CutPrefix(g.text(dot), "gitdir:")
+	own, common, ok = g.pointed(dot)
 	if !ok {
 		return "", "", false
 	}
-	own = g.target(g.project, strings.TrimSpace(target))
-	shared := g.text(filepath.Join(own, "commondir"))
-	if shared == "" {
+	if own == common {
 		// A submodule's repository says which directory it is checked out to.
 		worktrees := values(g.text(filepath.Join(own, "config")), "core", "worktree")
 		named := len(worktrees) > 0 && g.target(own, worktrees[len(worktrees)-1]) == g.project
 		return own, own, named && g.isRepository(own)
 	}
-	common = g.target(own, shared)
 	back := g.text(filepath.Join(own, "gitdir"))
 	named := back != "" && filepath.Base(back) == ".git" && g.target(own, filepath.Dir(back)) == g.project
 	return own, common, named && filepath.Dir(own) == filepath.Join(common, "worktrees") && g.isRepository(common)
+}
+
+// pointed reads a .git file. own and common are the same unless it is that of a
+// linked worktree.
+func (g *finder) pointed(dot string) (own, common string, ok bool) {
+	target, ok := strings.CutPrefix(g.text(dot), "gitdir:")
+	if !ok {
+		return "", "", false
+	}
+	own = g.target(filepath.Dir(dot), strings.TrimSpace(target))
+	common = own
+	if shared := g.text(filepath.Join(own, "commondir")); shared != "" {
+		common = g.target(own, shared)
+	}
+	return own, common, true
 }
 
 func (g *finder) isRepository(dir string) bool {
@@ -259,6 +279,9 @@ func (g *finder) worktrees(dir string) {
 		if g.kind(worktree).IsDir() {
 			g.protect(filepath.Join(worktree, "commondir"), filepath.Join(worktree, "gitdir"))
 			g.worktreeConfiguration(dir, worktree)
+			if dot := g.text(filepath.Join(worktree, "gitdir")); dot != "" {
+				g.tree(g.target(worktree, filepath.Dir(dot)))
+			}
 		}
 	}
 }
@@ -295,11 +318,30 @@ func (g *finder) modules(dir string, depth int) {
 		case !g.kind(module).IsDir():
 		case g.kind(filepath.Join(module, "HEAD")).IsRegular():
 			g.repository(module)
+			for _, tree := range values(g.raw(filepath.Join(module, "config")), "core", "worktree") {
+				g.tree(g.target(module, tree))
+			}
 			g.worktrees(module)
 			g.modules(filepath.Join(module, "modules"), depth-1)
 		default:
 			g.modules(module, depth-1)
 		}
+	}
+}
+
+// hooksOfTrees protects the hooks that relative paths name.
+func (g *finder) hooksOfTrees() {
+	for _, tree := range g.trees {
+		for _, hooks := range g.hooks {
+			g.named(tree + "/" + hooks)
+		}
+	}
+}
+
+// tree adds a working tree in the project.
+func (g *finder) tree(dir string) {
+	if policy.Contains(g.project, dir) && !slices.Contains(g.trees, dir) {
+		g.trees = append(g.trees, dir)
 	}
 }
 
@@ -329,10 +371,15 @@ func (g *finder) worktreeConfiguration(common, own string) {
 func (g *finder) above() {
 	for dir := filepath.Dir(g.project); ; dir = filepath.Dir(dir) {
 		dot := filepath.Join(dir, ".git")
-		if mode, err := g.view.FS.Lstat(dot); err == nil && mode.IsDir() {
-			g.top = dir
-			g.configuration(filepath.Join(dot, "config"))
-			g.worktreeConfiguration(dot, dot)
+		mode, err := g.view.FS.Lstat(dot)
+		own, common, ok := dot, dot, err == nil && mode.IsDir()
+		if err == nil && mode.IsRegular() { // a linked worktree, or a submodule
+			own, common, ok = g.pointed(dot)
+		}
+		if ok {
+			g.trees = append(g.trees, dir)
+			g.configuration(filepath.Join(common, "config"))
+			g.worktreeConfiguration(common, own)
 			return
 		}
 		if dir == filepath.Dir(dir) {
@@ -378,7 +425,14 @@ func (g *finder) variable(file string, e entry) {
 	section, name := e.split()
 	switch {
 	case e.key == "core.hookspath":
-		if path, ok := g.expand(g.top, e.value); ok {
+		path, ok := g.expand("", e.value)
+		switch relative := strings.TrimPrefix(path, "/"); {
+		case !ok:
+		case !filepath.IsAbs(strings.TrimPrefix(e.value, ":(optional)")) && !strings.HasPrefix(e.value, "~"):
+			if !slices.Contains(g.hooks, relative) {
+				g.hooks = append(g.hooks, relative)
+			}
+		default:
 			g.named(path)
 		}
 	case e.key == "include.path", section == "includeif" && name == "path":

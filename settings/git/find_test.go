@@ -92,6 +92,42 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 			inside: ".git/commondir .git/config .git/hooks .git/more .gitconfig .githooks .husky/_ tools/hooks",
 		},
 		{
+			name: "hooks by a relative path, a submodule and a worktree in the project, others elsewhere",
+			tree: with(repository(gitProject+"/.git"), repository(gitProject+"/.git/modules/dep"), map[string]string{
+				gitProject + "/.git/config":             "[core]\n\thooksPath = .husky\n",
+				gitProject + "/.git/worktrees/w/gitdir": gitProject + "/trees/w/.git\n",
+				gitProject + "/.git/worktrees/x/gitdir": "/home/u/x/.git\n",
+				gitProject + "/.git/modules/dep/config": "[core]\n\tworktree = ../../../dep\n\thooksPath = theirs\n",
+			}),
+			inside: ".git/commondir .git/config .git/hooks .git/modules/dep/commondir .git/modules/dep/config " +
+				".git/modules/dep/hooks .git/worktrees/w/commondir .git/worktrees/w/gitdir .git/worktrees/x/commondir " +
+				".git/worktrees/x/gitdir .husky dep/.husky dep/theirs theirs trees/w/.husky trees/w/theirs",
+		},
+		{
+			name: "a directory of a repository",
+			tree: with(repository("/home/u/.git"), map[string]string{
+				"/home/u/.git/config": "[core]\n\thooksPath = project/hooks\n", gitProject + "/": "",
+			}),
+			inside: "hooks project/hooks",
+		},
+		{
+			name: "a directory of a linked worktree",
+			tree: with(repository("/home/main/.git"), map[string]string{
+				"/home/main/.git/config":                "[core]\n\thooksPath = project/hooks\n",
+				"/home/main/.git/worktrees/u/commondir": "../..\n",
+				"/home/main/.git/worktrees/u/gitdir":    "/home/u/.git\n",
+				"/home/u/.git":                          "gitdir: /home/main/.git/worktrees/u\n", gitProject + "/": "",
+			}),
+			inside: "hooks project/hooks",
+		},
+		{
+			name: "a directory of a repository, with an empty one that a session has made",
+			tree: with(repository("/home/u/.git"), map[string]string{
+				"/home/u/.git/config": "[core]\n\thooksPath = project/hooks\n", gitProject + "/.git/": "",
+			}),
+			inside: ".git/commondir .git/config .git/hooks hooks project/hooks",
+		},
+		{
 			name: "a linked worktree", tree: linkedWorktree, inside: ".git", outside: "/home/u/main/.git",
 			protectedOutside: "commondir config hooks worktrees/other/commondir worktrees/other/config.worktree " +
 				"worktrees/other/gitdir " +
