@@ -19,7 +19,7 @@ const (
 
 const (
 	whyRepository = "it is a git repository: git runs programs that its hooks and configuration name"
-	whyUnsearched = "it holds too many files and directories: new git repositories in some of them are not listed"
+	whyUnsearched = "it holds too many directories, or some that cannot be read: new git repositories in them are not listed"
 	whyUncompared = "it holds too many files: changes of some of them are not listed"
 )
 
@@ -31,7 +31,7 @@ func (s *State) newRepositories() (dirs []string, complete bool) {
 		return nil, true
 	}
 	end := time.Now().Add(maxWalkTime)
-	queue, crowded := []string{s.project}, false
+	queue, missed := []string{s.project}, false
 	for walked := 0; len(queue) > 0; walked++ {
 		if walked >= maxWalked || time.Now().After(end) {
 			return dirs, false
@@ -40,9 +40,13 @@ func (s *State) newRepositories() (dirs []string, complete bool) {
 		queue = queue[1:]
 		entries, err := fsguard.ReadDir(dir, maxEntries)
 		if err != nil {
+			// git needs not read a directory to run what its repository names, so
+			// a session could hide one by the directory's mode.
+			info, err := fsguard.Lstat(dir)
+			missed = missed || err == nil && s.isNew(info)
 			continue
 		}
-		crowded = crowded || len(entries) == maxEntries
+		missed = missed || len(entries) == maxEntries
 		bare := 0
 		for _, entry := range entries {
 			path := filepath.Join(dir, entry.Name)
@@ -66,7 +70,7 @@ func (s *State) newRepositories() (dirs []string, complete bool) {
 			dirs = append(dirs, dir)
 		}
 	}
-	return dirs, !crowded
+	return dirs, !missed
 }
 
 // reconfigured reports whether a repository, or a file that names one, has

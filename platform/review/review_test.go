@@ -151,3 +151,32 @@ func TestFindings_APatternInACrowdedDirectoryIsBounded(t *testing.T) {
 		t.Errorf("found %+v", findings)
 	}
 }
+
+// A session cannot hide a repository by making its directory unreadable.
+func TestFindings_NameWhatCouldNotBeSearched(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root reads every directory")
+	}
+	p := project{t, t.TempDir()}
+	p.write("theirs/file", "")
+	mode := func(name string, mode os.FileMode) {
+		t.Helper()
+		if err := os.Chmod(filepath.Join(p.dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mode("theirs", 0o300)
+	t.Cleanup(func() { mode("theirs", 0o700) })
+	time.Sleep(5 * fileTimeLag)
+	state := Take(&policy.Policy{Project: p.dir})
+	if found := state.Findings(); len(found) != 0 {
+		t.Errorf("a directory that was unreadable before: %+v", found)
+	}
+	p.write("hidden/.git/config", "[core]\n\tfsmonitor = evil\n")
+	mode("hidden", 0o300)
+	t.Cleanup(func() { mode("hidden", 0o700) })
+	if found := state.Findings(); len(found) != 1 || found[0].Path != p.dir || found[0].Why != whyUnsearched {
+		t.Errorf("%+v", found)
+	}
+}

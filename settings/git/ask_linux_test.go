@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // asked is a home with a project, and what the installed git says there.
 func asked(t *testing.T, config string) (a *Asker, host resolve.Host, project string) {
 	t.Helper()
 	if _, err := os.Stat("/usr/bin/git"); err != nil {
-		t.Skip("git is not installed in /usr/bin")
+		harness.Skip(t, "git", err.Error())
 	}
 	home := t.TempDir()
 	project = filepath.Join(home, "project")

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // gitProgram is the installed git, and how it treats blanks in values.
@@ -18,7 +20,7 @@ func gitProgram(t *testing.T) (program string, how blanks) {
 	t.Helper()
 	program, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not installed")
+		harness.Skip(t, "git", err.Error())
 	}
 	out, err := exec.Command(program, "version").Output()
 	if err != nil {
