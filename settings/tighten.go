@@ -112,8 +112,7 @@ func choosePaths(
 		if i := slices.IndexFunc(list, covers); i >= 0 {
 			whole := strings.TrimPrefix(list[i].Path, p.path+"/")
 			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
-				"%s takes nothing away: %s of the built-in list covers it; take that away with %s, "+
-					"and list what has to stay protected",
+				"%s has no effect, as the built-in %s covers it; take that away with %s, and list what must stay",
 				display.Quote(e.text), display.Quote(whole), display.Quote("!"+whole))
 		} else if !e.used {
 			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,

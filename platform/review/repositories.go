@@ -19,7 +19,7 @@ const (
 
 const (
 	whyRepository = "it is a git repository: git runs programs that its hooks and configuration name"
-	whyUnsearched = "it holds too many directories, or some that cannot be read: new git repositories in them are not listed"
+	whyUnsearched = "it holds too many directories, or unreadable ones: new git repositories there are not listed"
 	whyUncompared = "it holds too many files: changes of some of them are not listed"
 )
 
