@@ -75,7 +75,9 @@ type Entry struct {
 }
 
 func readDir(path string, most int) ([]Entry, error) {
-	dir, err := os.Open(path)
+	// Without the flag, opening a FIFO waits for a writer, perhaps for ever. A
+	// session can put one in the place of a directory.
+	dir, err := os.OpenFile(path, os.O_RDONLY|onlyDirectory, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -208,6 +208,9 @@ func (a *answer) err(q request) error {
 	return &fs.PathError{Op: string(q.Op), Path: string(q.Path), Err: errors.New(a.Cause)}
 }
 
+// testOperations are further operations, of tests alone.
+var testOperations map[operation]func(path string) error
+
 // perform makes a call on this thread.
 func perform(q request) answer {
 	var done result
@@ -238,6 +241,10 @@ func perform(q request) answer {
 	case opMkdirAll:
 		err = os.MkdirAll(path, q.Mode)
 	default:
+		if test := testOperations[q.Op]; test != nil {
+			err = test(path)
+			break
+		}
 		done.Number, err = performHere(q)
 	}
 	return answerOf(done, err)

@@ -20,7 +20,17 @@ func newRemote() *remote { return &remote{kind: "test", slots: make(chan struct{
 
 // opHang is an operation that opens a FIFO directly, and so waits for its other
 // end.
-const opHang = opReadDir
+const opHang operation = "hang"
+
+func init() {
+	testOperations = map[operation]func(string) error{opHang: func(path string) error {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return file.Close()
+	}}
+}
 
 // fifo is a call that hangs until release opens the other end.
 func fifo(t *testing.T) (q request, release func()) {

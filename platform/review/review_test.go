@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -149,6 +150,27 @@ func TestFindings_APatternInACrowdedDirectoryIsBounded(t *testing.T) {
 	p.write("d/new.x", "")
 	if findings := state.Findings(); !slices.Contains(findings, Finding{Path: pattern, How: Changed, Why: whyUncompared}) {
 		t.Errorf("found %+v", findings)
+	}
+}
+
+// A FIFO in the place of a directory does not hold up the end of a session.
+func TestFindings_DoNotWaitForAFIFO(t *testing.T) {
+	t.Parallel()
+	p := project{t, t.TempDir()}
+	state := Take(&policy.Policy{Project: p.dir})
+	p.write("a/.git/HEAD", "")
+	if err := syscall.Mkfifo(filepath.Join(p.dir, "a/.git/hooks"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan []Finding, 1)
+	go func() { done <- state.Findings() }()
+	select {
+	case found := <-done:
+		if len(found) != 1 {
+			t.Errorf("%+v", found)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits")
 	}
 }
 
