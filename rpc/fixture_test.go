@@ -140,6 +140,16 @@ func (e *editor) update(change func()) {
 	e.changed = make(chan struct{})
 }
 
+// printed is what a session has printed so far.
+func (e *editor) printed(id string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.outputs[id] == nil {
+		return ""
+	}
+	return e.outputs[id].String()
+}
+
 // until waits for a condition on the guarded fields.
 func (e *editor) until(what string, condition func() bool) {
 	e.f.t.Helper()

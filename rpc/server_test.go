@@ -131,7 +131,7 @@ func TestSpawn_WithoutASandbox(t *testing.T) {
 				t.Errorf("sandbox: got %+v", got)
 			}
 			e.exit(result.SessionID)
-			got := e.outputs[result.SessionID].String()
+			got := e.printed(result.SessionID)
 			first, rest, _ := strings.Cut(got, "\r\n")
 			if !strings.HasPrefix(first, "\x1b[33mwarning: ") || !strings.HasSuffix(first, "\x1b[0m") ||
 				strings.Count(first, "\x1b") != 2 || rest != "hello\r\n" {

@@ -27,7 +27,7 @@ func TestInputs_KeepTheirOrder(t *testing.T) {
 		e.typeText(session.SessionID, piece)
 	}
 	e.until("everything typed", func() bool { return e.outputs[session.SessionID].Len() >= len("ready\n")+want.Len() })
-	if got := strings.TrimPrefix(e.outputs[session.SessionID].String(), "ready\n"); got != want.String() {
+	if got := strings.TrimPrefix(e.printed(session.SessionID), "ready\n"); got != want.String() {
 		t.Errorf("%d bytes came back in another order, the first difference at byte %d", len(got),
 			firstDifference(got, want.String()))
 	}
@@ -155,7 +155,7 @@ func TestSpawn_200AtOnce(t *testing.T) {
 		if code := e.exit(id); code != i {
 			t.Errorf("session %d: exit code %d", i, code)
 		}
-		if got, want := e.outputs[id].String(), fmt.Sprintf("this is %d\r\n", i); got != want {
+		if got, want := e.printed(id), fmt.Sprintf("this is %d\r\n", i); got != want {
 			t.Errorf("session %d: output %q, want %q", i, got, want)
 		}
 	}
