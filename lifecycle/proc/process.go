@@ -29,6 +29,7 @@ func (c child) PID() int { return c.pid }
 
 func (c child) Wait(stops bool) (syscall.WaitStatus, error) {
 	if !stops {
+		awaitChild(c.pid) // a thread for each idle session would take more memory than the rest of it
 		state, err := c.process.Wait()
 		if err != nil {
 			return 0, err
