@@ -3,6 +3,8 @@ package spawn
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"sync/atomic"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -21,6 +23,8 @@ type Spawner struct {
 	Standby bool
 
 	pool standbyPool
+	// protections are the last session's.
+	protections atomic.Pointer[Protections]
 }
 
 // Tracker makes groups of processes; *lifecycle.Tracker is one. Its methods may
@@ -70,6 +74,17 @@ func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) 
 
 // Close ends the stage on standby. No session may be started any more.
 func (s *Spawner) Close() { s.pool.close(s) }
+
+// shared returns the protections of the last session, if these are the same.
+// Most sessions have the same ones, whose text would be a good part of an idle
+// session's memory. Nobody may change them from here on.
+func (s *Spawner) shared(protections Protections) Protections {
+	if last := s.protections.Load(); last != nil && maps.Equal(*last, protections) {
+		return *last
+	}
+	s.protections.Store(&protections)
+	return protections
+}
 
 func (s *Spawner) log() *slog.Logger {
 	if s.Logger == nil {
