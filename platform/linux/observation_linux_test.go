@@ -1,6 +1,8 @@
 package linux
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -92,10 +94,10 @@ func superviseBadly(
 		handlers[call] = answer(call, s.observer)
 	}
 	handlePriorities(handlers, membersOf(h.PID))
-	table, err := byNumber(handlers)
+	numbering, err := numberingOf(slices.Sorted(maps.Keys(handlers)))
 	if err != nil {
 		return nil, err
 	}
-	s.session, err = notify.Supervise(h.Listener, table)
+	s.session, err = notify.SuperviseWith(h.Listener, numbering.table(handlers), nil)
 	return s, err
 }

@@ -3,7 +3,10 @@ package linux
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -145,9 +148,13 @@ func (r Ruleset) supervise(grants sockets.Grants, handover platform.Handover, ho
 		}
 		handlePriorities(handlers, f.members)
 	}
-	table, err := byNumber(handlers)
+	numbering, err := numberingOf(slices.Sorted(maps.Keys(handlers)))
 	if err == nil {
-		s.session, err = notify.SuperviseWith(handover.Listener, table, s.decider(table))
+		var decider notify.Decider
+		if s.observer != nil {
+			decider = denials.NewDecider(s.observer, numbering.decided)
+		}
+		s.session, err = notify.SuperviseWith(handover.Listener, numbering.table(handlers), decider)
 	} else {
 		handover.Listener.Close()
 	}
@@ -161,42 +168,53 @@ func (r Ruleset) supervise(grants sockets.Grants, handover platform.Handover, ho
 	return s, nil
 }
 
-// decider returns what answers most of the observer's calls; nil without an
-// observer.
-func (s *supervision) decider(table map[notify.Key]notify.Handler) notify.Decider {
-	native, err := seccomp.Numbers(runtime.GOARCH, "openat")
-	if s.observer == nil || err != nil || len(native) == 0 {
-		return nil
-	}
-	numbers := map[int]string{}
-	for _, call := range denials.Calls() {
-		list, err := seccomp.Numbers(runtime.GOARCH, call)
-		if err != nil {
-			return nil
-		}
-		for _, number := range list {
-			if _, handled := table[notify.Key{Arch: number.Arch, Number: number.Nr}]; handled && number.Arch == native[0].Arch {
-				numbers[number.Nr] = call
-			}
-		}
-	}
-	return denials.NewDecider(s.observer, native[0].Arch, numbers)
+// numbering gives calls their places in a list of handlers. All sessions that
+// supervise the same calls share one.
+type numbering struct {
+	calls  []string // in the order of the list
+	places map[notify.Key]int
+	// decided are the observer's calls of the machine's own architecture.
+	decided *denials.DecidedCalls
 }
 
-// byNumber replaces the name of each call by the numbers by which a session can
-// make it.
-func byNumber(handlers map[string]notify.Handler) (map[notify.Key]notify.Handler, error) {
-	table := map[notify.Key]notify.Handler{}
-	for call, handler := range handlers {
+var numberings sync.Map // of *numbering, by the names of the calls
+
+// numberingOf numbers every way in which a session can make the calls.
+func numberingOf(calls []string) (*numbering, error) {
+	key := strings.Join(calls, " ")
+	if known, is := numberings.Load(key); is {
+		return known.(*numbering), nil
+	}
+	n := &numbering{calls: calls, places: map[notify.Key]int{}}
+	native, err := seccomp.Numbers(runtime.GOARCH, "openat")
+	if err != nil {
+		return nil, err
+	}
+	decided := map[int]string{}
+	for place, call := range calls {
 		numbers, err := seccomp.Numbers(runtime.GOARCH, call)
 		if err != nil {
 			return nil, err
 		}
 		for _, number := range numbers {
-			table[notify.Key{Arch: number.Arch, Number: number.Nr}] = handler
+			n.places[notify.Key{Arch: number.Arch, Number: number.Nr}] = place
+			if number.Arch == native[0].Arch && slices.Contains(denials.Calls(), call) {
+				decided[number.Nr] = call
+			}
 		}
 	}
-	return table, nil
+	n.decided = denials.NewDecidedCalls(native[0].Arch, decided)
+	numberings.Store(key, n)
+	return n, nil
+}
+
+// table replaces the name of each call by its numbers.
+func (n *numbering) table(handlers map[string]notify.Handler) notify.Table {
+	t := notify.Table{Places: n.places}
+	for _, call := range n.calls {
+		t.Handlers = append(t.Handlers, handlers[call])
+	}
+	return t
 }
 
 // Close implements platform.Supervision.

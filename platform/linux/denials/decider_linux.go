@@ -2,7 +2,7 @@ package denials
 
 import (
 	"slices"
-	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,15 +17,17 @@ import (
 // not clean, symlinks, calls with two paths, and everything that may be denied.
 // It caches nothing.
 type Decider struct {
-	missing  []affixes // names that must not be created
 	observer *Observer
 	policy   *policy.Policy
-	arch     uint32
-	// calls are the calls that it decides about, by number.
-	calls [maxNumber]decidedCall
+	missing  *missing
+	calls    *DecidedCalls
 	// otherRoots is mayHaveOtherRoot.
 	otherRoots bool
+	*workspace // nil except between Begin and End
+}
 
+// workspace is what a decider needs while it decides. Idle sessions have none.
+type workspace struct {
 	local  unix.Iovec // text
 	remote unix.RemoteIovec
 	how    unix.OpenHow
@@ -43,6 +45,26 @@ const (
 	pageSize  = 4096 // the smallest of any machine
 )
 
+var workspaces = sync.Pool{New: func() any { return &workspace{} }}
+
+// Begin implements [notify.Decider].
+func (d *Decider) Begin() {
+	d.workspace = workspaces.Get().(*workspace)
+	d.local.Base = &d.text[0]
+}
+
+// End implements [notify.Decider].
+func (d *Decider) End() {
+	workspaces.Put(d.workspace)
+	d.workspace = nil
+}
+
+// DecidedCalls are the calls that deciders decide about. Sessions share them.
+type DecidedCalls struct {
+	arch  uint32
+	calls [maxNumber]decidedCall // by number
+}
+
 // decidedCall is pathArg for a system call that has one path.
 type decidedCall struct {
 	known bool
@@ -50,10 +72,10 @@ type decidedCall struct {
 	pathArg
 }
 
-// NewDecider returns a decider for an observer. numbers are the names of the
-// calls by their numbers on an architecture, as [notify.Key] has them.
-func NewDecider(o *Observer, arch uint32, numbers map[int]string) *Decider {
-	d := &Decider{observer: o, policy: o.options.Policy, arch: arch, otherRoots: mayHaveOtherRoot}
+// NewDecidedCalls takes the names of the calls by their numbers on an
+// architecture, as [notify.Key] has them.
+func NewDecidedCalls(arch uint32, numbers map[int]string) *DecidedCalls {
+	d := &DecidedCalls{arch: arch}
 	for number, name := range numbers {
 		args := pathArgs()[name]
 		if number >= maxNumber || len(args) != 1 || slices.Contains(linkMoving, name) || name == "openat2" {
@@ -61,15 +83,14 @@ func NewDecider(o *Observer, arch uint32, numbers map[int]string) *Decider {
 		}
 		d.calls[number] = decidedCall{known: true, creat: name == "creat", pathArg: args[0]}
 	}
-	for name := range o.missing.names {
-		d.missing = append(d.missing, affixes{before: name})
-	}
-	for pattern := range o.missing.patterns {
-		first, _, _ := strings.Cut(pattern, "*")
-		d.missing = append(d.missing, affixes{first, pattern[strings.LastIndexByte(pattern, '*')+1:], true})
-	}
-	d.local.Base = &d.text[0]
 	return d
+}
+
+// NewDecider returns a decider for an observer.
+func NewDecider(o *Observer, calls *DecidedCalls) *Decider {
+	return &Decider{
+		observer: o, policy: o.options.Policy, missing: o.missing, calls: calls, otherRoots: mayHaveOtherRoot,
+	}
 }
 
 // affixes is a name that must not be created, or how such names begin and end.
@@ -89,8 +110,8 @@ func (d *Decider) mayBeMissing(end int) bool {
 		start--
 	}
 	size := end - start
-	for i := range d.missing {
-		m := &d.missing[i]
+	for i := range d.missing.affixes {
+		m := &d.missing.affixes[i]
 		if size < len(m.before)+len(m.after) || !m.wild && size != len(m.before) {
 			continue
 		}
@@ -113,10 +134,11 @@ func (d *Decider) mayBeMissing(end int) bool {
 //go:nosplit
 //go:norace
 func (d *Decider) Decide(n *notify.Notification) bool {
-	if n.Arch != d.arch || uint32(n.Number) >= maxNumber || !d.calls[n.Number].known || d.observer.begun == 0 {
+	if n.Arch != d.calls.arch || uint32(n.Number) >= maxNumber || !d.calls.calls[n.Number].known ||
+		d.observer.begun == 0 {
 		return false
 	}
-	c := &d.calls[n.Number]
+	c := &d.calls.calls[n.Number]
 	var flags openFlags
 	switch {
 	case c.creat:
@@ -152,7 +174,7 @@ func (d *Decider) Decide(n *notify.Notification) bool {
 //go:nosplit
 //go:norace
 func (d *Decider) read(n *notify.Notification) int {
-	address := n.Args[d.calls[n.Number].path]
+	address := n.Args[d.calls.calls[n.Number].path]
 	// What is behind the end of a page may not be mapped.
 	size := min(maxText, pageSize-int(address%pageSize))
 	d.local.Len = uint64(size)

@@ -27,7 +27,9 @@ func newDecider(f *fixture) *Decider {
 		numbers[i] = call
 	}
 	f.start()
-	return NewDecider(f.Observer, 1, numbers)
+	d := NewDecider(f.Observer, NewDecidedCalls(1, numbers))
+	d.Begin()
+	return d
 }
 
 // page returns the address of a text that ends where the mapped memory does.
@@ -177,7 +179,8 @@ func TestDecider_ChecksDirectoriesEveryTime(t *testing.T) {
 func TestDecider_WaitsForTheTarget(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	d := NewDecider(f.Observer, 1, map[int]string{0: "open"})
+	d := NewDecider(f.Observer, NewDecidedCalls(1, map[int]string{0: "open"}))
+	d.Begin()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	n := &notify.Notification{TID: uint32(unix.Gettid()), Number: 0, Arch: 1}

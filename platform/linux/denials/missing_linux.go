@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +34,22 @@ type missing struct {
 	// elsewhere first. Those that exist are mounts, which nothing can move, unless
 	// they are symlinks.
 	ways map[string][]string
+	// affixes are the names and patterns, for Decider.
+	affixes []affixes
+}
+
+// lastMissing is that of the last session. Most sessions have the same.
+var lastMissing atomic.Pointer[missing]
+
+// shared returns the last session's, if that is the same.
+func (m *missing) shared() *missing {
+	same := func(a, b map[string][]string) bool { return maps.EqualFunc(a, b, slices.Equal) }
+	last := lastMissing.Load()
+	if last != nil && same(last.names, m.names) && same(last.patterns, m.patterns) && same(last.ways, m.ways) {
+		return last
+	}
+	lastMissing.Store(m)
+	return m
 }
 
 // Missing lists the protected paths that a session could create.
@@ -48,8 +66,8 @@ func Missing(p *policy.Policy) []policy.Protected {
 	return list
 }
 
-func missingNames(list []policy.Protected, p *policy.Policy) missing {
-	m := missing{names: map[string][]string{}, patterns: map[string][]string{}, ways: map[string][]string{}}
+func missingNames(list []policy.Protected, p *policy.Policy) *missing {
+	m := &missing{names: map[string][]string{}, patterns: map[string][]string{}, ways: map[string][]string{}}
 	add := func(to map[string][]string, path string) {
 		dir, name := filepath.Dir(path), filepath.Base(path)
 		if !slices.Contains(to[name], dir) {
@@ -70,15 +88,22 @@ func missingNames(list []policy.Protected, p *policy.Policy) missing {
 			}
 		}
 	}
-	return m
+	for name := range m.names {
+		m.affixes = append(m.affixes, affixes{before: name})
+	}
+	for pattern := range m.patterns {
+		first, _, _ := strings.Cut(pattern, "*")
+		m.affixes = append(m.affixes, affixes{first, pattern[strings.LastIndexByte(pattern, '*')+1:], true})
+	}
+	return m.shared()
 }
 
 // empty reports whether every name may be created.
-func (m missing) empty() bool { return len(m.names)+len(m.patterns) == 0 }
+func (m *missing) empty() bool { return len(m.names)+len(m.patterns) == 0 }
 
 // dirs lists the directories in which a name must not be created. way says that
 // the call can put a whole directory there.
-func (m missing) dirs(name string, way bool) []string {
+func (m *missing) dirs(name string, way bool) []string {
 	list := m.names[name]
 	for pattern, dirs := range m.patterns {
 		if policy.MatchName(pattern, name) {
@@ -92,7 +117,7 @@ func (m missing) dirs(name string, way bool) []string {
 }
 
 // concerns reports whether a path may be one that must not be created.
-func (m missing) concerns(w request, name string) bool {
+func (m *missing) concerns(w request, name string) bool {
 	base := filepath.Base(name)
 	return w.makes() && len(m.dirs(base, true)) > 0 || w.op == opRemove && len(m.ways[base]) > 0
 }

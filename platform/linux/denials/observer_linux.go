@@ -57,13 +57,15 @@ type Observer struct {
 	noticed atomic.Bool
 	pathCache
 	questions
-	missing missing
+	missing *missing
 }
 
 // New returns an observer. The caller closes it.
 func New(options Options) *Observer {
+	names := missingNames(options.Missing, options.Policy)
+	options.Missing = nil // not needed any more
 	return &Observer{
-		options: options, pathCache: newPathCache(), missing: missingNames(options.Missing, options.Policy),
+		options: options, pathCache: newPathCache(), missing: names,
 		questions: questions{open: map[question]*pending{}, answers: map[question]platform.Answer{}},
 	}
 }

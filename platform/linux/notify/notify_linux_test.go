@@ -162,6 +162,9 @@ func TestSession_AnswersWhateverTheTimeBetweenCalls(t *testing.T) {
 // even lets calls with an even argument continue.
 type even struct{ asked int }
 
+func (*even) Begin() {}
+func (*even) End()   {}
+
 //go:nosplit
 //go:norace
 func (e *even) Decide(n *notify.Notification) bool {
@@ -173,12 +176,13 @@ func TestSession_AsksItsDeciderFirst(t *testing.T) {
 	t.Parallel()
 	c := newCaller(t, unix.SYS_PRCTL)
 	decider, handled := &even{}, 0
-	session, err := notify.SuperviseWith(c.Listener, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {
-		Quick: true, Handle: func(call *notify.Call) {
+	session, err := notify.SuperviseWith(c.Listener, notify.Table{
+		Places: map[notify.Key]int{key(unix.SYS_PRCTL): 0},
+		Handlers: []notify.Handler{{Quick: true, Handle: func(call *notify.Call) {
 			handled++
 			call.Fail(unix.EXDEV)
-		},
-	}}, decider)
+		}}},
+	}, decider)
 	if err != nil {
 		t.Fatal(err)
 	}

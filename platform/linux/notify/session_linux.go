@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +31,22 @@ type Handler struct {
 	FastPath func(*Call) bool
 }
 
+// Table finds the handler of a call. Sessions that supervise the same calls may
+// share Places, so that each idle session needs little memory.
+type Table struct {
+	// Places are the calls' places in Handlers.
+	Places   map[Key]int
+	Handlers []Handler
+}
+
+func (t Table) find(key Key) (Handler, bool) {
+	place, known := t.Places[key]
+	if !known {
+		return Handler{}, false
+	}
+	return t.Handlers[place], true
+}
+
 // maxHandled bounds the calls of one session that are handled at a time. Each
 // may hold a thread while a file system does not answer. Further callers wait
 // in the kernel.
@@ -39,9 +56,10 @@ const maxHandled = 16
 type Session struct {
 	listener *os.File
 	arrivals *arrivals
-	receiver *receiver
+	decider  Decider
+	stop     uint32 // not 0: receive returns soon
 	sizes    sizes
-	handlers map[Key]Handler
+	handlers Table
 	slots    chan struct{} // holds a token for each call that is being handled
 	waiting  waiting
 
@@ -55,15 +73,20 @@ type Session struct {
 // left that could make one. It takes ownership of the listener, also on an
 // error. A call without a handler fails with ENOSYS.
 func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
-	return SuperviseWith(listener, handlers, nil)
+	table := Table{Places: map[Key]int{}}
+	for key, handler := range handlers {
+		table.Places[key] = len(table.Handlers)
+		table.Handlers = append(table.Handlers, handler)
+	}
+	return SuperviseWith(listener, table, nil)
 }
 
 // SuperviseWith is Supervise with a decider, which may be nil. It decides about
 // a call before its handler.
-func SuperviseWith(listener *os.File, handlers map[Key]Handler, decider Decider) (*Session, error) {
+func SuperviseWith(listener *os.File, handlers Table, decider Decider) (*Session, error) {
 	defer listener.Close()
 	s := &Session{
-		handlers: handlers, slots: make(chan struct{}, maxHandled), closing: make(chan struct{}), empty: make(chan struct{}),
+		handlers: handlers, decider: decider, slots: make(chan struct{}, maxHandled), closing: make(chan struct{}), empty: make(chan struct{}),
 	}
 	var err error
 	if s.sizes, err = kernelSizes(); err != nil {
@@ -72,7 +95,6 @@ func SuperviseWith(listener *os.File, handlers map[Key]Handler, decider Decider)
 	if s.sizes.request > maxSize || s.sizes.response > maxSize {
 		return nil, errors.New("the kernel's notifications are longer than expected")
 	}
-	s.receiver = &receiver{decider: decider}
 	fd, err := unix.FcntlInt(listener.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("take over listener: %w", err)
@@ -104,7 +126,7 @@ func (s *Session) Close() error {
 	var err error
 	s.once.Do(func() {
 		close(s.closing)
-		atomic.StoreUint32(&s.receiver.stop, 1)
+		atomic.StoreUint32(&s.stop, 1)
 		s.arrivals.close()
 		if err = s.listener.Close(); errors.Is(err, os.ErrClosed) {
 			err = nil // by run
@@ -123,9 +145,8 @@ func (s *Session) run() {
 }
 
 func (s *Session) answerAll(listener int) {
-	s.receiver.listener = uintptr(listener)
 	for {
-		found, next, errno := s.receive()
+		found, next, errno := s.receive(listener)
 		switch {
 		case errno != 0 || s.closed():
 			return // closed, or nothing can be supervised any more
@@ -146,14 +167,23 @@ func (s *Session) answerAll(listener int) {
 // sessions wait by the poller, which needs no thread for each.
 var bursts = make(chan struct{}, 64)
 
-func (s *Session) receive() (event, request, unix.Errno) {
+func (s *Session) receive(listener int) (event, request, unix.Errno) {
+	timeout := time.Duration(0)
 	select {
 	case bursts <- struct{}{}:
 		defer func() { <-bursts }()
-		return s.receiver.receive(burst)
+		timeout = burst
 	default:
-		return s.receiver.receive(0)
 	}
+	r := receivers.Get().(*receiver)
+	defer receivers.Put(r)
+	r.listener, r.decider, r.stop = uintptr(listener), s.decider, &s.stop
+	defer func() { r.decider, r.stop = nil, nil }()
+	if s.decider != nil {
+		s.decider.Begin()
+		defer s.decider.End()
+	}
+	return r.receive(timeout)
 }
 
 func (s *Session) closed() bool {
@@ -166,7 +196,7 @@ func (s *Session) closed() bool {
 }
 
 func (s *Session) dispatch(call *Call) {
-	handler, known := s.handlers[Key{call.Arch, call.Number}]
+	handler, known := s.handlers.find(Key{call.Arch, call.Number})
 	switch {
 	case !known:
 		call.Fail(unix.ENOSYS)

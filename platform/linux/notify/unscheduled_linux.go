@@ -2,6 +2,7 @@ package notify
 
 import (
 	"runtime"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -39,6 +40,11 @@ type Notification struct {
 
 // Decider answers calls without Go's scheduler.
 type Decider interface {
+	// Begin is called before a series of calls to Decide, and End after it, on
+	// the same goroutine. Between the two the decider may use more memory than
+	// hundreds of idle sessions should.
+	Begin()
+	End()
 	// Decide reports whether a call continues at once. It may block. The
 	// package's rules for such functions are in unscheduled_linux.go.
 	Decide(n *Notification) bool
@@ -52,13 +58,17 @@ const maxSize = 512
 type receiver struct {
 	listener uintptr
 	decider  Decider
-	stop     uint32 // not 0: return soon
+	stop     *uint32 // not 0: return soon
 	polled   [1]unix.PollFd
 	limit    unix.Timespec
 	errno    unix.Errno
 	buffer   [maxSize]byte
 	answer   [maxSize]byte
 }
+
+// receivers are for sessions that wait for a call at the moment: idle ones need
+// none.
+var receivers = sync.Pool{New: func() any { return &receiver{} }}
 
 // receive waits for a call that Go must answer, for at most so long after the
 // last call. It answers all others.
@@ -94,7 +104,7 @@ func (r *receiver) loop(timeout int64) event {
 //go:norace
 func (r *receiver) step(timeout int64) event {
 	r.errno = 0
-	if r.stop != 0 {
+	if *r.stop != 0 {
 		return eventNone
 	}
 	r.limit.Sec, r.limit.Nsec = 0, timeout // the kernel changes it
