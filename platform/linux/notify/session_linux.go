@@ -86,7 +86,8 @@ func Supervise(listener *os.File, handlers map[Key]Handler) (*Session, error) {
 func SuperviseWith(listener *os.File, handlers Table, decider Decider) (*Session, error) {
 	defer listener.Close()
 	s := &Session{
-		handlers: handlers, decider: decider, slots: make(chan struct{}, maxHandled), closing: make(chan struct{}), empty: make(chan struct{}),
+		handlers: handlers, decider: decider, slots: make(chan struct{}, maxHandled), closing: make(chan struct{}),
+		empty: make(chan struct{}),
 	}
 	var err error
 	if s.sizes, err = kernelSizes(); err != nil {
