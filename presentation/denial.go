@@ -60,7 +60,9 @@ func AlarmLine(alarm spawn.Alarm) string {
 func Findings(list []spawn.Finding) []protocol.Finding {
 	out := []protocol.Finding{}
 	for _, f := range list {
-		out = append(out, protocol.Finding{Path: f.Path, Change: string(f.How), Why: f.Why, Message: findingMessage(f)})
+		out = append(out, protocol.Finding{
+			Path: f.Path, Others: f.Others, Change: string(f.How), Why: f.Why, Message: FindingLine(f),
+		})
 	}
 	return out
 }
@@ -98,9 +100,24 @@ func alarmMessage(alarm spawn.Alarm) string {
 	return denialSentence(string(alarm.Kind), alarm.Path, "", 1)
 }
 
-// findingMessage says what changed while a session ran, and why it matters.
-func findingMessage(f spawn.Finding) string {
-	return fmt.Sprintf("%s was %s: %s", display.Quote(f.Path), f.How, display.Line(f.Why))
+// maxNamed bounds the paths that a line names of a group.
+const maxNamed = 3
+
+// FindingLine says what changed while a session ran, and why it matters, without
+// a full stop.
+func FindingLine(f spawn.Finding) string {
+	if len(f.Others) == 0 {
+		return fmt.Sprintf("%s was %s: %s", display.Quote(f.Path), f.How, display.Line(f.Why))
+	}
+	named := []string{display.Quote(f.Path)}
+	for _, path := range f.Others[:min(len(f.Others), maxNamed-1)] {
+		named = append(named, display.Quote(path))
+	}
+	text := strings.Join(named, ", ")
+	if more := f.Total - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%d %s were %s: %s (%s)", f.Total, f.Group, f.How, text, display.Line(f.Why))
 }
 
 func denialSentence(access, target, process string, count int) string {

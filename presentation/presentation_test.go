@@ -45,8 +45,15 @@ func TestMessages(t *testing.T) {
 			`The sandbox refused to change the protected path "/p\n".`,
 		},
 		{
-			findingMessage(spawn.Finding{Path: "/p\n/x", How: "created", Why: "git runs it"}),
+			FindingLine(spawn.Finding{Path: "/p\n/x", How: "created", Why: "git runs it"}),
 			`"/p\n/x" was created: git runs it`,
+		},
+		{
+			FindingLine(spawn.Finding{
+				Path: "/p/Makefile", How: "changed", Why: "tools run them", Group: "build files",
+				Others: []string{"/p/a\n", "/p/b", "/p/c"}, Total: 9,
+			}),
+			`9 build files were changed: "/p/Makefile", "/p/a\n", "/p/b" and 6 more (tools run them)`,
 		},
 		{projectMessage(settings.Project{File: "/p\n", Exists: true, Problem: "bad\n"}), `"/p\n" cannot be trusted: bad\n.`},
 		{settings.Suggestion{Key: "allow_network", Value: "true"}.Instruction(), `set "allow_network" to true`},

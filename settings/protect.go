@@ -157,7 +157,7 @@ func builtInProtected(view fsView, p project, without exceptions) []policy.Prote
 		path := filepath.Join(p.path, name.Path)
 		inRepository := policy.Contains(dot, path)
 		switch {
-		case name.ReviewOnly, inRepository && p.git.Pointer, without.take(path):
+		case name.Group != "", inRepository && p.git.Pointer, without.take(path):
 			// In a worktree .git is a file, which is protected itself.
 		case inRepository && !repository:
 			entry := builtIn(path)

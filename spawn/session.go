@@ -129,7 +129,7 @@ func (s *Session) awaitEnd(sink Sink, delivering *sync.WaitGroup) {
 	s.killErr = s.killGroup()
 	for _, f := range s.running.protection.end() {
 		s.running.log.Info("check this file before a program outside the sandbox uses it", "session", s.id, "path", f.Path,
-			"change", f.How, "why", f.Why)
+			"others", f.Others, "change", f.How, "why", f.Why)
 	}
 	s.running.endSupervision()
 	s.inputs.close()

@@ -69,17 +69,21 @@ func (w *markdown) settings(s *Struct, prefix string) error {
 
 // protectedNames writes the table of names that programs outside act upon.
 func (w *markdown) protectedNames() {
-	w.printf("The built-in list. What else git would run in the project's repository is added to it:\n\n" +
-		"| Name | Who acts on it | Why |\n| --- | --- | --- |\n")
-	for _, n := range protected.Names {
-		if !n.ReviewOnly {
-			w.printf("| `%s` | %s | %s |\n", n.Path, n.Who, n.Why)
-		}
+	w.printf("The built-in list. What else git would run in the project's repository is added to it:\n\n")
+	w.namesOf("")
+	w.printf("Sessions may change these for good reasons. The review at a session's end lists their changes, one line " +
+		"for each group. It also\nlists names of the list above that are new in subdirectories.\n\n")
+	for _, group := range protected.Groups {
+		w.printf("#### Review: %s\n\n", group)
+		w.namesOf(group)
 	}
-	w.printf("\nSessions may change these for good reasons. The review at a session's end lists their changes:\n\n" +
-		"| Name | Who acts on it | Why |\n| --- | --- | --- |\n")
+}
+
+// namesOf writes the names of a group.
+func (w *markdown) namesOf(group protected.Group) {
+	w.printf("| Name | Who acts on it | Why |\n| --- | --- | --- |\n")
 	for _, n := range protected.Names {
-		if n.ReviewOnly {
+		if n.Group == group {
 			w.printf("| `%s` | %s | %s |\n", n.Path, n.Who, n.Why)
 		}
 	}

@@ -77,9 +77,7 @@ func execute(args []string) error {
 	if err != nil {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
 	}
-	for _, alarm := range running.Alarms() {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", presentation.AlarmLine(alarm))
-	}
+	listChanges(os.Stderr, running.Alarms(), running.Findings())
 	summarise(os.Stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
 	return statusOf(exit)
 }

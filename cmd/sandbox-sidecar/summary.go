@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -39,6 +40,33 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 	}
 	if missed > 0 {
 		display.Fprintf(w, "sandbox-sidecar:   and %d more\n", missed)
+	}
+}
+
+// mostListed bounds the changes that listChanges prints.
+const mostListed = 12
+
+// listChanges prints what happened to protected paths, and the files to check
+// because programs outside the sandbox act on them. What an alarm says of a path
+// need not be said again.
+func listChanges(w io.Writer, alarms []spawn.Alarm, findings []spawn.Finding) {
+	said := map[string]bool{}
+	for _, alarm := range alarms {
+		display.Fprintf(w, "sandbox-sidecar: warning: %s\n", presentation.AlarmLine(alarm))
+		said[alarm.Path] = true
+	}
+	findings = slices.DeleteFunc(slices.Clone(findings), func(f spawn.Finding) bool {
+		return len(f.Others) == 0 && said[f.Path]
+	})
+	if len(findings) > 0 {
+		fmt.Fprintln(w, "sandbox-sidecar: check before programs outside the sandbox use it:")
+	}
+	for i, finding := range findings {
+		if i == mostListed {
+			display.Fprintf(w, "sandbox-sidecar:   and %d more\n", len(findings)-i)
+			break
+		}
+		display.Fprintf(w, "sandbox-sidecar:   %s\n", presentation.FindingLine(finding))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
 )
 
 // project is a directory that changes between two scans.
@@ -28,6 +29,22 @@ func (p project) write(name, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+func (p project) move(from, to string) {
+	p.t.Helper()
+	if err := os.Rename(filepath.Join(p.dir, from), filepath.Join(p.dir, to)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// protecting returns a policy that protects names of a project.
+func protecting(dir string, names ...string) *policy.Policy {
+	p := &policy.Policy{Project: dir}
+	for _, name := range names {
+		p.Protected = append(p.Protected, policy.Protected{Path: dir + "/" + name, Pattern: strings.Contains(name, "*")})
+	}
+	return p
 }
 
 func TestFindings(t *testing.T) {
@@ -50,7 +67,7 @@ func TestFindings(t *testing.T) {
 			if err := os.Remove(filepath.Join(p.dir, ".github/workflows/a.yml")); err != nil {
 				p.t.Fatal(err)
 			}
-		}, ".github/workflows/a.yml removed, .github/workflows/b/c.yml created"},
+		}, ".github/workflows/a.yml changed with .github/workflows/b/c.yml"},
 		{"a mode", func(p project) { p.write("gradlew", "") }, func(p project) {
 			if err := os.Chmod(filepath.Join(p.dir, "gradlew"), 0o700); err != nil {
 				p.t.Fatal(err)
@@ -97,6 +114,71 @@ func TestFindings(t *testing.T) {
 			"hooks of a nested repository", func(p project) { p.write("old/.git/hooks/a", ""); time.Sleep(5 * fileTimeLag) },
 			func(p project) { p.write("old/.git/hooks/a", "x") }, "old/.git created",
 		},
+		{
+			"everything in subdirectories", func(p project) {
+				p.write("a/.vscode/tasks.json", "")
+				p.write("a/b/Makefile", "")
+				p.write("old/.vscode/tasks.json", "")
+				p.write("old/Makefile", "")
+				time.Sleep(5 * fileTimeLag)
+			},
+			func(p project) {
+				p.write("a/.vscode/tasks.json", "x")
+				p.write("a/b/Makefile", "x")
+				p.write("a/b/c/package.json", "{}")
+				p.write("Makefile", "")
+				p.write("a/b/.cargo/config.toml", "")
+				p.write("a/b/.cargo/other", "")
+				p.write("deep/1/2/3/4/5/6/7/.mcp.json", "")
+				p.write("a/AGENTS.md", "")
+				p.write("a/node_modules/x/Makefile", "")
+				p.write("a/main.go", "")
+			},
+			"a/.vscode changed, a/b/.cargo/config.toml changed, deep/1/2/3/4/5/6/7/.mcp.json changed, a/AGENTS.md changed, " +
+				"Makefile changed with a/b/Makefile a/b/c/package.json",
+		},
+		{
+			"a name that the user took away", func(project) {},
+			func(p project) { p.write("a/.exrc", "") }, "",
+		},
+		{
+			"names that were moved", func(p project) {
+				p.write("a/x/settings.json", "")
+				p.write("a/y/bin/python", "")
+				time.Sleep(5 * fileTimeLag)
+			},
+			func(p project) { p.move("a/x", "a/.vscode"); p.move("a/y", "a/.venv") },
+			"a/.vscode changed, a/.venv/bin changed",
+		},
+		{
+			"installed programs", func(p project) {
+				p.write("node_modules/.bin/a", "")
+				p.write(".venv/bin/python", "")
+				p.write("x/.venv/bin/python", "")
+				time.Sleep(5 * fileTimeLag)
+			},
+			func(p project) { p.write("node_modules/.bin/a", "x"); p.write("x/.venv/bin/python", "x") },
+			"node_modules/.bin changed with x/.venv/bin",
+		},
+		{
+			"a list of commands in a worktree and a submodule", func(p project) {
+				p.write(".git/worktrees/w/HEAD", "")
+				p.write(".git/modules/a/b/HEAD", "")
+			},
+			func(p project) {
+				p.write(".git/worktrees/w/rebase-merge/git-rebase-todo", "exec evil")
+				p.write(".git/modules/a/b/sequencer/todo", "pick")
+			},
+			".git/worktrees/w/rebase-merge/git-rebase-todo changed with .git/modules/a/b/sequencer/todo",
+		},
+		{
+			"a list of commands in this worktree", func(p project) {
+				p.write("elsewhere/HEAD", "")
+				p.write(".git", "gitdir: elsewhere\n")
+			},
+			func(p project) { p.write("elsewhere/rebase-merge/git-rebase-todo", "exec evil") },
+			"elsewhere/rebase-merge/git-rebase-todo changed",
+		},
 		{"a rebase", func(p project) { p.write(".git/HEAD", "") }, func(p project) {
 			p.write(".git/rebase-merge/git-rebase-todo", "exec evil")
 		}, ".git/rebase-merge/git-rebase-todo created"},
@@ -110,19 +192,83 @@ func TestFindings(t *testing.T) {
 			t.Parallel()
 			p := project{t, t.TempDir()}
 			test.before(p)
-			state := Take(&policy.Policy{Project: p.dir, Protected: []policy.Protected{{Path: p.dir + "/.envrc"}}})
+			state := Take(protecting(p.dir, ".envrc", ".vscode", ".mcp.json", ".cargo/config*"))
 			test.after(p)
 			var got []string
 			for _, f := range state.Findings() {
 				if f.Why == "" {
 					t.Errorf("%s has no reason", f.Path)
 				}
-				got = append(got, strings.TrimPrefix(f.Path, p.dir+"/")+" "+string(f.How))
+				text := f.Path + " " + string(f.How)
+				if len(f.Others) > 0 {
+					text += " with " + strings.Join(f.Others, " ")
+				}
+				got = append(got, strings.ReplaceAll(text, p.dir+"/", ""))
 			}
 			if strings.Join(got, ", ") != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// However much a session writes, the list of what it changed stays short.
+func TestFindings_AreFew(t *testing.T) {
+	t.Parallel()
+	p := project{t, t.TempDir()}
+	state := Take(protecting(p.dir, ".envrc"))
+	for i := range 5 * maxSingles {
+		p.write(strconv.Itoa(i)+"/.envrc", "")
+		p.write(strconv.Itoa(i)+"/Makefile", "")
+		p.write(strconv.Itoa(i)+"/conftest.py", "")
+	}
+	found := state.Findings()
+	if len(found) != maxSingles+1 {
+		t.Fatalf("%d findings", len(found))
+	}
+	rest, builds := found[maxSingles-1], found[maxSingles]
+	if rest.Total != 4*maxSingles+1 || rest.Group != severalSingles || len(rest.Others) != maxOthers {
+		t.Errorf("%+v", rest)
+	}
+	if builds.Total != 10*maxSingles || builds.Group != string(protected.BuildFiles) ||
+		builds.Path != p.dir+"/0/Makefile" {
+		t.Errorf("%+v", builds)
+	}
+}
+
+// What holds too many files to be compared is not listed each time.
+func TestFindings_ACrowdedDirectoryThatDidNotChange(t *testing.T) {
+	t.Parallel()
+	p := project{t, t.TempDir()}
+	for i := range maxFiles + 1 {
+		p.write(".husky/"+strconv.Itoa(i), "")
+	}
+	time.Sleep(5 * fileTimeLag)
+	if found := Take(protecting(p.dir)).Findings(); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+func BenchmarkTake(b *testing.B) { benchmark(b, func(p *policy.Policy) { Take(p) }) }
+
+func BenchmarkFindings(b *testing.B) {
+	benchmark(b, func(p *policy.Policy) { Take(p).Findings() })
+}
+
+// benchmark runs something in the directory that BENCH_PROJECT names.
+func benchmark(b *testing.B, f func(p *policy.Policy)) {
+	dir := os.Getenv("BENCH_PROJECT")
+	if dir == "" {
+		b.Skip("BENCH_PROJECT is not set")
+	}
+	p := &policy.Policy{Project: dir}
+	for _, name := range protected.Names {
+		if name.Group == "" {
+			p.Protected = append(p.Protected, policy.Protected{Path: filepath.Join(dir, name.Path)})
+		}
+	}
+	for b.Loop() {
+		f(p)
 	}
 }
 
@@ -148,7 +294,8 @@ func TestFindings_APatternInACrowdedDirectoryIsBounded(t *testing.T) {
 	pattern := filepath.Join(p.dir, "d", "*.x")
 	state := Take(&policy.Policy{Project: p.dir, Protected: []policy.Protected{{Path: pattern, Pattern: true}}})
 	p.write("d/new.x", "")
-	if findings := state.Findings(); !slices.Contains(findings, Finding{Path: pattern, How: Changed, Why: whyUncompared}) {
+	is := func(f Finding) bool { return f.Path == pattern && f.Why == whyUncompared }
+	if findings := state.Findings(); !slices.ContainsFunc(findings, is) {
 		t.Errorf("found %+v", findings)
 	}
 }
@@ -200,5 +347,23 @@ func TestFindings_NameWhatCouldNotBeSearched(t *testing.T) {
 	t.Cleanup(func() { mode("hidden", 0o700) })
 	if found := state.Findings(); len(found) != 1 || found[0].Path != p.dir || found[0].Why != whyUnsearched {
 		t.Errorf("%+v", found)
+	}
+}
+
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	x := newIndex(protected.Names)
+	for entry, want := range map[string]string{
+		"Makefile": "Makefile*", "Makefile.in": "Makefile*", "eslint.config.mjs": "*.config.*js", "x.config.py": "",
+		"docker-compose.yml": "*compose*.y*ml", "a.csproj": "*.*proj", "proj": "", ".cargo": ".cargo/config*",
+		"main.go": "", "conftest.py": "conftest.py", "WORKSPACE": "WORKSPACE*", "package.json": "package.json",
+	} {
+		var got []string
+		for _, name := range x.of(entry) {
+			got = append(got, name.Path)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", entry, got, want)
+		}
 	}
 }

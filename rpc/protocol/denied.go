@@ -119,10 +119,13 @@ const (
 )
 
 // Finding is a file that changed while a session ran, and that programs outside
-// the sandbox act on without asking.
+// the sandbox act on without asking. It is several files if they are of one
+// group, such as build files.
 type Finding struct {
-	// Path is absolute.
+	// Path is absolute. Of several it is the one nearest to the project.
 	Path string `json:"path"`
+	// Others are more paths of the group, at most 100.
+	Others []string `json:"others,omitempty"`
 	// Change is "created", "changed" or "removed".
 	Change string `json:"change"`
 	// Why says which program acts on it.

@@ -482,11 +482,13 @@ export interface RequestAccessResult {
 
 /**
  * `Finding` is a file that changed while a session ran, and that programs outside the sandbox act on without
- * asking.
+ * asking. It is several files if they are of one group, such as build files.
  */
 export interface Finding {
-  /** Absolute. */
+  /** Absolute. Of several it is the one nearest to the project. */
   path: string;
+  /** More paths of the group, at most 100. */
+  others?: string[];
   /** "created", "changed" or "removed". */
   change: string;
   /** `why` says which program acts on it. */

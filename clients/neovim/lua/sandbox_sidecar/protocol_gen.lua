@@ -257,9 +257,10 @@
 ---@field decision sandbox_sidecar.Decision One of the choices; anything else is "deny".
 
 ---`Finding` is a file that changed while a session ran, and that programs outside the sandbox act on without
----asking.
+---asking. It is several files if they are of one group, such as build files.
 ---@class (exact) sandbox_sidecar.Finding
----@field path string Absolute.
+---@field path string Absolute. Of several it is the one nearest to the project.
+---@field others? string[] More paths of the group, at most 100.
 ---@field change string "created", "changed" or "removed".
 ---@field why string `why` says which program acts on it.
 ---@field message string `message` says all of this in one line, to be shown as plain text.

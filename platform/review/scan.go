@@ -1,0 +1,181 @@
+package review
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// The bounds of a scan: a project must not be able to slow down every start of
+// a session.
+const (
+	maxFiles   = 512
+	maxDepth   = 4
+	maxPackage = 1 << 20
+)
+
+// scripts marks the part of a package.json that contains commands.
+const scripts = "#scripts"
+
+// scan maps each existing path to its signature. unread lists the paths whose
+// file system does not answer.
+func (s *State) scan() (found map[string]string, unread []string) {
+	found = map[string]string{}
+	listed := map[string][]fsguard.Entry{} // of the directories with patterns, once
+	list := func(dir string) ([]fsguard.Entry, error) {
+		entries, known := listed[dir]
+		var err error
+		if !known {
+			entries, err = fsguard.ReadDir(dir, maxEntries)
+			listed[dir] = entries
+		}
+		return entries, err
+	}
+	missing := s.missing(list)
+	for path := range s.reasons {
+		if missing(path) {
+			continue
+		}
+		if file, ok := strings.CutSuffix(path, scripts); ok {
+			commands, ok, err := packageScripts(file)
+			if ok {
+				found[path] = commands
+			}
+			unread = appendUnread(unread, path, err)
+			continue
+		}
+		if dir, pattern := filepath.Split(path); strings.Contains(pattern, "*") {
+			entries, err := list(filepath.Clean(dir))
+			unread = appendUnread(unread, path, err)
+			if len(entries) == maxEntries {
+				if !slices.Contains(s.crowded, path) {
+					s.crowded = append(s.crowded, path)
+				}
+				continue // which of its files are listed is left to chance
+			}
+			for _, entry := range entries {
+				if !policy.MatchName(pattern, entry.Name) {
+					continue
+				}
+				if info, err := fsguard.Lstat(dir + entry.Name); err == nil {
+					found[dir+entry.Name] = signature(info)
+				}
+			}
+			continue
+		}
+		info, err := fsguard.Lstat(path)
+		switch {
+		case err != nil:
+			unread = appendUnread(unread, path, err)
+		case info.IsDir():
+			in := map[string]string{}
+			err := scanDir(in, path, maxDepth)
+			if errors.Is(err, errCrowded) && !slices.Contains(s.crowded, path) {
+				s.crowded = append(s.crowded, path)
+			}
+			maps.Copy(found, in)
+			unread = appendUnread(unread, path, err)
+		default:
+			found[path] = signature(info)
+		}
+	}
+	return found, unread
+}
+
+// missing returns a function that reports whether a path cannot exist, because
+// the project has no entry that leads to it. Most names of the table are missing
+// in most projects, and one list of the project says so of all.
+func (s *State) missing(list func(dir string) ([]fsguard.Entry, error)) func(path string) bool {
+	none := func(string) bool { return false }
+	if s.project == "" {
+		return none
+	}
+	entries, err := list(s.project)
+	if err != nil || len(entries) == maxEntries {
+		return none
+	}
+	names := map[string]bool{}
+	for _, entry := range entries {
+		names[entry.Name] = true
+	}
+	return func(path string) bool {
+		rest, in := strings.CutPrefix(path, s.project+"/")
+		if !in {
+			return false
+		}
+		first, _, _ := strings.Cut(strings.TrimSuffix(rest, scripts), "/")
+		return !strings.Contains(first, "*") && !names[first]
+	}
+}
+
+func appendUnread(unread []string, path string, err error) []string {
+	if errors.Is(err, fsguard.ErrNoAnswer) {
+		return append(unread, path)
+	}
+	return unread
+}
+
+// errCrowded means that a directory holds more than maxFiles.
+var errCrowded = errors.New("too many files")
+
+// scanDir returns an error if something could not be scanned.
+func scanDir(found map[string]string, dir string, depth int) error {
+	entries, failure := fsguard.ReadDir(dir, maxFiles+1)
+	for _, entry := range entries {
+		if len(found) >= maxFiles {
+			return errors.Join(failure, errCrowded)
+		}
+		path := filepath.Join(dir, entry.Name)
+		info, err := fsguard.Lstat(path)
+		switch {
+		case err != nil:
+			failure = errors.Join(failure, err)
+		// git installs sample hooks, which it does not run
+		case strings.HasSuffix(path, ".sample"):
+		case info.IsDir() && depth > 1:
+			if failure = errors.Join(failure, scanDir(found, path, depth-1)); errors.Is(failure, errCrowded) {
+				return failure
+			}
+		default:
+			found[path] = signature(info)
+		}
+	}
+	return failure
+}
+
+// signature differs if the content may differ: a program can set a file's
+// times, but not that of the inode's last change.
+func signature(info fs.FileInfo) string {
+	return strings.Join([]string{info.Mode().String(), info.ModTime().Format(time.RFC3339Nano), changeTime(info)}, " ")
+}
+
+// packageScripts returns a hash of the commands in a package.json. A file that
+// cannot be parsed counts as a whole.
+func packageScripts(path string) (commands string, there bool, err error) {
+	info, err := fsguard.Lstat(path)
+	if err != nil {
+		return "", false, err
+	}
+	var content struct {
+		Scripts json.RawMessage `json:"scripts"`
+		Hooks   json.RawMessage `json:"gitHooks"`
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxPackage {
+		return signature(info), true, nil
+	}
+	read, err := fsguard.ReadFile(path, maxPackage)
+	if err != nil || json.Unmarshal(read.Data, &content) != nil {
+		return signature(info), true, err
+	}
+	sum := sha256.Sum256(append(append(content.Scripts, 0), content.Hooks...))
+	return string(sum[:]), true, nil
+}
