@@ -177,7 +177,9 @@ func (s *soak) round(round int) {
 			s.kill()
 		})
 	}
+	stalled := s.whenStalled(round)
 	result, err := harness.Try(s.Editor, protocol.Spawn, params)
+	stalled.Stop()
 	code := answered(s.t, "spawn", err)
 	refused := code == protocol.CodeSpawnFailed || code == protocol.CodeSandboxUnavailable
 	if disturbed := s.kills.Load() != kills; err != nil && (!disturbed || !refused) {
@@ -200,6 +202,32 @@ func (s *soak) round(round int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.outcomes[fmt.Sprintf("%s %d", params.Kind, code)]++
+}
+
+// slowSpawn is how long a spawn of a long soak may take.
+const slowSpawn = 5 * time.Second
+
+// whenStalled fails a long soak if a spawn takes too long, and logs what every
+// thread waits for. A short soak is part of all tests, beside which a machine
+// may be overloaded.
+func (s *soak) whenStalled(round int) *time.Timer {
+	return time.AfterFunc(slowSpawn, func() {
+		if os.Getenv("SIDECAR_SOAK") == "" {
+			return
+		}
+		var waits strings.Builder
+		for _, pid := range append(descendants(s.sidecar), s.sidecar) {
+			fmt.Fprintf(&waits, "%d %s %s\n", pid, roleOf(pid), strings.Join(stat(pid), " "))
+			tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+			for _, task := range tasks {
+				call, _ := os.ReadFile(filepath.Join(task, "syscall"))
+				stack, _ := os.ReadFile(filepath.Join(task, "stack"))
+				fmt.Fprintf(&waits, "  thread %s: %s%s", filepath.Base(task), call, stack)
+			}
+		}
+		s.t.Errorf("round %d: no answer for %v\n%s", round, slowSpawn, waits.String())
+		s.dump()
+	})
 }
 
 // dump ends the sidecar with the stacks of its goroutines in the log.
