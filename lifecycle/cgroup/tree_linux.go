@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +35,9 @@ type Tree struct {
 	scoped     bool       // our cgroup is a scope that this process moved itself into
 }
 
+// trees counts the names that this process has tried for its trees.
+var trees atomic.Int64
+
 // openCgroupTree makes the subtree, after its name was noted.
 func openCgroupTree(note func(journal.Record) error) (*Tree, error) {
 	own, err := ownCgroup()
@@ -45,12 +49,16 @@ func openCgroupTree(note func(journal.Record) error) (*Tree, error) {
 		return nil, err
 	}
 	name := fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start)
-	tree := &Tree{dir: filepath.Join(own, name), note: note}
+	tree := &Tree{note: note}
 	// A second tracker in this process (in a test, for example) gets a
-	// directory of its own, and never notes the first one's.
-	for i := 1; ; i++ {
+	// directory of its own, and never notes the first one's. No name is given
+	// again: who closes a tree that was removed already must not end another.
+	for {
+		tree.dir = filepath.Join(own, name)
+		if i := trees.Add(1); i > 1 {
+			tree.dir += "-" + strconv.FormatInt(i-1, 10)
+		}
 		if _, err := os.Lstat(tree.dir); err == nil {
-			tree.dir = filepath.Join(own, fmt.Sprintf("%s-%d", name, i))
 			continue
 		}
 		err := tree.make()

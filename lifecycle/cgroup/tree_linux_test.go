@@ -49,6 +49,23 @@ func newTree(t *testing.T) *Tree {
 	return tree
 }
 
+// A tree may be closed after a sweep has removed it. It must not end the next
+// one.
+func TestOpenCgroupTree_GivesNoNameAgain(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 3 {
+		tree := newTree(t)
+		if seen[tree.dir] {
+			t.Errorf("%s is used again", tree.dir)
+		}
+		seen[tree.dir] = true
+		if err := removeCgroup(tree.dir); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func newCgroup(t *testing.T, tree *Tree, name string) *Group {
 	t.Helper()
 	group, err := tree.NewGroup(name)
