@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 func newSessionGroup() *sessionGroup {
@@ -42,9 +43,7 @@ func TestSessionGroup_KillsStoppedProcesses(t *testing.T) {
 	group := newSessionGroup()
 	pids := proctest.StartIn(t, group.Start, proctest.Helper("tree", "2"))
 	for _, pid := range pids {
-		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		harness.Stop(t, pid)
 	}
 	if _, err := group.Kill(proctest.Soon(t)); err != nil {
 		t.Error(err)

@@ -159,9 +159,7 @@ func TestCgroup_KillsStoppedProcesses(t *testing.T) {
 		group := newCgroup(t, tree, "g")
 		pids := proctest.StartIn(t, group.Start, proctest.Helper("tree", "3"))
 		for _, pid := range pids {
-			if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			harness.Stop(t, pid)
 		}
 		mustKill(t, group, pids)
 	})

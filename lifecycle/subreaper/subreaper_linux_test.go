@@ -223,9 +223,7 @@ func TestSubreaper_KillsEverythingBelow(t *testing.T) {
 			pids := proctest.StartIn(t, group.Start, proctest.Helper(test.command[0], test.command[1:]...))
 			if test.stop {
 				for _, pid := range pids {
-					if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-						t.Fatal(err)
-					}
+					harness.Stop(t, pid)
 				}
 			}
 			if name == "daemon" || name == "is ended" {

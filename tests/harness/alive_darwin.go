@@ -8,3 +8,10 @@ func Alive(pid int) bool {
 	proc, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	return err == nil && int(proc.Proc.P_pid) == pid && proc.Proc.P_stat != zombie
 }
+
+// stopped reports whether a process is stopped.
+func stopped(pid int) bool {
+	const stopped = 4 // SSTOP in sys/proc.h
+	proc, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	return err == nil && int(proc.Proc.P_pid) == pid && proc.Proc.P_stat == stopped
+}

@@ -114,7 +114,8 @@ func (b *Escapees) await(t *testing.T) {
 		})
 	}
 	Eventually(t, "one is stopped", func() bool {
-		return len(Find("stopped-"+b.token)) == 1 && stopped(Find("stopped-" + b.token)[0])
+		found := Find("stopped-" + b.token)
+		return len(found) == 1 && stopped(found[0])
 	})
 	Eventually(t, "the chain chainLength", func() bool { return len(Find("hop-"+b.token)) > 0 })
 }
@@ -198,9 +199,4 @@ func find(sought func(line string) bool) []int {
 		}
 	}
 	return found
-}
-
-func stopped(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.Contains(string(stat), ") T ")
 }

@@ -71,7 +71,7 @@ var endings = []ending{
 	{"SIGHUP", nil, signalled(unix.SIGHUP), 128 + 1},
 	{"SIGKILL", nil, signalled(unix.SIGKILL), isKilled},
 	{"SIGSTOP and SIGKILL", nil, func(t *testing.T, s *scene) {
-		kill(t, s.sidecar, unix.SIGSTOP)
+		harness.Stop(t, s.sidecar)
 		kill(t, s.sidecar, unix.SIGKILL)
 	}, isKilled},
 	{"editor's SIGKILL", ownEditor, func(t *testing.T, s *scene) { kill(t, s.Process(), unix.SIGKILL) }, isKilled},

@@ -21,9 +21,9 @@ func killWithWatchdog(t *testing.T, e *harness.Editor) {
 	// Stopped first, because they could react before the second kill. The
 	// sidecar is first of all: it continues a stopped subreaper.
 	subreapers := harness.Subreapers(e.Process())
-	kill(t, e.Process(), unix.SIGSTOP)
+	harness.Stop(t, e.Process())
 	for _, pid := range append(subreapers, watchdog) {
-		kill(t, pid, unix.SIGSTOP)
+		harness.Stop(t, pid)
 	}
 	kill(t, e.Process(), unix.SIGKILL)
 	for _, pid := range append(subreapers, watchdog) {

@@ -140,7 +140,7 @@ func TestAStandbyStage(t *testing.T) {
 			t.Run("is replaced where it is stopped", func(t *testing.T) {
 				t.Parallel()
 				e, stage := startStandby(t, mode)
-				kill(t, stage, unix.SIGSTOP)
+				harness.Stop(t, stage)
 				begun := time.Now()
 				if output, status := e.Tool("echo on"); status != 0 || output != "on\n" {
 					t.Errorf("status %d, %q", status, output)

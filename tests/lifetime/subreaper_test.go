@@ -108,9 +108,10 @@ func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T)
 	s.Await("ready")
 	away := ownSessionPID(t, w)
 	subreaper, sidecar := subreaperOf(t, e, s), e.Process()
-	for _, pid := range []int{subreaper, sidecar} {
-		kill(t, pid, unix.SIGSTOP) // so that neither reacts to the other's end
-	}
+	// Neither may react to the other's end, and the sidecar continues a stopped
+	// subreaper.
+	harness.Stop(t, sidecar)
+	harness.Stop(t, subreaper)
 	for _, pid := range []int{subreaper, sidecar} {
 		kill(t, pid, unix.SIGKILL)
 	}
@@ -226,8 +227,13 @@ func TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 	}
 	s.Await("ready")
 	pid, subreaper := ownSessionPID(t, w), subreaperOf(t, e, s)
-	kill(t, e.Process(), unix.SIGSTOP) // or it would react first
+	harness.Stop(t, e.Process()) // or it would react first
 	kill(t, subreaper, unix.SIGKILL)
+	// As long as one of these lives, the watchdog finds the process below it.
+	// The kernel kills the leader when the subreaper has ended.
+	harness.Eventually(t, "the subreaper and the leader are dead", func() bool {
+		return !harness.Alive(subreaper) && !harness.Alive(s.PID)
+	})
 	kill(t, e.Process(), unix.SIGKILL)
 	_ = e.HangUp()
 	harness.Eventually(t, "the watchdog has ended", func() bool { return len(harness.Watchdogs(w)) == 0 })

@@ -57,9 +57,7 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Kill(watchdogs[0], unix.SIGCONT) })
 	subreapers := harness.Subreapers(e.Process())
 	for _, pid := range []int{e.Process(), watchdogs[0]} {
-		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		harness.Stop(t, pid)
 	}
 	for _, pid := range append(subreapers, e.Process()) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
