@@ -269,6 +269,9 @@ func projectOf(view fsView, dir, file string) project {
 		p.refusals = append(p.refusals, fmt.Sprintf(
 			"%s does not answer: what it makes git run from the project is not protected", display.Quote(path)))
 	}
+	if p.git.Uncounted {
+		p.refusals = append(p.refusals, "too many git repositories in the project: some of them are not protected")
+	}
 	if p.git.Crowded {
 		p.refusals = append(p.refusals, "too many git submodules or worktrees: "+
 			".git/modules and .git/worktrees are read-only; prune some")

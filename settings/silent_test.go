@@ -40,6 +40,12 @@ func silentBelow(f resolve.FS, dir string) resolve.FS {
 			}
 			return f.ReadFile(path)
 		},
+		Dirs: func(path string) ([]string, error) {
+			if err := fails(path); err != nil {
+				return nil, err
+			}
+			return f.Dirs(path)
+		},
 	}
 }
 

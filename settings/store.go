@@ -65,7 +65,8 @@ type Store struct {
 	files   []string // of the user, lowest first
 	editor  *source.State
 	sources *source.Store
-	git     *git.Asker    // nil: git is not asked
+	git     *git.Asker // nil: git is not asked
+	fs      resolve.FS
 	maxAge  time.Duration // of a snapshot that Latest returns again
 
 	mu     sync.Mutex        // guards latest
@@ -102,10 +103,11 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	s := &Store{
 		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
-		latest: map[string]latest{}, maxAge: maxAge,
+		latest: map[string]latest{}, maxAge: maxAge, fs: resolve.OS,
 	}
 	if !options.Once {
 		s.git = &git.Asker{} // one command does not wait for another program
+		s.fs.Dirs = resolve.RememberDirs()
 	}
 	s.files = userFiles(options.UserPath, s.host)
 	if options.Editor != nil {
@@ -130,7 +132,7 @@ func (s *Store) Close() error {
 // so that a save before the call counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
-	snapshot := &Snapshot{host: s.host, files: resolve.OS, git: s.git, ownPaths: s.options.Guarded}
+	snapshot := &Snapshot{host: s.host, files: s.fs, git: s.git, ownPaths: s.options.Guarded}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
 	} else if projectDir != "" {

@@ -33,6 +33,8 @@ type Repository struct {
 	// Elsewhere is the configuration, and the directories of hooks, that git
 	// uses in the project and that lie neither in it nor in its repository.
 	Elsewhere []string
+	// Uncounted: there are more repositories in the project than are protected.
+	Uncounted bool
 	// Crowded: there is more than is protected one by one. The directories of
 	// submodules and worktrees are protected as a whole then.
 	Crowded bool
@@ -62,17 +64,29 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 			if own != common {
 				g.worktreeConfiguration(common, own)
 			}
-			g.repositories = common
+			g.repositories, g.index = common, filepath.Join(own, "index")
 		}
 	case mode.IsDir():
 		g.repository(dot)
-		g.repositories = dot
+		g.repositories, g.index = dot, filepath.Join(dot, "index")
+	case mode&fs.ModeSymlink != 0:
+		// What it leads to is the repository. Outside of the project it is granted
+		// to nobody: a session can write the symlink.
+		target := r.Resolve(dot)
+		for _, link := range target.Links {
+			g.place(link.Path)
+		}
+		if policy.Contains(g.project, target.Path) && target.Path != g.project && target.Mode.IsDir() {
+			g.repository(target.Path)
+			g.repositories, g.index = target.Path, filepath.Join(target.Path, "index")
+		}
 	}
 	// Always: what a session has made of .git need not be a repository to git.
 	g.above()
 	// What the repository and the user name comes first: a session cannot add to
 	// it.
 	g.submodulePointers()
+	g.nested()
 	for _, file := range userConfigurations(host) {
 		g.configuration(file)
 	}
@@ -143,6 +157,7 @@ type finder struct {
 	// repositories is the repository whose submodules and worktrees count; ""
 	// if there is none.
 	repositories string
+	index        string // of the project's working tree
 	found        Repository
 	visited      int
 	read         []string // configuration files

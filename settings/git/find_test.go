@@ -164,6 +164,33 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 			name: "a pointer to a directory of the user's",
 			tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git",
 		},
+		{
+			name: "repositories in it, which nothing names",
+			tree: with(repository(gitProject+"/.git"), repository(gitProject+"/a/b/.git"), repository(gitProject+"/hidden"),
+				repository(gitProject+"/node_modules/x/.git"), map[string]string{
+					gitProject + "/c/.git": "gitdir: ../hidden\n", gitProject + "/d/.git": "gitdir: /home/u/.ssh\n",
+					gitProject + "/e/.git": "hello", gitProject + "/f/.git/": "", gitProject + "/g/.git": "-> ../a/b/.git",
+				}),
+			inside: ".git/commondir .git/config .git/hooks a/b/.git/commondir a/b/.git/config a/b/.git/hooks c/.git d/.git " +
+				"hidden/commondir hidden/config hidden/hooks",
+		},
+		{
+			name: ".git is a symlink into the project",
+			tree: with(repository(gitProject+"/x/y"), map[string]string{
+				gitProject + "/.git": "-> x/y", gitProject + "/x/y/worktrees/w/gitdir": "/w/.git\n",
+			}),
+			inside: ".git x/y/commondir x/y/config x/y/hooks x/y/worktrees/w/commondir x/y/worktrees/w/gitdir",
+		},
+		{
+			name:   ".git is a symlink out of the project",
+			tree:   with(repository("/home/u/.ssh"), map[string]string{gitProject + "/.git": "-> /home/u/.ssh"}),
+			inside: ".git",
+		},
+		{
+			name:   ".git is a symlink to the project",
+			tree:   with(repository(gitProject), map[string]string{gitProject + "/.git": "-> ."}),
+			inside: ".git",
+		},
 		{name: "a file that is no pointer", tree: map[string]string{gitProject + "/.git": "hello"}, inside: ".git"},
 	} {
 		found := Find(resolve.NewView(resolvetest.Tree(t, test.tree)), resolve.Host{Platform: "linux", Home: "/home/u"},
@@ -185,6 +212,26 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		if got := relative(test.outside, found.OutsideProtected); got != test.protectedOutside {
 			t.Errorf("%s: protected outside:\n got %s\nwant %s", test.name, got, test.protectedOutside)
 		}
+	}
+}
+
+// The search for nested repositories is bounded, and the bound is no secret.
+func TestFindGit_NestedRepositoriesAreBounded(t *testing.T) {
+	t.Parallel()
+	tree := repository(gitProject + "/.git")
+	find := func() Repository {
+		return Find(resolve.NewView(resolvetest.InMemory(tree)), resolve.Host{Platform: "linux", Home: "/home/u"},
+			gitProject, nil)
+	}
+	for i := range maxNested {
+		maps.Copy(tree, repository(fmt.Sprintf("%s/%d/.git", gitProject, i)))
+	}
+	if found := find(); found.Uncounted || len(found.Inside) != 3*(maxNested+1) {
+		t.Errorf("at the bound: %t, %d paths", found.Uncounted, len(found.Inside))
+	}
+	maps.Copy(tree, repository(gitProject+"/more/.git"))
+	if found := find(); !found.Uncounted || len(found.Inside) != 3*(maxNested+1) {
+		t.Errorf("behind the bound: %t, %d paths", found.Uncounted, len(found.Inside))
 	}
 }
 

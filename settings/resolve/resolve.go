@@ -22,6 +22,8 @@ type FS struct {
 	Readlink func(path string) (string, error)
 	ReadDir  func(path string) ([]string, error)
 	ReadFile func(path string) ([]byte, error)
+	// Dirs lists the directories in a directory, and ".git" whatever it is.
+	Dirs func(path string) ([]string, error)
 }
 
 // OS is the machine's own file system.
@@ -48,6 +50,7 @@ var OS = FS{
 		data, _, err := textfile.Read(path)
 		return data, err
 	},
+	Dirs: dirs,
 }
 
 // MaxNames bounds the names that OS lists of a directory.

@@ -170,7 +170,53 @@ printf '[core]\n\tworktree = .\n\tfsmonitor = %s\n' "$PWD/monitor" >>bare/config
 			s.repository(s.ProjectPath("nested"))
 		},
 		line:    `printf '%s\n' "$PLANT" >nested/.git/hooks/post-checkout; chmod +x nested/.git/hooks/post-checkout`,
-		outside: "git -C nested checkout -q -b side", reported: "created nested/.git",
+		outside: "git -C nested checkout -q -b side",
+	},
+	{
+		name: "configuration of a repository that the index names, too deep to be searched for",
+		prepare: func(s *scene) {
+			s.repository(s.Project)
+			for i := range 200 {
+				harness.MakeDir(s.T, s.ProjectPath(fmt.Sprintf("a%d", i)))
+			}
+			harness.MakeDir(s.T, s.ProjectPath("x/1/2/3/4"))
+			s.repository(s.ProjectPath("x/1/2/3/4/5"))
+			s.git(s.Project, "-c", "advice.addEmbeddedRepo=false", "add", "x")
+			s.git(s.Project, "commit", "-q", "-m", "link")
+		},
+		line: `printf '%s\n' "$PLANT" >monitor; chmod +x monitor
+printf '[core]\n\tfsmonitor = %s\n' "$PWD/monitor" >>x/1/2/3/4/5/.git/config`,
+		outside: "git status",
+	},
+	{
+		name: "the pointer of a worktree in the project",
+		prepare: func(s *scene) {
+			s.repository(s.Project)
+			s.git(s.Project, "worktree", "add", "-q", "tree")
+		},
+		line: `git init -q sub; mv sub/.git hidden; printf '%s\n' "$PLANT" >monitor; chmod +x monitor
+printf '[core]\n\tfsmonitor = %s\n' "$PWD/monitor" >>hidden/config; echo gitdir: ../hidden >tree/.git`,
+		outside: "git -C tree status", reported: "created hidden",
+	},
+	{
+		name: ".git is a symlink",
+		prepare: func(s *scene) {
+			s.repository(s.Project)
+			s.link(s.ProjectPath(".git"), "repository")
+		},
+		line:    `printf '%s\n' "$PLANT" >repository/hooks/post-checkout; chmod +x repository/hooks/post-checkout`,
+		outside: "git checkout -q -b side",
+	},
+	{
+		name: "hooks of a submodule of a nested repository",
+		prepare: func(s *scene) {
+			s.repository(filepath.Join(s.Outside, "origin"))
+			s.repository(s.Project)
+			s.repository(s.ProjectPath("nested"))
+			s.git(s.ProjectPath("nested"), "submodule", "--quiet", "add", filepath.Join(s.Outside, "origin"), "real")
+		},
+		line:    `cd nested/.git/modules/real/hooks && printf '%s\n' "$PLANT" >post-checkout; chmod +x post-checkout`,
+		outside: "git -C nested/real checkout -q -b side",
 	},
 	{
 		name: "a forged list of a rebase", prepare: configured(""),

@@ -47,6 +47,7 @@ func Rooted(root string) resolve.FS {
 		Readlink: func(path string) (string, error) { return resolve.OS.Readlink(filepath.Join(root, path)) },
 		ReadDir:  func(path string) ([]string, error) { return resolve.OS.ReadDir(filepath.Join(root, path)) },
 		ReadFile: func(path string) ([]byte, error) { return resolve.OS.ReadFile(filepath.Join(root, path)) },
+		Dirs:     func(path string) ([]string, error) { return resolve.OS.Dirs(filepath.Join(root, path)) },
 	}
 }
 
@@ -91,5 +92,15 @@ func InMemory(entries map[string]string) resolve.FS {
 		Readlink: func(path string) (string, error) { n, err := find(path); return n.content, err },
 		ReadDir:  func(path string) ([]string, error) { n, err := find(path); return n.names, err },
 		ReadFile: func(path string) ([]byte, error) { n, err := find(path); return []byte(n.content), err },
+		Dirs: func(path string) ([]string, error) {
+			n, err := find(path)
+			var dirs []string
+			for _, name := range n.names {
+				if name == ".git" || nodes[filepath.Join(path, name)].mode.IsDir() {
+					dirs = append(dirs, name)
+				}
+			}
+			return dirs, err
+		},
 	}
 }

@@ -1,0 +1,94 @@
+package git
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// The bounds of the search for repositories in the project, which every start
+// waits for.
+const (
+	maxNestedDirs = 64
+	maxNested     = 32
+)
+
+// nested protects the repositories in the project's subdirectories: those that
+// the index names, and then the nearest. A session can make others, which the
+// review finds.
+func (g *finder) nested() {
+	found := map[string]bool{}
+	add := func(dir string) {
+		dot := filepath.Join(dir, ".git")
+		switch {
+		case found[dot] || g.kind(dot)&fs.ModeIrregular != 0:
+		case len(found) >= maxNested:
+			g.found.Uncounted = true
+		case g.nestedRepository(dot):
+			found[dot] = true
+		}
+	}
+	if g.repositories != "" {
+		config := g.raw(filepath.Join(g.repositories, "config"))
+		wide := slices.Contains(values(config, "extensions", "objectformat"), "sha256")
+		for _, dir := range gitlinks([]byte(g.raw(g.index)), wide, maxGitDirs) {
+			path := filepath.Join(g.project, dir)
+			if filepath.IsLocal(dir) && g.view.Resolve(path).Path == path { // git follows no symlink there
+				add(path)
+			}
+		}
+	}
+	queue := []string{g.project}
+	for searched := 0; len(queue) > 0 && searched < maxNestedDirs && !g.found.Uncounted; searched++ {
+		dir := queue[0]
+		queue = queue[1:]
+		names, err := g.view.FS.Dirs(dir)
+		if err != nil {
+			continue // the project's own was read before, or does not answer
+		}
+		for _, name := range names {
+			switch name {
+			case ".git":
+				if dir != g.project {
+					add(dir)
+				}
+			case "node_modules":
+			default:
+				queue = append(queue, filepath.Join(dir, name))
+			}
+		}
+	}
+}
+
+// nestedRepository protects a repository, or the file that leads to one. It
+// returns false if there is none.
+func (g *finder) nestedRepository(dot string) bool {
+	switch mode := g.kind(dot); {
+	case mode.IsDir():
+		if !g.kind(filepath.Join(dot, "HEAD")).IsRegular() {
+			return false
+		}
+		g.tree(filepath.Dir(dot))
+		g.repository(dot)
+		g.worktrees(dot)
+		g.modules(filepath.Join(dot, "modules"), maxModuleDepth)
+	case mode.IsRegular():
+		own, common, ok := g.pointed(dot)
+		if !ok {
+			return false
+		}
+		g.tree(filepath.Dir(dot))
+		g.protect(dot)
+		if policy.Contains(g.project, common) && g.isRepository(common) {
+			g.repository(common)
+			if own != common {
+				g.worktreeConfiguration(common, own)
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
