@@ -14,12 +14,14 @@ import (
 
 // The bounds of the search. It runs when a session ends, and goes to any depth.
 const (
-	maxSearchTime = 200 * time.Millisecond
-	maxSearched   = 50_000 // directories
-	maxEntries    = 10_000 // of each directory
-	maxHooks      = 64     // of each repository
-	maxHits       = 10_000
+	maxSearched = 50_000 // directories
+	maxEntries  = 10_000 // of each directory
+	maxHooks    = 64     // of each repository
+	maxHits     = 10_000
 )
+
+// maxSearchTime bounds the search too. Tests have more.
+var maxSearchTime = 200 * time.Millisecond
 
 const (
 	whyRepository = "it is a git repository: git runs programs that its hooks and configuration name"
@@ -247,7 +249,8 @@ func (w *search) operationsIn(dir string, depth int) {
 func (w *search) operationsOf(repository string) {
 	for _, name := range operationFiles {
 		if path := filepath.Join(repository, name); w.newFile(path) {
-			w.list.add(path, Changed, reason{"git runs its commands when the operation continues", protected.Unfinished})
+			why := reason{"git runs its commands when the operation continues", protected.Unfinished}
+			w.list.add(path, Changed, why)
 		}
 	}
 }
