@@ -101,11 +101,7 @@ func TestSweep_NeverEndsAnotherProcessByItsNumber(t *testing.T) {
 				}
 				return
 			}
-			for _, pid := range others {
-				if !proctest.Running(pid) {
-					t.Errorf("process %d of another session is gone; the sweep reports: %v", pid, err)
-				}
-			}
+			proctest.MustRun(t, others, err)
 			mayBeOurs := s.origin == nil || s.origin == &unknown || s.origin == &otherNamespace || s.origin == &otherInit ||
 				s.name == "leader gone, ancestry unknown"
 			if says := err != nil && strings.Contains(err.Error(), "left alone"); says != mayBeOurs {

@@ -15,8 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// The watchdog outlasts the signals that end a process group. It ends when it
-// is told to, and carries out the journal when the stream ends without that.
+// The watchdog outlasts the signals that end a process group. It ends at
+// farewell, and carries out the journal when the stream ends without that.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

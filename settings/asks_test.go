@@ -171,8 +171,10 @@ func TestTrusted_FileCountsAsALayer(t *testing.T) {
 		"/home/u/.cache/link": "-> ../.ssh",
 		"/home/u/project/out": "-> ../.ssh",
 	})
-	const user = `{"enabled": true, "apply_to": "tool", "allow_network": false, "additional_read_write_paths": ["~/.cache"], "additional_read_only_paths": ["~/.cache/link"], "on_denied": "ask"}`
-	const project = `{"apply_to": "both", "allow_network": true, "additional_read_only_paths": ["~/.ssh", "../../u/x", "out"], "additional_read_write_paths": [], "protected_paths": ["!*"]}`
+	const user = `{"enabled": true, "apply_to": "tool", "allow_network": false, "on_denied": "ask",
+		"additional_read_write_paths": ["~/.cache"], "additional_read_only_paths": ["~/.cache/link"]}`
+	const project = `{"apply_to": "both", "allow_network": true, "additional_read_write_paths": [],
+		"additional_read_only_paths": ["~/.ssh", "../../u/x", "out"], "protected_paths": ["!*"]}`
 	s := trusting(t, f, user, project)
 	c := s.Compile(document.KindTerminal)
 	if !c.Policy.Restricted || !c.Policy.Network.Allowed || c.Policy.Network.Origin.File != projectFile ||

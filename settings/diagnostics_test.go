@@ -92,8 +92,10 @@ func TestDiagnostics(t *testing.T) {
 			`1:75: warning: additional_read_only_paths: "~/project/.git" can be written all the same: "/home/u/project" is granted`,
 		},
 		{
-			"granted and protected", ok + `, "protected_paths": ["sub"], "additional_read_write_paths": ["~/project/sub/x"]`,
-			`1:104: warning: additional_read_write_paths: "~/project/sub/x" stays read-only: "/home/u/project/sub" is protected by protected_paths`,
+			"granted and protected",
+			ok + `, "protected_paths": ["sub"], "additional_read_write_paths": ["~/project/sub/x"]`,
+			`1:104: warning: additional_read_write_paths: "~/project/sub/x" stays read-only: ` +
+				`"/home/u/project/sub" is protected by protected_paths`,
 		},
 		{
 			"protected outside", ok + `, "protected_paths": ["~/tools"]`,

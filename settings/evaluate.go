@@ -67,7 +67,8 @@ type fsView struct {
 func (s *Snapshot) view() fsView {
 	view := resolve.NewView(s.files)
 	return fsView{
-		View: view, host: s.host, git: &repositories{asker: s.git}, guarded: s.guarded(view), forbidden: s.forbidden(view),
+		View: view, host: s.host, git: &repositories{asker: s.git},
+		guarded: s.guarded(view), forbidden: s.forbidden(view),
 		sensitive: sensitive.Find(view, s.host.Home), listed: map[string][]string{},
 	}
 }

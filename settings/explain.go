@@ -267,7 +267,8 @@ func (x *explainer) withoutProtected() []string {
 	for _, p := range covering {
 		name := "!" + strings.TrimPrefix(p.Path, x.policy.Project+"/")
 		covered := slices.ContainsFunc(covering, func(wider policy.Protected) bool {
-			return wider.Path != p.Path && wider.Pattern && wider.Origin.File == policy.OriginBuiltIn && wider.Covers(p.Path)
+			return wider.Path != p.Path && wider.Pattern && wider.Origin.File == policy.OriginBuiltIn &&
+				wider.Covers(p.Path)
 		})
 		if !covered && !slices.Contains(list, name) && p.Origin.File == policy.OriginBuiltIn {
 			list = append(list, name)

@@ -26,7 +26,9 @@ func TestCompile_ProtectsGitsConfigurationInGrants(t *testing.T) {
 		`{"additional_read_write_paths": ["~/dotfiles", "~/dotfiles/gitconfig"]}`:    false,
 	} {
 		protected := snapshotOf(t, tree, user, "").Compile(document.KindTool).Policy.Protected
-		got := slices.ContainsFunc(protected, func(p policy.Protected) bool { return p.Path == "/home/u/dotfiles/gitconfig" })
+		got := slices.ContainsFunc(protected, func(p policy.Protected) bool {
+			return p.Path == "/home/u/dotfiles/gitconfig"
+		})
 		if got != want {
 			t.Errorf("%s: protected %t: %+v", user, got, protected)
 		}

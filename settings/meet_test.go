@@ -67,7 +67,8 @@ var (
 		"abstract:", "/run/user/1000/bus", "~/.cache/link/docker.sock",
 	}
 	meetSecret = []string{
-		"a", "!*", "!.git", "*.x", "d/*y", "!.claude", "!src", ".git/hooks", "../x", "/home/u/project/b", ".", "src/../c",
+		"a", "!*", "!.git", "*.x", "d/*y", "!.claude", "!src", ".git/hooks", "../x", "/home/u/project/b", ".",
+		"src/../c",
 	}
 )
 

@@ -83,7 +83,8 @@ func protectedOf(
 			doubt(at, "%s: only the last name may contain *", display.Quote(entry))
 		default:
 			list = append(list, expand(view, policy.Protected{
-				Path: path, Origin: from.policy(protectedKey, at), Pattern: path != p.path && strings.Contains(name, "*"),
+				Path: path, Origin: from.policy(protectedKey, at),
+				Pattern: path != p.path && strings.Contains(name, "*"),
 			})...)
 		}
 	}
@@ -124,8 +125,8 @@ func (v fsView) crowded() []string {
 	var list []string
 	for dir, names := range v.listed {
 		if len(names) >= resolve.MaxNames {
-			list = append(list, fmt.Sprintf("%s holds %d files or more: not all of those that protected patterns match are "+
-				"protected", display.Quote(dir), resolve.MaxNames))
+			list = append(list, fmt.Sprintf("%s holds %d files or more: not all of those that protected patterns "+
+				"match are protected", display.Quote(dir), resolve.MaxNames))
 		}
 	}
 	slices.Sort(list)

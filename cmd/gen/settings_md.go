@@ -71,8 +71,8 @@ func (w *markdown) settings(s *Struct, prefix string) error {
 func (w *markdown) protectedNames() {
 	w.printf("The built-in list. What else git would run in the project's repository is added to it:\n\n")
 	w.namesOf("")
-	w.printf("Sessions may change these for good reasons. The review at a session's end lists their changes, one line " +
-		"for each group. It also\nlists names of the list above that are new in subdirectories.\n\n")
+	w.printf("Sessions may change these for good reasons. The review at a session's end lists their changes, " +
+		"one line for each group. It also\nlists names of the list above that are new in subdirectories.\n\n")
 	for _, group := range protected.Groups {
 		w.printf("#### Review: %s\n\n", group)
 		w.namesOf(group)

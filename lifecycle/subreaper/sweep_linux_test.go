@@ -124,11 +124,7 @@ func TestSweep_NeverEndsAnotherProcessAsASubreaper(t *testing.T) {
 				}
 				return
 			}
-			for _, pid := range others {
-				if !proctest.Running(pid) {
-					t.Errorf("process %d is gone; the sweep reports: %v", pid, err)
-				}
-			}
+			proctest.MustRun(t, others, err)
 		})
 	}
 }

@@ -40,7 +40,8 @@ func (x index) of(entry string) []protected.Name {
 	list := x.first[entry]
 	for i := range x.patterns {
 		p := &x.patterns[i]
-		if strings.HasPrefix(entry, p.start) && strings.HasSuffix(entry, p.end) && policy.MatchName(p.name.Path, entry) {
+		if strings.HasPrefix(entry, p.start) && strings.HasSuffix(entry, p.end) &&
+			policy.MatchName(p.name.Path, entry) {
 			list = append(slices.Clip(list), p.name)
 		}
 	}

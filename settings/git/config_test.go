@@ -123,8 +123,9 @@ var known = []string{
 	"[a] x = y\n[b][core] hooksPath = tools/hooks\n",
 	"[core] [core] hooksPath = x", "[a]\n[core] # c\nhooksPath = x ; y\\\n z\n", "[core]\nx = a\\\r\n b\n",
 	"\uFEFF[core]\nx=y",
-	"\xEF\xBB[core]\nx=y", "[core]\nx = a\rb\n", "[core \"hookspath\x00\"]\nx = y\n", "x = y\n", "[core]\nx = \"a\nb\"\n",
-	"[core]\nx = a\\q\n", "[core]\nx # c\n", "[core]\nx = y\\", "[core]\nx = \"y", "[core \"a\nb\"]\n",
+	"\xEF\xBB[core]\nx=y", "[core]\nx = a\rb\n", "[core \"hookspath\x00\"]\nx = y\n", "x = y\n",
+	"[core]\nx = \"a\nb\"\n", "[core]\nx = a\\q\n", "[core]\nx # c\n", "[core]\nx = y\\",
+	"[core]\nx = \"y", "[core \"a\nb\"]\n",
 	"[core\n\"a\"]\nx = y\n",
 	"[core]\nx = a\x00b\n", "[core]\nx\x00 = b\n", "[core]\nx = \"a  \"  # c\n",
 	"[core]\nx =  a \"b\" \t c\n", "[core]x=\r",
@@ -161,7 +162,8 @@ func TestParse_AgreesWithGit(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d files, of which git accepts %d with %d values: %d differences", len(files), accepted, compared, differences)
+	t.Logf("%d files, of which git accepts %d with %d values: %d differences", len(files), accepted, compared,
+		differences)
 	if accepted < len(files)/10 {
 		t.Errorf("git accepts only %d of %d files", accepted, len(files))
 	}
@@ -179,8 +181,8 @@ func TestParse_ReadsOnBehindAMistake(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	const config = "; comment\n[Core]\n\thooksPath = a b  \n hookspath=\"c # d\" ; e\n[core \"sub]\\\"\"] hooksPath = " +
-		"\\\"q\\\\\n[other]\nhooksPath = no\n" +
+	const config = "; comment\n[Core]\n\thooksPath = a b  \n hookspath=\"c # d\" ; e\n[core \"sub]\\\"\"] " +
+		"hooksPath = \\\"q\\\\\n[other]\nhooksPath = no\n" +
 		"[core.old]\nHOOKSPATH = f\\\n g\n[core]\nhooksPath\nhooksPathX = no\nhooksPath =\n# hooksPath = no\n"
 	got := values(config, "core", "hookspath")
 	if want := []string{"a b", "c # d", `"q\`, "f g", ""}; !slices.Equal(got, want) {

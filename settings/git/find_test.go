@@ -100,8 +100,9 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 				gitProject + "/.git/modules/dep/config": "[core]\n\tworktree = ../../../dep\n\thooksPath = theirs\n",
 			}),
 			inside: ".git/commondir .git/config .git/hooks .git/modules/dep/commondir .git/modules/dep/config " +
-				".git/modules/dep/hooks .git/worktrees/w/commondir .git/worktrees/w/gitdir .git/worktrees/x/commondir " +
-				".git/worktrees/x/gitdir .husky dep/.husky dep/theirs theirs trees/w/.husky trees/w/theirs",
+				".git/modules/dep/hooks .git/worktrees/w/commondir .git/worktrees/w/gitdir " +
+				".git/worktrees/x/commondir .git/worktrees/x/gitdir .husky dep/.husky dep/theirs theirs " +
+				"trees/w/.husky trees/w/theirs",
 		},
 		{
 			name: "a directory of a repository",

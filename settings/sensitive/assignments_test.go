@@ -68,7 +68,9 @@ func FuzzAssignments_SecretsAreMarked(f *testing.F) {
 		f.Add("A", value)
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
-		for _, line := range []string{name + "=" + value, "set -x " + name + " " + value, "$env." + name + " = " + value} {
+		for _, line := range []string{
+			name + "=" + value, "set -x " + name + " " + value, "$env." + name + " = " + value,
+		} {
 			if len(assignmentsOf(line)) > 0 && !isMarked(line) {
 				t.Errorf("%q has no mark", line)
 			}

@@ -211,7 +211,8 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 					harness.Write(t, s.trustList(), `{"version": 1, "projects": []}`)
 					harness.Write(t, filepath.Join(s.Home, ".config/zed/keymap.json"), "[]")
 					e := s.Start(harness.Settings(harness.Sandbox{
-						"enabled": enabled, "additional_read_write_paths": []string{s.Home}, "protected_paths": []string{"!*"},
+						"enabled": enabled, "additional_read_write_paths": []string{s.Home},
+						"protected_paths": []string{"!*"},
 					}))
 					before := harness.Read(t, pathOf(s))
 					result = s.attempt(e, actions(s, pathOf(s))...)

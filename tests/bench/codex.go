@@ -35,16 +35,11 @@ func startCodex(program, dir string, env []string) (*codex, error) {
 		waiting: map[int]func(error){},
 	}
 	c.command.Dir, c.command.Env = dir, env
-	out, err := c.command.StdoutPipe()
+	in, out, err := startPiped(c.command)
 	if err != nil {
 		return nil, err
 	}
-	if c.in, err = c.command.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if err := c.command.Start(); err != nil {
-		return nil, err
-	}
+	c.in = in
 	go c.read(bufio.NewReaderSize(out, 1<<20))
 	err = c.call("initialize", map[string]any{
 		"clientInfo":   map[string]any{"name": "bench", "version": "1"},
@@ -197,4 +192,15 @@ func (c *codex) start(argv ...string) (*session, error) {
 		"disableTimeout": true, "disableOutputCap": true,
 	}, func(error) { close(s.exited) })
 	return s, err
+}
+
+// startPiped starts a command whose standard input and output are pipes.
+func startPiped(command *exec.Cmd) (in io.WriteCloser, out io.Reader, err error) {
+	if out, err = command.StdoutPipe(); err != nil {
+		return nil, nil, err
+	}
+	if in, err = command.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	return in, out, command.Start()
 }

@@ -39,21 +39,16 @@ func startNode(module, dir string, frames bool) (*node, error) {
 		return nil, err
 	}
 	n := &node{command: exec.Command("node", script, module), dir: dir, frames: frames, sessions: map[string]*session{}}
-	out, err := n.command.StdoutPipe()
+	in, out, err := startPiped(n.command)
 	if err != nil {
 		return nil, err
 	}
-	if n.in, err = n.command.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if err := n.command.Start(); err != nil {
-		return nil, err
-	}
-	in := bufio.NewReaderSize(out, 1<<20)
-	if _, err := readLine(in); err != nil {
+	n.in = in
+	lines := bufio.NewReaderSize(out, 1<<20)
+	if _, err := readLine(lines); err != nil {
 		return nil, fmt.Errorf("start node: %w", err)
 	}
-	go n.read(in)
+	go n.read(lines)
 	return n, nil
 }
 

@@ -35,17 +35,11 @@ func startPython(w *world, arguments ...string) (*python, error) {
 	}
 	p := &python{command: exec.Command("python3", append([]string{script}, arguments...)...)}
 	p.command.Dir, p.command.Env, p.command.Stderr = w.project, w.env, os.Stderr
-	out, err := p.command.StdoutPipe()
+	in, out, err := startPiped(p.command)
 	if err != nil {
 		return nil, err
 	}
-	if p.in, err = p.command.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if err := p.command.Start(); err != nil {
-		return nil, err
-	}
-	p.out = bufio.NewReader(out)
+	p.in, p.out = in, bufio.NewReader(out)
 	if line, err := p.out.ReadString('\n'); err != nil || line != "ready\n" {
 		p.stop()
 		return nil, fmt.Errorf("start client.py: %w", errors.Join(err, errors.New(strings.TrimSpace(line))))

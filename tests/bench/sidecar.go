@@ -53,16 +53,11 @@ func startSidecar(program, settings, project string, env []string) (*sidecar, er
 		sessions: map[string]*session{}, calls: map[int]chan json.RawMessage{},
 	}
 	s.command.Env = env
-	out, err := s.command.StdoutPipe()
+	in, out, err := startPiped(s.command)
 	if err != nil {
 		return nil, err
 	}
-	if s.in, err = s.command.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if err := s.command.Start(); err != nil {
-		return nil, err
-	}
+	s.in = in
 	go s.read(bufio.NewReaderSize(out, 256<<10))
 	params := protocol.InitializeParams{ClientInfo: &protocol.ClientInfo{Name: "bench"}}
 	if _, err := call(s, protocol.Initialize, params); err != nil {

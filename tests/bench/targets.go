@@ -39,7 +39,8 @@ func (b *bench) targets() []target {
 					s.over(rowBoxed, rowPlain), " ×")
 				atMost("unsandboxed spawn over a bare PTY, seen by a client in Python", 2.5, s.over(rowPlain, rowBare), " ×")
 			case "exec":
-				atMost("exec of /bin/true, over bubblewrap with equal protection", 1.25, s.over(rowOffline, equal), " ×")
+				atMost("exec of /bin/true, over bubblewrap with equal protection", 1.25,
+					s.over(rowOffline, equal), " ×")
 				for _, r := range s.Rows {
 					if r.Absent == "" && !ours(r.Name) && r.Name != rowNone && r.Name != equal && r.Name != "bubblewrap, least" {
 						atMost("exec of /bin/true, over "+r.Name, 1, s.over(rowBoxed, r.Name), " ×")

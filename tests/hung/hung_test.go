@@ -192,42 +192,33 @@ func TestSettingsThatNeverAnswered(t *testing.T) {
 // anything else.
 func TestProcessesThatCannotBeKilled(t *testing.T) {
 	t.Parallel()
-	for name, wrap := range map[string]func(*testing.T) func(*exec.Cmd){
-		"as it comes":     func(*testing.T) func(*exec.Cmd) { return nil },
-		"without cgroups": func(t *testing.T) func(*exec.Cmd) { return harness.WithoutCgroups(t) },
-	} {
-		for _, how := range []string{"end of stdin", "SIGTERM", "exit"} {
-			t.Run(name+", "+how, func(t *testing.T) {
-				t.Parallel()
-				s := newScene(t, place(t, "a granted path"), false, wrap(t))
-				s.works()
-				written := filepath.Join(s.World.Project, "written")
-				params := s.needs()
-				params.Command = "read line; cat ../outside/hung/data; echo alive >written"
-				closed, left := s.Spawn(params), s.Spawn(params)
-				s.fuse.Hang()
-				for _, session := range []*harness.Session{closed, left} {
-					session.Type("go\n")
-				}
-				harness.Eventually(t, "both wait", func() bool { return waits(closed.PID) && waits(left.PID) })
-				s.timed("close", soon, func() {
-					if result := closed.Close(0); result.Remaining == 0 {
-						t.Errorf("it is said that nobody is left: %+v", result)
-					}
-				})
-				s.timed("a terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
-				s.end(how)
-				s.fuse.Answer()
-				harness.Eventually(t, "both are dead", func() bool {
-					return !harness.Alive(closed.PID) && !harness.Alive(left.PID)
-				})
-				if _, err := os.Stat(written); err == nil {
-					t.Error("a session that was killed went on")
-				}
-				t.Logf("the longest: %d ms", s.longest.Milliseconds())
-			})
+	everyEnd(t, "a granted path", func(t *testing.T, s *scene, how string) {
+		s.works()
+		written := filepath.Join(s.World.Project, "written")
+		params := s.needs()
+		params.Command = "read line; cat ../outside/hung/data; echo alive >written"
+		closed, left := s.Spawn(params), s.Spawn(params)
+		s.fuse.Hang()
+		for _, session := range []*harness.Session{closed, left} {
+			session.Type("go\n")
 		}
-	}
+		harness.Eventually(t, "both wait", func() bool { return waits(closed.PID) && waits(left.PID) })
+		s.timed("close", soon, func() {
+			if result := closed.Close(0); result.Remaining == 0 {
+				t.Errorf("it is said that nobody is left: %+v", result)
+			}
+		})
+		s.timed("a terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
+		s.end(how)
+		s.fuse.Answer()
+		harness.Eventually(t, "both are dead", func() bool {
+			return !harness.Alive(closed.PID) && !harness.Alive(left.PID)
+		})
+		if _, err := os.Stat(written); err == nil {
+			t.Error("a session that was killed went on")
+		}
+		t.Logf("the longest: %d ms", s.longest.Milliseconds())
+	})
 }
 
 // A granted path answers the sidecar, but not the stage that is to confine a
@@ -236,64 +227,55 @@ func TestProcessesThatCannotBeKilled(t *testing.T) {
 // the sidecar's end waits for neither. Their programs are never executed.
 func TestAStageThatCannotBeKilled(t *testing.T) {
 	t.Parallel()
-	for name, wrap := range map[string]func(*testing.T) func(*exec.Cmd){
-		"as it comes":     func(*testing.T) func(*exec.Cmd) { return nil },
-		"without cgroups": func(t *testing.T) func(*exec.Cmd) { return harness.WithoutCgroups(t) },
-	} {
-		for _, how := range []string{"end of stdin", "SIGTERM", "exit"} {
-			t.Run(name+", "+how, func(t *testing.T) {
-				t.Parallel()
-				s := newScene(t, place(t, "the project"), false, wrap(t))
-				s.works()
-				executed := filepath.Join(s.healthy, "executed")
-				params := s.needs()
-				params.Shell = &protocol.Shell{Program: "/bin/touch", Args: []string{executed}}
-				params.SessionID, params.Command = uuid.NewString(), ""
-				spawn := func() chan error {
-					answered := make(chan error, 1)
-					go func() {
-						_, err := harness.Try(s.Editor, protocol.Spawn, params)
-						answered <- err
-					}()
-					return answered
-				}
-				stages := &callers{}
-				s.fuse.HangFor(stages.isStage)
-				closed := spawn()
-				s.fuse.AwaitHeld()
-				s.timed("list", soon, func() { harness.Call(s.Editor, protocol.List, protocol.Empty{}) })
-				s.timed("the first terminal elsewhere", once, func() { s.health(protocol.Terminal) })
-				s.timed("another terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
-				s.timed("a tool elsewhere", soon, func() { s.health(protocol.Tool) })
-				s.timed("close of the session that starts", once, func() {
-					_, err := harness.Try(s.Editor, protocol.Close,
-						protocol.CloseParams{SessionID: params.SessionID, GraceMs: new(int)})
-					if code, text := codeOf(err); code != protocol.CodeSessionNotFound {
-						t.Errorf("close is answered with %d, %q", code, text)
-					}
-					if code, text := codeOf(<-closed); code != protocol.CodeSpawnFailed {
-						t.Errorf("the spawn is answered with %d, %q", code, text)
-					}
-				})
-				params.SessionID = uuid.NewString()
-				held := s.fuse.Held()
-				left := spawn()
-				harness.Eventually(t, "another stage waits", func() bool { return s.fuse.Held() > held })
-				// Under load this was seen to take 2 s, once in many runs.
-				s.timed("a terminal elsewhere, again", once, func() { s.health(protocol.Terminal) })
-				s.endWithin(how, once)
-				if err := <-left; err == nil {
-					t.Error("a session started that cannot be confined")
-				}
-				s.fuse.Answer()
-				harness.Eventually(t, "no stage is left", func() bool { return !stages.alive() })
-				if _, err := os.Stat(executed); err == nil {
-					t.Error("a program was executed")
-				}
-				t.Logf("the longest: %d ms", s.longest.Milliseconds())
-			})
+	everyEnd(t, "the project", func(t *testing.T, s *scene, how string) {
+		s.works()
+		executed := filepath.Join(s.healthy, "executed")
+		params := s.needs()
+		params.Shell = &protocol.Shell{Program: "/bin/touch", Args: []string{executed}}
+		params.SessionID, params.Command = uuid.NewString(), ""
+		spawn := func() chan error {
+			answered := make(chan error, 1)
+			go func() {
+				_, err := harness.Try(s.Editor, protocol.Spawn, params)
+				answered <- err
+			}()
+			return answered
 		}
-	}
+		stages := &callers{}
+		s.fuse.HangFor(stages.isStage)
+		closed := spawn()
+		s.fuse.AwaitHeld()
+		s.timed("list", soon, func() { harness.Call(s.Editor, protocol.List, protocol.Empty{}) })
+		s.timed("the first terminal elsewhere", once, func() { s.health(protocol.Terminal) })
+		s.timed("another terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
+		s.timed("a tool elsewhere", soon, func() { s.health(protocol.Tool) })
+		s.timed("close of the session that starts", once, func() {
+			_, err := harness.Try(s.Editor, protocol.Close,
+				protocol.CloseParams{SessionID: params.SessionID, GraceMs: new(int)})
+			if code, text := codeOf(err); code != protocol.CodeSessionNotFound {
+				t.Errorf("close is answered with %d, %q", code, text)
+			}
+			if code, text := codeOf(<-closed); code != protocol.CodeSpawnFailed {
+				t.Errorf("the spawn is answered with %d, %q", code, text)
+			}
+		})
+		params.SessionID = uuid.NewString()
+		held := s.fuse.Held()
+		left := spawn()
+		harness.Eventually(t, "another stage waits", func() bool { return s.fuse.Held() > held })
+		// Under load this was seen to take 2 s, once in many runs.
+		s.timed("a terminal elsewhere, again", once, func() { s.health(protocol.Terminal) })
+		s.endWithin(how, once)
+		if err := <-left; err == nil {
+			t.Error("a session started that cannot be confined")
+		}
+		s.fuse.Answer()
+		harness.Eventually(t, "no stage is left", func() bool { return !stages.alive() })
+		if _, err := os.Stat(executed); err == nil {
+			t.Error("a program was executed")
+		}
+		t.Logf("the longest: %d ms", s.longest.Milliseconds())
+	})
 }
 
 // callers are the threads of stages that a file system does not answer. Its

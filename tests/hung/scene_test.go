@@ -163,6 +163,23 @@ func newScene(t *testing.T, at where, hangs bool, wrap func(*exec.Cmd)) *scene {
 	return s
 }
 
+// everyEnd runs a test for each way in which the sidecar ends, with cgroups and
+// without.
+func everyEnd(t *testing.T, at string, run func(t *testing.T, s *scene, how string)) {
+	t.Helper()
+	for name, wrap := range map[string]func(*testing.T) func(*exec.Cmd){
+		"as it comes":     func(*testing.T) func(*exec.Cmd) { return nil },
+		"without cgroups": func(t *testing.T) func(*exec.Cmd) { return harness.WithoutCgroups(t) },
+	} {
+		for _, how := range []string{"end of stdin", "SIGTERM", "exit"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				run(t, newScene(t, place(t, at), false, wrap(t)), how)
+			})
+		}
+	}
+}
+
 // timed runs a function that must return by a deadline, and records the longest
 // time.
 func (s *scene) timed(what string, limit time.Duration, do func()) {

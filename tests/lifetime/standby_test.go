@@ -122,7 +122,8 @@ func TestAStandbyStage(t *testing.T) {
 				s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "ls /sys/class/net 2>/dev/null; cat /proc/net/dev"})
 				s.Exit()
 				if s.PID != stage || s.Sandbox.Protections["network"].Status != "enforced" {
-					t.Errorf("process %d, where %d was started before the setting changed: %+v", s.PID, stage, s.Sandbox)
+					t.Errorf("process %d, where %d was started before the setting changed: %+v", s.PID, stage,
+						s.Sandbox)
 				}
 				if lines := strings.Count(s.Output(), ":"); lines != 1 {
 					t.Errorf("not one interface, the loopback: %q", s.Output())

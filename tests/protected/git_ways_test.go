@@ -65,7 +65,8 @@ var ways = []way{
 	},
 	{
 		name:    "a tilde in core.hooksPath",
-		prepare: configured("[core] hooksPath = ~/project/tools/hooks\n"), line: aHook, outside: "git checkout -q -b side",
+		prepare: configured("[core] hooksPath = ~/project/tools/hooks\n"), line: aHook,
+		outside: "git checkout -q -b side",
 	},
 	{
 		name: "a tilde in include.path",
@@ -79,7 +80,8 @@ var ways = []way{
 		name: "a tilde in includeIf",
 		prepare: func(s *scene) {
 			configured("")(s)
-			s.append(filepath.Join(s.Home, ".gitconfig"), "[includeIf \"gitdir:~/project/\"] path = ~/project/.gitmore\n")
+			s.append(filepath.Join(s.Home, ".gitconfig"),
+				"[includeIf \"gitdir:~/project/\"] path = ~/project/.gitmore\n")
 			harness.Write(s.T, s.ProjectPath(".gitmore"), "")
 		},
 		line: namesHooks + ">>.gitmore; " + aHook, outside: "git checkout -q -b side",
@@ -100,7 +102,8 @@ var ways = []way{
 			harness.MakeDir(s.T, filepath.Join(s.Home, "dotfiles"))
 			s.link(filepath.Join(s.Home, ".gitconfig"), "dotfiles/gitconfig")
 		},
-		line: namesHooks + ">>../dotfiles/gitconfig; " + aHook, outside: "git checkout -q -b side", writable: "dotfiles",
+		line: namesHooks + ">>../dotfiles/gitconfig; " + aHook, outside: "git checkout -q -b side",
+		writable: "dotfiles",
 	},
 	{
 		name: "a symlinked include",
@@ -147,8 +150,10 @@ var ways = []way{
 	},
 	{
 		name: "a submodule with a monitor, five levels deep, with forged times", prepare: configured(""),
-		line: `git init -q 1/2/3/4/5; cd 1/2/3/4/5; git commit -q --allow-empty -m x; cd - >/dev/null; git add 1 2>/dev/null
-printf '%s\n' "$PLANT" >monitor; chmod +x monitor; printf '[core]\n\tfsmonitor = %s\n' "$PWD/monitor" >>1/2/3/4/5/.git/config
+		line: `git init -q 1/2/3/4/5; cd 1/2/3/4/5; git commit -q --allow-empty -m x
+cd - >/dev/null; git add 1 2>/dev/null
+printf '%s\n' "$PLANT" >monitor; chmod +x monitor
+printf '[core]\n\tfsmonitor = %s\n' "$PWD/monitor" >>1/2/3/4/5/.git/config
 touch -d 2001-01-01 1/2/3/4/5/.git/config`, outside: "git status", reported: "created 1/2/3/4/5/.git",
 	},
 	{
@@ -234,7 +239,8 @@ GIT_SEQUENCE_EDITOR='f() { printf "break\nexec ./program\n" >"$1"; }; f' git reb
 				harness.Write(s.T, s.ProjectPath(fmt.Sprintf(".git/modules/a%d/HEAD", i)), "")
 			}
 		},
-		line:    `printf '%s\n' "$PLANT" >.git/modules/real/hooks/post-checkout; chmod +x .git/modules/real/hooks/post-checkout`,
+		line: `printf '%s\n' "$PLANT" >.git/modules/real/hooks/post-checkout
+chmod +x .git/modules/real/hooks/post-checkout`,
 		outside: "git -C real checkout -q -b side",
 	},
 	{

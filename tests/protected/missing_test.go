@@ -40,11 +40,13 @@ var creations = map[string][2]string{
 	"a link through proc":  {`ln -s /proc/self/cwd/.mcp.json p; echo x >p`, ".mcp.json"},
 	"a missing directory":  {`mkdir .cargo; echo x >.cargo/config.toml`, ".cargo/config.toml"},
 	"a directory in place": {`mkdir y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
-	"moved and back":       {`mkdir .cargo; mv -T .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
-	"over an empty one":    {`mkdir .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
-	"a linked way":         {`mkdir y; echo x >y/config.toml; ln -s y .cargo`, ".cargo/config.toml"},
-	"a way by hard link":   {`mkdir y; echo x >y/config.toml; ln -s y z; ln -P z .cargo`, ".cargo/config.toml"},
-	"the user's":           {`mkdir -p mine; echo x >mine/secret`, "mine/secret"},
+	"moved and back": {
+		`mkdir .cargo; mv -T .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml",
+	},
+	"over an empty one":  {`mkdir .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
+	"a linked way":       {`mkdir y; echo x >y/config.toml; ln -s y .cargo`, ".cargo/config.toml"},
+	"a way by hard link": {`mkdir y; echo x >y/config.toml; ln -s y z; ln -P z .cargo`, ".cargo/config.toml"},
+	"the user's":         {`mkdir -p mine; echo x >mine/secret`, "mine/secret"},
 }
 
 // requireObserver skips a test on machines where the sidecar does not see calls

@@ -50,7 +50,8 @@ func TestExecPrintsTheReview(t *testing.T) {
 	command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", plants)
 	command.Dir, command.Env = s.Project, harness.Environ(s.World)
 	out, err := command.CombinedOutput()
-	if err != nil || strings.Count(string(out), "\n") != 6 || !strings.Contains(string(out), `a/.vscode" was changed: `) ||
+	if err != nil || strings.Count(string(out), "\n") != 6 ||
+		!strings.Contains(string(out), `a/.vscode" was changed: `) ||
 		!strings.Contains(string(out), "3 build files were ") {
 		t.Errorf("%v: %s", err, out)
 	}

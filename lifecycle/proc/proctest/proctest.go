@@ -221,6 +221,17 @@ func MustBeGone(t *testing.T, pids []int) {
 	}
 }
 
+// MustRun fails if one of the processes has ended. The error is what the sweep
+// reports that must not have ended them.
+func MustRun(t *testing.T, pids []int, sweep error) {
+	t.Helper()
+	for _, pid := range pids {
+		if !Running(pid) {
+			t.Errorf("process %d is gone; the sweep reports: %v", pid, sweep)
+		}
+	}
+}
+
 // Soon returns a context that ends with the test, or after Timeout.
 func Soon(t *testing.T) context.Context {
 	t.Helper()

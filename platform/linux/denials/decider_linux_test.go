@@ -82,8 +82,8 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 	names := []string{
 		"file", "new", "dir", "dir/file", "dir/new", "dir/deep/er/new", "none/new", "protected", "protected/new",
 		"to-out", "to-out/file", "to-out/new", "to-dir/file", "dir/to-file", "to-file", "to-own-file", "dangling",
-		"to-rw/file", "to-rw/new", "", ".", "..", "./file", "dir/./file", "../rw/file", "../out/file", "../out/new", "dir/",
-		"dir//file", "dir/..", "file/new", "...", ".hidden", "..hidden/new",
+		"to-rw/file", "to-rw/new", "", ".", "..", "./file", "dir/./file", "../rw/file", "../out/file", "../out/new",
+		"dir/", "dir//file", "dir/..", "file/new", "...", ".hidden", "..hidden/new",
 		strings.Repeat("n", 255), strings.Repeat("n/", 700),
 		"/", "//", "/none", "/proc/self/comm", "/dev/null",
 	}
@@ -138,8 +138,8 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 						}
 						switch {
 						case continues && (found != nil || !fast && dir != notDirectory):
-							t.Errorf("%s of %q in %d with %#x continues: fast path %t, refused %t", call, name, dir, flag, fast,
-								found != nil)
+							t.Errorf("%s of %q in %d with %#x continues: fast path %t, refused %t", call, name, dir,
+								flag, fast, found != nil)
 						case continues:
 							decided++
 						case fast:
