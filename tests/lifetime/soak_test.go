@@ -177,9 +177,9 @@ func (s *soak) round(round int) {
 			s.kill()
 		})
 	}
-	stalled := s.whenStalled(round)
+	answers := s.whenStalled(round)
 	result, err := harness.Try(s.Editor, protocol.Spawn, params)
-	stalled.Stop()
+	answers()
 	code := answered(s.t, "spawn", err)
 	refused := code == protocol.CodeSpawnFailed || code == protocol.CodeSandboxUnavailable
 	if disturbed := s.kills.Load() != kills; err != nil && (!disturbed || !refused) {
@@ -208,26 +208,68 @@ func (s *soak) round(round int) {
 const slowSpawn = 5 * time.Second
 
 // whenStalled fails a long soak if a spawn takes too long, and logs what every
-// thread waits for. A short soak is part of all tests, beside which a machine
-// may be overloaded.
-func (s *soak) whenStalled(round int) *time.Timer {
-	return time.AfterFunc(slowSpawn, func() {
-		if os.Getenv("SIDECAR_SOAK") == "" {
+// thread waits for. A machine may be so busy that the threads wait for a
+// processor most of that time; then there is nothing to find.
+func (s *soak) whenStalled(round int) (stop func()) {
+	if os.Getenv("SIDECAR_SOAK") == "" {
+		return func() {}
+	}
+	begun, delayed := time.Now(), s.delayed()
+	var timer *time.Timer
+	timer = time.AfterFunc(slowSpawn, func() {
+		took, waits, starved := time.Since(begun), s.waits(), s.delayed()-delayed
+		if starved > took/2 && took < mostStarved {
+			s.t.Logf("round %d: no answer for %v, but no processor for %v", round, took, starved)
+			timer.Reset(slowSpawn)
 			return
 		}
-		var waits strings.Builder
-		for _, pid := range append(descendants(s.sidecar), s.sidecar) {
-			fmt.Fprintf(&waits, "%d %s %s\n", pid, roleOf(pid), strings.Join(stat(pid), " "))
-			tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-			for _, task := range tasks {
-				call, _ := os.ReadFile(filepath.Join(task, "syscall"))
-				stack, _ := os.ReadFile(filepath.Join(task, "stack"))
-				fmt.Fprintf(&waits, "  thread %s: %s%s", filepath.Base(task), call, stack)
-			}
-		}
-		s.t.Errorf("round %d: no answer for %v\n%s", round, slowSpawn, waits.String())
+		s.t.Errorf("round %d: no answer for %v, no processor for %v\n%s", round, took, starved, waits)
 		s.dump()
 	})
+	return func() {
+		timer.Stop()
+		if took := time.Since(begun); took > slowSpawn {
+			s.t.Logf("round %d: answered after %v", round, took)
+		}
+	}
+}
+
+// mostStarved is how long a spawn may take on a machine without a free
+// processor.
+const mostStarved = time.Minute
+
+// tasks are the threads of the sidecar and its descendants, below /proc.
+func (s *soak) tasks() (all []string) {
+	for _, pid := range append(descendants(s.sidecar), s.sidecar) {
+		list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+		all = append(all, list...)
+	}
+	return all
+}
+
+// delayed is how long those threads have waited for a processor.
+func (s *soak) delayed() (sum time.Duration) {
+	for _, task := range s.tasks() {
+		text, _ := os.ReadFile(filepath.Join(task, "schedstat"))
+		if fields := strings.Fields(string(text)); len(fields) == 3 {
+			delay, _ := strconv.ParseInt(fields[1], 10, 64)
+			sum += time.Duration(delay)
+		}
+	}
+	return sum
+}
+
+// waits is what those threads wait for.
+func (s *soak) waits() string {
+	var list strings.Builder
+	for _, task := range s.tasks() {
+		fmt.Fprintln(&list, task)
+		for _, file := range []string{"comm", "wchan", "syscall", "schedstat", "stack"} {
+			text, _ := os.ReadFile(filepath.Join(task, file))
+			fmt.Fprintf(&list, "  %s: %s\n", file, strings.TrimSpace(string(text)))
+		}
+	}
+	return list.String()
 }
 
 // dump ends the sidecar with the stacks of its goroutines in the log.
