@@ -71,7 +71,8 @@ func observedCanary(pid int) string { return fmt.Sprintf("/proc/%d/comm", pid) }
 // if no supervisor answers. Only the sidecar knows whether it was noticed; see
 // supervision.Proven.
 func proveObserved() error {
-	fd, err := unix.Open(observedCanary(os.Getpid()), unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	// O_CREAT, because some filters observe nothing but creations.
+	fd, err := unix.Open(observedCanary(os.Getpid()), unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0)
 	switch {
 	case err == nil:
 		unix.Close(fd)

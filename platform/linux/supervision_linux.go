@@ -53,7 +53,7 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 		}
 	}
 	if r.Filtering.Observed == seccomp.ObservedNone && len(denials.Missing(p)) > 0 && observationAvailable() == nil {
-		r.Filtering.Observed, r.Unreported = seccomp.ObservedChanges, true
+		r.Filtering.Observed, r.Unreported = seccomp.ObservedCreations, true
 		hooks.Denied, hooks.Ask = func(platform.Denial) {}, nil
 	}
 	if hooks.Learn != nil && r.Filtering.Observed != seccomp.ObservedAll {

@@ -30,6 +30,10 @@ type Observed string
 const (
 	// ObservedNone is the empty set.
 	ObservedNone Observed = ""
+	// ObservedCreations are calls that create a name, or put another file in the
+	// place of one. A program's execution is among them, which tells that the
+	// stage is done.
+	ObservedCreations Observed = "creations"
 	// ObservedChanges are calls that change files, run programs, send signals
 	// and use the network.
 	ObservedChanges Observed = "changes"

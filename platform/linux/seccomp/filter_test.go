@@ -26,6 +26,7 @@ var kinds = func() (all []kind) {
 			{Offline: true},
 			{Sockets: true},
 			{Offline: true, Sockets: true},
+			{Observed: ObservedCreations},
 			{Observed: ObservedNamed},
 			{Observed: ObservedAll, Isolated: true},
 			{Observed: ObservedAll, Offline: true, Sockets: true},
@@ -48,10 +49,15 @@ func (k kind) String() string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{k.Offline, "-offline"}, {k.Sockets, "-sockets"}, {k.Observed == ObservedNamed, "-some"}, {
-		k.Observed == ObservedAll,
-		"-all",
-	}, {k.Isolated, "-isolated"}, {k.Priorities, "-priorities"}} {
+	}{
+		{k.Offline, "-offline"},
+		{k.Sockets, "-sockets"},
+		{k.Observed == ObservedCreations, "-creations"},
+		{k.Observed == ObservedNamed, "-some"},
+		{k.Observed == ObservedAll, "-all"},
+		{k.Isolated, "-isolated"},
+		{k.Priorities, "-priorities"},
+	} {
 		if part.is {
 			name += part.name
 		}

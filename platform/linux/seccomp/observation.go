@@ -5,6 +5,15 @@ package seccomp
 // package knows.
 const openChanges = 0x1 | 0x2 | 0x40 | 0x200
 
+// openCreates is O_CREAT, the same on all architectures that this package knows.
+const openCreates = 0x40
+
+// creatingRules send every open that can create a file.
+var creatingRules = []rule{
+	{call: "openat", when: []condition{argHasAny(2, openCreates)}, do: actionNotify, why: "creates a file"},
+	{call: "open", when: []condition{argHasAny(1, openCreates)}, do: actionNotify, why: "see openat"},
+}
+
 // changingRules send every open that can change a file to the supervisor; see
 // package denials. They come first because every open evaluates them: each rule
 // before them would make all opens slower.
@@ -46,13 +55,17 @@ var readingRules = []rule{
 	{call: "open", do: actionNotify, why: "see openat"},
 }
 
-// observedCalls are sent to the supervisor whatever their arguments are. The
+// creatingCalls are sent to the supervisor whatever their arguments are. The
 // flags of openat2 are in memory, which a filter cannot read; few programs use
 // it.
-var observedCalls = []string{
-	"creat", "execve", "execveat", "kill", "link", "linkat", "mkdir", "mkdirat", "mknod", "mknodat", "openat2",
-	"pidfd_send_signal", "rename",
-	"renameat", "renameat2", "rmdir", "symlink", "symlinkat", "truncate", "truncate64", "unlink", "unlinkat",
+var creatingCalls = []string{
+	"creat", "execve", "link", "linkat", "mkdir", "mkdirat", "mknod", "mknodat", "openat2", "rename", "renameat",
+	"renameat2", "symlink", "symlinkat",
+}
+
+// changingCalls are those that create nothing.
+var changingCalls = []string{
+	"execveat", "kill", "pidfd_send_signal", "rmdir", "truncate", "truncate64", "unlink", "unlinkat",
 }
 
 var bindRule = rule{call: "bind", do: actionNotify, why: "creates a file for a Unix socket"}
@@ -91,11 +104,18 @@ func (f Filtering) observationRules() []rule {
 		rules = append(rules, readingRules...)
 	case ObservedNamed:
 		rules = append(append(rules, changingRules...), namedRules...)
+	case ObservedCreations:
+		rules = append(rules, creatingRules...)
 	default:
 		rules = append(rules, changingRules...)
 	}
-	for _, call := range observedCalls {
-		rules = append(rules, rule{call: call, do: actionNotify, why: "Landlock may refuse it"})
+	for _, call := range creatingCalls {
+		rules = append(rules, rule{call: call, do: actionNotify, why: "it may create a protected name, or be refused"})
+	}
+	if f.Observed != ObservedCreations {
+		for _, call := range changingCalls {
+			rules = append(rules, rule{call: call, do: actionNotify, why: "Landlock may refuse it"})
+		}
 	}
 	if !f.Sockets { // otherwise mediationRules have both
 		rules = append(rules, bindRule)

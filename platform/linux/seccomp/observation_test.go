@@ -12,7 +12,7 @@ func TestObservation_AllowsNothingThatTheRulesRefuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, plain := range []Filtering{{}, {Offline: true}, {Sockets: true}, {Offline: true, Sockets: true}} {
-			for _, level := range []Observed{ObservedChanges, ObservedNamed, ObservedAll} {
+			for _, level := range []Observed{ObservedCreations, ObservedChanges, ObservedNamed, ObservedAll} {
 				observed := plain
 				observed.Observed, observed.Isolated = level, !plain.Offline
 				program := filter(t, goarch, observed)
@@ -93,7 +93,7 @@ func TestObservation_SeesOpensOfPathsOnTheCommandLine(t *testing.T) {
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x200000}, false, "O_PATH"},
 	} {
 		for observed, want := range map[Observed]bool{
-			ObservedNone: false, ObservedChanges: false, ObservedNamed: test.observed,
+			ObservedNone: false, ObservedCreations: false, ObservedChanges: false, ObservedNamed: test.observed,
 			ObservedAll: true,
 		} {
 			program := filter(t, test.goarch, Filtering{Observed: observed})
@@ -101,6 +101,39 @@ func TestObservation_SeesOpensOfPathsOnTheCommandLine(t *testing.T) {
 			if (got == actionNotify) != want || !want && got != actionAllow {
 				t.Errorf("%s %q: %s: answered with %s, want observed: %t", test.goarch, observed, test.whatItIs, got, want)
 			}
+		}
+	}
+}
+
+// Without reports only calls that create a name are observed.
+func TestObservation_OfCreationsLeavesOtherChangesAlone(t *testing.T) {
+	t.Parallel()
+	program := filter(t, "amd64", Filtering{Observed: ObservedCreations})
+	const here = ^uint64(99) // AT_FDCWD
+	for _, test := range []struct {
+		call string
+		args [6]uint64
+		want bool
+	}{
+		{"openat", [6]uint64{here, 0, 0x41}, true},   // O_CREAT | O_WRONLY
+		{"openat", [6]uint64{here, 0, 0x201}, false}, // O_TRUNC | O_WRONLY
+		{"openat", [6]uint64{here, 0, 2}, false},
+		{"openat2", [6]uint64{here}, true},
+		{"mkdirat", [6]uint64{here}, true},
+		{"renameat2", [6]uint64{here}, true},
+		{"linkat", [6]uint64{here}, true},
+		{"symlinkat", [6]uint64{0, here}, true},
+		{"mknodat", [6]uint64{here}, true},
+		{"execve", [6]uint64{}, true},
+		{"unlinkat", [6]uint64{here}, false},
+		{"rmdir", [6]uint64{}, false},
+		{"truncate", [6]uint64{}, false},
+		{"kill", [6]uint64{1, 9}, false},
+	} {
+		number := int32(numberOn(amd64, test.call))
+		got := run(t, program, seccompData{nr: number, arch: amd64.audit, args: test.args})
+		if want := map[bool]Action{true: actionNotify, false: actionAllow}[test.want]; got != want {
+			t.Errorf("%s %#x: %s, want %s", test.call, test.args, got, want)
 		}
 	}
 }
