@@ -236,7 +236,7 @@ func (s *soak) whenStalled(round int) (stop func()) {
 
 // mostStarved is how long a spawn may take on a machine without a free
 // processor.
-const mostStarved = time.Minute
+const mostStarved = 5 * time.Minute
 
 // tasks are the threads of the sidecar and its descendants, below /proc.
 func (s *soak) tasks() (all []string) {
