@@ -23,6 +23,21 @@ func (c changes) add(path string, how Change, why reason) {
 	}
 }
 
+// foldRepositories removes what was created in a new repository: the repository
+// stands for it.
+func (c changes) foldRepositories() {
+	for dir, repository := range c {
+		if repository.why != whyRepository {
+			continue
+		}
+		for path, change := range c {
+			if change.how == Created && strings.HasPrefix(path, dir+"/") && change.why != whyRepository {
+				delete(c, path)
+			}
+		}
+	}
+}
+
 const (
 	// maxSingles bounds the paths that are listed one by one. A session can
 	// create any number.

@@ -132,6 +132,7 @@ func (s *State) Findings() []Finding {
 		}
 	}
 	s.search(list)
+	list.foldRepositories()
 	return list.findings()
 }
 

@@ -117,6 +117,11 @@ func TestFindings(t *testing.T) {
 			}, "1/2/3/4/5/6/.git created, bare created",
 		},
 		{"its own repository", func(project) {}, func(p project) { p.write(".git", "gitdir: x") }, ".git created"},
+		{"a whole repository of its own", func(project) {}, func(p project) {
+			p.write(".git/HEAD", "")
+			p.write(".git/config", "")
+			p.write(".git/hooks/pre-commit", "")
+		}, ".git created"},
 		{
 			"hooks of a nested repository",
 			func(p project) { p.write("old/.git/hooks/a", ""); time.Sleep(5 * fileTimeLag) },
@@ -200,7 +205,8 @@ func TestFindings(t *testing.T) {
 			t.Parallel()
 			p := project{t, t.TempDir()}
 			test.before(p)
-			state := Take(protecting(p.dir, ".envrc", ".vscode", ".mcp.json", ".cargo/config*"))
+			state := Take(protecting(p.dir, ".envrc", ".vscode", ".mcp.json", ".cargo/config*", ".git/config",
+				".git/hooks"))
 			test.after(p)
 			var got []string
 			for _, f := range state.Findings() {

@@ -105,7 +105,7 @@ func (s *State) missing(list func(dir string) ([]fsguard.Entry, error)) func(pat
 	}
 	names := map[string]bool{}
 	for _, entry := range entries {
-		names[entry.Name] = true
+		names[strings.ToLower(entry.Name)] = true // the directory may ignore case
 	}
 	return func(path string) bool {
 		rest, in := strings.CutPrefix(path, s.project+"/")
@@ -113,7 +113,7 @@ func (s *State) missing(list func(dir string) ([]fsguard.Entry, error)) func(pat
 			return false
 		}
 		first, _, _ := strings.Cut(strings.TrimSuffix(rest, scripts), "/")
-		return !strings.Contains(first, "*") && !names[first]
+		return !strings.Contains(first, "*") && !names[strings.ToLower(first)]
 	}
 }
 

@@ -46,7 +46,10 @@ var creations = map[string][2]string{
 	"over an empty one":  {`mkdir .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
 	"a linked way":       {`mkdir y; echo x >y/config.toml; ln -s y .cargo`, ".cargo/config.toml"},
 	"a way by hard link": {`mkdir y; echo x >y/config.toml; ln -s y z; ln -P z .cargo`, ".cargo/config.toml"},
-	"the user's":         {`mkdir -p mine; echo x >mine/secret`, "mine/secret"},
+	"hidden memory": {
+		`python3 -c 'import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); open(".mcp.json", "w")'`, ".mcp.json",
+	},
+	"the user's": {`mkdir -p mine; echo x >mine/secret`, "mine/secret"},
 }
 
 // requireObserver skips a test on machines where the sidecar does not see calls

@@ -65,6 +65,11 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 	f.link("file", "rw/to-own-file")
 	f.link("../out/new", "rw/dangling")
 	f.link(f.top+"/rw", "out/to-rw")
+	list := []policy.Protected{
+		{Path: f.top + "/rw/.mcp.json"}, {Path: f.top + "/rw/none2/deep"}, {Path: f.top + "/rw/*.ws", Pattern: true},
+	}
+	f.options.Policy.Protected = append(f.options.Policy.Protected, list...)
+	f.missing = missingNames(list, f.options.Policy)
 	d := newDecider(f)
 	var dirs []int
 	for _, dir := range []string{"rw", "rw/dir", "rw/protected", "rw/gone", "out", "out/dir", "rw/to-out", "rw/file"} {
@@ -80,6 +85,7 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 	}
 	notDirectory := dirs[len(dirs)-1] // the fast path does not know that such a call fails
 	names := []string{
+		".mcp.json", "dir/../.mcp.json", "dir/.mcp.json", "none2", "none2/deep", "x.ws", ".ws", "x.ws/", "x.wss",
 		"file", "new", "dir", "dir/file", "dir/new", "dir/deep/er/new", "none/new", "protected", "protected/new",
 		"to-out", "to-out/file", "to-out/new", "to-dir/file", "dir/to-file", "to-file", "to-own-file", "dangling",
 		"to-rw/file", "to-rw/new", "", ".", "..", "./file", "dir/./file", "../rw/file", "../out/file", "../out/new",
@@ -131,6 +137,11 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 						}
 						w, readable := f.literalPath(c, call, u)
 						fast := readable && (w.name == "" || f.harmless(w))
+						if made, ok, err := f.creation(c, call, u); ok && err == nil && continues {
+							if target, refused := f.createsMissing(c, f.root, made); refused {
+								t.Errorf("%s of %q in %d continues, and creates %s", call, name, dir, target)
+							}
+						}
 						found, _ := f.inspect(c, f.root, true, call, u)
 						if found != nil {
 							found.loc.close()

@@ -199,6 +199,11 @@ func (o *Observer) creation(call *notify.Call, name string, u pathArg) (c creati
 // createsMissing reports whether a name that a call creates is a protected path.
 func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (target string, refused bool) {
 	if fsguard.Answers(c.text) != nil {
+		// Nobody can follow it without waiting, so its last name decides.
+		base := filepath.Base(c.text)
+		if dirs := o.missing.dirs(base, c.way); len(dirs) > 0 {
+			return dirs[0] + "/" + base, true
+		}
 		return "", false
 	}
 	at := walk{call: call, root: root, fd: -1}
