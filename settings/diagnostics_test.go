@@ -98,6 +98,10 @@ func TestDiagnostics(t *testing.T) {
 				`"/home/u/project/sub" is protected by protected_paths`,
 		},
 		{
+			"an old list of nothing", ok + `, "protected_paths": []`,
+			`1:63: info: protected_paths: [] has no effect: the built-in list stays; to protect nothing, write ["!*"]`,
+		},
+		{
 			"protected outside", ok + `, "protected_paths": ["~/tools"]`,
 			`1:64: error: protected_paths: "~/tools" lies outside of the project`,
 		},

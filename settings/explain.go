@@ -238,6 +238,15 @@ func (x *explainer) protected(p policy.Protected) {
 		x.refuse(rule, "additional_read_write_paths", p.Path, form, display.Quote(p.Path), p.Origin)
 		return
 	}
+	if i := slices.IndexFunc(x.policy.Protected, func(one policy.Protected) bool {
+		return one.Origin.File == x.projectFile && x.projectFile != "" && one.Covers(x.end.Path)
+	}); i >= 0 {
+		// No setting of the user's takes the project's own entry away.
+		one := x.policy.Protected[i]
+		x.refuse(rule, "", "", form, display.Quote(one.Path), one.Origin)
+		x.Hint = fmt.Sprintf("the project protects it; only a change of %s allows it", display.Quote(x.projectFile))
+		return
+	}
 	value, err := json.Marshal(x.withoutProtected())
 	if err != nil {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal paths: %v", err))

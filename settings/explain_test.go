@@ -75,6 +75,11 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 			`no "/home/u/project/.git/hooks" stays as it is, although the directory around it can be written, by protected_paths (` + userFile + `:1) [protected_paths=["a"]] a session can change it if`,
 		},
 		{
+			on, `{"protected_paths": ["mine"]}`, AttemptWrite, "/home/u/project/mine/x",
+			`no "/home/u/project/mine" stays as it is, although the directory around it can be written, by protected_paths (` +
+				projectFile + `:1) [] the project protects it; only a change of "` + projectFile + `" allows it`,
+		},
+		{
 			`{"enabled": true, "additional_read_write_paths": ["~/.config"]}`, "", AttemptWrite, userFile,
 			`no "` + userFile + `" stays as it is, although the directory around it can be written, by settings files (built-in defaults) [] no setting lets`,
 		},

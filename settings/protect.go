@@ -220,7 +220,8 @@ func guardGit(l layers, p project, granted grantSet) []policy.Protected {
 }
 
 // sortProtected orders the paths, and keeps one entry of each. An entry that
-// decides about sessions counts most; one that git may create counts least.
+// decides about sessions counts most; one that git may create counts least. A
+// pattern and a file whose name is spelled like it are two.
 func sortProtected(list []policy.Protected) []policy.Protected {
 	weight := func(p policy.Protected) int {
 		switch {
@@ -232,7 +233,13 @@ func sortProtected(list []policy.Protected) []policy.Protected {
 		return 1
 	}
 	slices.SortStableFunc(list, func(a, b policy.Protected) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(weight(a), weight(b)))
+		pattern := 0
+		if a.Pattern != b.Pattern {
+			if pattern = 1; b.Pattern {
+				pattern = -1
+			}
+		}
+		return cmp.Or(cmp.Compare(a.Path, b.Path), pattern, cmp.Compare(weight(a), weight(b)))
 	})
-	return slices.CompactFunc(list, func(a, b policy.Protected) bool { return a.Path == b.Path })
+	return slices.CompactFunc(list, func(a, b policy.Protected) bool { return a.Path == b.Path && a.Pattern == b.Pattern })
 }

@@ -104,6 +104,10 @@ func choosePaths(
 	view fsView, l layers, p project, tightened *settings, r *reporter,
 ) ([]policy.Protected, *document.FileDiagnostic) {
 	list, without, unclear := protectedOf(view, p, &l.user, r)
+	if from, set := l.user.from[protectedKey]; set && len(l.user.values.ProtectedPaths) == 0 {
+		r.add(from.file, from.At, document.SeverityInfo, protectedKey,
+			`[] has no effect: the built-in list stays; to protect nothing, write ["!*"]`)
+	}
 	list = append(list, builtInProtected(view, p, without)...)
 	for _, e := range without {
 		covers := func(p policy.Protected) bool {

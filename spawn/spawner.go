@@ -63,7 +63,7 @@ func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) 
 	}
 	var standby *standbyStage
 	if request.Policy.Restricted {
-		standby = s.pool.take()
+		standby = s.pool.take(ctx, s)
 	}
 	running, err := s.start(ctx, request, ownTerminal, standby)
 	if err != nil {

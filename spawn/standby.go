@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"time"
@@ -53,18 +54,32 @@ func (s *standbyStage) fits(p *policy.Policy, confinement platform.Confinement) 
 }
 
 // take returns the stage and leaves none; nil if there is none. If the stage is
-// being started, take waits: another would not be sooner.
-func (p *standbyPool) take() *standbyStage {
+// being started, take waits until ctx is done: another would not be sooner.
+func (p *standbyPool) take(ctx context.Context, s *Spawner) *standbyStage {
 	p.mu.Lock()
 	taken := p.waiting
 	p.waiting = nil
 	p.cancel()
-	p.mu.Unlock()
 	if taken == nil {
+		p.mu.Unlock()
 		return nil
 	}
-	<-taken.started
-	return taken.stage
+	p.working.Add(1)
+	p.mu.Unlock()
+	select {
+	case <-taken.started:
+		p.working.Done()
+		return taken.stage
+	case <-ctx.Done():
+	}
+	go func() { // nobody needs it any more
+		defer p.working.Done()
+		<-taken.started
+		if taken.stage != nil {
+			s.drop(taken.stage)
+		}
+	}()
+	return nil
 }
 
 // refill starts a stage soon, for a session that is confined in the same way.
@@ -154,7 +169,7 @@ func (p *standbyPool) close(s *Spawner) {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	if stage := p.take(); stage != nil {
+	if stage := p.take(context.Background(), s); stage != nil {
 		s.drop(stage)
 	}
 	p.working.Wait()

@@ -48,10 +48,16 @@ const mostListed = 12
 
 // listChanges prints what happened to protected paths, and the files to check
 // because programs outside the sandbox act on them. What an alarm says of a path
-// need not be said again.
+// need not be said again. What is created below a new path, as by "git init", is
+// part of it.
 func listChanges(w io.Writer, alarms []spawn.Alarm, findings []spawn.Finding) {
 	said := map[string]bool{}
 	for _, alarm := range alarms {
+		if slices.ContainsFunc(findings, func(f spawn.Finding) bool {
+			return f.How == "created" && strings.HasPrefix(alarm.Path, f.Path+"/")
+		}) {
+			continue
+		}
 		display.Fprintf(w, "sandbox-sidecar: warning: %s\n", presentation.AlarmLine(alarm))
 		said[alarm.Path] = true
 	}

@@ -109,6 +109,37 @@ func TestAsk_GivesUp(t *testing.T) {
 	}
 }
 
+// While a git that was killed has not ended, no other is started beside it.
+func TestAsk_StartsNoSecondWhileOneHangs(t *testing.T) {
+	t.Parallel()
+	a, host, project := asked(t, "[core]\n\thooksPath = a\n")
+	a.setHung(project, true)
+	if answer := a.Ask(host, project); answer != nil {
+		t.Errorf("git was asked: %v", answer)
+	}
+	a.setHung(project, false)
+	if got := hooksOf(a.Ask(host, project)); !slices.Equal(got, []string{"config: a"}) {
+		t.Errorf("after its end: %q", got)
+	}
+}
+
+// What took too long is known as hung until its process has ended.
+func TestAsk_KnowsWhenAKilledGitHasEnded(t *testing.T) {
+	t.Parallel()
+	a, host, project := asked(t, "[include]\n\tpath = pipe\n")
+	if err := syscall.Mkfifo(filepath.Join(project, ".git", "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if answer := a.Ask(host, project); answer != nil {
+		t.Errorf("an answer: %v", answer)
+	}
+	harness.Eventually(t, "the killed git has ended", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return !a.hung[project]
+	})
+}
+
 // The repository makes git run nothing.
 func TestAsk_RunsNothing(t *testing.T) {
 	t.Parallel()

@@ -22,8 +22,9 @@ import (
 // Asker asks the installed git about its configuration, and keeps the answers
 // while they are current. Its methods may be called from several goroutines.
 type Asker struct {
-	mu   sync.Mutex // guards kept
+	mu   sync.Mutex // guards the fields below
 	kept map[string]kept
+	hung map[string]bool // the projects in which git was killed and has not ended
 }
 
 // kept is an answer with the state of the files that it depends on.
@@ -72,8 +73,11 @@ func (a *Asker) Ask(host resolve.Host, project string) Answer {
 	}
 	a.mu.Lock()
 	before, found := a.kept[project]
+	hung := a.hung[project]
 	a.mu.Unlock()
 	switch {
+	case hung:
+		return nil // it is held by a file system, as the next would be
 	case found && before.failed && time.Since(before.asked) < askAgain:
 		return nil
 	case found && !before.failed && current(before):
@@ -87,7 +91,7 @@ func (a *Asker) Ask(host resolve.Host, project string) Answer {
 	for _, path := range append(likely, before.answer.files()...) {
 		now.state[path] = signature(path)
 	}
-	out, ok := run(program, host, project)
+	out, ok := a.run(program, host, project)
 	now.answer, now.failed = parseAnswer(func(file string) string { return above(project, file) }, out), !ok
 	for _, path := range now.answer.files() {
 		if _, known := now.state[path]; !known {
@@ -139,12 +143,13 @@ func signature(path string) textfile.Signature {
 
 // run runs git and returns what it prints; !ok if it failed, took too long or
 // printed too much.
-func run(program string, host resolve.Host, project string) (out string, ok bool) {
+func (a *Asker) run(program string, host resolve.Host, project string) (out string, ok bool) {
 	type result struct {
 		out string
 		ok  bool
 	}
-	done := make(chan result, 1)
+	done := make(chan result)
+	late := make(chan struct{})
 	read, write, err := os.Pipe()
 	if err != nil {
 		return "", false
@@ -167,7 +172,11 @@ func run(program string, host resolve.Host, project string) (out string, ok bool
 		n, err := io.Copy(&text, io.LimitReader(read, maxAnswer+1))
 		_ = read.Close() // a git that prints more gets SIGPIPE
 		status, failed := process.Wait(false)
-		done <- result{text.String(), err == nil && n <= maxAnswer && failed == nil && status.ExitStatus() == 0}
+		select {
+		case done <- result{text.String(), err == nil && n <= maxAnswer && failed == nil && status.ExitStatus() == 0}:
+		case <-late:
+			a.setHung(project, false)
+		}
 	}()
 	timer := time.NewTimer(askTimeout)
 	defer timer.Stop()
@@ -176,9 +185,24 @@ func run(program string, host resolve.Host, project string) (out string, ok bool
 		return r.out, r.ok
 	case <-timer.C:
 		// A process that a file system holds ends later; nobody waits for it.
+		a.setHung(project, true)
+		close(late)
 		_ = process.Signal(syscall.SIGKILL)
 		return "", false
 	}
+}
+
+func (a *Asker) setHung(project string, hung bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !hung {
+		delete(a.hung, project)
+		return
+	}
+	if a.hung == nil {
+		a.hung = map[string]bool{}
+	}
+	a.hung[project] = true
 }
 
 // environment is what git needs to find its files. Traces are off, because the

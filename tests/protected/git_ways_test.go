@@ -279,7 +279,7 @@ func (s *scene) link(file, target string) {
 
 // Each way runs what the session has planted if the session is not sandboxed.
 // If it is, nothing runs, or the review names the file.
-func TestWaysThatGitRunsPrograms(t *testing.T) {
+func TestGitTable(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	for _, one := range ways {

@@ -41,18 +41,29 @@ func TestTheReviewCoversSubdirectories(t *testing.T) {
 	}
 }
 
-// exec prints the same after the command.
+// exec prints the same after the command, and "git init" takes one line.
 func TestExecPrintsTheReview(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	s := newScene(t)
-	harness.Write(t, s.UserSettings(), harness.Defaults(nil))
-	command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", plants)
-	command.Dir, command.Env = s.Project, harness.Environ(s.World)
-	out, err := command.CombinedOutput()
-	if err != nil || strings.Count(string(out), "\n") != 6 ||
-		!strings.Contains(string(out), `a/.vscode" was changed: `) ||
-		!strings.Contains(string(out), "3 build files were ") {
-		t.Errorf("%v: %s", err, out)
+	for line, want := range map[string][]string{
+		plants: {
+			`a/.vscode" was changed: `, "3 build files were ", "a/b/c/.claude", "AGENTS.md", "node_modules/.bin",
+		},
+		"git init -q .":    {`.git" was created: `},
+		"echo x >other.go": nil,
+	} {
+		s := newScene(t)
+		harness.Write(t, s.UserSettings(), harness.Defaults(nil))
+		command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", line)
+		command.Dir, command.Env = s.Project, harness.Environ(s.World)
+		out, err := command.CombinedOutput()
+		lines := len(want)
+		if lines > 0 {
+			lines++ // what they are
+		}
+		lacks := func(text string) bool { return !strings.Contains(string(out), text) }
+		if err != nil || strings.Count(string(out), "\n") != lines || slices.ContainsFunc(want, lacks) {
+			t.Errorf("%s: %v: %s", line, err, out)
+		}
 	}
 }
