@@ -1,0 +1,31 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Starved is how long the threads of a process and of its descendants have
+// waited for a processor in total (schedstat, proc(5)). What takes long for
+// that reason waits for nothing else.
+func Starved(pid int) (sum time.Duration) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(filepath.Join(task, "schedstat"))
+		if fields := strings.Fields(string(text)); len(fields) == 3 {
+			delay, _ := strconv.ParseInt(fields[1], 10, 64)
+			sum += time.Duration(delay)
+		}
+		children, _ := os.ReadFile(filepath.Join(task, "children"))
+		for _, child := range strings.Fields(string(children)) {
+			if id, err := strconv.Atoi(child); err == nil {
+				sum += Starved(id)
+			}
+		}
+	}
+	return sum
+}
