@@ -28,3 +28,7 @@ func removeDirectories(ctx context.Context, records []journal.Record, where jour
 	}
 	return 0, errors.Join(failures...)
 }
+
+// RemoveTree removes a directory that a session could write, with everything in
+// it; see removeTree.
+func RemoveTree(ctx context.Context, dir string) error { return removeTree(ctx, dir) }

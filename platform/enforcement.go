@@ -3,6 +3,7 @@ package platform
 // The protections, as replies name them.
 const (
 	Filesystem      = "filesystem"
+	ToolchainCaches = "toolchain_caches"
 	Execute         = "execute"
 	Network         = "network"
 	UnixSockets     = "unix_sockets"
@@ -15,7 +16,8 @@ const (
 
 // Protections lists every protection in the order of the reference.
 var Protections = []string{
-	Filesystem, Execute, Network, UnixSockets, Signals, ProtectedPaths, Syscalls, ProcessTracking, Denials,
+	Filesystem, ToolchainCaches, Execute, Network, UnixSockets, Signals, ProtectedPaths, Syscalls, ProcessTracking,
+	Denials,
 }
 
 // Status says how far a protection holds.

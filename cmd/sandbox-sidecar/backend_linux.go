@@ -2,17 +2,37 @@ package main
 
 import (
 	"log/slog"
+	"os"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 )
 
-func newBackend(*slog.Logger) platform.Backend { return linux.Backend{} }
+func newBackend(*slog.Logger) platform.Backend { return linux.Backend{Caches: caches()} }
 
 // backendForOne is the backend of a process that starts one session. It guesses
 // which namespaces this machine has, as finding out takes longer.
-func backendForOne(*slog.Logger) platform.Backend { return linux.Backend{Guess: true} }
+func backendForOne(*slog.Logger) platform.Backend {
+	return linux.Backend{Guess: true, Caches: caches()}
+}
+
+// caches connects to the process that holds the overlays over caches of
+// toolchains, or starts it.
+var caches = sync.OnceValue(func() *overlay.Client {
+	return &overlay.Client{Dir: overlay.Dir(os.Getenv), Start: func(attr *os.ProcAttr) error {
+		path, argv := linux.Backend{}.Stage()
+		attr.Env = lifecycle.SmallRuntime
+		process, err := lifecycle.Start(path, []string{argv[0], "cache-holder"}, attr)
+		if err != nil {
+			return err
+		}
+		go func() { _, _ = process.Wait(false) }() // it ends when no sidecar uses it
+		return nil
+	}}
+})
 
 // closeWatches closes what watches protected paths, without waiting for the
 // kernel. No session may run any more.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -18,6 +19,9 @@ type Backend struct {
 	// that cannot start in them executes nothing. Then
 	// Confinement.InvalidateGuess tries, and Confine must be called again.
 	Guess bool
+	// Caches makes the overlays over toolchains' caches. If it is nil, sessions
+	// with policy.Policy.Caches cannot write those.
+	Caches *overlay.Client
 	// namespaces replaces those of this machine in tests; nil otherwise.
 	namespaces *namespace.Available
 }
@@ -55,11 +59,14 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 			return platform.Confinement{}, fmt.Errorf("%w: %w: %s", platform.ErrUnavailable, platform.ErrUnprotected,
 				available.Gap)
 		}
+		p = ruleset.overlayCaches(b.Caches, available, p)
 		ruleset.Namespaces, ruleset.NamespaceGap = available.Plan(
 			ruleset.Requested.Terminals, ruleset.Requested.Network, namespace.PlanMounts(p)), available.Gap
 	}
 	if ruleset.Namespaces == nil {
 		ruleset.dropGuarded(p)
+	} else {
+		ruleset.Namespaces.Overlays = ruleset.overlays
 	}
 	for _, dir := range hooks.Learn {
 		// Executing a file needs the right to read it, too
@@ -99,7 +106,11 @@ func (b Backend) available() (n namespace.Available, guessed bool) {
 // nothing and refuses the network. It returns what that process reported.
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	b.Guess = false
-	confinement, err := b.Confine(strictestPolicy(), platform.Hooks{Denied: func(platform.Denial) {}})
+	p := strictestPolicy()
+	if b.Caches != nil {
+		p.Caches = []policy.Cache{{Path: b.Caches.ProbePath()}}
+	}
+	confinement, err := b.Confine(p, platform.Hooks{Denied: func(platform.Denial) {}})
 	if err != nil {
 		return absent(err)
 	}

@@ -46,7 +46,8 @@ func TestProbe_RequestsEveryProtection(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
 	for name, protection := range (Backend{}).Probe(context.Background()) {
-		if protection.NotRequested {
+		// Without a client nobody can make overlays.
+		if protection.NotRequested && name != platform.ToolchainCaches {
 			t.Errorf("the probe does not request %s", name)
 		}
 	}

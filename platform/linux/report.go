@@ -15,7 +15,8 @@ import (
 func report(r Ruleset, result namespace.Result) map[string]platform.Protection {
 	mechanism := fmt.Sprintf("landlock (ABI %d)", r.ABI)
 	protections := map[string]platform.Protection{
-		platform.Filesystem: filesystem(r, result, mechanism),
+		platform.Filesystem:      filesystem(r, result, mechanism),
+		platform.ToolchainCaches: toolchainCaches(r),
 		platform.Execute: {
 			Status: platform.Enforced, Mechanism: mechanism,
 			Detail: "programs run only from paths granted for executing; an interpreter or the loader still runs files " +
@@ -58,6 +59,42 @@ func filesystem(r Ruleset, result namespace.Result, mechanism string) platform.P
 	}
 	return withTerminals(files, r, result)
 }
+
+// toolchainCaches says who uses what the session writes to caches of toolchains.
+func toolchainCaches(r Ruleset) platform.Protection {
+	const mechanism = "mount namespace, overlayfs"
+	switch {
+	case !r.Requested.Caches:
+		return platform.Protection{
+			Status: platform.Absent, NotRequested: true,
+			Detail: "the session writes no cache of a toolchain that must be private",
+		}
+	case r.CacheGap != "":
+		return platform.Protection{
+			Status: platform.Absent,
+			Detail: "programs outside use what the session writes to caches of toolchains: " + r.CacheGap,
+			Fix:    fixOverlays,
+		}
+	case len(r.LockedCaches) > 0:
+		var names []string
+		for _, c := range r.LockedCaches {
+			names = append(names, fmt.Sprintf("%q (%s)", c.Path, c.Reason))
+		}
+		return platform.Protection{
+			Status: platform.Degraded, Mechanism: mechanism,
+			Detail: "these caches of toolchains are read-only, because they could not be made private: " +
+				strings.Join(names[:min(len(names), maxListed)], ", "),
+		}
+	}
+	return platform.Protection{
+		Status: platform.Enforced, Mechanism: mechanism,
+		Detail: "what the session writes to caches of toolchains is kept for the user's sandboxed sessions; programs " +
+			"outside do not see it",
+	}
+}
+
+const fixOverlays = "use Linux 5.11 or newer with overlayfs and user namespaces, and a file system for " +
+	"~/.cache/sandbox-sidecar that can hold overlays, such as ext4, xfs or btrfs"
 
 // reportedDenials says which refusals the sidecar reports.
 func reportedDenials(r Ruleset) platform.Protection {

@@ -52,12 +52,19 @@ type Ruleset struct {
 	// LogGap says why the log cannot be read, on a kernel that logs; empty
 	// otherwise.
 	LogGap string `json:"logGap,omitempty"`
+	// CacheGap says why toolchains' caches are shared with programs outside,
+	// although they must not be; empty otherwise.
+	CacheGap string `json:"cacheGap,omitempty"`
+	// LockedCaches are read-only, because they could not be made private.
+	LockedCaches []platform.Missing `json:"lockedCaches,omitempty"`
 	// Missing are grants without effect, as far as the sidecar knows them.
 	Missing []platform.Missing `json:"missing,omitempty"`
 	// Warnings are shown to the user.
 	Warnings []string `json:"warnings,omitempty"`
 	// Network is the inode of the sidecar's network namespace; 0 if unknown.
 	Network uint64 `json:"network,omitempty"`
+
+	overlays *namespace.Overlays // for Namespaces, once that is planned
 }
 
 // Rule grants rights below a path. If the path is a file, the stage removes the
@@ -84,14 +91,19 @@ type Requested struct {
 	// Terminals is true if the session must have terminals of its own.
 	Terminals      bool `json:"terminals"`
 	ProtectedPaths bool `json:"protectedPaths"`
-	Denials        bool `json:"denials"`
+	// Caches is true if programs outside must not see what the session writes to
+	// caches of toolchains.
+	Caches  bool `json:"caches"`
+	Denials bool `json:"denials"`
 	// WholeFilesystem is true if the policy grants reading all of "/", so that
 	// no canary is possible.
 	WholeFilesystem bool `json:"wholeFilesystem"`
 }
 
 // needsNamespaces reports whether a requested protection needs namespaces.
-func (r Requested) needsNamespaces() bool { return r.Terminals || r.Network || r.ProtectedPaths }
+func (r Requested) needsNamespaces() bool {
+	return r.Terminals || r.Network || r.ProtectedPaths || r.Caches
+}
 
 // canaryPaths are directories that exist on all machines and that every user may
 // list (mode 0755 or 0555).
@@ -127,6 +139,7 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 		Network:         !p.Network.Allowed,
 		Terminals:       p.PrivateTerminals,
 		ProtectedPaths:  len(p.Protected) > 0,
+		Caches:          len(p.Caches) > 0,
 		Denials:         p.OnDenied != policy.Ignore,
 		WholeFilesystem: ruleset.Canary == nil,
 	}

@@ -30,6 +30,9 @@ type Policy struct {
 	// PrivateTerminals asks for a private /dev/pts, granted read-write. It
 	// holds only the session's terminals.
 	PrivateTerminals bool `json:"privateTerminals"`
+	// Caches are granted directories whose changes only sessions see. They are
+	// sorted by path.
+	Caches []Cache `json:"caches"`
 	// Network says whether the session may reach the network.
 	Network Network `json:"network"`
 	// UnixSockets are the sockets of outside processes that the session may
@@ -58,6 +61,28 @@ type Rule struct {
 	// prevent changes of Protected.
 	Guarded Access `json:"guarded,omitempty"`
 	Origin  Origin `json:"origin"`
+}
+
+// Cache is a directory of a toolchain. What a session writes there is kept for
+// the user's sandboxed sessions, and no program outside sees it.
+type Cache struct {
+	// Path is the real path of the directory.
+	Path string `json:"path"`
+	// Empty is true if sessions must not see what programs outside have written
+	// there.
+	Empty  bool   `json:"empty,omitempty"`
+	Origin Origin `json:"origin"`
+}
+
+// CacheAt returns the cache that contains path, if any. The path must be
+// absolute and clean.
+func (p *Policy) CacheAt(path string) (Cache, bool) {
+	for _, cache := range p.Caches {
+		if Contains(cache.Path, path) {
+			return cache, true
+		}
+	}
+	return Cache{}, false
 }
 
 // Network is the network part of a policy.
@@ -172,6 +197,10 @@ func (p *Policy) ID() string {
 	effect.Protected = slices.Clone(effect.Protected)
 	for i := range effect.Protected {
 		effect.Protected[i].Origin = Origin{}
+	}
+	effect.Caches = slices.Clone(effect.Caches)
+	for i := range effect.Caches {
+		effect.Caches[i].Origin = Origin{}
 	}
 	effect.Network.Origin = Origin{}
 	effect.Environment.Origin = Origin{}

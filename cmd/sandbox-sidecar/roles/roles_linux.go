@@ -4,9 +4,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 )
 
 var hidden = map[string]func() int{
 	"stage": linux.RunStage, "subreaper": lifecycle.RunSubreaper,
 	"domain-killer": lifecycle.RunDomainKiller, "fsguard": fsguard.RunHelper,
+	"cache-holder": overlay.RunHolder,
 }

@@ -20,6 +20,8 @@ type Setup struct {
 	// Limits are those of the user namespace, by their names below
 	// /proc/sys/user; see sessionLimits.
 	Limits map[string]int `json:"limits,omitempty"`
+	// Overlays are mounted over the caches of toolchains; nil if there are none.
+	Overlays *Overlays `json:"overlays,omitempty"`
 	// Mounts protect paths of the project.
 	Mounts ProtectedMounts `json:"mounts"`
 }

@@ -90,6 +90,12 @@ func (s *Setup) Enter(order *platform.Order) (Result, error) {
 	if s.User {
 		result.NoLimits = applyLimits(s.Limits)
 	}
+	if s.Overlays != nil {
+		// Before everything that is made of the tree: it is made of the overlays.
+		if err := s.Overlays.mount(); err != nil {
+			return result, err
+		}
+	}
 	var err error
 	if result.Mounts, err = s.Mounts.mount(); err != nil {
 		return result, err

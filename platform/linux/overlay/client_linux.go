@@ -1,0 +1,207 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+// Client is a sidecar's connection to the user's holder. It may be used from
+// several goroutines. The end of the process closes it.
+type Client struct {
+	// Dir is the directory of the overlays.
+	Dir string
+	// Start starts this program again as the holder.
+	Start func(*os.ProcAttr) error
+
+	mu     sync.Mutex // guards the fields below
+	socket int        // 0: not connected
+	use    []int      // the useLock, once a holder was used
+}
+
+// ProbePath is a directory over which an overlay can be made to try whether any
+// can be made.
+func (c *Client) ProbePath() string {
+	dir := c.Dir
+	if file, err := openDir(c.Dir); err == nil {
+		dir = file.Name()
+		file.Close()
+	}
+	return filepath.Join(dir, probeName, emptyName)
+}
+
+// Prepared says which caches have an overlay.
+type Prepared struct {
+	// Dir is for Clone.
+	Dir string
+	// Impossible says why this machine or file system cannot have overlays;
+	// empty if it can.
+	Impossible string
+	// Failed says why a cache has none, by its index.
+	Failed map[int]string
+}
+
+var errTooMany = fmt.Errorf("there are more than %d caches", MaxCaches)
+
+// Prepare has the holder make the overlays of caches, or refresh them. user
+// says that this takes a user namespace. After an error no cache has one.
+func (c *Client) Prepare(caches []Cache, user bool) (Prepared, error) {
+	if c == nil {
+		return Prepared{}, errNoDir
+	}
+	if len(caches) > MaxCaches {
+		return Prepared{}, errTooMany
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	dir, err := openDir(c.Dir)
+	if err != nil {
+		return Prepared{}, err
+	}
+	defer dir.Close()
+	r, asked, failed := request{Prepare: []wireCache{}}, []int{}, map[int]string{}
+	for i, cache := range caches {
+		if err := fsguard.Answers(cache.Path); err != nil { // the holder would wait for it
+			failed[i] = err.Error()
+			continue
+		}
+		r.Prepare = append(r.Prepare, wireCache{Path: platform.RawString(cache.Path), Empty: cache.Empty})
+		asked = append(asked, i)
+	}
+	for attempts := 0; ; attempts++ {
+		if c.socket == 0 {
+			if c.socket, err = c.connected(dir, user); err != nil {
+				c.socket = 0
+				return Prepared{}, err
+			}
+		}
+		a, fds, err := ask(c.socket, r)
+		if err == nil {
+			c.keep(fds)
+			for i, why := range a.Failed {
+				failed[asked[i]] = why
+			}
+			return Prepared{Dir: dir.Name(), Impossible: a.Impossible, Failed: failed}, nil
+		}
+		unix.Close(c.socket)
+		c.socket = 0
+		if attempts > 0 {
+			return Prepared{}, fmt.Errorf("ask the holder of caches: %w", err)
+		}
+	}
+}
+
+// keep keeps the useLock until this process ends.
+func (c *Client) keep(fds []int) {
+	if len(fds) == 0 {
+		return
+	}
+	if len(c.use) > 0 {
+		closeAll(fds)
+		return
+	}
+	c.use = fds
+}
+
+// connected connects to the holder, or starts one. Nobody else starts one, and
+// none ends, meanwhile.
+func (c *Client) connected(dir *os.File, user bool) (int, error) {
+	start, err := openLock(dir, startLock)
+	if err != nil {
+		return -1, err
+	}
+	defer start.Close()
+	if err := lock(start, 0); err != nil {
+		return -1, fmt.Errorf("lock caches: %w", err)
+	}
+	socket, err := connect(dir)
+	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT) {
+		return c.startHolder(dir, user)
+	}
+	return socket, err
+}
+
+// startHolder starts a holder and returns the first connection to it.
+func (c *Client) startHolder(dir *os.File, user bool) (int, error) {
+	use, err := openLock(dir, useLock)
+	if err != nil {
+		return -1, err
+	}
+	defer use.Close()
+	if err := lock(use, unix.LOCK_NB); err != nil {
+		// The kernel would allow another overlay over the same directories, and
+		// not keep the two apart.
+		return -1, fmt.Errorf("the process that holds them has ended while sessions use them; restart your editor: %w", err)
+	}
+	listener, err := listen(dir)
+	if err != nil {
+		return -1, fmt.Errorf("listen for sessions: %w", err)
+	}
+	defer listener.Close()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "first connection")
+	defer theirs.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err == nil {
+		defer null.Close()
+		attr := &os.ProcAttr{
+			Dir: "/", Files: []*os.File{null, null, null, dir, listener, theirs, use},
+			// Keys such as Ctrl-C must not signal it.
+			Sys: &syscall.SysProcAttr{Setsid: true},
+		}
+		if user {
+			enterUserNamespace(attr.Sys)
+		}
+		err = errors.Join(bound(pair[0]), c.Start(attr))
+	}
+	if err != nil {
+		unix.Close(pair[0])
+		return -1, fmt.Errorf("start the process that holds caches: %w", err)
+	}
+	return pair[0], nil
+}
+
+// enterUserNamespace lets a process have all rights over the user's files, and
+// over mounts of its own.
+func enterUserNamespace(attr *syscall.SysProcAttr) {
+	uid, gid := os.Geteuid(), os.Getegid()
+	attr.Cloneflags |= unix.CLONE_NEWUSER
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	// The kernel changes the layers with the rights of the process that has
+	// mounted the overlay: it copies what only a user's other programs may
+	// change.
+	attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER,
+		unix.CAP_CHOWN, unix.CAP_FSETID, unix.CAP_MKNOD)
+}
+
+// listen makes the holder's socket.
+func listen(dir *os.File) (*os.File, error) {
+	if err := unix.Unlinkat(int(dir.Fd()), socketName, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, err
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	listener := os.NewFile(uintptr(fd), socketName)
+	if err = unix.Bind(fd, address(dir)); err == nil {
+		err = unix.Listen(fd, maxConnections)
+	}
+	if err != nil {
+		listener.Close()
+		return nil, err
+	}
+	return listener, nil
+}

@@ -1,0 +1,130 @@
+//go:build unix
+
+package overlay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+)
+
+// The directory of a user's overlays has a directory for each cache, and:
+const (
+	// startLock is held by whoever starts a holder, or clears caches, and by a
+	// holder that ends.
+	startLock = "start.lock"
+	// useLock is held as long as a holder lives, or a sidecar that has used it.
+	// Sessions may use the overlays until then.
+	useLock = "use.lock"
+	// socketName is the holder's socket.
+	socketName = "socket"
+	// probeName is a directory with an overlay that tests whether overlays work.
+	probeName = "probe"
+)
+
+// The directory of a cache has:
+const (
+	// pathName is a file with the path of the real cache.
+	pathName = "path"
+	// upperName has what sessions have changed.
+	upperName = "upper"
+	// workName is the kernel's.
+	workName = "work"
+	// mountName is what the holder mounts the overlay on.
+	mountName = "mount"
+	// emptyName takes the place of the real cache if sessions must not see that.
+	emptyName = "empty"
+)
+
+var cacheDirs = []string{upperName, workName, mountName, emptyName}
+
+// nameOf is the name of a cache's directory.
+func nameOf(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return hex.EncodeToString(sum[:12])
+}
+
+var (
+	errNoDir  = errors.New("set XDG_CACHE_HOME or HOME to a directory")
+	errNotOwn = errors.New("it is not a directory of this user alone (mode 0700)")
+)
+
+// Dir returns the directory of the user's overlays; "" if the environment names
+// none.
+func Dir(getenv func(string) string) string {
+	if dir := getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sandbox-sidecar", "overlays")
+	}
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "sandbox-sidecar", "overlays")
+	}
+	return ""
+}
+
+// openDir makes the directory of the overlays and opens it. The result has no
+// symlink in its path.
+func openDir(dir string) (*os.File, error) {
+	if dir == "" {
+		return nil, errNoDir
+	}
+	if err := fsguard.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return openMade(dir)
+}
+
+// openMade opens the directory of the overlays if it exists and belongs to the
+// user alone.
+func openMade(dir string) (*os.File, error) {
+	real, err := fsguard.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(real, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOwn(file); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+func checkOwn(dir *os.File) error {
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+		return &os.PathError{Op: "use", Path: dir.Name(), Err: errNotOwn}
+	}
+	return nil
+}
+
+// openLock opens a lock file without locking it.
+func openLock(dir *os.File, name string) (*os.File, error) {
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: filepath.Join(dir.Name(), name), Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// lock locks a file. The kernel releases it with the last descriptor. The error
+// is EWOULDBLOCK if another holds it and how has LOCK_NB.
+func lock(file *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

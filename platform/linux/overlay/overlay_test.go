@@ -1,0 +1,132 @@
+//go:build unix
+
+package overlay
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestDir_IsBelowTheCacheDirectory(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{map[string]string{"HOME": "/h"}, "/h/.cache/sandbox-sidecar/overlays"},
+		{map[string]string{"HOME": "/h", "XDG_CACHE_HOME": "/c"}, "/c/sandbox-sidecar/overlays"},
+		{map[string]string{"HOME": "/h", "XDG_CACHE_HOME": "c"}, "/h/.cache/sandbox-sidecar/overlays"},
+		{map[string]string{"HOME": "h"}, ""},
+	} {
+		if got := Dir(func(name string) string { return test.env[name] }); got != test.want {
+			t.Errorf("Dir of %v: %q, want %q", test.env, got, test.want)
+		}
+	}
+}
+
+// stored makes a directory of overlays with one cache.
+func stored(t *testing.T) (dir, upper string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "overlays")
+	own := filepath.Join(dir, nameOf("/home/u/.npm"))
+	upper = filepath.Join(own, upperName)
+	for _, path := range []string{filepath.Join(upper, "sub"), filepath.Join(own, workName, workName)} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(own, pathName), []byte("/home/u/.npm"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(upper, "sub", "file"), make([]byte, 50_000), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	// As the kernel leaves its directory, and as Go makes directories read-only.
+	for path, mode := range map[string]os.FileMode{
+		filepath.Join(own, workName, workName): 0, filepath.Join(upper, "sub"): 0o555,
+	} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, upper
+}
+
+func everything(Stored) bool { return true }
+
+func TestClear_RemovesLockedDirectories(t *testing.T) {
+	t.Parallel()
+	dir, upper := stored(t)
+	list, err := List(dir)
+	if err != nil || len(list) != 1 || list[0].Path != "/home/u/.npm" || list[0].Bytes < 50_000 {
+		t.Fatalf("List: %+v, %v", list, err)
+	}
+	cleared, err := Clear(context.Background(), dir, func(Stored) bool { return false })
+	if err != nil || len(cleared) != 0 {
+		t.Errorf("Clear of nothing: %+v, %v", cleared, err)
+	}
+	if cleared, err = Clear(context.Background(), dir, everything); err != nil || len(cleared) != 1 {
+		t.Errorf("Clear: %+v, %v", cleared, err)
+	}
+	if _, err := os.Lstat(filepath.Dir(upper)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory of the cache is left: %v", err)
+	}
+}
+
+func TestClear_RefusesWhileInUse(t *testing.T) {
+	t.Parallel()
+	dir, upper := stored(t)
+	opened, err := openMade(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	use, err := openLock(opened, useLock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock(use, unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	if cleared, err := Clear(context.Background(), dir, everything); err == nil || len(cleared) != 0 {
+		t.Errorf("Clear while in use: %+v, %v", cleared, err)
+	}
+	if _, err := os.Lstat(upper); err != nil {
+		t.Error(err)
+	}
+	use.Close()
+	if cleared, err := Clear(context.Background(), dir, everything); err != nil || len(cleared) != 1 {
+		t.Errorf("Clear afterwards: %+v, %v", cleared, err)
+	}
+}
+
+func TestList_OfNothing(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"", filepath.Join(t.TempDir(), "none")} {
+		if list, err := List(dir); err != nil || len(list) != 0 {
+			t.Errorf("List(%q): %+v, %v", dir, list, err)
+		}
+		if cleared, err := Clear(context.Background(), dir, everything); err != nil || len(cleared) != 0 {
+			t.Errorf("Clear(%q): %+v, %v", dir, cleared, err)
+		}
+	}
+}
+
+// A directory that others may enter is not used.
+func TestOpen_RefusesASharedDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if file, err := openDir(dir); err == nil {
+		file.Close()
+		t.Error("a directory that others may enter is used")
+	}
+}

@@ -1,0 +1,48 @@
+package overlay
+
+import "github.com/sandbox-sidecar/sandbox-sidecar/platform"
+
+// Cache is a cache that gets an overlay.
+type Cache struct {
+	// Path is the real path of the cache.
+	Path string
+	// Empty is true if sessions must not see the real cache: only its place is
+	// used.
+	Empty bool
+}
+
+// request is one message to the holder. Exactly one field is set.
+type request struct {
+	// Prepare are caches that the next session uses. The answer has the useLock.
+	Prepare []wireCache `json:"prepare,omitempty"`
+	// Clone are the paths of caches. The answer has a mount for each.
+	Clone []platform.RawString `json:"clone,omitempty"`
+	// End asks the holder to end if nobody else is connected. Whoever asks has
+	// the startLock.
+	End bool `json:"end,omitempty"`
+}
+
+type wireCache struct {
+	Path  platform.RawString `json:"path"`
+	Empty bool               `json:"empty,omitempty"`
+}
+
+// answer is one message of the holder.
+type answer struct {
+	// Impossible says why no overlay can be made on this machine or file system.
+	Impossible string `json:"impossible,omitempty"`
+	// Failed says why a cache has no overlay, by the index in the request.
+	Failed map[int]string `json:"failed,omitempty"`
+	// Used is true if the holder does not end, because somebody else is connected.
+	Used bool `json:"used,omitempty"`
+	// Error says why the request could not be answered.
+	Error string `json:"error,omitempty"`
+}
+
+const (
+	// maxMessage bounds a message, in bytes.
+	maxMessage = 128 << 10
+	// MaxCaches bounds the caches of a session. The kernel passes at most 253
+	// descriptors in a message (SCM_MAX_FD).
+	MaxCaches = 128
+)
