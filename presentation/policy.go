@@ -12,7 +12,7 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 	out := protocol.Policy{
 		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{},
 		PrivateRuntimeDir: p.PrivateRuntimeDir, PrivateTerminals: p.PrivateTerminals,
-		AllowNetwork: p.Network.Allowed, UnixSockets: []string{},
+		PrivateCaches: []string{}, AllowNetwork: p.Network.Allowed, UnixSockets: []string{},
 		AllowedEnvVars: orEmpty(p.Environment.Allowed), ProtectedPaths: []string{},
 		RequireProtected: p.RequireProtected, OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied),
 		Diagnostics: FileDiagnostics(compiled.Diagnostics),
@@ -23,6 +23,9 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 			Setting: rule.Origin.Key, File: rule.Origin.File, Line: rule.Origin.Line,
 			Entry: rule.Origin.Entry, Reason: rule.Origin.Reason,
 		})
+	}
+	for _, cache := range p.Caches {
+		out.PrivateCaches = append(out.PrivateCaches, cache.Path)
 	}
 	for _, s := range compiled.Switches {
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{

@@ -174,6 +174,10 @@ func (b *asker) switches() {
 	if b.e.policy.Network.Allowed && !b.alone.policy.Network.Allowed {
 		b.addKey("allow_network", "sessions may reach the network, and send there what they can read")
 	}
+	if was := *b.alone.merged.ToolchainCaches; was == document.ToolchainCachesPrivate &&
+		*b.e.merged.ToolchainCaches != was {
+		b.addKey(cachesKey, "programs outside run and build with what sessions write to the caches of toolchains")
+	}
 	for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
 		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
 			b.addKey("on_unavailable", "%ss start without a sandbox if the machine has none", kind)

@@ -168,16 +168,20 @@ func (s *Snapshot) run(view fsView, projectDir string, how treatment, alone *eva
 	tightened := newSettings() // the values that an untrusted project's file decides
 
 	project := projectOf(view, projectDir, l.projectFile)
-	toolchains := chooseToolchains(l, tightened, r)
+	toolchains, private := chooseToolchains(l, tightened, r), toolchainCaches(base, l, tightened)
 	grants := resolveGrants(view, l, project, toolchains, tightened, alone, r)
 	restricted := restrict(base, l, tightened)
 	variables, environment := chooseVariables(l, toolchains, tightened, r)
 	sockets := chooseSockets(view, l, project, grants.writable, tightened, r)
 	protected, unclear := choosePaths(view, l, project, tightened, r)
+	caches := cachesOf(view, grants.granted, private, r)
+	guarded, create := guardCaches(view, l, grants.cover)
+	grants.create = append(grants.create, create...)
 	p := policy.Policy{
-		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(protected,
+		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(protected, guarded,
 			guard(view, grants.cover), guardGit(l, project, grants))),
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
+		Caches:  caches,
 		Network: network(base, l, tightened), Environment: environment, UnixSockets: socketRules(sockets),
 		OnDenied: onDenied[*base.OnDenied],
 	}

@@ -194,9 +194,17 @@ func (x *explainer) path() {
 	switch {
 	case !x.end.Exists && x.attempt != AttemptWrite:
 		x.Hint = "there is no such file"
+	case x.attempt == AttemptWrite && x.cached():
+		x.Hint = "only your sandboxed sessions see what is written there, if this machine has overlays"
 	case rule.Guarded.Has(a.access):
 		x.Hint = `only if this machine can protect paths; "sandbox-sidecar doctor" says if it can`
 	}
+}
+
+// cached reports whether the target is in a cache that is private.
+func (x *explainer) cached() bool {
+	_, cached := x.policy.CacheAt(x.end.Path)
+	return cached
 }
 
 // rule finds the most specific rule that grants an access to the target. A rule

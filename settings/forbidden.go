@@ -61,7 +61,22 @@ func stateDirs(h resolve.Host) []string {
 	} else if h.Home != "" {
 		list = append(list, filepath.Join(h.Home, ".local", "state", "sandbox-sidecar"))
 	}
+	if dir := cacheDir(h); dir != "" {
+		list = append(list, dir)
+	}
 	return list
+}
+
+// cacheDir is the sidecar's cache directory, which has the overlays over caches
+// of toolchains; "" if there is none.
+func cacheDir(h resolve.Host) string {
+	if dir := h.Env["XDG_CACHE_HOME"]; filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sandbox-sidecar")
+	}
+	if h.Home == "" {
+		return ""
+	}
+	return filepath.Join(h.Home, ".cache", "sandbox-sidecar")
 }
 
 // undoes says why a grant for writing of a path would undo the sandbox; "" if

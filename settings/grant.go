@@ -44,6 +44,9 @@ type grant struct {
 	request
 	path  string
 	links []resolve.Link
+	// cache: what sessions write there is kept from programs outside. hidden:
+	// sessions do not see what those have written.
+	cache, hidden bool
 }
 
 // rejectedGrant is a grant that does not count, because it would undo the

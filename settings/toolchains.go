@@ -100,7 +100,7 @@ func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []gran
 					create = append(create, target.Path)
 				}
 				list = append(list, grant{
-					path: target.Path, links: target.Links,
+					path: target.Path, links: target.Links, cache: p.Cache(), hidden: p.Hidden,
 					request: request{text: c.Name, access: p.Access, origin: origin, at: c.at},
 				})
 			}

@@ -62,11 +62,14 @@ type Policy struct {
 	// PrivateRuntimeDir: the session gets an XDG_RUNTIME_DIR of its own.
 	PrivateRuntimeDir bool `json:"privateRuntimeDir"`
 	// PrivateTerminals: the session gets a /dev/pts of its own.
-	PrivateTerminals bool     `json:"privateTerminals"`
-	AllowNetwork     bool     `json:"allowNetwork"`
-	UnixSockets      []string `json:"unixSockets"`
-	AllowedEnvVars   []string `json:"allowedEnvVars"`
-	ProtectedPaths   []string `json:"protectedPaths"`
+	PrivateTerminals bool `json:"privateTerminals"`
+	// PrivateCaches are caches of toolchains: only the user's sandboxed sessions
+	// see what sessions write there, if the machine has overlays.
+	PrivateCaches  []string `json:"privateCaches"`
+	AllowNetwork   bool     `json:"allowNetwork"`
+	UnixSockets    []string `json:"unixSockets"`
+	AllowedEnvVars []string `json:"allowedEnvVars"`
+	ProtectedPaths []string `json:"protectedPaths"`
 	// RequireProtected: no session starts if changes of protectedPaths cannot be
 	// prevented.
 	RequireProtected bool             `json:"requireProtected"`

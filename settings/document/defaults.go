@@ -17,6 +17,7 @@ func Defaults() Sandbox {
 		AllowedEnvVars:            slices.Clone(DefaultEnvVars),
 		AllowedUnixSockets:        []string{},
 		Toolchains:                []string{},
+		ToolchainCaches:           new(ToolchainCachesPrivate),
 		OnDenied:                  new(OnDeniedReport),
 		ProcessTracking:           new(ProcessTrackingAuto),
 	}

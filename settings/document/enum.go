@@ -10,6 +10,11 @@ func (ApplyTo) Values() []string {
 }
 
 // Values are all that the key allows.
+func (ToolchainCaches) Values() []string {
+	return []string{string(ToolchainCachesPrivate), string(ToolchainCachesShared)}
+}
+
+// Values are all that the key allows.
 func (OnUnavailable) Values() []string {
 	return []string{string(OnUnavailableRefuse), string(OnUnavailableWarn)}
 }

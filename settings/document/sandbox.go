@@ -50,6 +50,13 @@ type Sandbox struct {
 	// Toolchains are named sets of well-known paths and variables: go, rust,
 	// node, python, java, ruby, dotnet, php, c, nix.
 	Toolchains []string `json:"toolchains"`
+	// ToolchainCaches set to "private" keeps what sessions write to the caches of
+	// toolchains from programs outside, on Linux. Sessions see the real caches
+	// with the changes of all your sandboxed sessions. "sandbox-sidecar cache"
+	// lists the changes and clears them. A cache that another key also grants
+	// for writing stays shared. "shared" lets sessions write the real caches,
+	// whose content programs outside run.
+	ToolchainCaches *ToolchainCaches `json:"toolchain_caches"`
 	// OnUnavailable says what happens if the machine cannot enforce the
 	// sandbox. null: refuse for tools, warn for terminals.
 	OnUnavailable *OnUnavailable `json:"on_unavailable"`
@@ -91,6 +98,16 @@ const (
 	// ApplyToNeither sandboxes nothing; the other keys are kept but have no
 	// effect.
 	ApplyToNeither ApplyTo = "neither"
+)
+
+// ToolchainCaches says who sees what sessions write to caches of toolchains.
+type ToolchainCaches string
+
+const (
+	// ToolchainCachesPrivate shows it to your sandboxed sessions alone.
+	ToolchainCachesPrivate ToolchainCaches = "private"
+	// ToolchainCachesShared shows it to all programs.
+	ToolchainCachesShared ToolchainCaches = "shared"
 )
 
 // OnUnavailable is the reaction to a machine that cannot enforce the sandbox.

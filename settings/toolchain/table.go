@@ -2,10 +2,9 @@ package toolchain
 
 import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 
-// All are the toolchains. Sessions share the caches of tools with programs
-// outside, so a session can leave code there that a later build outside uses.
-// That is what a cache is for. Programs that run without being built, such as
-// those in ~/.cargo/bin, and files with tokens are never granted for writing.
+// All are the toolchains. What sessions write to the caches of tools is kept
+// from programs outside, which would run it or build with it. Programs such as
+// those in ~/.cargo/bin, and files with tokens, are never granted for writing.
 //
 // A variable must not be a hook or hold a secret; a test checks the table.
 var All = []Toolchain{
@@ -32,11 +31,13 @@ var All = []Toolchain{
 			},
 			{
 				At: "~/.config/go/telemetry/local", Access: policy.ReadWrite, Platform: "linux", Create: true,
-				Why: "usage counters of Go's tools, which each of them opens",
+				Shared: "numbers, which nothing runs",
+				Why:    "usage counters of Go's tools, which each of them opens",
 			},
 			{
 				At: "~/.config/go/telemetry/upload", Access: policy.ReadWrite, Platform: "linux", Create: true,
-				Why: "the counters that were sent, if the user has agreed",
+				Shared: "numbers, which nothing runs",
+				Why:    "the counters that were sent, if the user has agreed",
 			},
 			{
 				Variable: "GOENV", At: "~/Library/Application Support/go", Access: policy.Read, Platform: "darwin",
@@ -96,11 +97,13 @@ var All = []Toolchain{
 			},
 			{
 				Variable: "CARGO_HOME", At: "~/.cargo", Below: ".package-cache", Access: policy.ReadWrite,
-				Why: "the lock of the two before",
+				Shared: "a lock without content",
+				Why:    "the lock of the two before",
 			},
 			{
 				Variable: "CARGO_HOME", At: "~/.cargo", Below: ".package-cache-mutate", Access: policy.ReadWrite,
-				Why: "the lock of the two before",
+				Shared: "a lock without content",
+				Why:    "the lock of the two before",
 			},
 		},
 		Variables: []Variable{
@@ -266,7 +269,7 @@ var All = []Toolchain{
 				Why: "Gradles of gradlew",
 			},
 			{
-				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "daemon", Access: policy.ReadWrite,
+				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "daemon", Access: policy.ReadWrite, Hidden: true,
 				Why: "logs and addresses of Gradle's daemons",
 			},
 			{

@@ -40,9 +40,32 @@ type Place struct {
 	// Create makes the directory before a session starts. The tools cannot make
 	// it themselves, because only what exists can be granted.
 	Create bool
+	// Shared says why sessions may write here what programs outside use. If it is
+	// empty and sessions may write the place, it is a cache: what they write is
+	// kept from programs outside.
+	Shared string
+	// Hidden is true for a cache in which sessions must not see what programs
+	// outside have written.
+	Hidden bool
 	// Why says what is there.
 	Why string
 }
+
+// In is the place for a value of its variable, which may be empty. A list of
+// directories stands for the first.
+func (p Place) In(value, home string) string {
+	dir := p.At
+	if list := filepath.SplitList(value); len(list) > 0 {
+		dir = list[0]
+	}
+	if rest, below := strings.CutPrefix(dir, "~/"); below {
+		dir = filepath.Join(home, rest)
+	}
+	return filepath.Join(dir, p.Below)
+}
+
+// Cache reports whether what sessions write here is kept from programs outside.
+func (p Place) Cache() bool { return p.Access.Has(policy.Write) && p.Shared == "" }
 
 // Variable is an environment variable that tools read.
 type Variable struct{ Name, Why string }

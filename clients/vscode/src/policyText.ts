@@ -12,7 +12,7 @@ const width = 120;
 /** A longer cell shifts only its own row. */
 const maxCell = 36;
 
-const switches = ["enabled", "apply_to", "allow_network", "on_unavailable", "on_denied"];
+const switches = ["enabled", "apply_to", "allow_network", "toolchain_caches", "on_unavailable", "on_denied"];
 
 function from(key: string, origin: { file: string; line?: number; entry?: string; reason?: string }): string {
   const file = text(origin.file);

@@ -539,6 +539,11 @@ export interface Policy {
   privateRuntimeDir: boolean;
   /** The session gets a /dev/pts of its own. */
   privateTerminals: boolean;
+  /**
+   * Caches of toolchains: only the user's sandboxed sessions see what sessions write there, if the machine has
+   * overlays.
+   */
+  privateCaches: string[];
   allowNetwork: boolean;
   unixSockets: string[];
   allowedEnvVars: string[];

@@ -293,6 +293,7 @@
 ---@field rules sandbox_sidecar.PolicyRule[]
 ---@field privateRuntimeDir boolean The session gets an XDG_RUNTIME_DIR of its own.
 ---@field privateTerminals boolean The session gets a /dev/pts of its own.
+---@field privateCaches string[] Caches of toolchains: only the user's sandboxed sessions see what sessions write there, if the machine has overlays.
 ---@field allowNetwork boolean
 ---@field unixSockets string[]
 ---@field allowedEnvVars string[]

@@ -18,6 +18,7 @@ function text(rules: Partial<PolicyRule>[], more: Partial<Policy> = {}): string[
     rules: rules.map((rule) => ({ ...defaults, ...rule })),
     privateRuntimeDir: false,
     privateTerminals: false,
+    privateCaches: [],
     allowNetwork: true,
     unixSockets: [],
     allowedEnvVars: [],
