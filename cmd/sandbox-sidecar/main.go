@@ -27,6 +27,7 @@ usage: sandbox-sidecar [serve]                      serve the protocol on stdin 
                                                     print whether a session may do something, and why
        sandbox-sidecar trust [flags] [DIR]          let a project's settings count as they are written
        sandbox-sidecar untrust [DIR]                stop trusting them: they can only restrict
+       sandbox-sidecar cache [clear [NAME…]]        list what sessions keep in caches of toolchains, or clear it
        sandbox-sidecar doctor [flags]               try attacks and print what this machine enforces
        sandbox-sidecar schema                       print the JSON Schema of the settings
        sandbox-sidecar version                      print the version
@@ -44,6 +45,7 @@ func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 
 var commands = map[string]func(args []string) error{
 	"serve":   serve,
+	"cache":   cache,
 	"exec":    execute,
 	"explain": explain,
 	"learn":   learn,

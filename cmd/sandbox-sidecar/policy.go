@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -71,6 +72,9 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		if len(rule.Guarded) > 0 {
 			origin += fmt.Sprintf(", %s only if protected paths are enforced", strings.Join(rule.Guarded, ","))
 		}
+		if slices.Contains(p.PrivateCaches, rule.Path) {
+			origin += ", changes are kept from programs outside"
+		}
 		display.Fprintf(out, "  %s\t%s\t%s\n", strings.Join(rule.Access, ","), quoted(rule.Path), origin)
 	}
 	if p.PrivateRuntimeDir {
@@ -102,7 +106,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	fmt.Fprint(out, "\nswitches\n")
 	for _, o := range p.Origins {
 		switch o.Key {
-		case "enabled", "apply_to", "allow_network", "on_unavailable", "on_denied":
+		case "enabled", "apply_to", "allow_network", "toolchain_caches", "on_unavailable", "on_denied":
 			display.Fprintf(out, "  %s\t%s\t%s\n", o.Key, o.Value, from("", o))
 		}
 	}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
+)
+
+// cache lists or clears what sessions have written to caches of toolchains. A
+// name is a toolchain or the path of a cache.
+func cache(args []string) error {
+	flags := newFlags("cache", "cache [clear [NAME…]]\n\nLists what sandboxed sessions have written to caches of "+
+		"toolchains, or removes it.\nThe real caches stay as they are. A name is the path of a cache, or a toolchain "+
+		"such as node.\n")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	dir := overlay.Dir(os.Getenv)
+	if flags.NArg() == 0 {
+		stored, err := overlay.List(dir)
+		if err != nil {
+			return err
+		}
+		return printStored(stored)
+	}
+	if flags.Arg(0) != "clear" {
+		return misuse(flags, "unexpected argument %s", quoted(flags.Arg(0)))
+	}
+	names := flags.Args()[1:]
+	paths, err := cachePaths(names)
+	if err != nil {
+		return misuse(flags, "%v", err)
+	}
+	cleared, err := overlay.Clear(context.Background(), dir, func(s overlay.Stored) bool {
+		return len(names) == 0 || slices.Contains(paths, s.Path)
+	})
+	for _, s := range cleared {
+		display.Fprintf(os.Stdout, "cleared %s (%s)\n", quoted(s.Path), megabytes(s.Bytes, s.Partial))
+	}
+	if err == nil && len(cleared) == 0 {
+		fmt.Println("nothing to clear")
+	}
+	return err
+}
+
+func printStored(stored []overlay.Stored) error {
+	if len(stored) == 0 {
+		fmt.Println("sessions have written no cache of a toolchain")
+		return nil
+	}
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	var sum overlay.Stored
+	for _, s := range stored {
+		display.Fprintf(out, "%s\t%s\n", megabytes(s.Bytes, s.Partial), quoted(s.Path))
+		sum.Bytes, sum.Partial = sum.Bytes+s.Bytes, sum.Partial || s.Partial
+	}
+	fmt.Fprintf(out, "%s\ttogether\n", megabytes(sum.Bytes, sum.Partial))
+	return out.Flush()
+}
+
+// megabytes is a size for people. partial says that it may be more.
+func megabytes(bytes int64, partial bool) string {
+	text := fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+	if partial {
+		return "at least " + text
+	}
+	return text
+}
+
+// cachePaths are the real paths that names may stand for.
+func cachePaths(names []string) (paths []string, err error) {
+	home, _ := os.UserHomeDir()
+	for _, name := range names {
+		t, known := toolchain.Find(name)
+		switch {
+		case known:
+			for _, p := range t.Places {
+				if p.Cache() {
+					paths = append(paths, realPath(p.In(os.Getenv(p.Variable), home)))
+				}
+			}
+		case strings.HasPrefix(name, "~/"):
+			paths = append(paths, realPath(filepath.Join(home, name[2:])))
+		case filepath.IsAbs(name):
+			paths = append(paths, realPath(name))
+		default:
+			return nil, fmt.Errorf("%s is no toolchain and no absolute path", quoted(name))
+		}
+	}
+	return paths, nil
+}
+
+// realPath is the path without symlinks; as it is, if it does not exist.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
