@@ -14,8 +14,12 @@ import (
 func TestSortProtected_KeepsAPatternBesideAFileOfItsName(t *testing.T) {
 	t.Parallel()
 	got := sortProtected([]policy.Protected{
-		{Path: "/p/*.x", Pattern: true}, {Path: "/p/b", Creatable: true}, {Path: "/p/*.x"}, {Path: "/p/b"},
-		{Path: "/p/*.x", Pattern: true}, {Path: "/p/b", Decides: true},
+		{Path: "/p/*.x", Pattern: true},
+		{Path: "/p/b", Creatable: true},
+		{Path: "/p/*.x"},
+		{Path: "/p/b"},
+		{Path: "/p/*.x", Pattern: true},
+		{Path: "/p/b", Decides: true},
 	})
 	want := []policy.Protected{{Path: "/p/*.x"}, {Path: "/p/*.x", Pattern: true}, {Path: "/p/b", Decides: true}}
 	if !slices.Equal(got, want) {
