@@ -3,6 +3,7 @@ package platform
 // The protections, as replies name them.
 const (
 	Filesystem      = "filesystem"
+	FileTree        = "file_tree"
 	ToolchainCaches = "toolchain_caches"
 	Execute         = "execute"
 	Network         = "network"
@@ -16,8 +17,8 @@ const (
 
 // Protections lists every protection in the order of the reference.
 var Protections = []string{
-	Filesystem, ToolchainCaches, Execute, Network, UnixSockets, Signals, ProtectedPaths, Syscalls, ProcessTracking,
-	Denials,
+	Filesystem, FileTree, ToolchainCaches, Execute, Network, UnixSockets, Signals, ProtectedPaths, Syscalls,
+	ProcessTracking, Denials,
 }
 
 // Status says how far a protection holds.

@@ -18,6 +18,8 @@ func report(p Scene) map[string]platform.Protection {
 		platform.Filesystem: enforced("files that are not granted cannot be opened, created, removed, renamed or linked; " +
 			"still visible: names in \"/\", symlinks, the metadata of directories above granted paths, and the system's " +
 			"libraries"),
+		platform.FileTree: enforced("modes, owners, times and extended attributes of files that are not granted for " +
+			"writing cannot be changed"),
 		platform.Execute: enforced("programs run only from paths granted for executing; an interpreter still runs the " +
 			"scripts it can read; setuid programs do not run (sudo, ps, top)"),
 		platform.Network: enforced("no address can be reached, not even localhost"),

@@ -60,8 +60,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 				available.Gap)
 		}
 		p = ruleset.overlayCaches(b.Caches, available, p)
-		ruleset.Namespaces, ruleset.NamespaceGap = available.Plan(
-			ruleset.Requested.Terminals, ruleset.Requested.Network, namespace.PlanMounts(p)), available.Gap
+		ruleset.Namespaces, ruleset.NamespaceGap = ruleset.plan(available, p), available.Gap
 	}
 	if ruleset.Namespaces == nil {
 		ruleset.dropGuarded(p)
@@ -84,7 +83,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 // Likely is the confinement in the namespaces that Confine guesses, or has found.
 func (b Backend) Likely() platform.Confinement {
 	available, _ := b.available()
-	setup := available.Plan(true, false, namespace.ProtectedMounts{})
+	setup := available.Plan(true, false, nil, namespace.ProtectedMounts{})
 	if setup == nil {
 		return platform.Confinement{}
 	}

@@ -29,7 +29,8 @@ func requireLandlock(t *testing.T) int {
 // features are what a kernel with this ABI version can do.
 func features(abi int) platformtest.Features {
 	return platformtest.Features{
-		Files: true, Truncate: abi >= truncationABI, Signals: abi >= 6, UnixSockets: abi >= 9 || mediationAvailable() == nil,
+		Files: true, FileTree: availableNamespaces().Mounts, Truncate: abi >= truncationABI, Signals: abi >= 6,
+		UnixSockets: abi >= 9 || mediationAvailable() == nil,
 	}
 }
 
@@ -42,7 +43,9 @@ func TestBackend_Conforms(t *testing.T) {
 func TestBackend_ConformsWithoutNamespaces(t *testing.T) {
 	t.Parallel()
 	abi := requireLandlock(t)
-	platformtest.Run(t, Backend{namespaces: &namespace.Available{Gap: "switched off"}}, features(abi))
+	without := features(abi)
+	without.FileTree = false
+	platformtest.Run(t, Backend{namespaces: &namespace.Available{Gap: "switched off"}}, without)
 }
 
 // Package darwin tests its evaluator of Seatbelt profiles with the same table.

@@ -68,7 +68,7 @@ func try(n namespace.Available) error {
 	}
 	strictest := strictestPolicy()
 	ruleset := Translate(strictest, abi)
-	ruleset.Namespaces = n.Plan(ruleset.Requested.Terminals, ruleset.Requested.Network, namespace.PlanMounts(strictest))
+	ruleset.Namespaces = ruleset.plan(n, strictest)
 	confinement, err := prepare(ruleset)
 	if err != nil {
 		return err
@@ -77,6 +77,11 @@ func try(n namespace.Available) error {
 	defer cancel()
 	_, err = platform.ProbeStage(ctx, Backend{}, confinement)
 	return err
+}
+
+// plan returns what the stage makes in these namespaces.
+func (r Ruleset) plan(n namespace.Available, p *policy.Policy) *namespace.Setup {
+	return n.Plan(r.Requested.Terminals, r.Requested.Network, namespace.PlanTree(r.writable()), namespace.PlanMounts(p))
 }
 
 // prepare makes the confinement of a ruleset.

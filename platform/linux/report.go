@@ -16,6 +16,7 @@ func report(r Ruleset, result namespace.Result) map[string]platform.Protection {
 	mechanism := fmt.Sprintf("landlock (ABI %d)", r.ABI)
 	protections := map[string]platform.Protection{
 		platform.Filesystem:      filesystem(r, result, mechanism),
+		platform.FileTree:        fileTree(r),
 		platform.ToolchainCaches: toolchainCaches(r),
 		platform.Execute: {
 			Status: platform.Enforced, Mechanism: mechanism,
@@ -95,6 +96,29 @@ func toolchainCaches(r Ruleset) platform.Protection {
 
 const fixOverlays = "use Linux 5.11 or newer with overlayfs and user namespaces, and a file system for " +
 	"~/.cache/sandbox-sidecar that can hold overlays, such as ext4, xfs or btrfs"
+
+// fileTree says whether what is not granted for writing is mounted read-only.
+func fileTree(r Ruleset) platform.Protection {
+	switch {
+	case !r.Requested.FileTree:
+		return platform.Protection{
+			Status: platform.Absent, NotRequested: true,
+			Detail: "the settings grant writing everywhere, so nothing is mounted read-only",
+		}
+	case r.Namespaces == nil:
+		return platform.Protection{
+			Status: platform.Absent,
+			Detail: "modes, owners, times and extended attributes of the user's files outside the grants can be changed: " +
+				r.NamespaceGap,
+			Fix: fixNamespaces,
+		}
+	}
+	return platform.Protection{
+		Status: platform.Enforced, Mechanism: "mount namespace",
+		Detail: "what is not granted for writing is mounted read-only: modes, owners, times and extended attributes " +
+			"cannot be changed either; not so on file systems that are mounted outside later",
+	}
+}
 
 // reportedDenials says which refusals the sidecar reports.
 func reportedDenials(r Ruleset) platform.Protection {

@@ -2,6 +2,7 @@ package linux
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -93,8 +94,11 @@ type Requested struct {
 	ProtectedPaths bool `json:"protectedPaths"`
 	// Caches is true if programs outside must not see what the session writes to
 	// caches of toolchains.
-	Caches  bool `json:"caches"`
-	Denials bool `json:"denials"`
+	Caches bool `json:"caches"`
+	// FileTree is false if the policy grants writing all of "/", so that nothing
+	// is left to make read-only.
+	FileTree bool `json:"fileTree"`
+	Denials  bool `json:"denials"`
 	// WholeFilesystem is true if the policy grants reading all of "/", so that
 	// no canary is possible.
 	WholeFilesystem bool `json:"wholeFilesystem"`
@@ -102,7 +106,7 @@ type Requested struct {
 
 // needsNamespaces reports whether a requested protection needs namespaces.
 func (r Requested) needsNamespaces() bool {
-	return r.Terminals || r.Network || r.ProtectedPaths || r.Caches
+	return r.Terminals || r.Network || r.ProtectedPaths || r.Caches || r.FileTree
 }
 
 // canaryPaths are directories that exist on all machines and that every user may
@@ -140,10 +144,22 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 		Terminals:       p.PrivateTerminals,
 		ProtectedPaths:  len(p.Protected) > 0,
 		Caches:          len(p.Caches) > 0,
+		FileTree:        !slices.Contains(ruleset.writable(), "/"),
 		Denials:         p.OnDenied != policy.Ignore,
 		WholeFilesystem: ruleset.Canary == nil,
 	}
 	return ruleset
+}
+
+// writable lists the paths of the rules that give any right to write.
+func (r Ruleset) writable() []string {
+	var paths []string
+	for _, rule := range r.Rules {
+		if rule.Access&fsWrite != 0 {
+			paths = append(paths, string(rule.Path))
+		}
+	}
+	return paths
 }
 
 // dropGuarded removes the rights that hold only if protected paths are mounted

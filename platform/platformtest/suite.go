@@ -19,6 +19,9 @@ type Features struct {
 	// Files: files that are not granted cannot be opened, created, removed,
 	// renamed or linked, and programs run only from granted paths.
 	Files bool
+	// FileTree is no attack: a change outside the grants is refused with EROFS,
+	// because what is not granted for writing is mounted read-only.
+	FileTree bool
 	// Truncate: granted files can be emptied by truncate(2). Others cannot in
 	// any case.
 	Truncate bool
@@ -91,6 +94,20 @@ func mustRefuse(t *testing.T, acts []Act, results []Result) {
 			t.Errorf("%s is not granted, but succeeded: %q", acts[i], result.Value)
 		case !result.Refused():
 			t.Errorf("%s failed, but not for want of permission: %s", acts[i], result.Error)
+		}
+	}
+}
+
+// mustRefuseChanges fails the test unless the kernel refused every act, with
+// the error that it has for it under these rules.
+func (s suite) mustRefuseChanges(t *testing.T, rules []policy.Rule, acts []Act, results []Result) {
+	t.Helper()
+	for i, result := range results {
+		switch want := refusedAs(acts[i], rules, s.features.FileTree); {
+		case result.OK():
+			t.Errorf("%s is not granted, but succeeded: %q", acts[i], result.Value)
+		case !refused(result, want):
+			t.Errorf("%s failed, but not as it must: %s, want error %d", acts[i], result.Error, want)
 		}
 	}
 }

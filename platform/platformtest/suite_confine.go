@@ -83,10 +83,10 @@ func writingFollowsTheGrants(t *testing.T, s suite) {
 			}
 		}
 	}
-	results := s.perform(t, []policy.Rule{scene.rule("rw", policy.ReadWrite), scene.rule("ro", policy.Read)},
-		slices.Concat(allowed, forbidden)...)
+	rules := []policy.Rule{scene.rule("rw", policy.ReadWrite), scene.rule("ro", policy.Read)}
+	results := s.perform(t, rules, slices.Concat(allowed, forbidden)...)
 	mustAllow(t, allowed, results[:len(allowed)])
-	mustRefuse(t, forbidden, results[len(allowed):])
+	s.mustRefuseChanges(t, rules, forbidden, results[len(allowed):])
 	for _, dir := range []string{"ro", "out"} {
 		for _, name := range []string{"written", "removed"} {
 			if content, err := os.ReadFile(filepath.Join(scene.dir, dir, name)); string(content) != "content" {
@@ -135,9 +135,10 @@ func namesThatLeadOut(t *testing.T, s suite) {
 		{Verb: Write, Path: in + "/to-file"},
 		{Verb: Create, Path: in + "/to-dir/new"},
 	}
-	results := s.perform(t, []policy.Rule{scene.rule("in", policy.ReadWrite)}, slices.Concat(allowed, forbidden)...)
+	rules := []policy.Rule{scene.rule("in", policy.ReadWrite)}
+	results := s.perform(t, rules, slices.Concat(allowed, forbidden)...)
 	mustAllow(t, allowed, results[:len(allowed)])
-	mustRefuse(t, forbidden, results[len(allowed):])
+	s.mustRefuseChanges(t, rules, forbidden, results[len(allowed):])
 }
 
 func movingDoesNotWiden(t *testing.T, s suite) {
@@ -152,10 +153,10 @@ func movingDoesNotWiden(t *testing.T, s suite) {
 		{Verb: Rename, Path: rw, Target: filepath.Join(scene.dir, "renamed")},
 		{Verb: Remove, Path: kept},
 	}
-	results := s.perform(t, []policy.Rule{scene.rule("rw", policy.ReadWrite), scene.rule("ro", policy.Read)},
-		slices.Concat(allowed, forbidden)...)
+	rules := []policy.Rule{scene.rule("rw", policy.ReadWrite), scene.rule("ro", policy.Read)}
+	results := s.perform(t, rules, slices.Concat(allowed, forbidden)...)
 	mustAllow(t, allowed, results[:len(allowed)])
-	mustRefuse(t, forbidden, results[len(allowed):])
+	s.mustRefuseChanges(t, rules, forbidden, results[len(allowed):])
 }
 
 func workingDirectoryIsNoGrant(t *testing.T, s suite) {

@@ -89,9 +89,9 @@ type ServerCapabilities struct {
 	Enforcement Protections `json:"enforcement"`
 }
 
-// Protections holds one entry for each protection: filesystem, execute,
-// network, unix_sockets, signals, protected_paths, syscalls, process_tracking,
-// denials.
+// Protections holds one entry for each protection: filesystem, file_tree,
+// execute, network, unix_sockets, signals, protected_paths, syscalls,
+// process_tracking, denials.
 type Protections map[string]Protection
 
 // Protection says how far one protection holds.

@@ -91,6 +91,11 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 		status = reported.Status
 	}
 	held := status == protocol.Enforced || status == protocol.Degraded && a.file.Key("holds") == "degraded"
+	refusal := a.file.Key("refusal")
+	if own := a.file.Key("refusal_tree"); own != "" &&
+		session.Sandbox.Protections["file_tree"].Status == protocol.Enforced {
+		refusal = own
+	}
 	switch {
 	case harm && held:
 		t.Errorf("THE ATTACK WORKS, by %s under %q, and the reply says that %s is %s; it printed:\n%s",
@@ -98,8 +103,8 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 		return cellHole
 	case harm:
 		return cellSaid
-	case held && !regexp.MustCompile(a.file.Key("refusal")).MatchString(session.Output()):
-		t.Errorf("not refused with %q, by %s under %q; it printed:\n%s", a.file.Key("refusal"), a.as.name, a.wrap,
+	case held && !regexp.MustCompile(refusal).MatchString(session.Output()):
+		t.Errorf("not refused with %q, by %s under %q; it printed:\n%s", refusal, a.as.name, a.wrap,
 			session.Output())
 	}
 	return cellStopped

@@ -32,6 +32,13 @@ var claims = map[string]claim{
 		result := s.attempt(s.Start(""), "read", s.OutsidePath("secret"))
 		mustAgree(t, status, result, leaked(s, result.output))
 	},
+	"file_tree": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		secretOutside(s)
+		before := metadata(t, s.OutsidePath("secret"))
+		result := s.attempt(s.Start(""), "chmod", s.OutsidePath("secret"))
+		mustAgree(t, status, result, metadata(t, s.OutsidePath("secret")) != before)
+	},
 	"execute": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		s.CopyVictim(s.OutsidePath("program"))

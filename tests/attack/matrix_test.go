@@ -39,6 +39,8 @@ var (
 //	  "always" if it does not depend on the kernel
 //	holds: "degraded" if that status is enough to stop it
 //	refusal: a pattern of the output in that case
+//	refusal_tree: the pattern if file_tree is enforced, where a read-only mount
+//	  answers first; by default the same
 //	settings: keys for the sandboxed session, as JSON; $OUTSIDE, $HOME and
 //	  $PROJECT are expanded
 //	needs: "root" if an ordinary user could not do it anyway, programs, and
@@ -52,7 +54,8 @@ var (
 // that "prepare" leaves in its process group are killed.
 func attackFiles(t testing.TB) []harness.CaseFile {
 	t.Helper()
-	return harness.CaseFiles(t, "attacks", []string{"stops", "holds", "refusal", "settings", "needs", "kind"},
+	return harness.CaseFiles(t, "attacks",
+		[]string{"stops", "holds", "refusal", "refusal_tree", "settings", "needs", "kind"},
 		[]string{"prepare", "attack", "harm", "cleanup"})
 }
 

@@ -88,11 +88,15 @@ func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 func TestASessionCannotRunTheTrustCommand(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
+	refusal := "permission denied"
 	run := func(settings func(s *scene) string) (string, bool) {
 		s := newScene(t)
 		secretOutside(s)
 		harness.Write(t, s.projectSettings(), greedy(s))
 		e := s.Start(settings(s))
+		if e.Hello.Capabilities.Enforcement["file_tree"].Status == protocol.Enforced {
+			refusal = "read-only file system"
+		}
 		output, _ := e.Tool(harness.Binary(t) + " trust " + s.Project)
 		harness.Write(t, s.UserSettings(), harness.Settings(nil))
 		return output, s.reads(e)
@@ -105,7 +109,7 @@ func TestASessionCannotRunTheTrustCommand(t *testing.T) {
 	output, reads := run(func(*scene) string {
 		return harness.Settings(harness.Sandbox{"additional_executable_paths": []string{filepath.Dir(harness.Binary(t))}})
 	})
-	if reads || !strings.Contains(output, "permission denied") {
+	if reads || !strings.Contains(output, refusal) {
 		t.Errorf("THE ATTACK WORKS: %t\n%s", reads, output)
 	}
 }
@@ -174,7 +178,6 @@ func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 					}
 				},
 				actions: func(s *scene) []string { return []string{"write", action.path(s), "{ }"} },
-				refusal: "EACCES",
 				harm:    func(s *scene, _ string) bool { return harness.Read(s.T, action.path(s)) == "{ }" },
 			}.mustFail(t)
 		})

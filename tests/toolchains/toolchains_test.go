@@ -27,8 +27,9 @@ type proof struct {
 	before string
 	line   string
 	prints string
-	// refused is part of the output without the toolchain.
-	refused string
+	// refused is part of the output without the toolchain. readOnly replaces it
+	// if the session has a file tree of its own; "" is the same.
+	refused, readOnly string
 }
 
 func (p proof) run(t *testing.T) {
@@ -36,17 +37,21 @@ func (p proof) run(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	harness.RequirePrograms(t, p.needs...)
-	output, status := p.try(t, harness.Sandbox{})
-	if status == 0 || !strings.Contains(output, p.refused) {
-		t.Errorf("control: without the toolchain: status %d, want a failure that says %q:\n%s", status, p.refused, output)
+	output, status, fileTree := p.try(t, harness.Sandbox{})
+	refused := p.refused
+	if fileTree && p.readOnly != "" {
+		refused = p.readOnly
 	}
-	output, status = p.try(t, harness.Sandbox{"toolchains": []string{p.toolchain}})
+	if status == 0 || !strings.Contains(output, refused) {
+		t.Errorf("control: without the toolchain: status %d, want a failure that says %q:\n%s", status, refused, output)
+	}
+	output, status, _ = p.try(t, harness.Sandbox{"toolchains": []string{p.toolchain}})
 	if status != 0 || !strings.Contains(output, p.prints) {
 		t.Errorf("with the toolchain: status %d, want %q:\n%s", status, p.prints, output)
 	}
 }
 
-func (p proof) try(t *testing.T, keys harness.Sandbox) (output string, status int) {
+func (p proof) try(t *testing.T, keys harness.Sandbox) (output string, status int, fileTree bool) {
 	t.Helper()
 	// Not below a temporary directory, which sessions may write by default.
 	w := harness.NewWorldOutsideDefaults(t)
@@ -76,10 +81,11 @@ func (p proof) try(t *testing.T, keys harness.Sandbox) (output string, status in
 	})
 	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: p.line})
 	exit := session.Exit()
+	fileTree = session.Sandbox.Protections["file_tree"].Status == protocol.Enforced
 	if exit.ExitCode == nil {
-		return session.Output(), -1
+		return session.Output(), -1, fileTree
 	}
-	return session.Output(), *exit.ExitCode
+	return session.Output(), *exit.ExitCode, fileTree
 }
 
 // Builds a package. The build cache lies in the home directory, and is made if
@@ -93,7 +99,7 @@ func TestGo(t *testing.T) {
 			"project/lib.go": "package hello\n\nfunc Word() string { return \"built by go\" }\n",
 		},
 		line: "go build -o lib.a . && grep -ao 'built by go' lib.a && ls \"$HOME/.cache/go-build\"", prints: "built by go",
-		refused: "permission denied",
+		refused: "permission denied", readOnly: "read-only file system",
 	}.run(t)
 }
 
@@ -130,6 +136,7 @@ func TestNode(t *testing.T) {
 		line: "npm install --offline --no-audit --no-fund --no-update-notifier ./dep.tgz && node -e " +
 			"'console.log(require(\"dep\"))'",
 		prints: "installed by npm", refused: "EACCES",
+		readOnly: "ENOENT", // Node does not know EROFS from mkdir(2)
 	}.run(t)
 }
 
@@ -206,6 +213,7 @@ func TestC(t *testing.T) {
 		line: "ccache gcc -c main.c -o a.o && ccache gcc -c main.c -o b.o && gcc a.o -o app && ./app && " +
 			"ccache --print-stats | grep -E '^(direct|preprocessed)_cache_hit.[1-9]'",
 		prints: "built by gcc", refused: "ermission denied",
+		readOnly: "Read-only file system",
 	}.run(t)
 }
 
@@ -218,6 +226,7 @@ func TestNix(t *testing.T) {
 		line: `S=$HOME/.cache/nix/root; nix-instantiate --store "$S" --eval -E '"evaluated by ${"nix"}"' && ` +
 			`nix-store --store "$S" --add word && ls "$S/nix/store"`,
 		prints: "evaluated by nix", refused: "ermission denied",
+		readOnly: "Read-only file system",
 	}.run(t)
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -29,11 +30,41 @@ var fileActions = map[string]action{
 	"truncate-open": one(truncateOpen),
 	"chmod":         one(func(path string) error { return unix.Chmod(path, 0o640) }),
 	"utime":         one(func(path string) error { return unix.Utime(path, &unix.Utimbuf{Actime: 1, Modtime: 1}) }),
+	"chown":         one(chown),
+	"acl":           one(accessList),
 	"setxattr":      one(func(path string) error { return unix.Setxattr(path, "user.victim", []byte("1"), 0) }),
 	"mkfifo":        one(func(path string) error { return unix.Mkfifo(path, 0o600) }),
 	"mknod":         two(mknod),
 	"chdir":         one(unix.Chdir),
 	"race":          two(race),
+}
+
+// someone is a user id that no test runs as.
+const someone = 12345
+
+// chown gives a file to somebody else as root, and otherwise to its owner.
+func chown(path string) error {
+	if os.Geteuid() == 0 {
+		return unix.Chown(path, someone, someone)
+	}
+	return unix.Chown(path, os.Geteuid(), os.Getegid())
+}
+
+// accessList lets somebody else read and write a file, by a POSIX access control
+// list (acl(5); struct posix_acl_xattr_header, linux/posix_acl_xattr.h). The
+// file's mode then shows the mask as the group's permissions.
+func accessList(path string) error {
+	const version, userObj, user, groupObj, mask, other, none = 2, 1, 2, 4, 16, 32, ^uint32(0)
+	list := binary.LittleEndian.AppendUint32(nil, version)
+	for _, entry := range []struct {
+		tag, permissions uint16
+		id               uint32
+	}{{userObj, 6, none}, {user, 6, someone}, {groupObj, 0, none}, {mask, 6, none}, {other, 0, none}} {
+		list = binary.LittleEndian.AppendUint16(list, entry.tag)
+		list = binary.LittleEndian.AppendUint16(list, entry.permissions)
+		list = binary.LittleEndian.AppendUint32(list, entry.id)
+	}
+	return unix.Setxattr(path, "system.posix_acl_access", list, 0)
 }
 
 // show prints a file's content.

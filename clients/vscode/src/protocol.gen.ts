@@ -99,8 +99,8 @@ export type Access = "read" | "write" | "execute" | "connect_unix" | "connect" |
 export type Severity = "error" | "warning" | "info";
 
 /**
- * `Protections` holds one entry for each protection: filesystem, execute, network, unix_sockets, signals,
- * protected_paths, syscalls, process_tracking, denials.
+ * `Protections` holds one entry for each protection: filesystem, file_tree, execute, network, unix_sockets,
+ * signals, protected_paths, syscalls, process_tracking, denials.
  */
 export type Protections = Record<string, Protection>;
 

@@ -158,7 +158,8 @@ func (o *Observer) withdraw(q question, p *pending) {
 // openForCaller opens the file with the caller's identity. An existing file is
 // opened through the descriptor held since the question was asked, so it is
 // that very file. A new file is created in the directory held since then, and
-// only if the name is still free.
+// only if the name is still free. Both are found again in the sidecar's own
+// mounts if they are read-only in the session's.
 func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd int, err error) {
 	caller, err := call.Identity()
 	if err != nil {
@@ -167,7 +168,8 @@ func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd in
 	const passed = unix.O_ACCMODE | unix.O_APPEND | unix.O_TRUNC | unix.O_NONBLOCK | unix.O_SYNC | unix.O_DSYNC |
 		unix.O_DIRECTORY | unix.O_NOATIME
 	flags := int(f.flags)&passed | unix.O_CLOEXEC | unix.O_NOCTTY
-	open := func() (int, error) { return unix.Open(fdPath(f.loc.fd), flags, 0) }
+	held, name := f.loc.fd, f.loc.path
+	open := func(held int) (int, error) { return unix.Open(fdPath(held), flags, 0) }
 	if !f.loc.exists() {
 		mask, err := call.Umask()
 		if err != nil {
@@ -176,9 +178,10 @@ func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd in
 		if err := f.loc.openParent(root); err != nil {
 			return -1, err
 		}
+		held, name = f.loc.parent, f.loc.parentPath
 		mode := f.mode & 0o7777 &^ mask
-		open = func() (int, error) {
-			made, err := unix.Openat(f.loc.parent, path.Base(f.loc.path), flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
+		open = func(held int) (int, error) {
+			made, err := unix.Openat(held, path.Base(f.loc.path), flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
 				mode)
 			if err != nil {
 				return -1, err
@@ -193,7 +196,17 @@ func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd in
 		}
 	}
 	var failed error
-	err = caller.As(func() { fd, failed = open() })
+	err = caller.As(func() {
+		if fd, failed = open(held); !errors.Is(failed, unix.EROFS) {
+			return
+		}
+		writable, err := outside(held, name)
+		if err != nil {
+			return
+		}
+		defer unix.Close(writable)
+		fd, failed = open(writable)
+	})
 	return fd, errors.Join(err, failed)
 }
 

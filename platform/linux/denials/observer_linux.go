@@ -288,7 +288,7 @@ func display(name string) string {
 // sandbox's. access(2) cannot check a sandbox, because Landlock does not hook
 // it; here only the file's permissions matter.
 func (o *Observer) permitted(call *notify.Call, root int, w request, loc *location, access platform.Refused) bool {
-	mode, fd := uint32(unix.R_OK), loc.fd
+	mode, fd, name := uint32(unix.R_OK), loc.fd, loc.path
 	switch access {
 	case platform.RefusedCreate, platform.RefusedRemove:
 		mode = unix.W_OK | unix.X_OK
@@ -298,7 +298,7 @@ func (o *Observer) permitted(call *notify.Call, root int, w request, loc *locati
 		if loc.openParent(root) != nil {
 			return false
 		}
-		fd = loc.parent
+		fd, name = loc.parent, loc.parentPath
 	case platform.RefusedWrite:
 		mode = unix.W_OK
 		if w.op == opOpen && w.flags.reads() {
@@ -311,10 +311,13 @@ func (o *Observer) permitted(call *notify.Call, root int, w request, loc *locati
 	if err != nil {
 		return false
 	}
-	var answer error
-	err = caller.As(func() { answer = unix.Faccessat2(fd, "", mode, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
+	permitted := false
 	_, protected := o.options.Policy.ProtectedAt(loc.path)
-	return err == nil && (answer == nil || errors.Is(answer, unix.EROFS) && protected)
+	err = caller.As(func() {
+		answer := unix.Faccessat2(fd, "", mode, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
+		permitted = answer == nil || errors.Is(answer, unix.EROFS) && (protected || !readOnlyOutside(fd, name))
+	})
+	return err == nil && permitted
 }
 
 // report reports a refusal, or notes that the canary was noticed.

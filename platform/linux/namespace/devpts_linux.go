@@ -215,6 +215,13 @@ func inheritTerminal(devpts int) (*inheritedTerminal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open terminal %d: %w", number, err)
 	}
+	// The tree is read-only by now. Programs change the mode of their terminal
+	// (mesg, tmux), which is no grant of the shared devpts.
+	if err := unix.MountSetattr(node, "", unix.AT_EMPTY_PATH,
+		&unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}); err != nil && !errors.Is(err, unix.EPERM) {
+		unix.Close(node)
+		return nil, fmt.Errorf("make terminal %d writable: %w", number, err)
+	}
 	t := &inheritedTerminal{number: number, node: node}
 	if t.master, err = takeNumber(devpts, number); err != nil {
 		unix.Close(node)

@@ -22,6 +22,9 @@ type Setup struct {
 	Limits map[string]int `json:"limits,omitempty"`
 	// Overlays are mounted over the caches of toolchains; nil if there are none.
 	Overlays *Overlays `json:"overlays,omitempty"`
+	// Tree makes read-only what is not granted for writing; nil if everything
+	// is.
+	Tree *Tree `json:"tree,omitempty"`
 	// Mounts protect paths of the project.
 	Mounts ProtectedMounts `json:"mounts"`
 }
@@ -36,13 +39,13 @@ type Available struct {
 }
 
 // Plan returns the setup of a session that wants terminals of its own, no
-// network, or protected mounts, as far as the machine has the namespaces for
-// it. It returns nil if it has none.
-func (a Available) Plan(terminals, network bool, mounts ProtectedMounts) *Setup {
+// network, a file tree of its own, or protected mounts, as far as the machine
+// has the namespaces for it. It returns nil if it has none.
+func (a Available) Plan(terminals, network bool, tree *Tree, mounts ProtectedMounts) *Setup {
 	if !a.Mounts {
 		return nil
 	}
-	return &Setup{User: a.User, Terminals: terminals, Network: network && a.Network, Mounts: mounts}
+	return &Setup{User: a.User, Terminals: terminals, Network: network && a.Network, Tree: tree, Mounts: mounts}
 }
 
 // Result says what Enter has made, as far as that is not certain.

@@ -96,6 +96,11 @@ func (s *Setup) Enter(order *platform.Order) (Result, error) {
 			return result, err
 		}
 	}
+	if s.Tree != nil {
+		if err := s.Tree.mount(); err != nil {
+			return result, err
+		}
+	}
 	var err error
 	if result.Mounts, err = s.Mounts.mount(); err != nil {
 		return result, err

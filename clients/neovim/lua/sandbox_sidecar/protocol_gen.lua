@@ -41,8 +41,8 @@
 ---| "warning" # The setting has an effect, but probably not the intended one.
 ---| "info" # There is something to know about the setting.
 
----`Protections` holds one entry for each protection: filesystem, execute, network, unix_sockets, signals,
----protected_paths, syscalls, process_tracking, denials.
+---`Protections` holds one entry for each protection: filesystem, file_tree, execute, network, unix_sockets,
+---signals, protected_paths, syscalls, process_tracking, denials.
 ---@alias sandbox_sidecar.Protections table<string, sandbox_sidecar.Protection>
 
 ---`InitializeParams` describes the editor.

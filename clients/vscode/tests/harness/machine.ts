@@ -17,6 +17,12 @@ export function diagnose(program = requireEnv("SIDECAR_BINARY")): Protection[] {
   return (JSON.parse(out) as { protections: Protection[] }).protections;
 }
 
+/** Returns the error of a program that changes a file outside the grants. */
+export function refusedChange(): RegExp {
+  const tree = diagnose().find(({ name }) => name === "file_tree");
+  return tree?.status === "enforced" ? /Read-only file system/ : /Permission denied/;
+}
+
 /**
  * Returns the status bar's summary of this machine, for a project with the
  * default settings. An ordinary user may lack a protection that root has. In

@@ -2,7 +2,7 @@ import * as assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import * as path from "node:path";
 
-import { expectedSummary } from "../harness/machine";
+import { expectedSummary, refusedChange } from "../harness/machine";
 import { tearDown, setUp, type Fixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
@@ -65,7 +65,7 @@ for (const [scheme, theme] of [
       await window.newTerminal(prompt);
       await window.run("clear; gcc -o hello main.c && ./hello", /^hello$/m);
       const file = path.join(world.home, "notes", "list.txt");
-      await window.run(`echo bread >>~/notes/list.txt`, /Permission denied/);
+      await window.run(`echo bread >>~/notes/list.txt`, refusedChange());
       await window.notification(`refused to let "bash" write "${file}"`);
       await window.waitForStatus(`Sandbox: ${expectedSummary()}`);
       await take("terminal");

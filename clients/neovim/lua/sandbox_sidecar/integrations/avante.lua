@@ -28,8 +28,8 @@ end
 return {
   name = NAME,
   description = 'Runs a shell command in a sandbox. It may write the project and temporary directories, and read '
-    .. 'the system. Returns the command\'s output. Other access fails with "Permission denied": do not work around that, '
-    .. 'tell the user instead.',
+    .. 'the system. Returns the command\'s output. Other access fails with "Permission denied" or "Read-only file '
+    .. 'system": do not work around that, tell the user instead.',
   param = {
     type = 'table',
     fields = {
