@@ -156,7 +156,7 @@ func (c *Compiled) Exposures(kept bool) []string {
 // names under which they are found; the list of trusted projects; and the other
 // files of the standard settings directories, because tasks and key bindings
 // run programs, too. A missing file is listed if creating it would add settings
-// or trust.
+// or trust. The running program is listed as well, which the next start runs.
 func (s *Snapshot) Guarded() []string { return s.guarded(resolve.NewView(s.files)) }
 
 // maxNeighbours bounds the other files of a settings directory that are
@@ -180,6 +180,11 @@ func (s *Snapshot) guarded(r *resolve.View) []string {
 			if !r.Entry(path).Mode.IsDir() {
 				list = append(list, path)
 			}
+		}
+	}
+	for _, path := range s.ownPaths {
+		if entry := r.Resolve(path); entry.Exists && entry.Mode.IsRegular() {
+			list = append(list, entry.Path)
 		}
 	}
 	slices.Sort(list)

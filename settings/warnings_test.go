@@ -96,6 +96,8 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 		"/home/u/.config/sandbox-sidecar":      "-> ../elsewhere/sidecar",
 		"/home/u/my/settings.json":             "",
 		"/home/u/my/unrelated.txt":             "",
+		"/home/u/src/bin/sandbox-sidecar":      "",
+		"/home/u/state/kept":                   "",
 	})
 	s := snapshotOf(t, f, "", "")
 	s.user = []source.State{
@@ -108,7 +110,9 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 		"/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json",
 		"/home/u/dotfiles/zed.json",
 		"/home/u/elsewhere/sidecar/other.json", "/home/u/elsewhere/sidecar/settings.json", "/home/u/my/settings.json",
+		"/home/u/src/bin/sandbox-sidecar",
 	}
+	s.ownPaths = []string{"/home/u/src/bin/sandbox-sidecar", "/home/u/state"}
 	if got := s.Guarded(); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

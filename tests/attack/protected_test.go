@@ -230,3 +230,41 @@ func TestProtectedPathsStayAsTheyAre(t *testing.T) {
 		})
 	}
 }
+
+// Replaces the sidecar's own program, which lies in the project as it does for
+// those who develop it. The next start would run the session's file.
+func TestTheSidecarsOwnProgramCannotBeReplaced(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	for name, try := range map[string]struct{ line, refusal string }{
+		"overwritten":       {"cp /bin/true bin/sandbox-sidecar", "Read-only file system"},
+		"replaced":          {"cp /bin/true other; mv -f other bin/sandbox-sidecar", "busy"},
+		"removed":           {"rm -f bin/sandbox-sidecar", "busy"},
+		"directory renamed": {"mv bin old; mkdir bin; cp /bin/true bin/sandbox-sidecar", "busy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := func(settings string) (output string, changed bool) {
+				s := newScene(t)
+				program := s.ProjectPath("bin/sandbox-sidecar")
+				harness.MakeDir(t, filepath.Dir(program))
+				before, err := os.ReadFile(harness.Binary(t))
+				harness.Must(t, err)
+				harness.Must(t, os.WriteFile(program, before, 0o755))
+				e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
+					command.Path = program
+				}})
+				output, _ = e.Tool(try.line)
+				after, err := os.ReadFile(program)
+				return output, err != nil || !slices.Equal(before, after)
+			}
+			// A program that runs cannot be written, but it can be replaced.
+			if output, changed := run(harness.Off()); !changed && name != "overwritten" {
+				t.Fatalf("control: without a sandbox the attack must work:\n%s", output)
+			}
+			if output, changed := run(harness.Settings(nil)); changed || !strings.Contains(output, try.refusal) {
+				t.Errorf("THE ATTACK WORKS: %t\n%s", changed, output)
+			}
+		})
+	}
+}
