@@ -50,6 +50,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	ruleset := Translate(p, abi)
 	ruleset.Errata = unfixedErrata(abi, fixedErrata())
 	var invalidateGuess func()
+	var overlays *namespace.Overlays
 	if ruleset.Requested.needsNamespaces() {
 		available, guessed := b.available()
 		if guessed {
@@ -59,13 +60,13 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 			return platform.Confinement{}, fmt.Errorf("%w: %w: %s", platform.ErrUnavailable, platform.ErrUnprotected,
 				available.Gap)
 		}
-		p = ruleset.overlayCaches(b.Caches, available, p)
+		p, overlays = ruleset.overlayCaches(b.Caches, available, p)
 		ruleset.Namespaces, ruleset.NamespaceGap = ruleset.plan(available, p), available.Gap
 	}
 	if ruleset.Namespaces == nil {
 		ruleset.dropGuarded(p)
 	} else {
-		ruleset.Namespaces.Overlays = ruleset.overlays
+		ruleset.Namespaces.Overlays = overlays
 	}
 	for _, dir := range hooks.Learn {
 		// Executing a file needs the right to read it, too

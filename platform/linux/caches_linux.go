@@ -13,14 +13,16 @@ import (
 // cannot have overlays, the caches stay shared, and the report says so. If it
 // can, a cache without one is not granted for writing: the reason may be one of
 // the moment, which a session could bring about. It returns the policy that
-// holds.
-func (r *Ruleset) overlayCaches(client *overlay.Client, n namespace.Available, p *policy.Policy) *policy.Policy {
+// holds, and the overlays for Setup; nil if there are none.
+func (r *Ruleset) overlayCaches(
+	client *overlay.Client, n namespace.Available, p *policy.Policy,
+) (*policy.Policy, *namespace.Overlays) {
 	if len(p.Caches) == 0 {
-		return p
+		return p, nil
 	}
 	if !n.Mounts {
 		r.CacheGap = n.Gap
-		return p
+		return p, nil
 	}
 	var caches []overlay.Cache
 	for _, c := range p.Caches {
@@ -29,7 +31,7 @@ func (r *Ruleset) overlayCaches(client *overlay.Client, n namespace.Available, p
 	prepared, err := client.Prepare(caches, n.User)
 	if err == nil && prepared.Impossible != "" {
 		r.CacheGap = prepared.Impossible
-		return p
+		return p, nil
 	}
 	overlays := &namespace.Overlays{Dir: prepared.Dir}
 	for i, c := range p.Caches {
@@ -43,10 +45,10 @@ func (r *Ruleset) overlayCaches(client *overlay.Client, n namespace.Available, p
 			overlays.Paths = append(overlays.Paths, c.Path)
 		}
 	}
-	if len(overlays.Paths) > 0 {
-		r.overlays = overlays
+	if len(overlays.Paths) == 0 {
+		overlays = nil
 	}
-	return r.lockCaches(p)
+	return r.lockCaches(p), overlays
 }
 
 // lockCaches takes the right to write from the LockedCaches.

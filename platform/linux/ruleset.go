@@ -64,8 +64,6 @@ type Ruleset struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Network is the inode of the sidecar's network namespace; 0 if unknown.
 	Network uint64 `json:"network,omitempty"`
-
-	overlays *namespace.Overlays // for Namespaces, once that is planned
 }
 
 // Rule grants rights below a path. If the path is a file, the stage removes the

@@ -23,8 +23,6 @@ const (
 	// useLock is held as long as a holder lives, or a sidecar that has used it.
 	// Sessions may use the overlays until then.
 	useLock = "use.lock"
-	// socketName is the holder's socket.
-	socketName = "socket"
 	// probeName is a directory with an overlay that tests whether overlays work.
 	probeName = "probe"
 )
@@ -37,13 +35,9 @@ const (
 	upperName = "upper"
 	// workName is the kernel's.
 	workName = "work"
-	// mountName is what the holder mounts the overlay on.
-	mountName = "mount"
 	// emptyName takes the place of the real cache if sessions must not see that.
 	emptyName = "empty"
 )
-
-var cacheDirs = []string{upperName, workName, mountName, emptyName}
 
 // nameOf is the name of a cache's directory.
 func nameOf(path string) string {
