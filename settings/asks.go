@@ -232,7 +232,9 @@ func (b *asker) sockets() {
 func (b *asker) protected() {
 	var lost []string
 	for _, was := range b.alone.policy.Protected {
-		still := slices.ContainsFunc(b.e.policy.Protected, func(p policy.Protected) bool { return p.Covers(was.Path) })
+		still := slices.ContainsFunc(b.e.policy.Protected, func(p policy.Protected) bool {
+			return p.Covers(was.Path) && (was.Creatable || !p.Creatable)
+		})
 		if !still && b.writes(was.Path) {
 			lost = append(lost, display.Quote(strings.TrimPrefix(was.Path, b.e.policy.Project+"/")))
 		}

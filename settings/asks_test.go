@@ -94,6 +94,12 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			`protected_paths ["b"]: sessions may change "a", which programs outside of the sandbox rely on` + "\n",
 		},
 		{
+			// Without the user's entry git may create it with the repository.
+			"protection of what git creates", `{"enabled": true, "protected_paths": [".git/hooks"]}`,
+			`{"protected_paths": ["b"]}`,
+			`protected_paths ["b"]: sessions may change ".git/hooks", which programs outside of the sandbox rely on` + "\n",
+		},
+		{
 			"a machine without a sandbox", on, `{"on_unavailable": "warn"}`,
 			`on_unavailable "warn": tools start without a sandbox if the machine has none` + "\n",
 		},

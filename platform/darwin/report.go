@@ -18,6 +18,10 @@ func report(p Scene) map[string]platform.Protection {
 		platform.Filesystem: enforced("files that are not granted cannot be opened, created, removed, renamed or linked; " +
 			"still visible: names in \"/\", symlinks, the metadata of directories above granted paths, and the system's " +
 			"libraries"),
+		platform.ToolchainCaches: {
+			Status: platform.Absent,
+			Detail: "macOS has no overlays: programs outside see what sessions write to caches of toolchains",
+		},
 		platform.FileTree: enforced("modes, owners, times and extended attributes of files that are not granted for " +
 			"writing cannot be changed"),
 		platform.Execute: enforced("programs run only from paths granted for executing; an interpreter still runs the " +

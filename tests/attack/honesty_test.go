@@ -67,6 +67,16 @@ var claims = map[string]claim{
 		result := s.attempt(s.Start(""), "write", s.ProjectPath(".git/hooks/pre-commit"), "x")
 		mustAgree(t, status, result, exists(s.ProjectPath(".git/hooks/pre-commit")))
 	},
+	"toolchain_caches": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		cache := filepath.Join(s.Home, ".npm")
+		harness.MakeDir(t, cache)
+		e := s.Start(harness.Settings(harness.Sandbox{"toolchains": []string{"node"}}))
+		result := s.attempt(e, "write", filepath.Join(cache, "new"), "x")
+		if open := exists(filepath.Join(cache, "new")); open == (status == protocol.Enforced) || !result.done() {
+			t.Errorf("the reply says %s; seen outside: %t; status %d\n%s", status, open, result.status, result.output)
+		}
+	},
 	"syscalls": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		result := s.attempt(s.Start(""), "privileges")
@@ -292,7 +302,9 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 // is not asked for is not promised. Protected are existing paths: for missing
 // ones the reply promises only that they are watched.
 func offline() string {
-	return harness.Settings(harness.Sandbox{"allow_network": false, "protected_paths": []string{"victim"}})
+	return harness.Settings(harness.Sandbox{
+		"allow_network": false, "protected_paths": []string{"victim"}, "toolchains": []string{"node"},
+	})
 }
 
 // announced waits for the process id that a victim writes, and returns it.

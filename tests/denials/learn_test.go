@@ -124,6 +124,7 @@ func TestLearnKnowsWhichToolMakesACache(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
 	tool := filepath.Join(s.Project, "go") // known by its name alone
+	harness.Must(t, os.RemoveAll(filepath.Join(s.Home, ".cache"))) // a sidecar has made it for overlays
 	harness.Victim(t, "tests/victim", tool)
 	l := s.learn(harness.Settings(nil), tool, "make-many", filepath.Join(s.Home, ".cache"), "1")
 	if l.status == 0 || len(l.list("toolchains")) > 0 {
