@@ -123,7 +123,7 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 func TestLearnKnowsWhichToolMakesACache(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
-	tool := filepath.Join(s.Project, "go") // known by its name alone
+	tool := filepath.Join(s.Project, "go")                         // known by its name alone
 	harness.Must(t, os.RemoveAll(filepath.Join(s.Home, ".cache"))) // a sidecar has made it for overlays
 	harness.Victim(t, "tests/victim", tool)
 	l := s.learn(harness.Settings(nil), tool, "make-many", filepath.Join(s.Home, ".cache"), "1")

@@ -63,6 +63,9 @@ func Subreapers(sidecar int) []int { return inRole("subreaper", sidecar) }
 // DomainKillers finds the domain killers beside the session of a subreaper.
 func DomainKillers(subreaper int) []int { return inRole("domain-killer", subreaper) }
 
+// CacheHolders lists the holders of caches' overlays that a sidecar has started.
+func CacheHolders(sidecar int) []int { return inRole("cache-holder", sidecar) }
+
 // inRole finds the children of a process that are the sidecar's binary in a
 // role.
 func inRole(role string, parent int) []int {

@@ -394,6 +394,8 @@ const previousJournal = "/new-journal-N.journal (deleted)"
 func (s *soak) holds() (got holdings) {
 	take := func() holdings {
 		h := holdings{inventory: take(s.t, s.sidecar, s.World), kinds: map[string]int{}}
+		// One that was killed is not replaced while sessions may use its overlays.
+		h.children -= len(harness.CacheHolders(s.sidecar))
 		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.sidecar))
 		for _, link := range links {
 			if to, err := os.Readlink(link); err == nil {

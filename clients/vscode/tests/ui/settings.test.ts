@@ -123,7 +123,11 @@ describe("settings in the window", () => {
   it("are tested by the doctor", async () => {
     const { window } = fixture();
     await window.command("Sandbox: Doctor");
-    await until("what was tried", async () => /tried just now/.test(await window.editorText()));
+    await until("what holds", async () => /filesystem/.test(await window.editorText()));
+    await until("what was tried", async () => {
+      await window.page.keyboard.press("Control+End"); // the editor renders what is in view
+      return /held/.test(await window.editorText());
+    });
   });
 
   it("of a project that request more are shown before they are trusted", async () => {
