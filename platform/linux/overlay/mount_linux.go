@@ -147,6 +147,11 @@ func newOverlay(layers map[string]int, user bool) (int, error) {
 	if err := unix.FsconfigCreate(context); err != nil {
 		return -1, &mountError{err}
 	}
+	// The kernel makes the directory "work" without any permission
+	// (ovl_workdir_create). An ordinary user could not remove ~/.cache.
+	if err := unix.Fchmodat(layers["workdir"], "work", 0o700, 0); err != nil {
+		return -1, fmt.Errorf("open the work directory to its owner: %w", err)
+	}
 	attributes := unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(layers["lowerdir"], &stat); err != nil {
