@@ -120,12 +120,13 @@ var protectedAttacks = []struct {
 	{
 		"the project is renamed", withRepository,
 		`cd .. && cp -r project p && mv project q && mv p project && echo evil >>project/.git/config`, ".git/config",
-		"Device or resource busy|Permission denied",
+		"Device or resource busy|Permission denied|Read-only file system",
 	},
 	{
 		"what holds the project is renamed", withRepository,
 		`cd ../.. && n=$(basename "$OLDPWD/.."); d=$(basename "$(dirname "$OLDPWD")"); cp -r "$d" c && mv "$d" m && mv ` +
-			`c "$d" && echo evil >>"$d/project/.git/config"`, ".git/config", "Device or resource busy|Permission denied",
+			`c "$d" && echo evil >>"$d/project/.git/config"`, ".git/config",
+		"Device or resource busy|Permission denied|Read-only file system",
 	},
 	{
 		"another namespace", withRepository, `unshare -rm sh -c 'umount .git/config; echo evil >>.git/config'`,
