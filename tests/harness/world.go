@@ -44,6 +44,10 @@ func worldIn(t testing.TB, root string) *World {
 		Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"),
 		Outside: filepath.Join(root, "outside"),
 	}
+	t.Cleanup(func() {
+		// It may still write below the home, which is removed next.
+		Eventually(t, "the holder of caches has ended", func() bool { return !w.holdsCaches() })
+	})
 	w.born = time.Now().Add(-time.Second) // file times come from a coarser clock
 	for _, dir := range []string{w.Home, w.Project, w.Outside} {
 		if err := os.Mkdir(dir, 0o700); err != nil {

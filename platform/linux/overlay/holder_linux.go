@@ -133,7 +133,7 @@ const retryMilliseconds = 50
 // end ends the holder, unless somebody is about to connect. Nobody connects
 // without the startLock. The error is EWOULDBLOCK if somebody has it.
 func (h *holder) end() error {
-	start, err := openLock(h.dir, startLock)
+	start, err := openFile(h.dir, startLock, 0) // not made anew: the user may be removing the directory
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,11 @@ func checkOwn(dir *os.File) error {
 
 // openLock opens a lock file without locking it.
 func openLock(dir *os.File, name string) (*os.File, error) {
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	return openFile(dir, name, unix.O_CREAT)
+}
+
+func openFile(dir *os.File, name string, flags int) (*os.File, error) {
+	fd, err := unix.Openat(int(dir.Fd()), name, flags|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: filepath.Join(dir.Name(), name), Err: err}
 	}
