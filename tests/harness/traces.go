@@ -67,14 +67,13 @@ func DomainKillers(subreaper int) []int { return inRole("domain-killer", subreap
 // CacheHolders lists the holders of caches' overlays that a sidecar has started.
 func CacheHolders(sidecar int) []int { return inRole("cache-holder", sidecar) }
 
-// holdsCaches reports whether a process has the directory of the overlays of the
-// world's caches open, or a file in it.
+// holdsCaches reports whether a process has a directory of overlays in the
+// world's home open, or a file in it.
 func (w *World) holdsCaches() bool {
-	dir := filepath.Join(w.Home, ".cache", "sandbox-sidecar", "overlays")
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	return slices.ContainsFunc(links, func(link string) bool {
 		to, err := os.Readlink(link)
-		return err == nil && (to == dir || strings.HasPrefix(to, dir+"/"))
+		return err == nil && strings.HasPrefix(to, w.Home+"/") && strings.Contains(to, "/sandbox-sidecar/overlays")
 	})
 }
 

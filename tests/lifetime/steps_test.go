@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -129,7 +130,10 @@ func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, s
 // number of steps.
 func mustBeSwept(t *testing.T, w *harness.World, dead *client.Client, sidecar int, log *harness.Buffer) (steps int) {
 	t.Helper()
-	next := harness.Start(t, w, harness.Options{})
+	// With the same cache directory it would take over the holder of overlays.
+	next := harness.Start(t, w, harness.Options{Wrap: func(command *exec.Cmd) {
+		command.Env = append(command.Env, "XDG_CACHE_HOME="+filepath.Join(w.Home, "another cache"))
+	}})
 	mustLeaveNobody(t, dead)
 	harness.Eventually(t, "the state directory holds one journal", func() bool {
 		entries, err := os.ReadDir(w.State())
