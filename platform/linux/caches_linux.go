@@ -54,7 +54,9 @@ func (r *Ruleset) overlayCaches(
 // lockCaches takes the right to write from the LockedCaches.
 func (r *Ruleset) lockCaches(p *policy.Policy) *policy.Policy {
 	locked := func(path string) bool {
-		return slices.ContainsFunc(r.LockedCaches, func(c platform.Missing) bool { return policy.Contains(c.Path, path) })
+		return slices.ContainsFunc(r.LockedCaches, func(c platform.Missing) bool {
+			return policy.Contains(c.Path, path)
+		})
 	}
 	effective := *p
 	effective.Rules = slices.Clone(p.Rules)

@@ -18,7 +18,8 @@ func refusedAs(act Act, rules []policy.Rule, fileTree bool) unix.Errno {
 	// grantOf is the topmost writable rule above a path, and so its mount.
 	grantOf := func(path string) (top string) {
 		for _, rule := range rules {
-			if rule.Access.Has(policy.Write) && policy.Contains(rule.Path, path) && (top == "" || len(rule.Path) < len(top)) {
+			if rule.Access.Has(policy.Write) && policy.Contains(rule.Path, path) &&
+				(top == "" || len(rule.Path) < len(top)) {
 				top = rule.Path
 			}
 		}

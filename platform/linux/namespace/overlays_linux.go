@@ -39,7 +39,8 @@ func mountOver(path string, mount int) error {
 		return err
 	}
 	defer unix.Close(place)
-	if err := unix.MoveMount(mount, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+	const byDescriptor = unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH
+	if err := unix.MoveMount(mount, "", place, "", byDescriptor); err != nil {
 		return err
 	}
 	found, err := openPlain(path)

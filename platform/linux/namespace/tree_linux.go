@@ -111,8 +111,8 @@ func (g grant) prove() error {
 // descriptor's if the path is empty (Linux 5.8).
 func mountID(dir int, path string) (uint64, error) {
 	var stat unix.Statx_t
-	err := unix.Statx(dir, path, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC,
-		unix.STATX_MNT_ID, &stat)
+	const flags = unix.AT_EMPTY_PATH | unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_DONT_SYNC
+	err := unix.Statx(dir, path, flags, unix.STATX_MNT_ID, &stat)
 	if err != nil {
 		return 0, err
 	}

@@ -111,7 +111,8 @@ func mountOverlay(dir *os.File, name string, c Cache, user bool) (m mounted, err
 		return m, err
 	}
 	m = mounted{place: place, mount: mount}
-	if err := unix.MoveMount(mount, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+	const byDescriptor = unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH
+	if err := unix.MoveMount(mount, "", place, "", byDescriptor); err != nil {
 		m.close()
 		return mounted{}, fmt.Errorf("attach overlay: %w", err)
 	}

@@ -17,8 +17,8 @@ type request struct {
 	Prepare []wireCache `json:"prepare,omitempty"`
 	// Clone are the paths of caches. The answer has a mount for each.
 	Clone []platform.RawString `json:"clone,omitempty"`
-	// End asks the holder to end if nobody else is connected. Whoever asks has
-	// the startLock.
+	// End ends the holder if nobody else is connected. The sender has the
+	// startLock.
 	End bool `json:"end,omitempty"`
 }
 
