@@ -78,6 +78,9 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Warnings = append(compiled.Warnings, err.Error())
 	}
+	if note := compiled.ProxyNote(); note != "" && s.store.FirstTime(settings.ProxyNoteName) {
+		compiled.Warnings = append(compiled.Warnings, note)
+	}
 	request.Policy = compiled.Policy
 	session, err := s.options.Spawner.Start(ctx, request)
 	return session, compiled, err

@@ -27,9 +27,11 @@ var baselines = sync.OnceValue(func() map[string]map[string][]baselinePath {
 			"system_paths.executable": grantsFor(readExecute,
 				"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec", "/lib", "/lib64", "/bin", "/sbin",
 				// Software that the administrator installed: by hand, NixOS, snap.
-				"/usr/local", "/opt", "/nix/store", "/run/current-system/sw", "/snap"),
+				"/usr/local", "/opt", "/nix/store", "/run/current-system/sw", "/snap",
+				// Debian's mvn, gradle, ant, psql and pg_dump start programs there.
+				"/usr/share"),
 			"system_paths.read_only": grantsFor(policy.Read,
-				"/etc", "/usr/share", "/usr/include", "/usr/lib/locale", "/proc"),
+				"/etc", "/usr/etc", "/usr/share", "/usr/include", "/usr/lib/locale", "/proc"),
 			"system_paths.read_write": append(append(
 				grantsFor(policy.ReadWrite, "/tmp", "/var/tmp", "/dev/shm"),
 				// Not /dev: it holds the disks and, in /dev/pts, the user's other

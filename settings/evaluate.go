@@ -169,9 +169,9 @@ func (s *Snapshot) run(view fsView, projectDir string, how treatment, alone *eva
 
 	project := projectOf(view, projectDir, l.projectFile)
 	toolchains, private := chooseToolchains(l, tightened, r), toolchainCaches(base, l, tightened)
-	grants := resolveGrants(view, l, project, toolchains, tightened, alone, r)
-	restricted := restrict(base, l, tightened)
 	variables, environment := chooseVariables(l, toolchains, tightened, r)
+	grants := resolveGrants(view, l, project, toolchains, environment, tightened, alone, r)
+	restricted := restrict(base, l, tightened)
 	sockets := chooseSockets(view, l, project, grants.writable, tightened, r)
 	protected, unclear := choosePaths(view, l, project, tightened, r)
 	caches := cachesOf(view, grants.granted, private, r)

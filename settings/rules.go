@@ -26,7 +26,8 @@ type grantSet struct {
 
 // resolveGrants turns the requests of all layers into grants and rules.
 func resolveGrants(
-	view fsView, l layers, p project, toolchains []chosen, tightened *settings, alone *evaluation, r *reporter,
+	view fsView, l layers, p project, toolchains []chosen, environment policy.Environment, tightened *settings,
+	alone *evaluation, r *reporter,
 ) grantSet {
 	set := grantSet{writable: cover{}}
 	if alone != nil {
@@ -66,6 +67,8 @@ func resolveGrants(
 		set.granted = append(set.granted, list...)
 	}
 	set.granted = append(set.granted, steady(tools)...)
+	certificates, refusals := certificateGrants(view, environment, coverOf(set.granted))
+	set.granted, set.refusals = append(set.granted, steady(certificates)...), append(set.refusals, refusals...)
 	set.cover = coverOf(set.granted)
 	set.rules = allowGuarded(mergeRules(set.granted), set.cover, p.git)
 	set.privateTerminals = privateTerminals(view, set.cover)

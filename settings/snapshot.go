@@ -57,6 +57,7 @@ type Compiled struct {
 
 	create  []string   // see MakeDirs
 	exposed []exposure // see Exposures
+	proxies []string   // see ProxyNote
 }
 
 // Compile returns what a session of that kind may do. It fills in the policy
@@ -64,7 +65,8 @@ type Compiled struct {
 func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	e := s.evaluation()
 	compiled := Compiled{
-		Policy: e.policyFor(kind), Diagnostics: slices.Clone(e.diagnostics), Warnings: s.warnings(e, kind),
+		proxies: proxyPasswords(s.host.Env, e.policy.Environment),
+		Policy:  e.policyFor(kind), Diagnostics: slices.Clone(e.diagnostics), Warnings: s.warnings(e, kind),
 		Risks:     e.risks(kind),
 		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind),

@@ -1,14 +1,18 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
@@ -125,6 +129,26 @@ func open(options Options, with source.Watching) (*Store, error) {
 func (s *Store) Close() error {
 	s.sources.Close()
 	return nil
+}
+
+// FirstTime reports whether the user has not yet been told a note of that name,
+// and remembers that it was told now. If it cannot remember, it is the first
+// time.
+func (s *Store) FirstTime(note string) bool {
+	list := trust.Path(s.host)
+	if list == "" {
+		return true
+	}
+	dir := filepath.Dir(list)
+	if err := fsguard.MkdirAll(dir, 0o700); err != nil {
+		return true
+	}
+	file, err := os.OpenFile(filepath.Join(dir, "told-"+note), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return !errors.Is(err, fs.ErrExist)
+	}
+	file.Close()
+	return true
 }
 
 // Snapshot returns the settings that hold now for a session in projectDir, an

@@ -47,6 +47,9 @@ func execute(args []string) error {
 	for _, warning := range compiled.Risks {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
+	if note := compiled.ProxyNote(); note != "" && store.FirstTime(settings.ProxyNoteName) {
+		display.Fprintf(os.Stderr, "sandbox-sidecar: note: %s\n", note)
+	}
 	if !compiled.Policy.Restricted {
 		// The explanation names the setting; it is the same for every access.
 		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {

@@ -23,12 +23,25 @@ func Defaults() Sandbox {
 	}
 }
 
-// DefaultEnvVars say who and where the user is. They hold no secrets.
-// SSH_AUTH_SOCK is only a name: the socket needs a grant of its own.
-var DefaultEnvVars = []string{
+// DefaultEnvVars say who and where the user is, and how the network is reached.
+// Only a proxy's address may hold a secret. SSH_AUTH_SOCK is only a name: the
+// socket needs a grant of its own.
+var DefaultEnvVars = slices.Concat([]string{
 	"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TERM_PROGRAM", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "EDITOR",
 	"VISUAL",
 	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "GPG_TTY", "COLORTERM",
+}, ProxyVariables, CertificateVariables)
+
+// ProxyVariables are the addresses of proxies, and of hosts that need none.
+var ProxyVariables = []string{
+	"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "all_proxy", "no_proxy",
+}
+
+// CertificateVariables name files and directories of certificates: those of
+// OpenSSL and Go, Node, Python, pip, curl, git, and Amazon's tools.
+var CertificateVariables = []string{
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE",
+	"GIT_SSL_CAINFO", "AWS_CA_BUNDLE",
 }
 
 // DefaultOnUnavailable is what a null on_unavailable means. Tools are refused

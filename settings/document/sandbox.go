@@ -35,7 +35,8 @@ type Sandbox struct {
 	// AllowedEnvVars are the variables that sessions get: NAME or PREFIX_*.
 	// They always get TERM, COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and
 	// ZED_TERM. Variables that make loaders, shells or interpreters run code
-	// (LD_*, BASH_ENV, NODE_OPTIONS, …) need their exact name.
+	// (LD_*, BASH_ENV, NODE_OPTIONS, …) need their exact name. A variable of
+	// certificates also makes the file readable that it names.
 	AllowedEnvVars []string `json:"allowed_env_vars"`
 	// AllowedUnixSockets are sockets of outside processes that sessions may
 	// connect to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A granted socket
