@@ -83,6 +83,9 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 	}
 	request.Policy = compiled.Policy
 	session, err := s.options.Spawner.Start(ctx, request)
+	if err != nil {
+		err = presentation.NameSetting(err, snapshot, settings.Kind(params.Kind), request.Dir)
+	}
 	return session, compiled, err
 }
 

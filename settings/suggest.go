@@ -94,6 +94,9 @@ func (x Explanation) suggestion() Suggestion {
 // the key's whole value.
 func (s Suggestion) Entry() bool { return s.Key != "allow_network" && s.Key != protectedKey }
 
+// Unprotects reports whether the setting gives up the protection of a path.
+func (s Suggestion) Unprotects() bool { return s.Key == protectedKey }
+
 // JSON is the value as it stands in a settings file: an entry of a list, or the
 // whole value of another key. It is the whole value of protected_paths, because
 // one entry has to go.

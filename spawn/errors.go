@@ -24,6 +24,9 @@ type Error struct {
 	Cause error
 	// Hint says what the user can do; empty if there is nothing.
 	Hint string
+	// Refused says that the sandbox may be what refuses to execute Path. Then
+	// the settings know a better hint.
+	Refused bool
 }
 
 // Error names the attempt, the path and the cause. The path is quoted.
@@ -73,10 +76,13 @@ func launchError(request Request, err error) error {
 		}
 	case platform.StepProgram:
 		hint := "install it, or name another program"
-		if failure.Denied && request.Policy.Restricted {
-			hint = "grant its directory in additional_executable_paths"
+		refused := failure.Denied && request.Policy.Restricted
+		if refused {
+			hint = `"chmod +x" may help; or its interpreter is not in "additional_executable_paths"`
 		}
-		return &Error{Attempt: "execute", Path: failure.Path, Cause: errors.New(failure.Cause), Hint: hint}
+		return &Error{
+			Attempt: "execute", Path: failure.Path, Cause: errors.New(failure.Cause), Hint: hint, Refused: refused,
+		}
 	default:
 		return &Error{Attempt: string(failure.Step), Path: failure.Path, Cause: errors.New(failure.Cause)}
 	}

@@ -67,7 +67,7 @@ func execute(args []string) error {
 		Ask: asker.ask,
 	})
 	if err != nil {
-		return err
+		return presentation.NameSetting(err, snapshot, kind, dir)
 	}
 	asker.started(running)
 	for _, warning := range compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())) {

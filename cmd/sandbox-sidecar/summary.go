@@ -32,6 +32,9 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 		suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 		switch {
 		case err != nil:
+		case suggestion.Unprotects():
+			display.Fprintf(w, "sandbox-sidecar:     run the command outside the sandbox; to give up the protection: %s\n",
+				suggestion.InstructionInFull())
 		case suggestion.Key != "":
 			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.InstructionInFull())
 		case suggestion.Hint != "":
