@@ -45,7 +45,7 @@ type Protection struct {
 	NotRequested bool `json:"notAsked,omitempty"`
 	// PreventsChanges is about ProtectedPaths alone: it is true if the session
 	// cannot change those that exist, except symlinks. If Status is Degraded
-	// nevertheless, the others can be created, or some are symlinks.
+	// nevertheless, nobody refuses to create the others, or some are symlinks.
 	PreventsChanges bool `json:"preventsChanges,omitempty"`
 }
 

@@ -53,10 +53,14 @@ func TestCertificates_AreReadableIfTheyAreNothingElse(t *testing.T) {
 		{name: "AWS_CA_BUNDLE", value: "/home/u/both.pem", read: "none", warning: "it holds a private key"},
 		{name: "SSL_CERT_FILE", value: "/home/u/notes.txt", read: "none", warning: "it holds no certificates"},
 		{name: "SSL_CERT_FILE", value: "/home/u/.ssh/ca.pem", read: "none", warning: "that is SSH keys"},
-		{name: "SSL_CERT_FILE", value: "/home/u/project/ca.pem", read: "none", path: "/home/u/notes.txt",
-			warning: "it holds no certificates"},
-		{name: "SSL_CERT_FILE", value: "/tmp/link.pem", read: "none", path: "/home/u/ca.pem",
-			warning: "which a session may change"},
+		{
+			name: "SSL_CERT_FILE", value: "/home/u/project/ca.pem", read: "none", path: "/home/u/notes.txt",
+			warning: "it holds no certificates",
+		},
+		{
+			name: "SSL_CERT_FILE", value: "/tmp/link.pem", read: "none", path: "/home/u/ca.pem",
+			warning: "which a session may change",
+		},
 		{name: "SSL_CERT_DIR", value: "/etc/ssl/certs:/home/u/certs", read: "read", path: "/home/u/certs/a.pem"},
 		{name: "SSL_CERT_DIR", value: "/home/u/mixed", read: "none", warning: `it also holds "sub"`},
 		{name: "SSL_CERT_DIR", value: "/home/u/keys", read: "none", warning: `it also holds "key.pem"`},

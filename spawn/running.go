@@ -27,6 +27,15 @@ type running struct {
 	log            *slog.Logger
 }
 
+// denied reports a denial, unless programs expect it.
+func (r *running) denied(d platform.Denial) {
+	if platform.Expected(d) {
+		r.log.Debug("refused, as expected", "access", d.Access, "target", d.Target, "process", d.Process)
+		return
+	}
+	r.denials.put(d)
+}
+
 // kill ends every process of the group; see lifecycle.Group.
 func (r *running) kill(ctx context.Context) (killed int, err error) {
 	return r.group.Kill(ctx)

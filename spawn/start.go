@@ -180,9 +180,14 @@ func (a *attempt) hooks() platform.Hooks {
 	}
 	denials := newDenialQueue(most)
 	a.running.denials = denials
-	hooks.Denied, hooks.Missed = denials.put, denials.miss
+	hooks.Denied, hooks.Missed = func(d platform.Denial) { a.running.denied(d) }, denials.miss
 	if request.Ask != nil && (p.OnDenied == policy.Ask || request.Learn != nil) {
-		hooks.Ask = func(ctx context.Context, d platform.Denial) Answer { return request.Ask(ctx, Denial{Denial: d}) }
+		hooks.Ask = func(ctx context.Context, d platform.Denial) Answer {
+			if platform.Expected(d) {
+				return AnswerDeny
+			}
+			return request.Ask(ctx, Denial{Denial: d})
+		}
 	}
 	return hooks
 }

@@ -60,7 +60,11 @@ func doctor(args []string) error {
 func printProtections(protections spawn.Protections) {
 	for _, name := range platform.Protections {
 		p := protections[name]
-		display.Fprintf(os.Stdout, "%-9s %-17s %s\n", p.Status, name, p.Mechanism)
+		status := string(p.Status)
+		if name == platform.Denials && p.Status == platform.Degraded {
+			status = "note" // reports protect nothing, and nobody needs to act
+		}
+		display.Fprintf(os.Stdout, "%-9s %-17s %s\n", status, name, p.Mechanism)
 		display.Fprintf(os.Stdout, "          %s\n", p.Detail)
 		if p.Fix != "" {
 			display.Fprintf(os.Stdout, "          fix: %s\n", p.Fix)

@@ -310,15 +310,16 @@ func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection
 		Status: platform.Enforced, PreventsChanges: true, Mechanism: "mount namespace, tripwire",
 		Detail: "protected paths are mounted read-only, and the directories above them cannot be renamed",
 	}
-	if len(mounts.Missing) > 0 {
-		p.Status = platform.Degraded
-		p.Detail += "; these do not exist; creating one is noticed and reported, and not prevented: "
-		if r.Filtering.Observed != seccomp.ObservedNone {
-			p.Mechanism += ", seccomp"
-			p.Detail = strings.TrimSuffix(p.Detail, "noticed and reported, and not prevented: ") +
-				"refused; a deliberate race is reported: "
-		}
-		p.Detail += listed(mounts.Missing)
+	switch {
+	case len(mounts.Missing) == 0:
+	case r.Filtering.Observed != seccomp.ObservedNone:
+		// This is a note: nobody can do anything about it, and it is so in every
+		// project.
+		p.Mechanism += ", seccomp"
+		p.Detail += "; these do not exist; creating one is refused; a deliberate race is reported: " + listed(mounts.Missing)
+	default:
+		p.Status, p.Fix = platform.Degraded, fixObservation
+		p.Detail += "; these do not exist; creating one is noticed and reported, and not prevented: " + listed(mounts.Missing)
 	}
 	if len(mounts.Symlinks) > 0 {
 		p.Status = platform.Degraded

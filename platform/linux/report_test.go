@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -247,8 +248,19 @@ func TestReport_ProtectedPathsDependOnTheMounts(t *testing.T) {
 	for i := range 30 {
 		many = append(many, fmt.Sprint("/p/", i))
 	}
+	missing := namespace.MountResult{Missing: many}
+	got := report(ruleset, namespace.Result{Mounts: missing})[platform.ProtectedPaths]
+	if got.Status != platform.Degraded || !got.PreventsChanges || !strings.Contains(got.Fix, "5.19") {
+		t.Errorf("%+v", got)
+	}
+	refused := ruleset
+	refused.Filtering.Observed = seccomp.ObservedNamed
+	got = report(refused, namespace.Result{Mounts: missing})[platform.ProtectedPaths]
+	if got.Status != platform.Enforced || got.Fix != "" || !strings.Contains(got.Detail, `creating one is refused; a deliberate race is reported: "/p/0"`) {
+		t.Errorf("%+v", got)
+	}
 	mounts := namespace.MountResult{Missing: many, Symlinks: []string{"/p/link\n"}}
-	got := report(ruleset, namespace.Result{Mounts: mounts})[platform.ProtectedPaths]
+	got = report(ruleset, namespace.Result{Mounts: mounts})[platform.ProtectedPaths]
 	if got.Status != platform.Degraded || !got.PreventsChanges || !strings.Contains(got.Detail, `"/p/19", and 10 more`) ||
 		!strings.Contains(got.Detail, `"/p/link\n"`) {
 		t.Errorf("%+v", got)

@@ -193,9 +193,11 @@ func TestTheReplyMatchesWhatIsEnforced(t *testing.T) {
 		// fork away from it. initialize describes all sessions.
 		tighter := name == "process_tracking" && protection.Status == protocol.Enforced
 		before := e.Hello.Capabilities.Enforcement[name]
-		weaker := name == "protected_paths" && s.weakerByMissing(before, protection)
-		if before.Status != protection.Status && (!tighter || before.Status != protocol.Degraded) && !weaker {
+		if before.Status != protection.Status && (!tighter || before.Status != protocol.Degraded) {
 			t.Errorf("%s: initialize says %s, the reply says %+v", name, before.Status, protection)
+		}
+		if name == "protected_paths" && protection.Status == protocol.Enforced {
+			s.checkMissing(t, before, protection)
 		}
 		if protection.Detail == "" || protection.Status != protocol.Absent && protection.Mechanism == "" {
 			t.Errorf("%s: no detail or no mechanism: %+v", name, protection)
@@ -212,16 +214,19 @@ func TestTheReplyMatchesWhatIsEnforced(t *testing.T) {
 	}
 }
 
-// weakerByMissing reports whether a reply is degraded, where initialize says
-// enforced, for one reason alone: protected paths of the project do not exist,
-// and a program with two threads may create one. initialize knows no project.
-// The reply must name them, and none may exist.
-func (s *scene) weakerByMissing(before, reply protocol.Protection) bool {
+// checkMissing checks the note of a reply about protected paths of the project
+// that do not exist, which a program with two threads may create. initialize
+// knows no project. None of the named ones may exist.
+func (s *scene) checkMissing(t *testing.T, before, reply protocol.Protection) {
+	t.Helper()
+	if reply == before {
+		return
+	}
 	list, named := strings.CutPrefix(reply.Detail, before.Detail+
 		"; these do not exist; creating one is refused; a deliberate race is reported: ")
-	if !named || before.Status != protocol.Enforced || reply.Status != protocol.Degraded ||
-		reply.Mechanism != before.Mechanism+", seccomp" {
-		return false
+	if !named || reply.Mechanism != before.Mechanism+", seccomp" {
+		t.Errorf("initialize says %+v, the reply says %+v", before, reply)
+		return
 	}
 	list, _, _ = strings.Cut(list, ", and ") // how many more
 	for quoted := range strings.SplitSeq(list, ", ") {
@@ -229,13 +234,12 @@ func (s *scene) weakerByMissing(before, reply protocol.Protection) bool {
 		path, err := strconv.Unquote(quoted)
 		_, name, below := strings.Cut(path, "/"+filepath.Base(s.Project)+"/")
 		if err != nil || !below && !strings.Contains(path, "…") {
-			return false
+			t.Errorf("%s is no path of the project", quoted)
 		}
 		if _, err := os.Lstat(s.ProjectPath(name)); below && !errors.Is(err, fs.ErrNotExist) {
-			return false
+			t.Errorf("%s exists", quoted)
 		}
 	}
-	return true
 }
 
 // If every protected path exists, the reply is what initialize says.
@@ -252,20 +256,32 @@ func TestProtectedPathsThatExistAreNoWeakerThanInitializeSays(t *testing.T) {
 }
 
 // Compares the summary with its parts: "full" only if every protection that the
-// settings ask for is enforced.
+// settings ask for is enforced. Reports of denials protect nothing.
 func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	reply := s.attempt(s.Start(""), "privileges").reply.Sandbox
+	e := s.Start("")
+	reply := s.attempt(e, "privileges").reply.Sandbox
 	var weak []string
 	for name, protection := range reply.Protections {
-		if name != "network" && protection.Status != protocol.Enforced { // these settings leave the network on
+		// These settings leave the network on and grant no cache.
+		requested := name != "network" && name != "toolchain_caches" && name != "denials"
+		if requested && protection.Status != protocol.Enforced {
 			weak = append(weak, name)
 		}
 	}
 	if full := reply.Status == protocol.SandboxFull; full != (len(weak) == 0) {
 		t.Errorf("status %q with weak parts %v", reply.Status, weak)
+	}
+	// What a project lacks is no weakness: with the default settings a machine
+	// that enforces everything gives "full".
+	everything := true
+	for name, protection := range e.Hello.Capabilities.Enforcement {
+		everything = everything && (name == "denials" || protection.Status == protocol.Enforced)
+	}
+	if everything && reply.Status != protocol.SandboxFull {
+		t.Errorf("status %q on a machine that enforces everything: %+v", reply.Status, reply.Protections)
 	}
 	off := newScene(t)
 	if reply := off.attempt(off.Start(harness.Off()), "privileges").reply.Sandbox; reply.Applied ||
@@ -300,7 +316,7 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 
 // offline are settings that ask for everything, the network off included: what
 // is not asked for is not promised. Protected are existing paths: for missing
-// ones the reply promises only that they are watched.
+// ones the reply does not exclude a race.
 func offline() string {
 	return harness.Settings(harness.Sandbox{
 		"allow_network": false, "protected_paths": []string{"victim"}, "toolchains": []string{"node"},

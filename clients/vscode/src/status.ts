@@ -156,7 +156,9 @@ export class Status {
       // An enforced protection is explained by its mechanism, any other by its
       // details.
       const why = status === "enforced" ? escapeMarkdown(mechanism) : escapeMarkdown(detail) + fixText;
-      return `| ${marks[status]}&nbsp;${escapeMarkdown(name.replaceAll("_", " "))} | ${status} | ${why} |`;
+      // Reports of denials protect nothing by themselves.
+      const mark = name === "denials" && status !== "enforced" ? "$(info)" : marks[status];
+      return `| ${mark}&nbsp;${escapeMarkdown(name.replaceAll("_", " "))} | ${status} | ${why} |`;
     });
     return [
       `| ${vscode.l10n.t("Protection")} | | ${vscode.l10n.t("What this machine enforces")} |`,

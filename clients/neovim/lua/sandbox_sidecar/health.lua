@@ -91,6 +91,9 @@ local function protections(report, initialize_result)
     local advice = p.fix and { p.fix } or nil
     if p.status == 'enforced' then
       report.ok(text)
+    elseif name == 'denials' then
+      -- Reports protect nothing by themselves.
+      report.info(text .. (p.fix and ('; ' .. p.fix) or ''))
     elseif p.status == 'absent' and (name == 'filesystem' or name == 'execute') then
       report.error(text, advice)
     else
