@@ -18,6 +18,8 @@ var mayImport = map[string][]string{
 	"display":            {},
 	"platform/policy":    {},
 	"platform/protected": {},
+	"platform/hosts":     {},
+	"platform/outbound":  {"platform/hosts"},
 	"fsguard":            {},
 	"rpc/protocol":       {},
 	"lifecycle": {

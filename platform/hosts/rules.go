@@ -1,0 +1,176 @@
+package hosts
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Rules decide about connections. They do not change once made, and may be used
+// by several goroutines. A nil *Rules allows nothing.
+type Rules struct{ allowed, denied table }
+
+// New returns the rules of two lists. What both name is denied.
+func New(allowed, denied []Pattern) *Rules {
+	return &Rules{allowed: tableOf(allowed), denied: tableOf(denied)}
+}
+
+// Name reports whether a session may connect to a name, in the form of
+// [Canonical]. The addresses that the name leads to must pass Result, too.
+func (r *Rules) Name(name string, port uint16) bool {
+	if r == nil {
+		return false
+	}
+	switch name {
+	case localName:
+		return false // the session's own
+	case HostName:
+		name = localName
+	}
+	return port != 0 && r.allowed.name(name, port) && !r.denied.name(name, port)
+}
+
+// DeniedName reports whether a list of denied hosts names a host.
+func (r *Rules) DeniedName(name string, port uint16) bool {
+	return r != nil && r.denied.name(name, port)
+}
+
+// Address reports whether a session may connect to an address that it names
+// itself.
+func (r *Rules) Address(addr netip.Addr, port uint16) bool {
+	if r == nil || !addr.IsValid() || addr.Zone() != "" || port == 0 {
+		return false
+	}
+	addr = addr.Unmap()
+	return !never(addr) && r.allowed.address(addr, port) && !r.denied.address(addr, port)
+}
+
+// Result reports whether an address that an allowed name leads to may be
+// connected to. Whoever answers for a name could lead it to this machine's own
+// network. So such an address needs an entry of its own.
+func (r *Rules) Result(addr netip.Addr, port uint16) bool {
+	if r == nil || r.denied.address(addr.Unmap(), port) {
+		return false
+	}
+	return Public(addr) || r.Address(addr, port)
+}
+
+// Empty reports whether the rules allow nothing.
+func (r *Rules) Empty() bool {
+	return r == nil || len(r.allowed.exact)+len(r.allowed.below)+len(r.allowed.addresses) == 0
+}
+
+// Find returns the first pattern of a list that holds a target: a name in the
+// form of Canonical, or an address. It is for explanations.
+func Find(list []Pattern, host string, port uint16) (index int, found bool) {
+	index = slices.IndexFunc(list, func(p Pattern) bool {
+		one := tableOf([]Pattern{p})
+		if addr, err := netip.ParseAddr(host); err == nil {
+			return one.address(addr.Unmap(), port)
+		}
+		if host == HostName {
+			return one.name(localName, port)
+		}
+		return one.name(host, port)
+	})
+	return index, index >= 0
+}
+
+// ports is a set of ports. The key 0 stands for all.
+type ports map[uint16]bool
+
+func (p ports) has(port uint16) bool { return p[0] || p[port] }
+
+// table finds the ports of a host without a look at each pattern: by the name,
+// by each name above it, and by each length that a prefix has.
+type table struct {
+	exact, below map[string]ports
+	addresses    map[netip.Prefix]ports
+	lengths4     []int
+	lengths6     []int
+}
+
+func tableOf(list []Pattern) table {
+	t := table{exact: map[string]ports{}, below: map[string]ports{}, addresses: map[netip.Prefix]ports{}}
+	for _, p := range list {
+		switch {
+		case p.addresses.IsValid():
+			put(t.addresses, p.addresses, p.port)
+			lengths := &t.lengths6
+			if p.addresses.Addr().Is4() {
+				lengths = &t.lengths4
+			}
+			if !slices.Contains(*lengths, p.addresses.Bits()) {
+				*lengths = append(*lengths, p.addresses.Bits())
+			}
+		case p.below:
+			put(t.below, p.name, p.port)
+		case p.name != "":
+			put(t.exact, p.name, p.port)
+		}
+	}
+	return t
+}
+
+func put[K comparable](m map[K]ports, key K, port uint16) {
+	if m[key] == nil {
+		m[key] = ports{}
+	}
+	m[key][port] = true
+}
+
+func (t *table) name(name string, port uint16) bool {
+	for set := range t.ofName(name) {
+		if set.has(port) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofName yields the sets of ports for a name.
+func (t *table) ofName(name string) func(func(ports) bool) {
+	return func(yield func(ports) bool) {
+		if set := t.exact[name]; set != nil && !yield(set) {
+			return
+		}
+		for _, above, found := strings.Cut(name, "."); found; _, above, found = strings.Cut(above, ".") {
+			if set := t.below[above]; set != nil && !yield(set) {
+				return
+			}
+		}
+	}
+}
+
+func (t *table) address(addr netip.Addr, port uint16) bool {
+	for set := range t.ofPrefix(netip.PrefixFrom(addr, addr.BitLen())) {
+		if set.has(port) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofPrefix yields the sets of ports for all addresses of a prefix. Of link-local
+// addresses, such as those of a cloud's metadata, only a prefix that means them
+// counts.
+func (t *table) ofPrefix(prefix netip.Prefix) func(func(ports) bool) {
+	return func(yield func(ports) bool) {
+		lengths := t.lengths6
+		if prefix.Addr().Is4() {
+			lengths = t.lengths4
+		}
+		for _, length := range lengths {
+			if length > prefix.Bits() {
+				continue
+			}
+			wider, err := prefix.Addr().Prefix(length)
+			if err != nil || within(linkLocal, prefix.Addr()) && !within(linkLocal, wider.Addr()) {
+				continue
+			}
+			if set := t.addresses[wider]; set != nil && !yield(set) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+)
+
+// Target is where a session wants to connect to. Either Name or Addr is set.
+type Target struct {
+	// Name is in the form of hosts.Canonical.
+	Name string
+	Addr netip.Addr
+	Port uint16
+}
+
+// String is "host:port".
+func (t Target) String() string {
+	if t.Name == "" {
+		return netip.AddrPortFrom(t.Addr, t.Port).String()
+	}
+	return net.JoinHostPort(t.Name, strconv.Itoa(int(t.Port)))
+}
+
+// Dialer connects to targets. It uses the system's resolver.
+type Dialer struct{ Rules *hosts.Rules }
+
+// timeout is when Linux itself gives up: after six repetitions of the first
+// packet (tcp(7), tcp_syn_retries).
+const timeout = 130 * time.Second
+
+// RefusedError means that the rules refuse a target, or the address that an
+// allowed name leads to.
+type RefusedError struct {
+	Target Target
+	// Addr is the refused address of an allowed name; else invalid.
+	Addr netip.Addr
+}
+
+func (e *RefusedError) Error() string {
+	if e.Addr.IsValid() {
+		return fmt.Sprintf("connect to %s: the name leads to %s, which is not allowed", e.Target, e.Addr)
+	}
+	return fmt.Sprintf("connect to %s: not allowed", e.Target)
+}
+
+// Allows reports whether the rules allow a target. A name may still lead to a
+// refused address.
+func (d *Dialer) Allows(to Target) bool {
+	if to.Name != "" {
+		return d.Rules.Name(to.Name, to.Port)
+	}
+	return d.Rules.Address(to.Addr, to.Port)
+}
+
+// Dial connects to a target, by IPv6 or IPv4, whichever answers first. The
+// error is a *RefusedError if the rules refuse it; see Errno for others.
+func (d *Dialer) Dial(ctx context.Context, to Target) (*net.TCPConn, error) {
+	if !d.Allows(to) {
+		return nil, &RefusedError{Target: to}
+	}
+	if to.Name == hosts.HostName {
+		return d.dialHost(ctx, to)
+	}
+	host := to.Addr.String()
+	if to.Name != "" {
+		host = to.Name
+		if strings.Contains(host, ".") {
+			host += "." // or the resolver might try it below another domain
+		}
+	}
+	return dial(ctx, host, to.Port, func(addr netip.Addr) error {
+		if to.Name == "" || d.Rules.Result(addr, to.Port) && (!isOurs(addr) || d.Rules.Address(addr, to.Port)) {
+			return nil
+		}
+		return &RefusedError{Target: to, Addr: addr}
+	})
+}
+
+// dialHost connects to a service on this machine's loopback interface.
+func (d *Dialer) dialHost(ctx context.Context, to Target) (*net.TCPConn, error) {
+	onlyLoopback := func(addr netip.Addr) error {
+		if addr.IsLoopback() {
+			return nil
+		}
+		return &RefusedError{Target: to, Addr: addr}
+	}
+	conn, err := dial(ctx, "127.0.0.1", to.Port, onlyLoopback)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		if conn, err6 := dial(ctx, "::1", to.Port, onlyLoopback); err6 == nil {
+			return conn, nil
+		}
+	}
+	return conn, err
+}
+
+// dial connects to a host. check is asked about each address right before it is
+// used, so that no second look-up can give another.
+func dial(ctx context.Context, host string, port uint16, check func(netip.Addr) error) (*net.TCPConn, error) {
+	dialer := net.Dialer{Timeout: timeout, ControlContext: func(_ context.Context, _, address string,
+		_ syscall.RawConn,
+	) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("connect to %q: %w", address, err)
+		}
+		return check(to.Addr().Unmap())
+	}}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.TCPConn), nil
+}
+
+// isOurs reports whether an address is one of this machine's. Servers here may
+// rely on that only local programs reach them.
+func isOurs(addr netip.Addr) bool {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	for _, a := range list {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Unmap() == addr {
+			return true
+		}
+	}
+	return false
+}
+
+// Errno is the answer of connect(2) for an error of Dial.
+func Errno(err error) syscall.Errno {
+	var refused *RefusedError
+	var errno syscall.Errno
+	var name *net.DNSError
+	switch {
+	case errors.As(err, &refused):
+		return syscall.EACCES
+	case errors.As(err, &name) && name.IsTimeout, errors.Is(err, os.ErrDeadlineExceeded),
+		errors.Is(err, context.DeadlineExceeded):
+		return syscall.ETIMEDOUT
+	case errors.As(err, &name):
+		return syscall.EHOSTUNREACH
+	case errors.As(err, &errno):
+		return errno
+	}
+	return syscall.EHOSTUNREACH
+}

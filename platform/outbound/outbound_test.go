@@ -1,0 +1,334 @@
+package outbound
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+)
+
+// recording is a connection that keeps what is written, and gives what was
+// given to it.
+type recording struct {
+	net.Conn
+	in  io.Reader
+	out bytes.Buffer
+}
+
+func (c *recording) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+func (c *recording) Write(p []byte) (int, error) { return c.out.Write(p) }
+
+func (c *recording) SetDeadline(time.Time) error { return nil }
+
+func (c *recording) Close() error { return nil }
+
+// hello returns the first bytes of a TLS client of this Go.
+func hello(config *tls.Config) []byte {
+	config.InsecureSkipVerify = true
+	conn := &recording{in: strings.NewReader("")}
+	_ = tls.Client(conn, config).Handshake()
+	return conn.out.Bytes()
+}
+
+// records puts a handshake message into records of this size.
+func records(first []byte, size int) []byte {
+	var out []byte
+	message := first[recordHeader:]
+	for len(message) > 0 {
+		n := min(size, len(message))
+		out = append(out, first[0], first[1], first[2], byte(n>>8), byte(n))
+		out, message = append(out, message[:n]...), message[n:]
+	}
+	return out
+}
+
+func longHello(name string) []byte {
+	var protocols []string
+	for i := range 180 {
+		protocols = append(protocols, fmt.Sprintf("protocol-%d-%s", i, strings.Repeat("x", 100)))
+	}
+	return hello(&tls.Config{ServerName: name, NextProtos: protocols})
+}
+
+func TestGreet_FindsTheNameInAnyPieces(t *testing.T) {
+	t.Parallel()
+	short := hello(&tls.Config{ServerName: "Allowed.Example"})
+	for name, data := range map[string][]byte{
+		"one record": short, "TLS 1.2": hello(&tls.Config{ServerName: "allowed.example", MaxVersion: tls.VersionTLS12}),
+		"records of 1 byte": records(short, 1), "records of 100 bytes": records(short, 100),
+		"20 KB": longHello("allowed.example"),
+	} {
+		for n := range len(data) {
+			if what, found, need := greet(data[:n]); what != unfinished || need <= n {
+				t.Fatalf("%s: %d of %d bytes are %v %q, need %d", name, n, len(data), what, found, need)
+			}
+			if n > 3000 && n < len(data)-3000 {
+				continue
+			}
+		}
+		if what, found, _ := greet(data); what != tlsHello || found != "allowed.example" {
+			t.Errorf("%s: %v %q", name, what, found)
+		}
+	}
+	if what, found, _ := greet(hello(&tls.Config{})); what != tlsHello || found != "" {
+		t.Errorf("without a name: %v %q", what, found)
+	}
+}
+
+func TestGreet_LeavesOtherProtocolsAlone(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"GET / HTTP/1.1\r\n", "SSH-2.0-x\r\n", "\x00", "\x16\x01\x02",
+		"\x80\x2e\x01\x03\x01",
+	} {
+		if what, _, _ := greet([]byte(text)); what != otherProtocol {
+			t.Errorf("%q: %v", text, what)
+		}
+	}
+}
+
+// servers are what a server of crypto/tls takes from the same bytes.
+func servers(data []byte) (name string, parsed bool) {
+	conn := &recording{in: bytes.NewReader(data)}
+	_ = tls.Server(conn, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		name, parsed = h.ServerName, true
+		return nil, errors.New("enough")
+	}}).Handshake()
+	return name, parsed
+}
+
+func FuzzGreet(f *testing.F) {
+	for _, config := range []*tls.Config{{ServerName: "a.example"}, {}, {
+		ServerName: "b.example",
+		MaxVersion: tls.VersionTLS12,
+	}} {
+		data := hello(config)
+		f.Add(data)
+		f.Add(records(data, 50))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		what, name, need := greet(data)
+		if what == unfinished && need <= len(data) {
+			t.Fatalf("%d bytes are unfinished, but %d are enough", len(data), need)
+		}
+		theirs, parsed := servers(data)
+		if parsed && (what == otherProtocol || what == tlsHello && !strings.EqualFold(name, theirs)) {
+			t.Fatalf("greet finds %v %q, a server %q", what, name, theirs)
+		}
+	})
+}
+
+// pipe returns both ends of a TCP connection.
+func pipe(t *testing.T) (a, b *net.TCPConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	one, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []net.Conn{one, other} {
+		t.Cleanup(func() { c.Close() })
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
+	}
+	return one.(*net.TCPConn), other.(*net.TCPConn)
+}
+
+// relayed starts a relay that allows one name. ended has its result.
+func relayed(t *testing.T) (client, host *net.TCPConn, ended chan bool) {
+	t.Helper()
+	client, inner := pipe(t)
+	outer, host := pipe(t)
+	ended = make(chan bool, 1)
+	for _, c := range []*net.TCPConn{inner, outer} {
+		_ = c.SetDeadline(time.Time{})
+	}
+	go func() {
+		_, ok := Relay(inner, outer, func(name string) bool { return name == "allowed.example" || name == "" })
+		ended <- ok
+	}()
+	return client, host, ended
+}
+
+func TestRelay_KeepsHalfClosedConnections(t *testing.T) {
+	t.Parallel()
+	client, host, ended := relayed(t)
+	_, _ = client.Write([]byte("question"))
+	_ = client.CloseWrite()
+	if got, err := io.ReadAll(host); string(got) != "question" || err != nil {
+		t.Fatalf("%q, %v", got, err)
+	}
+	big := bytes.Repeat([]byte("answer"), 1<<18)
+	go func() {
+		_, _ = host.Write(big)
+		host.Close()
+	}()
+	if got, err := io.ReadAll(client); !bytes.Equal(got, big) || err != nil {
+		t.Fatalf("%d bytes of %d, %v", len(got), len(big), err)
+	}
+	if !<-ended {
+		t.Error("refused")
+	}
+}
+
+func TestRelay_LetsTheServerSpeakFirst(t *testing.T) {
+	t.Parallel()
+	client, host, _ := relayed(t)
+	_, _ = host.Write([]byte("SSH-2.0-server\r\n"))
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(client, got); err != nil || string(got) != "SSH-2" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestRelay_RefusesAnotherName(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string][]byte{
+		"another name": hello(&tls.Config{ServerName: "evil.example"}),
+		"garbage":      append([]byte{22, 3, 1, 0, 50, 1, 0, 0, 46}, bytes.Repeat([]byte{0xee}, 46)...),
+		"too long":     append([]byte{22, 3, 1, 0, 50, 1, 0xff, 0xff, 0xff}, make([]byte, 100)...),
+		"in records":   records(hello(&tls.Config{ServerName: "evil.example"}), 7),
+	} {
+		client, host, ended := relayed(t)
+		_, _ = client.Write(first)
+		if <-ended {
+			t.Errorf("%s: allowed", name)
+		}
+		if got, err := io.ReadAll(host); len(got) > 0 {
+			t.Errorf("%s: %d bytes reached the host, %v", name, len(got), err)
+		}
+		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: the client got %v", name, err)
+		}
+	}
+}
+
+func TestRelay_PassesAnAllowedGreetingOnUnchanged(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string][]byte{
+		"short": hello(&tls.Config{ServerName: "allowed.example"}), "long": longHello("allowed.example"),
+		"no name": hello(&tls.Config{}), "text": []byte("GET / HTTP/1.0\r\n\r\n"),
+	} {
+		client, host, _ := relayed(t)
+		for part := first; len(part) > 0; {
+			n := min(len(part), 700)
+			_, _ = client.Write(part[:n])
+			part = part[n:]
+		}
+		_ = client.CloseWrite()
+		if got, err := io.ReadAll(host); !bytes.Equal(got, first) || err != nil {
+			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(first), err)
+		}
+	}
+}
+
+func TestRelay_PassesAResetOn(t *testing.T) {
+	t.Parallel()
+	client, host, _ := relayed(t)
+	_, _ = client.Write([]byte("x"))
+	_, _ = io.ReadFull(host, make([]byte, 1))
+	_ = host.SetLinger(0)
+	host.Close()
+	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client got %v", err)
+	}
+}
+
+func rules(t *testing.T, allowed ...string) *hosts.Rules {
+	t.Helper()
+	var list []hosts.Pattern
+	for _, text := range allowed {
+		p, err := hosts.ParseAllowed(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+	return hosts.New(list, nil)
+}
+
+func TestDialer_ReachesTheHostsLoopbackByItsPortAlone(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	port := listener.Addr().(*net.TCPAddr).AddrPort().Port()
+	d := Dialer{Rules: rules(t, fmt.Sprintf("localhost:%d", port))}
+	conn, err := d.Dial(t.Context(), Target{Name: hosts.HostName, Port: port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	var refused *RefusedError
+	for _, to := range []Target{
+		{Name: hosts.HostName, Port: port + 1},
+		{Name: "localhost", Port: port},
+		{Addr: netip.MustParseAddr("127.0.0.1"), Port: port},
+		{Name: "other.example", Port: port},
+	} {
+		if _, err := d.Dial(t.Context(), to); !errors.As(err, &refused) || Errno(err) != syscall.EACCES {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+}
+
+func TestDialer_RefusesANameThatLeadsHere(t *testing.T) {
+	t.Parallel()
+	// The name of this machine's loopback interface stands for any name whose
+	// owner leads it there.
+	refuses := func(addr netip.Addr) error { return &RefusedError{Addr: addr} }
+	_, err := dial(t.Context(), "localhost", 9, refuses)
+	var refused *RefusedError
+	if !errors.As(err, &refused) || !refused.Addr.IsLoopback() {
+		t.Errorf("%v", err)
+	}
+	if !isOurs(netip.MustParseAddr("127.0.0.1")) {
+		t.Error("127.0.0.1 is not this machine's")
+	}
+}
+
+func TestErrno_IsWhatTheNetworkWouldAnswer(t *testing.T) {
+	t.Parallel()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := closed.Addr().(*net.TCPAddr).AddrPort().Port()
+	closed.Close()
+	d := Dialer{Rules: rules(t, fmt.Sprintf("localhost:%d", port))}
+	if _, err := d.Dial(t.Context(), Target{Name: hosts.HostName, Port: port}); Errno(err) != syscall.ECONNREFUSED {
+		t.Errorf("a closed port: %v", err)
+	}
+	for want, err := range map[syscall.Errno]error{
+		syscall.EHOSTUNREACH: &net.DNSError{IsNotFound: true}, syscall.ETIMEDOUT: &net.DNSError{IsTimeout: true},
+		syscall.ENETUNREACH: &net.OpError{Err: os.NewSyscallError("connect", syscall.ENETUNREACH)},
+	} {
+		if got := Errno(fmt.Errorf("dial: %w", err)); got != want {
+			t.Errorf("%v: %v, want %v", err, got, want)
+		}
+	}
+	if got := Errno(context.DeadlineExceeded); got != syscall.ETIMEDOUT {
+		t.Errorf("a timeout: %v", got)
+	}
+}
