@@ -39,7 +39,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		return fail(&wireError{code: protocol.CodeInvalidRequest, message: fmt.Sprintf("terminal/spawn: %v", err)})
 	}
 	defer close(e.started)
-	session, compiled, err := s.startSession(ctx, request, params)
+	session, compiled, err := s.startSession(ctx, &request, params)
 	if err != nil {
 		s.sessions.removeFailed(e)
 		return fail(err)
@@ -62,8 +62,9 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}, nil
 }
 
-// startSession compiles the policy and starts the session under it.
-func (s *Server) startSession(ctx context.Context, request spawn.Request, params protocol.SpawnParams) (*spawn.Session,
+// startSession compiles the policy and starts the session under it. It completes
+// the request.
+func (s *Server) startSession(ctx context.Context, request *spawn.Request, params protocol.SpawnParams) (*spawn.Session,
 	settings.Compiled, error,
 ) {
 	snapshot := s.store.Snapshot(params.ProjectDir)
@@ -82,7 +83,11 @@ func (s *Server) startSession(ctx context.Context, request spawn.Request, params
 		compiled.Warnings = append(compiled.Warnings, note)
 	}
 	request.Policy = compiled.Policy
-	session, err := s.options.Spawner.Start(ctx, request)
+	if params.Command != "" && params.Args == nil {
+		shell := spawn.CommandShell(&compiled.Policy)
+		request.Program, request.Argv = shell, []string{shell, "-c", params.Command}
+	}
+	session, err := s.options.Spawner.Start(ctx, *request)
 	if err != nil {
 		err = presentation.NameSetting(err, snapshot, settings.Kind(params.Kind), request.Dir)
 	}
@@ -115,8 +120,7 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 		NoInput: params.Kind == protocol.Tool, FlowControl: flowControl,
 	}
 	switch {
-	case params.Command != "" && params.Args == nil:
-		request.Program, request.Argv = "/bin/sh", []string{"/bin/sh", "-c", params.Command}
+	case params.Command != "" && params.Args == nil: // startSession chooses the shell
 	case params.Command != "":
 		request.Program, request.Argv = params.Command, append([]string{params.Command}, params.Args...)
 	case params.Shell != nil:

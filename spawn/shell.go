@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // LoginShell is the user's shell as a login shell: $SHELL, or else the shell of
@@ -17,6 +20,24 @@ func LoginShell(env []string) (program string, argv []string) {
 		program = passwdShell("/etc/passwd", os.Getuid())
 	}
 	return program, []string{"-" + filepath.Base(program)}
+}
+
+// bashes are the usual places of bash, which agents and users write command
+// lines for: dash has neither [[ nor pipefail.
+var bashes = []string{
+	"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash", "/run/current-system/sw/bin/bash",
+}
+
+// CommandShell is the shell for a command line: bash if a session with that
+// policy can run it, else /bin/sh.
+func CommandShell(p *policy.Policy) string {
+	for _, path := range bashes {
+		real, err := fsguard.EvalSymlinks(path)
+		if err == nil && (!p.Restricted || p.At(real).Has(policy.Execute)) {
+			return path
+		}
+	}
+	return "/bin/sh"
 }
 
 // passwdShell is field 7 of the user's entry in passwd(5). An empty field means

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 func TestLoginShell(t *testing.T) {
@@ -16,6 +18,26 @@ func TestLoginShell(t *testing.T) {
 	program, argv = LoginShell([]string{"SHELL="})
 	if !filepath.IsAbs(program) || !slices.Equal(argv, []string{"-" + filepath.Base(program)}) {
 		t.Errorf("without SHELL: got %q %q", program, argv)
+	}
+}
+
+// bash runs command lines if it is there and the session can run it.
+func TestCommandShell(t *testing.T) {
+	t.Parallel()
+	open := CommandShell(&policy.Policy{})
+	bash, err := filepath.EvalSymlinks(open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("/bin/bash"); err == nil && open != "/bin/bash" {
+		t.Errorf("unrestricted: %s", open)
+	}
+	if got := CommandShell(&policy.Policy{Restricted: true}); got != "/bin/sh" {
+		t.Errorf("bash may not run: %s", got)
+	}
+	rules := []policy.Rule{{Path: filepath.Dir(bash), Access: policy.Read | policy.Execute}}
+	if got := CommandShell(&policy.Policy{Restricted: true, Rules: rules}); got != open {
+		t.Errorf("bash may run: %s, want %s", got, open)
 	}
 }
 

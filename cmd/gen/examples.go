@@ -169,7 +169,7 @@ func exampleSpawnResult() protocol.SpawnResult {
 	return protocol.SpawnResult{
 		SessionID: exampleSession,
 		PID:       48213,
-		Argv:      []string{"/bin/sh", "-c", "go test ./..."},
+		Argv:      []string{"/bin/bash", "-c", "go test ./..."},
 		PolicyID:  examplePolicy,
 		Sandbox: protocol.SandboxReport{
 			Applied: true, Status: protocol.SandboxFull,

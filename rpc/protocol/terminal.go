@@ -62,7 +62,7 @@ type SpawnParams struct {
 	// Shell is the program of a terminal. The default is $SHELL as a login shell.
 	Shell *Shell `json:"shell,omitempty"`
 	// Command is run instead of the shell. Without args it is a command line for
-	// /bin/sh -c, such as "go test ./...".
+	// "bash -c", such as "go test ./...", or for "/bin/sh -c" if there is no bash.
 	Command string `json:"command,omitempty"`
 	// Args are the arguments of command, such as ["test", "./..."].
 	Args []string `json:"args,omitempty"`

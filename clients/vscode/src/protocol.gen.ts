@@ -212,7 +212,10 @@ export interface SpawnParams {
   projectDir?: string;
   /** The program of a terminal. The default is $SHELL as a login shell. */
   shell?: Shell;
-  /** Run instead of the shell. Without args it is a command line for /bin/sh -c, such as "go test ./...". */
+  /**
+   * Run instead of the shell. Without args it is a command line for "bash -c", such as "go test ./...", or for
+   * "/bin/sh -c" if there is no bash.
+   */
   command?: string;
   /** The arguments of command, such as ["test", "./..."]. */
   args?: string[];

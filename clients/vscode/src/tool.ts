@@ -28,7 +28,7 @@ const size = { cols: 160, rows: 50 };
  * The output is a terminal, so programs would start a pager and wait for a key.
  * The shell sets these variables, because the environment filter removes them.
  */
-const script = 'PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; exec /bin/sh -c "$1"';
+const noPager = "PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; ";
 
 function folders(): string[] {
   return (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
@@ -108,8 +108,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
           kind: "tool" as const,
           cwd: place.cwd,
           projectDir: place.folder,
-          command: "/bin/sh",
-          args: ["-c", script, "sh", command],
+          command: noPager + command,
           ...size,
           // No terminal draws the output.
           env: { ...configuration().env, TERM: "dumb" },

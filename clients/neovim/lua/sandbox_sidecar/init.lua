@@ -20,7 +20,7 @@ function M.terminal(options)
 end
 
 ---Runs a command as a sandboxed tool.
----@param cmd string|string[] A line for /bin/sh -c, or a program with its arguments.
+---@param cmd string|string[] A line for bash or /bin/sh, or a program with its arguments.
 ---@param options? sandbox_sidecar.RunOptions
 ---@param on_done? fun(result: sandbox_sidecar.RunResult) Called once.
 ---@return sandbox_sidecar.Job

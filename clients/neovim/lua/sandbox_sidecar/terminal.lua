@@ -12,7 +12,7 @@ local uuid = require('sandbox_sidecar.uuid')
 local M = {}
 
 ---@class sandbox_sidecar.TerminalOptions
----@field cmd? string|string[] A line for /bin/sh -c, or a program with its arguments. Default: the option `shell`.
+---@field cmd? string|string[] A line for bash or /bin/sh, or a program with its arguments. Default: the option `shell`.
 ---@field cwd? string Default: the current directory.
 ---@field project_dir? string What the session may write. Default: see the option `root_markers`.
 ---@field env? table<string, string> In addition to the option `env`.

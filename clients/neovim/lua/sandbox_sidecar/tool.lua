@@ -137,20 +137,22 @@ function Job:wait(timeout)
   return self.result
 end
 
+---The output is a terminal, so programs would start a pager and wait for a key.
+---The shell sets these variables, because the environment filter removes them.
+local NO_PAGER = 'PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; '
+
 ---@param cmd string|string[]
----@return string program
----@return string[] args
+---@return string command
+---@return string[]? args
 local function command_line(cmd)
-  local argv = type(cmd) == 'string' and { '/bin/sh', '-c', cmd } or cmd --[[@as string[] ]]
-  -- The output is a terminal, so programs would start a pager and wait for a
-  -- key. The shell sets these variables, because the environment filter removes
-  -- them.
-  local script = 'PAGER=cat GIT_PAGER=cat MANPAGER=cat; export PAGER GIT_PAGER MANPAGER; exec "$@"'
-  return '/bin/sh', vim.list_extend({ '-c', script, 'sh' }, argv)
+  if type(cmd) == 'string' then
+    return NO_PAGER .. cmd
+  end
+  return '/bin/sh', vim.list_extend({ '-c', NO_PAGER .. 'exec "$@"', 'sh' }, cmd)
 end
 
 ---Runs a command as a tool. Its standard input is empty.
----@param cmd string|string[] A line for /bin/sh -c, or a program with its arguments.
+---@param cmd string|string[] A line for bash or /bin/sh, or a program with its arguments.
 ---@param options? sandbox_sidecar.RunOptions
 ---@param on_done? fun(result: sandbox_sidecar.RunResult) Called once.
 ---@return sandbox_sidecar.Job

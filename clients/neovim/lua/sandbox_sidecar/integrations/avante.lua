@@ -33,7 +33,7 @@ return {
   param = {
     type = 'table',
     fields = {
-      { name = 'command', description = 'The command line, for /bin/sh', type = 'string' },
+      { name = 'command', description = 'The command line, for bash or /bin/sh', type = 'string' },
       {
         name = 'rel_path',
         description = 'The working directory, relative to the project',
