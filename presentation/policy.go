@@ -20,7 +20,7 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 	for _, rule := range p.Rules {
 		out.Rules = append(out.Rules, protocol.PolicyRule{
 			Path: rule.Path, Access: rule.Access.Names(), Guarded: rule.Guarded.Names(),
-			Setting: rule.Origin.Key, File: rule.Origin.File, Line: rule.Origin.Line,
+			Setting: rule.Origin.Key, Written: rule.Origin.Written, File: rule.Origin.File, Line: rule.Origin.Line,
 			Entry: rule.Origin.Entry, Reason: rule.Origin.Reason,
 		})
 	}
@@ -29,13 +29,13 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 	}
 	for _, s := range compiled.Switches {
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{
-			Key: s.Key, Value: s.Value, File: s.Origin.File, Line: s.Origin.Line,
+			Key: s.Key, Written: s.Origin.Written, Value: s.Value, File: s.Origin.File, Line: s.Origin.Line,
 		})
 	}
 	for _, v := range compiled.Variables {
 		from := v.Origin
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{
-			Key: "allowed_env_vars", Value: v.Pattern, File: from.File, Line: from.Line,
+			Key: "allowed_env_vars", Written: from.Written, Value: v.Pattern, File: from.File, Line: from.Line,
 			Entry: from.Entry, Reason: from.Reason,
 		})
 	}
@@ -46,13 +46,15 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 		}
 		out.UnixSockets = append(out.UnixSockets, name)
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{
-			Key: socket.Origin.Key, Value: name, File: socket.Origin.File, Line: socket.Origin.Line,
+			Key: socket.Origin.Key, Written: socket.Origin.Written, Value: name,
+			File: socket.Origin.File, Line: socket.Origin.Line,
 		})
 	}
 	for _, protected := range p.Protected {
 		out.ProtectedPaths = append(out.ProtectedPaths, protected.Path)
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{
-			Key: protected.Origin.Key, Value: protected.Path, File: protected.Origin.File, Line: protected.Origin.Line,
+			Key: protected.Origin.Key, Written: protected.Origin.Written, Value: protected.Path,
+			File: protected.Origin.File, Line: protected.Origin.Line,
 		})
 	}
 	return protocol.PolicyGetResult{PolicyID: p.ID(), Policy: out}
@@ -68,7 +70,8 @@ func Explanation(x settings.Explanation) protocol.PolicyExplainResult {
 	if x.Rule != nil {
 		from := x.Rule.Origin
 		result.Rule = &protocol.PolicyRule{
-			Path: x.Rule.Path, Access: x.Rule.Access.Names(), Setting: from.Key, File: from.File, Line: from.Line,
+			Path: x.Rule.Path, Access: x.Rule.Access.Names(), Setting: from.Key, Written: from.Written,
+			File: from.File, Line: from.Line,
 			Entry: from.Entry, Reason: from.Reason,
 		}
 	}

@@ -36,7 +36,7 @@ var ErrNotAllowable = errors.New("allow by a setting")
 // scope, or nil. Only entries of lists can be written. Anything else the user
 // has to write.
 func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
-	if suggestion.Key != toolchainsKey && !strings.HasPrefix(suggestion.Key, "additional_") {
+	if key := suggestion.setting(); key != toolchainsKey && !strings.HasPrefix(key, "additional_") {
 		return fmt.Errorf("%w: %q is no list that grants paths", ErrNotAllowable, suggestion.Key)
 	}
 	if scope == ScopeUser {
@@ -60,8 +60,8 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 		return fmt.Errorf("%w: there is no project with settings of its own", ErrNotAllowable)
 	case p.Exists && p.Problem != "":
 		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), p.Problem)
-	case s.evaluation().exposure != "":
-		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), s.evaluation().exposure)
+	case s.exposure() != "":
+		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), s.exposure())
 	case !p.Trusted && len(p.Asks) > 0:
 		// To write into the file means to trust it, with everything that
 		// somebody else has written there.
@@ -73,7 +73,8 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 // fileOfUser is the user's file that decides about a list: the one that sets
 // it, else the one that counts most.
 func (s *Snapshot) fileOfUser(key string) (string, error) {
-	from := s.evaluation().user.from[key].file
+	kind, name := s.kindOf(key)
+	from := s.evaluation(kind).user.from[name].file
 	if s.project != nil && from == s.project.File {
 		from = ""
 	}
@@ -104,7 +105,8 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 	if err := snapshot.Allowable(scope, suggestion); err != nil {
 		return err
 	}
-	base := snapshot.evaluation().merged.List(suggestion.Key)
+	kind, name := snapshot.kindOf(suggestion.Key)
+	base := snapshot.evaluation(kind).merged.List(name)
 	if slices.Contains(base, suggestion.Value) {
 		return nil
 	}

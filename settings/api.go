@@ -32,3 +32,7 @@ const (
 
 // Defaults are the settings that hold if no file says otherwise.
 func Defaults() Sandbox { return document.Defaults() }
+
+// OnlyWhole reports whether a key has no place in the block for one kind of
+// session.
+func OnlyWhole(key string) bool { return document.OnlyWhole(key) }

@@ -45,7 +45,7 @@ func (a Ask) shown() string {
 // ask for it. Everything that makes the policy wider is in the list. If it is
 // empty, trusting the project opens nothing.
 func (e *evaluation) beyond(alone *evaluation) []Ask {
-	b := &asker{e: e, alone: alone}
+	b := &asker{e: e, alone: alone, written: e.reporter().written}
 	b.kinds()
 	b.grants()
 	b.switches()
@@ -57,6 +57,7 @@ func (e *evaluation) beyond(alone *evaluation) []Ask {
 
 type asker struct {
 	e, alone *evaluation
+	written  map[place]string // see reporter
 	asks     []Ask
 }
 
@@ -67,6 +68,9 @@ func (b *asker) projects(key string) bool {
 }
 
 func (b *asker) add(key, value string, at document.Position, format string, args ...any) {
+	if written, other := b.written[place{b.e.projectFile, at}]; other {
+		key = written
+	}
 	b.asks = append(b.asks, Ask{
 		Key: key, Value: value, Opens: fmt.Sprintf(format, args...), Line: at.Line,
 		Column: at.Column,
@@ -89,11 +93,10 @@ func (b *asker) addKey(key, format string, args ...any) {
 
 func (b *asker) kinds() {
 	var free []string
-	if b.alone.restricted.Terminal && !b.e.restricted.Terminal {
-		free = append(free, "terminals")
-	}
-	if b.alone.restricted.Tool && !b.e.restricted.Tool {
-		free = append(free, "tools")
+	for _, kind := range b.e.kinds() {
+		if b.alone.restricted.Has(kind) && !b.e.restricted.Has(kind) {
+			free = append(free, string(kind)+"s")
+		}
 	}
 	if len(free) == 0 {
 		return
@@ -178,7 +181,7 @@ func (b *asker) switches() {
 		*b.e.merged.ToolchainCaches != was {
 		b.addKey(cachesKey, "programs outside run and build with what sessions write to the caches of toolchains")
 	}
-	for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
+	for _, kind := range b.e.kinds() {
 		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
 			b.addKey("on_unavailable", "%ss start without a sandbox if the machine has none", kind)
 		}

@@ -38,11 +38,12 @@ func (e *evaluation) diagnoseSwitches(r *reporter) {
 		from, ok := e.user.from[key]
 		return from, ok
 	}
-	if from, ok := set("apply_to"); ok && *e.merged.Enabled && *e.merged.ApplyTo == document.ApplyToNeither {
+	neither := *e.merged.Enabled && *e.merged.ApplyTo == document.ApplyToNeither && !e.othersRestricted()
+	if from, ok := set("apply_to"); ok && neither {
 		r.add(from.file, from.At, document.SeverityWarning, "apply_to",
 			`"neither" restricts nothing, although enabled is true`)
 	}
-	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 {
+	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 && !e.othersRestricted() {
 		// One diagnostic, at the first key of the file that counts most.
 		key := ""
 		for _, l := range document.Keys() {

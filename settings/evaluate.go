@@ -15,10 +15,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 )
 
-// evaluation is what a snapshot means: everything of a policy that does not
-// depend on the kind of session, and what the parts of it came from. Nothing
-// changes it after evaluate has returned. docs/design/settings-pipeline.md says
-// how it is made.
+// evaluation is what a snapshot means for a kind of session, or for both if the
+// settings do not distinguish them: the policy, and what the parts of it came
+// from. Nothing changes it after evaluate has returned.
+// docs/design/settings-pipeline.md says how it is made.
 type evaluation struct {
 	fsView
 	layers
@@ -59,7 +59,7 @@ type fsView struct {
 	host      resolve.Host
 	git       *repositories
 	guarded   []string // what no session may write
-	forbidden []place
+	forbidden []forbiddenPlace
 	sensitive *sensitive.Paths
 	listed    map[string][]string // see names
 }
@@ -85,14 +85,14 @@ const (
 // evaluate makes the evaluation. With an untrusted project's file its policy is
 // contained in the policy without the file. Whatever a trusted file opens beyond
 // that is in asks.
-func (s *Snapshot) evaluate() *evaluation {
+func (s *Snapshot) evaluate(kind document.Kind) *evaluation {
 	view := s.view()
-	everywhere := s.run(view, "", asIgnored, nil)
+	everywhere := s.run(view, "", asIgnored, kind, nil)
 	result := *everywhere
 	result.diagnostics = document.Sort(slices.Concat(everywhere.diagnostics, everywhere.secretDiagnostics()))
 	if s.projectDir != "" {
 		shared := result.diagnostics
-		result = *s.run(view, s.projectDir, asIgnored, nil)
+		result = *s.run(view, s.projectDir, asIgnored, kind, nil)
 		if s.project != nil {
 			result = s.judge(view, &result)
 		}
@@ -105,28 +105,29 @@ func (s *Snapshot) evaluate() *evaluation {
 // judge evaluates with the project's file. alone is the evaluation without it.
 func (s *Snapshot) judge(view fsView, without *evaluation) evaluation {
 	if !s.project.Exists && s.project.Good == nil && s.project.Problem == nil {
-		return s.judgeNoFile(without)
+		return s.judgeNoFile(view, without)
 	}
 	return s.judgeFile(view, without)
 }
 
 // judgeNoFile is judgeFile for a project without a settings file, which most
 // are: nothing is asked for, and nothing is tightened.
-func (s *Snapshot) judgeNoFile(without *evaluation) evaluation {
+func (s *Snapshot) judgeNoFile(view fsView, without *evaluation) evaluation {
 	alone := *without
 	result := alone
-	result.layers = s.layers(asTightening)
-	result.alone, result.exposure = &alone, s.trustExposed(&alone)
+	result.layers = s.layers(asTightening, alone.kind)
+	result.alone, result.exposure = &alone, s.trustExposedToAny(view, &alone)
 	return result
 }
 
 func (s *Snapshot) judgeFile(view fsView, without *evaluation) evaluation {
 	alone := *without
-	trusting := s.run(view, s.projectDir, asTrusted, &alone)
-	asks, exposure, listed := trusting.beyond(&alone), s.trustExposed(&alone), s.trusts(alone.policy.Project)
+	trusting := s.run(view, s.projectDir, asTrusted, alone.kind, &alone)
+	asks, exposure := trusting.beyond(&alone), s.trustExposedToAny(view, &alone)
+	listed := s.trusts(alone.policy.Project)
 	result := *trusting
 	if !listed || exposure != "" {
-		result = *s.run(view, s.projectDir, asTightening, nil)
+		result = *s.run(view, s.projectDir, asTightening, alone.kind, nil)
 		r := result.reporter()
 		result.diagnoseAsks(r, asks)
 		if listed {
@@ -161,9 +162,12 @@ func (s *Snapshot) attribute(here, everywhere []document.FileDiagnostic) []docum
 // without the project's file if that is trusted: what may be written without the
 // file counts when symlinks are judged, because sessions of other projects can
 // move them.
-func (s *Snapshot) run(view fsView, projectDir string, how treatment, alone *evaluation) *evaluation {
-	l := s.layers(how)
-	r := &reporter{stale: l.stale, list: s.readDiagnostics(l)}
+func (s *Snapshot) run(
+	view fsView, projectDir string, how treatment, kind document.Kind, alone *evaluation,
+) *evaluation {
+	l := s.layers(how, kind)
+	r := newReporter(l)
+	r.list = s.readDiagnostics(l)
 	base := l.user.withDefaults()
 	tightened := newSettings() // the values that an untrusted project's file decides
 

@@ -108,7 +108,7 @@ type explainer struct {
 // explainer asks the kept evaluation. It looks up only the target, through a
 // view of its own, because explanations may run at the same time.
 func (s *Snapshot) explainer(kind document.Kind, attempt Attempt) *explainer {
-	e := *s.evaluation()
+	e := *s.evaluation(kind)
 	e.View, e.policy = resolve.NewView(s.files), e.policyFor(kind)
 	return &explainer{evaluation: &e, kind: kind, attempt: attempt}
 }
@@ -243,7 +243,7 @@ func (x *explainer) protected(p policy.Protected) {
 	if p.Origin.File == policy.OriginBuiltIn && !policy.Contains(x.policy.Project, p.Path) {
 		// git's configuration elsewhere: no entry of protected_paths reaches
 		// it, but a grant of exactly this path does. See guardGit.
-		x.refuse(rule, "additional_read_write_paths", p.Path, form, display.Quote(p.Path), p.Origin)
+		x.refuse(rule, x.writtenKey("additional_read_write_paths"), p.Path, form, display.Quote(p.Path), p.Origin)
 		return
 	}
 	if i := slices.IndexFunc(x.policy.Protected, func(one policy.Protected) bool {
@@ -259,7 +259,7 @@ func (x *explainer) protected(p policy.Protected) {
 	if err != nil {
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal paths: %v", err))
 	}
-	x.refuse(rule, protectedKey, string(value), form, display.Quote(p.Path), p.Origin)
+	x.refuse(rule, x.writtenKey(protectedKey), string(value), form, display.Quote(p.Path), p.Origin)
 	x.Hint = `a session can change it if this machine cannot protect paths; run "sandbox-sidecar doctor" to see`
 }
 
@@ -296,7 +296,7 @@ func (x *explainer) withoutProtected() []string {
 
 // notGranted finds the setting that would grant the access.
 func (x *explainer) notGranted(a attemptKind) {
-	x.refuse(nil, a.key, x.end.Path, "no rule lets a session %s %s", a.verb, display.Quote(x.end.Path))
+	x.refuse(nil, x.writtenKey(a.key), x.end.Path, "no rule lets a session %s %s", a.verb, display.Quote(x.end.Path))
 	for _, rule := range x.policy.Rules {
 		// Name the rule that comes nearest.
 		if !policy.Contains(rule.Path, x.end.Path) {
@@ -327,7 +327,8 @@ func (x *explainer) notGranted(a attemptKind) {
 		x.Value = x.nearestDir()
 		if x.Holds = x.holds(x.Value); x.Holds != "" || x.Value == "/" || x.undoes(x.Value) != "" {
 			x.Key, x.Value = "", ""
-			x.Hint = fmt.Sprintf("create it first: a grant of it by %s counts for sessions that start once it exists", a.key)
+			x.Hint = fmt.Sprintf("create it first: a grant of it by %s counts for sessions that start once it exists",
+				x.writtenKey(a.key))
 		}
 	case x.policy.PrivateRuntimeDir && policy.Contains("/run/user", x.end.Path):
 		x.Hint = "a session has a runtime directory of its own, which XDG_RUNTIME_DIR names"
@@ -337,7 +338,7 @@ func (x *explainer) notGranted(a attemptKind) {
 		x.Hint, x.Holds = x.careful(what), what
 	default:
 		if name := x.toolchainOf(a.access); name != "" {
-			x.Key, x.Value = toolchainsKey, name
+			x.Key, x.Value = x.writtenKey(toolchainsKey), name
 		}
 	}
 }
@@ -383,7 +384,7 @@ func (x *explainer) socket() {
 			"the socket %s is granted by %s", display.Quote(x.Target), granted.Origin)
 		return
 	}
-	x.refuse(nil, socketsKey, x.Target, "no rule lets a session use the socket %s", display.Quote(x.Target))
+	x.refuse(nil, x.writtenKey(socketsKey), x.Target, "no rule lets a session use the socket %s", display.Quote(x.Target))
 	if x.alone != nil && slices.ContainsFunc(x.alone.policy.UnixSockets, x.names) {
 		x.Key, x.Value = "", ""
 		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", display.Quote(x.projectFile))
@@ -406,7 +407,7 @@ func (x *explainer) network() {
 		x.allow(rule, "the network is allowed by %s", rule.Origin)
 		return
 	}
-	x.refuse(rule, rule.Origin.Key, "true", "the network is off by %s", rule.Origin)
+	x.refuse(rule, x.writtenKey(rule.Origin.Key), "true", "the network is off by %s", rule.Origin)
 	if rule.Origin.File == x.projectFile && !x.trusted {
 		x.Key, x.Value = "", ""
 	}

@@ -166,6 +166,9 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 	forPairs(t, 15, func(user, _ string) {
 		// without a sandbox there is no setting to name
 		user = withSetting(t, withSetting(t, user, "enabled", "true"), "apply_to", `"tool"`)
+		if strings.Contains(user, `"tool":{`) {
+			user = withSetting(t, user, "tool.enabled", "true")
+		}
 		s := snapshotOf(t, f, user, "")
 		for _, attempt := range Attempts() {
 			for _, target := range targets {
@@ -202,11 +205,15 @@ func withSetting(t *testing.T, block, key, value string) string {
 	if err := json.Unmarshal([]byte(block), &members); err != nil {
 		t.Error(err)
 	}
+	at := members
+	if kind, name := document.SplitKey(key); kind != "" {
+		at, key = members[string(kind)].(map[string]any), name
+	}
 	if strings.HasPrefix(key, "additional_") || key == socketsKey {
-		list, _ := members[key].([]any)
-		members[key] = append(list, value)
+		list, _ := at[key].([]any)
+		at[key] = append(list, value)
 	} else {
-		members[key] = json.RawMessage(value)
+		at[key] = json.RawMessage(value)
 	}
 	data, err := json.Marshal(members)
 	if err != nil {

@@ -18,23 +18,24 @@ import (
 // Linux they include what confines and ends processes.
 var kernelPlaces = map[string][]string{"linux": {"/proc", "/sys"}}
 
-// place is a path that no session may write, with what a session would gain.
-type place struct{ path, gain string }
+// forbiddenPlace is a path that no session may write, with what a session would
+// gain.
+type forbiddenPlace struct{ path, gain string }
 
 // forbidden are the places of this snapshot, under their real paths.
-func (s *Snapshot) forbidden(r *resolve.View) []place {
-	var list []place
+func (s *Snapshot) forbidden(r *resolve.View) []forbiddenPlace {
+	var list []forbiddenPlace
 	for _, path := range kernelPlaces[s.host.Platform] {
-		list = append(list, place{path, "orders to the kernel, by which a session leaves its sandbox and its end"})
+		list = append(list, forbiddenPlace{path, "orders to the kernel, by which a session leaves its sandbox and its end"})
 	}
 	for _, path := range s.ownPaths {
-		list = append(list, place{
+		list = append(list, forbiddenPlace{
 			r.Resolve(path).Path,
 			"the program that confines it, or what that program keeps about sessions",
 		})
 	}
 	for _, dir := range stateDirs(s.host) {
-		list = append(list, place{r.Resolve(dir).Path, "what the sidecar keeps about sessions and trusts"})
+		list = append(list, forbiddenPlace{r.Resolve(dir).Path, "what the sidecar keeps about sessions and trusts"})
 	}
 	for _, state := range s.user {
 		if state.File == policy.OriginEditor {
@@ -44,7 +45,7 @@ func (s *Snapshot) forbidden(r *resolve.View) []place {
 		if ownDirectory(path) {
 			path = filepath.Dir(path)
 		}
-		list = append(list, place{r.Resolve(path).Path, "the settings, which say what later sessions may do"})
+		list = append(list, forbiddenPlace{r.Resolve(path).Path, "the settings, which say what later sessions may do"})
 	}
 	return list
 }

@@ -33,7 +33,7 @@ func TestLatest_ADenialReadsNoFileAndCompilesNothing(t *testing.T) {
 	d.armed()
 	snapshot := store.Snapshot(d.project)
 	snapshot.Compile(document.KindTool)
-	kept := snapshot.evaluation()
+	kept := snapshot.evaluation(document.KindTool)
 	d.must(os.RemoveAll(d.project + "/.zed"))
 	d.must(os.RemoveAll(d.home + "/.config"))
 	snapshot.files.ReadFile = func(path string) ([]byte, error) {
@@ -48,7 +48,7 @@ func TestLatest_ADenialReadsNoFileAndCompilesNothing(t *testing.T) {
 	snapshot.files.Lstat = func(path string) (fs.FileMode, error) { lookups++; return lstat(path) }
 	for _, access := range []string{"read", "write", "execute", "create", "remove", "connect", "connect_unix"} {
 		latest := store.Latest(d.project)
-		if latest != snapshot || latest.evaluation() != kept {
+		if latest != snapshot || latest.evaluation(document.KindTool) != kept {
 			t.Fatalf("%s: the settings were read or compiled again", access)
 		}
 		before := lookups

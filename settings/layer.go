@@ -18,19 +18,31 @@ type layers struct {
 	projectFile string
 	states      []source.State
 	stale       map[string]bool // see reporter
+	kind        document.Kind   // of the sessions
+	// others are the user's settings for the other kind; nil if they are the
+	// same.
+	others *settings
 }
 
-// layers sorts the files by how they count.
-func (s *Snapshot) layers(how treatment) layers {
-	l := layers{states: s.user, stale: map[string]bool{}}
+// layers sorts the files by how they count for a kind of session.
+func (s *Snapshot) layers(how treatment, kind document.Kind) layers {
+	l := layers{states: s.user, stale: map[string]bool{}, kind: kind}
 	if s.project != nil && how != asIgnored {
 		l.projectFile, l.states = s.project.File, s.states()
 	}
 	if how == asTightening {
-		tightening := mergeStates(l.states[len(s.user):])
-		l.project, l.user = &tightening, mergeStates(s.user)
+		tightening := mergeStates(l.states[len(s.user):], kind)
+		l.project, l.user = &tightening, mergeStates(s.user, kind)
 	} else {
-		l.user = mergeStates(l.states)
+		l.user = mergeStates(l.states, kind)
+	}
+	if s.byKind() {
+		counting := l.states
+		if how == asTightening {
+			counting = s.user
+		}
+		others := mergeStates(counting, kind.Other())
+		l.others = &others
 	}
 	for _, state := range l.states {
 		if state.Problem != nil {
@@ -49,6 +61,16 @@ func (l layers) projectSets(key string) bool {
 	return ok
 }
 
+// othersRestricted reports whether the user's settings sandbox the other kind
+// and distinguish it.
+func (l layers) othersRestricted() bool {
+	if l.others == nil {
+		return false
+	}
+	values := l.others.withDefaults()
+	return document.RestrictedKinds(*values.Enabled, *values.ApplyTo).Has(l.kind.Other())
+}
+
 // origin says where the value of a key stands.
 type origin struct {
 	file string
@@ -64,25 +86,34 @@ type settings struct {
 
 func newSettings() *settings { return &settings{from: map[string]origin{}} }
 
-// mergeStates merges layers, lowest first, without the defaults. Objects merge
-// key by key; arrays replace.
-func mergeStates(states []source.State) settings {
+// mergeStates merges layers, lowest first, without the defaults, as they count
+// for a kind of session; without a kind, the blocks for the kinds are left out.
+// Objects merge key by key; arrays replace.
+func mergeStates(states []source.State, kind document.Kind) settings {
 	merged := newSettings()
 	for _, state := range states {
-		merged.overlay(state)
+		merged.overlay(state, kind)
 	}
 	return *merged
 }
 
-func (s *settings) overlay(state source.State) {
+func (s *settings) overlay(state source.State, kind document.Kind) {
 	if state.Good == nil {
 		return
 	}
 	for _, l := range document.Keys() {
-		if v, ok := l.Get(&state.Good.Values); ok {
-			l.Set(&s.values, v)
-			s.from[l.Name] = origin{file: state.File, Span: state.Good.Spans[l.Name]}
+		s.set(l, l, state)
+		if kind != "" {
+			s.set(l, l.Of(kind), state) // it counts more
 		}
+	}
+}
+
+// set takes the value of a key over from another key of a file.
+func (s *settings) set(to, from document.Key, state source.State) {
+	if v, ok := from.Get(&state.Good.Values); ok {
+		to.Set(&s.values, v)
+		s.from[to.Name] = origin{file: state.File, Span: state.Good.Spans[from.Name]}
 	}
 }
 
@@ -114,7 +145,7 @@ func (s *settings) originOf(key string) policy.Origin {
 
 // policy turns a position in the origin's file into the origin of a rule.
 func (o origin) policy(key string, at document.Position) policy.Origin {
-	result := policy.Origin{File: o.file, Key: key, Line: at.Line}
+	result := policy.Origin{File: o.file, Key: key, Written: o.Written, Line: at.Line}
 	if o.file == policy.OriginEditor {
 		result.Line = 0
 	}

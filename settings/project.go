@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
@@ -53,8 +54,8 @@ func (e *NotTrustedError) Error() string {
 // Project returns the state of the project's file. Without a project directory
 // it is empty.
 func (s *Snapshot) Project() Project {
-	e := s.evaluation()
-	p := Project{Dir: e.policy.Project, Trusted: e.trusted, Asks: e.asks}
+	e := s.evaluation(document.KindTool)
+	p := Project{Dir: e.policy.Project, Trusted: e.trusted, Asks: s.allAsks()}
 	if s.projectDir == "" {
 		return p
 	}
@@ -104,6 +105,14 @@ func (s *Snapshot) trustExposed(e *evaluation) string {
 		}
 	}
 	return ""
+}
+
+// trustExposedToAny is trustExposed for sessions of every kind.
+func (s *Snapshot) trustExposedToAny(view fsView, alone *evaluation) string {
+	if why := s.trustExposed(alone); why != "" || !s.byKind() {
+		return why
+	}
+	return s.trustExposed(s.run(view, s.projectDir, asIgnored, alone.kind.Other(), nil))
 }
 
 // Trust records that the user trusts the project's settings file with its

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
@@ -12,7 +13,34 @@ type reporter struct {
 	// stale are the files of which an older content counts. Diagnostics on it would
 	// stand at the wrong lines, so they are dropped.
 	stale map[string]bool
-	list  []document.FileDiagnostic
+	// written are the keys as they stand in the files, if they are others.
+	written map[place]string
+	list    []document.FileDiagnostic
+}
+
+// place is a position in a settings file.
+type place struct {
+	file string
+	document.Position
+}
+
+// newReporter returns an empty one for diagnostics on the layers.
+func newReporter(l layers) *reporter {
+	r := &reporter{stale: l.stale, written: map[place]string{}}
+	for _, state := range l.states {
+		if state.Good == nil {
+			continue
+		}
+		for _, span := range state.Good.Spans {
+			if span.Written == "" {
+				continue
+			}
+			for _, at := range append(slices.Clone(span.Elements), span.At) {
+				r.written[place{state.File, at}] = span.Written
+			}
+		}
+	}
+	return r
 }
 
 func (r *reporter) add(
@@ -21,6 +49,9 @@ func (r *reporter) add(
 	if r.stale[file] {
 		return
 	}
+	if written, other := r.written[place{file, at}]; other {
+		key = written
+	}
 	r.list = append(r.list, document.FileDiagnostic{File: file, Diagnostic: document.Diagnostic{
 		Line: at.Line, Column: at.Column, Severity: severity, Key: key,
 		Message: display.Line(fmt.Sprintf(format, args...)),
@@ -28,11 +59,11 @@ func (r *reporter) add(
 }
 
 // reporter returns an empty one for diagnostics on the evaluation.
-func (e *evaluation) reporter() *reporter { return &reporter{stale: e.stale} }
+func (e *evaluation) reporter() *reporter { return newReporter(e.layers) }
 
 // readDiagnostics repeats what was found while the files were read.
 func (s *Snapshot) readDiagnostics(l layers) []document.FileDiagnostic {
-	r := &reporter{stale: l.stale}
+	r := newReporter(l)
 	start := document.Position{Line: 1, Column: 1}
 	for _, state := range l.states {
 		if state.Problem != nil {

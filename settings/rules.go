@@ -3,6 +3,7 @@ package settings
 import (
 	"cmp"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -48,10 +49,9 @@ func resolveGrants(
 		user[i] = resolved(&l.user, c)
 	}
 	tools, create := toolchainGrants(view, toolchains, r)
-	for _, g := range slices.Concat(append(slices.Clone(user), p.grants, tools)...) {
-		if g.access.Has(policy.Write) && !g.private {
-			set.writable.add(g.path, policy.Write)
-		}
+	set.writable.addWriters(slices.Concat(append(slices.Clone(user), p.grants, tools)...))
+	if l.others != nil {
+		set.writable.addWriters(grantsOf(view, l.others, p))
 	}
 	home, _ := resolveRequests(view, p, dotfiles(view.host.Home), r)
 	set.granted, set.create = slices.Concat(p.grants, steady(home)), create
@@ -74,6 +74,17 @@ func resolveGrants(
 	set.privateTerminals = privateTerminals(view, set.cover)
 	set.privateRuntimeDir = slices.ContainsFunc(set.granted, func(g grant) bool { return g.private })
 	return set
+}
+
+// grantsOf resolves what one layer grants, its toolchains included.
+func grantsOf(view fsView, s *settings, p project) []grant {
+	var list []grant
+	for _, c := range categories {
+		grants, _ := resolveRequests(view, p, requestsOf(s, c, view.host.Platform), &reporter{})
+		list = append(list, grants...)
+	}
+	tools, _ := toolchainGrants(view, toolchainsOf(s, &reporter{}), &reporter{})
+	return append(list, tools...)
 }
 
 // coverOf is what grants give together.
@@ -148,4 +159,42 @@ func texts(list []grant) []string {
 		}
 	}
 	return result
+}
+
+// cover maps paths to the access that is granted there and below. A lookup
+// climbs from the path to the root, so that ten thousand grants take ten
+// thousand short climbs instead of a hundred million comparisons.
+type cover map[string]policy.Access
+
+func (c cover) add(path string, access policy.Access) { c[path] |= access }
+
+// addWriters adds the grants for writing.
+func (c cover) addWriters(list []grant) {
+	for _, g := range list {
+		if g.access.Has(policy.Write) && !g.private {
+			c.add(g.path, policy.Write)
+		}
+	}
+}
+
+// at is all access to the path: grants on the way to it add up.
+func (c cover) at(path string) policy.Access {
+	var access policy.Access
+	for p := range upwards(path) {
+		access |= c[p]
+	}
+	return access
+}
+
+// upwards yields the path and its parents up to the root.
+func upwards(path string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for {
+			parent := filepath.Dir(path)
+			if !yield(path) || path == parent {
+				return
+			}
+			path = parent
+		}
+	}
 }

@@ -68,6 +68,11 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 		`{"on_denied": "ask"}`:                                                 true,
 		`{"process_tracking": "seatbelt"}`:                                     true,
 		`{"process_tracking": 3}`:                                              false,
+		`{"tool": {"allow_network": false}, "terminal": null}`:                 true,
+		`{"tool": {"allow_network": "no"}}`:                                    false,
+		`{"tool": {"apply_to": "tool"}}`:                                       false,
+		`{"terminal": {"tool": {}}}`:                                           false,
+		`{"terminal": true}`:                                                   false,
 		`{"allowed_unix_sockets": ["$SSH_AUTH_SOCK", "abstract:x", "/run/x"]}`: true,
 	} {
 		for _, file := range []string{`{"terminal": {"sandbox": ` + block + `}}`, `{"macos": {"terminal": {"sandbox": ` +

@@ -29,8 +29,8 @@ type Snapshot struct {
 	trust      *trust.List    // nil: nothing is trusted
 	ownPaths   []string       // see Options.Guarded
 
-	once sync.Once // guards kept
-	kept *evaluation
+	once [2]sync.Once   // guards kept
+	kept [2]*evaluation // for tools, and for terminals if they differ
 }
 
 // Compiled is the policy for one kind of session, with the diagnostics on it.
@@ -63,10 +63,10 @@ type Compiled struct {
 // Compile returns what a session of that kind may do. It fills in the policy
 // even if the kind is not restricted.
 func (s *Snapshot) Compile(kind document.Kind) Compiled {
-	e := s.evaluation()
+	e := s.evaluation(kind)
 	compiled := Compiled{
 		proxies: proxyPasswords(s.host.Env, e.policy.Environment),
-		Policy:  e.policyFor(kind), Diagnostics: slices.Clone(e.diagnostics), Warnings: s.warnings(e, kind),
+		Policy:  e.policyFor(kind), Diagnostics: s.Diagnostics(), Warnings: s.warnings(e, kind),
 		Risks:     e.risks(kind),
 		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind),
@@ -98,18 +98,31 @@ func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
 // expresses what an untrusted project tightens as well as settings can; the
 // policy of Compile is exact. The caller owns the result.
 func (s *Snapshot) Merged() document.Sandbox {
-	return s.evaluation().merged.Clone()
+	if !s.byKind() {
+		return s.evaluation(document.KindTool).merged.Clone()
+	}
+	return s.mergedByKind()
+}
+
+// MergedFor is the block as it counts for one kind of session.
+func (s *Snapshot) MergedFor(kind document.Kind) document.Sandbox {
+	return s.evaluation(kind).merged.Clone()
 }
 
 // Origins maps every key, such as "system_paths.executable", to the file of its
 // value, or to policy.OriginBuiltIn or policy.OriginEditor.
 func (s *Snapshot) Origins() map[string]string {
 	origins := map[string]string{}
-	merged := s.evaluation().origins
 	for _, l := range document.Keys() {
 		origins[l.Name] = policy.OriginBuiltIn
-		if file := merged[l.Name]; file != "" {
-			origins[l.Name] = file
+	}
+	for _, e := range s.evaluations() {
+		for key, file := range e.origins {
+			from := e.user.from[key]
+			if e.project != nil && file == e.projectFile {
+				from = e.project.from[key]
+			}
+			origins[inBlock(from, key)] = file
 		}
 	}
 	return origins
@@ -117,7 +130,11 @@ func (s *Snapshot) Origins() map[string]string {
 
 // Diagnostics are about all files, sorted by file and position.
 func (s *Snapshot) Diagnostics() []document.FileDiagnostic {
-	return slices.Clone(s.evaluation().diagnostics)
+	var list []document.FileDiagnostic
+	for _, e := range s.evaluations() {
+		list = append(list, e.diagnostics...)
+	}
+	return document.Sort(list)
 }
 
 // ProjectDir is the project's directory as it was named, clean; "" if there is
@@ -137,7 +154,7 @@ func (s *Snapshot) Files() []string {
 // DiagnosticsOf are about one file.
 func (s *Snapshot) DiagnosticsOf(file string) []document.Diagnostic {
 	var list []document.Diagnostic
-	for _, d := range s.evaluation().diagnostics {
+	for _, d := range s.Diagnostics() {
 		if d.File == file {
 			list = append(list, d.Diagnostic)
 		}
@@ -184,11 +201,17 @@ func (s *Snapshot) states() []source.State {
 	return states
 }
 
-// evaluation is what the settings mean on the file system as it was when the
-// snapshot was first asked.
-func (s *Snapshot) evaluation() *evaluation {
-	s.once.Do(func() { s.kept = s.evaluate() })
-	return s.kept
+// evaluation is what the settings mean for a kind of session, on the file system
+// as it was when the snapshot was first asked.
+func (s *Snapshot) evaluation(kind document.Kind) *evaluation {
+	i := 0
+	if kind == document.KindTerminal && s.byKind() {
+		i = 1
+	} else {
+		kind = document.KindTool
+	}
+	s.once[i].Do(func() { s.kept[i] = s.evaluate(kind) })
+	return s.kept[i]
 }
 
 // Secrets returns a function that says which keys or passwords a grant of a

@@ -35,14 +35,14 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 	switch access {
 	case "create", "remove":
 		suggestion, err := s.suggestName(kind, target)
-		if err != nil || suggestion.Allowed || suggestion.Key == protectedKey {
+		if err != nil || suggestion.Allowed || suggestion.setting() == protectedKey {
 			return suggestion, err
 		}
 		switch name, made := s.toolchainFor(kind, target, program); {
 		case made:
 			return Suggestion{Hint: allowedByNow, Allowed: true}, nil
 		case name != "":
-			return Suggestion{Key: toolchainsKey, Value: name}, nil
+			return Suggestion{Key: s.evaluation(kind).writtenKey(toolchainsKey), Value: name}, nil
 		}
 		return suggestion, nil
 	case "signal":
@@ -92,7 +92,15 @@ func (x Explanation) suggestion() Suggestion {
 
 // Entry reports whether the value is an entry to add to a list. Otherwise it is
 // the key's whole value.
-func (s Suggestion) Entry() bool { return s.Key != "allow_network" && s.Key != protectedKey }
+func (s Suggestion) Entry() bool {
+	return s.setting() != "allow_network" && s.setting() != protectedKey
+}
+
+// setting is the key without the block for one kind of session.
+func (s Suggestion) setting() string {
+	_, name := document.SplitKey(s.Key)
+	return name
+}
 
 // Unprotects reports whether the setting gives up the protection of a path.
 func (s Suggestion) Unprotects() bool { return s.Key == protectedKey }
@@ -121,10 +129,14 @@ func (s Suggestion) InstructionInFull() string { return s.instruction(display.Ma
 func (s Suggestion) instruction(limit int) string {
 	// JSON's own escapes stay, so that the pasted text means the same.
 	value := display.Shorten(display.Line(string(display.JSON(s.JSON()))), limit)
-	if s.Entry() {
-		return fmt.Sprintf("add %s to %q", value, s.Key)
+	where := fmt.Sprintf("%q", s.setting())
+	if kind, _ := document.SplitKey(s.Key); kind != "" {
+		where += fmt.Sprintf(" of %q", kind)
 	}
-	return fmt.Sprintf("set %q to %s", s.Key, value)
+	if s.Entry() {
+		return fmt.Sprintf("add %s to %s", value, where)
+	}
+	return fmt.Sprintf("set %s to %s", where, value)
 }
 
 // toolchainFor names the toolchain that a name is made or removed for: the one

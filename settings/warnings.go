@@ -14,11 +14,11 @@ import (
 
 // warnings lists what to show when a session of that kind starts.
 func (s *Snapshot) warnings(e *evaluation, kind document.Kind) []string {
-	return append(s.fileWarnings(e), e.risks(kind)...)
+	return append(s.fileWarnings(s.Diagnostics()), e.risks(kind)...)
 }
 
 // fileWarnings are the warnings that the diagnostics have, too.
-func (s *Snapshot) fileWarnings(e *evaluation) []string {
+func (s *Snapshot) fileWarnings(diagnostics []document.FileDiagnostic) []string {
 	var list []string
 	for _, state := range s.states() {
 		if state.Problem == nil {
@@ -36,10 +36,10 @@ func (s *Snapshot) fileWarnings(e *evaluation) []string {
 		list = append(list, warning)
 	}
 	for _, state := range s.user {
-		list = append(list, countErrors(state, e.diagnostics)...)
+		list = append(list, countErrors(state, diagnostics)...)
 	}
 	if s.project != nil && s.project.Problem == nil && s.project.Doubt() != nil {
-		list = append(list, countErrors(*s.project, e.diagnostics)...)
+		list = append(list, countErrors(*s.project, diagnostics)...)
 	}
 	return list
 }

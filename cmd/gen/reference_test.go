@@ -72,8 +72,8 @@ func TestReferences_LinkToSectionsThatExist(t *testing.T) {
 func TestSettingsReference_ExamplesAreSettings(t *testing.T) {
 	t.Parallel()
 	examples := codeBlocks(artefact(t, "docs/settings.md"), "jsonc")
-	if len(examples) != 2 {
-		t.Fatalf("got %d examples, want 2", len(examples))
+	if len(examples) != 3 {
+		t.Fatalf("got %d examples, want 3", len(examples))
 	}
 	type file struct {
 		Terminal struct {

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
 // schemaNode is a JSON Schema, with its keys in the order for readers.
@@ -98,6 +101,12 @@ func settingsSchema(p *Package) ([]byte, error) {
 		return nil, err
 	}
 	sandbox.Description = "What processes that the editor starts may do."
+	kind := *sandbox
+	kind.Description = "What sessions of one kind may do. These keys override the others."
+	keys := slices.DeleteFunc(slices.Clone(*sandbox.Properties), func(p schemaProperty) bool {
+		return settings.OnlyWhole(p.Name)
+	})
+	kind.Properties = &keys
 	sandbox.DefaultSnippets = []schemaSnippet{
 		{
 			Label: "sandbox everything", Description: "The user's terminals and the agent's tools.",
@@ -132,7 +141,9 @@ func settingsSchema(p *Package) ([]byte, error) {
 		AllowTrailingCommas: true,
 		Type:                schemaTypes{"object"},
 		Properties:          &properties,
-		Definitions:         &schemaProperties{{"platform", platform}, {"terminal", terminal}, {"sandbox", sandbox}},
+		Definitions: &schemaProperties{
+			{"platform", platform}, {"terminal", terminal}, {"sandbox", sandbox}, {"kind", &kind},
+		},
 	}, "  ")
 	return append(text, '\n'), err
 }
@@ -155,6 +166,9 @@ func objectSchema(p *Package, s *Struct, prefix string) (*schemaNode, error) {
 func fieldSchema(p *Package, f *Field, key string) (*schemaNode, error) {
 	text := p.prose(f.Doc, f.GoName, f.Name)
 	if f.Type.Kind == KindRef {
+		if f.Type.Ref == settingsRoot {
+			return &schemaNode{Ref: "#/definitions/kind", Description: plainText(text), MarkdownDescription: text}, nil
+		}
 		if s := p.structNamed(f.Type.Ref); s != nil {
 			node, err := objectSchema(p, s, key+".")
 			if err != nil {

@@ -69,6 +69,9 @@ func (w *help) settings(s *Struct, prefix string) error {
 		key := prefix + f.Name
 		w.tagged(key, "sandbox-sidecar-setting-"+key)
 		w.paragraph("    ", w.pkg.prose(f.Doc, f.GoName, f.Name))
+		if f.Type.Ref == settingsRoot {
+			continue
+		}
 		if nested := w.pkg.structNamed(f.Type.Ref); nested != nil {
 			if err := w.settings(nested, key+"."); err != nil {
 				return err

@@ -36,6 +36,10 @@ func (w *markdown) settings(s *Struct, prefix string) error {
 		key := prefix + f.Name
 		w.printf("### `%s`\n\n", key)
 		text := w.pkg.prose(f.Doc, f.GoName, f.Name)
+		if f.Type.Ref == settingsRoot {
+			w.printf("%s\n\n- type: object, with the keys above except `apply_to`\n\n", text)
+			continue
+		}
 		if nested := w.pkg.structNamed(f.Type.Ref); nested != nil {
 			w.printf("%s\n\n- type: object\n\n", text)
 			if err := w.settings(nested, key+"."); err != nil {

@@ -46,7 +46,7 @@ func learn(args []string) error {
 		user: project.settings, project: project.project, kind: kind, values: map[string]any{"enabled": true},
 		reads: map[string]bool{},
 	}
-	l.inherit(snapshot.Merged())
+	l.inherit(snapshot)
 	exit, err := l.run(flags.Args())
 	if err != nil {
 		return err
@@ -92,15 +92,28 @@ type need struct {
 
 // inherit copies what the settings already grant beyond the defaults, so that
 // the printed settings are complete.
-func (l *learner) inherit(merged settings.Sandbox) {
+func (l *learner) inherit(snapshot *settings.Snapshot) {
+	merged := snapshot.MergedFor(l.kind)
 	for _, key := range grantingKeys {
 		if list := listOf(merged, key); len(list) > 0 {
-			l.values[key] = list
+			l.set(snapshot.KeyFor(l.kind, key), list)
 		}
 	}
 	if !*merged.AllowNetwork {
-		l.values["allow_network"] = false
+		l.set(snapshot.KeyFor(l.kind, "allow_network"), false)
 	}
+}
+
+// set sets a key of the block, or, as in "tool.toolchains", of one in it.
+func (l *learner) set(key string, value any) {
+	values := l.values
+	if block, name, found := strings.Cut(key, "."); found {
+		if _, is := values[block]; !is {
+			values[block] = map[string]any{}
+		}
+		values, key = values[block].(map[string]any), name
+	}
+	values[key] = value
 }
 
 // grantingKeys are the lists that the settings may extend.

@@ -52,11 +52,12 @@ func (l *learner) add(n need, paths bool) (note string, err error) {
 	if err != nil {
 		return fmt.Sprintf("%s %s: %v", n.access, quoted(n.target), err), nil
 	}
-	isPath := strings.HasPrefix(s.Key, "additional_")
+	key := s.Key[strings.LastIndexByte(s.Key, '.')+1:] // of the kind's own block or of the whole
+	isPath := strings.HasPrefix(key, "additional_")
 	switch {
 	case s.Allowed:
 		return "", nil
-	case s.Key == "" || s.Key == "protected_paths":
+	case s.Key == "" || key == "protected_paths":
 		if s.Key != "" {
 			s.Hint = "it is protected; to change that, " + s.Instruction()
 		}
@@ -64,10 +65,10 @@ func (l *learner) add(n need, paths bool) (note string, err error) {
 	case isPath != paths:
 		return "", nil
 	case !s.Entry():
-		l.values[s.Key] = s.JSON()
+		l.set(s.Key, s.JSON())
 		return "", nil
 	}
-	l.values[s.Key] = append(listOf(snapshot.Merged(), s.Key), s.Value)
+	l.set(s.Key, append(listOf(snapshot.MergedFor(l.kind), key), s.Value))
 	return "", nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -67,7 +68,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	for _, rule := range p.Rules {
 		origin := from(rule.Setting, protocol.PolicyOrigin{
 			File: rule.File, Line: rule.Line, Entry: rule.Entry,
-			Reason: rule.Reason,
+			Written: rule.Written, Reason: rule.Reason,
 		})
 		if len(rule.Guarded) > 0 {
 			origin += fmt.Sprintf(", %s only if protected paths are enforced", strings.Join(rule.Guarded, ","))
@@ -119,9 +120,12 @@ func from(key string, o protocol.PolicyOrigin) string {
 	if o.Line > 0 {
 		text = fmt.Sprintf("%s:%d", o.File, o.Line)
 	}
+	if o.Written != "" {
+		key = o.Written
+	}
 	switch {
 	case o.Entry != "":
-		text = fmt.Sprintf("toolchains: %s (%s)", o.Entry, text)
+		text = fmt.Sprintf("%s: %s (%s)", cmp.Or(o.Written, "toolchains"), o.Entry, text)
 	case key != "":
 		text = fmt.Sprintf("%s (%s)", key, text)
 	}

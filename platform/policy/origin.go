@@ -9,6 +9,9 @@ type Origin struct {
 	File string `json:"file"`
 	// Key is the settings key, such as "additional_read_only_paths".
 	Key string `json:"key"`
+	// Written is the key as it stands in the file, if that is another, such as
+	// "tool.additional_read_only_paths".
+	Written string `json:"written,omitempty"`
 	// Line is 1-based; 0 if the origin is not a file.
 	Line int `json:"line,omitempty"`
 	// Entry is the list entry, if one entry makes several rules: the name of a
@@ -32,6 +35,9 @@ const (
 
 // String renders the origin as "key (file:line)", or "key: entry (file:line)".
 func (o Origin) String() string {
+	if o.Written != "" {
+		o.Key = o.Written
+	}
 	if o.Entry != "" {
 		o.Key += ": " + o.Entry
 	}

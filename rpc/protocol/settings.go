@@ -31,8 +31,8 @@ type SettingsGetParams struct {
 type SettingsGetResult struct {
 	// Settings is the merged "terminal.sandbox" block.
 	Settings RawJSON `json:"settings"`
-	// Origins maps each key, such as "system_paths.executable", to the file that
-	// sets it.
+	// Origins maps each key, such as "system_paths.executable" or
+	// "tool.allow_network", to the file that sets it.
 	Origins map[string]string `json:"origins"`
 	// Diagnostics are those of every file that counts.
 	Diagnostics []FileDiagnostic `json:"diagnostics"`
@@ -91,6 +91,9 @@ type PolicyOrigin struct {
 	File string `json:"file"`
 	// Line is 1-based; absent if the origin is not a file.
 	Line int `json:"line,omitempty"`
+	// Written is the key as it stands in the file, if that is another, such as
+	// "tool.allow_network".
+	Written string `json:"written,omitempty"`
 	// Entry is the toolchain that needs it.
 	Entry string `json:"entry,omitempty"`
 	// Reason says what it is for, if the user has not written it.
@@ -112,6 +115,9 @@ type PolicyRule struct {
 	File string `json:"file"`
 	// Line is 1-based; absent if the origin is not a file.
 	Line int `json:"line,omitempty"`
+	// Written is the key as it stands in the file, if that is another, such as
+	// "tool.additional_read_only_paths".
+	Written string `json:"written,omitempty"`
 	// Entry is the toolchain that needs it.
 	Entry string `json:"entry,omitempty"`
 	// Reason says what is at the path, if the user has not written it.

@@ -23,6 +23,9 @@ type Position struct{ Line, Column int }
 type Span struct {
 	At       Position
 	Elements []Position
+	// Written is the key as it stands in the file, if it is another: that of a
+	// block for one kind of session.
+	Written string
 }
 
 // Block is the decoded "terminal.sandbox" object of one file. The platform's
@@ -43,14 +46,40 @@ type Block struct {
 // Inherit gives the unclear keys the values that an earlier content of the file
 // gave them.
 func (d *Block) Inherit(earlier *Block) {
-	for _, l := range Keys() {
+	for _, l := range allKeys() {
 		v, had := l.Get(&earlier.Values)
-		group, _, _ := strings.Cut(l.Name, ".")
-		if _, has := l.Get(&d.Values); had && !has && (d.unclear[""] || d.unclear[l.Name] || d.unclear[group]) {
+		if _, has := l.Get(&d.Values); had && !has && d.isUnclear(l.Name) {
 			l.Set(&d.Values, v)
 			d.Spans[l.Name] = earlier.Spans[l.Name]
 		}
 	}
+}
+
+// isUnclear reports whether a mistake leaves a key open: one in its own value,
+// in a block around it, or in the whole.
+func (d *Block) isUnclear(key string) bool {
+	for group := key; ; {
+		if d.unclear[group] {
+			return true
+		}
+		if group == "" {
+			return false
+		}
+		group = group[:max(0, strings.LastIndexByte(group, '.'))]
+	}
+}
+
+// ByKind reports whether the block has settings for one kind of session.
+func (d *Block) ByKind() bool {
+	if d == nil {
+		return false
+	}
+	for key := range d.Spans {
+		if kind, _ := SplitKey(key); kind != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // HasSettings reports whether the block sets any key.
@@ -208,10 +237,24 @@ func (d *decoder) block(root *hujson.Object, prefix string) {
 	var values Sandbox
 	where := map[string]Span{}
 	d.fields(sandbox, reflect.ValueOf(&values).Elem(), "", where)
-	for _, l := range Keys() {
+	enableKinds(&values, where)
+	for _, l := range allKeys() {
 		if v, ok := l.Get(&values); ok {
 			l.Set(&d.Values, v)
 			d.Spans[l.Name] = where[l.Name]
+		}
+	}
+}
+
+// enableKinds lets the "enabled" of the block for one kind decide whatever
+// apply_to says.
+func enableKinds(values *Sandbox, where map[string]Span) {
+	for _, kind := range []Kind{KindTerminal, KindTool} {
+		key := KeyOf(kind, "enabled")
+		if v, ok := KeyNamed(key).Get(values); ok && v.Elem().Bool() {
+			applyTo := KeyOf(kind, "apply_to")
+			KeyNamed(applyTo).Set(values, reflect.ValueOf(new(ApplyToBoth)))
+			where[applyTo] = where[key]
 		}
 	}
 }
@@ -252,6 +295,9 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 	known := map[string]reflect.Value{}
 	var names []string
 	for field, value := range target.Fields() {
+		if kind, _ := SplitKey(prefix); kind != "" && OnlyWhole(fieldKey(field)) {
+			continue
+		}
 		known[fieldKey(field)] = value
 		names = append(names, fieldKey(field))
 	}
@@ -264,7 +310,9 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 			continue // an editor's key, which asks for nothing
 		}
 		if !ok {
-			if hint := Nearest(name, names); hint != "" {
+			if kind, _ := SplitKey(prefix); kind != "" && OnlyWhole(name) {
+				d.report(member.Name, SeverityError, key, "is for the whole block, not for one kind of session")
+			} else if hint := Nearest(name, names); hint != "" {
 				d.report(member.Name, SeverityError, key, "unknown setting, did you mean %q?", hint)
 				d.doubt(prefix + hint)
 			} else {
@@ -290,6 +338,9 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 		d.report(value, SeverityError, key, "expected %s, found %s", expected, describe(value))
 	}
 	at := Span{At: d.at(value.StartOffset)}
+	if kind, _ := SplitKey(key); kind != "" {
+		at.Written = key
+	}
 	switch element := field.Type().Elem(); element.Kind() {
 	case reflect.Struct:
 		object, ok := value.Value.(*hujson.Object)

@@ -163,7 +163,7 @@ func FuzzDecode(f *testing.F) {
 					t.Fatalf("problem outside of the file: %v", p)
 				}
 			}
-			for _, l := range Keys() {
+			for _, l := range allKeys() {
 				v, set := l.Get(&block.Values)
 				where, placed := block.Spans[l.Name]
 				if set != placed {
@@ -198,7 +198,7 @@ func readFixture(t testing.TB, path string) []byte {
 // setOnly maps the keys that are set to their values.
 func setOnly(s *Sandbox) map[string]any {
 	set := map[string]any{}
-	for _, l := range Keys() {
+	for _, l := range allKeys() {
 		if v, ok := l.Get(s); ok {
 			set[l.Name] = v.Interface()
 		}

@@ -48,20 +48,26 @@ func AddEntry(data []byte, platform, key, entry string, base []string) ([]byte, 
 }
 
 func newFile(key string, list []string) string {
-	return "{\n  \"terminal\": {\n    \"sandbox\": {\n      " + quoteJSON(key) + ": " + listText(list) +
+	block, end := "", ""
+	if kind, name := SplitKey(key); kind != "" {
+		block, end, key = quoteJSON(string(kind))+": { ", " }", name
+	}
+	return "{\n  \"terminal\": {\n    \"sandbox\": {\n      " + block + quoteJSON(key) + ": " + listText(list) + end +
 		"\n    }\n  }\n}\n"
 }
 
 // editRoot adds to the list that counts: the one in the platform's block if
 // there is one, else the base's.
 func editRoot(root *hujson.Value, platform, key, entry string, list []string) error {
-	if block := lastMember(root, PlatformBlock(platform)); block != nil {
-		if found := lastMember(lastMember(lastMember(block, "terminal"), "sandbox"), key); found != nil {
-			return extend(found, entry, list)
-		}
+	path := append([]string{"terminal", "sandbox"}, strings.Split(key, ".")...)
+	found := lastMember(root, PlatformBlock(platform))
+	for _, name := range path {
+		found = lastMember(found, name)
+	}
+	if found != nil {
+		return extend(found, entry, list)
 	}
 	at := root
-	path := []string{"terminal", "sandbox", key}
 	for i, name := range path {
 		object, is := at.Value.(*hujson.Object)
 		if !is {

@@ -2,6 +2,7 @@ package document
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -13,11 +14,20 @@ type Key struct {
 	index [][]int // field indexes, one step for each struct
 }
 
-// Keys lists every key in the order of declaration. Decoding, layering and the
-// origins iterate over it, so that a new field needs no change there.
+// Keys lists every key in the order of declaration, without those of the blocks
+// for one kind of session. Layering and the origins iterate over it, so that a
+// new field needs no change there.
 //
 // A variable would be filled whenever the program starts, in a stage too.
-var Keys = sync.OnceValue(func() []Key { return leavesOf(reflect.TypeFor[Sandbox](), "", nil) })
+var Keys = sync.OnceValue(func() []Key {
+	return slices.DeleteFunc(leavesOf(reflect.TypeFor[Sandbox](), "", nil), func(l Key) bool {
+		kind, _ := SplitKey(l.Name)
+		return kind != ""
+	})
+})
+
+// allKeys lists the keys of the blocks for one kind, too.
+var allKeys = sync.OnceValue(func() []Key { return leavesOf(reflect.TypeFor[Sandbox](), "", nil) })
 
 func leavesOf(t reflect.Type, prefix string, index [][]int) []Key {
 	var list []Key
@@ -25,12 +35,47 @@ func leavesOf(t reflect.Type, prefix string, index [][]int) []Key {
 		key := prefix + fieldKey(field)
 		path := append(append([][]int{}, index...), field.Index)
 		if field.Type.Kind() == reflect.Pointer && field.Type.Elem().Kind() == reflect.Struct {
-			list = append(list, leavesOf(field.Type.Elem(), key+".", path)...)
+			if prefix == "" || field.Type.Elem() != t {
+				list = append(list, leavesOf(field.Type.Elem(), key+".", path)...)
+			}
 			continue
 		}
 		list = append(list, Key{Name: key, index: path})
 	}
 	return list
+}
+
+// SplitKey splits a key such as "tool.enabled" into the kind whose block it
+// stands in and the key in that block. The kind is "" for a key of the whole
+// block.
+func SplitKey(key string) (kind Kind, name string) {
+	block, name, found := strings.Cut(key, ".")
+	if found && (Kind(block) == KindTool || Kind(block) == KindTerminal) {
+		return Kind(block), name
+	}
+	return "", key
+}
+
+// KeyOf is the key of a name in the block for a kind.
+func KeyOf(kind Kind, name string) string { return string(kind) + "." + name }
+
+// Of is the same key in the block for a kind.
+func (l Key) Of(kind Kind) Key { return kindKeys()[kind][l.Name] }
+
+// kindKeys are the keys of the blocks for the kinds, by their names in a block.
+var kindKeys = sync.OnceValue(func() map[Kind]map[string]Key {
+	keys := map[Kind]map[string]Key{KindTool: {}, KindTerminal: {}}
+	for _, l := range allKeys() {
+		if kind, name := SplitKey(l.Name); kind != "" {
+			keys[kind][name] = l
+		}
+	}
+	return keys
+})
+
+// OnlyWhole reports whether a key has no place in the block for one kind.
+func OnlyWhole(key string) bool {
+	return key == "apply_to" || key == string(KindTool) || key == string(KindTerminal)
 }
 
 func fieldKey(field reflect.StructField) string {
@@ -65,7 +110,7 @@ func (l Key) Set(s *Sandbox, value reflect.Value) {
 
 // KeyNamed returns the key of that name. It panics if there is none.
 func KeyNamed(key string) Key {
-	for _, l := range Keys() {
+	for _, l := range allKeys() {
 		if l.Name == key {
 			return l
 		}
@@ -90,7 +135,7 @@ func (s *Sandbox) SetList(key string, list []string) {
 // Clone returns a copy that shares no memory with s.
 func (s *Sandbox) Clone() Sandbox {
 	var copied Sandbox
-	for _, l := range Keys() {
+	for _, l := range allKeys() {
 		v, ok := l.Get(s)
 		if !ok {
 			continue

@@ -10,6 +10,14 @@ const (
 	KindTool Kind = "tool"
 )
 
+// Other is the other kind.
+func (k Kind) Other() Kind {
+	if k == KindTerminal {
+		return KindTool
+	}
+	return KindTerminal
+}
+
 // Kinds is a set of kinds.
 type Kinds struct{ Terminal, Tool bool }
 

@@ -71,6 +71,12 @@ type Sandbox struct {
 	OnDenied *OnDenied `json:"on_denied"`
 	// ProcessTracking chooses how processes are tracked on macOS.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`
+	// Tool overrides the other keys for the agent's tools, key by key. Its own
+	// "enabled" decides for them whatever apply_to says.
+	Tool *Sandbox `json:"tool,omitempty"`
+	// Terminal overrides the other keys for the user's own terminals, in the
+	// same way.
+	Terminal *Sandbox `json:"terminal,omitempty"`
 }
 
 // SystemPaths are the parts of the system that shells and tools need, by

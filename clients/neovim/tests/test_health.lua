@@ -20,7 +20,7 @@ T['the report names the program, the version, every protection and the settings'
   has(text, 'program: ' .. H.binary)
   has(text, 'protocol 1')
   has(text, 'the options are valid')
-  has(text, ('sandboxed in "%s": both'):format(world.project))
+  has(text, ('sandboxed in "%s": terminals and tools'):format(world.project))
   has(text, 'sandbox-sidecar.log')
   local doctor = vim.system({ H.binary, 'doctor' }, { text = true }):wait().stdout
   local count = 0

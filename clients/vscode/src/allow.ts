@@ -5,7 +5,7 @@ import { currentFolder } from "./folders";
 import type { Manager } from "./manager";
 import { SettingsGetRequest, type Suggestion } from "./protocol.gen";
 import { projectSettings, userSettings } from "./settingsFiles";
-import { withSetting, withSuggestion } from "./settingsEdit";
+import { settingOf, withSetting, withSuggestion } from "./settingsEdit";
 import type { Trust } from "./trust";
 
 /**
@@ -69,7 +69,7 @@ export class Allow {
       (bytes) => new TextDecoder().decode(bytes),
       () => "",
     );
-    const value = withSuggestion((settings as Record<string, unknown>)[suggestion.setting], suggestion.value);
+    const value = withSuggestion(settingOf(settings, suggestion.setting), suggestion.value);
     const platform = process.platform === "darwin" ? "macos" : "linux";
     const text = withSetting(before, platform, suggestion.setting, value);
     await vscode.workspace.fs.writeFile(uri, new TextEncoder().encode(text));

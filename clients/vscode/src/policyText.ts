@@ -14,12 +14,22 @@ const maxCell = 36;
 
 const switches = ["enabled", "apply_to", "allow_network", "toolchain_caches", "on_unavailable", "on_denied"];
 
-function from(key: string, origin: { file: string; line?: number; entry?: string; reason?: string }): string {
+/** Where a value comes from. */
+interface Origin {
+  file: string;
+  line?: number;
+  written?: string;
+  entry?: string;
+  reason?: string;
+}
+
+function from(setting: string, origin: Origin): string {
+  const key = text(origin.written ?? setting);
   const file = text(origin.file);
   const place = origin.line === undefined ? file : `${file}:${origin.line}`;
   const source =
     origin.entry !== undefined
-      ? `toolchains: ${text(origin.entry)} (${place})`
+      ? `${origin.written === undefined ? "toolchains" : key}: ${text(origin.entry)} (${place})`
       : key === ""
         ? place
         : `${key} (${place})`;

@@ -512,7 +512,10 @@ export interface SettingsGetParams {
 export interface SettingsGetResult {
   /** The merged "terminal.sandbox" block. */
   settings: unknown;
-  /** `origins` maps each key, such as "system_paths.executable", to the file that sets it. */
+  /**
+   * `origins` maps each key, such as "system_paths.executable" or "tool.allow_network", to the file that sets
+   * it.
+   */
   origins: Record<string, string>;
   /** Those of every file that counts. */
   diagnostics: FileDiagnostic[];
@@ -573,6 +576,8 @@ export interface PolicyOrigin {
   file: string;
   /** 1-based; absent if the origin is not a file. */
   line?: number;
+  /** The key as it stands in the file, if that is another, such as "tool.allow_network". */
+  written?: string;
   /** The toolchain that needs it. */
   entry?: string;
   /** `reason` says what it is for, if the user has not written it. */
@@ -596,6 +601,8 @@ export interface PolicyRule {
   file: string;
   /** 1-based; absent if the origin is not a file. */
   line?: number;
+  /** The key as it stands in the file, if that is another, such as "tool.additional_read_only_paths". */
+  written?: string;
   /** The toolchain that needs it. */
   entry?: string;
   /** `reason` says what is at the path, if the user has not written it. */

@@ -10,6 +10,11 @@ export function withSuggestion(current: unknown, value: unknown): unknown {
   return list.includes(value) ? list : [...list, value];
 }
 
+/** Returns the value of a setting such as "toolchains" or "tool.toolchains". */
+export function settingOf(settings: unknown, key: string): unknown {
+  return key.split(".").reduce<unknown>((block, name) => (block as Record<string, unknown> | undefined)?.[name], settings);
+}
+
 /**
  * Returns the text of a settings file with a key of "terminal.sandbox" set.
  * Everything else stays as it was, comments included. A platform's own block

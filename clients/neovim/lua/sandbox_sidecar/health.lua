@@ -102,6 +102,18 @@ local function protections(report, initialize_result)
   end
 end
 
+---Whether merged settings sandbox a kind of session.
+---@param merged table
+---@param kind "terminal"|"tool"
+---@return boolean
+local function sandboxes(merged, kind)
+  local own = merged[kind]
+  if own and own.enabled ~= nil and own.enabled ~= vim.NIL then
+    return own.enabled
+  end
+  return merged.enabled and (merged.apply_to == 'both' or merged.apply_to == kind)
+end
+
 ---@param report table
 local function settings(report)
   local sidecar = require('sandbox_sidecar.sidecar')
@@ -123,8 +135,14 @@ local function settings(report)
     )
     return
   end
-  if answer.settings.enabled then
-    report.ok(('sandboxed in %s: %s'):format(display.path(project), answer.settings.apply_to))
+  local kinds = {}
+  for _, kind in ipairs({ 'terminal', 'tool' }) do
+    if sandboxes(answer.settings, kind) then
+      kinds[#kinds + 1] = kind .. 's'
+    end
+  end
+  if #kinds > 0 then
+    report.ok(('sandboxed in %s: %s'):format(display.path(project), table.concat(kinds, ' and ')))
   else
     report.warn(('nothing is sandboxed in %s'):format(display.path(project)), {
       'Set `terminal.sandbox.enabled` to true: `:Sidecar settings`.',

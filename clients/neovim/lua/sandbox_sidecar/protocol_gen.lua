@@ -273,7 +273,7 @@
 ---`SettingsGetResult` is the merged settings, with the origin of each key.
 ---@class (exact) sandbox_sidecar.SettingsGetResult
 ---@field settings any The merged "terminal.sandbox" block.
----@field origins table<string, string> `origins` maps each key, such as "system_paths.executable", to the file that sets it.
+---@field origins table<string, string> `origins` maps each key, such as "system_paths.executable" or "tool.allow_network", to the file that sets it.
 ---@field diagnostics sandbox_sidecar.FileDiagnostic[] Those of every file that counts.
 
 ---`PolicyGetParams` names a project and a kind.
@@ -310,6 +310,7 @@
 ---@field value string The entry of a list, or the key's value as JSON.
 ---@field file string The settings file that sets it, or "built-in defaults".
 ---@field line? integer 1-based; absent if the origin is not a file.
+---@field written? string The key as it stands in the file, if that is another, such as "tool.allow_network".
 ---@field entry? string The toolchain that needs it.
 ---@field reason? string `reason` says what it is for, if the user has not written it.
 
@@ -321,6 +322,7 @@
 ---@field setting string The key that grants it.
 ---@field file string The settings file with that key.
 ---@field line? integer 1-based; absent if the origin is not a file.
+---@field written? string The key as it stands in the file, if that is another, such as "tool.additional_read_only_paths".
 ---@field entry? string The toolchain that needs it.
 ---@field reason? string `reason` says what is at the path, if the user has not written it.
 

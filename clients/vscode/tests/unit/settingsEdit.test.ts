@@ -2,7 +2,7 @@ import * as assert from "node:assert/strict";
 
 import { parse } from "jsonc-parser";
 
-import { withSetting, withSuggestion } from "../../src/settingsEdit";
+import { settingOf, withSetting, withSuggestion } from "../../src/settingsEdit";
 
 describe("a setting that is written", () => {
   const file = `// mine
@@ -34,6 +34,14 @@ describe("a setting that is written", () => {
       assert.deepEqual(parse(withSetting(text, "linux", "allow_network", true)), want);
     const sandbox = (parse(withSetting(file, "linux", "allow_network", true)) as typeof want).terminal.sandbox;
     assert.equal(sandbox.allow_network, true);
+  });
+
+  it("may stand in the block for one kind of session", () => {
+    assert.deepEqual(settingOf({ tool: { toolchains: ["go"] } }, "tool.toolchains"), ["go"]);
+    assert.equal(settingOf({ toolchains: ["go"] }, "tool.toolchains"), undefined);
+    assert.deepEqual(parse(withSetting("{}", "linux", "tool.toolchains", ["go"])), {
+      terminal: { sandbox: { tool: { toolchains: ["go"] } } },
+    });
   });
 
   it("goes into the platform's block if it is there", () => {
