@@ -108,6 +108,8 @@ type Failure struct {
 	Cause string `json:"cause"`
 	// Denied is true if the cause is a missing permission.
 	Denied bool `json:"denied,omitempty"`
+	// Missing is true if the cause is that Path does not exist.
+	Missing bool `json:"missing,omitempty"`
 }
 
 // Error returns what was attempted, on what, and the cause.

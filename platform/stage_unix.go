@@ -203,7 +203,10 @@ func send(fds []int, reports ...Report) error {
 }
 
 func failure(step Step, path string, err error) *Failure {
-	f := &Failure{Step: step, Path: path, Cause: err.Error(), Denied: errors.Is(err, fs.ErrPermission)}
+	f := &Failure{
+		Step: step, Path: path, Cause: err.Error(), Denied: errors.Is(err, fs.ErrPermission),
+		Missing: errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound),
+	}
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
 		f.Cause = pathErr.Err.Error()

@@ -40,6 +40,15 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
+// NotExecutedError is why the program itself could not be executed.
+type NotExecutedError struct {
+	Cause string
+	// Missing reports that there is no such program.
+	Missing bool
+}
+
+func (e *NotExecutedError) Error() string { return e.Cause }
+
 // unavailable decides what happens if the backend cannot confine a session. It
 // returns nil to start the session without a sandbox, which the policy must
 // allow, or the error that ends the start. A session that must not have the
@@ -80,9 +89,8 @@ func launchError(request Request, err error) error {
 		if refused {
 			hint = `"chmod +x" may help; or its interpreter is not in "additional_executable_paths"`
 		}
-		return &Error{
-			Attempt: "execute", Path: failure.Path, Cause: errors.New(failure.Cause), Hint: hint, Refused: refused,
-		}
+		cause := &NotExecutedError{Cause: failure.Cause, Missing: failure.Missing}
+		return &Error{Attempt: "execute", Path: failure.Path, Cause: cause, Hint: hint, Refused: refused}
 	default:
 		return &Error{Attempt: string(failure.Step), Path: failure.Path, Cause: errors.New(failure.Cause)}
 	}
