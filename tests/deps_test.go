@@ -83,8 +83,12 @@ var mayImport = map[string][]string{
 		"display", "presentation", "rpc", "rpc/protocol", "settings", "settings/toolchain", "spawn", "platform",
 		"platform/policy", "platform/linux", "platform/linux/overlay",
 		"platform/darwin", "lifecycle",
+		"cmd/sandbox-sidecar/commandline", "cmd/sandbox-sidecar/logqueue",
 		"cmd/sandbox-sidecar/roles", "fsguard",
 	},
+	"cmd/sandbox-sidecar/commandline": {"display"},
+	"cmd/sandbox-sidecar/logqueue":    {},
+
 	"cmd/sandbox-sidecar/roles": {"platform/linux", "platform/linux/overlay", "platform/darwin", "lifecycle", "fsguard"},
 	"cmd/gen":                   {"rpc/protocol", "settings", "settings/toolchain", "platform/protected"},
 	"cmd/measure":               {},

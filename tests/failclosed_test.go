@@ -232,7 +232,10 @@ func (m mistake) run(t *testing.T, w *harness.World, name string, args ...string
 	if err := command.Run(); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
-	return ran{strings.Join(command.Args[1:], " "), command.ProcessState.ExitCode(), out.String(), errs.String()}
+	return ran{
+		strings.Join(command.Args[1:], " "), command.ProcessState.ExitCode(),
+		harness.Unfold(out.String()), harness.Unfold(errs.String()),
+	}
 }
 
 // expect compares. stdout begins with out, and is empty if out is. The first

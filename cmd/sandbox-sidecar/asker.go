@@ -62,12 +62,12 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	defer stop()
 	resume, err := a.command.Pause(ctx)
 	if err != nil {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: denied without asking: %v\n", err)
+		display.Fprintf(stderr, "sandbox-sidecar: denied without asking: %v\n", err)
 		return spawn.AnswerDeny
 	}
 	defer func() {
 		if err := resume(); err != nil {
-			display.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
+			display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
 		}
 	}()
 	if !canAsk(terminal) { // until the pause the command could change that
@@ -141,4 +141,15 @@ func canAsk(terminal *os.File) bool {
 func isCanonical(fd int) bool {
 	termios, err := unix.IoctlGetTermios(fd, getTermios)
 	return err == nil && termios.Lflag&unix.ICANON != 0
+}
+
+func isTerminal(file *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(file.Fd()), getTermios)
+	return err == nil
+}
+
+// hasColours reports whether colours may be written to a file: to a terminal,
+// unless NO_COLOR is set (no-color.org) or the terminal knows none.
+func hasColours(file *os.File) bool {
+	return os.Getenv("NO_COLOR") == "" && hasEscapes(os.Getenv("TERM")) && isTerminal(file)
 }

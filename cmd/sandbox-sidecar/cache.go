@@ -16,10 +16,7 @@ import (
 
 // cache lists or clears what sessions have written to caches of toolchains. A
 // name is a toolchain or the path of a cache.
-func cache(args []string) error {
-	flags := newFlags("cache", "cache [clear [NAME…]]\n\nLists what sandboxed sessions have written to caches of "+
-		"toolchains, or removes it.\nThe real caches stay as they are. A name is the path of a cache, or a toolchain "+
-		"such as node.\n")
+func cache(flags *flagSet, args []string) error {
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -43,7 +40,7 @@ func cache(args []string) error {
 		return len(names) == 0 || slices.Contains(paths, s.Path)
 	})
 	for _, s := range cleared {
-		display.Fprintf(os.Stdout, "cleared %s (%s)\n", quoted(s.Path), megabytes(s.Bytes, s.Partial))
+		display.Fprintf(stdout, "cleared %s (%s)\n", quoted(s.Path), megabytes(s.Bytes, s.Partial))
 	}
 	if err == nil && len(cleared) == 0 {
 		fmt.Println("nothing to clear")

@@ -102,7 +102,7 @@ func (d *dialogue) ask(lines []string, choices []protocol.Decision) protocol.Dec
 			d.print("denied: %s", d.reason("keys are pressed all the time"))
 			return protocol.DecisionDeny
 		}
-		if _, err := fmt.Fprintf(d.terminal, "sandbox-sidecar: allow it? Type %s (Enter denies): ",
+		if _, err := fmt.Fprintf(d.terminal, "sandbox-sidecar: type %s (Enter denies): ",
 			words(choices)); err != nil {
 			return protocol.DecisionDeny
 		}
@@ -138,11 +138,13 @@ func (d *dialogue) reason(otherwise string) string {
 
 // print writes one line.
 func (d *dialogue) print(format string, args ...any) {
-	text := "sandbox-sidecar: " + display.Line(fmt.Sprintf(format, args...))
-	if !d.plain {
-		text += clearLine
+	text := display.Fold("sandbox-sidecar: "+display.Line(fmt.Sprintf(format, args...)), 2)
+	for line := range strings.SplitSeq(text, "\n") {
+		if !d.plain {
+			line += clearLine
+		}
+		fmt.Fprintln(d.terminal, line)
 	}
-	fmt.Fprintln(d.terminal, text)
 }
 
 // waitForQuiet drops typed input until none comes for a while.

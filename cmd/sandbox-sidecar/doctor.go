@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -22,8 +21,7 @@ const doctorTimeout = 30 * time.Second
 // doctor prints what this machine can enforce, and the results of attacks that
 // it runs. The exit status is 1 if files cannot be protected, which is the least
 // of a sandbox, or if a claim does not hold.
-func doctor(args []string) error {
-	flags := newFlags("doctor", "doctor [flags]")
+func doctor(flags *flagSet, args []string) error {
 	asJSON := flags.Bool("json", false, "print JSON, for programs")
 	if err := parseNone(flags, args); err != nil {
 		return err
@@ -42,20 +40,26 @@ func doctor(args []string) error {
 		return err
 	}
 	if *asJSON {
-		err = diagnose(protections, findings).print(os.Stdout)
+		if err := diagnose(protections, findings).print(os.Stdout); err != nil {
+			return err
+		}
 	} else {
-		err = printFindings(findings)
-	}
-	if err != nil {
-		return err
+		printFindings(findings)
 	}
 	if protections[platform.Filesystem].Status == platform.Absent {
-		fmt.Fprintln(os.Stderr, "sandbox-sidecar: this machine cannot sandbox: tools do not start, terminals start with "+
+		fmt.Fprintln(stderr, "sandbox-sidecar: this machine cannot sandbox: tools do not start, terminals start with "+
 			"a warning")
 		return exitStatus(1)
 	}
 	return broken(findings)
 }
+
+// Each protection and each attack starts with a line of three columns. What
+// follows is indented below the second.
+const (
+	doctorLine                  = "%-9s %-17s %s"
+	doctorIndent, doctorColumn3 = 10, 28
+)
 
 func printProtections(protections spawn.Protections) {
 	for _, name := range platform.Protections {
@@ -64,23 +68,32 @@ func printProtections(protections spawn.Protections) {
 		if name == platform.Denials && p.Status == platform.Degraded {
 			status = "note" // reports protect nothing, and nobody needs to act
 		}
-		display.Fprintf(os.Stdout, "%-9s %-17s %s\n", status, name, p.Mechanism)
-		display.Fprintf(os.Stdout, "          %s\n", p.Detail)
+		printBlock(fmt.Sprintf(doctorLine, status, name, p.Mechanism), p.Detail)
 		if p.Fix != "" {
-			display.Fprintf(os.Stdout, "          fix: %s\n", p.Fix)
+			printBlock("", "fix: "+p.Fix)
 		}
 	}
 }
 
-// printFindings prints a table of the attacks.
-func printFindings(findings []finding) error {
-	fmt.Print("\ntried just now:\n\n")
-	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprint(out, "protection\tattack\twithout a sandbox\tin a session\t\n")
+// printFindings prints the attacks.
+func printFindings(findings []finding) {
+	fmt.Fprint(stdout, "\ntried just now:\n\n")
 	for _, f := range findings {
-		display.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", f.protection, f.attack, f.control, f.session, f.summary())
+		text := fmt.Sprintf("without a sandbox: %s; in a session: %s", f.control, f.session)
+		printBlock(fmt.Sprintf(doctorLine, f.label(), f.protection, f.attack), text)
+		if why := f.explanation(); why != "" {
+			printBlock("", why)
+		}
 	}
-	return out.Flush()
+}
+
+// printBlock prints a line, unless it is empty, and a text below it.
+func printBlock(line, text string) {
+	if line != "" {
+		fmt.Fprintln(stdout, display.Fold(display.Line(line), doctorColumn3))
+	}
+	indent := strings.Repeat(" ", doctorIndent)
+	fmt.Fprintln(stdout, display.Fold(indent+display.Line(text), doctorIndent))
 }
 
 // broken returns an error that names every claim that does not hold, or nil.
@@ -100,16 +113,30 @@ func broken(findings []finding) error {
 	}
 }
 
-// summary describes the verdict.
-func (f finding) summary() string {
+// label is the verdict as one word.
+func (f finding) label() string {
 	switch f.verdict() {
 	case verdictUntried:
-		return "not tried: refused without a sandbox too"
+		return "not tried"
 	case verdictHeld:
 		return "held"
 	case verdictOpen:
-		return fmt.Sprintf("open, as reported (%s)", f.status)
+		return "open"
 	default:
-		return fmt.Sprintf("DOES NOT HOLD, reported as %s", f.status)
+		return "BROKEN"
+	}
+}
+
+// explanation says more about a verdict, if there is more to say.
+func (f finding) explanation() string {
+	switch f.verdict() {
+	case verdictUntried:
+		return "it is refused without a sandbox too"
+	case verdictHeld:
+		return ""
+	case verdictOpen:
+		return fmt.Sprintf("open, as reported: %s", f.status)
+	default:
+		return fmt.Sprintf("it does not hold, but is reported as %s", f.status)
 	}
 }

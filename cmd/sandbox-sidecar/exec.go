@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
@@ -16,8 +14,7 @@ import (
 
 // execute runs a command under the settings in the caller's own terminal, and
 // returns its exit status.
-func execute(args []string) error {
-	flags := newFlags("exec", "exec [flags] -- CMD [ARG…]")
+func execute(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTerminal)
 	if err := parseCommand(flags, args); err != nil {
 		return err
@@ -34,7 +31,7 @@ func execute(args []string) error {
 	}
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
-	printDiagnostics(os.Stderr, snapshot, compiled.Diagnostics)
+	printDiagnostics(stderr, snapshot, compiled.Diagnostics)
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}
@@ -45,7 +42,7 @@ func execute(args []string) error {
 		compiled.Risks = append(compiled.Risks, err.Error())
 	}
 	for _, warning := range compiled.Risks {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
+		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if note := compiled.ProxyNote(); note != "" && store.FirstTime(settings.ProxyNoteName) {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: note: %s\n", note)
@@ -71,29 +68,32 @@ func execute(args []string) error {
 	}
 	asker.started(running)
 	for _, warning := range compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())) {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %s\n", warning)
+		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {
 		warnUnsandboxed("not sandboxed: "+cause.Error(), "")
 	}
 	exit, err := running.Wait()
 	if err != nil {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
+		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
 	}
-	listChanges(os.Stderr, running.Alarms(), running.Findings())
-	summarise(os.Stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
+	listChanges(stderr, running.Alarms(), running.Findings())
+	summarise(stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
 	return statusOf(exit)
 }
 
 // warnUnsandboxed prints a warning, in yellow on a terminal, and its hint.
 func warnUnsandboxed(text, hint string) {
-	format := "sandbox-sidecar: %s\n"
-	if _, err := unix.IoctlGetTermios(int(os.Stderr.Fd()), getTermios); err == nil {
-		format = "\x1b[33msandbox-sidecar: %s\x1b[0m\n"
+	colours := hasColours(os.Stderr)
+	if colours {
+		fmt.Fprint(os.Stderr, "\x1b[33m")
 	}
-	display.Fprintf(os.Stderr, format, text)
+	display.Fprintf(stderr, "sandbox-sidecar: %s\n", text)
+	if colours {
+		fmt.Fprint(os.Stderr, "\x1b[0m")
+	}
 	if hint != "" {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: hint: %s\n", hint)
+		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
 	}
 }
 

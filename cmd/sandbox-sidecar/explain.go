@@ -14,12 +14,10 @@ import (
 )
 
 // explain prints whether a session could do something, and why.
-func explain(args []string) error {
-	flags := newFlags("explain", "explain [flags] ACCESS TARGET\n\n"+
-		"ACCESS is read, write or execute (TARGET is a path), connect_unix (a path, or abstract:NAME),\n"+
-		"connect or bind (an address).\n")
+func explain(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTerminal)
 	asJSON := flags.Bool("json", false, "print JSON, as policy/explain returns it")
+	check := flags.Bool("check", false, "end with exit status 1 if it is refused")
 	var words []string
 	// Flags may follow the words, as people write them.
 	for rest := args; ; rest = flags.Args()[1:] {
@@ -50,7 +48,7 @@ func explain(args []string) error {
 	}
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
-	printDiagnostics(os.Stderr, snapshot, compiled.Diagnostics)
+	printDiagnostics(stderr, snapshot, compiled.Diagnostics)
 	if err := unnamed(compiled.Doubt); err != nil {
 		return err
 	}
@@ -62,9 +60,15 @@ func explain(args []string) error {
 	if *asJSON {
 		encoder := json.NewEncoder(display.JSONWriter(os.Stdout))
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(result)
+		if err := encoder.Encode(result); err != nil {
+			return err
+		}
+	} else {
+		printExplanation(result)
 	}
-	printExplanation(result)
+	if *check && !result.Allowed {
+		return exitStatus(1)
+	}
 	return nil
 }
 
@@ -83,12 +87,12 @@ func printExplanation(x protocol.PolicyExplainResult) {
 	if x.Allowed {
 		answer = "allowed"
 	}
-	display.Fprintf(os.Stdout, "%s: %s\n", answer, x.Reason)
+	display.Fprintf(stdout, "%s: %s\n", answer, x.Reason)
 	if !x.Allowed && x.Setting != "" {
-		display.Fprintf(os.Stdout, "to allow it: %s\n",
+		display.Fprintf(stdout, "to allow it: %s\n",
 			settings.Suggestion{Key: x.Setting, Value: x.Value}.InstructionInFull())
 	}
 	if x.Hint != "" {
-		display.Fprintf(os.Stdout, "%s\n", note(x.Hint))
+		display.Fprintf(stdout, "%s\n", note(x.Hint))
 	}
 }

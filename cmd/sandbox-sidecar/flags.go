@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,43 +8,51 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/commandline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// newFlags makes a flag set. Its help goes to stdout if the user asks for it,
-// and to stderr if the usage is wrong.
-func newFlags(name, synopsis string) *flag.FlagSet {
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "usage: sandbox-sidecar %s\n", synopsis)
-		flags.PrintDefaults()
+// flagSet are the flags of a command.
+type flagSet struct {
+	*flag.FlagSet
+	command commandline.Command
+	// help prints the help of the command.
+	help func()
+}
+
+func newFlags(c command) *flagSet {
+	flags := &flagSet{FlagSet: flag.NewFlagSet(c.Name, flag.ContinueOnError), command: c.Command}
+	flags.SetOutput(io.Discard) // parse prints what is wrong
+	flags.Bool(commandline.VersionFlag, false, "print the version")
+	flags.help = func() {
+		flags.command.Flags = flags.FlagSet
+		described(false).CommandHelp(os.Stdout, flags.command)
 	}
 	return flags
 }
 
 // parse prints what is wrong with the arguments and returns errUsage, or prints
-// the help and returns exitStatus(0).
-func parse(flags *flag.FlagSet, args []string) error {
-	var output bytes.Buffer
-	flags.SetOutput(&output)
+// what --help or --version asks for and returns exitStatus(0).
+func parse(flags *flagSet, args []string) error {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		_, _ = os.Stdout.Write(output.Bytes())
+		flags.help()
 		return exitStatus(0)
 	case err != nil:
-		_, _ = os.Stderr.Write(output.Bytes())
-		return errUsage
+		return misuse(flags, "%v", err)
+	case flags.Lookup(commandline.VersionFlag).Value.String() == "true":
+		showVersion()
+		return exitStatus(0)
 	}
-	flags.SetOutput(os.Stderr)
 	return nil
 }
 
 // parseNone is parse for a command that takes flags only.
-func parseNone(flags *flag.FlagSet, args []string) error {
+func parseNone(flags *flagSet, args []string) error {
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -56,7 +63,7 @@ func parseNone(flags *flag.FlagSet, args []string) error {
 }
 
 // parseCommand is parse for a command that runs another.
-func parseCommand(flags *flag.FlagSet, args []string) error {
+func parseCommand(flags *flagSet, args []string) error {
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -67,9 +74,9 @@ func parseCommand(flags *flag.FlagSet, args []string) error {
 }
 
 // misuse prints what is wrong with the arguments, and the usage.
-func misuse(flags *flag.FlagSet, format string, args ...any) error {
-	display.Fprintf(os.Stderr, "sandbox-sidecar %s: %s\n", flags.Name(), fmt.Sprintf(format, args...))
-	flags.Usage()
+func misuse(flags *flagSet, format string, args ...any) error {
+	display.Fprintf(stderr, "sandbox-sidecar %s: %s\n", flags.Name(), fmt.Sprintf(format, args...))
+	described(false).Usage(stderr, flags.command)
 	return errUsage
 }
 
@@ -97,16 +104,16 @@ func printError(w io.Writer, err error) {
 // projectFlags are the flags of commands that are about one project.
 type projectFlags struct{ project, kind, settings string }
 
-func addProjectFlags(flags *flag.FlagSet, kind settings.Kind) *projectFlags {
+func addProjectFlags(flags *flagSet, kind settings.Kind) *projectFlags {
 	var p projectFlags
-	flags.StringVar(&p.project, "project", "", "project directory (default: the current directory)")
-	flags.StringVar(&p.kind, "kind", string(kind), `kind of session: "terminal" or "tool"`)
-	flags.StringVar(&p.settings, "settings", "", "settings file to read instead of the user's own")
+	flags.StringVar(&p.project, "project", "", "`DIR`: project directory; without it, the current directory")
+	flags.StringVar(&p.kind, "kind", string(kind), "`terminal|tool`: kind of session")
+	flags.StringVar(&p.settings, "settings", "", "`FILE`: settings to read instead of your own")
 	return &p
 }
 
 // open checks the flags and opens the settings. The caller closes the store.
-func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Snapshot, settings.Kind, error) {
+func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot, settings.Kind, error) {
 	kind := settings.Kind(p.kind)
 	if kind != settings.KindTerminal && kind != settings.KindTool {
 		return nil, nil, "", misuse(flags, `--kind: expected "terminal" or "tool", found %s`, quoted(p.kind))
@@ -134,7 +141,7 @@ func (p *projectFlags) open(flags *flag.FlagSet) (*settings.Store, *settings.Sna
 
 // openSettings opens the settings without watching them; user is a file to read
 // instead of the user's own, or "".
-func openSettings(flags *flag.FlagSet, user string) (*settings.Store, error) {
+func openSettings(flags *flagSet, user string) (*settings.Store, error) {
 	if user == "" && given(flags, "settings") {
 		return nil, misuse(flags, "--settings: expected a file, found an empty name")
 	}
@@ -148,7 +155,7 @@ func openSettings(flags *flag.FlagSet, user string) (*settings.Store, error) {
 }
 
 // given reports whether a flag is on the command line.
-func given(flags *flag.FlagSet, name string) bool {
+func given(flags *flagSet, name string) bool {
 	found := false
 	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 	return found

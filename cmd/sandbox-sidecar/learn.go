@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,14 +23,9 @@ import (
 // command reads and executes beyond the settings, except credentials. Writes
 // outside of the project, sockets and the network stay refused. It prints the
 // settings that grant all of it.
-func learn(args []string) error {
-	flags := newFlags("learn", "learn [flags] -- CMD [ARG…]\n\n"+
-		"Runs CMD and then prints the settings that it needs. Reading and executing is allowed and recorded,\n"+
-		"except credentials. Writing outside of the project, sockets and a network that is off are refused\n"+
-		"and recorded: if CMD fails for that, add the printed settings and learn again.\n"+
-		"Refused Unix sockets are recorded only before Linux 7.1.\n")
+func learn(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTool)
-	output := flags.String("o", "", "file to write the settings to (default: standard output)")
+	output := flags.String("o", "", "`FILE`: where to write the settings, instead of stdout")
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
@@ -38,7 +35,7 @@ func learn(args []string) error {
 	}
 	store.Close()
 	compiled := snapshot.Compile(kind)
-	printDiagnostics(os.Stderr, snapshot, compiled.Diagnostics)
+	printDiagnostics(stderr, snapshot, compiled.Diagnostics)
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}
@@ -56,10 +53,10 @@ func learn(args []string) error {
 		return err
 	}
 	for _, note := range notes {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: not allowed by these settings: %s\n", note)
+		display.Fprintf(stderr, "sandbox-sidecar: not allowed by these settings: %s\n", note)
 	}
 	if exit != (spawn.Exit{}) {
-		fmt.Fprintln(os.Stderr, "sandbox-sidecar: the command failed and may need more: add these settings and learn again")
+		fmt.Fprintln(stderr, "sandbox-sidecar: the command failed and may need more: add these settings and learn again")
 	}
 	if *output != "" {
 		if err := os.WriteFile(*output, text, 0o644); err != nil {
@@ -134,13 +131,13 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 		return spawn.Exit{}, &spawn.Error{Attempt: "check the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
 	}
 	if err := compiled.MakeDirs(); err != nil {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %v\n", err)
+		display.Fprintf(stderr, "sandbox-sidecar: warning: %v\n", err)
 	}
 	// Without a sandbox or reports of denials there is nothing to learn.
 	compiled.Policy.OnUnavailable, compiled.Policy.OnDenied = policy.Refuse, policy.Report
 	program, err := exec.LookPath(command[0])
 	if err != nil {
-		return spawn.Exit{}, fmt.Errorf("find program: %w", err)
+		return spawn.Exit{}, notFound(command[0], err)
 	}
 	if program, err = filepath.Abs(program); err != nil {
 		return spawn.Exit{}, fmt.Errorf("find program: %w", err)
@@ -169,14 +166,31 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	}
 	exit, err := running.Wait()
 	if err != nil {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: %v\n", err)
+		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
 	}
 	denials, missed := running.Denials()
 	if missed > 0 {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: warning: %d more accesses were not recorded\n", missed)
+		display.Fprintf(stderr, "sandbox-sidecar: warning: %d more accesses were not recorded\n", missed)
 	}
 	l.record(program, denials)
 	return exit, nil
+}
+
+// notFound is the error that exec returns for the same command.
+func notFound(name string, err error) error {
+	var cause *exec.Error
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	missing := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return &spawn.Error{
+		Attempt: "execute", Path: name, Cause: &spawn.NotExecutedError{Cause: err.Error(), Missing: missing},
+		Hint: "install it, or name another program",
+	}
 }
 
 // programDirs are the directories whose programs the command may execute: those

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
@@ -17,8 +16,7 @@ import (
 )
 
 // printPolicy prints what a session may do, and where each line comes from.
-func printPolicy(args []string) error {
-	flags := newFlags("policy", "policy [flags]")
+func printPolicy(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTerminal)
 	asJSON := flags.Bool("json", false, "print JSON, as policy/get returns it")
 	if err := parseNone(flags, args); err != nil {
@@ -31,7 +29,7 @@ func printPolicy(args []string) error {
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
 	for _, d := range compiled.Diagnostics {
-		printDiagnostic(os.Stderr, d)
+		printDiagnostic(stderr, d)
 	}
 	if err := unnamed(compiled.Doubt); err != nil {
 		return err
@@ -43,28 +41,28 @@ func printPolicy(args []string) error {
 		return encoder.Encode(result)
 	}
 	if doubt := compiled.Doubt; doubt != nil {
-		fmt.Printf("%v\n", &doubtError{doubt: doubt, tools: true})
+		display.Fprintf(stdout, "%v\n", &doubtError{doubt: doubt, tools: true})
 	}
-	return describePolicy(os.Stdout, string(kind), result, snapshot.Project())
+	describePolicy(stdout, string(kind), result, snapshot.Project())
+	return nil
 }
 
-// describePolicy writes a line for each permission, with its origin.
-func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, project settings.Project) error {
+// describePolicy writes each permission, below the setting that it comes from.
+func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, project settings.Project) {
 	p := result.Policy
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	display.Fprintf(out, "a %s in %s, policy %s\n", kind, quoted(p.Project), result.PolicyID)
+	display.Fprintf(w, "a %s in %s, policy %s\n", kind, quoted(p.Project), result.PolicyID)
 	if !p.Restricted {
-		fmt.Fprint(out, "is not sandboxed; if it were:\n")
+		fmt.Fprint(w, "is not sandboxed; if it were:\n")
 	}
 	switch {
 	case !project.Exists:
 	case project.Trusted:
-		display.Fprintf(out, "the project's settings are trusted: %s\n", quoted(project.File))
+		display.Fprintf(w, "the project's settings are trusted: %s\n", quoted(project.File))
 	case len(project.Asks) > 0:
-		display.Fprintf(out, "the project's settings ask for more than they get (sandbox-sidecar trust --show): %s\n",
+		display.Fprintf(w, "the project's settings ask for more than they get (sandbox-sidecar trust --show): %s\n",
 			quoted(project.File))
 	}
-	fmt.Fprint(out, "\nfiles\n")
+	var files groups
 	for _, rule := range p.Rules {
 		origin := from(rule.Setting, protocol.PolicyOrigin{
 			File: rule.File, Line: rule.Line, Entry: rule.Entry,
@@ -76,42 +74,68 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		if slices.Contains(p.PrivateCaches, rule.Path) {
 			origin += ", changes are kept from programs outside"
 		}
-		display.Fprintf(out, "  %s\t%s\t%s\n", strings.Join(rule.Access, ","), quoted(rule.Path), origin)
+		files.add(origin, fmt.Sprintf("%-18s  %s", strings.Join(rule.Access, ","), quoted(rule.Path)))
 	}
+	const builtIn = "system_paths.read_write (built-in defaults)"
 	if p.PrivateRuntimeDir {
-		fmt.Fprint(out, "  read,write,execute\ta runtime directory of its own\tsystem_paths.read_write (built-in defaults)\n")
+		files.add(builtIn, "read,write,execute  a runtime directory of its own")
 	}
 	if p.PrivateTerminals {
-		fmt.Fprint(out, "  read,write\tterminals of its own\tsystem_paths.read_write (built-in defaults)\n")
+		files.add(builtIn, "read,write          terminals of its own")
 	}
+	files.print(w, "files")
 	for _, section := range []struct {
 		title string
-		has   func(key string) bool
+		keys  []string
 	}{
-		{"protected", func(key string) bool { return key == "protected_paths" || key == "settings files" }},
-		{"variables", func(key string) bool { return key == "allowed_env_vars" }},
-		{"unix sockets", func(key string) bool { return key == "allowed_unix_sockets" }},
+		{"protected", []string{"protected_paths", "settings files"}},
+		{"variables", []string{"allowed_env_vars"}},
+		{"unix sockets", []string{"allowed_unix_sockets"}},
 	} {
-		display.Fprintf(out, "\n%s\n", section.title)
-		none := true
+		var entries groups
 		for _, o := range p.Origins {
-			if section.has(o.Key) {
-				display.Fprintf(out, "  %s\t%s\n", quoted(o.Value), from(o.Key, o))
-				none = false
+			if slices.Contains(section.keys, o.Key) {
+				entries.add(from(o.Key, o), quoted(o.Value))
 			}
 		}
-		if none {
-			fmt.Fprint(out, "  none\n")
-		}
+		entries.print(w, section.title)
 	}
-	fmt.Fprint(out, "\nswitches\n")
+	fmt.Fprint(w, "\nswitches\n")
 	for _, o := range p.Origins {
 		switch o.Key {
 		case "enabled", "apply_to", "allow_network", "toolchain_caches", "on_unavailable", "on_denied":
-			display.Fprintf(out, "  %s\t%s\t%s\n", o.Key, o.Value, from("", o))
+			display.Fprintf(w, "  %-16s  %-9s  %s\n", o.Key, o.Value, from("", o))
 		}
 	}
-	return out.Flush()
+}
+
+// groups are entries of a list, below what they have in common.
+type groups struct {
+	titles  []string // in the order of the first entries
+	entries map[string][]string
+}
+
+func (g *groups) add(title, entry string) {
+	if g.entries == nil {
+		g.entries = map[string][]string{}
+	}
+	if g.entries[title] == nil {
+		g.titles = append(g.titles, title)
+	}
+	g.entries[title] = append(g.entries[title], entry)
+}
+
+func (g *groups) print(w io.Writer, title string) {
+	fmt.Fprintf(w, "\n%s\n", title)
+	if len(g.titles) == 0 {
+		fmt.Fprint(w, "  none\n")
+	}
+	for _, title := range g.titles {
+		fmt.Fprintln(w, display.Fold("  "+display.Line(title), 6))
+		for _, entry := range g.entries[title] {
+			display.Fprintf(w, "    %s\n", entry)
+		}
+	}
 }
 
 // from describes an origin: "key (file:line), reason".

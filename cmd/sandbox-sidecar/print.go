@@ -7,8 +7,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-func schema(args []string) error {
-	flags := newFlags("schema", "schema")
+func schema(flags *flagSet, args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
@@ -16,11 +15,12 @@ func schema(args []string) error {
 	return err
 }
 
-func printVersion(args []string) error {
-	flags := newFlags("version", "version")
+func printVersion(flags *flagSet, args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	fmt.Printf("sandbox-sidecar %s\n", version)
+	showVersion()
 	return nil
 }
+
+func showVersion() { fmt.Printf("sandbox-sidecar %s\n", version) }

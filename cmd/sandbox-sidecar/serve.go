@@ -15,17 +15,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/logqueue"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-func serve(args []string) error {
-	flags := newFlags("serve", "[serve] [flags]")
-	level := flags.String("log-level", "info", `least severe message to log: "debug", "info", "warn" or "error"`)
-	format := flags.String("log-format", "text", `form of the log on stderr: "text" or "json"`)
-	userSettings := flags.String("settings", "", "settings file to read instead of the user's own (absolute)")
+func serve(flags *flagSet, args []string) error {
+	level := flags.String("log-level", "info", "`debug|info|warn|error`: least severe message to log")
+	format := flags.String("log-format", "text", "`text|json`: form of the log on stderr")
+	userSettings := flags.String("settings", "", "`FILE`: settings to read instead of your own, an absolute path")
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
@@ -36,10 +36,10 @@ func serve(args []string) error {
 	if err != nil {
 		return misuse(flags, "%v", err)
 	}
-	queue := newLogQueue(os.Stderr, func(lines int64) {
+	queue := logqueue.New(os.Stderr, func(lines int64) {
 		direct.Warn("log lines dropped: the editor reads the log too slowly", "lines", lines)
 	})
-	defer queue.close(logTimeout)
+	defer queue.Close(logTimeout)
 	logger, err := newLoggerTo(queue, *level, *format)
 	if err != nil {
 		return err

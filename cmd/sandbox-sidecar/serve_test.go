@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -78,13 +77,5 @@ func TestGuarded_HoldsThisProgram(t *testing.T) {
 		return err == nil && os.SameFile(info, self)
 	}) {
 		t.Errorf("guarded paths are %q", guarded())
-	}
-}
-
-func TestRun_UnknownCommandIsBadUsage(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	if status := run([]string{""}, &out); status != 2 || !bytes.Contains(out.Bytes(), []byte(`unknown command ""`)) {
-		t.Errorf("exit status %d, %q", status, &out)
 	}
 }

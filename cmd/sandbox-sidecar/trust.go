@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,11 +15,9 @@ import (
 
 // trust shows what a project's settings ask for beyond the user's own, and
 // trusts them.
-func trust(args []string) error {
-	flags := newFlags("trust", "trust [flags] [DIR]\n\nShows what the project's settings ask for, and trusts them. "+
-		"It asks first on a terminal,\nunless --digest is given.\n")
+func trust(flags *flagSet, args []string) error {
 	show := flags.Bool("show", false, "only show what the project's settings ask for")
-	digest := flags.String("digest", "", "trust only if the settings file has this SHA-256, which --show prints")
+	digest := flags.String("digest", "", "`SHA-256`: trust only if the settings file has this digest, which --show prints")
 	store, dir, err := openProject(flags, args)
 	if err != nil {
 		return err
@@ -55,7 +52,7 @@ func confirmTrust(p settings.Project) error {
 	if err := printProject(p); err != nil {
 		return err
 	}
-	fmt.Print("Trust these settings? Type yes, or press Enter to leave them untrusted: ")
+	fmt.Fprint(stdout, "Trust these settings? Type yes, or press Enter to leave them untrusted: ")
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil {
 		fmt.Println()
@@ -68,9 +65,7 @@ func confirmTrust(p settings.Project) error {
 }
 
 // untrust withdraws the trust in a project.
-func untrust(args []string) error {
-	flags := newFlags("untrust", "untrust [flags] [DIR]\n\n"+
-		"Stops trusting the project's settings: they can only restrict.\n")
+func untrust(flags *flagSet, args []string) error {
 	store, dir, err := openProject(flags, args)
 	if err != nil {
 		return err
@@ -85,8 +80,8 @@ func untrust(args []string) error {
 
 // openProject parses flags and one optional directory, and opens the settings.
 // The caller closes the store.
-func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, error) {
-	user := flags.String("settings", "", "settings file to read instead of the user's own")
+func openProject(flags *flagSet, args []string) (*settings.Store, string, error) {
+	user := flags.String("settings", "", "`FILE`: settings to read instead of your own")
 	if err := parse(flags, args); err != nil {
 		return nil, "", err
 	}
@@ -110,7 +105,7 @@ func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, e
 	snapshot := store.Snapshot(dir)
 	compiled := snapshot.Compile(settings.KindTool)
 	if err := unnamed(compiled.Doubt); err != nil {
-		printDiagnostics(os.Stderr, snapshot, compiled.Diagnostics)
+		printDiagnostics(stderr, snapshot, compiled.Diagnostics)
 		store.Close()
 		return nil, "", err
 	}
@@ -119,25 +114,25 @@ func openProject(flags *flag.FlagSet, args []string) (*settings.Store, string, e
 
 func printProject(p settings.Project) error {
 	if !p.Exists {
-		display.Fprintf(os.Stdout, "%s has no settings of its own (%s)\n", quoted(p.Dir), quoted(p.File))
+		display.Fprintf(stdout, "%s has no settings of its own (%s)\n", quoted(p.Dir), quoted(p.File))
 		return nil
 	}
 	if p.Problem != "" {
-		display.Fprintf(os.Stdout, "%s cannot be trusted: %s\n", quoted(p.File), p.Problem)
+		display.Fprintf(stdout, "%s cannot be trusted: %s\n", quoted(p.File), p.Problem)
 	}
 	if len(p.Asks) == 0 && p.Problem == "" {
-		display.Fprintf(os.Stdout, "%s asks for nothing beyond your own settings\n", quoted(p.File))
+		display.Fprintf(stdout, "%s asks for nothing beyond your own settings\n", quoted(p.File))
 	}
 	for _, a := range p.Asks {
-		display.Fprintf(os.Stdout, "%s: %s\n", quoted(p.File), a.Message())
+		display.Fprintf(stdout, "%s: %s\n", quoted(p.File), a.Message())
 	}
 	state := "not trusted: its settings can only restrict"
 	if p.Trusted {
 		state = "trusted: its settings apply until the file changes"
 	}
-	display.Fprintf(os.Stdout, "%s is %s\n", quoted(p.Dir), state)
+	display.Fprintf(stdout, "%s is %s\n", quoted(p.Dir), state)
 	if p.Digest != "" {
-		display.Fprintf(os.Stdout, "digest %s\n", p.Digest)
+		display.Fprintf(stdout, "digest %s\n", p.Digest)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func TestExecSumsUpWhatWasRefused(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	_, summary, _ := strings.Cut(string(out), "refused by the sandbox:\n")
+	_, summary, _ := strings.Cut(harness.Unfold(string(out)), "refused by the sandbox:\n")
 	want := fmt.Sprintf(`sandbox-sidecar:   write %q by "sh", 3 times
 sandbox-sidecar:     to allow it: add %q to "additional_read_write_paths"
 sandbox-sidecar:   create %q by "mkdir"
@@ -76,7 +76,7 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 			harness.Write(t, s.OutsidePath("file"), "the content\n")
 			command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.OutsidePath("file"))
 			terminal := harness.StartTerminal(t, command)
-			terminal.Await(`"cat" wants to read "[^"]*outside/file"`)
+			terminal.Await(`"cat" wants to read(\x1b\[K)?\s+"[^"]*outside/file"`)
 			terminal.Await(prompt)
 			terminal.Type(test.typed)
 			status := terminal.Status()
@@ -94,7 +94,7 @@ func TestExecAsksOnTheTerminal(t *testing.T) {
 	command := s.execute(harness.Settings(ask), "exec", "--", "cat", s.OutsidePath("file"))
 	command.SysProcAttr = detached()
 	if out, err := command.CombinedOutput(); err == nil || strings.Contains(string(out), "the content") ||
-		!strings.Contains(string(out), "to allow it: add") {
+		!strings.Contains(harness.Unfold(string(out)), "to allow it: add") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -363,7 +363,7 @@ func TestTrustAsksOnTheTerminal(t *testing.T) {
 			terminal.Await(`press Enter to leave them untrusted: `)
 			terminal.Type(test.typed)
 			status := terminal.Status()
-			text := terminal.Screen.String()
+			text := harness.Unfold(strings.ReplaceAll(terminal.Screen.String(), "\r", ""))
 			lines := strings.Count(text, `additional_read_write_paths "/nowhere/a\nFORGED: allowed": sessions may`)
 			if lines != 1 && !test.trusted || strings.Contains(text, "\nFORGED") {
 				t.Errorf("%d lines:\n%s", lines, text)

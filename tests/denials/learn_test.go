@@ -32,7 +32,7 @@ func (s *scene) learn(settings string, argv ...string) learnt {
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	_ = command.Run()
-	l := learnt{status: command.ProcessState.ExitCode(), said: out.String(), text: harness.Read(s.T, file)}
+	l := learnt{status: command.ProcessState.ExitCode(), said: harness.Unfold(out.String()), text: harness.Read(s.T, file)}
 	var document struct {
 		Terminal struct{ Sandbox map[string]any }
 	}

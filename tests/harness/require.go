@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bufio"
 	"os"
 	"os/exec"
 	"strings"
@@ -79,21 +78,26 @@ func mechanism(t testing.TB, feature string) string {
 	return line
 }
 
-// diagnosis returns doctor's line about a protection, and the line that
-// explains it.
+// diagnosis returns doctor's line about a protection, and the text below it.
 func diagnosis(t testing.TB, feature string) (line, detail string) {
 	t.Helper()
 	out := diagnose(Binary(t))
-	lines := bufio.NewScanner(strings.NewReader(out))
-	for lines.Scan() {
-		line := lines.Text()
-		if fields := strings.Fields(line); len(fields) >= 2 && fields[1] == feature {
-			lines.Scan()
-			return line, strings.TrimSpace(lines.Text())
+	for text := range strings.Lines(out) {
+		switch fields := strings.Fields(text); {
+		case len(fields) == 0 && line != "":
+			return line, detail
+		case strings.HasPrefix(text, " ") && line != "":
+			detail = strings.TrimSpace(detail + " " + strings.TrimSpace(text))
+		case line != "":
+			return line, detail
+		case len(fields) >= 2 && fields[1] == feature:
+			line = text
 		}
 	}
-	t.Fatalf("doctor does not know %q:\n%s", feature, out)
-	return "", ""
+	if line == "" {
+		t.Fatalf("doctor does not know %q:\n%s", feature, out)
+	}
+	return line, detail
 }
 
 // diagnose runs doctor once in a test process: neither the machine nor the

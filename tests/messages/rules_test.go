@@ -17,7 +17,7 @@ const (
 // behind a first line or on request: details, and descriptions of settings and
 // tools. Their length is that of sentences.
 var explanations = regexp.MustCompile(`^(Detail|Mechanism|Fix|fix\w*|[Ww]hy|[Aa]bout|enforced|seen|unproven|without|open|effect|changes|namedReads|` +
-	`doc|description|modelDescription|untrusted|config\..*|walk\..*\.description|usage|newFlags)$`)
+	`doc|description|modelDescription|untrusted|config\..*|walk\..*\.description|details|Details)$`)
 
 // machineText are what takes texts for programs: profiles and scripts.
 var machineText = regexp.MustCompile(`^(w\.line|kinds|script|check|skeleton|os\.NewFile|OnFailure|\w*[pP]rofile\w*)$`)

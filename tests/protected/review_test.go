@@ -61,8 +61,9 @@ func TestExecPrintsTheReview(t *testing.T) {
 		if lines > 0 {
 			lines++ // what they are
 		}
-		lacks := func(text string) bool { return !strings.Contains(string(out), text) }
-		if err != nil || strings.Count(string(out), "\n") != lines || slices.ContainsFunc(want, lacks) {
+		text := harness.Unfold(string(out))
+		lacks := func(part string) bool { return !strings.Contains(text, part) }
+		if err != nil || strings.Count(text, "\n") != lines || slices.ContainsFunc(want, lacks) {
 			t.Errorf("%s: %v: %s", line, err, out)
 		}
 	}

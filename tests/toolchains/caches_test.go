@@ -54,7 +54,7 @@ func cacheCommand(t *testing.T, w *harness.World, args ...string) (output string
 	command := exec.Command(harness.Binary(t), append([]string{"cache"}, args...)...)
 	command.Env = harness.Environ(w)
 	text, err := command.CombinedOutput()
-	return string(text), err != nil
+	return harness.Unfold(string(text)), err != nil
 }
 
 // Two sidecars of a user run at once. Their sessions see what both write, and no

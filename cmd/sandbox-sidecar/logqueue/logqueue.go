@@ -1,4 +1,5 @@
-package main
+// Package logqueue writes a log without ever waiting for its reader.
+package logqueue
 
 import (
 	"bytes"
@@ -7,13 +8,13 @@ import (
 	"time"
 )
 
-// logQueue writes a log from a goroutine of its own, so that no caller waits for
+// Queue writes a log from a goroutine of its own, so that no caller waits for
 // an editor that does not read the log. The goroutine that reads requests would
 // otherwise not notice that the editor ends.
-type logQueue struct {
+type Queue struct {
 	lines  chan []byte
 	missed atomic.Int64
-	stop   chan struct{} // closed by close
+	stop   chan struct{} // closed by Close
 	ended  chan struct{} // closed by the goroutine
 }
 
@@ -24,10 +25,10 @@ const (
 	maxLogLine  = 4 << 10
 )
 
-// newLogQueue starts writing to out. If lines were dropped, missed is called
+// New starts writing to out. If lines were dropped, missed is called
 // with their number before the next line, and logs directly to out.
-func newLogQueue(out io.Writer, missed func(lines int64)) *logQueue {
-	q := &logQueue{lines: make(chan []byte, maxLogLines), stop: make(chan struct{}), ended: make(chan struct{})}
+func New(out io.Writer, missed func(lines int64)) *Queue {
+	q := &Queue{lines: make(chan []byte, maxLogLines), stop: make(chan struct{}), ended: make(chan struct{})}
 	write := func(line []byte) {
 		if n := q.missed.Swap(0); n > 0 {
 			missed(n)
@@ -52,7 +53,7 @@ func newLogQueue(out io.Writer, missed func(lines int64)) *logQueue {
 }
 
 // Write takes one line and never waits.
-func (q *logQueue) Write(line []byte) (int, error) {
+func (q *Queue) Write(line []byte) (int, error) {
 	kept := bytes.Clone(line[:min(len(line), maxLogLine)])
 	if len(kept) < len(line) {
 		kept[maxLogLine-1] = '\n'
@@ -65,9 +66,9 @@ func (q *logQueue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// close writes the waiting lines, for at most the given time. Later lines are
+// Close writes the waiting lines, for at most the given time. Later lines are
 // lost. It must be called once.
-func (q *logQueue) close(timeout time.Duration) {
+func (q *Queue) Close(timeout time.Duration) {
 	close(q.stop)
 	select {
 	case <-q.ended:

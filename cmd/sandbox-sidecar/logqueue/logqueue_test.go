@@ -1,4 +1,4 @@
-package main
+package logqueue
 
 import (
 	"bytes"
@@ -18,11 +18,11 @@ func (s *slowLog) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-func TestLogQueue_DoesNotBlockWritersOnASlowReader(t *testing.T) {
+func TestQueue_DoesNotBlockWritersOnASlowReader(t *testing.T) {
 	t.Parallel()
 	log := &slowLog{opened: make(chan struct{})}
 	missed := int64(0)
-	q := newLogQueue(log, func(lines int64) { missed += lines })
+	q := New(log, func(lines int64) { missed += lines })
 	const lines = 3 * maxLogLines
 	for range lines {
 		if _, err := q.Write([]byte("line\n")); err != nil {
@@ -30,7 +30,7 @@ func TestLogQueue_DoesNotBlockWritersOnASlowReader(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	q.close(10 * time.Millisecond)
+	q.Close(10 * time.Millisecond)
 	if took := time.Since(begun); took > 30*time.Second {
 		t.Errorf("close took %v", took)
 	}
@@ -42,13 +42,13 @@ func TestLogQueue_DoesNotBlockWritersOnASlowReader(t *testing.T) {
 	}
 }
 
-func TestLogQueue_TruncatesALongLine(t *testing.T) {
+func TestQueue_TruncatesALongLine(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	q := newLogQueue(&log, func(int64) {})
+	q := New(&log, func(int64) {})
 	_, _ = q.Write([]byte(strings.Repeat("x", 1<<20) + "\n"))
 	_, _ = q.Write([]byte("last\n"))
-	q.close(time.Minute)
+	q.Close(time.Minute)
 	if log.Len() != maxLogLine+len("last\n") || !strings.HasSuffix(log.String(), "x\nlast\n") {
 		t.Errorf("%d bytes, the end is %q", log.Len(), log.String()[max(0, log.Len()-20):])
 	}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"os"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/commandline"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+)
+
+// command is one command of the program. run adds its flags to a flag set, and
+// parses the arguments with it.
+type command struct {
+	commandline.Command
+	run func(flags *flagSet, args []string) error
+}
+
+const summary = "sandbox-sidecar gives an editor terminals that the kernel confines."
+
+const details = `Editors start it without a command, and talk to it over stdin and stdout.
+"sandbox-sidecar help COMMAND" lists the flags of a command.`
+
+// commands are all commands, in the order of the help.
+func commands() []command {
+	return []command{
+		{commandline.Command{
+			Name: "exec", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,
+			Summary: "run a command under the settings, in this terminal",
+			Details: "The exit status is the command's: 126 if it cannot be executed, 127 if it is not found, and 128 and " +
+				"the signal's number if a signal ended it. It is 1 if the sandbox cannot be made.",
+		}, execute},
+		{commandline.Command{
+			Name: "learn", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,
+			Summary: "run a command and print the settings that it needs",
+			Details: "Reading and executing is allowed and recorded, except credentials. " +
+				"Writing outside of the project, sockets and a network that is off are refused and recorded: " +
+				"if CMD fails for that, add the printed settings and learn again.\n" +
+				"Refused Unix sockets are recorded only before Linux 7.1.",
+		}, learn},
+		{commandline.Command{
+			Name: "policy", Args: "[flags]",
+			Summary: "print what a session in a project may do, and why",
+		}, printPolicy},
+		{commandline.Command{
+			Name: "explain", Args: "[flags] ACCESS TARGET", Takes: commandline.Words, Words: accessNames(),
+			Summary: "print whether a session may do something, and why",
+			Details: "ACCESS is read, write or execute (TARGET is a path), connect_unix (a path, or abstract:NAME), " +
+				"connect or bind (an address).",
+		}, explain},
+		{commandline.Command{
+			Name: "trust", Args: "[flags] [DIR]", Takes: commandline.Dirs,
+			Summary: "let a project's settings count as they are written",
+			Details: "It shows what the project's settings ask for, and trusts them. " +
+				"On a terminal it asks first, unless --digest is given.",
+		}, trust},
+		{commandline.Command{
+			Name: "untrust", Args: "[flags] [DIR]", Takes: commandline.Dirs,
+			Summary: "stop trusting a project's settings",
+			Details: "From then on they can only restrict.",
+		}, untrust},
+		{commandline.Command{
+			Name: "cache", Args: "[clear [NAME…]]", Takes: commandline.Words, Words: []string{"clear"},
+			Summary: "list or clear what sessions keep in caches of toolchains",
+			Details: "The real caches stay as they are. A NAME is the path of a cache, or a toolchain such as node.",
+		}, cache},
+		{commandline.Command{
+			Name: "doctor", Args: "[flags]",
+			Summary: "try attacks and print what this machine enforces",
+		}, doctor},
+		{commandline.Command{Name: "schema", Summary: "print the JSON Schema of the settings"}, schema},
+		{commandline.Command{
+			Name: "completion", Args: "SHELL", Takes: commandline.Words, Words: commandline.Shells(),
+			Summary: "print the completions of bash, zsh or fish",
+		}, completion},
+		{commandline.Command{Name: "man", Summary: "print the manual page, for man(1)"}, man},
+		{commandline.Command{
+			Name: "serve", Args: "[flags]",
+			Summary: "serve the protocol on stdin and stdout, for editors",
+		}, serve},
+		{commandline.Command{Name: "version", Summary: "print the version"}, printVersion},
+	}
+}
+
+// find returns a command by its name.
+func find(name string) (command, bool) {
+	for _, c := range commands() {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return command{}, false
+}
+
+// described is the description of the program. flags adds the flags of every
+// command, which only completions and the manual page need.
+func described(flags bool) commandline.Program {
+	p := commandline.Program{Name: "sandbox-sidecar", Version: version, Summary: summary, Details: details}
+	for _, c := range commands() {
+		if flags {
+			set := newFlags(c)
+			set.help = func() {}
+			_ = c.run(set, []string{"--help"}) // declares the flags, and ends
+			c.Flags = set.FlagSet
+		}
+		p.Commands = append(p.Commands, c.Command)
+	}
+	return p
+}
+
+// completion prints the completions of a shell.
+func completion(flags *flagSet, args []string) error {
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return misuse(flags, "expected bash, zsh or fish")
+	}
+	if !described(true).Completion(os.Stdout, flags.Arg(0)) {
+		return misuse(flags, "expected bash, zsh or fish, found %s", quoted(flags.Arg(0)))
+	}
+	return nil
+}
+
+// man prints the manual page.
+func man(flags *flagSet, args []string) error {
+	if err := parseNone(flags, args); err != nil {
+		return err
+	}
+	described(true).Man(os.Stdout)
+	return nil
+}
+
+func accessNames() []string {
+	var names []string
+	for _, attempt := range settings.Attempts() {
+		names = append(names, string(attempt))
+	}
+	return names
+}
