@@ -15,7 +15,10 @@ import (
 func (d *fixture) cachePaths() (paths []string, compiled Compiled) {
 	compiled = d.store.Snapshot(d.project).Compile(document.KindTool)
 	for _, c := range compiled.Policy.Caches {
-		paths = append(paths, strings.TrimPrefix(c.Path, d.home+"/"))
+		// Others are made before every session.
+		if path := strings.TrimPrefix(c.Path, d.home+"/"); path == ".npm" || path == ".yarn/berry" {
+			paths = append(paths, path)
+		}
 	}
 	return paths, compiled
 }

@@ -144,16 +144,22 @@ var All = []Toolchain{
 			},
 			{
 				Variable: "PNPM_HOME", At: "~/.local/share/pnpm", Below: "store", Access: policy.ReadWrite, Platform: "linux",
-				Why: "packages that pnpm downloaded",
+				Create: true, Why: "packages that pnpm downloaded",
 			},
 			{
 				Variable: "PNPM_HOME", At: "~/Library/pnpm", Below: "store", Access: policy.ReadWrite, Platform: "darwin",
-				Why: "packages that pnpm downloaded",
+				Create: true, Why: "packages that pnpm downloaded",
 			},
 			{At: "~/.cache/pnpm", Access: policy.ReadWrite, Platform: "linux", Why: "what pnpm knows of registries"},
 			{At: "~/Library/Caches/pnpm", Access: policy.ReadWrite, Platform: "darwin", Why: "what pnpm knows of registries"},
-			{At: "~/.cache/yarn", Access: policy.ReadWrite, Platform: "linux", Why: "packages that yarn 1 downloaded"},
-			{At: "~/Library/Caches/Yarn", Access: policy.ReadWrite, Platform: "darwin", Why: "packages that yarn 1 downloaded"},
+			{
+				At: "~/.cache/yarn", Access: policy.ReadWrite, Platform: "linux", Create: true,
+				Why: "packages that yarn 1 downloaded",
+			},
+			{
+				At: "~/Library/Caches/Yarn", Access: policy.ReadWrite, Platform: "darwin", Create: true,
+				Why: "packages that yarn 1 downloaded",
+			},
 			{At: "~/.yarn/berry", Access: policy.ReadWrite, Why: "packages that yarn downloaded"},
 			{
 				Variable: "COREPACK_HOME", At: "~/.cache/node/corepack", Access: policy.ReadWrite,
@@ -168,11 +174,11 @@ var All = []Toolchain{
 			{At: "~/.bun/install/cache", Access: policy.ReadWrite, Why: "packages that bun downloaded"},
 			{At: "~/.deno/bin", Access: readExecute, Why: "deno"},
 			{
-				Variable: "DENO_DIR", At: "~/.cache/deno", Access: policy.ReadWrite, Platform: "linux",
+				Variable: "DENO_DIR", At: "~/.cache/deno", Access: policy.ReadWrite, Platform: "linux", Create: true,
 				Why: "modules that deno downloaded",
 			},
 			{
-				Variable: "DENO_DIR", At: "~/Library/Caches/deno", Access: policy.ReadWrite, Platform: "darwin",
+				Variable: "DENO_DIR", At: "~/Library/Caches/deno", Access: policy.ReadWrite, Platform: "darwin", Create: true,
 				Why: "modules that deno downloaded",
 			},
 		},
@@ -228,7 +234,7 @@ var All = []Toolchain{
 				Why: "packages and environments of poetry",
 			},
 			{
-				Variable: "PRE_COMMIT_HOME", At: "~/.cache/pre-commit", Access: policy.ReadWrite,
+				Variable: "PRE_COMMIT_HOME", At: "~/.cache/pre-commit", Access: policy.ReadWrite, Create: true,
 				Why: "environments of pre-commit",
 			},
 		},
@@ -261,27 +267,27 @@ var All = []Toolchain{
 			{At: "~/.m2/repository", Access: policy.ReadWrite, Create: true, Why: "libraries and plugins that Maven downloaded"},
 			{At: "~/.m2/wrapper", Access: policy.ReadWrite, Why: "Mavens of mvnw"},
 			{
-				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "caches", Access: policy.ReadWrite,
+				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "caches", Access: policy.ReadWrite, Create: true,
 				Why: "libraries that Gradle downloaded, and what was built",
 			},
 			{
-				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "wrapper", Access: policy.ReadWrite,
+				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "wrapper", Access: policy.ReadWrite, Create: true,
 				Why: "Gradles of gradlew",
 			},
 			{
 				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "daemon", Access: policy.ReadWrite, Hidden: true,
-				Why: "logs and addresses of Gradle's daemons",
+				Create: true, Why: "logs and addresses of Gradle's daemons",
 			},
 			{
-				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "native", Access: policy.ReadWrite,
+				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "native", Access: policy.ReadWrite, Create: true,
 				Why: "libraries that Gradle unpacks for itself",
 			},
 			{
 				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "notifications", Access: policy.ReadWrite,
-				Why: "notices that Gradle has shown already",
+				Create: true, Why: "notices that Gradle has shown already",
 			},
 			{
-				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "workers", Access: policy.ReadWrite,
+				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "workers", Access: policy.ReadWrite, Create: true,
 				Why: "working directories of Gradle's workers",
 			},
 			{
@@ -289,7 +295,7 @@ var All = []Toolchain{
 				Why: "JDKs that Gradle downloaded",
 			},
 			{
-				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: ".tmp", Access: policy.ReadWrite,
+				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: ".tmp", Access: policy.ReadWrite, Create: true,
 				Why: "temporary files of Gradle",
 			},
 		},

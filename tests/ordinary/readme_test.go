@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of README.md")
+var update = flag.Bool("update", false, "write the tables of the documents")
 
 const (
-	readme   = "../../README.md"
 	tableTop = "<!-- rows of tests/ordinary; go test ./tests/ordinary -update -->\n"
 	tableEnd = "<!-- end of rows -->\n"
 )
@@ -36,22 +35,43 @@ func TestTheReadmeListsWhatWorks(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", row.Title, grant, offline, without)
 	}
-	data, err := os.ReadFile(readme)
+	checkTable(t, "../../README.md", table.String())
+}
+
+func TestTheDocumentListsTheTools(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	table.WriteString("| tool | setting | note |\n|---|---|---|\n")
+	for _, tool := range tools(t) {
+		setting := ""
+		if key, value, needs := strings.Cut(tool.Key("suggested"), " "); needs {
+			setting = fmt.Sprintf("`%s`: `%s`", key, value)
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", tool.Title, setting, tool.Key("note"))
+	}
+	checkTable(t, "../../docs/tools.md", table.String())
+}
+
+// checkTable compares the table of a document with what it should be, or writes
+// it.
+func checkTable(t *testing.T, file, table string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, found := strings.Cut(string(data), tableTop)
 	old, after, ended := strings.Cut(rest, tableEnd)
 	if !found || !ended {
-		t.Fatal("the table is not marked")
+		t.Fatalf("the table of %s is not marked", file)
 	}
 	switch {
-	case old == table.String():
+	case old == table:
 	case *update:
-		if err := os.WriteFile(readme, []byte(before+tableTop+table.String()+tableEnd+after), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(before+tableTop+table+tableEnd+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the table says something else than the rows; go test ./tests/ordinary -update:\n%s", old)
+		t.Errorf("the table of %s says something else than the rows; go test ./tests/ordinary -update:\n%s", file, old)
 	}
 }

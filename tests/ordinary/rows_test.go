@@ -87,13 +87,7 @@ func run(t *testing.T, row harness.CaseFile, shared, under, settings string, wra
 	t.Helper()
 	root := harness.OutsideDefaults(t)
 	w := &harness.World{Home: root, Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside")}
-	harness.Write(t, filepath.Join(w.Home, ".gitconfig"), "[user]\n\tname = Tester\n\temail = tester@example.com\n")
-	harness.Write(t, filepath.Join(w.Project, "script"), row.Section("script"))
-	prepare := exec.Command("/bin/bash", "-e", "-c", row.Section("prepare"))
-	prepare.Env, prepare.Dir = append(harness.Environ(w), "PATH="+searchPath, "SHARED="+shared), w.Home
-	if output, err := prepare.CombinedOutput(); err != nil {
-		t.Fatalf("prepare: %v\n%s", err, output)
-	}
+	prepare(t, w, row, shared)
 	e := harness.Start(t, w, harness.Options{Settings: settings, Env: []string{"PATH=" + searchPath}, Wrap: wrap})
 	kind := protocol.Tool
 	if row.Key("kind") == "terminal" {
@@ -113,4 +107,17 @@ func run(t *testing.T, row harness.CaseFile, shared, under, settings string, wra
 	}
 	t.Errorf("%s: exit %v:\n%s", under, exit, session.Output())
 	return false
+}
+
+// prepare writes the script into the project, and runs the section "prepare" in
+// the home.
+func prepare(t *testing.T, w *harness.World, row harness.CaseFile, shared string) {
+	t.Helper()
+	harness.Write(t, filepath.Join(w.Home, ".gitconfig"), "[user]\n\tname = Tester\n\temail = tester@example.com\n")
+	harness.Write(t, filepath.Join(w.Project, "script"), row.Section("script"))
+	command := exec.Command("/bin/bash", "-e", "-c", row.Section("prepare"))
+	command.Env, command.Dir = append(harness.Environ(w), "PATH="+searchPath, "SHARED="+shared), w.Home
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("prepare: %v\n%s", err, output)
+	}
 }
