@@ -30,6 +30,7 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 	for _, s := range compiled.Switches {
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{
 			Key: s.Key, Written: s.Origin.Written, Value: s.Value, File: s.Origin.File, Line: s.Origin.Line,
+			Entry: s.Origin.Entry,
 		})
 	}
 	for _, v := range compiled.Variables {

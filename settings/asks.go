@@ -57,7 +57,7 @@ func (e *evaluation) beyond(alone *evaluation) []Ask {
 
 type asker struct {
 	e, alone *evaluation
-	written  map[place]string // see reporter
+	written  map[place]written // see reporter
 	asks     []Ask
 }
 
@@ -68,12 +68,16 @@ func (b *asker) projects(key string) bool {
 }
 
 func (b *asker) add(key, value string, at document.Position, format string, args ...any) {
-	if written, other := b.written[place{b.e.projectFile, at}]; other {
-		key = written
+	written, other := b.written[place{b.e.projectFile, at}]
+	if other {
+		key = written.key
+	}
+	if written.mode != "" {
+		value = fmt.Sprintf("%q", written.mode)
 	}
 	b.asks = append(b.asks, Ask{
 		Key: key, Value: value, Opens: fmt.Sprintf(format, args...), Line: at.Line,
-		Column: at.Column,
+		Column: at.Column, whole: written.mode != "",
 	})
 }
 
@@ -283,6 +287,9 @@ func (e *evaluation) diagnoseAsks(r *reporter, asks []Ask) {
 		}
 	}
 	for _, g := range e.asked {
+		if g.origin.File == policy.OriginBuiltIn {
+			continue // a mode's
+		}
 		if !reported[g.at] && !e.cover.at(g.path).Has(g.access&^policy.Device) && reached[g.path] {
 			r.add(e.projectFile, g.at, document.SeverityInfo, g.origin.Key,
 				"%s: only what your own settings grant below it counts",

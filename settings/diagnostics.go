@@ -24,7 +24,11 @@ func (e *evaluation) diagnose(r *reporter) {
 			continue
 		}
 		if what := e.sensitive.Holds(g.path); what != "" {
-			r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s lets sessions %s %s", display.Quote(g.text),
+			severity, text := document.SeverityWarning, g.text
+			if g.origin.Entry != "" {
+				severity, text = document.SeverityInfo, g.origin.Entry // the mode's name says so
+			}
+			r.add(g.origin.File, g.at, severity, g.origin.Key, "%s lets sessions %s %s", display.Quote(text),
 				verbs(g.access), what)
 		}
 		e.diagnoseWider(r, g, writers)

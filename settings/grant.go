@@ -57,11 +57,11 @@ type rejectedGrant struct {
 }
 
 // requestsOf lists what a layer requests in a category. If the layer does not
-// set the key, that is the platform's baseline, which the additional lists do
-// not have.
+// set the key, or a mode resets it, that is the platform's baseline, which the
+// additional lists do not have.
 func requestsOf(s *settings, c category, platform string) []request {
 	from, ok := s.from[c.key]
-	if !ok {
+	if !ok || from.Baseline {
 		return baseline(c.key, platform)
 	}
 	var list []request

@@ -32,6 +32,7 @@ func (s *Snapshot) layers(how treatment, kind document.Kind) layers {
 	}
 	if how == asTightening {
 		tightening := mergeStates(l.states[len(s.user):], kind)
+		tightening.limit(s.project.Good, kind)
 		l.project, l.user = &tightening, mergeStates(s.user, kind)
 	} else {
 		l.user = mergeStates(l.states, kind)
@@ -91,29 +92,66 @@ func newSettings() *settings { return &settings{from: map[string]origin{}} }
 // Objects merge key by key; arrays replace.
 func mergeStates(states []source.State, kind document.Kind) settings {
 	merged := newSettings()
+	mode := modeOf(states, kind)
 	for _, state := range states {
-		merged.overlay(state, kind)
+		merged.overlay(state, kind, mode)
 	}
 	return *merged
 }
 
-func (s *settings) overlay(state source.State, kind document.Kind) {
+// modeOf is where the mode that counts stands. A mode replaces those of the
+// layers below, with all that they set.
+func modeOf(states []source.State, kind document.Kind) place {
+	at := place{}
+	for _, state := range states {
+		if state.Good == nil {
+			continue
+		}
+		for _, key := range []string{"mode", document.KeyOf(kind, "mode")} {
+			if span, ok := state.Good.Spans[key]; ok {
+				at = place{state.File, span.At}
+			}
+		}
+	}
+	return at
+}
+
+func (s *settings) overlay(state source.State, kind document.Kind, mode place) {
 	if state.Good == nil {
 		return
 	}
 	for _, l := range document.Keys() {
-		s.set(l, l, state)
+		s.set(l, l, state, mode)
 		if kind != "" {
-			s.set(l, l.Of(kind), state) // it counts more
+			s.set(l, l.Of(kind), state, mode) // it counts more
 		}
 	}
 }
 
 // set takes the value of a key over from another key of a file.
-func (s *settings) set(to, from document.Key, state source.State) {
+func (s *settings) set(to, from document.Key, state source.State, mode place) {
+	span, ok := state.Good.Spans[from.Name]
+	if !ok || span.Baseline || span.Mode != "" && mode != (place{state.File, span.At}) {
+		return
+	}
 	if v, ok := from.Get(&state.Good.Values); ok {
 		to.Set(&s.values, v)
-		s.from[to.Name] = origin{file: state.File, Span: state.Good.Spans[from.Name]}
+	}
+	s.from[to.Name] = origin{file: state.File, Span: span}
+}
+
+// limit takes over that a project's mode allows the platform's baseline at most.
+func (s *settings) limit(project *document.Block, kind document.Kind) {
+	if project == nil {
+		return
+	}
+	for _, l := range document.Keys() {
+		for _, from := range []document.Key{l, l.Of(kind)} {
+			span := project.Spans[from.Name]
+			if _, set := s.from[l.Name]; span.Baseline && !set {
+				s.from[l.Name] = origin{file: s.from["mode"].file, Span: span}
+			}
+		}
 	}
 }
 
@@ -145,7 +183,7 @@ func (s *settings) originOf(key string) policy.Origin {
 
 // policy turns a position in the origin's file into the origin of a rule.
 func (o origin) policy(key string, at document.Position) policy.Origin {
-	result := policy.Origin{File: o.file, Key: key, Written: o.Written, Line: at.Line}
+	result := policy.Origin{File: o.file, Key: key, Written: o.Written, Entry: string(o.Mode), Line: at.Line}
 	if o.file == policy.OriginEditor {
 		result.Line = 0
 	}

@@ -112,6 +112,9 @@ func (c choose) keys() map[string]any {
 	list := func(words []string) func() any { return func() any { return c.some(words) } }
 	word := func(words []string) func() any { return func() any { return words[c(len(words))] } }
 	maybe("enabled", func() any { return c(3) > 0 })
+	if c(4) == 1 {
+		block["mode"] = document.Mode("").Values()[c(4)]
+	}
 	maybe("apply_to", word(document.ApplyTo("").Values()))
 	maybe("allow_network", func() any { return c(2) == 1 })
 	maybe("on_unavailable", word(document.OnUnavailable("").Values()))

@@ -14,7 +14,7 @@ type reporter struct {
 	// stand at the wrong lines, so they are dropped.
 	stale map[string]bool
 	// written are the keys as they stand in the files, if they are others.
-	written map[place]string
+	written map[place]written
 	list    []document.FileDiagnostic
 }
 
@@ -24,9 +24,15 @@ type place struct {
 	document.Position
 }
 
+// written is a key as it stands in a file, and the mode if it is one.
+type written struct {
+	key  string
+	mode document.Mode
+}
+
 // newReporter returns an empty one for diagnostics on the layers.
 func newReporter(l layers) *reporter {
-	r := &reporter{stale: l.stale, written: map[place]string{}}
+	r := &reporter{stale: l.stale, written: map[place]written{}}
 	for _, state := range l.states {
 		if state.Good == nil {
 			continue
@@ -36,7 +42,9 @@ func newReporter(l layers) *reporter {
 				continue
 			}
 			for _, at := range append(slices.Clone(span.Elements), span.At) {
-				r.written[place{state.File, at}] = span.Written
+				if r.written[place{state.File, at}].mode == "" { // the mode's own key stands there, too
+					r.written[place{state.File, at}] = written{span.Written, span.Mode}
+				}
 			}
 		}
 	}
@@ -50,7 +58,7 @@ func (r *reporter) add(
 		return
 	}
 	if written, other := r.written[place{file, at}]; other {
-		key = written
+		key = written.key
 	}
 	r.list = append(r.list, document.FileDiagnostic{File: file, Diagnostic: document.Diagnostic{
 		Line: at.Line, Column: at.Column, Severity: severity, Key: key,

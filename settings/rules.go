@@ -41,7 +41,11 @@ func resolveGrants(
 	}
 	steady := func(list []grant) []grant {
 		rest, refusals := dropMovable(list, set.writable, r)
-		set.refusals = append(set.refusals, refusals...)
+		for _, refusal := range refusals {
+			if !slices.Contains(set.refusals, refusal) {
+				set.refusals = append(set.refusals, refusal)
+			}
+		}
 		return rest
 	}
 	user := make([][]grant, len(categories))

@@ -19,6 +19,9 @@ type Switch struct {
 // switches lists the keys that decide about a policy beside its lists.
 func (e *evaluation) switches(kind document.Kind) []Switch {
 	var list []Switch
+	if mode := e.merged.Mode; mode != nil {
+		list = append(list, Switch{Key: "mode", Value: fmt.Sprintf("%q", *mode), Origin: e.originOf("mode")})
+	}
 	for _, s := range []struct {
 		key   string
 		value any

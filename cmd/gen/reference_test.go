@@ -72,8 +72,8 @@ func TestReferences_LinkToSectionsThatExist(t *testing.T) {
 func TestSettingsReference_ExamplesAreSettings(t *testing.T) {
 	t.Parallel()
 	examples := codeBlocks(artefact(t, "docs/settings.md"), "jsonc")
-	if len(examples) != 3 {
-		t.Fatalf("got %d examples, want 3", len(examples))
+	if len(examples) != 4 {
+		t.Fatalf("got %d examples, want 4", len(examples))
 	}
 	type file struct {
 		Terminal struct {
@@ -95,7 +95,8 @@ func TestSettingsReference_ExamplesAreSettings(t *testing.T) {
 		if err := strict.Decode(&decoded); err != nil {
 			t.Errorf("%v in:\n%s", err, example)
 		}
-		if enabled := decoded.Terminal.Sandbox.Enabled; enabled == nil || !*enabled {
+		sandbox := decoded.Terminal.Sandbox
+		if sandbox.Mode == nil && (sandbox.Enabled == nil || !*sandbox.Enabled) {
 			t.Errorf("the example does not switch the sandbox on:\n%s", example)
 		}
 	}

@@ -207,7 +207,7 @@ func (l *learner) programDirs(program string, secrets func(string) string) ([]st
 	places := []string{}
 	compiled := snapshot.Compile(l.kind)
 	for _, rule := range compiled.Policy.Rules {
-		if rule.Origin.Entry != "" && rule.Access.Has(policy.Execute) {
+		if rule.Origin.Key == "toolchains" && rule.Access.Has(policy.Execute) {
 			places = append(places, rule.Path)
 		}
 	}

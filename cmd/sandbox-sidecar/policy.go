@@ -103,7 +103,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	fmt.Fprint(w, "\nswitches\n")
 	for _, o := range p.Origins {
 		switch o.Key {
-		case "enabled", "apply_to", "allow_network", "toolchain_caches", "on_unavailable", "on_denied":
+		case "mode", "enabled", "apply_to", "allow_network", "toolchain_caches", "on_unavailable", "on_denied":
 			display.Fprintf(w, "  %-16s  %-9s  %s\n", o.Key, o.Value, from("", o))
 		}
 	}

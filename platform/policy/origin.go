@@ -15,7 +15,7 @@ type Origin struct {
 	// Line is 1-based; 0 if the origin is not a file.
 	Line int `json:"line,omitempty"`
 	// Entry is the list entry, if one entry makes several rules: the name of a
-	// toolchain.
+	// toolchain, or of a mode.
 	Entry string `json:"entry,omitempty"`
 	// Reason says what a rule is for, if the user has not written it; else
 	// empty.

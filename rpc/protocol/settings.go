@@ -94,7 +94,7 @@ type PolicyOrigin struct {
 	// Written is the key as it stands in the file, if that is another, such as
 	// "tool.allow_network".
 	Written string `json:"written,omitempty"`
-	// Entry is the toolchain that needs it.
+	// Entry is the toolchain that needs it, or the mode that sets it.
 	Entry string `json:"entry,omitempty"`
 	// Reason says what it is for, if the user has not written it.
 	Reason string `json:"reason,omitempty"`
@@ -118,7 +118,7 @@ type PolicyRule struct {
 	// Written is the key as it stands in the file, if that is another, such as
 	// "tool.additional_read_only_paths".
 	Written string `json:"written,omitempty"`
-	// Entry is the toolchain that needs it.
+	// Entry is the toolchain that needs it, or the mode that sets it.
 	Entry string `json:"entry,omitempty"`
 	// Reason says what is at the path, if the user has not written it.
 	Reason string `json:"reason,omitempty"`

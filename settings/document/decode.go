@@ -24,8 +24,14 @@ type Span struct {
 	At       Position
 	Elements []Position
 	// Written is the key as it stands in the file, if it is another: that of a
-	// block for one kind of session.
+	// block for one kind of session, or a mode.
 	Written string
+	// Mode is the mode that sets the key; "" if none does.
+	Mode Mode
+	// Baseline: the mode allows the platform's baseline at most, and there is no
+	// value. That matters to a project's file, which tightens what the user's
+	// mode may have opened. The user's own file replaces that mode.
+	Baseline bool
 }
 
 // Block is the decoded "terminal.sandbox" object of one file. The platform's
@@ -47,11 +53,15 @@ type Block struct {
 // gave them.
 func (d *Block) Inherit(earlier *Block) {
 	for _, l := range allKeys() {
-		v, had := l.Get(&earlier.Values)
-		if _, has := l.Get(&d.Values); had && !has && d.isUnclear(l.Name) {
-			l.Set(&d.Values, v)
-			d.Spans[l.Name] = earlier.Spans[l.Name]
+		span, had := earlier.Spans[l.Name]
+		_, has := d.Spans[l.Name]
+		if !had || has || !d.isUnclear(l.Name) && (span.Mode == "" || !d.isUnclear(span.Written)) {
+			continue
 		}
+		if v, ok := l.Get(&earlier.Values); ok {
+			l.Set(&d.Values, v)
+		}
+		d.Spans[l.Name] = span
 	}
 }
 
@@ -237,10 +247,15 @@ func (d *decoder) block(root *hujson.Object, prefix string) {
 	var values Sandbox
 	where := map[string]Span{}
 	d.fields(sandbox, reflect.ValueOf(&values).Elem(), "", where)
+	expandModes(&values, where)
+	d.replaceModes(where)
 	enableKinds(&values, where)
 	for _, l := range allKeys() {
 		if v, ok := l.Get(&values); ok {
 			l.Set(&d.Values, v)
+			d.Spans[l.Name] = where[l.Name]
+		} else if where[l.Name].Baseline {
+			l.Clear(&d.Values)
 			d.Spans[l.Name] = where[l.Name]
 		}
 	}

@@ -166,7 +166,7 @@ func FuzzDecode(f *testing.F) {
 			for _, l := range allKeys() {
 				v, set := l.Get(&block.Values)
 				where, placed := block.Spans[l.Name]
-				if set != placed {
+				if set != (placed && !where.Baseline) {
 					t.Fatalf("%s: set %t, has a position %t", l.Name, set, placed)
 				}
 				if set && v.Kind() == reflect.Slice && v.Len() != len(where.Elements) {

@@ -61,13 +61,20 @@ func newFile(key string, list []string) string {
 func editRoot(root *hujson.Value, platform, key, entry string, list []string) error {
 	path := append([]string{"terminal", "sandbox"}, strings.Split(key, ".")...)
 	found := lastMember(root, PlatformBlock(platform))
-	for _, name := range path {
+	block := found
+	for i, name := range path {
+		if i == len(path)-1 && lastMember(found, "mode") == nil {
+			block = nil
+		}
 		found = lastMember(found, name)
 	}
 	if found != nil {
 		return extend(found, entry, list)
 	}
 	at := root
+	if block != nil {
+		at = block // a mode there overrides the list of the whole file
+	}
 	for i, name := range path {
 		object, is := at.Value.(*hujson.Object)
 		if !is {

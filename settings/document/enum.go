@@ -5,6 +5,11 @@ package document
 type enum interface{ Values() []string }
 
 // Values are all that the key allows.
+func (Mode) Values() []string {
+	return []string{string(ModeStrict), string(ModeStandard), string(ModeRelaxed), string(ModeOff)}
+}
+
+// Values are all that the key allows.
 func (ApplyTo) Values() []string {
 	return []string{string(ApplyToTerminal), string(ApplyToTool), string(ApplyToBoth), string(ApplyToNeither)}
 }

@@ -108,6 +108,13 @@ func (l Key) Set(s *Sandbox, value reflect.Value) {
 	v.Set(value)
 }
 
+// Clear makes the key unset.
+func (l Key) Clear(s *Sandbox) {
+	if v, ok := l.Get(s); ok {
+		l.Set(s, reflect.Zero(v.Type()))
+	}
+}
+
 // KeyNamed returns the key of that name. It panics if there is none.
 func KeyNamed(key string) Key {
 	for _, l := range allKeys() {

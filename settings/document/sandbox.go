@@ -11,6 +11,9 @@ package document
 type Sandbox struct {
 	// Enabled switches the sandbox on.
 	Enabled *bool `json:"enabled"`
+	// Mode sets several keys at once, as the table says. The keys beside it in
+	// the same block override what it sets.
+	Mode *Mode `json:"mode"`
 	// ApplyTo says which kinds of session are restricted: the user's own
 	// terminals, the agent's tools, both or neither. Processes are always
 	// tracked and ended with their session.
@@ -91,6 +94,25 @@ type SystemPaths struct {
 	// "/dev/pts" lets it open those of all your programs.
 	ReadWrite []string `json:"read_write"`
 }
+
+// Mode is a shorthand for several keys.
+type Mode string
+
+const (
+	// ModeStrict sandboxes tools and terminals without a network. They have the
+	// project and the system's own programs: the "additional" lists, sockets and
+	// toolchains are empty.
+	ModeStrict Mode = "strict"
+	// ModeStandard sandboxes tools and terminals, with the network, as the
+	// defaults of the other keys say.
+	ModeStandard Mode = "standard"
+	// ModeRelaxed sandboxes tools and terminals, with the network, and lets
+	// them read and execute the whole disk, your keys and passwords included.
+	// What they may write, protected paths and the end of processes stay.
+	ModeRelaxed Mode = "relaxed"
+	// ModeOff sandboxes nothing.
+	ModeOff Mode = "off"
+)
 
 // ApplyTo says which kinds of session are restricted.
 type ApplyTo string

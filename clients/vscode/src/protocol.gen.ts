@@ -578,7 +578,7 @@ export interface PolicyOrigin {
   line?: number;
   /** The key as it stands in the file, if that is another, such as "tool.allow_network". */
   written?: string;
-  /** The toolchain that needs it. */
+  /** The toolchain that needs it, or the mode that sets it. */
   entry?: string;
   /** `reason` says what it is for, if the user has not written it. */
   reason?: string;
@@ -603,7 +603,7 @@ export interface PolicyRule {
   line?: number;
   /** The key as it stands in the file, if that is another, such as "tool.additional_read_only_paths". */
   written?: string;
-  /** The toolchain that needs it. */
+  /** The toolchain that needs it, or the mode that sets it. */
   entry?: string;
   /** `reason` says what is at the path, if the user has not written it. */
   reason?: string;

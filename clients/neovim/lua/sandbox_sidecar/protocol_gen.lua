@@ -311,7 +311,7 @@
 ---@field file string The settings file that sets it, or "built-in defaults".
 ---@field line? integer 1-based; absent if the origin is not a file.
 ---@field written? string The key as it stands in the file, if that is another, such as "tool.allow_network".
----@field entry? string The toolchain that needs it.
+---@field entry? string The toolchain that needs it, or the mode that sets it.
 ---@field reason? string `reason` says what it is for, if the user has not written it.
 
 ---`PolicyRule` grants or protects a path.
@@ -323,7 +323,7 @@
 ---@field file string The settings file with that key.
 ---@field line? integer 1-based; absent if the origin is not a file.
 ---@field written? string The key as it stands in the file, if that is another, such as "tool.additional_read_only_paths".
----@field entry? string The toolchain that needs it.
+---@field entry? string The toolchain that needs it, or the mode that sets it.
 ---@field reason? string `reason` says what is at the path, if the user has not written it.
 
 ---`PolicyExplainParams` name an access.

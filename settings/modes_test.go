@@ -1,0 +1,144 @@
+package settings
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+)
+
+// describeMode sums up what a mode decides about.
+func describeMode(c Compiled) string {
+	if !c.Policy.Restricted {
+		return "off"
+	}
+	network := "offline"
+	if c.Policy.Network.Allowed {
+		network = "online"
+	}
+	return fmt.Sprintf("%s, a: %s, ssh: %s, usr: %s, project: %s, %s", network, accessOf(c, "/srv/a"),
+		accessOf(c, "/home/u/.ssh/id"), accessOf(c, "/usr/bin/x"), accessOf(c, "/home/u/project/x"), c.Policy.OnUnavailable)
+}
+
+func TestModes_SetSeveralKeys(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{
+		"/srv/a/": "", "/home/u/.ssh/id": "", "/usr/bin/x": "", "/home/u/project/": "",
+	})
+	const (
+		all      = "read,write,execute"
+		strict   = "offline, a: none, ssh: none, usr: read,execute, project: " + all + ", refuse"
+		standard = "online, a: none, ssh: none, usr: read,execute, project: " + all + ", refuse"
+		relaxed  = "online, a: read,execute, ssh: read,execute, usr: read,execute, project: " + all + ", refuse"
+	)
+	granted := strings.Replace(strict, "a: none", "a: read", 1)
+	for _, test := range []struct{ user, project, want string }{
+		{`{"mode": "strict"}`, ``, strict},
+		{`{"mode": "standard"}`, ``, standard},
+		{`{"mode": "relaxed"}`, ``, relaxed},
+		{`{"mode": "off"}`, ``, "off"},
+		{`{"mode": null}`, ``, "off"},
+		// The keys beside a mode override it.
+		{`{"mode": "strict", "additional_read_only_paths": ["/srv/a"]}`, ``, granted},
+		{`{"mode": "strict", "enabled": false}`, ``, "off"},
+		{`{"mode": "relaxed", "allow_network": false}`, ``, strings.Replace(relaxed, "online", "offline", 1)},
+		{`{"enabled": true, "mode": "off"}`, ``, standard},
+		// A mode in the block for a kind overrides the keys outside of it.
+		{
+			`{"allow_network": true, "additional_read_only_paths": ["/srv/a"],
+				"tool": {"mode": "strict"}}`, ``, strict,
+		},
+		{`{"mode": "strict", "tool": {"mode": "off"}}`, ``, "off"},
+		{`{"mode": "off", "tool": {"mode": "strict"}}`, ``, strict},
+		{`{"mode": "relaxed", "tool": {"mode": "standard"}}`, ``, standard},
+		{`{"mode": "strict", "additional_read_only_paths": ["/srv/a"], "tool": {"mode": "strict"}}`, ``, strict},
+		{`{"apply_to": "terminal", "tool": {"mode": "strict"}}`, ``, strict},
+		// A project's mode only tightens.
+		{`{"mode": "standard"}`, `{"mode": "off"}`, standard},
+		{`{"mode": "strict"}`, `{"mode": "relaxed"}`, strict},
+		{`{"mode": "standard"}`, `{"mode": "relaxed", "tool": {"mode": "off"}}`, standard},
+		{`{"mode": "relaxed", "additional_read_write_paths": ["/srv/a"]}`, `{"mode": "strict"}`, strict},
+		{`{}`, `{"tool": {"mode": "strict"}}`, strict},
+		{`{}`, `{"mode": "relaxed"}`, standard},
+	} {
+		if got := describeMode(snapshotOf(t, f, test.user, test.project).Compile(document.KindTool)); got != test.want {
+			t.Errorf("user    %s\nproject %s\ngot  %s\nwant %s", test.user, test.project, got, test.want)
+		}
+	}
+}
+
+// strict opens nothing that the defaults keep closed, whatever the layers below
+// open, except what was protected in them.
+func TestModes_StrictIsWithinTheDefaults(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.InMemory(meetTree)
+	defaults := snapshotOf(t, f, `{"enabled": true}`, "").Compile(document.KindTool)
+	forPairs(t, 200, func(user, _ string) {
+		user = `{"allowed_env_vars": [], "on_denied": "report", "allow_network": true, "protected_paths": [],
+			"additional_read_only_paths": ` + meetList(user) + `, "additional_read_write_paths": ` + meetList(user) + `,
+			"tool": {"mode": "strict"}}`
+		c := snapshotOf(t, f, user, "").Compile(document.KindTool)
+		if how := exceeds(&c.Policy, &defaults.Policy); how != "" {
+			t.Errorf("%s: %s", user, how)
+		}
+	})
+}
+
+// meetList is a list of paths that depends on a generated block.
+func meetList(block string) string {
+	return fmt.Sprintf("[%q, %q]", meetPaths[len(block)%len(meetPaths)], meetPaths[len(block)/7%len(meetPaths)])
+}
+
+func TestModes_AreNamedAsTheOrigin(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/.ssh/id": ""})
+	s := snapshotOf(t, f, `{"mode": "relaxed", "tool": {"mode": "strict"}}`, "")
+	terminal, tool := s.Compile(document.KindTerminal), s.Compile(document.KindTool)
+	if rule, _ := terminal.Policy.Find(policy.Read, "/srv"); rule.Origin.String() != "mode: relaxed ("+userFile+":1)" {
+		t.Errorf("the rule's origin is %s", rule.Origin)
+	}
+	if got := tool.Policy.Network.Origin.String(); got != "tool.mode: strict ("+userFile+":1)" {
+		t.Errorf("the network's origin is %s", got)
+	}
+	if got := said(terminal, userFile); !strings.Contains(got, `info: mode: "relaxed" lets sessions read and execute`) {
+		t.Errorf("diagnostics: %s", got)
+	}
+	x, err := s.Explain(document.KindTool, AttemptConnect, "example.org:443")
+	must(t, err)
+	if x.Key != "tool.allow_network" {
+		t.Errorf("to allow it: %q", x.Key)
+	}
+	asks := snapshotOf(t, f, `{"enabled": true}`, `{"mode": "off"}`).Project().Asks
+	if len(asks) != 1 || asks[0].Key != "mode" || asks[0].Value != `"off"` {
+		t.Errorf("asks: %+v", asks)
+	}
+}
+
+func TestModes_AWrongModeKeepsTheLast(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.own, `{"terminal": {"sandbox": {"mode": "strict"}}}`)
+	store := d.open(nil)
+	before := store.Snapshot("").Compile(document.KindTerminal)
+	want := before.Policy.ID()
+	for _, wrong := range []string{`"mode": "stict"`, `"mode": true`, `"moed": "strict"`} {
+		d.save(d.own, `{"terminal": {"sandbox": {`+wrong+`}}}`)
+		s := store.Snapshot("")
+		if c := s.Compile(document.KindTerminal); c.Policy.ID() != want {
+			t.Errorf("%s: another policy: %+v", wrong, s.Merged())
+		}
+		if doubt := s.Compile(document.KindTool).Doubt; doubt == nil || !doubt.Refused {
+			t.Errorf("%s: tools start: %v", wrong, doubt)
+		}
+	}
+	// Without a good content before, tools do not start.
+	fresh := newFixture(t)
+	fresh.write(fresh.own, `{"terminal": {"sandbox": {"mode": "stict"}}}`)
+	doubt := fresh.open(nil).Snapshot("").Compile(document.KindTool).Doubt
+	if doubt == nil || !doubt.Refused || doubt.Line != 1 || doubt.Column != 35 {
+		t.Errorf("doubt: %+v", doubt)
+	}
+}
