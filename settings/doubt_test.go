@@ -53,7 +53,7 @@ func TestDoubt_MistakesStopTools(t *testing.T) {
 			"allowed_env_vars: expected an array",
 		},
 		"a misspelt key":            {`{"enable": true}`, `did you mean "enabled"`},
-		"a key of the future":       {`{"mode": "strict"}`, "mode: unknown setting"},
+		"a key of the future":       {`{"ambience": "strict"}`, "ambience: unknown setting"},
 		"a key twice":               {`{"enabled": true, "enabled": false}`, "written twice"},
 		"an entry that cannot open": {`{"enabled": true, "additional_read_only_paths": ["relative"], "toolchains": ["cobol"]}`, ""},
 	} {
