@@ -213,9 +213,9 @@ func systemV(setup *namespace.Setup) string {
 // priorities says whose priorities a session can change.
 func priorities(r Ruleset) string {
 	if r.Filtering.Priorities {
-		return "priorities and processors of outside processes cannot be changed"
+		return "priorities, processors and limits of outside processes cannot be changed"
 	}
-	return "only the calling thread's own priority and processors can be changed" + because(r.SupervisionGap)
+	return "only the calling thread's own priority, processors and limits can be changed" + because(r.SupervisionGap)
 }
 
 // inotify says how many of the user's inotify instances a session can take.

@@ -115,13 +115,13 @@ func settled(t testing.TB) []harness.Machine {
 }
 
 // Changes the priority of the session's own processes: of a child, of an
-// orphan, and by another thread's id.
+// orphan, and by another thread's id. Changes the orphan's limits, too.
 func TestPrioritiesInsideCanBeChanged(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls")
 	const line = `sleep 60 & renice -n 7 -p $! && kill $!
 setsid sh -c 'sleep 60 & echo $! >orphan'
-renice -n 7 -p "$(cat orphan)" && kill "$(cat orphan)"
+renice -n 7 -p "$(cat orphan)" && prlimit --pid "$(cat orphan)" --nofile=64:64 && kill "$(cat orphan)"
 /usr/bin/python3 -c '
 import os, threading
 def choose(): os.sched_setaffinity(threading.get_native_id(), os.sched_getaffinity(0)); print("chosen")

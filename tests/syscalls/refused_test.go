@@ -85,11 +85,8 @@ var refusals = append([]refusal{
 	{"add_key", unix.SYS_ADD_KEY, nil, "EPERM", anybody},
 	{"request_key", unix.SYS_REQUEST_KEY, nil, "EPERM", anybody},
 	{"keyctl", unix.SYS_KEYCTL, []uint64{9999}, "EPERM", anybody},
-	// The process with the highest number does not exist: without a filter the
-	// kernel answers ESRCH.
-	{"prlimit-other", unix.SYS_PRLIMIT64, []uint64{1<<31 - 1, 0, 1}, "EPERM", anybody},
-	{"prlimit-other-high", unix.SYS_PRLIMIT64, []uint64{high | 1<<31 - 1, 0, 1}, "EPERM", anybody},
-	// The user with the highest number does not exist either.
+	// The user with the highest number does not exist: without a filter the kernel
+	// answers ESRCH.
 	{"priority-user", unix.SYS_SETPRIORITY, []uint64{unix.PRIO_USER, 1<<31 - 1, 19}, "EPERM", anybody},
 	{"priority-user-high", unix.SYS_SETPRIORITY, []uint64{high | unix.PRIO_USER, 1<<31 - 1, 19}, "EPERM", anybody},
 	{"ioprio-user", unix.SYS_IOPRIO_SET, []uint64{3, 1<<31 - 1, 2 << 13}, "EPERM", anybody},

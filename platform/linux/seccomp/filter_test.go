@@ -335,6 +335,8 @@ func TestFilter_AsksTheSupervisor(t *testing.T) {
 		{"arm64", 0xc00000b7, 199, [6]uint64{1, 3}, "EACCES", "allow", "pair of raw sockets"},
 		{"amd64", 0xc000003e, 56, [6]uint64{0x10000011}, "EPERM", "EPERM", "clone with CLONE_NEWUSER"},
 		{"amd64", 0xc000003e, 435, [6]uint64{}, "ENOSYS", "ENOSYS", "clone3"},
+		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 1}, ask, "EPERM", "prlimit64 of another"},
+		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 0, 1}, "allow", "allow", "prlimit64 that reads another's"},
 		{"amd64", 0xc000003e, 203, [6]uint64{7, 8, 1}, ask, "EPERM", "sched_setaffinity of another"},
 		{"amd64", 0xc000003e, 203, [6]uint64{0, 8, 1}, "allow", "allow", "sched_setaffinity of oneself"},
 		{"arm64", 0xc00000b7, 274, [6]uint64{7, 1}, ask, "EPERM", "sched_setattr of another"},

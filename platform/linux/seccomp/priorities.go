@@ -1,7 +1,8 @@
 package seccomp
 
-// A process may change the priority, processors and scheduling of every other
-// process of the same user, and Landlock does not govern that. A filter cannot
+// A process may change the priority, processors, scheduling and limits of every
+// other process of the same user, and Landlock does not govern that. A limit on
+// processor time makes the kernel kill a process. A filter cannot
 // know which processes belong to the session. So the supervisor decides, or, if
 // there is none, a process can change only itself.
 
@@ -14,6 +15,9 @@ const (
 
 // schedulingCalls identify a thread by their first argument; 0 is the caller.
 var schedulingCalls = []string{"sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}
+
+// limitCall identifies a process by its first argument; 0 is the caller.
+const limitCall = "prlimit64"
 
 // priorityCalls identify a process, group or user by their second argument. 0
 // is the caller or its group, which was created in the session.
@@ -29,7 +33,7 @@ var priorityCalls = []struct {
 // [Filtering.Priorities] is true. Each is given with the argument, counted from
 // 0, that names the thread, process or process group.
 func PriorityCalls() map[string]int {
-	calls := map[string]int{}
+	calls := map[string]int{limitCall: 0}
 	for _, call := range schedulingCalls {
 		calls[call] = 0
 	}
@@ -45,7 +49,11 @@ func priorityRules(supervised bool) []rule {
 	if supervised {
 		others, why = actionNotify, "another process, which may be outside"
 	}
-	var rules []rule
+	rules := []rule{
+		{call: limitCall, when: []condition{argIs(0, 0)}, do: actionAllow, why: "the process's own limits"},
+		{call: limitCall, when: []condition{{arg: 2, mask: ^uint64(0)}}, do: actionAllow, why: "reads limits and sets none"},
+		{call: limitCall, do: others, why: why},
+	}
 	for _, call := range schedulingCalls {
 		rules = append(rules,
 			rule{call: call, when: []condition{argIs(0, 0)}, do: actionAllow, why: "the calling thread"},

@@ -150,13 +150,6 @@ var baseRules = []rule{
 	{call: "request_key", do: refuseEPERM, why: "starts a program outside to fetch the key"},
 	{call: "keyctl", do: refuseEPERM, why: "keyrings belong to the user, not to the session"},
 
-	{call: "prlimit64", when: []condition{argIs(0, 0)}, do: actionAllow, why: "the process's own limits"},
-	{call: "prlimit64", when: []condition{{arg: 2, mask: ^uint64(0)}}, do: actionAllow, why: "reads limits and sets none"},
-	{
-		call: "prlimit64", do: refuseEPERM,
-		why: "a limit on processor time makes the kernel kill an outside process",
-	},
-
 	{call: "userfaultfd", do: refuseEPERM, why: "stops the kernel in the middle of a copy, which exploits rely on"},
 	{call: "bpf", do: refuseEPERM, why: "code in the kernel"},
 	{call: "perf_event_open", do: refuseEPERM, why: "observes other processes and the kernel"},
