@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels ci-list attack race check format vet measure lint lint-lua lint-vscode generate cross fuzz release vsix screenshots bench bench-packages clean
+.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels ci-list attack race check format vet measure lint lint-lua lint-vscode generate cross fuzz release check-release vsix screenshots bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -119,11 +119,14 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 		done || exit 1; \
 	done
 
-release: ## build the release files of VERSION, with checksums and lists of components, into dist
+release: ## build the release files of VERSION: archives, packages, formula, checksums, lists of components; into dist
 	.ci/release $(VERSION)
 
-vsix: ## package the VS Code extension with its sidecar, for each platform, into dist
-	@clients/vscode/tests/get-tools
+check-release: ## unpack the release files of VERSION in dist, and run them
+	.ci/check-release $(VERSION)
+
+vsix: ## package the VS Code extension with its sidecar, for each platform, into dist (needs Go and npm)
+	@clients/vscode/tests/get-tools packages
 	@mkdir -p dist
 	@for target in linux-x64 linux-arm64 darwin-x64 darwin-arm64; do \
 		VERSION=$(VERSION) clients/vscode/package $(CURDIR)/dist/sandbox-sidecar-$$target.vsix $$target && ls -l dist/sandbox-sidecar-$$target.vsix || exit 1; \

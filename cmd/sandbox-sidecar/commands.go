@@ -93,7 +93,7 @@ func find(name string) (command, bool) {
 // described is the description of the program. flags adds the flags of every
 // command, which only completions and the manual page need.
 func described(flags bool) commandline.Program {
-	p := commandline.Program{Name: "sandbox-sidecar", Version: version, Summary: summary, Details: details}
+	p := commandline.Program{Name: "sandbox-sidecar", Version: versionName(), Summary: summary, Details: details}
 	for _, c := range commands() {
 		if flags {
 			set := newFlags(c)

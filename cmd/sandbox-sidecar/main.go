@@ -15,8 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// version is set by the linker.
-var version = "0.1.0-dev"
+// version is set by the linker, except for "go install".
+var version string
 
 // errUsage is an invalid command line. The reason has been printed.
 var errUsage = errors.New("invalid command line")

@@ -57,7 +57,7 @@ func serve(flags *flagSet, args []string) error {
 	spawner := newSpawner(tracker, logger)
 	spawner.Standby = true
 	server := rpc.New(rpc.Options{
-		Version: version, Spawner: spawner, Env: os.Environ(), UserSettingsPath: *userSettings,
+		Version: versionName(), Spawner: spawner, Env: os.Environ(), UserSettingsPath: *userSettings,
 		Guarded: guarded(), WatchProcess: lifecycle.WatchProcess, Logger: logger,
 	})
 	err = server.Serve(ctx, os.Stdin, os.Stdout)
