@@ -12,7 +12,16 @@ type Denial struct {
 	Process string
 	// Count is how often it happened, at least 1.
 	Count int
+	// Source is how it became known; "" if the sandbox or the kernel noticed it.
+	Source Source
 }
+
+// Source is how a denial became known.
+type Source string
+
+// SourceOutput is a program's own output, which told of something that the
+// policy refuses.
+const SourceOutput Source = "output"
 
 // Answer is the user's answer about an access.
 type Answer int

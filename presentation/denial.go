@@ -20,7 +20,8 @@ const maxWithSetting = 160
 func Denial(sessionID string, denial spawn.Denial, suggestion settings.Suggestion) protocol.DeniedParams {
 	params := protocol.DeniedParams{
 		SessionID: sessionID, Access: string(denial.Access), Target: denial.Target, Process: process(denial),
-		Count: denial.Count, Missed: denial.Missed, Hint: display.Line(suggestion.Hint),
+		Count: denial.Count, Source: protocol.DenialSource(denial.Source), Missed: denial.Missed,
+		Hint:    display.Line(suggestion.Hint),
 		Message: denialMessage(denial, suggestion),
 	}
 	if suggestion.Key != "" {

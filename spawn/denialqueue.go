@@ -61,6 +61,7 @@ type denialQueue struct {
 	tokens  int       // how many reports may come now
 	filled  time.Time // when tokens was last up to date
 	ended   bool
+	printed bool // an entry may come from a program's output
 }
 
 type denialKey struct {
@@ -87,7 +88,7 @@ func newDenialQueue(most int) *denialQueue {
 func (q *denialQueue) put(d platform.Denial) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ended {
+	if q.ended || q.known(d) {
 		return
 	}
 	key := denialKey{d.Access, d.Target, d.Process}
@@ -109,6 +110,35 @@ func (q *denialQueue) put(d platform.Denial) {
 	if fresh {
 		q.changed.Signal()
 	}
+}
+
+// known reports whether an access is known from elsewhere, too: what a program
+// prints of it is nothing new. If the output came first, what the sandbox says
+// replaces it, unless that was reported. q.mu is held.
+func (q *denialQueue) known(d platform.Denial) bool {
+	if d.Source == platform.SourceOutput {
+		for key, e := range q.entries {
+			if key.target == d.Target && e.Source != platform.SourceOutput {
+				return true
+			}
+		}
+		q.printed = true
+		return false
+	}
+	if !q.printed {
+		return false
+	}
+	key := denialKey{d.Access, d.Target, ""}
+	e := q.entries[key]
+	switch {
+	case e == nil || e.Source != platform.SourceOutput:
+		return false
+	case e.Count == e.total:
+		delete(q.entries, key) // not reported yet
+		return false
+	}
+	e.total += d.Count
+	return true
 }
 
 // miss counts a denial of which nothing else is known.

@@ -199,3 +199,32 @@ func (s lateReportingSupervision) Close() error {
 	hooks[len(hooks)-1].Denied(refused("late"))
 	return nil
 }
+
+// What a program prints of a denial that the sandbox has noticed is nothing new,
+// whichever comes first.
+func TestDenialQueue_OutputAddsNothingToWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	noticed := platform.Denial{Access: platform.RefusedCreate, Target: "/a", PID: 7, Process: "touch", Count: 1}
+	printed := platform.Denial{Access: platform.RefusedCreate, Target: "/a", Count: 1, Source: platform.SourceOutput}
+	for name, order := range map[string][]platform.Denial{
+		"noticed first": {noticed, printed, printed}, "printed first": {printed, noticed, printed},
+	} {
+		q := newDenialQueue(maxDenials)
+		for _, d := range order {
+			q.put(d)
+		}
+		list, missed := q.all()
+		if len(list) != 1 || missed != 0 || list[0].Process != "touch" || list[0].Count != 1 {
+			t.Errorf("%s: %+v, missed %d", name, list, missed)
+		}
+	}
+	q := newDenialQueue(maxDenials)
+	q.put(printed)
+	if d, ok := q.next(); !ok || d.Source != platform.SourceOutput {
+		t.Errorf("%+v", d)
+	}
+	q.put(noticed) // it is reported already
+	if list, _ := q.all(); len(list) != 1 || list[0].Count != 2 {
+		t.Errorf("%+v", list)
+	}
+}

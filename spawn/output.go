@@ -46,6 +46,7 @@ func (s *Session) readOutput(sink Sink) {
 			s.gate.pass(n)
 			sink.Output(data)
 			last = time.Now()
+			s.watch.scan(data)
 		}
 		if chunk != nil {
 			chunks.Put(chunk)

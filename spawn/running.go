@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // running is a leader with everything that ends with it.
@@ -22,6 +23,8 @@ type running struct {
 	protection     *protectionWatch     // nil if the policy restricts nothing
 	denials        *denialQueue         // nil if denials are not to be reported
 	outcome        Outcome
+	policy         *policy.Policy // of the session, its own directories included
+	env            []string       // of the leader, until the session has begun
 	startedAt      time.Time
 	tracker        Tracker
 	log            *slog.Logger
@@ -41,8 +44,8 @@ func (r *running) kill(ctx context.Context) (killed int, err error) {
 	return r.group.Kill(ctx)
 }
 
-// endSupervision ends the supervision and then the queue of denials. It may
-// wait for the last denials. Only the first call has an effect.
+// endSupervision ends the supervision. It may wait for the last denials. Only
+// the first call has an effect.
 func (r *running) endSupervision() {
 	r.supervisionEnd.Do(func() {
 		if r.supervision != nil {
@@ -50,7 +53,6 @@ func (r *running) endSupervision() {
 				r.log.Warn("supervision of a session did not end", "error", err)
 			}
 		}
-		r.denials.end()
 	})
 }
 
@@ -60,6 +62,7 @@ func (r *running) endSupervision() {
 func (r *running) release(killErr error) {
 	r.protection.end()
 	r.endSupervision()
+	r.denials.end()
 	for _, file := range r.held {
 		file.Close()
 	}

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/printed"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
@@ -51,6 +54,8 @@ type Session struct {
 	// onLeaderEnd is called once the leader has ended.
 	onLeaderEnd func()
 
+	dir    string // where the leader was started
+	watch  *outputWatch
 	gate   gate   // how much output may be sent unacknowledged
 	inputs inputs // bytes that wait to be typed
 
@@ -68,9 +73,11 @@ type Session struct {
 
 func newSession(request Request, running *running, onLeaderEnd func()) *Session {
 	s := &Session{
-		id: request.ID, master: running.master, running: running, onLeaderEnd: onLeaderEnd,
+		id: request.ID, dir: request.Dir, master: running.master, running: running, onLeaderEnd: onLeaderEnd,
 		leaderEnded: make(chan struct{}), done: make(chan struct{}),
 	}
+	s.watch = newOutputWatch(running.policy, running, running.env, s.foregroundDir)
+	running.env = nil
 	s.gate.init(request.FlowControl)
 	s.inputs.init(s.typeNow)
 	return s
@@ -93,12 +100,13 @@ func (s *Session) Outcome() Outcome { return s.running.outcome }
 // no effect.
 func (s *Session) Begin(sink Sink, first []byte) {
 	s.begin.Do(func() {
-		var delivering sync.WaitGroup
-		delivering.Go(func() {
+		var reading, delivering sync.WaitGroup
+		reading.Go(func() {
 			if len(first) > 0 {
 				sink.Output(first)
 			}
 			s.readOutput(sink)
+			s.watch.end()
 		})
 		delivering.Go(func() {
 			for alarm, ok := s.running.protection.next(); ok; alarm, ok = s.running.protection.next() {
@@ -111,14 +119,14 @@ func (s *Session) Begin(sink Sink, first []byte) {
 			}
 		})
 		go s.typeInputs()
-		go s.awaitEnd(sink, &delivering)
+		go s.awaitEnd(sink, &reading, &delivering)
 	})
 }
 
 // awaitEnd owns the end of the session. It reaps the leader, kills what the
 // leader left behind, waits for the rest of the output, and then reports the
 // end.
-func (s *Session) awaitEnd(sink Sink, delivering *sync.WaitGroup) {
+func (s *Session) awaitEnd(sink Sink, reading, delivering *sync.WaitGroup) {
 	defer close(s.done)
 	var reaping sync.WaitGroup
 	reaping.Go(func() { reapTraced(s.leaderEnded, s.PID()) })
@@ -137,6 +145,8 @@ func (s *Session) awaitEnd(sink Sink, delivering *sync.WaitGroup) {
 	// group can hold the terminal open.
 	s.ending.Store(true)
 	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
+	reading.Wait()
+	s.running.denials.end() // the output told of the last ones
 	delivering.Wait()
 	s.master.Close()
 	s.releaseGroup()
@@ -279,6 +289,17 @@ func (s *Session) foreground() (int, error) {
 		return group, nil
 	}
 	return s.PID(), nil
+}
+
+// foregroundDir is the working directory of the terminal's foreground process,
+// or of the leader. If both have ended, it is where the session has started.
+func (s *Session) foregroundDir() string {
+	if group, err := s.foreground(); err == nil {
+		if dir := printed.DirOf(group); dir != "" {
+			return dir
+		}
+	}
+	return cmp.Or(printed.DirOf(s.PID()), s.dir)
 }
 
 // Closed says how many processes closing a session killed.

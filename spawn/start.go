@@ -115,7 +115,9 @@ func (a *attempt) group() error {
 func (a *attempt) confinement() error {
 	p := &a.request.Policy
 	if p.Restricted || p.TrackBySandbox {
-		confinement, err := a.spawner.Backend.Confine(a.withRuntimeDir(), a.hooks())
+		confined := a.withRuntimeDir()
+		a.running.policy = confined
+		confinement, err := a.spawner.Backend.Confine(confined, a.hooks())
 		switch {
 		case err == nil:
 			a.target.Confinement = confinement
@@ -210,6 +212,7 @@ func (a *attempt) environment() {
 		})
 	}
 	a.target.Order.Env, a.running.outcome.Dropped = env, dropped
+	a.running.env = env
 }
 
 // terminal sets the leader's standard streams.

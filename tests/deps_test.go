@@ -74,11 +74,12 @@ var mayImport = map[string][]string{
 	"settings/trust":     {"display", "fsguard", "settings/resolve", "settings/textfile"},
 	"spawn": {
 		"display", "platform", "platform/policy", "platform/review", "lifecycle",
-		"fsguard",
+		"fsguard", "spawn/printed",
 	},
-	"presentation": {"display", "rpc/protocol", "settings", "spawn"},
-	"rpc":          {"display", "presentation", "rpc/protocol", "settings", "spawn", "fsguard"},
-	"rpc/client":   {"rpc/protocol"},
+	"spawn/printed": {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},
+	"presentation":  {"display", "rpc/protocol", "settings", "spawn"},
+	"rpc":           {"display", "presentation", "rpc/protocol", "settings", "spawn", "fsguard"},
+	"rpc/client":    {"rpc/protocol"},
 	"cmd/sandbox-sidecar": {
 		"display", "presentation", "rpc", "rpc/protocol", "settings", "settings/toolchain", "spawn", "platform",
 		"platform/policy", "platform/linux", "platform/linux/overlay",

@@ -173,8 +173,9 @@ const (
 	// namedReads says which denied reads are reported with on_denied "report";
 	// see docs/design/system-call-filter.md.
 	namedReads = "denied reads of files are reported if the path is on the program's command line, as with cat, cp, " +
-		"sed, grep and diff; not reported: paths that a program finds or copies itself (shell redirections, less, editors, " +
-		"ssh), files opened close-on-exec (Python, Node, Go, Rust) or relative to a directory, and listed directories"
+		"sed, grep and diff, or if the program prints it in an editor's session; not noticed otherwise: paths that a " +
+		"program finds or copies itself (shell redirections, less, editors, ssh), files opened close-on-exec (Python, " +
+		"Node, Go, Rust) or relative to a directory, and listed directories"
 	fixNamedReads = `set on_denied to "ask" to report every denied read; programs that open thousands of files get slower`
 )
 

@@ -36,6 +36,9 @@ type DeniedParams struct {
 	// reported again after one second, then two, and so on up to a minute, and
 	// at the end of the session.
 	Count int `json:"count"`
+	// Source is "output" if the session's own output told of the denial, and the
+	// policy refuses exactly that. It is absent if the sandbox noticed it.
+	Source DenialSource `json:"source,omitempty"`
 	// Suggestion is the setting that would allow this in later sessions; absent
 	// if no setting would, or if it would expose credentials.
 	Suggestion *Suggestion `json:"suggestion,omitempty"`
@@ -45,6 +48,13 @@ type DeniedParams struct {
 	// reports at once, and then 20 a second.
 	Missed int `json:"missed,omitempty"`
 }
+
+// DenialSource is how a denial became known.
+type DenialSource string
+
+// DenialFromOutput means that a program printed that it was refused. Such a
+// report names no process.
+const DenialFromOutput DenialSource = "output"
 
 // Suggestion is a setting that would allow an operation.
 type Suggestion struct {

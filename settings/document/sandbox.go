@@ -66,8 +66,9 @@ type Sandbox struct {
 	OnUnavailable *OnUnavailable `json:"on_unavailable"`
 	// OnDenied says what a denial does besides failing. On Linux, "report"
 	// notices refused reads only of files that a command line names, as those
-	// of cat, cp, sed and grep do. "ask" notices all of them, which slows down
-	// programs that open thousands of files. "ask" asks only about opening
+	// of cat, cp, sed and grep do, or that a program in an editor's session
+	// prints. "ask" notices all of them, which slows down programs that open
+	// thousands of files. "ask" asks only about opening
 	// files, because an open file is what the sidecar can pass to a waiting
 	// program. Removing, renaming, executing, sockets and the network are
 	// refused at once and reported.

@@ -15,7 +15,7 @@ import (
 )
 
 // The sandbox does not report what would have failed without it, nor what a
-// program prints.
+// program merely says.
 func TestOtherFailuresAreNotReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -65,6 +65,13 @@ export type Kind = "terminal" | "tool";
 export type SandboxStatus = "full" | "degraded" | "none" | "off";
 
 /**
+ * `DenialSource` is how a denial became known.
+ *
+ * - `"output"`: Means that a program printed that it was refused. Such a report names no process.
+ */
+export type DenialSource = "output";
+
+/**
  * `Decision` is an answer to sandbox/requestAccess.
  *
  * - `"deny"`: Refuses the access.
@@ -419,6 +426,11 @@ export interface DeniedParams {
    * on up to a minute, and at the end of the session.
    */
   count: number;
+  /**
+   * "output" if the session's own output told of the denial, and the policy refuses exactly that. It is absent
+   * if the sandbox noticed it.
+   */
+  source?: DenialSource;
   /**
    * The setting that would allow this in later sessions; absent if no setting would, or if it would expose
    * credentials.

@@ -18,6 +18,10 @@
 ---| "none" # The settings ask for a sandbox, this machine cannot provide one, and on_unavailable is "warn".
 ---| "off" # The settings do not sandbox this kind of session.
 
+---`DenialSource` is how a denial became known.
+---@alias sandbox_sidecar.DenialSource
+---| "output" # Means that a program printed that it was refused. Such a report names no process.
+
 ---`Decision` is an answer to sandbox/requestAccess.
 ---@alias sandbox_sidecar.Decision
 ---| "deny" # Refuses the access.
@@ -226,6 +230,7 @@
 ---@field target string A real path, "abstract:" and a socket's name, an address with a port, or a process id. If not even a socket could be created, it is the socket's family, such as "inet".
 ---@field process? sandbox_sidecar.Process The process that was refused; absent if it is unknown, as for protected paths.
 ---@field count integer How often this has happened since its last report. It is reported again after one second, then two, and so on up to a minute, and at the end of the session.
+---@field source? sandbox_sidecar.DenialSource "output" if the session's own output told of the denial, and the policy refuses exactly that. It is absent if the sandbox noticed it.
 ---@field suggestion? sandbox_sidecar.Suggestion The setting that would allow this in later sessions; absent if no setting would, or if it would expose credentials.
 ---@field hint? string One sentence for the user, to be shown as plain text.
 ---@field missed? integer `missed` counts other denials without a report: a session has at most 20 reports at once, and then 20 a second.
