@@ -1,6 +1,9 @@
 package settings
 
-import "github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+import (
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
+)
 
 // Types of document that appear in this package's API.
 type (
@@ -14,6 +17,10 @@ type (
 	FileDiagnostic = document.FileDiagnostic
 	// Severity ranks a diagnostic.
 	Severity = document.Severity
+	// Mode is a shorthand for several keys.
+	Mode = document.Mode
+	// ApplyTo says which kinds of session are restricted.
+	ApplyTo = document.ApplyTo
 )
 
 const (
@@ -21,6 +28,18 @@ const (
 	KindTerminal = document.KindTerminal
 	// KindTool is a command that the agent runs.
 	KindTool = document.KindTool
+
+	// ModeStandard sandboxes as the defaults of the other keys say.
+	ModeStandard = document.ModeStandard
+	// ModeOff sandboxes nothing.
+	ModeOff = document.ModeOff
+
+	// ApplyToBoth restricts tools and terminals.
+	ApplyToBoth = document.ApplyToBoth
+	// ApplyToTool restricts the agent's tools.
+	ApplyToTool = document.ApplyToTool
+	// ApplyToTerminal restricts the user's own terminals.
+	ApplyToTerminal = document.ApplyToTerminal
 
 	// SeverityError: the setting does not count.
 	SeverityError = document.SeverityError
@@ -30,9 +49,15 @@ const (
 	SeverityInfo = document.SeverityInfo
 )
 
+// Platform is the one that this program was built for.
+const Platform = source.Platform
+
 // Defaults are the settings that hold if no file says otherwise.
 func Defaults() Sandbox { return document.Defaults() }
 
 // OnlyWhole reports whether a key has no place in the block for one kind of
 // session.
 func OnlyWhole(key string) bool { return document.OnlyWhole(key) }
+
+// Modes lists every mode.
+func Modes() []string { return document.ModeOff.Values() }

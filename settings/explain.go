@@ -166,7 +166,7 @@ func (x *explainer) unrestricted(ownFile string) {
 	switch {
 	case origin.File == policy.OriginBuiltIn:
 		if ownFile != "" {
-			x.Hint = fmt.Sprintf(`{"terminal": {"sandbox": {"enabled": true}}} in %s turns it on`, display.Quote(ownFile))
+			x.Hint = fmt.Sprintf("sandbox-sidecar init writes %s, which turns it on", display.Quote(ownFile))
 		}
 	case key == "enabled":
 		why = origin.String() + " turns the sandbox off"

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"slices"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
@@ -30,18 +32,17 @@ func (s *Snapshot) layers(how treatment, kind document.Kind) layers {
 	if s.project != nil && how != asIgnored {
 		l.projectFile, l.states = s.project.File, s.states()
 	}
+	counting := l.states
 	if how == asTightening {
 		tightening := mergeStates(l.states[len(s.user):], kind)
 		tightening.limit(s.project.Good, kind)
-		l.project, l.user = &tightening, mergeStates(s.user, kind)
-	} else {
-		l.user = mergeStates(l.states, kind)
+		l.project, counting = &tightening, s.user
 	}
+	if s.command != nil {
+		counting = append(slices.Clone(counting), *s.command)
+	}
+	l.user = mergeStates(counting, kind)
 	if s.byKind() {
-		counting := l.states
-		if how == asTightening {
-			counting = s.user
-		}
 		others := mergeStates(counting, kind.Other())
 		l.others = &others
 	}
@@ -184,7 +185,7 @@ func (s *settings) originOf(key string) policy.Origin {
 // policy turns a position in the origin's file into the origin of a rule.
 func (o origin) policy(key string, at document.Position) policy.Origin {
 	result := policy.Origin{File: o.file, Key: key, Written: o.Written, Entry: string(o.Mode), Line: at.Line}
-	if o.file == policy.OriginEditor {
+	if o.file == policy.OriginEditor || o.file == policy.OriginCommand {
 		result.Line = 0
 	}
 	return result

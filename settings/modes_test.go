@@ -142,3 +142,38 @@ func TestModes_AWrongModeKeepsTheLast(t *testing.T) {
 		t.Errorf("doubt: %+v", doubt)
 	}
 }
+
+// The command line counts more than every file, a trusted project's included;
+// only an untrusted project may still tighten.
+func TestCommand_IsTheTopLayer(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
+	command := func(s *Snapshot, block string) *Snapshot {
+		s.command = givenState(policy.OriginCommand, []byte(`{"terminal": {"sandbox": `+block+`}}`), "linux")
+		return s
+	}
+	const user = `{"enabled": false, "tool": {"enabled": false, "allow_network": true}}`
+	for block, want := range map[string]string{
+		`{"mode": "strict"}`:                    "true false command line",
+		`{"enabled": true, "apply_to": "both"}`: "true true command line",
+		`{"mode": "off"}`:                       "false true command line",
+	} {
+		s := command(trusting(t, f, user, `{"mode": "relaxed"}`), block)
+		if !s.Project().Trusted || len(s.Files()) != 2 {
+			t.Errorf("trusted %t, files %q", s.Project().Trusted, s.Files())
+		}
+		for _, kind := range []document.Kind{document.KindTerminal, document.KindTool} {
+			c := s.Compile(kind)
+			for _, sw := range c.Switches {
+				got := fmt.Sprint(c.Policy.Restricted, c.Policy.Network.Allowed, " ", sw.Origin.File)
+				if sw.Key == "enabled" && got != want {
+					t.Errorf("%s: %s: %s, want %s", block, kind, got, want)
+				}
+			}
+		}
+	}
+	s := command(snapshotOf(t, f, user, `{"mode": "strict"}`), `{"mode": "relaxed"}`)
+	if s.Compile(document.KindTool).Policy.Network.Allowed {
+		t.Error("a project cannot tighten what the command line says")
+	}
+}

@@ -25,6 +25,7 @@ type Snapshot struct {
 	git        *git.Asker     // nil: git is not asked
 	user       []source.State // lowest first; the editor's is last
 	project    *source.State  // nil without a project
+	command    *source.State  // of the command line; nil if there is none
 	projectDir string         // clean
 	trust      *trust.List    // nil: nothing is trusted
 	ownPaths   []string       // see Options.Guarded

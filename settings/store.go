@@ -30,6 +30,9 @@ type Options struct {
 	// Editor is one more layer over the user's own files, as trusted as they
 	// are; nil if there is none.
 	Editor []byte
+	// Command is a layer over all others, a trusted project's included: what
+	// the command line says. nil if there is none.
+	Command []byte
 	// Env holds "NAME=value" entries, for $VAR, HOME and XDG_CONFIG_HOME. The
 	// process's own environment is not read.
 	Env []string
@@ -68,6 +71,7 @@ type Store struct {
 	host    resolve.Host
 	files   []string // of the user, lowest first
 	editor  *source.State
+	command *source.State
 	sources *source.Store
 	git     *git.Asker // nil: git is not asked
 	fs      resolve.FS
@@ -115,7 +119,10 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	s.files = userFiles(options.UserPath, s.host)
 	if options.Editor != nil {
-		s.editor = editorState(options.Editor, options.Platform)
+		s.editor = givenState(policy.OriginEditor, options.Editor, options.Platform)
+	}
+	if options.Command != nil {
+		s.command = givenState(policy.OriginCommand, options.Command, options.Platform)
 	}
 	s.sources = source.Open(source.Options{
 		Platform: options.Platform, Files: s.files, Required: options.UserPath != "", Trust: trust.Path(s.host),
@@ -156,7 +163,7 @@ func (s *Store) FirstTime(note string) bool {
 // so that a save before the call counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
-	snapshot := &Snapshot{host: s.host, files: s.fs, git: s.git, ownPaths: s.options.Guarded}
+	snapshot := &Snapshot{host: s.host, files: s.fs, git: s.git, ownPaths: s.options.Guarded, command: s.command}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
 	} else if projectDir != "" {
@@ -230,7 +237,8 @@ func userFiles(userPath string, h resolve.Host) []string {
 	}
 }
 
-func editorState(data []byte, platform string) *source.State {
+// givenState is a layer that is no file.
+func givenState(origin string, data []byte, platform string) *source.State {
 	block, problem := document.Decode(data, platform, document.Sidecar)
-	return &source.State{File: policy.OriginEditor, Exists: true, Good: block, Problem: problem}
+	return &source.State{File: origin, Exists: true, Good: block, Problem: problem}
 }

@@ -16,7 +16,7 @@ import (
 // answers are command lines whose answers are for people.
 var answers = []string{
 	"--help", "help", "help nonsense", "nonsense", "exec --help", "learn --help", "policy --help", "explain --help",
-	"trust --help", "untrust --help", "cache --help", "doctor --help", "schema --help", "serve --help",
+	"trust --help", "untrust --help", "cache --help", "doctor --help", "schema --help", "serve --help", "init --help",
 	"completion --help", "man --help", "version --help", "exec --no-such-flag", "exec", "--version", "doctor", "policy",
 	"policy --kind tool", "policy --kind robot", "explain read ~/.ssh", "explain write /etc/passwd", "explain connect h:1",
 	"explain read", "trust --show", "trust", "untrust", "cache", "exec -- no-such-program", "exec -- cat /etc/shadow",

@@ -69,6 +69,7 @@ var mayImport = map[string][]string{
 		"display", "fsguard", "settings/document", "settings/resolve", "settings/textfile",
 		"settings/trust",
 	},
+	"settings/starter":   {"display", "fsguard", "settings/document", "settings/textfile"},
 	"settings/textfile":  {"fsguard"},
 	"settings/toolchain": {"platform/policy", "settings/resolve"},
 	"settings/trust":     {"display", "fsguard", "settings/resolve", "settings/textfile"},
@@ -81,7 +82,8 @@ var mayImport = map[string][]string{
 	"rpc":           {"display", "presentation", "rpc/protocol", "settings", "spawn", "fsguard"},
 	"rpc/client":    {"rpc/protocol"},
 	"cmd/sandbox-sidecar": {
-		"display", "presentation", "rpc", "rpc/protocol", "settings", "settings/toolchain", "spawn", "platform",
+		"display", "presentation", "rpc", "rpc/protocol", "settings", "settings/starter",
+		"settings/toolchain", "spawn", "platform",
 		"platform/policy", "platform/linux", "platform/linux/overlay",
 		"platform/darwin", "lifecycle",
 		"cmd/sandbox-sidecar/commandline", "cmd/sandbox-sidecar/logqueue",

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"runtime/debug"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/commandline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -22,6 +25,11 @@ const details = `Editors start it without a command, and talk to it over stdin a
 // commands are all commands, in the order of the help.
 func commands() []command {
 	return []command{
+		{commandline.Command{
+			Name: "init", Args: "[flags]",
+			Summary: "turn the sandbox on: write commented settings",
+			Details: "It finds toolchains and the ssh agent. What is in your settings file already stays.",
+		}, initialise},
 		{commandline.Command{
 			Name: "exec", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,
 			Summary: "run a command under the settings, in this terminal",
@@ -135,4 +143,34 @@ func accessNames() []string {
 		names = append(names, string(attempt))
 	}
 	return names
+}
+
+func schema(flags *flagSet, args []string) error {
+	if err := parseNone(flags, args); err != nil {
+		return err
+	}
+	_, err := os.Stdout.Write(settings.Schema())
+	return err
+}
+
+func printVersion(flags *flagSet, args []string) error {
+	if err := parseNone(flags, args); err != nil {
+		return err
+	}
+	showVersion()
+	return nil
+}
+
+func showVersion() { fmt.Printf("sandbox-sidecar %s\n", versionName()) }
+
+// versionName is the version of this program. "go install MODULE@VERSION" leaves
+// it in the build information.
+func versionName() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return strings.Trim(info.Main.Version, "()") // "(devel)" in a checkout
+	}
+	return "unknown"
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -33,6 +34,9 @@ func doctor(flags *flagSet, args []string) error {
 	spawner := newSpawner(tracker, slog.New(slog.DiscardHandler))
 	protections := spawner.Probe(ctx)
 	if !*asJSON {
+		if err := printHere(flags); err != nil {
+			return err
+		}
 		printProtections(protections)
 	}
 	findings, err := prove(ctx, spawner, protections)
@@ -60,6 +64,39 @@ const (
 	doctorLine                  = "%-9s %-17s %s"
 	doctorIndent, doctorColumn3 = 10, 28
 )
+
+// printHere prints what is sandboxed in the working directory, and why.
+func printHere(flags *flagSet) error {
+	dir, err := workingDir()
+	if err != nil {
+		return fmt.Errorf("find working directory: %w", err)
+	}
+	store, err := openSettings(flags, "")
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	snapshot := store.Snapshot(dir)
+	fmt.Fprint(stdout, "the sandbox in this directory:\n\n")
+	for _, kind := range []settings.Kind{settings.KindTerminal, settings.KindTool} {
+		x, err := snapshot.Explain(kind, settings.AttemptConnect, "")
+		if err != nil {
+			return err
+		}
+		status, why := "off", x.Reason
+		switch compiled := snapshot.Compile(kind); {
+		case compiled.Doubt != nil && compiled.Doubt.Refused:
+			status = "refused"
+		case compiled.Policy.Restricted:
+			status, why = "on", x.Reason+"; sandbox-sidecar policy --kind "+string(kind)+" prints the rest"
+		case x.Hint != "":
+			why += "; " + x.Hint
+		}
+		printBlock(fmt.Sprintf(doctorLine, status, string(kind)+"s", ""), why)
+	}
+	fmt.Fprint(stdout, "\nwhat this machine enforces:\n\n")
+	return nil
+}
 
 func printProtections(protections spawn.Protections) {
 	for _, name := range platform.Protections {

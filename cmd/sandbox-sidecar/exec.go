@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -16,6 +18,7 @@ import (
 // returns its exit status.
 func execute(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTerminal)
+	project.addModeFlags(flags)
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
@@ -31,6 +34,15 @@ func execute(flags *flagSet, args []string) error {
 	}
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
+	if !compiled.Policy.Restricted && compiled.Doubt == nil {
+		// The explanation names the setting; it is the same for every access.
+		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
+			warnUnsandboxed(unsandboxed(x))
+		}
+	}
+	if project.sandbox {
+		compiled.Policy.OnUnavailable = policy.Refuse // the user asked for a sandbox
+	}
 	printDiagnostics(stderr, snapshot, compiled.Diagnostics)
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
@@ -46,12 +58,6 @@ func execute(flags *flagSet, args []string) error {
 	}
 	if note := compiled.ProxyNote(); note != "" && store.FirstTime(settings.ProxyNoteName) {
 		display.Fprintf(os.Stderr, "sandbox-sidecar: note: %s\n", note)
-	}
-	if !compiled.Policy.Restricted {
-		// The explanation names the setting; it is the same for every access.
-		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
-			warnUnsandboxed(x.Reason, x.Hint)
-		}
 	}
 	dir, err := workingDir()
 	if err != nil {
@@ -82,18 +88,24 @@ func execute(flags *flagSet, args []string) error {
 	return statusOf(exit)
 }
 
-// warnUnsandboxed prints a warning, in yellow on a terminal, and its hint.
-func warnUnsandboxed(text, hint string) {
+// unsandboxed says why there is no sandbox, and what to do.
+func unsandboxed(x settings.Explanation) (why, advice string) {
+	if x.Rule != nil && x.Rule.Origin.File == policy.OriginBuiltIn {
+		return "not sandboxed: no settings file turns the sandbox on.",
+			"Run `sandbox-sidecar init`, or use `exec --sandbox`."
+	}
+	return x.Reason, ""
+}
+
+// warnUnsandboxed prints a warning, in yellow on a terminal.
+func warnUnsandboxed(why, advice string) {
 	colours := hasColours(os.Stderr)
 	if colours {
 		fmt.Fprint(os.Stderr, "\x1b[33m")
 	}
-	display.Fprintf(stderr, "sandbox-sidecar: %s\n", text)
+	display.Fprintf(stderr, "sandbox-sidecar: %s\n", strings.TrimSpace(why+" "+advice))
 	if colours {
 		fmt.Fprint(os.Stderr, "\x1b[0m")
-	}
-	if hint != "" {
-		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
 	}
 }
 

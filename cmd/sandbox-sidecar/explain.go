@@ -16,6 +16,7 @@ import (
 // explain prints whether a session could do something, and why.
 func explain(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTerminal)
+	project.addModeFlags(flags)
 	asJSON := flags.Bool("json", false, "print JSON, as policy/explain returns it")
 	check := flags.Bool("check", false, "end with exit status 1 if it is refused")
 	var words []string

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/commandline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -102,7 +103,11 @@ func printError(w io.Writer, err error) {
 }
 
 // projectFlags are the flags of commands that are about one project.
-type projectFlags struct{ project, kind, settings string }
+type projectFlags struct {
+	project, kind, settings string
+	mode                    string // of --mode, or ""
+	sandbox                 bool   // --sandbox
+}
 
 func addProjectFlags(flags *flagSet, kind settings.Kind) *projectFlags {
 	var p projectFlags
@@ -110,6 +115,27 @@ func addProjectFlags(flags *flagSet, kind settings.Kind) *projectFlags {
 	flags.StringVar(&p.kind, "kind", string(kind), "`terminal|tool`: kind of session")
 	flags.StringVar(&p.settings, "settings", "", "`FILE`: settings to read instead of your own")
 	return &p
+}
+
+// addModeFlags adds the flags that count more than every settings file.
+func (p *projectFlags) addModeFlags(flags *flagSet) {
+	flags.BoolVar(&p.sandbox, "sandbox", false, "sandbox it, whatever the settings say")
+	flags.StringVar(&p.mode, "mode", "", "`strict|standard|relaxed|off`: mode, whatever the settings say")
+}
+
+// layer is what the command line says, as settings; nil for nothing.
+func (p *projectFlags) layer(flags *flagSet) ([]byte, error) {
+	switch {
+	case given(flags, "mode") && !slices.Contains(settings.Modes(), p.mode):
+		return nil, misuse(flags, `--mode: expected "strict", "standard", "relaxed" or "off", found %s`, quoted(p.mode))
+	case p.sandbox && p.mode == string(settings.ModeOff):
+		return nil, misuse(flags, "--sandbox and --mode off contradict each other")
+	case p.mode != "":
+		return fmt.Appendf(nil, `{"terminal": {"sandbox": {"mode": %q}}}`, p.mode), nil
+	case p.sandbox:
+		return []byte(`{"terminal": {"sandbox": {"enabled": true, "apply_to": "both"}}}`), nil
+	}
+	return nil, nil
 }
 
 // open checks the flags and opens the settings. The caller closes the store.
@@ -132,7 +158,11 @@ func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot
 		return nil, nil, "", misuse(flags, "--project: %s is not a directory", quoted(project))
 	}
 	p.project = project
-	store, err := openSettings(flags, p.settings)
+	layer, err := p.layer(flags)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	store, err := openLayered(flags, p.settings, layer)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -142,6 +172,11 @@ func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot
 // openSettings opens the settings without watching them; user is a file to read
 // instead of the user's own, or "".
 func openSettings(flags *flagSet, user string) (*settings.Store, error) {
+	return openLayered(flags, user, nil)
+}
+
+// openLayered is openSettings with a layer of the command line.
+func openLayered(flags *flagSet, user string, layer []byte) (*settings.Store, error) {
 	if user == "" && given(flags, "settings") {
 		return nil, misuse(flags, "--settings: expected a file, found an empty name")
 	}
@@ -151,7 +186,9 @@ func openSettings(flags *flagSet, user string) (*settings.Store, error) {
 			return nil, fmt.Errorf("find settings file: %w", err)
 		}
 	}
-	return settings.Open(settings.Options{UserPath: user, Env: os.Environ(), Guarded: program(), Once: true})
+	return settings.Open(settings.Options{
+		UserPath: user, Command: layer, Env: os.Environ(), Guarded: program(), Once: true,
+	})
 }
 
 // given reports whether a flag is on the command line.

@@ -48,8 +48,8 @@ func sidecar(t *testing.T, args ...string) (status int, stdout, stderr string) {
 
 func TestRun_CommandLines(t *testing.T) {
 	t.Parallel()
-	const unsandboxed = `^sandbox-sidecar: a terminal is not sandboxed: no settings file turns the sandbox on ` +
-		`sandbox-sidecar: hint: .*"enabled": true.* turns it on`
+	const unsandboxed = `^sandbox-sidecar: not sandboxed: no settings file turns the sandbox on\. ` +
+		"Run `sandbox-sidecar init`, or use `exec --sandbox`\\."
 	for _, test := range []struct {
 		args           string
 		status         int
@@ -142,7 +142,7 @@ func TestExec_RefusesUnreadableSettings(t *testing.T) {
 func TestExec_SaysWhyThereIsNoSandbox(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{}`: "a terminal is not sandboxed: no settings file turns the sandbox on",
+		`{}`: "not sandboxed: no settings file turns the sandbox on. Run `sandbox-sidecar init`",
 		`{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool"}}}`: "a terminal is not sandboxed: apply_to (",
 		`{"terminal": {"sandbox": {"enabled": true}}}`:                     "",
 	} {
@@ -152,9 +152,60 @@ func TestExec_SaysWhyThereIsNoSandbox(t *testing.T) {
 		}
 		_, _, stderr := sidecar(t, "exec", "--settings", file, "--", "echo", "ran")
 		stderr = strings.Join(strings.Fields(stderr), " ")
-		if said := strings.Contains(stderr, "is not sandboxed: "); said != (want != "") || !strings.Contains(stderr, want) {
+		if said := strings.Contains(stderr, "not sandboxed: "); said != (want != "") || !strings.Contains(stderr, want) {
 			t.Errorf("%s: %q", text, stderr)
 		}
+	}
+}
+
+// Without settings, one flag or one command turns the sandbox on.
+func TestTurningOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	off := filepath.Join(dir, "off.json")
+	if err := os.WriteFile(off, []byte(`{"terminal": {"sandbox": {"enabled": false}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args         string
+		status       int
+		stdout, said string
+	}{
+		{"policy --settings " + off, 0, `is not sandboxed; if it were`, ""},
+		{"policy --sandbox --settings " + off, 0, `enabled true command line`, ""},
+		{"policy --mode strict --settings " + off, 0, `allow_network false mode: strict \(command line\)`, ""},
+		{"explain --mode strict connect x --settings " + off, 0, `^refused: the network is off by mode: strict`, ""},
+		{"exec --mode robot -- true", 2, "", `--mode: expected "strict", "standard", "relaxed" or "off", found "robot"`},
+		{"exec --mode  -- true", 2, "", `--mode: expected`},
+		{"exec --sandbox --mode off -- true", 2, "", `--sandbox and --mode off contradict each other`},
+		{"exec --settings " + off + " -- true", 0, "", `a terminal is not sandboxed: enabled \(.*\) turns the sandbox off$`},
+		{"init --apply-to robot", 2, "", `--apply-to: expected "both", "tool" or "terminal", found "robot"`},
+		{"init --mode off", 2, "", `--mode: expected "strict", "standard" or "relaxed", found "off"`},
+		{"init --settings " + dir + "/new.json", 2, "", `there is no terminal to ask on: use --yes`},
+		{
+			"init --yes --settings " + off, 1, "",
+			`off.json" stays as it is: line 1 says already whether the sandbox is on sandbox-sidecar: hint: write this into it: `,
+		},
+		{
+			"init --yes --apply-to tool --settings " + dir + "/new.json", 0,
+			`^wrote ".*/new.json" .*sandboxed from now on: tools try it: `, "",
+		},
+		{"init --yes --apply-to tool --settings " + dir + "/new.json", 0, `^the sandbox is on already for tools$`, ""},
+		{"policy --kind tool --settings " + dir + "/new.json", 0, `enabled true mode: standard`, ""},
+	} {
+		args := strings.Split(test.args, " ")
+		status, stdout, stderr := sidecar(t, args...)
+		if status != test.status || !match(test.stdout, stdout) || test.said != "" && !match(test.said, stderr) {
+			t.Errorf("%s: exit status %d\n%s\n%s", test.args, status, stdout, stderr)
+		}
+	}
+}
+
+func TestDoctor_SaysWhatIsSandboxedHere(t *testing.T) {
+	t.Parallel()
+	_, stdout, _ := sidecar(t, "doctor")
+	if !match(`^the sandbox in this directory: off terminals .*no settings file turns the sandbox on; .*off tools `, stdout) {
+		t.Error(stdout)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // printPolicy prints what a session may do, and where each line comes from.
 func printPolicy(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTerminal)
+	project.addModeFlags(flags)
 	asJSON := flags.Bool("json", false, "print JSON, as policy/get returns it")
 	if err := parseNone(flags, args); err != nil {
 		return err

@@ -28,6 +28,8 @@ const (
 	OriginBuiltIn = "built-in defaults"
 	// OriginEditor is initializationOptions.settings.
 	OriginEditor = "editor"
+	// OriginCommand is the command line.
+	OriginCommand = "command line"
 	// OriginSession is the session itself: its project directory, its runtime
 	// directory.
 	OriginSession = "session"

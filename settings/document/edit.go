@@ -85,7 +85,7 @@ func editRoot(root *hujson.Value, platform, key, entry string, list []string) er
 			if below != nil {
 				return fmt.Errorf("%s is null", strings.Join(path[:i+1], "."))
 			}
-			return addMember(object, path[i:], list)
+			return addMember(object, path[i:], listText(list))
 		}
 		at = below
 	}
@@ -139,8 +139,8 @@ func extend(value *hujson.Value, entry string, list []string) error {
 	return nil
 }
 
-// addMember adds a member that leads by names to a list.
-func addMember(object *hujson.Object, names []string, list []string) error {
+// addMember adds a member that leads by names to a value.
+func addMember(object *hujson.Object, names []string, text string) error {
 	unit, indent, lines := "  ", "", false
 	if len(object.Members) > 0 {
 		indent, lines = lineStart(object.Members[0].Name.BeforeExtra)
@@ -148,7 +148,6 @@ func addMember(object *hujson.Object, names []string, list []string) error {
 			unit = "\t"
 		}
 	}
-	text := listText(list)
 	for i := len(names) - 1; i > 0; i-- {
 		inner := quoteJSON(names[i]) + ": " + text
 		if !lines {
