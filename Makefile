@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels ci-list attack race check format vet measure lint lint-lua lint-vscode generate cross fuzz release check-release vsix screenshots bench bench-packages clean
+.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels ci-list attack race check format vet measure lint lint-lua lint-vscode generate cross fuzz release check-release vsix screenshots recording bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -135,6 +135,9 @@ vsix: ## package the VS Code extension with its sidecar, for each platform, into
 screenshots: ## take the pictures of the VS Code extension's README again
 	@tests/prerequisites
 	PICTURES=$(CURDIR)/clients/vscode/media clients/vscode/tests/run -g pictures
+
+recording: ## type README.md's commands again, and draw docs/recording.svg
+	go test -count=1 ./tests/recording -run '^TestReadme' -update
 
 bench: build ## compare the sidecar with its peers, and write docs/performance.md (QUICK=1: in two minutes, and print only)
 	@tests/bench/install-peers build/bench

@@ -115,6 +115,7 @@ var mayImport = map[string][]string{
 	"tests/systemd":             {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/toolchains":          {"rpc/protocol", "tests/harness"},
 	"tests/stories":             {"tests/harness"},
+	"tests/recording":           {"display", "tests/harness"},
 	"tests/syscalls":            {"rpc/protocol", "tests/harness"},
 	"tests/syscalls/victim":     {},
 	"tests/sockets":             {"rpc/protocol", "tests/harness"},

@@ -2,8 +2,8 @@
 // default settings.
 //
 // Each file in rows is one piece of everyday work: a script that must succeed
-// without a sandbox, with one, and in one without network. README.md has the
-// same table, and a test compares the two. Each file in tools is a tool that
-// needs no setting, or the one that is suggested; docs/tools.md has that table.
+// without a sandbox, with one, and in one without network. Each file in tools is
+// a tool that needs no setting, or the one that is suggested. docs/tools.md has
+// both tables, and tests compare them.
 // An interactive shell, which no script can express, is in Go.
 package ordinary

@@ -13,12 +13,11 @@ import (
 var update = flag.Bool("update", false, "write the tables of the documents")
 
 const (
-	tableTop = "<!-- rows of tests/ordinary; go test ./tests/ordinary -update -->\n"
+	document = "../../docs/tools.md"
 	tableEnd = "<!-- end of rows -->\n"
 )
 
-func TestTheReadmeListsWhatWorks(t *testing.T) {
-	t.Parallel()
+func TestTheDocumentListsWhatWorks(t *testing.T) { // alone: it may write the document
 	var table strings.Builder
 	table.WriteString("| works inside | beyond the default settings | with the network off | without namespaces " +
 		"|\n|---|---|---|---|\n")
@@ -35,11 +34,10 @@ func TestTheReadmeListsWhatWorks(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", row.Title, grant, offline, without)
 	}
-	checkTable(t, "../../README.md", table.String())
+	checkTable(t, "rows of tests/ordinary, in each case", table.String())
 }
 
-func TestTheDocumentListsTheTools(t *testing.T) {
-	t.Parallel()
+func TestTheDocumentListsTheTools(t *testing.T) { // alone: it may write the document
 	var table strings.Builder
 	table.WriteString("| tool | setting | note |\n|---|---|---|\n")
 	for _, tool := range tools(t) {
@@ -49,29 +47,30 @@ func TestTheDocumentListsTheTools(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", tool.Title, setting, tool.Key("note"))
 	}
-	checkTable(t, "../../docs/tools.md", table.String())
+	checkTable(t, "rows of tests/ordinary", table.String())
 }
 
-// checkTable compares the table of a document with what it should be, or writes
+// checkTable compares a table of the document with what it should be, or writes
 // it.
-func checkTable(t *testing.T, file, table string) {
+func checkTable(t *testing.T, name, table string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
+	tableTop := "<!-- " + name + "; go test ./tests/ordinary -update -->\n"
+	data, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, found := strings.Cut(string(data), tableTop)
 	old, after, ended := strings.Cut(rest, tableEnd)
 	if !found || !ended {
-		t.Fatalf("the table of %s is not marked", file)
+		t.Fatalf("%q is not in %s", name, document)
 	}
 	switch {
 	case old == table:
 	case *update:
-		if err := os.WriteFile(file, []byte(before+tableTop+table+tableEnd+after), 0o644); err != nil {
+		if err := os.WriteFile(document, []byte(before+tableTop+table+tableEnd+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the table of %s says something else than the rows; go test ./tests/ordinary -update:\n%s", file, old)
+		t.Errorf("the table of %s says something else than the rows; go test ./tests/ordinary -update:\n%s", document, old)
 	}
 }
