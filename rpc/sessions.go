@@ -30,7 +30,8 @@ func newSessions() *sessions {
 type entry struct {
 	id, cwd, projectDir string
 	kind                protocol.Kind
-	policyID            string // set before started is closed
+	argv                []string // of a command; nil for a shell
+	policyID            string   // set before started is closed
 	cancel              context.CancelFunc
 	started             chan struct{} // closed when the start has succeeded or failed
 	answered            chan struct{} // closed when the answer to the spawn request was sent

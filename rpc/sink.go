@@ -41,6 +41,17 @@ func (k *sink) Exited(exit spawn.Exit) {
 	k.server.sessions.markEnded(k.entry.id)
 	status := exitStatus(exit)
 	notify(k.server, protocol.Exited, protocol.ExitedParams{
-		SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal,
+		SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal, Hints: k.hints(exit),
+	})
+}
+
+// hints are what the user may do about a command that failed.
+func (k *sink) hints(exit spawn.Exit) []string {
+	session := k.entry.current()
+	if session == nil || k.entry.argv == nil {
+		return nil
+	}
+	return presentation.Hints(presentation.Failed{
+		Exit: exit, Argv: k.entry.argv, Outcome: session.Outcome(), Heard: session.Heard(), Reported: session.Reported(),
 	})
 }

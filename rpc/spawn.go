@@ -54,6 +54,9 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		Tracking:    presentation.Tracking(outcome),
 		Environment: protocol.EnvironmentLog{Dropped: append([]string{}, outcome.Dropped...)},
 	}
+	if params.Command != "" {
+		e.argv = request.Argv
+	}
 	e.begin(session)
 	first := append(presentation.UnsandboxedLine(outcome), presentation.DoubtLine(outcome.Confined, compiled.Doubt)...)
 	return result, func() {

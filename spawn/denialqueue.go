@@ -252,6 +252,16 @@ func (q *denialQueue) end() {
 	q.changed.Broadcast()
 }
 
+// any reports whether there was any denial.
+func (q *denialQueue) any() bool {
+	if q == nil {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.entries) > 0 || q.missed > 0
+}
+
 // all lists the remembered denials with their total counts, in the order of
 // their first occurrence, and counts the others.
 func (q *denialQueue) all() (list []Denial, missed int) {

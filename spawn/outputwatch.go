@@ -2,6 +2,8 @@ package spawn
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -24,6 +26,18 @@ type outputWatch struct {
 
 	lines   chan printedLine
 	judging sync.WaitGroup
+
+	mu    sync.Mutex // guards heard
+	heard Heard
+}
+
+// Heard is what a session's output said about why something failed.
+type Heard struct {
+	// Refusal: it had the words of a refusal.
+	Refusal bool
+	// Variables are those that the session does not get and that the output
+	// asked for.
+	Variables []string
 }
 
 // printedLine is a line with the directory of the process that has probably
@@ -82,8 +96,48 @@ func (w *outputWatch) end() {
 func (w *outputWatch) judgeLines() {
 	for line := range w.lines {
 		said := printed.Parse(line.text)
+		switch said.Word {
+		case 0:
+			continue
+		case printed.Unset:
+			w.note(Heard{Variables: w.mentioned(string(line.text))})
+			continue
+		}
+		w.note(Heard{Refusal: true})
 		if denial, refused := w.judge.Judge(said, line.dir); refused {
 			w.report.denials.put(denial)
 		}
 	}
 }
+
+func (w *outputWatch) note(more Heard) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard.Refusal = w.heard.Refusal || more.Refusal
+	for _, name := range more.Variables {
+		if !slices.Contains(w.heard.Variables, name) {
+			w.heard.Variables = append(w.heard.Variables, name)
+		}
+	}
+}
+
+// mentioned lists the dropped variables that a line names.
+func (w *outputWatch) mentioned(line string) []string {
+	words := strings.FieldsFunc(line, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+	return slices.DeleteFunc(words, func(word string) bool { return !slices.Contains(w.report.outcome.Dropped, word) })
+}
+
+// Heard is what the session's output said so far about why something failed.
+func (s *Session) Heard() Heard {
+	if s.watch == nil {
+		return Heard{}
+	}
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	return Heard{Refusal: s.watch.heard.Refusal, Variables: slices.Clone(s.watch.heard.Variables)}
+}
+
+// Reported reports whether a denial of the session was or will be reported.
+func (s *Session) Reported() bool { return s.running.denials.any() }

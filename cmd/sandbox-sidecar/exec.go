@@ -85,6 +85,12 @@ func execute(flags *flagSet, args []string) error {
 	}
 	listChanges(stderr, running.Alarms(), running.Findings())
 	summarise(stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
+	denials, missed := running.Denials()
+	for _, hint := range presentation.Hints(presentation.Failed{
+		Exit: exit, Argv: command, Outcome: running.Outcome(), Reported: len(denials) > 0 || missed > 0,
+	}) {
+		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
+	}
 	return statusOf(exit)
 }
 

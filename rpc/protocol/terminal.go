@@ -190,6 +190,9 @@ type ExitedParams struct {
 	// Signal is the name of the signal that ended the leader, such as "SIGHUP",
 	// or null.
 	Signal *string `json:"signal"`
+	// Hints say what the sandbox may have to do with a command that failed, to be
+	// shown as plain text. Absent if nothing speaks for that, and for shells.
+	Hints []string `json:"hints,omitempty"`
 }
 
 // OutputParams carries output.

@@ -329,6 +329,11 @@ export interface ExitedParams {
   exitCode: number | null;
   /** The name of the signal that ended the leader, such as "SIGHUP", or null. */
   signal: string | null;
+  /**
+   * `hints` say what the sandbox may have to do with a command that failed, to be shown as plain text. Absent if
+   * nothing speaks for that, and for shells.
+   */
+  hints?: string[];
 }
 
 /** `OutputParams` carries output. */

@@ -22,8 +22,8 @@ export interface Listener {
    * the sidecar sends only a limited amount.
    */
   output(bytes: Buffer): Promise<void> | undefined;
-  /** Called after the last output. */
-  exited(status: ExitStatus): void;
+  /** Called after the last output, with what the sandbox may have to do with a failure. */
+  exited(status: ExitStatus, hints: string[]): void;
   /** Called if the sidecar has ended, and the session with it. */
   lost(): void;
   /** Called for each denial in the session. */
@@ -47,10 +47,10 @@ export class Sessions {
       if (consumption === undefined) acknowledge();
       else void consumption.then(acknowledge, acknowledge);
     });
-    connection.onNotification(ExitedNotification, ({ sessionId, exitCode, signal }) => {
+    connection.onNotification(ExitedNotification, ({ sessionId, exitCode, signal, hints }) => {
       const listener = this.listeners.get(sessionId);
       this.listeners.delete(sessionId);
-      listener?.exited({ exitCode, signal });
+      listener?.exited({ exitCode, signal }, hints ?? []);
       // Nobody queries the session after its end, so the sidecar may forget it.
       void this.close(sessionId);
     });

@@ -87,6 +87,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
     const output = new Excerpt(configuration().toolMaxOutput);
     const denied: DeniedParams[] = [];
     let spawned: SpawnResult | undefined;
+    let hints: string[] = [];
     let ending: "timeout" | "cancelled" | undefined;
     const end = (why: "timeout" | "cancelled") => {
       ending ??= why;
@@ -99,7 +100,10 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
       const status = await new Promise<ExitStatus>((resolve, reject) => {
         const listener = {
           output: (bytes: Buffer) => (output.add(bytes), undefined),
-          exited: resolve,
+          exited: (status: ExitStatus, advice: string[]) => {
+            hints = advice;
+            resolve(status);
+          },
           lost: () => reject(new Error("The sandbox sidecar ended, and the command with it.")),
           denied: (denial: DeniedParams) => void denied.push(denial),
         };
@@ -123,6 +127,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
         status,
         output,
         denied,
+        hints,
         sandbox: spawned?.sandbox,
         timedOut: ending === "timeout" ? timeout : undefined,
       };

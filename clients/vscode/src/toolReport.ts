@@ -7,6 +7,7 @@ export interface Outcome {
   status: ExitStatus;
   output: Excerpt;
   denied: DeniedParams[];
+  hints: string[];
   sandbox: SandboxReport | undefined;
   /**
    * The time limit in seconds, if the command was killed for it; else
@@ -34,6 +35,7 @@ export function report(outcome: Outcome): string {
     for (const warning of sandbox.warnings) lines.push(`Warning: ${line(warning)}`);
   }
   lines.push(...denialLines(outcome.denied));
+  for (const hint of outcome.hints) lines.push(`Hint: ${line(hint)}`);
   const output = text.trimEnd();
   lines.push(output === "" ? "No output." : `Output, to the end of this text:\n${output}`);
   return lines.join("\n");

@@ -185,6 +185,7 @@
 ---@field sessionId string
 ---@field exitCode integer|vim.NIL|nil Null if a signal ended the leader.
 ---@field signal string|vim.NIL|nil The name of the signal that ended the leader, such as "SIGHUP", or null.
+---@field hints? string[] `hints` say what the sandbox may have to do with a command that failed, to be shown as plain text. Absent if nothing speaks for that, and for shells.
 
 ---`OutputParams` carries output.
 ---@class (exact) sandbox_sidecar.OutputParams

@@ -22,7 +22,7 @@ local SHUTDOWN_TIMEOUT = 1500
 ---@class sandbox_sidecar.Listener
 ---@field label string The session's command line, for messages.
 ---@field on_output fun(bytes: string) Raw bytes, in order.
----@field on_exited fun(status: sandbox_sidecar.ExitStatus) Called after the last output.
+---@field on_exited fun(status: sandbox_sidecar.ExitStatus, hints: string[]) Called after the last output.
 ---@field on_lost fun(reason: string) Called if the sidecar has ended, and the session with it.
 
 ---@class sandbox_sidecar.State
@@ -82,7 +82,7 @@ local function on_notification(method, params)
     local listener = state.listeners[params.sessionId]
     state.listeners[params.sessionId] = nil
     if listener then
-      listener.on_exited({ exitCode = params.exitCode, signal = params.signal })
+      listener.on_exited({ exitCode = params.exitCode, signal = params.signal }, params.hints or {})
     end
     -- Nobody queries the session after its end, so the sidecar may forget it.
     M.close(params.sessionId)

@@ -27,6 +27,7 @@ local COLS, ROWS = 160, 50
 ---@field killed boolean Whether kill() or the time limit ended it, whatever its status is.
 ---@field timed_out boolean Whether the time limit ended it.
 ---@field sandbox? sandbox_sidecar.SandboxReport The sandbox of the session.
+---@field hints string[] What the sandbox may have to do with a failure, for the user.
 ---@field error? sandbox_sidecar.Error Why it did not start, or why its end is unknown.
 
 ---@class sandbox_sidecar.Job
@@ -40,6 +41,7 @@ local COLS, ROWS = 160, 50
 ---@field package timed_out boolean
 ---@field package killed boolean
 ---@field package timer? uv.uv_timer_t
+---@field package hints string[]
 ---@field package on_done? fun(result: sandbox_sidecar.RunResult)
 local Job = {}
 Job.__index = Job
@@ -100,6 +102,7 @@ function Job:finish(status, err)
     killed = self.killed,
     timed_out = self.timed_out,
     sandbox = self.spawned and self.spawned.sandbox,
+    hints = self.hints,
     error = err,
   }
   if self.on_done then
@@ -168,6 +171,7 @@ function M.run(cmd, options, on_done)
     truncated = false,
     timed_out = false,
     killed = false,
+    hints = {},
     on_done = on_done,
   }, Job)
   if options.timeout then
@@ -197,7 +201,8 @@ function M.run(cmd, options, on_done)
     on_output = function(bytes)
       job:on_output(bytes)
     end,
-    on_exited = function(status)
+    on_exited = function(status, hints)
+      job.hints = hints
       job:finish(status)
     end,
     on_lost = function(reason)

@@ -12,6 +12,7 @@ function outcome(changes: Partial<Outcome> = {}): Outcome {
     status: { exitCode: 0, signal: null },
     output,
     denied: [],
+    hints: [],
     sandbox: undefined,
     timedOut: undefined,
     ...changes,
@@ -53,6 +54,11 @@ describe("the tool's report", () => {
       "",
     ]);
     assert.equal(said, `out\n${forged}\nExit code: 0`);
+  });
+
+  it("says what the sandbox may have to do with a failure", () => {
+    const text = report(outcome({ status: { exitCode: 1, signal: null }, hints: ["try\nthis"] }));
+    assert.equal(text, "Exit code: 1\nHint: try\\nthis\nOutput, to the end of this text:\nout");
   });
 
   it("reports a timeout, and not its signal", () => {

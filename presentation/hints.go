@@ -1,0 +1,153 @@
+package presentation
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// Failed is a command that has ended, with what may say why it failed.
+type Failed struct {
+	Exit    spawn.Exit
+	Argv    []string
+	Outcome spawn.Outcome
+	Heard   spawn.Heard
+	// Reported: a denial was reported.
+	Reported bool
+}
+
+// cannotRun is the exit status of shells for a program that they found and could
+// not run.
+const cannotRun = 126
+
+// LearnHint says how to find out what a command was refused.
+const LearnHint = "`sandbox-sidecar learn -- CMD` shows what it was refused"
+
+// Hints are what the user may do about a command that failed; nil if nothing
+// speaks for the sandbox as the reason.
+func Hints(f Failed) []string {
+	if !f.Outcome.Confined || f.Exit.Code == 0 {
+		return nil
+	}
+	var hints []string
+	if !f.Reported && (f.Heard.Refusal || f.Exit.Code == cannotRun) {
+		hints = append(hints, LearnHint)
+	}
+	if names := missed(f); len(names) > 0 {
+		hints = append(hints, fmt.Sprintf(
+			`variables that were not passed: %s; "allowed_env_vars" is the list of those that are`, listed(names)))
+	}
+	return hints
+}
+
+// maxVariables bounds the variables that a hint names.
+const maxVariables = 3
+
+func listed(names []string) string {
+	shown := make([]string, 0, maxVariables)
+	for _, name := range names[:min(len(names), maxVariables)] {
+		shown = append(shown, display.Text(name))
+	}
+	text := strings.Join(shown, ", ")
+	if len(names) > maxVariables {
+		text += ", …"
+	}
+	return text
+}
+
+// missed lists the dropped variables that the command may have needed: those
+// that its output named, and those of the programs on its command line.
+func missed(f Failed) []string {
+	names := slices.Clone(f.Heard.Variables)
+	for _, program := range programs(f.Argv) {
+		for _, name := range f.Outcome.Dropped {
+			if !slices.Contains(names, name) && isOf(program, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// maxPrograms bounds the words that are looked up.
+const maxPrograms = 100
+
+// programs are the words of a command line that may be programs, in it or in a
+// line for a shell.
+func programs(argv []string) []string {
+	var words []string
+	for _, arg := range argv {
+		for word := range strings.FieldsFuncSeq(arg, separates) {
+			if words = append(words, filepath.Base(word)); len(words) == maxPrograms {
+				return words
+			}
+		}
+	}
+	return words
+}
+
+func separates(r rune) bool { return strings.ContainsRune(" \t\n;&|()'\"`$", r) }
+
+// isOf reports whether a program reads a variable.
+func isOf(program, name string) bool {
+	for _, row := range variables {
+		if !slices.Contains(row.programs, program) {
+			continue
+		}
+		for _, pattern := range row.names {
+			prefix, open := strings.CutSuffix(pattern, "*")
+			if name == pattern || open && strings.HasPrefix(name, prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// variables says which variables programs read, apart from those that sessions
+// get anyway. A name that ends in * stands for all that begin so.
+var variables = []struct{ programs, names []string }{
+	{[]string{"aws", "sam", "cdk"}, []string{"AWS_*"}},
+	{[]string{"terraform", "tofu", "pulumi"}, []string{"TF_*", "AWS_*", "ARM_*", "GOOGLE_*", "PULUMI_*"}},
+	{[]string{"gcloud", "gsutil"}, []string{"CLOUDSDK_*", "GOOGLE_*"}},
+	{[]string{"az"}, []string{"AZURE_*"}},
+	{[]string{"docker", "docker-compose", "podman", "buildah"}, []string{"DOCKER_*", "COMPOSE_*", "CONTAINER_HOST"}},
+	{[]string{"kubectl", "helm", "k9s", "kustomize"}, []string{"KUBECONFIG", "KUBE_*", "HELM_*"}},
+	{[]string{"gh"}, []string{"GH_*", "GITHUB_TOKEN"}},
+	{[]string{"glab"}, []string{"GITLAB_*"}},
+	{[]string{"psql", "pg_dump", "pg_restore", "createdb", "dropdb"}, []string{"PG*"}},
+	{[]string{"mysql", "mysqldump", "mariadb"}, []string{"MYSQL_*"}},
+	{
+		[]string{"node", "npm", "npx", "pnpm", "yarn", "bun", "deno"},
+		[]string{"NODE_*", "NPM_*", "npm_config_*", "NVM_*", "PNPM_*", "YARN_*", "BUN_*", "DENO_*"},
+	},
+	{
+		[]string{"python", "python3", "pip", "pip3", "pytest", "uv", "poetry", "tox", "pre-commit", "conda"},
+		[]string{"PYTHON*", "PIP_*", "VIRTUAL_ENV", "POETRY_*", "UV_*", "CONDA_*"},
+	},
+	{[]string{"go", "gofmt"}, []string{"GO*", "CGO_*"}},
+	{[]string{"cargo", "rustc", "rustup"}, []string{"CARGO_*", "RUST*"}},
+	{
+		[]string{"java", "javac", "mvn", "gradle", "gradlew", "ant", "sbt", "kotlin"},
+		[]string{"JAVA_*", "JDK_*", "MAVEN_*", "GRADLE_*", "CLASSPATH", "ANDROID_*"},
+	},
+	{
+		[]string{"make", "cmake", "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "meson", "ninja", "configure"},
+		[]string{
+			"CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "MAKEFLAGS", "PKG_CONFIG_*", "CMAKE_*",
+			"LD_LIBRARY_PATH", "CPATH", "LIBRARY_PATH",
+		},
+	},
+	{[]string{"git"}, []string{
+		"GIT_DIR", "GIT_WORK_TREE", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG_*", "GIT_AUTHOR_*",
+		"GIT_COMMITTER_*",
+	}},
+	{[]string{"ruby", "gem", "bundle", "rake", "rails"}, []string{"GEM_*", "BUNDLE_*", "RUBY*", "RAILS_*"}},
+	{[]string{"php", "composer"}, []string{"COMPOSER_*", "PHP_*"}},
+	{[]string{"dotnet", "nuget"}, []string{"DOTNET_*", "NUGET_*"}},
+	{[]string{"nix", "nix-build", "nix-shell"}, []string{"NIX_*"}},
+}

@@ -1,0 +1,61 @@
+package presentation
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
+	t.Parallel()
+	confined := spawn.Outcome{Confined: true, Dropped: []string{"AWS_PROFILE", "CC", "EVIL\x1b", "GIT_ASKPASS", "PGHOST"}}
+	refusal, failed := spawn.Heard{Refusal: true}, spawn.Exit{Code: 1}
+	for name, test := range map[string]struct {
+		failed Failed
+		want   []string
+	}{
+		"a failing grep":      {Failed{Exit: failed, Argv: []string{"grep", "x", "file"}, Outcome: confined}, nil},
+		"it works":            {Failed{Argv: []string{"aws"}, Outcome: confined, Heard: refusal}, nil},
+		"it was interrupted":  {Failed{Exit: spawn.Exit{Signal: syscall.SIGINT}, Outcome: confined, Heard: refusal}, nil},
+		"there is no sandbox": {Failed{Exit: failed, Argv: []string{"aws"}, Heard: refusal}, nil},
+		"the output says so": {
+			Failed{Exit: failed, Argv: []string{"x"}, Outcome: confined, Heard: refusal}, []string{"learn"},
+		},
+		"it is reported": {
+			Failed{Exit: failed, Argv: []string{"x"}, Outcome: confined, Heard: refusal, Reported: true}, nil,
+		},
+		"the status says so": {
+			Failed{Exit: spawn.Exit{Code: 126}, Argv: []string{"x"}, Outcome: confined}, []string{"learn"},
+		},
+		"a program's variable": {
+			Failed{Exit: failed, Argv: []string{"/usr/bin/aws", "s3"}, Outcome: confined}, []string{"AWS_PROFILE"},
+		},
+		"in a line": {
+			Failed{Exit: failed, Argv: []string{"sh", "-c", "cd x && (make; psql)"}, Outcome: confined},
+			[]string{": CC, PGHOST;"},
+		},
+		"git asks an editor": {Failed{Exit: failed, Argv: []string{"git", "status"}, Outcome: confined}, nil},
+		"the output names it": {
+			Failed{
+				Exit: failed, Argv: []string{"x"}, Outcome: confined,
+				Heard: spawn.Heard{Variables: []string{"EVIL\x1b", "B", "C", "D"}},
+			}, []string{`EVIL\x1b, B, C, …`},
+		},
+	} {
+		got := Hints(test.failed)
+		if len(got) != len(test.want) || slices.ContainsFunc(got, func(line string) bool {
+			return strings.Contains(line, "\x1b")
+		}) {
+			t.Errorf("%s: %q", name, got)
+			continue
+		}
+		for i, want := range test.want {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("%s: %q, want %q", name, got[i], want)
+			}
+		}
+	}
+}
