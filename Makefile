@@ -108,6 +108,8 @@ cross: $(GOLANGCI) ## build and vet everything for the other systems; lint it, a
 		export GOOS=$${target%/*} GOARCH=$${target#*/}; \
 		go build -o /dev/null ./... && go vet ./... || exit 1; \
 	done
+	@echo "build the commands for windows/amd64: they say that WSL2 is needed"; \
+	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/... ./clients/...
 	@# What is another system's alone is linted, and its tests linked, for one processor: the other differs in no line of ours.
 	@echo "lint and link the tests for darwin/arm64"; export GOOS=darwin GOARCH=arm64; \
 	$(GOLANGCI) run --allow-parallel-runners ./... && go test -c -o /dev/null ./... >/dev/null

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command tty is the smallest client of sandbox-sidecar. It opens a sandboxed
 // shell in a terminal through the sidecar's protocol. Without a terminal it runs
 // a few commands that show what is allowed and what is refused.

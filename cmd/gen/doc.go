@@ -1,3 +1,5 @@
+//go:build unix
+
 // Gen writes the files that are derived from Go declarations: the protocol
 // reference, the settings reference and schema, and the types of the editor
 // clients.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 // Package holds the declarations of one Go package that are reachable from its

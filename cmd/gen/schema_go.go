@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 // schemaEmbed is settings/schema.go, which embeds the schema in the binary.

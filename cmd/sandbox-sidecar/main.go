@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command sandbox-sidecar gives an editor terminals that the kernel confines.
 // The editor starts it and talks to it over stdin and stdout. Its subcommands
 // are for people and scripts; see commands.

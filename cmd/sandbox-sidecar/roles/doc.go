@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package roles runs this binary in its other roles: the stage, the subreaper,
 // the domain killer, the watchdog and the helper of fsguard. Only the sidecar
 // starts them.
