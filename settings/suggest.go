@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -56,7 +57,11 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 	if err != nil {
 		return Suggestion{}, err
 	}
-	return x.suggestion(), nil
+	suggestion := x.suggestion()
+	if attempt == AttemptRead && x.Holds == sensitive.SSHKeys {
+		suggestion.Hint += `; to use them through an agent, add "$SSH_AUTH_SOCK" to "allowed_unix_sockets"`
+	}
+	return suggestion, nil
 }
 
 // suggestName is about a name, which belongs to its directory unless the name

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -24,11 +25,7 @@ func execute(flags *flagSet, args []string) error {
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
-	logger, err := newLogger("warn", "text")
-	if err != nil {
-		return err
-	}
-	start := newHeadStart(logger)
+	start := newHeadStart(slog.New(plainLog{}))
 	defer start.close()
 	store, snapshot, kind, err := project.open(flags)
 	if err != nil {
@@ -59,7 +56,7 @@ func execute(flags *flagSet, args []string) error {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
 	if note := compiled.ProxyNote(); note != "" && store.FirstTime(settings.ProxyNoteName) {
-		display.Fprintf(os.Stderr, "sandbox-sidecar: note: %s\n", note)
+		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", note)
 	}
 	dir, err := workingDir()
 	if err != nil {
@@ -124,3 +121,24 @@ func statusOf(exit spawn.Exit) exitStatus {
 	}
 	return exitStatus(exit.Code)
 }
+
+// plainLog prints warnings for somebody at a terminal: what happened and why,
+// without times and names of fields.
+type plainLog struct{}
+
+func (plainLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (plainLog) Handle(_ context.Context, record slog.Record) error {
+	text := record.Message
+	record.Attrs(func(attr slog.Attr) bool {
+		if attr.Key == "error" {
+			text += ": " + attr.Value.String()
+		}
+		return true
+	})
+	display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", text)
+	return nil
+}
+
+func (h plainLog) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h plainLog) WithGroup(string) slog.Handler      { return h }

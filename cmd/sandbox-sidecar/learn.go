@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,10 +149,7 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	if err != nil {
 		return spawn.Exit{}, fmt.Errorf("find working directory: %w", err)
 	}
-	logger, err := newLogger("warn", "text")
-	if err != nil {
-		return spawn.Exit{}, err
-	}
+	logger := slog.New(plainLog{})
 	tracker := openTracker(logger)
 	defer tracker.Close()
 	secrets := snapshot.Secrets()

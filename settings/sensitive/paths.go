@@ -17,10 +17,13 @@ import (
 // known is a path in the home directory that gives its reader power elsewhere.
 type known struct{ path, holds string }
 
+// SSHKeys is what ~/.ssh holds. An agent can use them for a session.
+const SSHKeys = "SSH keys"
+
 // knownPlaces are relative to the home directory. Those of the other platform
 // never exist.
 var knownPlaces = []known{
-	{".ssh", "SSH keys"},
+	{".ssh", SSHKeys},
 	{".gnupg", "GnuPG keys"},
 	{".aws", "keys of Amazon's cloud"},
 	{".azure", "tokens of Microsoft's cloud"},

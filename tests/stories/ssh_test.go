@@ -1,0 +1,137 @@
+//go:build linux
+
+package stories
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// A repository is cloned over ssh. ssh can read neither the known hosts nor the
+// key, and says only that the host is unknown. learn names what is missing; with
+// an agent no key is given away.
+func TestGitCloneOverSSH(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	harness.RequirePrograms(t, "git", "ssh", "ssh-agent", "ssh-add")
+	u := newUser(t, "")
+	host, port := serveSSH(t, u)
+	harness.Write(t, filepath.Join(u.Home, ".ssh", "known_hosts"), fmt.Sprintf("[127.0.0.1]:%s %s", port, host))
+	// ssh asks the password file for the home, so it has to be told.
+	harness.Write(t, filepath.Join(u.Home, ".gitconfig"), fmt.Sprintf("[user]\n\tname = Tester\n\temail = t@example.com\n"+
+		"[core]\n\tsshCommand = ssh -F none -o UserKnownHostsFile=%[1]s/known_hosts -i %[1]s/id_ed25519\n",
+		filepath.Join(u.Home, ".ssh")))
+	if screen, status := u.types(t, `git init -q "$OUTSIDE/work" && cd "$OUTSIDE/work"
+echo answered >file && git add file && git commit -qm first`); status != "0" {
+		t.Fatal(screen)
+	}
+	clone := fmt.Sprintf(`git clone -q "ssh://me@127.0.0.1:%s$OUTSIDE/work" copy`, port)
+	screen, status := u.types(t, "sandbox-sidecar exec -- "+clone)
+	sees(t, screen, "Host key verification failed")
+	if status != "128" {
+		t.Errorf("exit status %s", status)
+	}
+	// learn names the known hosts first, and then the agent. A private key is
+	// never granted.
+	agent := `eval "$(ssh-agent)" && ssh-add -q ~/.ssh/id_ed25519; trap 'kill $SSH_AGENT_PID' EXIT` + "\n"
+	screen, _ = u.types(t, agent+"sandbox-sidecar learn -- "+clone)
+	sees(t, screen, `id_ed25519": careful: SSH keys are stored there, so no setting is suggested
+to use them through an agent, add "\$SSH_AUTH_SOCK" to "allowed_unix_sockets"
+"additional_read_only_paths": \[ ".*/\.ssh/known_hosts" \]`)
+	u.keys["additional_read_only_paths"] = []any{filepath.Join(u.Home, ".ssh", "known_hosts")}
+	u.paste(t, screen)
+	screen, status = u.types(t, agent+"sandbox-sidecar exec -- "+clone+" && cat copy/file")
+	sees(t, screen, "answered")
+	if status != "0" {
+		t.Errorf("the way on leads nowhere: exit status %s:\n%s", status, screen)
+	}
+}
+
+// serveSSH serves the user's own files over ssh, to the user's key, and returns
+// the host's key, as known hosts have it, and its port.
+func serveSSH(t *testing.T, u *user) (host, port string) {
+	t.Helper()
+	hostKey, _ := newKey(t)
+	userKey, private := newKey(t)
+	harness.Write(t, filepath.Join(u.Home, ".ssh", "id_ed25519"), private)
+	config := &ssh.ServerConfig{
+		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			if string(key.Marshal()) != string(userKey.PublicKey().Marshal()) {
+				return nil, errors.New("another key")
+			}
+			return &ssh.Permissions{}, nil
+		},
+	}
+	config.AddHostKey(hostKey)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serveConnection(connection, config, u.env)
+		}
+	}()
+	_, port, err = net.SplitHostPort(listener.Addr().String())
+	harness.Must(t, err)
+	return string(ssh.MarshalAuthorizedKey(hostKey.PublicKey())), port
+}
+
+// newKey makes a key, and its file.
+func newKey(t *testing.T) (ssh.Signer, string) {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	harness.Must(t, err)
+	signer, err := ssh.NewSignerFromKey(key)
+	harness.Must(t, err)
+	block, err := ssh.MarshalPrivateKey(key, "")
+	harness.Must(t, err)
+	return signer, string(pem.EncodeToMemory(block))
+}
+
+// serveConnection runs the commands that a client asks for.
+func serveConnection(connection net.Conn, config *ssh.ServerConfig, env []string) {
+	defer connection.Close()
+	_, channels, requests, err := ssh.NewServerConn(connection, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for offer := range channels {
+		channel, requests, err := offer.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer channel.Close()
+			for request := range requests {
+				var line struct{ Text string }
+				if request.Type != "exec" || ssh.Unmarshal(request.Payload, &line) != nil {
+					_ = request.Reply(request.Type == "env", nil)
+					continue
+				}
+				_ = request.Reply(true, nil)
+				command := exec.Command("/bin/sh", "-c", line.Text)
+				command.Env, command.Stdin, command.Stdout, command.Stderr = env, channel, channel, channel.Stderr()
+				_ = command.Run()
+				status := struct{ Code uint32 }{uint32(command.ProcessState.ExitCode())}
+				_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(&status))
+				return
+			}
+		}()
+	}
+}
