@@ -11,8 +11,8 @@ import (
 const Columns = 80
 
 // Fold breaks a line at blanks, so that it fits into Columns. Every further
-// line starts with hang blanks. What is in quotation marks stays whole, because
-// it is there to be copied; so a long path can exceed Columns.
+// line starts with hang blanks. What is in quotation marks or backquotes stays
+// whole, because it is there to be copied; so a long path can exceed Columns.
 func Fold(line string, hang int) string {
 	if Width(line) <= Columns {
 		return line
@@ -39,13 +39,14 @@ func Fold(line string, hang int) string {
 func Width(s string) int { return uniseg.StringWidth(s) }
 
 // firstUnit is what must stay on one line: the text up to the first blank
-// outside of quotation marks. A mark without a partner quotes nothing.
+// outside of quotation marks and backquotes. A mark without a partner quotes
+// nothing.
 func firstUnit(text string) string {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case ' ':
 			return text[:i]
-		case '"':
+		case '"', '`':
 			i += max(quotation(text[i:])-1, 0)
 		}
 	}
@@ -58,7 +59,7 @@ func quotation(text string) int {
 		switch text[i] {
 		case '\\':
 			i++
-		case '"':
+		case text[0]:
 			return i + 1
 		}
 	}

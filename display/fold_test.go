@@ -23,6 +23,7 @@ func TestFold_KeepsWhatIsToBeCopied(t *testing.T) {
 		{"read " + long + " is refused", 2, "read\n  " + long + "\n  is refused"},
 		{`it's 5" wide: ` + strings.Repeat("w ", 40), 2, `it's 5" wide: ` +
 			strings.TrimSpace(strings.Repeat("w ", 33)) + "\n  " + strings.TrimSpace(strings.Repeat("w ", 7))},
+		{"run `a b` " + strings.Repeat("c", 69) + " `d e`", 2, "run `a b` " + strings.Repeat("c", 69) + "\n  `d e`"},
 		{`"a \" b" ` + strings.Repeat("c", 72), 2, `"a \" b"` + "\n  " + strings.Repeat("c", 72)},
 		// East Asian characters take two columns, a mark takes none.
 		{strings.Repeat("日本 ", 17), 2, strings.TrimSpace(strings.Repeat("日本 ", 16)) + "\n  日本"},

@@ -178,7 +178,13 @@ func TestReadme_CommandsRun(t *testing.T) {
 			w := newReader(t)
 			command := exec.Command("/bin/bash", "-c", line)
 			command.Dir, command.Env = w.Project, w.env
-			out, _ := command.CombinedOutput()
+			terminal, err := pty.Start(command)
+			harness.Must(t, err)
+			_, err = terminal.WriteString("\n") // answers a question
+			harness.Must(t, err)
+			out, _ := io.ReadAll(terminal)
+			terminal.Close()
+			_ = command.Wait()
 			if status := command.ProcessState.ExitCode(); status == 2 || status == 127 && !strings.Contains(line, "npm") {
 				t.Errorf("%s: exit status %d: %s", line, status, out)
 			}

@@ -20,7 +20,8 @@ const (
 	columns                = 80
 	charWidth, lineHeight  = 8.43, 20.0 // pixels, of a monospaced font of 14 pixels
 	left, top              = 16.0, 44.0
-	keyTime                = 45 * time.Millisecond // between two keys
+	keyTime                = 45 * time.Millisecond  // between two keys
+	mostShown              = 500 * time.Millisecond // of a command's time
 	pauseBefore, pauseOver = 600 * time.Millisecond, 1200 * time.Millisecond
 )
 
@@ -42,7 +43,7 @@ const frame = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" r
 `
 
 // svg draws the steps. What is typed appears key by key, and what was printed
-// after the time that the command took.
+// after the time that the command took, which is cut if it was long.
 func svg(steps []step) string {
 	var b strings.Builder
 	at, y := pauseBefore, top
@@ -55,7 +56,7 @@ func svg(steps []step) string {
 		}
 		b.WriteString("</text>\n")
 		y += lineHeight
-		at += s.took + pauseBefore/2
+		at += min(s.took, mostShown) + pauseBefore/2
 		for _, line := range s.output {
 			class := "a"
 			if strings.HasPrefix(line, "sandbox-sidecar:") || strings.HasPrefix(line, "  ") {
