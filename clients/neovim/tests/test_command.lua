@@ -12,6 +12,7 @@ T['completion offers the subcommands and their arguments'] = function()
     'close',
     'denials',
     'doctor',
+    'enable',
     'exec',
     'explain',
     'log',

@@ -9,6 +9,7 @@ import { Documents } from "./document";
 import { describe } from "./errors";
 import { explain } from "./explain";
 import { pickFolder } from "./folders";
+import { applyTos } from "./initialize";
 import { Manager } from "./manager";
 import { policyText } from "./policyText";
 import { PolicyGetRequest, SettingsChangedNotification, type Kind } from "./protocol.gen";
@@ -19,6 +20,7 @@ import { Status } from "./status";
 import { Terminals } from "./terminals";
 import { RunTool, type ToolInput } from "./tool";
 import { Trust } from "./trust";
+import { TurnOn } from "./turnOn";
 
 /** The interface for other extensions and for the tests. */
 export interface Api {
@@ -49,12 +51,13 @@ export function activate(context: vscode.ExtensionContext): Api {
   new Approvals(sidecar);
   new SettingsDiagnostics(context, sidecar);
   new Status(context, sidecar, terminals);
+  const turnOn = new TurnOn(context, sidecar, log);
   sidecar.onNotification(SettingsChangedNotification, () => documents.refresh());
 
-  const register = (name: string, run: () => unknown) => {
-    const command = vscode.commands.registerCommand(`sandboxSidecar.${name}`, async () => {
+  const register = (name: string, run: (argument?: unknown) => unknown) => {
+    const command = vscode.commands.registerCommand(`sandboxSidecar.${name}`, async (argument?: unknown) => {
       try {
-        return await run();
+        return await run(argument);
       } catch (error) {
         log.error(describe(error));
         void sidecar.showFailure(error);
@@ -63,6 +66,8 @@ export function activate(context: vscode.ExtensionContext): Api {
     });
     context.subscriptions.push(command);
   };
+  // A key binding or another extension may say what for; anything else is asked.
+  register("turnOn", (argument) => turnOn.run(applyTos.find((word) => word === argument)));
   register("newTerminal", () => terminals.create());
   register("reopenStale", () => stale.reopen());
   register("showStatus", () => showStatus());
@@ -123,6 +128,7 @@ function startIfNeeded(context: vscode.ExtensionContext, sidecar: Manager): void
 async function showStatus(): Promise<void> {
   const commands = [
     ["newTerminal", vscode.l10n.t("New Terminal"), "shield"],
+    ["turnOn", vscode.l10n.t("Turn On…"), "power"],
     ["showPolicy", vscode.l10n.t("Show Policy"), "list-tree"],
     ["explain", vscode.l10n.t("Explain Access…"), "question"],
     ["showDenials", vscode.l10n.t("Show Denials"), "circle-slash"],

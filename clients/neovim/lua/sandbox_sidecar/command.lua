@@ -161,6 +161,20 @@ M.subcommands = {
       show_output({ 'doctor' }, command.smods)
     end,
   },
+  enable = {
+    arguments = '[both|tool|terminal]',
+    max_args = 1,
+    run = function(args)
+      local enable = require('sandbox_sidecar.enable')
+      if args[1] and not vim.tbl_contains(enable.kinds, args[1]) then
+        return notify.error('usage: :Sidecar enable [both|tool|terminal]')
+      end
+      enable.run(args[1])
+    end,
+    complete = function(lead)
+      return matching(lead, require('sandbox_sidecar.enable').kinds)
+    end,
+  },
   settings = {
     arguments = '[user|project]',
     max_args = 1,

@@ -205,6 +205,7 @@ local function handshake(started)
     settle()
     changed()
     require('sandbox_sidecar.trust').check(dir)
+    require('sandbox_sidecar.enable').offer(dir)
   end)
 end
 

@@ -2,3 +2,4 @@ import "./terminal.test";
 import "./tool.test";
 import "./settings.test";
 import "./restart.test";
+import "./turnOn.test";
