@@ -54,11 +54,23 @@ type Handover struct {
 	// Diag lists the sockets of the session's network namespace; nil if that is
 	// the sidecar's own.
 	Diag *os.File
+	// Hosts are sockets in that namespace; nil if no hosts can be reached.
+	Hosts HostSockets
+}
+
+// HostSockets are a session's sockets through which it reaches hosts.
+type HostSockets struct {
+	// ResolverUDP and ResolverTCP receive the session's DNS questions.
+	ResolverUDP, ResolverTCP *os.File
+	// Relay accepts connections that the session believes to be to hosts.
+	Relay *os.File
 }
 
 // Close closes every file.
 func (h Handover) Close() {
-	for _, file := range []*os.File{h.Listener, h.Diag} {
+	for _, file := range []*os.File{
+		h.Listener, h.Diag, h.Hosts.ResolverUDP, h.Hosts.ResolverTCP, h.Hosts.Relay,
+	} {
 		if file != nil {
 			file.Close()
 		}

@@ -7,6 +7,7 @@ const (
 	ToolchainCaches = "toolchain_caches"
 	Execute         = "execute"
 	Network         = "network"
+	NetworkHosts    = "network_hosts"
 	UnixSockets     = "unix_sockets"
 	Signals         = "signals"
 	ProtectedPaths  = "protected_paths"
@@ -17,7 +18,7 @@ const (
 
 // Protections lists every protection in the order of the reference.
 var Protections = []string{
-	Filesystem, FileTree, ToolchainCaches, Execute, Network, UnixSockets, Signals, ProtectedPaths, Syscalls,
+	Filesystem, FileTree, ToolchainCaches, Execute, Network, NetworkHosts, UnixSockets, Signals, ProtectedPaths, Syscalls,
 	ProcessTracking, Denials,
 }
 

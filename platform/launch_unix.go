@@ -199,6 +199,12 @@ func (l *Launched) receive(conn *conn, passed []Passed, prepared any, target Tar
 			to = &handover.Listener
 		case kind == PassedDiag && target.Confinement.Supervise != nil:
 			to = &handover.Diag
+		case kind == PassedResolverUDP && target.Confinement.Supervise != nil:
+			to = &handover.Hosts.ResolverUDP
+		case kind == PassedResolverTCP && target.Confinement.Supervise != nil:
+			to = &handover.Hosts.ResolverTCP
+		case kind == PassedRelay && target.Confinement.Supervise != nil:
+			to = &handover.Hosts.Relay
 		}
 		if to == nil || *to != nil {
 			handover.Close()

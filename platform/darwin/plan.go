@@ -53,6 +53,7 @@ type Grant struct {
 // Requested are the protections that a policy may leave out.
 type Requested struct {
 	Network        bool `json:"network"`
+	Hosts          bool `json:"hosts,omitempty"`
 	ProtectedPaths bool `json:"protectedPaths"`
 	Denials        bool `json:"denials"`
 }
@@ -77,7 +78,8 @@ func Translate(p *policy.Policy, host Host) Plan {
 		Closed: platform.RawStrings(host.Closed), Fixed: platform.RawStrings(host.Fixed),
 		Network: p.Network.Allowed,
 		Requested: Requested{
-			Network: !p.Network.Allowed, ProtectedPaths: len(p.Protected) > 0, Denials: p.OnDenied != policy.Ignore,
+			Network: !p.Network.Allowed, Hosts: p.Network.ByHost(), ProtectedPaths: len(p.Protected) > 0,
+			Denials: p.OnDenied != policy.Ignore,
 		},
 	}
 	for _, rule := range p.Rules {

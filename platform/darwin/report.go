@@ -52,6 +52,15 @@ func report(p Scene) map[string]platform.Protection {
 			Detail: "the network is not restricted",
 		}
 	}
+	protections[platform.NetworkHosts] = platform.Protection{
+		Status: platform.Absent, NotRequested: !p.Requested.Hosts, Detail: "the settings do not allow single hosts",
+	}
+	if p.Requested.Hosts {
+		protections[platform.NetworkHosts] = platform.Protection{
+			Status: platform.Absent,
+			Detail: "no host can be reached, not even those of allowed_hosts, which has no effect on macOS",
+		}
+	}
 	if !p.Requested.ProtectedPaths {
 		protections[platform.ProtectedPaths] = platform.Protection{
 			Status: platform.Enforced, Mechanism: mechanism, NotRequested: true, Detail: "the session has no protected paths",

@@ -5,4 +5,6 @@
 // [New] makes [Rules] of them, which decide about a name or an address and a
 // port. [Meet] is what two lists allow both. [Public] tells addresses of the
 // Internet from those of private networks.
+//
+// See docs/design/network-by-host.md.
 package hosts

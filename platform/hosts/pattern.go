@@ -207,3 +207,38 @@ func last(prefix netip.Prefix) netip.Addr {
 	addr, _ := netip.AddrFromSlice(raw)
 	return addr
 }
+
+// Target is where somebody wants to connect to.
+type Target struct {
+	// Host is a name in the form of Canonical, or an address.
+	Host  string
+	Port  uint16
+	Named bool // Host is a name
+}
+
+// ParseTarget reads "host:port".
+func ParseTarget(text string) (Target, error) {
+	host, port, err := cutPort(text)
+	if err != nil {
+		return Target{}, err
+	}
+	if port == 0 {
+		return Target{}, errPort
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return Target{Host: addr.Unmap().String(), Port: port}, nil
+	}
+	name, valid := written(host)
+	if !valid {
+		return Target{}, errName
+	}
+	return Target{Host: name, Port: port, Named: true}, nil
+}
+
+// String is "host:port".
+func (t Target) String() string {
+	if !t.Named && strings.Contains(t.Host, ":") {
+		return "[" + t.Host + "]:" + strconv.Itoa(int(t.Port))
+	}
+	return t.Host + ":" + strconv.Itoa(int(t.Port))
+}

@@ -30,6 +30,22 @@ func (r *Rules) Name(name string, port uint16) bool {
 	return port != 0 && r.allowed.name(name, port) && !r.denied.name(name, port)
 }
 
+// Named reports whether a name is allowed at any port.
+func (r *Rules) Named(name string) bool {
+	if r == nil {
+		return false
+	}
+	for set := range r.denied.ofName(name) {
+		if set[0] {
+			return false
+		}
+	}
+	for range r.allowed.ofName(name) {
+		return true
+	}
+	return false
+}
+
 // DeniedName reports whether a list of denied hosts names a host.
 func (r *Rules) DeniedName(name string, port uint16) bool {
 	return r != nil && r.denied.name(name, port)

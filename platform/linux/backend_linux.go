@@ -68,6 +68,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	} else {
 		ruleset.Namespaces.Overlays = overlays
 	}
+	ruleset.planHosts()
 	for _, dir := range hooks.Learn {
 		// Executing a file needs the right to read it, too
 		// (get_required_file_open_access, security/landlock/fs.c).
@@ -107,6 +108,7 @@ func (b Backend) available() (n namespace.Available, guessed bool) {
 func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	b.Guess = false
 	p := strictestPolicy()
+	p.Network.AllowedHosts = []policy.Host{{Pattern: "probe.invalid"}}
 	if b.Caches != nil {
 		p.Caches = []policy.Cache{{Path: b.Caches.ProbePath()}}
 	}

@@ -116,7 +116,9 @@ func observe(o *denials.Observer, filtering seccomp.Filtering, handlers map[stri
 	before("pidfd_send_signal", o.KillHandle, (*notify.Call).Continue)
 	before("kill", o.Kill, (*notify.Call).Continue)
 	if filtering.Isolated {
-		before("connect", o.Connect, answerOf("connect"))
+		if !filtering.Hosts { // otherwise package network reports
+			before("connect", o.Connect, answerOf("connect"))
+		}
 		before("bind", o.Bind, answerOf("bind"))
 		before("sendto", o.SendTo, (*notify.Call).Continue)
 	}

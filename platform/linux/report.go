@@ -23,8 +23,9 @@ func report(r Ruleset, result namespace.Result) map[string]platform.Protection {
 			Detail: "programs run only from paths granted for executing; an interpreter or the loader still runs files " +
 				"that it can read",
 		},
-		platform.Network:     network(r),
-		platform.UnixSockets: unixSockets(r, mechanism),
+		platform.Network:      networkOff(r),
+		platform.NetworkHosts: networkHosts(r),
+		platform.UnixSockets:  unixSockets(r, mechanism),
 		platform.Signals: byABI(platform.Signals, r.ABI, platform.Protection{
 			Status: platform.Enforced, Mechanism: mechanism, Detail: "processes outside the session cannot be signalled",
 		}),
@@ -347,7 +348,31 @@ func listed(paths []string) string {
 	return strings.Join(names, ", ")
 }
 
-func network(r Ruleset) platform.Protection {
+// networkHosts says whether the session reaches the allowed hosts, and only
+// those.
+func networkHosts(r Ruleset) platform.Protection {
+	switch {
+	case !r.Requested.Hosts:
+		return platform.Protection{
+			Status: platform.Absent, NotRequested: true, Detail: "the settings do not allow single hosts",
+		}
+	case !r.Filtering.Hosts:
+		return platform.Protection{
+			Status: platform.Absent, Detail: "no host can be reached, not even those of allowed_hosts: " + r.HostsGap,
+			Fix: fixHosts + fixNamespaces,
+		}
+	}
+	return platform.Protection{
+		Status: platform.Enforced, Mechanism: "network namespace, seccomp (the sidecar connects)",
+		Detail: "only allowed hosts can be reached, by TCP; other names are not looked up outside; the server's name " +
+			"in TLS must be allowed, too; what an allowed host passes on is not checked",
+	}
+}
+
+const fixHosts = "use Linux 5.19 or newer, outside of a container that supervises system calls itself; "
+
+// networkOff says how the network is cut off.
+func networkOff(r Ruleset) platform.Protection {
 	switch {
 	case !r.Requested.Network:
 		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "the network is not restricted"}

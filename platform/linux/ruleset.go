@@ -58,6 +58,9 @@ type Ruleset struct {
 	CacheGap string `json:"cacheGap,omitempty"`
 	// LockedCaches are read-only, because they could not be made private.
 	LockedCaches []platform.Missing `json:"lockedCaches,omitempty"`
+	// HostsGap says why Filtering.Hosts is false although Requested.Hosts is
+	// true; empty otherwise.
+	HostsGap string `json:"hostsGap,omitempty"`
 	// Missing are grants without effect, as far as the sidecar knows them.
 	Missing []platform.Missing `json:"missing,omitempty"`
 	// Warnings are shown to the user.
@@ -87,6 +90,8 @@ type Canary struct {
 type Requested struct {
 	// Network is true if the network must be off.
 	Network bool `json:"network"`
+	// Hosts is true if the session may nevertheless reach some hosts.
+	Hosts bool `json:"hosts,omitempty"`
 	// Terminals is true if the session must have terminals of its own.
 	Terminals      bool `json:"terminals"`
 	ProtectedPaths bool `json:"protectedPaths"`
@@ -139,6 +144,7 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 	}
 	ruleset.Requested = Requested{
 		Network:         !p.Network.Allowed,
+		Hosts:           p.Network.ByHost(),
 		Terminals:       p.PrivateTerminals,
 		ProtectedPaths:  len(p.Protected) > 0,
 		Caches:          len(p.Caches) > 0,

@@ -8,6 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 )
@@ -158,6 +159,11 @@ func (r Ruleset) confirm() error {
 			}
 		}
 		if err := proveObserved(); err != nil {
+			return err
+		}
+	}
+	if r.Filtering.Hosts {
+		if err := network.Prove(); err != nil {
 			return err
 		}
 	}

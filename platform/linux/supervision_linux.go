@@ -14,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
@@ -24,10 +25,11 @@ import (
 // platform.Supervision.
 type supervision struct {
 	session  *notify.Session
-	mediator *sockets.Mediator // nil if Landlock decides about sockets
-	observer *denials.Observer // nil if no denials are reported
-	logged   *audit.Watch      // nil if the audit log is not read
-	once     sync.Once         // for Close
+	mediator *sockets.Mediator  // nil if Landlock decides about sockets
+	observer *denials.Observer  // nil if no denials are reported
+	network  *network.Connector // nil if no hosts can be reached
+	logged   *audit.Watch       // nil if the audit log is not read
+	once     sync.Once          // for Close
 }
 
 // confine adds to a ruleset what depends on this machine, and returns the
@@ -68,7 +70,7 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 	if r.Filtering.Supervised() {
 		confinement.Prepare = func(pid int) any { return r.gather(p, pid) }
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-			return r.supervise(granted, handover, hooks)
+			return r.supervise(p, granted, handover, hooks)
 		}
 	}
 	return confinement, nil
@@ -109,9 +111,9 @@ func (r Ruleset) gather(p *policy.Policy, leader int) facts {
 
 // supervise starts the supervision of a session under this ruleset. It takes
 // over the files of the handover.
-func (r Ruleset) supervise(grants sockets.Grants, handover platform.Handover, hooks platform.Hooks) (
-	platform.Supervision, error,
-) {
+func (r Ruleset) supervise(
+	p *policy.Policy, grants sockets.Grants, handover platform.Handover, hooks platform.Hooks,
+) (platform.Supervision, error) {
 	f, prepared := handover.Prepared.(facts)
 	if !prepared {
 		handover.Close()
@@ -120,11 +122,23 @@ func (r Ruleset) supervise(grants sockets.Grants, handover platform.Handover, ho
 	s := &supervision{}
 	filtering := r.Filtering
 	handlers := map[string]notify.Handler{}
+	if filtering.Hosts {
+		var err error
+		if s.network, err = s.connectHosts(p, handover.Hosts); err != nil {
+			handover.Close()
+			return nil, err
+		}
+		handlers["connect"] = notify.Handler{Handle: sockets.InternetOnly(s.network.Connect)}
+	}
 	if filtering.Sockets {
 		var err error
 		if s.mediator, err = sockets.New(grants, handover.Diag); err != nil {
 			handover.Listener.Close()
+			s.close()
 			return nil, err
+		}
+		if s.network != nil {
+			s.mediator.Internet = s.network.Connect
 		}
 		handlers["connect"] = notify.Handler{Handle: s.mediator.Connect}
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
@@ -135,7 +149,7 @@ func (r Ruleset) supervise(grants sockets.Grants, handover platform.Handover, ho
 			Signals:     r.Scoped&scopeSignal != 0 && !r.Logged,
 			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
 			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
-			Canary: observedCanary(handover.PID), Missing: f.missing,
+			Canary: observedCanary(handover.PID), Missing: f.missing, Own: r.ownAddresses(),
 		})
 		if s.mediator != nil {
 			s.mediator.OnRefused = s.observer.ConnectUnix
@@ -234,6 +248,9 @@ func (s *supervision) close() {
 	}
 	if s.mediator != nil {
 		s.mediator.Close()
+	}
+	if s.network != nil {
+		s.network.Close()
 	}
 	if s.observer != nil {
 		s.observer.Close()

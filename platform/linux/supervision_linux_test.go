@@ -134,7 +134,7 @@ func TestSupervision_IsProved(t *testing.T) {
 		"another": func(h platform.Handover) (platform.Supervision, error) {
 			another := Ruleset{Filtering: seccomp.Filtering{}}
 			h.Prepared = facts{}
-			return another.supervise(sockets.Grants{}, h, platform.Hooks{})
+			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, platform.Hooks{})
 		},
 	} {
 		marker := filepath.Join(t.TempDir(), "marker")

@@ -5,4 +5,6 @@
 // as seen from this machine. [Relay] copies between a session's connection and
 // the host's. If the session begins with TLS, the name that it asks for must be
 // allowed, too.
+//
+// See docs/design/network-by-host.md.
 package outbound

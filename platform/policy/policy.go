@@ -89,7 +89,19 @@ func (p *Policy) CacheAt(path string) (Cache, bool) {
 type Network struct {
 	Allowed bool   `json:"allowed"`
 	Origin  Origin `json:"origin"`
+	// AllowedHosts may be reached although Allowed is false, except DeniedHosts.
+	AllowedHosts []Host `json:"allowedHosts,omitempty"`
+	DeniedHosts  []Host `json:"deniedHosts,omitempty"`
 }
+
+// Host is an entry of a list of hosts, in the form of package hosts.
+type Host struct {
+	Pattern string `json:"pattern"`
+	Origin  Origin `json:"origin"`
+}
+
+// ByHost reports whether some hosts may be reached, and no others.
+func (n Network) ByHost() bool { return !n.Allowed && len(n.AllowedHosts) > 0 }
 
 // UnixSocket is one socket of an outside process. Either Path or Abstract is
 // set.
@@ -203,6 +215,11 @@ func (p *Policy) ID() string {
 		effect.Caches[i].Origin = Origin{}
 	}
 	effect.Network.Origin = Origin{}
+	effect.Network.AllowedHosts = withoutOrigins(effect.Network.AllowedHosts)
+	effect.Network.DeniedHosts = withoutOrigins(effect.Network.DeniedHosts)
+	if !effect.Network.ByHost() {
+		effect.Network.AllowedHosts, effect.Network.DeniedHosts = nil, nil
+	}
 	effect.Environment.Origin = Origin{}
 	// Marshalling plain data cannot fail. The fields' order and the sorted
 	// slices make it canonical.
@@ -212,6 +229,14 @@ func (p *Policy) ID() string {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
+}
+
+func withoutOrigins(list []Host) []Host {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Origin = Origin{}
+	}
+	return list
 }
 
 // Find returns the most specific rule that grants access to path, if any. The

@@ -27,7 +27,8 @@ func (o *Observer) SendTo(call *notify.Call) { o.network(call, platform.RefusedC
 func (o *Observer) Bind(call *notify.Call) { o.network(call, platform.RefusedBind, 1, 2) }
 
 func (o *Observer) network(call *notify.Call, access platform.Refused, at, size int) {
-	if to, ok := address(call, at, size); ok && !to.Addr().IsLoopback() && !to.Addr().IsUnspecified() {
+	if to, ok := address(call, at, size); ok && !to.Addr().IsLoopback() && !to.Addr().IsUnspecified() &&
+		!o.options.Own.Contains(to.Addr()) {
 		o.report(call, refusal{access: access, target: to.String()})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path"
 	"strings"
@@ -38,6 +39,9 @@ type Options struct {
 	// Missing are protected paths that do not exist. Calls that would create one
 	// are refused; see Missing.
 	Missing []policy.Protected
+	// Own, if valid, has addresses of the session's own, beside the loopback
+	// addresses.
+	Own netip.Prefix
 	// Learn is true if Ask answers at once, and about everything.
 	Learn bool
 }
@@ -340,6 +344,16 @@ func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
 		denial.PID, denial.Process = pid, name
 	}
 	return denial
+}
+
+// ConnectHost reports a connection to a host that package network has denied.
+// pid is 0 if the process is unknown.
+func (o *Observer) ConnectHost(pid int, process, target string) {
+	if o.started.Load() {
+		o.options.Report(platform.Denial{
+			Access: platform.RefusedConnect, Target: target, PID: pid, Process: process, Count: 1,
+		})
+	}
 }
 
 // ConnectUnix reports a connection that package sockets has denied. An abstract

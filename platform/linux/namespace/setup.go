@@ -14,6 +14,9 @@ type Setup struct {
 	// Network is true if there is a network namespace too. The stage starts its
 	// loopback interface, and nothing else.
 	Network bool `json:"network,omitempty"`
+	// Hosts lets the sidecar connect the session to hosts; see package network.
+	// It needs Network.
+	Hosts bool `json:"hosts,omitempty"`
 	// OutsideIPC names the sidecar's IPC namespace. The stage fails if it is in
 	// that one.
 	OutsideIPC string `json:"outsideIPC,omitempty"`

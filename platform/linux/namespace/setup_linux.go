@@ -44,7 +44,8 @@ func (s *Setup) Attach(attr *syscall.SysProcAttr) {
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	// Ambient, because the user is not root: exec drops all other capabilities.
-	attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE)
+	attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE,
+		unix.CAP_SYS_RESOURCE)
 }
 
 // unshare moves this thread into the namespaces, other than the user namespace.
@@ -119,6 +120,13 @@ func (s *Setup) Enter(order *platform.Order) (Result, error) {
 		if err := startLoopback(); err != nil {
 			return result, fmt.Errorf("start loopback interface: %w", err)
 		}
+	}
+	if s.Network && s.Hosts {
+		passed, err := openHosts()
+		if err != nil {
+			return result, err
+		}
+		result.Passed = append(result.Passed, passed...)
 	}
 	if err := reopenStreams(s.Mounts.Protected); err != nil {
 		return result, err

@@ -22,6 +22,9 @@ type Filtering struct {
 	// Isolated adds calls that use the network to the observed ones. It is for
 	// sessions whose network has nothing but a loopback interface.
 	Isolated bool `json:"isolated,omitempty"`
+	// Hosts sends connect(2) to the supervisor, which reaches hosts for the
+	// session.
+	Hosts bool `json:"hosts,omitempty"`
 }
 
 // Observed names a set of calls. Each set includes the one before it.
@@ -49,6 +52,8 @@ func rulesFor(f Filtering) []rule {
 	rules := f.observationRules()
 	if f.Sockets {
 		rules = append(rules, mediationRules...)
+	} else if f.Hosts && (f.Observed == ObservedNone || !f.Isolated) {
+		rules = append(rules, hostsRule) // otherwise observationRules have it
 	}
 	rules = append(rules, baseRules...)
 	rules = append(rules, priorityRules(f.Priorities)...)
@@ -63,7 +68,7 @@ func rulesFor(f Filtering) []rule {
 
 // Supervised reports whether the filter needs a supervisor.
 func (f Filtering) Supervised() bool {
-	return f.Sockets || f.Priorities || f.Observed != ObservedNone
+	return f.Sockets || f.Hosts || f.Priorities || f.Observed != ObservedNone
 }
 
 // SupervisedCalls lists, without repetition, the calls for which the filter

@@ -244,6 +244,10 @@ var mediationRules = []rule{
 	{call: "bind", do: actionNotify, why: "the supervisor must know which sockets the session itself has bound"},
 }
 
+// hostsRule is for a session that reaches hosts through the supervisor; see
+// package network.
+var hostsRule = rule{call: "connect", do: actionNotify, why: "the supervisor connects to allowed hosts"}
+
 // offlineRules are for a session without network. EACCES is what a firewall
 // answers, and programs print it as "permission denied".
 var offlineRules = []rule{

@@ -14,12 +14,25 @@ import (
 // never continues in the kernel, because another thread could have changed both
 // meanwhile.
 func (m *Mediator) Connect(call *notify.Call) {
-	switch errno, answer := m.connect(call); {
-	case !answer:
-	case errno != 0:
+	a, errno := receive(call, &m.sockets)
+	if errno != 0 {
 		call.Fail(errno)
-	default:
-		call.Succeed()
+		return
+	}
+	defer unix.Close(a.fd)
+	respond(call)(m.connect(a))
+}
+
+// respond answers a call, unless its caller is gone.
+func respond(call *notify.Call) func(errno unix.Errno, answer bool) {
+	return func(errno unix.Errno, answer bool) {
+		switch {
+		case !answer:
+		case errno != 0:
+			call.Fail(errno)
+		default:
+			call.Succeed()
+		}
 	}
 }
 
@@ -27,28 +40,45 @@ func (m *Mediator) Connect(call *notify.Call) {
 // address.
 const storageLength = 128
 
-// connect returns answer false if the caller is gone and needs no answer.
-func (m *Mediator) connect(call *notify.Call) (errno unix.Errno, answer bool) {
+// receive copies the arguments of connect(2). The caller closes the socket,
+// unless there is an error.
+func receive(call *notify.Call, shared *locks) (*attempt, unix.Errno) {
 	fd, err := call.Descriptor(int(int32(call.Args[0])))
 	if err != nil {
-		return translate(err), true
+		return nil, translate(err)
 	}
-	defer unix.Close(fd)
-	length := int32(call.Args[2])
+	a := &attempt{call: call, fd: fd, locks: shared}
+	if errno := a.read(); errno != 0 {
+		unix.Close(fd)
+		return nil, errno
+	}
+	return a, 0
+}
+
+func (a *attempt) read() unix.Errno {
+	length := int32(a.call.Args[2])
 	if length < 0 || length > storageLength {
-		return unix.EINVAL, true
+		return unix.EINVAL
 	}
-	raw := make([]byte, length)
-	if err := call.Read(call.Args[1], raw); err != nil {
-		return translate(err), true
+	a.raw = make([]byte, length)
+	if err := a.call.Read(a.call.Args[1], a.raw); err != nil {
+		return translate(err)
 	}
-	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	if err != nil {
-		return translate(err), true
+	var err error
+	if a.domain, err = unix.GetsockoptInt(a.fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil {
+		return translate(err)
 	}
-	attempt := &attempt{call: call, fd: fd, domain: domain, raw: raw, locks: &m.sockets}
-	switch domain {
+	return 0
+}
+
+// connect returns answer false if the caller is gone and needs no answer.
+func (m *Mediator) connect(attempt *attempt) (errno unix.Errno, answer bool) {
+	raw := attempt.raw
+	switch attempt.domain {
 	case unix.AF_INET, unix.AF_INET6:
+		if m.Internet != nil {
+			return m.Internet(&Internet{Call: attempt.call, attempt: attempt})
+		}
 		return attempt.connectSocket()
 	case unix.AF_NETLINK:
 		// An address other than the kernel's needs CAP_NET_ADMIN. Sessions

@@ -18,6 +18,9 @@ type Mediator struct {
 	// of an outside process. target is the socket's real path, or "abstract:"
 	// and its name. Set it before the first call. It must not answer the call.
 	OnRefused func(call *notify.Call, target string)
+	// Internet, if not nil, decides about internet sockets. Otherwise all may
+	// connect. Set it before the first call.
+	Internet ConnectInternet
 
 	grants Grants
 	pinned []*socketFile

@@ -1,0 +1,294 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/outbound"
+)
+
+// Files are sockets in the session's network namespace, made by the stage.
+type Files struct {
+	// UDP and TCP are the resolver's.
+	UDP, TCP *os.File
+	// Relay accepts the connections that the session believes to be to hosts.
+	Relay *os.File
+}
+
+// Close closes every file.
+func (f Files) Close() {
+	for _, file := range []*os.File{f.UDP, f.TCP, f.Relay} {
+		if file != nil {
+			file.Close()
+		}
+	}
+}
+
+// Program is the process that wanted to connect: its id on the host, or 0, and
+// its own name for itself.
+type Program struct {
+	PID  int
+	Name string
+}
+
+// Refused is called for each refused connection, with "host:port". It must not
+// block.
+type Refused func(program Program, target string)
+
+// Connector connects one session to the hosts that its rules allow.
+type Connector struct {
+	dialer   *outbound.Dialer
+	refused  Refused
+	names    *Names
+	resolver *Resolver
+	relay    *net.TCPListener
+	at       netip.AddrPort // the relay's
+	cookie   uint64         // of the session's network namespace
+	meetings meetings
+
+	ctx     context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	open    connections
+}
+
+// New starts to serve a session. It takes ownership of the files, also on an
+// error.
+func New(rules *hosts.Rules, files Files, refused Refused) (*Connector, error) {
+	defer files.Close()
+	cookie, err := namespaceOf(files.Relay)
+	if err != nil {
+		return nil, err
+	}
+	udp, err := net.FilePacketConn(files.UDP)
+	if err != nil {
+		return nil, fmt.Errorf("take over resolver: %w", err)
+	}
+	tcp, err := net.FileListener(files.TCP)
+	if err != nil {
+		udp.Close()
+		return nil, fmt.Errorf("take over resolver: %w", err)
+	}
+	listener, err := net.FileListener(files.Relay)
+	relay, is := listener.(*net.TCPListener)
+	if err != nil || !is {
+		udp.Close()
+		tcp.Close()
+		return nil, errors.Join(errors.New("take over relay: not a TCP socket"), err)
+	}
+	c := &Connector{
+		dialer: &outbound.Dialer{Rules: rules}, refused: refused, names: NewNames(maxNames), relay: relay,
+		at: plain(relay.Addr()), cookie: cookie,
+	}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.resolver = NewResolver(c.names, rules, udp, tcp)
+	c.running.Go(c.accept)
+	return c, nil
+}
+
+// Close ends all connections.
+func (c *Connector) Close() {
+	c.stop()
+	c.relay.Close()
+	c.open.close()
+	c.resolver.Close()
+	c.running.Wait()
+}
+
+// namespaceOf identifies the network namespace of a socket (SO_NETNS_COOKIE,
+// Linux 5.14).
+func namespaceOf(socket *os.File) (cookie uint64, err error) {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	controlled := raw.Control(func(fd uintptr) {
+		cookie, err = unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	})
+	if err = errors.Join(err, controlled); err != nil {
+		return 0, fmt.Errorf("identify the network namespace of a socket: %w", err)
+	}
+	return cookie, nil
+}
+
+// briefly is how long a caller in non-blocking mode is held, so that it gets
+// the real error of a host that answers soon.
+const briefly = 150 * time.Millisecond
+
+// unlimited is longer than any attempt to connect.
+const unlimited = time.Hour
+
+// Connect decides about a connect(2) of the session; see sockets.Mediator.
+func (c *Connector) Connect(call *sockets.Internet) (errno unix.Errno, answer bool) {
+	cookie, err := unix.GetsockoptUint64(call.FD(), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err != nil || cookie != c.cookie {
+		return unix.EACCES, true // passed to the session from outside
+	}
+	to, ok := call.To()
+	if !ok || own(to.Addr()) {
+		return call.Connect()
+	}
+	if !isTCP(call.FD()) {
+		if !hosts.Own.Contains(to.Addr()) {
+			c.report(programOf(call), to.String())
+		}
+		return call.Connect() // which finds no way out
+	}
+	if !isClosed(call.FD()) {
+		return call.Connect() // connected, or about to be: the kernel says so
+	}
+	target, release := outbound.Target{Addr: to.Addr(), Port: to.Port()}, func() {}
+	if hosts.Own.Contains(to.Addr()) {
+		name, free, found := c.names.Hold(to.Addr())
+		if !found {
+			return unix.EHOSTUNREACH, true
+		}
+		target, release = outbound.Target{Name: name, Port: to.Port()}, free
+	}
+	program := programOf(call)
+	if !c.dialer.Allows(target) {
+		release()
+		c.report(program, target.String())
+		return unix.EACCES, true
+	}
+	if !takeSlot() {
+		release()
+		return unix.EAGAIN, true
+	}
+	return c.connect(call, to, dial(c.ctx, c.dialer, target, program, func() {
+		release()
+		freeSlot()
+	}))
+}
+
+// connect waits for the host, and connects the caller to the relay.
+func (c *Connector) connect(call *sockets.Internet, to netip.AddrPort, o *outside) (errno unix.Errno, answer bool) {
+	errno, answer, proceed := c.await(call, o)
+	if !proceed {
+		go o.abandon()
+		return errno, answer
+	}
+	relay := netip.AddrPortFrom(Gateway, c.at.Port())
+	switch {
+	case hosts.Own.Contains(to.Addr()):
+		relay = netip.AddrPortFrom(to.Addr(), c.at.Port()) // so that the caller finds its peer's address unchanged
+	case to.Addr().Is6():
+		relay = netip.AddrPortFrom(netip.IPv6Loopback(), c.at.Port())
+	}
+	// With it, the kernel would connect only when the caller writes.
+	_ = unix.SetsockoptInt(call.FD(), unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 0)
+	errno, answer = call.ConnectTo(relay)
+	if !answer || errno != 0 && errno != unix.EINPROGRESS {
+		go o.abandon()
+		return errno, answer
+	}
+	client, err := addressOf(call.FD())
+	if err != nil {
+		go o.abandon()
+		return unix.EACCES, true
+	}
+	c.meetings.announce(way{client: client, relay: relay}, o)
+	return errno, true
+}
+
+// await waits until the host has answered. A caller in non-blocking mode is not
+// held for long: it is connected to the relay, and its connection is reset if
+// the host does not answer.
+func (c *Connector) await(call *sockets.Internet, o *outside) (errno unix.Errno, answer, proceed bool) {
+	limit := call.Timeout(unlimited)
+	blocking := limit > 0
+	if !blocking {
+		limit = briefly
+	}
+	_, err := call.Await(o.done, limit)
+	select {
+	case <-o.done:
+		if o.err == nil {
+			return 0, true, true
+		}
+		c.reportRefusal(o)
+		return outbound.Errno(o.err), true, false
+	default:
+	}
+	switch {
+	case errors.Is(err, notify.ErrGone):
+		return 0, false, false
+	case !blocking:
+		return 0, true, true
+	case errors.As(err, &errno):
+		return errno, true, false
+	}
+	return unix.EINPROGRESS, true, false // SO_SNDTIMEO has run out (socket(7))
+}
+
+func (c *Connector) report(program Program, target string) {
+	if c.refused != nil {
+		c.refused(program, target)
+	}
+}
+
+// reportRefusal reports an allowed name that leads to a refused address.
+func (c *Connector) reportRefusal(o *outside) {
+	var refused *outbound.RefusedError
+	if errors.As(o.err, &refused) {
+		target := o.to.String()
+		if refused.Addr.IsValid() {
+			target = netip.AddrPortFrom(refused.Addr, o.to.Port).String()
+		}
+		c.report(o.program, target)
+	}
+}
+
+func programOf(call *sockets.Internet) Program {
+	pid, name, err := call.Process()
+	if err != nil {
+		return Program{}
+	}
+	return Program{PID: pid, Name: name}
+}
+
+// own reports whether an address is the session's own, so that the kernel finds
+// nobody else there.
+func own(addr netip.Addr) bool {
+	return addr.IsLoopback() || addr.IsUnspecified() || reserved.Contains(addr)
+}
+
+func isTCP(fd int) bool {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	protocol, failed := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
+	return errors.Join(err, failed) == nil && kind == unix.SOCK_STREAM &&
+		(protocol == unix.IPPROTO_TCP || protocol == unix.IPPROTO_MPTCP)
+}
+
+// isClosed reports whether a socket has no connection, and does not make one.
+func isClosed(fd int) bool {
+	const closed = 7 // TCP_CLOSE (include/net/tcp_states.h)
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	return err != nil || info.State == closed
+}
+
+// addressOf returns a socket's own address.
+func addressOf(fd int) (netip.AddrPort, error) {
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	switch address := name.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(address.Addr), uint16(address.Port)), nil
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(address.Addr).Unmap(), uint16(address.Port)), nil
+	}
+	return netip.AddrPort{}, errors.New("not an internet socket")
+}

@@ -1,0 +1,109 @@
+package network
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/outbound"
+)
+
+// accept takes the connections that reach the relay.
+func (c *Connector) accept() {
+	for {
+		conn, err := c.relay.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Too many open files. The caller sees a host that is slow to answer.
+			select {
+			case <-time.After(briefly):
+			case <-c.ctx.Done():
+			}
+			continue
+		}
+		c.running.Go(func() { c.serve(conn) })
+	}
+}
+
+// serve copies between the session and the host that the connection is for.
+func (c *Connector) serve(conn *net.TCPConn) {
+	defer conn.Close()
+	o := c.meetings.meet(wayOf(conn), c.ctx.Done())
+	if o == nil {
+		_ = conn.SetLinger(0)
+		return
+	}
+	defer o.abandon()
+	<-o.done // at the latest when the session ends
+	if o.err != nil {
+		c.reportRefusal(o)
+		_ = conn.SetLinger(0)
+		return
+	}
+	if !c.open.add(conn, o.conn) {
+		return
+	}
+	defer c.open.remove(conn)
+	name, ok := outbound.Relay(conn, o.conn, func(name string) bool { return c.allowsServer(o.to, name) })
+	if !ok {
+		refused := o.to
+		if name != "" {
+			refused = outbound.Target{Name: name, Port: o.to.Port}
+		}
+		c.report(o.program, refused.String())
+	}
+}
+
+// allowsServer reports whether a client may ask the target for a server of this
+// name by TLS. Behind an address that the rules name, and on this machine, every
+// server is allowed that is not denied.
+func (c *Connector) allowsServer(to outbound.Target, name string) bool {
+	switch {
+	case name == "" || name == to.Name:
+		return true
+	case to.Name == "" || to.Name == hosts.HostName:
+		return !c.dialer.Rules.DeniedName(name, to.Port)
+	}
+	return c.dialer.Rules.Name(name, to.Port)
+}
+
+// connections are those that have to be closed when the session ends.
+type connections struct {
+	mu     sync.Mutex // guards what follows
+	closed bool
+	both   map[*net.TCPConn]*net.TCPConn
+}
+
+// add returns false if the session has ended.
+func (c *connections) add(client, host *net.TCPConn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	if c.both == nil {
+		c.both = map[*net.TCPConn]*net.TCPConn{}
+	}
+	c.both[client] = host
+	return true
+}
+
+func (c *connections) remove(client *net.TCPConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.both, client)
+}
+
+func (c *connections) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for client, host := range c.both {
+		client.Close()
+		host.Close()
+	}
+}
