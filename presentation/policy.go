@@ -2,6 +2,7 @@ package presentation
 
 import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
@@ -13,6 +14,7 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{},
 		PrivateRuntimeDir: p.PrivateRuntimeDir, PrivateTerminals: p.PrivateTerminals,
 		PrivateCaches: []string{}, AllowNetwork: p.Network.Allowed, UnixSockets: []string{},
+		AllowedHosts: []string{}, DeniedHosts: []string{},
 		AllowedEnvVars: orEmpty(p.Environment.Allowed), ProtectedPaths: []string{},
 		RequireProtected: p.RequireProtected, OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied),
 		Diagnostics: FileDiagnostics(compiled.Diagnostics),
@@ -50,6 +52,18 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 			Key: socket.Origin.Key, Written: socket.Origin.Written, Value: name,
 			File: socket.Origin.File, Line: socket.Origin.Line,
 		})
+	}
+	for _, list := range []struct {
+		from []policy.Host
+		to   *[]string
+	}{{p.Network.AllowedHosts, &out.AllowedHosts}, {p.Network.DeniedHosts, &out.DeniedHosts}} {
+		for _, host := range list.from {
+			*list.to = append(*list.to, host.Pattern)
+			out.Origins = append(out.Origins, protocol.PolicyOrigin{
+				Key: host.Origin.Key, Value: host.Pattern, File: host.Origin.File, Line: host.Origin.Line,
+				Written: host.Origin.Written,
+			})
+		}
 	}
 	for _, protected := range p.Protected {
 		out.ProtectedPaths = append(out.ProtectedPaths, protected.Path)

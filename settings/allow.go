@@ -36,8 +36,9 @@ var ErrNotAllowable = errors.New("allow by a setting")
 // scope, or nil. Only entries of lists can be written. Anything else the user
 // has to write.
 func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
-	if key := suggestion.setting(); key != toolchainsKey && !strings.HasPrefix(key, "additional_") {
-		return fmt.Errorf("%w: %q is no list that grants paths", ErrNotAllowable, suggestion.Key)
+	if key := suggestion.setting(); key != toolchainsKey && key != allowedHostsKey && !strings.HasPrefix(key,
+		"additional_") {
+		return fmt.Errorf("%w: %q is no list that can be added to", ErrNotAllowable, suggestion.Key)
 	}
 	if scope == ScopeUser {
 		// The entry would go into a file that does not count now, and make all

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
@@ -51,6 +52,7 @@ func (e *evaluation) beyond(alone *evaluation) []Ask {
 	b.switches()
 	b.variables()
 	b.sockets()
+	b.hosts()
 	b.protected()
 	return b.asks
 }
@@ -233,6 +235,36 @@ func (b *asker) sockets() {
 			b.add(socketsKey, s.text, s.at, "sessions may use the socket %s, with the full power of the program behind it",
 				display.Quote(s.named()))
 		}
+	}
+}
+
+// hosts asks for hosts that sessions reach while the network is off.
+func (b *asker) hosts() {
+	if b.e.policy.Network.Allowed || b.alone.policy.Network.Allowed {
+		return
+	}
+	const opens = "sessions may connect to %s, and send there what they can read"
+	var others []string
+	for _, h := range b.e.hosts.allowed {
+		switch name := display.Quote(h.pattern.String()); {
+		case b.alone.allows(h.pattern):
+		case h.origin.File == b.e.projectFile:
+			b.add(allowedHostsKey, h.pattern.String(), h.at, opens, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	for _, h := range b.alone.hosts.denied {
+		if !hosts.Covers(patternsOfHosts(b.e.hosts.denied), h.pattern) {
+			others = append(others, display.Quote(h.pattern.String()))
+		}
+	}
+	if len(others) > 0 {
+		const most = 4
+		if more := len(others) - most; more > 0 {
+			others = append(others[:most], fmt.Sprintf("%d more", more))
+		}
+		b.addKey(deniedHostsKey, opens, strings.Join(others, ", "))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
@@ -35,6 +36,30 @@ func (e *evaluation) diagnose(r *reporter) {
 		e.diagnoseProtected(r, g)
 	}
 	e.diagnoseSockets(r)
+	e.diagnoseHosts(r)
+}
+
+// diagnoseHosts finds lists of hosts without effect.
+func (e *evaluation) diagnoseHosts(r *reporter) {
+	for _, key := range []string{allowedHostsKey, deniedHostsKey} {
+		from, set := e.user.from[key]
+		switch {
+		case !set || len(e.user.values.List(key)) == 0:
+		case e.policy.Network.Allowed:
+			r.add(from.file, from.At, document.SeverityWarning, key,
+				"has no effect while allow_network is true: sessions reach every host")
+		case e.host.Platform == "darwin":
+			r.add(from.file, from.At, document.SeverityWarning, key,
+				"has no effect on macOS: the network stays off as a whole")
+		}
+	}
+	denied := patternsOfHosts(e.hosts.denied)
+	for _, h := range e.hosts.allowed {
+		if !e.policy.Network.Allowed && hosts.Covers(denied, h.pattern) && h.origin.File != policy.OriginBuiltIn {
+			r.add(h.origin.File, h.at, document.SeverityWarning, allowedHostsKey, "%s is refused by denied_hosts",
+				display.Quote(h.pattern.String()))
+		}
+	}
 }
 
 func (e *evaluation) diagnoseSwitches(r *reporter) {

@@ -29,6 +29,7 @@ type evaluation struct {
 	policy     policy.Policy
 	restricted document.Kinds
 	toolchains []chosen
+	hosts      hostLists  // those of the policy
 	sockets    []socket   // what the policy's sockets were made of
 	variables  []Variable // the variables that sessions get
 
@@ -36,8 +37,8 @@ type evaluation struct {
 	origins     map[string]string
 	diagnostics []document.FileDiagnostic
 	refusals    []string // built-in grants that do not count
-	// unclear is an entry of protected_paths that could not be understood; nil
-	// if there is none.
+	// unclear is an entry of protected_paths or denied_hosts that could not be
+	// understood; nil if there is none.
 	unclear *document.FileDiagnostic
 	// noAnswer is a path of the project whose file system does not answer, so
 	// that nobody knows what to protect; "" if all answer.
@@ -178,6 +179,7 @@ func (s *Snapshot) run(
 	restricted := restrict(base, l, tightened)
 	sockets := chooseSockets(view, l, project, grants.writable, tightened, r)
 	protected, unclear := choosePaths(view, l, project, tightened, r)
+	reachable := chooseHosts(base, l, tightened, r)
 	caches := cachesOf(view, grants.granted, private, r)
 	guarded, create := guardCaches(view, l, grants.cover)
 	grants.create = append(grants.create, create...)
@@ -186,8 +188,9 @@ func (s *Snapshot) run(
 			guard(view, grants.cover), guardGit(l, project, grants))),
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
 		Caches:  caches,
-		Network: network(base, l, tightened), Environment: environment, UnixSockets: socketRules(sockets),
-		OnDenied: onDenied[*base.OnDenied],
+		Network: reachable.addTo(network(base, l, tightened)), Environment: environment,
+		UnixSockets: socketRules(sockets),
+		OnDenied:    onDenied[*base.OnDenied],
 	}
 	if view.host.Platform == "darwin" {
 		p.TrackBySandbox = *base.ProcessTracking == document.ProcessTrackingSeatbelt
@@ -199,9 +202,10 @@ func (s *Snapshot) run(
 
 	e := &evaluation{
 		fsView: view, layers: l, grantSet: grants, projectDir: projectDir, git: project.git, policy: p,
-		restricted: restricted, toolchains: toolchains, sockets: sockets, variables: variables,
+		restricted: restricted, toolchains: toolchains, hosts: reachable, sockets: sockets, variables: variables,
 		merged: tightened.over(base), origins: originsOf(l.user, *tightened),
-		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded()), unclear: unclear,
+		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded()), unclear: cmp.Or(unclear,
+			reachable.unclear),
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
 	}
 	e.diagnose(r)

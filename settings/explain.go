@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
@@ -407,9 +408,49 @@ func (x *explainer) network() {
 		x.allow(rule, "the network is allowed by %s", rule.Origin)
 		return
 	}
+	if x.attempt == AttemptConnect && x.toHost() {
+		return
+	}
 	x.refuse(rule, x.writtenKey(rule.Origin.Key), "true", "the network is off by %s", rule.Origin)
 	if rule.Origin.File == x.projectFile && !x.trusted {
 		x.Key, x.Value = "", ""
 	}
 	x.Hint = "servers and clients within a session can use the loopback interface if the machine can isolate it"
+}
+
+// toHost explains a connection while the network is off, if the hosts that may
+// be reached nevertheless say something about it.
+func (x *explainer) toHost() bool {
+	text, err := hosts.ParseTarget(x.Target)
+	if err != nil || x.host.Platform == "darwin" {
+		return false
+	}
+	x.Target = text.String()
+	network := x.policy.Network
+	if i, found := hosts.Find(patternsOfHosts(x.hosts.denied), text.Host, text.Port); found {
+		x.refuse(&DecidingRule{Origin: x.hosts.denied[i].origin}, "", "", "%s is refused by %s", display.Quote(x.Target),
+			x.hosts.denied[i].origin)
+		return true
+	}
+	if i, found := hosts.Find(patternsOfHosts(x.hosts.allowed), text.Host, text.Port); found {
+		x.allow(&DecidingRule{Origin: x.hosts.allowed[i].origin}, "%s may be reached by %s", display.Quote(x.Target),
+			x.hosts.allowed[i].origin)
+		x.Hint = "a name must not lead into a private network, unless an entry has its addresses"
+		return true
+	}
+	entry, err := hosts.ParseAllowed(x.Target)
+	rule := &DecidingRule{Origin: network.Origin}
+	switch {
+	case err != nil || network.Origin.File == x.projectFile && !x.trusted || !network.ByHost() && !text.Named:
+		return false
+	case x.alone != nil && x.alone.allows(entry):
+		x.refuse(rule, "", "", "no setting lets a session connect to %s", display.Quote(x.Target))
+		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away", display.Quote(x.projectFile))
+	case network.ByHost():
+		x.refuse(rule, x.writtenKey(allowedHostsKey), entry.String(), "no setting lets a session connect to %s",
+			display.Quote(x.Target))
+	default:
+		x.refuse(rule, x.writtenKey(allowedHostsKey), entry.String(), "the network is off by %s", rule.Origin)
+	}
+	return true
 }

@@ -109,7 +109,7 @@ func TestKinds_AreNamedWhereTheyCount(t *testing.T) {
 	x, err := s.Explain(document.KindTool, AttemptConnect, "example.org:443")
 	must(t, err)
 	advice := x.suggestion().Instruction()
-	if x.Allowed || x.Key != "tool.allow_network" || advice != `set "allow_network" of "tool" to true` {
+	if x.Allowed || x.Key != "allowed_hosts" || advice != `add "example.org:443" to "allowed_hosts"` {
 		t.Errorf("tool: %+v", x)
 	}
 	if x, err = s.Explain(document.KindTerminal, AttemptConnect, "example.org:443"); err != nil || !x.Allowed {

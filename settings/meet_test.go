@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
@@ -65,6 +67,10 @@ var (
 	meetNames = []string{
 		"~/.ssh/docker.sock", "docker.sock", "~/.ssh/id", "$UNSET", "abstract:a", "abstract:b",
 		"abstract:", "/run/user/1000/bus", "~/.cache/link/docker.sock",
+	}
+	meetNets = []string{
+		"a.org", "*.a.org", "b.a.org:1", "*.b.a.org", "c.b.a.org", "a.org:1", "*.a.org:2", "10.0.0.0/8", "10.1.0.0/16:1",
+		"*", "*.org", "localhost:1", "bad..name",
 	}
 	meetSecret = []string{
 		"a", "!*", "!.git", "*.x", "d/*y", "!.claude", "!src", ".git/hooks", "../x", "/home/u/project/b", ".",
@@ -119,6 +125,8 @@ func (c choose) keys() map[string]any {
 	maybe("allow_network", func() any { return c(2) == 1 })
 	maybe("on_unavailable", word(document.OnUnavailable("").Values()))
 	maybe("on_denied", word(document.OnDenied("").Values()))
+	maybe("allowed_hosts", list(meetNets))
+	maybe("denied_hosts", list(meetNets))
 	maybe("allowed_env_vars", list(meetVars))
 	maybe("allowed_unix_sockets", list(meetNames))
 	maybe("protected_paths", list(meetSecret))
@@ -173,6 +181,8 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 	switch {
 	case narrow.Network.Allowed && !wide.Network.Allowed:
 		return "it allows the network"
+	case exceedsHosts(narrow.Network, wide.Network) != "":
+		return exceedsHosts(narrow.Network, wide.Network)
 	case narrow.PrivateRuntimeDir && !wide.PrivateRuntimeDir:
 		return "it has a runtime directory"
 	case narrow.PrivateTerminals && !wide.PrivateTerminals && !wide.At("/dev/pts").Has(policy.Write):
@@ -192,6 +202,40 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 			return s.Path == socket.Path && s.Abstract == socket.Abstract
 		}) {
 			return fmt.Sprintf("it allows the socket %s%s", socket.Path, socket.Abstract)
+		}
+	}
+	return ""
+}
+
+// exceedsHosts is exceeds for hosts.
+func exceedsHosts(narrow, wide policy.Network) string {
+	if wide.Allowed || !narrow.ByHost() {
+		return ""
+	}
+	rules := func(n policy.Network) *hosts.Rules {
+		parse := func(list []policy.Host, read func(string) (hosts.Pattern, error)) (patterns []hosts.Pattern) {
+			for _, host := range list {
+				pattern, err := read(host.Pattern)
+				if err != nil {
+					panic(err)
+				}
+				patterns = append(patterns, pattern)
+			}
+			return patterns
+		}
+		return hosts.New(parse(n.AllowedHosts, hosts.ParseAllowed), parse(n.DeniedHosts, hosts.ParseDenied))
+	}
+	a, b := rules(narrow), rules(wide)
+	for port := range uint16(4) {
+		for _, name := range []string{"a.org", "b.a.org", "c.b.a.org", "d.c.b.a.org", "x.a.org", hosts.HostName} {
+			if a.Name(name, port) && !b.Name(name, port) {
+				return fmt.Sprintf("it allows %s:%d", name, port)
+			}
+		}
+		for _, text := range []string{"10.0.0.1", "10.1.0.1", "10.2.0.1"} {
+			if addr := netip.MustParseAddr(text); a.Address(addr, port) && !b.Address(addr, port) {
+				return fmt.Sprintf("it allows %s, port %d", text, port)
+			}
 		}
 	}
 	return ""

@@ -37,6 +37,14 @@ func paths(examples ...string) hint {
 	return h
 }
 
+// hosts hints at the form of an entry, in any letters.
+func hosts(examples ...string) hint {
+	return hint{
+		pattern: `^(\*\.)?[^*\s/:]+(:[0-9]+)?$|^[0-9.]+(/[0-9]+)?(:[0-9]+)?$|^\[?[0-9A-Fa-f:.]+(/[0-9]+)?(\]:[0-9]+)?$`,
+		message: "NAME, *.NAME or ADDRESS/BITS, each with :PORT or without.", examples: examples,
+	}
+}
+
 // schemaHints are the hints by key. A pattern must accept everything that the
 // settings accept: users take a language server's warning for the program's.
 var schemaHints = map[string]hint{
@@ -51,6 +59,8 @@ var schemaHints = map[string]hint{
 		pattern: `^[A-Za-z_][A-Za-z0-9_]*\*?$`, message: "NAME, or PREFIX_* for every variable whose name begins so.",
 		examples: []string{"PATH", "HOME", "LANG", "LC_*", "SSH_AUTH_SOCK"},
 	},
+	"allowed_hosts": hosts("github.com", "*.npmjs.org:443", "10.1.0.0/16:5432", "localhost:5432"),
+	"denied_hosts":  hosts("telemetry.example.org", "*.example.net"),
 	"allowed_unix_sockets": {
 		pattern: `^(~/[^\x00]+|[^~\x00][^\x00]*)$`, message: "The path of a socket, $SSH_AUTH_SOCK, or abstract:NAME.",
 		examples: []string{"$SSH_AUTH_SOCK", "/run/user/1000/gnupg/S.gpg-agent", "abstract:NAME"},

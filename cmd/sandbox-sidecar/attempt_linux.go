@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
+	"net"
 	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -35,6 +38,18 @@ var systemAttempts = map[string]func(argument string) error{
 			return err
 		}
 		return nil
+	},
+	// The port of this machine by the name that sessions have for it, or by its
+	// address without a session.
+	"host": func(port string) error {
+		conn, err := net.Dial("tcp", net.JoinHostPort(hosts.HostName, port))
+		if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) {
+			conn, err = net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
+		}
+		if err != nil {
+			return err
+		}
+		return conn.Close()
 	},
 	"namespace": func(string) error {
 		// A flag that does not exist: nothing is made. The kernel answers EINVAL,
@@ -66,6 +81,13 @@ var systemProofs = []proof{
 		protection: "unix_sockets", attack: "connect to the abstract socket of a process outside", act: "socket",
 		on: func(s *targets) string {
 			return s.abstract
+		},
+	},
+	{
+		protection: platform.NetworkHosts, attack: "connect to a host that is not allowed, by its name", act: "host",
+		on: func(s *targets) string {
+			_, port, _ := net.SplitHostPort(s.server)
+			return port
 		},
 	},
 	{

@@ -93,6 +93,8 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	}{
 		{"protected", []string{"protected_paths", "settings files"}},
 		{"variables", []string{"allowed_env_vars"}},
+		{"hosts", []string{"allowed_hosts"}},
+		{"denied hosts", []string{"denied_hosts"}},
 		{"unix sockets", []string{"allowed_unix_sockets"}},
 	} {
 		var entries groups

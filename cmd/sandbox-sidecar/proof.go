@@ -249,6 +249,7 @@ func (s *targets) policy() policy.Policy {
 		Restricted: true, Project: s.path("project"), PrivateTerminals: true,
 		Rules:         rules,
 		Protected:     []policy.Protected{{Path: s.path("project", "protected")}},
+		Network:       policy.Network{AllowedHosts: []policy.Host{{Pattern: "doctor.invalid"}}},
 		OnUnavailable: policy.Refuse, OnDenied: policy.Report,
 	}
 }

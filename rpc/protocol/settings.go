@@ -65,8 +65,13 @@ type Policy struct {
 	PrivateTerminals bool `json:"privateTerminals"`
 	// PrivateCaches are caches of toolchains: only the user's sandboxed sessions
 	// see what sessions write there, if the machine has overlays.
-	PrivateCaches  []string `json:"privateCaches"`
-	AllowNetwork   bool     `json:"allowNetwork"`
+	PrivateCaches []string `json:"privateCaches"`
+	AllowNetwork  bool     `json:"allowNetwork"`
+	// AllowedHosts can be reached while allowNetwork is false, except
+	// deniedHosts.
+	AllowedHosts []string `json:"allowedHosts"`
+	// DeniedHosts are exceptions from allowedHosts.
+	DeniedHosts    []string `json:"deniedHosts"`
 	UnixSockets    []string `json:"unixSockets"`
 	AllowedEnvVars []string `json:"allowedEnvVars"`
 	ProtectedPaths []string `json:"protectedPaths"`

@@ -14,6 +14,8 @@ func Defaults() Sandbox {
 		AdditionalReadOnlyPaths:   []string{},
 		AdditionalReadWritePaths:  []string{},
 		AllowNetwork:              new(true),
+		AllowedHosts:              []string{},
+		DeniedHosts:               []string{},
 		AllowedEnvVars:            slices.Clone(DefaultEnvVars),
 		AllowedUnixSockets:        []string{},
 		Toolchains:                []string{},

@@ -35,6 +35,15 @@ type Sandbox struct {
 	// AllowNetwork set to false leaves no network at all, except loopback
 	// inside the session if the host can isolate it.
 	AllowNetwork *bool `json:"allow_network"`
+	// AllowedHosts are hosts that sessions reach by TCP while allow_network is
+	// false, on Linux: a name, or *.NAME for all names below it, or addresses as
+	// ADDRESS/BITS, each with :PORT or for all ports. No variables and no
+	// certificates are needed. A name that leads into a private network needs
+	// an entry for its addresses, too. localhost:PORT is a service of this
+	// machine, which sessions reach as host.sandbox.internal.
+	AllowedHosts []string `json:"allowed_hosts"`
+	// DeniedHosts are exceptions from allowed_hosts, in the same form.
+	DeniedHosts []string `json:"denied_hosts"`
 	// AllowedEnvVars are the variables that sessions get: NAME or PREFIX_*.
 	// They always get TERM, COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and
 	// ZED_TERM. Variables that make loaders, shells or interpreters run code

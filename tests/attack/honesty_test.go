@@ -54,6 +54,24 @@ var claims = map[string]claim{
 		result := s.attempt(s.Start(offline()), "connect-tcp", port)
 		mustAgree(t, status, result, result.done())
 	},
+	"network_hosts": func(t *testing.T, status protocol.ProtectionStatus) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		harness.Must(t, err)
+		defer listener.Close()
+		s := newScene(t)
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		e := s.Start(harness.Settings(harness.Sandbox{
+			"allow_network": false, "allowed_hosts": []string{"localhost:" + port},
+		}))
+		line := "exec 3<>/dev/tcp/host.sandbox.internal/%s && echo reached"
+		output, _ := e.Tool(fmt.Sprintf(line, port))
+		if reached := strings.Contains(output, "reached"); reached != (status == protocol.Enforced) {
+			t.Errorf("an allowed host, while the status is %q: %s", status, output)
+		}
+		if output, _ := e.Tool(fmt.Sprintf(line, "1")); strings.Contains(output, "reached") {
+			t.Errorf("a host that is not allowed: %s", output)
+		}
+	},
 	"unix_sockets": unixSocketsClaim,
 	"signals": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
@@ -265,8 +283,8 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	reply := s.attempt(e, "privileges").reply.Sandbox
 	var weak []string
 	for name, protection := range reply.Protections {
-		// These settings leave the network on and grant no cache.
-		requested := name != "network" && name != "toolchain_caches" && name != "denials"
+		// These settings leave the network on, and grant no host and no cache.
+		requested := name != "network" && name != "network_hosts" && name != "toolchain_caches" && name != "denials"
 		if requested && protection.Status != protocol.Enforced {
 			weak = append(weak, name)
 		}
@@ -320,6 +338,7 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 func offline() string {
 	return harness.Settings(harness.Sandbox{
 		"allow_network": false, "protected_paths": []string{"victim"}, "toolchains": []string{"node"},
+		"allowed_hosts": []string{"localhost:1"},
 	})
 }
 

@@ -95,6 +95,8 @@ export function policyText(kind: Kind, policyId: string, policy: Policy): string
     ...section("FILES", files),
     ...section("PROTECTED (read-only even inside a grant)", values("protected_paths", "settings files")),
     ...section("ENVIRONMENT VARIABLES", values("allowed_env_vars")),
+    ...section("HOSTS (while the network is off)", values("allowed_hosts")),
+    ...section("DENIED HOSTS", values("denied_hosts")),
     ...section("UNIX SOCKETS OF OTHER PROGRAMS", values("allowed_unix_sockets")),
     ...section(
       "SWITCHES",

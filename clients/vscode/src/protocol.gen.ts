@@ -568,6 +568,10 @@ export interface Policy {
    */
   privateCaches: string[];
   allowNetwork: boolean;
+  /** `allowedHosts` can be reached while allowNetwork is false, except deniedHosts. */
+  allowedHosts: string[];
+  /** Exceptions from allowedHosts. */
+  deniedHosts: string[];
   unixSockets: string[];
   allowedEnvVars: string[];
   protectedPaths: string[];

@@ -163,6 +163,13 @@ function allowance(policy: Policy): string[] {
       "It may write {0} and temporary directories, and read the system.",
       writes === "" ? vscode.l10n.t("nothing in the project") : writes,
     ),
-    policy.allowNetwork ? vscode.l10n.t("It may use the network.") : vscode.l10n.t("It has no network."),
+    networkText(policy),
   ];
+}
+
+/** What the command may do with the network. */
+function networkText(policy: Policy): string {
+  if (policy.allowNetwork) return vscode.l10n.t("It may use the network.");
+  if (policy.allowedHosts.length === 0) return vscode.l10n.t("It has no network.");
+  return vscode.l10n.t("Of the network, it may reach only {0}.", policy.allowedHosts.map(quote).join(", "));
 }

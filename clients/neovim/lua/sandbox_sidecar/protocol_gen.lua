@@ -301,6 +301,8 @@
 ---@field privateTerminals boolean The session gets a /dev/pts of its own.
 ---@field privateCaches string[] Caches of toolchains: only the user's sandboxed sessions see what sessions write there, if the machine has overlays.
 ---@field allowNetwork boolean
+---@field allowedHosts string[] `allowedHosts` can be reached while allowNetwork is false, except deniedHosts.
+---@field deniedHosts string[] Exceptions from allowedHosts.
 ---@field unixSockets string[]
 ---@field allowedEnvVars string[]
 ---@field protectedPaths string[]

@@ -20,6 +20,8 @@ function text(rules: Partial<PolicyRule>[], more: Partial<Policy> = {}): string[
     privateTerminals: false,
     privateCaches: [],
     allowNetwork: true,
+    allowedHosts: [],
+    deniedHosts: [],
     unixSockets: [],
     allowedEnvVars: [],
     protectedPaths: [],

@@ -1,0 +1,144 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+)
+
+func patternsIn(list []policy.Host) []string {
+	texts := []string{}
+	for _, h := range list {
+		texts = append(texts, h.Pattern)
+	}
+	return texts
+}
+
+func TestHosts_AProjectOnlyTakesThemAway(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, nil)
+	for _, test := range []struct {
+		user, project   string
+		allowed, denied string
+	}{
+		{`"allow_network": false, "allowed_hosts": ["b.org", "A.org."]`, "", "a.org b.org", ""},
+		{`"allow_network": false, "allowed_hosts": ["a.org"]`, `"allowed_hosts": ["a.org", "b.org"]`, "a.org", ""},
+		{`"allow_network": false, "allowed_hosts": ["*.a.org"]`, `"allowed_hosts": ["x.a.org:1"]`, "x.a.org:1", ""},
+		{`"allow_network": false, "allowed_hosts": ["*.a.org:1"]`, `"allowed_hosts": ["x.a.org"]`, "x.a.org:1", ""},
+		{`"allow_network": false, "allowed_hosts": ["a.org"]`, `"allowed_hosts": []`, "", ""},
+		{`"allow_network": false, "allowed_hosts": ["a.org"]`, `"allow_network": true`, "a.org", ""},
+		{
+			`"allow_network": false, "allowed_hosts": ["a.org"], "denied_hosts": ["b.a.org"]`,
+			`"denied_hosts": ["*.com"]`, "a.org", "*.com b.a.org",
+		},
+		{`"allow_network": true`, `"allow_network": false, "allowed_hosts": ["a.org"]`, "a.org", ""},
+		{`"allow_network": true, "allowed_hosts": ["a.org"]`, "", "", ""},
+		{`"allow_network": false`, `"allowed_hosts": ["a.org"]`, "", ""},
+		// What is wrong opens nothing.
+		{`"allow_network": false, "allowed_hosts": ["*", "a.org", "*.com", "x:0"]`, "", "a.org", ""},
+		{`"allow_network": false, "allowed_hosts": ["a.org"], "denied_hosts": ["*"]`, "", "", ""},
+		{`"allow_network": false, "allowed_hosts": ["a.org"]`, `"denied_hosts": ["bad..name"]`, "", ""},
+	} {
+		project := test.project
+		if project != "" {
+			project = "{" + project + "}"
+		}
+		s := snapshotOf(t, f, `{"enabled": true, `+test.user+`}`, project)
+		network := s.Compile(document.KindTool).Policy.Network
+		if got := strings.Join(patternsIn(network.AllowedHosts), " "); got != test.allowed {
+			t.Errorf("%s and %s allow %q, want %q", test.user, test.project, got, test.allowed)
+		}
+		if got := strings.Join(patternsIn(network.DeniedHosts), " "); got != test.denied {
+			t.Errorf("%s and %s deny %q, want %q", test.user, test.project, got, test.denied)
+		}
+	}
+}
+
+func TestHosts_MistakesHaveALineAndAColumn(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, nil)
+	s := snapshotOf(t, f, `{"enabled": true, "allow_network": false,
+		"allowed_hosts": ["a.org",
+			"*.com"], "denied_hosts": ["a.org:0"]}`, "")
+	var found []string
+	for _, d := range s.Diagnostics() {
+		found = append(found, d.Key)
+		if d.Line == 0 || d.Column == 0 || d.Severity != document.SeverityError {
+			t.Errorf("%+v", d)
+		}
+	}
+	slices.Sort(found)
+	if !slices.Equal(found, []string{"allowed_hosts", "denied_hosts"}) {
+		t.Errorf("diagnostics on %q", found)
+	}
+	if doubt := s.Compile(document.KindTool).Doubt; doubt == nil || !doubt.Refused || doubt.Key != "denied_hosts" {
+		t.Errorf("a wrong entry of denied_hosts leaves %+v", doubt)
+	}
+}
+
+func TestHosts_WithoutEffectAreDiagnosed(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, nil)
+	s := snapshotOf(t, f, `{"enabled": true, "allow_network": true, "allowed_hosts": ["a.org"]}`, "")
+	if got := said(s.Compile(document.KindTool), userFile); !strings.Contains(got, "has no effect while allow_network") {
+		t.Errorf("got %s", got)
+	}
+	s = snapshotOf(t, f, `{"enabled": true, "allow_network": false, "allowed_hosts": ["b.a.org"],
+		"denied_hosts": ["*.a.org"]}`, "")
+	if got := said(s.Compile(document.KindTool), userFile); !strings.Contains(got, "is refused by denied_hosts") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestHosts_OfATrustedProjectAreAskedFor(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, nil)
+	user := `{"enabled": true, "allow_network": false, "allowed_hosts": ["a.org"], "denied_hosts": ["b.a.org", "a.org:22"]}`
+	asks := func(project string) string {
+		var list []string
+		for _, a := range snapshotOf(t, f, user, project).Project().Asks {
+			list = append(list, a.Key+" "+a.Value)
+		}
+		return strings.Join(list, "; ")
+	}
+	for project, want := range map[string]string{
+		`{"allowed_hosts": ["a.org", "evil.org:1"]}`:            "allowed_hosts evil.org:1",
+		`{"allowed_hosts": ["a.org:1"]}`:                        "",
+		`{"denied_hosts": []}`:                                  "denied_hosts []",
+		`{"denied_hosts": ["b.a.org", "a.org:22", "more.org"]}`: "",
+	} {
+		if got := asks(project); got != want {
+			t.Errorf("%s asks for %q, want %q", project, got, want)
+		}
+	}
+}
+
+func TestExplain_OfAHostNamesTheEntry(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, nil)
+	s := snapshotOf(t, f, `{"enabled": true, "allow_network": false,
+		"allowed_hosts": ["*.a.org:443", "localhost:1", "10.0.0.0/8"], "denied_hosts": ["bad.a.org"]}`,
+		`{"denied_hosts": ["theirs.a.org"]}`)
+	for target, want := range map[string]Explanation{
+		"x.a.org:443":              {Allowed: true, Key: "allowed_hosts"},
+		"X.A.org.:443":             {Allowed: true, Key: "allowed_hosts"},
+		"x.a.org:80":               {Key: "allowed_hosts", Value: "x.a.org:80"},
+		"bad.a.org:443":            {},
+		"theirs.a.org:443":         {},
+		"host.sandbox.internal:1":  {Allowed: true, Key: "allowed_hosts"},
+		"host.sandbox.internal:22": {Key: "allowed_hosts", Value: "localhost:22"},
+		"10.1.2.3:80":              {Allowed: true, Key: "allowed_hosts"},
+		"[2001:db8::1]:80":         {Key: "allowed_hosts", Value: "[2001:db8::1]:80"},
+		"127.0.0.1:80":             {Key: "allow_network", Value: "true"},
+	} {
+		x, err := s.Explain(document.KindTool, AttemptConnect, target)
+		must(t, err)
+		if x.Allowed != want.Allowed || x.Key != want.Key || x.Value != want.Value {
+			t.Errorf("%s: %+v", target, x)
+		}
+	}
+}

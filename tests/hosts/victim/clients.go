@@ -1,0 +1,551 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience bounds every wait of a client.
+const patience = 60 * time.Second
+
+// lookUp finds the address of "host:port" as every program does.
+func lookUp(text string) (netip.AddrPort, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return netip.AddrPortFrom(addr, uint16(number)), nil
+	}
+	list, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip4", host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.AddrPortFrom(list[0].Unmap(), uint16(number)), nil
+}
+
+// address is an address for an IPv4 or an IPv6 socket.
+func address(family int, to netip.AddrPort) unix.Sockaddr {
+	if family == unix.AF_INET {
+		return &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+}
+
+// open makes a socket for "host:port" and its address.
+func open(text string, family, flags, protocol int) (int, unix.Sockaddr, error) {
+	to, err := lookUp(text)
+	if err != nil {
+		return -1, nil, err
+	}
+	if to.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|flags, protocol)
+	return fd, address(family, to), err
+}
+
+func done(err error) error {
+	if err == nil {
+		fmt.Println("connected")
+	}
+	return err
+}
+
+// connect HOST:PORT connects in blocking mode.
+func connect(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	return done(unix.Connect(fd, to))
+}
+
+// connectPolled HOST:PORT connects in non-blocking mode and prints how: what
+// connect answers, and then SO_ERROR or what a read answers.
+func connectPolled(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	err = unix.Connect(fd, to)
+	const soon = 5 * time.Second // far above what is promised
+	if took := time.Since(begun); took > soon {
+		fmt.Printf("held for %v\n", took)
+	}
+	if !errors.Is(err, unix.EINPROGRESS) {
+		return done(err)
+	}
+	fmt.Print("EINPROGRESS ")
+	if err := await(fd, unix.POLLOUT); err != nil {
+		return err
+	}
+	if number, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || number != 0 {
+		return errors.Join(err, unix.Errno(number))
+	}
+	if again := unix.Connect(fd, to); again != nil {
+		return again
+	}
+	return done(nil)
+}
+
+func await(fd int, events int16) error {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: events}}, int(patience/time.Millisecond))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case n == 0:
+			return errors.New("nothing happens")
+		default:
+			return nil
+		}
+	}
+}
+
+// connectInterrupted HOST:PORT gets a signal while it connects.
+func connectInterrupted(args []string) error {
+	runtime.LockOSThread() // or another thread might get the signal
+	thread := unix.Gettid()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGUSR1)
+	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	time.AfterFunc(300*time.Millisecond, func() { _ = unix.Tgkill(os.Getpid(), thread, unix.SIGUSR1) })
+	begun := time.Now()
+	err = unix.Connect(fd, to)
+	const soon = 20 * time.Second
+	if took := time.Since(begun); took > soon {
+		fmt.Printf("held for %v\n", took)
+	}
+	return done(err)
+}
+
+// storm HOLE GOOD N connects N times to a host that never answers, and meanwhile
+// to one that does.
+func storm(args []string) error {
+	n, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	unix.Close(fd)
+	var started sync.WaitGroup
+	for i := range n {
+		started.Add(1)
+		go func() {
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|(i%2)*unix.SOCK_NONBLOCK, 0)
+			started.Done()
+			if err == nil {
+				_ = unix.Connect(fd, to)
+			}
+		}()
+	}
+	started.Wait()
+	for range 20 {
+		conn, err := net.DialTimeout("tcp", args[1], patience)
+		if err != nil {
+			return err
+		}
+		conn.Close()
+	}
+	fmt.Println("connected")
+	os.Exit(0) // without a wait for the others
+	return nil
+}
+
+// again HOST:PORT connects twice.
+func again(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		return err
+	}
+	return unix.Connect(fd, to)
+}
+
+// unspec HOST:PORT OTHER connects, dissolves that, and connects to another.
+func unspec(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		return err
+	}
+	raw := [16]byte{}
+	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&raw)), 16); errno != 0 {
+		return errno
+	}
+	_, other, err := open(args[1], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	return done(unix.Connect(fd, other))
+}
+
+// connectV6 HOST:PORT connects an IPv6 socket to an IPv4 address in IPv6's form.
+func connectV6(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET6, 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		return err
+	}
+	return greet(fd)
+}
+
+// connectV6Only ADDRESS:PORT connects a socket that knows IPv6 alone.
+func connectV6Only(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET6, 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
+		return err
+	}
+	return done(unix.Connect(fd, to))
+}
+
+func connectMPTCP(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, 0, unix.IPPROTO_MPTCP)
+	if err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		return err
+	}
+	return greet(fd)
+}
+
+// greet sends a request to an HTTP server and prints the body.
+func greet(fd int) error {
+	file := os.NewFile(uintptr(fd), "socket")
+	defer file.Close()
+	if _, err := file.WriteString("GET / HTTP/1.0\r\nHost: allowed.example\r\n\r\n"); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(file)
+	if _, body, found := bytes.Cut(text, []byte("\r\n\r\n")); found {
+		fmt.Print(string(body))
+	}
+	return err
+}
+
+// fastOpen HOST:PORT connects by sendto and sendmsg.
+func fastOpen(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	if args[1] == "sendmsg" {
+		return done(unix.Sendmsg(fd, []byte("GET / HTTP/1.0\r\n\r\n"), nil, to, unix.MSG_FASTOPEN))
+	}
+	return done(unix.Sendto(fd, []byte("GET / HTTP/1.0\r\n\r\n"), unix.MSG_FASTOPEN, to))
+}
+
+// deferConnect HOST:PORT connects only when it writes.
+func deferConnect(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	const noCookie = 34 // TCP_FASTOPEN_NO_COOKIE
+	if err := errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1),
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, noCookie, 1)); err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		return err
+	}
+	return greet(fd)
+}
+
+// connectPassed HOST:PORT lets another thread of another open file connect, and
+// uses the socket that was passed over a Unix socket meanwhile.
+func connectPassed(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, to); err != nil && !errors.Is(err, unix.EINPROGRESS) {
+		return err
+	}
+	if err := unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0); err != nil {
+		return err
+	}
+	unix.Close(fd)
+	control := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(pair[1], make([]byte, 1), control, 0)
+	if err != nil {
+		return err
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil {
+		return err
+	}
+	passed, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(await(passed[0], unix.POLLOUT), unix.SetNonblock(passed[0], false)); err != nil {
+		return err
+	}
+	return greet(passed[0])
+}
+
+// datagram HOST:PORT sends one, and waits for the answer.
+func datagram(args []string) error {
+	conn, err := net.Dial("udp", args[0])
+	if err != nil {
+		return err
+	}
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+	if _, err := conn.Write([]byte("x")); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err
+}
+
+// raw makes raw sockets.
+func raw([]string) error {
+	if _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); err == nil {
+		fmt.Println("packets")
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
+	if err != nil {
+		return err
+	}
+	packet := make([]byte, 28)
+	packet[0], packet[8], packet[9] = 0x45, 64, unix.IPPROTO_UDP
+	to := &unix.SockaddrInet4{Addr: netip.MustParseAddr(publicHost).As4()}
+	copy(packet[16:], to.Addr[:])
+	return done(unix.Sendto(fd, packet, 0, to))
+}
+
+// helloTLS HOST:PORT SNI asks for a name by TLS.
+func helloTLS(args []string) error {
+	conn, err := net.DialTimeout("tcp", args[0], patience)
+	if err != nil {
+		return err
+	}
+	config := &tls.Config{ServerName: args[1], InsecureSkipVerify: true}
+	if len(args) > 2 { // a greeting of more than a record
+		for i := range 150 {
+			config.NextProtos = append(config.NextProtos, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 120)))
+		}
+	}
+	client := tls.Client(pieces{conn}, config)
+	if err := client.Handshake(); err != nil && len(args) < 3 {
+		return err
+	}
+	fmt.Println("connected")
+	return nil
+}
+
+// pieces writes in several segments.
+type pieces struct{ net.Conn }
+
+func (p pieces) Write(data []byte) (n int, err error) {
+	for len(data) > 0 {
+		part := data[:min(len(data), 200)]
+		if _, err := p.Conn.Write(part); err != nil {
+			return n, err
+		}
+		n, data = n+len(part), data[len(part):]
+	}
+	return n, nil
+}
+
+// manyNames N HOST:PORT looks N names up while a connection lives, and uses that
+// afterwards.
+func manyNames(args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	conn, err := net.Dial("tcp", args[1])
+	if err != nil {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(args[1])
+	before := conn.RemoteAddr().(*net.TCPAddr).IP.String()
+	var failed atomic.Int64
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := worker; i < n; i += 8 {
+				if _, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip4", fmt.Sprintf("n%d.example",
+					i)); err != nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	list, err := net.LookupHost(host)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write([]byte("echo")); err != nil {
+		return err
+	}
+	got := make([]byte, 4)
+	_, err = io.ReadFull(conn, got)
+	fmt.Printf("%s, %d failed, same address: %v\n", got, failed.Load(), list[0] == before)
+	return err
+}
+
+// hear HOST:PORT prints the server's first line.
+func hear(args []string) error {
+	conn, err := net.DialTimeout("tcp", args[0], patience)
+	if err != nil {
+		return err
+	}
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	text := make([]byte, 64)
+	n, err := conn.Read(text)
+	if err == nil {
+		fmt.Println(strings.TrimSpace(string(text[:n])))
+	}
+	return err
+}
+
+// halves HOST:PORT sends much, ends its half, and prints the answer.
+func halves(args []string) error {
+	conn, err := net.DialTimeout("tcp", args[0], patience)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(conn, io.LimitReader(zeros{}, 20<<20)); err != nil {
+		return err
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(conn)
+	fmt.Print(string(text))
+	return err
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// many HOST:PORT N holds N connections at a time, and uses each.
+func many(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	var conns []net.Conn
+	for range n {
+		conn, err := net.DialTimeout("tcp", args[0], patience)
+		if err != nil {
+			return fmt.Errorf("connection %d: %w", len(conns), err)
+		}
+		conns = append(conns, conn)
+	}
+	for i, conn := range conns {
+		if _, err := fmt.Fprintf(conn, "%06d", i); err != nil {
+			return err
+		}
+		got := make([]byte, 6)
+		if _, err := io.ReadFull(conn, got); err != nil || string(got) != fmt.Sprintf("%06d", i) {
+			return fmt.Errorf("connection %d: %q, %w", i, got, err)
+		}
+	}
+	fmt.Println("connected")
+	return nil
+}
+
+// findRelay connects to whatever listens in the session, by Fast Open, which
+// needs no connect.
+func findRelay([]string) error {
+	table, err := os.ReadFile("/proc/self/net/tcp6")
+	if err != nil {
+		return err
+	}
+	tried, answers := 0, 0
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || fields[3] != "0A" { // TCP_LISTEN
+			continue
+		}
+		_, digits, _ := strings.Cut(fields[1], ":")
+		port, err := strconv.ParseUint(digits, 16, 16)
+		if err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		tried++
+		err = unix.Sendto(fd, []byte("GET / HTTP/1.0\r\n\r\n"), unix.MSG_FASTOPEN,
+			&unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+		if err == nil {
+			if n, _ := unix.Read(fd, make([]byte, 1)); n > 0 {
+				answers++
+			}
+		}
+		unix.Close(fd)
+	}
+	fmt.Printf("%d tried, %d answers\n", tried, answers)
+	return nil
+}
+
+// peer HOST:PORT prints whether the peer's address is the one that was dialled.
+func peer(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		return err
+	}
+	got, err := unix.Getpeername(fd)
+	if err != nil {
+		return err
+	}
+	fmt.Println(got.(*unix.SockaddrInet4).Addr == to.(*unix.SockaddrInet4).Addr)
+	return nil
+}
