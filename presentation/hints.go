@@ -16,6 +16,8 @@ type Failed struct {
 	Argv    []string
 	Outcome spawn.Outcome
 	Heard   spawn.Heard
+	// Unheard: what the command printed was not seen, as by exec.
+	Unheard bool
 	// Reported: a denial was reported.
 	Reported bool
 }
@@ -34,8 +36,12 @@ func Hints(f Failed) []string {
 		return nil
 	}
 	var hints []string
-	if !f.Reported && (f.Heard.Refusal || f.Exit.Code == cannotRun) {
+	switch {
+	case f.Reported:
+	case f.Heard.Refusal || f.Exit.Code == cannotRun:
 		hints = append(hints, LearnHint)
+	case f.Unheard && opensUnseen(f.Argv[0], f.Exit.Code):
+		hints = append(hints, "if it was the sandbox: "+LearnHint)
 	}
 	if names := missed(f); len(names) > 0 {
 		hints = append(hints, fmt.Sprintf(
@@ -43,6 +49,23 @@ func Hints(f Failed) []string {
 	}
 	return hints
 }
+
+// unseen are programs whose reads of files are not reported, because they open
+// what the command line does not name. Those that mostly fail for a reason of
+// their own, such as compilers and testers, are left out.
+var unseen = []string{
+	"bun", "composer", "deno", "gem", "git", "java", "node", "npm", "npx", "perl", "php", "pip", "pnpm", "python", "rsync",
+	"ruby", "scp", "ssh", "uv", "yarn",
+}
+
+// opensUnseen is about a program's name or path, with or without a version.
+func opensUnseen(program string, status int) bool {
+	name := strings.TrimRight(filepath.Base(program), "0123456789.")
+	// git also fails with 1 to say that something differs.
+	return slices.Contains(unseen, name) && (name != "git" || status == gitFatal)
+}
+
+const gitFatal = 128
 
 // maxVariables bounds the variables that a hint names.
 const maxVariables = 3

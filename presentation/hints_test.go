@@ -27,6 +27,18 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 		"it is reported": {
 			Failed{Exit: failed, Argv: []string{"x"}, Outcome: confined, Heard: refusal, Reported: true}, nil,
 		},
+		"nobody has seen the output": {
+			Failed{Exit: failed, Argv: []string{"/usr/bin/python3.11"}, Outcome: confined, Unheard: true},
+			[]string{"if it was the sandbox"},
+		},
+		"make has a reason of its own": {
+			Failed{Exit: failed, Argv: []string{"make"}, Outcome: spawn.Outcome{Confined: true}, Unheard: true}, nil,
+		},
+		"git diff": {Failed{Exit: failed, Argv: []string{"git", "diff"}, Outcome: confined, Unheard: true}, nil},
+		"git clone": {
+			Failed{Exit: spawn.Exit{Code: 128}, Argv: []string{"git", "clone"}, Outcome: confined, Unheard: true},
+			[]string{"if it was the sandbox"},
+		},
 		"the status says so": {
 			Failed{Exit: spawn.Exit{Code: 126}, Argv: []string{"x"}, Outcome: confined}, []string{"learn"},
 		},

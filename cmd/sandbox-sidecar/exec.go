@@ -86,7 +86,7 @@ func execute(flags *flagSet, args []string) error {
 	summarise(stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
 	denials, missed := running.Denials()
 	for _, hint := range presentation.Hints(presentation.Failed{
-		Exit: exit, Argv: command, Outcome: running.Outcome(), Reported: len(denials) > 0 || missed > 0,
+		Exit: exit, Argv: command, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
 	}) {
 		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
 	}

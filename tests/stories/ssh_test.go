@@ -38,7 +38,7 @@ echo answered >file && git add file && git commit -qm first`); status != "0" {
 	}
 	clone := fmt.Sprintf(`git clone -q "ssh://me@127.0.0.1:%s$OUTSIDE/work" copy`, port)
 	screen, status := u.types(t, "sandbox-sidecar exec -- "+clone)
-	sees(t, screen, "Host key verification failed")
+	sees(t, screen, "Host key verification failed\nlearn -- CMD` shows what it was refused")
 	if status != "128" {
 		t.Errorf("exit status %s", status)
 	}
