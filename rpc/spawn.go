@@ -86,9 +86,15 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 		compiled.Warnings = append(compiled.Warnings, note)
 	}
 	request.Policy = compiled.Policy
-	if params.Command != "" && params.Args == nil {
-		shell := spawn.CommandShell(&compiled.Policy)
-		request.Program, request.Argv = shell, []string{shell, "-c", params.Command}
+	switch {
+	case params.Command != "" && params.Args == nil:
+		shell := compiled.Shell
+		if shell == nil {
+			shell = []string{spawn.CommandShell(&compiled.Policy)}
+		}
+		request.Program, request.Argv = shell[0], slices.Concat(shell, []string{"-c", params.Command})
+	case params.Command == "" && params.Shell == nil && compiled.Shell != nil:
+		request.Program, request.Argv = compiled.Shell[0], compiled.Shell
 	}
 	session, err := s.options.Spawner.Start(ctx, *request)
 	if err != nil {

@@ -187,6 +187,9 @@ func (b *asker) switches() {
 		*b.e.merged.ToolchainCaches != was {
 		b.addKey(cachesKey, "programs outside run and build with what sessions write to the caches of toolchains")
 	}
+	if b.projects(shellKey) && !slices.Equal(b.e.merged.Shell, b.alone.merged.Shell) {
+		b.addKey(shellKey, "terminals and command lines run this program, also those that are not sandboxed")
+	}
 	for _, kind := range b.e.kinds() {
 		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
 			b.addKey("on_unavailable", "%ss start without a sandbox if the machine has none", kind)

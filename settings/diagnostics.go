@@ -19,6 +19,7 @@ import (
 // project's file cannot grant anything.
 func (e *evaluation) diagnose(r *reporter) {
 	e.diagnoseSwitches(r)
+	e.diagnoseShell(r)
 	writers := e.writers()
 	for _, g := range e.granted {
 		if g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession || g.origin.Key == toolchainsKey {

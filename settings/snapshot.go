@@ -49,6 +49,9 @@ type Compiled struct {
 	// Variables are the entries of Policy.Environment.Allowed, each with its
 	// origin.
 	Variables []Variable
+	// Shell is the program with its arguments that terminals start and that gets
+	// command lines; nil: the user's own, and bash.
+	Shell []string
 	// Doubt is why it is unclear what the settings ask for; nil if it is clear.
 	Doubt *Doubt
 	// NoAnswer is a path of the project on a file system that does not answer,
@@ -70,7 +73,7 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 		Policy:  e.policyFor(kind), Diagnostics: s.Diagnostics(), Warnings: s.warnings(e, kind),
 		Risks:     e.risks(kind),
 		Variables: slices.Clone(e.variables),
-		Switches:  e.switches(kind), Doubt: s.doubt(e, kind),
+		Switches:  e.switches(kind), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
 	}
 	if compiled.Policy.Restricted {
 		compiled.NoAnswer = e.noAnswer

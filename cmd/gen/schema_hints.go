@@ -61,6 +61,10 @@ var schemaHints = map[string]hint{
 	},
 	"allowed_hosts": hosts("github.com", "*.npmjs.org:443", "10.1.0.0/16:5432", "localhost:5432"),
 	"denied_hosts":  hosts("telemetry.example.org", "*.example.net"),
+	"shell": {
+		pattern: `^[^\x00]*$`, message: "A program in PATH, or its absolute path, and then its arguments.",
+		examples: []string{"zsh", "/bin/bash", "--norc"},
+	},
 	"allowed_unix_sockets": {
 		pattern: `^(~/[^\x00]+|[^~\x00][^\x00]*)$`, message: "The path of a socket, $SSH_AUTH_SOCK, or abstract:NAME.",
 		examples: []string{"$SSH_AUTH_SOCK", "/run/user/1000/gnupg/S.gpg-agent", "abstract:NAME"},

@@ -59,10 +59,12 @@ type SpawnParams struct {
 	// ProjectDir is the directory that the session may write, absolute. The
 	// default is the workspace folder that contains cwd, else cwd.
 	ProjectDir string `json:"projectDir,omitempty"`
-	// Shell is the program of a terminal. The default is $SHELL as a login shell.
+	// Shell is the program of a terminal. The default is that of the settings,
+	// else $SHELL as a login shell.
 	Shell *Shell `json:"shell,omitempty"`
 	// Command is run instead of the shell. Without args it is a command line for
-	// "bash -c", such as "go test ./...", or for "/bin/sh -c" if there is no bash.
+	// the shell of the settings, such as "go test ./...". The default is bash, or
+	// /bin/sh if there is no bash.
 	Command string `json:"command,omitempty"`
 	// Args are the arguments of command, such as ["test", "./..."].
 	Args []string `json:"args,omitempty"`

@@ -45,6 +45,9 @@ type Block struct {
 	// FirstError is the first mistake that leaves open what the file asks for
 	// on this platform; nil if there is none.
 	FirstError *Diagnostic
+	// EditorShell is the program with its arguments that an editor's own
+	// "terminal.shell" names; nil if it names none.
+	EditorShell []string
 	// unclear are the keys that a mistake leaves open; "" is the whole block.
 	unclear map[string]bool
 }
@@ -240,6 +243,11 @@ func (d *decoder) block(root *hujson.Object, prefix string) {
 	if terminal == nil {
 		return
 	}
+	if d.owner == Editor {
+		if argv := editorShell(terminal); argv != nil {
+			d.EditorShell = argv
+		}
+	}
 	sandbox := d.object(d.member(terminal, "sandbox", prefix+"terminal."), prefix+"terminal.sandbox")
 	if sandbox == nil {
 		return
@@ -259,6 +267,45 @@ func (d *decoder) block(root *hujson.Object, prefix string) {
 			d.Spans[l.Name] = where[l.Name]
 		}
 	}
+}
+
+// editorShell reads Zed's "terminal.shell": {"program": "zsh"}, or
+// {"with_arguments": {"program": "zsh", "args": ["-l"]}}. Anything else, such as
+// "system", is nil; it is the editor's to complain about.
+func editorShell(terminal *hujson.Object) []string {
+	shell, _ := valueOf(terminal, "shell").Value.(*hujson.Object)
+	if shell == nil {
+		return nil
+	}
+	if with, ok := valueOf(shell, "with_arguments").Value.(*hujson.Object); ok {
+		shell = with
+	}
+	program, ok := valueOf(shell, "program").Value.(hujson.Literal)
+	if !ok || program.Kind() != '"' || program.String() == "" {
+		return nil
+	}
+	argv := []string{program.String()}
+	if args, ok := valueOf(shell, "args").Value.(*hujson.Array); ok {
+		for _, element := range args.Elements {
+			arg, ok := element.Value.(hujson.Literal)
+			if !ok || arg.Kind() != '"' {
+				return nil
+			}
+			argv = append(argv, arg.String())
+		}
+	}
+	return argv
+}
+
+// valueOf is the last member of that name.
+func valueOf(object *hujson.Object, name string) hujson.Value {
+	var found hujson.Value
+	for _, member := range object.Members {
+		if memberName(member) == name {
+			found = member.Value
+		}
+	}
+	return found
 }
 
 // enableKinds lets the "enabled" of the block for one kind decide whatever

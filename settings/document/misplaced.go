@@ -25,7 +25,7 @@ var blockKeys = sync.OnceValue(func() []string {
 })
 
 // commonWords are keys of ours that other programs' settings have, too.
-var commonWords = []string{"enabled", "toolchains", "tool", "terminal", "mode"}
+var commonWords = []string{"enabled", "shell", "toolchains", "tool", "terminal", "mode"}
 
 // meantPlatform is the platform's block that people call by another name; ""
 // if the name means none.

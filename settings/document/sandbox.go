@@ -70,6 +70,11 @@ type Sandbox struct {
 	// for writing stays shared. "shared" lets sessions write the real caches,
 	// whose content programs outside run.
 	ToolchainCaches *ToolchainCaches `json:"toolchain_caches"`
+	// Shell is a program with its arguments. Terminals start it, and a command
+	// line is passed to it after "-c". null: for terminals, the program of
+	// "terminal.shell" in your Zed file, else your own shell; for command lines,
+	// bash, or /bin/sh if there is no bash.
+	Shell []string `json:"shell"`
 	// OnUnavailable says what happens if the machine cannot enforce the
 	// sandbox. null: refuse for tools, warn for terminals.
 	OnUnavailable *OnUnavailable `json:"on_unavailable"`
@@ -77,10 +82,10 @@ type Sandbox struct {
 	// notices refused reads only of files that a command line names, as those
 	// of cat, cp, sed and grep do, or that a program in an editor's session
 	// prints. "ask" notices all of them, which slows down programs that open
-	// thousands of files. "ask" asks only about opening
-	// files, because an open file is what the sidecar can pass to a waiting
-	// program. Removing, renaming, executing, sockets and the network are
-	// refused at once and reported.
+	// thousands of files. "ask" asks only about opening files, because an open
+	// file is what the sidecar can pass to a waiting program. Removing,
+	// renaming, executing, sockets and the network are refused at once and
+	// reported.
 	OnDenied *OnDenied `json:"on_denied"`
 	// ProcessTracking chooses how processes are tracked on macOS.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`

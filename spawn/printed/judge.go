@@ -29,7 +29,9 @@ func (j *Judge) Judge(said Said, dir string) (platform.Denial, bool) {
 	denial := platform.Denial{Count: 1, Source: platform.SourceOutput}
 	if said.Word == Unreachable {
 		denial.Access, denial.Target = platform.RefusedConnect, said.Address
-		return denial, said.Address != "" && !j.Policy.Network.Allowed
+		// If hosts are allowed one by one, who decides about them reports it.
+		network := j.Policy.Network
+		return denial, said.Address != "" && !network.Allowed && !network.ByHost()
 	}
 	for _, path := range said.Paths {
 		target, found := j.locate(path, dir)

@@ -217,11 +217,11 @@ export interface SpawnParams {
    * else cwd.
    */
   projectDir?: string;
-  /** The program of a terminal. The default is $SHELL as a login shell. */
+  /** The program of a terminal. The default is that of the settings, else $SHELL as a login shell. */
   shell?: Shell;
   /**
-   * Run instead of the shell. Without args it is a command line for "bash -c", such as "go test ./...", or for
-   * "/bin/sh -c" if there is no bash.
+   * Run instead of the shell. Without args it is a command line for the shell of the settings, such as "go test
+   * ./...". The default is bash, or /bin/sh if there is no bash.
    */
   command?: string;
   /** The arguments of command, such as ["test", "./..."]. */

@@ -112,8 +112,8 @@
 ---@field sessionId? string A UUID that the editor chooses and that no open session has. The default is a new one.
 ---@field cwd string The working directory, absolute and required.
 ---@field projectDir? string The directory that the session may write, absolute. The default is the workspace folder that contains cwd, else cwd.
----@field shell? sandbox_sidecar.Shell The program of a terminal. The default is $SHELL as a login shell.
----@field command? string Run instead of the shell. Without args it is a command line for "bash -c", such as "go test ./...", or for "/bin/sh -c" if there is no bash.
+---@field shell? sandbox_sidecar.Shell The program of a terminal. The default is that of the settings, else $SHELL as a login shell.
+---@field command? string Run instead of the shell. Without args it is a command line for the shell of the settings, such as "go test ./...". The default is bash, or /bin/sh if there is no bash.
 ---@field args? string[] The arguments of command, such as ["test", "./..."].
 ---@field env? table<string, string> Added to the sidecar's own environment. Both are filtered alike.
 ---@field cols? integer The width in character cells: 1 to 65535, 80 by default.
