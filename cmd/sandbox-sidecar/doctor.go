@@ -131,7 +131,7 @@ func printFindings(findings []finding) {
 // printBlock prints a line, unless it is empty, and a text below it.
 func printBlock(line, text string) {
 	if line != "" {
-		fmt.Fprintln(stdout, display.Fold(display.Line(line), doctorColumn3))
+		fmt.Fprintln(stdout, display.Fold(display.Line(strings.TrimRight(line, " ")), doctorColumn3))
 	}
 	indent := strings.Repeat(" ", doctorIndent)
 	fmt.Fprintln(stdout, display.Fold(indent+display.Line(text), doctorIndent))
