@@ -174,10 +174,10 @@ func (c *Connector) Connect(call *sockets.Internet) (errno unix.Errno, answer bo
 
 // connect waits for the host, and connects the caller to the relay.
 func (c *Connector) connect(call *sockets.Internet, to netip.AddrPort, o *outside) (errno unix.Errno, answer bool) {
-	errno, answer, proceed := c.await(call, o)
+	early, answer, proceed := c.await(call, o)
 	if !proceed {
 		go o.abandon()
-		return errno, answer
+		return early, answer
 	}
 	relay := netip.AddrPortFrom(Gateway, c.at.Port())
 	switch {
@@ -199,12 +199,17 @@ func (c *Connector) connect(call *sockets.Internet, to netip.AddrPort, o *outsid
 		return unix.EACCES, true
 	}
 	c.meetings.announce(way{client: client, relay: relay}, o)
+	if early != 0 {
+		return early, true
+	}
 	return errno, true
 }
 
-// await waits until the host has answered. A caller in non-blocking mode is not
-// held for long: it is connected to the relay, and its connection is reset if
-// the host does not answer.
+// await waits until the host has answered. If proceed is true, the caller is to
+// be connected to the relay, although the host may not have answered yet; then
+// its connection is reset if the host never does. So a caller in non-blocking
+// mode is not held for long. One that a signal interrupts finds its socket
+// connecting, as connect(2) promises.
 func (c *Connector) await(call *sockets.Internet, o *outside) (errno unix.Errno, answer, proceed bool) {
 	limit := call.Timeout(unlimited)
 	blocking := limit > 0
@@ -224,12 +229,12 @@ func (c *Connector) await(call *sockets.Internet, o *outside) (errno unix.Errno,
 	switch {
 	case errors.Is(err, notify.ErrGone):
 		return 0, false, false
-	case !blocking:
+	case !blocking || errors.Is(err, unix.EAGAIN): // too many calls wait
 		return 0, true, true
-	case errors.As(err, &errno):
-		return errno, true, false
+	case errors.Is(err, unix.EINTR):
+		return unix.EINTR, true, true
 	}
-	return unix.EINPROGRESS, true, false // SO_SNDTIMEO has run out (socket(7))
+	return unix.EINPROGRESS, true, true // SO_SNDTIMEO has run out (socket(7))
 }
 
 func (c *Connector) report(program Program, target string) {

@@ -31,6 +31,7 @@ var kinds = func() (all []kind) {
 			{Observed: ObservedAll, Isolated: true},
 			{Observed: ObservedAll, Offline: true, Sockets: true},
 			{Priorities: true},
+			{Hosts: true},
 		} {
 			all = append(all, kind{goarch, filtering})
 		}
@@ -57,6 +58,7 @@ func (k kind) String() string {
 		{k.Observed == ObservedAll, "-all"},
 		{k.Isolated, "-isolated"},
 		{k.Priorities, "-priorities"},
+		{k.Hosts, "-hosts"},
 	} {
 		if part.is {
 			name += part.name

@@ -145,7 +145,11 @@ func connectInterrupted(args []string) error {
 	if took := time.Since(begun); took > soon {
 		fmt.Printf("held for %v\n", took)
 	}
-	return done(err)
+	if !errors.Is(err, unix.EINTR) {
+		return done(err)
+	}
+	fmt.Print("EINTR ")
+	return unix.Connect(fd, to) // which goes on meanwhile
 }
 
 // storm HOLE GOOD N connects N times to a host that never answers, and meanwhile

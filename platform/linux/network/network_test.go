@@ -1,0 +1,112 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+)
+
+func TestNames_KeepTheirAddressesWhileTheyAreUsed(t *testing.T) {
+	t.Parallel()
+	names := NewNames(100)
+	held, _ := names.Address("held.example")
+	name, release, found := names.Hold(held)
+	if !found || name != "held.example" {
+		t.Fatalf("%q, %v", name, found)
+	}
+	_, second, _ := names.Hold(held)
+	seen := map[netip.Addr]string{}
+	for i := range 200_000 {
+		name := fmt.Sprintf("n%d.example", i)
+		addr, ok := names.Address(name)
+		if !ok || !hosts.Own.Contains(addr) || reserved.Contains(addr) || addr == held {
+			t.Fatalf("%s has %v, %v", name, addr, ok)
+		}
+		if again, _ := names.Address(name); again != addr {
+			t.Fatalf("%s has %v, then %v", name, addr, again)
+		}
+		const soon = 100_000
+		if len(seen) < soon && seen[addr] != "" {
+			t.Fatalf("%s has the address of %s", name, seen[addr])
+		}
+		seen[addr] = name
+	}
+	if len(names.byName) != 100 || len(names.byAddr) != 100 {
+		t.Errorf("%d names, %d addresses", len(names.byName), len(names.byAddr))
+	}
+	if got, _ := names.Address("held.example"); got != held {
+		t.Errorf("a name in use moved from %v to %v", held, got)
+	}
+	release()
+	release() // twice is once
+	if names.byName["held.example"].place != nil {
+		t.Error("a name with a connection counts as unused")
+	}
+	second()
+	for i := range 100 {
+		names.Address(fmt.Sprintf("more%d.example", i))
+	}
+	if _, found := names.Name(held); found {
+		t.Error("an unused name is never forgotten")
+	}
+}
+
+func TestNames_RefuseWhenAllAreInUse(t *testing.T) {
+	t.Parallel()
+	names := NewNames(1)
+	addr, _ := names.Address("a.example")
+	_, release, _ := names.Hold(addr)
+	if _, ok := names.Address("b.example"); ok {
+		t.Error("a name in use was forgotten")
+	}
+	release()
+	if _, ok := names.Address("b.example"); !ok {
+		t.Error("refused although nothing is in use")
+	}
+	if _, _, found := names.Hold(addr); found {
+		t.Error("a forgotten address has a name")
+	}
+}
+
+// Whatever a session sends, the answer is a message, and no question is asked
+// outside that is not about an allowed name.
+func FuzzAnswer(f *testing.F) {
+	for _, kind := range []dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeTXT, dnsmessage.TypePTR, 65} {
+		for _, name := range []string{"allowed.example.", "evil.example.", "a.", ".", "1.0.18.198.in-addr.arpa."} {
+			m := dnsmessage.Message{Questions: []dnsmessage.Question{{
+				Name: dnsmessage.MustNewName(name), Type: kind, Class: dnsmessage.ClassINET,
+			}}}
+			packed, err := m.Pack()
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(packed)
+		}
+	}
+	allowed, err := hosts.ParseAllowed("allowed.example")
+	if err != nil {
+		f.Fatal(err)
+	}
+	r := &Resolver{names: NewNames(1000), rules: hosts.New([]hosts.Pattern{allowed}, nil)}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		q, ok := readQuery(message)
+		if !ok {
+			return
+		}
+		answer, forward := r.answer(q)
+		if forward {
+			if owner(q.name) != "allowed.example" {
+				t.Fatalf("asks outside about %q", q.name)
+			}
+			answer = q.truncated()
+		}
+		var parsed dnsmessage.Message
+		if err := parsed.Unpack(answer); err != nil || parsed.ID != q.header.ID || !parsed.Response {
+			t.Fatalf("the answer to %q is %x: %v", q.name, answer, err)
+		}
+	})
+}
