@@ -122,6 +122,7 @@ var mayImport = map[string][]string{
 	"tests/toolchains":          {"rpc/protocol", "tests/harness"},
 	"tests/stories":             {"tests/harness"},
 	"tests/recording":           {"display", "tests/harness"},
+	"tests/suites":              {},
 	"tests/syscalls":            {"rpc/protocol", "tests/harness"},
 	"tests/syscalls/victim":     {},
 	"tests/sockets":             {"rpc/protocol", "tests/harness"},
