@@ -103,7 +103,7 @@ func (w *outputWatch) judgeLines() {
 			w.note(Heard{Variables: w.mentioned(string(line.text))})
 			continue
 		}
-		w.note(Heard{Refusal: true})
+		w.note(Heard{Refusal: said.Word != printed.Missing})
 		if denial, refused := w.judge.Judge(said, line.dir); refused {
 			w.report.denials.put(denial)
 		}

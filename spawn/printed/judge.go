@@ -124,7 +124,7 @@ func (j *Judge) refused(said Said, t target) (platform.Refused, bool) {
 		return platform.RefusedCreate, refused && permitted(dir, unix.W_OK|unix.X_OK)
 	}
 	switch {
-	case said.Word == Denied && !granted.Has(policy.Read):
+	case (said.Word == Denied || said.Word == Missing) && !granted.Has(policy.Read):
 		return platform.RefusedRead, t.info.Mode()&0o444 != 0 && permitted(t.path, unix.R_OK)
 	case said.Execute:
 		return platform.RefusedExecute, t.info.Mode().IsRegular() && !granted.Has(policy.Execute) &&

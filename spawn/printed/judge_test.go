@@ -60,6 +60,10 @@ func TestJudge_ReportsOnlyWhatThePolicyRefuses(t *testing.T) {
 		"cat: /proc/self/mem: Permission denied":                                    "",
 		"cat: /dev/mem: Permission denied":                                          "",
 		"ls: cannot open directory '/': Permission denied":                          "",
+		"fatal: repository 'ROOT/out' does not exist":                               "read ROOT/out",
+		"fatal: 'ROOT/out' does not appear to be a git repository":                  "read ROOT/out",
+		"fatal: repository 'ROOT/out/none' does not exist":                          "",
+		"fatal: repository 'ROOT/project' does not exist":                           "",
 		"OSError: [Errno 101] Network is unreachable":                               "",
 		"touch: ROOT/out/fi\u0085le: Permission denied":                             "create ROOT/out/fi\u0085le",
 	} {

@@ -41,6 +41,10 @@ func Parse(line []byte) Said {
 	switch word {
 	case Unreachable:
 		said.Address = address(text)
+	case Missing:
+		for _, q := range quotations(text[:at]) {
+			said.Paths = append(said.Paths, Path{Name: q.text})
+		}
 	case Denied, ReadOnly:
 		said.Paths = paths(text, at, at+length)
 		said.Execute = word == Denied && executes(text[:at])

@@ -12,6 +12,8 @@ const (
 	ReadOnly
 	// Unreachable are those of ENETUNREACH.
 	Unreachable
+	// Missing are words of git about a repository that it may not enter.
+	Missing
 	// Unset are words about a variable that is not set.
 	Unset
 )
@@ -28,6 +30,8 @@ var words = []struct {
 	{"ead-only file system", ReadOnly},
 	{"etwork is unreachable", Unreachable},
 	{"ENETUNREACH", Unreachable},
+	{"does not exist", Missing},
+	{"does not appear to be a git", Missing},
 	{"nvironment variable", Unset},
 	{" is not set", Unset},
 	{"must be set", Unset},

@@ -42,6 +42,8 @@ func TestWhatProgramsPrintIsReported(t *testing.T) {
 		"relative":   {line: "ls ../outside/dir", target: dir, needs: "ls"},
 		"find":       {line: "find '" + dir + "'", target: dir},
 		"git":        {line: "GIT_CONFIG_GLOBAL='" + file + "' git config --global --list", target: file, needs: "git"},
+		"git clone":  {line: "git clone '" + dir + "' clone", target: dir},
+		"git fetch":  {line: "git init -q r && git -C r fetch '" + dir + "'", target: dir, needs: "git"},
 		"make":       {line: "make -f '" + file + "'", target: file},
 		"home":       {line: "mkdir -p ~/.config; echo 'mkdir ~/.profile2: permission denied'", access: "create", needs: "sh"},
 		"a key": {
