@@ -1,0 +1,130 @@
+package commandline
+
+import (
+	"flag"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+)
+
+// sample has one command with each kind of flag, and one without any.
+func sample() Program {
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags.Bool(VersionFlag, false, "print the version")
+	flags.String("kind", "tool", "`terminal|tool`: kind of session")
+	flags.String("o", "", "`FILE`: where to write it's result [again]: here")
+	flags.String("a-flag-with-a-long-name", "", "`DIR`: a directory that is explained in so many words that they need two lines")
+	flags.Bool("quiet", false, "print nothing")
+	return Program{
+		Name: "my-program", Version: "v1", Summary: "my-program does things.", Details: "One.\nTwo.",
+		Commands: []Command{
+			{
+				Name: "run", Args: "[flags] -- CMD [ARG…]", Summary: "run it", Details: ".starts with a dot\n-dash \\ and 'quotes'",
+				Takes: Programs, Flags: flags,
+			},
+			{Name: "stop", Summary: "stop it's work"},
+		},
+	}
+}
+
+func TestHelp_AlignsAndFolds(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	p := sample()
+	p.CommandHelp(&b, p.Commands[0])
+	const want = `usage: my-program run [flags] -- CMD [ARG…]
+
+Run it.
+
+.starts with a dot
+
+-dash \ and 'quotes'
+
+  --a-flag-with-a-long-name DIR
+                        a directory that is explained in so many words that they
+                        need two lines
+  --kind terminal|tool  kind of session (default tool)
+  -o FILE               where to write it's result [again]: here
+  --quiet               print nothing
+  --help                print this help
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", &b, want)
+	}
+	b.Reset()
+	p.Help(&b)
+	const program = `my-program does things.
+
+usage: my-program COMMAND [ARG…]
+
+  run   run it
+  stop  stop it's work
+
+One.
+
+Two.
+`
+	if b.String() != program {
+		t.Errorf("got\n%s\nwant\n%s", &b, program)
+	}
+	for line := range strings.Lines(b.String()) {
+		if display.Width(line) > display.Columns+1 {
+			t.Errorf("too wide: %q", line)
+		}
+	}
+}
+
+// groff reads the page without a warning, and shows it as it was meant.
+func TestMan_IsReadByMan(t *testing.T) {
+	t.Parallel()
+	var page, errs strings.Builder
+	sample().Man(&page)
+	command := exec.Command("man", "--warnings", "--local-file", "-")
+	command.Stdin, command.Stderr = strings.NewReader(page.String()), &errs
+	command.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "MANWIDTH=80", "LC_ALL=C.UTF-8"}
+	out, err := command.Output()
+	if command.Process == nil {
+		// What can be said without man: nothing looks like a macro by mistake.
+		if strings.Contains(page.String(), "\n.starts") || strings.Contains(page.String(), "\n'") {
+			t.Errorf("a line became a macro:\n%s", &page)
+		}
+		t.Logf("man is not installed: %v", err)
+		return
+	}
+	if err != nil || errs.Len() > 0 {
+		t.Errorf("%v: %s", err, &errs)
+	}
+	for _, want := range []string{
+		".starts with a dot", `-dash \ and 'quotes'`, "--kind terminal|tool", "run [flags] -- CMD [ARG...]",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the page lacks %q:\n%s", want, out)
+		}
+	}
+}
+
+// Every shell accepts its script, quotation marks in texts included. That the
+// scripts complete is tested with the real program, in tests.
+func TestCompletion_IsValidShell(t *testing.T) {
+	t.Parallel()
+	for _, shell := range Shells() {
+		var script strings.Builder
+		if !sample().Completion(&script, shell) {
+			t.Errorf("%s is not known", shell)
+		}
+		if _, err := exec.LookPath(shell); err != nil {
+			t.Logf("%s is not installed", shell)
+			continue
+		}
+		command := exec.Command(shell, "-n")
+		command.Stdin = strings.NewReader(script.String())
+		if out, err := command.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v: %s\n%s", shell, err, out, &script)
+		}
+	}
+	if sample().Completion(&strings.Builder{}, "csh") {
+		t.Error("csh is known")
+	}
+}
