@@ -73,17 +73,20 @@ func (e *evaluation) diagnoseSwitches(r *reporter) {
 		r.add(from.file, from.At, document.SeverityWarning, "apply_to",
 			`"neither" restricts nothing, although enabled is true`)
 	}
-	if _, ok := set("enabled"); !ok && len(e.user.from) > 0 && !e.othersRestricted() {
-		// One diagnostic, at the first key of the file that counts most.
+	if _, ok := set("enabled"); !ok && !e.othersRestricted() {
+		// One diagnostic, at the first key of the file that counts most. Zed's
+		// permissions are for Zed, too.
 		key := ""
 		for _, l := range document.Keys() {
 			from, ok := set(l.Name)
-			if ok && (key == "" || later(from, e.user.from[key])) {
+			if ok && !document.OfAgent(from.Span) && (key == "" || later(from, e.user.from[key])) {
 				key = l.Name
 			}
 		}
-		from := e.user.from[key]
-		r.add(from.file, from.At, document.SeverityWarning, key, `nothing is restricted as long as "enabled" is not true`)
+		if from := e.user.from[key]; key != "" {
+			r.add(from.file, from.At, document.SeverityWarning, key,
+				`nothing is restricted as long as "enabled" is not true`)
+		}
 	}
 	if from, ok := set("process_tracking"); ok && e.host.Platform != "darwin" {
 		r.add(from.file, from.At, document.SeverityInfo, "process_tracking", "has an effect on macOS only")

@@ -62,7 +62,11 @@ func (e *evaluation) writtenKey(key string) string { return inBlock(e.user.from[
 
 // inBlock is a key with the block for a kind, if it was set there.
 func inBlock(from origin, key string) string {
-	if kind, _ := document.SplitKey(from.Written); kind != "" {
+	kind, _ := document.SplitKey(from.Written)
+	if document.OfAgent(from.Span) {
+		kind = document.KindTool
+	}
+	if kind != "" {
 		return document.KeyOf(kind, key)
 	}
 	return key

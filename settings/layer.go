@@ -121,6 +121,13 @@ func (s *settings) overlay(state source.State, kind document.Kind, mode place) {
 	if state.Good == nil {
 		return
 	}
+	if agent := state.Good.Agent; agent != nil && kind == document.KindTool {
+		below := state
+		below.Good = &document.Block{Values: agent.Values, Spans: agent.Spans}
+		for _, l := range document.Keys() {
+			s.set(l, l, below, mode)
+		}
+	}
 	for _, l := range document.Keys() {
 		s.set(l, l, state, mode)
 		if kind != "" {

@@ -108,7 +108,7 @@ func TestModes_AreNamedAsTheOrigin(t *testing.T) {
 	}
 	x, err := s.Explain(document.KindTool, AttemptConnect, "example.org:443")
 	must(t, err)
-	if x.Key != "allowed_hosts" {
+	if x.Key != "tool.allowed_hosts" {
 		t.Errorf("to allow it: %q", x.Key)
 	}
 	asks := snapshotOf(t, f, `{"enabled": true}`, `{"mode": "off"}`).Project().Asks

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -37,7 +38,11 @@ func newReporter(l layers) *reporter {
 		if state.Good == nil {
 			continue
 		}
-		for _, span := range state.Good.Spans {
+		spans := slices.Collect(maps.Values(state.Good.Spans))
+		if agent := state.Good.Agent; agent != nil {
+			spans = slices.AppendSeq(spans, maps.Values(agent.Spans))
+		}
+		for _, span := range spans {
 			if span.Written == "" {
 				continue
 			}

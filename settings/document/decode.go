@@ -40,6 +40,8 @@ type Block struct {
 	Values   Sandbox
 	Spans    map[string]Span
 	Problems []Diagnostic
+	// Agent is what Zed grants its agent; nil if nothing.
+	Agent *Agent
 	// Empty: the file holds nothing, or only comments.
 	Empty bool
 	// FirstError is the first mistake that leaves open what the file asks for
@@ -87,6 +89,9 @@ func (d *Block) ByKind() bool {
 	if d == nil {
 		return false
 	}
+	if d.Agent != nil {
+		return true // for tools alone
+	}
 	for key := range d.Spans {
 		if kind, _ := SplitKey(key); kind != "" {
 			return true
@@ -107,6 +112,8 @@ const (
 	Editor Owner = iota
 	// Sidecar: every key is meant for this program.
 	Sidecar
+	// Project: an editor's file that comes with a project.
+	Project
 )
 
 // The names of the blocks for one system.
@@ -138,6 +145,9 @@ func PlatformBlock(platform string) string {
 func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	d := &decoder{lines: lineStarts(data), platform: platform, owner: whose, Block: &Block{Spans: map[string]Span{}}}
+	if d.project = whose == Project; d.project {
+		d.owner = Editor
+	}
 	if at := invalidUTF8(data); at >= 0 {
 		return nil, d.fatal(at, "not valid UTF-8: byte 0x%02x", data[at])
 	}
@@ -174,6 +184,9 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 	}
 	d.block(root, "")
 	d.strays(root, "")
+	if d.owner == Editor {
+		d.agent(root)
+	}
 	for _, member := range root.Members {
 		name := memberName(member)
 		switch inner := member.Value; {
@@ -231,6 +244,7 @@ type decoder struct {
 	lines    []int
 	platform string
 	owner    Owner
+	project  bool
 }
 
 // EmptyText is why an empty settings file does not count.

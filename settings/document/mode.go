@@ -31,6 +31,7 @@ func valuesOf(mode Mode) []modeValue {
 			modeValue{"additional_read_only_paths", []string{}},
 			modeValue{"additional_read_write_paths", []string{}},
 			modeValue{"allow_network", new(false)},
+			modeValue{"allowed_hosts", []string{}},
 			modeValue{"allowed_unix_sockets", []string{}},
 			modeValue{"toolchains", []string{}},
 			modeValue{"toolchain_caches", new(ToolchainCachesPrivate)},

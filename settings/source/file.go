@@ -93,8 +93,12 @@ func newFile(path, platform string) *File {
 // ours by their names.
 func ownerOf(path string) document.Owner {
 	dir := strings.ToLower(filepath.Base(filepath.Dir(path))) // "Zed" on Windows, as seen from WSL
-	if filepath.Base(path) == "settings.json" && (dir == "zed" || dir == ".zed") {
+	switch {
+	case filepath.Base(path) != "settings.json":
+	case dir == "zed":
 		return document.Editor
+	case dir == ".zed":
+		return document.Project
 	}
 	return document.Sidecar
 }
