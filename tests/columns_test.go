@@ -21,6 +21,7 @@ var answers = []string{
 	"policy --kind tool", "policy --kind robot", "explain read ~/.ssh", "explain write /etc/passwd", "explain connect h:1",
 	"explain read", "trust --show", "trust", "untrust", "cache", "exec -- no-such-program", "exec -- cat /etc/shadow",
 	"exec -- touch ../outside/file", "learn -- touch ../outside/file", "completion csh",
+	"init", "init --yes --settings new.json", "exec --sandbox -- cat /etc/shadow", "exec --sandbox -- ls /root",
 }
 
 // Every answer fits 80 columns, through a pipe and on a terminal. Only what
