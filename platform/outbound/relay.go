@@ -1,10 +1,15 @@
 package outbound
 
 import (
+	"errors"
 	"io"
 	"net"
 	"slices"
+	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Relay copies between a client and a host until both have ended, and closes
@@ -63,7 +68,7 @@ func (r *relay) greet(allowed func(string) bool) (name string, ok bool) {
 
 // upload copies from the client to the host. It returns false after an error.
 func (r *relay) upload() bool {
-	_, err := io.Copy(r.host, r.client)
+	err := pump(r.host, r.client)
 	if err == nil {
 		err = r.host.CloseWrite()
 	}
@@ -80,7 +85,7 @@ const lastWords = 5 * time.Second
 
 // download copies from the host to the client.
 func (r *relay) download() bool {
-	_, err := io.Copy(r.client, r.host)
+	err := pump(r.client, r.host)
 	if err == nil {
 		err = r.client.CloseWrite()
 	}
@@ -89,4 +94,50 @@ func (r *relay) download() bool {
 		r.client.Close() // which ends upload
 	}
 	return err == nil
+}
+
+// buffers are for what is on its way. A connection that is idle has none, and
+// one whose receiver does not read has one for each direction.
+var buffers = sync.Pool{New: func() any { return new([pieceSize]byte) }}
+
+const pieceSize = 32 << 10
+
+// pump copies until from has ended. splice(2) would need two more descriptors
+// for each direction, also of idle connections.
+func pump(to, from *net.TCPConn) error {
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for {
+		if err := awaitBytes(raw); err != nil {
+			return err
+		}
+		piece := buffers.Get().(*[pieceSize]byte)
+		n, err := from.Read(piece[:])
+		if n > 0 {
+			if _, failed := to.Write(piece[:n]); failed != nil {
+				err = failed
+			}
+		}
+		buffers.Put(piece)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// awaitBytes waits until a connection can be read, or has ended. The error is
+// the connection's own, which the kernel reports only once.
+func awaitBytes(raw syscall.RawConn) error {
+	var failed error
+	err := raw.Read(func(fd uintptr) bool {
+		var one [1]byte
+		_, _, failed = unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return !errors.Is(failed, unix.EAGAIN)
+	})
+	return errors.Join(err, failed)
 }

@@ -182,6 +182,7 @@ func TestTLS_MayAskForAllowedServersAlone(t *testing.T) {
 		"tls allowed.example:443 allowed.example":           "connected",
 		"tls allowed.example:443 api.allowed.example":       "connected",
 		"tls allowed.example:443 allowed.example long":      "connected",
+		"tls allowed.example:443 ''":                        "connected", // the host's own choice
 		"tls allowed.example:443 evil.example":              "ECONNRESET",
 		"tls api.allowed.example:443 evil.example":          "ECONNRESET",
 		"tls allowed.example:443 evil.allowed.example.evil": "ECONNRESET",

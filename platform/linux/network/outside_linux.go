@@ -46,10 +46,10 @@ func (o *outside) abandon() {
 	o.release()
 }
 
-// slots bound the connections of all sessions together: each takes some six
-// descriptors of the sidecar, which other sessions need, too.
+// slots bound the connections of all sessions together: each takes two
+// descriptors of the sidecar, and other sessions need some, too.
 var slots = sync.OnceValue(func() chan struct{} {
-	const each, least, most = 12, 64, 16 << 10
+	const each, least, most = 4, 64, 16 << 10
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
 		return make(chan struct{}, least)
