@@ -85,11 +85,13 @@ const (
 	PassedListener Passed = "listener"
 	// PassedDiag is Handover.Diag. It comes only with a listener.
 	PassedDiag Passed = "diag"
-	// PassedResolverUDP, PassedResolverTCP and PassedRelay are those of
-	// Handover.Hosts. They come only with a listener.
+	// PassedResolverUDP is one of Handover.Hosts, as the next two. They come only
+	// with a listener.
 	PassedResolverUDP Passed = "UDP socket of the resolver"
+	// PassedResolverTCP is one of Handover.Hosts.
 	PassedResolverTCP Passed = "TCP socket of the resolver"
-	PassedRelay       Passed = "relay"
+	// PassedRelay is one of Handover.Hosts.
+	PassedRelay Passed = "relay"
 )
 
 // Step is the part of the stage's work that failed.

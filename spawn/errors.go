@@ -47,6 +47,7 @@ type NotExecutedError struct {
 	Missing bool
 }
 
+// Error is the cause.
 func (e *NotExecutedError) Error() string { return e.Cause }
 
 // unavailable decides what happens if the backend cannot confine a session. It

@@ -46,6 +46,7 @@ type RefusedError struct {
 	Addr netip.Addr
 }
 
+// Error says what was refused.
 func (e *RefusedError) Error() string {
 	if e.Addr.IsValid() {
 		return fmt.Sprintf("connect to %s: the name leads to %s, which is not allowed", e.Target, e.Addr)

@@ -137,6 +137,7 @@ type PasteError struct {
 	Text string
 }
 
+// Error says which file stays as it is, and why.
 func (e *PasteError) Error() string {
 	return fmt.Sprintf("turn on the sandbox: %s stays as it is: %s", display.Quote(e.File), e.Reason)
 }
