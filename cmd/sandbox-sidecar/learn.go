@@ -95,7 +95,7 @@ type need struct {
 func (l *learner) inherit(snapshot *settings.Snapshot) {
 	merged := snapshot.MergedFor(l.kind)
 	for _, key := range grantingKeys {
-		if list := listOf(merged, key); len(list) > 0 {
+		if list := merged.List(key); len(list) > 0 {
 			l.set(snapshot.KeyFor(l.kind, key), list)
 		}
 	}
@@ -116,8 +116,10 @@ func (l *learner) set(key string, value any) {
 	values[key] = value
 }
 
-// grantingKeys are the lists that the settings may extend.
+// grantingKeys are the lists that the settings may extend, and the exceptions
+// from them.
 var grantingKeys = []string{
+	"allowed_hosts", "denied_hosts",
 	"toolchains", "allowed_unix_sockets", "additional_executable_paths", "additional_read_only_paths",
 	"additional_read_write_paths",
 }

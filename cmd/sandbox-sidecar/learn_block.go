@@ -13,7 +13,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
 // block finds the settings for all needs: first those that are not paths, as a
@@ -70,26 +69,11 @@ func (l *learner) add(n need, paths bool) (note string, err error) {
 		l.set(s.Key, s.JSON())
 		return "", nil
 	}
-	l.set(s.Key, append(listOf(snapshot.MergedFor(l.kind), key), s.Value))
+	// The entry is added to the whole list, as the top layer replaces the layers
+	// below.
+	merged := snapshot.MergedFor(l.kind)
+	l.set(s.Key, append(merged.List(key), s.Value))
 	return "", nil
-}
-
-// listOf is the merged value of a list. An entry is added to all of it, as the
-// top layer replaces the layers below.
-func listOf(merged settings.Sandbox, key string) []string {
-	switch key {
-	case "toolchains":
-		return merged.Toolchains
-	case "allowed_unix_sockets":
-		return merged.AllowedUnixSockets
-	case "additional_executable_paths":
-		return merged.AdditionalExecutablePaths
-	case "additional_read_only_paths":
-		return merged.AdditionalReadOnlyPaths
-	case "additional_read_write_paths":
-		return merged.AdditionalReadWritePaths
-	}
-	panic("BUG(sandbox-sidecar): no list " + key)
 }
 
 // text is a settings file with what is learned so far.

@@ -3,6 +3,8 @@
 package hosts
 
 import (
+	"encoding/json"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -278,6 +280,36 @@ func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 		if program(denial) != "victim" || suggested != value || value != "" && setting != "allowed_hosts" {
 			t.Errorf("%s: %+v, suggested %q %q", target, denial, setting, suggested)
 		}
+	}
+}
+
+func TestLearn_PrintsTheHostsThatACommandNeeds(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	harness.Require(t, "network_hosts", "denials")
+	file := s.ProjectPath("settings.json")
+	harness.Write(t, file, harness.Defaults(harness.Sandbox{
+		"allow_network": false, "allowed_hosts": []string{"allowed.example"}, "denied_hosts": []string{"*.example.net"},
+	}))
+	command := exec.Command(harness.Binary(t), "learn", "--project", s.Project, "--settings", file, "--",
+		s.Victim, "connect", "evil.example:443")
+	command.Env, command.Dir = harness.Environ(s.World), s.Project
+	s.Wrap(command)
+	output, err := command.Output()
+	if err != nil {
+		t.Logf("learn: %v", err) // its status is the command's
+	}
+	var printed struct {
+		Terminal struct{ Sandbox map[string]any }
+	}
+	_, text, _ := strings.Cut(string(output), "{")
+	if err := json.Unmarshal([]byte("{"+text), &printed); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	got := fmt.Sprint(printed.Terminal.Sandbox["allowed_hosts"], printed.Terminal.Sandbox["denied_hosts"],
+		printed.Terminal.Sandbox["allow_network"])
+	if got != "[allowed.example evil.example:443] [*.example.net] false" {
+		t.Errorf("%s: %s", got, output)
 	}
 }
 
