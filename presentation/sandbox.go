@@ -83,6 +83,14 @@ func ProtectsExistingPaths(outcome spawn.Outcome) bool {
 	return protocol.ProtectionStatus(p.Status) == protocol.Enforced || p.PreventsChanges
 }
 
+// OffLine is the first line of a terminal if nobody has turned the sandbox on.
+func OffLine(compiled settings.Compiled) []byte {
+	if !compiled.Undecided() {
+		return nil
+	}
+	return []byte("\x1b[33mnot sandboxed: no settings file turns the sandbox on. Run `sandbox-sidecar init`.\x1b[0m\r\n")
+}
+
 // UnsandboxedLine is the first line of a terminal that should be sandboxed and
 // is not; nil for any other terminal.
 func UnsandboxedLine(outcome spawn.Outcome) []byte {

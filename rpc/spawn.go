@@ -59,6 +59,9 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}
 	e.begin(session)
 	first := append(presentation.UnsandboxedLine(outcome), presentation.DoubtLine(outcome.Confined, compiled.Doubt)...)
+	if params.Kind == protocol.Terminal && len(first) == 0 {
+		first = presentation.OffLine(compiled)
+	}
 	return result, func() {
 		close(e.answered)
 		session.Begin(&sink{server: s, entry: e}, first)

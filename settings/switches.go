@@ -45,6 +45,14 @@ func (e *evaluation) switches(kind document.Kind) []Switch {
 	return list
 }
 
+// Undecided reports whether no settings file says if the sandbox is on, so that
+// the user may not know that it is off.
+func (c *Compiled) Undecided() bool {
+	return !c.Policy.Restricted && slices.ContainsFunc(c.Switches, func(s Switch) bool {
+		return s.Key == "enabled" && s.Origin.File == policy.OriginBuiltIn
+	})
+}
+
 // originOf is the origin of the value of a key as a whole.
 func (e *evaluation) originOf(key string) policy.Origin {
 	if e.project != nil && e.origins[key] == e.projectFile {

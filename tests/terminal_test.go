@@ -272,3 +272,21 @@ func TestTerminal_EachSessionHasItsOwn(t *testing.T) {
 		t.Errorf("the sidecar has %d descriptors open for 5 sessions", len(left))
 	}
 }
+
+// The sandbox is off until the user turns it on. A terminal says so in its first
+// line, unless a settings file has decided it.
+func TestTerminal_SaysIfNobodyTurnedTheSandboxOn(t *testing.T) {
+	t.Parallel()
+	const said = "not sandboxed: no settings file turns the sandbox on. Run `sandbox-sidecar init`."
+	for settings, want := range map[string]bool{`{}`: true, harness.Off(): false, harness.Settings(nil): false} {
+		e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: settings})
+		for kind, prints := range map[protocol.Kind]bool{protocol.Terminal: want, protocol.Tool: false} {
+			session := e.Spawn(protocol.SpawnParams{Kind: kind, Command: "/bin/echo", Args: []string{"ran"}})
+			session.Exit()
+			first, _, _ := strings.Cut(session.Output(), "\n")
+			if strings.Contains(first, said) != prints || !strings.Contains(session.Output(), "ran") {
+				t.Errorf("%s: a %s prints %q", settings, kind, session.Output())
+			}
+		}
+	}
+}

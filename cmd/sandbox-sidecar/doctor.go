@@ -92,7 +92,13 @@ func printHere(flags *flagSet) error {
 		case compiled.Doubt != nil && compiled.Doubt.Refused:
 			status = "refused"
 		case compiled.Policy.Restricted:
-			status, why = "on", x.Reason+"; sandbox-sidecar policy --kind "+string(kind)+" prints the rest"
+			status = "on"
+			for _, s := range compiled.Switches {
+				if s.Key == "enabled" {
+					why = fmt.Sprintf("turned on by %s; %s", s.Origin, why)
+				}
+			}
+			why += "; sandbox-sidecar policy --kind " + string(kind) + " prints the rest"
 		case x.Hint != "":
 			why += "; " + x.Hint
 		}

@@ -95,7 +95,7 @@ func execute(flags *flagSet, args []string) error {
 
 // unsandboxed says why there is no sandbox, and what to do.
 func unsandboxed(x settings.Explanation) (why, advice string) {
-	if x.Rule != nil && x.Rule.Origin.File == policy.OriginBuiltIn {
+	if x.Rule != nil && x.Rule.Origin.File == policy.OriginBuiltIn && x.Key == "enabled" {
 		return "not sandboxed: no settings file turns the sandbox on.",
 			"Run `sandbox-sidecar init`, or use `exec --sandbox`."
 	}
