@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/printed"
@@ -13,6 +14,10 @@ import (
 // maxLines bounds the lines of output that wait to be judged. More are dropped:
 // the next ones most likely say the same.
 const maxLines = 32
+
+// judgeTimeout bounds how long the end of a session waits for the last lines. A
+// file system that has just fallen silent may hold them up.
+const judgeTimeout = time.Second
 
 // outputWatch reports refusals that only a session's output tells of; see
 // docs/design/printed-refusals.md. Judging a path can wait for a file system, so
@@ -24,8 +29,8 @@ type outputWatch struct {
 	dir     func() string
 	report  *running
 
-	lines   chan printedLine
-	judging sync.WaitGroup
+	lines  chan printedLine
+	judged chan struct{} // closed once all lines are judged
 
 	mu    sync.Mutex // guards heard
 	heard Heard
@@ -73,7 +78,8 @@ func (w *outputWatch) scan(data []byte) {
 func (w *outputWatch) line(line []byte) {
 	if w.lines == nil {
 		w.lines = make(chan printedLine, maxLines)
-		w.judging.Go(w.judgeLines)
+		w.judged = make(chan struct{})
+		go w.judgeLines()
 	}
 	select {
 	case w.lines <- printedLine{text: bytes.Clone(line), dir: w.dir()}:
@@ -81,7 +87,8 @@ func (w *outputWatch) line(line []byte) {
 	}
 }
 
-// end takes the end of the output and waits until everything is judged.
+// end takes the end of the output and waits until everything is judged, or for
+// judgeTimeout.
 func (w *outputWatch) end() {
 	if w == nil {
 		return
@@ -89,11 +96,17 @@ func (w *outputWatch) end() {
 	w.scanner.End()
 	if w.lines != nil {
 		close(w.lines)
-		w.judging.Wait()
+		timer := time.NewTimer(judgeTimeout)
+		defer timer.Stop()
+		select {
+		case <-w.judged:
+		case <-timer.C:
+		}
 	}
 }
 
 func (w *outputWatch) judgeLines() {
+	defer close(w.judged)
 	for line := range w.lines {
 		said := printed.Parse(line.text)
 		switch said.Word {
