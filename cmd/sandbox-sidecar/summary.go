@@ -35,8 +35,8 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 		switch {
 		case err != nil:
 		case suggestion.Unprotects():
-			display.Fprintf(w, "sandbox-sidecar:     run the command outside the sandbox; to give up the protection: %s\n",
-				suggestion.InstructionInFull())
+			fmt.Fprintln(w, "sandbox-sidecar:     if you trust the command, run it outside the sandbox")
+			display.Fprintf(w, "sandbox-sidecar:     to give up the protection: %s\n", suggestion.InstructionInFull())
 		case suggestion.Key != "":
 			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.InstructionInFull())
 		case suggestion.Hint != "":
