@@ -248,17 +248,19 @@ func (b *asker) hosts() {
 	}
 	const opens = "sessions may connect to %s, and send there what they can read"
 	var others []string
+	reached := b.alone.reaches()
 	for _, h := range b.e.hosts.allowed {
 		switch name := display.Quote(h.pattern.String()); {
-		case b.alone.allows(h.pattern):
+		case reached(h.pattern):
 		case h.origin.File == b.e.projectFile:
 			b.add(allowedHostsKey, h.pattern.String(), h.at, opens, name)
 		default:
 			others = append(others, name)
 		}
 	}
+	denied := hosts.Covers(patternsOfHosts(b.e.hosts.denied))
 	for _, h := range b.alone.hosts.denied {
-		if !hosts.Covers(patternsOfHosts(b.e.hosts.denied), h.pattern) {
+		if !denied(h.pattern) {
 			others = append(others, display.Quote(h.pattern.String()))
 		}
 	}

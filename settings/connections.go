@@ -164,13 +164,15 @@ func chooseHosts(base document.Sandbox, l layers, tightened *settings, r *report
 // meetHosts returns what both lists allow. What neither says in these words has
 // the origin given.
 func meetHosts(user, project []host, origin policy.Origin) []host {
+	written := map[hosts.Pattern]host{}
+	for _, h := range slices.Concat(user, project) {
+		written[h.pattern] = h // the project's counts more
+	}
 	var met []host
 	for _, pattern := range hosts.Meet(patternsOfHosts(user), patternsOfHosts(project)) {
-		found := host{pattern: pattern, origin: origin}
-		for _, list := range [][]host{user, project} {
-			if i := slices.IndexFunc(list, func(h host) bool { return h.pattern == pattern }); i >= 0 {
-				found = list[i]
-			}
+		found, is := written[pattern]
+		if !is {
+			found = host{pattern: pattern, origin: origin}
 		}
 		met = append(met, found)
 	}
@@ -211,8 +213,9 @@ func hostRules(list []host) []policy.Host {
 	return slices.CompactFunc(rules, func(a, b policy.Host) bool { return a.Pattern == b.Pattern })
 }
 
-// allows reports whether an evaluation lets sessions reach all hosts of a
-// pattern.
-func (e *evaluation) allows(pattern hosts.Pattern) bool {
-	return e.policy.Network.Allowed || hosts.Covers(patternsOfHosts(e.hosts.allowed), pattern)
+// reaches returns a function that reports whether an evaluation lets sessions
+// reach all hosts of a pattern.
+func (e *evaluation) reaches() func(hosts.Pattern) bool {
+	covers := hosts.Covers(patternsOfHosts(e.hosts.allowed))
+	return func(pattern hosts.Pattern) bool { return e.policy.Network.Allowed || covers(pattern) }
 }

@@ -54,9 +54,9 @@ func (e *evaluation) diagnoseHosts(r *reporter) {
 				"has no effect on macOS: the network stays off as a whole")
 		}
 	}
-	denied := patternsOfHosts(e.hosts.denied)
+	denied := hosts.Covers(patternsOfHosts(e.hosts.denied))
 	for _, h := range e.hosts.allowed {
-		if !e.policy.Network.Allowed && hosts.Covers(denied, h.pattern) && h.origin.File != policy.OriginBuiltIn {
+		if !e.policy.Network.Allowed && denied(h.pattern) && h.origin.File != policy.OriginBuiltIn {
 			r.add(h.origin.File, h.at, document.SeverityWarning, allowedHostsKey, "%s is refused by denied_hosts",
 				display.Quote(h.pattern.String()))
 		}

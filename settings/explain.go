@@ -443,7 +443,7 @@ func (x *explainer) toHost() bool {
 	switch {
 	case err != nil || network.Origin.File == x.projectFile && !x.trusted || !network.ByHost() && !text.Named:
 		return false
-	case x.alone != nil && x.alone.allows(entry):
+	case x.alone != nil && x.alone.reaches()(entry):
 		x.refuse(rule, "", "", "no setting lets a session connect to %s", display.Quote(x.Target))
 		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away", display.Quote(x.projectFile))
 	case network.ByHost():

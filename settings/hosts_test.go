@@ -1,9 +1,11 @@
 package settings
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
@@ -140,5 +142,25 @@ func TestExplain_OfAHostNamesTheEntry(t *testing.T) {
 		if x.Allowed != want.Allowed || x.Key != want.Key || x.Value != want.Value {
 			t.Errorf("%s: %+v", target, x)
 		}
+	}
+}
+
+func TestHosts_TenThousandAreFast(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, nil)
+	var allowed, denied []string
+	for i := range 10_000 {
+		allowed = append(allowed, fmt.Sprintf(`"h%d.a.org"`, i))
+		denied = append(denied, fmt.Sprintf(`"d%d.a.org"`, i))
+	}
+	lists := `"allowed_hosts": [` + strings.Join(allowed, ",") + `], "denied_hosts": [` + strings.Join(denied, ",") + `]`
+	begun := time.Now()
+	s := snapshotOf(t, f, `{"enabled": true, "allow_network": false, `+lists+`}`, `{`+lists+`}`)
+	if got := len(s.Compile(document.KindTool).Policy.Network.AllowedHosts); got != 10_000 {
+		t.Errorf("%d hosts are allowed", got)
+	}
+	const most = 20 * time.Second // a quadratic way takes minutes
+	if took := time.Since(begun); took > most {
+		t.Errorf("took %v", took)
 	}
 }

@@ -207,7 +207,7 @@ func TestMeet_AllowsExactlyWhatBothAllow(t *testing.T) {
 			}
 		}
 		for _, p := range met {
-			if !Covers(a, p) || !Covers(b, p) {
+			if !Covers(a)(p) || !Covers(b)(p) {
 				t.Fatalf("%v is in the meet of %v and %v, which do not cover it", p, a, b)
 			}
 		}

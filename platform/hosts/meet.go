@@ -20,15 +20,18 @@ func Meet(a, b []Pattern) []Pattern {
 	return slices.SortedFunc(maps.Keys(met), func(p, q Pattern) int { return cmp.Compare(p.String(), q.String()) })
 }
 
-// Covers reports whether a list allows all that a pattern does.
-func Covers(list []Pattern, p Pattern) bool {
+// Covers returns a function that reports whether one pattern of a list allows
+// all that another pattern does.
+func Covers(list []Pattern) func(Pattern) bool {
 	t := tableOf(list)
-	for set := range t.around(p) {
-		if set[0] || p.port != 0 && set[p.port] {
-			return true
+	return func(p Pattern) bool {
+		for set := range t.around(p) {
+			if set[0] || p.port != 0 && set[p.port] {
+				return true
+			}
 		}
+		return false
 	}
-	return false
 }
 
 // around yields the sets of ports of all patterns that hold every host of p.
