@@ -154,3 +154,16 @@ func TestAgent_SuggestionsStayInTheBlockForTools(t *testing.T) {
 		t.Errorf("terminals: %q", got)
 	}
 }
+
+// The user's permissions for Zed's agent are met like the rest.
+func TestAgent_AProjectNeverGrantsMoreThanTheUser(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.InMemory(meetTree)
+	const permissions = `{"write_paths": ["~/.cache", "~/tools/up", "/usr"], "network_hosts": ["a.org"],
+		"allow_all_hosts": true, "allow_git_access": true}`
+	forPairs(t, 200, func(user, project string) {
+		s := snapshotOf(t, f, user, project)
+		s.user = []source.State{zedState(t, userFile, document.Editor, permissions, user)}
+		checkMeetOf(t, s, user, project)
+	})
+}

@@ -282,7 +282,11 @@ func variableNames(policies ...*policy.Policy) []string {
 
 func checkMeet(t testing.TB, f resolve.FS, user, project string) {
 	t.Helper()
-	s := snapshotOf(t, f, user, project)
+	checkMeetOf(t, snapshotOf(t, f, user, project), user, project)
+}
+
+func checkMeetOf(t testing.TB, s *Snapshot, user, project string) {
+	t.Helper()
 	g := s.view()
 	// Without blocks for the kinds, what is granted does not depend on the kind.
 	for i, kind := range []document.Kind{document.KindTerminal, document.KindTool} {

@@ -67,7 +67,7 @@ func turnOn(flags *flagSet, path string, named bool, choice starter.Choice) erro
 	var paste *starter.PasteError
 	if errors.As(err, &paste) {
 		printError(stderr, err)
-		display.Fprintf(stderr, "sandbox-sidecar: hint: write this into it: %s\n", paste.Text)
+		display.Fprintf(stderr, "sandbox-sidecar: hint: put this into it yourself: %s\n", paste.Text)
 		return exitStatus(1)
 	}
 	if err != nil {

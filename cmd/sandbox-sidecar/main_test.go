@@ -186,7 +186,7 @@ func TestTurningOn(t *testing.T) {
 		{"init --settings " + dir + "/new.json", 2, "", `there is no terminal to ask on: use --yes`},
 		{
 			"init --yes --settings " + off, 1, "",
-			`off.json" stays as it is: line 1 says already whether the sandbox is on sandbox-sidecar: hint: write this into it: `,
+			`off.json" stays as it is: line 1 says already whether the sandbox is on sandbox-sidecar: hint: put this into it yourself: `,
 		},
 		{
 			"init --yes --apply-to tool --settings " + dir + "/new.json", 0,

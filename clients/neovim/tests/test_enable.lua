@@ -70,7 +70,7 @@ end
 T['a file that says otherwise stays, and the text to paste is shown'] = function()
   local child, world = child_of(H.settings_off)
   child.cmd('Sidecar enable both')
-  H.until_text(child, 'write this into it')
+  H.until_text(child, 'put this into it yourself')
   H.eq(H.read(world.settings), H.settings_off)
   child.cmd('Sidecar enable everything')
   H.until_notified(child, 'usage: :Sidecar enable')
