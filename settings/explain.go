@@ -416,6 +416,9 @@ func (x *explainer) network() {
 		x.Key, x.Value = "", ""
 	}
 	x.Hint = "servers and clients within a session can use the loopback interface if the machine can isolate it"
+	if x.Key != "" && x.attempt == AttemptConnect && x.host.Platform != "darwin" && !x.policy.Network.ByHost() {
+		x.Hint = `"allowed_hosts" opens single hosts instead, such as "github.com"`
+	}
 }
 
 // toHost explains a connection while the network is off, if the hosts that may
