@@ -14,7 +14,7 @@ import (
 // nobody uses them any more.
 var enders = []journal.Ender{
 	unlessRestarted(refuse("cgroup")), unlessRestarted(refuse("subreaper")), fingerprintEnder, session.Ender,
-	directoryEnder,
+	directoryEnder, temporaryEnder,
 }
 
 // unlessRestarted is an ender that has nothing to do after a restart of the

@@ -10,4 +10,6 @@ import (
 // enders end what journals list, in this order. Subreapers end their sessions
 // themselves, so they come before the session ids. The directories come last,
 // when nobody uses them any more.
-var enders = []journal.Ender{cgroup.Ender, subreaper.Ender, refuse(kindFingerprint), session.Ender, directoryEnder}
+var enders = []journal.Ender{
+	cgroup.Ender, subreaper.Ender, refuse(kindFingerprint), session.Ender, directoryEnder, temporaryEnder,
+}

@@ -21,9 +21,12 @@ type groupState struct {
 	recovery *recovery
 
 	mu   sync.Mutex // guards the fields below
-	dirs []string
+	dirs []notedDir
 	gone bool
 }
+
+// notedDir is a directory that has a record in the journal.
+type notedDir struct{ kind, path string }
 
 // MakeDir makes a directory, after noting it.
 func (b *groupState) MakeDir() (string, error) {
@@ -33,8 +36,16 @@ func (b *groupState) MakeDir() (string, error) {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails
 	dir := filepath.Join(b.recovery.options.StateDir, "s"+hex.EncodeToString(random[:]))
-	if err := b.recovery.write(journal.NewRecord(kindDirectory, dir, nil)); err != nil {
+	if err := b.makeNoted(kindDirectory, dir); err != nil {
 		return "", err
+	}
+	return dir, nil
+}
+
+// makeNoted makes a directory that is removed with the group.
+func (b *groupState) makeNoted(kind, dir string) error {
+	if err := b.recovery.write(journal.NewRecord(kind, dir, nil)); err != nil {
+		return err
 	}
 	err := os.Mkdir(dir, 0o700)
 	if err != nil { // somebody may have removed the state directory
@@ -42,13 +53,13 @@ func (b *groupState) MakeDir() (string, error) {
 		err = os.Mkdir(dir, 0o700)
 	}
 	if err != nil {
-		_ = b.recovery.write(journal.Ended(kindDirectory, dir))
-		return "", fmt.Errorf("make private directory: %w", err)
+		_ = b.recovery.write(journal.Ended(kind, dir))
+		return fmt.Errorf("make private directory: %w", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.dirs = append(b.dirs, dir)
-	return dir, nil
+	b.dirs = append(b.dirs, notedDir{kind, dir})
+	return nil
 }
 
 // Guard makes sure that a watchdog runs.

@@ -242,7 +242,7 @@ func (e *recovery) forget(b *groupState) {
 }
 
 // remove removes directories, and closes the channel when it has finished.
-func (e *recovery) remove(dirs []string) <-chan struct{} {
+func (e *recovery) remove(dirs []notedDir) <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.removals == 0 {
@@ -253,9 +253,9 @@ func (e *recovery) remove(dirs []string) <-chan struct{} {
 	go func() {
 		defer close(done)
 		for _, dir := range dirs {
-			err := removeTree(context.Background(), dir)
+			err := removeTree(context.Background(), dir.path)
 			if err == nil {
-				err = e.write(journal.Ended(kindDirectory, dir))
+				err = e.write(journal.Ended(dir.kind, dir.path))
 			}
 			if err != nil {
 				e.options.logger().Warn("cannot remove the private directory of a session", "dir", dir, "error", err)

@@ -14,7 +14,8 @@ import (
 
 // Tracker makes groups by the best mechanism of this machine.
 type Tracker struct {
-	recovery recovery
+	recovery    recovery
+	temporaries temporaries
 	lingerers
 }
 
@@ -110,5 +111,5 @@ func (t *Tracker) Close() error {
 	if err := t.lingerers.stop(); err != nil {
 		return err // the journal stays, for the next sweep
 	}
-	return t.recovery.close()
+	return errors.Join(t.temporaries.giveBack(), t.recovery.close())
 }

@@ -20,6 +20,7 @@ type Tracker struct {
 	subreapers       *subreaper.Factory // nil if there is a tree, or no subreaper can run
 	subreaperProblem error              // why subreapers is nil
 	recovery         recovery
+	temporaries      temporaries
 	lingerers
 
 	background sync.WaitGroup // the sweep
@@ -153,5 +154,5 @@ func (t *Tracker) Close() error {
 	if t.tree != nil || t.subreapers != nil { // every process has ended
 		err = t.recovery.giveBack()
 	}
-	return errors.Join(hangs, err, t.recovery.close())
+	return errors.Join(hangs, err, t.temporaries.giveBack(), t.recovery.close())
 }

@@ -18,6 +18,10 @@ type Confinement struct {
 	// a private /dev/pts, when the order asks for one. Otherwise the sidecar
 	// opens it.
 	OwnTerminal bool
+	// OwnTemporary is true if the stage puts the project's own directories in
+	// the place of policy.Policy.Temporary. Otherwise sessions share those with
+	// all programs.
+	OwnTemporary bool
 	// Attach, if not nil, changes the attributes that the stage is started
 	// with.
 	Attach func(*syscall.SysProcAttr)

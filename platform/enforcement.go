@@ -4,6 +4,8 @@ package platform
 const (
 	Filesystem      = "filesystem"
 	FileTree        = "file_tree"
+	TemporaryFiles  = "temporary_files"
+	HiddenPaths     = "hidden_paths"
 	ToolchainCaches = "toolchain_caches"
 	Execute         = "execute"
 	Network         = "network"
@@ -18,8 +20,8 @@ const (
 
 // Protections lists every protection in the order of the reference.
 var Protections = []string{
-	Filesystem, FileTree, ToolchainCaches, Execute, Network, NetworkHosts, UnixSockets, Signals, ProtectedPaths, Syscalls,
-	ProcessTracking, Denials,
+	Filesystem, FileTree, TemporaryFiles, HiddenPaths, ToolchainCaches, Execute, Network, NetworkHosts,
+	UnixSockets, Signals, ProtectedPaths, Syscalls, ProcessTracking, Denials,
 }
 
 // Status says how far a protection holds.

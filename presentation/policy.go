@@ -13,7 +13,8 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 	out := protocol.Policy{
 		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{},
 		PrivateRuntimeDir: p.PrivateRuntimeDir, PrivateTerminals: p.PrivateTerminals,
-		PrivateCaches: []string{}, AllowNetwork: p.Network.Allowed, UnixSockets: []string{},
+		TemporaryDirs: []string{}, HiddenPaths: []string{}, PrivateCaches: []string{},
+		AllowNetwork: p.Network.Allowed, UnixSockets: []string{},
 		AllowedHosts: []string{}, DeniedHosts: []string{},
 		AllowedEnvVars: orEmpty(p.Environment.Allowed), ProtectedPaths: []string{},
 		RequireProtected: p.RequireProtected, OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied),
@@ -25,6 +26,9 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 			Setting: rule.Origin.Key, Written: rule.Origin.Written, File: rule.Origin.File, Line: rule.Origin.Line,
 			Entry: rule.Origin.Entry, Reason: rule.Origin.Reason,
 		})
+	}
+	for _, temporary := range p.Temporary {
+		out.TemporaryDirs = append(out.TemporaryDirs, temporary.Path)
 	}
 	for _, cache := range p.Caches {
 		out.PrivateCaches = append(out.PrivateCaches, cache.Path)
@@ -64,6 +68,13 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 				Written: host.Origin.Written,
 			})
 		}
+	}
+	for _, hidden := range p.Hidden {
+		out.HiddenPaths = append(out.HiddenPaths, hidden.Path)
+		out.Origins = append(out.Origins, protocol.PolicyOrigin{
+			Key: hidden.Origin.Key, Value: hidden.Path, File: hidden.Origin.File, Line: hidden.Origin.Line,
+			Written: hidden.Origin.Written,
+		})
 	}
 	for _, protected := range p.Protected {
 		out.ProtectedPaths = append(out.ProtectedPaths, protected.Path)

@@ -123,7 +123,7 @@ func (b *asker) grants() {
 	}
 	sets := map[string][]grant{} // grants of a toolchain, by its name
 	for _, g := range b.e.granted {
-		if g.origin.File != b.e.projectFile || b.alone.cover.at(g.path).Has(g.access) {
+		if g.origin.File != b.e.projectFile || b.alone.outside.at(g.path).Has(g.access) {
 			continue
 		}
 		if g.origin.Key == toolchainsKey {
@@ -189,6 +189,10 @@ func (b *asker) switches() {
 	}
 	if b.projects(shellKey) && !slices.Equal(b.e.merged.Shell, b.alone.merged.Shell) {
 		b.addKey(shellKey, "terminals and command lines run this program, also those that are not sandboxed")
+	}
+	if was := *b.alone.merged.TemporaryFiles; was == document.TemporaryFilesPrivate &&
+		*b.e.merged.TemporaryFiles != was {
+		b.addKey(temporaryKey, "sessions may read and change the temporary files of your other programs")
 	}
 	for _, kind := range b.e.kinds() {
 		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {

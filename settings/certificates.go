@@ -28,7 +28,7 @@ const maxCertificates = 512
 // sessions get the variables and granted does not open them already. A variable
 // grants a file that holds certificates and nothing secret, or a directory with
 // nothing but such files. refusals say which do not count.
-func certificateGrants(view fsView, environment policy.Environment, granted cover) (list []grant, refusals []string) {
+func certificateGrants(view fsView, environment policy.Environment, granted outside) (list []grant, refusals []string) {
 	for _, name := range document.CertificateVariables {
 		value := view.host.Env[name]
 		if value == "" || !environment.Allows(name) {

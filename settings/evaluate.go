@@ -187,7 +187,7 @@ func (s *Snapshot) run(
 		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(protected, guarded,
 			guard(view, grants.cover), guardGit(l, project, grants))),
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
-		Caches:  caches,
+		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden,
 		Network: reachable.addTo(network(base, l, tightened)), Environment: environment,
 		UnixSockets: socketRules(sockets),
 		OnDenied:    onDenied[*base.OnDenied],
@@ -205,7 +205,7 @@ func (s *Snapshot) run(
 		restricted: restricted, toolchains: toolchains, hosts: reachable, sockets: sockets, variables: variables,
 		merged: tightened.over(base), origins: originsOf(l.user, *tightened),
 		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded()), unclear: cmp.Or(unclear,
-			reachable.unclear),
+			grants.unclear, reachable.unclear),
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
 	}
 	e.diagnose(r)

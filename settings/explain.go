@@ -103,6 +103,7 @@ type explainer struct {
 	kind    document.Kind
 	attempt Attempt
 	end     resolve.Target // where a path leads
+	live    *policy.Policy // the policy with only the rules whose paths exist
 	Explanation
 }
 
@@ -111,7 +112,21 @@ type explainer struct {
 func (s *Snapshot) explainer(kind document.Kind, attempt Attempt) *explainer {
 	e := *s.evaluation(kind)
 	e.View, e.policy = resolve.NewView(s.files), e.policyFor(kind)
-	return &explainer{evaluation: &e, kind: kind, attempt: attempt}
+	x := &explainer{evaluation: &e, kind: kind, attempt: attempt}
+	x.live = x.liveRules(&e)
+	return x
+}
+
+// liveRules is the policy of an evaluation with those of its rules that have an
+// effect on sessions that start now: a rule for a path that does not exist has
+// none.
+func (x *explainer) liveRules(e *evaluation) *policy.Policy {
+	live := e.policy
+	live.Rules = slices.DeleteFunc(slices.Clone(live.Rules), func(rule policy.Rule) bool {
+		// The caches of toolchains are made before a session starts.
+		return !x.Resolve(rule.Path).Exists && !slices.Contains(e.create, rule.Path)
+	})
+	return &live
 }
 
 // follow resolves the target as a session would.
@@ -179,7 +194,10 @@ func (x *explainer) unrestricted(ownFile string) {
 
 func (x *explainer) path() {
 	a := pathAttempts[x.attempt]
-	rule, granted := x.rule(x.evaluation, a.access)
+	rule, granted := x.rule(x.live, a.access)
+	if granted && x.unseen(a) {
+		return
+	}
 	if x.attempt == AttemptWrite {
 		if protected, ok := x.policy.ProtectedAt(x.end.Path); ok && granted {
 			x.protected(protected)
@@ -195,6 +213,8 @@ func (x *explainer) path() {
 	switch {
 	case !x.end.Exists && x.attempt != AttemptWrite:
 		x.Hint = "there is no such file"
+	case x.attempt == AttemptWrite && x.ownTemporary():
+		x.Hint = "only the project's sessions see what is written there, if this machine can give them their own"
 	case x.attempt == AttemptWrite && x.cached():
 		x.Hint = "only your sandboxed sessions see what is written there, if this machine has overlays"
 	case rule.Guarded.Has(a.access):
@@ -208,19 +228,94 @@ func (x *explainer) cached() bool {
 	return cached
 }
 
-// rule finds the most specific rule that grants an access to the target. A rule
-// for a path that does not exist has no effect on sessions that start now.
-func (x *explainer) rule(e *evaluation, access policy.Access) (best policy.Rule, found bool) {
-	for _, rule := range e.policy.Rules {
-		if !rule.Access.Has(access) || !policy.Contains(rule.Path, x.end.Path) || found && len(rule.Path) <= len(best.Path) {
-			continue
-		}
-		// The caches of toolchains are made before a session starts.
-		if x.Resolve(rule.Path).Exists || slices.Contains(e.create, rule.Path) {
+// rule finds the most specific rule that grants an access to the target.
+func (x *explainer) rule(live *policy.Policy, access policy.Access) (best policy.Rule, found bool) {
+	for _, rule := range live.Rules {
+		if live.Given(rule, x.end.Path).Has(access) && (!found || len(rule.Path) > len(best.Path)) {
 			best, found = rule, true
 		}
 	}
 	return best, found
+}
+
+// ownTemporary reports whether the target is in a directory of temporary files
+// of the project's own.
+func (x *explainer) ownTemporary() bool {
+	_, own := x.live.TemporaryAt(x.end.Path)
+	return own
+}
+
+// unseen explains why a target within a grant is refused nevertheless: sessions
+// do not see it, or a symlink on the way to it. It returns false if they do.
+func (x *explainer) unseen(a attemptKind) bool {
+	names := []string{}
+	for _, link := range x.end.Links {
+		names = append(names, link.Path)
+	}
+	if x.end.Exists {
+		names = append(names, x.end.Path)
+	}
+	for _, name := range append(names, x.end.Path) {
+		if hidden, is := x.live.HiddenAt(name); is {
+			x.hidden(a, hidden)
+			x.byLink(name)
+			return true
+		}
+	}
+	for _, name := range names {
+		if t, own := x.live.TemporaryAt(name); own && x.elsewhere(t, name) {
+			x.temporary(a, t, name)
+			x.byLink(name)
+			return true
+		}
+	}
+	return false
+}
+
+// byLink takes the suggestion back if a session does not even see the symlink
+// that leads to the target. A grant of a symlink is one of what it leads to.
+func (x *explainer) byLink(name string) {
+	if name != x.end.Path {
+		x.Key, x.Value, x.Holds = "", "", ""
+		x.Hint = fmt.Sprintf("%s is a symlink; name what it leads to: %s", display.Quote(name), display.Quote(x.end.Path))
+	}
+}
+
+// elsewhere reports whether a path is another program's temporary file, which a
+// session does not see. The way to what is granted there is not.
+func (x *explainer) elsewhere(t policy.Temporary, path string) bool {
+	return path != t.Path && !slices.ContainsFunc(x.live.Rules, func(rule policy.Rule) bool {
+		return policy.Contains(path, rule.Path)
+	})
+}
+
+// temporary explains why another program's temporary file is refused.
+func (x *explainer) temporary(a attemptKind, t policy.Temporary, path string) {
+	x.refuse(&DecidingRule{Path: t.Path, Origin: x.originOf(temporaryKey)}, x.writtenKey(a.key), path,
+		"a session does not see %s, as its project has a %s of its own", display.Quote(path), t.Path)
+	if x.originOf(temporaryKey).File == x.projectFile && x.projectFile != "" {
+		x.Hint = fmt.Sprintf("%s asks for it", display.Quote(x.projectFile))
+	}
+}
+
+// hidden explains why a hidden path is refused.
+func (x *explainer) hidden(a attemptKind, h policy.Hidden) {
+	x.refuse(&DecidingRule{Path: h.Path, Origin: h.Origin}, x.writtenKey(a.key), x.end.Path,
+		"%s is hidden from sessions by %s", display.Quote(h.Path), h.Origin)
+	switch what := x.holds(x.end.Path); {
+	case h.Origin.File == x.projectFile && x.projectFile != "":
+		x.Key, x.Value = "", ""
+		x.Hint = fmt.Sprintf("the project hides it; only a change of %s shows it", display.Quote(x.projectFile))
+	case !x.end.Exists: // a grant of what does not exist shows nothing
+		x.Key, x.Value = "", ""
+	case what != "":
+		x.Hint, x.Holds = x.careful(what), what
+	case h.Origin.File == policy.OriginBuiltIn:
+		x.Holds = "the system's passwords and keys"
+		x.Hint = "careful: that would open " + x.Holds
+	default:
+		x.Hint = "a session sees it if this machine cannot hide paths; \"sandbox-sidecar doctor\" says if it can"
+	}
 }
 
 // takenAway reports whether the project's file takes the access away.
@@ -228,7 +323,7 @@ func (x *explainer) takenAway(access policy.Access) bool {
 	if x.alone == nil {
 		return false
 	}
-	_, granted := x.rule(x.alone, access)
+	_, granted := x.rule(x.liveRules(x.alone), access)
 	return granted
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,12 +94,15 @@ func (m *maze) some(most int) []string {
 // settings are random grants in the maze and nowhere else.
 func (m *maze) settings(t *testing.T) string {
 	t.Helper()
+	// The maze lies in /tmp.
+	system, temporary := [][]string{{}, {"/tmp"}}, []string{"private", "shared"}
 	data, err := json.Marshal(map[string]any{
 		"enabled": true, "protected_paths": []string{"!*"},
 		"system_paths": map[string]any{
 			"executable": m.some(2), "read_only": m.some(2),
-			"read_write": []string{},
+			"read_write": system[m.random.IntN(2)],
 		},
+		"temporary_files": temporary[m.random.IntN(2)], "hidden_paths": m.some(3),
 		"additional_read_only_paths":  m.some(3),
 		"additional_executable_paths": m.some(3), "additional_read_write_paths": m.some(2),
 	})
@@ -186,9 +190,12 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if x.Allowed && attempt == AttemptWrite && strings.HasPrefix(x.Hint, "only the project's sessions see") {
+			continue // the directory that the file would be in is not there inside
+		}
 		acts, explained = append(acts, act), append(explained, x)
 	}
-	results, fileTree := attemptAll(t, s, acts)
+	results, fileTree, unseen := attemptAll(t, s, acts)
 	for i, result := range results {
 		x := explained[i]
 		if x.Allowed {
@@ -196,8 +203,13 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 		}
 		refused := result.Refused()
 		if fileTree && (acts[i].Verb == platformtest.Write || acts[i].Verb == platformtest.Create) {
-			refused = result.Errno == unix.EROFS
+			refused = result.Errno == unix.EROFS || unseen.hides && result.Errno == unix.EACCES
 		}
+		if strings.Contains(x.Reason, "is hidden") && os.Geteuid() == 0 && acts[i].Verb == platformtest.List && result.OK() {
+			continue // root may list the empty directory
+		}
+		// Nothing is there inside.
+		refused = refused || (unseen.hides || unseen.ownTemporary) && result.Errno == unix.ENOENT
 		refused = refused || result.Errno == unix.ELOOP ||
 			resolver.Resolve(acts[i].Path).Detour && (result.Errno == unix.ENOTDIR || result.Errno == unix.ENOENT)
 		if x.Allowed != result.OK() || !x.Allowed && !refused {
@@ -210,9 +222,16 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 
 // attemptAll makes the attempts in one session that starts under the snapshot's
 // policy. fileTree says that the session has a file tree of its own.
-func attemptAll(t *testing.T, s *Snapshot, acts []platformtest.Act) (results []platformtest.Result, fileTree bool) {
+func attemptAll(t *testing.T, s *Snapshot, acts []platformtest.Act) (
+	results []platformtest.Result, fileTree bool, unseen unseenPaths,
+) {
 	t.Helper()
-	p := platformtest.Policy(t, s.Compile(document.KindTool).Policy.Rules...)
+	compiled := s.Compile(document.KindTool).Policy
+	p := platformtest.Policy(t, compiled.Rules...)
+	p.Temporary, p.Hidden = compiled.Temporary, compiled.Hidden
+	for i := range p.Temporary {
+		p.Temporary[i].Source = t.TempDir()
+	}
 	backend := linux.Backend{}
 	results, enforcement := platformtest.Perform(t, backend, platformtest.Confined(t, backend, p, acts...))
 	if enforcement.Protections[platform.Filesystem].Status != platform.Enforced {
@@ -221,5 +240,9 @@ func attemptAll(t *testing.T, s *Snapshot, acts []platformtest.Act) (results []p
 	if len(results) != len(acts) {
 		t.Fatalf("%d results for %d acts", len(results), len(acts))
 	}
-	return results, enforcement.Protections[platform.FileTree].Status == platform.Enforced
+	return results, enforcement.Protections[platform.FileTree].Status == platform.Enforced,
+		unseenPaths{hides: len(p.Hidden) > 0, ownTemporary: len(p.Temporary) > 0}
 }
+
+// unseenPaths says why a session may not see what is at a path outside.
+type unseenPaths struct{ hides, ownTemporary bool }

@@ -11,7 +11,8 @@ import (
 // meetGrants returns what both lists grant. It compares resolved paths only:
 // the text of a path below a granted directory does not say where a symlink in
 // it leads.
-func meetGrants(user, project []grant) []grant {
+// A project's entry never opens what sessions do not see without it.
+func meetGrants(user, project []grant, seen outside) []grant {
 	byUser, byProject := cover{}, cover{}
 	for _, g := range user {
 		// A private runtime directory is not a grant of the shared one.
@@ -40,7 +41,7 @@ func meetGrants(user, project []grant) []grant {
 		if _, equal := byUser[g.path]; equal {
 			continue
 		}
-		if g.access &= byUser.at(g.path); g.access != 0 {
+		if g.access &= byUser.at(g.path) & seen.at(g.path); g.access != 0 {
 			kept = append(kept, g)
 		}
 	}

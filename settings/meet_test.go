@@ -60,7 +60,8 @@ var (
 		"loop", "node_modules/.x/pip", "../.ssh", "$CACHE", "${CACHE}/missing", "$UNSET", "~/project", "~/project/out", "",
 		"~root",
 	}
-	meetVars = []string{
+	meetHidden = []string{"*", "~/.c*", "o*", "~/*/x"}
+	meetVars   = []string{
 		"A", "A_B", "A_*", "A*", "LD_PRELOAD", "LD_*", "L*", "_*", "NODE_OPTIONS", "NODE_*", "PATH",
 		"TERM", "*", "1A",
 	}
@@ -131,6 +132,8 @@ func (c choose) keys() map[string]any {
 	maybe("allowed_unix_sockets", list(meetNames))
 	maybe("protected_paths", list(meetSecret))
 	maybe("toolchains", list([]string{"go", "rust"}))
+	maybe("temporary_files", word(document.TemporaryFiles("").Values()))
+	maybe("hidden_paths", list(slices.Concat(meetPaths, meetHidden)))
 	for _, key := range []string{
 		"additional_executable_paths", "additional_read_only_paths",
 		"additional_read_write_paths",
@@ -174,7 +177,7 @@ func exceedsKind(narrow, wide *policy.Policy) string {
 // exceedsGrants is exceeds for what does not depend on the kind of session.
 func exceedsGrants(narrow, wide *policy.Policy) string {
 	for _, path := range concretePaths(narrow, wide) {
-		if more := narrow.At(path) &^ wide.At(path); more != 0 {
+		if more := narrow.Outside(path) &^ wide.Outside(path); more != 0 {
 			return fmt.Sprintf("it grants %s on %s", more, path)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 )
 
@@ -21,6 +22,15 @@ type grantSet struct {
 	writable cover // all grants for writing, dropped ones included
 	cover    cover // the grants that count
 	rules    []policy.Rule
+
+	temporary []policy.Temporary
+	hidden    []policy.Hidden
+	// unclear is an entry of hidden_paths that could not be understood; nil if
+	// there is none.
+	unclear *document.FileDiagnostic
+	// outside is what the grants give for what is outside of sessions. An
+	// untrusted project's file has no part in it.
+	outside outside
 
 	privateTerminals, privateRuntimeDir bool
 }
@@ -59,22 +69,30 @@ func resolveGrants(
 	}
 	home, _ := resolveRequests(view, p, dotfiles(view.host.Home), r)
 	set.granted, set.create = slices.Concat(p.grants, steady(home)), create
+	for i, list := range user {
+		user[i] = steady(list)
+	}
+	tools = steady(tools)
+	set.closeOff(view, l, p, slices.Concat(append(slices.Clone(user), set.granted, tools)...), alone, tightened, r)
 	for i, c := range categories {
-		list := steady(user[i])
+		list := user[i]
 		if l.projectSets(c.key) {
 			asked := steady(resolved(l.project, c))
 			set.asked = append(set.asked, asked...)
-			list = meetGrants(list, asked)
+			list = meetGrants(list, asked, set.outside)
 			tightened.values.SetList(c.key, texts(list))
 			tightened.decide(l, c.key)
 		}
 		set.granted = append(set.granted, list...)
 	}
-	set.granted = append(set.granted, steady(tools)...)
-	certificates, refusals := certificateGrants(view, environment, coverOf(set.granted))
+	set.granted = append(set.granted, tools...)
+	certificates, refusals := certificateGrants(view, environment, outsideOf(set.granted, set.temporary, set.hidden))
 	set.granted, set.refusals = append(set.granted, steady(certificates)...), append(set.refusals, refusals...)
 	set.cover = coverOf(set.granted)
-	set.rules = allowGuarded(mergeRules(set.granted), set.cover, p.git)
+	set.rules = allowGuarded(mergeRules(set.granted), outsideOf(set.granted, set.temporary, set.hidden), p.git)
+	set.temporary = slices.DeleteFunc(slices.Clone(set.temporary), func(t policy.Temporary) bool {
+		return set.cover.at(t.Path) == 0 // the project's file has taken it away
+	})
 	set.privateTerminals = privateTerminals(view, set.cover)
 	set.privateRuntimeDir = slices.ContainsFunc(set.granted, func(g grant) bool { return g.private })
 	return set
@@ -89,6 +107,23 @@ func grantsOf(view fsView, s *settings, p project) []grant {
 	}
 	tools, _ := toolchainGrants(view, toolchainsOf(s, &reporter{}), &reporter{})
 	return append(list, tools...)
+}
+
+// closeOff decides which parts of the grants sessions do not see as they are
+// outside. own are the grants without an untrusted project's file.
+func (set *grantSet) closeOff(
+	view fsView, l layers, p project, own []grant, alone *evaluation, tightened *settings, r *reporter,
+) {
+	set.temporary = temporaryOf(view, own, temporaryFiles(l, tightened))
+	set.hidden, set.unclear = chooseHidden(view, l, p, own, alone, tightened, r)
+	set.outside = outsideOf(own, set.temporary, set.hidden)
+}
+
+func outsideOf(granted []grant, temporary []policy.Temporary, hidden []policy.Hidden) outside {
+	return outside{
+		cover:  coverOf(granted),
+		policy: &policy.Policy{Rules: mergeRules(granted), Temporary: temporary, Hidden: hidden},
+	}
 }
 
 // coverOf is what grants give together.
@@ -131,7 +166,7 @@ func mergeRules(granted []grant) []policy.Rule {
 // allowGuarded lets git write to a repository outside of the project, but only
 // if the machine can protect what is dangerous in it. See
 // docs/design/git-repositories.md.
-func allowGuarded(rules []policy.Rule, granted cover, repository git.Repository) []policy.Rule {
+func allowGuarded(rules []policy.Rule, granted outside, repository git.Repository) []policy.Rule {
 	list := slices.Clone(rules)
 	for i, rule := range list {
 		if slices.Contains(repository.Outside, rule.Path) && !granted.at(rule.Path).Has(policy.Write) {

@@ -90,7 +90,7 @@ func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
 	p := e.policy
 	// The evaluation is kept; its lists must not become the caller's.
 	p.Rules, p.Protected = slices.Clone(p.Rules), slices.Clone(p.Protected)
-	p.Caches = slices.Clone(p.Caches)
+	p.Caches, p.Temporary, p.Hidden = slices.Clone(p.Caches), slices.Clone(p.Temporary), slices.Clone(p.Hidden)
 	p.UnixSockets, p.Environment.Allowed = slices.Clone(p.UnixSockets), slices.Clone(p.Environment.Allowed)
 	p.Restricted = e.restricted.Has(kind)
 	p.OnUnavailable = e.onUnavailable(kind)

@@ -32,6 +32,7 @@ func (e *evaluation) switches(kind document.Kind) []Switch {
 		{"enabled", *e.merged.Enabled},
 		{"apply_to", *e.merged.ApplyTo},
 		{"allow_network", e.policy.Network.Allowed},
+		{temporaryKey, *e.merged.TemporaryFiles},
 		{cachesKey, *e.merged.ToolchainCaches},
 		{"on_unavailable", e.onUnavailable(kind)},
 		{"on_denied", e.policy.OnDenied},

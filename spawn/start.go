@@ -48,6 +48,7 @@ type attempt struct {
 
 	running        *running
 	target         platform.Target
+	policy         policy.Policy  // the request's, with the session's directories
 	runtimeDir     string         // private to the session; empty if it has none
 	releaseStreams func()         // set by terminal
 	watching       sync.WaitGroup // until running.protection and the two errors are set
@@ -115,9 +116,11 @@ func (a *attempt) group() error {
 func (a *attempt) confinement() error {
 	p := &a.request.Policy
 	if p.Restricted || p.TrackBySandbox {
-		confined := a.withRuntimeDir()
-		a.running.policy = confined
-		confinement, err := a.spawner.Backend.Confine(confined, a.hooks())
+		a.policy = *p
+		a.makeRuntimeDir()
+		a.makeTemporaryDirs()
+		a.running.policy = &a.policy
+		confinement, err := a.spawner.Backend.Confine(&a.policy, a.hooks())
 		switch {
 		case err == nil:
 			a.target.Confinement = confinement
@@ -139,26 +142,48 @@ func (a *attempt) confinement() error {
 	return nil
 }
 
-// withRuntimeDir makes the session's private runtime directory, if it is to
-// have one, and returns its policy with the directory granted.
-func (a *attempt) withRuntimeDir() *policy.Policy {
-	p := a.request.Policy
+// makeRuntimeDir makes the session's private runtime directory, if it is to have
+// one, and grants it.
+func (a *attempt) makeRuntimeDir() {
+	p := &a.policy
 	if !p.Restricted || !p.PrivateRuntimeDir {
-		return &p
+		return
 	}
 	dir, err := a.running.group.MakeDir()
 	if err != nil {
 		// Having none restricts the session further, and opens nothing.
 		a.running.log.Warn("no private runtime directory for a session", "error", err)
 		a.warnings = append(a.warnings, noRuntimeDir)
-		return &p
+		return
 	}
 	a.runtimeDir = dir
 	p.Rules = append(slices.Clone(p.Rules), policy.Rule{
 		Path: dir, Access: policy.ReadWrite,
 		Origin: policy.Origin{File: policy.OriginSession, Key: "private runtime directory"},
 	})
-	return &p
+}
+
+// makeTemporaryDirs makes the project's directories for temporary files. One
+// that cannot be made is not granted: the session would share the real one.
+func (a *attempt) makeTemporaryDirs() {
+	p := &a.policy
+	if !p.Restricted {
+		return
+	}
+	p.Temporary = slices.Clone(p.Temporary)
+	failed := func(t policy.Temporary) bool { return t.Source == "" }
+	for i, t := range p.Temporary {
+		dir, err := a.spawner.Tracker.TemporaryDir(p.Project, t.Path)
+		if err != nil {
+			a.running.log.Warn("no directory for temporary files", "in", t.Path, "error", err)
+			a.warnings = append(a.warnings, fmt.Sprintf(
+				"%s cannot be used: no directory of the project's own could be made there: %v", t.Path, cause(err)))
+			p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r policy.Rule) bool { return r.Path == t.Path })
+			continue
+		}
+		p.Temporary[i].Source = dir
+	}
+	p.Temporary = slices.DeleteFunc(p.Temporary, failed)
 }
 
 // noRuntimeDir warns the user of a session that should have a private runtime
@@ -205,6 +230,7 @@ func useSignalDomain(group lifecycle.Group) bool {
 // environment sets the leader's environment.
 func (a *attempt) environment() {
 	env, dropped := a.request.environment(a.runtimeDir)
+	env = a.temporaryEnvironment(env)
 	if slices.Contains(a.warnings, noRuntimeDir) { // without this, it would be the user's own
 		env = slices.DeleteFunc(env, func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")

@@ -45,7 +45,10 @@ func (d *eventLog) read() []string {
 
 func (d *eventLog) NewGroup(string) (lifecycle.Group, error) { return &notedGroup{eventLog: d}, nil }
 func (d *eventLog) Tracking() lifecycle.Tracking             { return d.tracking }
-func (d *eventLog) Linger(lifecycle.Group)                   { d.note("linger") }
+func (d *eventLog) TemporaryDir(_, _ string) (string, error) {
+	return "", errors.New("no directory")
+}
+func (d *eventLog) Linger(lifecycle.Group) { d.note("linger") }
 
 // supervise is Supervise of a platform.Confinement.
 func (d *eventLog) supervise(handover platform.Handover) (platform.Supervision, error) {

@@ -120,6 +120,7 @@ var mayImport = map[string][]string{
 	"tests/stopwatch":           {},
 	"tests/systemd":             {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/toolchains":          {"rpc/protocol", "tests/harness"},
+	"tests/temporary":           {"rpc/protocol", "tests/harness"},
 	"tests/stories":             {"tests/harness"},
 	"tests/recording":           {"display", "tests/harness"},
 	"tests/suites":              {},

@@ -54,6 +54,7 @@ var schemaHints = map[string]hint{
 	"additional_executable_paths": paths("~/.local/bin", "/opt/tools"),
 	"additional_read_only_paths":  paths("~/notes", "~/.ssh/known_hosts"),
 	"additional_read_write_paths": paths("~/.cache/my-tool", "$XDG_CACHE_HOME/my-tool"),
+	"hidden_paths":                paths(".env", "*.pem", "~/notes/private"),
 	"protected_paths":             paths("secrets", "*.pem", "!.claude"),
 	"allowed_env_vars": {
 		pattern: `^[A-Za-z_][A-Za-z0-9_]*\*?$`, message: "NAME, or PREFIX_* for every variable whose name begins so.",

@@ -74,6 +74,9 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		if len(rule.Guarded) > 0 {
 			origin += fmt.Sprintf(", %s only if protected paths are enforced", strings.Join(rule.Guarded, ","))
 		}
+		if slices.Contains(p.TemporaryDirs, rule.Path) {
+			origin += ", the project has its own"
+		}
 		if slices.Contains(p.PrivateCaches, rule.Path) {
 			origin += ", changes are kept from programs outside"
 		}
@@ -92,6 +95,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		keys  []string
 	}{
 		{"protected", []string{"protected_paths", "settings files"}},
+		{"hidden", []string{"hidden_paths"}},
 		{"variables", []string{"allowed_env_vars"}},
 		{"hosts", []string{"allowed_hosts"}},
 		{"denied hosts", []string{"denied_hosts"}},
@@ -108,7 +112,8 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	fmt.Fprint(w, "\nswitches\n")
 	for _, o := range p.Origins {
 		switch o.Key {
-		case "mode", "enabled", "apply_to", "allow_network", "toolchain_caches", "on_unavailable", "on_denied":
+		case "mode", "enabled", "apply_to", "allow_network", "temporary_files", "toolchain_caches", "on_unavailable",
+			"on_denied":
 			display.Fprintf(w, "  %-16s  %-9s  %s\n", o.Key, o.Value, from("", o))
 		}
 	}

@@ -43,6 +43,14 @@ var proofs = []proof{
 		},
 	},
 	{
+		protection: platform.TemporaryFiles, attack: "read a temporary file of a program outside", act: "read",
+		on: func(s *targets) string { return s.path("temporary", "file") },
+	},
+	{
+		protection: platform.HiddenPaths, attack: "read a hidden file in a granted directory", act: "read",
+		on: func(s *targets) string { return s.path("readable", "hidden") },
+	},
+	{
 		protection: platform.Execute, attack: "run a file that may only be read", act: "execute",
 		on: func(s *targets) string {
 			return s.path("readable", "file")
@@ -239,6 +247,7 @@ func (s *targets) policy() policy.Policy {
 	}
 	rules := []policy.Rule{
 		grant(s.path("project"), policy.ReadWrite), grant(s.path("readable"), policy.Read),
+		grant(s.path("temporary"), policy.ReadWrite),
 		grant(s.program, policy.Read|policy.Execute), grant(os.DevNull, policy.Read|policy.Write),
 	}
 	for _, dir := range libraries {
@@ -250,6 +259,8 @@ func (s *targets) policy() policy.Policy {
 		Rules:         rules,
 		Protected:     []policy.Protected{{Path: s.path("project", "protected")}},
 		Network:       policy.Network{AllowedHosts: []policy.Host{{Pattern: "doctor.invalid"}}},
+		Temporary:     []policy.Temporary{{Path: s.path("temporary")}},
+		Hidden:        []policy.Hidden{{Path: s.path("readable", "hidden")}},
 		OnUnavailable: policy.Refuse, OnDenied: policy.Report,
 	}
 }

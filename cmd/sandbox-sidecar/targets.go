@@ -62,13 +62,15 @@ func newTargets() (s *targets, err error) {
 	if s.dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return s, err
 	}
-	for _, name := range []string{"project/protected", "readable", "outside"} {
+	for _, name := range []string{"project/protected", "readable", "temporary", "outside"} {
 		if err := os.MkdirAll(s.path(name), 0o700); err != nil {
 			return s, err
 		}
 	}
 	err = errors.Join(os.WriteFile(s.secret(), []byte("secret"), 0o600),
-		os.WriteFile(s.path("readable", "file"), []byte("no program\n"), 0o700))
+		os.WriteFile(s.path("readable", "file"), []byte("no program\n"), 0o700),
+		os.WriteFile(s.path("readable", "hidden"), []byte("secret"), 0o600),
+		os.WriteFile(s.path("temporary", "file"), []byte("secret"), 0o600))
 	if err != nil {
 		return s, err
 	}

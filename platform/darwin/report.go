@@ -18,6 +18,12 @@ func report(p Scene) map[string]platform.Protection {
 		platform.Filesystem: enforced("files that are not granted cannot be opened, created, removed, renamed or linked; " +
 			"still visible: names in \"/\", symlinks, the metadata of directories above granted paths, and the system's " +
 			"libraries"),
+		platform.TemporaryFiles: {
+			Status: platform.Degraded, Mechanism: "TMPDIR",
+			Detail: "TMPDIR names a directory of the project's own; what is written to /tmp itself is shared with all " +
+				"programs",
+		},
+		platform.HiddenPaths: {Status: platform.Absent, Detail: "macOS shows hidden paths within the grants"},
 		platform.ToolchainCaches: {
 			Status: platform.Absent,
 			Detail: "macOS has no overlays: programs outside see what sessions write to caches of toolchains",

@@ -65,6 +65,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	}
 	if ruleset.Namespaces == nil {
 		ruleset.dropGuarded(p)
+		p = sharedPolicy(p)
 	} else {
 		ruleset.Namespaces.Overlays = overlays
 	}
@@ -79,17 +80,26 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 		confinement.Watch = watchProtected(p, ruleset.Namespaces != nil)
 	}
 	confinement.InvalidateGuess = invalidateGuess
+	confinement.OwnTemporary = ruleset.Namespaces != nil
 	return confinement, err
 }
 
 // Likely is the confinement in the namespaces that Confine guesses, or has found.
 func (b Backend) Likely() platform.Confinement {
 	available, _ := b.available()
-	setup := available.Plan(true, false, nil, namespace.ProtectedMounts{})
+	setup := available.Plan(true, false)
 	if setup == nil {
 		return platform.Confinement{}
 	}
 	return platform.Confinement{Attach: setup.Attach, StandbyKey: setup.StandbyKey()}
+}
+
+// sharedPolicy is the policy of a session without namespaces, which sees
+// everything that Landlock grants.
+func sharedPolicy(p *policy.Policy) *policy.Policy {
+	shared := *p
+	shared.Temporary, shared.Hidden = nil, nil
+	return &shared
 }
 
 // available returns the namespaces to use, and whether they are a guess.

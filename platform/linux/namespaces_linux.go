@@ -53,6 +53,9 @@ func likelyNamespaces() namespace.Available {
 func strictestPolicy() *policy.Policy {
 	return &policy.Policy{
 		Restricted: true, PrivateTerminals: true, Protected: []policy.Protected{{Path: "/etc"}}, OnDenied: policy.Report,
+		// Any directory can take its place.
+		Temporary: []policy.Temporary{{Path: "/tmp", Source: "/tmp"}},
+		Hidden:    []policy.Hidden{{Path: "/etc/passwd"}, {Path: "/var"}},
 	}
 }
 
@@ -81,7 +84,12 @@ func try(n namespace.Available) error {
 
 // plan returns what the stage makes in these namespaces.
 func (r Ruleset) plan(n namespace.Available, p *policy.Policy) *namespace.Setup {
-	return n.Plan(r.Requested.Terminals, r.Requested.Network, namespace.PlanTree(r.writable()), namespace.PlanMounts(p))
+	setup := n.Plan(r.Requested.Terminals, r.Requested.Network)
+	if setup != nil {
+		setup.Tree, setup.Temporary = namespace.PlanTree(r.writable(), p), namespace.PlanTemporary(p)
+		setup.Mounts, setup.Hidden = namespace.PlanMounts(p), namespace.PlanHidden(p)
+	}
+	return setup
 }
 
 // prepare makes the confinement of a ruleset.

@@ -17,6 +17,8 @@ func report(r Ruleset, result namespace.Result) map[string]platform.Protection {
 	protections := map[string]platform.Protection{
 		platform.Filesystem:      filesystem(r, result, mechanism),
 		platform.FileTree:        fileTree(r),
+		platform.TemporaryFiles:  temporaryFiles(r),
+		platform.HiddenPaths:     hiddenPaths(r),
 		platform.ToolchainCaches: toolchainCaches(r),
 		platform.Execute: {
 			Status: platform.Enforced, Mechanism: mechanism,
@@ -97,6 +99,49 @@ func toolchainCaches(r Ruleset) platform.Protection {
 
 const fixOverlays = "use Linux 5.11 or newer with overlayfs and user namespaces, and a file system for " +
 	"~/.cache/sandbox-sidecar that can hold overlays, such as ext4, xfs or btrfs"
+
+// temporaryFiles says who shares the session's temporary files.
+func temporaryFiles(r Ruleset) platform.Protection {
+	switch {
+	case !r.Requested.Temporary:
+		return platform.Protection{
+			Status: platform.Absent, NotRequested: true,
+			Detail: "the settings share temporary files with all programs, or grant none",
+		}
+	case r.Namespaces == nil:
+		return platform.Protection{
+			Status: platform.Degraded, Mechanism: "TMPDIR",
+			Detail: "TMPDIR names a directory of the project's own; what is written to /tmp itself is shared with all " +
+				"programs: " + r.NamespaceGap,
+			Fix: fixNamespaces,
+		}
+	}
+	return platform.Protection{
+		Status: platform.Enforced, Mechanism: "mount namespace",
+		Detail: "/tmp, /var/tmp and /dev/shm are the project's own; other programs' files there are not seen",
+	}
+}
+
+// hiddenPaths says whether paths are hidden.
+func hiddenPaths(r Ruleset) platform.Protection {
+	switch {
+	case !r.Requested.Hidden:
+		return platform.Protection{
+			Status: platform.Absent, NotRequested: true, Detail: "no path within the grants is hidden",
+		}
+	case r.Namespaces == nil:
+		return platform.Protection{
+			Status: platform.Absent,
+			Detail: "hidden paths can be read as far as they lie within the grants: " + r.NamespaceGap,
+			Fix:    fixNamespaces,
+		}
+	}
+	return platform.Protection{
+		Status: platform.Enforced, Mechanism: "mount namespace",
+		Detail: "hidden paths are empty and cannot be changed; a file that a program outside replaces is seen until the " +
+			"session ends",
+	}
+}
 
 // fileTree says whether what is not granted for writing is mounted read-only.
 func fileTree(r Ruleset) platform.Protection {

@@ -98,6 +98,11 @@ type Requested struct {
 	// Caches is true if programs outside must not see what the session writes to
 	// caches of toolchains.
 	Caches bool `json:"caches"`
+	// Temporary is true if the session must not share /tmp and its kin with
+	// programs outside.
+	Temporary bool `json:"temporary"`
+	// Hidden is true if the session must not see some paths.
+	Hidden bool `json:"hidden"`
 	// FileTree is false if the policy grants writing all of "/", so that nothing
 	// is left to make read-only.
 	FileTree bool `json:"fileTree"`
@@ -109,7 +114,8 @@ type Requested struct {
 
 // needsNamespaces reports whether a requested protection needs namespaces.
 func (r Requested) needsNamespaces() bool {
-	return r.Terminals || r.Network || r.ProtectedPaths || r.Caches || r.FileTree
+	return r.Terminals || r.Network || r.ProtectedPaths || r.Caches || r.Temporary || r.Hidden ||
+		r.FileTree
 }
 
 // canaryPaths are directories that exist on all machines and that every user may
@@ -148,6 +154,8 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 		Terminals:       p.PrivateTerminals,
 		ProtectedPaths:  len(p.Protected) > 0,
 		Caches:          len(p.Caches) > 0,
+		Temporary:       len(p.Temporary) > 0,
+		Hidden:          len(p.Hidden) > 0,
 		FileTree:        !slices.Contains(ruleset.writable(), "/"),
 		Denials:         p.OnDenied != policy.Ignore,
 		WholeFilesystem: ruleset.Canary == nil,

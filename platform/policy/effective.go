@@ -1,14 +1,15 @@
 package policy
 
 // At returns the union of what the rules grant for a path, without Write if the
-// path is protected. The path must be absolute and clean; the caller resolves
-// symlinks. At ignores Restricted.
+// path is protected, and nothing if it is hidden. The path must be absolute and
+// clean; the caller resolves symlinks. At ignores Restricted.
 func (p *Policy) At(path string) Access {
+	if _, hidden := p.HiddenAt(path); hidden {
+		return 0
+	}
 	var access Access
 	for _, rule := range p.Rules {
-		if Contains(rule.Path, path) {
-			access |= rule.Access
-		}
+		access |= p.Given(rule, path)
 	}
 	if _, protected := p.ProtectedAt(path); protected {
 		access &^= Write

@@ -33,6 +33,12 @@ type Policy struct {
 	// Caches are granted directories whose changes only sessions see. They are
 	// sorted by path.
 	Caches []Cache `json:"caches"`
+	// Temporary are directories of temporary files of the project's own. They
+	// are sorted by path.
+	Temporary []Temporary `json:"temporary"`
+	// Hidden are paths that the session must not see, even if a rule grants
+	// them. They are sorted by path.
+	Hidden []Hidden `json:"hidden"`
 	// Network says whether the session may reach the network.
 	Network Network `json:"network"`
 	// UnixSockets are the sockets of outside processes that the session may
@@ -214,6 +220,14 @@ func (p *Policy) ID() string {
 	for i := range effect.Caches {
 		effect.Caches[i].Origin = Origin{}
 	}
+	effect.Temporary = slices.Clone(effect.Temporary)
+	for i := range effect.Temporary {
+		effect.Temporary[i].Origin = Origin{}
+	}
+	effect.Hidden = slices.Clone(effect.Hidden)
+	for i := range effect.Hidden {
+		effect.Hidden[i].Origin = Origin{}
+	}
 	effect.Network.Origin = Origin{}
 	effect.Network.AllowedHosts = withoutOrigins(effect.Network.AllowedHosts)
 	effect.Network.DeniedHosts = withoutOrigins(effect.Network.DeniedHosts)
@@ -240,18 +254,20 @@ func withoutOrigins(list []Host) []Host {
 }
 
 // Find returns the most specific rule that grants access to path, if any. The
-// path must be absolute and clean; the caller resolves symlinks.
+// path must be absolute and clean; the caller resolves symlinks. Hidden does
+// not count; see HiddenAt.
 func (p *Policy) Find(access Access, path string) (Rule, bool) {
 	var best Rule
 	var have Access
 	for _, rule := range p.Rules {
-		if !Contains(rule.Path, path) {
+		given := p.Given(rule, path)
+		if given == 0 {
 			continue
 		}
 		// Grants add up along a path, so a rule may contribute only a part of
 		// the access.
-		have |= rule.Access
-		if rule.Access&access != 0 && len(rule.Path) >= len(best.Path) {
+		have |= given
+		if given&access != 0 && len(rule.Path) >= len(best.Path) {
 			best = rule
 		}
 	}

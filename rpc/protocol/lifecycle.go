@@ -90,7 +90,8 @@ type ServerCapabilities struct {
 }
 
 // Protections holds one entry for each protection: filesystem, file_tree,
-// execute, network, unix_sockets, signals, protected_paths, syscalls,
+// temporary_files, hidden_paths, toolchain_caches, execute, network,
+// network_hosts, unix_sockets, signals, protected_paths, syscalls,
 // process_tracking, denials.
 type Protections map[string]Protection
 

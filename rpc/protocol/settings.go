@@ -63,6 +63,12 @@ type Policy struct {
 	PrivateRuntimeDir bool `json:"privateRuntimeDir"`
 	// PrivateTerminals: the session gets a /dev/pts of its own.
 	PrivateTerminals bool `json:"privateTerminals"`
+	// TemporaryDirs are directories of temporary files that the project has for
+	// itself, if the machine has namespaces.
+	TemporaryDirs []string `json:"temporaryDirs"`
+	// HiddenPaths are paths within the rules that the session does not see, if
+	// the machine has namespaces.
+	HiddenPaths []string `json:"hiddenPaths"`
 	// PrivateCaches are caches of toolchains: only the user's sandboxed sessions
 	// see what sessions write there, if the machine has overlays.
 	PrivateCaches []string `json:"privateCaches"`

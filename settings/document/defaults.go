@@ -18,6 +18,8 @@ func Defaults() Sandbox {
 		DeniedHosts:               []string{},
 		AllowedEnvVars:            slices.Clone(DefaultEnvVars),
 		AllowedUnixSockets:        []string{},
+		HiddenPaths:               []string{},
+		TemporaryFiles:            new(TemporaryFilesPrivate),
 		Toolchains:                []string{},
 		ToolchainCaches:           new(ToolchainCachesPrivate),
 		OnDenied:                  new(OnDeniedReport),

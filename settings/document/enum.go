@@ -15,6 +15,11 @@ func (ApplyTo) Values() []string {
 }
 
 // Values are all that the key allows.
+func (TemporaryFiles) Values() []string {
+	return []string{string(TemporaryFilesPrivate), string(TemporaryFilesShared)}
+}
+
+// Values are all that the key allows.
 func (ToolchainCaches) Values() []string {
 	return []string{string(ToolchainCachesPrivate), string(ToolchainCachesShared)}
 }

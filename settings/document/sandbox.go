@@ -60,6 +60,21 @@ type Sandbox struct {
 	// for any characters. Paths that do not exist cannot be created. Relative
 	// ones are relative to the project.
 	ProtectedPaths []string `json:"protected_paths"`
+	// HiddenPaths are kept from sessions although they lie inside of what is
+	// granted, on Linux with namespaces: a session finds an empty directory, or a
+	// file that it cannot open. They are added to the built-in list: places of
+	// keys, tokens and passwords in your home directory, and for root the
+	// system's. A grant of exactly such a path, or of one below it, wins. A * in
+	// the last name stands for any characters in names that exist when the
+	// session starts. Relative ones are relative to the project.
+	HiddenPaths []string `json:"hidden_paths"`
+	// TemporaryFiles set to "private" gives the sessions of each project a /tmp,
+	// /var/tmp and /dev/shm of their own, on Linux with namespaces. They are
+	// removed when the editor ends. Paths and sockets in them that other keys
+	// grant, and a project that lies there, stay as they are. Without namespaces
+	// only TMPDIR names a directory of the project's own. "shared" lets sessions
+	// read and write what programs outside keep there.
+	TemporaryFiles *TemporaryFiles `json:"temporary_files"`
 	// Toolchains are named sets of well-known paths and variables: go, rust,
 	// node, python, java, ruby, dotnet, php, c, nix.
 	Toolchains []string `json:"toolchains"`
@@ -142,6 +157,16 @@ const (
 	// ApplyToNeither sandboxes nothing; the other keys are kept but have no
 	// effect.
 	ApplyToNeither ApplyTo = "neither"
+)
+
+// TemporaryFiles says who shares the directories of temporary files.
+type TemporaryFiles string
+
+const (
+	// TemporaryFilesPrivate gives the sessions of each project their own.
+	TemporaryFilesPrivate TemporaryFiles = "private"
+	// TemporaryFilesShared shares those of all programs.
+	TemporaryFilesShared TemporaryFiles = "shared"
 )
 
 // ToolchainCaches says who sees what sessions write to caches of toolchains.

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,8 @@ type Host struct {
 	Platform string
 	// Home is the user's home directory; "" if it is not known.
 	Home string
+	// Root is true if sessions run as the system's administrator.
+	Root bool
 	// Env maps the names of variables to their values.
 	Env map[string]string
 }
@@ -19,7 +22,7 @@ type Host struct {
 // NewHost returns the host for an environment of "NAME=value" entries. An empty
 // home is HOME from it, else that of the system's user database.
 func NewHost(platform, home string, env []string) Host {
-	h := Host{Platform: platform, Home: home, Env: map[string]string{}}
+	h := Host{Platform: platform, Home: home, Root: os.Geteuid() == 0, Env: map[string]string{}}
 	for _, entry := range env {
 		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
 			h.Env[name] = value

@@ -85,6 +85,27 @@ var claims = map[string]claim{
 		result := s.attempt(s.Start(""), "write", s.ProjectPath(".git/hooks/pre-commit"), "x")
 		mustAgree(t, status, result, exists(s.ProjectPath(".git/hooks/pre-commit")))
 	},
+	"temporary_files": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		secretOutside(s)
+		e := s.Start(harness.Settings(harness.Sandbox{"system_paths": map[string]any{"read_write": []string{
+			os.TempDir(), "/dev/null",
+		}}}))
+		result := s.attempt(e, "read", s.OutsidePath("secret"))
+		// Without namespaces only TMPDIR is the project's own.
+		if open := leaked(s, result.output); open == (status == protocol.Enforced) {
+			t.Errorf("the reply says %s; leaked: %t; status %d\n%s", status, open, result.status, result.output)
+		}
+	},
+	"hidden_paths": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		secretOutside(s)
+		e := s.Start(harness.Settings(harness.Sandbox{
+			"additional_read_only_paths": []string{s.Outside}, "hidden_paths": []string{s.OutsidePath("secret")},
+		}))
+		result := s.attempt(e, "read", s.OutsidePath("secret"))
+		mustAgree(t, status, result, leaked(s, result.output))
+	},
 	"toolchain_caches": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		cache := filepath.Join(s.Home, ".npm")
@@ -339,6 +360,9 @@ func offline() string {
 	return harness.Settings(harness.Sandbox{
 		"allow_network": false, "protected_paths": []string{"victim"}, "toolchains": []string{"node"},
 		"allowed_hosts": []string{"localhost:1"},
+		"hidden_paths":  []string{"none"}, "system_paths": map[string]any{"read_write": []string{
+			os.TempDir(), "/dev/null",
+		}},
 	})
 }
 

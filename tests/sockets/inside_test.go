@@ -113,10 +113,10 @@ for i in $(seq 200); do [ -s in ] && break; sleep 0.05; done; tmux -S TEMP/t kil
 	"go": {"true", `VICTIM flip TEMP/in TEMP/nowhere | grep -q 'inside [1-9]' && echo fine`},
 }
 
-// private are those whose server cannot be inspected by its own user
+// closed are those whose server cannot be inspected by its own user
 // (PR_SET_DUMPABLE, prctl(2)). Only root, or the owner of its user namespace,
 // can then tell that a socket is the session's own.
-var private = map[string]bool{"gpg": true, "ssh-agent": true}
+var closed = map[string]bool{"gpg": true, "ssh-agent": true}
 
 func TestProcessesOfASessionReachEachOther(t *testing.T) {
 	t.Parallel()
@@ -129,16 +129,17 @@ func TestProcessesOfASessionReachEachOther(t *testing.T) {
 			t.Run(machine.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				need(t, thing.program)
-				for _, settings := range []harness.Sandbox{nil, defaults(), offline()} {
+				for _, settings := range []harness.Sandbox{nil, defaults(), private(), offline()} {
 					s := newScene(t, machine)
-					harness.Write(t, s.Project+"/script", "set -e\nexport HOME=$PWD\n"+fill(thing.script, "TEMP", s.temp, "VICTIM",
+					script := "set -e\nexport HOME=$PWD\nmkdir -p TEMP\n" + thing.script
+					harness.Write(t, s.Project+"/script", fill(script, "TEMP", s.temp, "VICTIM",
 						harness.Quote(s.Victim)))
 					e := s.start(settings)
 					output, status := e.Tool("bash script")
 					fine := status == 0 && strings.HasSuffix(strings.TrimSpace(output), "fine")
 					mediated := strings.Contains(e.Hello.Capabilities.Enforcement["unix_sockets"].Mechanism, "seccomp") &&
 						settings != nil
-					hidden := mediated && private[name] && !machine.Namespaces && os.Geteuid() != 0
+					hidden := mediated && closed[name] && !machine.Namespaces && os.Geteuid() != 0
 					if fine == hidden {
 						t.Errorf("sandbox %v: status %d, expected to work: %t\n%s", settings, status, !hidden, output)
 					}

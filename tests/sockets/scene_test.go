@@ -3,6 +3,7 @@
 package sockets
 
 import (
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -33,19 +34,23 @@ func newScene(t testing.TB, machine harness.Machine) *scene {
 func (s *scene) at(name string) string { return filepath.Join(s.temp, name) }
 
 // start starts an editor with the default settings and the given ones beside;
-// nil: without a sandbox.
+// nil: without a sandbox. Sessions share the temporary directory with the test
+// unless the settings say otherwise.
 func (s *scene) start(settings harness.Sandbox, env ...string) *harness.Editor {
 	s.T.Helper()
 	text := harness.Off()
 	if settings != nil {
-		text = harness.Defaults(settings)
+		shared := harness.Sandbox{"temporary_files": "shared"}
+		maps.Copy(shared, settings)
+		text = harness.Defaults(shared)
 	}
 	return s.Start(text, env...)
 }
 
-// defaults are the settings of a sandbox with nothing else; offline are those
-// of one without network.
+// defaults are the settings of a sandbox with nothing else, private of one with
+// a temporary directory of its own, and offline of one without network.
 func defaults() harness.Sandbox { return harness.Sandbox{} }
+func private() harness.Sandbox  { return harness.Sandbox{"temporary_files": "private"} }
 func offline() harness.Sandbox  { return harness.Sandbox{"allow_network": false} }
 
 // outsideServer is a server that no session may reach. It greets with

@@ -12,7 +12,7 @@ const width = 120;
 /** A longer cell shifts only its own row. */
 const maxCell = 36;
 
-const switches = ["mode", "enabled", "apply_to", "allow_network", "toolchain_caches", "on_unavailable", "on_denied"];
+const switches = ["mode", "enabled", "apply_to", "allow_network", "temporary_files", "toolchain_caches", "on_unavailable", "on_denied"];
 
 /** Where a value comes from. */
 interface Origin {
@@ -94,6 +94,7 @@ export function policyText(kind: Kind, policyId: string, policy: Policy): string
     "",
     ...section("FILES", files),
     ...section("PROTECTED (read-only even inside a grant)", values("protected_paths", "settings files")),
+    ...section("HIDDEN (not seen inside a grant)", values("hidden_paths")),
     ...section("ENVIRONMENT VARIABLES", values("allowed_env_vars")),
     ...section("HOSTS (while the network is off)", values("allowed_hosts")),
     ...section("DENIED HOSTS", values("denied_hosts")),

@@ -106,8 +106,9 @@ export type Access = "read" | "write" | "execute" | "connect_unix" | "connect" |
 export type Severity = "error" | "warning" | "info";
 
 /**
- * `Protections` holds one entry for each protection: filesystem, file_tree, execute, network, unix_sockets,
- * signals, protected_paths, syscalls, process_tracking, denials.
+ * `Protections` holds one entry for each protection: filesystem, file_tree, temporary_files, hidden_paths,
+ * toolchain_caches, execute, network, network_hosts, unix_sockets, signals, protected_paths, syscalls,
+ * process_tracking, denials.
  */
 export type Protections = Record<string, Protection>;
 
@@ -562,6 +563,10 @@ export interface Policy {
   privateRuntimeDir: boolean;
   /** The session gets a /dev/pts of its own. */
   privateTerminals: boolean;
+  /** Directories of temporary files that the project has for itself, if the machine has namespaces. */
+  temporaryDirs: string[];
+  /** Paths within the rules that the session does not see, if the machine has namespaces. */
+  hiddenPaths: string[];
   /**
    * Caches of toolchains: only the user's sandboxed sessions see what sessions write there, if the machine has
    * overlays.

@@ -52,6 +52,9 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 	if o.options.Ask == nil || !o.started.Load() || f.op != opOpen || !askable(f) {
 		return false
 	}
+	if _, hidden := o.options.Policy.HiddenAt(f.loc.path); hidden {
+		return false // the file that the caller sees is another
+	}
 	denial := o.describe(call, f.refusal)
 	answer, err := o.answer(call, denial)
 	switch {

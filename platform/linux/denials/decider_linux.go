@@ -354,17 +354,41 @@ func (d *Decider) grants(op operation, flags openFlags, end, dir int) bool {
 	return at&needs == needs && above&policy.Write != 0
 }
 
-// at is Policy.At for the path up to end.
+// at is Policy.At for the path up to end. For a path in a hidden one it is 0, so
+// that Go decides.
 //
 //go:nosplit
 //go:norace
 func (d *Decider) at(end int) policy.Access {
-	var access policy.Access
-	for i := range d.policy.Rules {
-		if rule := &d.policy.Rules[i]; rule.Access&^access != 0 && d.contains(rule.Path, end) {
-			access |= rule.Access
+	for i := range d.policy.Hidden {
+		if d.contains(d.policy.Hidden[i].Path, end) {
+			return 0
 		}
 	}
+	temporary := 0 // the length of the path of Policy.Temporary that contains it
+	for i := range d.policy.Temporary {
+		if d.contains(d.policy.Temporary[i].Path, end) {
+			temporary = len(d.policy.Temporary[i].Path)
+		}
+	}
+	var access, given policy.Access // given: by the rule for that path
+	below := false                  // a rule below that path contains it
+	for i := range d.policy.Rules {
+		rule := &d.policy.Rules[i]
+		if rule.Access&^access == 0 && temporary == 0 || !d.contains(rule.Path, end) {
+			continue
+		}
+		if temporary > 0 && len(rule.Path) == temporary {
+			given = rule.Access
+			continue
+		}
+		below = below || temporary > 0 && len(rule.Path) > temporary
+		access |= rule.Access
+	}
+	if below {
+		given &^= policy.Write
+	}
+	access |= given
 	for i := range d.policy.Protected {
 		if access&policy.Write != 0 && d.contains(d.policy.Protected[i].Path, end) {
 			access &^= policy.Write

@@ -54,7 +54,10 @@ func page(t *testing.T, text string) uint64 {
 func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 	f := newFixture(t)
 	f.options.Policy.Protected = []policy.Protected{{Path: f.top + "/rw/protected"}}
-	for _, dir := range []string{"rw/protected", "rw/gone", "rw/dir/deep/er"} {
+	f.options.Policy.Hidden = []policy.Hidden{{Path: f.top + "/rw/hidden"}}
+	f.options.Policy.Temporary = []policy.Temporary{{Path: f.top + "/rw"}}
+	f.options.Policy.Rules = append(f.options.Policy.Rules, policy.Rule{Path: f.top + "/rw/back", Access: policy.Read})
+	for _, dir := range []string{"rw/protected", "rw/gone", "rw/dir/deep/er", "rw/hidden", "rw/back"} {
 		if err := os.MkdirAll(filepath.Join(f.top, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -87,6 +90,7 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 	names := []string{
 		".mcp.json", "dir/../.mcp.json", "dir/.mcp.json", "none2", "none2/deep", "x.ws", ".ws", "x.ws/", "x.wss",
 		"file", "new", "dir", "dir/file", "dir/new", "dir/deep/er/new", "none/new", "protected", "protected/new",
+		"hidden", "hidden/new", "back", "back/new", "back/../new",
 		"to-out", "to-out/file", "to-out/new", "to-dir/file", "dir/to-file", "to-file", "to-own-file", "dangling",
 		"to-rw/file", "to-rw/new", "", ".", "..", "./file", "dir/./file", "../rw/file", "../out/file", "../out/new",
 		"dir/", "dir//file", "dir/..", "file/new", "...", ".hidden", "..hidden/new",

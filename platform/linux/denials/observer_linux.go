@@ -317,8 +317,13 @@ func (o *Observer) permitted(call *notify.Call, root int, w request, loc *locati
 	}
 	permitted := false
 	_, protected := o.options.Policy.ProtectedAt(loc.path)
+	from, flags := "", unix.AT_EMPTY_PATH|unix.AT_EACCESS
+	if _, hidden := o.options.Policy.HiddenAt(loc.path); hidden {
+		// Something else is there inside.
+		fd, from, flags, protected = unix.AT_FDCWD, name, unix.AT_EACCESS, true
+	}
 	err = caller.As(func() {
-		answer := unix.Faccessat2(fd, "", mode, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
+		answer := unix.Faccessat2(fd, from, mode, flags)
 		permitted = answer == nil || errors.Is(answer, unix.EROFS) && (protected || !readOnlyOutside(fd, name))
 	})
 	return err == nil && permitted

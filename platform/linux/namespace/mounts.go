@@ -44,22 +44,31 @@ func (m *ProtectedMounts) UnmarshalJSON(data []byte) error {
 }
 
 // PlanMounts returns the mounts for a policy. A directory is pinned if the
-// session may write its parent, and so could rename it.
+// session may write its parent, and so could rename it. The directories above
+// hidden paths are, too: a later session would see what was moved elsewhere.
 func PlanMounts(p *policy.Policy) ProtectedMounts {
 	var mounts ProtectedMounts
 	pinned := map[string]bool{}
+	pinAbove := func(path string) {
+		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+			if _, movable := p.Writable(filepath.Dir(dir)); movable && !pinned[dir] {
+				pinned[dir] = true
+				mounts.Pinned = append(mounts.Pinned, dir)
+			}
+		}
+	}
 	for _, protected := range p.Protected {
-		if protected.Creatable {
+		if protected.Creatable || isReplaced(p, protected.Path) {
 			continue
 		}
 		if !protected.Pattern { // what exists has an entry of its own
 			mounts.Protected = append(mounts.Protected, protected.Path)
 		}
-		for dir := filepath.Dir(protected.Path); dir != "/"; dir = filepath.Dir(dir) {
-			if _, movable := p.Writable(filepath.Dir(dir)); movable && !pinned[dir] {
-				pinned[dir] = true
-				mounts.Pinned = append(mounts.Pinned, dir)
-			}
+		pinAbove(protected.Path)
+	}
+	for _, hidden := range p.Hidden {
+		if !isReplaced(p, hidden.Path) {
+			pinAbove(hidden.Path)
 		}
 	}
 	// A protected path needs no pin, nor does a directory below one: a
@@ -73,6 +82,13 @@ func PlanMounts(p *policy.Policy) ProtectedMounts {
 	slices.Sort(mounts.Protected)
 	mounts.Protected = slices.Compact(mounts.Protected)
 	return mounts
+}
+
+// isReplaced reports whether another directory takes the place of the one that
+// a path is in. The session then never sees what is at the path outside.
+func isReplaced(p *policy.Policy, path string) bool {
+	_, replaced := p.TemporaryAt(path)
+	return replaced
 }
 
 // MountResult says which protected paths could not be mounted.

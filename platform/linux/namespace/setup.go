@@ -28,8 +28,13 @@ type Setup struct {
 	// Tree makes read-only what is not granted for writing; nil if everything
 	// is.
 	Tree *Tree `json:"tree,omitempty"`
+	// Temporary puts directories of the project's own in the place of /tmp and
+	// its kin; nil if there are none.
+	Temporary *Temporary `json:"temporary,omitempty"`
 	// Mounts protect paths of the project.
 	Mounts ProtectedMounts `json:"mounts"`
+	// Hidden are the paths that the session does not see; nil if there are none.
+	Hidden *Hidden `json:"hidden,omitempty"`
 }
 
 // Available says which namespaces the stage can be started in on this machine.
@@ -41,14 +46,14 @@ type Available struct {
 	Gap string
 }
 
-// Plan returns the setup of a session that wants terminals of its own, no
-// network, a file tree of its own, or protected mounts, as far as the machine
-// has the namespaces for it. It returns nil if it has none.
-func (a Available) Plan(terminals, network bool, tree *Tree, mounts ProtectedMounts) *Setup {
+// Plan returns the setup of a session that wants terminals of its own, or no
+// network, as far as the machine has the namespaces for it. It returns nil if it
+// has none. The caller adds the mounts.
+func (a Available) Plan(terminals, network bool) *Setup {
 	if !a.Mounts {
 		return nil
 	}
-	return &Setup{User: a.User, Terminals: terminals, Network: network && a.Network, Tree: tree, Mounts: mounts}
+	return &Setup{User: a.User, Terminals: terminals, Network: network && a.Network}
 }
 
 // Result says what Enter has made, as far as that is not certain.

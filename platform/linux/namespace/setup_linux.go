@@ -102,9 +102,20 @@ func (s *Setup) Enter(order *platform.Order) (Result, error) {
 			return result, err
 		}
 	}
+	if s.Temporary != nil {
+		if err := s.Temporary.mount(); err != nil {
+			return result, err
+		}
+	}
 	var err error
 	if result.Mounts, err = s.Mounts.mount(); err != nil {
 		return result, err
+	}
+	if s.Hidden != nil {
+		// After everything that copies mounts, which would copy the hidden paths.
+		if err := s.Hidden.mount(); err != nil {
+			return result, err
+		}
 	}
 	if s.User && os.Geteuid() != 0 {
 		if err := copySSHConfig(); err != nil {

@@ -22,7 +22,7 @@ func TestPlan_GivesWhatIsWantedAndAvailable(t *testing.T) {
 		{Available{Mounts: true}, true, true, &Setup{Terminals: true}},
 		{Available{Gap: "none"}, true, true, nil},
 	} {
-		got := test.available.Plan(test.terminals, test.network, nil, ProtectedMounts{})
+		got := test.available.Plan(test.terminals, test.network)
 		if (got == nil) != (test.want == nil) || got != nil && fmt.Sprint(*got) != fmt.Sprint(*test.want) {
 			t.Errorf("terminals %t, network %t of %+v: %+v, want %+v", test.terminals, test.network, test.available, got,
 				test.want)

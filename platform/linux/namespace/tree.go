@@ -16,9 +16,15 @@ type Tree struct {
 }
 
 // PlanTree returns the tree of a session that may write these paths. It returns
-// nil if that is everything.
-func PlanTree(writable []string) *Tree {
-	paths := slices.Clone(writable)
+// nil if that is everything. The directories that Temporary replaces are not
+// written; those that replace them are.
+func PlanTree(writable []string, p *policy.Policy) *Tree {
+	paths := slices.DeleteFunc(slices.Clone(writable), func(path string) bool {
+		return slices.ContainsFunc(p.Temporary, func(t policy.Temporary) bool { return t.Path == path })
+	})
+	for _, t := range p.Temporary {
+		paths = append(paths, t.Source)
+	}
 	slices.Sort(paths)
 	tree := &Tree{}
 	for _, path := range paths {

@@ -45,8 +45,9 @@
 ---| "warning" # The setting has an effect, but probably not the intended one.
 ---| "info" # There is something to know about the setting.
 
----`Protections` holds one entry for each protection: filesystem, file_tree, execute, network, unix_sockets,
----signals, protected_paths, syscalls, process_tracking, denials.
+---`Protections` holds one entry for each protection: filesystem, file_tree, temporary_files, hidden_paths,
+---toolchain_caches, execute, network, network_hosts, unix_sockets, signals, protected_paths, syscalls,
+---process_tracking, denials.
 ---@alias sandbox_sidecar.Protections table<string, sandbox_sidecar.Protection>
 
 ---`InitializeParams` describes the editor.
@@ -299,6 +300,8 @@
 ---@field rules sandbox_sidecar.PolicyRule[]
 ---@field privateRuntimeDir boolean The session gets an XDG_RUNTIME_DIR of its own.
 ---@field privateTerminals boolean The session gets a /dev/pts of its own.
+---@field temporaryDirs string[] Directories of temporary files that the project has for itself, if the machine has namespaces.
+---@field hiddenPaths string[] Paths within the rules that the session does not see, if the machine has namespaces.
 ---@field privateCaches string[] Caches of toolchains: only the user's sandboxed sessions see what sessions write there, if the machine has overlays.
 ---@field allowNetwork boolean
 ---@field allowedHosts string[] `allowedHosts` can be reached while allowNetwork is false, except deniedHosts.

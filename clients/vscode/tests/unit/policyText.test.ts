@@ -18,6 +18,8 @@ function text(rules: Partial<PolicyRule>[], more: Partial<Policy> = {}): string[
     rules: rules.map((rule) => ({ ...defaults, ...rule })),
     privateRuntimeDir: false,
     privateTerminals: false,
+    temporaryDirs: [],
+    hiddenPaths: [],
     privateCaches: [],
     allowNetwork: true,
     allowedHosts: [],

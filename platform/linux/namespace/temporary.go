@@ -1,0 +1,81 @@
+package namespace
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Temporary puts directories of the project's own in the place of directories
+// that all programs share, such as /tmp; see docs/design/temporary-files.md.
+type Temporary struct {
+	Dirs []TemporaryDir
+}
+
+// TemporaryDir is one such directory.
+type TemporaryDir struct {
+	Path   string
+	Source string
+	// Back are the paths below Path that the session uses as they are outside.
+	// None of them lies below another.
+	Back []string
+}
+
+// PlanTemporary returns the mounts for a policy; nil if there are none.
+func PlanTemporary(p *policy.Policy) *Temporary {
+	if len(p.Temporary) == 0 {
+		return nil
+	}
+	temporary := &Temporary{}
+	for _, t := range p.Temporary {
+		temporary.Dirs = append(temporary.Dirs, TemporaryDir{Path: t.Path, Source: t.Source, Back: grantedBelow(p, t.Path)})
+	}
+	return temporary
+}
+
+// grantedBelow lists what a policy grants below a directory: paths and sockets.
+// None of them lies below another.
+func grantedBelow(p *policy.Policy, dir string) []string {
+	var paths []string
+	for _, rule := range p.Rules {
+		paths = append(paths, rule.Path)
+	}
+	for _, socket := range p.UnixSockets {
+		paths = append(paths, socket.Path)
+	}
+	slices.Sort(paths)
+	var topmost []string
+	for _, path := range paths {
+		if path != dir && path != "" && policy.Contains(dir, path) &&
+			!slices.ContainsFunc(topmost, func(top string) bool { return policy.Contains(top, path) }) {
+			topmost = append(topmost, path)
+		}
+	}
+	return topmost
+}
+
+// wireTemporary is the JSON form of a TemporaryDir.
+type wireTemporary struct {
+	Path   platform.RawString   `json:"path"`
+	Source platform.RawString   `json:"source"`
+	Back   []platform.RawString `json:"back,omitempty"`
+}
+
+// MarshalJSON keeps every byte of the paths; see platform.RawString.
+func (t TemporaryDir) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireTemporary{
+		Path: platform.RawString(t.Path), Source: platform.RawString(t.Source), Back: platform.RawStrings(t.Back),
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *TemporaryDir) UnmarshalJSON(data []byte) error {
+	var wire wireTemporary
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	*t = TemporaryDir{Path: string(wire.Path), Source: string(wire.Source), Back: platform.PlainStrings(wire.Back)}
+	return nil
+}

@@ -1,0 +1,309 @@
+package settings
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+)
+
+const (
+	cachesKey    = "toolchain_caches"
+	temporaryKey = "temporary_files"
+	hiddenKey    = "hidden_paths"
+)
+
+// temporaryFiles is "private" if the user or the project says so.
+func temporaryFiles(l layers, tightened *settings) document.TemporaryFiles {
+	base := l.user.withDefaults()
+	user := *base.TemporaryFiles
+	if l.projectSets(temporaryKey) && *l.project.values.TemporaryFiles == document.TemporaryFilesPrivate &&
+		user != document.TemporaryFilesPrivate {
+		tightened.values.TemporaryFiles = new(document.TemporaryFilesPrivate)
+		tightened.decide(l, temporaryKey)
+		return document.TemporaryFilesPrivate
+	}
+	return user
+}
+
+// temporaryPaths are the directories that all programs share for temporary
+// files.
+var temporaryPaths = map[string][]string{
+	"linux": {"/tmp", "/var/tmp", "/dev/shm"},
+	// Sessions have them in common with other programs, and TMPDIR besides.
+	"darwin": {"/private/tmp"},
+}
+
+// temporaryOf lists the directories of temporary files that are the project's
+// own. Each must be granted for writing as a part of the system. One that
+// another key grants, too, or that contains the project, is meant to be shared.
+func temporaryOf(view fsView, granted []grant, value document.TemporaryFiles) []policy.Temporary {
+	list := []policy.Temporary{}
+	if value == document.TemporaryFilesShared {
+		return list
+	}
+	for _, path := range temporaryPaths[view.host.Platform] {
+		target := view.Resolve(path)
+		own := slices.IndexFunc(granted, func(g grant) bool {
+			return g.path == target.Path && g.access.Has(policy.Write) && g.origin.Key == "system_paths.read_write"
+		})
+		meant := slices.ContainsFunc(granted, func(g grant) bool {
+			return policy.Contains(g.path, target.Path) && g.access.Has(policy.Write) &&
+				g.origin.Key != "system_paths.read_write"
+		})
+		known := slices.ContainsFunc(list, func(t policy.Temporary) bool { return t.Path == target.Path })
+		if target.Err == nil && target.Exists && target.Mode.IsDir() && own >= 0 && !meant && !known {
+			list = append(list, policy.Temporary{Path: target.Path, Origin: granted[own].origin})
+		}
+	}
+	slices.SortFunc(list, func(a, b policy.Temporary) int { return cmp.Compare(a.Path, b.Path) })
+	return list
+}
+
+// chooseHidden unites the built-in hidden paths with those of the user and of
+// the project, which can only add some. alone is the evaluation without the
+// project's file if that is trusted. unclear is the first entry that could not
+// be understood.
+func chooseHidden(
+	view fsView, l layers, p project, granted []grant, alone *evaluation, tightened *settings, r *reporter,
+) (list []policy.Hidden, unclear *document.FileDiagnostic) {
+	h := hider{
+		view: view, project: p, granted: granted, cover: coverOf(granted), reporter: r,
+		found: map[string]policy.Origin{},
+	}
+	if view.host.Platform == "linux" {
+		h.builtIn()
+	}
+	h.layer(&l.user)
+	if l.projectSets(hiddenKey) {
+		h.layer(l.project)
+		if len(l.project.values.HiddenPaths) > 0 {
+			tightened.values.HiddenPaths = slices.Concat(l.user.values.HiddenPaths, l.project.values.HiddenPaths)
+			tightened.decide(l, hiddenKey)
+		}
+	}
+	if alone != nil {
+		for _, hidden := range alone.policy.Hidden {
+			h.add(hidden.Path, hidden.Origin)
+		}
+	}
+	list = []policy.Hidden{}
+	for path, from := range h.found {
+		list = append(list, policy.Hidden{Path: path, Origin: from})
+	}
+	slices.SortFunc(list, func(a, b policy.Hidden) int { return cmp.Compare(a.Path, b.Path) })
+	return list, h.unclear
+}
+
+// hider collects hidden paths.
+type hider struct {
+	view    fsView
+	project project
+	granted []grant // without an untrusted project's
+	cover   cover   // of granted
+	*reporter
+	found   map[string]policy.Origin
+	unclear *document.FileDiagnostic
+}
+
+// add hides a real path, unless no grant opens it, or one is of exactly this
+// path. It returns that grant.
+func (h *hider) add(path string, from policy.Origin) (meant *grant) {
+	for i, g := range h.granted {
+		if g.path == path {
+			return &h.granted[i]
+		}
+	}
+	_, known := h.found[path]
+	if !known && h.cover.at(path) != 0 {
+		h.found[path] = from
+	}
+	return nil
+}
+
+// builtIn hides the places of keys, tokens and passwords. A set of toolchains
+// that opens one needs it.
+func (h *hider) builtIn() {
+	from := policy.Origin{File: policy.OriginBuiltIn, Key: hiddenKey}
+	for _, place := range h.view.sensitive.All {
+		needed := slices.ContainsFunc(h.granted, func(g grant) bool {
+			return g.origin.Key == toolchainsKey && policy.Contains(g.path, place.Path)
+		})
+		if place.Exists && !needed {
+			h.add(place.Path, from)
+		}
+	}
+	if !h.view.host.Root {
+		return
+	}
+	for _, pattern := range rootsSecrets {
+		for _, path := range h.matches(pattern) {
+			if target := h.view.Resolve(path); target.Exists {
+				h.add(target.Path, from)
+			}
+		}
+	}
+}
+
+// rootsSecrets are what only root can read anyway.
+var rootsSecrets = []string{
+	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/ssh/ssh_host_*_key",
+}
+
+// layer hides what the entries of one layer name.
+func (h *hider) layer(s *settings) {
+	from, ok := s.from[hiddenKey]
+	if !ok {
+		return
+	}
+	for i, entry := range s.values.HiddenPaths {
+		at := from.element(i)
+		doubt := func(message string) {
+			h.reporter.add(from.file, at, document.SeverityError, hiddenKey, "%s: %s; the entry does not count",
+				display.Quote(entry), message)
+			if h.unclear == nil {
+				h.unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
+					Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: hiddenKey,
+					Message: fmt.Sprintf("%s: %s", display.Quote(entry), message),
+				}}
+			}
+		}
+		path, err := h.view.host.Expand(entry, h.project.path)
+		switch dir, _ := filepath.Split(filepath.Clean(path)); {
+		case err != nil && h.project.path == "" && !strings.HasPrefix(entry, "~") && !strings.HasPrefix(entry, "$"):
+			// It is relative to a project, and there is none.
+		case err != nil:
+			doubt(err.Error())
+		case filepath.Clean(path) == "/":
+			doubt("nothing would be left")
+		case strings.Contains(dir, "*"):
+			doubt("only the last name may contain *")
+		default:
+			h.entry(entry, path, from.policy(hiddenKey, at), at)
+		}
+	}
+}
+
+// entry hides what one entry names.
+func (h *hider) entry(text, path string, from policy.Origin, at document.Position) {
+	diagnose := func(severity document.Severity, format string, args ...any) {
+		h.reporter.add(from.File, at, severity, hiddenKey, "%s"+format, append([]any{display.Quote(text)}, args...)...)
+	}
+	if h.view.host.Platform != "linux" {
+		diagnose(document.SeverityWarning, ": macOS shows hidden paths within the grants")
+	}
+	for _, path := range h.matches(path) {
+		target := h.view.Resolve(path)
+		switch {
+		case target.Err != nil:
+			diagnose(document.SeverityWarning, ": cannot check %s: %v", display.Quote(target.Path), target.Err)
+		case !target.Exists:
+			diagnose(document.SeverityInfo, ": there is no %s; the entry counts from when there is, for sessions started then",
+				display.Quote(target.Path))
+		}
+		if meant := h.add(target.Path, from); meant != nil && meant.origin.File == policy.OriginSession {
+			diagnose(document.SeverityError, " is the project, which sessions need; the entry does not count")
+		} else if meant != nil {
+			diagnose(document.SeverityWarning, ": %s is granted by %s; the entry does not count", display.Quote(target.Path),
+				meant.origin)
+		}
+	}
+}
+
+// matches lists what a path with a * in its last name stands for, of what
+// exists.
+func (h *hider) matches(path string) []string {
+	dir, pattern := filepath.Split(filepath.Clean(path))
+	if !strings.Contains(pattern, "*") {
+		return []string{path}
+	}
+	var list []string
+	for _, name := range h.view.names(filepath.Clean(dir)) {
+		if policy.MatchName(pattern, name) {
+			list = append(list, dir+name)
+		}
+	}
+	return list
+}
+
+// outside is what grants give for what is at a path outside of sessions.
+type outside struct {
+	cover  cover
+	policy *policy.Policy // has the rules, Temporary and Hidden
+}
+
+// at is all access to the path; nothing if sessions see something else there.
+func (o outside) at(path string) policy.Access {
+	within := slices.ContainsFunc(o.policy.Temporary, func(t policy.Temporary) bool {
+		return policy.Contains(t.Path, path)
+	})
+	if _, hidden := o.policy.HiddenAt(path); within || hidden {
+		return o.policy.Outside(path)
+	}
+	return o.cover.at(path)
+}
+
+// toolchainCaches is "private" if the user or the project says so.
+func toolchainCaches(base document.Sandbox, l layers, tightened *settings) document.ToolchainCaches {
+	user := *base.ToolchainCaches
+	if l.projectSets(cachesKey) && *l.project.values.ToolchainCaches == document.ToolchainCachesPrivate &&
+		user != document.ToolchainCachesPrivate {
+		tightened.values.ToolchainCaches = new(document.ToolchainCachesPrivate)
+		tightened.decide(l, cachesKey)
+		return document.ToolchainCachesPrivate
+	}
+	return user
+}
+
+// guardCaches protects the sidecar's cache directory in places that the grants
+// open, if the user has toolchains at all: other projects have caches there. It
+// must exist to be protected, so create lists it.
+func guardCaches(view fsView, l layers, granted cover) (list []policy.Protected, create []string) {
+	dir := cacheDir(view.host)
+	if view.host.Platform != "linux" || len(l.user.values.Toolchains) == 0 || dir == "" {
+		return nil, nil
+	}
+	dir = view.Resolve(dir).Path
+	if !granted.at(dir).Has(policy.Write) {
+		return nil, nil
+	}
+	return []policy.Protected{{
+		Path: dir, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey}, Decides: true,
+	}}, []string{dir}
+}
+
+// cachesOf lists the caches of toolchains that are private. One that lies in
+// another is a part of that. A place that the settings or the project also
+// grant for writing, or a part of it, is meant to be written.
+func cachesOf(view fsView, granted []grant, value document.ToolchainCaches, r *reporter) []policy.Cache {
+	caches := []policy.Cache{}
+	if view.host.Platform != "linux" || value == document.ToolchainCachesShared {
+		return caches
+	}
+	list := slices.DeleteFunc(slices.Clone(granted), func(g grant) bool { return !g.cache })
+	slices.SortFunc(list, func(a, b grant) int { return cmp.Compare(a.path, b.path) })
+	for _, g := range list {
+		meant := slices.IndexFunc(granted, func(other grant) bool {
+			return !other.cache && !other.private && other.access.Has(policy.Write) &&
+				other.origin.File != policy.OriginBuiltIn &&
+				(policy.Contains(other.path, g.path) || policy.Contains(g.path, other.path))
+		})
+		switch {
+		case meant >= 0:
+			if other := granted[meant]; other.origin.File == policy.OriginSession {
+				r.add(g.origin.File, g.at, document.SeverityWarning, toolchainsKey,
+					"%s: programs outside use what sessions write to the cache %s, as it is in the project",
+					display.Quote(g.text), display.Quote(g.path))
+			}
+		case slices.ContainsFunc(caches, func(c policy.Cache) bool { return policy.Contains(c.Path, g.path) }):
+		default:
+			caches = append(caches, policy.Cache{Path: g.path, Empty: g.hidden, Origin: g.origin})
+		}
+	}
+	return caches
+}

@@ -1,0 +1,62 @@
+package spawn
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// temporaryVariables name a directory for temporary files. POSIX has TMPDIR;
+// programs that come from other systems use the others.
+var temporaryVariables = []string{"TMPDIR", "TMP", "TEMP"}
+
+// temporaryEnvironment makes the variables for temporary files name directories
+// that the session has. If /tmp is the project's own, a directory in it that a
+// variable names is made there. Otherwise TMPDIR names the project's own.
+func (a *attempt) temporaryEnvironment(env []string) []string {
+	if len(a.policy.Temporary) == 0 {
+		return env
+	}
+	if !a.target.Confinement.OwnTemporary {
+		rest := env[:0:0]
+		for _, entry := range env {
+			if name, _, _ := strings.Cut(entry, "="); name != temporaryVariables[0] {
+				rest = append(rest, entry)
+			}
+		}
+		// Not in memory, as /dev/shm, if there is another.
+		disk := slices.IndexFunc(a.policy.Temporary, func(t policy.Temporary) bool { return filepath.Base(t.Path) == "tmp" })
+		return append(rest, temporaryVariables[0]+"="+a.policy.Temporary[max(disk, 0)].Source)
+	}
+	for _, name := range temporaryVariables {
+		value := lookUp(env, name)
+		if !filepath.IsAbs(value) {
+			continue
+		}
+		path := filepath.Clean(value)
+		if t, own := a.policy.TemporaryAt(path); own && path != t.Path {
+			if err := makeBelow(t, path); err != nil {
+				a.running.log.Warn("a directory for temporary files cannot be made", "variable", name, "error", err)
+			}
+		}
+	}
+	return env
+}
+
+// makeBelow makes a directory that exists outside in the one that the project
+// has for itself. Sessions write there, so no symlink may lead elsewhere.
+func makeBelow(t policy.Temporary, path string) error {
+	root, err := os.OpenRoot(t.Source)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	relative, err := filepath.Rel(t.Path, path)
+	if err != nil {
+		return err
+	}
+	return root.MkdirAll(relative, 0o700)
+}

@@ -1,0 +1,204 @@
+//go:build linux
+
+package temporary
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// hidesAs is how the words of a path that a session does not see may read.
+var hidesAs = []string{"Permission denied", "No such file or directory", "cannot open directory"}
+
+func mustNotRead(t *testing.T, e *harness.Editor, path string) {
+	t.Helper()
+	output, status := e.Tool("cat " + harness.Quote(path))
+	if status == 0 || !containsAny(output, hidesAs) {
+		t.Errorf("cat %s: status %d: %s", path, status, output)
+	}
+}
+
+func containsAny(text string, words []string) bool {
+	for _, word := range words {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// The built-in list hides tokens below ~/.config, which sessions may read.
+// What the user grants there is seen.
+func TestHiddenPaths_BuiltIn(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "hidden_paths")
+	w := harness.NewWorld(t)
+	harness.Write(t, w.HomePath(".config/gh/hosts.yml"), "token\n")
+	harness.Write(t, w.HomePath(".config/gh/config.yml"), "harmless\n")
+	harness.Write(t, w.HomePath(".config/rclone/rclone.conf"), "password\n")
+	harness.Write(t, w.HomePath(".config/other"), "other\n")
+	e := start(t, w, nil)
+	mustNotRead(t, e, w.HomePath(".config/gh/hosts.yml"))
+	mustNotRead(t, e, w.HomePath(".config/rclone/rclone.conf"))
+	if got := must(t, e, "cat ~/.config/other"); got != "other\n" {
+		t.Errorf("its neighbour: %q", got)
+	}
+	e = start(t, w, harness.Sandbox{
+		"additional_read_only_paths": []string{"~/.config/gh/config.yml", "~/.config/rclone"},
+	})
+	if got := must(t, e, "cat ~/.config/gh/config.yml ~/.config/rclone/rclone.conf"); got != "harmless\npassword\n" {
+		t.Errorf("what is granted: %q", got)
+	}
+	mustNotRead(t, e, w.HomePath(".config/gh/hosts.yml"))
+}
+
+// A hidden path that does not exist, is a symlink, lies behind one, or is the
+// project itself has a diagnostic, and opens nothing.
+func TestHiddenPaths_OddOnes(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "hidden_paths")
+	w := harness.NewWorld(t)
+	harness.Write(t, w.ProjectPath("real/secret"), "secret\n")
+	harness.Write(t, w.ProjectPath("keys/a.pem"), "secret\n")
+	harness.Write(t, w.ProjectPath("keys/a.txt"), "fine\n")
+	harness.Must(t, os.Symlink("real", w.ProjectPath("link")))
+	harness.Must(t, os.Symlink("real/secret", w.ProjectPath("name")))
+	for _, test := range []struct {
+		entry, secret, says string
+	}{
+		{"real/secret", "real/secret", ""},
+		{"link/secret", "real/secret", ""},
+		{"name", "real/secret", ""},
+		{"real", "link/secret", ""},
+		{"keys/*.pem", "keys/a.pem", ""},
+		{"none", "", "there is no"},
+		{".", "", "is the project"},
+	} {
+		e := start(t, w, harness.Sandbox{"hidden_paths": []string{test.entry}})
+		if test.secret != "" {
+			mustNotRead(t, e, test.secret)
+		}
+		must(t, e, "cat keys/a.txt && ls . && touch new")
+		compiled := harness.Call(e, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: w.Project, Kind: protocol.Tool})
+		said := ""
+		for _, d := range compiled.Policy.Diagnostics {
+			if d.Key == "hidden_paths" {
+				said += d.Message
+			}
+		}
+		if test.says == "" && said != "" || !strings.Contains(said, test.says) {
+			t.Errorf("%s: the diagnostics say %q", test.entry, said)
+		}
+	}
+	for _, entry := range []string{"/", "a*/b", ""} {
+		e := start(t, w, harness.Sandbox{"hidden_paths": []string{entry}})
+		if _, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
+			Kind: protocol.Tool, Command: "true", Cwd: w.Project,
+		}); err == nil {
+			t.Errorf("a tool starts although %q cannot be understood", entry)
+		}
+	}
+}
+
+// Ten thousand hidden paths cost time, and nothing else.
+func TestHiddenPaths_Many(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "hidden_paths")
+	w := harness.NewWorld(t)
+	count := 10000
+	if testing.Short() {
+		count = 500
+	}
+	list := []string{}
+	for i := range count {
+		name := fmt.Sprintf("dir%d/file%d", i%100, i)
+		harness.Write(t, w.ProjectPath(name), "secret\n")
+		list = append(list, name)
+	}
+	e := start(t, w, harness.Sandbox{"hidden_paths": list})
+	output, status := e.Tool("cat dir*/file* | grep -c secret")
+	if last := lastLine(output); status != 1 || strings.TrimSpace(last) != "0" {
+		t.Errorf("status %d: %.300s", status, last)
+	}
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// A project may hide more. It cannot show what the user hides, by a narrower
+// grant neither.
+func TestHiddenPaths_AProjectOnlyAdds(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "hidden_paths")
+	w := harness.NewWorld(t)
+	harness.Write(t, w.HomePath(".config/gh/hosts.yml"), "token\n")
+	harness.Write(t, w.ProjectPath(".env"), "secret\n")
+	harness.Write(t, w.ProjectPath("more"), "secret\n")
+	block, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": map[string]any{
+		"hidden_paths": []string{"more"}, "additional_read_only_paths": []string{"~/.config/gh"},
+	}}})
+	harness.Must(t, err)
+	harness.Write(t, w.ProjectPath(".zed/settings.json"), string(block))
+	e := start(t, w, harness.Sandbox{
+		"hidden_paths": []string{".env"}, "additional_read_only_paths": []string{"~/.config"},
+	})
+	for _, path := range []string{".env", "more", w.HomePath(".config/gh/hosts.yml")} {
+		mustNotRead(t, e, path)
+	}
+}
+
+// A refused read names the setting. Nobody can be asked about a hidden file.
+func TestHiddenPaths_AreReported(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "hidden_paths")
+	w := harness.NewWorld(t)
+	harness.Write(t, w.ProjectPath(".env"), "secret\n")
+	harness.Write(t, w.UserSettings(), harness.Defaults(harness.Sandbox{"hidden_paths": []string{".env"}}))
+	command := exec.Command(harness.Binary(t), "exec", "--", "cat", ".env")
+	command.Dir, command.Env = w.Project, harness.Environ(w)
+	output, _ := command.CombinedOutput()
+	if text := harness.Unfold(string(output)); !strings.Contains(text, `add "`+w.ProjectPath(".env")+`" to`) {
+		t.Errorf("exec says:\n%s", text)
+	}
+}
+
+// A file system that is mounted outside over a hidden directory while a session
+// runs stays hidden, and one that is unmounted shows nothing.
+func TestHiddenPaths_MountsOutside(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "hidden_paths")
+	if os.Geteuid() != 0 {
+		harness.Skip(t, "root", "only root mounts outside")
+	}
+	w := harness.NewWorld(t)
+	dir := w.ProjectPath("data")
+	harness.Write(t, filepath.Join(dir, "secret"), "secret\n")
+	e := start(t, w, harness.Sandbox{"hidden_paths": []string{"data"}})
+	session := e.Shell()
+	read := func(step string) {
+		session.Type("cat data/secret; echo $((6 * 7))" + step + "\n")
+		session.Await("42" + step)
+	}
+	read("before")
+	harness.Must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, ""))
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	harness.Write(t, filepath.Join(dir, "secret"), "secret\n")
+	read("mounted")
+	harness.Must(t, unix.Unmount(dir, 0))
+	read("unmounted")
+	if output := session.Output(); strings.Contains(output, "\nsecret") {
+		t.Errorf("a session reads it:\n%s", output)
+	}
+}
