@@ -195,7 +195,7 @@ func (x *explainer) unrestricted(ownFile string) {
 func (x *explainer) path() {
 	a := pathAttempts[x.attempt]
 	rule, granted := x.rule(x.live, a.access)
-	if granted && x.unseen(a) {
+	if x.unseen(a, granted) {
 		return
 	}
 	if x.attempt == AttemptWrite {
@@ -245,22 +245,22 @@ func (x *explainer) ownTemporary() bool {
 	return own
 }
 
-// unseen explains why a target within a grant is refused nevertheless: sessions
+// unseen explains why a target is refused although it may be granted: sessions
 // do not see it, or a symlink on the way to it. It returns false if they do.
-func (x *explainer) unseen(a attemptKind) bool {
+func (x *explainer) unseen(a attemptKind, granted bool) bool {
 	names := []string{}
 	for _, link := range x.end.Links {
 		names = append(names, link.Path)
 	}
-	if x.end.Exists {
-		names = append(names, x.end.Path)
-	}
-	for _, name := range append(names, x.end.Path) {
+	for _, name := range append(slices.Clone(names), x.end.Path) {
 		if hidden, is := x.live.HiddenAt(name); is {
 			x.hidden(a, hidden)
 			x.byLink(name)
 			return true
 		}
+	}
+	if granted && x.end.Exists {
+		names = append(names, x.end.Path)
 	}
 	for _, name := range names {
 		if t, own := x.live.TemporaryAt(name); own && x.elsewhere(t, name) {

@@ -111,16 +111,15 @@ type hider struct {
 	unclear *document.FileDiagnostic
 }
 
-// add hides a real path, unless no grant opens it, or one is of exactly this
-// path. It returns that grant.
+// add hides a real path, unless a grant is of exactly this path. It returns that
+// grant.
 func (h *hider) add(path string, from policy.Origin) (meant *grant) {
 	for i, g := range h.granted {
 		if g.path == path {
 			return &h.granted[i]
 		}
 	}
-	_, known := h.found[path]
-	if !known && h.cover.at(path) != 0 {
+	if _, known := h.found[path]; !known {
 		h.found[path] = from
 	}
 	return nil
@@ -134,7 +133,7 @@ func (h *hider) builtIn() {
 		needed := slices.ContainsFunc(h.granted, func(g grant) bool {
 			return g.origin.Key == toolchainsKey && policy.Contains(g.path, place.Path)
 		})
-		if place.Exists && !needed {
+		if place.Exists && !needed && h.cover.at(place.Path) != 0 {
 			h.add(place.Path, from)
 		}
 	}
@@ -143,7 +142,7 @@ func (h *hider) builtIn() {
 	}
 	for _, pattern := range rootsSecrets {
 		for _, path := range h.matches(pattern) {
-			if target := h.view.Resolve(path); target.Exists {
+			if target := h.view.Resolve(path); target.Exists && h.cover.at(target.Path) != 0 {
 				h.add(target.Path, from)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -304,8 +305,11 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	reply := s.attempt(e, "privileges").reply.Sandbox
 	var weak []string
 	for name, protection := range reply.Protections {
-		// These settings leave the network on, and grant no host and no cache.
-		requested := name != "network" && name != "network_hosts" && name != "toolchain_caches" && name != "denials"
+		// These settings leave the network on, grant no host, no cache and no
+		// directory for temporary files, and hide nothing.
+		requested := !slices.Contains([]string{
+			"network", "network_hosts", "toolchain_caches", "temporary_files", "hidden_paths", "denials",
+		}, name)
 		if requested && protection.Status != protocol.Enforced {
 			weak = append(weak, name)
 		}
@@ -361,7 +365,7 @@ func offline() string {
 		"allow_network": false, "protected_paths": []string{"victim"}, "toolchains": []string{"node"},
 		"allowed_hosts": []string{"localhost:1"},
 		"hidden_paths":  []string{"none"}, "system_paths": map[string]any{"read_write": []string{
-			os.TempDir(), "/dev/null",
+			"/dev/shm", "/dev/null",
 		}},
 	})
 }

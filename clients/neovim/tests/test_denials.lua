@@ -48,7 +48,8 @@ T['a denial is reported once, with a setting that allows it'] = function()
   H.eq(run(child, line) ~= 0, true)
   local text = H.until_notified(
     child,
-    ('%q: The sandbox refused to let "sh" create "'):format(line),
+    ('%q: The sandbox refused to let "'):format(line),
+    'sh" create "', -- bash, or sh
     '/outside/new"',
     'o allow it'
   )

@@ -18,6 +18,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/outbound"
 )
 
+// maxNames bounds the names that a session has addresses for. An address is
+// given to another name only after some 130,000 others.
+const maxNames = 1 << 14
+
 // Files are sockets in the session's network namespace, made by the stage.
 type Files struct {
 	// UDP and TCP are the resolver's.

@@ -23,10 +23,6 @@ var (
 // Port is where the resolver answers.
 const Port = 53
 
-// maxNames bounds the names that a session has addresses for. An address is
-// given to another name only after some 130,000 others.
-const maxNames = 1 << 14
-
 // Names are the names that a session has looked up, with their addresses. Those
 // that were not used for the longest time are forgotten. Its methods may be
 // called from several goroutines.

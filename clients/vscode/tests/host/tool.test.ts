@@ -52,7 +52,7 @@ describe("the tool sandbox_run", () => {
     const lines = text.split("\n").filter((line) => line.startsWith("Refused by the sandbox: "));
     const [notes, ...again] = lines.filter((line) => line.includes(`write "${file}" `));
     assert.deepEqual(again, [], text);
-    assert.match(notes ?? "", new RegExp(`\\("sh"\\), 3 times; .*"additional_read_write_paths": ".*notes`));
+    assert.match(notes ?? "", new RegExp(`\\("(?:ba)?sh"\\), 3 times; .*"additional_read_write_paths": ".*notes`));
     const key = lines.find((line) => line.includes(`write "${secret}"`));
     assert.match(key ?? "", /SSH keys/);
     assert.doesNotMatch(key ?? "", /additional_read_write_paths/);
