@@ -286,7 +286,7 @@ func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 func TestLearn_PrintsTheHostsThatACommandNeeds(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	harness.Require(t, "network_hosts", "denials")
+	harness.Require(t, "network_hosts")
 	file := s.ProjectPath("settings.json")
 	harness.Write(t, file, harness.Defaults(harness.Sandbox{
 		"allow_network": false, "allowed_hosts": []string{"allowed.example"}, "denied_hosts": []string{"*.example.net"},

@@ -194,7 +194,7 @@ func TestTemporaryFiles_ProgramsWork(t *testing.T) {
 	harness.MakeDir(t, dir)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	e := harness.Start(t, w, harness.Options{
-		Settings: harness.Defaults(harness.Sandbox{"allowed_env_vars": []string{"PATH", "HOME", "TMPDIR", "LANG"}}),
+		Settings: harness.Defaults(harness.Sandbox{"allowed_env_vars": []string{"PATH", "HOME", "TMPDIR", "LANG", "SHELL"}}),
 		Env:      []string{"TMPDIR=" + dir},
 	})
 	for name, line := range map[string]string{
