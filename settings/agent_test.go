@@ -109,7 +109,7 @@ func TestAgent_WhatHasNoEffectIsNamed(t *testing.T) {
 			t.Errorf("%s: tools do not start: %v", permissions, c.Doubt)
 		}
 	}
-	// Users of Zed who do not use the sidecar are told nothing.
+	// Users of Zed who do not use the sidecar get no diagnostic.
 	s := withAgent(t, `{"write_paths": ["/srv/a"]}`, `null`)
 	if got := said(s.Compile(document.KindTool), userFile); got != "" {
 		t.Errorf("without a sandbox: %s", got)

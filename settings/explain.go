@@ -252,6 +252,15 @@ func (x *explainer) unseen(a attemptKind, granted bool) bool {
 	for _, link := range x.end.Links {
 		names = append(names, link.Path)
 	}
+	for _, dir := range x.end.Left {
+		// A hidden directory itself can be entered by root, or if something in
+		// it is granted.
+		if hidden, is := x.live.HiddenAt(dir); !is || dir != hidden.Path {
+			names = append(names, dir)
+		} else if !x.host.Root && !x.grantsBelow(dir) {
+			names = append(names, dir)
+		}
+	}
 	for _, name := range append(slices.Clone(names), x.end.Path) {
 		if hidden, is := x.live.HiddenAt(name); is {
 			x.hidden(a, hidden)
@@ -284,9 +293,12 @@ func (x *explainer) byLink(name string) {
 // elsewhere reports whether a path is another program's temporary file, which a
 // session does not see. The way to what is granted there is not.
 func (x *explainer) elsewhere(t policy.Temporary, path string) bool {
-	return path != t.Path && !slices.ContainsFunc(x.live.Rules, func(rule policy.Rule) bool {
-		return policy.Contains(path, rule.Path)
-	})
+	return path != t.Path && !x.grantsBelow(path)
+}
+
+// grantsBelow reports whether a rule grants a path or something below it.
+func (x *explainer) grantsBelow(path string) bool {
+	return slices.ContainsFunc(x.live.Rules, func(rule policy.Rule) bool { return policy.Contains(path, rule.Path) })
 }
 
 // temporary explains why another program's temporary file is refused.

@@ -77,6 +77,8 @@ type Target struct {
 	Detour bool
 	// Links are the symlinks that were crossed. They must not be changed.
 	Links []Link
+	// Left are the directories that a ".." left again. They must not be changed.
+	Left []string
 }
 
 // Link is a symlink: its own path, and the directory that contains it.
@@ -157,6 +159,7 @@ func (r *View) walk(path string, step func(dir, name string)) Target {
 		}
 		if name == ".." {
 			result.Detour = result.Detour || !result.Exists || !result.Mode.IsDir()
+			result.Left = append(result.Left, result.Path)
 			result.Path = filepath.Dir(result.Path)
 			result.Mode, result.Exists = fs.ModeDir, true
 			if e := r.Entry(result.Path); e.Err != nil {

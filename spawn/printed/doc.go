@@ -5,5 +5,5 @@
 // session's output as it passes, and finds the lines that have the words of
 // EACCES, EPERM, EROFS or ENETUNREACH. [Parse] takes the paths and addresses
 // from such a line. Both believe nothing: what they find is asked of the policy
-// before anybody is told. docs/design/printed-refusals.md says more.
+// before it is reported. docs/design/printed-refusals.md says more.
 package printed
