@@ -58,14 +58,18 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 		})
 	}
 	for _, list := range []struct {
+		key  string // also of the hosts of toolchains
 		from []policy.Host
 		to   *[]string
-	}{{p.Network.AllowedHosts, &out.AllowedHosts}, {p.Network.DeniedHosts, &out.DeniedHosts}} {
+	}{
+		{"allowed_hosts", p.Network.AllowedHosts, &out.AllowedHosts},
+		{"denied_hosts", p.Network.DeniedHosts, &out.DeniedHosts},
+	} {
 		for _, host := range list.from {
 			*list.to = append(*list.to, host.Pattern)
 			out.Origins = append(out.Origins, protocol.PolicyOrigin{
-				Key: host.Origin.Key, Value: host.Pattern, File: host.Origin.File, Line: host.Origin.Line,
-				Written: host.Origin.Written,
+				Key: list.key, Value: host.Pattern, File: host.Origin.File, Line: host.Origin.Line,
+				Written: host.Origin.Written, Entry: host.Origin.Entry, Reason: host.Origin.Reason,
 			})
 		}
 	}

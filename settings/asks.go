@@ -149,10 +149,28 @@ func (b *asker) grants() {
 		if len(names) > 0 {
 			parts = append(parts, "get your variables "+strings.Join(names, ", "))
 		}
+		if hosts := b.registries(c); len(hosts) > 0 {
+			parts = append(parts, "may connect to "+strings.Join(hosts, ", "))
+		}
 		if len(parts) > 0 {
 			b.add(toolchainsKey, c.Name, c.at, "sessions %s", strings.Join(parts, ", "))
 		}
 	}
+}
+
+// registries are the hosts that sessions reach because of a toolchain.
+func (b *asker) registries(c chosen) []string {
+	var names []string
+	if b.e.policy.Network.Allowed || b.alone.policy.Network.Allowed {
+		return nil
+	}
+	reached := b.alone.reaches()
+	for _, h := range b.e.hosts.allowed {
+		if h.ofToolchain() && h.origin.Entry == c.Name && !reached(h.pattern) {
+			names = append(names, display.Quote(h.pattern.String()))
+		}
+	}
+	return names
 }
 
 // opened says what a grant opens.
@@ -252,10 +270,14 @@ func (b *asker) hosts() {
 	}
 	const opens = "sessions may connect to %s, and send there what they can read"
 	var others []string
+	key := deniedHostsKey
 	reached := b.alone.reaches()
 	for _, h := range b.e.hosts.allowed {
 		switch name := display.Quote(h.pattern.String()); {
 		case reached(h.pattern):
+		case h.ofToolchain() && h.origin.File == b.e.projectFile: // the toolchain is asked for
+		case h.ofToolchain() && b.projects(allowedHostsKey): // which replaces the user's empty list
+			others, key = append(others, name), allowedHostsKey
 		case h.origin.File == b.e.projectFile:
 			b.add(allowedHostsKey, h.pattern.String(), h.at, opens, name)
 		default:
@@ -273,7 +295,7 @@ func (b *asker) hosts() {
 		if more := len(others) - most; more > 0 {
 			others = append(others[:most], fmt.Sprintf("%d more", more))
 		}
-		b.addKey(deniedHostsKey, opens, strings.Join(others, ", "))
+		b.addKey(key, opens, strings.Join(others, ", "))
 	}
 }
 

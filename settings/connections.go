@@ -2,6 +2,7 @@ package settings
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -133,12 +134,46 @@ func hostsOf(
 	return list, unclear
 }
 
+// registriesOf are the hosts that toolchains bring. An empty list of allowed
+// hosts means none, those included, and a mistake may have meant that.
+func registriesOf(l layers, toolchains []chosen) []host {
+	if _, set := l.user.from[allowedHostsKey]; set && len(l.user.values.AllowedHosts) == 0 {
+		return nil
+	}
+	for _, state := range l.states {
+		for _, key := range []string{allowedHostsKey, document.KeyOf(l.kind, allowedHostsKey)} {
+			if state.Good != nil && state.Good.Unclear(key) || state.Good == nil && state.Problem != nil {
+				return nil
+			}
+		}
+	}
+	var list []host
+	for _, c := range toolchains {
+		for _, registry := range c.Registries() {
+			pattern, err := hosts.ParseAllowed(registry.Host)
+			if err != nil {
+				panic(fmt.Sprintf("BUG(sandbox-sidecar): host %q of %s: %v", registry.Host, c.Name, err))
+			}
+			origin := c.origin
+			origin.Reason = registry.Why
+			list = append(list, host{pattern: pattern, at: c.at, origin: origin})
+		}
+	}
+	return list
+}
+
+// ofToolchain reports whether a toolchain brings the host.
+func (h host) ofToolchain() bool { return h.origin.Key == toolchainsKey }
+
 // chooseHosts lets an untrusted project's file add denied hosts, and take
 // allowed ones away. If the user allows the whole network, all that the file
 // lists is less.
-func chooseHosts(base document.Sandbox, l layers, tightened *settings, r *reporter) hostLists {
+func chooseHosts(
+	base document.Sandbox, l layers, toolchains []chosen, tightened *settings, r *reporter,
+) hostLists {
 	var lists hostLists
 	lists.allowed, _ = hostsOf(&l.user, allowedHostsKey, hosts.ParseAllowed, r)
+	lists.allowed = append(lists.allowed, registriesOf(l, toolchains)...)
 	lists.denied, lists.unclear = hostsOf(&l.user, deniedHostsKey, hosts.ParseDenied, r)
 	if l.projectSets(allowedHostsKey) {
 		both, _ := hostsOf(l.project, allowedHostsKey, hosts.ParseAllowed, r)

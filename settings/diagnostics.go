@@ -56,7 +56,7 @@ func (e *evaluation) diagnoseHosts(r *reporter) {
 	}
 	denied := hosts.Covers(patternsOfHosts(e.hosts.denied))
 	for _, h := range e.hosts.allowed {
-		if !e.policy.Network.Allowed && denied(h.pattern) && h.origin.File != policy.OriginBuiltIn {
+		if !e.policy.Network.Allowed && denied(h.pattern) && h.origin.File != policy.OriginBuiltIn && !h.ofToolchain() {
 			r.add(h.origin.File, h.at, document.SeverityWarning, allowedHostsKey, "%s is refused by denied_hosts",
 				display.Quote(h.pattern.String()))
 		}

@@ -179,7 +179,7 @@ func (s *Snapshot) run(
 	restricted := restrict(base, l, tightened)
 	sockets := chooseSockets(view, l, project, grants.writable, tightened, r)
 	protected, unclear := choosePaths(view, l, project, tightened, r)
-	reachable := chooseHosts(base, l, tightened, r)
+	reachable := chooseHosts(base, l, toolchains, tightened, r)
 	caches := cachesOf(view, grants.granted, private, r)
 	guarded, create := guardCaches(view, l, grants.cover)
 	grants.create = append(grants.create, create...)

@@ -60,6 +60,58 @@ func TestHosts_AProjectOnlyTakesThemAway(t *testing.T) {
 	}
 }
 
+// Toolchains bring their registries while the network is off, and nobody but
+// the user can say so.
+func TestHosts_OfToolchains(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
+	const golang, off = "proxy.golang.org:443 sum.golang.org:443", `"allow_network": false, "toolchains": ["go"]`
+	for _, test := range []struct{ user, project, allowed string }{
+		{off, "", golang},
+		{off + `, "allowed_hosts": ["a.org"]`, "", "a.org " + golang},
+		{off + `, "denied_hosts": ["*.golang.org"]`, "", golang}, // which denied_hosts then refuses
+		{`"toolchains": ["go"]`, "", ""},                         // the network is on
+		{`"toolchains": ["go"]`, `"allow_network": false`, golang},
+		{off, `"toolchains": []`, ""},
+		{`"allow_network": false`, `"toolchains": ["go"]`, ""},
+		{off, `"toolchains": ["go", "rust"]`, golang},
+		{off, `"allowed_hosts": []`, ""},
+		{off, `"allowed_hosts": ["*.golang.org", "a.org"]`, golang},
+		{off, `"allowed_hosts": ["sum.golang.org"]`, "sum.golang.org:443"},
+		{off, `"mode": "strict"`, ""},
+		// What is empty, wrong or strict opens nothing.
+		{off + `, "allowed_hosts": []`, "", ""},
+		{off + `, "allowed_hosts": []`, `"allowed_hosts": ["sum.golang.org"]`, ""},
+		{off + `, "allowed_hosts": "none"`, "", ""},
+		{off + `, "tool": {"allowed_hosts": 5}`, "", ""},
+		{off + `, "denied_hosts": ["*"]`, "", ""},
+		{`"mode": "strict", "toolchains": ["go"]`, "", ""},
+		{`"mode": "strict", "toolchains": ["go"], "allowed_hosts": ["a.org"]`, "", "a.org " + golang},
+	} {
+		project := test.project
+		if project != "" {
+			project = "{" + project + "}"
+		}
+		s := snapshotOf(t, f, `{"enabled": true, `+test.user+`}`, project)
+		network := s.Compile(document.KindTool).Policy.Network
+		if got := strings.Join(patternsIn(network.AllowedHosts), " "); got != test.allowed {
+			t.Errorf("%s and %s allow %q, want %q", test.user, test.project, got, test.allowed)
+		}
+	}
+	s := snapshotOf(t, f, `{"enabled": true, `+off+`, "denied_hosts": ["sum.golang.org"]}`, "")
+	x, err := s.Explain(document.KindTool, AttemptConnect, "proxy.golang.org:443")
+	must(t, err)
+	if !x.Allowed || !strings.Contains(x.Reason, "toolchains: go") {
+		t.Errorf("explained by %+v", x)
+	}
+	if x, _ := s.Explain(document.KindTool, AttemptConnect, "sum.golang.org:443"); x.Allowed {
+		t.Errorf("a denied host: %+v", x)
+	}
+	if d := s.Diagnostics(); len(d) > 0 {
+		t.Errorf("diagnostics: %+v", d)
+	}
+}
+
 func TestHosts_MistakesHaveALineAndAColumn(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, nil)
@@ -112,9 +164,38 @@ func TestHosts_OfATrustedProjectAreAskedFor(t *testing.T) {
 		`{"allowed_hosts": ["a.org:1"]}`:                        "",
 		`{"denied_hosts": []}`:                                  "denied_hosts []",
 		`{"denied_hosts": ["b.a.org", "a.org:22", "more.org"]}`: "",
+		`{"toolchains": ["dotnet"]}`:                            "toolchains dotnet",
 	} {
 		if got := asks(project); got != want {
 			t.Errorf("%s asks for %q, want %q", project, got, want)
+		}
+	}
+}
+
+// Who trusts a project sees which hosts its toolchains bring.
+func TestHosts_OfAProjectsToolchainsAreAskedFor(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
+	for _, test := range []struct{ user, project, opens string }{
+		{`"allow_network": false`, `"toolchains": ["c"]`, `toolchains: may connect to "center2.conan.io:443"`},
+		{
+			`"allow_network": false, "toolchains": ["c"], "allowed_hosts": []`, `"allowed_hosts": ["a.org"]`,
+			`allowed_hosts: sessions may connect to "center2.conan.io:443", and send there what they can read`,
+		},
+		{`"allow_network": false, "allowed_hosts": ["*.conan.io"]`, `"toolchains": ["c"]`, ""},
+	} {
+		asks := snapshotOf(t, f, `{"enabled": true, `+test.user+`}`, "{"+test.project+"}").Project().Asks
+		found := test.opens == ""
+		for _, a := range asks {
+			connects := strings.Contains(a.Opens, "conan.io")
+			if test.opens == "" && connects {
+				t.Errorf("%s asks for what the user has: %+v", test.project, a)
+			}
+			key, opens, _ := strings.Cut(test.opens, ": ")
+			found = found || a.Key == key && strings.Contains(a.Opens, opens)
+		}
+		if !found {
+			t.Errorf("%s asks for %+v, want %s", test.project, asks, test.opens)
 		}
 	}
 }

@@ -71,7 +71,7 @@ var (
 	}
 	meetNets = []string{
 		"a.org", "*.a.org", "b.a.org:1", "*.b.a.org", "c.b.a.org", "a.org:1", "*.a.org:2", "10.0.0.0/8", "10.1.0.0/16:1",
-		"*", "*.org", "localhost:1", "bad..name",
+		"*", "*.org", "localhost:1", "bad..name", "*.golang.org", "proxy.golang.org:443", "static.crates.io",
 	}
 	meetSecret = []string{
 		"a", "!*", "!.git", "*.x", "d/*y", "!.claude", "!src", ".git/hooks", "../x", "/home/u/project/b", ".",
@@ -229,8 +229,11 @@ func exceedsHosts(narrow, wide policy.Network) string {
 		return hosts.New(parse(n.AllowedHosts, hosts.ParseAllowed), parse(n.DeniedHosts, hosts.ParseDenied))
 	}
 	a, b := rules(narrow), rules(wide)
-	for port := range uint16(4) {
-		for _, name := range []string{"a.org", "b.a.org", "c.b.a.org", "d.c.b.a.org", "x.a.org", hosts.HostName} {
+	for _, port := range []uint16{0, 1, 2, 3, 443} {
+		for _, name := range []string{
+			"a.org", "b.a.org", "c.b.a.org", "d.c.b.a.org", "x.a.org", hosts.HostName, "proxy.golang.org", "sum.golang.org",
+			"static.crates.io",
+		} {
 			if a.Name(name, port) && !b.Name(name, port) {
 				return fmt.Sprintf("it allows %s:%d", name, port)
 			}
@@ -385,11 +388,14 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 		}
 	}
 	for name, loosen := range map[string]func(*policy.Policy){
-		"off":       func(p *policy.Policy) { p.Restricted = false },
-		"path":      func(p *policy.Policy) { p.Rules = append(p.Rules, policy.Rule{Path: "/b", Access: policy.Read}) },
-		"access":    func(p *policy.Policy) { p.Rules = []policy.Rule{{Path: "/a/b", Access: policy.ReadWrite}} },
-		"parent":    func(p *policy.Policy) { p.Rules = []policy.Rule{{Path: "/", Access: policy.Read}} },
-		"network":   func(p *policy.Policy) { p.Network.Allowed = true },
+		"off":     func(p *policy.Policy) { p.Restricted = false },
+		"path":    func(p *policy.Policy) { p.Rules = append(p.Rules, policy.Rule{Path: "/b", Access: policy.Read}) },
+		"access":  func(p *policy.Policy) { p.Rules = []policy.Rule{{Path: "/a/b", Access: policy.ReadWrite}} },
+		"parent":  func(p *policy.Policy) { p.Rules = []policy.Rule{{Path: "/", Access: policy.Read}} },
+		"network": func(p *policy.Policy) { p.Network.Allowed = true },
+		"host": func(p *policy.Policy) {
+			p.Network.AllowedHosts = []policy.Host{{Pattern: "sum.golang.org:443"}}
+		},
 		"runtime":   func(p *policy.Policy) { p.PrivateRuntimeDir = true },
 		"warn":      func(p *policy.Policy) { p.OnUnavailable = policy.Warn },
 		"variable":  func(p *policy.Policy) { p.Environment.Allowed = []string{"LD_PRELOAD"} },

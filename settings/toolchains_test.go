@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
@@ -36,6 +37,16 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 		}
 		h := resolve.Host{Platform: platform, Home: "/home/u"}
 		for _, chain := range toolchain.All {
+			if len(chain.Registries()) == 0 {
+				t.Errorf("%s downloads from nowhere", chain.Name)
+			}
+			for _, r := range chain.Registries() {
+				pattern, err := hosts.ParseAllowed(r.Host)
+				if err != nil || pattern.String() != r.Host || !strings.HasSuffix(r.Host, ":443") ||
+					strings.Contains(r.Host, "*") || r.Why == "" {
+					t.Errorf("%s: %+v: %v", chain.Name, r, err)
+				}
+			}
 			if chain.About == "" || !strings.HasSuffix(chain.About, ".") {
 				t.Errorf("%s: about %q", chain.Name, chain.About)
 			}

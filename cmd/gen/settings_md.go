@@ -102,7 +102,10 @@ func (w *markdown) toolchains() {
 		"starts. A variable in the\n" +
 		"second column moves the place. Caches are shared with what runs outside: a session can leave code in them that " +
 		"a build outside will\n" +
-		"use. What runs without being built, and what holds tokens, cannot be written.\n\n")
+		"use. What runs without being built, and what holds tokens, cannot be written.\n\n" +
+		"While `allow_network` is false, sessions also reach the registries of a toolchain, on Linux. `denied_hosts` takes " +
+		"single ones away,\nand `\"allowed_hosts\": []` all. A registry also takes what is published: whoever has a token " +
+		"for it can send data there.\n\n")
 	for _, t := range toolchain.All {
 		w.printf("#### `%s`\n\n%s\n\n| Place | Moved by | Access | System | What is there |\n| --- | --- | --- | --- | "+
 			"--- |\n", t.Name, t.About)
@@ -121,5 +124,10 @@ func (w *markdown) toolchains() {
 			names = append(names, v.Name)
 		}
 		w.printf("\nVariables: `%s`.\n\n", strings.Join(names, "`, `"))
+		w.printf("Registries, while `allow_network` is false:\n\n")
+		for _, r := range t.Registries() {
+			w.printf("- `%s`: %s\n", r.Host, r.Why)
+		}
+		w.printf("\n")
 	}
 }

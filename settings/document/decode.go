@@ -60,7 +60,7 @@ func (d *Block) Inherit(earlier *Block) {
 	for _, l := range allKeys() {
 		span, had := earlier.Spans[l.Name]
 		_, has := d.Spans[l.Name]
-		if !had || has || !d.isUnclear(l.Name) && (span.Mode == "" || !d.isUnclear(span.Written)) {
+		if !had || has || !d.Unclear(l.Name) && (span.Mode == "" || !d.Unclear(span.Written)) {
 			continue
 		}
 		if v, ok := l.Get(&earlier.Values); ok {
@@ -70,9 +70,9 @@ func (d *Block) Inherit(earlier *Block) {
 	}
 }
 
-// isUnclear reports whether a mistake leaves a key open: one in its own value,
-// in a block around it, or in the whole.
-func (d *Block) isUnclear(key string) bool {
+// Unclear reports whether a mistake leaves a key open: one in its own value, in
+// a block around it, or in the whole.
+func (d *Block) Unclear(key string) bool {
 	for group := key; ; {
 		if d.unclear[group] {
 			return true

@@ -40,7 +40,9 @@ type Sandbox struct {
 	// ADDRESS/BITS, each with :PORT or for all ports. No variables and no
 	// certificates are needed. A name that leads into a private network needs
 	// an entry for its addresses, too. localhost:PORT is a service of this
-	// machine, which sessions reach as host.sandbox.internal.
+	// machine, which sessions reach as host.sandbox.internal. Toolchains add the
+	// registries that their tools download from. An empty list allows none of
+	// these either.
 	AllowedHosts []string `json:"allowed_hosts"`
 	// DeniedHosts are exceptions from allowed_hosts, in the same form.
 	DeniedHosts []string `json:"denied_hosts"`
@@ -75,8 +77,8 @@ type Sandbox struct {
 	// only TMPDIR names a directory of the project's own. "shared" lets sessions
 	// read and write what programs outside keep there.
 	TemporaryFiles *TemporaryFiles `json:"temporary_files"`
-	// Toolchains are named sets of well-known paths and variables: go, rust,
-	// node, python, java, ruby, dotnet, php, c, nix.
+	// Toolchains are named sets of well-known paths, variables and registries:
+	// go, rust, node, python, java, ruby, dotnet, php, c, nix.
 	Toolchains []string `json:"toolchains"`
 	// ToolchainCaches set to "private" keeps what sessions write to the caches of
 	// toolchains from programs outside, on Linux. Sessions see the real caches

@@ -199,6 +199,29 @@ func TestTLS_MayAskForAllowedServersAlone(t *testing.T) {
 	}
 }
 
+// A toolchain brings its registries, and no list of hosts is needed for them.
+func TestToolchains_BringTheirRegistries(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	for _, test := range []struct {
+		settings harness.Sandbox
+		want     string
+	}{
+		{harness.Sandbox{"toolchains": []string{"node"}}, "connected"},
+		{harness.Sandbox{"toolchains": []string{"node"}, "denied_hosts": []string{"registry.npmjs.org"}}, "EACCES"},
+		{harness.Sandbox{"toolchains": []string{"go"}}, "EACCES"},
+	} {
+		test.settings["allow_network"] = false
+		e := s.start(test.settings)
+		if got := s.victim(e, "connect registry.npmjs.org:443"); got != test.want {
+			t.Errorf("%v: %s, want %s", test.settings, got, test.want)
+		}
+		if got := s.victim(e, "connect registry.npmjs.org:80"); got != "EACCES" {
+			t.Errorf("%v: another port: %s", test.settings, got)
+		}
+	}
+}
+
 func TestResolver_AsksNobodyAboutNames(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

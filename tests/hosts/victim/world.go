@@ -50,7 +50,7 @@ var zone = map[string][]string{
 	"allowed.example": {publicHost}, "api.allowed.example": {publicHost}, "evil.example": {publicHost},
 	"rebound.example": {"127.0.0.1"}, "metadata.example": {metadataHost}, "private.example": {privateHost},
 	"here.example": {ownAddress}, "mixed.example": {privateHost, publicHost}, "six.example": {host6},
-	"unreachable.example": {"192.0.2.9"}, "intranet": {publicHost},
+	"unreachable.example": {"192.0.2.9"}, "intranet": {publicHost}, "registry.npmjs.org": {publicHost},
 }
 
 // world DIR COMMAND… runs a command in a network namespace with the hosts. In
