@@ -3,9 +3,11 @@ package namespace
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -144,15 +146,25 @@ func coverNames() error {
 		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("make the files for names read-only: %w", err)
 	}
-	for path, content := range contents {
+	var names []string
+	paths := slices.Sorted(maps.Keys(contents))
+	for _, path := range paths {
+		names = append(names, filepath.Base(path))
+	}
+	trees, err := cloneFiles(files, names)
+	defer closeTrees(trees)
+	if err != nil {
+		return err
+	}
+	for i, path := range paths {
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return fmt.Errorf("direct programs to the resolver: %w", err)
 		}
-		if err := cover(files, filepath.Base(path), real); err != nil {
+		if err := cover(trees[i], real); err != nil {
 			return err
 		}
-		if found, err := os.ReadFile(path); err != nil || string(found) != content {
+		if found, err := os.ReadFile(path); err != nil || string(found) != contents[path] {
 			return errors.Join(fmt.Errorf("direct programs to the resolver: %s is not the session's own", path), err)
 		}
 	}

@@ -33,23 +33,29 @@ func copySSHConfig() error {
 		return err
 	}
 	defer unix.Close(copies)
-	var covered []string
+	var covered, names []string
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil || len(content) > maxSSHConfig {
 			continue // ssh cannot read it either, or it is not a configuration
 		}
-		if err := writeAt(copies, strconv.Itoa(len(covered)), content); err != nil {
+		name := strconv.Itoa(len(covered))
+		if err := writeAt(copies, name, content); err != nil {
 			return err
 		}
-		covered = append(covered, file)
+		covered, names = append(covered, file), append(names, name)
 	}
 	if err := unix.MountSetattr(copies, "", unix.AT_EMPTY_PATH,
 		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("make copies read-only: %w", err)
 	}
+	trees, err := cloneFiles(copies, names)
+	defer closeTrees(trees)
+	if err != nil {
+		return err
+	}
 	for i, file := range covered {
-		if err := cover(copies, strconv.Itoa(i), file); err != nil {
+		if err := cover(trees[i], file); err != nil {
 			return err
 		}
 	}
@@ -130,14 +136,39 @@ func writeAt(dir int, name string, content []byte) error {
 	return nil
 }
 
-// cover mounts a file of the directory over the file at a path.
-func cover(dir int, name, path string) error {
-	tree, err := unix.OpenTree(dir, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("open copy: %w", err)
+// cloneFiles copies the mount of a file system that has no path yet, once for
+// each of its files, as a mount of that file alone. The caller closes them. The
+// file system is mounted on a directory meanwhile, because a mount without a
+// path can only be copied since Linux 6.15.
+func cloneFiles(files int, names []string) (trees []int, err error) {
+	const place = "/etc"
+	if err := unix.MoveMount(files, "", unix.AT_FDCWD, place, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return nil, fmt.Errorf("mount copies: %w", err)
 	}
-	defer unix.Close(tree)
-	err = unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	defer func() {
+		if unmountErr := unix.Unmount(place, unix.MNT_DETACH); unmountErr != nil {
+			err = errors.Join(err, fmt.Errorf("unmount copies: %w", unmountErr))
+		}
+	}()
+	for _, name := range names {
+		tree, err := unix.OpenTree(files, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		if err != nil {
+			return trees, fmt.Errorf("open copy: %w", err)
+		}
+		trees = append(trees, tree)
+	}
+	return trees, nil
+}
+
+func closeTrees(trees []int) {
+	for _, tree := range trees {
+		unix.Close(tree)
+	}
+}
+
+// cover mounts a copy of a file over the file at a path.
+func cover(tree int, path string) error {
+	err := unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("mount copy: on %s: %w", path, err)
 	}
