@@ -50,7 +50,9 @@ func refusedAs(act Act, rules []policy.Rule, fileTree bool) unix.Errno {
 	return 0
 }
 
-// refused reports whether an act was denied with an error of refusedAs.
-func refused(result Result, want unix.Errno) bool {
-	return result.Errno == want || want == 0 && result.Refused()
+// refused reports whether an act was denied with an error of refusedAs. If
+// Landlock knows no right to truncate (before ABI 3), a filter refuses
+// truncate(2) before the mount does.
+func refused(act Act, result Result, want unix.Errno) bool {
+	return result.Errno == want || (want == 0 || act.Verb == Truncate) && result.Refused()
 }

@@ -106,7 +106,7 @@ func (s suite) mustRefuseChanges(t *testing.T, rules []policy.Rule, acts []Act, 
 		switch want := refusedAs(acts[i], rules, s.features.FileTree); {
 		case result.OK():
 			t.Errorf("%s is not granted, but succeeded: %q", acts[i], result.Value)
-		case !refused(result, want):
+		case !refused(acts[i], result, want):
 			t.Errorf("%s failed, but not as it must: %s, want error %d", acts[i], result.Error, want)
 		}
 	}

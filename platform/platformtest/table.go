@@ -327,7 +327,7 @@ func RunTable(t *testing.T, backend platform.Backend) (agreed int) {
 			case try.Needs == platform.ProtectedPaths:
 				denied = results[i].RefusedByMount()
 			case fileTree:
-				denied = refused(results[i], errnos[i])
+				denied = refused(scene.Acts[i], results[i], errnos[i])
 			}
 			if fault := disagrees(results[i], want, denied); fault != "" {
 				t.Errorf("%s: %s: %s", c.Name, scene.Acts[i], fault)
