@@ -4,12 +4,16 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -51,6 +55,21 @@ var systemAttempts = map[string]func(argument string) error{
 		}
 		return conn.Close()
 	},
+	"mode": func(path string) error { return unix.Chmod(path, 0o600) }, // which it has
+	// The argument is a text to append, and after a colon the file. Its directory
+	// is missing where there are no overlays.
+	"append": func(argument string) error {
+		text, path, _ := strings.Cut(argument, ":")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = file.WriteString(text)
+		return errors.Join(err, file.Close())
+	},
 	"namespace": func(string) error {
 		// A flag that does not exist: nothing is made. The kernel answers EINVAL,
 		// the filter EPERM.
@@ -76,6 +95,15 @@ var systemProofs = []proof{
 		act: "ioctl", on: func(*targets) string {
 			return os.DevNull
 		},
+	},
+	{
+		protection: platform.FileTree, attack: "change the mode of a file that is not granted", act: "mode",
+		on: (*targets).secret,
+	},
+	{
+		protection: platform.ToolchainCaches, attack: "change a toolchain's cache for programs outside", act: "append",
+		on:     func(s *targets) string { return s.token() + ":" + s.cached() },
+		effect: (*targets).reachesCache,
 	},
 	{
 		protection: "unix_sockets", attack: "connect to the abstract socket of a process outside", act: "socket",
@@ -112,4 +140,26 @@ var systemProofs = []proof{
 			return d.Access == platform.RefusedWrite && d.Target == s.secret()
 		},
 	},
+}
+
+// system adds to the policy of the session what only Linux can try.
+func (s *targets) system(p *policy.Policy) {
+	cache := caches().ProbePath()
+	p.Rules = append(p.Rules, policy.Rule{Path: cache, Access: policy.ReadWrite, Origin: byDoctor})
+	slices.SortFunc(p.Rules, func(a, b policy.Rule) int { return strings.Compare(a.Path, b.Path) })
+	p.Caches = []policy.Cache{{Path: cache}}
+}
+
+// token is a text that no other run of doctor has.
+func (s *targets) token() string { return filepath.Base(s.dir) }
+
+// cached is a file in a cache. Runs of doctor share it, so each removes the real
+// one at its end.
+func (s *targets) cached() string { return filepath.Join(caches().ProbePath(), "doctor") }
+
+// reachesCache reports whether the cache that programs outside see has changed.
+func (s *targets) reachesCache() bool {
+	text, err := os.ReadFile(s.cached())
+	s.undo = append(s.undo, func() { os.Remove(s.cached()) })
+	return err == nil && strings.Contains(string(text), s.token())
 }

@@ -239,11 +239,14 @@ func (s *targets) attemptInSession(ctx context.Context, spawner *spawn.Spawner, 
 // program loads if it was built with a C compiler.
 var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store", "/System", "/usr/local/lib"}
 
+// byDoctor is the origin of what the session is granted.
+var byDoctor = policy.Origin{File: policy.OriginBuiltIn, Key: "doctor"}
+
 // policy is the policy of the session. It asks for every protection that can be
 // tried.
 func (s *targets) policy() policy.Policy {
 	grant := func(path string, access policy.Access) policy.Rule {
-		return policy.Rule{Path: path, Access: access, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "doctor"}}
+		return policy.Rule{Path: path, Access: access, Origin: byDoctor}
 	}
 	rules := []policy.Rule{
 		grant(s.path("project"), policy.ReadWrite), grant(s.path("readable"), policy.Read),
@@ -254,7 +257,7 @@ func (s *targets) policy() policy.Policy {
 		rules = append(rules, grant(dir, policy.Read|policy.Execute))
 	}
 	slices.SortFunc(rules, func(a, b policy.Rule) int { return strings.Compare(a.Path, b.Path) })
-	return policy.Policy{
+	p := policy.Policy{
 		Restricted: true, Project: s.path("project"), PrivateTerminals: true,
 		Rules:         rules,
 		Protected:     []policy.Protected{{Path: s.path("project", "protected")}},
@@ -263,6 +266,8 @@ func (s *targets) policy() policy.Policy {
 		Hidden:        []policy.Hidden{{Path: s.path("readable", "hidden")}},
 		OnUnavailable: policy.Refuse, OnDenied: policy.Report,
 	}
+	s.system(&p)
+	return p
 }
 
 // recorder records the events of a session.
