@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,8 +52,11 @@ type fetched struct {
 
 // modules are parts that a kernel loads on demand from its package's files. A
 // guest has only these, by their paths below the kernel's modules. unix_diag
-// identifies a session's own Unix sockets.
-var modules = []string{"kernel/net/unix/unix_diag.ko"}
+// identifies a session's own Unix sockets, overlay is for toolchains' caches,
+// and loop for the disk with the homes.
+var modules = []string{
+	"kernel/net/unix/unix_diag.ko", "kernel/fs/overlayfs/overlay.ko", "kernel/drivers/block/loop.ko",
+}
 
 // fetch gets a kernel, or finds it in the cache.
 func (f *fetcher) fetch(ctx context.Context, k kernel) (got fetched, err error) {
@@ -87,7 +91,7 @@ func (f *fetcher) fetch(ctx context.Context, k kernel) (got fetched, err error) 
 		}
 		got.version = strings.TrimSuffix(strings.TrimPrefix(name, "linux-image-"), "-cloud-"+k.architecture().name)
 		got.image = filepath.Join(f.cache, "images", name)
-		got.modules = got.image + ".modules"
+		got.modules = fmt.Sprintf("%s.modules-%08x", got.image, crc32.ChecksumIEEE([]byte(strings.Join(modules, " "))))
 		if err = f.unpack(ctx, apt, packages, got); err == nil {
 			return got, nil
 		}
@@ -159,10 +163,11 @@ APT::Architectures:: %[2]q;
 
 // unpack downloads packages and keeps only the kernel's image and the modules.
 func (f *fetcher) unpack(ctx context.Context, apt aptCommand, names []string, to fetched) error {
-	if _, err := os.Stat(to.image); err == nil {
+	_, imageErr := os.Stat(to.image)
+	if _, err := os.Stat(to.modules); err == nil && imageErr == nil {
 		return nil
 	}
-	if err := errors.Join(os.RemoveAll(to.modules), os.MkdirAll(to.modules, 0o755)); err != nil {
+	if err := errors.Join(os.RemoveAll(to.image), os.RemoveAll(to.modules), os.MkdirAll(to.modules, 0o755)); err != nil {
 		return err
 	}
 	scratch, err := os.MkdirTemp(f.cache, "unpack-")

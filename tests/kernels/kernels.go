@@ -53,17 +53,18 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
-		suites: []suite{attacks, launching, confining, filtering, isolating, escaping},
+		suites: []suite{attacks, launching, confining, filtering, isolating, connecting, escaping},
 		why:    "the oldest Landlock that Debian has",
 	},
 	{
 		name: "6.12", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		suites: []suite{attacks, signalDomains, sessions}, why: "Landlock restricts signals",
+		suites: []suite{attacks, signalDomains, sessions, connecting}, why: "Landlock restricts signals",
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
-		suites: []suite{attacks, confining, filtering, isolating, signalDomains, reading, logging}, cmdline: "audit=1",
-		why: "Landlock restricts Unix sockets, and its audit log is on",
+		suites:  []suite{attacks, confining, filtering, isolating, signalDomains, connecting, reading, logging},
+		cmdline: "audit=1",
+		why:     "Landlock restricts Unix sockets, and its audit log is on",
 	},
 	{
 		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,

@@ -57,6 +57,10 @@ var (
 	// without a cgroup, from Linux 6.12 on. Fork storms would be slower here
 	// than anywhere; the whole suite has them.
 	signalDomains = lifetime(domainTests...)
+	// connecting proves that allowed hosts can be reached, and others not.
+	connecting = suite{pkg: "tests/hosts", contexts: []string{asRoot, asPlain}, proves: []string{
+		"TestConnect_AnswersAsTheNetworkDoes", "TestNames_MustNotLeadIntoPrivateNetworks",
+	}}
 	// logging proves that Landlock's denials are reported from the kernel's
 	// audit log, if that is on and readable.
 	logging = suite{pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsAuditLogIsReported"}}
@@ -78,7 +82,7 @@ func groups(contexts []string, others ...suite) []suite {
 }
 
 // commands are the programs of this module that the tests start.
-var commands = []string{"cmd/sandbox-sidecar", "tests/victim"}
+var commands = []string{"cmd/sandbox-sidecar", "tests/victim", "tests/hosts/victim"}
 
 // programs are those of this machine that the tests start, with the libraries
 // that they need.

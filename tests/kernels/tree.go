@@ -23,16 +23,19 @@ type tree struct {
 
 // etc are files that programs expect.
 var etc = map[string]string{
-	"etc/passwd": "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
-	"etc/group":  "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n",
-	"etc/hosts":  "127.0.0.1 localhost\n::1 localhost\n",
+	"etc/passwd": "root:x:0:0::/home/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n" +
+		"nobody:x:65534:65534::/:/bin/false\n",
+	"etc/group": "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n",
+	"etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+	// No server is there. Sessions get their own file over this one.
+	"etc/resolv.conf": "nameserver 127.0.0.1\n",
 }
 
 // build makes it: the first process, the sidecar, the suites, the programs.
 func (t tree) build(ctx context.Context, suites []suite) error {
 	dir := t.dir
 	for _, sub := range []string{
-		"proc", "sys", "dev", "tmp", "etc", "root", "home/user", "mnt", "run", "srv", "boot", "suite", "programs", "modules",
+		"proc", "sys", "dev", "tmp", "etc", "home", "mnt", "run", "srv", "boot", "suite", "programs", "modules",
 		"var/lib", "var/tmp", "usr/bin",
 	} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -45,6 +48,9 @@ func (t tree) build(ctx context.Context, suites []suite) error {
 		}
 	}
 	if err := t.linkTopLevel(); err != nil {
+		return err
+	}
+	if err := t.disk(ctx); err != nil {
 		return err
 	}
 	if err := t.compile(ctx, "init", "build", "tests/kernels/guest"); err != nil {
@@ -82,6 +88,21 @@ func (t tree) build(ctx context.Context, suites []suite) error {
 	}
 	// tmux does not start without a terminal's description and a UTF-8 locale.
 	return errors.Join(t.copyDir("/usr/lib/locale/C.utf8"), t.copyDir("/usr/lib/terminfo"), t.copyDir("/lib/terminfo"))
+}
+
+// disk makes the disk with the homes. The initial root file system cannot have
+// the overlays that programs' caches get in sessions, unlike a disk.
+func (t tree) disk(ctx context.Context) error {
+	const bytes = 64 << 20
+	path := filepath.Join(t.dir, "disk")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, bytes)); err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, "mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", path).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("make the guest's disk: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // linkTopLevel makes /bin and the like links if they are on this machine, so

@@ -43,7 +43,7 @@ type context struct {
 }
 
 // The machine has no compiler, no init system, and only some programs.
-const never = "go systemd sudo script ssh overlayfs network_interface vsock "
+const never = "go systemd sudo script ssh network_interface vsock "
 
 func contexts() []context {
 	const many = 1000
@@ -100,7 +100,7 @@ func (c context) prepare() error {
 
 func (c context) home() string {
 	if c.uid == 0 {
-		return "/root"
+		return "/home/root"
 	}
 	return "/home/user"
 }

@@ -42,9 +42,15 @@ func mountAll(o order) (notes []string) {
 	// The kernel's first root cannot be replaced: pivot_root(2), and tests of
 	// mounts, need a root that is a mount.
 	note("make the root a mount", becomeMount())
+	modules, _ := filepath.Glob("/modules/*.ko")
+	for _, module := range modules {
+		note("load "+module, load(module))
+	}
+	note("mount the disk", mountDisk("/disk", "/home"))
 	for path, mode := range map[string]os.FileMode{
-		"/tmp": 0o777 | os.ModeSticky, "/var/tmp": 0o777 | os.ModeSticky, "/root": 0o700, "/home/user": 0o700,
+		"/tmp": 0o777 | os.ModeSticky, "/var/tmp": 0o777 | os.ModeSticky, "/home/root": 0o700, "/home/user": 0o700,
 	} {
+		note("make "+path, os.MkdirAll(path, 0o700))
 		note("change mode", os.Chmod(path, mode))
 	}
 	note("give home", os.Chown("/home/user", user, user))
@@ -58,11 +64,26 @@ func mountAll(o order) (notes []string) {
 	if err := os.WriteFile("/proc/sys/dev/tty/legacy_tiocsti", []byte("1"), 0); !errors.Is(err, fs.ErrNotExist) {
 		note("let terminals be typed into", err)
 	}
-	modules, _ := filepath.Glob("/modules/*.ko")
-	for _, module := range modules {
-		note("load "+module, load(module))
-	}
 	return notes
+}
+
+// mountDisk mounts the file system in a file.
+func mountDisk(file, target string) error {
+	image, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	const device = "/dev/loop0"
+	loop, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer loop.Close()
+	if err := unix.IoctlSetInt(int(loop.Fd()), unix.LOOP_SET_FD, int(image.Fd())); err != nil {
+		return err
+	}
+	return unix.Mount(device, target, "ext4", 0, "")
 }
 
 func becomeMount() error {
