@@ -20,6 +20,11 @@ type Failed struct {
 	Unheard bool
 	// Reported: a denial was reported.
 	Reported bool
+	// NoSSH: the session had no set of toolchains for ssh.
+	NoSSH bool
+	// FirstTime reports whether the user has not yet been told a note of that
+	// name; see settings.Store.
+	FirstTime func(note string) bool
 }
 
 // cannotRun is the exit status of shells for a program that they found and could
@@ -43,6 +48,9 @@ func Hints(f Failed) []string {
 	case f.Unheard && opensUnseen(f.Argv[0], f.Exit.Code):
 		hints = append(hints, "if it was the sandbox: "+LearnHint)
 	}
+	if f.NoSSH && endsAsSSH(f) && f.FirstTime("ssh-set") {
+		hints = append(hints, sshHint)
+	}
 	if names := missed(f); len(names) > 0 {
 		hints = append(hints, fmt.Sprintf(
 			`variables that were not passed: %s; "allowed_env_vars" is the list of those that are`, listed(names)))
@@ -65,7 +73,23 @@ func opensUnseen(program string, status int) bool {
 	return slices.Contains(unseen, name) && (name != "git" || status == gitFatal)
 }
 
-const gitFatal = 128
+// Exit statuses of git and of ssh that say nothing about the reason.
+const (
+	gitFatal  = 128
+	sshFailed = 255
+)
+
+const sshHint = `if it needs ssh, add "ssh" to "toolchains": known hosts and the agent, and no private key`
+
+// endsAsSSH reports whether a command may have failed because of ssh.
+func endsAsSSH(f Failed) bool {
+	if f.Exit.Code != gitFatal && f.Exit.Code != sshFailed {
+		return false
+	}
+	return slices.ContainsFunc(programs(f.Argv), func(program string) bool {
+		return slices.Contains([]string{"git", "ssh", "scp", "sftp"}, program)
+	})
+}
 
 // maxVariables bounds the variables that a hint names.
 const maxVariables = 3

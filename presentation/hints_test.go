@@ -50,6 +50,16 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 			[]string{": CC, PGHOST;"},
 		},
 		"git asks an editor": {Failed{Exit: failed, Argv: []string{"git", "status"}, Outcome: confined}, nil},
+		"git push without the set": {
+			Failed{Exit: spawn.Exit{Code: 128}, Argv: []string{"git", "push"}, Outcome: confined, NoSSH: true},
+			[]string{`add "ssh" to "toolchains"`},
+		},
+		"a line with scp": {
+			Failed{Exit: spawn.Exit{Code: 255}, Argv: []string{"sh", "-c", "cd x; scp a b:"}, Outcome: confined, NoSSH: true},
+			[]string{`add "ssh" to "toolchains"`},
+		},
+		"ssh with the set":  {Failed{Exit: spawn.Exit{Code: 255}, Argv: []string{"ssh", "x"}, Outcome: confined}, nil},
+		"a remote's status": {Failed{Exit: failed, Argv: []string{"ssh", "x"}, Outcome: confined, NoSSH: true}, nil},
 		"the output names it": {
 			Failed{
 				Exit: failed, Argv: []string{"x"}, Outcome: confined,
@@ -57,6 +67,7 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 			}, []string{`EVIL\x1b, B, C, …`},
 		},
 	} {
+		test.failed.FirstTime = func(string) bool { return true }
 		got := Hints(test.failed)
 		if len(got) != len(test.want) || slices.ContainsFunc(got, func(line string) bool {
 			return strings.Contains(line, "\x1b")

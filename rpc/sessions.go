@@ -31,6 +31,7 @@ type entry struct {
 	id, cwd, projectDir string
 	kind                protocol.Kind
 	argv                []string // of a command; nil for a shell
+	noSSH               bool     // see presentation.Failed
 	policyID            string   // set before started is closed
 	cancel              context.CancelFunc
 	started             chan struct{} // closed when the start has succeeded or failed

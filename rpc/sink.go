@@ -53,5 +53,6 @@ func (k *sink) hints(exit spawn.Exit) []string {
 	}
 	return presentation.Hints(presentation.Failed{
 		Exit: exit, Argv: k.entry.argv, Outcome: session.Outcome(), Heard: session.Heard(), Reported: session.Reported(),
+		NoSSH: k.entry.noSSH, FirstTime: k.server.store.FirstTime,
 	})
 }

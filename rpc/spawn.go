@@ -55,7 +55,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		Environment: protocol.EnvironmentLog{Dropped: append([]string{}, outcome.Dropped...)},
 	}
 	if params.Command != "" {
-		e.argv = request.Argv
+		e.argv, e.noSSH = request.Argv, !compiled.HasSSH()
 	}
 	e.begin(session)
 	first := append(presentation.UnsandboxedLine(outcome), presentation.DoubtLine(outcome.Confined, compiled.Doubt)...)
@@ -85,8 +85,10 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Warnings = append(compiled.Warnings, err.Error())
 	}
-	if note := compiled.ProxyNote(); note != "" && s.store.FirstTime(settings.ProxyNoteName) {
-		compiled.Warnings = append(compiled.Warnings, note)
+	for _, note := range compiled.Notes() {
+		if s.store.FirstTime(note.Name) {
+			compiled.Warnings = append(compiled.Warnings, note.Text)
+		}
 	}
 	request.Policy = compiled.Policy
 	switch {

@@ -257,7 +257,11 @@ func (b *asker) variables() {
 func (b *asker) sockets() {
 	for _, s := range b.e.sockets {
 		if s.origin.File == b.e.projectFile && !slices.ContainsFunc(b.alone.sockets, s.same) {
-			b.add(socketsKey, s.text, s.at, "sessions may use the socket %s, with the full power of the program behind it",
+			value := s.text
+			if s.origin.Key == toolchainsKey {
+				value = s.origin.Entry
+			}
+			b.add(s.origin.Key, value, s.at, "sessions may use the socket %s, with the full power of the program behind it",
 				display.Quote(s.named()))
 		}
 	}

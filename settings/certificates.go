@@ -6,11 +6,13 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
 // In a company the network is behind a proxy whose certificate the company
@@ -124,14 +126,70 @@ func proxyPasswords(env map[string]string, environment policy.Environment) []str
 	return names
 }
 
-// ProxyNoteName names the note for Store.FirstTime.
-const ProxyNoteName = "proxy-password"
+// Note is worth telling a user once.
+type Note struct {
+	// Name is for Store.FirstTime.
+	Name string
+	Text string
+}
 
-// ProxyNote tells that sessions get the password of a proxy; "" if they do not.
-// It is worth telling once.
-func (c *Compiled) ProxyNote() string {
-	if len(c.proxies) == 0 || !c.Policy.Restricted {
-		return ""
+// Notes tell what sessions get, or do not get, that users may not expect.
+func (c *Compiled) Notes() []Note {
+	if !c.Policy.Restricted {
+		return nil
 	}
-	return "sandboxed sessions get the password of your proxy, in " + strings.Join(c.proxies, ", ")
+	var notes []Note
+	if len(c.proxies) > 0 {
+		notes = append(notes, Note{
+			Name: "proxy-password",
+			Text: "sandboxed sessions get the password of your proxy, in " + strings.Join(c.proxies, ", "),
+		})
+	}
+	return append(notes, c.unreached...)
+}
+
+// notReached is why a variable on the list does not arrive.
+const notReached = "not passed, as its socket is not granted"
+
+// markUnreached finds the variables that the settings pass and that name only
+// sockets which no session may use. Sessions do without these variables.
+func markUnreached(
+	view fsView, environment policy.Environment, variables []Variable, granted []socket,
+) (notes []Note) {
+	env := view.host.Env
+	for _, d := range policy.Daemons {
+		if !environment.Allows(d.Name) {
+			continue
+		}
+		sockets, known := d.Sockets(env[d.Name], func(name string) string { return env[name] })
+		reached := slices.ContainsFunc(sockets, func(s policy.UnixSocket) bool {
+			return slices.ContainsFunc(granted, func(g socket) bool {
+				return g.abstract == s.Abstract && (s.Path == "" || g.path == view.Resolve(s.Path).Path)
+			})
+		})
+		if !known || reached {
+			continue
+		}
+		for i, v := range variables {
+			if v.Pattern == d.Name {
+				variables[i].Origin.Reason = notReached
+			}
+		}
+		key, value := socketsKey, "$"+d.Name
+		if i := slices.IndexFunc(toolchain.All, func(t toolchain.Toolchain) bool {
+			return slices.Contains(t.Sockets, d.Name)
+		}); i >= 0 {
+			key, value = toolchainsKey, toolchain.All[i].Name
+		} else if len(sockets) == 0 {
+			continue // no setting helps
+		} else if sockets[0].Path != env[d.Name] {
+			value = socket{grant: grant{path: sockets[0].Path}, abstract: sockets[0].Abstract}.named()
+		}
+		notes = append(notes, Note{
+			Name: "unreached-" + d.Name,
+			Text: fmt.Sprintf("%s is not passed: its socket is not granted; add %s to %q", d.Name,
+				display.Quote(value), key),
+		})
+	}
+	return notes
 }

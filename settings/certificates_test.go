@@ -121,8 +121,9 @@ func TestProxies_PasswordIsTold(t *testing.T) {
 	f.must(err)
 	defer store.Close()
 	compiled := store.Snapshot(f.project).Compile(document.KindTool)
-	if note := compiled.ProxyNote(); !strings.Contains(note, "HTTPS_PROXY") || strings.Contains(note, "lovelace") {
-		t.Errorf("note: %q", note)
+	notes := compiled.Notes()
+	if len(notes) != 1 || !strings.Contains(notes[0].Text, "HTTPS_PROXY") || strings.Contains(notes[0].Text, "lovelace") {
+		t.Errorf("notes: %q", notes)
 	}
 	if first, again := store.FirstTime("x"), store.FirstTime("x"); !first || again {
 		t.Errorf("told %t, and again %t", first, again)

@@ -144,6 +144,9 @@ func (e *evaluation) diagnoseProtected(r *reporter, g grant) {
 func (e *evaluation) diagnoseSockets(r *reporter) {
 	for _, s := range e.sockets {
 		file, at := s.origin.File, s.at
+		if s.origin.Key == toolchainsKey {
+			continue // it brings the variable, and the agent has no other network
+		}
 		for _, name := range variablesIn(s.text) {
 			if !e.policy.Environment.Allows(name) {
 				r.add(file, at, document.SeverityWarning, socketsKey,

@@ -32,6 +32,7 @@ type evaluation struct {
 	hosts      hostLists  // those of the policy
 	sockets    []socket   // what the policy's sockets were made of
 	variables  []Variable // the variables that sessions get
+	unreached  []Note     // about those whose sockets no session may use
 
 	merged      document.Sandbox
 	origins     map[string]string
@@ -177,7 +178,8 @@ func (s *Snapshot) run(
 	variables, environment := chooseVariables(l, toolchains, tightened, r)
 	grants := resolveGrants(view, l, project, toolchains, environment, tightened, alone, r)
 	restricted := restrict(base, l, tightened)
-	sockets := chooseSockets(view, l, project, grants.writable, tightened, r)
+	sockets := chooseSockets(view, l, project, toolchains, grants.writable, tightened, r)
+	unreached := markUnreached(view, environment, variables, sockets)
 	protected, unclear := choosePaths(view, l, project, tightened, r)
 	reachable := chooseHosts(base, l, toolchains, tightened, r)
 	caches := cachesOf(view, grants.granted, private, r)
@@ -202,7 +204,8 @@ func (s *Snapshot) run(
 
 	e := &evaluation{
 		fsView: view, layers: l, grantSet: grants, projectDir: projectDir, git: project.git, policy: p,
-		restricted: restricted, toolchains: toolchains, hosts: reachable, sockets: sockets, variables: variables,
+		restricted: restricted, toolchains: toolchains, hosts: reachable, sockets: sockets,
+		variables: variables, unreached: unreached,
 		merged: tightened.over(base), origins: originsOf(l.user, *tightened),
 		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded()), unclear: cmp.Or(unclear,
 			grants.unclear, reachable.unclear),

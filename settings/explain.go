@@ -498,6 +498,9 @@ func (x *explainer) socket() {
 		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", display.Quote(x.projectFile))
 		return
 	}
+	if name := x.toolchainOfSocket(); name != "" {
+		x.Key, x.Value = x.writtenKey(toolchainsKey), name
+	}
 	x.Hint = "a session can use its own sockets; a grant gives it the full power of the program behind the socket"
 }
 

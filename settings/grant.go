@@ -44,6 +44,8 @@ type grant struct {
 	request
 	path  string
 	links []resolve.Link
+	// namedBy are the files that name the path, and that no session may change.
+	namedBy []string
 	// cache: what sessions write there is kept from programs outside. hidden:
 	// sessions do not see what those have written.
 	cache, hidden bool
@@ -231,16 +233,24 @@ func hasDotDot(path string) bool {
 
 // dropMovable drops the grants that cross a symlink in a directory that the
 // session may write. The session could point the link to any file, and the next
-// session would be granted that. All grants for writing count, the dropped ones
-// included, so that the result does not depend on an order. refusals are the
-// messages for built-in grants.
+// session would be granted that. The same holds for a file that names others.
+// All grants for writing count, the dropped ones included, so that the result
+// does not depend on an order. refusals are the messages for built-in grants.
 func dropMovable(list []grant, writable cover, r *reporter) (rest []grant, refusals []string) {
-	if !slices.ContainsFunc(list, func(g grant) bool { return len(g.links) > 0 }) {
+	if !slices.ContainsFunc(list, func(g grant) bool { return len(g.links)+len(g.namedBy) > 0 }) {
 		return list, nil
 	}
 	rest = make([]grant, 0, len(list))
 next:
 	for _, g := range list {
+		for _, file := range g.namedBy {
+			if writable.at(file).Has(policy.Write) {
+				r.add(g.origin.File, g.at, document.SeverityError, g.origin.Key,
+					"%s: a session may change %s, which names %s: not granted", display.Quote(g.text), display.Quote(file),
+					display.Quote(g.path))
+				continue next
+			}
+		}
 		for _, l := range g.links {
 			if !writable.at(l.Dir).Has(policy.Write) {
 				continue

@@ -141,7 +141,7 @@ func (h *hider) builtIn() {
 		return
 	}
 	for _, pattern := range rootsSecrets {
-		for _, path := range h.matches(pattern) {
+		for _, path := range h.view.matches(pattern) {
 			if target := h.view.Resolve(path); target.Exists && h.cover.at(target.Path) != 0 {
 				h.add(target.Path, from)
 			}
@@ -196,7 +196,7 @@ func (h *hider) entry(text, path string, from policy.Origin, at document.Positio
 	if h.view.host.Platform != "linux" {
 		diagnose(document.SeverityWarning, ": macOS shows hidden paths within the grants")
 	}
-	for _, path := range h.matches(path) {
+	for _, path := range h.view.matches(path) {
 		target := h.view.Resolve(path)
 		switch {
 		case target.Err != nil:
@@ -216,13 +216,13 @@ func (h *hider) entry(text, path string, from policy.Origin, at document.Positio
 
 // matches lists what a path with a * in its last name stands for, of what
 // exists.
-func (h *hider) matches(path string) []string {
+func (v fsView) matches(path string) []string {
 	dir, pattern := filepath.Split(filepath.Clean(path))
 	if !strings.Contains(pattern, "*") {
 		return []string{path}
 	}
 	var list []string
-	for _, name := range h.view.names(filepath.Clean(dir)) {
+	for _, name := range v.names(filepath.Clean(dir)) {
 		if policy.MatchName(pattern, name) {
 			list = append(list, dir+name)
 		}

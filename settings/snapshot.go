@@ -10,6 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
@@ -61,8 +62,14 @@ type Compiled struct {
 
 	create  []string   // see MakeDirs
 	exposed []exposure // see Exposures
-	proxies []string   // see ProxyNote
+	proxies []string   // see Notes
+	// unreached are notes on variables that do not arrive.
+	unreached []Note
+	ssh       bool // see HasSSH
 }
+
+// HasSSH reports whether sessions have what ssh needs: the set of that name.
+func (c *Compiled) HasSSH() bool { return c.ssh }
 
 // Compile returns what a session of that kind may do. It fills in the policy
 // even if the kind is not restricted.
@@ -71,7 +78,7 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	compiled := Compiled{
 		proxies: proxyPasswords(s.host.Env, e.policy.Environment),
 		Policy:  e.policyFor(kind), Diagnostics: s.Diagnostics(), Warnings: s.warnings(e, kind),
-		Risks:     e.risks(kind),
+		Risks: e.risks(kind), unreached: e.unreached, ssh: hasToolchain(e.toolchains, toolchain.SSH),
 		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
 	}

@@ -35,6 +35,9 @@ type Suggestion struct {
 func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (Suggestion, error) {
 	switch access {
 	case "create", "remove":
+		if s.knownHosts(target) {
+			return Suggestion{Hint: knownHostsHint}, nil
+		}
 		suggestion, err := s.suggestName(kind, target)
 		if err != nil || suggestion.Allowed || suggestion.setting() == protectedKey {
 			return suggestion, err
@@ -58,10 +61,23 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 		return Suggestion{}, err
 	}
 	suggestion := x.suggestion()
+	if attempt == AttemptWrite && !x.Allowed && s.knownHosts(target) {
+		return Suggestion{Hint: knownHostsHint}, nil
+	}
 	if attempt == AttemptRead && x.Holds == sensitive.SSHKeys {
-		suggestion.Hint += `; to use them through an agent, add "$SSH_AUTH_SOCK" to "allowed_unix_sockets"`
+		suggestion.Hint += `; to use them through an agent, add "ssh" to "toolchains"`
 	}
 	return suggestion, nil
+}
+
+// knownHostsHint is the advice if ssh asked about a new server. A session that
+// could write the list could pass another server off as a known one.
+const knownHostsHint = "only programs outside add known hosts: connect once without the sandbox"
+
+// knownHosts reports whether a path is the user's list of known hosts, or the
+// file that ssh replaces it by.
+func (s *Snapshot) knownHosts(path string) bool {
+	return s.host.Home != "" && strings.HasPrefix(path, filepath.Join(s.host.Home, ".ssh", "known_hosts"))
 }
 
 // suggestName is about a name, which belongs to its directory unless the name
@@ -170,11 +186,11 @@ func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (nam
 		return "", false
 	}
 	for _, p := range t.Places {
-		if p.Platform != "" && p.Platform != x.host.Platform || !p.Create {
+		if !p.Create {
 			continue
 		}
-		for _, dir := range x.placeDirs(chosen{Toolchain: t}, p, &reporter{}) {
-			if policy.Contains(x.end.Path, x.Resolve(filepath.Join(dir, p.Below)).Path) {
+		for _, path := range x.placePaths(chosen{Toolchain: t}, p, &reporter{}) {
+			if policy.Contains(x.end.Path, x.Resolve(path).Path) {
 				return t.Name, false
 			}
 		}
@@ -193,11 +209,11 @@ func (x *explainer) toolchainOf(access policy.Access) string {
 			continue
 		}
 		for _, p := range t.Places {
-			if p.Platform != "" && p.Platform != x.host.Platform || !p.Access.Has(access) {
+			if !p.Access.Has(access) {
 				continue
 			}
-			for _, dir := range x.placeDirs(chosen{Toolchain: t}, p, &reporter{}) {
-				place := x.Resolve(filepath.Join(dir, p.Below))
+			for _, path := range x.placePaths(chosen{Toolchain: t}, p, &reporter{}) {
+				place := x.Resolve(path)
 				if place.Err == nil && (place.Exists || p.Create) && policy.Contains(place.Path, x.end.Path) &&
 					len(place.Path) > longest {
 					found, longest = t.Name, len(place.Path)
@@ -206,4 +222,20 @@ func (x *explainer) toolchainOf(access policy.Access) string {
 		}
 	}
 	return found
+}
+
+// toolchainOfSocket names the toolchain whose agent's socket the target is, if
+// the settings do not have it already; "" if there is none.
+func (x *explainer) toolchainOfSocket() string {
+	for _, t := range toolchain.All {
+		if hasToolchain(x.toolchains, t.Name) {
+			continue
+		}
+		for _, name := range t.Sockets {
+			if socket := x.host.Env[name]; socket != "" && x.end.Path != "" && x.Resolve(socket).Path == x.end.Path {
+				return t.Name
+			}
+		}
+	}
+	return ""
 }

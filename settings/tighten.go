@@ -83,9 +83,14 @@ func chooseVariables(l layers, toolchains []chosen, tightened *settings, r *repo
 }
 
 func chooseSockets(
-	view fsView, l layers, p project, writable cover, tightened *settings, r *reporter,
+	view fsView, l layers, p project, toolchains []chosen, writable cover, tightened *settings, r *reporter,
 ) []socket {
 	list := socketsOf(view, p, &l.user, writable, r)
+	for _, s := range toolchainSockets(view, toolchains) {
+		if rest, _ := dropMovable([]grant{s.grant}, writable, r); len(rest) > 0 {
+			list = append(list, s)
+		}
+	}
 	if l.projectSets(socketsKey) {
 		list = meetSockets(list, socketsOf(view, p, l.project, writable, r))
 		tightened.values.AllowedUnixSockets = []string{}

@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sshconfig"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -86,11 +90,8 @@ func chooseToolchains(l layers, tightened *settings, r *reporter) []chosen {
 func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []grant, create []string) {
 	for _, c := range toolchains {
 		for _, p := range c.Places {
-			if p.Platform != "" && p.Platform != view.host.Platform {
-				continue
-			}
-			for _, dir := range view.placeDirs(c, p, r) {
-				target := view.Resolve(filepath.Join(dir, p.Below))
+			for _, path := range view.placePaths(c, p, r) {
+				target := view.Resolve(path)
 				if target.Err != nil || !target.Exists && !p.Create {
 					continue
 				}
@@ -99,14 +100,136 @@ func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []gran
 				if !target.Exists {
 					create = append(create, target.Path)
 				}
-				list = append(list, grant{
+				g := grant{
 					path: target.Path, links: target.Links, cache: p.Cache(), hidden: p.Hidden,
 					request: request{text: c.Name, access: p.Access, origin: origin, at: c.at},
-				})
+				}
+				if p.Public && !view.public(g, target.Mode, r) {
+					continue
+				}
+				list = append(list, g)
+				if p.SSHConfig {
+					list = append(list, view.namedBySSH(g, r)...)
+				}
 			}
 		}
 	}
 	return list, create
+}
+
+// placePaths are the paths that a place stands for, on this platform.
+func (v fsView) placePaths(c chosen, p toolchain.Place, r *reporter) []string {
+	if p.Platform != "" && p.Platform != v.host.Platform {
+		return nil
+	}
+	var paths []string
+	for _, dir := range v.placeDirs(c, p, r) {
+		paths = append(paths, v.matches(filepath.Join(dir, p.Below))...)
+	}
+	return paths
+}
+
+// public reports whether a grant opens a regular file without a private key.
+func (v fsView) public(g grant, mode fs.FileMode, r *reporter) bool {
+	if !mode.IsRegular() {
+		return false
+	}
+	data, err := v.FS.ReadFile(g.path)
+	if bytes.Contains(data, []byte("PRIVATE KEY")) {
+		r.add(g.origin.File, g.at, document.SeverityWarning, toolchainsKey, "%s: %s holds a private key: not granted",
+			display.Quote(g.text), display.Quote(g.path))
+		return false
+	}
+	return err == nil || errors.Is(err, textfile.ErrTooLarge) // no key is so large
+}
+
+// sshConfig reads a configuration of ssh.
+func (v fsView) sshConfig(file string) sshconfig.Names {
+	return sshconfig.Read(sshconfig.Host{
+		Home: v.host.Home, Env: v.host.Env,
+		ReadFile: func(path string) ([]byte, error) { return v.FS.ReadFile(v.Resolve(path).Path) },
+		Glob:     v.glob,
+	}, file)
+}
+
+// glob lists the files that a pattern in the last name of a path stands for.
+func (v fsView) glob(path string) []string {
+	dir, pattern := filepath.Split(path)
+	if !strings.ContainsAny(pattern, "*?[") {
+		return []string{path}
+	}
+	var list []string
+	for _, name := range v.names(v.Resolve(dir).Path) {
+		if matched, err := filepath.Match(pattern, name); err == nil && matched &&
+			strings.HasPrefix(name, ".") == strings.HasPrefix(pattern, ".") {
+			list = append(list, dir+name)
+		}
+	}
+	return list
+}
+
+// namedBySSH are the public files that a configuration of ssh names.
+func (v fsView) namedBySSH(config grant, r *reporter) []grant {
+	names := v.sshConfig(config.path)
+	var list []grant
+	for _, group := range []struct {
+		paths []string
+		why   string
+	}{
+		{names.Included, "a part of the configuration"},
+		{names.KnownHosts, "the keys of known servers"},
+		{names.Public, "a public key that the configuration names"},
+	} {
+		for _, path := range group.paths {
+			target := v.Resolve(path)
+			if target.Err != nil || !target.Exists {
+				continue
+			}
+			g := config
+			g.path, g.links = target.Path, slices.Concat(config.links, target.Links)
+			g.origin.Reason, g.namedBy = group.why, append([]string{config.path}, names.Included...)
+			if v.public(g, target.Mode, r) {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
+// toolchainSockets are the sockets of agents that the toolchains grant.
+func toolchainSockets(view fsView, toolchains []chosen) []socket {
+	var list []socket
+	add := func(c chosen, text, path string, namedBy grant) {
+		target := view.Resolve(path)
+		if !filepath.IsAbs(path) || target.Err != nil {
+			return
+		}
+		origin := c.origin
+		origin.Reason = "an agent, which uses the keys for sessions"
+		list = append(list, socket{grant: grant{
+			path: target.Path, links: slices.Concat(namedBy.links, target.Links), namedBy: namedBy.namedBy,
+			request: request{text: text, origin: origin, at: c.at},
+		}})
+	}
+	for _, c := range toolchains {
+		for _, name := range c.Sockets {
+			add(c, "$"+name, view.host.Env[name], grant{})
+		}
+		for _, p := range c.Places {
+			for _, path := range view.placePaths(c, p, &reporter{}) {
+				config := view.Resolve(path)
+				if !p.SSHConfig || config.Err != nil || !config.Exists {
+					continue
+				}
+				names := view.sshConfig(config.Path)
+				from := grant{links: config.Links, namedBy: append([]string{config.Path}, names.Included...)}
+				for _, agent := range names.Agents {
+					add(c, agent, agent, from)
+				}
+			}
+		}
+	}
+	return list
 }
 
 // placeDirs are the directories that a place is in: those of its variable, or

@@ -62,7 +62,8 @@ var mayImport = map[string][]string{
 	"settings": {
 		"display", "platform/hosts", "platform/policy", "platform/protected", "fsguard", "settings/document", "settings/git",
 		"settings/resolve",
-		"settings/sensitive", "settings/source", "settings/textfile", "settings/toolchain", "settings/trust",
+		"settings/sensitive", "settings/source", "settings/sshconfig", "settings/textfile", "settings/toolchain",
+		"settings/trust",
 	},
 	"settings/document": {"display"},
 	"settings/git": {
@@ -75,6 +76,7 @@ var mayImport = map[string][]string{
 		"display", "fsguard", "settings/document", "settings/resolve", "settings/textfile",
 		"settings/trust",
 	},
+	"settings/sshconfig": {},
 	"settings/starter":   {"display", "fsguard", "settings/document", "settings/textfile"},
 	"settings/textfile":  {"fsguard"},
 	"settings/toolchain": {"platform/policy", "settings/resolve"},

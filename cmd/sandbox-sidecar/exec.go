@@ -55,8 +55,10 @@ func execute(flags *flagSet, args []string) error {
 	for _, warning := range compiled.Risks {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
-	if note := compiled.ProxyNote(); note != "" && store.FirstTime(settings.ProxyNoteName) {
-		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", note)
+	for _, note := range compiled.Notes() {
+		if store.FirstTime(note.Name) {
+			display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", note.Text)
+		}
 	}
 	dir, err := workingDir()
 	if err != nil {
@@ -87,6 +89,7 @@ func execute(flags *flagSet, args []string) error {
 	denials, missed := running.Denials()
 	for _, hint := range presentation.Hints(presentation.Failed{
 		Exit: exit, Argv: command, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
+		NoSSH: !compiled.HasSSH(), FirstTime: store.FirstTime,
 	}) {
 		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
 	}

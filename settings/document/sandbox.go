@@ -78,7 +78,7 @@ type Sandbox struct {
 	// read and write what programs outside keep there.
 	TemporaryFiles *TemporaryFiles `json:"temporary_files"`
 	// Toolchains are named sets of well-known paths, variables and registries:
-	// go, rust, node, python, java, ruby, dotnet, php, c, nix.
+	// go, rust, node, python, java, ruby, dotnet, php, c, nix, ssh.
 	Toolchains []string `json:"toolchains"`
 	// ToolchainCaches set to "private" keeps what sessions write to the caches of
 	// toolchains from programs outside, on Linux. Sessions see the real caches

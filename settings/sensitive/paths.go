@@ -64,7 +64,7 @@ var knownPlaces = []known{
 // harmlessNames are files in such places that hold no secret and are often
 // needed.
 var harmlessNames = []string{
-	"known_hosts", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx",
+	"known_hosts", "known_hosts2", "allowed_signers", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx",
 	"trustdb.gpg",
 }
 
@@ -106,7 +106,8 @@ func (p *Paths) Holds(path string) string {
 		return "your home directory and much more" + p.below(path, ", with ")
 	}
 	for _, known := range p.All {
-		if policy.Contains(known.Path, path) && !slices.Contains(harmlessNames, filepath.Base(path)) {
+		public := known.Holds == SSHKeys && strings.HasSuffix(path, ".pub")
+		if policy.Contains(known.Path, path) && !public && !slices.Contains(harmlessNames, filepath.Base(path)) {
 			return known.Holds
 		}
 	}

@@ -103,9 +103,8 @@ func (f Found) Text(c Choice) []byte {
 		add("%s\"toolchains\": %s,", comment, list(f.names()))
 	}
 	if f.Agent {
-		add("// For git over ssh. A session that may use your ssh agent can log in as you.")
-		add(`// "allowed_unix_sockets": ["$SSH_AUTH_SOCK"],`)
-		add(`// "additional_read_only_paths": ["~/.ssh/known_hosts", "~/.ssh/config"],`)
+		add("// For git over ssh, add \"ssh\" to \"toolchains\": known hosts and your agent.")
+		add("// A session that may use your ssh agent can log in as you.")
 	}
 	add("// Agents without a network, terminals with one:")
 	add(`// "tool": { "allow_network": false },`)

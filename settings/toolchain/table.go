@@ -473,4 +473,20 @@ var All = []Toolchain{
 			{"IN_NIX_SHELL", "whether this is a development shell"},
 		},
 	},
+	{
+		Name: SSH, About: "ssh: known hosts, configuration, public keys, and the agent's socket. " +
+			"A file that holds a private key is never granted.",
+		Places: []Place{
+			{At: "~/.ssh/known_hosts", Access: policy.Read, Public: true, Why: "the keys of known servers"},
+			{At: "~/.ssh/known_hosts2", Access: policy.Read, Public: true, Why: "the keys of known servers"},
+			{
+				At: "~/.ssh/config", Access: policy.Read, Public: true, SSHConfig: true,
+				Why: "the configuration, and the public files that it names",
+			},
+			{At: "~/.ssh/*.pub", Access: policy.Read, Public: true, Why: "public keys"},
+			{At: "~/.ssh/allowed_signers", Access: policy.Read, Public: true, Why: "whose signatures count"},
+		},
+		Variables: []Variable{{"SSH_AUTH_SOCK", "the agent's socket"}},
+		Sockets:   []string{"SSH_AUTH_SOCK"},
+	},
 }

@@ -21,6 +21,8 @@ type Toolchain struct {
 	About     string
 	Places    []Place
 	Variables []Variable
+	// Sockets are the variables that name the sockets of agents.
+	Sockets []string
 }
 
 // Place is a directory or a file that tools need.
@@ -29,7 +31,7 @@ type Place struct {
 	// may be a list of directories.
 	Variable string
 	// At is the usual place, as in a settings file; "" if there is none without
-	// the variable.
+	// the variable. A * in the last name stands for any characters.
 	At string
 	// Below is a name below either.
 	Below string
@@ -47,6 +49,12 @@ type Place struct {
 	// Hidden is true for a cache in which sessions must not see what programs
 	// outside have written.
 	Hidden bool
+	// Public is true for files next to private keys. One that holds a private
+	// key is not granted.
+	Public bool
+	// SSHConfig is true for a configuration of ssh. The public files that it
+	// names are granted, too, and the agents' sockets.
+	SSHConfig bool
 	// Why says what is there.
 	Why string
 }
@@ -66,6 +74,9 @@ func (p Place) In(value, home string) string {
 
 // Cache reports whether what sessions write here is kept from programs outside.
 func (p Place) Cache() bool { return p.Access.Has(policy.Write) && p.Shared == "" }
+
+// SSH is the name of the set that lets sessions use ssh.
+const SSH = "ssh"
 
 // Variable is an environment variable that tools read.
 type Variable struct{ Name, Why string }
@@ -105,7 +116,7 @@ var programs = map[string]string{
 	"MainThread": "node", "python": "python", "pip": "python", "pytest": "python", "uv": "python", "poetry": "python",
 	"java": "java", "mvn": "java",
 	"gradle": "java", "ruby": "ruby", "gem": "ruby", "bundle": "ruby", "dotnet": "dotnet", "php": "php",
-	"composer": "php", "ccache": "c", "nix": "nix",
+	"composer": "php", "ccache": "c", "nix": "nix", "ssh": "ssh", "scp": "ssh", "sftp": "ssh",
 }
 
 // OfProgram returns the toolchain that a process belongs to, or "". It reads

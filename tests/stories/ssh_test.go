@@ -38,7 +38,7 @@ echo answered >file && git add file && git commit -qm first`); status != "0" {
 	}
 	clone := fmt.Sprintf(`git clone -q "ssh://me@127.0.0.1:%s$OUTSIDE/work" copy`, port)
 	screen, status := u.types(t, "sandbox-sidecar exec -- "+clone)
-	sees(t, screen, "Host key verification failed\nlearn -- CMD` shows what it was refused")
+	sees(t, screen, "Host key verification failed\nlearn -- CMD` shows what it was refused\nadd \"ssh\" to \"toolchains\"")
 	if status != "128" {
 		t.Errorf("exit status %s", status)
 	}
@@ -47,14 +47,43 @@ echo answered >file && git add file && git commit -qm first`); status != "0" {
 	agent := `eval "$(ssh-agent)" && ssh-add -q ~/.ssh/id_ed25519; trap 'kill $SSH_AGENT_PID' EXIT` + "\n"
 	screen, _ = u.types(t, agent+"sandbox-sidecar learn -- "+clone)
 	sees(t, screen, `id_ed25519": careful: SSH keys are stored there, so no setting is suggested
-to use them through an agent, add "\$SSH_AUTH_SOCK" to "allowed_unix_sockets"
-"additional_read_only_paths": \[ ".*/\.ssh/known_hosts" \]`)
-	u.keys["additional_read_only_paths"] = []any{filepath.Join(u.Home, ".ssh", "known_hosts")}
+to use them through an agent, add "ssh" to "toolchains"
+"toolchains": \[ "ssh" \]`)
 	u.paste(t, screen)
 	screen, status = u.types(t, agent+"sandbox-sidecar exec -- "+clone+" && cat copy/file")
 	sees(t, screen, "answered")
 	if status != "0" {
 		t.Errorf("the way on leads nowhere: exit status %s:\n%s", status, screen)
+	}
+}
+
+// A server that is not known yet is a question of ssh's own. The answer counts
+// for this connection, and the user learns how it counts for good.
+func TestSSHToANewHost(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	harness.RequirePrograms(t, "ssh", "ssh-agent", "ssh-add")
+	u := newUser(t, `{"toolchains": ["ssh"]}`)
+	_, port := serveSSH(t, u)
+	known := filepath.Join(u.Home, ".ssh", "known_hosts")
+	harness.Write(t, known, "")
+	harness.Write(t, filepath.Join(u.Home, ".ssh", "id_ed25519.pub"), "")
+	command := exec.Command("/bin/bash", "-e", "-c", fmt.Sprintf(`eval "$(ssh-agent)" >/dev/null
+trap 'kill $SSH_AGENT_PID' EXIT
+ssh-add -q ~/.ssh/id_ed25519
+sandbox-sidecar exec -- ssh -n -F none -o UserKnownHostsFile=%s -p %s me@127.0.0.1 'echo greet"ed"; exit 7'`, known, port))
+	command.Dir, command.Env = u.Project, u.env
+	terminal := harness.StartTerminal(t, command)
+	terminal.Await(`Are you sure you want to continue connecting`)
+	terminal.Type("yes\r")
+	terminal.Await(`Failed to add the host to the list of known hosts`)
+	terminal.Await(`greeted`)
+	terminal.Await(`connect\s+once\s+without\s+the\s+sandbox`)
+	if status := terminal.Status(); status != 7 {
+		t.Errorf("exit status %d", status)
+	}
+	if text := harness.Read(t, known); text != "" {
+		t.Errorf("a session has added a known host: %q", text)
 	}
 }
 

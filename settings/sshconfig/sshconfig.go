@@ -1,0 +1,178 @@
+// Package sshconfig finds the files and sockets that a user's configuration of
+// ssh names.
+//
+// [Read] follows what the configuration includes, and returns [Names].
+package sshconfig
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Names are absolute paths, in the order of the configuration.
+type Names struct {
+	// Included are the files that the configuration was read from, the first one
+	// left out.
+	Included []string
+	// KnownHosts are files with keys of servers.
+	KnownHosts []string
+	// Public are files with public keys and certificates. They need not exist.
+	Public []string
+	// Agents are sockets of agents.
+	Agents []string
+}
+
+// Host is what the names of a configuration are expanded against.
+type Host struct {
+	// Home is the user's home directory.
+	Home string
+	// Env maps the names of variables to their values.
+	Env map[string]string
+	// ReadFile reads a file of the configuration.
+	ReadFile func(path string) ([]byte, error)
+	// Glob lists the files that a pattern in an absolute path stands for.
+	Glob func(pattern string) []string
+}
+
+// maxFiles bounds the files of a configuration. ssh follows 16 levels.
+const maxFiles = 64
+
+// Read reads a configuration. All its conditions are taken to be met: nobody
+// knows which host a session will name. A file that cannot be read names
+// nothing.
+func Read(host Host, file string) Names {
+	r := reader{host: host}
+	r.read(file)
+	for len(r.pending) > 0 {
+		next := r.pending[0]
+		r.pending = r.pending[1:]
+		r.names.Included = append(r.names.Included, next)
+		r.read(next)
+	}
+	return r.names
+}
+
+type reader struct {
+	host    Host
+	names   Names
+	seen    []string
+	pending []string
+}
+
+func (r *reader) read(file string) {
+	r.seen = append(r.seen, file)
+	text, err := r.host.ReadFile(file)
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		words := split(line)
+		if len(words) < 2 {
+			continue
+		}
+		r.keyword(strings.ToLower(words[0]), words[1:])
+	}
+}
+
+func (r *reader) keyword(keyword string, values []string) {
+	switch keyword {
+	case "include":
+		for _, value := range values {
+			r.include(value)
+		}
+	case "userknownhostsfile", "revokedhostkeys":
+		for _, value := range values {
+			add(&r.names.KnownHosts, r.expand(value))
+		}
+	case "certificatefile":
+		add(&r.names.Public, r.expand(values[0]))
+	case "identityfile":
+		if path := r.expand(values[0]); path != "" {
+			// ssh asks the agent for the key whose public part it finds here.
+			path = strings.TrimSuffix(path, ".pub")
+			add(&r.names.Public, path+".pub")
+			add(&r.names.Public, path+"-cert.pub")
+		}
+	case "identityagent":
+		value := values[0]
+		if name, is := strings.CutPrefix(value, "$"); is && !strings.HasPrefix(name, "{") {
+			value = r.host.Env[name]
+		}
+		add(&r.names.Agents, r.expand(value))
+	}
+}
+
+func (r *reader) include(value string) {
+	if path := r.expand(value); path != "" {
+		value = path
+	} else if value != "" && !strings.ContainsAny(value, "%$~\x00") && !filepath.IsAbs(value) {
+		value = filepath.Join(r.host.Home, ".ssh", value)
+	} else {
+		return
+	}
+	for _, path := range r.host.Glob(value) {
+		if len(r.seen)+len(r.pending) < maxFiles && !slices.Contains(r.seen, path) && !slices.Contains(r.pending, path) {
+			r.pending = append(r.pending, path)
+		}
+	}
+}
+
+// expand makes a name absolute as ssh does, or returns "": a name without a
+// directory is another file in each directory, and names that depend on the
+// server are not known.
+func (r *reader) expand(name string) string {
+	for {
+		before, rest, found := strings.Cut(name, "${")
+		variable, after, closed := strings.Cut(rest, "}")
+		if !found || !closed {
+			break
+		}
+		name = before + strings.ReplaceAll(r.host.Env[variable], "${", "") + after
+	}
+	if rest, is := strings.CutPrefix(name, "~/"); is {
+		name = r.host.Home + "/" + rest
+	}
+	if rest, is := strings.CutPrefix(name, "%d/"); is {
+		name = r.host.Home + "/" + rest
+	}
+	if !filepath.IsAbs(name) || strings.ContainsAny(strings.ReplaceAll(name, "%%", ""), "%\x00") {
+		return ""
+	}
+	return filepath.Clean(strings.ReplaceAll(name, "%%", "%"))
+}
+
+func add(list *[]string, path string) {
+	if path != "" && !slices.Contains(*list, path) {
+		*list = append(*list, path)
+	}
+}
+
+// split returns the words of a line, as ssh_config(5) has them: separated by
+// white space, or by one "=" behind the keyword, in quotes if they contain any.
+// What follows "#" is a comment.
+func split(line string) []string {
+	var words []string
+	rest := strings.TrimSpace(line)
+	for rest != "" && rest[0] != '#' {
+		var word string
+		if quoted, is := strings.CutPrefix(rest, `"`); is {
+			word, rest, _ = strings.Cut(quoted, `"`)
+		} else {
+			end := strings.IndexAny(rest, " \t\f\r\"")
+			if equals := strings.IndexByte(rest, '='); len(words) == 0 && equals > 0 && (end < 0 || equals < end) {
+				end = equals
+			}
+			if end < 0 {
+				end = len(rest)
+			}
+			word, rest = rest[:end], rest[end:]
+		}
+		words = append(words, word)
+		rest = strings.TrimLeft(rest, " \t\f\r")
+		if value, is := strings.CutPrefix(rest, "="); is && len(words) == 1 {
+			rest = strings.TrimLeft(value, " \t\f\r")
+		}
+	}
+	return words
+}
