@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
@@ -21,8 +23,10 @@ const (
 	// kindTemporary is the kind of a project's directories for temporary files.
 	// The key is the path.
 	kindTemporary = "temporary"
-	// temporaryPrefix starts the names of such directories.
+	// temporaryPrefix starts the names of such directories. temporaryRandom is
+	// how many random bytes follow, in hexadecimal digits.
 	temporaryPrefix = "sandbox-sidecar-"
+	temporaryRandom = 8
 	// temporaryFiles is the directory in them that sessions see. The one around
 	// it is closed to other users, so this one can be open to the programs that
 	// root's sessions run as other users.
@@ -58,12 +62,23 @@ func ownDirectory(path string) bool {
 // temporaries are the directories for temporary files of a tracker. The zero
 // value is ready to use.
 type temporaries struct {
-	mu    sync.Mutex // guards the fields below
-	state *groupState
-	made  map[temporaryKey]string
+	mu     sync.Mutex // guards the fields below
+	state  *groupState
+	made   map[temporaryKey]temporaryDir
+	swept  map[string]bool // parents
+	ctx    context.Context // of the sweeps
+	stop   context.CancelFunc
+	sweeps sync.WaitGroup
 }
 
 type temporaryKey struct{ project, parent string }
+
+// temporaryDir is a directory and its lock, which is nil on a file system
+// without locks of directories.
+type temporaryDir struct {
+	path string
+	lock *os.File
+}
 
 // get returns the directory for a project in a parent, and makes it on first
 // use.
@@ -71,39 +86,150 @@ func (t *temporaries) get(e *recovery, project, parent string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := temporaryKey{project, parent}
-	if dir := t.made[key]; dir != "" && ownDirectory(dir) && ownDirectory(filepath.Join(dir, temporaryFiles)) {
+	known := t.made[key]
+	if dir := known.path; dir != "" && ownDirectory(dir) && ownDirectory(filepath.Join(dir, temporaryFiles)) {
 		return filepath.Join(dir, temporaryFiles), nil
 	}
 	if t.state == nil {
 		if err := e.open(); err != nil {
 			return "", err
 		}
-		t.state, t.made = e.share(), map[temporaryKey]string{}
+		t.state, t.made, t.swept = e.share(), map[temporaryKey]temporaryDir{}, map[string]bool{}
+		t.ctx, t.stop = context.WithCancel(context.Background())
 	}
-	var random [6]byte
-	_, _ = rand.Read(random[:]) // never fails
-	dir := filepath.Join(parent, temporaryPrefix+hex.EncodeToString(random[:]))
-	files := filepath.Join(dir, temporaryFiles)
-	if err := t.state.makeNoted(kindTemporary, dir); err != nil {
+	t.sweep(e, parent)
+	dir, err := t.make(parent)
+	if err != nil {
 		return "", err
 	}
-	err := os.Mkdir(files, 0o700)
-	if err == nil {
-		// As /tmp, whatever the umask is.
-		err = os.Chmod(files, 0o777|os.ModeSticky)
-	}
-	if err != nil {
-		return "", fmt.Errorf("make directory for temporary files: %w", err)
-	}
+	_ = known.lock.Close()
 	t.made[key] = dir
-	return files, nil
+	return filepath.Join(dir.path, temporaryFiles), nil
+}
+
+// make makes a directory. Until it is locked, another sidecar may take it for a
+// dead one's and remove it; then make tries another name.
+func (t *temporaries) make(parent string) (temporaryDir, error) {
+	for attempt := 1; ; attempt++ {
+		var random [temporaryRandom]byte
+		_, _ = rand.Read(random[:]) // never fails
+		dir := filepath.Join(parent, temporaryPrefix+hex.EncodeToString(random[:]))
+		if err := t.state.makeNoted(kindTemporary, dir); err != nil {
+			return temporaryDir{}, err
+		}
+		lock, err := lockTemporary(dir)
+		removed := errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.ENOENT)
+		if !removed {
+			files := filepath.Join(dir, temporaryFiles)
+			if err = os.Mkdir(files, 0o700); err == nil {
+				// As /tmp, whatever the umask is.
+				err = os.Chmod(files, 0o777|os.ModeSticky)
+			}
+			if err == nil {
+				return temporaryDir{dir, lock}, nil
+			}
+			_ = lock.Close()
+			removed = errors.Is(err, unix.ENOENT)
+		}
+		if !removed || attempt == 3 {
+			return temporaryDir{}, fmt.Errorf("make directory for temporary files: %w", err)
+		}
+	}
+}
+
+// sweep removes, in the background, what dead sidecars of this user have left
+// in a parent, once.
+func (t *temporaries) sweep(e *recovery, parent string) {
+	if t.swept[parent] {
+		return
+	}
+	t.swept[parent] = true
+	t.sweeps.Go(func() {
+		if err := sweepTemporary(t.ctx, parent); err != nil && t.ctx.Err() == nil {
+			e.options.logger().Warn("cannot remove temporary files that dead sidecars have left", "in", parent, "error", err)
+		}
+	})
 }
 
 // giveBack removes the directories.
 func (t *temporaries) giveBack() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.state.giveBack()
+	if t.stop != nil {
+		t.stop()
+	}
+	hangs := finishes(fileEnd, func() error {
+		t.sweeps.Wait()
+		return nil
+	})
+	err := t.state.giveBack()
+	for _, dir := range t.made {
+		_ = dir.lock.Close()
+	}
+	return errors.Join(hangs, err)
+}
+
+// lockTemporary locks a directory that this process has made or found, as long
+// as the file is open. A lock that is held fails with EWOULDBLOCK. Any other
+// failure leaves the directory without a lock, and nobody else can lock it
+// either.
+func lockTemporary(dir string) (*os.File, error) {
+	file, err := os.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// sweepTemporary removes directories of this user whose lock is free. Their
+// sidecar is dead, and so is its watchdog. The journal that lists them may be
+// lost, as after a power cut: it lies in memory, and /var/tmp on a disk.
+func sweepTemporary(ctx context.Context, parent string) error {
+	list, err := os.Open(parent)
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	var failures []error
+	for ctx.Err() == nil {
+		names, err := list.Readdirnames(256)
+		if len(names) == 0 || err != nil {
+			break
+		}
+		for _, name := range names {
+			if temporaryName(name) {
+				failures = append(failures, removeDead(ctx, filepath.Join(parent, name)))
+			}
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// temporaryName reports whether a name is one that make gives.
+func temporaryName(name string) bool {
+	random, ok := strings.CutPrefix(name, temporaryPrefix)
+	decoded, err := hex.DecodeString(random)
+	return ok && err == nil && len(decoded) == temporaryRandom
+}
+
+// removeDead removes a directory of a dead sidecar of this user.
+func removeDead(ctx context.Context, dir string) error {
+	if !ownDirectory(dir) {
+		return nil
+	}
+	lock, err := lockTemporary(dir)
+	if err != nil {
+		return nil // its sidecar lives, or another removes it
+	}
+	defer lock.Close()
+	return removeTree(ctx, dir)
 }
 
 // TemporaryDir returns a directory for temporary files that the project's

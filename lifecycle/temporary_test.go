@@ -6,10 +6,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 func TestTemporaryDir_IsTheProjectsAndGoesWithTheTracker(t *testing.T) {
@@ -80,5 +84,71 @@ func TestRemoveTemporary_LeavesOthersAlone(t *testing.T) {
 		if got := proctest.Exist(filepath.Join(parent, name)); got != want {
 			t.Errorf("%s exists: %t", name, got)
 		}
+	}
+}
+
+// What dead sidecars have left is removed without their journal. What others
+// hold, what has another name and what symlinks lead to stays.
+func TestTemporaryDir_RemovesWhatDeadSidecarsHaveLeft(t *testing.T) {
+	t.Parallel()
+	parent, elsewhere := proctest.StateDir(t), proctest.StateDir(t)
+	name := func(digit string) string { return filepath.Join(parent, temporaryPrefix+strings.Repeat(digit, 16)) }
+	dead, held, link := name("1"), name("2"), name("3")
+	others := []string{
+		held, parent + "/other", parent + "/sandbox-sidecar-notes", name("4") + "5", name("g"), elsewhere + "/kept",
+	}
+	for _, dir := range append(others, dead) {
+		if err := os.MkdirAll(filepath.Join(dir, "files", "deep"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(elsewhere, link); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockTemporary(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	tracker := Open(Options{StateDir: proctest.StateDir(t)})
+	if _, err := tracker.TemporaryDir("/project", parent); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, "the dead sidecar's directory is removed", func() bool { return !proctest.Exist(dead) })
+	if err := tracker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range others {
+		if !proctest.Exist(filepath.Join(dir, "files", "deep")) {
+			t.Errorf("%s is removed", dir)
+		}
+	}
+}
+
+// Between its making and its lock, another sidecar may take a directory for a
+// dead one's.
+func TestTemporaryDir_IsMadeWhileOthersSweep(t *testing.T) {
+	t.Parallel()
+	parent := proctest.StateDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var sweeper sync.WaitGroup
+	sweeper.Go(func() {
+		for ctx.Err() == nil {
+			_ = sweepTemporary(ctx, parent)
+		}
+	})
+	tracker := Open(Options{StateDir: proctest.StateDir(t)})
+	for i := range 200 {
+		dir, err := tracker.TemporaryDir(strconv.Itoa(i), parent)
+		if err != nil {
+			t.Error(err)
+		} else if !proctest.Exist(dir) {
+			t.Errorf("%s is removed while its sidecar lives", dir)
+		}
+	}
+	cancel()
+	sweeper.Wait()
+	if err := tracker.Close(); err != nil {
+		t.Error(err)
 	}
 }
