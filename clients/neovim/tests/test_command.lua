@@ -18,6 +18,7 @@ T['completion offers the subcommands and their arguments'] = function()
     'log',
     'policy',
     'restart',
+    'review',
     'settings',
     'terminal',
     'trust',

@@ -102,11 +102,24 @@ T['changed files that run outside of the sandbox are named when a session ends']
   local world = H.world()
   local child = H.child(world)
   H.terminal(child, { cmd = 'echo all: >Makefile; echo x >notes' })
-  local text = H.until_notified(child, 'Review them', 'created', 'Makefile')
-  H.eq(text:find('/notes', 1, true), nil)
+  local text =
+    H.until_notified(child, 'Check "Makefile"', ' before programs outside the sandbox use it.')
+  H.eq(vim.fn.strchars(text) <= 100, true)
   -- The same holds for a tool.
-  child.lua('require("sandbox_sidecar").run("echo x >build.rs"):wait()')
-  H.until_notified(child, 'Review them', 'build.rs')
+  child.lua('require("sandbox_sidecar").run("echo x >build.rs; echo x >CMakeLists.txt"):wait()')
+  H.until_notified(child, 'Check 2 changed files before programs outside the sandbox use them.')
+  child.cmd('Sidecar review')
+  local list = H.text(child)
+  for _, name in ipairs({ 'Makefile', 'build.rs', 'CMakeLists.txt', 'created' }) do
+    H.eq({ name, list:find(name, 1, true) ~= nil }, { name, true })
+  end
+  H.eq(list:find('/notes', 1, true), nil)
+end
+
+T['without changed files the list says so'] = function()
+  local child = H.child()
+  child.cmd('Sidecar review')
+  H.eq(H.text(child), 'No session has changed a file that programs outside the sandbox act on.')
 end
 
 ---Sends a request as the sidecar does. The answers go to _G.answers, the

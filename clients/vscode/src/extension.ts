@@ -13,6 +13,7 @@ import { applyTos } from "./initialize";
 import { Manager } from "./manager";
 import { policyText } from "./policyText";
 import { PolicyGetRequest, SettingsChangedNotification, type Kind } from "./protocol.gen";
+import { Review } from "./review";
 import { SettingsDiagnostics } from "./settingsDiagnostics";
 import { openSettings, projectSettings, userSettings } from "./settingsFiles";
 import { Stale } from "./stale";
@@ -48,6 +49,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const documents = new Documents(context);
   const trust = new Trust(context, sidecar, documents);
   const denials = new Denials(sidecar, new Allow(sidecar, trust), log);
+  const review = new Review(sidecar, log);
   new Approvals(sidecar);
   new SettingsDiagnostics(context, sidecar);
   new Status(context, sidecar, terminals);
@@ -74,6 +76,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("showPolicy", () => showPolicy(sidecar, documents));
   register("explain", () => explain(sidecar, copySetting));
   register("showDenials", () => denials.list());
+  register("showReview", () => review.list());
   register("doctor", async () => {
     const program = await sidecar.program();
     await documents.show(vscode.l10n.t("Sandbox Doctor"), "doctor", () => doctor(program));
@@ -132,6 +135,7 @@ async function showStatus(): Promise<void> {
     ["showPolicy", vscode.l10n.t("Show Policy"), "list-tree"],
     ["explain", vscode.l10n.t("Explain Access…"), "question"],
     ["showDenials", vscode.l10n.t("Show Denials"), "circle-slash"],
+    ["showReview", vscode.l10n.t("Show Files to Check"), "eye"],
     ["doctor", vscode.l10n.t("Doctor"), "pulse"],
     ["openUserSettings", vscode.l10n.t("Open User Settings"), "settings-gear"],
     ["openProjectSettings", vscode.l10n.t("Open Project Settings"), "settings"],

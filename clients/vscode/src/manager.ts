@@ -19,6 +19,7 @@ import {
   DidChangeWorkspaceFoldersNotification,
   LogMessageNotification,
   type DeniedParams,
+  type Finding,
   type InitializeResult,
   type WorkspaceFolder,
 } from "./protocol.gen";
@@ -51,6 +52,7 @@ function wireFolder(folder: vscode.WorkspaceFolder): WorkspaceFolder {
 export class Manager {
   private readonly changed = new vscode.EventEmitter<State>();
   private readonly denied = new vscode.EventEmitter<DeniedParams>();
+  private readonly reviewed = new vscode.EventEmitter<Finding[]>();
   private readonly backoff = new Backoff();
   private readonly attachments: ((connection: MessageConnection) => void)[] = [];
   private readonly notifications = new Map<string, vscode.EventEmitter<unknown>>();
@@ -63,6 +65,8 @@ export class Manager {
   readonly onDidChange = this.changed.event;
   /** Fires for each denial, in any session. */
   readonly onDidDeny = this.denied.event;
+  /** Fires when a session has ended and files are to be checked. */
+  readonly onDidReview = this.reviewed.event;
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -71,6 +75,7 @@ export class Manager {
     context.subscriptions.push(
       this.changed,
       this.denied,
+      this.reviewed,
       vscode.workspace.onDidChangeWorkspaceFolders(({ added, removed }) => {
         this.running?.sidecar.notify(DidChangeWorkspaceFoldersNotification, {
           added: added.map(wireFolder),
@@ -206,7 +211,11 @@ export class Manager {
         initializationOptions: settings.settingsPath === "" ? {} : { userSettingsPath: settings.settingsPath },
       },
       attach: (connection) => {
-        sessions = new Sessions(connection, (denial) => this.denied.fire(denial));
+        sessions = new Sessions(
+          connection,
+          (denial) => this.denied.fire(denial),
+          (findings) => this.reviewed.fire(findings),
+        );
         connection.onNotification(LogMessageNotification, ({ type, message }) => {
           if (type === 1) this.log.error(line(message));
           else if (type === 2) this.log.warn(line(message));

@@ -10,6 +10,7 @@ import {
   type CloseResult,
   type DeniedParams,
   type ExitStatus,
+  type Finding,
   type SpawnParams,
   type SpawnResult,
 } from "./protocol.gen";
@@ -38,6 +39,7 @@ export class Sessions {
   constructor(
     private readonly connection: MessageConnection,
     private readonly onDenied: (denial: DeniedParams) => void,
+    private readonly onReviewed: (findings: Finding[]) => void,
   ) {
     connection.onNotification(OutputNotification, ({ sessionId, data }) => {
       const bytes = Buffer.from(data, "base64");
@@ -85,10 +87,12 @@ export class Sessions {
    */
   async close(sessionId: string, graceMs?: number): Promise<CloseResult | undefined> {
     try {
-      return await this.connection.sendRequest(
+      const result = await this.connection.sendRequest(
         CloseRequest,
         graceMs === undefined ? { sessionId } : { sessionId, graceMs },
       );
+      if (result.review !== undefined) this.onReviewed(result.review);
+      return result;
     } catch {
       return undefined;
     }

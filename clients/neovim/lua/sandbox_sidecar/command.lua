@@ -154,6 +154,13 @@ M.subcommands = {
       view.lines('denials', require('sandbox_sidecar.denials').lines(), command.smods)
     end,
   },
+  review = {
+    arguments = '',
+    max_args = 0,
+    run = function(_, command)
+      view.lines('review', require('sandbox_sidecar.review').lines(), command.smods)
+    end,
+  },
   doctor = {
     arguments = '',
     max_args = 0,

@@ -120,27 +120,6 @@ sidecar.notifications[protocol.methods.denied] = function(params)
   end
 end
 
----Reports what a session has changed that runs outside of the sandbox, so that
----the user reviews it first.
-table.insert(sidecar.on_closed, function(id, result)
-  local findings = {}
-  for i, finding in ipairs(result.review or {}) do
-    findings[i] = display.line(finding.message)
-  end
-  if #findings > MAX_NAMED then
-    findings = vim.list_slice(findings, 1, MAX_NAMED)
-    findings[MAX_NAMED + 1] = ('and %d more, see ":Sidecar log"'):format(#result.review - MAX_NAMED)
-  end
-  if #findings > 0 then
-    notify.warn(
-      ('%s changed files that run outside of the sandbox. Review them: %s'):format(
-        sidecar.label(id),
-        table.concat(findings, '; ')
-      )
-    )
-  end
-end)
-
 ---@return string[] # The denials, oldest first, each with the setting that would allow it.
 function M.lines()
   local lines = {}

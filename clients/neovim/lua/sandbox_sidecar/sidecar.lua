@@ -215,6 +215,7 @@ local function start()
   require('sandbox_sidecar.diagnostics')
   require('sandbox_sidecar.denials')
   require('sandbox_sidecar.approval')
+  require('sandbox_sidecar.review')
   local path, missing = binary.find()
   if not path then
     return {
