@@ -149,10 +149,17 @@ export class Server {
 
   /** Ends the server and its descendants. */
   async stop(): Promise<void> {
-    const all = below(this.child.pid ?? 0).map(({ pid }) => pid);
+    const descendants = below(this.child.pid ?? 0);
+    const all = descendants.map(({ pid }) => pid);
+    const sidecars = descendants.filter(({ command }) => /sandbox-sidecar (serve|watchdog) /.test(command));
     this.child.kill("SIGTERM");
     await until("the server has ended", () => this.child.exitCode !== null || this.child.signalCode !== null, 20).catch(
       () => this.child.kill("SIGKILL"),
+    );
+    // Killed with its watchdog, a sidecar would leave its temporary files.
+    const left = await until("the sidecars have ended", () => sidecars.every(({ pid }) => !alive(pid)), 20).then(
+      () => undefined,
+      (error: unknown) => new Error(String(error)),
     );
     for (const pid of all) {
       try {
@@ -161,5 +168,6 @@ export class Server {
         // it has ended meanwhile
       }
     }
+    if (left !== undefined) throw left;
   }
 }
