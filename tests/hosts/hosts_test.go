@@ -6,71 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
-
-// clients are programs that get the URL that %s stands for.
-var clients = map[string]string{
-	"curl":    `curl -sS -m 60 %s`,
-	"python3": `python3 -c 'import urllib.request as u; print(u.urlopen("%s").read().decode())'`,
-	"node":    `node -e 'fetch("%s").then(r=>r.text()).then(t=>console.log(t)).catch(e=>console.log("failed", e.cause))'`,
-	"perl": `perl -MIO::Socket::INET -e '$_="%s"; m{//([^/]+)}; $s=IO::Socket::INET->new("$1:80") or die "failed $!";` +
-		` print $s "GET / HTTP/1.0\r\nHost: $1\r\n\r\n"; print <$s>'`,
-	"java": `java Get.java %s`,
-	"git":  `git ls-remote %s/x`,
-	"ruby": `ruby -rnet/http -e 'puts Net::HTTP.get(URI("%s"))'`,
-	"php":  `php -r 'echo file_get_contents("%s");'`,
-	"wget": `wget -q -t 1 -O - -T 60 %s`,
-}
-
-const javaClient = `
-import java.net.*; import java.net.http.*;
-public class Get { public static void main(String[] a) throws Exception {
-  var r = HttpRequest.newBuilder(URI.create(a[0])).build();
-  System.out.println(HttpClient.newHttpClient().send(r, HttpResponse.BodyHandlers.ofString()).body());
-} }
-`
-
-// Every client that is there reaches the allowed host, without a variable, and
-// no other host.
-func TestClients_ReachAllowedHostsAlone(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	harness.Write(t, s.ProjectPath("Get.java"), javaClient)
-	e := s.start(harness.Sandbox{
-		"allow_network": false, "allowed_hosts": []string{"allowed.example"}, "toolchains": []string{
-			"java", "node",
-			"python",
-		},
-	})
-	tried := 0
-	for name, line := range clients {
-		if _, err := exec.LookPath("/usr/bin/" + name); err != nil {
-			continue
-		}
-		tried++
-		before := s.visits()
-		output := s.run(e, strings.ReplaceAll(line, "%s", "http://allowed.example"))
-		if !strings.Contains(output, "hello from 93.184.216.34") && (name != "git" || s.visits() == before) {
-			t.Errorf("%s: %s", name, output)
-		}
-		before = s.visits()
-		if output := s.run(e, strings.ReplaceAll(line, "%s", "http://evil.example")); s.visits() != before {
-			t.Errorf("%s reached a host that is not allowed: %s", name, output)
-		}
-	}
-	if tried == 0 {
-		t.Error("no client is there")
-	}
-	if names := s.asked(); !slices.Equal(names, []string{"allowed.example"}) {
-		t.Errorf("asked outside about %q", names)
-	}
-}
 
 func TestTLS_IsUntouched(t *testing.T) {
 	t.Parallel()
@@ -91,7 +33,8 @@ func TestTLS_IsUntouched(t *testing.T) {
 func TestConnect_AnswersAsTheNetworkDoes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	e := s.start(allowed(append(usual, "93.184.216.34:7")...))
+	e := s.start(allowed(append(usual, "93.184.216.34:7", "BÜCHER.example", "slow.example", "broken.example",
+		"garbage.example")...))
 	for line, want := range map[string]string{
 		"connect allowed.example:80":                   "connected",
 		"connect allowed.example:9":                    "ECONNREFUSED",
@@ -131,6 +74,15 @@ func TestConnect_AnswersAsTheNetworkDoes(t *testing.T) {
 		"hear allowed.example:9001":                    "ECONNRESET",
 		"peer allowed.example:80":                      "true",
 		"relay":                                        "1 tried, 0 answers",
+		"connect ALLOWED.Example.:80":                  "connected",
+		"connect evil.EXAMPLE.:80":                     "EACCES",
+		"connect xn--bcher-kva.example:80":             "connected", // bücher.example
+		"shared slow.example:80":                       "hello from 93.184.216.34",
+		"upgrade allowed.example:25":                   "hello from tls", // STARTTLS
+		// A name server that is down, or answers nonsense.
+		"connect silent.example:80":  "ETIMEDOUT",
+		"connect broken.example:80":  "EHOSTUNREACH",
+		"connect garbage.example:80": "EHOSTUNREACH",
 	} {
 		if got := s.victim(e, line); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
@@ -155,6 +107,77 @@ func TestNames_MustNotLeadIntoPrivateNetworks(t *testing.T) {
 	}
 	if visits := s.visits(); visits != "" {
 		t.Errorf("visited: %s", visits)
+	}
+}
+
+// A name may lead elsewhere the next time that somebody asks for it.
+func TestNames_AreCheckedAtEachConnection(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.start(allowed("flip.example"))
+	for _, want := range []string{"connected", "EACCES", "EACCES"} {
+		if got := s.victim(e, "connect flip.example:80"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// What /etc/hosts of the machine says counts outside, where the sidecar looks up
+// names. Sessions see its names for the loopback interface alone.
+func TestNames_OfTheHostsFile(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.start(allowed("listed.example", "public.example", "localhost:80"))
+	denials := harness.RecordDenials(e)
+	for line, want := range map[string]string{
+		"v6 public.example:80": "hello from 93.184.216.34", "connect local.example:80": "ECONNREFUSED",
+		"connect listed.example:80": "EACCES",
+	} {
+		if got := s.victim(e, line); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	awaitDenial(t, denials, "10.9.8.7:80")
+	if text := s.run(e, "cat /etc/hosts"); !strings.Contains(text, "local.example") ||
+		strings.Contains(text, "listed.example") || strings.Contains(text, "public.example") {
+		t.Errorf("the session's /etc/hosts: %s", text)
+	}
+}
+
+// Not even a packet leaves for a name or an address that is not allowed.
+func TestPackets_OfDeniedHostsDoNotExist(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	file := filepath.Join(s.dir, "packets")
+	harness.Write(t, file, "")
+	e := s.start(allowed("allowed.example"))
+	for _, line := range []string{
+		"connect denied.example:80", "poll denied.example:443", "v6 denied.example:80", "mptcp denied.example:80",
+		"connect 93.184.216.66:80", "fast-open 93.184.216.66:80 sendto", "fast-open denied.example:80 sendmsg",
+		"defer denied.example:80", "datagram denied.example:443", "datagram 93.184.216.66:53", "raw",
+		"tls allowed.example:443 denied.example", "v6only '[2606:2800:220:1::7]:80'", "ask denied.example TXT",
+		"connect secret.denied.example:80", "unspec allowed.example:80 denied.example:80",
+	} {
+		s.victim(e, line)
+	}
+	if got := s.victim(e, "connect allowed.example:9000"); got != "connected" {
+		t.Error(got)
+	}
+	harness.Eventually(t, "a packet to the allowed host", func() bool {
+		return strings.Contains(harness.Read(t, file), "tcp 93.184.216.34:9000\n")
+	})
+	for line := range strings.Lines(harness.Read(t, file)) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "tcp 93.184.216.34:"), line == "udp 127.0.0.53:53":
+		case strings.HasPrefix(line, "udp 127.0.0.1:"): // the answers
+		default:
+			t.Errorf("a packet: %s", line)
+		}
+	}
+	for _, name := range s.asked() {
+		if name != "allowed.example" {
+			t.Errorf("asked outside about %q", name)
+		}
 	}
 }
 
@@ -252,30 +275,22 @@ func TestResolver_AsksNobodyAboutNames(t *testing.T) {
 	}
 }
 
-func TestResolver_ForgetsNamesThatNobodyUses(t *testing.T) {
+// However much a session asks for, what it has goes on, and so do others.
+func TestMuch_AtATime(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	e := s.start(allowed("allowed.example"))
-	if got := s.victim(e, "names 20000 allowed.example:7"); got != "echo, 0 failed, same address: true" {
-		t.Error(got)
-	}
-}
-
-func TestConnect_ToAHostThatIsSilentHoldsNobodyElse(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	e := s.start(allowed("allowed.example"))
-	if got := s.victim(e, "storm allowed.example:81 allowed.example:80 300"); got != "connected" {
-		t.Error(got)
-	}
-}
-
-func TestConnections_MayBeMany(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	e := s.start(allowed("allowed.example"))
-	if got := s.victim(e, "many allowed.example:7 300"); got != "connected" {
-		t.Error(got)
+	for line, want := range map[string]string{
+		// Names are forgotten, but not while they are used.
+		"names 20000 allowed.example:7":                   "echo, 0 failed, same address: true",
+		"storm allowed.example:81 allowed.example:80 300": "connected",
+		"many allowed.example:7 5000":                     "connected",
+	} {
+		t.Run(strings.Fields(line)[0], func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			if got := s.victim(s.start(allowed("allowed.example")), line); got != want {
+				t.Errorf("%s: %s", line, got)
+			}
+		})
 	}
 }
 

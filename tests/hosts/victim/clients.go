@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,9 +14,6 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -150,42 +146,6 @@ func connectInterrupted(args []string) error {
 	}
 	fmt.Print("EINTR ")
 	return unix.Connect(fd, to) // which goes on meanwhile
-}
-
-// storm HOLE GOOD N connects N times to a host that never answers, and meanwhile
-// to one that does.
-func storm(args []string) error {
-	n, err := strconv.Atoi(args[2])
-	if err != nil {
-		return err
-	}
-	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
-	if err != nil {
-		return err
-	}
-	unix.Close(fd)
-	var started sync.WaitGroup
-	for i := range n {
-		started.Add(1)
-		go func() {
-			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|(i%2)*unix.SOCK_NONBLOCK, 0)
-			started.Done()
-			if err == nil {
-				_ = unix.Connect(fd, to)
-			}
-		}()
-	}
-	started.Wait()
-	for range 20 {
-		conn, err := net.DialTimeout("tcp", args[1], patience)
-		if err != nil {
-			return err
-		}
-		conn.Close()
-	}
-	fmt.Println("connected")
-	os.Exit(0) // without a wait for the others
-	return nil
 }
 
 // again HOST:PORT connects twice.
@@ -363,178 +323,6 @@ func raw([]string) error {
 	to := &unix.SockaddrInet4{Addr: netip.MustParseAddr(publicHost).As4()}
 	copy(packet[16:], to.Addr[:])
 	return done(unix.Sendto(fd, packet, 0, to))
-}
-
-// helloTLS HOST:PORT SNI asks for a name by TLS.
-func helloTLS(args []string) error {
-	conn, err := net.DialTimeout("tcp", args[0], patience)
-	if err != nil {
-		return err
-	}
-	config := &tls.Config{ServerName: args[1], InsecureSkipVerify: true}
-	if len(args) > 2 { // a greeting of more than a record
-		for i := range 150 {
-			config.NextProtos = append(config.NextProtos, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 120)))
-		}
-	}
-	client := tls.Client(pieces{conn}, config)
-	if err := client.Handshake(); err != nil && len(args) < 3 {
-		return err
-	}
-	fmt.Println("connected")
-	return nil
-}
-
-// pieces writes in several segments.
-type pieces struct{ net.Conn }
-
-func (p pieces) Write(data []byte) (n int, err error) {
-	for len(data) > 0 {
-		part := data[:min(len(data), 200)]
-		if _, err := p.Conn.Write(part); err != nil {
-			return n, err
-		}
-		n, data = n+len(part), data[len(part):]
-	}
-	return n, nil
-}
-
-// manyNames N HOST:PORT looks N names up while a connection lives, and uses that
-// afterwards.
-func manyNames(args []string) error {
-	n, err := strconv.Atoi(args[0])
-	if err != nil {
-		return err
-	}
-	conn, err := net.Dial("tcp", args[1])
-	if err != nil {
-		return err
-	}
-	host, _, _ := net.SplitHostPort(args[1])
-	before := conn.RemoteAddr().(*net.TCPAddr).IP.String()
-	var failed atomic.Int64
-	var all sync.WaitGroup
-	for worker := range 8 {
-		all.Go(func() {
-			for i := worker; i < n; i += 8 {
-				if _, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip4", fmt.Sprintf("n%d.example",
-					i)); err != nil {
-					failed.Add(1)
-				}
-			}
-		})
-	}
-	all.Wait()
-	list, err := net.LookupHost(host)
-	if err != nil {
-		return err
-	}
-	if _, err := conn.Write([]byte("echo")); err != nil {
-		return err
-	}
-	got := make([]byte, 4)
-	_, err = io.ReadFull(conn, got)
-	fmt.Printf("%s, %d failed, same address: %v\n", got, failed.Load(), list[0] == before)
-	return err
-}
-
-// hear HOST:PORT prints the server's first line.
-func hear(args []string) error {
-	conn, err := net.DialTimeout("tcp", args[0], patience)
-	if err != nil {
-		return err
-	}
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	text := make([]byte, 64)
-	n, err := conn.Read(text)
-	if err == nil {
-		fmt.Println(strings.TrimSpace(string(text[:n])))
-	}
-	return err
-}
-
-// halves HOST:PORT sends much, ends its half, and prints the answer.
-func halves(args []string) error {
-	conn, err := net.DialTimeout("tcp", args[0], patience)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(conn, io.LimitReader(zeros{}, 20<<20)); err != nil {
-		return err
-	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		return err
-	}
-	text, err := io.ReadAll(conn)
-	fmt.Print(string(text))
-	return err
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { return len(p), nil }
-
-// many HOST:PORT N holds N connections at a time, and uses each.
-func many(args []string) error {
-	n, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	var conns []net.Conn
-	for range n {
-		conn, err := net.DialTimeout("tcp", args[0], patience)
-		if err != nil {
-			return fmt.Errorf("connection %d: %w", len(conns), err)
-		}
-		conns = append(conns, conn)
-	}
-	for i, conn := range conns {
-		if _, err := fmt.Fprintf(conn, "%06d", i); err != nil {
-			return err
-		}
-		got := make([]byte, 6)
-		if _, err := io.ReadFull(conn, got); err != nil || string(got) != fmt.Sprintf("%06d", i) {
-			return fmt.Errorf("connection %d: %q, %w", i, got, err)
-		}
-	}
-	fmt.Println("connected")
-	return nil
-}
-
-// findRelay connects to whatever listens in the session, by Fast Open, which
-// needs no connect.
-func findRelay([]string) error {
-	table, err := os.ReadFile("/proc/self/net/tcp6")
-	if err != nil {
-		return err
-	}
-	tried, answers := 0, 0
-	for line := range strings.Lines(string(table)) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 || fields[3] != "0A" { // TCP_LISTEN
-			continue
-		}
-		_, digits, _ := strings.Cut(fields[1], ":")
-		port, err := strconv.ParseUint(digits, 16, 16)
-		if err != nil {
-			return err
-		}
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		tried++
-		err = unix.Sendto(fd, []byte("GET / HTTP/1.0\r\n\r\n"), unix.MSG_FASTOPEN,
-			&unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
-		if err == nil {
-			if n, _ := unix.Read(fd, make([]byte, 1)); n > 0 {
-				answers++
-			}
-		}
-		unix.Close(fd)
-	}
-	fmt.Printf("%d tried, %d answers\n", tried, answers)
-	return nil
 }
 
 // peer HOST:PORT prints whether the peer's address is the one that was dialled.

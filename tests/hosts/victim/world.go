@@ -3,14 +3,13 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/binary"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -41,17 +40,26 @@ const (
 	metadataHost = "169.254.169.254"
 	ownAddress   = "93.184.216.1"
 	host6        = "2606:2800:220:1::7"
+	deniedHost   = "93.184.216.66"
 	nameserver   = "127.0.0.53"
 )
 
-// zone has the addresses of names. A name that is not there does not exist, and
-// nobody answers about silent.example.
+// zone has the addresses of names. A name that is not there does not exist.
+// Nobody answers about silent.example, and about slow.example only after a
+// while. flip.example leads to this machine from the second answer on. Answers
+// about garbage.example are cut short.
 var zone = map[string][]string{
 	"allowed.example": {publicHost}, "api.allowed.example": {publicHost}, "evil.example": {publicHost},
 	"rebound.example": {"127.0.0.1"}, "metadata.example": {metadataHost}, "private.example": {privateHost},
 	"here.example": {ownAddress}, "mixed.example": {privateHost, publicHost}, "six.example": {host6},
 	"unreachable.example": {"192.0.2.9"}, "intranet": {publicHost}, "registry.npmjs.org": {publicHost},
+	"denied.example": {deniedHost}, "slow.example": {publicHost}, "xn--bcher-kva.example": {publicHost},
+	"flip.example": {publicHost}, "garbage.example": {publicHost},
 }
+
+// hostsFile has names of the machine's own.
+const hostsFile = "127.0.0.1 localhost local.example\n" + privateHost + " listed.example\n" + publicHost +
+	" public.example\n"
 
 // world DIR COMMAND… runs a command in a network namespace with the hosts. In
 // the directory are the certificate, and logs of what was asked and visited.
@@ -65,7 +73,9 @@ func world(args []string) error {
 		command.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		command.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		command.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		command.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN, unix.CAP_NET_BIND_SERVICE}
+		command.SysProcAttr.AmbientCaps = []uintptr{
+			unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW,
+		}
 	}
 	return exitAs(command.Run())
 }
@@ -81,7 +91,7 @@ func exitAs(err error) error {
 func inside(args []string) error {
 	runtime.LockOSThread()
 	dir := args[0]
-	if err := errors.Join(interfaces(), resolver(dir), serve(dir)); err != nil {
+	if err := errors.Join(interfaces(), watchPackets(dir), resolver(dir), serve(dir)); err != nil {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
@@ -149,18 +159,28 @@ func addV6() error {
 	return nil
 }
 
-// resolver directs programs to the world's DNS server.
+// resolver directs programs to the world's DNS server and names.
 func resolver(dir string) error {
-	file := filepath.Join(dir, "resolv.conf")
-	if err := os.WriteFile(file, []byte("nameserver "+nameserver+"\nsearch corp.example\n"), 0o644); err != nil {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}
-	real, err := filepath.EvalSymlinks("/etc/resolv.conf")
-	if err != nil {
-		return err
+	for path, content := range map[string]string{
+		"/etc/resolv.conf": "nameserver " + nameserver + "\nsearch corp.example\noptions timeout:1 attempts:1\n",
+		"/etc/hosts":       hostsFile,
+	} {
+		file := filepath.Join(dir, filepath.Base(path))
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			return err
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return err
+		}
+		if err := unix.Mount(file, real, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
 	}
-	return errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-		unix.Mount(file, real, "", unix.MS_BIND, ""))
+	return nil
 }
 
 // journal is a log that tests read.
@@ -198,26 +218,28 @@ func serve(dir string) error {
 	if err != nil {
 		return err
 	}
-	hello := func(where string) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			visits.write("%s %s", where, r.Host)
-			fmt.Fprintf(w, "hello from %s\n", where)
-		})
-	}
 	for _, host := range []string{publicHost, privateHost, metadataHost, ownAddress, "127.0.0.1", host6} {
 		listener, err := listen(net.JoinHostPort(host, "80"))
 		if err != nil {
 			return err
 		}
-		go func() { _ = http.Serve(listener, hello(host)) }()
+		go func() { _ = http.Serve(listener, web(host, visits)) }()
 	}
-	secure, err := net.Listen("tcp", publicHost+":443")
+	secure, err := listen(publicHost + ":443")
 	if err != nil {
 		return err
 	}
-	go func() {
-		_ = http.Serve(tls.NewListener(secure, &tls.Config{Certificates: []tls.Certificate{certificate}}), hello("tls"))
-	}()
+	server := &http.Server{
+		Handler: web("tls", visits), TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
+	}
+	go func() { _ = server.ServeTLS(secure, "", "") }()
+	shell, err := listen(publicHost + ":2222")
+	if err != nil {
+		return err
+	}
+	if err := serveSSH(shell, dir, visits); err != nil {
+		return err
+	}
 	for port, speak := range map[string]func(net.Conn){
 		"7": func(c net.Conn) { _, _ = io.Copy(c, c) },
 		"22": func(c net.Conn) {
@@ -228,6 +250,7 @@ func serve(dir string) error {
 			n, _ := io.Copy(io.Discard, c)
 			fmt.Fprintf(c, "%d\n", n)
 		},
+		"25":   func(c net.Conn) { startTLS(c, certificate) },
 		"9001": func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) },
 	} {
 		listener, err := net.Listen("tcp", publicHost+":"+port)
@@ -242,14 +265,16 @@ func serve(dir string) error {
 	return hole()
 }
 
-// listen waits until a new IPv6 address can be used.
+// listen listens also at an IPv6 address that is so new that the kernel still
+// looks for another machine with it.
 func listen(address string) (net.Listener, error) {
-	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		listener, err := net.Listen("tcp", address)
-		if !errors.Is(err, unix.EADDRNOTAVAIL) || time.Since(begun) > patience {
-			return listener, err
-		}
-	}
+	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) (err error) {
+		controlled := conn.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
+		})
+		return errors.Join(err, controlled)
+	}}
+	return config.Listen(context.Background(), "tcp", address)
 }
 
 func accept(listener net.Listener, speak func(net.Conn)) {
@@ -287,6 +312,7 @@ func hole() error {
 
 func serveNames(conn net.PacketConn, asked *journal) {
 	buffer := make([]byte, 4096)
+	flips := 0
 	for {
 		n, from, err := conn.ReadFrom(buffer)
 		if err != nil {
@@ -296,40 +322,63 @@ func serveNames(conn net.PacketConn, asked *journal) {
 		if m.Unpack(buffer[:n]) != nil || len(m.Questions) == 0 {
 			continue
 		}
-		q := m.Questions[0]
-		name := strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))
-		asked.write("%s %s", name, strings.TrimPrefix(q.Type.String(), "Type"))
-		if name == "silent.example" {
-			continue
-		}
-		m.Response, m.Additionals = true, nil
-		addresses, known := zone[name]
-		if !known {
-			m.RCode = dnsmessage.RCodeNameError
-		}
-		add := func(body dnsmessage.ResourceBody) {
-			m.Answers = append(m.Answers, dnsmessage.Resource{
-				Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 1}, Body: body,
-			})
-		}
-		for _, text := range addresses {
-			switch addr := netip.MustParseAddr(text); {
-			case addr.Is4() && q.Type == dnsmessage.TypeA:
-				add(&dnsmessage.AResource{A: addr.As4()})
-			case addr.Is6() && q.Type == dnsmessage.TypeAAAA:
-				add(&dnsmessage.AAAAResource{AAAA: addr.As16()})
+		name := strings.ToLower(strings.TrimSuffix(m.Questions[0].Name.String(), "."))
+		asked.write("%s %s", name, strings.TrimPrefix(m.Questions[0].Type.String(), "Type"))
+		addresses := zone[name]
+		if name == "flip.example" && m.Questions[0].Type == dnsmessage.TypeA {
+			if flips++; flips > 1 {
+				addresses = []string{"127.0.0.1"}
 			}
 		}
-		switch {
-		case known && q.Type == dnsmessage.TypeTXT:
-			add(&dnsmessage.TXTResource{TXT: []string{"text of " + name}})
-		case known && q.Type == dnsmessage.TypeMX:
-			add(&dnsmessage.MXResource{Pref: 1, MX: dnsmessage.MustNewName("mail.example.")})
+		delay := time.Duration(0)
+		switch name {
+		case "silent.example":
+			continue
+		case "slow.example":
+			delay = time.Second / 2
 		}
-		if packed, err := m.Pack(); err == nil {
-			_, _ = conn.WriteTo(packed, from)
+		packed, err := answer(&m, name, addresses)
+		if err != nil {
+			continue
+		}
+		if name == "garbage.example" {
+			packed = packed[:len(packed)-3]
+		}
+		time.AfterFunc(delay, func() { _, _ = conn.WriteTo(packed, from) })
+	}
+}
+
+// answer turns a question into its answer.
+func answer(m *dnsmessage.Message, name string, addresses []string) ([]byte, error) {
+	q := m.Questions[0]
+	_, known := zone[name]
+	m.Response, m.Additionals = true, nil
+	switch {
+	case name == "broken.example":
+		m.RCode = dnsmessage.RCodeServerFailure
+	case !known:
+		m.RCode = dnsmessage.RCodeNameError
+	}
+	add := func(body dnsmessage.ResourceBody) {
+		m.Answers = append(m.Answers, dnsmessage.Resource{
+			Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 1}, Body: body,
+		})
+	}
+	for _, text := range addresses {
+		switch addr := netip.MustParseAddr(text); {
+		case addr.Is4() && q.Type == dnsmessage.TypeA:
+			add(&dnsmessage.AResource{A: addr.As4()})
+		case addr.Is6() && q.Type == dnsmessage.TypeAAAA:
+			add(&dnsmessage.AAAAResource{AAAA: addr.As16()})
 		}
 	}
+	switch {
+	case known && q.Type == dnsmessage.TypeTXT:
+		add(&dnsmessage.TXTResource{TXT: []string{"text of " + name}})
+	case known && q.Type == dnsmessage.TypeMX:
+		add(&dnsmessage.MXResource{Pref: 1, MX: dnsmessage.MustNewName("mail.example.")})
+	}
+	return m.Pack()
 }
 
 func certify(file string) (tls.Certificate, error) {
@@ -349,61 +398,4 @@ func certify(file string) (tls.Certificate, error) {
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, os.WriteFile(file, text, 0o644)
-}
-
-// ask NAME TYPE asks the session's resolver over TCP, and prints the answer.
-func ask(args []string) error {
-	kinds := map[string]dnsmessage.Type{
-		"A": dnsmessage.TypeA, "AAAA": dnsmessage.TypeAAAA, "TXT": dnsmessage.TypeTXT, "MX": dnsmessage.TypeMX,
-		"PTR": dnsmessage.TypePTR, "HTTPS": 65, "CNAME": dnsmessage.TypeCNAME,
-	}
-	name, err := dnsmessage.NewName(args[0] + ".")
-	if err != nil {
-		return err
-	}
-	m := dnsmessage.Message{Questions: []dnsmessage.Question{{
-		Name: name, Type: kinds[args[1]],
-		Class: dnsmessage.ClassINET,
-	}}}
-	packed, err := m.Pack()
-	if err != nil {
-		return err
-	}
-	conn, err := net.Dial("tcp", "198.18.0.2:53")
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(packed))), packed...)); err != nil {
-		return err
-	}
-	in := bufio.NewReader(conn)
-	var length [2]byte
-	if _, err := io.ReadFull(in, length[:]); err != nil {
-		return err
-	}
-	answer := make([]byte, binary.BigEndian.Uint16(length[:]))
-	if _, err := io.ReadFull(in, answer); err != nil {
-		return err
-	}
-	if err := m.Unpack(answer); err != nil {
-		return err
-	}
-	fmt.Print(strings.TrimPrefix(m.RCode.String(), "RCode"))
-	for _, a := range m.Answers {
-		switch body := a.Body.(type) {
-		case *dnsmessage.AResource:
-			fmt.Print(" ", netip.AddrFrom4(body.A))
-		case *dnsmessage.AAAAResource:
-			fmt.Print(" ", netip.AddrFrom16(body.AAAA))
-		case *dnsmessage.TXTResource:
-			fmt.Print(" ", strings.Join(body.TXT, ""))
-		case *dnsmessage.MXResource:
-			fmt.Print(" ", body.MX)
-		case *dnsmessage.PTRResource:
-			fmt.Print(" ", body.PTR)
-		}
-	}
-	fmt.Println()
-	return nil
 }
