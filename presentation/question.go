@@ -2,6 +2,7 @@ package presentation
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -17,7 +18,7 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 	question protocol.RequestAccessParams, suggestion settings.Suggestion, may bool,
 ) {
 	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
-	if err != nil || !grantsPath(suggestion) {
+	if err != nil || !askable(suggestion) {
 		return protocol.RequestAccessParams{}, settings.Suggestion{}, false
 	}
 	question = protocol.RequestAccessParams{
@@ -57,7 +58,11 @@ func questionMessage(denial spawn.Denial) string {
 		phrase(string(denial.Access), denial.Target))
 }
 
-// grantsPath reports whether a suggestion grants paths.
-func grantsPath(s settings.Suggestion) bool {
-	return s.Key == "toolchains" || s.Key == "additional_read_only_paths" || s.Key == "additional_read_write_paths"
+// askable reports whether a suggestion grants paths, or a host.
+func askable(s settings.Suggestion) bool {
+	switch s.Key[strings.LastIndexByte(s.Key, '.')+1:] { // without the block for one kind of session
+	case "toolchains", "additional_read_only_paths", "additional_read_write_paths", "allowed_hosts":
+		return true
+	}
+	return false
 }

@@ -553,8 +553,13 @@ func (x *explainer) toHost() bool {
 	}
 	entry, err := hosts.ParseAllowed(x.Target)
 	rule := &DecidingRule{Origin: network.Origin}
+	const dns = 53 // without hosts it is asked in vain for the name of the one that is wanted
 	switch {
-	case err != nil || network.Origin.File == x.projectFile && !x.trusted || !network.ByHost() && !text.Named:
+	case text.Unreachable() && (network.ByHost() || x.policy.OnDenied == policy.Ask):
+		x.refuse(rule, "", "", "%s is the session's own, or no host's", display.Quote(x.Target))
+		x.Hint = fmt.Sprintf(`for a service of this machine, add "localhost:%d" to "allowed_hosts"`, text.Port)
+	case err != nil || network.Origin.File == x.projectFile && !x.trusted ||
+		!network.ByHost() && !text.Named && text.Port == dns:
 		return false
 	case x.alone != nil && x.alone.reaches()(entry):
 		x.refuse(rule, "", "", "no setting lets a session connect to %s", display.Quote(x.Target))
@@ -564,6 +569,10 @@ func (x *explainer) toHost() bool {
 			display.Quote(x.Target))
 	default:
 		x.refuse(rule, x.writtenKey(allowedHostsKey), entry.String(), "the network is off by %s", rule.Origin)
+	}
+	if x.Key != "" && text.Credentials() {
+		x.Holds = "credentials of this machine"
+		x.Hint = "careful: a cloud gives the machine's credentials to whoever connects to such an address"
 	}
 	return true
 }

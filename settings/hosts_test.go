@@ -216,13 +216,44 @@ func TestExplain_OfAHostNamesTheEntry(t *testing.T) {
 		"host.sandbox.internal:22": {Key: "allowed_hosts", Value: "localhost:22"},
 		"10.1.2.3:80":              {Allowed: true, Key: "allowed_hosts"},
 		"[2001:db8::1]:80":         {Key: "allowed_hosts", Value: "[2001:db8::1]:80"},
-		"127.0.0.1:80":             {Key: "allow_network", Value: "true"},
+		"127.0.0.1:80":             {},
+		"198.18.3.4:80":            {},
+		"169.254.169.254:80":       {Key: "allowed_hosts", Value: "169.254.169.254:80", Holds: "credentials of this machine"},
+		"[64:ff9b::a9fe:a9fe]:80": {
+			Key: "allowed_hosts", Value: "[64:ff9b::a9fe:a9fe]:80",
+			Holds: "credentials of this machine",
+		},
 	} {
 		x, err := s.Explain(document.KindTool, AttemptConnect, target)
 		must(t, err)
-		if x.Allowed != want.Allowed || x.Key != want.Key || x.Value != want.Value {
+		if x.Allowed != want.Allowed || x.Key != want.Key || x.Value != want.Value || x.Holds != want.Holds {
 			t.Errorf("%s: %+v", target, x)
 		}
+	}
+}
+
+// Without any host, an address is one that a program was given, except the DNS
+// server's.
+func TestExplain_OfAHostWhileAllAreRefused(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, nil)
+	for _, onDenied := range []string{"report", "ask"} {
+		s := snapshotOf(t, f, `{"enabled": true, "allow_network": false, "on_denied": "`+onDenied+`"}`, "")
+		for target, want := range map[string]string{
+			"a.org:443": "allowed_hosts", "8.8.8.8:443": "allowed_hosts", "10.0.0.1:53": "allow_network",
+		} {
+			x, err := s.Explain(document.KindTool, AttemptConnect, target)
+			must(t, err)
+			if x.Key != want {
+				t.Errorf("%s: %s: %+v", onDenied, target, x)
+			}
+		}
+	}
+	s := snapshotOf(t, f, `{"enabled": true, "allow_network": true}`, `{"allow_network": false}`)
+	x, err := s.Explain(document.KindTool, AttemptConnect, "8.8.8.8:443")
+	must(t, err)
+	if x.Key != "" {
+		t.Errorf("what a project refuses is suggested: %+v", x)
 	}
 }
 

@@ -130,7 +130,7 @@ var mayImport = map[string][]string{
 	"tests/syscalls/victim":     {},
 	"tests/sockets":             {"rpc/protocol", "tests/harness"},
 	"tests/sockets/victim":      {},
-	"tests/hosts":               {"rpc/protocol", "tests/harness"},
+	"tests/hosts":               {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/hosts/victim":        {},
 }
 

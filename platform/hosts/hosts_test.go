@@ -284,3 +284,23 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestRules_WithOneMore(t *testing.T) {
+	t.Parallel()
+	more, err := ParseAllowed("new.example:443")
+	denied, failed := ParseDenied("denied.example")
+	if err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	before := New(nil, []Pattern{denied})
+	rules := before.With(more).With(denied)
+	if !rules.Name("new.example", 443) || rules.Name("new.example", 80) || rules.Name("denied.example", 443) {
+		t.Error("the rules allow something else")
+	}
+	if before.Name("new.example", 443) || !before.Empty() || rules.Empty() {
+		t.Error("the rules before have changed")
+	}
+	if alone := (*Rules)(nil).With(more); !alone.Name("new.example", 443) || alone.Name("x.example", 443) {
+		t.Error("without rules, the pattern alone must count")
+	}
+}

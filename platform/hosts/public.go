@@ -29,6 +29,34 @@ var (
 		"::/127", "ff00::/8")
 )
 
+// credentials are the addresses of services that give a cloud's machine its own
+// credentials.
+var credentials = prefixes("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32")
+
+// Credentials reports whether a target may give a program the credentials of
+// this machine.
+func (t Target) Credentials() bool {
+	addr, err := netip.ParseAddr(t.Host)
+	return err == nil && within(credentials, plain(addr))
+}
+
+// Unreachable reports whether no entry lets a session connect to a target: it is
+// an address of this machine or of many hosts.
+func (t Target) Unreachable() bool {
+	addr, err := netip.ParseAddr(t.Host)
+	return err == nil && never(plain(addr))
+}
+
+// plain is the IPv4 address in an IPv6 address that means it.
+func plain(addr netip.Addr) netip.Addr {
+	addr = addr.Unmap().WithZone("")
+	if translated.Contains(addr) {
+		raw := addr.As16()
+		return netip.AddrFrom4([4]byte(raw[12:]))
+	}
+	return addr
+}
+
 func prefixes(texts ...string) []netip.Prefix {
 	list := make([]netip.Prefix, len(texts))
 	for i, text := range texts {

@@ -8,11 +8,22 @@ import (
 
 // Rules decide about connections. They do not change once made, and may be used
 // by several goroutines. A nil *Rules allows nothing.
-type Rules struct{ allowed, denied table }
+type Rules struct {
+	allowed []table // what one of them has is allowed
+	denied  table
+}
 
 // New returns the rules of two lists. What both name is denied.
 func New(allowed, denied []Pattern) *Rules {
-	return &Rules{allowed: tableOf(allowed), denied: tableOf(denied)}
+	return &Rules{allowed: []table{tableOf(allowed)}, denied: tableOf(denied)}
+}
+
+// With returns rules that allow a pattern, too, unless it is denied.
+func (r *Rules) With(p Pattern) *Rules {
+	if r == nil {
+		return New([]Pattern{p}, nil)
+	}
+	return &Rules{allowed: append(slices.Clip(r.allowed), tableOf([]Pattern{p})), denied: r.denied}
 }
 
 // Name reports whether a session may connect to a name, in the form of
@@ -27,7 +38,7 @@ func (r *Rules) Name(name string, port uint16) bool {
 	case HostName:
 		name = localName
 	}
-	return port != 0 && r.allowed.name(name, port) && !r.denied.name(name, port)
+	return port != 0 && r.allows(func(t *table) bool { return t.name(name, port) }) && !r.denied.name(name, port)
 }
 
 // Named reports whether a name is allowed at any port.
@@ -40,8 +51,19 @@ func (r *Rules) Named(name string) bool {
 			return false
 		}
 	}
-	for range r.allowed.ofName(name) {
-		return true
+	return r.allows(func(t *table) bool {
+		for range t.ofName(name) {
+			return true
+		}
+		return false
+	})
+}
+
+func (r *Rules) allows(has func(*table) bool) bool {
+	for i := range r.allowed {
+		if has(&r.allowed[i]) {
+			return true
+		}
 	}
 	return false
 }
@@ -58,7 +80,7 @@ func (r *Rules) Address(addr netip.Addr, port uint16) bool {
 		return false
 	}
 	addr = addr.Unmap()
-	return !never(addr) && r.allowed.address(addr, port) && !r.denied.address(addr, port)
+	return !never(addr) && r.allows(func(t *table) bool { return t.address(addr, port) }) && !r.denied.address(addr, port)
 }
 
 // Result reports whether an address that an allowed name leads to may be
@@ -73,7 +95,7 @@ func (r *Rules) Result(addr netip.Addr, port uint16) bool {
 
 // Empty reports whether the rules allow nothing.
 func (r *Rules) Empty() bool {
-	return r == nil || len(r.allowed.exact)+len(r.allowed.below)+len(r.allowed.addresses) == 0
+	return r == nil || !r.allows(func(t *table) bool { return len(t.exact)+len(t.below)+len(t.addresses) > 0 })
 }
 
 // Find returns the first pattern of a list that holds a target: a name in the

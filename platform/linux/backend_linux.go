@@ -69,7 +69,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	} else {
 		ruleset.Namespaces.Overlays = overlays
 	}
-	ruleset.planHosts()
+	ruleset.planHosts(p, hooks)
 	for _, dir := range hooks.Learn {
 		// Executing a file needs the right to read it, too
 		// (get_required_file_open_access, security/landlock/fs.c).

@@ -18,13 +18,17 @@ import (
 )
 
 // planHosts lets the session reach the policy's hosts, if this machine can tell
-// them from others. Otherwise the network stays off.
-func (r *Ruleset) planHosts() {
-	if !r.Requested.Hosts {
+// them from others. Otherwise the network stays off. If somebody is asked about
+// hosts, or learns which a command needs, the policy may have none.
+func (r *Ruleset) planHosts(p *policy.Policy, hooks platform.Hooks) {
+	asked := hooks.Denied != nil && (hooks.Learn != nil || hooks.Ask != nil && p.OnDenied == policy.Ask)
+	if !r.Requested.Hosts && (!r.Requested.Network || !asked) {
 		return
 	}
 	if err := r.hostsAvailable(); err != nil {
-		r.HostsGap = err.Error()
+		if r.Requested.Hosts {
+			r.HostsGap = err.Error()
+		}
 		return
 	}
 	r.openHosts()
@@ -102,12 +106,19 @@ func (s *supervision) connectHosts(p *policy.Policy, files platform.HostSockets)
 	if files.ResolverUDP == nil || files.ResolverTCP == nil || files.Relay == nil {
 		return nil, errors.New("the stage passed no sockets for the session's network")
 	}
-	return network.New(rules, network.Files{UDP: files.ResolverUDP, TCP: files.ResolverTCP, Relay: files.Relay},
-		func(program network.Program, target string) {
-			if s.observer != nil {
-				s.observer.ConnectHost(program.PID, program.Name, target)
+	var user network.User
+	if o := s.observer; o != nil {
+		user.Refused = func(program network.Program, target string) {
+			o.ConnectHost(program.PID, program.Name, target)
+		}
+		if o.Asks() {
+			user.Approved = o.HostApproved
+			user.Ask = func(ctx context.Context, program network.Program, target string) bool {
+				return o.AskHost(ctx, program.PID, program.Name, target)
 			}
-		})
+		}
+	}
+	return network.New(rules, network.Files{UDP: files.ResolverUDP, TCP: files.ResolverTCP, Relay: files.Relay}, user)
 }
 
 // hostRules reads the lists of a policy again.

@@ -397,6 +397,11 @@ func listed(paths []string) string {
 // those.
 func networkHosts(r Ruleset) platform.Protection {
 	switch {
+	case !r.Requested.Hosts && r.Filtering.Hosts:
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: mechanismHosts, NotRequested: true,
+			Detail: "the settings do not allow single hosts; the user is asked about each",
+		}
 	case !r.Requested.Hosts:
 		return platform.Protection{
 			Status: platform.Absent, NotRequested: true, Detail: "the settings do not allow single hosts",
@@ -408,11 +413,13 @@ func networkHosts(r Ruleset) platform.Protection {
 		}
 	}
 	return platform.Protection{
-		Status: platform.Enforced, Mechanism: "network namespace, seccomp (the sidecar connects)",
+		Status: platform.Enforced, Mechanism: mechanismHosts,
 		Detail: "only allowed hosts can be reached, by TCP; other names are not looked up outside; the server's name " +
 			"in TLS must be allowed, too; what an allowed host passes on is not checked",
 	}
 }
+
+const mechanismHosts = "network namespace, seccomp (the sidecar connects)"
 
 const fixHosts = "use Linux 5.19 or newer, outside of a container that supervises system calls itself; "
 

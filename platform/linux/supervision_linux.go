@@ -122,10 +122,20 @@ func (r Ruleset) supervise(
 	s := &supervision{}
 	filtering := r.Filtering
 	handlers := map[string]notify.Handler{}
+	if filtering.Observed != seccomp.ObservedNone {
+		s.observer = denials.New(denials.Options{
+			Policy:      f.effective,
+			Signals:     r.Scoped&scopeSignal != 0 && !r.Logged,
+			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
+			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
+			Canary: observedCanary(handover.PID), Missing: f.missing, Own: r.ownAddresses(),
+		})
+	}
 	if filtering.Hosts {
 		var err error
 		if s.network, err = s.connectHosts(p, handover.Hosts); err != nil {
 			handover.Close()
+			s.close()
 			return nil, err
 		}
 		handlers["connect"] = notify.Handler{Handle: sockets.InternetOnly(s.network.Connect)}
@@ -143,14 +153,7 @@ func (r Ruleset) supervise(
 		handlers["connect"] = notify.Handler{Handle: s.mediator.Connect}
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
 	}
-	if filtering.Observed != seccomp.ObservedNone {
-		s.observer = denials.New(denials.Options{
-			Policy:      f.effective,
-			Signals:     r.Scoped&scopeSignal != 0 && !r.Logged,
-			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
-			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
-			Canary: observedCanary(handover.PID), Missing: f.missing, Own: r.ownAddresses(),
-		})
+	if s.observer != nil {
 		if s.mediator != nil {
 			s.mediator.OnRefused = s.observer.ConnectUnix
 		}

@@ -46,6 +46,15 @@ type RefusedError struct {
 	Addr netip.Addr
 }
 
+// Refused is "host:port" of what the rules would have to allow: the target, or
+// the address that it leads to.
+func (e *RefusedError) Refused() string {
+	if e.Addr.IsValid() {
+		return netip.AddrPortFrom(e.Addr, e.Target.Port).String()
+	}
+	return e.Target.String()
+}
+
 // Error says what was refused.
 func (e *RefusedError) Error() string {
 	if e.Addr.IsValid() {

@@ -76,8 +76,9 @@ type Process struct {
 
 // RequestAccess asks the user about an access before it is refused, if
 // on_denied is "ask" and the editor announced approvals. It is only about
-// opening files that a setting would allow: never credentials, never protected
-// paths. The program waits for up to a minute, and is refused without an
+// opening files that a setting would allow, and about connecting to hosts while
+// the network is off: never credentials, never protected paths, never
+// denied_hosts. The program waits for up to a minute, and is refused without an
 // answer. After "deny" and "session" the session does not ask about the same
 // access again.
 var RequestAccess = Request[RequestAccessParams, RequestAccessResult]{"sandbox/requestAccess", ToEditor}
@@ -89,10 +90,11 @@ type RequestAccessParams struct {
 	// names that others chose are quoted, escaped and shortened. Target and
 	// process are raw.
 	Message string `json:"message"`
-	// Access is "read", "write" or "create".
+	// Access is "read", "write", "create" or "connect".
 	Access string `json:"access"`
 	// Target is the real path. If the file is allowed, the program gets the file
-	// that was there when the question was sent.
+	// that was there when the question was sent. To connect, it is "host:port",
+	// where the host is a name or an address.
 	Target string `json:"target"`
 	// Process is the process that waits; absent if it is unknown.
 	Process *Process `json:"process,omitempty"`

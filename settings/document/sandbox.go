@@ -99,10 +99,10 @@ type Sandbox struct {
 	// notices refused reads only of files that a command line names, as those
 	// of cat, cp, sed and grep do, or that a program in an editor's session
 	// prints. "ask" notices all of them, which slows down programs that open
-	// thousands of files. "ask" asks only about opening files, because an open
-	// file is what the sidecar can pass to a waiting program. Removing,
-	// renaming, executing, sockets and the network are refused at once and
-	// reported.
+	// thousands of files. "ask" asks about opening files, because an open file
+	// is what the sidecar can pass to a waiting program. While the network is
+	// off, it also asks about each host, where allowed_hosts works. Removing,
+	// renaming, executing and Unix sockets are refused at once and reported.
 	OnDenied *OnDenied `json:"on_denied"`
 	// ProcessTracking chooses how processes are tracked on macOS.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`

@@ -481,9 +481,12 @@ export interface RequestAccessParams {
    * quoted, escaped and shortened. Target and process are raw.
    */
   message: string;
-  /** "read", "write" or "create". */
+  /** "read", "write", "create" or "connect". */
   access: string;
-  /** The real path. If the file is allowed, the program gets the file that was there when the question was sent. */
+  /**
+   * The real path. If the file is allowed, the program gets the file that was there when the question was sent.
+   * To connect, it is "host:port", where the host is a name or an address.
+   */
   target: string;
   /** The process that waits; absent if it is unknown. */
   process?: Process;
@@ -913,9 +916,10 @@ export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/de
 
 /**
  * `sandbox/requestAccess` asks the user about an access before it is refused, if on_denied is "ask" and the
- * editor announced approvals. It is only about opening files that a setting would allow: never credentials,
- * never protected paths. The program waits for up to a minute, and is refused without an answer. After "deny"
- * and "session" the session does not ask about the same access again.
+ * editor announced approvals. It is only about opening files that a setting would allow, and about connecting to
+ * hosts while the network is off: never credentials, never protected paths, never denied_hosts. The program
+ * waits for up to a minute, and is refused without an answer. After "deny" and "session" the session does not
+ * ask about the same access again.
  */
 export const RequestAccessRequest = new RequestType<RequestAccessParams, RequestAccessResult, ErrorData>("sandbox/requestAccess");
 

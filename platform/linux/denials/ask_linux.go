@@ -146,6 +146,39 @@ func (o *Observer) submit(q question, denial platform.Denial) (*pending, platfor
 	return p, 0
 }
 
+// Asks reports whether somebody answers questions, and takes the time to think.
+func (o *Observer) Asks() bool { return o.options.Ask != nil && !o.options.Learn }
+
+// AskHost asks the user about a connection to a host, "host:port". It returns
+// at the latest when ctx ends. pid is 0 if the process is unknown.
+func (o *Observer) AskHost(ctx context.Context, pid int, process, target string) (allowed bool) {
+	if !o.Asks() || !o.started.Load() {
+		return false
+	}
+	q := question{platform.RefusedConnect, target}
+	p, known := o.submit(q, platform.Denial{
+		Access: q.access, Target: q.target, PID: pid, Process: process, Count: 1,
+	})
+	if p == nil {
+		return known != platform.AnswerDeny
+	}
+	defer o.withdraw(q, p)
+	select {
+	case <-p.done:
+		return p.answer != platform.AnswerDeny
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// HostApproved reports whether the user has allowed a host for the session.
+func (o *Observer) HostApproved(target string) bool {
+	o.questions.mu.Lock()
+	defer o.questions.mu.Unlock()
+	answer, known := o.answers[question{platform.RefusedConnect, target}]
+	return known && answer != platform.AnswerDeny
+}
+
 // withdraw cancels a question once no caller waits for it.
 func (o *Observer) withdraw(q question, p *pending) {
 	o.questions.mu.Lock()

@@ -46,14 +46,10 @@ type Program struct {
 	Name string
 }
 
-// Refused is called for each refused connection, with "host:port". It must not
-// block.
-type Refused func(program Program, target string)
-
 // Connector connects one session to the hosts that its rules allow.
 type Connector struct {
-	dialer   *outbound.Dialer
-	refused  Refused
+	rules    *hosts.Rules
+	user     User
 	names    *Names
 	resolver *Resolver
 	relay    *net.TCPListener
@@ -69,7 +65,7 @@ type Connector struct {
 
 // New starts to serve a session. It takes ownership of the files, also on an
 // error.
-func New(rules *hosts.Rules, files Files, refused Refused) (*Connector, error) {
+func New(rules *hosts.Rules, files Files, user User) (*Connector, error) {
 	defer files.Close()
 	cookie, err := namespaceOf(files.Relay)
 	if err != nil {
@@ -92,8 +88,7 @@ func New(rules *hosts.Rules, files Files, refused Refused) (*Connector, error) {
 		return nil, errors.Join(errors.New("take over relay: not a TCP socket"), err)
 	}
 	c := &Connector{
-		dialer: &outbound.Dialer{Rules: rules}, refused: refused, names: NewNames(maxNames), relay: relay,
-		at: plain(relay.Addr()), cookie: cookie,
+		rules: rules, user: user, names: NewNames(maxNames), relay: relay, at: plain(relay.Addr()), cookie: cookie,
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.resolver = NewResolver(c.names, rules, udp, tcp)
@@ -161,7 +156,7 @@ func (c *Connector) Connect(call *sockets.Internet) (errno unix.Errno, answer bo
 		target, release = outbound.Target{Name: name, Port: to.Port()}, free
 	}
 	program := programOf(call)
-	if !c.dialer.Allows(target) {
+	if c.user.Ask == nil && !(&outbound.Dialer{Rules: c.rules}).Allows(target) {
 		release()
 		c.report(program, target.String())
 		return unix.EACCES, true
@@ -170,7 +165,7 @@ func (c *Connector) Connect(call *sockets.Internet) (errno unix.Errno, answer bo
 		release()
 		return unix.EAGAIN, true
 	}
-	return c.connect(call, to, dial(c.ctx, c.dialer, target, program, func() {
+	return c.connect(call, to, c.dial(target, program, func() {
 		release()
 		freeSlot()
 	}))
@@ -209,11 +204,11 @@ func (c *Connector) connect(call *sockets.Internet, to netip.AddrPort, o *outsid
 	return errno, true
 }
 
-// await waits until the host has answered. If proceed is true, the caller is to
-// be connected to the relay, although the host may not have answered yet; then
-// its connection is reset if the host never does. So a caller in non-blocking
-// mode is not held for long. One that a signal interrupts finds its socket
-// connecting, as connect(2) promises.
+// await waits until the user, if somebody asks, and the host have answered. If
+// proceed is true, the caller is to be connected to the relay, although they may
+// not have answered yet; then its connection is reset if the answer is no. So a
+// caller in non-blocking mode is not held for long. One that a signal interrupts
+// finds its socket connecting, as connect(2) promises.
 func (c *Connector) await(call *sockets.Internet, o *outside) (errno unix.Errno, answer, proceed bool) {
 	limit := call.Timeout(unlimited)
 	blocking := limit > 0
@@ -242,20 +237,17 @@ func (c *Connector) await(call *sockets.Internet, o *outside) (errno unix.Errno,
 }
 
 func (c *Connector) report(program Program, target string) {
-	if c.refused != nil {
-		c.refused(program, target)
+	if c.user.Refused != nil {
+		c.user.Refused(program, target)
 	}
 }
 
-// reportRefusal reports an allowed name that leads to a refused address.
+// reportRefusal reports what the user has refused, or an allowed name that leads
+// to a refused address.
 func (c *Connector) reportRefusal(o *outside) {
 	var refused *outbound.RefusedError
 	if errors.As(o.err, &refused) {
-		target := o.to.String()
-		if refused.Addr.IsValid() {
-			target = netip.AddrPortFrom(refused.Addr, o.to.Port).String()
-		}
-		c.report(o.program, target)
+		c.report(o.program, refused.Refused())
 	}
 }
 

@@ -22,16 +22,15 @@ type outside struct {
 	err     error
 }
 
-// dial starts to connect. ctx is the connector's. release is called once the
-// connection has ended, or was not made.
-func dial(
-	ctx context.Context, dialer *outbound.Dialer, to outbound.Target, program Program, release func(),
-) *outside {
+// dial starts to connect. release is called once the connection has ended, or
+// was not made.
+func (c *Connector) dial(to outbound.Target, program Program, release func()) *outside {
 	o := &outside{to: to, program: program, done: make(chan struct{}), release: release}
-	ctx, o.cancel = context.WithCancel(ctx)
+	var ctx context.Context
+	ctx, o.cancel = context.WithCancel(c.ctx)
 	go func() {
 		defer close(o.done)
-		o.conn, o.err = dialer.Dial(ctx, to)
+		o.conn, o.err = c.reach(ctx, to, program)
 	}()
 	return o
 }

@@ -66,9 +66,9 @@ func (c *Connector) allowsServer(to outbound.Target, name string) bool {
 	case name == "" || name == to.Name:
 		return true
 	case to.Name == "" || to.Name == hosts.HostName:
-		return !c.dialer.Rules.DeniedName(name, to.Port)
+		return !c.rules.DeniedName(name, to.Port)
 	}
-	return c.dialer.Rules.Name(name, to.Port)
+	return c.rules.Name(name, to.Port) || c.approved(outbound.Target{Name: name, Port: to.Port}.String())
 }
 
 // connections are those that have to be closed when the session ends.

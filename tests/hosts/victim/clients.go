@@ -14,6 +14,8 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -339,5 +341,59 @@ func peer(args []string) error {
 		return err
 	}
 	fmt.Println(got.(*unix.SockaddrInet4).Addr == to.(*unix.SockaddrInet4).Addr)
+	return nil
+}
+
+// eager HOST:PORT connects in non-blocking mode, and sends a request as soon as
+// it believes to be connected.
+func eager(args []string) error {
+	fd, to, err := open(args[0], unix.AF_INET, unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := unix.Connect(fd, to); !errors.Is(err, unix.EINPROGRESS) {
+		return done(err)
+	}
+	const soon = 5 * time.Second // far above what is promised
+	if took := time.Since(begun); took > soon {
+		fmt.Printf("held for %v\n", took)
+	}
+	if err := await(fd, unix.POLLOUT); err != nil {
+		return err
+	}
+	fmt.Println("begun")
+	return greet(fd)
+}
+
+// crowd HOST:PORT N connects N times at once, half of them in non-blocking mode,
+// and prints how many were connected in blocking mode, and how many refused.
+func crowd(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	_, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	var connected, refused atomic.Int64
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|(i%2)*unix.SOCK_NONBLOCK, 0)
+			if err != nil {
+				return
+			}
+			switch err := unix.Connect(fd, to); {
+			case err == nil && i%2 == 0:
+				connected.Add(1)
+			case errors.Is(err, unix.EACCES):
+				refused.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	fmt.Printf("%d connected, %d refused\n", connected.Load(), refused.Load())
 	return nil
 }

@@ -21,6 +21,7 @@ var actions = map[string]func(args []string) error{
 	"defer": deferConnect, "passed": connectPassed, "datagram": datagram, "raw": raw, "tls": helloTLS,
 	"names": manyNames, "ask": ask, "hear": hear, "halves": halves, "many": many, "relay": findRelay, "peer": peer,
 	"upgrade": upgrade, "shared": connectShared, "inherited": useInherited,
+	"eager": eager, "crowd": crowd,
 }
 
 func main() {

@@ -252,8 +252,8 @@
 ---@class (exact) sandbox_sidecar.RequestAccessParams
 ---@field sessionId string
 ---@field message string `message` says in one line which program wants what. Show it as plain text: names that others chose are quoted, escaped and shortened. Target and process are raw.
----@field access string "read", "write" or "create".
----@field target string The real path. If the file is allowed, the program gets the file that was there when the question was sent.
+---@field access string "read", "write", "create" or "connect".
+---@field target string The real path. If the file is allowed, the program gets the file that was there when the question was sent. To connect, it is "host:port", where the host is a name or an address.
 ---@field process? sandbox_sidecar.Process The process that waits; absent if it is unknown.
 ---@field choices sandbox_sidecar.Decision[] The decisions that the sidecar can carry out.
 ---@field suggestion? sandbox_sidecar.Suggestion What "project" and "user" would write.
@@ -474,9 +474,10 @@ M.methods = {
   ---path, which may have succeeded.
   denied = "sandbox/denied",
   ---`sandbox/requestAccess` asks the user about an access before it is refused, if on_denied is "ask" and the
-  ---editor announced approvals. It is only about opening files that a setting would allow: never credentials,
-  ---never protected paths. The program waits for up to a minute, and is refused without an answer. After "deny"
-  ---and "session" the session does not ask about the same access again.
+  ---editor announced approvals. It is only about opening files that a setting would allow, and about connecting
+  ---to hosts while the network is off: never credentials, never protected paths, never denied_hosts. The program
+  ---waits for up to a minute, and is refused without an answer. After "deny" and "session" the session does not
+  ---ask about the same access again.
   request_access = "sandbox/requestAccess",
   ---`settings/get` returns the merged settings of a project.
   settings_get = "settings/get",

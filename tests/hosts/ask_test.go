@@ -1,0 +1,401 @@
+//go:build linux
+
+package hosts
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	editor "github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// asked is an editor whose user is asked about hosts.
+type asked struct {
+	*harness.Editor
+	denials   *harness.Denials
+	mu        sync.Mutex // guards questions
+	questions []protocol.RequestAccessParams
+}
+
+// ask starts an editor whose user answers with answer, which may take its time.
+func (s *scene) ask(settings harness.Sandbox, answer func(target string) protocol.Decision) *asked {
+	s.T.Helper()
+	harness.Require(s.T, "network_hosts")
+	block := harness.Sandbox{"allow_network": false, "on_denied": "ask"}
+	for key, value := range settings {
+		block[key] = value
+	}
+	e := harness.Start(s.T, s.World, harness.Options{
+		Settings: harness.Settings(block), Wrap: s.Wrap,
+		Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
+	})
+	a := &asked{Editor: e, denials: harness.RecordDenials(e)}
+	editor.OnRequest(a.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+		a.mu.Lock()
+		if p.Access == "connect" {
+			a.questions = append(a.questions, p)
+		}
+		a.mu.Unlock()
+		if p.Access != "connect" {
+			return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
+		}
+		return protocol.RequestAccessResult{Decision: answer(p.Target)}
+	})
+	return a
+}
+
+func (a *asked) all() []protocol.RequestAccessParams {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.questions)
+}
+
+// targets are what the user was asked about, in order.
+func (a *asked) targets() string {
+	var list []string
+	for _, q := range a.all() {
+		list = append(list, q.Target)
+	}
+	return strings.Join(list, " ")
+}
+
+func always(decision protocol.Decision) func(string) protocol.Decision {
+	return func(string) protocol.Decision { return decision }
+}
+
+// only allows these targets, once.
+func only(targets ...string) func(string) protocol.Decision {
+	return func(target string) protocol.Decision {
+		if slices.Contains(targets, target) {
+			return protocol.DecisionOnce
+		}
+		return protocol.DecisionDeny
+	}
+}
+
+// A program waits in connect(2) until the user has decided, whether the settings
+// allow some hosts or none. Nobody looks the name up before.
+func TestAsk_ConnectsBecauseTheUserSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]harness.Sandbox{
+		"some": {"allowed_hosts": []string{"allowed.example"}}, "none": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			early := ""
+			e := s.ask(settings, func(target string) protocol.Decision {
+				if target != "api.allowed.example:80" {
+					return protocol.DecisionDeny
+				}
+				early = strings.Join(s.asked(), " ")
+				return protocol.DecisionOnce
+			})
+			if got := s.victim(e.Editor, "v6 api.allowed.example:80"); got != "hello from 93.184.216.34" || early != "" {
+				t.Errorf("%s; looked up before the answer: %q", got, early)
+			}
+			if got := s.victim(e.Editor, "connect evil.example:80"); got != "EACCES" {
+				t.Errorf("what the user refuses: %s", got)
+			}
+			if names := s.asked(); !slices.Equal(names, []string{"api.allowed.example"}) {
+				t.Errorf("looked up %q", names)
+			}
+			denial := awaitDenial(t, e.denials, "evil.example:80")
+			if program(denial) != "victim" || denial.Suggestion == nil || denial.Suggestion.Setting != "allowed_hosts" {
+				t.Errorf("%+v", denial)
+			}
+			q := e.all()
+			want := []protocol.Decision{"deny", "once", "session", "project", "user"}
+			if len(q) != 2 || q[0].Target != "api.allowed.example:80" || q[0].Process == nil ||
+				q[0].Process.Name != "victim" || !slices.Equal(q[0].Choices, want) || q[0].Suggestion == nil ||
+				q[0].Message != `"victim" wants to connect to "api.allowed.example:80", and waits for your answer.` {
+				t.Errorf("asked %+v", q)
+			}
+		})
+	}
+}
+
+// An answer for the session is not asked for again, a no neither.
+func TestAsk_RemembersAnswers(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.ask(nil, func(target string) protocol.Decision {
+		if target == "allowed.example:80" {
+			return protocol.DecisionSession
+		}
+		return protocol.DecisionDeny
+	})
+	three := func(target string) string {
+		return fmt.Sprintf("sh -c 'for i in 1 2 3; do %s connect %s; done'", s.Victim, target)
+	}
+	if got := s.run(e.Editor, three("allowed.example:80")); got != "connected\nconnected\nconnected" {
+		t.Error(got)
+	}
+	if got := s.run(e.Editor, three("evil.example:80")); got != "EACCES\nEACCES\nEACCES" {
+		t.Error(got)
+	}
+	if got := s.victim(e.Editor, "connect allowed.example:80"); got != "connected" {
+		t.Errorf("another session: %s", got)
+	}
+	if got, want := e.targets(), "allowed.example:80 evil.example:80 allowed.example:80"; got != want {
+		t.Errorf("asked about %q, want %q", got, want)
+	}
+}
+
+// Connections to one host make one question, and hold nobody up that needs no
+// answer.
+func TestAsk_OnceForManyConnections(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	release := make(chan protocol.Decision)
+	e := s.ask(harness.Sandbox{"allowed_hosts": []string{"allowed.example"}}, func(string) protocol.Decision {
+		return <-release
+	})
+	crowd := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Cwd: s.Project, Command: s.Victim + " crowd evil.example:80 100 & " + s.Victim +
+			" connect allowed.example:80; cat /etc/hostname >/dev/null && echo others; wait",
+	})
+	crowd.Await(`connected\s+others`)
+	release <- protocol.DecisionSession
+	crowd.Await(`50 connected, 0 refused`)
+	if got := e.targets(); got != "evil.example:80" {
+		t.Errorf("asked about %q", got)
+	}
+	refused := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Cwd: s.Project, Command: s.Victim + " crowd evil.example:80 100",
+	})
+	release <- protocol.DecisionDeny
+	refused.Await(`0 connected, (\d+) refused`)
+	if got := e.targets(); got != "evil.example:80 evil.example:80" {
+		t.Errorf("asked about %q", got)
+	}
+}
+
+// A caller in non-blocking mode goes on while the user decides. Nothing of what
+// it sends reaches the host before.
+func TestAsk_DoesNotHoldNonBlockingCallers(t *testing.T) {
+	t.Parallel()
+	for decision, want := range map[protocol.Decision]string{
+		protocol.DecisionOnce: "begun\nhello from 93.184.216.34", protocol.DecisionDeny: "begun\nECONNRESET",
+	} {
+		t.Run(string(decision), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			release := make(chan protocol.Decision)
+			e := s.ask(nil, func(string) protocol.Decision { return <-release })
+			session := e.Spawn(protocol.SpawnParams{
+				Kind: protocol.Tool, Cwd: s.Project, Command: s.Victim + " eager evil.example:80",
+			})
+			session.Await("begun")
+			if visits := s.visits(); visits != "" {
+				t.Errorf("visited before the answer: %s", visits)
+			}
+			release <- decision
+			session.Exit()
+			if got := strings.TrimSpace(session.Output()); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			if (s.visits() != "") != (decision == protocol.DecisionOnce) {
+				t.Errorf("visited: %s", s.visits())
+			}
+		})
+	}
+}
+
+// A signal ends the wait, with or without a handler, and nobody is asked for a
+// program that is gone.
+func TestAsk_IsOverWhenTheProgramIs(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{"connect", "eager"} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			never := make(chan struct{})
+			e := s.ask(nil, func(string) protocol.Decision {
+				<-never
+				return protocol.DecisionSession
+			})
+			defer close(never)
+			terminal := e.Shell()
+			for i := range 2 {
+				terminal.Type(fmt.Sprintf("trap 'echo inter''rupted %d' INT; %s %s evil.example:80\n", i, s.Victim, action))
+				// The second would join the question of the first, if that were open.
+				harness.Eventually(t, "it asks", func() bool {
+					return len(e.all()) == i+1 && (action == "connect" || strings.Count(terminal.Output(), "begun") == i+1)
+				})
+				terminal.Type("\x03")
+				terminal.Await(fmt.Sprintf("interrupted %d", i))
+			}
+			terminal.Close(0)
+		})
+	}
+}
+
+// A signal with a handler interrupts connect(2), which then goes on.
+func TestAsk_GoesOnAfterAHandledSignal(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	release := make(chan struct{})
+	e := s.ask(nil, func(string) protocol.Decision {
+		<-release
+		return protocol.DecisionOnce
+	})
+	session := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Cwd: s.Project, Command: s.Victim + " interrupted evil.example:80",
+	})
+	session.Await("EINTR EISCONN")
+	close(release)
+	session.Exit()
+}
+
+// A name that leads into a private network needs an answer about the address,
+// too.
+func TestAsk_AboutThePrivateAddressOfAName(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.ask(nil, only("private.example:80", "10.9.8.7:80", "rebound.example:80", "metadata.example:80"))
+	for line, want := range map[string]string{
+		"v6 private.example:80": "hello from 10.9.8.7", "v6 10.9.8.7:80": "hello from 10.9.8.7",
+		"connect rebound.example:80": "EACCES", "connect metadata.example:80": "EACCES", "connect 10.9.8.7:81": "EACCES",
+		"connect 169.254.169.254:80": "EACCES", "connect 93.184.216.34:80": "EACCES", "connect missing.example:80": "EACCES",
+	} {
+		if got := s.victim(e.Editor, line); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	got := strings.Fields(e.targets())
+	slices.Sort(got)
+	if want := []string{
+		"10.9.8.7:80", "10.9.8.7:80", "10.9.8.7:81", "93.184.216.34:80", "metadata.example:80", "missing.example:80",
+		"private.example:80", "rebound.example:80",
+	}; !slices.Equal(got, want) {
+		t.Errorf("asked about %q, want %q", got, want)
+	}
+}
+
+// Denied hosts, and servers that TLS asks for behind an allowed host, are
+// refused without a question.
+func TestAsk_NotAboutWhatIsDenied(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.ask(harness.Sandbox{
+		"allowed_hosts": []string{"allowed.example"}, "denied_hosts": []string{"evil.example", "10.9.8.0/24"},
+	}, always(protocol.DecisionSession))
+	for line, want := range map[string]string{
+		"connect evil.example:80": "EACCES", "connect 10.9.8.7:80": "EACCES",
+		"tls allowed.example:443 api.allowed.example": "ECONNRESET",
+	} {
+		if got := s.victim(e.Editor, line); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	if got := e.targets(); got != "" {
+		t.Errorf("asked about %q", got)
+	}
+	// The control: such an editor is asked about other hosts, and TLS to them
+	// works in the session that was allowed them.
+	line := fmt.Sprintf("sh -c '%s connect api.allowed.example:443; %s tls allowed.example:443 api.allowed.example'",
+		s.Victim, s.Victim)
+	if got := s.run(e.Editor, line); got != "connected\nconnected" || e.targets() != "api.allowed.example:443" {
+		t.Errorf("control: %s, asked about %q", got, e.targets())
+	}
+}
+
+// A permanent answer is written to the settings that the user chose, and counts
+// for later sessions.
+func TestAsk_WritesAPermanentAnswer(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []protocol.Decision{protocol.DecisionProject, protocol.DecisionUser} {
+		t.Run(string(scope), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			e := s.ask(harness.Sandbox{"allowed_hosts": []string{"api.allowed.example"}}, always(scope))
+			file := s.UserSettings()
+			if scope == protocol.DecisionProject {
+				file = filepath.Join(s.Project, ".zed", "settings.json")
+			}
+			for _, target := range []string{"allowed.example:80", "allowed.example:80", "api.allowed.example:80"} {
+				if got := s.victim(e.Editor, "connect", target); got != "connected" {
+					t.Errorf("%s: %s", target, got)
+				}
+			}
+			if got := e.targets(); got != "allowed.example:80" {
+				t.Errorf("asked about %q", got)
+			}
+			var written struct {
+				Terminal struct {
+					Sandbox struct {
+						Hosts []string `json:"allowed_hosts"`
+					}
+				}
+			}
+			text := harness.Read(t, file)
+			if err := json.Unmarshal([]byte(text), &written); err != nil ||
+				!slices.Equal(written.Terminal.Sandbox.Hosts, []string{"api.allowed.example", "allowed.example:80"}) {
+				t.Errorf("%v: %s", err, text)
+			}
+		})
+	}
+}
+
+// An editor without questions, and one whose user does not answer in time, have
+// refused.
+func TestAsk_RefusesWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.start(harness.Sandbox{"allow_network": false, "on_denied": "ask", "allowed_hosts": []string{"allowed.example"}})
+	if got := s.victim(e, "connect evil.example:80"); got != "EACCES" {
+		t.Error(got)
+	}
+	for _, decision := range []protocol.Decision{"", "yes", "DENY"} {
+		e := s.ask(nil, always(decision))
+		if got := s.victim(e.Editor, "connect evil.example:80"); got != "EACCES" || e.targets() != "evil.example:80" {
+			t.Errorf("%q: %s, asked about %q", decision, got, e.targets())
+		}
+	}
+}
+
+// In the user's own terminal exec asks, and connects after the answer: to
+// programs in blocking mode and to others.
+func TestExec_AsksAboutHosts(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "network_hosts")
+	for _, action := range []string{"v6", "eager"} {
+		for typed, allowed := range map[string]bool{"once": true, "project": true, "deny": false, "": false} {
+			t.Run(action+" "+typed, func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t)
+				file := s.ProjectPath("settings.json")
+				harness.Write(t, file, harness.Settings(harness.Sandbox{"allow_network": false, "on_denied": "ask"}))
+				command := exec.Command(harness.Binary(t), "exec", "--project", s.Project, "--settings", file, "--",
+					s.Victim, action, "evil.example:80")
+				command.Env, command.Dir = harness.Environ(s.World), s.Project
+				s.Wrap(command)
+				terminal := harness.StartTerminal(t, command)
+				terminal.Await(`"victim" wants to connect to "evil.example:80", and waits`)
+				terminal.Await(`or user \(Enter denies\): `)
+				terminal.Type(typed + "\n")
+				terminal.Status()
+				screen := terminal.Screen.String()
+				written := harness.Read(t, s.ProjectPath(".zed/settings.json"))
+				if strings.Contains(screen, "hello from") != allowed ||
+					strings.Contains(written, `"evil.example:80"`) != (typed == "project") {
+					t.Errorf("settings %q\n%s", written, screen)
+				}
+				refusal := map[string]string{"v6": "EACCES", "eager": "ECONNRESET"}[action]
+				if !allowed && (!strings.Contains(screen, refusal) ||
+					!strings.Contains(screen, `add "evil.example:80" to "allowed_hosts"`)) {
+					t.Error(screen)
+				}
+			})
+		}
+	}
+}
