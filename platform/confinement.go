@@ -22,6 +22,9 @@ type Confinement struct {
 	// the place of policy.Policy.Temporary. Otherwise sessions share those with
 	// all programs.
 	OwnTemporary bool
+	// Lacking is what the policy grants for writing and the session cannot have,
+	// with sentences for the user.
+	Lacking []Missing
 	// Attach, if not nil, changes the attributes that the stage is started
 	// with.
 	Attach func(*syscall.SysProcAttr)

@@ -15,6 +15,16 @@ import (
 // the setting that would allow the access.
 const maxWithSetting = 160
 
+// Suggest says what would allow a denied access. If the settings allow it and
+// the session could not get it, the hint says why.
+func Suggest(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (settings.Suggestion, error) {
+	s, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
+	if err == nil && s.Allowed && denial.Lacking != "" {
+		s.Hint = denial.Lacking
+	}
+	return s, err
+}
+
 // Denial is the notification of a denial. The suggestion is the
 // setting that would allow the access; its zero value means that none would.
 func Denial(sessionID string, denial spawn.Denial, suggestion settings.Suggestion) protocol.DeniedParams {

@@ -27,7 +27,7 @@ func (k *sink) Alarm(alarm spawn.Alarm) {
 // session's denial queue bounds how often it is called.
 func (k *sink) Denied(denial spawn.Denial) {
 	snapshot := k.server.store.Latest(k.entry.projectDir)
-	suggestion, err := snapshot.Suggest(settings.Kind(k.entry.kind), string(denial.Access), denial.Target, denial.Process)
+	suggestion, err := presentation.Suggest(snapshot, settings.Kind(k.entry.kind), denial)
 	if err != nil {
 		k.server.log.Debug("no setting found for a denial", "session", k.entry.id, "error", err)
 	}

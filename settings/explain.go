@@ -410,7 +410,7 @@ func (x *explainer) notGranted(a attemptKind) {
 		if !policy.Contains(rule.Path, x.end.Path) {
 			continue
 		}
-		if rule.Access.Has(a.access) {
+		if x.policy.Given(rule, x.end.Path).Has(a.access) {
 			x.Hint = fmt.Sprintf("the grant of %s by %s counts for sessions that start once it exists", display.Quote(rule.Path),
 				rule.Origin)
 			x.Key, x.Value = "", ""

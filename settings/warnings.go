@@ -106,8 +106,8 @@ func (e *evaluation) findProjectRisks() []string {
 		return []string{fmt.Sprintf("the project directory %s holds your home directory: sessions may read and write"+
 			" all your files", display.Quote(project))}
 	case project == real("/tmp") || project == real("/var/tmp"):
-		return []string{fmt.Sprintf("the project directory %s is shared by all programs: every session of "+
-			"every project may write it", display.Quote(project))}
+		return []string{fmt.Sprintf("the project directory %s is shared by all programs: sessions may change "+
+			"their temporary files", display.Quote(project))}
 	}
 	return nil
 }
@@ -117,6 +117,8 @@ type exposure struct {
 	warning string
 	// there: the file exists. Only then can it be protected.
 	there bool
+	// own: the path leads to a file of the project's own, in its own /tmp.
+	own bool
 }
 
 // findExposed lists the user's settings files and the list of trusted projects
@@ -126,7 +128,8 @@ func (s *Snapshot) findExposed(e *evaluation) []exposure {
 	add := func(what string, paths []string) {
 		for _, path := range paths {
 			if rule, ok := e.policy.Find(policy.Write, path); ok {
-				list = append(list, exposure{there: e.Resolve(path).Exists, warning: fmt.Sprintf(
+				_, own := e.policy.TemporaryAt(path)
+				list = append(list, exposure{there: e.Resolve(path).Exists, own: own, warning: fmt.Sprintf(
 					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what,
 					display.Quote(path), display.Quote(rule.Path), rule.Origin,
 				)})
@@ -140,11 +143,12 @@ func (s *Snapshot) findExposed(e *evaluation) []exposure {
 
 // Exposures are the warnings of files that decide about sessions and that a
 // session could change. The files are protected paths. kept says that the
-// machine protects them; then only files that do not exist yet are left.
+// machine protects them; then only files that do not exist yet are left. The
+// same machine gives projects a /tmp of their own.
 func (c *Compiled) Exposures(kept bool) []string {
 	var list []string
 	for _, x := range c.exposed {
-		if !kept || !x.there {
+		if !kept || !x.there && !x.own {
 			list = append(list, x.warning)
 		}
 	}

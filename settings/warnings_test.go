@@ -83,6 +83,25 @@ func TestExposures_AreLeftWhereProtectionDoesNotReach(t *testing.T) {
 	}
 }
 
+// A home in /tmp is open to sessions only if they share it.
+func TestExposures_OfAHomeInTmp(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{userFile: "", "/home/u/project/": "", "/tmp/h/": ""})
+	for settings, want := range map[string][2]int{ // without namespaces, with them
+		`{"enabled": true}`:                                            {1, 0},
+		`{"enabled": true, "temporary_files": "shared"}`:               {1, 1},
+		`{"enabled": true, "additional_read_write_paths": ["/tmp"]}`:   {1, 1},
+		`{"enabled": true, "additional_read_write_paths": ["/tmp/h"]}`: {1, 1},
+	} {
+		s := snapshotOf(t, f, settings, "")
+		s.trust = &trust.List{Path: "/tmp/h/trust.json"}
+		c := s.Compile(document.KindTool)
+		if got := [2]int{len(c.Exposures(false)), len(c.Exposures(true))}; got != want {
+			t.Errorf("%s: %d warnings, want %d", settings, got, want)
+		}
+	}
+}
+
 func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{

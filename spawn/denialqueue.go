@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // Denial is an operation that a session was refused. Count says how often,
@@ -16,6 +17,19 @@ type Denial struct {
 	// Missed counts other denials that are not reported, because there were too
 	// many at once.
 	Missed int
+	// Lacking says why the session has no access although its settings grant it;
+	// "" if they do not.
+	Lacking string
+}
+
+// lackingAt says why a session lacks a path; "" if it does not.
+func lackingAt(places []platform.Missing, path string) string {
+	for _, place := range places {
+		if policy.Contains(place.Path, path) {
+			return place.Reason
+		}
+	}
+	return ""
 }
 
 // Answer is the user's decision about an access; see platform.Answer.
@@ -51,7 +65,8 @@ const (
 // more memory than one that tries once. A nil denialQueue is empty and has
 // ended.
 type denialQueue struct {
-	most int // entries
+	most    int                // entries
+	lacking []platform.Missing // what the settings grant and the session could not get
 
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond
@@ -225,7 +240,7 @@ func (q *denialQueue) earliest(now time.Time) (first *denialEntry, wait time.Dur
 
 // report takes an entry's count and returns it as a denial. q.mu is held.
 func (q *denialQueue) report(e *denialEntry, now time.Time) Denial {
-	denial := Denial{Denial: e.Denial, Missed: q.missed}
+	denial := Denial{Denial: e.Denial, Missed: q.missed, Lacking: lackingAt(q.lacking, e.Target)}
 	e.Count, q.missed = 0, 0
 	e.due = now.Add(e.silence)
 	e.silence = min(2*e.silence, mostSilence)
@@ -277,7 +292,7 @@ func (q *denialQueue) all() (list []Denial, missed int) {
 	slices.SortFunc(entries, func(a, b *denialEntry) int { return cmp.Compare(a.order, b.order) })
 	list = make([]Denial, len(entries))
 	for i, e := range entries {
-		list[i] = Denial{Denial: e.Denial}
+		list[i] = Denial{Denial: e.Denial, Lacking: lackingAt(q.lacking, e.Target)}
 		list[i].Count = e.total
 	}
 	return list, q.missed

@@ -228,3 +228,26 @@ func TestDenialQueue_OutputAddsNothingToWhatIsKnown(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// A denial of what the settings grant and the session could not get says why.
+func TestDenialQueue_SaysWhatASessionLacks(t *testing.T) {
+	t.Parallel()
+	q := newDenialQueue(maxDenials)
+	q.lacking = []platform.Missing{{Path: "/tmp", Reason: "the disk is full"}}
+	for _, target := range []string{"/tmp/a", "/tmpfiles/a"} {
+		q.put(platform.Denial{Access: platform.RefusedWrite, Target: target, Count: 1})
+	}
+	q.end()
+	want := map[string]string{"/tmp/a": "the disk is full", "/tmpfiles/a": ""}
+	for range want {
+		if d, ok := q.next(); !ok || d.Lacking != want[d.Target] {
+			t.Errorf("reported: %+v, %t", d, ok)
+		}
+	}
+	list, _ := q.all()
+	for _, d := range list {
+		if d.Lacking != want[d.Target] {
+			t.Errorf("listed: %+v", d)
+		}
+	}
+}

@@ -55,6 +55,7 @@ type attempt struct {
 	watchErr       error          // of the watch over protected paths
 	guardErr       error          // of the group's guard
 	warnings       []string
+	lacking        []platform.Missing // what the policy grants and the session could not get
 }
 
 // start goes through the phases. On an error nothing is left running.
@@ -124,6 +125,9 @@ func (a *attempt) confinement() error {
 		switch {
 		case err == nil:
 			a.target.Confinement = confinement
+			if a.running.denials != nil {
+				a.running.denials.lacking = append(a.lacking, confinement.Lacking...)
+			}
 			a.target.Order.InSignalDomain = p.Restricted && useSignalDomain(a.running.group)
 		case !p.Restricted:
 			// The policy restricts nothing, and the reply says how the session
@@ -175,9 +179,11 @@ func (a *attempt) makeTemporaryDirs() {
 	for i, t := range p.Temporary {
 		dir, err := a.spawner.Tracker.TemporaryDir(p.Project, t.Path)
 		if err != nil {
-			a.running.log.Warn("no directory for temporary files", "in", t.Path, "error", err)
-			a.warnings = append(a.warnings, fmt.Sprintf(
-				"%s cannot be used: no directory of the project's own could be made there: %v", t.Path, cause(err)))
+			why := fmt.Sprintf("%s cannot be used: no directory of the project's own could be made there: %v",
+				t.Path, cause(err))
+			a.running.log.Warn(why)
+			a.warnings = append(a.warnings, why)
+			a.lacking = append(a.lacking, platform.Missing{Path: t.Path, Reason: why})
 			p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r policy.Rule) bool { return r.Path == t.Path })
 			continue
 		}

@@ -31,7 +31,7 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 			break
 		}
 		display.Fprintf(w, "sandbox-sidecar:   %s\n", presentation.DenialLine(denial))
-		suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
+		suggestion, err := presentation.Suggest(snapshot, kind, denial)
 		switch {
 		case err != nil:
 		case suggestion.Unprotects():

@@ -81,6 +81,11 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	}
 	confinement.InvalidateGuess = invalidateGuess
 	confinement.OwnTemporary = ruleset.Namespaces != nil
+	for _, c := range ruleset.LockedCaches {
+		confinement.Lacking = append(confinement.Lacking, platform.Missing{
+			Path: c.Path, Reason: "this cache is read-only, because it could not be made private: " + c.Reason,
+		})
+	}
 	return confinement, err
 }
 
