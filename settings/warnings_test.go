@@ -88,7 +88,7 @@ func TestExposures_OfAHomeInTmp(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{userFile: "", "/home/u/project/": "", "/tmp/h/": ""})
 	for settings, want := range map[string][2]int{ // without namespaces, with them
-		`{"enabled": true}`:                                            {1, 0},
+		`{"enabled": true}`: {1, 0},
 		`{"enabled": true, "temporary_files": "shared"}`:               {1, 1},
 		`{"enabled": true, "additional_read_write_paths": ["/tmp"]}`:   {1, 1},
 		`{"enabled": true, "additional_read_write_paths": ["/tmp/h"]}`: {1, 1},

@@ -204,33 +204,16 @@ func (p *Policy) ID() string {
 	if !p.Restricted {
 		effect = Policy{TrackBySandbox: p.TrackBySandbox}
 	}
-	effect.Rules = slices.Clone(effect.Rules)
-	for i := range effect.Rules {
-		effect.Rules[i].Origin = Origin{}
-	}
-	effect.UnixSockets = slices.Clone(effect.UnixSockets)
-	for i := range effect.UnixSockets {
-		effect.UnixSockets[i].Origin = Origin{}
-	}
-	effect.Protected = slices.Clone(effect.Protected)
-	for i := range effect.Protected {
-		effect.Protected[i].Origin = Origin{}
-	}
-	effect.Caches = slices.Clone(effect.Caches)
-	for i := range effect.Caches {
-		effect.Caches[i].Origin = Origin{}
-	}
-	effect.Temporary = slices.Clone(effect.Temporary)
-	for i := range effect.Temporary {
-		effect.Temporary[i].Origin = Origin{}
-	}
-	effect.Hidden = slices.Clone(effect.Hidden)
-	for i := range effect.Hidden {
-		effect.Hidden[i].Origin = Origin{}
-	}
+	effect.Rules = withoutOrigins(effect.Rules, func(r *Rule) *Origin { return &r.Origin })
+	effect.UnixSockets = withoutOrigins(effect.UnixSockets, func(u *UnixSocket) *Origin { return &u.Origin })
+	effect.Protected = withoutOrigins(effect.Protected, func(p *Protected) *Origin { return &p.Origin })
+	effect.Caches = withoutOrigins(effect.Caches, func(c *Cache) *Origin { return &c.Origin })
+	effect.Temporary = withoutOrigins(effect.Temporary, func(t *Temporary) *Origin { return &t.Origin })
+	effect.Hidden = withoutOrigins(effect.Hidden, func(h *Hidden) *Origin { return &h.Origin })
 	effect.Network.Origin = Origin{}
-	effect.Network.AllowedHosts = withoutOrigins(effect.Network.AllowedHosts)
-	effect.Network.DeniedHosts = withoutOrigins(effect.Network.DeniedHosts)
+	origin := func(h *Host) *Origin { return &h.Origin }
+	effect.Network.AllowedHosts = withoutOrigins(effect.Network.AllowedHosts, origin)
+	effect.Network.DeniedHosts = withoutOrigins(effect.Network.DeniedHosts, origin)
 	if !effect.Network.ByHost() {
 		effect.Network.AllowedHosts, effect.Network.DeniedHosts = nil, nil
 	}
@@ -245,10 +228,10 @@ func (p *Policy) ID() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func withoutOrigins(list []Host) []Host {
+func withoutOrigins[T any](list []T, origin func(*T) *Origin) []T {
 	list = slices.Clone(list)
 	for i := range list {
-		list[i].Origin = Origin{}
+		*origin(&list[i]) = Origin{}
 	}
 	return list
 }

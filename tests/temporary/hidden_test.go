@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,18 +24,9 @@ var hidesAs = []string{"Permission denied", "No such file or directory", "cannot
 func mustNotRead(t *testing.T, e *harness.Editor, path string) {
 	t.Helper()
 	output, status := e.Tool("cat " + harness.Quote(path))
-	if status == 0 || !containsAny(output, hidesAs) {
+	if status == 0 || !slices.ContainsFunc(hidesAs, func(words string) bool { return strings.Contains(output, words) }) {
 		t.Errorf("cat %s: status %d: %s", path, status, output)
 	}
-}
-
-func containsAny(text string, words []string) bool {
-	for _, word := range words {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
 }
 
 // The built-in list hides tokens below ~/.config, which sessions may read.
