@@ -28,6 +28,13 @@ func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
 	return proc.Start(path, argv, attr)
 }
 
+// ReserveThreads starts threads that the runtime keeps; see proc.ReserveThreads.
+func ReserveThreads(number int) { proc.ReserveThreads(number) }
+
+// SealReserve keeps a stage from raising its limit of processes; see
+// proc.SealReserve.
+func SealReserve() error { return proc.SealReserve() }
+
 // WatchProcess returns a channel that is closed when the process has ended; see
 // proc.Watch.
 func WatchProcess(ctx context.Context, pid int) (<-chan struct{}, error) { return proc.Watch(ctx, pid) }

@@ -26,7 +26,7 @@ type sessionGroup struct {
 }
 
 func (g *sessionGroup) Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error) {
-	process, err := proc.Start(path, argv, attr)
+	process, err := proc.StartLeader(path, argv, attr)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,9 @@ const (
 	restartPause = time.Second
 	// farewell tells the watchdog to end without doing anything.
 	farewell = "q"
+	// watchdogThreads are enough for a watchdog: most of what it ends, it ends one
+	// after another.
+	watchdogThreads = 6
 	// endTimeout bounds the wait for the end of a watchdog that was killed.
 	endTimeout = 2 * time.Second
 )
@@ -249,6 +252,7 @@ func RunWatchdog(path string) int {
 	}
 	unix.CloseOnExec(watchdogFD)
 	unix.CloseOnExec(int(held.file.Fd()))
+	proc.ReserveThreads(watchdogThreads)
 	if held.listen(watchdogFD) {
 		return 0
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
 // ConfineSelf confines the calling thread, proves it, and returns what is
@@ -91,6 +93,9 @@ func warmUpJSON() {
 
 // runOrder returns nil only for a probe; after an execution it does not return.
 func runOrder(order *Order, confine ConfineSelf) *Failure {
+	if err := lifecycle.SealReserve(); err != nil {
+		return failure(StepProgram, order.Program, err)
+	}
 	if order.Dir != "" {
 		if err := os.Chdir(order.Dir); err != nil {
 			return failure(StepDirectory, order.Dir, err)

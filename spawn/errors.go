@@ -3,6 +3,7 @@ package spawn
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -76,6 +77,12 @@ func launchError(request Request, err error) error {
 	}
 	var failure *platform.Failure
 	if !errors.As(err, &failure) {
+		if errors.Is(err, syscall.EAGAIN) { // fork(2)
+			return &Error{
+				Attempt: "start session", Cause: fmt.Errorf("too many processes run: %w", err),
+				Hint: "close a session that has started too many, or raise the limit (ulimit -u)",
+			}
+		}
 		return &Error{Attempt: "start session", Cause: err}
 	}
 	switch failure.Step {

@@ -149,6 +149,10 @@ func newLoggerTo(out io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format: unknown format %q", format)
 }
 
+// reservedThreads are enough to end many sessions at once: few of the calls that
+// take long do so in the kernel. An idle thread takes some 50 KB.
+const reservedThreads = 16
+
 // openTracker opens a tracker that ends its sessions even if this process is
 // killed. Without a state directory only the watchdog does that, and the log
 // has a warning.
@@ -157,6 +161,7 @@ func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 	if err != nil {
 		logger.Warn("no state directory: sessions get no private runtime directory", "error", err)
 	}
+	go lifecycle.ReserveThreads(reservedThreads)
 	return lifecycle.Open(lifecycle.Options{
 		StateDir: stateDir, Watchdog: reexec("watchdog"), Subreaper: reexec("subreaper"), Env: os.Environ(),
 		Adopt: adopts(), Alone: true, Logger: logger,

@@ -161,6 +161,44 @@ func TestCgroup_MakesARemovedTreeAgain(t *testing.T) {
 	proctest.MustBeGone(t, pids)
 }
 
+// A sweep in another process id namespace may remove the subtree just when it was
+// made again. That is tried a few times, not for ever.
+func TestCgroup_MakesATreeAgainThatSomebodyKeepsRemoving(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ removals, made int }{{mostRemakes - 1, mostRemakes}, {mostRemakes, mostRemakes}} {
+		removals, made, dir := 0, 0, ""
+		tree, err := openCgroupTree(func(r journal.Record) error {
+			if r.Key != dir || inode(t, r) == 0 {
+				return nil
+			}
+			if made++; removals < test.removals { // it was made, and not filled
+				removals++
+				return os.Remove(dir)
+			}
+			return nil
+		})
+		if err != nil {
+			skip(t, err)
+		}
+		dir = tree.dir
+		if err := removeCgroup(dir); err != nil {
+			t.Fatal(err)
+		}
+		group, err := tree.NewGroup("g")
+		if succeeds := test.removals < mostRemakes; (err == nil) != succeeds || made != test.made {
+			t.Errorf("%d removals: made %d times, %v", test.removals, made, err)
+		}
+		if group != nil {
+			if err := group.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := tree.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // inode is the number in a record of a cgroup.
 func inode(t *testing.T, r journal.Record) uint64 {
 	t.Helper()

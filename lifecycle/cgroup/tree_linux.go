@@ -227,18 +227,17 @@ func (t *Tree) Detail() string {
 	return detail
 }
 
+// mostRemakes bounds how often NewGroup makes the tree again. Until the tree is
+// locked, a sidecar in another process id namespace takes it for abandoned.
+const mostRemakes = 5
+
 // NewGroup makes a cgroup of that name below the tree. It makes the tree again if
-// somebody has removed it.
+// somebody has removed it, empty as it was.
 func (t *Tree) NewGroup(name string) (*Group, error) {
 	dir := filepath.Join(t.dir, name)
 	err := os.Mkdir(dir, 0o755)
-	if errors.Is(err, fs.ErrNotExist) && t.note != nil {
-		// Somebody has removed the empty subtree.
-		t.remaking.Lock()
-		if err = t.make(); err == nil || errors.Is(err, fs.ErrExist) {
-			err = os.Mkdir(dir, 0o755)
-		}
-		t.remaking.Unlock()
+	for i := 0; i < mostRemakes && errors.Is(err, fs.ErrNotExist) && t.note != nil; i++ {
+		err = t.remake(dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make cgroup: %w", err)
@@ -249,6 +248,16 @@ func (t *Tree) NewGroup(name string) (*Group, error) {
 		return nil, fmt.Errorf("open cgroup: %w", err)
 	}
 	return &Group{tree: t, dir: dir, handle: handle}, nil
+}
+
+// remake makes the subtree again, and the directory in it.
+func (t *Tree) remake(dir string) error {
+	t.remaking.Lock()
+	defer t.remaking.Unlock()
+	if err := t.make(); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Mkdir(dir, 0o755)
 }
 
 // closeTimeout bounds the last kill of everything. A process can outlast
@@ -282,7 +291,7 @@ func (g *Group) Start(path string, argv []string, attr *os.ProcAttr) (proc.Proce
 		attr.Sys = &syscall.SysProcAttr{}
 	}
 	g.attach(attr.Sys)
-	process, err := proc.Start(path, argv, attr)
+	process, err := proc.StartLeader(path, argv, attr)
 	if err != nil {
 		return nil, err
 	}

@@ -18,11 +18,17 @@ type children struct {
 	pids     sync.Map     // process ids of those not yet waited for
 }
 
-// start is os.StartProcess.
-func (c *children) start(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+// start is os.StartProcess, with the limits that the third argument sets
+// meanwhile.
+func (c *children) start(
+	path string, argv []string, attr *os.ProcAttr, limited func(start func() error) error,
+) (process *os.Process, err error) {
 	c.starting.RLock()
 	defer c.starting.RUnlock()
-	process, err := os.StartProcess(path, argv, attr)
+	err = limited(func() (err error) {
+		process, err = os.StartProcess(path, argv, attr)
+		return err
+	})
 	if err == nil {
 		c.pids.Store(process.Pid, nil)
 	}

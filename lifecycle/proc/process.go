@@ -56,7 +56,17 @@ func (c child) Signal(signal syscall.Signal) error { return c.process.Signal(sig
 
 // Start starts a process that belongs to no group.
 func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
-	process, err := own.start(path, argv, attr)
+	return start(path, argv, attr, withLimit)
+}
+
+// StartLeader starts the leader of a session, which leaves a reserve of the
+// user's processes to this program; see LeaveReserve.
+func StartLeader(path string, argv []string, attr *os.ProcAttr) (Process, error) {
+	return start(path, argv, attr, LeaveReserve)
+}
+
+func start(path string, argv []string, attr *os.ProcAttr, limited func(func() error) error) (Process, error) {
+	process, err := own.start(path, argv, attr, limited)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ type subreaper struct {
 	held    []proc.ID // the processes that were stopped for that
 }
 
+// reservedThreads are enough for a subreaper: it does one thing after another.
+const reservedThreads = 2
+
 // killTimeout bounds the kill after the sidecar's death.
 const killTimeout = time.Minute
 
@@ -87,6 +90,7 @@ func Run() int {
 	if !started {
 		return 1
 	}
+	proc.ReserveThreads(reservedThreads) // the leader executes nothing of the session's yet
 	k.serve(orders)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
@@ -196,7 +200,11 @@ func (k *subreaper) start(s *startOrder) bool {
 	if s.Sys.Pdeathsig == 0 && s.Sys.Cloneflags&unix.CLONE_NEWPID == 0 {
 		s.Sys.Pdeathsig = unix.SIGKILL
 	}
-	pid, err := syscall.ForkExec(string(s.Path), stringsOf(s.Argv), attr)
+	var pid int
+	err := proc.LeaveReserve(func() (err error) {
+		pid, err = syscall.ForkExec(string(s.Path), stringsOf(s.Argv), attr)
+		return err
+	})
 	if err != nil {
 		k.refuse("fork/exec", err)
 		return false

@@ -41,6 +41,7 @@ func main() {
 	register(ipcActions)
 	register(kernelActions)
 	register(priorityActions)
+	register(stormActions)
 	for step := range steps(os.Args[1:]) {
 		do, known := actions[step[0]]
 		if !known {

@@ -1,0 +1,65 @@
+package proc
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The reserve is left only while a leader is started, and a small limit keeps
+// most of what it is.
+func TestLeaveReserve(t *testing.T) {
+	t.Parallel()
+	before := processLimit(t)
+	if before.Cur == unix.RLIM_INFINITY {
+		before.Cur = 4000 // the test's own, which ends with it
+		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := errors.New("failed")
+	err := LeaveReserve(func() error {
+		if now := processLimit(t); now.Cur != before.Cur-reserve(before.Cur) || now.Max != before.Max {
+			t.Errorf("meanwhile %+v, before %+v", now, before)
+		}
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		t.Errorf("error is %v", err)
+	}
+	if after := processLimit(t); after != before {
+		t.Errorf("after it %+v, before %+v", after, before)
+	}
+	for limit, want := range map[uint64]uint64{63_000: 64, 256: 64, 100: 25, 3: 0, 0: 0} {
+		if got := reserve(limit); got != want {
+			t.Errorf("reserve of %d is %d, want %d", limit, got, want)
+		}
+	}
+}
+
+func processLimit(t *testing.T) (limit unix.Rlimit) {
+	t.Helper()
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		t.Fatal(err)
+	}
+	return limit
+}
+
+// Other tests of this process start threads too, and the runtime ends none. So
+// there are at least as many as were reserved.
+func TestReserveThreads(t *testing.T) {
+	t.Parallel()
+	const reserved = 40
+	ReserveThreads(reserved)
+	tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(os.Getpid()), "task"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tasks) < reserved {
+		t.Errorf("%d threads", len(tasks))
+	}
+}
