@@ -17,7 +17,7 @@ import (
 func LoginShell(env []string) (program string, argv []string) {
 	program = lookUp(env, "SHELL")
 	if program == "" {
-		program = passwdShell("/etc/passwd", os.Getuid())
+		program = PasswdShell()
 	}
 	return program, []string{"-" + filepath.Base(program)}
 }
@@ -39,6 +39,9 @@ func CommandShell(p *policy.Policy) string {
 	}
 	return "/bin/sh"
 }
+
+// PasswdShell is the user's shell in the password file.
+func PasswdShell() string { return passwdShell("/etc/passwd", os.Getuid()) }
 
 // passwdShell is field 7 of the user's entry in passwd(5). An empty field means
 // /bin/sh; so does a missing entry.

@@ -35,3 +35,7 @@ func closeWatches(*lifecycle.Tracker) {}
 
 // adopts reports whether this process must adopt its sessions' orphans.
 func adopts() bool { return false }
+
+// inSession cannot be known on macOS: a shell of this program starts no second
+// session there, and says so.
+func inSession() bool { return false }

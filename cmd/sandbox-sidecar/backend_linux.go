@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
 func newBackend(*slog.Logger) platform.Backend { return linux.Backend{Caches: caches()} }
@@ -41,6 +42,9 @@ func closeWatches(tracker *lifecycle.Tracker) {
 		tracker.CloseInWatchdog(watches)
 	}
 }
+
+// inSession reports whether this process is in a session already.
+func inSession() bool { return seccomp.InSession() }
 
 // adopts reports whether this process must adopt its sessions' orphans.
 func adopts() bool { return linux.MustAdopt() }

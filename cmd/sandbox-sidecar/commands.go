@@ -39,6 +39,14 @@ func commands() []command {
 				"the signal's number if a signal ended it. It is 1 if the sandbox cannot be made.",
 		}, execute},
 		{commandline.Command{
+			Name: "shell", Args: "[install [--dir DIR] | ARG…]", Takes: commandline.Words, Words: []string{"install"},
+			Summary: "be a shell whose commands are sandboxed",
+			Details: "With ARG… it runs the real shell with these arguments: \"tool\" for -c and scripts, else \"terminal\". " +
+				"A link to this program that is named after a shell does the same. " +
+				"install makes such links, and prints what to write into other programs' settings. " +
+				"SANDBOX_SHELL=PATH names the real shell.",
+		}, shell},
+		{commandline.Command{
 			Name: "learn", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,
 			Summary: "run a command and print the settings that it needs",
 			Details: "Reading and executing is allowed and recorded, except credentials. " +

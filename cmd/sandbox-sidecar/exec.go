@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -25,9 +27,26 @@ func execute(flags *flagSet, args []string) error {
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
+	return project.run(flags, job{argv: flags.Args(), program: flags.Arg(0), env: os.Environ()})
+}
+
+// job is a command to run in a session.
+type job struct {
+	program string
+	argv    []string
+	env     []string
+	// quiet: nothing is said if settings leave the sandbox off. It is still said
+	// if no settings file decides.
+	quiet bool
+	// shells are granted for reading and executing, if they are not already.
+	shells []string
+}
+
+// run runs a job in the caller's own terminal, and returns its exit status.
+func (p *projectFlags) run(flags *flagSet, j job) error {
 	start := newHeadStart(slog.New(plainLog{}))
 	defer start.close()
-	store, snapshot, kind, err := project.open(flags)
+	store, snapshot, kind, err := p.open(flags)
 	if err != nil {
 		return err
 	}
@@ -36,10 +55,13 @@ func execute(flags *flagSet, args []string) error {
 	if !compiled.Policy.Restricted && compiled.Doubt == nil {
 		// The explanation names the setting; it is the same for every access.
 		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
-			warnUnsandboxed(unsandboxed(x))
+			if why, advice := unsandboxed(x); advice != "" || !j.quiet {
+				warnUnsandboxed(why, advice)
+			}
 		}
 	}
-	if project.sandbox {
+	grantShells(&compiled.Policy, j.shells)
+	if p.sandbox {
 		compiled.Policy.OnUnavailable = policy.Refuse // the user asked for a sandbox
 	}
 	printDiagnostics(stderr, snapshot, compiled.Diagnostics)
@@ -64,10 +86,9 @@ func execute(flags *flagSet, args []string) error {
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
 	}
-	command := flags.Args()
 	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind, runs: make(chan struct{})}
 	running, err := start.take().Start(context.Background(), spawn.Request{
-		ID: spawn.NewID(), Policy: compiled.Policy, Program: command[0], Argv: command, Env: os.Environ(), Dir: dir,
+		ID: spawn.NewID(), Policy: compiled.Policy, Program: j.program, Argv: j.argv, Env: j.env, Dir: dir,
 		Ask: asker.ask,
 	})
 	if err != nil {
@@ -88,7 +109,7 @@ func execute(flags *flagSet, args []string) error {
 	summarise(stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
 	denials, missed := running.Denials()
 	for _, hint := range presentation.Hints(presentation.Failed{
-		Exit: exit, Argv: command, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
+		Exit: exit, Argv: j.argv, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
 		NoSSH: !compiled.HasSSH(), FirstTime: store.FirstTime,
 	}) {
 		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
@@ -145,3 +166,40 @@ func (plainLog) Handle(_ context.Context, record slog.Record) error {
 
 func (h plainLog) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h plainLog) WithGroup(string) slog.Handler      { return h }
+
+// headStart makes what a session needs whatever its settings are, while another
+// goroutine reads them: the tracker, and a stage that waits for its order. See
+// docs/design/exec.md.
+type headStart struct {
+	made     chan struct{} // closed once the fields below are set
+	tracker  *lifecycle.Tracker
+	prepared *spawn.Prepared
+	drop     sync.Once // taken or dropped
+}
+
+func newHeadStart(logger *slog.Logger) *headStart {
+	h := &headStart{made: make(chan struct{})}
+	go func() {
+		defer close(h.made)
+		h.tracker = openTracker(logger)
+		spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger}
+		h.prepared = spawner.Prepare()
+	}()
+	return h
+}
+
+// take returns the stage. The caller must use it or drop it.
+func (h *headStart) take() *spawn.Prepared {
+	<-h.made
+	h.drop.Do(func() {})
+	return h.prepared
+}
+
+// close drops the stage, unless it was taken, and ends everything else. No
+// session may run any more.
+func (h *headStart) close() {
+	<-h.made
+	h.drop.Do(h.prepared.Drop)
+	closeWatches(h.tracker)
+	_ = h.tracker.Close() // the user's next sidecar ends what is left
+}

@@ -13,6 +13,7 @@ import (
 
 	// runs in place of main if this process is the stage, for example
 	_ "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/roles"
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/shells"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -50,6 +51,9 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == "attempt" {
 		os.Exit(runAttempts(os.Args[2:]))
 	}
+	if name, is := shells.CalledAs(os.Args[0]); is {
+		os.Exit(exitCode(asShell(name, os.Args)))
+	}
 	os.Exit(run(os.Args[1:]))
 }
 
@@ -77,7 +81,11 @@ func run(args []string) int {
 		described(false).Help(stderr)
 		return 2
 	}
-	err := command.run(newFlags(command), args)
+	return exitCode(command.run(newFlags(command), args))
+}
+
+// exitCode prints an error, and returns the exit status for it.
+func exitCode(err error) int {
 	var status exitStatus
 	switch {
 	case err == nil:

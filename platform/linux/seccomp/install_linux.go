@@ -193,6 +193,15 @@ func ProveOffline() error {
 	return nil
 }
 
+// InSession reports whether a session's filter is in force on the calling
+// thread. No program outside of a session can be made to look so: no kernel
+// answers a lease on no file (fcntl(2), EBADF) with EACCES, and no other filter
+// that is known does.
+func InSession() bool {
+	_, _, lease := unix.RawSyscall(unix.SYS_FCNTL, ^uintptr(0), unix.F_SETLEASE, 0)
+	return lease == unix.EACCES && Prove(Filtering{}) == nil
+}
+
 // proveNoDatagrams returns an error unless Unix sockets are refused that would
 // bypass the supervisor.
 func proveNoDatagrams() error {

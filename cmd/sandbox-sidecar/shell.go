@@ -1,0 +1,138 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/shells"
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// originalCommand is what a client of sshd(8) asked for, where a ForceCommand
+// took its place.
+const originalCommand = "SSH_ORIGINAL_COMMAND"
+
+// shell is the subcommand: a shell, or what makes the links.
+func shell(flags *flagSet, args []string) error {
+	// What follows belongs to the real shell: these flags are not its own.
+	if len(args) > 0 && args[0] == "install" {
+		return installShells(flags, args[1:])
+	}
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		return parse(flags, args)
+	}
+	return asShell(shells.Generic, append([]string{shells.Generic}, args...))
+}
+
+func finder() (shells.Finder, error) {
+	self := program()
+	if len(self) == 0 {
+		return shells.Finder{}, fmt.Errorf("find the real shell: the path of this program is unknown")
+	}
+	return shells.Finder{Self: self[0], Passwd: spawn.PasswdShell(), Getenv: os.Getenv}, nil
+}
+
+// asShell runs the real shell of a name in a session. argv is passed on as it
+// is.
+func asShell(name string, argv []string) error {
+	shellFinder, err := finder()
+	if err != nil {
+		return err
+	}
+	real, err := shellFinder.Find(name)
+	if err != nil {
+		return &spawn.NotExecutedError{Cause: err.Error(), Missing: true}
+	}
+	argv = slices.Clone(argv)
+	argv[0] = shells.Argv0(argv[0], real)
+	if inSession() {
+		return fmt.Errorf("execute %s: %w", real, syscall.Exec(real, argv, os.Environ()))
+	}
+	invocation := shells.Parse(argv[1:], isTerminal(os.Stdin))
+	env := shells.Environment(os.Environ(), shellFinder.Self, real)
+	if asked := os.Getenv(originalCommand); asked != "" && invocation.Bare {
+		argv, invocation.Command = append(argv, "-c", asked), true
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, originalCommand+"=") })
+	}
+	kind := settings.KindTerminal
+	if invocation.Command {
+		kind = settings.KindTool
+	}
+	command, _ := find("exec")
+	flags := newFlags(command)
+	return addProjectFlags(flags, kind).run(flags, job{
+		program: real, argv: argv, env: env, quiet: true, shells: []string{shellFinder.Self, shells.Dir(os.Getenv)},
+	})
+}
+
+// grantShells lets a session see the links, and this program: what is told to
+// use them runs inside, too.
+func grantShells(p *policy.Policy, paths []string) {
+	if !p.Restricted {
+		return
+	}
+	const access = policy.Read | policy.Execute
+	for _, path := range paths {
+		real, err := fsguard.EvalSymlinks(path)
+		if err != nil {
+			continue
+		}
+		// A session has a /tmp of its own: what is granted as a part of that is
+		// not there.
+		if _, own := p.TemporaryAt(real); own || !p.At(real).Has(access) {
+			p.Rules = append(p.Rules, policy.Rule{
+				Path: real, Access: access, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "shell"},
+			})
+		}
+	}
+	slices.SortFunc(p.Rules, func(a, b policy.Rule) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// installShells makes the links, and prints what to do with them.
+func installShells(flags *flagSet, args []string) error {
+	dir := flags.String("dir", "", "`DIR`: directory for the links instead of your own")
+	if err := parseNone(flags, args); err != nil {
+		return err
+	}
+	if *dir == "" {
+		*dir = shells.Dir(os.Getenv)
+	}
+	if *dir == "" {
+		return misuse(flags, "HOME is not set: use --dir")
+	}
+	path, err := filepath.Abs(*dir)
+	if err != nil {
+		return fmt.Errorf("make directory of shells: %w", err)
+	}
+	shellFinder, err := finder()
+	if err != nil {
+		return err
+	}
+	links, err := shells.Install(path, shellFinder)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "made links that are shells whose commands are sandboxed:")
+	for _, link := range links {
+		display.Fprintf(stdout, "  %s\n", display.Text(link))
+	}
+	fmt.Fprint(stdout, "\nWrite one of these into a program's settings:\n")
+	for _, recipe := range shells.Recipes(path, shells.Own(shellFinder.Passwd, links), settings.Platform) {
+		fmt.Fprintf(stdout, "\n%s (%s):\n", recipe.Program, recipe.Where)
+		for _, line := range recipe.Lines {
+			// Not folded: it is copied.
+			fmt.Println("  " + display.Escape(line))
+		}
+	}
+	return nil
+}
