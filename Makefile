@@ -65,7 +65,7 @@ test-suites: ## run the test suites of CPython and Go without a sandbox and in o
 ci-list: ## list which tests .ci/run runs as root, as an ordinary user, and under the race detector
 	@tests/ci-list
 
-attack: ## try every attack of tests/attack/attacks, without and with a sandbox, and print the results
+attack: ## try every attack, without and with a sandbox, and print what happened, then by docs/design/what-runs-outside.md
 	@tests/prerequisites
 	@matrix=$$(mktemp); go test -count=1 -timeout 10m -run '^TestAttacks$$' ./tests/attack -matrix "$$matrix"; status=$$?; \
 	cat "$$matrix"; rm -f "$$matrix"; exit $$status

@@ -54,12 +54,13 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	if session.Sandbox.Applied != a.sandboxed {
 		t.Fatalf("sandbox applied: %v", session.Sandbox.Applied)
 	}
+	review := session.Close(0).Review
 	output := filepath.Join(filepath.Dir(w.Home), "output")
 	harness.Must(t, os.WriteFile(output, []byte(session.Output()), 0o644))
 	harm := a.script(t, w, "harm")
 	harm.Env = append(harm.Env, "OUTPUT="+output, "CHECKS="+strconv.Itoa(a.checks()))
 	said, err := harm.CombinedOutput()
-	return a.judge(t, session, err == nil, string(said))
+	return a.judge(t, session, err == nil, string(said), review)
 }
 
 // checks is how often, 50 times a second, a script checks for an effect that
@@ -73,7 +74,9 @@ func (a fileAttack) checks() int {
 }
 
 // judge compares the effect with the reply.
-func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, said string) string {
+func (a fileAttack) judge(
+	t *testing.T, session *harness.Session, harm bool, said string, review []protocol.Finding,
+) string {
 	t.Helper()
 	if !a.sandboxed {
 		if !harm {
@@ -97,6 +100,8 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 		refusal = own
 	}
 	switch {
+	case harm && a.reported(review):
+		return cellReported
 	case harm && held:
 		t.Errorf("THE ATTACK WORKS, by %s under %q, and the reply says that %s is %s; it printed:\n%s",
 			a.as.name, a.wrap, protection, status, session.Output())
@@ -108,6 +113,19 @@ func (a fileAttack) judge(t *testing.T, session *harness.Session, harm bool, sai
 			session.Output())
 	}
 	return cellStopped
+}
+
+// reported says whether the review names what the attack left.
+func (a fileAttack) reported(review []protocol.Finding) bool {
+	pattern := a.file.Key("review")
+	if pattern == "" {
+		return false
+	}
+	var text strings.Builder
+	for _, finding := range review {
+		text.WriteString(finding.Message + "\n")
+	}
+	return regexp.MustCompile(pattern).MatchString(text.String())
 }
 
 // newWorld makes one that belongs to the account, in a directory that every
@@ -125,6 +143,11 @@ func (a fileAttack) newWorld(t *testing.T) *harness.World {
 		harness.MakeDir(t, dir)
 	}
 	harness.Victim(t, "tests/victim", w.Project+"/bin/victim")
+	if program := a.file.Key("program"); program != "" {
+		content, err := os.ReadFile(harness.Binary(t))
+		harness.Must(t, err)
+		harness.Must(t, os.WriteFile(filepath.Join(w.Project, program), content, 0o755))
+	}
 	harness.Write(t, w.Project+"/attack.sh", a.preamble(t, w)+a.file.Section("attack"))
 	if a.as.credential != nil {
 		harness.Must(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
@@ -178,6 +201,9 @@ func (a fileAttack) start(t *testing.T, w *harness.World) *harness.Editor {
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: a.as.credential}
 		if a.as.credential != nil {
 			harness.Must(t, os.Lchown(w.UserSettings(), int(a.as.credential.Uid), int(a.as.credential.Gid)))
+		}
+		if program := a.file.Key("program"); program != "" {
+			command.Path = filepath.Join(w.Project, program)
 		}
 		if a.wrap != "" {
 			command.Args = append([]string{"victim", a.wrap, command.Path}, command.Args[1:]...)

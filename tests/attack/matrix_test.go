@@ -46,6 +46,11 @@ var (
 //	needs: "root" if an ordinary user could not do it anyway, programs, and
 //	  keys of machineHas, blank-separated
 //	kind: "terminal" for an attack from one
+//	way: the number of its row in docs/design/what-runs-outside.md
+//	review: a pattern of the review's messages; an attack that has its effect
+//	  and is named there is no hole
+//	program: a path in the project to which the sidecar's program is copied,
+//	  and from where it is started
 //
 // The sections are scripts for bash in the project. "prepare" and "cleanup" run
 // outside. "attack" runs in the session, where "victim" is the hostile program.
@@ -55,7 +60,7 @@ var (
 func attackFiles(t testing.TB) []harness.CaseFile {
 	t.Helper()
 	return harness.CaseFiles(t, "attacks",
-		[]string{"stops", "holds", "refusal", "refusal_tree", "settings", "needs", "kind"},
+		[]string{"stops", "holds", "refusal", "refusal_tree", "settings", "needs", "kind", "way", "review", "program"},
 		[]string{"prepare", "attack", "harm", "cleanup"})
 }
 
@@ -123,7 +128,7 @@ func TestAttacks(t *testing.T) {
 		}
 	})
 	if *matrixFile != "" {
-		harness.Must(t, os.WriteFile(*matrixFile, []byte(matrix(files, cells)), 0o644))
+		harness.Must(t, os.WriteFile(*matrixFile, []byte(matrix(t, files, cells)), 0o644))
 	}
 	if *tallyFile != "" {
 		counts, err := json.Marshal(tally(maps.Values(cells)))
@@ -189,7 +194,7 @@ func lacks(file harness.CaseFile, as account) string {
 }
 
 // matrix is the table that "make attack" prints: one line for each attack.
-func matrix(files []harness.CaseFile, cells map[string]string) string {
+func matrix(t testing.TB, files []harness.CaseFile, cells map[string]string) string {
 	var b strings.Builder
 	var columns []string
 	for _, as := range accounts() {
@@ -203,7 +208,7 @@ func matrix(files []harness.CaseFile, cells map[string]string) string {
 	}
 	b.WriteString("\n")
 	counts := map[string]int{}
-	for _, file := range files {
+	line := func(file harness.CaseFile, count int) {
 		fmt.Fprintf(&b, "%-28s", file.Name)
 		for _, as := range accounts() {
 			for _, c := range circumstances() {
@@ -211,11 +216,23 @@ func matrix(files []harness.CaseFile, cells map[string]string) string {
 				if cell == "" {
 					cell = "-"
 				}
-				counts[cell]++
+				counts[cell] += count
 				fmt.Fprintf(&b, " %-18s", cell)
 			}
 		}
 		b.WriteString("\n")
+	}
+	for _, file := range files {
+		line(file, 1)
+	}
+	b.WriteString("\nWhat a session writes and programs outside run (docs/design/what-runs-outside.md):\n")
+	for _, way := range waysOut(t) {
+		fmt.Fprintf(&b, "\n%s  %s\n", way.number, way.title)
+		for _, file := range files {
+			if file.Key("way") == way.number {
+				line(file, 0)
+			}
+		}
 	}
 	b.WriteString("\n")
 	for _, cell := range slices.Sorted(maps.Keys(counts)) {
@@ -229,14 +246,17 @@ const (
 	cellWorks   = "works"
 	cellStopped = "stopped"
 	cellSaid    = "open, said"
-	cellHole    = "HOLE"
-	cellNone    = "-"
+	// cellReported is about what programs outside act on.
+	cellReported = "reported"
+	cellHole     = "HOLE"
+	cellNone     = "-"
 )
 
 var meanings = map[string]string{
-	cellWorks:   cellWorks + ": has its effect without a sandbox, which is the control",
-	cellStopped: cellStopped + ": has no effect in the sandbox",
-	cellSaid:    cellSaid + ": has its effect, and the reply said that this protection is not enforced",
-	cellHole:    cellHole + ": has its effect although the reply says that it is stopped",
-	cellNone:    cellNone + ": only root could, or was not tried",
+	cellWorks:    cellWorks + ": has its effect without a sandbox, which is the control",
+	cellStopped:  cellStopped + ": has no effect in the sandbox",
+	cellSaid:     cellSaid + ": has its effect, and the reply said that this protection is not enforced",
+	cellReported: cellReported + ": has its effect, and the review names it when the session ends",
+	cellHole:     cellHole + ": has its effect although the reply says that it is stopped",
+	cellNone:     cellNone + ": only root could, or was not tried",
 }
