@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"net"
 	"os"
 	"syscall"
 
@@ -36,6 +37,9 @@ type Confinement struct {
 	// started or confined. The confinement rests on a guess about the machine;
 	// the backend then checks the machine and makes another.
 	InvalidateGuess func()
+	// Localhost, if not nil, takes sockets of the session's own localhost, which
+	// the stage passes. It is nil if the session has none of its own.
+	Localhost func(LocalSockets) Localhost
 	// Watch, if not nil, starts to watch the protected paths, before anything
 	// of the session runs. Its argument is called with each alarm from another
 	// goroutine, one at a time.
@@ -63,6 +67,28 @@ type Handover struct {
 	Diag *os.File
 	// Hosts are sockets in that namespace; nil if no hosts can be reached.
 	Hosts HostSockets
+}
+
+// LocalSockets are two stream sockets of a session's network namespace that
+// nothing was done with.
+type LocalSockets [2]*os.File
+
+// Close closes both.
+func (s LocalSockets) Close() {
+	for _, file := range s {
+		if file != nil {
+			file.Close()
+		}
+	}
+}
+
+// Localhost connects to servers of a session on the session's own localhost.
+type Localhost interface {
+	// Dial connects to a port.
+	Dial(ctx context.Context, port uint16) (*net.TCPConn, error)
+	// Close must be called once the session's processes are gone. Connections
+	// stay. Closing twice is harmless.
+	Close() error
 }
 
 // HostSockets are a session's sockets through which it reaches hosts.

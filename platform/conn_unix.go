@@ -20,7 +20,7 @@ type conn struct {
 }
 
 // maxPassed bounds the descriptors of one message.
-const maxPassed = 8
+const maxPassed = 12
 
 // Read reads bytes and collects the descriptors that come with them.
 func (c *conn) Read(p []byte) (int, error) {

@@ -92,6 +92,8 @@ const (
 	PassedResolverTCP Passed = "TCP socket of the resolver"
 	// PassedRelay is one of Handover.Hosts.
 	PassedRelay Passed = "relay"
+	// PassedLocal is one of LocalSockets, of which there are two.
+	PassedLocal Passed = "socket of the session's localhost"
 )
 
 // Step is the part of the stage's work that failed.

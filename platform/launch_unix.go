@@ -61,6 +61,9 @@ type Launched struct {
 	// Supervision must be closed once the session's processes are gone; nil if
 	// there is none.
 	Supervision Supervision
+	// Localhost must be closed once the session's processes are gone; nil if the
+	// session has no localhost of its own.
+	Localhost Localhost
 }
 
 // Launch starts the stage, sends the order, and returns once the target was
@@ -80,6 +83,9 @@ func Launch(ctx context.Context, backend Backend, target Target) (Launched, erro
 func (l *Launched) drop() {
 	if l.Supervision != nil {
 		_ = l.Supervision.Close()
+	}
+	if l.Localhost != nil {
+		_ = l.Localhost.Close()
 	}
 	if l.Terminal != nil {
 		l.Terminal.Close()
@@ -187,6 +193,12 @@ func (l *Launched) receive(conn *conn, passed []Passed, prepared any, target Tar
 		return fmt.Errorf("talk to stage: %d descriptors arrived, but %d were announced", len(conn.passed), len(passed))
 	}
 	handover := Handover{PID: l.Process.PID(), Prepared: prepared}
+	var local LocalSockets
+	refuse := func(why string) error {
+		handover.Close()
+		local.Close()
+		return errors.New("talk to stage: it passed " + why)
+	}
 	for i, kind := range passed {
 		var to **os.File
 		switch {
@@ -205,22 +217,28 @@ func (l *Launched) receive(conn *conn, passed []Passed, prepared any, target Tar
 			to = &handover.Hosts.ResolverTCP
 		case kind == PassedRelay && target.Confinement.Supervise != nil:
 			to = &handover.Hosts.Relay
+		case kind == PassedLocal && target.Confinement.Localhost != nil && local[0] == nil:
+			to = &local[0]
+		case kind == PassedLocal && target.Confinement.Localhost != nil:
+			to = &local[1]
 		}
 		if to == nil || *to != nil {
-			handover.Close()
-			return fmt.Errorf("talk to stage: it passed a %s that was not asked for", kind)
+			return refuse(fmt.Sprintf("a %s that was not asked for", kind))
 		}
 		*to, conn.passed[i] = conn.passed[i], nil
 	}
 	switch {
 	case target.Order.Terminal != nil && l.Terminal == nil:
-		handover.Close()
-		return errors.New("talk to stage: it passed no terminal")
+		return refuse("no terminal")
 	case target.Confinement.Supervise != nil && handover.Listener == nil:
-		handover.Close()
-		return errors.New("talk to stage: it passed nothing to supervise")
+		return refuse("nothing to supervise")
+	case target.Confinement.Localhost != nil && local[1] == nil:
+		return refuse("no sockets of the session's localhost")
 	case len(passed) == 0:
 		return nil
+	}
+	if target.Confinement.Localhost != nil {
+		l.Localhost = target.Confinement.Localhost(local)
 	}
 	if handover.Listener != nil {
 		var err error
@@ -239,7 +257,9 @@ func (l *Launched) receive(conn *conn, passed []Passed, prepared any, target Tar
 
 // waits reports whether the stage passes something, and then waits until the
 // sidecar has taken it; see receive.
-func (t *Target) waits() bool { return t.Order.Terminal != nil || t.Confinement.Supervise != nil }
+func (t *Target) waits() bool {
+	return t.Order.Terminal != nil || t.Confinement.Supervise != nil || t.Confinement.Localhost != nil
+}
 
 func (t *Target) settle() error {
 	if t.Settled == nil {

@@ -22,11 +22,12 @@ func (s *Server) registerTerminals() {
 	onNotification(s.dispatcher, protocol.Resize, s.resize)
 	onNotification(s.dispatcher, protocol.Ack, s.ack)
 	onRequest(s.dispatcher, protocol.Signal, s.signal)
+	onRequest(s.dispatcher, protocol.ForwardPort, s.forwardPort)
 	onRequest(s.dispatcher, protocol.Wait, s.wait)
 	onRequest(s.dispatcher, protocol.List, s.list)
 	onRequest(s.dispatcher, protocol.Close, s.close)
 	for _, method := range []string{
-		protocol.Spawn.Method, protocol.Signal.Method, protocol.Wait.Method,
+		protocol.Spawn.Method, protocol.Signal.Method, protocol.ForwardPort.Method, protocol.Wait.Method,
 		protocol.Close.Method,
 	} {
 		s.dispatcher.waits[method] = true

@@ -20,8 +20,10 @@ type running struct {
 	held           []*os.File           // closed with the group
 	supervision    platform.Supervision // nil if the sandbox needs none
 	supervisionEnd sync.Once            // for endSupervision
-	protection     *protectionWatch     // nil if the policy restricts nothing
-	denials        *denialQueue         // nil if denials are not to be reported
+	localhost      platform.Localhost   // nil if the session has none of its own
+	forwards       forwards
+	protection     *protectionWatch // nil if the policy restricts nothing
+	denials        *denialQueue     // nil if denials are not to be reported
 	outcome        Outcome
 	policy         *policy.Policy // of the session, its own directories included
 	env            []string       // of the leader, until the session has begun
@@ -44,10 +46,14 @@ func (r *running) kill(ctx context.Context) (killed int, err error) {
 	return r.group.Kill(ctx)
 }
 
-// endSupervision ends the supervision. It may wait for the last denials. Only
-// the first call has an effect.
+// endSupervision ends what the sidecar does for the session. It may wait for the
+// last denials. Only the first call has an effect.
 func (r *running) endSupervision() {
 	r.supervisionEnd.Do(func() {
+		r.forwards.end()
+		if r.localhost != nil {
+			_ = r.localhost.Close()
+		}
 		if r.supervision != nil {
 			if err := r.supervision.Close(); err != nil {
 				r.log.Warn("supervision of a session did not end", "error", err)

@@ -324,7 +324,7 @@ func (a *attempt) outcome(launched platform.Launched) {
 	a.spawner.pool.refill(a.spawner, a.target.Confinement)
 	r := a.running
 	r.process, r.startedAt = launched.Process, time.Now()
-	r.held, r.supervision = launched.HeldFiles, launched.Supervision
+	r.held, r.supervision, r.localhost = launched.HeldFiles, launched.Supervision, launched.Localhost
 	if launched.Terminal != nil {
 		r.master = launched.Terminal
 	}

@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 		"lifecycle", "fsguard",
 	},
 	"platform/linux/network": {
-		"platform/hosts", "platform/outbound", "platform/linux/notify", "platform/linux/sockets",
+		"platform", "platform/hosts", "platform/outbound", "platform/linux/notify", "platform/linux/sockets",
 	},
 	"platform/linux/audit":   {"platform/linux/notify"},
 	"platform/linux/denials": {"platform", "platform/policy", "platform/linux/notify", "fsguard"},
@@ -83,11 +83,12 @@ var mayImport = map[string][]string{
 	"settings/trust":     {"display", "fsguard", "settings/resolve", "settings/textfile"},
 	"spawn": {
 		"display", "platform", "platform/policy", "platform/review", "lifecycle",
-		"fsguard", "spawn/printed",
+		"fsguard", "spawn/forward", "spawn/printed",
 	},
+	"spawn/forward": {"platform/outbound"},
 	"spawn/printed": {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},
 	"presentation":  {"display", "platform/policy", "rpc/protocol", "settings", "spawn"},
-	"rpc":           {"display", "presentation", "rpc/protocol", "settings", "spawn", "fsguard"},
+	"rpc":           {"display", "presentation", "rpc/protocol", "settings", "spawn", "spawn/forward", "fsguard"},
 	"rpc/client":    {"rpc/protocol"},
 	"cmd/sandbox-sidecar": {
 		"display", "presentation", "rpc", "rpc/protocol", "settings", "settings/starter",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -112,6 +113,9 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 	if r.Namespaces != nil {
 		confinement.OwnTerminal = r.Namespaces.Terminals
 		confinement.Attach, confinement.StandbyKey = r.Namespaces.Attach, r.Namespaces.StandbyKey()
+		if r.Namespaces.Network {
+			confinement.Localhost = network.NewLocalhost
+		}
 	}
 	return confinement, nil
 }

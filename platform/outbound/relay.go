@@ -17,12 +17,14 @@ import (
 // client begins with TLS, allowed is asked about the server's name in it; the
 // name is empty if there is none. Without consent, or if the name cannot be
 // read, nothing reaches the host, and the client's connection is reset. The
-// result is the refused name then.
+// result is the refused name then. If allowed is nil, all bytes are copied.
 func Relay(client, host *net.TCPConn, allowed func(name string) bool) (refused string, ok bool) {
 	r := &relay{client: client, host: host}
 	back := make(chan bool, 1)
 	go func() { back <- r.download() }()
-	refused, ok = r.greet(allowed)
+	if ok = allowed == nil; !ok {
+		refused, ok = r.greet(allowed)
+	}
 	clean := ok && r.upload()
 	if !ok {
 		host.Close() // which ends download
@@ -35,6 +37,11 @@ func Relay(client, host *net.TCPConn, allowed func(name string) bool) (refused s
 	client.Close()
 	host.Close()
 	return refused, ok
+}
+
+// Copy does what Relay does, whatever the bytes are.
+func Copy(client, host *net.TCPConn) {
+	Relay(client, host, nil)
 }
 
 type relay struct{ client, host *net.TCPConn }

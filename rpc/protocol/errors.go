@@ -32,6 +32,9 @@ const (
 	CodeSettingsInvalid Code = -32013
 	// CodeProjectNotTrusted: the project's settings file cannot be trusted.
 	CodeProjectNotTrusted Code = -32014
+	// CodePortNotForwarded: the port cannot be opened, for example because
+	// another program uses it.
+	CodePortNotForwarded Code = -32015
 )
 
 // ErrorData belongs to the sidecar's own error codes. The error's message, the

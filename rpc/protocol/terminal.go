@@ -20,6 +20,13 @@ var Ack = Notification[AckParams]{"terminal/ack", ToSidecar}
 // Signal sends a signal to the foreground process group of a terminal.
 var Signal = Request[SignalParams, Empty]{"terminal/signal", ToSidecar}
 
+// ForwardPort shows a server that listens on the session's own localhost at a
+// port of this machine's, such as to the user's browser. That ends with the
+// session. Every program on this machine can connect to it, so ask only if the
+// user wishes it. If the session shares this machine's localhost, nothing has to
+// be done.
+var ForwardPort = Request[ForwardPortParams, ForwardPortResult]{"terminal/forwardPort", ToSidecar}
+
 // Wait answers once the session's leader has ended.
 var Wait = Request[SessionParams, ExitStatus]{"terminal/wait", ToSidecar}
 
@@ -168,6 +175,24 @@ type SignalParams struct {
 	SessionID string `json:"sessionId"`
 	// Signal is a name such as "SIGINT".
 	Signal string `json:"signal"`
+}
+
+// ForwardPortParams names a port of a session.
+type ForwardPortParams struct {
+	SessionID string `json:"sessionId"`
+	// Port is where the session's server listens, 1 to 65535.
+	Port int `json:"port"`
+	// LocalPort is where it is shown on this machine. The default is the same
+	// port.
+	LocalPort int `json:"localPort,omitempty"`
+}
+
+// ForwardPortResult says where a session's server is.
+type ForwardPortResult struct {
+	// Address is "127.0.0.1:PORT", on this machine.
+	Address string `json:"address"`
+	// Shared is true if the session shares this machine's localhost.
+	Shared bool `json:"shared"`
 }
 
 // SessionParams names a session.

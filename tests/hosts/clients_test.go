@@ -11,8 +11,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// client is a program that connects to the host that %h stands for.
-type client struct {
+// clientProgram is a program that connects to the host that %h stands for.
+type clientProgram struct {
 	needs []string
 	line  string
 	want  string // "" is an answer of the web server
@@ -20,7 +20,7 @@ type client struct {
 
 const sshCommand = "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=$PWD/world/known_hosts"
 
-var clients = map[string]client{
+var clients = map[string]clientProgram{
 	"curl": {needs: []string{"curl"}, line: `curl -sS -m 60 http://%h`},
 	"python": {needs: []string{"python3"}, line: `/usr/bin/python3 -c 'import urllib.request as u; ` +
 		`print(u.urlopen("http://%h").read().decode())'`},

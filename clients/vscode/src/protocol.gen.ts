@@ -35,6 +35,8 @@ export const ErrorCodes = {
   settingsInvalid: -32013,
   /** The project's settings file cannot be trusted. */
   projectNotTrusted: -32014,
+  /** The port cannot be opened, for example because another program uses it. */
+  portNotForwarded: -32015,
 } as const;
 
 /**
@@ -308,6 +310,23 @@ export interface SignalParams {
   sessionId: string;
   /** A name such as "SIGINT". */
   signal: string;
+}
+
+/** `ForwardPortParams` names a port of a session. */
+export interface ForwardPortParams {
+  sessionId: string;
+  /** Where the session's server listens, 1 to 65535. */
+  port: number;
+  /** Where it is shown on this machine. The default is the same port. */
+  localPort?: number;
+}
+
+/** `ForwardPortResult` says where a session's server is. */
+export interface ForwardPortResult {
+  /** "127.0.0.1:PORT", on this machine. */
+  address: string;
+  /** True if the session shares this machine's localhost. */
+  shared: boolean;
 }
 
 /** `SessionParams` names a session. */
@@ -800,6 +819,7 @@ export const Methods = {
   resize: "terminal/resize",
   ack: "terminal/ack",
   signal: "terminal/signal",
+  forwardPort: "terminal/forwardPort",
   wait: "terminal/wait",
   list: "terminal/list",
   close: "terminal/close",
@@ -823,6 +843,7 @@ export interface Requests {
   "shutdown": { direction: "toSidecar"; params: Empty; result: Empty };
   "terminal/spawn": { direction: "toSidecar"; params: SpawnParams; result: SpawnResult };
   "terminal/signal": { direction: "toSidecar"; params: SignalParams; result: Empty };
+  "terminal/forwardPort": { direction: "toSidecar"; params: ForwardPortParams; result: ForwardPortResult };
   "terminal/wait": { direction: "toSidecar"; params: SessionParams; result: ExitStatus };
   "terminal/list": { direction: "toSidecar"; params: Empty; result: ListResult };
   "terminal/close": { direction: "toSidecar"; params: CloseParams; result: CloseResult };
@@ -889,6 +910,13 @@ export const AckNotification = new NotificationType<AckParams>("terminal/ack");
 
 /** `terminal/signal` sends a signal to the foreground process group of a terminal. */
 export const SignalRequest = new RequestType<SignalParams, Empty, ErrorData>("terminal/signal");
+
+/**
+ * `terminal/forwardPort` shows a server that listens on the session's own localhost at a port of this machine's,
+ * such as to the user's browser. That ends with the session. Every program on this machine can connect to it, so
+ * ask only if the user wishes it. If the session shares this machine's localhost, nothing has to be done.
+ */
+export const ForwardPortRequest = new RequestType<ForwardPortParams, ForwardPortResult, ErrorData>("terminal/forwardPort");
 
 /** `terminal/wait` answers once the session's leader has ended. */
 export const WaitRequest = new RequestType<SessionParams, ExitStatus, ErrorData>("terminal/wait");

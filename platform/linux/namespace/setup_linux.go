@@ -132,6 +132,13 @@ func (s *Setup) Enter(order *platform.Order) (Result, error) {
 			return result, fmt.Errorf("start loopback interface: %w", err)
 		}
 	}
+	if s.Network {
+		passed, err := openLocal()
+		result.Passed = append(result.Passed, passed...)
+		if err != nil {
+			return result, fmt.Errorf("open sockets of the session's localhost: %w", err)
+		}
+	}
 	if s.Network && s.Hosts {
 		passed, err := openHosts()
 		if err != nil {

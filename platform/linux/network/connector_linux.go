@@ -285,11 +285,21 @@ func addressOf(fd int) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
+	address := plainSockaddr(name)
+	if !address.IsValid() {
+		return netip.AddrPort{}, errors.New("not an internet socket")
+	}
+	return address, nil
+}
+
+// plainSockaddr is an address without IPv6's form of IPv4; invalid if it is no
+// internet address.
+func plainSockaddr(name unix.Sockaddr) netip.AddrPort {
 	switch address := name.(type) {
 	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(address.Addr), uint16(address.Port)), nil
+		return netip.AddrPortFrom(netip.AddrFrom4(address.Addr), uint16(address.Port))
 	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(address.Addr).Unmap(), uint16(address.Port)), nil
+		return netip.AddrPortFrom(netip.AddrFrom16(address.Addr).Unmap(), uint16(address.Port))
 	}
-	return netip.AddrPort{}, errors.New("not an internet socket")
+	return netip.AddrPort{}
 }

@@ -20,6 +20,7 @@ var actions = map[string]func(args []string) error{
 	"unspec": unspec, "v6": connectV6, "v6only": connectV6Only, "mptcp": connectMPTCP, "fast-open": fastOpen,
 	"defer": deferConnect, "passed": connectPassed, "datagram": datagram, "raw": raw, "tls": helloTLS,
 	"names": manyNames, "ask": ask, "hear": hear, "halves": halves, "many": many, "relay": findRelay, "peer": peer,
+	"serve": echo, "flood": flood,
 	"upgrade": upgrade, "shared": connectShared, "inherited": useInherited,
 	"eager": eager, "crowd": crowd,
 }

@@ -196,28 +196,19 @@ func many(args []string) error {
 // findRelay connects to whatever listens in the session, by Fast Open, which
 // needs no connect.
 func findRelay([]string) error {
-	table, err := os.ReadFile("/proc/self/net/tcp6")
+	ports, err := listening()
 	if err != nil {
 		return err
 	}
 	tried, answers := 0, 0
-	for line := range strings.Lines(string(table)) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 || fields[3] != "0A" { // TCP_LISTEN
-			continue
-		}
-		_, digits, _ := strings.Cut(fields[1], ":")
-		port, err := strconv.ParseUint(digits, 16, 16)
-		if err != nil {
-			return err
-		}
+	for _, port := range ports {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}
 		tried++
 		err = unix.Sendto(fd, []byte("GET / HTTP/1.0\r\n\r\n"), unix.MSG_FASTOPEN,
-			&unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+			&unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 		if err == nil {
 			if n, _ := unix.Read(fd, make([]byte, 1)); n > 0 {
 				answers++

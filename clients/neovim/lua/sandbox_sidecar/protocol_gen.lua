@@ -172,6 +172,17 @@
 ---@field sessionId string
 ---@field signal string A name such as "SIGINT".
 
+---`ForwardPortParams` names a port of a session.
+---@class (exact) sandbox_sidecar.ForwardPortParams
+---@field sessionId string
+---@field port integer Where the session's server listens, 1 to 65535.
+---@field localPort? integer Where it is shown on this machine. The default is the same port.
+
+---`ForwardPortResult` says where a session's server is.
+---@class (exact) sandbox_sidecar.ForwardPortResult
+---@field address string "127.0.0.1:PORT", on this machine.
+---@field shared boolean True if the session shares this machine's localhost.
+
 ---`SessionParams` names a session.
 ---@class (exact) sandbox_sidecar.SessionParams
 ---@field sessionId string
@@ -459,6 +470,11 @@ M.methods = {
   ack = "terminal/ack",
   ---`terminal/signal` sends a signal to the foreground process group of a terminal.
   signal = "terminal/signal",
+  ---`terminal/forwardPort` shows a server that listens on the session's own localhost at a port of this
+  ---machine's, such as to the user's browser. That ends with the session. Every program on this machine can
+  ---connect to it, so ask only if the user wishes it. If the session shares this machine's localhost, nothing
+  ---has to be done.
+  forward_port = "terminal/forwardPort",
   ---`terminal/wait` answers once the session's leader has ended.
   wait = "terminal/wait",
   ---`terminal/list` returns every session that has not been closed.
@@ -527,6 +543,8 @@ M.error_codes = {
   settings_invalid = -32013,
   ---The project's settings file cannot be trusted.
   project_not_trusted = -32014,
+  ---The port cannot be opened, for example because another program uses it.
+  port_not_forwarded = -32015,
 }
 
 return M

@@ -1,0 +1,35 @@
+package namespace
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+// openLocal makes the two sockets through which the sidecar connects to servers
+// of the session; see network.NewLocalhost.
+func openLocal() ([]platform.PassedFile, error) {
+	family := unix.AF_INET
+	if hasIPv6() {
+		family = unix.AF_INET6
+	}
+	var passed []platform.PassedFile
+	for range len(platform.LocalSockets{}) {
+		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return passed, err
+		}
+		passed = append(passed, platform.PassedFile{Kind: platform.PassedLocal, FD: fd})
+	}
+	return passed, nil
+}
+
+// hasIPv6 reports whether the loopback interface has its IPv6 address.
+func hasIPv6() bool {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return unix.Bind(fd, &unix.SockaddrInet6{Addr: [16]byte{15: 1}}) == nil
+}
