@@ -23,6 +23,34 @@ func printDiagnostics(w io.Writer, snapshot *settings.Snapshot, diagnostics []se
 	}
 }
 
+// printErrors is printDiagnostics for errors alone.
+func printErrors(w io.Writer, diagnostics []settings.FileDiagnostic) {
+	for _, d := range diagnostics {
+		if d.Severity == settings.SeverityError {
+			printDiagnostic(w, d)
+		}
+	}
+}
+
+// printBriefly prints the first warning, and how many more there are. A shell
+// starts often, and a program may show what it prints each time.
+func printBriefly(w io.Writer, snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic, risks []string) {
+	files := snapshot.Files()
+	warnings := slices.Clone(risks)
+	for _, d := range diagnostics {
+		if d.Severity == settings.SeverityWarning && slices.Contains(files, d.File) {
+			warnings = append(warnings, fmt.Sprintf("%s: %s", display.Text(d.Key), display.Line(d.Message)))
+		}
+	}
+	if len(warnings) == 0 {
+		return
+	}
+	display.Fprintf(w, "sandbox-sidecar: warning: %s\n", display.Shorten(warnings[0], maxDiagnostic))
+	if more := len(warnings) - 1; more > 0 {
+		fmt.Fprintf(w, "sandbox-sidecar: warning: and %d more; `sandbox-sidecar policy` prints all\n", more)
+	}
+}
+
 func printDiagnostic(w io.Writer, d settings.FileDiagnostic) {
 	key := ""
 	if d.Key != "" {

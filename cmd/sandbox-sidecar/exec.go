@@ -35,8 +35,8 @@ type job struct {
 	program string
 	argv    []string
 	env     []string
-	// quiet: nothing is said if settings leave the sandbox off. It is still said
-	// if no settings file decides.
+	// quiet: warnings are one line, and nothing is said if settings leave the
+	// sandbox off. It is still said if no settings file decides.
 	quiet bool
 	// shells are granted for reading and executing, if they are not already.
 	shells []string
@@ -64,7 +64,11 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if p.sandbox {
 		compiled.Policy.OnUnavailable = policy.Refuse // the user asked for a sandbox
 	}
-	printDiagnostics(stderr, snapshot, compiled.Diagnostics)
+	if j.quiet {
+		printErrors(stderr, compiled.Diagnostics)
+	} else {
+		printDiagnostics(stderr, snapshot, compiled.Diagnostics)
+	}
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}
@@ -74,8 +78,10 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Risks = append(compiled.Risks, err.Error())
 	}
-	for _, warning := range compiled.Risks {
-		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
+	if j.quiet {
+		printBriefly(stderr, snapshot, compiled.Diagnostics, compiled.Risks)
+	} else {
+		printWarnings(compiled.Risks)
 	}
 	for _, note := range compiled.Notes() {
 		if store.FirstTime(note.Name) {
@@ -95,8 +101,8 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		return presentation.NameSetting(err, snapshot, kind, dir)
 	}
 	asker.started(running)
-	for _, warning := range compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())) {
-		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
+	if !j.quiet {
+		printWarnings(compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {
 		warnUnsandboxed("not sandboxed: "+cause.Error(), "")
@@ -115,6 +121,12 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
 	}
 	return statusOf(exit)
+}
+
+func printWarnings(warnings []string) {
+	for _, warning := range warnings {
+		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
+	}
 }
 
 // unsandboxed says why there is no sandbox, and what to do.

@@ -313,6 +313,26 @@ func TestTheRealShellIsMissing(t *testing.T) {
 	}
 }
 
+// A program may show what a shell prints at its start, so that is short.
+func TestWarningsAreBrief(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, harness.Defaults(harness.Sandbox{"toolchains": []string{"go", "node", "rust"}}))
+	command := w.command(w.link("bash"), "-c", "echo it runs")
+	command.Dir = w.Home
+	out, err := command.CombinedOutput()
+	said := strings.Join(strings.Fields(string(out)), " ")
+	if err != nil || !strings.Contains(said, "is your home directory") ||
+		!strings.Contains(said, "more; `sandbox-sidecar policy` prints all") || strings.Count(said, "warning:") != 2 {
+		t.Errorf("in the home directory: %v: %s", err, out)
+	}
+	harness.Write(t, w.UserSettings(), `{"terminal": {"sandbox": {"enabled": true`)
+	out, err = w.command(w.link("bash"), "-c", "echo it runs").CombinedOutput()
+	said = strings.Join(strings.Fields(string(out)), " ")
+	if err == nil || !strings.Contains(said, ": error: ") || strings.Contains(said, "it runs") {
+		t.Errorf("settings that are wrong: %v: %s", err, out)
+	}
+}
+
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, harness.Defaults(nil))
