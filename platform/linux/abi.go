@@ -19,8 +19,9 @@ type abiVersion struct {
 const truncationABI = 3
 
 // abiVersions are all versions that matter here; a new one is a row. Versions
-// that add only rights about TCP or UDP have no row: Landlock does not govern
-// the network here. A kernel above the last row is treated as the last row.
+// that add only rights about TCP or UDP have no row: Landlock governs TCP only
+// in sessions that reach hosts without namespaces; see handledNet. A kernel
+// above the last row is treated as the last row.
 // Source: Linux Documentation/userspace-api/landlock.rst.
 var abiVersions = []abiVersion{
 	{version: 1, kernel: "5.13", fs: FSAccess(

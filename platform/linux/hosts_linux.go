@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -28,30 +30,59 @@ func (r *Ruleset) planHosts(p *policy.Policy, hooks platform.Hooks) {
 	if err := r.hostsAvailable(); err != nil {
 		if r.Requested.Hosts {
 			r.HostsGap = err.Error()
+			r.Warnings = append(r.Warnings,
+				"allowed_hosts has no effect on this machine, and the network is off: "+r.HostsGap)
 		}
 		return
 	}
 	r.openHosts()
 }
 
-func (r *Ruleset) openHosts() { r.Namespaces.Hosts, r.Filtering.Hosts = true, true }
+// openHosts lets the session reach hosts: in its own network namespace, or, if
+// it has none, in that of the machine.
+func (r *Ruleset) openHosts() {
+	r.Filtering.Hosts = true
+	if r.ownNetwork() {
+		r.Namespaces.Hosts = true
+		return
+	}
+	r.Filtering.Shared, r.Filtering.Sockets, r.Network = true, true, networkNamespace()
+}
+
+func (r *Ruleset) ownNetwork() bool { return r.Namespaces != nil && r.Namespaces.Network }
 
 // hostsAvailable returns nil if this ruleset's session can reach hosts.
 func (r *Ruleset) hostsAvailable() error {
-	switch {
-	case r.Namespaces == nil || !r.Namespaces.Network:
-		return errors.New(r.NamespaceGap)
-	case observationAvailable() != nil:
-		return observationAvailable()
+	if err := observationAvailable(); err != nil {
+		return err
 	}
 	if _, err := os.Stat(namespace.ResolverConfig); err != nil {
 		return fmt.Errorf("programs here do not know a DNS server: %w", err)
 	}
-	return hostsProved()
+	if r.ownNetwork() {
+		return hostsProved()
+	}
+	return sharedHostsProved()
 }
 
-// hostsProved tries it with a stage that executes nothing.
-var hostsProved = sync.OnceValue(func() error {
+var (
+	hostsProved = sync.OnceValue(func() error {
+		strictest := strictestPolicy()
+		return proveHosts(strictest, func(r *Ruleset) { r.Namespaces = r.plan(availableNamespaces(), strictest) })
+	})
+	sharedHostsProved = sync.OnceValue(func() error {
+		if err := mediationAvailable(); err != nil {
+			return err
+		}
+		return proveHosts(sharedPolicy(strictestPolicy()), func(*Ruleset) {})
+	})
+)
+
+// tcpABI is the first version of Landlock that governs TCP (Linux 6.7).
+const tcpABI = 4
+
+// proveHosts tries it with a stage that executes nothing.
+func proveHosts(strictest *policy.Policy, plan func(*Ruleset)) error {
 	if err := namespacesIdentified(); err != nil {
 		return err
 	}
@@ -59,10 +90,10 @@ var hostsProved = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	strictest := strictestPolicy()
 	ruleset := Translate(strictest, abi)
-	if ruleset.Namespaces = ruleset.plan(availableNamespaces(), strictest); ruleset.Namespaces == nil {
-		return errors.New(availableNamespaces().Gap)
+	plan(&ruleset)
+	if !ruleset.ownNetwork() && abi < tcpABI {
+		return errors.New("there are no namespaces, and Landlock governs TCP only since Linux 6.7")
 	}
 	ruleset.openHosts()
 	confinement, err := confine(ruleset, strictest, platform.Hooks{})
@@ -73,7 +104,7 @@ var hostsProved = sync.OnceValue(func() error {
 	defer cancel()
 	_, err = platform.ProbeStage(ctx, Backend{}, confinement)
 	return err
-})
+}
 
 // namespacesIdentified returns an error if the kernel does not say which
 // network namespace a socket is in.
@@ -98,13 +129,12 @@ func (r Ruleset) ownAddresses() netip.Prefix {
 }
 
 // connectHosts starts to connect the session to its hosts.
-func (s *supervision) connectHosts(p *policy.Policy, files platform.HostSockets) (*network.Connector, error) {
+func (s *supervision) connectHosts(
+	p *policy.Policy, files platform.HostSockets, shared bool,
+) (*network.Connector, error) {
 	rules, err := hostRules(p)
 	if err != nil {
 		return nil, err
-	}
-	if files.ResolverUDP == nil || files.ResolverTCP == nil || files.Relay == nil {
-		return nil, errors.New("the stage passed no sockets for the session's network")
 	}
 	var user network.User
 	if o := s.observer; o != nil {
@@ -118,7 +148,35 @@ func (s *supervision) connectHosts(p *policy.Policy, files platform.HostSockets)
 			}
 		}
 	}
+	if shared {
+		return network.NewShared(rules, user)
+	}
+	if files.ResolverUDP == nil || files.ResolverTCP == nil || files.Relay == nil {
+		return nil, errors.New("the stage passed no sockets for the session's network")
+	}
 	return network.New(rules, network.Files{UDP: files.ResolverUDP, TCP: files.ResolverTCP, Relay: files.Relay}, user)
+}
+
+// handleShared adds what only a session needs that reaches hosts in the
+// machine's network.
+func (s *supervision) handleShared(handlers map[string]notify.Handler) {
+	others := handlers["socket"].Handle // nil if nobody reports them; the filter refuses them then
+	handlers["socket"] = notify.Handler{Handle: func(call *notify.Call) {
+		const typeMask = 0xf // SOCK_TYPE_MASK (include/linux/net.h)
+		family, kind := int32(call.Args[0]), int32(call.Args[1])&typeMask
+		protocol := int32(call.Args[2])
+		switch {
+		case (family == unix.AF_INET || family == unix.AF_INET6) && kind == unix.SOCK_DGRAM &&
+			(protocol == 0 || protocol == unix.IPPROTO_UDP):
+			s.network.Datagrams(call)
+		case others != nil:
+			others(call)
+		default:
+			call.Fail(unix.EACCES)
+		}
+	}}
+	handlers["listen"] = notify.Handler{Handle: s.mediator.Listen}
+	maps.Copy(handlers, s.mediator.DatagramHandlers())
 }
 
 // hostRules reads the lists of a policy again.

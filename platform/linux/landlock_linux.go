@@ -41,8 +41,9 @@ func fixedErrata() int {
 // not be granted. ownTerminals is true if /dev/pts is the session's own.
 func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{
-		HandledAccessFS: uint64(r.FS),
-		Scoped:          uint64(r.Scoped),
+		HandledAccessFS:  uint64(r.FS),
+		HandledAccessNet: r.handledNet(),
+		Scoped:           uint64(r.Scoped),
 	}, 0)
 	if err != nil {
 		return nil, fmt.Errorf("create landlock ruleset: %w", err)
@@ -68,6 +69,16 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 		return nil, fmt.Errorf("enforce landlock ruleset: %w", err)
 	}
 	return missing, nil
+}
+
+// handledNet is what the ruleset governs of the network. No rule grants any of
+// it: the sidecar connects the sockets of a session that shares the machine's
+// network.
+func (r Ruleset) handledNet() uint64 {
+	if !r.Filtering.Shared {
+		return 0
+	}
+	return landlock.AccessNetBindTCP | landlock.AccessNetConnectTCP
 }
 
 // addTerminals grants the session's own terminals: all of /dev/pts if that is

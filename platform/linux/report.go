@@ -303,7 +303,7 @@ func byABI(name string, abi int, whole platform.Protection) platform.Protection 
 
 func unixSockets(r Ruleset, mechanism string) platform.Protection {
 	switch {
-	case r.FS&fsConnect != 0:
+	case r.FS&fsConnect != 0 && !r.Filtering.Sockets:
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: mechanism,
 			Detail: "only granted sockets of outside processes can be connected to",
@@ -399,7 +399,7 @@ func networkHosts(r Ruleset) platform.Protection {
 	switch {
 	case !r.Requested.Hosts && r.Filtering.Hosts:
 		return platform.Protection{
-			Status: platform.Enforced, Mechanism: mechanismHosts, NotRequested: true,
+			Status: platform.Enforced, Mechanism: hostsMechanism(r), NotRequested: true,
 			Detail: "the settings do not allow single hosts; the user is asked about each",
 		}
 	case !r.Requested.Hosts:
@@ -412,14 +412,24 @@ func networkHosts(r Ruleset) platform.Protection {
 			Fix: fixHosts + fixNamespaces,
 		}
 	}
-	return platform.Protection{
-		Status: platform.Enforced, Mechanism: mechanismHosts,
+	hosts := platform.Protection{
+		Status: platform.Enforced, Mechanism: hostsMechanism(r),
 		Detail: "only allowed hosts can be reached, by TCP; other names are not looked up outside; the server's name " +
 			"in TLS must be allowed, too; what an allowed host passes on is not checked",
 	}
+	if r.Filtering.Shared {
+		hosts.Detail += "; the session has no localhost of its own, where programs could listen" + because(r.NamespaceGap)
+		hosts.Fix = "for localhost: " + fixNamespaces
+	}
+	return hosts
 }
 
-const mechanismHosts = "network namespace, seccomp (the sidecar connects)"
+func hostsMechanism(r Ruleset) string {
+	if r.Filtering.Shared {
+		return "landlock, seccomp (the sidecar connects)"
+	}
+	return "network namespace, seccomp (the sidecar connects)"
+}
 
 const fixHosts = "use Linux 5.19 or newer, outside of a container that supervises system calls itself; "
 
@@ -439,9 +449,13 @@ func networkOff(r Ruleset) platform.Protection {
 		if r.NamespaceGap != "" {
 			why = " (" + r.NamespaceGap + ")"
 		}
+		created := "only Unix sockets can be created"
+		if r.Filtering.Shared {
+			created = "only Unix, routing and TCP sockets can be created; the sidecar connects those of TCP"
+		}
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: "seccomp",
-			Detail: "only Unix sockets can be created; localhost is off too" + why,
+			Detail: created + "; localhost is off too" + why,
 			Fix:    "for localhost: " + fixNamespaces,
 		}
 	}

@@ -167,6 +167,11 @@ func (r Ruleset) confirm() error {
 			return err
 		}
 	}
+	if r.Filtering.Shared {
+		if err := network.ProveShared(); err != nil {
+			return err
+		}
+	}
 	if r.Namespaces != nil && r.Namespaces.Network {
 		return namespace.ProveIsolated()
 	}

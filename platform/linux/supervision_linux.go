@@ -35,7 +35,7 @@ type supervision struct {
 // confine adds to a ruleset what depends on this machine, and returns the
 // confinement with its supervision.
 func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
-	if r.FS&fsConnect == 0 {
+	if r.FS&fsConnect == 0 && !r.Filtering.Shared { // which has them already
 		if err := mediationAvailable(); err != nil {
 			r.MediationGap = err.Error()
 		} else {
@@ -133,7 +133,7 @@ func (r Ruleset) supervise(
 	}
 	if filtering.Hosts {
 		var err error
-		if s.network, err = s.connectHosts(p, handover.Hosts); err != nil {
+		if s.network, err = s.connectHosts(p, handover.Hosts, filtering.Shared); err != nil {
 			handover.Close()
 			s.close()
 			return nil, err
@@ -150,6 +150,9 @@ func (r Ruleset) supervise(
 		if s.network != nil {
 			s.mediator.Internet = s.network.Connect
 		}
+		if filtering.Shared {
+			s.mediator.Datagrams = s.network
+		}
 		handlers["connect"] = notify.Handler{Handle: s.mediator.Connect}
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
 	}
@@ -158,6 +161,9 @@ func (r Ruleset) supervise(
 			s.mediator.OnRefused = s.observer.ConnectUnix
 		}
 		observe(s.observer, filtering, handlers)
+	}
+	if filtering.Shared {
+		s.handleShared(handlers)
 	}
 	if filtering.Priorities {
 		if r.Namespaces != nil {

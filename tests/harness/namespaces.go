@@ -20,10 +20,24 @@ func Namespaces(t testing.TB) bool {
 // whose flags no filter can read.
 func WithoutNamespaces(t testing.TB) func(*exec.Cmd) {
 	t.Helper()
+	return under(t, "without-namespaces")
+}
+
+// InContainer starts a command as in a container of an engine whose filter is
+// the usual one: there are no namespaces, and no supervisor can answer system
+// calls.
+func InContainer(t testing.TB) func(*exec.Cmd) {
+	t.Helper()
+	return under(t, "as-container")
+}
+
+// under starts a command under a filter that an action of the victim installs.
+func under(t testing.TB, action string) func(*exec.Cmd) {
+	t.Helper()
 	victim := filepath.Join(t.TempDir(), "victim")
 	Victim(t, "tests/victim", victim)
 	return func(command *exec.Cmd) {
-		command.Args = append([]string{victim, "without-namespaces", command.Path}, command.Args[1:]...)
+		command.Args = append([]string{victim, action, command.Path}, command.Args[1:]...)
 		command.Path = victim
 	}
 }

@@ -92,7 +92,11 @@ int main(int argc, char **argv) {
 // host.
 func TestClients_ReachAllowedHostsAlone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	reachAllowedHostsAlone(t, newScene(t))
+}
+
+func reachAllowedHostsAlone(t *testing.T, s *scene) {
+	t.Helper()
 	harness.Write(t, s.ProjectPath("Get.java"), javaClient)
 	harness.Write(t, s.ProjectPath("static.c"), staticClient)
 	s.CopyVictim(s.ProjectPath("victim"))

@@ -351,30 +351,6 @@ func TestLearn_PrintsTheHostsThatACommandNeeds(t *testing.T) {
 	}
 }
 
-// A machine without namespaces or without a supervisor reaches nothing, and the
-// reply says so.
-func TestHosts_AreOffWithoutNamespaces(t *testing.T) {
-	t.Parallel()
-	harness.Require(t, "filesystem")
-	s := newScene(t)
-	inWorld, without := s.Wrap, harness.WithoutNamespaces(t)
-	s.Wrap = func(command *exec.Cmd) {
-		without(command)
-		inWorld(command)
-	}
-	e := s.Start(harness.Defaults(allowed("allowed.example", "localhost:80")))
-	session, _ := e.Run(protocol.SpawnParams{
-		Kind: protocol.Tool, Cwd: s.Project,
-		Command: s.Victim + " connect 93.184.216.34:80; " + s.Victim + " connect 127.0.0.1:80",
-	})
-	if hosts := session.Sandbox.Protections["network_hosts"]; hosts.Status != protocol.Absent {
-		t.Errorf("the reply says %+v", hosts)
-	}
-	if strings.Contains(session.Output(), "connected") || s.visits() != "" {
-		t.Errorf("reached a host: %s", session.Output())
-	}
-}
-
 // Each session has a resolver and a relay of its own.
 func TestSessions_DoNotShareHosts(t *testing.T) {
 	t.Parallel()

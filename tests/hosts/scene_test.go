@@ -33,6 +33,31 @@ func newScene(t testing.TB) *scene {
 	return s
 }
 
+// under starts the sidecar in the world, and there under a filter that takes
+// features from it.
+func (s *scene) under(filter func(*exec.Cmd)) *scene {
+	inWorld := s.Wrap
+	s.Wrap = func(command *exec.Cmd) {
+		filter(command)
+		inWorld(command)
+	}
+	return s
+}
+
+// unconfined runs the victim in a world of its own without a sandbox, and returns
+// what it prints.
+func (s *scene) unconfined(args ...string) string {
+	s.T.Helper()
+	command := exec.Command(s.Victim, args...)
+	command.Dir = s.Project
+	s.Wrap(command)
+	output, err := command.Output()
+	if err != nil {
+		s.T.Logf("unconfined: %s: %v", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(output))
+}
+
 // allowed are settings that allow some hosts.
 func allowed(hosts ...string) harness.Sandbox {
 	return harness.Sandbox{"allow_network": false, "allowed_hosts": hosts}

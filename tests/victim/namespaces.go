@@ -41,6 +41,20 @@ func withoutNamespaces(args []string) error {
 	return filtered(filter, args)
 }
 
+// asContainer becomes another program as in a container of an engine whose
+// filter is the usual one: there are no namespaces, and no process can take
+// another's descriptors or read its memory.
+func asContainer(args []string) error {
+	const number = 0 // an offset in struct seccomp_data
+	return filtered([]unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: number},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PIDFD_GETFD, Jt: 2},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PROCESS_VM_READV, Jt: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+	}, append([]string{"/proc/self/exe", "without-namespaces"}, args...))
+}
+
 // filtered becomes another program under a filter of system calls.
 func filtered(filter []unix.SockFilter, args []string) error {
 	runtime.LockOSThread() // the filter belongs to the thread

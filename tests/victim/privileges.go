@@ -27,6 +27,7 @@ var privilegeActions = map[string]action{
 	"file-capability":    one(fileCapability),
 	"without-landlock":   withoutLandlock,
 	"without-namespaces": withoutNamespaces,
+	"as-container":       asContainer,
 	"with-fuse":          withFuse,
 }
 

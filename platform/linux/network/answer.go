@@ -3,6 +3,7 @@ package network
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,7 +109,7 @@ func (r *Resolver) answer(q query) (message []byte, forward bool) {
 		return q.reply(dnsmessage.RCodeNameError), false
 	case q.name == "localhost" || strings.HasSuffix(q.name, ".localhost"):
 		return q.local(), false
-	case !strings.Contains(q.name, ".") && !r.rules.Named(q.name):
+	case (!strings.Contains(q.name, ".") || r.isSearched(q.name)) && !r.rules.Named(q.name):
 		return q.reply(dnsmessage.RCodeNameError), false
 	}
 	switch q.question.Type {
@@ -125,6 +126,12 @@ func (r *Resolver) answer(q query) (message []byte, forward bool) {
 		return q.reply(dnsmessage.RCodeRefused), false
 	}
 	return q.reply(dnsmessage.RCodeSuccess), false
+}
+
+// isSearched reports whether programs may have made a name themselves, from
+// another one and a domain of the machine's configuration.
+func (r *Resolver) isSearched(name string) bool {
+	return slices.ContainsFunc(r.searched, func(domain string) bool { return strings.HasSuffix(name, "."+domain) })
 }
 
 // local answers about the session's own loopback interface (RFC 6761).

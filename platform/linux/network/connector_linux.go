@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -57,6 +58,13 @@ type Connector struct {
 	cookie   uint64         // of the session's network namespace
 	meetings meetings
 
+	// What follows is for a session that shares the machine's network; see
+	// NewShared.
+	shared      bool
+	relay6      *net.TCPListener // nil without IPv6
+	nameservers []netip.Addr     // that programs ask
+	datagrams   sync.Map         // of *datagrams, by the cookies of sockets
+
 	ctx     context.Context
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -67,7 +75,11 @@ type Connector struct {
 // error.
 func New(rules *hosts.Rules, files Files, user User) (*Connector, error) {
 	defer files.Close()
-	cookie, err := namespaceOf(files.Relay)
+	raw, err := files.Relay.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	cookie, err := namespaceOf(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -87,19 +99,34 @@ func New(rules *hosts.Rules, files Files, user User) (*Connector, error) {
 		tcp.Close()
 		return nil, errors.Join(errors.New("take over relay: not a TCP socket"), err)
 	}
+	c := newConnector(rules, user, relay, cookie)
+	c.resolver = NewResolver(c.names, rules, udp, tcp)
+	c.start()
+	return c, nil
+}
+
+func newConnector(rules *hosts.Rules, user User, relay *net.TCPListener, cookie uint64) *Connector {
 	c := &Connector{
 		rules: rules, user: user, names: NewNames(maxNames), relay: relay, at: plain(relay.Addr()), cookie: cookie,
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
-	c.resolver = NewResolver(c.names, rules, udp, tcp)
-	c.running.Go(c.accept)
-	return c, nil
+	return c
+}
+
+func (c *Connector) start() {
+	c.running.Go(func() { c.accept(c.relay) })
+	if c.relay6 != nil {
+		c.running.Go(func() { c.accept(c.relay6) })
+	}
 }
 
 // Close ends all connections.
 func (c *Connector) Close() {
 	c.stop()
 	c.relay.Close()
+	if c.relay6 != nil {
+		c.relay6.Close()
+	}
 	c.open.close()
 	c.resolver.Close()
 	c.running.Wait()
@@ -107,12 +134,8 @@ func (c *Connector) Close() {
 
 // namespaceOf identifies the network namespace of a socket (SO_NETNS_COOKIE,
 // Linux 5.14).
-func namespaceOf(socket *os.File) (cookie uint64, err error) {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	controlled := raw.Control(func(fd uintptr) {
+func namespaceOf(socket syscall.RawConn) (cookie uint64, err error) {
+	controlled := socket.Control(func(fd uintptr) {
 		cookie, err = unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	})
 	if err = errors.Join(err, controlled); err != nil {
@@ -134,6 +157,9 @@ func (c *Connector) Connect(call *sockets.Internet) (errno unix.Errno, answer bo
 	if err != nil || cookie != c.cookie {
 		return unix.EACCES, true // passed to the session from outside
 	}
+	if c.shared {
+		return c.connectShared(call)
+	}
 	to, ok := call.To()
 	if !ok || own(to.Addr()) {
 		return call.Connect()
@@ -147,6 +173,11 @@ func (c *Connector) Connect(call *sockets.Internet) (errno unix.Errno, answer bo
 	if !isClosed(call.FD()) {
 		return call.Connect() // connected, or about to be: the kernel says so
 	}
+	return c.decide(call, to)
+}
+
+// decide decides about a connection to a host, and makes it.
+func (c *Connector) decide(call *sockets.Internet, to netip.AddrPort) (errno unix.Errno, answer bool) {
 	target, release := outbound.Target{Addr: to.Addr(), Port: to.Port()}, func() {}
 	if hosts.Own.Contains(to.Addr()) {
 		name, free, found := c.names.Hold(to.Addr())
@@ -180,6 +211,8 @@ func (c *Connector) connect(call *sockets.Internet, to netip.AddrPort, o *outsid
 	}
 	relay := netip.AddrPortFrom(Gateway, c.at.Port())
 	switch {
+	case c.shared:
+		relay = c.relayFor(to)
 	case hosts.Own.Contains(to.Addr()):
 		relay = netip.AddrPortFrom(to.Addr(), c.at.Port()) // so that the caller finds its peer's address unchanged
 	case to.Addr().Is6():
@@ -251,7 +284,7 @@ func (c *Connector) reportRefusal(o *outside) {
 	}
 }
 
-func programOf(call *sockets.Internet) Program {
+func programOf(call interface{ Process() (int, string, error) }) Program {
 	pid, name, err := call.Process()
 	if err != nil {
 		return Program{}

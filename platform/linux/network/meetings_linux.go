@@ -22,7 +22,8 @@ type meetings struct {
 // microseconds. A session can connect to the relay itself; nobody comes then.
 const meetTimeout = 10 * time.Second
 
-// maxWaiting bounds such connections.
+// maxWaiting bounds such connections. One more takes the place of another, so
+// that nobody who keeps connecting takes the places of those that are expected.
 const maxWaiting = 256
 
 // announce says that a connection on this way is meant for the host.
@@ -70,9 +71,16 @@ func (m *meetings) meet(w way, closing <-chan struct{}) *outside {
 	if m.waiting == nil {
 		m.waiting = map[way]chan *outside{}
 	}
-	if len(m.waiting) >= maxWaiting || m.waiting[w] != nil {
+	if m.waiting[w] != nil {
 		m.mu.Unlock()
 		return nil
+	}
+	if len(m.waiting) >= maxWaiting {
+		for other, waits := range m.waiting { // any one, as they come in no order
+			delete(m.waiting, other)
+			close(waits)
+			break
+		}
 	}
 	comes := make(chan *outside, 1)
 	m.waiting[w] = comes

@@ -32,6 +32,21 @@ func Prove() error {
 		unix.Connect(fd, &unix.SockaddrInet4{Port: 1, Addr: addr}), unix.EACCES)
 }
 
+// ProveShared checks that a session in the machine's network can neither bind
+// nor listen. The kernel alone would let it do both.
+func ProveShared() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	loopback := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	if err := notify.Expect("bind a socket of TCP", unix.Bind(fd, loopback), unix.EACCES); err != nil {
+		return err
+	}
+	return notify.Expect("listen on a socket of TCP", unix.Listen(fd, 1), unix.EACCES)
+}
+
 // answerTimeout is far above what an answer takes.
 const answerTimeout = 10 * time.Second
 

@@ -10,10 +10,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/outbound"
 )
 
-// accept takes the connections that reach the relay.
-func (c *Connector) accept() {
+// accept takes the connections that reach a relay.
+func (c *Connector) accept(relay *net.TCPListener) {
 	for {
-		conn, err := c.relay.AcceptTCP()
+		conn, err := relay.AcceptTCP()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -38,6 +38,10 @@ func (c *Connector) serve(conn *net.TCPConn) {
 		return
 	}
 	defer o.abandon()
+	if o.answer != nil {
+		o.answer(conn)
+		return
+	}
 	<-o.done // at the latest when the session ends
 	if o.err != nil {
 		c.reportRefusal(o)

@@ -29,32 +29,44 @@ type Resolver struct {
 	names *Names
 	rules *hosts.Rules
 
-	ctx     context.Context
-	stop    context.CancelFunc
-	udp     net.PacketConn
-	tcp     net.Listener
-	forward chan struct{} // holds a token for each question that is asked outside
-	streams chan struct{} // holds a token for each connection
-	running sync.WaitGroup
+	ctx  context.Context
+	stop context.CancelFunc
+	udp  net.PacketConn // nil, as tcp, if nobody listens for the session
+	tcp  net.Listener
+	// searched are domains below which programs look for names because the
+	// machine's configuration says so. Names in them that are not allowed do not
+	// exist.
+	searched []string
+	forward  chan struct{} // holds a token for each question that is asked outside
+	streams  chan struct{} // holds a token for each connection
+	running  sync.WaitGroup
 }
 
 // NewResolver answers on two sockets, of which it takes ownership, until Close.
 func NewResolver(names *Names, rules *hosts.Rules, udp net.PacketConn, tcp net.Listener) *Resolver {
-	r := &Resolver{
-		names: names, rules: rules, udp: udp, tcp: tcp, forward: make(chan struct{}, maxForwarded),
-		streams: make(chan struct{}, maxStreams),
-	}
-	r.ctx, r.stop = context.WithCancel(context.Background())
+	r := newResolver(names, rules)
+	r.udp, r.tcp = udp, tcp
 	r.running.Go(r.serveUDP)
 	r.running.Go(r.serveTCP)
+	return r
+}
+
+// newResolver returns a resolver that answers on connections alone.
+func newResolver(names *Names, rules *hosts.Rules) *Resolver {
+	r := &Resolver{
+		names: names, rules: rules, forward: make(chan struct{}, maxForwarded), streams: make(chan struct{}, maxStreams),
+	}
+	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
 }
 
 // Close stops answering.
 func (r *Resolver) Close() {
 	r.stop()
-	r.udp.Close()
-	r.tcp.Close()
+	if r.udp != nil {
+		r.udp.Close()
+		r.tcp.Close()
+	}
 	r.running.Wait()
 }
 
@@ -106,17 +118,19 @@ func (r *Resolver) serveTCP() {
 		if err != nil {
 			continue
 		}
-		select {
-		case r.streams <- struct{}{}:
-			r.running.Go(func() {
-				defer func() { <-r.streams }()
-				defer conn.Close()
-				defer context.AfterFunc(r.ctx, func() { conn.Close() })()
-				r.serveStream(conn)
-			})
-		default:
-			conn.Close()
-		}
+		r.running.Go(func() { r.serveConn(conn) })
+	}
+}
+
+// serveConn serves one connection until it ends, and closes it.
+func (r *Resolver) serveConn(conn net.Conn) {
+	defer conn.Close()
+	select {
+	case r.streams <- struct{}{}:
+		defer func() { <-r.streams }()
+		defer context.AfterFunc(r.ctx, func() { conn.Close() })()
+		r.serveStream(conn)
+	default:
 	}
 }
 

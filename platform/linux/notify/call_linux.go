@@ -36,6 +36,9 @@ func (c *Call) Fail(errno unix.Errno) { c.respond(response{errno: -int32(errno)}
 // Succeed makes the call return 0.
 func (c *Call) Succeed() { c.respond(response{}) }
 
+// Return makes the call return a number that is no error.
+func (c *Call) Return(value int) { c.respond(response{val: int64(value)}) }
+
 // ReturnFD makes the call return a duplicate of fd, under the lowest free
 // number, as open(2) does. fd stays open here. Since Linux 5.14 this is one
 // step, so an interrupted caller keeps no descriptor that it does not know of.

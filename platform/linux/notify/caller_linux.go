@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 
@@ -29,6 +30,37 @@ func (c *Call) Read(address uint64, into []byte) error {
 	}
 	return nil
 }
+
+// Memory is the memory of a caller, for writing.
+type Memory struct{ file *os.File }
+
+// Memory opens the caller's memory. The error is EPERM as for Read. It stays the
+// caller's even if another process gets its number.
+func (c *Call) Memory() (*Memory, error) {
+	file, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", c.TID), os.O_WRONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open memory of thread %d: %w", c.TID, err)
+	}
+	if !c.Valid() { // so that it is not another's already
+		file.Close()
+		return nil, fmt.Errorf("open memory of thread %d: %w", c.TID, ErrGone)
+	}
+	return &Memory{file}, nil
+}
+
+// Write changes the memory. The error is EFAULT if not all can be written.
+func (m *Memory) Write(address uint64, data []byte) error {
+	if address > math.MaxInt64 {
+		return unix.EFAULT
+	}
+	if n, err := m.file.WriteAt(data, int64(address)); n != len(data) {
+		return errors.Join(unix.EFAULT, err)
+	}
+	return nil
+}
+
+// Close closes the memory.
+func (m *Memory) Close() { m.file.Close() }
 
 // Text copies a NUL-terminated string, as Read does. The error is ENAMETOOLONG
 // if it is longer than PATH_MAX.

@@ -27,6 +27,7 @@ const (
 	eacces          Errno = 13
 	enosys          Errno = 38
 	eprotonosupport Errno = 93
+	eopnotsupp      Errno = 95
 	eafnosupport    Errno = 97
 )
 
@@ -37,6 +38,7 @@ const (
 	refuseEACCES          = actionErrno | Action(eacces)
 	refuseENOSYS          = actionErrno | Action(enosys)
 	refuseEPROTONOSUPPORT = actionErrno | Action(eprotonosupport)
+	refuseEOPNOTSUPP      = actionErrno | Action(eopnotsupp)
 	refuseEAFNOSUPPORT    = actionErrno | Action(eafnosupport)
 )
 
@@ -51,6 +53,8 @@ func (e Errno) String() string {
 		return "ENOSYS"
 	case eprotonosupport:
 		return "EPROTONOSUPPORT"
+	case eopnotsupp:
+		return "EOPNOTSUPP"
 	case eafnosupport:
 		return "EAFNOSUPPORT"
 	}

@@ -25,6 +25,10 @@ type Filtering struct {
 	// Hosts sends connect(2) to the supervisor, which reaches hosts for the
 	// session.
 	Hosts bool `json:"hosts,omitempty"`
+	// Shared is for a session with Hosts and Sockets that has no network
+	// namespace of its own. If it is Offline, too, only sockets of TCP can be
+	// made.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Observed names a set of calls. Each set includes the one before it.
@@ -55,9 +59,14 @@ func rulesFor(f Filtering) []rule {
 	} else if f.Hosts && (f.Observed == ObservedNone || !f.Isolated) {
 		rules = append(rules, hostsRule) // otherwise observationRules have it
 	}
+	if f.Shared {
+		rules = append(rules, sharedRules()...)
+	}
 	rules = append(rules, baseRules...)
 	rules = append(rules, priorityRules(f.Priorities)...)
 	switch {
+	case f.Offline && f.Shared:
+		return append(rules, sharedSocketRules(f.Observed != ObservedNone)...)
 	case f.Offline && f.Observed != ObservedNone:
 		return append(rules, observedOfflineRules...)
 	case f.Offline:
@@ -195,7 +204,7 @@ func (b *builder) dispatch(a *arch, rules []rule) error {
 	}
 	for _, do := range []Action{
 		actionAllow, actionNotify, refuseEPERM, refuseEACCES, refuseENOSYS,
-		refuseEPROTONOSUPPORT, refuseEAFNOSUPPORT,
+		refuseEPROTONOSUPPORT, refuseEOPNOTSUPP, refuseEAFNOSUPPORT,
 	} {
 		if l, used := answers[do]; used {
 			b.place(l)

@@ -32,6 +32,8 @@ var kinds = func() (all []kind) {
 			{Observed: ObservedAll, Offline: true, Sockets: true},
 			{Priorities: true},
 			{Hosts: true},
+			{Hosts: true, Sockets: true, Shared: true, Offline: true},
+			{Hosts: true, Sockets: true, Shared: true, Offline: true, Observed: ObservedNamed},
 		} {
 			all = append(all, kind{goarch, filtering})
 		}
@@ -59,6 +61,7 @@ func (k kind) String() string {
 		{k.Isolated, "-isolated"},
 		{k.Priorities, "-priorities"},
 		{k.Hosts, "-hosts"},
+		{k.Shared, "-shared"},
 	} {
 		if part.is {
 			name += part.name
@@ -161,7 +164,7 @@ func TestFilter_DoesWhatTheTableSays(t *testing.T) {
 		}
 		for _, call := range []string{
 			"socket", "socketpair", "ioctl", "clone", "unshare", "prlimit64", "connect", "bind",
-			"fcntl", "fcntl64", "setpriority", "ioprio_set", "sched_setaffinity",
+			"fcntl", "fcntl64", "setpriority", "ioprio_set", "sched_setaffinity", "setsockopt", "sendto", "sendmsg",
 		} {
 			for _, a := range []*arch{m.native, m.compat} {
 				nr := int32(numberOn(a, call))

@@ -139,21 +139,43 @@ func TryInstall(flags uintptr) error {
 var filterCanaries = []struct {
 	name    string
 	number  uintptr
-	args    [3]uintptr
+	args    [4]uintptr
 	answer  unix.Errno
 	offline bool // for a session without network
+	shared  bool // for one that reaches hosts in the machine's network
 }{
 	// A kernel answers EINVAL, for the size of 0.
 	{name: "clone3", number: unix.SYS_CLONE3, answer: unix.ENOSYS},
 	// A kernel answers EBADF.
-	{name: "ioctl TIOCSTI", number: unix.SYS_IOCTL, args: [3]uintptr{^uintptr(0), unix.TIOCSTI}, answer: unix.EPERM},
-	{name: "pidfd_getfd", number: unix.SYS_PIDFD_GETFD, args: [3]uintptr{^uintptr(0), ^uintptr(0)}, answer: unix.EPERM},
+	{name: "ioctl TIOCSTI", number: unix.SYS_IOCTL, args: [4]uintptr{^uintptr(0), unix.TIOCSTI}, answer: unix.EPERM},
+	{name: "pidfd_getfd", number: unix.SYS_PIDFD_GETFD, args: [4]uintptr{^uintptr(0), ^uintptr(0)}, answer: unix.EPERM},
 	// A kernel answers EINVAL: it has no flag in the highest bit.
-	{name: "unshare", number: unix.SYS_UNSHARE, args: [3]uintptr{^(^uintptr(0) >> 1)}, answer: unix.EPERM},
+	{name: "unshare", number: unix.SYS_UNSHARE, args: [4]uintptr{^(^uintptr(0) >> 1)}, answer: unix.EPERM},
 	// A kernel answers EAFNOSUPPORT.
 	{
-		name: "socket AF_UNSPEC", number: unix.SYS_SOCKET, args: [3]uintptr{unix.AF_UNSPEC, unix.SOCK_STREAM},
+		name: "socket AF_UNSPEC", number: unix.SYS_SOCKET, args: [4]uintptr{unix.AF_UNSPEC, unix.SOCK_STREAM},
 		answer: unix.EACCES, offline: true,
+	},
+	// A kernel answers EBADF.
+	{
+		name: "sendto MSG_FASTOPEN", number: unix.SYS_SENDTO, args: [4]uintptr{^uintptr(0), 0, 0, unix.MSG_FASTOPEN},
+		answer: unix.EOPNOTSUPP, shared: true,
+	},
+	{
+		name: "sendmsg MSG_FASTOPEN", number: unix.SYS_SENDMSG, args: [4]uintptr{^uintptr(0), 0, unix.MSG_FASTOPEN},
+		answer: unix.EOPNOTSUPP, shared: true,
+	},
+	{
+		name: "setsockopt IP_OPTIONS", number: unix.SYS_SETSOCKOPT,
+		args: [4]uintptr{^uintptr(0), unix.IPPROTO_IP, unix.IP_OPTIONS}, answer: unix.EPERM, shared: true,
+	},
+	{
+		name: "setsockopt IPV6_RTHDR", number: unix.SYS_SETSOCKOPT,
+		args: [4]uintptr{^uintptr(0), unix.IPPROTO_IPV6, unix.IPV6_RTHDR}, answer: unix.EPERM, shared: true,
+	},
+	{
+		name: "setsockopt SO_BINDTODEVICE", number: unix.SYS_SETSOCKOPT,
+		args: [4]uintptr{^uintptr(0), unix.SOL_SOCKET, unix.SO_BINDTODEVICE}, answer: unix.EPERM, shared: true,
 	},
 }
 
@@ -163,7 +185,10 @@ func Prove(filtering Filtering) error {
 		if canary.offline && (!filtering.Offline || filtering.Observed != ObservedNone) {
 			continue // if observed, ProveOffline tests it once the supervisor answers
 		}
-		_, _, errno := unix.RawSyscall(canary.number, canary.args[0], canary.args[1], canary.args[2])
+		if canary.shared && !filtering.Shared {
+			continue
+		}
+		_, _, errno := unix.RawSyscall6(canary.number, canary.args[0], canary.args[1], canary.args[2], canary.args[3], 0, 0)
 		if errno != canary.answer {
 			return fmt.Errorf("call %s after filtering: expected %s: got %s: the filter has no effect",
 				canary.name, unix.ErrnoName(canary.answer), errnoText(errno))
@@ -182,7 +207,7 @@ func Prove(filtering Filtering) error {
 
 // ProveOffline returns an error unless network sockets are refused.
 func ProveOffline() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
 	if err == nil {
 		unix.Close(fd)
 		return errors.New("a network socket can still be made although the kernel took the filter: the network is not off")

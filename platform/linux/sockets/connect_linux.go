@@ -95,6 +95,9 @@ func (m *Mediator) connect(attempt *attempt) (errno unix.Errno, answer bool) {
 }
 
 func (m *Mediator) connectUnix(a *attempt) (errno unix.Errno, answer bool) {
+	if family(a.raw) != unix.AF_UNIX && m.isDatagrams(a.fd) {
+		return m.connectDatagrams(a), true
+	}
 	to, ok := parse(a.raw)
 	if !ok || family(a.raw) != unix.AF_UNIX {
 		return unix.EINVAL, true

@@ -67,6 +67,19 @@ func (i *Internet) To() (netip.AddrPort, bool) {
 // Connect connects to the address that the caller has passed.
 func (i *Internet) Connect() (errno unix.Errno, answer bool) { return i.attempt.connectSocket() }
 
+// Dissolves reports whether the caller wants to dissolve a connection
+// (connect(2), AF_UNSPEC).
+func (i *Internet) Dissolves() bool {
+	return len(i.attempt.raw) >= pathOffset && family(i.attempt.raw) == unix.AF_UNSPEC
+}
+
+// Dissolve dissolves the connection of the caller's socket.
+func (i *Internet) Dissolve() (errno unix.Errno, answer bool) {
+	a := *i.attempt
+	a.raw = binary.NativeEndian.AppendUint16(make([]byte, 0, 16), unix.AF_UNSPEC)[:16]
+	return a.connectSocket()
+}
+
 // ConnectTo connects the caller's socket to another address.
 func (i *Internet) ConnectTo(to netip.AddrPort) (errno unix.Errno, answer bool) {
 	a := *i.attempt

@@ -21,6 +21,9 @@ type Mediator struct {
 	// Internet, if not nil, decides about internet sockets. Otherwise all may
 	// connect. Set it before the first call.
 	Internet ConnectInternet
+	// Datagrams, if not nil, knows sockets that replace others. Set it before
+	// the first call.
+	Datagrams Datagrams
 
 	grants Grants
 	pinned []*socketFile
@@ -75,6 +78,10 @@ func (m *Mediator) Close() {
 // if the caller changes its arguments meanwhile. Landlock decides what the
 // caller may create.
 func (m *Mediator) Bind(call *notify.Call) {
+	if m.bindsDatagrams(call) {
+		call.Succeed()
+		return
+	}
 	if cookie, ok := m.unbound(call); ok {
 		m.bound.add(cookie, m.session)
 	}

@@ -23,6 +23,8 @@ var actions = map[string]func(args []string) error{
 	"serve": echo, "flood": flood,
 	"upgrade": upgrade, "shared": connectShared, "inherited": useInherited,
 	"eager": eager, "crowd": crowd,
+	"listen": listenTCP, "bind": bindTCP, "unix": unixPair, "scatter": scatter, "short": shortAddress,
+	"route": sourceRoute, "device": otherDevice, "kinds": kinds, "swap": swap, "knock": knock, "query": queryUDP,
 }
 
 func main() {

@@ -214,6 +214,22 @@ func serve(dir string) error {
 		return err
 	}
 	go serveNames(conn, asked)
+	for _, host := range []string{publicHost, "127.0.0.1"} {
+		box, err := net.ListenPacket("udp", host+":9002")
+		if err != nil {
+			return err
+		}
+		go func() {
+			buffer := make([]byte, 64)
+			for {
+				n, _, err := box.ReadFrom(buffer)
+				if err != nil {
+					return
+				}
+				visits.write("datagram %s", buffer[:n])
+			}
+		}()
+	}
 	certificate, err := certify(filepath.Join(dir, "ca.pem"))
 	if err != nil {
 		return err
