@@ -16,6 +16,7 @@ import (
 // each package may import of this module. A package must be in the table.
 var mayImport = map[string][]string{
 	"display":            {},
+	"platform/gitconfig": {},
 	"platform/policy":    {},
 	"platform/protected": {},
 	"platform/hosts":     {},
@@ -67,7 +68,8 @@ var mayImport = map[string][]string{
 	},
 	"settings/document": {"display"},
 	"settings/git": {
-		"platform/policy", "fsguard", "lifecycle/proc", "settings/resolve", "settings/textfile",
+		"platform/gitconfig", "platform/policy", "fsguard", "lifecycle/proc", "settings/resolve",
+		"settings/textfile",
 	},
 	"settings/resolve":             {"display", "fsguard", "settings/textfile"},
 	"settings/resolve/resolvetest": {"settings/resolve"},

@@ -3,6 +3,8 @@ package git
 import (
 	"path/filepath"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 )
 
 // Answer is what git says about its configuration in a project.
@@ -11,7 +13,7 @@ type Answer []variable
 // variable is one that git lists, and the file that sets it.
 type variable struct {
 	file  string
-	entry entry
+	entry gitconfig.Entry
 }
 
 // parseAnswer reads what "git config --list --show-origin --show-scope -z"
@@ -29,7 +31,7 @@ func parseAnswer(base func(file string) string, out string) Answer {
 			file = base(file) + "/" + file
 		}
 		key, value, valued := strings.Cut(fields[2], "\n")
-		answer = append(answer, variable{file, entry{key, value, valued}})
+		answer = append(answer, variable{file, gitconfig.Entry{Key: key, Value: value, Valued: valued}})
 	}
 	return answer
 }
@@ -42,5 +44,5 @@ func (a Answer) files() []string {
 			list = append(list, one.file)
 		}
 	}
-	return compact(list)
+	return gitconfig.Compact(list)
 }

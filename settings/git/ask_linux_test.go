@@ -38,8 +38,8 @@ func write(t *testing.T, file, text string) {
 func hooksOf(answer Answer) []string {
 	var list []string
 	for _, one := range answer {
-		if one.entry.key == "core.hookspath" {
-			list = append(list, filepath.Base(one.file)+": "+one.entry.value)
+		if one.entry.Key == "core.hookspath" {
+			list = append(list, filepath.Base(one.file)+": "+one.entry.Value)
 		}
 	}
 	return list

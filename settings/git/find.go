@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
@@ -248,7 +249,7 @@ func (g *finder) follow(dot string) (own, common string, ok bool) {
 	}
 	if own == common {
 		// A submodule's repository says which directory it is checked out to.
-		worktrees := values(g.text(filepath.Join(own, "config")), "core", "worktree")
+		worktrees := gitconfig.Values(g.text(filepath.Join(own, "config")), "core", "worktree")
 		named := len(worktrees) > 0 && g.target(own, worktrees[len(worktrees)-1]) == g.project
 		return own, own, named && g.isRepository(own)
 	}
@@ -333,7 +334,7 @@ func (g *finder) modules(dir string, depth int) {
 		case !g.kind(module).IsDir():
 		case g.kind(filepath.Join(module, "HEAD")).IsRegular():
 			g.repository(module)
-			for _, tree := range values(g.raw(filepath.Join(module, "config")), "core", "worktree") {
+			for _, tree := range gitconfig.Values(g.raw(filepath.Join(module, "config")), "core", "worktree") {
 				g.tree(g.target(module, tree))
 			}
 			g.worktrees(module)
@@ -363,7 +364,7 @@ func (g *finder) tree(dir string) {
 // submodulePointers protects the .git files of the submodules that .gitmodules
 // names.
 func (g *finder) submodulePointers() {
-	for _, dir := range values(g.text(filepath.Join(g.project, ".gitmodules")), "submodule", "path") {
+	for _, dir := range gitconfig.Values(g.text(filepath.Join(g.project, ".gitmodules")), "submodule", "path") {
 		dot := filepath.Join(g.project, dir, ".git")
 		if filepath.IsLocal(dir) && g.kind(dot).IsRegular() {
 			g.protect(dot)
@@ -375,7 +376,7 @@ func (g *finder) submodulePointers() {
 // file that does not exist counts if git would read it.
 func (g *finder) worktreeConfiguration(common, own string) {
 	file := filepath.Join(own, "config.worktree")
-	on := values(g.raw(filepath.Join(common, "config")), "extensions", "worktreeconfig")
+	on := gitconfig.Values(g.raw(filepath.Join(common, "config")), "extensions", "worktreeconfig")
 	if len(on) > 0 || g.kind(file).IsRegular() {
 		g.configuration(file)
 	}

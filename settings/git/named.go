@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
@@ -28,9 +29,9 @@ func (g *finder) configuration(file string) {
 	if !target.Exists || !target.Mode.IsRegular() {
 		return
 	}
-	for _, how := range []blanks{blanksReplaced, blanksKept} {
+	for _, how := range []gitconfig.Blanks{gitconfig.BlanksReplaced, gitconfig.BlanksKept} {
 		content := g.raw(file)
-		entries, _ := parse(content, how)
+		entries, _ := gitconfig.Parse(content, how)
 		for _, e := range entries {
 			g.variable(file, e)
 		}
@@ -42,25 +43,25 @@ func (g *finder) configuration(file string) {
 
 // variable protects what a variable of a file names. Conditions of includes are
 // taken as met: a branch or a directory can change.
-func (g *finder) variable(file string, e entry) {
-	if !e.valued {
+func (g *finder) variable(file string, e gitconfig.Entry) {
+	if !e.Valued {
 		return
 	}
-	section, name := e.split()
+	section, name := e.Split()
 	switch {
-	case e.key == "core.hookspath":
-		path, ok := g.expand("", e.value)
+	case e.Key == "core.hookspath":
+		path, ok := g.expand("", e.Value)
 		switch relative := strings.TrimPrefix(path, "/"); {
 		case !ok:
-		case !filepath.IsAbs(strings.TrimPrefix(e.value, ":(optional)")) && !strings.HasPrefix(e.value, "~"):
+		case !filepath.IsAbs(strings.TrimPrefix(e.Value, ":(optional)")) && !strings.HasPrefix(e.Value, "~"):
 			if !slices.Contains(g.hooks, relative) {
 				g.hooks = append(g.hooks, relative)
 			}
 		default:
 			g.named(path)
 		}
-	case e.key == "include.path", section == "includeif" && name == "path":
-		if path, ok := g.expand(filepath.Dir(file), e.value); ok {
+	case e.Key == "include.path", section == "includeif" && name == "path":
+		if path, ok := g.expand(filepath.Dir(file), e.Value); ok {
 			g.configuration(path)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -32,7 +33,7 @@ func (g *finder) nested() {
 	}
 	if g.repositories != "" {
 		config := g.raw(filepath.Join(g.repositories, "config"))
-		wide := slices.Contains(values(config, "extensions", "objectformat"), "sha256")
+		wide := slices.Contains(gitconfig.Values(config, "extensions", "objectformat"), "sha256")
 		for _, dir := range gitlinks([]byte(g.raw(g.index)), wide, maxGitDirs) {
 			path := filepath.Join(g.project, dir)
 			if filepath.IsLocal(dir) && g.view.Resolve(path).Path == path { // git follows no symlink there

@@ -1,42 +1,42 @@
-package git
+package gitconfig
 
 import (
 	"slices"
 	"strings"
 )
 
-// entry is one variable of a configuration file. The key is spelled as
+// Entry is one variable of a configuration file. The key is spelled as
 // "git config --list" does: section and name in lower case, a subsection as it
 // is written.
-type entry struct {
-	key, value string
-	valued     bool // the file has "name = value", and not only "name"
+type Entry struct {
+	Key, Value string
+	Valued     bool // the file has "name = value", and not only "name"
 }
 
-// split returns the section and the name of a key, without the subsection
+// Split returns the section and the name of a key, without the subsection
 // between them.
-func (e entry) split() (section, name string) {
-	section, name, ok := strings.Cut(e.key, ".")
+func (e Entry) Split() (section, name string) {
+	section, name, ok := strings.Cut(e.Key, ".")
 	if !ok {
-		return "", e.key
+		return "", e.Key
 	}
 	return section, name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// blanks is what git makes of blanks inside a value.
-type blanks int
+// Blanks is what git makes of blanks inside a value.
+type Blanks int
 
 const (
-	// blanksReplaced: each becomes a space, up to git 2.44.
-	blanksReplaced blanks = iota
-	// blanksKept: they stay as they are, since git 2.45.
-	blanksKept
+	// BlanksReplaced: each becomes a space, up to git 2.44.
+	BlanksReplaced Blanks = iota
+	// BlanksKept: they stay as they are, since git 2.45.
+	BlanksKept
 )
 
-// parse reads a file as git's config.c does. If git would reject the file, ok is
+// Parse reads a file as git's config.c does. If git would reject the file, ok is
 // false and the entries are all that could be read, also behind the mistake:
 // another version of git may accept them.
-func parse(content string, how blanks) (entries []entry, ok bool) {
+func Parse(content string, how Blanks) (entries []Entry, ok bool) {
 	p := &parser{text: content, blanks: how}
 	ok = true
 	if p.next == 0 && strings.HasPrefix(content, "\uFEFF") {
@@ -57,29 +57,29 @@ func parse(content string, how blanks) (entries []entry, ok bool) {
 	return entries, ok
 }
 
-// values lists the values of a key in all sections of a name, whatever their
+// Values lists the values of a key in all sections of a name, whatever their
 // subsections. section and key are in lower case. A value that versions of git
 // read in two ways is listed twice.
-func values(content, section, key string) []string {
+func Values(content, section, key string) []string {
 	var list []string
-	for _, how := range []blanks{blanksReplaced, blanksKept} {
-		entries, _ := parse(content, how)
+	for _, how := range []Blanks{BlanksReplaced, BlanksKept} {
+		entries, _ := Parse(content, how)
 		for _, e := range entries {
-			in, name := e.split()
-			if e.valued && strings.EqualFold(in, section) && name == key {
-				list = append(list, e.value)
+			in, name := e.Split()
+			if e.Valued && strings.EqualFold(in, section) && name == key {
+				list = append(list, e.Value)
 			}
 		}
 		if !strings.ContainsAny(content, "\t\r") {
 			break // both are the same
 		}
 	}
-	return compact(list)
+	return Compact(list)
 }
 
-// compact removes repetitions. Of equal values it keeps the last, because the
+// Compact removes repetitions. Of equal values it keeps the last, because the
 // last value of a variable counts.
-func compact(list []string) []string {
+func Compact(list []string) []string {
 	slices.Reverse(list)
 	seen := map[string]bool{}
 	list = slices.DeleteFunc(list, func(value string) bool {
@@ -94,7 +94,7 @@ func compact(list []string) []string {
 // parser follows git_parse_source() and what it calls.
 type parser struct {
 	text    string
-	blanks  blanks
+	blanks  Blanks
 	next    int
 	last    byte // the last character that read returned
 	ended   bool // read has passed the end of the text
@@ -125,22 +125,22 @@ func (p *parser) skipLine() {
 }
 
 // step reads a blank, a comment, a header or a variable.
-func (p *parser) step() (e entry, found, valid bool) {
+func (p *parser) step() (e Entry, found, valid bool) {
 	switch c := p.read(); {
 	case isSpace(c):
-		return entry{}, false, true
+		return Entry{}, false, true
 	case c == '#' || c == ';':
 		p.skipLine()
-		return entry{}, false, true
+		return Entry{}, false, true
 	case c == '[':
 		section, valid := p.header()
 		// After a wrong header the old section does not go on.
 		p.section = section
-		return entry{}, false, valid && section != "."
+		return Entry{}, false, valid && section != "."
 	case isLetter(c):
 		return p.variable(c)
 	}
-	return entry{}, false, false
+	return Entry{}, false, false
 }
 
 // header reads a section's header up to its closing bracket.
@@ -191,7 +191,7 @@ func (p *parser) subsection(name *strings.Builder, c byte) bool {
 }
 
 // variable reads a name that begins with c, and its value.
-func (p *parser) variable(c byte) (e entry, found, valid bool) {
+func (p *parser) variable(c byte) (e Entry, found, valid bool) {
 	var name strings.Builder
 	for {
 		name.WriteByte(lower(c))
@@ -203,13 +203,13 @@ func (p *parser) variable(c byte) (e entry, found, valid bool) {
 		c = p.read()
 	}
 	// git passes keys and values on as strings of C.
-	e.key = untilNUL(p.section + name.String())
+	e.Key = untilNUL(p.section + name.String())
 	switch c {
 	case '\n':
 		return e, true, true
 	case '=':
-		e.value, valid = p.value()
-		e.value, e.valued = untilNUL(e.value), true
+		e.Value, valid = p.value()
+		e.Value, e.Valued = untilNUL(e.Value), true
 		return e, true, valid
 	}
 	return e, false, false
@@ -231,7 +231,7 @@ func (p *parser) value() (text string, valid bool) {
 				blank = len(value)
 			}
 			if len(value) > 0 {
-				if p.blanks == blanksReplaced {
+				if p.blanks == BlanksReplaced {
 					c = ' '
 				}
 				value = append(value, c)

@@ -1,4 +1,4 @@
-package git
+package gitconfig
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 )
 
 // gitProgram is the installed git, and how it treats blanks in values.
-func gitProgram(t *testing.T) (program string, how blanks) {
+func gitProgram(t *testing.T) (program string, how Blanks) {
 	t.Helper()
 	program, err := exec.LookPath("git")
 	if err != nil {
@@ -32,14 +32,14 @@ func gitProgram(t *testing.T) (program string, how blanks) {
 		major, _ := strconv.Atoi(numbers[0])
 		minor, _ := strconv.Atoi(numbers[min(1, len(numbers)-1)])
 		if major > 2 || major == 2 && minor >= 45 {
-			how = blanksKept
+			how = BlanksKept
 		}
 	}
 	return program, how
 }
 
 // asGit is what git reads in a file; !ok if it rejects it.
-func asGit(t *testing.T, program, content string) (entries []entry, ok bool) {
+func asGit(t *testing.T, program, content string) (entries []Entry, ok bool) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
@@ -52,7 +52,7 @@ func asGit(t *testing.T, program, content string) (entries []entry, ok bool) {
 	for one := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
 		if len(out) > 0 {
 			key, value, valued := strings.Cut(string(one), "\n")
-			entries = append(entries, entry{key, value, valued})
+			entries = append(entries, Entry{key, value, valued})
 		}
 	}
 	return entries, err == nil
@@ -149,7 +149,7 @@ func TestParse_AgreesWithGit(t *testing.T) {
 	accepted, compared, differences := 0, 0, 0
 	for _, content := range files {
 		want, accepts := asGit(t, program, content)
-		got, ok := parse(content, how)
+		got, ok := Parse(content, how)
 		if accepts {
 			accepted++
 			compared += len(want)
@@ -173,7 +173,7 @@ func TestParse_AgreesWithGit(t *testing.T) {
 // behind the mistake: another version of git may accept the file.
 func TestParse_ReadsOnBehindAMistake(t *testing.T) {
 	t.Parallel()
-	got := values("[core]\nx = \\q\nhooksPath = a\n[b\nhooksPath = b\n[core]\nhooksPath = c\n", "core", "hookspath")
+	got := Values("[core]\nx = \\q\nhooksPath = a\n[b\nhooksPath = b\n[core]\nhooksPath = c\n", "core", "hookspath")
 	if want := []string{"a", "c"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -184,11 +184,11 @@ func TestValues(t *testing.T) {
 	const config = "; comment\n[Core]\n\thooksPath = a b  \n hookspath=\"c # d\" ; e\n[core \"sub]\\\"\"] " +
 		"hooksPath = \\\"q\\\\\n[other]\nhooksPath = no\n" +
 		"[core.old]\nHOOKSPATH = f\\\n g\n[core]\nhooksPath\nhooksPathX = no\nhooksPath =\n# hooksPath = no\n"
-	got := values(config, "core", "hookspath")
+	got := Values(config, "core", "hookspath")
 	if want := []string{"a b", "c # d", `"q\`, "f g", ""}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	got = values("[core]\nhooksPath = a\tb\n", "core", "hookspath")
+	got = Values("[core]\nhooksPath = a\tb\n", "core", "hookspath")
 	if want := []string{"a b", "a\tb"}; !slices.Equal(got, want) {
 		t.Errorf("two versions of git: %q, want %q", got, want)
 	}
@@ -199,21 +199,21 @@ func FuzzParse(f *testing.F) {
 		f.Add(content)
 	}
 	f.Fuzz(func(t *testing.T, content string) {
-		for _, how := range []blanks{blanksReplaced, blanksKept} {
-			entries, _ := parse(content, how)
+		for _, how := range []Blanks{BlanksReplaced, BlanksKept} {
+			entries, _ := Parse(content, how)
 			for _, e := range entries {
-				if len(e.key)+len(e.value) > len(content)+1 {
-					t.Errorf("%q = %q is longer than what it stands in", e.key, e.value)
+				if len(e.Key)+len(e.Value) > len(content)+1 {
+					t.Errorf("%q = %q is longer than what it stands in", e.Key, e.Value)
 				}
 			}
 		}
 	})
 }
 
-func quoted(entries []entry) string {
+func quoted(entries []Entry) string {
 	var list []string
 	for _, e := range entries {
-		list = append(list, fmt.Sprintf("%q=%q", e.key, e.value))
+		list = append(list, fmt.Sprintf("%q=%q", e.Key, e.Value))
 	}
 	return strings.Join(list, " ")
 }
