@@ -125,6 +125,10 @@ type Hooks struct {
 	// Missed, if not nil, is called as Denied is, if denials may have been
 	// lost.
 	Missed func()
+	// Configured, if not nil, is called as Denied is, if a session has changed
+	// the configuration of a git repository in a way that is accepted. keys are
+	// the settings.
+	Configured func(path string, keys []string)
 	// Learn, if not nil, lists directories from which programs may be executed
 	// beyond the policy. Then every denial is wanted: Denied is called for each
 	// program that runs as if it had been denied. Ask is called for each open,

@@ -12,6 +12,12 @@ type Denial struct {
 	Process string
 	// Count is how often it happened, at least 1.
 	Count int
+	// Detail says what was refused, if Access and Target do not: a setting of git
+	// and what git would do with it, or why nobody can tell. Names that others
+	// chose are quoted in it.
+	Detail string
+	// Command does the same outside the sandbox; "" if there is no short one.
+	Command string
 	// Source is how it became known; "" if the sandbox or the kernel noticed it.
 	Source Source
 }
@@ -58,6 +64,9 @@ const (
 	RefusedConnect Refused = "connect"
 	// RefusedBind: to listen at an address of this machine.
 	RefusedBind Refused = "bind"
+	// RefusedProtected: to change a protected file in a way that is not
+	// harmless, as Detail says.
+	RefusedProtected = Refused(AlarmRefused)
 	// RefusedSignal: to signal a process outside the session. The target is its
 	// process id.
 	RefusedSignal Refused = "signal"

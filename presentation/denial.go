@@ -18,6 +18,9 @@ const maxWithSetting = 160
 // Suggest says what would allow a denied access. If the settings allow it and
 // the session could not get it, the hint says why.
 func Suggest(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (settings.Suggestion, error) {
+	if denial.Detail != "" {
+		return settings.Suggestion{Hint: advice(denial)}, nil
+	}
 	s, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 	if err == nil && s.Allowed && denial.Lacking != "" {
 		s.Hint = denial.Lacking
@@ -31,6 +34,7 @@ func Denial(sessionID string, denial spawn.Denial, suggestion settings.Suggestio
 	params := protocol.DeniedParams{
 		SessionID: sessionID, Access: string(denial.Access), Target: denial.Target, Process: process(denial),
 		Count: denial.Count, Source: protocol.DenialSource(denial.Source), Missed: denial.Missed,
+		Detail:  display.Line(denial.Detail),
 		Hint:    display.Line(suggestion.Hint),
 		Message: denialMessage(denial, suggestion),
 	}
@@ -50,6 +54,9 @@ func Alarm(sessionID string, alarm spawn.Alarm) protocol.DeniedParams {
 // DenialLine is a denial for a list in a terminal, without a verb and a full
 // stop.
 func DenialLine(denial spawn.Denial) string {
+	if denial.Detail != "" {
+		return fmt.Sprintf("git's %s%s", display.Line(denial.Detail), times(denial.Count))
+	}
 	text := fmt.Sprintf("%s %s", denial.Access, display.Quote(denial.Target))
 	if denial.Process != "" {
 		text += " by " + display.Quote(denial.Process)
@@ -78,6 +85,14 @@ func Findings(list []spawn.Finding) []protocol.Finding {
 	return out
 }
 
+// advice is what the user may do about a denial that has a detail.
+func advice(denial spawn.Denial) string {
+	if denial.Command != "" {
+		return "if you want this, run outside the sandbox: " + display.Line(denial.Command)
+	}
+	return "if you want this, do it outside the sandbox"
+}
+
 // suggested is a setting that would allow an access.
 func suggested(s settings.Suggestion) *protocol.Suggestion {
 	return &protocol.Suggestion{Setting: s.Key, Value: s.JSON(), Message: s.Instruction()}
@@ -95,6 +110,9 @@ func process(denial spawn.Denial) *protocol.Process {
 // denialMessage says what was refused and, if that stays short, which setting
 // would allow it.
 func denialMessage(denial spawn.Denial, suggestion settings.Suggestion) string {
+	if denial.Detail != "" {
+		return fmt.Sprintf("The sandbox refused git's %s%s.", display.Line(denial.Detail), times(denial.Count))
+	}
 	message := denialSentence(string(denial.Access), denial.Target, denial.Process, denial.Count)
 	if suggestion.Key == "" {
 		return message

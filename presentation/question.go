@@ -13,10 +13,14 @@ import (
 // Question is what the user is asked about a denial, without the session's id,
 // and the setting that "project" and "user" would write. It is false if the
 // user must not be asked: credentials, protected paths, and accesses that no
-// setting allows are not to be opened by one click.
+// setting allows are not to be opened by one click. A change of one setting of
+// git can be allowed, as the question names it.
 func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (
 	question protocol.RequestAccessParams, suggestion settings.Suggestion, may bool,
 ) {
+	if denial.Detail != "" {
+		return questionOfGit(denial), settings.Suggestion{}, true
+	}
 	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 	if err != nil || !askable(suggestion) {
 		return protocol.RequestAccessParams{}, settings.Suggestion{}, false
@@ -33,6 +37,16 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 		}
 	}
 	return question, suggestion, true
+}
+
+// questionOfGit asks about a setting of git, which no setting of ours allows for
+// good.
+func questionOfGit(denial spawn.Denial) protocol.RequestAccessParams {
+	return protocol.RequestAccessParams{
+		Access: string(denial.Access), Target: denial.Target, Process: process(denial),
+		Message: fmt.Sprintf("%s wants %s.", program(denial.Process, "A program"), display.Line(denial.Detail)),
+		Choices: []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
+	}
 }
 
 // CarryOut writes the suggestion into the settings if the user decided so, and

@@ -271,7 +271,13 @@ func (x *explainer) protected(p policy.Protected) {
 	}
 	x.refuse(rule, x.writtenKey(protectedKey), string(value), form, display.Quote(p.Path), p.Origin)
 	x.Hint = `a session can change it if this machine cannot protect paths; run "sandbox-sidecar doctor" to see`
+	if p.GitConfig {
+		x.Hint = acceptedOfGit
+	}
 }
+
+// acceptedOfGit says what a session may change nevertheless.
+const acceptedOfGit = "git may add remotes, tracking and user.name; no setting that runs or redirects anything"
 
 // withoutProtected is the value of protected_paths with which the target is not
 // protected: the entries that hold, without those that cover the target, and an

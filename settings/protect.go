@@ -175,6 +175,9 @@ func builtInProtected(view fsView, p project, without exceptions) []policy.Prote
 			list = append(list, builtIn(path))
 		}
 	}
+	for i := range list {
+		list[i].GitConfig = !list[i].Creatable && slices.Contains(p.git.Configs, list[i].Path)
+	}
 	return list
 }
 
@@ -220,14 +223,17 @@ func guardGit(l layers, p project, granted grantSet) []policy.Protected {
 }
 
 // sortProtected orders the paths, and keeps one entry of each. An entry that
-// decides about sessions counts most; one that git may create counts least. A
-// pattern and a file whose name is spelled like it are two.
+// decides about sessions counts most; one that git may create counts least,
+// and before it one whose harmless changes are accepted. A pattern and a file
+// whose name is spelled like it are two.
 func sortProtected(list []policy.Protected) []policy.Protected {
 	weight := func(p policy.Protected) int {
 		switch {
 		case p.Decides:
 			return 0
 		case p.Creatable:
+			return 3
+		case p.GitConfig:
 			return 2
 		}
 		return 1

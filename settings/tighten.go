@@ -148,7 +148,9 @@ func choosePaths(
 		}
 	}
 	for _, path := range p.git.OutsideProtected {
-		list = append(list, builtIn(path)) // the grant of the repository depends on it, whatever the settings say
+		one := builtIn(path)
+		one.GitConfig = slices.Contains(p.git.Configs, path)
+		list = append(list, one) // the grant of the repository depends on it, whatever the settings say
 	}
 	return append([]policy.Protected{}, list...), unclear
 }

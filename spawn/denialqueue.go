@@ -80,8 +80,8 @@ type denialQueue struct {
 }
 
 type denialKey struct {
-	access          platform.Refused
-	target, process string
+	access                  platform.Refused
+	target, process, detail string
 }
 
 type denialEntry struct {
@@ -106,7 +106,7 @@ func (q *denialQueue) put(d platform.Denial) {
 	if q.ended || q.known(d) {
 		return
 	}
-	key := denialKey{d.Access, d.Target, d.Process}
+	key := denialKey{d.Access, d.Target, d.Process, d.Detail}
 	e := q.entries[key]
 	if e == nil {
 		if len(q.entries) >= q.most && !q.evict() {
@@ -143,7 +143,7 @@ func (q *denialQueue) known(d platform.Denial) bool {
 	if !q.printed {
 		return false
 	}
-	key := denialKey{d.Access, d.Target, ""}
+	key := denialKey{d.Access, d.Target, "", ""}
 	e := q.entries[key]
 	switch {
 	case e == nil || e.Source != platform.SourceOutput:

@@ -73,6 +73,13 @@ func (w *protectionWatch) next() (Alarm, bool) {
 	return alarm, true
 }
 
+// configured records an accepted change of git's configuration for the review.
+func (w *protectionWatch) configured(path string, keys []string) {
+	if w != nil {
+		w.before.Configured(path, keys)
+	}
+}
+
 // end checks the paths for the last time, and returns what has changed since
 // the beginning. The session's processes must be gone.
 func (w *protectionWatch) end() []Finding {

@@ -204,6 +204,9 @@ func (a *attempt) hooks() platform.Hooks {
 	if mark, ok := a.running.group.(lifecycle.Marked); ok {
 		hooks.Mark = mark
 	}
+	if p.Restricted {
+		hooks.Configured = func(path string, keys []string) { a.running.protection.configured(path, keys) }
+	}
 	if !p.Restricted || p.OnDenied == policy.Ignore {
 		return hooks
 	}

@@ -17,6 +17,7 @@ import (
 var mayImport = map[string][]string{
 	"display":            {},
 	"platform/gitconfig": {},
+	"platform/gitchange": {"display", "platform/gitconfig"},
 	"platform/policy":    {},
 	"platform/protected": {},
 	"platform/hosts":     {},
@@ -45,8 +46,12 @@ var mayImport = map[string][]string{
 	"platform/linux/network": {
 		"platform", "platform/hosts", "platform/outbound", "platform/linux/notify", "platform/linux/sockets",
 	},
-	"platform/linux/audit":   {"platform/linux/notify"},
-	"platform/linux/denials": {"platform", "platform/policy", "platform/linux/notify", "fsguard"},
+	"platform/linux/audit": {"platform/linux/notify"},
+	"platform/linux/denials": {
+		"platform", "platform/gitchange", "platform/gitconfig", "platform/policy", "platform/linux/gitwrite",
+		"platform/linux/notify", "fsguard",
+	},
+	"platform/linux/gitwrite": {"platform/gitchange", "platform/gitconfig", "lifecycle/proc", "fsguard"},
 	"platform/linux/namespace": {
 		"platform", "platform/policy", "platform/hosts", "platform/linux/overlay", "platform/linux/network",
 	},
@@ -54,7 +59,7 @@ var mayImport = map[string][]string{
 	"platform/linux/notify":   {},
 	"platform/linux/seccomp":  {},
 	"platform/linux/tripwire": {"fsguard"},
-	"platform/review":         {"platform/policy", "platform/protected", "fsguard"},
+	"platform/review":         {"platform/gitchange", "platform/policy", "platform/protected", "fsguard"},
 	// sockets decides the requests about connecting that notify receives.
 	"platform/linux/sockets":           {"platform/linux/notify", "fsguard"},
 	"platform/linux/notify/notifytest": {},

@@ -1,6 +1,7 @@
 package gitconfig
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -37,6 +38,13 @@ const (
 // false and the entries are all that could be read, also behind the mistake:
 // another version of git may accept them.
 func Parse(content string, how Blanks) (entries []Entry, ok bool) {
+	return ParseUpTo(content, how, math.MaxInt)
+}
+
+// ParseUpTo does the same, and stops when the keys and values together have more
+// than limit bytes: a file of a megabyte can repeat a long section's name in
+// every key. ok is false then.
+func ParseUpTo(content string, how Blanks, limit int) (entries []Entry, ok bool) {
 	p := &parser{text: content, blanks: how}
 	ok = true
 	if p.next == 0 && strings.HasPrefix(content, "\uFEFF") {
@@ -48,6 +56,9 @@ func Parse(content string, how Blanks) (entries []Entry, ok bool) {
 		e, found, valid := p.step()
 		if found {
 			entries = append(entries, e)
+			if limit -= len(e.Key) + len(e.Value); limit < 0 {
+				return entries, false
+			}
 		}
 		if !valid {
 			ok = false

@@ -16,8 +16,9 @@ var alarmKinds = map[tripwire.Kind]platform.AlarmKind{
 // watchProtected returns the Watch of a confinement for a policy's protected
 // paths. If they are mounted, it still has to watch names that do not exist, and
 // paths that a program outside replaces: the kernel removes a mount if its path
-// is removed or renamed over from outside.
-func watchProtected(p *policy.Policy, mounted bool) func(func(platform.Alarm)) (platform.Watcher, error) {
+// is removed or renamed over from outside. If calls are observed, the observer
+// reports what git is refused.
+func watchProtected(p *policy.Policy, mounted, observed bool) func(func(platform.Alarm)) (platform.Watcher, error) {
 	var paths, patterns []string
 	for _, protected := range p.Protected {
 		if protected.Pattern {
@@ -28,7 +29,7 @@ func watchProtected(p *policy.Policy, mounted bool) func(func(platform.Alarm)) (
 	}
 	return func(raise func(platform.Alarm)) (platform.Watcher, error) {
 		return tripwire.New(tripwire.Options{
-			Paths: paths, Patterns: patterns, Match: policy.MatchName, Mounted: mounted,
+			Paths: paths, Patterns: patterns, Match: policy.MatchName, Mounted: mounted, Refusals: mounted && !observed,
 			Report: func(kind tripwire.Kind, path string) { raise(platform.Alarm{Kind: alarmKinds[kind], Path: path}) },
 		})
 	}

@@ -76,9 +76,6 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 		ruleset.Rules = append(ruleset.Rules, Rule{Path: platform.RawString(dir), Access: (fsRead | fsExecute) & ruleset.FS})
 	}
 	confinement, err := confine(ruleset, p, hooks)
-	if err == nil && ruleset.Requested.ProtectedPaths {
-		confinement.Watch = watchProtected(p, ruleset.Namespaces != nil)
-	}
 	confinement.InvalidateGuess = invalidateGuess
 	confinement.OwnTemporary = ruleset.Namespaces != nil
 	for _, c := range ruleset.LockedCaches {

@@ -54,7 +54,8 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 			r.useLog()
 		}
 	}
-	if r.Filtering.Observed == seccomp.ObservedNone && len(denials.Missing(p)) > 0 && observationAvailable() == nil {
+	changes := len(denials.Missing(p)) > 0 || r.Namespaces != nil && len(denials.GitConfigs(p)) > 0
+	if r.Filtering.Observed == seccomp.ObservedNone && changes && observationAvailable() == nil {
 		r.Filtering.Observed, r.Unreported = seccomp.ObservedCreations, true
 		hooks.Denied, hooks.Ask = func(platform.Denial) {}, nil
 	}
@@ -66,6 +67,9 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 	confinement, err := prepare(r)
 	if err != nil {
 		return platform.Confinement{}, err
+	}
+	if r.Requested.ProtectedPaths {
+		confinement.Watch = watchProtected(p, r.Namespaces != nil, r.Filtering.Observed != seccomp.ObservedNone)
 	}
 	if r.Filtering.Supervised() {
 		confinement.Prepare = func(pid int) any { return r.gather(p, pid) }
@@ -95,6 +99,7 @@ func (r *Ruleset) observeDenials(reads bool) {
 type facts struct {
 	effective *policy.Policy     // nil if denials are not observed
 	missing   []policy.Protected // protected paths that do not exist, if denials are observed
+	configs   []string           // see denials.GitConfigs; none if nothing else protects them
 	members   members            // set if priorities are checked
 }
 
@@ -102,6 +107,9 @@ func (r Ruleset) gather(p *policy.Policy, leader int) facts {
 	var f facts
 	if r.Filtering.Observed != seccomp.ObservedNone {
 		f.effective, f.missing = effectivePolicy(p, r), denials.Missing(p)
+		if r.Namespaces != nil {
+			f.configs = denials.GitConfigs(p)
+		}
 	}
 	if r.Filtering.Priorities {
 		f.members = membersOf(leader)
@@ -129,6 +137,7 @@ func (r Ruleset) supervise(
 			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
 			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
 			Canary: observedCanary(handover.PID), Missing: f.missing, Own: r.ownAddresses(),
+			GitConfigs: f.configs, Configured: hooks.Configured,
 		})
 	}
 	if filtering.Hosts {

@@ -131,6 +131,9 @@ type Protected struct {
 	// any characters. Such an entry is about names that do not exist yet; those
 	// that exist have entries of their own.
 	Pattern bool `json:"pattern,omitempty"`
+	// GitConfig is true for the configuration of a git repository. If the system
+	// can tell what a change of git's means, harmless ones are accepted.
+	GitConfig bool `json:"gitConfig,omitempty"`
 	// Creatable is true for a path of a git repository that does not exist yet:
 	// git creates it with the repository. Its creation is reported and not
 	// refused.

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -54,6 +55,9 @@ type State struct {
 	// repository: the project had a repository of its own.
 	repository bool
 	crowded    []string // directories with more files than are scanned
+
+	mu         sync.Mutex // guards configured
+	configured map[string]*configured
 }
 
 // reason is why a path is reviewed.
@@ -116,7 +120,7 @@ func (s *State) Findings() []Finding {
 		if slices.ContainsFunc(unread, func(dir string) bool { return policy.Contains(dir, path) }) {
 			return // it could not be compared
 		}
-		list.add(strings.TrimSuffix(path, scripts), how, s.reason(path))
+		list.add(strings.TrimSuffix(path, scripts), how, s.explained(path, after[path]))
 	}
 	for path, signature := range after {
 		switch before, was := s.before[path]; {

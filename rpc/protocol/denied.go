@@ -18,7 +18,8 @@ type DeniedParams struct {
 	// "remove" (a name in a directory; renaming is both); "execute";
 	// "connect_unix"; "connect"; "bind"; "signal".
 	//
-	// Protected paths: "protected_write": a change was refused.
+	// Protected paths: "protected_write": a change was refused, and the process
+	// and the detail are known if it was one of git's configuration.
 	// "protected_created": a path that did not exist was created, which cannot
 	// be prevented. "protected_replaced": a path was replaced, moved or removed,
 	// probably from outside the sandbox; the session may write the new one.
@@ -29,6 +30,10 @@ type DeniedParams struct {
 	// port, or a process id. If not even a socket could be created, it is the
 	// socket's family, such as "inet".
 	Target string `json:"target"`
+	// Detail says in one line which part of a change was refused and why, such as
+	// a setting of git and what git would do. It can be shown as it is. Denials
+	// with different details are different.
+	Detail string `json:"detail,omitempty"`
 	// Process is the process that was refused; absent if it is unknown, as for
 	// protected paths.
 	Process *Process `json:"process,omitempty"`
@@ -76,8 +81,9 @@ type Process struct {
 
 // RequestAccess asks the user about an access before it is refused, if
 // on_denied is "ask" and the editor announced approvals. It is only about
-// opening files that a setting would allow, and about connecting to hosts while
-// the network is off: never credentials, never protected paths, never
+// opening files that a setting would allow, about connecting to hosts while the
+// network is off, and about one setting of git in a repository's configuration,
+// which the message names: never credentials, never other protected paths, never
 // denied_hosts. The program waits for up to a minute, and is refused without an
 // answer. After "deny" and "session" the session does not ask about the same
 // access again.
@@ -90,7 +96,8 @@ type RequestAccessParams struct {
 	// names that others chose are quoted, escaped and shortened. Target and
 	// process are raw.
 	Message string `json:"message"`
-	// Access is "read", "write", "create" or "connect".
+	// Access is "read", "write", "create", "connect" or, for a setting of git,
+	// "protected_write".
 	Access string `json:"access"`
 	// Target is the real path. If the file is allowed, the program gets the file
 	// that was there when the question was sent. To connect, it is "host:port",

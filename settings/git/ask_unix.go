@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
@@ -44,17 +45,6 @@ const (
 	maxAnswers = 64
 )
 
-// installed are the places of git that no session can write. PATH does not
-// count: it may name a directory of the project. /usr/bin/git of macOS is not
-// among them, because it may open a window.
-var installed = map[string][]string{
-	"linux": {
-		"/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/run/current-system/sw/bin/git",
-		"/nix/var/nix/profiles/default/bin/git",
-	},
-	"darwin": {"/opt/homebrew/bin/git", "/usr/local/bin/git", "/Library/Developer/CommandLineTools/usr/bin/git"},
-}
-
 // Ask returns what git says in a directory; nil if it is not installed, or does
 // not answer. "git config" runs no program, hook or alias, and writes nothing.
 func (a *Asker) Ask(host resolve.Host, project string) Answer {
@@ -62,7 +52,7 @@ func (a *Asker) Ask(host resolve.Host, project string) Answer {
 		return nil
 	}
 	program := ""
-	for _, path := range installed[host.Platform] {
+	for _, path := range gitconfig.Programs[host.Platform] {
 		if info, err := fsguard.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			program = path
 			break

@@ -27,6 +27,9 @@ type Repository struct {
 	// Inside are paths in the project to protect, beside those of every
 	// project.
 	Inside []string
+	// Configs are those of them, and of OutsideProtected, that are the
+	// configuration of a repository itself, in the form that git changes.
+	Configs []string
 	// Outside are the directories of the repository outside of the project, and
 	// OutsideProtected the paths in them to protect.
 	Outside, OutsideProtected []string
@@ -284,6 +287,7 @@ func (g *finder) repository(dir string) {
 	// With a file "commondir" git would look for hooks and configuration
 	// elsewhere.
 	g.protect(filepath.Join(dir, "hooks"), filepath.Join(dir, "config"), filepath.Join(dir, "commondir"))
+	g.found.Configs = append(g.found.Configs, filepath.Join(dir, "config"))
 	g.configuration(filepath.Join(dir, "config"))
 	g.worktreeConfiguration(dir, dir)
 }
@@ -376,8 +380,10 @@ func (g *finder) submodulePointers() {
 // file that does not exist counts if git would read it.
 func (g *finder) worktreeConfiguration(common, own string) {
 	file := filepath.Join(own, "config.worktree")
-	on := gitconfig.Values(g.raw(filepath.Join(common, "config")), "extensions", "worktreeconfig")
-	if len(on) > 0 || g.kind(file).IsRegular() {
+	entries, _ := gitconfig.Parse(g.raw(filepath.Join(common, "config")), gitconfig.BlanksReplaced)
+	on := slices.ContainsFunc(entries, func(e gitconfig.Entry) bool { return e.Key == "extensions.worktreeconfig" })
+	if on || g.kind(file).IsRegular() {
+		g.found.Configs = append(g.found.Configs, file)
 		g.configuration(file)
 	}
 }

@@ -263,3 +263,18 @@ func TestFindGit_ProtectsWholeDirectoriesIfThereIsTooMuch(t *testing.T) {
 		}
 	}
 }
+
+// The configuration of repositories is told from what it includes.
+func TestFindGit_ListsConfigurations(t *testing.T) {
+	t.Parallel()
+	tree := with(repository(gitProject+"/.git"), repository(gitProject+"/.git/modules/m"), map[string]string{
+		gitProject + "/.git/config": "[include]\npath = more\n[extensions]\nworktreeConfig\n",
+		gitProject + "/.git/more":   "",
+	})
+	found := Find(resolve.NewView(resolvetest.InMemory(tree)), resolve.Host{}, gitProject, nil)
+	dot := gitProject + "/.git/"
+	want := []string{dot + "config", dot + "config.worktree", dot + "modules/m/config"}
+	if !slices.Equal(found.Configs, want) || !slices.Contains(found.Inside, dot+"more") {
+		t.Errorf("%q and %q, want %q", found.Configs, found.Inside, want)
+	}
+}

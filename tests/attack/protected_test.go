@@ -107,7 +107,7 @@ var protectedAttacks = []struct {
 	},
 	{
 		"git sets the configuration", withRepository, `git config core.fsmonitor evil`, ".git/config",
-		"Device or resource busy",
+		"Operation not permitted",
 	},
 	{
 		"the repository is renamed", withRepository, `mv .git .g && cp -r .g .git && echo evil >>.git/config`, ".git/config",
@@ -177,7 +177,7 @@ var protectedAttacks = []struct {
 	},
 	{
 		"the configuration of a worktree's repository", withWorktree, `git config core.fsmonitor evil`,
-		"../outside/main/.git/config", "Device or resource busy",
+		"../outside/main/.git/config", "Operation not permitted",
 	},
 	{
 		"where a worktree's configuration is", withWorktree, `echo evil >"$(git rev-parse --git-dir)/commondir"`,

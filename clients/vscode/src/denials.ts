@@ -33,7 +33,7 @@ export class Denials {
 
   private record(denial: DeniedParams): void {
     this.log.info(`${denial.message}${denial.missed === undefined ? "" : ` ${denial.missed} more were not reported.`}`);
-    const key = `${denial.access} ${denial.target}`;
+    const key = `${denial.access} ${denial.target} ${denial.detail ?? ""}`;
     const before = this.seen.get(key);
     this.seen.delete(key);
     this.seen.set(key, { denial, total: (before?.total ?? 0) + denial.count });

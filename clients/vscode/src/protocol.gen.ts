@@ -433,10 +433,11 @@ export interface DeniedParams {
    * Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory;
    * renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal".
    *
-   * Protected paths: "protected_write": a change was refused. "protected_created": a path that did not exist was
-   * created, which cannot be prevented. "protected_replaced": a path was replaced, moved or removed, probably
-   * from outside the sandbox; the session may write the new one. "protected_written": a path was written, on a
-   * machine that cannot prevent it.
+   * Protected paths: "protected_write": a change was refused, and the process and the detail are known if it was
+   * one of git's configuration. "protected_created": a path that did not exist was created, which cannot be
+   * prevented. "protected_replaced": a path was replaced, moved or removed, probably from outside the sandbox;
+   * the session may write the new one. "protected_written": a path was written, on a machine that cannot prevent
+   * it.
    */
   access: string;
   /**
@@ -444,6 +445,11 @@ export interface DeniedParams {
    * could be created, it is the socket's family, such as "inet".
    */
   target: string;
+  /**
+   * `detail` says in one line which part of a change was refused and why, such as a setting of git and what git
+   * would do. It can be shown as it is. Denials with different details are different.
+   */
+  detail?: string;
   /** The process that was refused; absent if it is unknown, as for protected paths. */
   process?: Process;
   /**
@@ -500,7 +506,7 @@ export interface RequestAccessParams {
    * quoted, escaped and shortened. Target and process are raw.
    */
   message: string;
-  /** "read", "write", "create" or "connect". */
+  /** "read", "write", "create", "connect" or, for a setting of git, "protected_write". */
   access: string;
   /**
    * The real path. If the file is allowed, the program gets the file that was there when the question was sent.
@@ -944,10 +950,11 @@ export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/de
 
 /**
  * `sandbox/requestAccess` asks the user about an access before it is refused, if on_denied is "ask" and the
- * editor announced approvals. It is only about opening files that a setting would allow, and about connecting to
- * hosts while the network is off: never credentials, never protected paths, never denied_hosts. The program
- * waits for up to a minute, and is refused without an answer. After "deny" and "session" the session does not
- * ask about the same access again.
+ * editor announced approvals. It is only about opening files that a setting would allow, about connecting to
+ * hosts while the network is off, and about one setting of git in a repository's configuration, which the
+ * message names: never credentials, never other protected paths, never denied_hosts. The program waits for up to
+ * a minute, and is refused without an answer. After "deny" and "session" the session does not ask about the same
+ * access again.
  */
 export const RequestAccessRequest = new RequestType<RequestAccessParams, RequestAccessResult, ErrorData>("sandbox/requestAccess");
 

@@ -51,14 +51,15 @@ const maxDenialLines = 20;
 function denialLines(denied: DeniedParams[]): string[] {
   const merged = new Map<string, { denial: DeniedParams; count: number }>();
   for (const denial of denied) {
-    const key = `${denial.access} ${denial.target}`;
+    const key = `${denial.access} ${denial.target} ${denial.detail ?? ""}`;
     const before = merged.get(key);
     merged.set(key, { denial, count: (before?.count ?? 0) + denial.count });
   }
   const lines = [...merged.values()].slice(0, maxDenialLines).map(({ denial, count }) => {
     const by = denial.process === undefined ? "" : ` (${json(denial.process.name)})`;
     const times = count > 1 ? `, ${count} times` : "";
-    return `Refused by the sandbox: ${denial.access} ${json(denial.target)}${by}${times}${advice(denial)}`;
+    const detail = denial.detail === undefined ? "" : `, ${line(denial.detail)}`;
+    return `Refused by the sandbox: ${denial.access} ${json(denial.target)}${detail}${by}${times}${advice(denial)}`;
   });
   const missed = denied.reduce((sum, denial) => sum + (denial.missed ?? 0), 0);
   const more = merged.size - lines.length + missed;

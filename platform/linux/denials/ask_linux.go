@@ -34,6 +34,7 @@ type questions struct {
 type question struct {
 	access platform.Refused
 	target string
+	about  string // what else the answer holds for
 }
 
 // pending is a question that waits for its answer. Callers with the same
@@ -56,7 +57,7 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 		return false // the file that the caller sees is another
 	}
 	denial := o.describe(call, f.refusal)
-	answer, err := o.answer(call, denial)
+	answer, err := o.answer(call, denial, "")
 	switch {
 	case errors.Is(err, notify.ErrGone):
 		return true // the caller needs no answer any more
@@ -90,12 +91,13 @@ func askable(f *finding) bool {
 	return !f.flags.has(unix.O_TMPFILE) && (!f.loc.exists() || kind == unix.S_IFREG || kind == unix.S_IFDIR)
 }
 
-// answer waits for the user's answer about a denial.
-func (o *Observer) answer(call *notify.Call, denial platform.Denial) (platform.Answer, error) {
+// answer waits for the user's answer about a denial. It holds for the same
+// denial about the same.
+func (o *Observer) answer(call *notify.Call, denial platform.Denial, about string) (platform.Answer, error) {
 	if o.options.Learn {
 		return o.options.Ask(context.Background(), denial), nil
 	}
-	q := question{denial.Access, denial.Target}
+	q := question{denial.Access, denial.Target, about}
 	p, known := o.submit(q, denial)
 	if p == nil {
 		return known, nil
@@ -155,7 +157,7 @@ func (o *Observer) AskHost(ctx context.Context, pid int, process, target string)
 	if !o.Asks() || !o.started.Load() {
 		return false
 	}
-	q := question{platform.RefusedConnect, target}
+	q := question{access: platform.RefusedConnect, target: target}
 	p, known := o.submit(q, platform.Denial{
 		Access: q.access, Target: q.target, PID: pid, Process: process, Count: 1,
 	})
@@ -175,7 +177,7 @@ func (o *Observer) AskHost(ctx context.Context, pid int, process, target string)
 func (o *Observer) HostApproved(target string) bool {
 	o.questions.mu.Lock()
 	defer o.questions.mu.Unlock()
-	answer, known := o.answers[question{platform.RefusedConnect, target}]
+	answer, known := o.answers[question{access: platform.RefusedConnect, target: target}]
 	return known && answer != platform.AnswerDeny
 }
 

@@ -39,6 +39,11 @@ type Options struct {
 	// Missing are protected paths that do not exist. Calls that would create one
 	// are refused; see Missing.
 	Missing []policy.Protected
+	// GitConfigs are the files of GitConfigs whose changes are judged.
+	GitConfigs []string
+	// Configured, if not nil, is called after a session has changed such a file,
+	// with the keys.
+	Configured func(path string, keys []string)
 	// Own, if valid, has addresses of the session's own, beside the loopback
 	// addresses.
 	Own netip.Prefix
@@ -104,6 +109,9 @@ func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 	ownRoot := !mayHaveOtherRoot || !otherRoot(call.TID)
 	if ownRoot {
 		o.holdRoot(root)
+	}
+	if ownRoot && o.changeGit(call, root, name, list) {
+		return true
 	}
 	if o.refuseMissing(call, root, name, list) {
 		return true

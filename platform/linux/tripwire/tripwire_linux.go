@@ -37,6 +37,9 @@ type Options struct {
 	// Mounted is true if mounts already protect existing paths. Then only the
 	// changes that mounts do not prevent are reported.
 	Mounted bool
+	// Refusals is true if git's attempts to replace an existing path are
+	// reported, which its removed lock shows.
+	Refusals bool
 	// Report is called once for each path and kind, from another goroutine, one
 	// call at a time, and never after Close.
 	Report func(kind Kind, path string)
@@ -243,7 +246,7 @@ func (t *Tripwire) handle(dir, name string, mask uint32) {
 		}
 		// git writes a new configuration to NAME.lock and renames it. If a
 		// mount on NAME prevents that, git removes NAME.lock.
-		if locked, isLock := strings.CutSuffix(name, ".lock"); isLock && t.options.Mounted && mask&unix.IN_DELETE != 0 {
+		if locked, isLock := strings.CutSuffix(name, ".lock"); isLock && t.options.Refusals && mask&unix.IN_DELETE != 0 {
 			for _, path := range t.wanted[dir][locked] {
 				if path == filepath.Join(dir, locked) && t.paths[path] {
 					t.report(Refused, path)

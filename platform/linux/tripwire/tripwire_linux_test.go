@@ -29,7 +29,7 @@ func watch(t *testing.T, mounted bool, prepare func(w *watched), names ...string
 	for _, name := range names {
 		paths = append(paths, w.path(name))
 	}
-	wire, err := New(Options{Paths: paths, Mounted: mounted, Report: func(kind Kind, path string) {
+	wire, err := New(Options{Paths: paths, Mounted: mounted, Refusals: mounted, Report: func(kind Kind, path string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.reported = append(w.reported, fmt.Sprint([]string{"created", "replaced", "written", "refused"}[kind], " ",

@@ -94,6 +94,7 @@ local function known(label, params)
       (entry.params.sessionId == params.sessionId or entry.label == label)
       and entry.params.access == params.access
       and entry.params.target == params.target
+      and entry.params.detail == params.detail
     then
       return entry
     end

@@ -239,8 +239,9 @@
 ---@class (exact) sandbox_sidecar.DeniedParams
 ---@field sessionId string
 ---@field message string `message` says in one line what was refused or has happened, by which program and how often. If it stays short, it names the setting that would allow it. Show it as plain text: names that others chose are quoted, escaped and shortened. The other fields are raw.
----@field access string The kind of operation. Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory; renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal". Protected paths: "protected_write": a change was refused. "protected_created": a path that did not exist was created, which cannot be prevented. "protected_replaced": a path was replaced, moved or removed, probably from outside the sandbox; the session may write the new one. "protected_written": a path was written, on a machine that cannot prevent it.
+---@field access string The kind of operation. Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory; renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal". Protected paths: "protected_write": a change was refused, and the process and the detail are known if it was one of git's configuration. "protected_created": a path that did not exist was created, which cannot be prevented. "protected_replaced": a path was replaced, moved or removed, probably from outside the sandbox; the session may write the new one. "protected_written": a path was written, on a machine that cannot prevent it.
 ---@field target string A real path, "abstract:" and a socket's name, an address with a port, or a process id. If not even a socket could be created, it is the socket's family, such as "inet".
+---@field detail? string `detail` says in one line which part of a change was refused and why, such as a setting of git and what git would do. It can be shown as it is. Denials with different details are different.
 ---@field process? sandbox_sidecar.Process The process that was refused; absent if it is unknown, as for protected paths.
 ---@field count integer How often this has happened since its last report. It is reported again after one second, then two, and so on up to a minute, and at the end of the session.
 ---@field source? sandbox_sidecar.DenialSource "output" if the session's own output told of the denial, and the policy refuses exactly that. It is absent if the sandbox noticed it.
@@ -263,7 +264,7 @@
 ---@class (exact) sandbox_sidecar.RequestAccessParams
 ---@field sessionId string
 ---@field message string `message` says in one line which program wants what. Show it as plain text: names that others chose are quoted, escaped and shortened. Target and process are raw.
----@field access string "read", "write", "create" or "connect".
+---@field access string "read", "write", "create", "connect" or, for a setting of git, "protected_write".
 ---@field target string The real path. If the file is allowed, the program gets the file that was there when the question was sent. To connect, it is "host:port", where the host is a name or an address.
 ---@field process? sandbox_sidecar.Process The process that waits; absent if it is unknown.
 ---@field choices sandbox_sidecar.Decision[] The decisions that the sidecar can carry out.
@@ -490,10 +491,11 @@ M.methods = {
   ---path, which may have succeeded.
   denied = "sandbox/denied",
   ---`sandbox/requestAccess` asks the user about an access before it is refused, if on_denied is "ask" and the
-  ---editor announced approvals. It is only about opening files that a setting would allow, and about connecting
-  ---to hosts while the network is off: never credentials, never protected paths, never denied_hosts. The program
-  ---waits for up to a minute, and is refused without an answer. After "deny" and "session" the session does not
-  ---ask about the same access again.
+  ---editor announced approvals. It is only about opening files that a setting would allow, about connecting to
+  ---hosts while the network is off, and about one setting of git in a repository's configuration, which the
+  ---message names: never credentials, never other protected paths, never denied_hosts. The program waits for up
+  ---to a minute, and is refused without an answer. After "deny" and "session" the session does not ask about the
+  ---same access again.
   request_access = "sandbox/requestAccess",
   ---`settings/get` returns the merged settings of a project.
   settings_get = "settings/get",

@@ -1,0 +1,177 @@
+// Package gitchange decides whether a session may change the configuration of
+// a git repository, by what the change means.
+//
+// See docs/design/git-config.md.
+package gitchange
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
+)
+
+// Facts are what the decision depends on beside the two files. A function that
+// is nil answers no.
+type Facts struct {
+	// Added reports whether a session of this sidecar has added an entry.
+	Added func(gitconfig.Entry) bool
+	// Unwritable reports whether a local repository exists at an absolute path,
+	// and no session can write there.
+	Unwritable func(path string) bool
+}
+
+// Verdict is what a change means.
+type Verdict struct {
+	// Changed are the keys whose values differ, in the order of the files.
+	Changed []string
+	// Added are the entries that only the new file has.
+	Added []gitconfig.Entry
+	// Refused are the changes that a session may not make. If there are none,
+	// the change is accepted.
+	Refused []Refusal
+}
+
+// maxChanged bounds the settings that change at once.
+const maxChanged = 256
+
+// Judge compares the entries of a file before and after a change.
+func Judge(before, after []gitconfig.Entry, facts Facts) Verdict {
+	c := change{before: valuesOf(before), after: valuesOf(after), facts: facts}
+	var v Verdict
+	changed := map[string]bool{}
+	for _, e := range slices.Concat(after, before) {
+		if !changed[e.Key] && !slices.Equal(c.before[e.Key], c.after[e.Key]) {
+			changed[e.Key] = true
+			v.Changed = append(v.Changed, e.Key)
+		}
+	}
+	if len(v.Changed) > maxChanged {
+		v.Refused = []Refusal{{Line: "settings: more have changed than one command changes"}}
+		return v
+	}
+	moved := c.movedBranches(before, after)
+	for _, name := range v.Changed {
+		k := parseKey(name)
+		for _, e := range c.after[name] {
+			if !slices.Contains(c.before[name], e) {
+				v.Added = append(v.Added, e)
+			}
+		}
+		if k.section == "branch" && k.grouped && moved[k.group] {
+			continue
+		}
+		if why := c.refuse(k); why != "" {
+			v.Refused = append(v.Refused, c.refusal(k, why))
+		}
+	}
+	// The order of all others matters: the last value counts, and what a file
+	// includes counts where it is included.
+	same := func(e gitconfig.Entry) bool { return changed[e.Key] }
+	rest := slices.DeleteFunc(slices.Clone(before), same)
+	if restAfter := slices.DeleteFunc(slices.Clone(after), same); !slices.Equal(rest, restAfter) {
+		i := 0
+		for rest[i] == restAfter[i] {
+			i++
+		}
+		moved := c.refusal(parseKey(restAfter[i].Key), "its place among the others has changed")
+		moved.Change = ""
+		v.Refused = append(v.Refused, moved)
+	}
+	return v
+}
+
+// change is one change of a file: the entries of each key, in their order.
+type change struct {
+	before, after map[string][]gitconfig.Entry
+	facts         Facts
+}
+
+func valuesOf(entries []gitconfig.Entry) map[string][]gitconfig.Entry {
+	values := map[string][]gitconfig.Entry{}
+	for _, e := range entries {
+		values[e.Key] = append(values[e.Key], e)
+	}
+	return values
+}
+
+// key is a key in its parts, such as branch, main and remote. The group is what
+// git calls a subsection.
+type key struct {
+	text                 string
+	section, group, name string
+	grouped              bool
+}
+
+func parseKey(text string) key {
+	k := key{text: text}
+	var rest string
+	k.section, rest, _ = strings.Cut(text, ".")
+	last := strings.LastIndexByte(rest, '.')
+	k.name, k.grouped = rest[last+1:], last >= 0
+	if k.grouped {
+		k.group = rest[:last]
+	}
+	return k
+}
+
+// new are the values that a key gets, beside those that it has.
+func (c change) new(k key) []gitconfig.Entry {
+	return slices.DeleteFunc(slices.Clone(c.after[k.text]), func(e gitconfig.Entry) bool {
+		return slices.Contains(c.before[k.text], e)
+	})
+}
+
+// ours reports whether sessions of this sidecar have added all entries, of which
+// there may be none.
+func (c change) ours(entries []gitconfig.Entry) bool {
+	return !slices.ContainsFunc(entries, func(e gitconfig.Entry) bool {
+		return c.facts.Added == nil || !c.facts.Added(e)
+	})
+}
+
+// group lists what a group had before, such as all of remote.origin.
+func (c change) group(k key) []gitconfig.Entry {
+	var list []gitconfig.Entry
+	for name, entries := range c.before {
+		if other := parseKey(name); other.section == k.section && other.grouped && other.group == k.group {
+			list = append(list, entries...)
+		}
+	}
+	return list
+}
+
+// movedBranches are branches whose settings have got the name of another branch
+// as they were, which had none: "git branch -m" does that.
+func (c change) movedBranches(before, after []gitconfig.Entry) map[string]bool {
+	was, is := branches(before), branches(after)
+	var fresh []string
+	for to := range is {
+		if len(was[to]) == 0 && isName(to) {
+			fresh = append(fresh, to)
+		}
+	}
+	moved := map[string]bool{}
+	for from, settings := range was {
+		if len(is[from]) > 0 {
+			continue
+		}
+		for _, to := range fresh {
+			if !moved[to] && !moved[from] && slices.Equal(settings, is[to]) {
+				moved[from], moved[to] = true, true
+			}
+		}
+	}
+	return moved
+}
+
+// branches are the entries of each branch, with only the name as the key.
+func branches(entries []gitconfig.Entry) map[string][]gitconfig.Entry {
+	list := map[string][]gitconfig.Entry{}
+	for _, e := range entries {
+		if k := parseKey(e.Key); k.section == "branch" && k.grouped {
+			list[k.group] = append(list[k.group], gitconfig.Entry{Key: k.name, Value: e.Value, Valued: e.Valued})
+		}
+	}
+	return list
+}

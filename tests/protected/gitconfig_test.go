@@ -1,0 +1,397 @@
+//go:build linux
+
+package protected
+
+import (
+	"encoding/pem"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// withOrigin gives the project's repository a remote with two branches, and a
+// submodule that is not registered. It returns the remote's directory.
+func (s *scene) withOrigin() (origin string) {
+	s.T.Helper()
+	origin = filepath.Join(s.Outside, "shared.git")
+	s.git(s.Outside, "init", "-q", "--bare", origin)
+	s.git(origin, "config", "http.receivepack", "true")
+	harness.Write(s.T, s.ProjectPath(".gitmodules"), "[submodule \"dep\"]\n\tpath = dep\n\turl = https://example.com/dep.git\n")
+	s.git(s.Project, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",dep")
+	s.git(s.Project, "add", ".gitmodules")
+	s.git(s.Project, "commit", "-q", "-m", "module")
+	if strings.Contains(s.git(s.Project, "remote"), "origin") {
+		s.git(s.Project, "remote", "remove", "origin")
+	}
+	s.git(s.Project, "remote", "add", "origin", origin)
+	s.git(s.Project, "push", "-q", "origin", "HEAD:refs/heads/trunk", "HEAD:refs/heads/main")
+	s.git(s.Project, "fetch", "-q", "origin")
+	return origin
+}
+
+// served serves a repository over HTTP, with TLS or without. It returns the
+// address and the file of the certificate.
+func (s *scene) served(origin string, encrypted bool) (address, certificate string) {
+	s.T.Helper()
+	backend := strings.TrimSpace(s.git(s.Project, "--exec-path")) + "/git-http-backend"
+	handler := &cgi.Handler{
+		Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + s.Outside, "GIT_HTTP_EXPORT_ALL=1", "HOME=" + s.Home},
+	}
+	server := httptest.NewUnstartedServer(handler)
+	if encrypted {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	s.T.Cleanup(server.Close)
+	if encrypted {
+		certificate = s.ProjectPath("certificate.pem")
+		block := pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+		harness.Write(s.T, certificate, string(pem.EncodeToMemory(&block)))
+	}
+	return server.URL + "/" + filepath.Base(origin), certificate
+}
+
+// aDay is what an agent does with branches and remotes.
+const aDay = `set -e
+git checkout -q -b t origin/trunk; test "$(git rev-parse --abbrev-ref t@{u})" = origin/trunk
+git config user.name Agent; git config user.email agent@example.com; git config pull.rebase true
+git branch -m t u; test "$(git rev-parse --abbrev-ref u@{u})" = origin/trunk
+git remote add fork https://example.com/fork.git; git remote add scp git@example.com:x.git
+git remote set-url fork https://example.com/other.git; git remote remove scp
+git branch -q --set-upstream-to=origin/trunk side 2>/dev/null || git branch -q side origin/trunk
+git branch -q -u u side
+echo new >new; git add new; git commit -qm new; git push -q -u origin HEAD:refs/heads/u
+git submodule init 2>&1; git worktree add -q -b w tree origin/main; git worktree remove tree
+git fetch -q --all 2>/dev/null || git fetch -q origin
+echo fine`
+
+// An agent's everyday changes of git's configuration work in each layout and
+// with each kind of remote, and the review names them.
+func TestGitChangesItsConfiguration(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	for name, layout := range layouts {
+		if name == "none" {
+			continue
+		}
+		for _, kind := range []string{"file", "http", "https"} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				for _, settings := range []string{harness.Off(), harness.Defaults(nil)} {
+					s := newScene(t)
+					layout(s)
+					origin := s.withOrigin()
+					line := aDay
+					if kind == "file" {
+						s.git(s.Project, "remote", "set-url", "origin", "file://"+origin)
+					} else {
+						address, certificate := s.served(origin, kind == "https")
+						s.git(s.Project, "remote", "set-url", "origin", address)
+						line = "export GIT_SSL_CAINFO=" + harness.Quote(certificate) + "\n" + line
+					}
+					if settings != harness.Off() {
+						settings = harness.Defaults(harness.Sandbox{
+							"additional_read_write_paths": []string{origin}, "allow_network": true,
+						})
+					}
+					e := s.start(settings, harness.Machine{})
+					_, output, status, end := e.run(line)
+					if status != 0 || !strings.HasSuffix(strings.TrimSpace(output), "fine") {
+						t.Errorf("%s: status %d:\n%s", settings, status, output)
+					}
+					list := s.git(s.Project, "config", "--local", "--list")
+					for _, want := range []string{
+						"user.name=Agent", "branch.u.remote=origin", "branch.u.merge=refs/heads/u", "pull.rebase=true",
+						"remote.fork.url=https://example.com/other.git", "branch.side.merge=refs/heads/u", "branch.w.remote=origin",
+						"submodule.dep.url=https://example.com/dep.git", "submodule.dep.active=true",
+					} {
+						if !strings.Contains(list, want+"\n") {
+							t.Errorf("%s: %s is missing:\n%s", settings, want, list)
+						}
+					}
+					if strings.Contains(list, "remote.scp") || strings.Contains(list, "branch.t.") {
+						t.Errorf("%s: not removed:\n%s", settings, list)
+					}
+					if settings == harness.Off() {
+						continue
+					}
+					why := ""
+					for _, f := range end.Review {
+						if filepath.Base(f.Path) == "config" {
+							why += f.Message
+						}
+					}
+					if !strings.Contains(why, `"remote.fork"`) || !strings.Contains(why, `"user.name"`) {
+						t.Errorf("review: %+v", end.Review)
+					}
+					for _, d := range e.denials.All() {
+						if strings.Contains(d.Target, "config") {
+							t.Errorf("refused: %+v", d)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// What would run something stays out, and the report names it.
+func TestGitMayNotSetWhatRuns(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	s.withOrigin()
+	before := harness.Read(t, s.ProjectPath(".git/config"))
+	settings := map[string]string{
+		"core.hooksPath": ".husky/_", "CORE.FSMONITOR": "./x", "core.sshCommand": "./x", "alias.st": "!./x",
+		"include.path": "../x", "includeIf.gitdir:/.path": "../x", "credential.helper": "./x", "filter.x.clean": "./x",
+		"diff.external": "./x", "merge.x.driver": "./x", "url.ext::x.insteadOf": "https://", "protocol.ext.allow": "always",
+		"submodule.dep.update": "!./x", "gpg.program": "./x", "uploadpack.packObjectsHook": "./x",
+		"remote.origin.vcs": "x", "remote.origin.url": "https://example.com/evil", "extensions.worktreeConfig": "true",
+		"core.bare": "true", "branch.main.remote": "https://example.com/evil", "remote.x.url": "ext::sh -c ./x",
+		"remote.local.url": s.Project, "core.worktree": "/", "unknown.key": "x",
+	}
+	line := ""
+	for key, value := range settings {
+		key = harness.Quote(key)
+		line += "git config " + key + " " + harness.Quote(value) + " && echo ACCEPTED " + key + "\n"
+	}
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	_, output, _, end := e.run(line + "git config --unset remote.origin.url; git config --remove-section core; ls .git/*.lock; true")
+	if strings.Contains(output, "ACCEPTED") || harness.Read(t, s.ProjectPath(".git/config")) != before {
+		t.Errorf("%s\n%s", output, harness.Read(t, s.ProjectPath(".git/config")))
+	}
+	if !strings.Contains(output, "No such file") || len(s.review(end)) > 0 {
+		t.Errorf("a lock is left, or reviewed: %q: %s", s.review(end), output)
+	}
+	for key := range settings {
+		harness.Eventually(t, key+" is reported", func() bool {
+			return slices.ContainsFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
+				return d.Access == "protected_write" && strings.Contains(strings.ToLower(d.Message), strings.ToLower(key)) &&
+					len([]rune(d.Message)) <= 100 && d.Process != nil && d.Process.Name == "git" && d.Detail != "" && d.Hint != ""
+			})
+		})
+	}
+}
+
+// husky's prepare script is refused with the line that sets it up.
+func TestHuskyIsToldTheLineThatItNeeds(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	harness.Write(t, s.UserSettings(), harness.Defaults(nil))
+	command := exec.Command(harness.Binary(t), "exec", "--", "git", "config", "core.hooksPath", ".husky/_")
+	command.Dir, command.Env = s.Project, harness.Environ(s.World)
+	out, err := command.CombinedOutput()
+	text := harness.Unfold(string(out))
+	if err == nil || !strings.Contains(text, `git's "core.hooksPath": git would run the hooks in ".husky/_"`) ||
+		!strings.Contains(text, "run outside the sandbox: git config core.hooksPath .husky/_") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// With "ask" the user is asked about exactly the setting, and the answer holds
+// for that one change.
+func TestTheUserIsAskedAboutASetting(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	for decision, want := range map[protocol.Decision]string{
+		protocol.DecisionOnce: "a\n", protocol.DecisionSession: "a\n", protocol.DecisionDeny: "",
+	} {
+		s := newScene(t)
+		s.repository(s.Project)
+		e := s.startWith(harness.Options{
+			Settings:   harness.Defaults(harness.Sandbox{"on_denied": "ask"}),
+			Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
+		})
+		questions := make(chan protocol.RequestAccessParams, 10)
+		client.OnRequest(e.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+			if p.Access != "protected_write" {
+				return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
+			}
+			questions <- p
+			if strings.Contains(p.Message, `"b"`) {
+				return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
+			}
+			return protocol.RequestAccessResult{Decision: decision}
+		})
+		e.run("git config core.hooksPath a; git config core.hooksPath b; git config user.name x")
+		if got, _ := exec.Command("git", "-C", s.Project, "config", "core.hooksPath").Output(); string(got) != want {
+			t.Errorf("%s: %q", decision, got)
+		}
+		close(questions)
+		var asked []string
+		for q := range questions {
+			asked = append(asked, q.Message)
+			if q.Suggestion != nil || len(q.Choices) != 3 || len([]rune(q.Message)) > 100 {
+				t.Errorf("%+v", q)
+			}
+		}
+		wanted := []string{
+			`"git" wants "core.hooksPath": git would run the hooks in "a".`,
+			`"git" wants "core.hooksPath": git would run the hooks in "b".`,
+		}
+		if !slices.Equal(asked, wanted) {
+			t.Errorf("%s: %q", decision, asked)
+		}
+	}
+}
+
+// evil is what no session may write.
+const evil = "[core]\n\thooksPath = evil\n"
+
+// A lock that is not what git writes changes nothing, whoever makes it.
+func TestStrangeLocksChangeNothing(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	const move = `perl -e 'rename ".git/config.lock", ".git/config" or die "REFUSED $!\n"'; `
+	for name, test := range map[string]struct{ line, says string }{
+		"a symlink":      {`printf "$GOOD" >x; ln -s ../x .git/config.lock`, "no plain file"},
+		"a FIFO":         {`mkfifo .git/config.lock`, "no plain file"},
+		"a directory":    {`mkdir .git/config.lock`, "no plain file"},
+		"10 MB":          {`cp .git/config .git/config.lock; head -c 10000000 /dev/zero | tr '\0' '#' >>.git/config.lock`, "more than"},
+		"a hard link":    {`printf "$GOOD" >.git/x; ln .git/x .git/config.lock`, "plain file of its own"},
+		"NUL":            {`{ printf "$GOOD"; printf '#\0\n'; } >.git/config.lock`, "NUL"},
+		"no syntax":      {`printf '[core\n' >.git/config.lock`, "could not read"},
+		"an empty file":  {`: >.git/config.lock`, "set before"},
+		"a hook":         {`{ cat .git/config; printf "$EVIL"; } >.git/config.lock`, "hooksPath"},
+		"a byte mark":    {`{ printf '\357\273\277'; cat .git/config; printf "$EVIL"; } >.git/config.lock`, "hooksPath"},
+		"a continuation": {`{ cat .git/config; printf '[core]\nhooks\\\nPath = x\n'; } >.git/config.lock`, "could not read"},
+		"many": {
+			`{ cat .git/config; i=0; while [ $i -lt 300 ]; do echo "[branch \"b$i\"]"; echo " remote = ."; i=$((i+1)); done; } ` +
+				`>.git/config.lock`,
+			"more have changed",
+		},
+		"a long section": {
+			`{ cat .git/config; printf '[x "'; head -c 300000 /dev/zero | tr '\0' 'y'; printf '"]\n'; ` +
+				`yes a | head -n 300000; } >.git/config.lock`,
+			"could not read",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.repository(s.Project)
+			before := harness.Read(t, s.ProjectPath(".git/config"))
+			const good = `[core]\nrepositoryformatversion = 0\nfilemode = true\nbare = false\nlogallrefupdates = true\n`
+			setup := "GOOD='" + good + "'; EVIL='" + strings.ReplaceAll(evil, "\n", `\n`) + "'; "
+			e := s.start(harness.Defaults(nil), harness.Machine{})
+			_, output, _, _ := e.run(setup + test.line + "; " + move)
+			if after := harness.Read(t, s.ProjectPath(".git/config")); after != before || !strings.Contains(output, "REFUSED") {
+				t.Errorf("%s\n%s", output, after)
+			}
+			harness.Eventually(t, "it is reported: "+test.says, func() bool {
+				return slices.ContainsFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
+					return strings.Contains(d.Message, test.says) && len([]rune(d.Message)) <= 100
+				})
+			})
+			// The same way is open for a harmless change.
+			_, output, status, _ := e.run("rm -rf .git/config.lock; { cat .git/config; printf '[user]\\nname = x\\n'; } " +
+				">.git/config.lock; " + move)
+			if after := harness.Read(t, s.ProjectPath(".git/config")); status != 0 || !strings.HasSuffix(after, "name = x\n") {
+				t.Errorf("control: %s\n%s", output, after)
+			}
+		})
+	}
+}
+
+// A program that changes the lock while it is judged gets what was judged, or
+// nothing.
+func TestALockThatChangesIsReadOnce(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	const line = `cp .git/config good; cp .git/config bad; printf '[user]\nname = good\n' >>good
+printf '[core]\nhooksPath = evil\n' >>bad
+cat >race.pl <<'EOF'
+use strict; my $n = 0;
+my $pid = fork();
+if (!$pid) { while (getppid() != 1) { # swap the file, or its content
+  open(my $f, "<", "bad"); local $/; my $bad = <$f>;
+  if (open(my $l, "+<", ".git/config.lock")) { print $l $bad; close $l; }
+  link("bad", "b$$"); rename("b$$", ".git/config.lock") if rand() < 0.2 && -e ".git/config.lock"; unlink "b$$";
+} exit }
+for my $i (1..400) {
+  system("cp good .git/config.lock");
+  $n++ if rename(".git/config.lock", ".git/config");
+  open(my $c, "<", ".git/config"); local $/; if (<$c> =~ /evil/) { print "WRITTEN\n"; last }
+  unlink ".git/config.lock";
+}
+kill 9, $pid; waitpid($pid, 0); print "accepted $n\n";
+EOF
+perl race.pl`
+	_, output, status, _ := s.start(harness.Defaults(nil), harness.Machine{}).run(line)
+	if status != 0 || strings.Contains(output, "WRITTEN") ||
+		strings.Contains(harness.Read(t, s.ProjectPath(".git/config")), "evil") {
+		t.Errorf("status %d: %s", status, output)
+	}
+	accepted := regexp.MustCompile(`accepted (\d+)`).FindStringSubmatch(output)
+	if accepted == nil || accepted[1] == "0" {
+		t.Errorf("control: nothing was accepted: %s", output)
+	}
+}
+
+// git in the session and git outside take turns, by git's own lock.
+func TestGitInsideAndOutsideTakeTurns(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh", Args: []string{"-c", `
+for n in name email; do ( i=0; while [ $i -lt 20 ]; do git config user.$n i$i 2>/dev/null && i=$((i+1)); done ) & done
+wait; echo done`}})
+	for i := 0; i < 20; {
+		command := exec.Command("git", "config", "gc.auto", "10"+string(rune('a'+i)))
+		command.Dir, command.Env = s.Project, harness.Environ(s.World)
+		if command.Run() == nil {
+			i++
+		}
+	}
+	session.Await("done")
+	list := s.git(s.Project, "config", "--local", "--list")
+	for _, want := range []string{"user.name=i19\n", "user.email=i19\n", "gc.auto=10t\n", "core.bare=false\n"} {
+		if strings.Count(list, want) != 1 {
+			t.Errorf("%q: %s", want, list)
+		}
+	}
+	if _, err := os.Lstat(s.ProjectPath(".git/config.lock")); err == nil {
+		t.Error("a lock is left")
+	}
+}
+
+// The configuration of one worktree is judged, too. What a user protects by name
+// stays as it is.
+func TestWorktreeConfigurationIsJudged(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	s.git(s.Project, "config", "extensions.worktreeConfig", "true")
+	s.git(s.Project, "config", "--worktree", "user.name", "first")
+	const line = "git config --worktree user.name second; git config --worktree core.hooksPath evil; true"
+	_, output, _, end := s.start(harness.Defaults(nil), harness.Machine{}).run(line)
+	if got := harness.Read(t, s.ProjectPath(".git/config.worktree")); !strings.Contains(got, "second") ||
+		strings.Contains(got, "evil") || !slices.Contains(s.review(end), "changed .git/config.worktree") {
+		t.Errorf("%s\n%s", output, got)
+	}
+	settings := harness.Defaults(harness.Sandbox{"protected_paths": []string{".git/config"}})
+	_, output, status, _ := s.start(settings, harness.Machine{}).run("git config user.name third")
+	if status == 0 || strings.Contains(harness.Read(t, s.ProjectPath(".git/config")), "third") {
+		t.Errorf("status %d: %s", status, output)
+	}
+}
