@@ -72,7 +72,8 @@ func TestACrowdedDirectoryDelaysNoSession(t *testing.T) {
 		t.Errorf("a new hook among them: the review says %+v\n%s", end.Review, output)
 	}
 	s.git(crowded, "config", "core.hooksPath", ".husky")
-	if _, output, _, _ := run(crowded, "echo evil >.husky/pre-commit"); !strings.Contains(output, "Read-only file system") {
+	_, output, _, _ = run(crowded, "echo evil >.husky/pre-commit")
+	if !strings.Contains(output, "Read-only file system") {
 		t.Errorf("git runs what a session writes there: %s", output)
 	}
 }

@@ -175,22 +175,31 @@ func TestHiddenPaths_MountsOutside(t *testing.T) {
 		harness.Skip(t, "root", "only root mounts outside")
 	}
 	w := harness.NewWorld(t)
-	dir := w.ProjectPath("data")
+	share(t, w.Project)
+	dir, plain := w.ProjectPath("data"), w.ProjectPath("plain")
 	harness.Write(t, filepath.Join(dir, "secret"), "secret\n")
+	harness.MakeDir(t, plain)
 	e := start(t, w, harness.Sandbox{"hidden_paths": []string{"data"}})
 	session := e.Shell()
 	read := func(step string) {
-		session.Type("cat data/secret; echo $((6 * 7))" + step + "\n")
+		session.Type("cat data/secret plain/secret; echo $((6 * 7))" + step + "\n")
 		session.Await("42" + step)
 	}
 	read("before")
-	harness.Must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, ""))
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	harness.Write(t, filepath.Join(dir, "secret"), "secret\n")
+	for _, one := range []string{dir, plain} {
+		harness.Must(t, unix.Mount("tmpfs", one, "tmpfs", 0, ""))
+		t.Cleanup(func() { _ = unix.Unmount(one, unix.MNT_DETACH) })
+		harness.Write(t, filepath.Join(one, "secret"), "secret of "+filepath.Base(one)+"\n")
+	}
 	read("mounted")
 	harness.Must(t, unix.Unmount(dir, 0))
+	harness.Must(t, unix.Unmount(plain, 0))
 	read("unmounted")
-	if output := session.Output(); strings.Contains(output, "\nsecret") {
+	output := session.Output()
+	if strings.Contains(output, "\nsecret\n") || strings.Contains(output, "\nsecret of data") {
 		t.Errorf("a session reads it:\n%s", output)
+	}
+	if strings.Count(output, "\nsecret of plain") != 1 {
+		t.Errorf("control: what is mounted beside it is seen:\n%s", output)
 	}
 }
