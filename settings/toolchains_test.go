@@ -37,7 +37,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 		}
 		h := resolve.Host{Platform: platform, Home: "/home/u"}
 		for _, chain := range toolchain.All {
-			if len(chain.Registries()) == 0 {
+			// ssh goes to the hosts that the user chooses.
+			if len(chain.Registries()) == 0 && chain.Name != toolchain.SSH {
 				t.Errorf("%s downloads from nowhere", chain.Name)
 			}
 			for _, r := range chain.Registries() {
