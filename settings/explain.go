@@ -461,14 +461,17 @@ func (x *explainer) toHost() bool {
 	}
 	entry, err := hosts.ParseAllowed(x.Target)
 	rule := &DecidingRule{Origin: network.Origin}
-	const dns = 53 // without hosts it is asked in vain for the name of the one that is wanted
+	const dns = 53
+	decides, server := network.ByHost() || x.policy.OnDenied == policy.Ask, !text.Named && text.Port == dns
 	switch {
-	case text.Unreachable() && (network.ByHost() || x.policy.OnDenied == policy.Ask):
+	case decides && server:
+		x.refuse(rule, "", "", "a DNS server is not needed: names are looked up for the session")
+		x.Hint = "it can be reached by TCP alone, if an entry of \"allowed_hosts\" has it"
+	case decides && text.Unreachable():
 		x.refuse(rule, "", "", "%s is the session's own, or no host's", display.Quote(x.Target))
 		x.Hint = fmt.Sprintf(`for a service of this machine, add "localhost:%d" to "allowed_hosts"`, text.Port)
-	case err != nil || network.Origin.File == x.projectFile && !x.trusted ||
-		!network.ByHost() && !text.Named && text.Port == dns:
-		return false
+	case err != nil || network.Origin.File == x.projectFile && !x.trusted || !decides && !text.Named:
+		return false // without hosts, an address is mostly a DNS server's
 	case x.alone != nil && x.alone.reaches()(entry):
 		x.refuse(rule, "", "", "no setting lets a session connect to %s", display.Quote(x.Target))
 		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away", display.Quote(x.projectFile))
@@ -478,7 +481,11 @@ func (x *explainer) toHost() bool {
 	default:
 		x.refuse(rule, x.writtenKey(allowedHostsKey), entry.String(), "the network is off by %s", rule.Origin)
 	}
-	if x.Key != "" && text.Credentials() {
+	switch {
+	case x.Key == "":
+	case text.Host == hosts.HostName:
+		x.Hint = "it is a service of this machine, outside of the sandbox"
+	case text.Credentials():
 		x.Holds = "credentials of this machine"
 		x.Hint = "careful: a cloud gives the machine's credentials to whoever connects to such an address"
 	}

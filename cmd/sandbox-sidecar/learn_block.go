@@ -13,11 +13,13 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// block finds the settings for all needs: first those that are not paths, as a
-// toolchain makes many paths needless; then the paths, widest first, each only
-// if the settings so far do not grant it. notes are the needs that no setting
+// block finds the settings for all needs, each only if the settings so far do
+// not grant it: first entries that are not paths, as a toolchain makes many
+// paths needless; then the whole network, which nothing needs whose hosts are
+// known; then the paths, widest first. notes are the needs that no setting
 // grants.
 func (l *learner) block() (text []byte, notes []string, err error) {
 	store, snapshot, err := l.open()
@@ -26,13 +28,13 @@ func (l *learner) block() (text []byte, notes []string, err error) {
 	}
 	needs := fold(l.needs, snapshot.Secrets())
 	store.Close()
-	for _, paths := range []bool{false, true} {
+	for _, turn := range []turn{entries, addresses, values, paths} {
 		for _, n := range needs {
-			note, err := l.add(n, paths)
+			note, err := l.add(n, turn)
 			if err != nil {
 				return nil, nil, err
 			}
-			if note != "" && paths && !slices.Contains(notes, note) {
+			if note != "" && turn == paths && !slices.Contains(notes, note) {
 				notes = append(notes, note)
 			}
 		}
@@ -41,9 +43,30 @@ func (l *learner) block() (text []byte, notes []string, err error) {
 	return text, notes, err
 }
 
-// add adds the setting for one need: only paths, or everything else. note says
-// why no setting can be added.
-func (l *learner) add(n need, paths bool) (note string, err error) {
+// turn is what add adds.
+type turn int
+
+const (
+	entries   turn = iota // of lists that do not hold paths
+	addresses             // entries again: with one host allowed, an address is a host's
+	values                // of keys that are no lists
+	paths
+)
+
+// turnOf is the turn in which a setting is added.
+func turnOf(s settings.Suggestion) turn {
+	switch {
+	case !s.Entry():
+		return values
+	case strings.HasPrefix(s.Key[strings.LastIndexByte(s.Key, '.')+1:], "additional_"):
+		return paths
+	}
+	return entries
+}
+
+// add adds the setting for one need, if it is its turn. note says why no setting
+// can be added.
+func (l *learner) add(n need, now turn) (note string, err error) {
 	store, snapshot, err := l.open()
 	if err != nil {
 		return "", err
@@ -54,7 +77,6 @@ func (l *learner) add(n need, paths bool) (note string, err error) {
 		return fmt.Sprintf("%s %s: %v", n.access, quoted(n.target), err), nil
 	}
 	key := s.Key[strings.LastIndexByte(s.Key, '.')+1:] // of the kind's own block or of the whole
-	isPath := strings.HasPrefix(key, "additional_")
 	switch {
 	case s.Allowed:
 		return "", nil
@@ -63,7 +85,7 @@ func (l *learner) add(n need, paths bool) (note string, err error) {
 			s.Hint = "it is protected; to change that, " + s.Instruction()
 		}
 		return fmt.Sprintf("%s %s: %s", n.access, quoted(n.target), s.Hint), nil
-	case isPath != paths:
+	case turnOf(s) != now && (now != addresses || turnOf(s) != entries):
 		return "", nil
 	case !s.Entry():
 		l.set(s.Key, s.JSON())

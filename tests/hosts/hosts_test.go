@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -323,31 +324,62 @@ func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 
 func TestLearn_PrintsTheHostsThatACommandNeeds(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
 	harness.Require(t, "network_hosts")
-	file := s.ProjectPath("settings.json")
-	harness.Write(t, file, harness.Defaults(harness.Sandbox{
-		"allow_network": false, "allowed_hosts": []string{"allowed.example"}, "denied_hosts": []string{"*.example.net"},
-	}))
-	command := exec.Command(harness.Binary(t), "learn", "--project", s.Project, "--settings", file, "--",
-		s.Victim, "connect", "evil.example:443")
-	command.Env, command.Dir = harness.Environ(s.World), s.Project
-	s.Wrap(command)
-	output, err := command.Output()
-	if err != nil {
-		t.Logf("learn: %v", err) // its status is the command's
-	}
-	var printed struct {
-		Terminal struct{ Sandbox map[string]any }
-	}
-	_, text, _ := strings.Cut(string(output), "{")
-	if err := json.Unmarshal([]byte("{"+text), &printed); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	got := fmt.Sprint(printed.Terminal.Sandbox["allowed_hosts"], printed.Terminal.Sandbox["denied_hosts"],
-		printed.Terminal.Sandbox["allow_network"])
-	if got != "[allowed.example evil.example:443] [*.example.net] false" {
-		t.Errorf("%s: %s", got, output)
+	for name, test := range map[string]struct {
+		settings harness.Sandbox
+		want     string
+	}{
+		"some hosts": {
+			harness.Sandbox{
+				"allow_network": false, "allowed_hosts": []string{"allowed.example"}, "denied_hosts": []string{"*.example.net"},
+			}, "[93.184.216.34:80 allowed.example evil.example:443] [*.example.net] false",
+		},
+		"no network": {
+			harness.Sandbox{"allow_network": false}, "[93.184.216.34:80 evil.example:443] [] false",
+		},
+		"no network, asked": {
+			harness.Sandbox{"allow_network": false, "on_denied": "ask"}, "[93.184.216.34:80 evil.example:443] [] false",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			file := s.ProjectPath("settings.json")
+			harness.Write(t, file, harness.Defaults(test.settings))
+			command := exec.Command(harness.Binary(t), "learn", "--project", s.Project, "--settings", file, "--",
+				"/bin/sh", "-c", fmt.Sprintf("%s connect evil.example:443; %s connect 93.184.216.34:80; "+
+					"%s connect 169.254.169.254:80; %s datagram 8.8.8.8:53", s.Victim, s.Victim, s.Victim, s.Victim))
+			command.Env, command.Dir = harness.Environ(s.World), s.Project
+			s.Wrap(command)
+			var errors strings.Builder
+			command.Stderr = &errors
+			output, err := command.Output()
+			if err != nil {
+				t.Logf("learn: %v", err) // its status is the command's
+			}
+			var printed struct {
+				Terminal struct {
+					Sandbox struct {
+						AllowedHosts []string `json:"allowed_hosts"`
+						DeniedHosts  []string `json:"denied_hosts"`
+						AllowNetwork bool     `json:"allow_network"`
+					}
+				}
+			}
+			_, text, _ := strings.Cut(string(output), "{")
+			if err := json.Unmarshal([]byte("{"+text), &printed); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+			block := printed.Terminal.Sandbox
+			slices.Sort(block.AllowedHosts)
+			got := fmt.Sprint(block.AllowedHosts, block.DeniedHosts, block.AllowNetwork)
+			if got != test.want {
+				t.Errorf("%s, want %s: %s\n%s", got, test.want, output, &errors)
+			}
+			if !strings.Contains(errors.String(), "169.254.169.254:80") {
+				t.Errorf("nothing is said about credentials: %s", &errors)
+			}
+		})
 	}
 }
 

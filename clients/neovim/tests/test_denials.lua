@@ -296,4 +296,34 @@ T['an access that is allowed everywhere is written to the settings, and not aske
   end)
 end
 
+T['a host is asked about by its name and port'] = function()
+  H.require('network_hosts')
+  local server = assert(vim.uv.new_tcp())
+  assert(server:bind('127.0.0.1', 0))
+  assert(server:listen(8, function() end))
+  local port = server:getsockname().port
+  local child, world = asking()
+  H.write(world.settings, H.settings({ on_denied = 'ask', allow_network = false }))
+  -- The name under which a session reaches this machine.
+  local line = ("bash -c ': </dev/tcp/host.sandbox.internal/%d'"):format(port)
+  for _, case in ipairs({
+    { choice = 'Do not allow', exit = 1, questions = 1 },
+    { choice = 'Allow once', exit = 0, questions = 1 },
+    { choice = 'Allow everywhere (written to your settings)', exit = 0, questions = 1 },
+  }) do
+    child.lua('_G.choice, _G.asked = ..., {}', { case.choice })
+    H.eq({ case.choice, run(child, line) }, { case.choice, case.exit })
+    H.eq({ case.choice, child.lua_get('#_G.asked') }, { case.choice, case.questions })
+  end
+  local prompt = child.lua_get('_G.asked[1].prompt')
+  local wants = ('"bash" wants to connect to "host.sandbox.internal:%d"'):format(port)
+  H.eq(prompt:find(wants, 1, true) ~= nil, true)
+  local entry = ('"localhost:%d"'):format(port)
+  H.eq(prompt:find('add ' .. entry .. ' to "allowed_hosts"', 1, true) ~= nil, true)
+  H.eq(H.read(world.settings):find(entry, 1, true) ~= nil, true)
+  local connect = ('connect to "host.sandbox.internal:%d"'):format(port)
+  H.until_notified(child, 'The sandbox refused to let "bash" ' .. connect)
+  server:close()
+end
+
 return T

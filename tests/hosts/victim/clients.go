@@ -99,7 +99,7 @@ func connectPolled(args []string) error {
 		return done(err)
 	}
 	fmt.Print("EINPROGRESS ")
-	if err := await(fd, unix.POLLOUT); err != nil {
+	if err := await(fd); err != nil {
 		return err
 	}
 	if number, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || number != 0 {
@@ -111,9 +111,9 @@ func connectPolled(args []string) error {
 	return done(nil)
 }
 
-func await(fd int, events int16) error {
+func await(fd int) error {
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: events}}, int(patience/time.Millisecond))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(patience/time.Millisecond))
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
@@ -291,7 +291,7 @@ func connectPassed(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(await(passed[0], unix.POLLOUT), unix.SetNonblock(passed[0], false)); err != nil {
+	if err := errors.Join(await(passed[0]), unix.SetNonblock(passed[0], false)); err != nil {
 		return err
 	}
 	return greet(passed[0])
@@ -359,7 +359,7 @@ func eager(args []string) error {
 	if took := time.Since(begun); took > soon {
 		fmt.Printf("held for %v\n", took)
 	}
-	if err := await(fd, unix.POLLOUT); err != nil {
+	if err := await(fd); err != nil {
 		return err
 	}
 	fmt.Println("begun")

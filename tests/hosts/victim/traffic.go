@@ -268,7 +268,7 @@ func connectShared(args []string) error {
 func useInherited([]string) error {
 	const fd = 3
 	for begun := time.Now(); time.Since(begun) < patience; {
-		err := await(fd, unix.POLLOUT) // at once while nobody connects
+		err := await(fd) // at once while nobody connects
 		if _, unconnected := unix.Getpeername(fd); err != nil || unconnected == nil {
 			return errors.Join(err, greet(fd))
 		}

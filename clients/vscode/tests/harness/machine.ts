@@ -41,3 +41,15 @@ export function expectedSummary(): "full" | "degraded" {
   }
   return missing.length > 0 ? "degraded" : "full";
 }
+
+/**
+ * Skips a test if this machine does not enforce a protection. In CI it fails
+ * instead, unless SIDECAR_MISSING lists it.
+ */
+export function requireProtection(test: Mocha.Context, name: string): void {
+  const found = diagnose().find((protection) => protection.name === name);
+  if (found?.status === "enforced") return;
+  if ((process.env["CI"] ?? "") !== "" && !(process.env["SIDECAR_MISSING"] ?? "").split(" ").includes(name))
+    throw new Error(`this machine lacks ${name} (${found?.detail}), and SIDECAR_MISSING does not list it`);
+  test.skip();
+}

@@ -1,9 +1,10 @@
 import * as assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
 import * as path from "node:path";
 
 import { useFixture } from "../harness/fixture";
-import { refusedChange } from "../harness/machine";
+import { refusedChange, requireProtection } from "../harness/machine";
 import { until } from "../harness/until";
 
 /** A project's settings with comments, as people write them. */
@@ -162,7 +163,7 @@ describe("a denial", () => {
 describe("a question about an access", () => {
   const fixture = useFixture({
     prepare: (world) => {
-      world.settings({ enabled: true, on_denied: "ask" });
+      world.settings({ enabled: true, on_denied: "ask", allow_network: false });
       world.write(path.join(world.home, "notes", "list.txt"), "content-of-the-notes\n");
       world.write(path.join(world.home, "more", "list.txt"), "content-of-more\n");
     },
@@ -187,5 +188,31 @@ describe("a question about an access", () => {
     await until("the text", async () => (await window.terminal()).includes("content-of-more"));
     // The session is not asked again.
     await window.run(`clear; cat ${file}; echo aga''in`, /content-of-more\nagain$/m);
+  });
+
+  it("lets the session connect to a host", async function () {
+    requireProtection(this, "network_hosts");
+    const { window, world } = fixture();
+    const server = createServer((socket) => socket.end("hello from outside\n"));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      const { port } = server.address() as AddressInfo;
+      // The name under which a session reaches this machine.
+      const target = `host.sandbox.internal:${port}`;
+      const line = `bash -c 'cat </dev/tcp/host.sandbox.internal/${port}'; echo status=$?`;
+      await window.type(`clear; ${line}`);
+      await window.answer(`"bash" wants to connect to "${target}"`, "Deny");
+      await until("the denial", async () => /^status=1$/m.test(await window.terminal()));
+      await window.notification(new RegExp(`The sandbox refused to let "bash" connect to "${target}"`));
+      // A no counts for the session.
+      await window.newTerminal();
+      await window.type(`clear; ${line}`);
+      await window.answer(`"bash" wants to connect to "${target}"`, "Allow…");
+      await window.choose("For all my projects");
+      await until("the text", async () => /^hello from outside\nstatus=0$/m.test(await window.terminal()));
+      assert.ok(readFileSync(world.settingsFile, "utf8").includes(`"localhost:${port}"`));
+    } finally {
+      server.close();
+    }
   });
 });
