@@ -17,6 +17,7 @@ T['completion offers the subcommands and their arguments'] = function()
     'explain',
     'log',
     'policy',
+    'port',
     'restart',
     'review',
     'settings',
@@ -24,7 +25,7 @@ T['completion offers the subcommands and their arguments'] = function()
     'trust',
     'untrust',
   })
-  H.eq(completions(child, 'Sidecar po'), { 'policy' })
+  H.eq(completions(child, 'Sidecar pol'), { 'policy' })
   H.eq(completions(child, 'vertical Sidecar te'), { 'terminal' })
   H.eq(completions(child, 'Sidecar policy '), { 'terminal', 'tool' })
   H.eq(completions(child, 'Sidecar policy to'), { 'tool' })
@@ -56,6 +57,57 @@ T['invalid commands are reported, with the valid ones'] = function()
   H.eq(child.lua_get('_G.notified[3].text'):match('expected "user" or "project"') ~= nil, true)
   child.cmd('Sidecar close')
   H.eq(child.lua_get('_G.notified[4].text'):match('not a sandboxed terminal') ~= nil, true)
+end
+
+T['port shows a server of a session, as long as that lives'] = function()
+  H.require('network')
+  local child = H.child(H.world(H.settings({ allow_network = false })))
+  local function connects(port)
+    local client, done = vim.uv.new_tcp(), nil
+    client:connect('127.0.0.1', port, function(err)
+      done = err or 'connected'
+    end)
+    H.wait('an answer', function()
+      return done
+    end)
+    client:close()
+    return done == 'connected'
+  end
+  local server = vim.uv.new_tcp()
+  server:bind('127.0.0.1', 0)
+  local port = server:getsockname().port
+  server:listen(1, function() end)
+  child.cmd('Sidecar port 3000')
+  H.until_notified(child, 'no sandboxed session runs')
+  child.cmd('Sidecar port nowhere')
+  H.until_notified(child, 'usage: :Sidecar port {port} [local port]')
+  child.lua('vim.ui.open = function(url) _G.opened = url end')
+  child.cmd(
+    [[Sidecar terminal /usr/bin/python3 -u -c 'import http.server as h; s = h.HTTPServer(("127.0.0.1", 3000),]]
+      .. [[ h.SimpleHTTPRequestHandler); print("ser" + "ving", flush=True); s.serve_forever()']]
+  )
+  H.until_text(child, 'serving')
+  child.cmd(('Sidecar port 3000 %d'):format(port))
+  H.until_notified(child, 'another program uses it')
+  local closed = false
+  server:close(function()
+    closed = true
+  end)
+  H.wait('the other program closes it', function()
+    return closed
+  end)
+  child.cmd(('Sidecar! port 3000 %d'):format(port))
+  H.until_notified(child, ('port 3000 of the session is at 127.0.0.1:%d'):format(port))
+  H.eq(child.lua_get('_G.opened'), ('http://127.0.0.1:%d'):format(port))
+  H.eq(connects(port), true)
+  child.cmd('new')
+  child.lua('_G.notified = {}')
+  child.cmd(('Sidecar port 3000 %d'):format(port)) -- of the only session
+  H.until_notified(child, 'port 3000 of the session is at')
+  child.cmd('Sidecar! close')
+  H.wait('the port is closed', function()
+    return not connects(port)
+  end)
 end
 
 T['terminal takes a command line as it is'] = function()

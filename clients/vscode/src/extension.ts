@@ -12,6 +12,7 @@ import { pickFolder } from "./folders";
 import { applyTos } from "./initialize";
 import { Manager } from "./manager";
 import { policyText } from "./policyText";
+import { Ports } from "./ports";
 import { PolicyGetRequest, SettingsChangedNotification, type Kind } from "./protocol.gen";
 import { Review } from "./review";
 import { SettingsDiagnostics } from "./settingsDiagnostics";
@@ -77,6 +78,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("explain", () => explain(sidecar, copySetting));
   register("showDenials", () => denials.list());
   register("showReview", () => review.list());
+  const ports = new Ports(sidecar, terminals);
+  register("openPort", () => ports.open());
   register("doctor", async () => {
     const program = await sidecar.program();
     await documents.show(vscode.l10n.t("Sandbox Doctor"), "doctor", () => doctor(program));
@@ -136,6 +139,7 @@ async function showStatus(): Promise<void> {
     ["explain", vscode.l10n.t("Explain Access…"), "question"],
     ["showDenials", vscode.l10n.t("Show Denials"), "circle-slash"],
     ["showReview", vscode.l10n.t("Show Files to Check"), "eye"],
+    ["openPort", vscode.l10n.t("Open a Port of This Session…"), "radio-tower"],
     ["doctor", vscode.l10n.t("Doctor"), "pulse"],
     ["openUserSettings", vscode.l10n.t("Open User Settings"), "settings-gear"],
     ["openProjectSettings", vscode.l10n.t("Open Project Settings"), "settings"],

@@ -161,6 +161,18 @@ M.subcommands = {
       view.lines('review', require('sandbox_sidecar.review').lines(), command.smods)
     end,
   },
+  port = {
+    arguments = '{port} [local port]',
+    max_args = 2,
+    run = function(args, command)
+      local port = require('sandbox_sidecar.port')
+      local inside, here = port.parse(args[1]), port.parse(args[2])
+      if not inside or (args[2] and not here) then
+        return notify.error('usage: :Sidecar port ' .. M.subcommands.port.arguments)
+      end
+      port.open(inside, here, command.bang)
+    end,
+  },
   doctor = {
     arguments = '',
     max_args = 0,

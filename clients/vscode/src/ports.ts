@@ -1,0 +1,92 @@
+import * as vscode from "vscode";
+import { ResponseError } from "vscode-jsonrpc/node";
+
+import { text } from "./display";
+import { describe } from "./errors";
+import type { Manager } from "./manager";
+import { ErrorCodes, ForwardPortRequest, ListRequest, type ForwardPortResult } from "./protocol.gen";
+import type { Terminals } from "./terminals";
+
+/** Shows a server of a session at a port of this machine. */
+export class Ports {
+  constructor(
+    private readonly manager: Manager,
+    private readonly terminals: Terminals,
+  ) {}
+
+  /** Asks which port, and opens it until the session ends. */
+  async open(): Promise<void> {
+    const sessionId = await this.session();
+    if (sessionId === undefined) return;
+    const title = vscode.l10n.t("Open a Port of This Session");
+    const port = await ask(title, vscode.l10n.t("Where the server listens in the session, such as 3000"));
+    if (port === undefined) return;
+    const result = await this.forward(title, sessionId, port);
+    if (result === undefined) return;
+    const [browser, copy] = [vscode.l10n.t("Open in Browser"), vscode.l10n.t("Copy Address")];
+    const message = result.shared
+      ? vscode.l10n.t("The session shares this machine's localhost: {0}", result.address)
+      : vscode.l10n.t("Port {0} of the session is at {1} until it ends.", port, result.address);
+    const choice = await vscode.window.showInformationMessage(message, browser, copy);
+    const url = `http://${result.address}`;
+    if (choice === browser) await vscode.env.openExternal(vscode.Uri.parse(url));
+    if (choice === copy) await vscode.env.clipboard.writeText(url);
+  }
+
+  /** Asks for another port of this machine as long as one cannot be opened. */
+  private async forward(title: string, sessionId: string, port: number): Promise<ForwardPortResult | undefined> {
+    let localPort: number | undefined = port;
+    while (localPort !== undefined) {
+      try {
+        return await this.manager.request(ForwardPortRequest, { sessionId, port, localPort });
+      } catch (error) {
+        if (!(error instanceof ResponseError) || error.code !== ErrorCodes.portNotForwarded) throw error;
+        localPort = await ask(title, describe(error));
+      }
+    }
+    return undefined;
+  }
+
+  /**
+   * Returns the session of the active terminal, else the only one that runs; if
+   * there are several, the one that the user selects.
+   */
+  private async session(): Promise<string | undefined> {
+    const active = this.terminals.of(vscode.window.activeTerminal)?.options.sessionId;
+    const sessions =
+      this.manager.now === undefined
+        ? []
+        : (await this.manager.request(ListRequest, {})).sessions.filter(({ running }) => running);
+    if (sessions.some(({ sessionId }) => sessionId === active)) return active;
+    if (sessions.length === 0) {
+      void vscode.window.showInformationMessage(vscode.l10n.t("No sandboxed session runs."));
+      return undefined;
+    }
+    if (sessions.length === 1) return sessions[0]?.sessionId;
+    const chosen = await vscode.window.showQuickPick(
+      sessions.map(({ sessionId, kind, cwd, pid }) => ({
+        label: kind === "tool" ? vscode.l10n.t("An agent's command") : vscode.l10n.t("A terminal"),
+        description: text(cwd),
+        detail: vscode.l10n.t("Process {0}", pid),
+        sessionId,
+      })),
+      { title: vscode.l10n.t("The server runs in") },
+    );
+    return chosen?.sessionId;
+  }
+}
+
+async function ask(title: string, prompt: string): Promise<number | undefined> {
+  const answer = await vscode.window.showInputBox({
+    title,
+    prompt,
+    validateInput: (value) =>
+      portOf(value) === undefined && value !== "" ? vscode.l10n.t("A port is a number from 1 to 65535.") : undefined,
+  });
+  return answer === undefined ? undefined : portOf(answer);
+}
+
+function portOf(value: string): number | undefined {
+  const port = /^\d{1,5}$/.test(value) ? Number(value) : 0;
+  return port >= 1 && port <= 65535 ? port : undefined;
+}
