@@ -1,0 +1,61 @@
+//go:build linux
+
+package protected
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// git-lfs sets its filters, and removes them again. Its hooks are refused.
+func TestGitLFSSetsItsFilters(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	harness.RequirePrograms(t, "git-lfs")
+	s := newScene(t)
+	s.repository(s.Project)
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	_, output, status, _ := e.run("git lfs install --local --skip-repo")
+	if list := s.git(s.Project, "config", "--local", "--list"); status != 0 ||
+		!strings.Contains(list, "filter.lfs.process=git-lfs filter-process\n") ||
+		!strings.Contains(list, "filter.lfs.required=true\n") {
+		t.Errorf("status %d: %s\n%s", status, output, list)
+	}
+	_, output, status, _ = e.run("git lfs install --local; git lfs track '*.bin'; " +
+		"git config filter.lfs.clean 'git-lfs clean -- %f; x'")
+	if _, err := os.Lstat(s.ProjectPath(".git/hooks/pre-push")); err == nil || status == 0 ||
+		!strings.Contains(output, "read-only file system") || strings.Contains(s.git(s.Project, "config", "--list"), "; x") {
+		t.Errorf("status %d: %s", status, output)
+	}
+	if _, output, status, _ = e.run("git lfs uninstall --local"); status != 0 ||
+		strings.Contains(s.git(s.Project, "config", "--local", "--list"), "filter.lfs") {
+		t.Errorf("status %d: %s", status, output)
+	}
+}
+
+// pre-commit writes a hook, so it is refused. The report says how to go on.
+func TestPreCommitIsInstalledOutside(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	harness.RequirePrograms(t, "pre-commit")
+	s := newScene(t)
+	s.repository(s.Project)
+	harness.Write(t, s.ProjectPath(".pre-commit-config.yaml"), "repos: []\n")
+	e := s.start(harness.Defaults(harness.Sandbox{"toolchains": []string{"python"}}), harness.Machine{})
+	_, output, status, _ := e.run("pre-commit install")
+	if _, err := os.Lstat(s.ProjectPath(".git/hooks/pre-commit")); err == nil || status == 0 ||
+		!strings.Contains(output, "Read-only file system") {
+		t.Errorf("status %d: %s", status, output)
+	}
+	harness.Eventually(t, "it is reported", func() bool {
+		for _, d := range e.denials.All() {
+			if d.Target == s.ProjectPath(".git/hooks/pre-commit") && strings.Contains(d.Message, "refused") {
+				return true
+			}
+		}
+		return false
+	})
+}
