@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -88,6 +89,7 @@ type learner struct {
 type need struct {
 	access, target string
 	program        string // that needs it, for names in a directory
+	refused        string // what was refused, if no setting is about it
 }
 
 // inherit copies what the settings already grant beyond the defaults, so that
@@ -260,6 +262,9 @@ func (l *learner) record(program string, denials []spawn.Denial) {
 		access, target := string(d.Access), d.Target
 		switch {
 		case access == "read" && isOptionalRead(target), access == "create" && isPythonCache(target):
+			continue
+		case d.Detail != "":
+			l.needs = append(l.needs, need{access: access, target: target, refused: presentation.DenialLine(d)})
 			continue
 		case access == "create" || access == "remove":
 			// Some names are enough to choose a setting for their directory.

@@ -67,6 +67,9 @@ func turnOf(s settings.Suggestion) turn {
 // add adds the setting for one need, if it is its turn. note says why no setting
 // can be added.
 func (l *learner) add(n need, now turn) (note string, err error) {
+	if n.refused != "" {
+		return n.refused, nil
+	}
 	store, snapshot, err := l.open()
 	if err != nil {
 		return "", err

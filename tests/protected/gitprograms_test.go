@@ -4,6 +4,7 @@ package protected
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -58,4 +59,31 @@ func TestPreCommitIsInstalledOutside(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// With "ignore" and while learning, the same changes are accepted and refused.
+func TestGitChangesItsConfigurationUnreported(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	for name, test := range map[string]struct {
+		settings string
+		args     []string
+		says     bool
+	}{
+		"ignore": {harness.Defaults(harness.Sandbox{"on_denied": "ignore"}), []string{"exec", "--"}, false},
+		"learn":  {harness.Defaults(nil), []string{"learn", "--"}, true},
+	} {
+		s := newScene(t)
+		s.repository(s.Project)
+		harness.Write(t, s.UserSettings(), test.settings)
+		const line = "git remote add other https://example.com/x && git config core.pager x"
+		command := exec.Command(harness.Binary(t), append(test.args, "sh", "-c", line)...)
+		command.Dir, command.Env = s.Project, harness.Environ(s.World)
+		out, _ := command.CombinedOutput()
+		list := s.git(s.Project, "config", "--local", "--list")
+		if !strings.Contains(list, "remote.other.url=") || strings.Contains(list, "core.pager") ||
+			strings.Contains(harness.Unfold(string(out)), `git's "core.pager": git would run "x" as the pager`) != test.says {
+			t.Errorf("%s: %s\n%s", name, out, list)
+		}
+	}
 }
