@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
@@ -138,12 +139,16 @@ func (t *temporaries) make(parent string) (temporaryDir, error) {
 }
 
 // sweep removes, in the background, what dead sidecars of this user have left
-// in a parent, once.
+// in a parent, once. If other machines share the file system, a lock may count
+// on one machine alone, so nothing is swept there.
 func (t *temporaries) sweep(e *recovery, parent string) {
 	if t.swept[parent] {
 		return
 	}
 	t.swept[parent] = true
+	if !fsguard.Local(parent) {
+		return
+	}
 	t.sweeps.Go(func() {
 		if err := sweepTemporary(t.ctx, parent); err != nil && t.ctx.Err() == nil {
 			e.options.logger().Warn("cannot remove temporary files that dead sidecars have left", "in", parent, "error", err)
