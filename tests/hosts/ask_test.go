@@ -239,6 +239,22 @@ func TestAsk_IsOverWhenTheProgramIs(t *testing.T) {
 	}
 }
 
+// Ctrl-C ends a connect(2) that is held because the host does not answer.
+func TestConnect_HeldBySilenceEndsWithCtrlC(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.ask(nil, always(protocol.DecisionOnce))
+	terminal := e.Shell()
+	terminal.Type(fmt.Sprintf("trap 'echo inter''rupted' INT; %s connect allowed.example:81\n", s.Victim))
+	harness.Eventually(t, "the host is dialled", func() bool { return slices.Contains(s.asked(), "allowed.example") })
+	terminal.Type("\x03")
+	terminal.Await("interrupted")
+	if output := terminal.Output(); strings.Contains(output, "ETIMEDOUT") {
+		t.Errorf("it was not interrupted: %s", output)
+	}
+	terminal.Close(0)
+}
+
 // A signal with a handler interrupts connect(2), which then goes on.
 func TestAsk_GoesOnAfterAHandledSignal(t *testing.T) {
 	t.Parallel()

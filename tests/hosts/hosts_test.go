@@ -295,21 +295,57 @@ func TestMuch_AtATime(t *testing.T) {
 	}
 }
 
+// A host that refuses, that no route leads to, or that is silent looks as it does
+// outside. A caller in non-blocking mode that was held for 150 ms in vain is
+// connected, and reset later.
+func TestConnect_FailsAsItDoesOutside(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.start(allowed("allowed.example", "11.1.1.1"))
+	for target, want := range map[string][2]string{
+		"allowed.example:9":  {"ECONNREFUSED", "ECONNREFUSED"},
+		"11.1.1.1:80":        {"ENETUNREACH", "ENETUNREACH"},
+		"allowed.example:81": {"ETIMEDOUT", "begun\nECONNRESET"},
+	} {
+		outside := exec.Command(s.Victim, "connect", target)
+		s.Wrap(outside)
+		if output, _ := outside.CombinedOutput(); strings.TrimSpace(string(output)) != want[0] {
+			t.Errorf("outside, %s: %s", target, output)
+		}
+		for i, action := range []string{"connect", "eager"} {
+			if got := s.victim(e, action, target); got != want[i] {
+				t.Errorf("%s %s: %s, want %s", action, target, got, want[i])
+			}
+		}
+	}
+}
+
 func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	e := s.start(harness.Sandbox{
-		"allow_network": false, "allowed_hosts": []string{"allowed.example", "*.evil.example"},
+		"allow_network": false, "allowed_hosts": []string{
+			"allowed.example", "*.evil.example", "private.example", "rebound.example",
+		},
 		"denied_hosts": []string{"very.evil.example"},
 	})
 	denials := harness.RecordDenials(e)
-	for _, target := range []string{"evil.example:80", "host.sandbox.internal:80", "very.evil.example:80"} {
-		if got := s.victim(e, "connect", target); got != "EACCES" {
-			t.Errorf("%s: %s", target, got)
+	for line, want := range map[string]string{
+		"connect evil.example:80": "EACCES", "connect host.sandbox.internal:80": "EACCES",
+		"connect very.evil.example:80": "EACCES", "connect 93.184.216.34:22": "EACCES",
+		"connect '[2606:2800:220:1::7]:80'": "EACCES", "connect 169.254.169.254:80": "EACCES",
+		"connect private.example:80": "EACCES", "connect rebound.example:81": "EACCES",
+		"tls allowed.example:443 other.example": "ECONNRESET", "eager poll.example:80": "EACCES",
+	} {
+		if got := s.victim(e, line); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
 	for target, value := range map[string]string{
 		"evil.example:80": "evil.example:80", "host.sandbox.internal:80": "localhost:80", "very.evil.example:80": "",
+		"93.184.216.34:22": "93.184.216.34:22", "[2606:2800:220:1::7]:80": "[2606:2800:220:1::7]:80",
+		"169.254.169.254:80": "", "10.9.8.7:80": "10.9.8.7:80", "127.0.0.1:81": "", "other.example:443": "other.example:443",
+		"poll.example:80": "poll.example:80",
 	} {
 		denial := awaitDenial(t, denials, target)
 		setting, suggested := "", ""
