@@ -32,3 +32,28 @@ func TestExpected_IsOnlyWhatProgramsTryByThemselves(t *testing.T) {
 		}
 	}
 }
+
+func TestExpected_ProgramsAndTheirHistories(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		access          Refused
+		process, target string
+		want            bool
+	}{
+		{RefusedWrite, "bash", "/home/u/.bash_history", true},
+		{RefusedCreate, "bash", "/home/u/.bash_history-12345.tmp", true},
+		{RefusedRead, "zsh", "/home/u/.zsh_history", true},
+		{RefusedCreate, "zsh", "/home/u/.zsh_history.LOCK", true},
+		{RefusedCreate, "vim.basic", "/home/u/.viminfo.tmp", true},
+		{RefusedCreate, "python3.11", "/home/u/.python_history-1.tmp", true},
+		{RefusedRead, "cat", "/home/u/.bash_history", false},
+		{RefusedWrite, "bash", "/home/u/.bashrc", false},
+		{RefusedWrite, "python3", "/home/u/.bash_history", false},
+		{RefusedExecute, "bash", "/home/u/.bash_history", false},
+		{RefusedWrite, "", "/home/u/.bash_history", false},
+	} {
+		if got := Expected(Denial{Access: test.access, Target: test.target, Process: test.process}); got != test.want {
+			t.Errorf("%s %s by %s: %t", test.access, test.target, test.process, got)
+		}
+	}
+}

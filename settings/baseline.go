@@ -70,7 +70,8 @@ var baselines = sync.OnceValue(func() map[string]map[string][]baselinePath {
 // directory. Read-only, on every platform.
 var homeDotfiles = []string{
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".profile",
-	".inputrc",
+	".bash_logout", ".bash_aliases", ".inputrc", ".dircolors", ".oh-my-zsh",
+	".vimrc", ".vim", ".exrc", ".lesskey", ".psqlrc",
 	".terminfo", ".gitconfig", ".config",
 }
 

@@ -16,7 +16,7 @@ func TestSecrets_AreToldByNameAndNeverByValue(t *testing.T) {
 		"/home/u/.zshrc":                   "-> dotfiles/zshrc",
 		"/home/u/dotfiles/zshrc":           "export API_KEY=verysecretvalue\n",
 		"/home/u/.config/fish/config.fish": "set -x NPM_TOKEN verysecretvalue\n",
-		"/home/u/.bash_aliases":            "export NOT_GRANTED_TOKEN=verysecretvalue\n",
+		"/home/u/.kshrc":                   "export NOT_GRANTED_TOKEN=verysecretvalue\n",
 		"/home/u/project/":                 "",
 	})
 	const on = `{"enabled": true}`
@@ -32,7 +32,7 @@ func TestSecrets_AreToldByNameAndNeverByValue(t *testing.T) {
 			t.Errorf("%s: said %q, want %q", file, got, want)
 		}
 	}
-	if got := said(c, "/home/u/.bash_aliases"); got != "" {
+	if got := said(c, "/home/u/.kshrc"); got != "" {
 		t.Errorf("a file that is not granted: %s", got)
 	}
 	everything := fmt.Sprintf("%+v %+v %q", c, s.Diagnostics(), c.Warnings)
@@ -48,9 +48,9 @@ func TestSecrets_AreToldByNameAndNeverByValue(t *testing.T) {
 	if c := snapshotOf(t, f, `{"enabled": false}`, "").Compile(document.KindTool); said(c, "/home/u/.bashrc") != "" {
 		t.Error("told although nothing is restricted")
 	}
-	granted := snapshotOf(t, f, `{"enabled": true, "additional_read_only_paths": ["~/.bash_aliases"]}`,
+	granted := snapshotOf(t, f, `{"enabled": true, "additional_read_only_paths": ["~/.kshrc"]}`,
 		"").Compile(document.KindTool)
-	if got := said(granted, "/home/u/.bash_aliases"); !strings.Contains(got,
+	if got := said(granted, "/home/u/.kshrc"); !strings.Contains(got,
 		"additional_read_only_paths ("+userFile+":1)") {
 		t.Errorf("a file that the user grants: %q", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/history"
 )
 
 // maxAttempts bounds the attempts to start one leader: in the stage on standby,
@@ -50,6 +51,7 @@ type attempt struct {
 	target         platform.Target
 	policy         policy.Policy  // the request's, with the session's directories
 	runtimeDir     string         // private to the session; empty if it has none
+	history        []string       // variables that name the project's history
 	releaseStreams func()         // set by terminal
 	watching       sync.WaitGroup // until running.protection and the two errors are set
 	watchErr       error          // of the watch over protected paths
@@ -120,6 +122,7 @@ func (a *attempt) confinement() error {
 		a.policy = *p
 		a.makeRuntimeDir()
 		a.makeTemporaryDirs()
+		a.prepareHistory()
 		a.running.policy = &a.policy
 		confinement, err := a.spawner.Backend.Confine(&a.policy, a.hooks())
 		switch {
@@ -192,6 +195,25 @@ func (a *attempt) makeTemporaryDirs() {
 	p.Temporary = slices.DeleteFunc(p.Temporary, failed)
 }
 
+// prepareHistory gives a terminal its project's own history of shells. What
+// tools type there would be offered to the user in the next terminal.
+func (a *attempt) prepareHistory() {
+	p := &a.policy
+	if !p.Restricted || p.Project == "" || a.request.NoInput {
+		return
+	}
+	prepared, err := history.Prepare(history.Request{
+		Project: p.Project, Policy: p, Outer: lastOfEach(a.request.Env), Program: a.request.Program,
+	})
+	if err != nil {
+		a.running.log.Warn("no history of shells for a session", "error", err)
+		return
+	}
+	a.history = prepared.Env
+	p.Rules = append(slices.Clone(p.Rules), prepared.Rules...)
+	p.Replaced = prepared.Replaced
+}
+
 // noRuntimeDir warns the user of a session that should have a private runtime
 // directory and has none.
 const noRuntimeDir = "no private runtime directory (XDG_RUNTIME_DIR): the sidecar's state directory is not writable"
@@ -240,6 +262,7 @@ func useSignalDomain(group lifecycle.Group) bool {
 func (a *attempt) environment() {
 	env, dropped := a.request.environment(a.runtimeDir)
 	env = a.temporaryEnvironment(env)
+	env, dropped = withHistory(env, dropped, a.history)
 	if slices.Contains(a.warnings, noRuntimeDir) { // without this, it would be the user's own
 		env = slices.DeleteFunc(env, func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")

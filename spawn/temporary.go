@@ -46,6 +46,18 @@ func (a *attempt) temporaryEnvironment(env []string) []string {
 	return env
 }
 
+// withHistory adds the variables of a history. They are not dropped, then.
+func withHistory(env, dropped, history []string) (with, still []string) {
+	env, dropped = slices.Clone(env), slices.Clone(dropped)
+	for _, entry := range history {
+		name, _, _ := strings.Cut(entry, "=")
+		env = slices.DeleteFunc(env, func(other string) bool { return strings.HasPrefix(other, name+"=") })
+		env = append(env, entry)
+		dropped = slices.DeleteFunc(dropped, func(other string) bool { return other == name })
+	}
+	return env, dropped
+}
+
 // makeBelow makes a directory that exists outside in the one that the project
 // has for itself. Sessions write there, so no symlink may lead elsewhere.
 func makeBelow(t policy.Temporary, path string) error {

@@ -90,8 +90,9 @@ var mayImport = map[string][]string{
 	"settings/trust":     {"display", "fsguard", "settings/resolve", "settings/textfile"},
 	"spawn": {
 		"display", "platform", "platform/policy", "platform/review", "lifecycle",
-		"fsguard", "spawn/forward", "spawn/printed",
+		"fsguard", "spawn/forward", "spawn/history", "spawn/printed",
 	},
+	"spawn/history": {"platform/policy", "fsguard"},
 	"spawn/forward": {"platform/outbound"},
 	"spawn/printed": {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},
 	"presentation":  {"display", "platform/policy", "rpc/protocol", "settings", "spawn"},
@@ -131,6 +132,7 @@ var mayImport = map[string][]string{
 	"tests/stopwatch":            {},
 	"tests/systemd":              {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/toolchains":           {"rpc/protocol", "tests/harness"},
+	"tests/history":              {"rpc/protocol", "tests/harness"},
 	"tests/temporary":            {"rpc/protocol", "tests/harness"},
 	"tests/stories":              {"tests/harness"},
 	"tests/shells":               {"tests/harness"},

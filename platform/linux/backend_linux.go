@@ -100,7 +100,7 @@ func (b Backend) Likely() platform.Confinement {
 // everything that Landlock grants.
 func sharedPolicy(p *policy.Policy) *policy.Policy {
 	shared := *p
-	shared.Temporary, shared.Hidden = nil, nil
+	shared.Temporary, shared.Hidden, shared.Replaced = nil, nil, nil
 	return &shared
 }
 

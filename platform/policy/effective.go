@@ -4,6 +4,7 @@ package policy
 // path is protected, and nothing if it is hidden. The path must be absolute and
 // clean; the caller resolves symlinks. At ignores Restricted.
 func (p *Policy) At(path string) Access {
+	path = p.inside(path)
 	if _, hidden := p.HiddenAt(path); hidden {
 		return 0
 	}

@@ -36,6 +36,9 @@ type Policy struct {
 	// Temporary are directories of temporary files of the project's own. They
 	// are sorted by path.
 	Temporary []Temporary `json:"temporary"`
+	// Replaced are files and directories that have something else in their place
+	// inside, if there are namespaces. They are added when a session starts.
+	Replaced []Replaced `json:"replaced,omitempty"`
 	// Hidden are paths that the session must not see, even if a rule grants
 	// them. They are sorted by path.
 	Hidden []Hidden `json:"hidden"`

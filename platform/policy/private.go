@@ -14,6 +14,25 @@ type Temporary struct {
 	Origin Origin `json:"origin"`
 }
 
+// Replaced is a file or a directory that has something else in its place inside.
+// What the rules grant at Source holds for it.
+type Replaced struct {
+	// Path is a real path.
+	Path string `json:"path"`
+	// Source is what is there inside.
+	Source string `json:"source"`
+}
+
+// inside is where a path leads inside.
+func (p *Policy) inside(path string) string {
+	for _, r := range p.Replaced {
+		if Contains(r.Path, path) {
+			return r.Source + path[len(r.Path):]
+		}
+	}
+	return path
+}
+
 // Hidden is a path that the session does not see. If it is a directory, neither
 // is anything below it, except what has a rule of its own.
 type Hidden struct {
@@ -51,7 +70,7 @@ func (p *Policy) HiddenAt(path string) (Hidden, bool) {
 // Outside returns what the rules grant for what is at a path outside: nothing if
 // the session sees something else there. The path must be absolute and clean.
 func (p *Policy) Outside(path string) Access {
-	if _, own := p.TemporaryAt(path); own {
+	if _, own := p.TemporaryAt(path); own || p.inside(path) != path {
 		return 0
 	}
 	return p.At(path)

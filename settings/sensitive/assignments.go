@@ -15,7 +15,7 @@ import (
 // user's. Sessions learn whatever these files assign.
 var StartupFiles = []string{
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases",
-	".profile",
+	".bash_logout", ".profile",
 	".config/zsh/.zshrc", ".config/zsh/.zshenv", ".config/zsh/.zprofile", ".config/fish/config.fish",
 	".config/nushell/env.nu",
 	".kshrc", ".tcshrc", ".cshrc", ".login",

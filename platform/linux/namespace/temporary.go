@@ -21,16 +21,22 @@ type TemporaryDir struct {
 	// Back are the paths below Path that the session uses as they are outside.
 	// None of them lies below another.
 	Back []string
+	// Optional is true if the session can start without. Then Path may also be
+	// a file.
+	Optional bool
 }
 
 // PlanTemporary returns the mounts for a policy; nil if there are none.
 func PlanTemporary(p *policy.Policy) *Temporary {
-	if len(p.Temporary) == 0 {
+	if len(p.Temporary)+len(p.Replaced) == 0 {
 		return nil
 	}
 	temporary := &Temporary{}
 	for _, t := range p.Temporary {
 		temporary.Dirs = append(temporary.Dirs, TemporaryDir{Path: t.Path, Source: t.Source, Back: grantedBelow(p, t.Path)})
+	}
+	for _, r := range p.Replaced {
+		temporary.Dirs = append(temporary.Dirs, TemporaryDir{Path: r.Path, Source: r.Source, Optional: true})
 	}
 	return temporary
 }
@@ -58,15 +64,17 @@ func grantedBelow(p *policy.Policy, dir string) []string {
 
 // wireTemporary is the JSON form of a TemporaryDir.
 type wireTemporary struct {
-	Path   platform.RawString   `json:"path"`
-	Source platform.RawString   `json:"source"`
-	Back   []platform.RawString `json:"back,omitempty"`
+	Path     platform.RawString   `json:"path"`
+	Source   platform.RawString   `json:"source"`
+	Back     []platform.RawString `json:"back,omitempty"`
+	Optional bool                 `json:"optional,omitempty"`
 }
 
 // MarshalJSON keeps every byte of the paths; see platform.RawString.
 func (t TemporaryDir) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireTemporary{
 		Path: platform.RawString(t.Path), Source: platform.RawString(t.Source), Back: platform.RawStrings(t.Back),
+		Optional: t.Optional,
 	})
 }
 
@@ -76,6 +84,8 @@ func (t *TemporaryDir) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	*t = TemporaryDir{Path: string(wire.Path), Source: string(wire.Source), Back: platform.PlainStrings(wire.Back)}
+	*t = TemporaryDir{
+		Path: string(wire.Path), Source: string(wire.Source), Back: platform.PlainStrings(wire.Back), Optional: wire.Optional,
+	}
 	return nil
 }

@@ -34,10 +34,15 @@ func (t TemporaryDir) mount() error {
 	switch {
 	case err != nil:
 		return err
+	case len(source) == 0 && t.Optional:
+		return nil
 	case len(source) == 0:
 		return fmt.Errorf("%s: %w", t.Source, unix.ENOENT)
 	}
 	place, err := openPlain(t.Path)
+	if t.Optional && isUnreachable(err) {
+		return nil // it is gone, or lies in a directory that was replaced
+	}
 	if err != nil {
 		return err
 	}

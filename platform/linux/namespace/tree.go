@@ -22,7 +22,7 @@ func PlanTree(writable []string, p *policy.Policy) *Tree {
 	paths := slices.DeleteFunc(slices.Clone(writable), func(path string) bool {
 		return slices.ContainsFunc(p.Temporary, func(t policy.Temporary) bool { return t.Path == path })
 	})
-	for _, t := range p.Temporary {
+	for _, t := range p.Temporary { // what Replaced puts in place has a rule
 		paths = append(paths, t.Source)
 	}
 	slices.Sort(paths)

@@ -1,0 +1,393 @@
+// Package history keeps what shells and other programs remember of what was
+// typed, for each project apart from the user's own.
+//
+// [Prepare] makes a project's directory, and says what a session needs to use
+// it. See docs/design/history.md.
+package history
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// program is one whose history the project has.
+type program struct {
+	// variable names the file to the program; "" if none does.
+	variable string
+	// name is the file's name in the project's directory.
+	name string
+	// own is the user's file, in the home directory.
+	own string
+}
+
+// shells are the programs that read HISTFILE. Their files have different forms.
+var shells = []program{
+	{"HISTFILE", "bash_history", ".bash_history"},
+	{"HISTFILE", "zsh_history", ".zsh_history"},
+	{"HISTFILE", "ksh_history", ""},
+	{"HISTFILE", "mksh_history", ""},
+}
+
+var programs = []program{
+	{"PYTHON_HISTORY", "python_history", ".python_history"},
+	{"NODE_REPL_HISTORY", "node_repl_history", ".node_repl_history"},
+	{"PSQL_HISTORY", "psql_history", ".psql_history"},
+	{"LESSHISTFILE", "lesshst", ".lesshst"},
+	{"", viminfo, ".viminfo"},
+	{"", fishDir + "/fish_history", fishData + "/fish_history"},
+}
+
+const (
+	viminfo  = "viminfo"
+	fishDir  = "fish"
+	fishData = ".local/share/fish"
+	// maxOwn bounds what is copied of a user's own file.
+	maxOwn = 4 << 20
+	// maxEntries bounds the names in a directory that a session could fill.
+	maxEntries = 10_000
+)
+
+// Session is what a session needs to use its project's history.
+type Session struct {
+	// Rules grant the project's directory, and what programs read at start.
+	Rules []policy.Rule
+	// Replaced are put in the place of what programs use without being asked.
+	Replaced []policy.Replaced
+	// Env are variables, as "NAME=value".
+	Env []string
+}
+
+// Request is about one session.
+type Request struct {
+	// Project is the project's real path.
+	Project string
+	// Policy is the session's own.
+	Policy *policy.Policy
+	// Outer is the environment before the policy's filter.
+	Outer []string
+	// Program is the session's leader.
+	Program string
+}
+
+// Prepare makes the project's directory, and fills it from the user's own files
+// if the session may read those.
+func Prepare(r Request) (Session, error) {
+	dir, err := stateDir(r.Outer)
+	if err != nil {
+		return Session{}, err
+	}
+	if r.Policy.Outside(dir).Has(policy.Write) {
+		return Session{}, fmt.Errorf("%s: sessions may write it", dir)
+	}
+	own := filepath.Join(dir, nameOf(r.Project))
+	if err := r.fill(dir, own); err != nil {
+		return Session{}, err
+	}
+	if err := clean(own); err != nil {
+		return Session{}, err
+	}
+	s := Session{Rules: []policy.Rule{rule(own, policy.Read|policy.Write)}}
+	start := filepath.Join(dir, "start")
+	if err := makeDir(start); err != nil {
+		return Session{}, err
+	}
+	s.Rules = append(s.Rules, rule(start, policy.Read))
+	s.variables(r, own)
+	if err := s.zsh(r, start); err != nil {
+		return Session{}, err
+	}
+	s.fish(r, own)
+	return s, s.vim(r, own, start)
+}
+
+func rule(path string, access policy.Access) policy.Rule {
+	return policy.Rule{Path: path, Access: access, Origin: policy.Origin{File: policy.OriginSession, Key: "history"}}
+}
+
+// stateDir makes the directory of all projects, which only the user may enter.
+func stateDir(env []string) (string, error) {
+	state := lookUp(env, "XDG_STATE_HOME")
+	if home := lookUp(env, "HOME"); !filepath.IsAbs(state) && filepath.IsAbs(home) {
+		state = filepath.Join(home, ".local", "state")
+	}
+	if !filepath.IsAbs(state) {
+		return "", errors.New("neither XDG_STATE_HOME nor HOME is set")
+	}
+	dir := filepath.Join(state, "sandbox-sidecar", "history")
+	if err := fsguard.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	dir, err := fsguard.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	return dir, private(dir)
+}
+
+// private returns an error unless a directory is the user's, and closed to
+// others.
+func private(dir string) error {
+	info, err := fsguard.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s: not a private directory of this user (mode 0700)", dir)
+	}
+	return nil
+}
+
+func makeDir(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return private(path)
+}
+
+// nameOf is a project's directory: readable, and unique.
+func nameOf(project string) string {
+	sum := sha256.Sum256([]byte(project))
+	const most = 40
+	name := []byte(filepath.Base(project))
+	for i, c := range name {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			name[i] = '_'
+		}
+	}
+	return string(name[:min(len(name), most)]) + "-" + hex.EncodeToString(sum[:8])
+}
+
+// fill makes a project's directory in one step, so that the sidecar never
+// writes where a session may have put something.
+func (r Request) fill(dir, own string) error {
+	if _, err := os.Lstat(own); err == nil {
+		return private(own)
+	}
+	temp, err := os.MkdirTemp(dir, ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	if err := os.Mkdir(filepath.Join(temp, fishDir), 0o700); err != nil {
+		return err
+	}
+	for _, p := range slices.Concat(shells, programs) {
+		if text := r.readOwn(p.own); len(text) > 0 {
+			if err := os.WriteFile(filepath.Join(temp, p.name), text, 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Rename(temp, own); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return private(own) // perhaps another sidecar's
+}
+
+// readOwn is the content of a user's own file, if the session may read it.
+func (r Request) readOwn(name string) []byte {
+	home := lookUp(r.Outer, "HOME")
+	if name == "" || !filepath.IsAbs(home) {
+		return nil
+	}
+	path, err := fsguard.EvalSymlinks(filepath.Join(home, name))
+	if err != nil || !r.Policy.Outside(path).Has(policy.Read) {
+		return nil
+	}
+	file, err := fsguard.ReadFile(path, maxOwn)
+	if err != nil || !file.Before.Mode().IsRegular() || len(file.Data) > maxOwn {
+		return nil
+	}
+	return file.Data
+}
+
+// clean removes what no program keeps there: a directory in the place of a
+// file, which would end the history, and what fish would run. It follows no
+// symlink.
+func clean(own string) error {
+	root, err := os.OpenRoot(own)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, p := range slices.Concat(shells, programs) {
+		if filepath.Dir(p.name) != "." {
+			continue
+		}
+		if info, err := root.Lstat(p.name); err == nil && !info.Mode().IsRegular() {
+			if err := root.RemoveAll(p.name); err != nil {
+				return err
+			}
+		}
+	}
+	if info, err := root.Lstat(fishDir); err == nil && !info.IsDir() {
+		if err := root.Remove(fishDir); err != nil {
+			return err
+		}
+	}
+	if err := root.Mkdir(fishDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	fish, err := root.Open(fishDir)
+	if err != nil {
+		return err
+	}
+	defer fish.Close()
+	entries, _ := fish.ReadDir(maxEntries)
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !strings.HasPrefix(entry.Name(), "fish_history") {
+			if err := root.RemoveAll(filepath.Join(fishDir, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// variables names the files to the programs. A variable that the user has set
+// to no file stays, and so does one that the settings pass.
+func (s *Session) variables(r Request, own string) {
+	shell := shells[0]
+	if i := slices.IndexFunc(shells, func(p program) bool { return p.name == r.program()+"_history" }); i >= 0 {
+		shell = shells[i]
+	}
+	for _, p := range append([]program{shell}, programs...) {
+		if p.variable == "" || r.Policy.Environment.Allows(p.variable) {
+			continue
+		}
+		value, set := lookUpSet(r.Outer, p.variable)
+		if !set || value != "" && value != "-" && value != os.DevNull {
+			value = filepath.Join(own, p.name)
+		}
+		s.Env = append(s.Env, p.variable+"="+value)
+	}
+}
+
+// program is the name of the leader, without its version.
+func (r Request) program() string {
+	return strings.TrimRight(strings.TrimPrefix(filepath.Base(r.Program), "-"), "0123456789.")
+}
+
+// zshStart are the files of a directory that zsh takes for the user's.
+//
+//go:embed zshenv zprofile zshrc
+var zshStart embed.FS
+
+// zsh has the variable set again after the user's start-up files, which mostly
+// set it themselves.
+func (s *Session) zsh(r Request, start string) error {
+	if r.program() != "zsh" {
+		return nil
+	}
+	for _, name := range []string{"zshenv", "zprofile", "zshrc"} {
+		text, err := zshStart.ReadFile(name)
+		if err == nil {
+			err = replace(filepath.Join(start, "."+name), string(text))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if r.Policy.Environment.Allows("ZDOTDIR") {
+		s.Env = append(s.Env, "SANDBOX_SIDECAR_ZDOTDIR="+lookUp(r.Outer, "ZDOTDIR"))
+	}
+	s.Env = append(s.Env, "ZDOTDIR="+start, "SANDBOX_SIDECAR_START="+start)
+	for _, entry := range s.Env {
+		if file, is := strings.CutPrefix(entry, "HISTFILE="); is {
+			s.Env = append(s.Env, "SANDBOX_SIDECAR_HISTFILE="+file)
+		}
+	}
+	return nil
+}
+
+// fish has no variable for its history alone.
+func (s *Session) fish(r Request, own string) {
+	home := lookUp(r.Outer, "HOME")
+	if !filepath.IsAbs(home) {
+		return
+	}
+	path := filepath.Join(home, fishData)
+	if r.program() == "fish" {
+		// Only what exists can be replaced. fish makes it at its first start.
+		_ = fsguard.MkdirAll(path, 0o700)
+	}
+	if real, err := fsguard.EvalSymlinks(path); err == nil && r.Policy.At(real) == 0 {
+		source := filepath.Join(own, fishDir)
+		s.Replaced = append(s.Replaced, policy.Replaced{Path: real, Source: source})
+		// Landlock does not look above a mount's root.
+		s.Rules = append(s.Rules, rule(source, policy.Read|policy.Write))
+	}
+}
+
+// viminfoLines end a copy of the system's vimrc.
+//
+//go:embed viminfo.vim
+var viminfoLines string
+
+// vimrcs are where systems have the configuration that vim reads first.
+var vimrcs = []string{"/etc/vim/vimrc", "/etc/vimrc", "/usr/share/vim/vimrc"}
+
+// vim has no variable at all. Its system's configuration names the file.
+func (s *Session) vim(r Request, own, start string) error {
+	for _, path := range vimrcs {
+		real, err := fsguard.EvalSymlinks(path)
+		if err != nil || !r.Policy.At(real).Has(policy.Read) {
+			continue
+		}
+		file, err := fsguard.ReadFile(real, maxOwn)
+		if err != nil || !file.Before.Mode().IsRegular() || len(file.Data) > maxOwn {
+			continue
+		}
+		if err := replace(filepath.Join(start, "vimrc"), string(file.Data)+viminfoLines); err != nil {
+			return err
+		}
+		s.Replaced = append(s.Replaced, policy.Replaced{Path: real, Source: filepath.Join(start, "vimrc")})
+		s.Env = append(s.Env, "SANDBOX_SIDECAR_VIMINFO="+filepath.Join(own, viminfo))
+		return nil
+	}
+	return nil
+}
+
+// replace writes a file in one step, unless it has that content already.
+func replace(path, content string) error {
+	if was, err := os.ReadFile(path); err == nil && string(was) == content {
+		return nil
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // gone if all went well
+	_, err = file.WriteString(content)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+func lookUp(env []string, name string) string {
+	value, _ := lookUpSet(env, name)
+	return value
+}
+
+func lookUpSet(env []string, name string) (value string, set bool) {
+	for _, entry := range env {
+		if value, is := strings.CutPrefix(entry, name+"="); is {
+			return value, true
+		}
+	}
+	return "", false
+}

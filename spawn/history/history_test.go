@@ -1,0 +1,104 @@
+package history
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// request is about a bash in a project, with a home directory of its own.
+func request(t *testing.T, rules ...policy.Rule) (Request, string) {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Request{
+		Project: "/work/My Project", Policy: &policy.Policy{Restricted: true, Rules: rules}, Outer: []string{"HOME=" + home},
+		Program: "/bin/bash",
+	}, home
+}
+
+func value(s Session, name string) string {
+	got, _ := lookUpSet(s.Env, name)
+	return got
+}
+
+func TestPrepare_NamesAFileForEachShell(t *testing.T) {
+	t.Parallel()
+	for program, want := range map[string]string{
+		"/bin/bash": "bash_history", "-zsh": "zsh_history", "zsh-5.9": "bash_history", "ksh93": "ksh_history",
+		"node": "bash_history",
+	} {
+		r, home := request(t)
+		r.Program = program
+		s, err := Prepare(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := value(s, "HISTFILE")
+		if filepath.Base(file) != want || !strings.HasPrefix(file, home+"/.local/state/sandbox-sidecar/history/My_Project-") {
+			t.Errorf("%s: HISTFILE is %q", program, file)
+		}
+		if zdotdir := value(s, "ZDOTDIR"); (zdotdir != "") != (want == "zsh_history") {
+			t.Errorf("%s: ZDOTDIR is %q", program, zdotdir)
+		}
+	}
+}
+
+// A project's directory is its own, and the same every time.
+func TestPrepare_ADirectoryForEachProject(t *testing.T) {
+	t.Parallel()
+	r, _ := request(t)
+	dirs := map[string]bool{}
+	for _, project := range []string{"/a/x", "/b/x", "/a/x", "/a/X", "/a/\xff", "/"} {
+		r.Project = project
+		s, err := Prepare(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs[filepath.Dir(value(s, "HISTFILE"))] = true
+	}
+	if len(dirs) != 5 {
+		t.Errorf("directories: %v", dirs)
+	}
+}
+
+// What sessions could change, or others could, is not used.
+func TestPrepare_RefusesADirectoryOfOthers(t *testing.T) {
+	t.Parallel()
+	r, home := request(t)
+	r.Policy.Rules = []policy.Rule{{Path: home, Access: policy.ReadWrite}}
+	if _, err := Prepare(r); err == nil || !strings.Contains(err.Error(), "sessions may write it") {
+		t.Errorf("a session may write all of the home directory: %v", err)
+	}
+	for name, prepare := range map[string]func(dir string) error{
+		"open to others": func(dir string) error { return os.Chmod(dir, 0o755) },
+		"a file": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, nameOf("/work/My Project")), nil, 0o600)
+		},
+		"a symlink": func(dir string) error {
+			return os.Symlink(t.TempDir(), filepath.Join(dir, nameOf("/work/My Project")))
+		},
+		"start is a file": func(dir string) error { return os.WriteFile(filepath.Join(dir, "start"), nil, 0o600) },
+	} {
+		r, home := request(t)
+		dir := filepath.Join(home, ".local/state/sandbox-sidecar/history")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := prepare(dir); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Prepare(r); err == nil {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	r.Outer = nil
+	if _, err := Prepare(r); err == nil {
+		t.Error("no home directory")
+	}
+}
