@@ -14,6 +14,7 @@ const (
 	Signals         = "signals"
 	ProtectedPaths  = "protected_paths"
 	Syscalls        = "syscalls"
+	Limits          = "limits"
 	ProcessTracking = "process_tracking"
 	Denials         = "denials"
 )
@@ -21,7 +22,7 @@ const (
 // Protections lists every protection in the order of the reference.
 var Protections = []string{
 	Filesystem, FileTree, TemporaryFiles, HiddenPaths, ToolchainCaches, Execute, Network, NetworkHosts,
-	UnixSockets, Signals, ProtectedPaths, Syscalls, ProcessTracking, Denials,
+	UnixSockets, Signals, ProtectedPaths, Syscalls, Limits, ProcessTracking, Denials,
 }
 
 // Status says how far a protection holds.
@@ -70,10 +71,11 @@ type Missing struct {
 }
 
 // Full reports whether every requested protection is enforced. Denials does not
-// count: what is denied stays denied, reported or not.
+// count: what is denied stays denied, reported or not. Nor does Limits: a session
+// that takes much reaches nothing that is not granted.
 func (e Enforcement) Full() bool {
 	for name, p := range e.Protections {
-		if name != Denials && !p.NotRequested && p.Status != Enforced {
+		if name != Denials && name != Limits && !p.NotRequested && p.Status != Enforced {
 			return false
 		}
 	}

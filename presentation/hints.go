@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -51,6 +52,9 @@ func Hints(f Failed) []string {
 	if f.NoSSH && endsAsSSH(f) && f.FirstTime("ssh-set") {
 		hints = append(hints, sshHint)
 	}
+	if f.Heard.Exhausted && protocol.ProtectionStatus(f.Outcome.Protections()["limits"].Status) == protocol.Enforced {
+		hints = append(hints, limitsHint)
+	}
 	if names := missed(f); len(names) > 0 {
 		hints = append(hints, fmt.Sprintf(
 			`variables that were not passed: %s; "allowed_env_vars" is the list of those that are`, listed(names)))
@@ -78,6 +82,8 @@ const (
 	gitFatal  = 128
 	sshFailed = 255
 )
+
+const limitsHint = `too many processes or threads; "limits.processes" says how many a session may have`
 
 const sshHint = `if it needs ssh, add "ssh" to "toolchains": known hosts and the agent, and no private key`
 

@@ -1,6 +1,7 @@
 package presentation
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,6 +13,11 @@ import (
 func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 	t.Parallel()
 	confined := spawn.Outcome{Confined: true, Dropped: []string{"AWS_PROFILE", "CC", "EVIL\x1b", "GIT_ASKPASS", "PGHOST"}}
+	limited := spawn.Outcome{Confined: true}
+	const report = `{"protections": {"limits": {"status": "enforced"}}}`
+	if err := json.Unmarshal([]byte(report), &limited.Enforcement); err != nil {
+		t.Fatal(err)
+	}
 	refusal, failed := spawn.Heard{Refusal: true}, spawn.Exit{Code: 1}
 	for name, test := range map[string]struct {
 		failed Failed
@@ -23,6 +29,13 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 		"there is no sandbox": {Failed{Exit: failed, Argv: []string{"aws"}, Heard: refusal}, nil},
 		"the output says so": {
 			Failed{Exit: failed, Argv: []string{"x"}, Outcome: confined, Heard: refusal}, []string{"learn"},
+		},
+		"no process could be started": {
+			Failed{Exit: failed, Argv: []string{"x"}, Outcome: limited, Heard: spawn.Heard{Exhausted: true}},
+			[]string{`"limits.processes"`},
+		},
+		"no process could be started, and there is no limit": {
+			Failed{Exit: failed, Argv: []string{"x"}, Outcome: confined, Heard: spawn.Heard{Exhausted: true}}, nil,
 		},
 		"it is reported": {
 			Failed{Exit: failed, Argv: []string{"x"}, Outcome: confined, Heard: refusal, Reported: true}, nil,

@@ -59,5 +59,8 @@ func Defaults() Sandbox { return document.Defaults() }
 // session.
 func OnlyWhole(key string) bool { return document.OnlyWhole(key) }
 
+// Range is the least and the greatest number that a key may have.
+func Range(key string) (least, most int) { return document.Range(key) }
+
 // Modes lists every mode.
 func Modes() []string { return document.ModeOff.Values() }

@@ -212,6 +212,9 @@ func (b *asker) switches() {
 		*b.e.merged.TemporaryFiles != was {
 		b.addKey(temporaryKey, "sessions may read and change the temporary files of your other programs")
 	}
+	if most := b.e.policy.Limits.Processes; most > b.alone.policy.Limits.Processes {
+		b.addKey(processesKey, "a session may have %d processes and threads", most)
+	}
 	for _, kind := range b.e.kinds() {
 		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
 			b.addKey("on_unavailable", "%ss start without a sandbox if the machine has none", kind)

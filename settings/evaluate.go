@@ -193,6 +193,7 @@ func (s *Snapshot) run(
 		Network: reachable.addTo(network(base, l, tightened)), Environment: environment,
 		UnixSockets: socketRules(sockets),
 		OnDenied:    onDenied[*base.OnDenied],
+		Limits:      limitsOf(base, l, tightened),
 	}
 	if view.host.Platform == "darwin" {
 		p.TrackBySandbox = *base.ProcessTracking == document.ProcessTrackingSeatbelt

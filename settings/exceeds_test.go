@@ -49,6 +49,8 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 		return "it has a runtime directory"
 	case narrow.PrivateTerminals && !wide.PrivateTerminals && !wide.At("/dev/pts").Has(policy.Write):
 		return "it has terminals"
+	case wide.Limits.Processes != 0 && (narrow.Limits.Processes == 0 || narrow.Limits.Processes > wide.Limits.Processes):
+		return "it may have more processes"
 	case narrow.OnDenied != wide.OnDenied:
 		return "it reacts differently to a denial"
 	case narrow.Project != wide.Project:

@@ -127,6 +127,7 @@ func (c choose) keys() map[string]any {
 	maybe("allowed_unix_sockets", list(meetNames))
 	maybe("protected_paths", list(meetSecret))
 	maybe("toolchains", list([]string{"go", "rust"}))
+	maybe("limits", func() any { return map[string]any{"processes": []any{1, 40, 4096, 9000, 0, "x", nil}[c(7)]} })
 	maybe("temporary_files", word(document.TemporaryFiles("").Values()))
 	maybe("hidden_paths", list(slices.Concat(meetPaths, meetHidden)))
 	for _, key := range []string{
@@ -245,7 +246,8 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 	base := func() *policy.Policy {
 		return &policy.Policy{
 			Restricted: true, OnUnavailable: policy.Refuse, Protected: []policy.Protected{{Path: "/p/a"}},
-			Rules: []policy.Rule{{Path: "/a", Access: policy.Read}, {Path: "/p", Access: policy.ReadWrite}},
+			Limits: policy.Limits{Processes: 40},
+			Rules:  []policy.Rule{{Path: "/a", Access: policy.Read}, {Path: "/p", Access: policy.ReadWrite}},
 		}
 	}
 	for name, loosen := range map[string]func(*policy.Policy){
@@ -263,6 +265,8 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 		"prefix":    func(p *policy.Policy) { p.Environment.Allowed = []string{"Q*"} },
 		"socket":    func(p *policy.Policy) { p.UnixSockets = []policy.UnixSocket{{Abstract: "x"}} },
 		"protected": func(p *policy.Policy) { p.Protected = nil },
+		"processes": func(p *policy.Policy) { p.Limits.Processes++ },
+		"no limit":  func(p *policy.Policy) { p.Limits = policy.Limits{} },
 	} {
 		loose := base()
 		loosen(loose)

@@ -34,6 +34,7 @@ func (e *evaluation) switches(kind document.Kind) []Switch {
 		{"allow_network", e.policy.Network.Allowed},
 		{temporaryKey, *e.merged.TemporaryFiles},
 		{cachesKey, *e.merged.ToolchainCaches},
+		{processesKey, e.policy.Limits.Processes},
 		{"on_unavailable", e.onUnavailable(kind)},
 		{"on_denied", e.policy.OnDenied},
 	} {

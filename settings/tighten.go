@@ -42,6 +42,19 @@ func network(base document.Sandbox, l layers, tightened *settings) policy.Networ
 	return policy.Network{Allowed: *base.AllowNetwork, Origin: l.user.originOf(key)}
 }
 
+const processesKey = "limits.processes"
+
+// limitsOf is the lower limit of the user and the project.
+func limitsOf(base document.Sandbox, l layers, tightened *settings) policy.Limits {
+	if l.projectSets(processesKey) && *l.project.values.Limits.Processes < *base.Limits.Processes {
+		lower := *l.project.values.Limits.Processes
+		tightened.values.Limits = &document.Limits{Processes: &lower}
+		tightened.decide(l, processesKey)
+		return policy.Limits{Processes: lower, Origin: l.project.originOf(processesKey)}
+	}
+	return policy.Limits{Processes: *base.Limits.Processes, Origin: l.user.originOf(processesKey)}
+}
+
 // chooseVariables lists the variables that sessions get, those of the toolchains
 // included.
 func chooseVariables(l layers, toolchains []chosen, tightened *settings, r *reporter) ([]Variable, policy.Environment) {

@@ -40,6 +40,8 @@ type outputWatch struct {
 type Heard struct {
 	// Refusal: it had the words of a refusal.
 	Refusal bool
+	// Exhausted: a process or a thread could not be started.
+	Exhausted bool
 	// Variables are those that the session does not get and that the output
 	// asked for.
 	Variables []string
@@ -115,6 +117,9 @@ func (w *outputWatch) judgeLines() {
 		case printed.Unset:
 			w.note(Heard{Variables: w.mentioned(string(line.text))})
 			continue
+		case printed.Exhausted:
+			w.note(Heard{Exhausted: true})
+			continue
 		}
 		w.note(Heard{Refusal: said.Word != printed.Missing})
 		if denial, refused := w.judge.Judge(said, line.dir); refused {
@@ -127,6 +132,7 @@ func (w *outputWatch) note(more Heard) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.heard.Refusal = w.heard.Refusal || more.Refusal
+	w.heard.Exhausted = w.heard.Exhausted || more.Exhausted
 	for _, name := range more.Variables {
 		if !slices.Contains(w.heard.Variables, name) {
 			w.heard.Variables = append(w.heard.Variables, name)
@@ -149,7 +155,9 @@ func (s *Session) Heard() Heard {
 	}
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
-	return Heard{Refusal: s.watch.heard.Refusal, Variables: slices.Clone(s.watch.heard.Variables)}
+	heard := s.watch.heard
+	heard.Variables = slices.Clone(heard.Variables)
+	return heard
 }
 
 // Reported reports whether a denial of the session was or will be reported.

@@ -23,6 +23,8 @@ type schemaNode struct {
 	AllowComments            bool              `json:"allowComments,omitempty"`
 	AllowTrailingCommas      bool              `json:"allowTrailingCommas,omitempty"`
 	Type                     schemaTypes       `json:"type,omitempty"`
+	Minimum                  int               `json:"minimum,omitempty"`
+	Maximum                  int               `json:"maximum,omitempty"`
 	Enum                     []any             `json:"enum,omitempty"`
 	EnumDescriptions         []string          `json:"enumDescriptions,omitempty"`
 	MarkdownEnumDescriptions []string          `json:"markdownEnumDescriptions,omitempty"`
@@ -183,6 +185,9 @@ func fieldSchema(p *Package, f *Field, key string) (*schemaNode, error) {
 	node, err := typeSchema(p, f.Type)
 	if err != nil {
 		return nil, fmt.Errorf("describe the setting: %s: %w", key, err)
+	}
+	if f.Type.Kind == KindInt {
+		node.Minimum, node.Maximum = settings.Range(key)
 	}
 	node.Type = append(node.Type, "null")
 	if node.Enum != nil {

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -70,6 +72,13 @@ var systemAttempts = map[string]func(argument string) error{
 		_, err = file.WriteString(text)
 		return errors.Join(err, file.Close())
 	},
+	"fork": func(number string) error {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return err
+		}
+		return forkMany(n)
+	},
 	"namespace": func(string) error {
 		// A flag that does not exist: nothing is made. The kernel answers EINVAL,
 		// the filter EPERM.
@@ -86,6 +95,43 @@ var systemAttempts = map[string]func(argument string) error{
 		}
 		return unix.Close(int(fd))
 	},
+}
+
+// doctorProcesses is the limit of doctor's session. The attack needs some more.
+const doctorProcesses = 128
+
+// forkMany has so many processes at once. They end with it.
+func forkMany(number int) error {
+	var children []int
+	var refused error
+	for len(children) < number && refused == nil {
+		pid, errno := forkAndWait()
+		if errno != 0 {
+			refused = errno
+			continue
+		}
+		children = append(children, pid)
+	}
+	for _, pid := range children {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+	}
+	return refused
+}
+
+// forkAndWait starts a process that waits for its end. A process that was forked
+// and not executed has half a Go runtime, so it may only call the kernel.
+//
+//go:norace
+func forkAndWait() (int, unix.Errno) {
+	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 || pid != 0 {
+		return int(pid), errno
+	}
+	_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+	for {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+	}
 }
 
 // systemProofs are the attacks that only Linux has.
@@ -119,6 +165,10 @@ var systemProofs = []proof{
 		},
 	},
 	{
+		protection: platform.Limits, attack: "start more processes than the limit", act: "fork",
+		on: func(*targets) string { return strconv.Itoa(doctorProcesses + 16) },
+	},
+	{
 		protection: "syscalls", attack: "change the limits of a process outside (prlimit64)", act: "limit",
 		on: func(s *targets) string {
 			return s.bystander
@@ -148,6 +198,7 @@ func (s *targets) system(p *policy.Policy) {
 	p.Rules = append(p.Rules, policy.Rule{Path: cache, Access: policy.ReadWrite, Origin: byDoctor})
 	slices.SortFunc(p.Rules, func(a, b policy.Rule) int { return strings.Compare(a.Path, b.Path) })
 	p.Caches = []policy.Cache{{Path: cache}}
+	p.Limits.Processes = doctorProcesses
 }
 
 // token is a text that no other run of doctor has.

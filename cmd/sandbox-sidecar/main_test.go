@@ -215,7 +215,7 @@ func TestDoctor_HasALineForEachProtection(t *testing.T) {
 	t.Parallel()
 	status, stdout, stderr := sidecar(t, "doctor")
 	for _, name := range platform.Protections {
-		line := `(?m)^(enforced|degraded|absent|note) +` + name + ` .*\n( {28}.*\n)* {10}\S`
+		line := `(?m)^(enforced|degraded|absent|note) +` + name + `( .*)?\n( {28}.*\n)* {10}\S`
 		if !regexp.MustCompile(line).MatchString(stdout) {
 			t.Errorf("%s has no line with an explanation:\n%s", name, stdout)
 		}

@@ -40,6 +40,7 @@ func report(p Scene) map[string]platform.Protection {
 			"protected paths and the directories above them cannot be changed, in upper or lower case"),
 		platform.Syscalls: enforced("the ways out of the sandbox are denied one by one: services that start programs, " +
 			"other processes' memory, typing into terminals, mounting, kernel devices; no second sandbox can be applied"),
+		platform.Limits: {Status: platform.Absent, Detail: "macOS limits processes only for the user as a whole"},
 		platform.Denials: {
 			Status: platform.Degraded, Mechanism: "system log",
 			Detail: "denials are read from the system log, which drops some under load; denied service lookups are only " +

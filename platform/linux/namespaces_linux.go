@@ -53,7 +53,8 @@ func likelyNamespaces() namespace.Available {
 // strictestPolicy grants nothing and requests every protection.
 func strictestPolicy() *policy.Policy {
 	return &policy.Policy{
-		Restricted: true, PrivateTerminals: true, Protected: []policy.Protected{{Path: "/etc"}}, OnDenied: policy.Report,
+		Restricted: true, Limits: policy.Limits{Processes: 4096},
+		PrivateTerminals: true, Protected: []policy.Protected{{Path: "/etc"}}, OnDenied: policy.Report,
 		// Any directory can take its place.
 		Temporary: []policy.Temporary{{Path: "/tmp", Source: "/tmp"}},
 		Hidden:    []policy.Hidden{{Path: "/etc/passwd"}, {Path: "/var"}},

@@ -39,6 +39,7 @@ func report(r Ruleset, result namespace.Result) map[string]platform.Protection {
 				"dangerous capabilities are dropped; " + systemV(r.Namespaces) + "; " + priorities(r) + "; " +
 				inotify(r, result),
 		},
+		platform.Limits:  limits(r, result),
 		platform.Denials: reportedDenials(r),
 	}
 	return protections
@@ -276,6 +277,31 @@ func inotify(r Ruleset, result namespace.Result) string {
 	}
 	return fmt.Sprintf("the session can take %d of the user's inotify instances",
 		r.Namespaces.Limits[namespace.InotifyInstances])
+}
+
+// limits says what bounds the session's processes.
+func limits(r Ruleset, result namespace.Result) platform.Protection {
+	switch {
+	case r.Processes == 0:
+		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "the policy has no limits"}
+	case r.Namespaces == nil:
+		return platform.Protection{
+			Status: platform.Absent, Detail: "nothing limits the session's processes: " + r.NamespaceGap, Fix: fixNamespaces,
+		}
+	case !r.Namespaces.User:
+		return platform.Protection{
+			Status: platform.Absent, Detail: "nothing limits the session's processes: the kernel limits root's nowhere",
+			Fix: "start the editor as an ordinary user",
+		}
+	case result.NoProcessLimit != "":
+		return platform.Protection{
+			Status: platform.Absent, Detail: "nothing limits the session's processes: " + result.NoProcessLimit,
+		}
+	}
+	return platform.Protection{
+		Status: platform.Enforced, Mechanism: "user namespace, RLIMIT_NPROC",
+		Detail: fmt.Sprintf("the session has at most %d processes and threads; its memory is not limited", r.Processes),
+	}
 }
 
 // byABI lowers a protection to degraded if the kernel's ABI version lacks a part

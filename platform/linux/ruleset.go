@@ -61,6 +61,9 @@ type Ruleset struct {
 	// HostsGap says why Filtering.Hosts is false although Requested.Hosts is
 	// true; empty otherwise.
 	HostsGap string `json:"hostsGap,omitempty"`
+	// Processes is how many processes and threads the session has at most; 0 if
+	// there is no limit.
+	Processes int `json:"processes,omitempty"`
 	// Missing are grants without effect, as far as the sidecar knows them.
 	Missing []platform.Missing `json:"missing,omitempty"`
 	// Warnings are shown to the user.
@@ -126,7 +129,7 @@ var canaryPaths = []string{"/", "/sys", "/boot", "/var", "/home"}
 // version. It is a pure function: only the stage finds out which paths exist.
 func Translate(p *policy.Policy, abi int) Ruleset {
 	fs, scoped := handled(abi)
-	ruleset := Ruleset{ABI: abi, FS: fs, Scoped: scoped, Rules: []Rule{}}
+	ruleset := Ruleset{ABI: abi, FS: fs, Scoped: scoped, Rules: []Rule{}, Processes: p.Limits.Processes}
 	for _, rule := range p.Rules {
 		access := translateAccess(rule.Access) & fs
 		if access == 0 {

@@ -40,9 +40,16 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	if err := namespace.CheckStreams(ruleset.Requested.Network, ruleset.Filtering.Sockets); err != nil {
 		return platform.Confined{}, err
 	}
+	preferForOOM() // before /proc is read-only
 	var result namespace.Result
 	if ruleset.Namespaces != nil {
 		if result, err = ruleset.Namespaces.Enter(order); err != nil {
+			return platform.Confined{}, err
+		}
+	}
+	limited := ruleset.Namespaces != nil && ruleset.Namespaces.User && ruleset.Processes > 0
+	if limited {
+		if result.NoProcessLimit, err = namespace.TryProcessLimit(); err != nil {
 			return platform.Confined{}, err
 		}
 	}
@@ -53,6 +60,11 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	passed, err := installFilters(ruleset)
 	if err != nil {
 		return platform.Confined{}, err
+	}
+	if limited {
+		if err := namespace.LimitProcesses(ruleset.Processes, order.InSignalDomain); err != nil {
+			return platform.Confined{}, err
+		}
 	}
 	return platform.Confined{
 		Enforcement: platform.Enforcement{

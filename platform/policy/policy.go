@@ -58,6 +58,16 @@ type Policy struct {
 	OnUnavailable OnUnavailable `json:"onUnavailable"`
 	// OnDenied says what happens after a denial.
 	OnDenied OnDenied `json:"onDenied"`
+	// Limits bound what the session takes of the machine.
+	Limits Limits `json:"limits"`
+}
+
+// Limits bound what a session takes of the machine.
+type Limits struct {
+	// Processes is how many processes and threads the session has at most; 0 if
+	// there is no limit.
+	Processes int    `json:"processes,omitempty"`
+	Origin    Origin `json:"origin"`
 }
 
 // Rule grants Access to Path and, if it is a directory, to everything below it.

@@ -92,7 +92,7 @@ type ServerCapabilities struct {
 // Protections holds one entry for each protection: filesystem, file_tree,
 // temporary_files, hidden_paths, toolchain_caches, execute, network,
 // network_hosts, unix_sockets, signals, protected_paths, syscalls,
-// process_tracking, denials.
+// limits, process_tracking, denials.
 type Protections map[string]Protection
 
 // Protection says how far one protection holds.

@@ -118,7 +118,8 @@ type SandboxReport struct {
 type SandboxStatus string
 
 const (
-	// SandboxFull: every protection that the policy asks for is enforced.
+	// SandboxFull: every protection that the policy asks for is enforced, except
+	// denials and limits, which do not count.
 	SandboxFull SandboxStatus = "full"
 	// SandboxDegraded: some protection that the policy asks for is not fully
 	// enforced.

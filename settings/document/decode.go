@@ -338,6 +338,10 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 		}
 		field.Set(reflect.New(element))
 		d.fields(object, field.Elem(), key+".", where)
+	case reflect.Int:
+		if !d.number(value, field, key) {
+			return
+		}
 	case reflect.Bool:
 		if kind != 't' && kind != 'f' {
 			wrong("true or false")

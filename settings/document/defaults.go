@@ -20,6 +20,7 @@ func Defaults() Sandbox {
 		AllowedUnixSockets:        []string{},
 		HiddenPaths:               []string{},
 		TemporaryFiles:            new(TemporaryFilesPrivate),
+		Limits:                    &Limits{Processes: new(4096)},
 		Toolchains:                []string{},
 		ToolchainCaches:           new(ToolchainCachesPrivate),
 		OnDenied:                  new(OnDeniedReport),

@@ -77,6 +77,8 @@ type Sandbox struct {
 	// only TMPDIR names a directory of the project's own. "shared" lets sessions
 	// read and write what programs outside keep there.
 	TemporaryFiles *TemporaryFiles `json:"temporary_files"`
+	// Limits bound what a session takes of the machine.
+	Limits *Limits `json:"limits"`
 	// Toolchains are named sets of well-known paths, variables and registries:
 	// go, rust, node, python, java, ruby, dotnet, php, c, nix, ssh.
 	Toolchains []string `json:"toolchains"`
@@ -125,6 +127,14 @@ type SystemPaths struct {
 	// devices. On Linux "/dev/ptmx" lets a session open terminals of its own;
 	// "/dev/pts" lets it open those of all your programs.
 	ReadWrite []string `json:"read_write"`
+}
+
+// Limits bound what a session takes of the machine.
+type Limits struct {
+	// Processes is how many processes and threads a session has at most, on
+	// Linux for ordinary users with user namespaces. Then fork(2) fails, in this
+	// session alone. Other programs of yours do not count.
+	Processes *int `json:"processes"`
 }
 
 // Mode is a shorthand for several keys.

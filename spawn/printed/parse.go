@@ -39,6 +39,10 @@ func Parse(line []byte) Said {
 	}
 	said := Said{Word: word}
 	switch word {
+	case Exhausted:
+		if !starts().MatchString(text) {
+			return Said{}
+		}
 	case Unreachable:
 		said.Address = address(text)
 	case Missing:
@@ -65,6 +69,11 @@ func executes(before string) bool {
 	}
 	return shells().MatchString(before)
 }
+
+// starts matches what a program says about starting a process or a thread.
+var starts = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(v?fork|clone|thread|process|spawn|posix_spawn|pthread_create|subprocess)`)
+})
 
 // shells matches a shell that could not run a program: "bash: line 1: /x: P" or
 // "sh: 1: /x: P".

@@ -151,3 +151,25 @@ func TestParse_SeesWhatATerminalShows(t *testing.T) {
 		}
 	}
 }
+
+// What programs print if no process or thread can be started. The same words are
+// said of other calls.
+func TestParse_ProcessesThatCannotBeStarted(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]Word{
+		"bash: fork: retry: Resource temporarily unavailable": Exhausted,
+		"sh: 1: Cannot fork": Exhausted,
+		"BlockingIOError: [Errno 11] Resource temporarily unavailable: fork":                     Exhausted,
+		"RuntimeError: can't start new thread":                                                   Exhausted,
+		"runtime: failed to create new OS thread (have 50 already; errno=11)":                    Exhausted,
+		"java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory":     Exhausted,
+		"failed to spawn thread: Os { code: 11, message: \"Resource temporarily unavailable\" }": Exhausted,
+		"make: vfork: Resource temporarily unavailable":                                          Exhausted,
+		"cat: -: Resource temporarily unavailable":                                               0,
+		"write: Resource temporarily unavailable":                                                0,
+	} {
+		if got := Parse([]byte(line)).Word; got != want {
+			t.Errorf("%s: %d, want %d", line, got, want)
+		}
+	}
+}

@@ -16,6 +16,8 @@ const (
 	Missing
 	// Unset are words about a variable that is not set.
 	Unset
+	// Exhausted are those of EAGAIN about a process or a thread.
+	Exhausted
 )
 
 // words are what C libraries and languages print for these errors, without the
@@ -35,6 +37,11 @@ var words = []struct {
 	{"nvironment variable", Unset},
 	{" is not set", Unset},
 	{"must be set", Unset},
+	{"esource temporarily unavailable", Exhausted}, // also of other calls
+	{"Cannot fork", Exhausted},                     // dash
+	{"start new thread", Exhausted},                // Python
+	{"create new OS thread", Exhausted},            // Go
+	{"create native thread", Exhausted},            // Java
 }
 
 const (

@@ -111,6 +111,12 @@ var claims = map[string]claim{
 		result := s.attempt(e, "read", s.OutsidePath("secret"))
 		mustAgree(t, status, result, leaked(s, result.output))
 	},
+	"limits": func(t *testing.T, status protocol.ProtectionStatus) {
+		s := newScene(t)
+		e := s.Start(harness.Settings(harness.Sandbox{"limits": map[string]any{"processes": 60}}))
+		result := s.attempt(e, "crowd", "80")
+		mustAgree(t, status, result, result.done())
+	},
 	"toolchain_caches": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		cache := filepath.Join(s.Home, ".npm")
@@ -312,7 +318,7 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 		// These settings leave the network on, grant no host, no cache and no
 		// directory for temporary files, and hide nothing.
 		requested := !slices.Contains([]string{
-			"network", "network_hosts", "toolchain_caches", "temporary_files", "hidden_paths", "denials",
+			"network", "network_hosts", "toolchain_caches", "temporary_files", "hidden_paths", "denials", "limits",
 		}, name)
 		if requested && protection.Status != protocol.Enforced {
 			weak = append(weak, name)
@@ -325,7 +331,7 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 	// that enforces everything gives "full".
 	everything := true
 	for name, protection := range e.Hello.Capabilities.Enforcement {
-		everything = everything && (name == "denials" || protection.Status == protocol.Enforced)
+		everything = everything && (name == "denials" || name == "limits" || protection.Status == protocol.Enforced)
 	}
 	if everything && reply.Status != protocol.SandboxFull {
 		t.Errorf("status %q on a machine that enforces everything: %+v", reply.Status, reply.Protections)

@@ -16,6 +16,7 @@ import (
 var stormActions = map[string]action{
 	"storm":         one(storm),
 	"storm-threads": one(stormThreads),
+	"crowd":         one(crowd),
 }
 
 // tally is memory that all processes of a storm share.
@@ -75,6 +76,43 @@ func rage(t *tally, message []byte) {
 	}
 	for {
 		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+}
+
+// crowd has so many processes at once, and ends them.
+func crowd(number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return fmt.Errorf("%w: %q processes", errMisuse, number)
+	}
+	var children []int
+	var refused error
+	for len(children) < n && refused == nil {
+		pid, errno := forkAndWait()
+		if errno != 0 {
+			refused = errno
+			continue
+		}
+		children = append(children, pid)
+	}
+	for _, pid := range children {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+	}
+	return refused
+}
+
+// forkAndWait starts a process that waits until it is killed, or its parent is.
+//
+//go:norace
+func forkAndWait() (int, unix.Errno) {
+	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 || pid != 0 {
+		return int(pid), errno
+	}
+	_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+	for {
+		_, _, _ = syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&stormPause)), 0, 0)
 	}
 }
 

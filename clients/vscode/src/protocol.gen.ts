@@ -59,7 +59,8 @@ export type Kind = "terminal" | "tool";
 /**
  * `SandboxStatus` is the summary of a sandbox.
  *
- * - `"full"`: Every protection that the policy asks for is enforced.
+ * - `"full"`: Every protection that the policy asks for is enforced, except denials and limits, which do not
+ * count.
  * - `"degraded"`: Some protection that the policy asks for is not fully enforced.
  * - `"none"`: The settings ask for a sandbox, this machine cannot provide one, and on_unavailable is "warn".
  * - `"off"`: The settings do not sandbox this kind of session.
@@ -109,7 +110,7 @@ export type Severity = "error" | "warning" | "info";
 
 /**
  * `Protections` holds one entry for each protection: filesystem, file_tree, temporary_files, hidden_paths,
- * toolchain_caches, execute, network, network_hosts, unix_sockets, signals, protected_paths, syscalls,
+ * toolchain_caches, execute, network, network_hosts, unix_sockets, signals, protected_paths, syscalls, limits,
  * process_tracking, denials.
  */
 export type Protections = Record<string, Protection>;

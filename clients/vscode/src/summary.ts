@@ -20,6 +20,7 @@ export function missing(protections: Protections, policies: Policies): string[] 
     .filter(([name, { status }]) => {
       if (status === "enforced") return false;
       if (name === "denials") return false; // it reports denials, and denies nothing itself
+      if (name === "limits") return false; // a session that takes much reaches no more
       if (name === "toolchain_caches") return restricted.some((policy) => policy.privateCaches.length > 0);
       if (name === "network") return restricted.some((policy) => !policy.allowNetwork);
       if (name === "protected_paths") return restricted.some((policy) => policy.protectedPaths.length > 0);

@@ -65,7 +65,10 @@ type Result struct {
 	// NoLimits says why Setup.Limits are not in force; empty if they are, or if
 	// there is no user namespace.
 	NoLimits string
-	Mounts   MountResult
+	// NoProcessLimit says why the session's processes are not limited; empty if
+	// they are, or if there is no user namespace.
+	NoProcessLimit string
+	Mounts         MountResult
 	// Passed are the descriptors that the stage hands over to the sidecar.
 	Passed []platform.PassedFile
 }

@@ -13,7 +13,7 @@
 
 ---`SandboxStatus` is the summary of a sandbox.
 ---@alias sandbox_sidecar.SandboxStatus
----| "full" # Every protection that the policy asks for is enforced.
+---| "full" # Every protection that the policy asks for is enforced, except denials and limits, which do not count.
 ---| "degraded" # Some protection that the policy asks for is not fully enforced.
 ---| "none" # The settings ask for a sandbox, this machine cannot provide one, and on_unavailable is "warn".
 ---| "off" # The settings do not sandbox this kind of session.
@@ -46,7 +46,7 @@
 ---| "info" # There is something to know about the setting.
 
 ---`Protections` holds one entry for each protection: filesystem, file_tree, temporary_files, hidden_paths,
----toolchain_caches, execute, network, network_hosts, unix_sockets, signals, protected_paths, syscalls,
+---toolchain_caches, execute, network, network_hosts, unix_sockets, signals, protected_paths, syscalls, limits,
 ---process_tracking, denials.
 ---@alias sandbox_sidecar.Protections table<string, sandbox_sidecar.Protection>
 
