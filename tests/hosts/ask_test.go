@@ -415,3 +415,23 @@ func TestExec_AsksAboutHosts(t *testing.T) {
 		}
 	}
 }
+
+// The same questions come where sessions have no network of their own.
+func TestShared_AsksAboutHosts(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	e := s.ask(nil, only("allowed.example:80"))
+	for line, want := range map[string]string{
+		"v6 allowed.example:80": "hello from 93.184.216.34", "connect evil.example:80": "EACCES",
+		"connect 93.184.216.34:80": "EACCES",
+	} {
+		if got := s.victim(e.Editor, line); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	got := strings.Fields(e.targets())
+	slices.Sort(got)
+	if want := []string{"93.184.216.34:80", "allowed.example:80", "evil.example:80"}; !slices.Equal(got, want) {
+		t.Errorf("asked about %q, want %q", got, want)
+	}
+}
