@@ -69,6 +69,7 @@ func Open(dial Dial, port, at uint16) (*Forward, error) {
 // Close closes the port and its connections.
 func (f *Forward) Close() {
 	f.stop()
+	f.stopListening()
 	f.listener.Close()
 	f.mu.Lock()
 	for conn := range f.conns {
@@ -76,6 +77,15 @@ func (f *Forward) Close() {
 	}
 	f.mu.Unlock()
 	f.running.Wait()
+}
+
+// stopListening frees the port at once. A process that is being started has a
+// copy of the listener until it executes its program, and the kernel would
+// still accept connections.
+func (f *Forward) stopListening() {
+	if raw, err := f.listener.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
+	}
 }
 
 // retry is the pause after an error of accept, such as too many open files.
