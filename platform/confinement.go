@@ -23,6 +23,9 @@ type Confinement struct {
 	// the place of policy.Policy.Temporary. Otherwise sessions share those with
 	// all programs.
 	OwnTemporary bool
+	// Environ are variables that the session gets beyond the policy's, in the
+	// place of others with their names.
+	Environ []string
 	// Lacking is what the policy grants for writing and the session cannot have,
 	// with sentences for the user.
 	Lacking []Missing

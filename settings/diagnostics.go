@@ -50,8 +50,8 @@ func (e *evaluation) diagnoseHosts(r *reporter) {
 			r.add(from.file, from.At, document.SeverityWarning, key,
 				"has no effect while allow_network is true: sessions reach every host")
 		case e.host.Platform == "darwin":
-			r.add(from.file, from.At, document.SeverityWarning, key,
-				"has no effect on macOS: the network stays off as a whole")
+			r.add(from.file, from.At, document.SeverityInfo, key,
+				"on macOS, only programs that use the proxy variables reach allowed hosts")
 		}
 	}
 	denied := hosts.Covers(patternsOfHosts(e.hosts.denied))

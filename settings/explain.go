@@ -434,7 +434,7 @@ func (x *explainer) network() {
 		x.Key, x.Value = "", ""
 	}
 	x.Hint = "servers and clients within a session can use the loopback interface if the machine can isolate it"
-	if x.Key != "" && x.attempt == AttemptConnect && x.host.Platform != "darwin" && !x.policy.Network.ByHost() {
+	if x.Key != "" && x.attempt == AttemptConnect && !x.policy.Network.ByHost() {
 		x.Hint = `"allowed_hosts" opens single hosts instead, such as "github.com"`
 	}
 }
@@ -443,7 +443,7 @@ func (x *explainer) network() {
 // be reached nevertheless say something about it.
 func (x *explainer) toHost() bool {
 	text, err := hosts.ParseTarget(x.Target)
-	if err != nil || x.host.Platform == "darwin" {
+	if err != nil {
 		return false
 	}
 	x.Target = text.String()

@@ -263,6 +263,9 @@ func (a *attempt) environment() {
 	env, dropped := a.request.environment(a.runtimeDir)
 	env = a.temporaryEnvironment(env)
 	env, dropped = withHistory(env, dropped, a.history)
+	if more := a.target.Confinement.Environ; len(more) > 0 {
+		env = lastOfEach(slices.Concat(env, more))
+	}
 	if slices.Contains(a.warnings, noRuntimeDir) { // without this, it would be the user's own
 		env = slices.DeleteFunc(env, func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")

@@ -59,11 +59,18 @@ func (b *Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Conf
 	if p.Restricted {
 		plan = Translate(p, host)
 	}
+	var way *reach
+	if plan.Requested.Hosts && hooks.Mark != nil { // otherwise nothing is executed
+		var err error
+		if way, err = b.planHosts(&plan, p, hooks); err != nil {
+			return platform.Confinement{}, err
+		}
+	}
 	orders, err := json.Marshal(plan)
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("write plan: %w", err)
 	}
-	confinement := platform.Confinement{Orders: orders}
+	confinement := platform.Confinement{Orders: orders, Environ: way.environ()}
 	if hooks.Mark != nil {
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 			// The stage passes a file only to say that it waits: it is confined
@@ -73,14 +80,19 @@ func (b *Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Conf
 				b.logger().Error("a session's processes are not recognised by their sandbox; detached ones may survive its end",
 					"error", doubt)
 			}
+			end := way.admit()
 			if hooks.Denied == nil || plan.TrackOnly || !plan.Requested.Denials {
-				return supervision{func() {}}, nil
+				return supervision{end}, nil
 			}
-			return supervision{b.denials.watch(b.logger(), plan.Tag, func(d Denial) {
+			unwatch := b.denials.watch(b.logger(), plan.Tag, func(d Denial) {
 				if reported, known := d.Report(); known {
 					hooks.Denied(reported)
 				}
-			})}, nil
+			})
+			return supervision{func() {
+				end()
+				unwatch()
+			}}, nil
 		}
 	}
 	return confinement, nil

@@ -32,6 +32,10 @@ type Plan struct {
 	// Network opens the whole network; otherwise nothing is open, not even
 	// localhost.
 	Network bool `json:"network"`
+	// Proxy is the one port of the loopback interface that is open while the
+	// network is off: the sidecar's proxy, which connects to allowed hosts; 0 if
+	// there is none.
+	Proxy uint16 `json:"proxy,omitempty"`
 	// Canary is a directory that everybody may list and that the profile must
 	// close; empty if the policy leaves none.
 	Canary    string    `json:"canary"`

@@ -324,6 +324,28 @@ func TestProfile_NetworkOff(t *testing.T) {
 	}
 }
 
+// With allowed hosts the sidecar's proxy alone can be reached. Services that look
+// up names or fetch certificates stay closed: they would carry data out.
+func TestProfile_OpensTheProxysPortAlone(t *testing.T) {
+	t.Parallel()
+	plan := samples()["offline"]
+	plan.Proxy = 50123
+	profile := profileOf(t, plan, mac())
+	if !ask(t, profile, ip("network-outbound", "localhost:50123")) {
+		t.Error("the proxy cannot be reached")
+	}
+	for _, no := range []question{
+		ip("network-outbound", "localhost:50124"), ip("network-outbound", "1.1.1.1:50123"), ip("network-outbound", "*:443"),
+		ip("network-bind", "*:50123"), ip("network-inbound", "*:50123"), unixSocket("network-outbound",
+			"/private/var/run/mDNSResponder"),
+		with("mach-lookup", "global-name", "com.apple.trustd"), with("mach-lookup", "global-name", "com.apple.dnssd.service"),
+	} {
+		if ask(t, profile, no) {
+			t.Errorf("allowed: %s", no)
+		}
+	}
+}
+
 func TestProfile_GrantedSocket(t *testing.T) {
 	t.Parallel()
 	profile := profileOf(t, samples()["sockets"], mac())

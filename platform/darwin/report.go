@@ -62,11 +62,18 @@ func report(p Scene) map[string]platform.Protection {
 	protections[platform.NetworkHosts] = platform.Protection{
 		Status: platform.Absent, NotRequested: !p.Requested.Hosts, Detail: "the settings do not allow single hosts",
 	}
-	if p.Requested.Hosts {
+	switch {
+	case p.Requested.Hosts && p.Proxy == 0:
 		protections[platform.NetworkHosts] = platform.Protection{
-			Status: platform.Absent,
-			Detail: "no host can be reached, not even those of allowed_hosts, which has no effect on macOS",
+			Status: platform.Absent, Detail: "no host can be reached, not even those of allowed_hosts: there is no proxy",
 		}
+	case p.Requested.Hosts:
+		protections[platform.NetworkHosts] = platform.Protection{
+			Status: platform.Enforced, Mechanism: "Seatbelt, proxy",
+			Detail: "only allowed hosts can be reached, by programs that use the variables of the sidecar's proxy; the " +
+				"server's name in TLS must be allowed, too; what an allowed host passes on is not checked",
+		}
+		protections[platform.Network] = enforced("no address can be reached but the port of the sidecar's proxy")
 	}
 	if !p.Requested.ProtectedPaths {
 		protections[platform.ProtectedPaths] = platform.Protection{

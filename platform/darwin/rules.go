@@ -103,6 +103,9 @@ func anyCase(name Name, end string) string {
 // socket too. mDNSResponder resolves names.
 func network(w *writer, s *Scene) {
 	if !s.Network {
+		if s.Proxy != 0 {
+			w.line(`(allow network-outbound (remote ip "localhost:%d"))`, s.Proxy)
+		}
 		return
 	}
 	w.line("(allow network-outbound (remote ip))")

@@ -36,10 +36,10 @@ type Sandbox struct {
 	// inside the session if the host can isolate it.
 	AllowNetwork *bool `json:"allow_network"`
 	// AllowedHosts are hosts that sessions reach by TCP while allow_network is
-	// false, on Linux: a name, or *.NAME for all names below it, or addresses as
-	// ADDRESS/BITS, each with :PORT or for all ports. No variables and no
-	// certificates are needed. A name that leads into a private network needs
-	// an entry for its addresses, too. localhost:PORT is a service of this
+	// false: a name, or *.NAME for all names below it, or addresses as
+	// ADDRESS/BITS, each with :PORT or for all ports. No certificates are
+	// needed, and on Linux no variables. A name that leads into a private network
+	// needs an entry for its addresses, too. localhost:PORT is a service of this
 	// machine, which sessions reach as host.sandbox.internal. Toolchains add the
 	// registries that their tools download from. An empty list allows none of
 	// these either.

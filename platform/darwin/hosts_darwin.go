@@ -1,0 +1,78 @@
+package darwin
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/proxy"
+)
+
+// listen starts the proxy of all sessions of this sidecar. It ends with the
+// sidecar.
+var listen = sync.OnceValues(proxy.Listen)
+
+// reach is how one session reaches hosts; nil if it reaches none.
+type reach struct {
+	server     *proxy.Server
+	token      string
+	executable string
+	rules      *hosts.Rules
+	refused    func(target string)
+}
+
+// planHosts opens the proxy's port for a session, and lets it run this binary
+// for ssh.
+func (b *Backend) planHosts(plan *Plan, p *policy.Policy, hooks platform.Hooks) (*reach, error) {
+	server, err := listen()
+	if err != nil {
+		return nil, err
+	}
+	r := &reach{server: server, token: proxy.NewToken(), executable: b.Executable, refused: func(target string) {
+		if hooks.Denied != nil && p.OnDenied != policy.Ignore {
+			hooks.Denied(platform.Denial{Access: platform.RefusedConnect, Target: target, Count: 1})
+		}
+	}}
+	allowed, failed := patterns(p.Network.AllowedHosts, hosts.ParseAllowed)
+	denied, failedToo := patterns(p.Network.DeniedHosts, hosts.ParseDenied)
+	if err := errors.Join(failed, failedToo); err != nil {
+		return nil, err
+	}
+	r.rules = hosts.New(allowed, denied)
+	plan.Proxy = server.Port()
+	for _, path := range b.Fixed {
+		plan.Grants = append(plan.Grants, Grant{Path: platform.RawString(path), Access: policy.Read | policy.Execute})
+	}
+	return r, nil
+}
+
+func patterns(list []policy.Host, parse func(string) (hosts.Pattern, error)) ([]hosts.Pattern, error) {
+	var all []hosts.Pattern
+	for _, host := range list {
+		pattern, err := parse(host.Pattern)
+		if err != nil {
+			return nil, fmt.Errorf("read host %q: %w", host.Pattern, err)
+		}
+		all = append(all, pattern)
+	}
+	return all, nil
+}
+
+// environ are the session's variables.
+func (r *reach) environ() []string {
+	if r == nil {
+		return nil
+	}
+	return proxy.Environ(r.server.Port(), r.token, r.executable)
+}
+
+// admit lets the session use the proxy, until end is called.
+func (r *reach) admit() (end func()) {
+	if r == nil {
+		return func() {}
+	}
+	return r.server.Admit(r.token, r.rules, r.refused)
+}

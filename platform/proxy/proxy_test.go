@@ -1,0 +1,286 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == Command {
+		if err := Connect(os.Stdin, os.Stdout, os.Getenv, os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	harness.Main(m)
+}
+
+// scene is a proxy with one session, and a server that it may reach under the
+// host's name.
+type scene struct {
+	t       *testing.T
+	proxy   *Server
+	token   string
+	env     []string
+	end     func()
+	port    string // of the server, which the session may reach
+	closed  string // of a server that it may not reach
+	dir     string
+	mu      sync.Mutex
+	refused []string
+	visits  int // of the second server
+}
+
+func newScene(t *testing.T, secure bool) *scene {
+	t.Helper()
+	s := &scene{t: t, token: NewToken(), dir: t.TempDir()}
+	hello := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "hello %s%s%s", r.Header.Get("Proxy-Authorization"), r.URL.Path, body)
+	})
+	start := httptest.NewServer
+	if secure {
+		start = httptest.NewTLSServer
+	}
+	server := start(hello)
+	t.Cleanup(server.Close)
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.visits++ }))
+	t.Cleanup(other.Close)
+	_, s.port, _ = net.SplitHostPort(server.Listener.Addr().String())
+	_, s.closed, _ = net.SplitHostPort(other.Listener.Addr().String())
+	if secure {
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		harness.Must(t, os.WriteFile(filepath.Join(s.dir, "ca.pem"), text, 0o600))
+	}
+	pattern, err := hosts.ParseAllowed("localhost:" + s.port)
+	harness.Must(t, err)
+	s.proxy, err = Listen()
+	harness.Must(t, err)
+	t.Cleanup(s.proxy.Close)
+	s.end = s.proxy.Admit(s.token, hosts.New([]hosts.Pattern{pattern}, nil), func(target string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refused = append(s.refused, target)
+	})
+	self, err := os.Executable()
+	harness.Must(t, err)
+	s.env = append(Environ(s.proxy.Port(), s.token, self), "PATH="+os.Getenv("PATH"), "HOME="+s.dir)
+	return s
+}
+
+// run runs a program with the variables; %h is the server.
+func (s *scene) run(env []string, line string) string {
+	s.t.Helper()
+	command := exec.Command("/bin/sh", "-c", line)
+	command.Env, command.Dir = env, s.dir
+	output, err := command.CombinedOutput()
+	if err != nil {
+		s.t.Logf("%s: %v", line, err)
+	}
+	return string(output)
+}
+
+const host = hosts.HostName
+
+func TestClients_FindTheProxyByItsVariables(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, false)
+	for program, line := range map[string]string{
+		"curl": "curl -sS -m 30 http://%h/x", "wget": "wget -q -t 1 -O - http://%h/x",
+		"python3": `/usr/bin/python3 -c 'import urllib.request as u; print(u.urlopen("http://%h/x").read().decode())'`,
+		"nc":      "",
+	} {
+		if line == "" || exec.Command("/bin/sh", "-c", "command -v "+program).Run() != nil {
+			continue
+		}
+		if got := s.run(s.env, strings.ReplaceAll(line, "%h", host+":"+s.port)); !strings.Contains(got, "hello /x") {
+			t.Errorf("%s: %s", program, got)
+		}
+		_ = s.run(s.env, strings.ReplaceAll(line, "%h", host+":"+s.closed))
+	}
+	if s.visits > 0 {
+		t.Errorf("%d visits of a host that is not allowed", s.visits)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.refused) == 0 || s.refused[0] != host+":"+s.closed {
+		t.Errorf("reported: %q", s.refused)
+	}
+}
+
+func TestCurl_UsesEveryProtocol(t *testing.T) {
+	t.Parallel()
+	harness.RequirePrograms(t, "curl")
+	plain, secure := newScene(t, false), newScene(t, true)
+	at := func(s *scene, scheme string) string {
+		return fmt.Sprintf("curl -sS -m 30 -x %s://x:%s@127.0.0.1:%d ", scheme, s.token, s.proxy.Port())
+	}
+	trust := " --cacert ca.pem --connect-to ::" + host + ":" + secure.port + " https://example.com/tls"
+	for line, want := range map[string]string{
+		at(plain, "http") + "http://" + host + ":" + plain.port + "/http":                "hello /http",
+		at(plain, "http") + "-p http://" + host + ":" + plain.port + "/c":                "hello /c",
+		at(plain, "socks5h") + "http://" + host + ":" + plain.port + "/s":                "hello /s",
+		at(plain, "http") + "-d body http://" + host + ":" + plain.port + "/post":        "hello /postbody",
+		at(plain, "http") + "--proxy-anyauth http://" + host + ":" + plain.port + "/any": "hello /any",
+		at(plain, "http") + "http://" + host + ":" + plain.closed:                        "not allowed",
+		at(plain, "socks5h") + "http://" + host + ":" + plain.closed:                     "curl: (97)",
+		// An address that no entry has.
+		at(plain, "socks5") + "http://127.0.0.1:" + plain.port: "curl: (97)",
+		at(plain, "socks4") + "http://127.0.0.1:" + plain.port: "curl:",
+		at(plain, "http") + "http://x%20y:80/":                 "curl:",
+		at(secure, "http") + trust:                             "hello /tls",
+		at(secure, "socks5h") + trust:                          "hello /tls",
+	} {
+		s := plain
+		if strings.Contains(line, secure.token) {
+			s = secure
+		}
+		if got := s.run(s.env, line); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	if plain.visits+secure.visits > 0 {
+		t.Error("visits of a host that is not allowed")
+	}
+}
+
+// Other programs of this machine can connect to the port, and get nothing.
+func TestProxy_ServesNobodyWithoutTheToken(t *testing.T) {
+	t.Parallel()
+	harness.RequirePrograms(t, "curl")
+	s := newScene(t, false)
+	url := " http://" + host + ":" + s.port
+	for _, line := range []string{
+		"http://127.0.0.1:%d", "http://session:@127.0.0.1:%d", "http://session:" + NewToken() + "@127.0.0.1:%d",
+		"socks5h://127.0.0.1:%d", "socks5h://session:" + NewToken() + "@127.0.0.1:%d",
+	} {
+		for _, more := range []string{"", "-p "} {
+			got := s.run(s.env, "curl -sS -m 30 -x "+fmt.Sprintf(line, s.proxy.Port())+" "+more+url)
+			if strings.Contains(got, "hello") {
+				t.Errorf("%s%s: %s", more, line, got)
+			}
+		}
+	}
+	s.end()
+	if got := s.run(s.env, "curl -sS -m 30"+url); strings.Contains(got, "hello") {
+		t.Errorf("after the session: %s", got)
+	}
+}
+
+func TestSession_EndsItsConnections(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, false)
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.proxy.Port()))
+	harness.Must(t, err)
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	fmt.Fprintf(conn, "CONNECT %s:%s HTTP/1.1\r\nProxy-Authorization: Basic %s\r\n\r\n", host, s.port, basic(s.token))
+	text := make([]byte, 39)
+	if _, err := io.ReadFull(conn, text); err != nil || !strings.Contains(string(text), " 200 ") {
+		t.Fatalf("%q %v", text, err)
+	}
+	s.end()
+	if _, err := conn.Read(text); err == nil {
+		t.Error("the connection lives")
+	}
+}
+
+func basic(token string) string {
+	request, _ := http.NewRequest(http.MethodGet, "http://x", http.NoBody)
+	request.SetBasicAuth("x", token)
+	return strings.TrimPrefix(request.Header.Get("Authorization"), "Basic ")
+}
+
+// A client of TLS may ask for the allowed server alone; behind the host's own
+// name every one is, so the address stands for another name here.
+func TestTLS_TheServersNameMustBeAllowed(t *testing.T) {
+	t.Parallel()
+	s := &session{rules: hosts.New(patterns(t, "allowed.example:443", "10.0.0.0/8:443"), nil)}
+	for _, test := range []struct {
+		to, server string
+		allowed    bool
+	}{
+		{"allowed.example", "allowed.example", true},
+		{"allowed.example", "", true},
+		{"allowed.example", "evil.example", false},
+		{"10.1.1.1", "any.example", true},
+	} {
+		to, ok := targetOf(test.to, "443")
+		if got := s.allowsServer(to, test.server); !ok || got != test.allowed {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
+
+func patterns(t *testing.T, allowed ...string) (list []hosts.Pattern) {
+	t.Helper()
+	for _, text := range allowed {
+		p, err := hosts.ParseAllowed(text)
+		harness.Must(t, err)
+		list = append(list, p)
+	}
+	return list
+}
+
+// Go's own client of HTTP reuses connections and reads the variables' form.
+func TestGo_ReachesTheHostByTLS(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, true)
+	at, err := url.Parse(strings.TrimPrefix(s.env[0][strings.Index(s.env[0], "=")+1:], ""))
+	harness.Must(t, err)
+	if !strings.HasPrefix(at.Scheme, "http") {
+		at, err = url.Parse(fmt.Sprintf("http://session:%s@127.0.0.1:%d", s.token, s.proxy.Port()))
+		harness.Must(t, err)
+	}
+	text, err := os.ReadFile(filepath.Join(s.dir, "ca.pem"))
+	harness.Must(t, err)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	client := http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyURL(at), TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "example.com"},
+	}}
+	response, err := client.Get("https://" + host + ":" + s.port + "/go")
+	harness.Must(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || string(body) != "hello /go" {
+		t.Errorf("%q %v", body, err)
+	}
+}
+
+// What ssh runs as its ProxyCommand. The server is of HTTP, which says as much.
+func TestConnect_IsAProxyCommand(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, false)
+	var command string
+	for _, entry := range s.env {
+		if value, is := strings.CutPrefix(entry, "GIT_SSH_COMMAND=ssh -o ProxyCommand="); is {
+			command = value
+		}
+	}
+	ask := `printf 'GET /ssh HTTP/1.0\r\n\r\n' | eval $(printf %s ` + command + ` | sed "s/%h/` + host + `/; s/%p/PORT/")`
+	if got := s.run(s.env, strings.ReplaceAll(ask, "PORT", s.port)); !strings.Contains(got, "hello /ssh") {
+		t.Errorf("%s", got)
+	}
+	if got := s.run(s.env, strings.ReplaceAll(ask, "PORT", s.closed)); !strings.Contains(got, "403") || s.visits > 0 {
+		t.Errorf("a host that is not allowed: %s", got)
+	}
+}
