@@ -11,7 +11,10 @@ import (
 // A process that is being started has a copy of the listener for a moment.
 func TestClose_FreesThePortAlthoughACopyIsOpen(t *testing.T) {
 	t.Parallel()
-	f, err := Open(func(context.Context, uint16) (*net.TCPConn, error) { return nil, errors.New("nobody") }, 1, 0)
+	f, err := Open(func(ctx context.Context, _ uint16) (*net.TCPConn, error) {
+		<-ctx.Done() // a server that does not accept
+		return nil, ctx.Err()
+	}, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
