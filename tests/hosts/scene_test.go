@@ -23,6 +23,9 @@ type scene struct {
 
 func newScene(t testing.TB) *scene {
 	t.Helper()
+	if !harness.Namespaces(t) {
+		harness.Skip(t, "user_namespaces", "the world is a network namespace")
+	}
 	s := &scene{harness.NewScene(t, "tests/hosts/victim"), ""}
 	s.dir = s.ProjectPath("world")
 	harness.MakeDir(t, s.dir)
