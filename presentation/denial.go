@@ -187,6 +187,8 @@ func phrase(access, target string) string {
 		return "connect to " + target
 	case "bind":
 		return "listen on " + target
+	case "agent":
+		return "have the ssh-agent " + target
 	case "signal":
 		return "signal process " + target
 	}

@@ -29,9 +29,9 @@ type Suggestion struct {
 }
 
 // Suggest says what would allow a refused access: one of Attempts, "create" or
-// "remove" of a name, or "signal" of a process. The target is resolved as for a
-// session that starts now. program is the name of the process that was refused,
-// or "".
+// "remove" of a name, "signal" of a process, or "agent". The target is resolved
+// as for a session that starts now. program is the name of the process that was
+// refused, or "".
 func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (Suggestion, error) {
 	switch access {
 	case "create", "remove":
@@ -49,6 +49,8 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 			return Suggestion{Key: s.evaluation(kind).writtenKey(toolchainsKey), Value: name}, nil
 		}
 		return suggestion, nil
+	case "agent":
+		return Suggestion{Hint: "the set \"ssh\" lets sessions list keys and sign, and nothing else"}, nil
 	case "signal":
 		return Suggestion{Hint: "no setting lets a session signal processes outside of it"}, nil
 	}

@@ -199,34 +199,18 @@ func (v fsView) namedBySSH(config grant, r *reporter) []grant {
 // toolchainSockets are the sockets of agents that the toolchains grant.
 func toolchainSockets(view fsView, toolchains []chosen) []socket {
 	var list []socket
-	add := func(c chosen, text, path string, namedBy grant) {
-		target := view.Resolve(path)
-		if !filepath.IsAbs(path) || target.Err != nil {
-			return
-		}
-		origin := c.origin
-		origin.Reason = "an agent, which uses the keys for sessions"
-		list = append(list, socket{grant: grant{
-			path: target.Path, links: slices.Concat(namedBy.links, target.Links), namedBy: namedBy.namedBy,
-			request: request{text: text, origin: origin, at: c.at},
-		}})
-	}
 	for _, c := range toolchains {
 		for _, name := range c.Sockets {
-			add(c, "$"+name, view.host.Env[name], grant{})
-		}
-		for _, p := range c.Places {
-			for _, path := range view.placePaths(c, p, &reporter{}) {
-				config := view.Resolve(path)
-				if !p.SSHConfig || config.Err != nil || !config.Exists {
-					continue
-				}
-				names := view.sshConfig(config.Path)
-				from := grant{links: config.Links, namedBy: append([]string{config.Path}, names.Included...)}
-				for _, agent := range names.Agents {
-					add(c, agent, agent, from)
-				}
+			path := view.host.Env[name]
+			target := view.Resolve(path)
+			if !filepath.IsAbs(path) || target.Err != nil {
+				continue
 			}
+			origin := c.origin
+			origin.Reason = "an agent, which uses the keys for sessions"
+			list = append(list, socket{grant: grant{
+				path: target.Path, links: target.Links, request: request{text: "$" + name, origin: origin, at: c.at},
+			}})
 		}
 	}
 	return list

@@ -10,6 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/agent"
 )
 
 // running is a leader with everything that ends with it.
@@ -24,6 +25,7 @@ type running struct {
 	forwards       forwards
 	protection     *protectionWatch // nil if the policy restricts nothing
 	denials        *denialQueue     // nil if denials are not to be reported
+	agent          *agent.Filter    // nil if the session has no ssh-agent, or all of one
 	outcome        Outcome
 	policy         *policy.Policy // of the session, its own directories included
 	env            []string       // of the leader, until the session has begun
@@ -68,6 +70,7 @@ func (r *running) endSupervision() {
 func (r *running) release(killErr error) {
 	r.protection.end()
 	r.endSupervision()
+	r.agent.Close()
 	r.denials.end()
 	for _, file := range r.held {
 		file.Close()

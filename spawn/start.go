@@ -51,7 +51,7 @@ type attempt struct {
 	target         platform.Target
 	policy         policy.Policy  // the request's, with the session's directories
 	runtimeDir     string         // private to the session; empty if it has none
-	history        []string       // variables that name the project's history
+	own            []string       // variables that name what the session has for itself
 	releaseStreams func()         // set by terminal
 	watching       sync.WaitGroup // until running.protection and the two errors are set
 	watchErr       error          // of the watch over protected paths
@@ -123,8 +123,10 @@ func (a *attempt) confinement() error {
 		a.makeRuntimeDir()
 		a.makeTemporaryDirs()
 		a.prepareHistory()
+		hooks := a.hooks()
+		a.filterAgent() // reports by the hooks' queue
 		a.running.policy = &a.policy
-		confinement, err := a.spawner.Backend.Confine(&a.policy, a.hooks())
+		confinement, err := a.spawner.Backend.Confine(&a.policy, hooks)
 		switch {
 		case err == nil:
 			a.target.Confinement = confinement
@@ -209,7 +211,7 @@ func (a *attempt) prepareHistory() {
 		a.running.log.Warn("no history of shells for a session", "error", err)
 		return
 	}
-	a.history = prepared.Env
+	a.own = append(a.own, prepared.Env...)
 	p.Rules = append(slices.Clone(p.Rules), prepared.Rules...)
 	p.Replaced = prepared.Replaced
 }
@@ -262,7 +264,7 @@ func useSignalDomain(group lifecycle.Group) bool {
 func (a *attempt) environment() {
 	env, dropped := a.request.environment(a.runtimeDir)
 	env = a.temporaryEnvironment(env)
-	env, dropped = withHistory(env, dropped, a.history)
+	env, dropped = withOwn(env, dropped, a.own)
 	if more := a.target.Confinement.Environ; len(more) > 0 {
 		env = lastOfEach(slices.Concat(env, more))
 	}

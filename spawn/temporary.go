@@ -46,10 +46,10 @@ func (a *attempt) temporaryEnvironment(env []string) []string {
 	return env
 }
 
-// withHistory adds the variables of a history. They are not dropped, then.
-func withHistory(env, dropped, history []string) (with, still []string) {
+// withOwn adds variables of the session's own. They are not dropped, then.
+func withOwn(env, dropped, own []string) (with, still []string) {
 	env, dropped = slices.Clone(env), slices.Clone(dropped)
-	for _, entry := range history {
+	for _, entry := range own {
 		name, _, _ := strings.Cut(entry, "=")
 		env = slices.DeleteFunc(env, func(other string) bool { return strings.HasPrefix(other, name+"=") })
 		env = append(env, entry)

@@ -93,8 +93,9 @@ var mayImport = map[string][]string{
 	"settings/trust":     {"display", "fsguard", "settings/resolve", "settings/textfile"},
 	"spawn": {
 		"display", "platform", "platform/policy", "platform/review", "lifecycle",
-		"fsguard", "spawn/forward", "spawn/history", "spawn/printed",
+		"fsguard", "spawn/forward", "spawn/agent", "spawn/history", "spawn/printed",
 	},
+	"spawn/agent":   {},
 	"spawn/history": {"platform/policy", "fsguard"},
 	"spawn/forward": {"platform/outbound"},
 	"spawn/printed": {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},

@@ -1,4 +1,4 @@
-// Package sshconfig finds the files and sockets that a user's configuration of
+// Package sshconfig finds the files that a user's configuration of
 // ssh names.
 //
 // [Read] follows what the configuration includes, and returns [Names].
@@ -19,8 +19,6 @@ type Names struct {
 	KnownHosts []string
 	// Public are files with public keys and certificates. They need not exist.
 	Public []string
-	// Agents are sockets of agents.
-	Agents []string
 }
 
 // Host is what the names of a configuration are expanded against.
@@ -94,12 +92,6 @@ func (r *reader) keyword(keyword string, values []string) {
 			add(&r.names.Public, path+".pub")
 			add(&r.names.Public, path+"-cert.pub")
 		}
-	case "identityagent":
-		value := values[0]
-		if name, is := strings.CutPrefix(value, "$"); is && !strings.HasPrefix(name, "{") {
-			value = r.host.Env[name]
-		}
-		add(&r.names.Agents, r.expand(value))
 	}
 }
 

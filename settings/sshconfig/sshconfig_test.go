@@ -44,12 +44,8 @@ Host *.example.com
 Match host x exec "true"
 	UserKnownHostsFile ~/.ssh/hosts /dev/null none
 	CertificateFile=/c/100%%.pub
-	IdentityAgent "~/My Agent/socket"
-	IdentityAgent $AGENT
-	IdentityAgent SSH_AUTH_SOCK
-	IdentityAgent none
-	IdentityAgent ${LOOP}/x
 	RevokedHostKeys ${REL}
+	RevokedHostKeys ${LOOP}/x
 `,
 		"/home/u/.ssh/work": "Include config\nInclude work\nIdentityFile ${AGENT}/key\n",
 		"/home/u/more.d/2":  "IdentityFile",
@@ -62,7 +58,6 @@ Match host x exec "true"
 			"/home/u/keys/my key.pub", "/home/u/keys/my key-cert.pub",
 			"/c/100%.pub", "/run/agent/key.pub", "/run/agent/key-cert.pub",
 		},
-		Agents: []string{"/home/u/My Agent/socket", "/run/agent"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)

@@ -53,7 +53,7 @@ type Place struct {
 	// key is not granted.
 	Public bool
 	// SSHConfig is true for a configuration of ssh. The public files that it
-	// names are granted, too, and the agents' sockets.
+	// names are granted, too.
 	SSHConfig bool
 	// Why says what is there.
 	Why string

@@ -26,6 +26,7 @@ func TestGitCloneOverSSH(t *testing.T) {
 	harness.Require(t, "filesystem")
 	harness.RequirePrograms(t, "git", "ssh", "ssh-agent", "ssh-add")
 	u := newUser(t, "")
+	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t))
 	host, port := serveSSH(t, u)
 	harness.Write(t, filepath.Join(u.Home, ".ssh", "known_hosts"), fmt.Sprintf("[127.0.0.1]:%s %s", port, host))
 	// ssh asks the password file for the home, so it has to be told.
@@ -57,6 +58,44 @@ to use them through an agent, add "ssh" to "toolchains"
 	}
 }
 
+// A commit is signed by a key of the agent, and the signature is good outside.
+// Nothing else can be done with the agent, and whoever tries is reported.
+func TestSigningWithTheAgent(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem", "unix_sockets")
+	harness.RequirePrograms(t, "git", "ssh-keygen", "ssh-agent", "ssh-add")
+	u := newUser(t, `{"toolchains": ["ssh"]}`)
+	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t)) // a socket's path is short
+	_, private := newKey(t)
+	key := filepath.Join(u.Home, ".ssh", "id_ed25519")
+	harness.Write(t, key, private)
+	const prepare = `chmod 600 ~/.ssh/id_ed25519; ssh-keygen -y -f ~/.ssh/id_ed25519 >~/.ssh/id_ed25519.pub
+echo "t@example.com $(cat ~/.ssh/id_ed25519.pub)" >~/.ssh/allowed_signers
+git init -q; git config --global user.name T; git config --global user.email t@example.com
+git config --global gpg.format ssh; git config --global user.signingkey ~/.ssh/id_ed25519.pub
+git config --global gpg.ssh.allowedSignersFile ~/.ssh/allowed_signers
+`
+	if screen, status := u.types(t, prepare); status != "0" {
+		t.Fatal(screen)
+	}
+	screen, status := u.types(t, `eval "$(ssh-agent)" >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT; ssh-add -q ~/.ssh/id_ed25519
+sandbox-sidecar exec -- sh -c 'git commit -q --allow-empty -S -m signed; ssh-add -D; ssh-add -x </dev/null; true'
+echo "== outside"; git verify-commit HEAD; ssh-add -l`)
+	sees(t, screen, `agent "remove all keys"
+== outside
+Good "git" signature for t@example.com
+ED25519`)
+	if status != "0" {
+		t.Errorf("exit status %s:\n%s", status, screen)
+	}
+	// The whole agent is another setting, which says so.
+	u.keys["toolchains"], u.keys["allowed_unix_sockets"] = []any{}, []any{"$SSH_AUTH_SOCK"}
+	harness.Write(t, u.UserSettings(), harness.Defaults(u.keys))
+	screen, _ = u.types(t, `eval "$(ssh-agent)" >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT; ssh-add -q ~/.ssh/id_ed25519
+sandbox-sidecar exec -- ssh-add -D; ssh-add -l || true`)
+	sees(t, screen, "All identities removed\nhas no identities")
+}
+
 // A server that is not known yet is a question of ssh's own. The answer counts
 // for this connection, and the user learns how it counts for good.
 func TestSSHToANewHost(t *testing.T) {
@@ -64,6 +103,7 @@ func TestSSHToANewHost(t *testing.T) {
 	harness.Require(t, "filesystem")
 	harness.RequirePrograms(t, "ssh", "ssh-agent", "ssh-add")
 	u := newUser(t, `{"toolchains": ["ssh"]}`)
+	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t)) // a socket's path is short
 	_, port := serveSSH(t, u)
 	known := filepath.Join(u.Home, ".ssh", "known_hosts")
 	harness.Write(t, known, "")

@@ -1,0 +1,277 @@
+// Package agent lets a session use the keys of an ssh-agent, and nothing else
+// of it.
+//
+// [Listen] makes a socket that passes on requests to list keys and to sign. It
+// answers all others itself. See docs/design/ssh.md.
+package agent
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Messages of the protocol (draft-ietf-sshm-ssh-agent, section 6.1).
+const (
+	failure           = 5
+	success           = 6
+	requestIdentities = 11
+	identitiesAnswer  = 12
+	signRequest       = 13
+	signResponse      = 14
+	extension         = 27
+	extensionFailure  = 28
+	extensionResponse = 29
+)
+
+const (
+	// maxMessage is OpenSSH's own bound.
+	maxMessage = 256 << 10
+	// maxConnections bounds those of a session at one time.
+	maxConnections = 32
+	// dialTimeout is how long an agent may take to accept a connection.
+	dialTimeout = 5 * time.Second
+	// sessionBind tells the agent for which server a connection is. A key may
+	// be limited to some servers, so this only takes away.
+	sessionBind = "session-bind@openssh.com"
+)
+
+// refused names requests that are not passed on.
+var refused = map[byte]string{
+	17: "add a key", 18: "remove a key", 19: "remove all keys", 20: "add a key of a token",
+	21: "remove the keys of a token", 22: "lock itself", 23: "unlock itself", 25: "add a key", 26: "add a key of a token",
+}
+
+// Filter is a socket for one session.
+type Filter struct {
+	listener *net.UnixListener
+	agent    string
+	refused  func(what string)
+	slots    chan struct{}
+
+	mu     sync.Mutex // guards the fields below
+	open   map[net.Conn]bool
+	closed bool
+	served sync.WaitGroup
+}
+
+// Listen makes the socket at a path, for the agent at another. refused is called
+// for each request that was not passed on, from several goroutines.
+func Listen(path, agent string, refused func(what string)) (*Filter, error) {
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen for clients of the ssh-agent: %w", err)
+	}
+	f := &Filter{
+		listener: listener, agent: agent, refused: refused, slots: make(chan struct{}, maxConnections),
+		open: map[net.Conn]bool{},
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("listen for clients of the ssh-agent: %w", err)
+	}
+	f.served.Go(f.accept)
+	return f, nil
+}
+
+// Close ends all connections. A nil Filter is closed.
+func (f *Filter) Close() {
+	if f == nil {
+		return
+	}
+	f.listener.Close()
+	f.mu.Lock()
+	f.closed = true
+	for c := range f.open {
+		c.Close()
+	}
+	f.mu.Unlock()
+	f.served.Wait()
+}
+
+func (f *Filter) accept() {
+	for {
+		client, err := f.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(dialTimeout / 100) // out of descriptors, for a moment
+			continue
+		}
+		select {
+		case f.slots <- struct{}{}:
+		default:
+			client.Close()
+			continue
+		}
+		f.served.Go(func() {
+			defer func() { <-f.slots }()
+			f.serve(client)
+		})
+	}
+}
+
+// keep notes an open connection, for Close. It returns false if that was called
+// already.
+func (f *Filter) keep(c net.Conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		c.Close()
+		return false
+	}
+	f.open[c] = true
+	return true
+}
+
+func (f *Filter) drop(c net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, c)
+	c.Close()
+}
+
+// serve answers one client until it ends, or something is wrong.
+func (f *Filter) serve(client net.Conn) {
+	if !f.keep(client) {
+		return
+	}
+	defer f.drop(client)
+	var agent net.Conn
+	for {
+		request, err := read(client)
+		if err != nil {
+			return
+		}
+		what, passes := judge(request)
+		if !passes {
+			if what != "" {
+				f.refused(what)
+			}
+			if write(client, []byte{failure}) != nil {
+				return
+			}
+			continue
+		}
+		if agent == nil {
+			if agent, err = f.dial(); err != nil || !f.keep(agent) {
+				return
+			}
+			defer f.drop(agent)
+		}
+		answer, err := ask(agent, request)
+		if err != nil || write(client, answer) != nil {
+			return
+		}
+	}
+}
+
+// dial connects to the agent. Whoever has taken its place must at least be the
+// same user.
+func (f *Filter) dial() (net.Conn, error) {
+	c, err := net.DialTimeout("unix", f.agent, dialTimeout)
+	if err != nil {
+		return nil, err
+	}
+	if owner, err := peer(c.(*net.UnixConn)); err != nil || owner != os.Geteuid() && owner != 0 {
+		c.Close()
+		return nil, errors.Join(err, errors.New("the agent is another user's"))
+	}
+	return c, nil
+}
+
+// judge reports whether a request may pass. what it is about is "" if nobody
+// needs to know.
+func judge(request []byte) (what string, passes bool) {
+	switch kind := request[0]; kind {
+	case requestIdentities:
+		return "", len(request) == 1
+	case signRequest:
+		return "", true
+	case extension:
+		name := extensionOf(request)
+		return "", name == sessionBind
+	default:
+		if what = refused[kind]; what == "" {
+			what = fmt.Sprintf("do what is not known (%d)", kind)
+		}
+		return what, false
+	}
+}
+
+func extensionOf(request []byte) string {
+	rest := request[1:]
+	if len(rest) < 4 {
+		return ""
+	}
+	size := binary.BigEndian.Uint32(rest)
+	if rest = rest[4:]; uint64(size) > uint64(len(rest)) {
+		return ""
+	}
+	return strings.ToValidUTF8(string(rest[:size]), "")
+}
+
+// answers are the messages that may follow a request.
+var answers = map[byte][]byte{
+	requestIdentities: {identitiesAnswer, failure},
+	signRequest:       {signResponse, failure},
+	extension:         {success, failure, extensionFailure, extensionResponse},
+}
+
+// ask passes a request on. The agent may ask the user, so the answer can take
+// any time; Close ends it.
+func ask(agent net.Conn, request []byte) ([]byte, error) {
+	if err := write(agent, request); err != nil {
+		return nil, err
+	}
+	answer, err := read(agent)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range answers[request[0]] {
+		if answer[0] == kind {
+			return answer, nil
+		}
+	}
+	return nil, errors.New("the agent answers something else")
+}
+
+// read returns the next message, which is not empty.
+func read(c net.Conn) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return nil, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size == 0 || size > maxMessage {
+		return nil, errors.New("a message of no or too many bytes")
+	}
+	message := make([]byte, size)
+	_, err := io.ReadFull(c, message)
+	return message, err
+}
+
+func write(c net.Conn, message []byte) error {
+	_, err := c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...))
+	return err
+}
+
+// control calls a function with the connection's descriptor.
+func control(c *net.UnixConn, call func(fd int) error) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = call(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
