@@ -10,14 +10,14 @@ import (
 )
 
 // request is about a bash in a project, with a home directory of its own.
-func request(t *testing.T, rules ...policy.Rule) (Request, string) {
+func request(t *testing.T) (Request, string) {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return Request{
-		Project: "/work/My Project", Policy: &policy.Policy{Restricted: true, Rules: rules}, Outer: []string{"HOME=" + home},
+		Project: "/work/My Project", Policy: &policy.Policy{Restricted: true}, Outer: []string{"HOME=" + home},
 		Program: "/bin/bash",
 	}, home
 }
