@@ -16,7 +16,8 @@ import (
 // removeTree removes a session's directory. A session may have locked
 // directories against their owner, or nested them arbitrarily deep: removeTree
 // opens at most three descriptors. It follows no link and enters no mount. If
-// ctx ends, another call continues.
+// ctx ends, another call continues. Several processes may remove the same
+// directory.
 //
 // In each directory below the first it removes the files and moves the
 // subdirectories up to the first. Then the directory is empty. So no directory
@@ -34,26 +35,41 @@ func removeTree(ctx context.Context, dir string) error {
 	// The directory's own name is in the state directory, where no session can
 	// replace it by a symlink.
 	if top.Mode&0o700 != 0o700 {
-		if err := os.Chmod(dir, 0o700); err != nil {
+		if err := os.Chmod(dir, 0o700); err != nil && !errors.Is(err, unix.ENOENT) {
 			return err
 		}
 	}
 	handle, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer handle.Close()
 	r := &removal{ctx: ctx, top: handle, first: top}
-	for again := true; again; {
-		if again, err = r.pass(); err != nil {
-			return err
+	for range maxRemovals {
+		for again := true; again; {
+			if again, err = r.pass(); err != nil {
+				return err
+			}
+		}
+		err = os.Remove(dir)
+		if err == nil || errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		// Without a failure, another process has put something there, which
+		// removes the directory, too.
+		if r.failure != nil || !errors.Is(err, unix.ENOTEMPTY) {
+			break
 		}
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, unix.ENOENT) {
-		return errors.Join(err, r.failure)
-	}
-	return nil
+	return errors.Join(err, r.failure)
 }
+
+// maxRemovals bounds how often a directory is emptied that another process
+// fills. Each time finds what the other has moved.
+const maxRemovals = 1000
 
 // removal empties one directory.
 type removal struct {
@@ -91,7 +107,8 @@ func (r *removal) each(dir *os.File, do func(name string)) error {
 			}
 			do(name)
 		}
-		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
+		// ENOENT: another process has removed the directory.
+		if errors.Is(err, io.EOF) || errors.Is(err, unix.ENOENT) || err == nil && len(names) == 0 {
 			return nil
 		}
 		if err != nil {
@@ -109,11 +126,11 @@ func (r *removal) remove(name string) bool {
 		return gone
 	}
 	if err := unlock(r.top, name); err != nil {
-		return r.fail(name, err)
+		return r.failUnlessGone(name, err)
 	}
 	fd, err := unix.Openat(int(r.top.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return r.fail(name, err)
+		return r.failUnlessGone(name, err)
 	}
 	dir := os.NewFile(uintptr(fd), name)
 	defer dir.Close()
@@ -167,8 +184,7 @@ func (r *removal) moveUp(dir *os.File, child string) {
 	if err == nil {
 		err = unix.Renameat(int(dir.Fd()), child, int(r.top.Fd()), name)
 	}
-	if err != nil {
-		r.fail(child, err)
+	if err != nil && !r.failUnlessGone(child, err) {
 		return
 	}
 	r.moved++
@@ -195,4 +211,10 @@ func (r *removal) fail(name string, err error) bool {
 		r.failure = fmt.Errorf("remove %q: %w", name, err)
 	}
 	return false
+}
+
+// failUnlessGone is fail, but it returns true if another process has removed the
+// name.
+func (r *removal) failUnlessGone(name string, err error) bool {
+	return errors.Is(err, unix.ENOENT) || r.fail(name, err)
 }
