@@ -33,6 +33,8 @@ type Request struct {
 	Size Size
 	// NoInput gives the leader /dev/null as stdin instead of the terminal.
 	NoInput bool
+	// Tool is a command that nobody types into: it has no history of shells.
+	Tool bool
 	// FlowControl holds output back until it is acknowledged; see Session.Ack.
 	FlowControl bool
 	// Ask, if it is not nil, is called before a file is refused, if the policy's

@@ -201,7 +201,7 @@ func (a *attempt) makeTemporaryDirs() {
 // tools type there would be offered to the user in the next terminal.
 func (a *attempt) prepareHistory() {
 	p := &a.policy
-	if !p.Restricted || p.Project == "" || a.request.NoInput {
+	if !p.Restricted || p.Project == "" || a.request.NoInput || a.request.Tool {
 		return
 	}
 	prepared, err := history.Prepare(history.Request{

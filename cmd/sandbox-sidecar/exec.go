@@ -95,7 +95,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind, runs: make(chan struct{})}
 	running, err := start.take().Start(context.Background(), spawn.Request{
 		ID: spawn.NewID(), Policy: compiled.Policy, Program: j.program, Argv: j.argv, Env: j.env, Dir: dir,
-		Ask: asker.ask,
+		Ask: asker.ask, Tool: kind == settings.KindTool,
 	})
 	if err != nil {
 		return presentation.NameSetting(err, snapshot, kind, dir)

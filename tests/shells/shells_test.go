@@ -322,7 +322,8 @@ func TestWarningsAreBrief(t *testing.T) {
 	out, err := command.CombinedOutput()
 	said := strings.Join(strings.Fields(string(out)), " ")
 	if err != nil || !strings.Contains(said, "is your home directory") ||
-		!strings.Contains(said, "more; `sandbox-sidecar policy` prints all") || strings.Count(said, "warning:") != 2 {
+		!strings.Contains(said, "more; `sandbox-sidecar policy` prints all") || strings.Count(said, "warning:") != 2 ||
+		strings.Contains(said, "history") {
 		t.Errorf("in the home directory: %v: %s", err, out)
 	}
 	harness.Write(t, w.UserSettings(), `{"terminal": {"sandbox": {"enabled": true`)
