@@ -102,8 +102,12 @@ var mayImport = map[string][]string{
 	"presentation":  {"display", "platform/policy", "rpc/protocol", "settings", "spawn"},
 	"rpc":           {"display", "presentation", "rpc/protocol", "settings", "spawn", "spawn/forward", "fsguard"},
 	"rpc/client":    {"rpc/protocol"},
+	"agents/runner": {
+		"display", "fsguard", "platform/policy", "presentation", "rpc/protocol", "settings", "spawn",
+	},
+	"agents/mcp": {"agents/runner", "presentation", "rpc/protocol", "settings"},
 	"cmd/sandbox-sidecar": {
-		"display", "presentation", "rpc", "rpc/protocol", "settings", "settings/starter",
+		"agents/mcp", "agents/runner", "display", "presentation", "rpc", "rpc/protocol", "settings", "settings/starter",
 		"settings/toolchain", "spawn", "platform",
 		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/overlay", "platform/linux/seccomp",
 		"platform/darwin", "lifecycle",
@@ -142,6 +146,7 @@ var mayImport = map[string][]string{
 	"tests/temporary":       {"rpc/protocol", "tests/harness"},
 	"tests/stories":         {"tests/harness"},
 	"tests/shells":          {"tests/harness"},
+	"tests/agents":          {"tests/harness"},
 	"tests/recording":       {"display", "tests/harness"},
 	"tests/suites":          {},
 	"tests/syscalls":        {"rpc/protocol", "tests/harness"},

@@ -47,6 +47,12 @@ func commands() []command {
 				"SANDBOX_SHELL=PATH names the real shell.",
 		}, shell},
 		{commandline.Command{
+			Name: "mcp", Args: "[flags]",
+			Summary: "serve tools to an agent by MCP: sandboxed commands",
+			Details: "An agent starts it and talks to it over stdin and stdout. Its tools are run, start, output, stop, " +
+				"explain and policy. Commands are sandboxed whatever the settings say, and results say what was refused.",
+		}, serveMCP},
+		{commandline.Command{
 			Name: "learn", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,
 			Summary: "run a command and print the settings that it needs",
 			Details: "Reading and executing is allowed and recorded, except credentials. " +

@@ -109,6 +109,7 @@ type projectFlags struct {
 	project, kind, settings string
 	mode                    string // of --mode, or ""
 	sandbox                 bool   // --sandbox
+	serves                  bool   // asks for the settings again and again
 }
 
 func addProjectFlags(flags *flagSet, kind settings.Kind) *projectFlags {
@@ -164,7 +165,7 @@ func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot
 	if err != nil {
 		return nil, nil, "", err
 	}
-	store, err := openLayered(flags, p.settings, layer)
+	store, err := openLayered(flags, p.settings, layer, !p.serves)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -174,11 +175,12 @@ func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot
 // openSettings opens the settings without watching them; user is a file to read
 // instead of the user's own, or "".
 func openSettings(flags *flagSet, user string) (*settings.Store, error) {
-	return openLayered(flags, user, nil)
+	return openLayered(flags, user, nil, true)
 }
 
-// openLayered is openSettings with a layer of the command line.
-func openLayered(flags *flagSet, user string, layer []byte) (*settings.Store, error) {
+// openLayered is openSettings with a layer of the command line. It watches the
+// files unless they are needed once.
+func openLayered(flags *flagSet, user string, layer []byte, once bool) (*settings.Store, error) {
 	if user == "" && given(flags, "settings") {
 		return nil, misuse(flags, "--settings: expected a file, found an empty name")
 	}
@@ -189,7 +191,7 @@ func openLayered(flags *flagSet, user string, layer []byte) (*settings.Store, er
 		}
 	}
 	return settings.Open(settings.Options{
-		UserPath: user, Command: layer, Env: os.Environ(), Guarded: program(), Once: true,
+		UserPath: user, Command: layer, Env: os.Environ(), Guarded: program(), Once: once,
 	})
 }
 

@@ -1,0 +1,291 @@
+//go:build unix
+
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/agents/runner"
+)
+
+const (
+	// mostAtOnce is how many commands of run work at the same time. Further
+	// calls wait for their turn.
+	mostAtOnce = 8
+	// mostWaiting bounds the calls that wait.
+	mostWaiting = 1000
+	// mostStarted is how many commands of start may run.
+	mostStarted = 16
+	// mostKept is how many commands of start that have ended are remembered.
+	mostKept = 16
+	// drain is how long the rest of an output may take once all processes of a
+	// command have ended.
+	drain = 2 * time.Second
+
+	usualTimeout, mostTimeout = 2 * time.Minute, time.Hour
+)
+
+// command is a command that runs, with its output.
+type command struct {
+	*runner.Running
+	output output
+	ended  chan struct{} // closed once the output is complete
+}
+
+// begin starts a line of shell. Only the command itself holds the ends of its
+// pipe.
+func (s *Server) begin(ctx context.Context, line, cwd string) (*command, error) {
+	if line == "" {
+		return nil, errors.New("command: expected a line for the shell, found an empty one")
+	}
+	if !filepath.IsAbs(cwd) {
+		cwd = filepath.Join(s.runner.Project, cwd)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", os.DevNull, err)
+	}
+	defer null.Close()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer writer.Close()
+	running, err := s.runner.Start(ctx, runner.Command{
+		Line: line, Dir: filepath.Clean(cwd), Files: [3]*os.File{null, writer, writer},
+	})
+	if err != nil {
+		reader.Close()
+		return nil, err
+	}
+	c := &command{Running: running, ended: make(chan struct{})}
+	go func() {
+		<-running.Done()
+		// A process that left the session cannot hold the pipe open for ever.
+		_ = reader.SetReadDeadline(time.Now().Add(drain))
+	}()
+	go func() {
+		defer close(c.ended)
+		_, _ = io.Copy(&c.output, reader)
+		reader.Close()
+		<-running.Done()
+	}()
+	return c, nil
+}
+
+// run runs a line of shell to its end.
+func (s *Server) run(ctx context.Context, in RunInput) (RunOutput, error) {
+	timeout := usualTimeout
+	switch {
+	case in.TimeoutSeconds < 0 || time.Duration(in.TimeoutSeconds) > mostTimeout/time.Second:
+		return RunOutput{}, fmt.Errorf("timeout_seconds: expected 1 to %d, found %d", mostTimeout/time.Second,
+			in.TimeoutSeconds)
+	case in.TimeoutSeconds > 0:
+		timeout = time.Duration(in.TimeoutSeconds) * time.Second
+	}
+	leave, err := s.turn(ctx)
+	if err != nil {
+		return RunOutput{}, err
+	}
+	defer leave()
+	c, err := s.begin(ctx, in.Command, in.Cwd)
+	if err != nil {
+		return RunOutput{}, err
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	expired := false
+	select {
+	case <-c.ended:
+	case <-timer.C:
+		expired = true
+	case <-ctx.Done():
+		c.Kill()
+		return RunOutput{}, ctx.Err()
+	}
+	if expired {
+		c.Kill()
+	}
+	<-c.ended
+	out := RunOutput{Result: c.result(), TimedOut: expired}
+	out.Output, out.Truncated = c.output.text()
+	return out, nil
+}
+
+var errFull = errors.New("too many commands wait already: call again later")
+
+// turn waits until a command may run. The caller must call leave.
+func (s *Server) turn(ctx context.Context) (leave func(), err error) {
+	if s.waiting.Add(1) > mostWaiting {
+		s.waiting.Add(-1)
+		return nil, errFull
+	}
+	defer s.waiting.Add(-1)
+	select {
+	case s.turns <- struct{}{}:
+		return func() { <-s.turns }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// result is how a command ended, and what it was refused.
+func (c *command) result() Result {
+	result := Result{Ended: true, Warnings: c.Warnings(), Changed: c.Changed()}
+	exit, err := c.Exit()
+	if err != nil {
+		result.Warnings = append(result.Warnings, "some processes of the command could not be ended")
+	}
+	result.ExitCode = exit.Code
+	if exit.Signal != 0 {
+		result.Signal, result.ExitCode = unix.SignalName(exit.Signal), 128+int(exit.Signal)
+	}
+	result.Refused, result.RefusedMore = c.Refused()
+	return result
+}
+
+// state is result for a command that may still run.
+func (c *command) state() Result {
+	select {
+	case <-c.ended:
+		return c.result()
+	default:
+	}
+	result := Result{Warnings: c.Warnings()}
+	result.Refused, result.RefusedMore = c.Refused()
+	return result
+}
+
+// started are the commands of start.
+type started struct {
+	mu       sync.Mutex
+	commands map[string]*command
+	order    []string // of all ids, the oldest first
+	closed   bool
+}
+
+// start starts a line of shell that goes on.
+func (s *Server) start(ctx context.Context, in StartInput) (StartOutput, error) {
+	s.started.mu.Lock()
+	defer s.started.mu.Unlock()
+	if s.started.closed {
+		return StartOutput{}, context.Canceled
+	}
+	if err := s.started.makeRoom(); err != nil {
+		return StartOutput{}, err
+	}
+	c, err := s.begin(ctx, in.Command, in.Cwd)
+	if err != nil {
+		return StartOutput{}, err
+	}
+	s.count++
+	id := fmt.Sprintf("command-%d", s.count)
+	s.started.commands[id] = c
+	s.started.order = append(s.started.order, id)
+	return StartOutput{ID: id, Warnings: c.Warnings()}, nil
+}
+
+// makeRoom forgets the oldest commands that have ended, or returns an error if
+// too many run. mu is held.
+func (l *started) makeRoom() error {
+	running := 0
+	var ended []string
+	for _, id := range l.order {
+		select {
+		case <-l.commands[id].ended:
+			ended = append(ended, id)
+		default:
+			running++
+		}
+	}
+	if running >= mostStarted {
+		return fmt.Errorf("%d commands run already: stop one first: %s", running, strings.Join(l.order, ", "))
+	}
+	for _, id := range ended[:max(0, len(ended)-mostKept)] {
+		l.forget(id)
+	}
+	return nil
+}
+
+func (l *started) forget(id string) {
+	delete(l.commands, id)
+	for i, other := range l.order {
+		if other == id {
+			l.order = append(l.order[:i], l.order[i+1:]...)
+			return
+		}
+	}
+}
+
+func (l *started) find(id string) (*command, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, known := l.commands[id]
+	if !known {
+		return nil, fmt.Errorf("id: no command of start is called %q", id)
+	}
+	return c, nil
+}
+
+// read returns what a started command has printed since the last call.
+func (s *Server) read(ctx context.Context, in OutputInput) (RunOutput, error) {
+	if in.WaitSeconds < 0 || in.WaitSeconds > 60 {
+		return RunOutput{}, fmt.Errorf("wait_seconds: expected 0 to 60, found %d", in.WaitSeconds)
+	}
+	c, err := s.started.find(in.ID)
+	if err != nil {
+		return RunOutput{}, err
+	}
+	timer := time.NewTimer(time.Duration(in.WaitSeconds) * time.Second)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C:
+	case <-ctx.Done():
+		return RunOutput{}, ctx.Err()
+	}
+	out := RunOutput{Result: c.state()}
+	out.Output, out.Truncated = c.output.take()
+	return out, nil
+}
+
+// stop ends a started command with all of its processes.
+func (s *Server) stop(_ context.Context, in StopInput) (RunOutput, error) {
+	c, err := s.started.find(in.ID)
+	if err != nil {
+		return RunOutput{}, err
+	}
+	c.Kill()
+	<-c.ended
+	out := RunOutput{Result: c.result()}
+	out.Output, out.Truncated = c.output.take()
+	s.started.mu.Lock()
+	s.started.forget(in.ID)
+	s.started.mu.Unlock()
+	return out, nil
+}
+
+// close ends all commands of start. No more can be started.
+func (l *started) close() {
+	l.mu.Lock()
+	l.closed = true
+	commands := slices.Collect(maps.Values(l.commands))
+	l.mu.Unlock()
+	var ending sync.WaitGroup
+	for _, c := range commands {
+		ending.Go(c.Kill)
+	}
+	ending.Wait()
+}

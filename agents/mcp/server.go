@@ -1,0 +1,165 @@
+//go:build unix
+
+// Package mcp serves the tools of this program to agents by the Model Context
+// Protocol: commands in the sandbox, and questions about it. No tool changes
+// settings.
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/agents/runner"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+)
+
+// maxLine bounds a message in bytes.
+const maxLine = 16 << 20
+
+// Server serves one agent.
+type Server struct {
+	runner  *runner.Runner
+	version string
+
+	turns   chan struct{} // holds an element for each command of run
+	waiting atomic.Int64  // calls that wait for their turn
+	started started
+	count   int // of start; guarded by started.mu
+}
+
+// New returns a server whose commands run in the runner's project.
+func New(version string, runner *runner.Runner) *Server {
+	return &Server{
+		runner: runner, version: version, turns: make(chan struct{}, mostAtOnce),
+		started: started{commands: map[string]*command{}},
+	}
+}
+
+// instructions are for the model.
+var instructions = strings.Join([]string{
+	"Commands of these tools run in a sandbox that the kernel enforces.",
+	`A result lists in "refused" what it refused, with the setting that would allow it.`,
+	"Only the user can change settings: show the setting, and do not try ways around.",
+	`"explain" says in advance whether an access is allowed.`,
+}, "\n")
+
+// Serve answers requests until the agent ends or the context does. Every
+// command has ended when it returns.
+func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	defer s.started.close()
+	err := s.server().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine})
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) server() *mcp.Server {
+	server := mcp.NewServer(
+		&mcp.Implementation{Name: "sandbox-sidecar", Title: "Sandbox", Version: s.version},
+		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}},
+	)
+	yes, no := true, false
+	acts := &mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &yes}
+	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &no}
+	add(server, &mcp.Tool{
+		Name: "run", Title: "Run a command in the sandbox", Annotations: acts,
+		Description: "Runs a line of shell in the sandbox, and returns its output once it has ended.",
+	}, s.run, RunOutput.text)
+	add(server, &mcp.Tool{
+		Name: "start", Title: "Start a command in the sandbox", Annotations: acts,
+		Description: "Starts a line of shell in the sandbox, such as a server, and returns while it runs.",
+	}, s.start, StartOutput.text)
+	add(server, &mcp.Tool{
+		Name: "output", Title: "Read the output of a started command", Annotations: reads,
+		Description: "Returns what a command of start has printed since the last call, and whether it runs.",
+	}, s.read, RunOutput.text)
+	add(server, &mcp.Tool{
+		Name: "stop", Title: "Stop a started command", Annotations: acts,
+		Description: "Ends a command of start with all of its processes.",
+	}, s.stop, RunOutput.text)
+	add(server, &mcp.Tool{
+		Name: "explain", Title: "Ask whether the sandbox allows an access", Annotations: reads,
+		Description: "Says whether a command may read, write or execute a path, or connect or bind to an address, and why.",
+	}, s.explain, ExplainOutput.text)
+	add(server, &mcp.Tool{
+		Name: "policy", Title: "Show what the sandbox allows", Annotations: reads,
+		Description: "Lists what commands may write and read, which hosts they reach, and what is protected.",
+	}, s.policy, PolicyOutput.text)
+	return server
+}
+
+// add adds a tool whose result has text for people beside its structure.
+func add[In, Out any](
+	server *mcp.Server, tool *mcp.Tool, do func(context.Context, In) (Out, error), text func(Out) string,
+) {
+	mcp.AddTool(server, tool, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+		out, err := do(ctx, in)
+		if err != nil {
+			return nil, out, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text(out)}}}, out, nil
+	})
+}
+
+// explain says whether a session may do something.
+func (s *Server) explain(_ context.Context, in ExplainInput) (ExplainOutput, error) {
+	attempt, err := settings.ParseAttempt(in.Access)
+	if err != nil {
+		return ExplainOutput{}, fmt.Errorf("access: %w", err)
+	}
+	target := in.Target
+	isPath := attempt != settings.AttemptConnect && attempt != settings.AttemptBind &&
+		!strings.HasPrefix(target, "~") && !strings.HasPrefix(target, "abstract:")
+	if isPath && !filepath.IsAbs(target) {
+		target = filepath.Join(s.runner.Project, target)
+	}
+	x, err := s.runner.Store.Snapshot(s.runner.Project).Explain(s.runner.Kind, attempt, target)
+	if err != nil {
+		return ExplainOutput{}, err
+	}
+	result := presentation.Explanation(x)
+	out := ExplainOutput{
+		Allowed: result.Allowed, Target: result.Target, Reason: result.Reason, Setting: result.Setting,
+		Value: result.Value, Hint: result.Hint,
+	}
+	if !out.Allowed && out.Setting != "" {
+		out.ToAllow = settings.Suggestion{Key: out.Setting, Value: out.Value}.InstructionInFull()
+	}
+	return out, nil
+}
+
+// policy lists what sessions may do.
+func (s *Server) policy(context.Context, PolicyInput) (PolicyOutput, error) {
+	p := presentation.Policy(s.runner.Store.Snapshot(s.runner.Project).Compile(s.runner.Kind)).Policy
+	out := PolicyOutput{
+		Project: p.Project, Sandboxed: p.Restricted, AllowNetwork: p.AllowNetwork,
+		AllowedHosts: orEmpty(p.AllowedHosts), DeniedHosts: orEmpty(p.DeniedHosts),
+		Write: paths(p.Rules, "write"), Read: paths(p.Rules, "read"),
+		Protected: orEmpty(p.ProtectedPaths), Hidden: orEmpty(p.HiddenPaths), OnDenied: p.OnDenied,
+	}
+	return out, nil
+}
+
+// paths are the paths of the rules that grant an access.
+func paths(rules []protocol.PolicyRule, access string) []string {
+	list := []string{}
+	for _, rule := range rules {
+		if slices.Contains(rule.Access, access) {
+			list = append(list, rule.Path)
+		}
+	}
+	return list
+}
+
+func orEmpty(list []string) []string { return append([]string{}, list...) }

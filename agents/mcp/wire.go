@@ -1,0 +1,182 @@
+//go:build unix
+
+package mcp
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/agents/runner"
+)
+
+// RunInput are the arguments of run.
+type RunInput struct {
+	Command        string `json:"command" jsonschema:"a line for the shell"`
+	Cwd            string `json:"cwd,omitempty" jsonschema:"working directory; without it, the project directory"`
+	TimeoutSeconds int    `json:"timeout_seconds,omitempty" jsonschema:"ends the command then; usually 120, at most 3600"`
+}
+
+// StartInput are the arguments of start.
+type StartInput struct {
+	Command string `json:"command" jsonschema:"a line for the shell"`
+	Cwd     string `json:"cwd,omitempty" jsonschema:"working directory; without it, the project directory"`
+}
+
+// StartOutput is the result of start.
+type StartOutput struct {
+	ID       string   `json:"id" jsonschema:"names the command for output and stop"`
+	Warnings []string `json:"warnings,omitempty" jsonschema:"what to know about the sandbox"`
+}
+
+func (o StartOutput) text() string {
+	return strings.Join(append([]string{"started " + o.ID}, labelled("warning: ", o.Warnings)...), "\n")
+}
+
+// OutputInput are the arguments of output.
+type OutputInput struct {
+	ID          string `json:"id" jsonschema:"what start returned"`
+	WaitSeconds int    `json:"wait_seconds,omitempty" jsonschema:"waits so long for the end, at most 60"`
+}
+
+// StopInput are the arguments of stop.
+type StopInput struct {
+	ID string `json:"id" jsonschema:"what start returned"`
+}
+
+// Result is how a command goes on.
+type Result struct {
+	Ended       bool             `json:"ended" jsonschema:"false: it runs"`
+	ExitCode    int              `json:"exit_code" jsonschema:"128 and the signal's number if a signal ended it"`
+	Signal      string           `json:"signal,omitempty" jsonschema:"the signal that ended it"`
+	Refused     []runner.Refused `json:"refused,omitempty" jsonschema:"what the sandbox refused"`
+	RefusedMore int              `json:"refused_more,omitempty" jsonschema:"how much more it refused"`
+	Changed     []string         `json:"changed,omitempty" jsonschema:"changed files that programs outside act on"`
+	Warnings    []string         `json:"warnings,omitempty" jsonschema:"what to know about the sandbox"`
+}
+
+// RunOutput is the result of run, output and stop.
+type RunOutput struct {
+	Result
+	Output    string `json:"output" jsonschema:"standard output and standard error"`
+	Truncated bool   `json:"truncated,omitempty" jsonschema:"the middle of the output is missing"`
+	TimedOut  bool   `json:"timed_out,omitempty" jsonschema:"it was ended because its time was over"`
+}
+
+// text is the output, and below it what happened.
+func (o RunOutput) text() string {
+	lines := []string{strings.TrimRight(o.Output, "\n")}
+	if lines[0] == "" {
+		lines = nil
+	}
+	switch {
+	case o.TimedOut:
+		lines = append(lines, "[ended: its time was over]")
+	case !o.Ended:
+		lines = append(lines, "[it runs]")
+	case o.Signal != "":
+		lines = append(lines, fmt.Sprintf("[ended by %s]", o.Signal))
+	case o.ExitCode != 0 || lines == nil:
+		lines = append(lines, fmt.Sprintf("[exit status %d]", o.ExitCode))
+	}
+	for _, refused := range o.Refused {
+		lines = append(lines, "[the sandbox refused: "+refused.Message+"]")
+		switch {
+		case refused.ToAllow != "":
+			lines = append(lines, "[only the user can allow it: "+refused.ToAllow+"]")
+		case refused.Hint != "":
+			lines = append(lines, "["+refused.Hint+"]")
+		}
+	}
+	if o.RefusedMore > 0 {
+		lines = append(lines, fmt.Sprintf("[the sandbox refused %d more]", o.RefusedMore))
+	}
+	lines = append(lines, labelled("[the user should check: ", o.Changed, "]")...)
+	return strings.Join(append(lines, labelled("[warning: ", o.Warnings, "]")...), "\n")
+}
+
+// labelled puts a label before each line, and closing after it.
+func labelled(label string, lines []string, closing ...string) []string {
+	var list []string
+	for _, line := range lines {
+		list = append(list, label+line+strings.Join(closing, ""))
+	}
+	return list
+}
+
+// ExplainInput are the arguments of explain.
+type ExplainInput struct {
+	Access string `json:"access" jsonschema:"read, write, execute, connect_unix, connect or bind"`
+	Target string `json:"target" jsonschema:"a path, abstract:NAME, or an address such as example.org:443"`
+}
+
+// ExplainOutput is the result of explain.
+type ExplainOutput struct {
+	Allowed bool   `json:"allowed"`
+	Target  string `json:"target" jsonschema:"the real target, with every symlink followed"`
+	Reason  string `json:"reason"`
+	Setting string `json:"setting,omitempty" jsonschema:"the key of the user's settings that decides or would allow it"`
+	Value   string `json:"value,omitempty" jsonschema:"what the user would add to the setting"`
+	ToAllow string `json:"to_allow,omitempty" jsonschema:"what the user would have to do to allow it"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+func (o ExplainOutput) text() string {
+	verdict := "refused: "
+	if o.Allowed {
+		verdict = "allowed: "
+	}
+	lines := []string{verdict + o.Reason}
+	if o.ToAllow != "" {
+		lines = append(lines, "only the user can allow it: "+o.ToAllow)
+	}
+	if o.Hint != "" {
+		lines = append(lines, o.Hint)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// PolicyInput has no fields: policy takes no arguments.
+type PolicyInput struct{}
+
+// PolicyOutput is the result of policy.
+type PolicyOutput struct {
+	Project      string   `json:"project"`
+	Sandboxed    bool     `json:"sandboxed" jsonschema:"false: commands are refused until the settings are fixed"`
+	AllowNetwork bool     `json:"allow_network" jsonschema:"true: every host can be reached"`
+	AllowedHosts []string `json:"allowed_hosts" jsonschema:"the hosts that can be reached if allow_network is false"`
+	DeniedHosts  []string `json:"denied_hosts" jsonschema:"exceptions from allowed_hosts"`
+	Write        []string `json:"write" jsonschema:"what can be written, with all that is below it"`
+	Read         []string `json:"read" jsonschema:"what can be read, with all that is below it"`
+	Protected    []string `json:"protected" jsonschema:"what cannot be changed although it is below a path of write"`
+	Hidden       []string `json:"hidden" jsonschema:"what cannot be seen although it is below a path of read"`
+	OnDenied     string   `json:"on_denied" jsonschema:"what happens when something is refused"`
+}
+
+func (o PolicyOutput) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "project: %s\n", o.Project)
+	if !o.Sandboxed {
+		b.WriteString("the settings leave the sandbox off: commands are refused\n")
+	}
+	network := "off, except the allowed hosts"
+	if o.AllowNetwork {
+		network = "on"
+	}
+	fmt.Fprintf(&b, "network: %s\n", network)
+	for _, list := range []struct {
+		title   string
+		entries []string
+	}{
+		{"allowed hosts", o.AllowedHosts},
+		{"denied hosts", o.DeniedHosts},
+		{"may be written", o.Write},
+		{"may be read", o.Read},
+		{"protected", o.Protected},
+		{"hidden", o.Hidden},
+	} {
+		if len(list.entries) > 0 {
+			fmt.Fprintf(&b, "%s: %s\n", list.title, strings.Join(list.entries, ", "))
+		}
+	}
+	return b.String()
+}

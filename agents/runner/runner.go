@@ -1,0 +1,188 @@
+//go:build unix
+
+// Package runner starts what agents ask for: a command in a session whose
+// streams are pipes. It says afterwards what was refused, and which setting
+// would allow that.
+//
+// A session of [Runner] is always confined. An agent is told that its commands
+// are sandboxed, so a setting that leaves the sandbox off is an error here.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// Runner starts commands in one project.
+type Runner struct {
+	Store   *settings.Store
+	Spawner *spawn.Spawner
+	// Project is the project directory, absolute.
+	Project string
+	Kind    settings.Kind
+	// Env holds "NAME=value" entries, before the policy's filter.
+	Env []string
+}
+
+// Command is what to run. Either Argv or Line is set.
+type Command struct {
+	Argv []string
+	// Line is a line for the shell that the settings name.
+	Line string
+	// Dir is the working directory, absolute.
+	Dir string
+	// Files are standard input, output and errors. The caller closes them.
+	Files [3]*os.File
+	// Ask, if it is not nil, puts a question to the user, if the settings say
+	// that denials are asked about.
+	Ask func(ctx context.Context, question protocol.RequestAccessParams) protocol.Decision
+}
+
+// Running is a command that was started.
+type Running struct {
+	*spawn.Background
+	runner   *Runner
+	warnings []string
+}
+
+// ErrOff means that no sandbox would confine the command.
+var ErrOff = errors.New("not started: the settings leave the sandbox off; see sandbox-sidecar policy")
+
+// Start starts a command. On an error nothing runs.
+func (r *Runner) Start(ctx context.Context, c Command) (*Running, error) {
+	snapshot := r.Store.Snapshot(r.Project)
+	compiled := snapshot.Compile(r.Kind)
+	if err := startable(compiled); err != nil {
+		return nil, err
+	}
+	running := &Running{runner: r, warnings: slices.Clone(compiled.Warnings)}
+	if err := compiled.MakeDirs(); err != nil {
+		running.warnings = append(running.warnings, err.Error())
+	}
+	compiled.Policy.OnUnavailable = policy.Refuse
+	request := spawn.Request{
+		ID: spawn.NewID(), Policy: compiled.Policy, Env: r.Env, Dir: c.Dir, Tool: true, Argv: c.Argv,
+	}
+	if c.Line != "" {
+		shell := compiled.Shell
+		if shell == nil {
+			shell = []string{spawn.CommandShell(&compiled.Policy)}
+		}
+		request.Argv = slices.Concat(shell, []string{"-c", c.Line})
+	}
+	request.Program = request.Argv[0]
+	if c.Ask != nil {
+		request.Ask = func(ctx context.Context, d spawn.Denial) spawn.Answer { return r.ask(ctx, c, d) }
+	}
+	background, err := r.Spawner.Background(ctx, request, c.Files)
+	if err != nil {
+		return nil, presentation.NameSetting(err, snapshot, r.Kind, c.Dir)
+	}
+	if outcome := background.Outcome(); !outcome.Confined {
+		background.Kill() // refused above; if that ever changes, nothing may go on
+		return nil, errors.Join(ErrOff, outcome.Unconfinable)
+	}
+	running.Background = background
+	running.warnings = append(running.warnings, background.Outcome().Enforcement.Warnings...)
+	return running, nil
+}
+
+// startable returns why no session may start with what the settings say.
+func startable(compiled settings.Compiled) error {
+	switch {
+	case compiled.Doubt != nil:
+		return fmt.Errorf("not started: the user must fix a settings file first: %s:%d",
+			display.Quote(compiled.Doubt.File), compiled.Doubt.Line)
+	case compiled.NoAnswer != "":
+		return &spawn.Error{Attempt: "check the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
+	case !compiled.Policy.Restricted:
+		return ErrOff
+	}
+	return nil
+}
+
+// ask puts a denial to the user. It denies unless the answer is one of the
+// choices that were offered.
+func (r *Runner) ask(ctx context.Context, c Command, denial spawn.Denial) spawn.Answer {
+	question, suggestion, may := presentation.Question(r.Store.Snapshot(r.Project), r.Kind, denial)
+	if !may || ctx.Err() != nil {
+		return spawn.AnswerDeny
+	}
+	decision := c.Ask(ctx, question)
+	if ctx.Err() != nil || !slices.Contains(question.Choices, decision) {
+		return spawn.AnswerDeny
+	}
+	// What cannot be written to the settings is allowed in this session.
+	answer, _ := presentation.CarryOut(r.Store, r.Project, suggestion, decision)
+	return answer
+}
+
+// Refused is something that a session was refused.
+type Refused struct {
+	Access  string `json:"access" jsonschema:"what was attempted, such as read, write or connect"`
+	Target  string `json:"target" jsonschema:"the path or address"`
+	Process string `json:"process,omitempty" jsonschema:"the program that attempted it"`
+	Count   int    `json:"count" jsonschema:"how often"`
+	Message string `json:"message" jsonschema:"the same for people"`
+	Setting string `json:"setting,omitempty" jsonschema:"the key of the user's settings that would allow it"`
+	Value   string `json:"value,omitempty" jsonschema:"what the user would add to the setting"`
+	ToAllow string `json:"to_allow,omitempty" jsonschema:"what the user would have to do to allow it"`
+	Hint    string `json:"hint,omitempty" jsonschema:"what to know about it"`
+}
+
+// mostRefused bounds a list of refusals.
+const mostRefused = 20
+
+// Refused lists what the session was refused so far, and how much more there
+// was.
+func (r *Running) Refused() (list []Refused, more int) {
+	denials, more := r.Denials()
+	if len(denials) > mostRefused {
+		more += len(denials) - mostRefused
+		denials = denials[:mostRefused]
+	}
+	snapshot := r.runner.Store.Snapshot(r.runner.Project)
+	for _, denial := range denials {
+		refused := Refused{
+			Access: string(denial.Access), Target: display.Escape(denial.Target), Process: display.Line(denial.Process),
+			Count: max(denial.Count, 1), Message: presentation.DenialLine(denial),
+		}
+		suggestion, err := presentation.Suggest(snapshot, r.runner.Kind, denial)
+		if err == nil {
+			refused.Hint = display.Line(suggestion.Hint)
+		}
+		if err == nil && suggestion.Key != "" {
+			refused.Setting, refused.Value = suggestion.Key, suggestion.Value
+			refused.ToAllow = suggestion.InstructionInFull()
+		}
+		list = append(list, refused)
+	}
+	return list, more
+}
+
+// Changed lists what changed during the session that programs outside act on.
+// The session must have ended.
+func (r *Running) Changed() []string {
+	var lines []string
+	for _, alarm := range r.Alarms() {
+		lines = append(lines, presentation.AlarmLine(alarm))
+	}
+	for _, finding := range r.Findings() {
+		lines = append(lines, presentation.FindingLine(finding))
+	}
+	return lines
+}
+
+// Warnings are what the user must know about the session.
+func (r *Running) Warnings() []string { return display.Lines(r.warnings) }

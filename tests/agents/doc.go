@@ -1,0 +1,3 @@
+// Package agents tests what this program is to agents and to their editors:
+// a server of tools by MCP, and the process between both by ACP.
+package agents
