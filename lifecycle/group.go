@@ -34,6 +34,34 @@ type Tracking struct {
 	// CanUseSignalDomain is true if SignalDomainGroup.UseSignalDomain makes the
 	// guarantee possible.
 	CanUseSignalDomain bool
+	// Limits says what can be limited of a session, or is.
+	Limits Limited
+}
+
+// Limits bound what a session takes of the machine. 0 is no limit.
+type Limits struct {
+	Processes int   // and threads
+	Memory    int64 // in bytes
+	CPUWeight int   // cpu.weight of cgroup v2
+	// Whole has the kernel end the whole session at its limit of memory.
+	Whole bool
+}
+
+// Limited says which limits hold.
+type Limited struct {
+	Processes, Memory, CPU bool
+	// Why says why not all of them hold, and Fix what the user can do. Where no
+	// group can ever be limited, both are empty.
+	Why, Fix string
+}
+
+// LimitedGroup is a group that may be limited.
+type LimitedGroup interface {
+	Group
+	// Limit limits the group, as far as it can. It is called once, after the
+	// leader was executed: a stage has more threads than a session may have.
+	// Tracking then says how far.
+	Limit(limits Limits)
 }
 
 // InSignalDomain is the tracking of a session that is in a signal domain and

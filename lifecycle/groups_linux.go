@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"os"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/cgroup"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/subreaper"
@@ -17,6 +18,34 @@ type containedGroup struct {
 func (g *containedGroup) Close() error { return errors.Join(g.Group.Close(), g.giveBack()) }
 
 func (g *containedGroup) Tracking() Tracking { return g.warned(g.tracking) }
+
+func (g *containedGroup) Limit(l Limits) {
+	g.tracking.Limits = limited(g.Group.Limit(cgroup.Limits(l)))
+}
+
+// fixLimits puts the sidecar into a cgroup of its own; empty without systemd.
+func fixLimits() string {
+	if _, err := os.Stat("/run/systemd/system"); err != nil { // sd_booted(3)
+		return ""
+	}
+	user := "--user "
+	if os.Geteuid() == 0 {
+		user = ""
+	}
+	return "have the editor start: systemd-run " + user + "--scope -p Delegate=yes sandbox-sidecar serve"
+}
+
+// limited is what a cgroup says about its limits.
+func limited(got cgroup.Limited) Limited {
+	l := Limited{Processes: got.Processes, Memory: got.Memory, CPU: got.CPU}
+	if got.Problem != nil {
+		l.Why = got.Problem.Error()
+	}
+	if got.Shared {
+		l.Fix = fixLimits()
+	}
+	return l
+}
 
 // subreapedGroup is a session below a subreaper.
 type subreapedGroup struct {

@@ -38,3 +38,6 @@ func SealReserve() error { return proc.SealReserve() }
 // WatchProcess returns a channel that is closed when the process has ended; see
 // proc.Watch.
 func WatchProcess(ctx context.Context, pid int) (<-chan struct{}, error) { return proc.Watch(ctx, pid) }
+
+// MachineMemory is how much memory the machine has, in bytes; 0 if nobody knows.
+func MachineMemory() int64 { return proc.MachineMemory() }

@@ -84,7 +84,9 @@ func sweepTwice(ctx context.Context, options Options) {
 // Tracking describes the mechanism that groups get.
 func (t *Tracker) Tracking() Tracking {
 	if t.tree != nil {
-		return Tracking{Mechanism: MechanismCgroup, Guarantee: true, Detail: t.tree.Detail()}
+		return Tracking{
+			Mechanism: MechanismCgroup, Guarantee: true, Detail: t.tree.Detail(), Limits: limited(t.tree.Limited()),
+		}
 	}
 	fix := "start the editor with: systemd-run --user --scope -p Delegate=yes EDITOR"
 	if _, tried := errors.AsType[*cgroup.ScopeError](t.reason); tried {
@@ -92,6 +94,7 @@ func (t *Tracker) Tracking() Tracking {
 			"start a systemd user session (log in normally, or: loginctl enable-linger %d); set XDG_RUNTIME_DIR",
 			os.Geteuid())
 	}
+	none := Limited{Why: "no cgroup can be made", Fix: fixLimits()}
 	if t.subreapers != nil {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
@@ -99,13 +102,14 @@ func (t *Tracker) Tracking() Tracking {
 				"kills the orphans of the session, because no cgroup can be made: " + fmt.Sprint(t.reason),
 			Fix:                fix,
 			CanUseSignalDomain: t.subreapers.DomainProblem == nil,
+			Limits:             none,
 		}
 	}
 	return Tracking{
 		Mechanism: MechanismProcessGroup,
 		Detail: "a process that starts a session of its own, such as a daemon, is not found; no cgroup can be made: " +
 			fmt.Sprintf("%v; no subreaper runs: %v", t.reason, t.subreaperProblem),
-		Fix: fix,
+		Fix: fix, Limits: none,
 	}
 }
 

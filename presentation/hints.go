@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -52,7 +51,7 @@ func Hints(f Failed) []string {
 	if f.NoSSH && endsAsSSH(f) && f.FirstTime("ssh-set") {
 		hints = append(hints, sshHint)
 	}
-	if f.Heard.Exhausted && protocol.ProtectionStatus(f.Outcome.Protections()["limits"].Status) == protocol.Enforced {
+	if row := f.Outcome.Protections()["limits"]; f.Heard.Exhausted && row.Mechanism != "" {
 		hints = append(hints, limitsHint)
 	}
 	if names := missed(f); len(names) > 0 {

@@ -14,7 +14,7 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 	t.Parallel()
 	confined := spawn.Outcome{Confined: true, Dropped: []string{"AWS_PROFILE", "CC", "EVIL\x1b", "GIT_ASKPASS", "PGHOST"}}
 	limited := spawn.Outcome{Confined: true}
-	const report = `{"protections": {"limits": {"status": "enforced"}}}`
+	const report = `{"protections": {"limits": {"status": "degraded", "mechanism": "pids.max"}}}`
 	if err := json.Unmarshal([]byte(report), &limited.Enforcement); err != nil {
 		t.Fatal(err)
 	}

@@ -59,6 +59,9 @@ func Defaults() Sandbox { return document.Defaults() }
 // session.
 func OnlyWhole(key string) bool { return document.OnlyWhole(key) }
 
+// MemoryPattern matches amounts of memory, as a regular expression.
+const MemoryPattern = document.MemoryPattern
+
 // Range is the least and the greatest number that a key may have.
 func Range(key string) (least, most int) { return document.Range(key) }
 

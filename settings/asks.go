@@ -215,6 +215,12 @@ func (b *asker) switches() {
 	if most := b.e.policy.Limits.Processes; most > b.alone.policy.Limits.Processes {
 		b.addKey(processesKey, "a session may have %d processes and threads", most)
 	}
+	if most, was := b.e.policy.Limits.Memory, b.alone.policy.Limits.Memory; most.Lower(was) != most {
+		b.addKey(memoryKey, "a session may have %s of memory", *b.e.merged.Limits.Memory)
+	}
+	if weight := b.e.policy.Limits.CPUWeight; weight > b.alone.policy.Limits.CPUWeight {
+		b.addKey(weightKey, "a session's share of a busy processor may be %d, compared with 100", weight)
+	}
 	for _, kind := range b.e.kinds() {
 		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
 			b.addKey("on_unavailable", "%ss start without a sandbox if the machine has none", kind)

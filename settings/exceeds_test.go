@@ -51,6 +51,10 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 		return "it has terminals"
 	case wide.Limits.Processes != 0 && (narrow.Limits.Processes == 0 || narrow.Limits.Processes > wide.Limits.Processes):
 		return "it may have more processes"
+	case narrow.Limits.Memory.Lower(wide.Limits.Memory) != narrow.Limits.Memory:
+		return "it may have more memory"
+	case wide.Limits.CPUWeight != 0 && (narrow.Limits.CPUWeight == 0 || narrow.Limits.CPUWeight > wide.Limits.CPUWeight):
+		return "it may have more of the processor"
 	case narrow.OnDenied != wide.OnDenied:
 		return "it reacts differently to a denial"
 	case narrow.Project != wide.Project:

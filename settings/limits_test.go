@@ -83,3 +83,68 @@ func TestLimits_ATrustedProjectAsksForAHigherOne(t *testing.T) {
 		t.Errorf("asks: %q", got)
 	}
 }
+
+// An amount of memory in percent and one in bytes both count, as nobody knows
+// here which is the lower.
+func TestLimits_AProjectOnlyLowersMemoryAndWeight(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
+	for _, test := range []struct {
+		user, project string
+		want          policy.Memory
+		weight        int
+	}{
+		{`{}`, ``, policy.Memory{Percent: 75}, 100},
+		{`{"limits": {"processes": 50}}`, ``, policy.Memory{Percent: 75}, 100},
+		{`{"limits": {"memory": "8G", "cpu_weight": 300}}`, ``, policy.Memory{Bytes: 8 << 30}, 300},
+		{`{"limits": {"memory": "8G"}}`, `{"limits": {"memory": "9G"}}`, policy.Memory{Bytes: 8 << 30}, 100},
+		{`{"limits": {"memory": "8G"}}`, `{"limits": {"memory": "64M"}}`, policy.Memory{Bytes: 64 << 20}, 100},
+		{
+			`{"limits": {"memory": "8G"}}`, `{"limits": {"memory": "90%", "cpu_weight": 20}}`,
+			policy.Memory{Bytes: 8 << 30, Percent: 90},
+			20,
+		},
+		{`{}`, `{"limits": {"memory": "100%", "cpu_weight": 200}}`, policy.Memory{Percent: 75}, 100},
+		{`{}`, `{"limits": {"memory": "", "cpu_weight": null}}`, policy.Memory{Percent: 75}, 100},
+	} {
+		got := snapshotOf(t, f, test.user, test.project).Compile(document.KindTool).Policy.Limits
+		if got.Memory != test.want || got.CPUWeight != test.weight {
+			t.Errorf("user %s, project %s: %+v, want %+v and %d", test.user, test.project, got, test.want, test.weight)
+		}
+	}
+}
+
+func TestLimits_AWrongAmountLiftsNone(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
+	for _, value := range []string{
+		`""`, `"0%"`, `"101%"`, `"63M"`, `"8"`, `"8g"`, `"8 G"`, `"-8G"`, `"1.5G"`, `"9999999G"`,
+		`"8G\u0000"`, `"8G\n"`, `64`, `true`, `[]`, `{}`,
+	} {
+		c := snapshotOf(t, f, `{"enabled": true, "limits": {"memory": `+value+`}}`, "").Compile(document.KindTool)
+		if got := c.Policy.Limits.Memory; got != (policy.Memory{Percent: 75}) {
+			t.Errorf("%s: the limit is %+v", value, got)
+		}
+		if c.Doubt == nil || !c.Doubt.Refused {
+			t.Errorf("%s: doubt %+v", value, c.Doubt)
+		}
+		if got := said(c, userFile); !strings.Contains(got, `expected 64M or more, as "512M" or "8G", or "1%" to "100%", found`) {
+			t.Errorf("%s: diagnostics: %s", value, got)
+		}
+	}
+}
+
+func TestLimits_ATrustedProjectAsksForMoreMemory(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
+	s := trusting(t, f, `{"enabled": true}`, `{"limits": {"memory": "90%", "cpu_weight": 900}}`)
+	got := s.Compile(document.KindTool).Policy.Limits
+	if got.Memory != (policy.Memory{Percent: 90}) || got.CPUWeight != 900 {
+		t.Errorf("the limits are %+v", got)
+	}
+	if got := describeAsks(s.evaluation(document.KindTool).asks); got !=
+		"limits.memory \"90%\": a session may have 90% of memory\n"+
+			"limits.cpu_weight 900: a session's share of a busy processor may be 900, compared with 100\n" {
+		t.Errorf("asks: %q", got)
+	}
+}

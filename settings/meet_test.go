@@ -127,7 +127,13 @@ func (c choose) keys() map[string]any {
 	maybe("allowed_unix_sockets", list(meetNames))
 	maybe("protected_paths", list(meetSecret))
 	maybe("toolchains", list([]string{"go", "rust"}))
-	maybe("limits", func() any { return map[string]any{"processes": []any{1, 40, 4096, 9000, 0, "x", nil}[c(7)]} })
+	maybe("limits", func() any {
+		return map[string]any{
+			"processes":  []any{1, 40, 4096, 9000, 0, "x", nil}[c(7)],
+			"memory":     []any{"50%", "75%", "90%", "1G", "8G", "0%", 7, nil}[c(8)],
+			"cpu_weight": []any{1, 100, 10000, 0, "x", nil}[c(6)],
+		}
+	})
 	maybe("temporary_files", word(document.TemporaryFiles("").Values()))
 	maybe("hidden_paths", list(slices.Concat(meetPaths, meetHidden)))
 	for _, key := range []string{
@@ -246,7 +252,7 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 	base := func() *policy.Policy {
 		return &policy.Policy{
 			Restricted: true, OnUnavailable: policy.Refuse, Protected: []policy.Protected{{Path: "/p/a"}},
-			Limits: policy.Limits{Processes: 40},
+			Limits: policy.Limits{Processes: 40, Memory: policy.Memory{Bytes: 1 << 30, Percent: 50}, CPUWeight: 100},
 			Rules:  []policy.Rule{{Path: "/a", Access: policy.Read}, {Path: "/p", Access: policy.ReadWrite}},
 		}
 	}
@@ -266,6 +272,10 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 		"socket":    func(p *policy.Policy) { p.UnixSockets = []policy.UnixSocket{{Abstract: "x"}} },
 		"protected": func(p *policy.Policy) { p.Protected = nil },
 		"processes": func(p *policy.Policy) { p.Limits.Processes++ },
+		"bytes":     func(p *policy.Policy) { p.Limits.Memory.Bytes++ },
+		"percent":   func(p *policy.Policy) { p.Limits.Memory.Percent++ },
+		"all bytes": func(p *policy.Policy) { p.Limits.Memory.Bytes = 0 },
+		"weight":    func(p *policy.Policy) { p.Limits.CPUWeight++ },
 		"no limit":  func(p *policy.Policy) { p.Limits = policy.Limits{} },
 	} {
 		loose := base()

@@ -35,6 +35,8 @@ func (e *evaluation) switches(kind document.Kind) []Switch {
 		{temporaryKey, *e.merged.TemporaryFiles},
 		{cachesKey, *e.merged.ToolchainCaches},
 		{processesKey, e.policy.Limits.Processes},
+		{memoryKey, *e.merged.Limits.Memory},
+		{weightKey, e.policy.Limits.CPUWeight},
 		{"on_unavailable", e.onUnavailable(kind)},
 		{"on_denied", e.policy.OnDenied},
 	} {

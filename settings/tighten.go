@@ -42,17 +42,50 @@ func network(base document.Sandbox, l layers, tightened *settings) policy.Networ
 	return policy.Network{Allowed: *base.AllowNetwork, Origin: l.user.originOf(key)}
 }
 
-const processesKey = "limits.processes"
+const (
+	processesKey = "limits.processes"
+	memoryKey    = "limits.memory"
+	weightKey    = "limits.cpu_weight"
+)
 
-// limitsOf is the lower limit of the user and the project.
+// limitsOf are the lower limits of the user and the project.
 func limitsOf(base document.Sandbox, l layers, tightened *settings) policy.Limits {
-	if l.projectSets(processesKey) && *l.project.values.Limits.Processes < *base.Limits.Processes {
-		lower := *l.project.values.Limits.Processes
-		tightened.values.Limits = &document.Limits{Processes: &lower}
-		tightened.decide(l, processesKey)
-		return policy.Limits{Processes: lower, Origin: l.project.originOf(processesKey)}
+	limits := policy.Limits{
+		Processes: *base.Limits.Processes, Origin: l.user.originOf(processesKey), Memory: memoryOf(base.Limits),
+		CPUWeight: *base.Limits.CPUWeight,
 	}
-	return policy.Limits{Processes: *base.Limits.Processes, Origin: l.user.originOf(processesKey)}
+	if l.project == nil || l.project.values.Limits == nil {
+		return limits
+	}
+	project, lower := l.project.values.Limits, document.Limits{}
+	if l.projectSets(processesKey) && *project.Processes < limits.Processes {
+		limits.Processes, limits.Origin = *project.Processes, l.project.originOf(processesKey)
+		lower.Processes = project.Processes
+		tightened.decide(l, processesKey)
+	}
+	if l.projectSets(memoryKey) {
+		if both := limits.Memory.Lower(memoryOf(project)); both != limits.Memory {
+			limits.Memory, lower.Memory = both, project.Memory
+			tightened.decide(l, memoryKey)
+		}
+	}
+	if l.projectSets(weightKey) && *project.CPUWeight < limits.CPUWeight {
+		limits.CPUWeight, lower.CPUWeight = *project.CPUWeight, project.CPUWeight
+		tightened.decide(l, weightKey)
+	}
+	if lower != (document.Limits{}) {
+		tightened.values.Limits = &lower
+	}
+	return limits
+}
+
+// memoryOf is the amount that was decoded before.
+func memoryOf(l *document.Limits) policy.Memory {
+	bytes, percent, valid := document.ParseMemory(*l.Memory)
+	if !valid {
+		panic("BUG(sandbox-sidecar): " + memoryKey + " is " + *l.Memory)
+	}
+	return policy.Memory{Bytes: bytes, Percent: percent}
 }
 
 // chooseVariables lists the variables that sessions get, those of the toolchains

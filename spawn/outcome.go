@@ -1,8 +1,13 @@
 package spawn
 
 import (
+	"fmt"
+	"maps"
+	"strings"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // Outcome says what a session got, as opposed to what its request asked for.
@@ -44,4 +49,78 @@ func trackingProtection(t lifecycle.Tracking) platform.Protection {
 		status = platform.Degraded
 	}
 	return platform.Protection{Status: status, Mechanism: t.Mechanism, Detail: t.Detail, Fix: t.Fix}
+}
+
+// limit limits what the session takes of the machine, where its group can do
+// that, and notes how far.
+func (a *attempt) limit() {
+	r, most := a.running, a.request.Policy.Limits
+	if group, can := r.group.(lifecycle.LimitedGroup); can {
+		group.Limit(lifecycle.Limits{
+			Processes: most.Processes, Memory: most.Memory.Of(lifecycle.MachineMemory()), CPUWeight: most.CPUWeight,
+			Whole: a.request.Tool,
+		})
+		r.outcome.Tracking.Limits = group.Tracking().Limits
+	}
+	protections := r.outcome.Enforcement.Protections
+	if row, known := protections[platform.Limits]; known {
+		protections = maps.Clone(protections)
+		protections[platform.Limits] = limitsProtection(row, most, r.outcome.Tracking.Limits)
+	}
+	r.outcome.Enforcement.Protections = a.spawner.shared(protections)
+}
+
+// limitsProtection is how far a session is limited: by its stage, which reports
+// the row, and by its group. Without a request it is about any session.
+func limitsProtection(row platform.Protection, most policy.Limits, group lifecycle.Limited) platform.Protection {
+	if row.NotRequested || group == (lifecycle.Limited{}) {
+		return row
+	}
+	var mechanisms, held []string
+	staged := row.Status == platform.Enforced
+	if staged {
+		mechanisms, held = append(mechanisms, row.Mechanism), append(held, row.Detail)
+	}
+	if group.Processes {
+		mechanisms = append(mechanisms, "cgroup (pids.max)")
+		if !staged {
+			held = append(held, "the processes and threads of the session are limited"+numbered(most.Processes))
+		}
+	}
+	if group.Memory {
+		mechanisms = append(mechanisms, "cgroup (memory.max)")
+		held = append(held, "its memory is limited"+amount(most.Memory))
+	} else {
+		held = append(held, "its memory is not limited: "+group.Why)
+	}
+	limited := platform.Protection{
+		Status: platform.Degraded, Mechanism: strings.Join(mechanisms, ", "), Detail: strings.Join(held, "; "),
+		Fix: group.Fix,
+	}
+	switch processes := staged || group.Processes; {
+	case processes && group.Memory:
+		limited.Status, limited.Fix = platform.Enforced, ""
+	case !processes && !group.Memory:
+		limited.Status, limited.Detail = platform.Absent, row.Detail+"; "+limited.Detail
+	case !processes:
+		limited.Detail = row.Detail + "; " + limited.Detail
+	}
+	if row.Fix != "" && !group.Processes {
+		limited.Fix = row.Fix
+	}
+	return limited
+}
+
+func numbered(most int) string {
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" to %d", most)
+}
+
+func amount(m policy.Memory) string {
+	if m == (policy.Memory{}) {
+		return ""
+	}
+	return fmt.Sprintf(" to %d MB", m.Of(lifecycle.MachineMemory())>>20)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // Spawner starts sessions. Its methods may be called from several goroutines.
@@ -50,7 +51,11 @@ type Protections = map[string]platform.Protection
 // Probe says what this machine can enforce, process tracking included.
 func (s *Spawner) Probe(ctx context.Context) Protections {
 	protections := s.Backend.Probe(ctx)
-	protections[platform.ProcessTracking] = trackingProtection(s.Tracker.Tracking())
+	tracking := s.Tracker.Tracking()
+	protections[platform.ProcessTracking] = trackingProtection(tracking)
+	if row, known := protections[platform.Limits]; known {
+		protections[platform.Limits] = limitsProtection(row, policy.Limits{}, tracking.Limits)
+	}
 	return protections
 }
 

@@ -362,10 +362,12 @@ func (a *attempt) outcome(launched platform.Launched) {
 	o := &r.outcome
 	o.Confined = a.request.Policy.Restricted && a.target.Confinement.Orders != nil
 	o.Enforcement = launched.Enforcement
-	o.Enforcement.Protections = a.spawner.shared(o.Enforcement.Protections)
 	o.Tracking = r.group.Tracking() // the sandbox may have changed it
 	if a.target.Order.InSignalDomain && o.Enforcement.Protections[platform.Signals].Status == platform.Enforced {
 		o.Tracking = o.Tracking.InSignalDomain()
+	}
+	if o.Confined {
+		a.limit()
 	}
 	if a.watchErr != nil {
 		// The editor's own watches may have used up the user's

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -74,6 +75,10 @@ var schemaHints = map[string]hint{
 
 // addHints describes the entries of a list in the schema.
 func addHints(node *schemaNode, key string) error {
+	if key == "limits.memory" {
+		node.Pattern, node.Examples = settings.MemoryPattern, []any{"75%", "8G"}
+		node.PatternErrorMessage = "64M or more, as \"512M\" or \"8G\", or \"1%\" to \"100%\""
+	}
 	if node.Items == nil {
 		return nil
 	}

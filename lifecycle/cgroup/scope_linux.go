@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
-	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // scopeTimeout bounds the whole attempt to get a scope, over all sockets,
@@ -122,11 +120,8 @@ func (e *ScopeError) Unwrap() []error { return append([]error{e.Refused}, e.Fail
 // scopeName is used once while the machine runs, like the subtree's name. So
 // the mode "fail" never meets a unit of that name.
 func scopeName() (string, error) {
-	start, err := proc.StartTime(os.Getpid())
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf(treePrefix+"%d-%s.scope", os.Getpid(), start), nil
+	name, err := ownName()
+	return name + ".scope", err
 }
 
 // startScope asks the systemd behind a socket for a scope with this process in

@@ -33,6 +33,10 @@ type Tree struct {
 	bornInside bool
 	remaking   sync.Mutex // guards held once the tree is open
 	scoped     bool       // our cgroup is a scope that this process moved itself into
+	// controllers are those that groups have, and unlimited says why it is not
+	// all that limit sessions.
+	controllers []string
+	unlimited   error
 }
 
 // trees counts the names that this process has tried for its trees.
@@ -44,12 +48,12 @@ func openCgroupTree(note func(journal.Record) error) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	start, err := proc.StartTime(os.Getpid())
+	name, err := ownName()
 	if err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start)
 	tree := &Tree{note: note}
+	tree.wantControllers(own)
 	// A second tracker in this process (in a test, for example) gets a
 	// directory of its own, and never notes the first one's. No name is given
 	// again: who closes a tree that was removed already must not end another.
@@ -77,6 +81,15 @@ func openCgroupTree(note func(journal.Record) error) (*Tree, error) {
 	return tree, nil
 }
 
+// ownName begins the names of this process's subtrees.
+func ownName() (string, error) {
+	start, err := proc.StartTime(os.Getpid())
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(treePrefix+"%d-%s", os.Getpid(), start), nil
+}
+
 // make makes the subtree's directory after noting its name, and then notes its
 // inode.
 func (t *Tree) make() error {
@@ -90,6 +103,7 @@ func (t *Tree) make() error {
 		_ = os.Remove(t.dir)
 		return err
 	}
+	t.handDown()
 	return nil
 }
 

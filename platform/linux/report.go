@@ -300,7 +300,7 @@ func limits(r Ruleset, result namespace.Result) platform.Protection {
 	}
 	return platform.Protection{
 		Status: platform.Enforced, Mechanism: "user namespace, RLIMIT_NPROC",
-		Detail: fmt.Sprintf("the session has at most %d processes and threads; its memory is not limited", r.Processes),
+		Detail: fmt.Sprintf("the session has at most %d processes and threads", r.Processes),
 	}
 }
 

@@ -68,6 +68,42 @@ type Limits struct {
 	// there is no limit.
 	Processes int    `json:"processes,omitempty"`
 	Origin    Origin `json:"origin"`
+	// Memory is how much memory the session has at most.
+	Memory Memory `json:"memory,omitzero"`
+	// CPUWeight is its share of a busy processor, in the unit of cpu.weight
+	// (cgroup v2); 0 leaves it as it is.
+	CPUWeight int `json:"cpuWeight,omitempty"`
+}
+
+// Memory is an amount of memory: the lower one, if it has both fields. The zero
+// value is no limit.
+type Memory struct {
+	Bytes int64 `json:"bytes,omitempty"`
+	// Percent is a part of the machine's memory.
+	Percent int `json:"percent,omitempty"`
+}
+
+// Of returns the amount in bytes on a machine with so much memory; 0 if there is
+// no limit.
+func (m Memory) Of(machine int64) int64 {
+	most := m.Bytes
+	if part := machine / 100 * int64(m.Percent); part > 0 && (most == 0 || part < most) {
+		most = part
+	}
+	return most
+}
+
+// Lower is an amount that exceeds neither of two on any machine.
+func (m Memory) Lower(other Memory) Memory {
+	return Memory{Bytes: lower(m.Bytes, other.Bytes), Percent: lower(m.Percent, other.Percent)}
+}
+
+// lower is the lower of two limits, of which 0 is none.
+func lower[N int | int64](a, b N) N {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // Rule grants Access to Path and, if it is a directory, to everything below it.

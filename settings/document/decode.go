@@ -359,7 +359,11 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 			at.Elements = d.elements(array, field, key)
 			break
 		}
-		if !d.enum(value, field, key, wrong) {
+		decode := func() bool { return d.enum(value, field, key, wrong) }
+		if element == reflect.TypeFor[string]() { // limits.memory is the only one
+			decode = func() bool { return d.memory(value, field, key) }
+		}
+		if !decode() {
 			return
 		}
 	default:

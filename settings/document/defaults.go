@@ -20,7 +20,7 @@ func Defaults() Sandbox {
 		AllowedUnixSockets:        []string{},
 		HiddenPaths:               []string{},
 		TemporaryFiles:            new(TemporaryFilesPrivate),
-		Limits:                    &Limits{Processes: new(4096)},
+		Limits:                    &Limits{Processes: new(4096), Memory: new("75%"), CPUWeight: new(100)},
 		Toolchains:                []string{},
 		ToolchainCaches:           new(ToolchainCachesPrivate),
 		OnDenied:                  new(OnDeniedReport),

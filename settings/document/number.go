@@ -2,6 +2,7 @@ package document
 
 import (
 	"reflect"
+	"regexp"
 	"strconv"
 
 	"github.com/tailscale/hujson"
@@ -11,7 +12,8 @@ import (
 
 // ranges are the numbers that a key may have, by the key in a block.
 var ranges = map[string]struct{ least, most int }{
-	"limits.processes": {1, 1 << 22}, // the kernel's PID_MAX_LIMIT
+	"limits.processes":  {1, 1 << 22}, // the kernel's PID_MAX_LIMIT
+	"limits.cpu_weight": {1, 10000},   // the kernel's range of cpu.weight
 }
 
 // Range is the least and the greatest number that a key may have.
@@ -37,5 +39,47 @@ func (d *decoder) number(value hujson.Value, field reflect.Value, key string) bo
 		}
 	}
 	d.report(value, SeverityError, key, "expected a whole number from %d to %d, found %s", least, most, found)
+	return false
+}
+
+// MemoryPattern matches amounts of memory. It is a regular expression of JSON
+// Schema, too.
+const MemoryPattern = `^([0-9]{1,6})([MG%])$`
+
+var memoryPattern = regexp.MustCompile(MemoryPattern)
+
+// leastMemory is what a session needs for a shell and some programs.
+const leastMemory = 64 << 20
+
+// ParseMemory reads an amount of memory, in bytes or in percent of the machine's.
+func ParseMemory(text string) (bytes int64, percent int, valid bool) {
+	match := memoryPattern.FindStringSubmatch(text)
+	if match == nil {
+		return 0, 0, false
+	}
+	n, err := strconv.Atoi(match[1])
+	switch match[2] {
+	case "%":
+		return 0, n, err == nil && n >= 1 && n <= 100
+	case "M":
+		bytes = int64(n) << 20
+	default:
+		bytes = int64(n) << 30
+	}
+	return bytes, 0, err == nil && bytes >= leastMemory
+}
+
+// memory decodes an amount of memory.
+func (d *decoder) memory(value hujson.Value, field reflect.Value, key string) bool {
+	found := describe(value)
+	if literal, is := value.Value.(hujson.Literal); is && literal.Kind() == '"' {
+		text := literal.String()
+		if _, _, valid := ParseMemory(text); valid {
+			field.Set(reflect.ValueOf(&text))
+			return true
+		}
+		found = display.Quote(text)
+	}
+	d.report(value, SeverityError, key, `expected 64M or more, as "512M" or "8G", or "1%%" to "100%%", found %s`, found)
 	return false
 }

@@ -135,6 +135,16 @@ type Limits struct {
 	// Linux for ordinary users with user namespaces. Then fork(2) fails, in this
 	// session alone. Other programs of yours do not count.
 	Processes *int `json:"processes"`
+	// Memory is how much memory a session has at most: "512M" or "8G" (powers of
+	// 1024, at least 64M), or a part of the machine's, as "75%". It has as much
+	// swap again. At the limit the kernel ends a tool as a whole, and of a
+	// terminal the largest process. It needs a cgroup with a controller of
+	// memory, on Linux; "doctor" says whether there is one.
+	Memory *string `json:"memory"`
+	// CPUWeight is a session's share of a busy processor, from 1 to 10000,
+	// compared with 100 for the sidecar and for other sessions. It needs a
+	// cgroup, as memory does.
+	CPUWeight *int `json:"cpu_weight"`
 }
 
 // Mode is a shorthand for several keys.

@@ -31,8 +31,9 @@ func TestLimits_BoundTheProcessesOfOneSession(t *testing.T) {
 	full := e.Spawn(protocol.SpawnParams{
 		Kind: protocol.Tool, Command: victim, Args: []string{"storm", strconv.Itoa(most + 20)},
 	})
-	limited := full.Sandbox.Protections["limits"].Status == protocol.Enforced
-	if able := os.Geteuid() != 0 && harness.Namespaces(t); limited != able {
+	mechanism := full.Sandbox.Protections["limits"].Mechanism
+	limited := strings.Contains(mechanism, "RLIMIT_NPROC") || strings.Contains(mechanism, "pids.max")
+	if able := os.Geteuid() != 0 && harness.Namespaces(t); able && !limited {
 		t.Errorf("reply: %+v", full.Sandbox.Protections["limits"])
 	}
 	if limited {
@@ -81,4 +82,32 @@ func TestLimits_TheKernelEndsASessionBeforeTheEditor(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, output, want)
 		}
 	}
+}
+
+// A session has no more memory than its settings say, and its end harms no other
+// session. A tool ends as a whole; of a terminal the shell is left.
+func TestLimits_BoundTheMemoryOfOneSession(t *testing.T) {
+	t.Parallel()
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Settings(harness.Sandbox{
+		"enabled": true, "limits": map[string]any{"memory": "64M"},
+	})})
+	other := e.Shell()
+	other.Type("echo before-$((1+1))\n")
+	other.Await("before-2")
+	limits := other.Sandbox.Protections["limits"]
+	limited := strings.Contains(limits.Mechanism, "memory.max")
+	if says := strings.Contains(limits.Detail, "memory is not limited"); says == limited {
+		t.Errorf("reply: %+v", limits)
+	}
+	// The control, or what an unlimited session can do: dd has one block in memory.
+	const take = "dd if=/dev/zero of=/dev/null count=1 status=none bs="
+	if _, status := e.Tool(take + "8M"); status != 0 {
+		t.Errorf("within the limit: status %d", status)
+	}
+	output, status := e.Tool(take + "200M; echo survived")
+	if survived := strings.Contains(output, "survived"); survived == limited {
+		t.Errorf("beyond the limit of %+v: status %d, %q", limits, status, output)
+	}
+	other.Type(take + "200M; echo after-$((1+1))\n")
+	other.Await("after-2")
 }

@@ -12,7 +12,7 @@ const width = 120;
 /** A longer cell shifts only its own row. */
 const maxCell = 36;
 
-const switches = ["mode", "enabled", "apply_to", "allow_network", "temporary_files", "toolchain_caches", "limits.processes", "on_unavailable", "on_denied"];
+const switches = ["mode", "enabled", "apply_to", "allow_network", "temporary_files", "toolchain_caches", "limits.processes", "limits.memory", "limits.cpu_weight", "on_unavailable", "on_denied"];
 
 /** Where a value comes from. */
 interface Origin {

@@ -1,0 +1,149 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// limitFiles makes a directory with the files that a cgroup with all controllers
+// has, apart from those left out.
+func limitFiles(t *testing.T, without ...string) *Group {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"pids.max", "memory.max", "memory.swap.max", "memory.oom.group", "cpu.weight"} {
+		if !slices.Contains(without, name) {
+			harness.Write(t, filepath.Join(dir, name), "")
+		}
+	}
+	return &Group{tree: &Tree{controllers: []string{memoryController, pidsController, cpuController}}, dir: dir}
+}
+
+func written(t *testing.T, g *Group) string {
+	t.Helper()
+	var all []string
+	entries, err := os.ReadDir(g.dir)
+	harness.Must(t, err)
+	for _, entry := range entries {
+		text, err := os.ReadFile(filepath.Join(g.dir, entry.Name()))
+		harness.Must(t, err)
+		all = append(all, entry.Name()+"="+string(text))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestLimit_WritesWhatTheKernelReads(t *testing.T) {
+	t.Parallel()
+	all := Limits{Processes: 40, Memory: 64 << 20, CPUWeight: 50}
+	g := limitFiles(t)
+	if got := g.Limit(all); got != (Limited{Processes: true, Memory: true, CPU: true}) {
+		t.Errorf("all: %+v", got)
+	}
+	const plain = "cpu.weight=50 memory.max=67108864 memory.oom.group= memory.swap.max=67108864 pids.max=40"
+	if got := written(t, g); got != plain {
+		t.Errorf("all: %s", got)
+	}
+	whole := all
+	whole.Whole = true
+	g = limitFiles(t, "memory.swap.max")
+	if got := g.Limit(whole); !got.Memory || !strings.Contains(written(t, g), "memory.oom.group=1") {
+		t.Errorf("without accounting of swap: %+v, %s", got, written(t, g))
+	}
+	// What could not be written does not hold.
+	g = limitFiles(t, "memory.max")
+	if got := g.Limit(all); got.Memory || !got.Processes || got.Problem == nil {
+		t.Errorf("without memory.max: %+v", got)
+	}
+	g = limitFiles(t)
+	if got := g.Limit(Limits{}); got.Memory || got.Processes || strings.ContainsAny(written(t, g), "0123456789") {
+		t.Errorf("no limits: %+v, %s", got, written(t, g))
+	}
+	g = limitFiles(t)
+	g.tree.controllers = []string{pidsController}
+	if got := g.Limit(all); got.Memory || got.CPU || !got.Processes || strings.Contains(written(t, g), "memory.max=6") {
+		t.Errorf("the controller of processes alone: %+v, %s", got, written(t, g))
+	}
+}
+
+func init() {
+	// "controllers" joins a cgroup, with another process if there are more
+	// arguments, and says which controllers its children get.
+	proctest.Helpers["controllers"] = func(args []string) {
+		own, wanted := args[0], strings.Split(args[1], ",")
+		pid := strconv.Itoa(os.Getpid())
+		if err := writeCgroup(filepath.Join(own, "cgroup.procs"), pid); err != nil {
+			fmt.Println("ready 0", err)
+			return
+		}
+		given, err := controllers(own, wanted)
+		now, _ := ownCgroup()
+		fmt.Printf("ready 0 given=%v shared=%t moved=%t error=%v\n", given, errors.Is(err, errShared), now != own, err)
+	}
+}
+
+// A process that is alone in a delegated cgroup steps aside, and its children's
+// cgroups get controllers. In any other cgroup it stays, and changes nothing.
+func TestControllers_StepAsideOnlyInADelegatedCgroupOfItsOwn(t *testing.T) {
+	t.Parallel()
+	tree := newTree(t)
+	root := filepath.Dir(tree.dir)
+	names, err := listed(root, "cgroup.controllers")
+	harness.Must(t, err)
+	if len(names) == 0 {
+		harness.Skip(t, "cgroup_controllers", "the cgroup has no controller")
+	}
+	name := names[len(names)-1]
+	before, err := listed(root, "cgroup.subtree_control")
+	harness.Must(t, err)
+	if _, err := controllers(root, []string{name}); err != nil {
+		harness.Skip(t, "cgroup_controllers", err.Error())
+	}
+	if !slices.Contains(before, name) {
+		t.Cleanup(func() { _ = writeCgroup(filepath.Join(root, "cgroup.subtree_control"), "-"+name) })
+	}
+	harness.Must(t, enableAll(tree.dir, []string{name}))
+	try := func(group string, prepare func(dir string)) string {
+		dir := newCgroup(t, tree, group).dir
+		prepare(dir)
+		out, err := proctest.Helper("controllers", dir, name).Output()
+		harness.Must(t, err)
+		return strings.TrimSpace(string(out))
+	}
+	mark := func(dir string) {
+		if err := unix.Setxattr(dir, "user.delegate", []byte("1"), 0); err != nil {
+			harness.Skip(t, "cgroup_xattr", err.Error())
+		}
+	}
+	want := fmt.Sprintf("ready 0 given=[%s] shared=false moved=true error=<nil>", name)
+	if got := try("alone", mark); got != want {
+		t.Errorf("alone in a delegated cgroup: %s, want %s", got, want)
+	}
+	const stays = "ready 0 given=[] shared=true moved=false"
+	if got := try("unmarked", func(string) {}); !strings.HasPrefix(got, stays) {
+		t.Errorf("in a cgroup of somebody else: %s", got)
+	}
+	other := proctest.Helper("wait")
+	harness.Must(t, other.Start())
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	got := try("crowded", func(dir string) {
+		mark(dir)
+		harness.Must(t, writeCgroup(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(other.Process.Pid)))
+	})
+	if !strings.HasPrefix(got, stays) {
+		t.Errorf("beside another process: %s", got)
+	}
+	if given, err := controllers(root, []string{"no-such-controller"}); given != nil || err == nil ||
+		!strings.Contains(err.Error(), "lacks the controllers no-such-controller") {
+		t.Errorf("a controller that is missing: %v, %v", given, err)
+	}
+}

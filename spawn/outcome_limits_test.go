@@ -1,0 +1,75 @@
+package spawn
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// The reply says which limit holds by what. A limit that nothing enforces is
+// never part of "enforced".
+func TestLimitsProtection_SaysWhatHolds(t *testing.T) {
+	t.Parallel()
+	staged := platform.Protection{Status: platform.Enforced, Mechanism: "RLIMIT_NPROC", Detail: "at most 40 processes"}
+	unstaged := platform.Protection{
+		Status: platform.Absent, Detail: "nothing limits the session's processes: root", Fix: "user",
+	}
+	most := policy.Limits{Processes: 40, Memory: policy.Memory{Bytes: 64 << 20}}
+	for name, test := range map[string]struct {
+		row    platform.Protection
+		group  lifecycle.Limited
+		status platform.Status
+		says   string
+		fix    string
+	}{
+		"all": {
+			staged,
+			lifecycle.Limited{Processes: true, Memory: true, CPU: true},
+			platform.Enforced,
+			"RLIMIT_NPROC, cgroup (pids.max), cgroup (memory.max): at most 40 processes; its memory is limited to 64 MB", "",
+		},
+		"by the stage alone": {
+			staged,
+			lifecycle.Limited{Why: "no cgroup", Fix: "make one"},
+			platform.Degraded,
+			"RLIMIT_NPROC: at most 40 processes; its memory is not limited: no cgroup", "make one",
+		},
+		"by the group alone": {
+			unstaged,
+			lifecycle.Limited{Processes: true, Memory: true},
+			platform.Enforced,
+			"cgroup (pids.max), cgroup (memory.max): the processes and threads of the session are limited to 40; " +
+				"its memory is limited to 64 MB", "",
+		},
+		"no controller of processes": {
+			unstaged,
+			lifecycle.Limited{Memory: true, Why: "no pids"},
+			platform.Degraded,
+			"cgroup (memory.max): nothing limits the session's processes: root; its memory is limited to 64 MB", "user",
+		},
+		"nothing": {
+			unstaged,
+			lifecycle.Limited{Why: "no cgroup"},
+			platform.Absent,
+			": nothing limits the session's processes: root; its memory is not limited: no cgroup", "user",
+		},
+		"a machine that never limits": {unstaged, lifecycle.Limited{}, platform.Absent, ": " + unstaged.Detail, "user"},
+	} {
+		got := limitsProtection(test.row, most, test.group)
+		if says := got.Mechanism + ": " + got.Detail; got.Status != test.status || says != test.says || got.Fix != test.fix {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for _, group := range []lifecycle.Limited{{Processes: true}, {Memory: true}, {Why: "x"}} {
+		row := platform.Protection{Status: platform.Absent, NotRequested: true}
+		if got := limitsProtection(row, policy.Limits{}, group); got != row {
+			t.Errorf("not requested: %+v", got)
+		}
+	}
+	if got := limitsProtection(staged, most, lifecycle.Limited{Why: "x"}); strings.Contains(got.Mechanism, "memory") {
+		t.Errorf("memory: %+v", got)
+	}
+}
