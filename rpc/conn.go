@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -63,12 +64,14 @@ func (c *conn) settle(answer incoming) {
 }
 
 // Call sends a request to the editor and waits for its answer. An error in the
-// answer is a *responseError.
+// answer is a *responseError. If ctx ends first, the editor is told that nobody
+// waits any more.
 func (c *conn) Call(ctx context.Context, method string, params, result any) error {
 	answered := make(chan incoming, 1)
 	c.mu.Lock()
 	c.last++
-	id := strconv.FormatUint(c.last, 10)
+	number := c.last
+	id := strconv.FormatUint(number, 10)
 	c.pending[id] = answered
 	c.mu.Unlock()
 	defer func() {
@@ -87,7 +90,7 @@ func (c *conn) Call(ctx context.Context, method string, params, result any) erro
 	case answer := <-answered:
 		return readAnswer(answer, method, result)
 	case <-ctx.Done():
-		return ctx.Err()
+		return errors.Join(ctx.Err(), c.Notify(ctx, protocol.CancelRequest.Method, protocol.CancelParams{ID: number}))
 	case <-c.closed:
 		return errClosed
 	}

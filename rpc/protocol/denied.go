@@ -84,10 +84,10 @@ type Process struct {
 // on_denied is "ask" and the editor announced approvals. It is only about
 // opening files that a setting would allow, about connecting to hosts while the
 // network is off, and about one setting of git in a repository's configuration,
-// which the message names: never credentials, never other protected paths, never
-// denied_hosts. The program waits for up to a minute, and is refused without an
-// answer. After "deny" and "session" the session does not ask about the same
-// access again.
+// which the message names: never credentials, never other protected paths,
+// never denied_hosts. The program waits for up to a minute, and is refused
+// without an answer. If nobody waits any more, $/cancelRequest follows. After
+// "deny" and "session" the session does not ask about the same access again.
 var RequestAccess = Request[RequestAccessParams, RequestAccessResult]{"sandbox/requestAccess", ToEditor}
 
 // RequestAccessParams describes an access that a program waits for.

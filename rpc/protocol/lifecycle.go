@@ -19,6 +19,17 @@ var DidChangeWorkspaceFolders = Notification[WorkspaceFoldersChange]{"workspace/
 // LogMessage is a line for the editor's log.
 var LogMessage = Notification[LogMessageParams]{"window/logMessage", ToEditor}
 
+// CancelRequest says that the sidecar needs no answer to a request any more, as
+// in LSP: nobody waits for sandbox/requestAccess, so close the question. An
+// answer that comes nevertheless has no effect.
+var CancelRequest = Notification[CancelParams]{"$/cancelRequest", ToEditor}
+
+// CancelParams names a request.
+type CancelParams struct {
+	// ID is that of the sidecar's request.
+	ID uint64 `json:"id"`
+}
+
 // InitializeParams describes the editor.
 type InitializeParams struct {
 	// ProcessID is the editor's process id, such as 4711. The sidecar ends with

@@ -20,8 +20,9 @@ import (
 // asked is an editor whose user answers.
 type asked struct {
 	*editor
-	mu        sync.Mutex // guards questions
+	mu        sync.Mutex // guards the fields below
 	questions []protocol.RequestAccessParams
+	withdrawn []uint64
 }
 
 // ask starts an editor whose user answers with answer, which may take its time.
@@ -41,8 +42,25 @@ func (s *scene) ask(settings harness.Sandbox, answer func(protocol.RequestAccess
 		a.mu.Unlock()
 		return protocol.RequestAccessResult{Decision: answer(p)}
 	})
+	client.On(a.Client, protocol.CancelRequest, func(p protocol.CancelParams) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.withdrawn = append(a.withdrawn, p.ID)
+	})
 	observed(s.T, a.editor)
 	return a
+}
+
+// awaitWithdrawn waits until the sidecar has withdrawn so many questions, each
+// once.
+func (a *asked) awaitWithdrawn(t *testing.T, count int) {
+	t.Helper()
+	harness.Eventually(t, fmt.Sprintf("%d questions are withdrawn", count), func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		slices.Sort(a.withdrawn)
+		return len(a.withdrawn) == count && len(slices.Compact(slices.Clone(a.withdrawn))) == count
+	})
 }
 
 func (a *asked) all() []protocol.RequestAccessParams {
@@ -268,11 +286,13 @@ func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 	if end := crowd.Close(0); end.Remaining != 0 || end.Killed < mostQuestions {
 		t.Errorf("%+v", end)
 	}
+	e.awaitWithdrawn(t, mostQuestions)
 	terminal := e.Shell()
 	terminal.Type("trap 'echo inter''rupted' INT; cat " + s.OutsidePath("0") + "\n")
 	harness.Eventually(t, "it asks", func() bool { return len(e.all()) == mostQuestions+1 })
 	terminal.Type("\x03")
 	terminal.Await("interrupted")
+	e.awaitWithdrawn(t, mostQuestions+1)
 	terminal.Close(0)
 }
 

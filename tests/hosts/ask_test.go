@@ -21,8 +21,9 @@ import (
 type asked struct {
 	*harness.Editor
 	denials   *harness.Denials
-	mu        sync.Mutex // guards questions
+	mu        sync.Mutex // guards the fields below
 	questions []protocol.RequestAccessParams
+	withdrawn []uint64
 }
 
 // ask starts an editor whose user answers with answer, which may take its time.
@@ -49,7 +50,22 @@ func (s *scene) ask(settings harness.Sandbox, answer func(target string) protoco
 		}
 		return protocol.RequestAccessResult{Decision: answer(p.Target)}
 	})
+	editor.On(a.Client, protocol.CancelRequest, func(p protocol.CancelParams) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.withdrawn = append(a.withdrawn, p.ID)
+	})
 	return a
+}
+
+// awaitWithdrawn waits until the sidecar has withdrawn just these requests.
+func (a *asked) awaitWithdrawn(t *testing.T, want ...uint64) {
+	t.Helper()
+	harness.Eventually(t, fmt.Sprintf("the questions %v are withdrawn", want), func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return slices.Equal(a.withdrawn, want)
+	})
 }
 
 func (a *asked) all() []protocol.RequestAccessParams {
@@ -119,6 +135,7 @@ func TestAsk_ConnectsBecauseTheUserSaysSo(t *testing.T) {
 				q[0].Message != `"victim" wants to connect to "api.allowed.example:80", and waits for your answer.` {
 				t.Errorf("asked %+v", q)
 			}
+			e.awaitWithdrawn(t) // nothing that was answered
 		})
 	}
 }
@@ -211,7 +228,7 @@ func TestAsk_DoesNotHoldNonBlockingCallers(t *testing.T) {
 }
 
 // A signal ends the wait, with or without a handler, and nobody is asked for a
-// program that is gone.
+// program that is gone: the editor is told to close the question.
 func TestAsk_IsOverWhenTheProgramIs(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{"connect", "eager"} {
@@ -233,8 +250,12 @@ func TestAsk_IsOverWhenTheProgramIs(t *testing.T) {
 				})
 				terminal.Type("\x03")
 				terminal.Await(fmt.Sprintf("interrupted %d", i))
+				e.awaitWithdrawn(t, []uint64{1, 2}[:i+1]...)
 			}
+			terminal.Type(s.Victim + " " + action + " evil.example:80\n")
+			harness.Eventually(t, "it asks", func() bool { return len(e.all()) == 3 })
 			terminal.Close(0)
+			e.awaitWithdrawn(t, 1, 2, 3)
 		})
 	}
 }

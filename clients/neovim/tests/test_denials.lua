@@ -129,9 +129,10 @@ local function ask(child, params)
     [[
     _G.answers = _G.answers or {}
     require('sandbox_sidecar.approval')
+    _G.requests = (_G.requests or 0) + 1
     require('sandbox_sidecar.sidecar').requests['sandbox/requestAccess'](..., function(result)
       table.insert(_G.answers, result.decision)
-    end)
+    end, _G.requests)
   ]],
     {
       vim.tbl_extend('force', {
@@ -227,6 +228,41 @@ T['one question is open at a time'] = function()
   child.lua('_G.reply("Do not allow")')
   H.until_true(child, '#_G.answers == 2')
   H.eq(child.lua_get('_G.answers'), { 'once', 'deny' })
+end
+
+T['a question that nobody waits for is closed, and a late answer allows nothing'] = function()
+  local child = asked_child(true)
+  local function withdraw(id)
+    child.lua(
+      [[require('sandbox_sidecar.sidecar').notifications['$/cancelRequest']({ id = ... })]],
+      { id }
+    )
+  end
+  -- As many plugins ask.
+  child.lua([[
+    local select = vim.ui.select
+    vim.ui.select = function(...)
+      vim.api.nvim_open_win(0, true, { relative = 'editor', row = 1, col = 1, width = 9, height = 2 })
+      select(...)
+    end
+  ]])
+  for _, target in ipairs({ '/one', '/two', '/three' }) do
+    ask(child, { target = target })
+  end
+  H.until_true(child, '#_G.asked == 1')
+  H.eq(child.lua_get('#vim.api.nvim_list_wins()'), 2)
+  withdraw(2)
+  H.eq(child.lua_get('{ #_G.asked, #_G.answers }'), { 1, 1 })
+  child.lua('_G.first = _G.reply')
+  withdraw(1)
+  H.until_true(child, '#_G.asked == 2')
+  H.eq(child.lua_get('#vim.api.nvim_list_wins()'), 2)
+  child.lua('_G.first("Allow once")')
+  H.until_notified(child, 'nothing was allowed: the program no longer waits')
+  child.lua('_G.reply("Allow once")')
+  H.until_true(child, '#_G.answers == 3')
+  H.eq(child.lua_get('_G.answers'), { 'deny', 'deny', 'once' })
+  withdraw(4) -- unknown
 end
 
 T['a question waits for Normal mode'] = function()

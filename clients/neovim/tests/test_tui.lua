@@ -95,4 +95,18 @@ T['a flood leaves the editor awake, and Ctrl-C is answered'] = function()
   H.eq({ lag < 10 * own_lag + 1500, answer < 10 * own_answer + 1500 }, { true, true })
 end
 
+T['the prompt for a question closes when nobody waits for the answer'] = function()
+  H.require('filesystem')
+  local world = H.world(H.settings({ on_denied = 'ask' }))
+  local editor = tui.start(world)
+  local line = 'cat %s/secret & until [ -e gone ]; do sleep 0.1; done; kill $!; wait'
+  editor.run('require("sandbox_sidecar").run(...)', line:format(world.outside))
+  tui.until_screen(editor, 'Do not allow')
+  H.write(world.project .. '/gone', '')
+  H.wait('the prompt is gone', function()
+    return not editor.screen():find('Type number')
+  end)
+  H.eq(editor.call('1 + 1'), 2)
+end
+
 return T

@@ -115,6 +115,12 @@ export type Severity = "error" | "warning" | "info";
  */
 export type Protections = Record<string, Protection>;
 
+/** `CancelParams` names a request. */
+export interface CancelParams {
+  /** That of the sidecar's request. */
+  id: number;
+}
+
 /** `InitializeParams` describes the editor. */
 export interface InitializeParams {
   /**
@@ -822,6 +828,7 @@ export const Methods = {
   exit: "exit",
   didChangeWorkspaceFolders: "workspace/didChangeWorkspaceFolders",
   logMessage: "window/logMessage",
+  cancelRequest: "$/cancelRequest",
   spawn: "terminal/spawn",
   input: "terminal/input",
   resize: "terminal/resize",
@@ -870,6 +877,7 @@ export interface Notifications {
   "exit": { direction: "toSidecar"; params: Empty };
   "workspace/didChangeWorkspaceFolders": { direction: "toSidecar"; params: WorkspaceFoldersChange };
   "window/logMessage": { direction: "toEditor"; params: LogMessageParams };
+  "$/cancelRequest": { direction: "toEditor"; params: CancelParams };
   "terminal/input": { direction: "toSidecar"; params: InputParams };
   "terminal/resize": { direction: "toSidecar"; params: ResizeParams };
   "terminal/ack": { direction: "toSidecar"; params: AckParams };
@@ -897,6 +905,12 @@ export const DidChangeWorkspaceFoldersNotification = new NotificationType<Worksp
 
 /** `window/logMessage` is a line for the editor's log. */
 export const LogMessageNotification = new NotificationType<LogMessageParams>("window/logMessage");
+
+/**
+ * `$/cancelRequest` says that the sidecar needs no answer to a request any more, as in LSP: nobody waits for
+ * sandbox/requestAccess, so close the question. An answer that comes nevertheless has no effect.
+ */
+export const CancelRequestNotification = new NotificationType<CancelParams>("$/cancelRequest");
 
 /**
  * `terminal/spawn` starts a session: a process on a PTY of its own, confined as the settings say. The answer
@@ -955,8 +969,8 @@ export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/de
  * editor announced approvals. It is only about opening files that a setting would allow, about connecting to
  * hosts while the network is off, and about one setting of git in a repository's configuration, which the
  * message names: never credentials, never other protected paths, never denied_hosts. The program waits for up to
- * a minute, and is refused without an answer. After "deny" and "session" the session does not ask about the same
- * access again.
+ * a minute, and is refused without an answer. If nobody waits any more, $/cancelRequest follows. After "deny"
+ * and "session" the session does not ask about the same access again.
  */
 export const RequestAccessRequest = new RequestType<RequestAccessParams, RequestAccessResult, ErrorData>("sandbox/requestAccess");
 

@@ -2,6 +2,7 @@
 ---`on_denied` is "ask". One question is open at a time.
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
+local protocol = require('sandbox_sidecar.protocol_gen')
 local sidecar = require('sandbox_sidecar.sidecar')
 local view = require('sandbox_sidecar.view')
 
@@ -19,19 +20,28 @@ local CHOICES = {
 }
 
 ---@class sandbox_sidecar.Question
+---@field id integer The request's.
 ---@field prompt string
 ---@field choices string[] The decisions that the sidecar accepts.
 ---@field asked integer The time of the request, by vim.uv.now().
 ---@field answer fun(result: any)
+---@field withdrawn? boolean The program does not wait any more.
+---@field windows? table<integer, true> The windows that the question has opened.
 
 local waiting = {} ---@type sandbox_sidecar.Question[]
-local open = false
+local open ---@type sandbox_sidecar.Question?
 
 local ask
 
 ---@param question sandbox_sidecar.Question
 ---@param decision string
 local function decide(question, decision)
+  if question.withdrawn then
+    if decision ~= 'deny' then
+      notify.warn('nothing was allowed: the program no longer waits for your answer')
+    end
+    return -- withdraw has answered
+  end
   if decision ~= 'deny' and vim.uv.now() - question.asked > TIMEOUT then
     notify.warn('the answer came too late, so the access was refused')
   end
@@ -55,34 +65,98 @@ local function next_question()
   end
 end
 
+---Opens the question. The default of |vim.ui.select()| holds the main loop until
+---a key is pressed, so a key ends it if the sidecar withdraws the question.
+---@param question sandbox_sidecar.Question
+---@param choose fun()
+local function show(question, choose)
+  local before = {}
+  for _, window in ipairs(vim.api.nvim_list_wins()) do
+    before[window] = true
+  end
+  local withdrawal = ('"method":"%s","params":{"id":%d}'):format(
+    protocol.methods.cancel_request,
+    question.id
+  )
+  local tail = ''
+  sidecar.watch(function(data)
+    local text = tail .. data
+    tail = text:sub(-#withdrawal)
+    if text:find(withdrawal, 1, true) then
+      vim.api.nvim_input('<C-c>')
+    end
+  end)
+  local ok, err = pcall(choose)
+  sidecar.watch(nil)
+  question.windows = {}
+  for _, window in ipairs(vim.api.nvim_list_wins()) do
+    if not before[window] then
+      question.windows[window] = true
+    end
+  end
+  if not ok then
+    error(err, 0)
+  end
+end
+
 ---@param question sandbox_sidecar.Question
 function ask(question)
   local offered = vim.tbl_filter(function(choice)
     return choice.decision == 'deny' or vim.tbl_contains(question.choices, choice.decision)
   end, CHOICES)
-  open = true
+  open = question
   -- Keys typed before the question must not answer it.
   for _ = 1, 1000 do
     if vim.fn.getchar(0) == 0 then
       break
     end
   end
-  view.choose(offered, {
-    prompt = question.prompt,
-    kind = 'sandbox_sidecar.approval',
-    format_item = function(choice)
-      return choice.text
-    end,
-  }, function(choice)
-    open = false
-    decide(question, choice and choice.decision or 'deny')
-    vim.schedule(next_question)
+  show(question, function()
+    view.choose(offered, {
+      prompt = question.prompt,
+      kind = 'sandbox_sidecar.approval',
+      format_item = function(choice)
+        return choice.text
+      end,
+    }, function(choice)
+      if open == question then
+        open = nil
+      end
+      decide(question, choice and choice.decision or 'deny')
+      vim.schedule(next_question)
+    end)
   end)
 end
 
-sidecar.requests['sandbox/requestAccess'] = function(params, answer)
+---Closes a question whose program does not wait any more.
+---@param question sandbox_sidecar.Question
+local function withdraw(question)
+  question.answer({ decision = 'deny' })
+  question.withdrawn = true
+  if open == question then
+    open = nil
+    for window in pairs(question.windows or {}) do
+      pcall(vim.api.nvim_win_close, window, true)
+    end
+  end
+  vim.schedule(next_question)
+end
+
+sidecar.notifications[protocol.methods.cancel_request] = function(params)
+  if open and open.id == params.id then
+    return withdraw(open)
+  end
+  for i, question in ipairs(waiting) do
+    if question.id == params.id then
+      return withdraw(table.remove(waiting, i))
+    end
+  end
+end
+
+sidecar.requests['sandbox/requestAccess'] = function(params, answer, id)
   local label = sidecar.label(params.sessionId)
   waiting[#waiting + 1] = {
+    id = id,
     -- The sidecar has quoted the names in the messages.
     prompt = ('%s: %s Allow it?%s'):format(
       label,

@@ -31,7 +31,7 @@ local HIGH_WATER = 256 * 1024
 ---@class sandbox_sidecar.ClientOptions
 ---@field command string[]
 ---@field on_notification fun(method: string, params: any)
----@field on_request fun(method: string, params: any, answer: fun(result: any, err?: sandbox_sidecar.Error))
+---@field on_request fun(method: string, params: any, answer: fun(result: any, err?: sandbox_sidecar.Error), id: integer)
 ---@field on_exit fun(reason: string) Called once, after the last message.
 
 ---@class sandbox_sidecar.Client
@@ -49,6 +49,7 @@ local HIGH_WATER = 256 * 1024
 ---@field private paused boolean Whether reading is paused.
 ---@field private eof boolean Whether the output has ended.
 ---@field private exit string? How the process ended.
+---@field private raw? fun(data: string) See watch.
 ---@field private over boolean on_exit was called.
 local Client = {}
 Client.__index = Client
@@ -111,6 +112,9 @@ function Client:read()
     if err or not data then
       self.eof = true
     else
+      if self.raw then
+        self.raw(data)
+      end
       self.decoder:feed(data)
       if self.decoder:size() > HIGH_WATER then
         self.paused = true
@@ -198,7 +202,7 @@ function Client:handle_message(body)
         result = not err and (result == nil and vim.empty_dict() or result) or nil,
         error = err,
       })
-    end)
+    end, message.id)
   else
     local callback = self.pending[message.id]
     if callback then
@@ -240,6 +244,13 @@ end
 ---@param params? table
 function Client:notify(method, params)
   self:send({ jsonrpc = '2.0', method = method, params = params or vim.empty_dict() })
+end
+
+---Sees all data on its arrival (|api-fast|). While a prompt holds the main loop,
+---no message is handled.
+---@param raw? fun(data: string)
+function Client:watch(raw)
+  self.raw = raw
 end
 
 ---@return boolean

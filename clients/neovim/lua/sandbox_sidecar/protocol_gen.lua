@@ -50,6 +50,10 @@
 ---process_tracking, denials.
 ---@alias sandbox_sidecar.Protections table<string, sandbox_sidecar.Protection>
 
+---`CancelParams` names a request.
+---@class (exact) sandbox_sidecar.CancelParams
+---@field id integer That of the sidecar's request.
+
 ---`InitializeParams` describes the editor.
 ---@class (exact) sandbox_sidecar.InitializeParams
 ---@field processId integer|vim.NIL|nil The editor's process id, such as 4711. The sidecar ends with that process. If it is null, only the end of stdin counts.
@@ -459,6 +463,9 @@ M.methods = {
   did_change_workspace_folders = "workspace/didChangeWorkspaceFolders",
   ---`window/logMessage` is a line for the editor's log.
   log_message = "window/logMessage",
+  ---`$/cancelRequest` says that the sidecar needs no answer to a request any more, as in LSP: nobody waits for
+  ---sandbox/requestAccess, so close the question. An answer that comes nevertheless has no effect.
+  cancel_request = "$/cancelRequest",
   ---`terminal/spawn` starts a session: a process on a PTY of its own, confined as the settings say. The answer
   ---comes after the sandbox was proved from inside, and before the session's first notification.
   spawn = "terminal/spawn",
@@ -494,8 +501,8 @@ M.methods = {
   ---editor announced approvals. It is only about opening files that a setting would allow, about connecting to
   ---hosts while the network is off, and about one setting of git in a repository's configuration, which the
   ---message names: never credentials, never other protected paths, never denied_hosts. The program waits for up
-  ---to a minute, and is refused without an answer. After "deny" and "session" the session does not ask about the
-  ---same access again.
+  ---to a minute, and is refused without an answer. If nobody waits any more, $/cancelRequest follows. After
+  ---"deny" and "session" the session does not ask about the same access again.
   request_access = "sandbox/requestAccess",
   ---`settings/get` returns the merged settings of a project.
   settings_get = "settings/get",

@@ -41,7 +41,7 @@ local state = { ready = false, waiting = {}, listeners = {}, labels = {}, stoppi
 M.notifications = {}
 
 ---Handlers of requests from the sidecar, by method.
----@type table<string, fun(params: any, answer: fun(result: any, err?: sandbox_sidecar.Error))>
+---@type table<string, fun(params: any, answer: fun(result: any, err?: sandbox_sidecar.Error), id: integer)>
 M.requests = {}
 
 ---Called after a session was closed, with the sidecar's result.
@@ -105,10 +105,11 @@ end
 ---@param method string
 ---@param params any
 ---@param answer fun(result: any, err?: sandbox_sidecar.Error)
-local function on_request(method, params, answer)
+---@param id integer
+local function on_request(method, params, answer, id)
   local handler = M.requests[method]
   if handler then
-    handler(params, answer)
+    handler(params, answer, id)
   else
     answer(nil, {
       code = protocol.error_codes.method_not_found,
@@ -337,6 +338,14 @@ end
 ---@return integer? # The process id of the running sidecar.
 function M.pid()
   return state.client and state.client.pid
+end
+
+---Sees what arrives while a prompt holds the main loop; see Client:watch.
+---@param raw? fun(data: string)
+function M.watch(raw)
+  if state.client then
+    state.client:watch(raw)
+  end
 end
 
 ---@param callback? fun()

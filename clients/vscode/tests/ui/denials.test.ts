@@ -166,6 +166,7 @@ describe("a question about an access", () => {
       world.settings({ enabled: true, on_denied: "ask", allow_network: false });
       world.write(path.join(world.home, "notes", "list.txt"), "content-of-the-notes\n");
       world.write(path.join(world.home, "more", "list.txt"), "content-of-more\n");
+      world.write(path.join(world.home, "third", "list.txt"), "content-of-the-third\n");
     },
   });
 
@@ -188,6 +189,25 @@ describe("a question about an access", () => {
     await until("the text", async () => (await window.terminal()).includes("content-of-more"));
     // The session is not asked again.
     await window.run(`clear; cat ${file}; echo aga''in`, /content-of-more\nagain$/m);
+  });
+
+  it("closes if nobody waits any more, and a late answer allows nothing", async () => {
+    const { window, world } = fixture();
+    const file = path.join(world.home, "third", "list.txt");
+    await window.type(`clear; cat ${file} &`);
+    await window.answer(`"cat" wants to read "${file}"`, "Allow…");
+    const choices = window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Until the session ends" });
+    await choices.waitFor();
+    await window.type("kill %1");
+    await choices.waitFor({ state: "hidden" });
+    await window.type(`clear; cat ${file}`);
+    await window.notification(`"cat" wants to read "${file}"`);
+    await window.focusTerminal();
+    await window.page.keyboard.press("Control+C");
+    await window.run("echo interr''upted", /^interrupted$/m);
+    await window.answer(`"cat" wants to read "${file}"`, "Allow Once");
+    await window.notification("Nothing was allowed: the program no longer waits");
+    assert.doesNotMatch(await window.terminal(), /content-of-the-third/);
   });
 
   it("lets the session connect to a host", async function () {
