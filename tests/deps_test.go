@@ -105,9 +105,11 @@ var mayImport = map[string][]string{
 	"agents/runner": {
 		"display", "fsguard", "platform/policy", "presentation", "rpc/protocol", "settings", "spawn",
 	},
+	"agents/acp": {"agents/runner", "display", "rpc/protocol", "spawn"},
 	"agents/mcp": {"agents/runner", "presentation", "rpc/protocol", "settings"},
 	"cmd/sandbox-sidecar": {
-		"agents/mcp", "agents/runner", "display", "presentation", "rpc", "rpc/protocol", "settings", "settings/starter",
+		"agents/acp", "agents/mcp", "agents/runner",
+		"display", "presentation", "rpc", "rpc/protocol", "settings", "settings/starter",
 		"settings/toolchain", "spawn", "platform",
 		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/overlay", "platform/linux/seccomp",
 		"platform/darwin", "lifecycle",
@@ -147,6 +149,7 @@ var mayImport = map[string][]string{
 	"tests/stories":         {"tests/harness"},
 	"tests/shells":          {"tests/harness"},
 	"tests/agents":          {"tests/harness"},
+	"tests/agents/victim":   {},
 	"tests/recording":       {"display", "tests/harness"},
 	"tests/suites":          {},
 	"tests/syscalls":        {"rpc/protocol", "tests/harness"},

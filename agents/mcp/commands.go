@@ -152,7 +152,7 @@ func (c *command) result() Result {
 	if exit.Signal != 0 {
 		result.Signal, result.ExitCode = unix.SignalName(exit.Signal), 128+int(exit.Signal)
 	}
-	result.Refused, result.RefusedMore = c.Refused()
+	result.Refused, result.RefusedMore = c.Refused(nil)
 	return result
 }
 
@@ -164,7 +164,7 @@ func (c *command) state() Result {
 	default:
 	}
 	result := Result{Warnings: c.Warnings()}
-	result.Refused, result.RefusedMore = c.Refused()
+	result.Refused, result.RefusedMore = c.Refused(nil)
 	return result
 }
 

@@ -145,9 +145,12 @@ type Refused struct {
 const mostRefused = 20
 
 // Refused lists what the session was refused so far, and how much more there
-// was.
-func (r *Running) Refused() (list []Refused, more int) {
+// was. What is known is left out; known may be nil.
+func (r *Running) Refused(known func(spawn.Denial) bool) (list []Refused, more int) {
 	denials, more := r.Denials()
+	if known != nil {
+		denials = slices.DeleteFunc(denials, known)
+	}
 	if len(denials) > mostRefused {
 		more += len(denials) - mostRefused
 		denials = denials[:mostRefused]

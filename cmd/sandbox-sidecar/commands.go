@@ -47,6 +47,12 @@ func commands() []command {
 				"SANDBOX_SHELL=PATH names the real shell.",
 		}, shell},
 		{commandline.Command{
+			Name: "acp", Args: "[flags] -- AGENT [ARG…]", Takes: commandline.Programs,
+			Summary: "run an agent in the sandbox, for an editor that speaks ACP",
+			Details: "It passes on what both say, and keeps the editor from running commands outside for the agent. " +
+				"With on_denied \"ask\" the editor asks its user. The agent is sandboxed whatever the settings say.",
+		}, serveACP},
+		{commandline.Command{
 			Name: "mcp", Args: "[flags]",
 			Summary: "serve tools to an agent by MCP: sandboxed commands",
 			Details: "An agent starts it and talks to it over stdin and stdout. Its tools are run, start, output, stop, " +
