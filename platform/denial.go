@@ -6,6 +6,12 @@ type Denial struct {
 	// Target is a real path if it is absolute, else an abstract socket's name,
 	// an address or a process id.
 	Target string
+	// Name is the host's name that was asked for, if Target is an address that it
+	// leads to.
+	Name string
+	// Datagram says that it was no connection of TCP, for which alone a setting
+	// opens single hosts.
+	Datagram bool
 	// PID and Process are the process: its id on the host and its own name for
 	// itself. PID is 0 if it is unknown.
 	PID     int

@@ -22,11 +22,17 @@ func Suggest(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denia
 		return settings.Suggestion{Hint: advice(denial)}, nil
 	}
 	s, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
+	if denial.Datagram && (s.Key != "" || s.Allowed) {
+		return settings.Suggestion{Hint: OnlyTCP}, err
+	}
 	if err == nil && s.Allowed && denial.Lacking != "" {
 		s.Hint = denial.Lacking
 	}
 	return s, err
 }
+
+// OnlyTCP says why no setting opens a single host for datagrams.
+const OnlyTCP = "single hosts are reached by TCP alone; most programs that send datagrams fall back to it"
 
 // Denial is the notification of a denial. The suggestion is the
 // setting that would allow the access; its zero value means that none would.
@@ -57,7 +63,7 @@ func DenialLine(denial spawn.Denial) string {
 	if denial.Detail != "" {
 		return fmt.Sprintf("git's %s%s", display.Line(denial.Detail), times(denial.Count))
 	}
-	text := fmt.Sprintf("%s %s", denial.Access, display.Quote(denial.Target))
+	text := fmt.Sprintf("%s %s%s", denial.Access, display.Quote(denial.Target), asked(denial.Name))
 	if denial.Process != "" {
 		text += " by " + display.Quote(denial.Process)
 	}
@@ -113,7 +119,7 @@ func denialMessage(denial spawn.Denial, suggestion settings.Suggestion) string {
 	if denial.Detail != "" {
 		return fmt.Sprintf("The sandbox refused git's %s%s.", display.Line(denial.Detail), times(denial.Count))
 	}
-	message := denialSentence(string(denial.Access), denial.Target, denial.Process, denial.Count)
+	message := denialSentence(string(denial.Access), denial)
 	if suggestion.Key == "" {
 		return message
 	}
@@ -126,7 +132,9 @@ func denialMessage(denial spawn.Denial, suggestion settings.Suggestion) string {
 
 // alarmMessage says what happened to a protected path.
 func alarmMessage(alarm spawn.Alarm) string {
-	return denialSentence(string(alarm.Kind), alarm.Path, "", 1)
+	var happened spawn.Denial
+	happened.Target, happened.Count = alarm.Path, 1
+	return denialSentence(string(alarm.Kind), happened)
 }
 
 // maxNamed bounds the paths that a line names of a group.
@@ -149,8 +157,8 @@ func FindingLine(f spawn.Finding) string {
 	return fmt.Sprintf("%d %s were %s: %s (%s)", f.Total, f.Group, f.How, text, display.Line(f.Why))
 }
 
-func denialSentence(access, target, process string, count int) string {
-	path := display.Quote(target)
+func denialSentence(access string, denial spawn.Denial) string {
+	path, count := display.Quote(denial.Target), denial.Count
 	switch access {
 	case "protected_write":
 		return fmt.Sprintf("The sandbox refused to change the protected path %s%s.", path, times(count))
@@ -163,7 +171,7 @@ func denialSentence(access, target, process string, count int) string {
 	case "protected_written":
 		return fmt.Sprintf("The protected path %s was written in a sandboxed session. Check it before you use it.", path)
 	}
-	return fmt.Sprintf("The sandbox refused to let %s %s%s.", program(process, "a program"), phrase(access, target),
+	return fmt.Sprintf("The sandbox refused to let %s %s%s.", program(denial.Process, "a program"), phrase(denial),
 		times(count))
 }
 
@@ -175,16 +183,24 @@ func program(name, unknown string) string {
 	return display.Quote(name)
 }
 
+// asked is the name that led to an address, behind that.
+func asked(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (the address of %s)", display.Quote(name))
+}
+
 // phrase is an access as a verb with its object: `read "/a"`.
-func phrase(access, target string) string {
-	target = display.Quote(target)
+func phrase(denial spawn.Denial) string {
+	access, target := string(denial.Access), display.Quote(denial.Target)
 	switch access {
 	case "read", "write", "create", "remove":
 		return access + " " + target
 	case "execute":
 		return "run " + target
 	case "connect_unix", "connect":
-		return "connect to " + target
+		return "connect to " + target + asked(denial.Name)
 	case "bind":
 		return "listen on " + target
 	case "agent":

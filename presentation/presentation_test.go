@@ -19,6 +19,8 @@ func setText[T ~string](field *T, value string) { *field = T(value) }
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	add := settings.Suggestion{Key: "additional_read_only_paths", Value: "~/data"}
+	led := denial("connect", "10.0.0.7:80", "curl", 1).Denial
+	led.Name = "a\nb.example"
 	for _, test := range []struct{ got, want string }{
 		{
 			denialMessage(denial("read", "/home/u/data/x", "cat", 3), add),
@@ -29,6 +31,15 @@ func TestMessages(t *testing.T) {
 			denialMessage(denial("connect", "192.0.2.1:443", "", 1), settings.Suggestion{}),
 			`The sandbox refused to let a program connect to "192.0.2.1:443".`,
 		},
+		{
+			denialMessage(spawn.Denial{Denial: led}, settings.Suggestion{}),
+			`The sandbox refused to let "curl" connect to "10.0.0.7:80" (the address of "a\nb.example").`,
+		},
+		{
+			questionMessage(spawn.Denial{Denial: led}),
+			`"curl" wants to connect to "10.0.0.7:80" (the address of "a\nb.example"), and waits for your answer.`,
+		},
+		{DenialLine(spawn.Denial{Denial: led}), `connect "10.0.0.7:80" (the address of "a\nb.example") by "curl"`},
 		{
 			denialMessage(denial("execute", "/"+strings.Repeat("x", 90), "sh", 1), add),
 			`The sandbox refused to let "sh" run "/` + strings.Repeat("x", 90) + `".`,

@@ -69,7 +69,7 @@ func CarryOut(store *settings.Store, projectDir string, suggestion settings.Sugg
 // questionMessage says what a program waits for.
 func questionMessage(denial spawn.Denial) string {
 	return fmt.Sprintf("%s wants to %s, and waits for your answer.", program(denial.Process, "A program"),
-		phrase(string(denial.Access), denial.Target))
+		phrase(denial))
 }
 
 // askable reports whether a suggestion grants paths, or a host.

@@ -80,8 +80,9 @@ type denialQueue struct {
 }
 
 type denialKey struct {
-	access                  platform.Refused
-	target, process, detail string
+	access                        platform.Refused
+	target, process, detail, name string
+	datagram                      bool
 }
 
 type denialEntry struct {
@@ -106,7 +107,7 @@ func (q *denialQueue) put(d platform.Denial) {
 	if q.ended || q.known(d) {
 		return
 	}
-	key := denialKey{d.Access, d.Target, d.Process, d.Detail}
+	key := denialKey{d.Access, d.Target, d.Process, d.Detail, d.Name, d.Datagram}
 	e := q.entries[key]
 	if e == nil {
 		if len(q.entries) >= q.most && !q.evict() {
@@ -143,7 +144,7 @@ func (q *denialQueue) known(d platform.Denial) bool {
 	if !q.printed {
 		return false
 	}
-	key := denialKey{d.Access, d.Target, "", ""}
+	key := denialKey{access: d.Access, target: d.Target}
 	e := q.entries[key]
 	switch {
 	case e == nil || e.Source != platform.SourceOutput:

@@ -123,7 +123,7 @@ func TestDenialQueue_EvictsTheDenialThatWasSilentForLongest(t *testing.T) {
 		time.Sleep(time.Minute)
 		q.put(refused("another"))
 		synctest.Wait()
-		if _, there := q.entries[denialKey{platform.RefusedWrite, "0", "p", ""}]; there {
+		if _, there := q.entries[denialKey{access: platform.RefusedWrite, target: "0", process: "p"}]; there {
 			t.Error("the oldest is still remembered")
 		}
 		got := stop()

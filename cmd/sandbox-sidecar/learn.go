@@ -266,6 +266,9 @@ func (l *learner) record(program string, denials []spawn.Denial) {
 		case d.Detail != "":
 			l.needs = append(l.needs, need{access: access, target: target, refused: presentation.DenialLine(d)})
 			continue
+		case d.Datagram && !strings.HasSuffix(target, ":53"): // which has a note of its own
+			l.needs = append(l.needs, need{refused: presentation.DenialLine(d) + ": " + presentation.OnlyTCP})
+			continue
 		case access == "create" || access == "remove":
 			// Some names are enough to choose a setting for their directory.
 			if names[filepath.Dir(target)]++; names[filepath.Dir(target)] > mostNames {

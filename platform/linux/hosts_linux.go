@@ -138,14 +138,9 @@ func (s *supervision) connectHosts(
 	}
 	var user network.User
 	if o := s.observer; o != nil {
-		user.Refused = func(program network.Program, target string) {
-			o.ConnectHost(program.PID, program.Name, target)
-		}
+		user.Refused = o.ConnectHost
 		if o.Asks() {
-			user.Approved = o.HostApproved
-			user.Ask = func(ctx context.Context, program network.Program, target string) bool {
-				return o.AskHost(ctx, program.PID, program.Name, target)
-			}
+			user.Approved, user.Ask = o.HostApproved, o.AskHost
 		}
 	}
 	if shared {

@@ -55,6 +55,15 @@ func (e *RefusedError) Refused() string {
 	return e.Target.String()
 }
 
+// Name is the name that leads to the refused address; "" if the target itself
+// was refused.
+func (e *RefusedError) Name() string {
+	if e.Addr.IsValid() {
+		return e.Target.Name
+	}
+	return ""
+}
+
 // Error says what was refused.
 func (e *RefusedError) Error() string {
 	if e.Addr.IsValid() {

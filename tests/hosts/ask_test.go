@@ -308,6 +308,15 @@ func TestAsk_AboutThePrivateAddressOfAName(t *testing.T) {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
+	told := 0
+	for _, q := range e.all() {
+		if q.Target == "10.9.8.7:80" && strings.Contains(q.Message, `"10.9.8.7:80" (the address of "private.example")`) {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("asked %+v", e.all())
+	}
 	got := strings.Fields(e.targets())
 	slices.Sort(got)
 	if want := []string{

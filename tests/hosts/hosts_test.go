@@ -336,6 +336,7 @@ func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 		"connect '[2606:2800:220:1::7]:80'": "EACCES", "connect 169.254.169.254:80": "EACCES",
 		"connect private.example:80": "EACCES", "connect rebound.example:81": "EACCES",
 		"tls allowed.example:443 other.example": "ECONNRESET", "eager poll.example:80": "EACCES",
+		"datagram 93.184.216.77:443": "ENETUNREACH", "datagram 93.184.216.77:53": "ENETUNREACH",
 	} {
 		if got := s.victim(e, line); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
@@ -345,7 +346,7 @@ func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 		"evil.example:80": "evil.example:80", "host.sandbox.internal:80": "localhost:80", "very.evil.example:80": "",
 		"93.184.216.34:22": "93.184.216.34:22", "[2606:2800:220:1::7]:80": "[2606:2800:220:1::7]:80",
 		"169.254.169.254:80": "", "10.9.8.7:80": "10.9.8.7:80", "127.0.0.1:81": "", "other.example:443": "other.example:443",
-		"poll.example:80": "poll.example:80",
+		"poll.example:80": "poll.example:80", "93.184.216.77:443": "", "93.184.216.77:53": "",
 	} {
 		denial := awaitDenial(t, denials, target)
 		setting, suggested := "", ""
@@ -354,6 +355,14 @@ func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 		}
 		if program(denial) != "victim" || suggested != value || value != "" && setting != "allowed_hosts" {
 			t.Errorf("%s: %+v, suggested %q %q", target, denial, setting, suggested)
+		}
+		for other, part := range map[string]string{
+			"10.9.8.7:80": `"10.9.8.7:80" (the address of "private.example")`, "93.184.216.77:53": "by TCP alone",
+			"127.0.0.1:81": `the address of "rebound.example"`, "93.184.216.77:443": "by TCP alone",
+		} {
+			if target == other && !strings.Contains(denial.Message+denial.Hint, part) {
+				t.Errorf("%s: %q, %q", target, denial.Message, denial.Hint)
+			}
 		}
 	}
 }

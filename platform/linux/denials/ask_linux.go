@@ -152,15 +152,13 @@ func (o *Observer) submit(q question, denial platform.Denial) (*pending, platfor
 func (o *Observer) Asks() bool { return o.options.Ask != nil && !o.options.Learn }
 
 // AskHost asks the user about a connection to a host, "host:port". It returns
-// at the latest when ctx ends. pid is 0 if the process is unknown.
-func (o *Observer) AskHost(ctx context.Context, pid int, process, target string) (allowed bool) {
+// at the latest when ctx ends.
+func (o *Observer) AskHost(ctx context.Context, denial platform.Denial) (allowed bool) {
 	if !o.Asks() || !o.started.Load() {
 		return false
 	}
-	q := question{access: platform.RefusedConnect, target: target}
-	p, known := o.submit(q, platform.Denial{
-		Access: q.access, Target: q.target, PID: pid, Process: process, Count: 1,
-	})
+	q := question{access: platform.RefusedConnect, target: denial.Target}
+	p, known := o.submit(q, denial)
 	if p == nil {
 		return known != platform.AnswerDeny
 	}

@@ -360,12 +360,9 @@ func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
 }
 
 // ConnectHost reports a connection to a host that package network has denied.
-// pid is 0 if the process is unknown.
-func (o *Observer) ConnectHost(pid int, process, target string) {
+func (o *Observer) ConnectHost(denial platform.Denial) {
 	if o.started.Load() {
-		o.options.Report(platform.Denial{
-			Access: platform.RefusedConnect, Target: target, PID: pid, Process: process, Count: 1,
-		})
+		o.options.Report(denial)
 	}
 }
 

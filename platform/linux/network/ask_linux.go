@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/outbound"
 )
@@ -16,10 +17,10 @@ import (
 // target is "host:port". The functions may be nil.
 type User struct {
 	// Refused is called for each refused connection. It must not block.
-	Refused func(program Program, target string)
+	Refused func(platform.Denial)
 	// Ask waits until the user has decided about a target that the rules refuse,
 	// or ctx ends.
-	Ask func(ctx context.Context, program Program, target string) (allowed bool)
+	Ask func(context.Context, platform.Denial) (allowed bool)
 	// Approved reports whether the user has allowed a target for the rest of the
 	// session.
 	Approved func(target string) bool
@@ -38,9 +39,11 @@ func (c *Connector) reach(ctx context.Context, to outbound.Target, program Progr
 			return conn, err
 		}
 		before = refused.Refused()
+		denial := denialOf(program, before)
+		denial.Name = refused.Name()
 		pattern, invalid := hosts.ParseAllowed(before)
 		switch {
-		case invalid != nil || !c.ask(ctx, program, before):
+		case invalid != nil || !c.ask(ctx, denial):
 			return nil, err
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -54,13 +57,13 @@ func (c *Connector) approved(target string) bool {
 }
 
 // ask asks the user. If the process that waits ends, the answer is no.
-func (c *Connector) ask(ctx context.Context, program Program, target string) bool {
-	if c.user.Ask == nil || c.approved(target) {
+func (c *Connector) ask(ctx context.Context, denial platform.Denial) bool {
+	if c.user.Ask == nil || c.approved(denial.Target) {
 		return c.user.Ask != nil
 	}
-	ctx, stop := untilExit(ctx, program.PID)
+	ctx, stop := untilExit(ctx, denial.PID)
 	defer stop()
-	return c.user.Ask(ctx, program, target)
+	return c.user.Ask(ctx, denial)
 }
 
 // untilExit returns a context that also ends when a process has ended. A caller

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
@@ -166,7 +167,7 @@ func (c *Connector) Connect(call *sockets.Internet) (errno unix.Errno, answer bo
 	}
 	if !isTCP(call.FD()) {
 		if !hosts.Own.Contains(to.Addr()) {
-			c.report(programOf(call), to.String())
+			c.reportDatagram(call, to)
 		}
 		return call.Connect() // which finds no way out
 	}
@@ -189,7 +190,7 @@ func (c *Connector) decide(call *sockets.Internet, to netip.AddrPort) (errno uni
 	program := programOf(call)
 	if c.user.Ask == nil && !(&outbound.Dialer{Rules: c.rules}).Allows(target) {
 		release()
-		c.report(program, target.String())
+		c.report(denialOf(program, target.String()))
 		return unix.EACCES, true
 	}
 	if !takeSlot() {
@@ -269,10 +270,23 @@ func (c *Connector) await(call *sockets.Internet, o *outside) (errno unix.Errno,
 	return unix.EINPROGRESS, true, true // SO_SNDTIMEO has run out (socket(7))
 }
 
-func (c *Connector) report(program Program, target string) {
-	if c.user.Refused != nil {
-		c.user.Refused(program, target)
+func denialOf(program Program, target string) platform.Denial {
+	return platform.Denial{
+		Access: platform.RefusedConnect, Target: target, PID: program.PID, Process: program.Name, Count: 1,
 	}
+}
+
+func (c *Connector) report(denial platform.Denial) {
+	if c.user.Refused != nil {
+		c.user.Refused(denial)
+	}
+}
+
+// reportDatagram reports a socket that is not of TCP.
+func (c *Connector) reportDatagram(call interface{ Process() (int, string, error) }, to netip.AddrPort) {
+	denial := denialOf(programOf(call), to.String())
+	denial.Datagram = true
+	c.report(denial)
 }
 
 // reportRefusal reports what the user has refused, or an allowed name that leads
@@ -280,7 +294,9 @@ func (c *Connector) report(program Program, target string) {
 func (c *Connector) reportRefusal(o *outside) {
 	var refused *outbound.RefusedError
 	if errors.As(o.err, &refused) {
-		c.report(o.program, refused.Refused())
+		denial := denialOf(o.program, refused.Refused())
+		denial.Name = refused.Name()
+		c.report(denial)
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *Connector) serve(conn *net.TCPConn) {
 		if name != "" {
 			refused = outbound.Target{Name: name, Port: o.to.Port}
 		}
-		c.report(o.program, refused.String())
+		c.report(denialOf(o.program, refused.String()))
 	}
 }
 

@@ -230,7 +230,7 @@ func (c *Connector) ConnectDatagrams(call *notify.Call, fd int, to netip.AddrPor
 		d.peer.Store(&to)
 		return 0
 	case !own(to.Addr()) && !hosts.Own.Contains(to.Addr()):
-		c.report(programOf(call), to.String())
+		c.reportDatagram(call, to)
 	}
 	return unix.ECONNREFUSED
 }
