@@ -60,8 +60,19 @@ type LimitedGroup interface {
 	Group
 	// Limit limits the group, as far as it can. It is called once, after the
 	// leader was executed: a stage has more threads than a session may have.
-	// Tracking then says how far.
-	Limit(limits Limits)
+	// Tracking then says how far. changed is called whenever Reached may have
+	// changed.
+	Limit(limits Limits, changed func())
+	// Reached says which limits were reached so far.
+	Reached() Reached
+}
+
+// Reached says which limits of a group were reached.
+type Reached struct {
+	// Processes: the kernel has refused a process or a thread.
+	Processes bool
+	// Memory: the kernel has killed a process to free memory.
+	Memory bool
 }
 
 // InSignalDomain is the tracking of a session that is in a signal domain and

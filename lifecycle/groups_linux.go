@@ -19,9 +19,12 @@ func (g *containedGroup) Close() error { return errors.Join(g.Group.Close(), g.g
 
 func (g *containedGroup) Tracking() Tracking { return g.warned(g.tracking) }
 
-func (g *containedGroup) Limit(l Limits) {
+func (g *containedGroup) Limit(l Limits, changed func()) {
 	g.tracking.Limits = limited(g.Group.Limit(cgroup.Limits(l)))
+	_ = g.Watch(changed) // without it, the end of the session tells
 }
+
+func (g *containedGroup) Reached() Reached { return Reached(g.Group.Reached()) }
 
 // fixLimits puts the sidecar into a cgroup of its own; empty without systemd.
 func fixLimits() string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -202,4 +203,31 @@ var variables = []struct{ programs, names []string }{
 	{[]string{"php", "composer"}, []string{"COMPOSER_*", "PHP_*"}},
 	{[]string{"dotnet", "nuget"}, []string{"DOTNET_*", "NUGET_*"}},
 	{[]string{"nix", "nix-build", "nix-shell"}, []string{"NIX_*"}},
+}
+
+// LimitReached is the notification of a limit that a session has reached.
+func LimitReached(sessionID string, limit spawn.Reached) protocol.LimitParams {
+	params := protocol.LimitParams{SessionID: sessionID, Setting: limit.Key, Message: LimitLine(limit) + "."}
+	if limit.Printed {
+		params.Source = protocol.DenialFromOutput
+	}
+	return params
+}
+
+// LimitLine is a limit that was reached, for a line in a terminal, without a full
+// stop.
+func LimitLine(limit spawn.Reached) string {
+	if limit.Key == spawn.MemoryKey {
+		what := "a process"
+		if limit.Whole {
+			what = "the command"
+		}
+		return fmt.Sprintf("The kernel ended %s at its limit of %d MB of memory. %q sets the limit", what, limit.Most>>20,
+			limit.Key)
+	}
+	who := "The kernel refused a"
+	if limit.Printed {
+		who = "A program says that it got no"
+	}
+	return fmt.Sprintf("%s process or thread beyond %d. %q sets the limit", who, limit.Most, limit.Key)
 }

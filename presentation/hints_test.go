@@ -95,3 +95,33 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitReached_IsOneShortLine(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		limit spawn.Reached
+		want  string
+	}{
+		{
+			spawn.Reached{Key: spawn.ProcessesKey, Most: 4194304},
+			`The kernel refused a process or thread beyond 4194304. "limits.processes" sets the limit.`,
+		},
+		{
+			spawn.Reached{Key: spawn.ProcessesKey, Most: 4096, Printed: true},
+			`A program says that it got no process or thread beyond 4096. "limits.processes" sets the limit.`,
+		},
+		{
+			spawn.Reached{Key: spawn.MemoryKey, Most: 64 << 20},
+			`The kernel ended a process at its limit of 64 MB of memory. "limits.memory" sets the limit.`,
+		},
+		{
+			spawn.Reached{Key: spawn.MemoryKey, Most: 64 << 20, Whole: true},
+			`The kernel ended the command at its limit of 64 MB of memory. "limits.memory" sets the limit.`,
+		},
+	} {
+		got := LimitReached("s", test.limit)
+		if got.Message != test.want || got.Setting != test.limit.Key || (got.Source != "") != test.limit.Printed {
+			t.Errorf("%+v", got)
+		}
+	}
+}

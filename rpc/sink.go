@@ -36,6 +36,12 @@ func (k *sink) Denied(denial spawn.Denial) {
 	notify(k.server, protocol.Denied, presentation.Denial(k.entry.id, denial, suggestion))
 }
 
+// Reached sends sandbox/limit.
+func (k *sink) Reached(limit spawn.Reached) {
+	k.server.log.Info("limit reached", "session", k.entry.id, "setting", limit.Key, "most", limit.Most)
+	notify(k.server, protocol.LimitReached, presentation.LimitReached(k.entry.id, limit))
+}
+
 // Exited sends terminal/exited, the session's last notification.
 func (k *sink) Exited(exit spawn.Exit) {
 	k.server.sessions.markEnded(k.entry.id)

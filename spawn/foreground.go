@@ -110,6 +110,10 @@ func (f *Foreground) Outcome() Outcome { return f.running.outcome }
 // Wait has returned.
 func (f *Foreground) Alarms() []Alarm { return f.alarms }
 
+// Limits are those that the program has reached, as far as the kernel tells. It
+// must not be called before Wait has returned.
+func (f *Foreground) Limits() []Reached { return f.running.limits.list() }
+
 // Denials are what the program was refused, each with its total count; missed
 // counts those that did not fit into memory. It may be called at any time.
 func (f *Foreground) Denials() (list []Denial, missed int) { return f.running.denials.all() }
@@ -150,6 +154,7 @@ func (f *Foreground) Wait() (Exit, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	_, err := f.running.kill(ctx)
+	f.running.checkLimits()
 	f.findings = f.running.protection.end()
 	for alarm, ok := f.running.protection.next(); ok; alarm, ok = f.running.protection.next() {
 		f.alarms = append(f.alarms, alarm)

@@ -3,7 +3,9 @@ package spawn
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -55,15 +57,17 @@ func trackingProtection(t lifecycle.Tracking) platform.Protection {
 // that, and notes how far.
 func (a *attempt) limit() {
 	r, most := a.running, a.request.Policy.Limits
+	r.limits.most, r.limits.whole = most, a.request.Tool
 	if group, can := r.group.(lifecycle.LimitedGroup); can {
 		group.Limit(lifecycle.Limits{
 			Processes: most.Processes, Memory: most.Memory.Of(lifecycle.MachineMemory()), CPUWeight: most.CPUWeight,
 			Whole: a.request.Tool,
-		})
+		}, r.checkLimits)
 		r.outcome.Tracking.Limits = group.Tracking().Limits
 	}
 	protections := r.outcome.Enforcement.Protections
 	if row, known := protections[platform.Limits]; known {
+		r.limits.unheard = row.Status == platform.Enforced && !r.outcome.Tracking.Limits.Processes
 		protections = maps.Clone(protections)
 		protections[platform.Limits] = limitsProtection(row, most, r.outcome.Tracking.Limits)
 	}
@@ -123,4 +127,94 @@ func amount(m policy.Memory) string {
 		return ""
 	}
 	return fmt.Sprintf(" to %d MB", m.Of(lifecycle.MachineMemory())>>20)
+}
+
+// Reached is a limit that a session has reached.
+type Reached struct {
+	// Key is that of the setting: ProcessesKey or MemoryKey.
+	Key string
+	// Most is the limit: a number, or bytes.
+	Most int64
+	// Printed: only a program of the session said so.
+	Printed bool
+	// Whole: the kernel has ended the session as a whole.
+	Whole bool
+}
+
+// The keys of limits that can be reached.
+const (
+	ProcessesKey = "limits.processes"
+	MemoryKey    = "limits.memory"
+)
+
+// reachedLimits are the limits that a session has reached, each once.
+type reachedLimits struct {
+	most    policy.Limits
+	whole   bool
+	unheard bool // nobody tells of the limit of processes but the session's output
+
+	mu    sync.Mutex // guards the fields below
+	all   []Reached
+	queue chan Reached // nil until somebody listens
+	ended bool
+}
+
+// listen returns what was and will be reached, until end is called.
+func (l *reachedLimits) listen() <-chan Reached {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = make(chan Reached, 2) // one for each key
+	for _, r := range l.all {
+		l.queue <- r
+	}
+	return l.queue
+}
+
+func (l *reachedLimits) put(r Reached) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended || slices.ContainsFunc(l.all, func(known Reached) bool { return known.Key == r.Key }) {
+		return
+	}
+	l.all = append(l.all, r)
+	if l.queue != nil {
+		l.queue <- r
+	}
+}
+
+// end is called once, by whoever listens.
+func (l *reachedLimits) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.queue)
+	l.ended = true
+}
+
+func (l *reachedLimits) list() []Reached {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+// checkLimits notes what the group says about its limits.
+func (r *running) checkLimits() {
+	group, can := r.group.(lifecycle.LimitedGroup)
+	if !can {
+		return
+	}
+	reached, most := group.Reached(), &r.limits.most
+	if reached.Processes {
+		r.limits.put(Reached{Key: ProcessesKey, Most: int64(most.Processes)})
+	}
+	if reached.Memory {
+		r.limits.put(Reached{Key: MemoryKey, Most: most.Memory.Of(lifecycle.MachineMemory()), Whole: r.limits.whole})
+	}
+}
+
+// heardExhausted notes that a program has said that it could start no process.
+// Where the kernel tells, the program need not be believed.
+func (r *running) heardExhausted() {
+	if r.limits.unheard {
+		r.limits.put(Reached{Key: ProcessesKey, Most: int64(r.limits.most.Processes), Printed: true})
+	}
 }

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,5 +72,49 @@ func TestLimitsProtection_SaysWhatHolds(t *testing.T) {
 	}
 	if got := limitsProtection(staged, most, lifecycle.Limited{Why: "x"}); strings.Contains(got.Mechanism, "memory") {
 		t.Errorf("memory: %+v", got)
+	}
+}
+
+// limitedGroup is a group whose kernel tells of limits.
+type limitedGroup struct {
+	lifecycle.Group
+	reached lifecycle.Reached
+}
+
+func (g *limitedGroup) Limit(lifecycle.Limits, func()) {}
+
+func (g *limitedGroup) Reached() lifecycle.Reached { return g.reached }
+
+// Each limit is told once, whoever tells, and before or after somebody listens.
+func TestReachedLimits_AreToldOnce(t *testing.T) {
+	t.Parallel()
+	group := &limitedGroup{}
+	r := &running{group: group}
+	r.limits.most = policy.Limits{Processes: 40, Memory: policy.Memory{Bytes: 64 << 20}}
+	r.limits.whole = true
+	r.checkLimits()
+	r.heardExhausted() // nobody asked the output
+	group.reached.Processes = true
+	r.checkLimits()
+	told := r.limits.listen()
+	group.reached.Memory = true
+	for range 3 {
+		r.checkLimits()
+	}
+	r.limits.end()
+	r.checkLimits()
+	var all []Reached
+	for one := range told {
+		all = append(all, one)
+	}
+	want := []Reached{{Key: ProcessesKey, Most: 40}, {Key: MemoryKey, Most: 64 << 20, Whole: true}}
+	if !slices.Equal(all, want) || !slices.Equal(r.limits.list(), want) {
+		t.Errorf("told %+v", all)
+	}
+	printed := &running{limits: reachedLimits{most: policy.Limits{Processes: 40}, unheard: true}}
+	printed.heardExhausted()
+	printed.heardExhausted()
+	if got := printed.limits.list(); !slices.Equal(got, []Reached{{Key: ProcessesKey, Most: 40, Printed: true}}) {
+		t.Errorf("printed: %+v", got)
 	}
 }

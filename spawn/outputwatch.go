@@ -119,6 +119,7 @@ func (w *outputWatch) judgeLines() {
 			continue
 		case printed.Exhausted:
 			w.note(Heard{Exhausted: true})
+			w.report.heardExhausted()
 			continue
 		}
 		w.note(Heard{Refusal: said.Word != printed.Missing})

@@ -27,6 +27,7 @@ type running struct {
 	denials        *denialQueue     // nil if denials are not to be reported
 	agent          *agent.Filter    // nil if the session has no ssh-agent, or all of one
 	outcome        Outcome
+	limits         reachedLimits
 	policy         *policy.Policy // of the session, its own directories included
 	env            []string       // of the leader, until the session has begun
 	startedAt      time.Time

@@ -18,8 +18,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// Sink receives what a session produces. Output, Alarm and Denied are called
-// from three goroutines, each one call at a time. A call that blocks holds up
+// Sink receives what a session produces. Output, Alarm, Denied and Reached are
+// called from four goroutines, each one call at a time. A call that blocks holds up
 // only that session.
 type Sink interface {
 	// Output receives bytes of the terminal. They are valid only during the
@@ -29,6 +29,8 @@ type Sink interface {
 	Alarm(alarm Alarm)
 	// Denied reports what the session was refused.
 	Denied(denial Denial)
+	// Reached reports that the session has reached a limit, once for each.
+	Reached(limit Reached)
 	// Exited reports how the leader ended. It is the last call.
 	Exited(exit Exit)
 }
@@ -118,6 +120,12 @@ func (s *Session) Begin(sink Sink, first []byte) {
 				sink.Denied(denial)
 			}
 		})
+		limits := s.running.limits.listen()
+		delivering.Go(func() {
+			for limit := range limits {
+				sink.Reached(limit)
+			}
+		})
 		go s.typeInputs()
 		go s.awaitEnd(sink, &reading, &delivering)
 	})
@@ -147,6 +155,8 @@ func (s *Session) awaitEnd(sink Sink, reading, delivering *sync.WaitGroup) {
 	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
 	reading.Wait()
 	s.running.denials.end() // the output told of the last ones
+	s.running.checkLimits()
+	s.running.limits.end()
 	delivering.Wait()
 	s.master.Close()
 	s.releaseGroup()

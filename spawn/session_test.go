@@ -51,6 +51,7 @@ func (r *recorder) update(change func()) {
 
 func (r *recorder) Output(data []byte)   { r.update(func() { r.output.Write(data); r.pieces++ }) }
 func (r *recorder) Alarm(alarm Alarm)    { r.update(func() { r.alarms = append(r.alarms, alarm) }) }
+func (r *recorder) Reached(Reached)      {}
 func (r *recorder) Denied(denial Denial) { r.update(func() { r.denials = append(r.denials, denial) }) }
 func (r *recorder) Exited(exit Exit)     { r.update(func() { r.exit = &exit }) }
 

@@ -77,6 +77,10 @@ func exampleFrames() (map[string][]exampleFrame, error) {
 			SessionID: exampleSession, ExitCode: new(0),
 		})},
 		{protocol.Denied.Method, "Notification", notification(protocol.Denied, exampleDenied())},
+		{protocol.LimitReached.Method, "Notification", notification(protocol.LimitReached, protocol.LimitParams{
+			SessionID: exampleSession, Setting: "limits.memory",
+			Message: `The kernel ended the command at its limit of 8192 MB of memory. "limits.memory" sets the limit.`,
+		})},
 		{protocol.RequestAccess.Method, requestTitle, request(protocol.RequestAccess, 6, exampleQuestion())},
 		{protocol.RequestAccess.Method, resultTitle, result(protocol.RequestAccess, 6, protocol.RequestAccessResult{
 			Decision: protocol.DecisionSession,

@@ -113,6 +113,9 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
 	}
+	for _, limit := range running.Limits() {
+		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", presentation.LimitLine(limit))
+	}
 	listChanges(stderr, running.Alarms(), running.Findings())
 	summarise(stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
 	denials, missed := running.Denials()

@@ -284,6 +284,9 @@ func (l *recorder) Alarm(spawn.Alarm) {}
 
 func (l *recorder) Denied(d spawn.Denial) { l.denials = append(l.denials, d) }
 
+// Reached does nothing: the attempt itself reports what it was refused.
+func (l *recorder) Reached(spawn.Reached) {}
+
 func (l *recorder) Exited(spawn.Exit) { close(l.ended) }
 
 func (s *targets) path(parts ...string) string {

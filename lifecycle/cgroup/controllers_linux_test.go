@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -145,5 +146,72 @@ func TestControllers_StepAsideOnlyInADelegatedCgroupOfItsOwn(t *testing.T) {
 	if given, err := controllers(root, []string{"no-such-controller"}); given != nil || err == nil ||
 		!strings.Contains(err.Error(), "lacks the controllers no-such-controller") {
 		t.Errorf("a controller that is missing: %v, %v", given, err)
+	}
+}
+
+// The kernel tells of changes of a cgroup's files, here of cgroup.events, which
+// needs no controller.
+func TestChanges_TheKernelTellsOfEvents(t *testing.T) {
+	t.Parallel()
+	tree := newTree(t)
+	told := map[string]chan struct{}{}
+	var groups []*Group
+	for _, name := range []string{"one", "other"} {
+		g, changed := newCgroup(t, tree, name), make(chan struct{}, 100)
+		number, err := tree.changes.add(filepath.Join(g.dir, "cgroup.events"), func() { changed <- struct{}{} })
+		harness.Must(t, err)
+		g.watched = append(g.watched, number)
+		groups, told[name] = append(groups, g), changed
+	}
+	process := proctest.Helper("wait")
+	harness.Must(t, process.Start())
+	t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
+	pid := strconv.Itoa(process.Process.Pid)
+	harness.Must(t, writeCgroup(filepath.Join(groups[0].dir, "cgroup.procs"), pid)) // "populated 1"
+	select {
+	case <-told["one"]:
+	case <-time.After(proctest.Timeout):
+		t.Error("nobody was told")
+	}
+	if len(told["other"]) != 0 {
+		t.Error("the other group was told")
+	}
+	_, err := groups[0].Kill(proctest.Soon(t))
+	harness.Must(t, err)
+	for _, g := range groups {
+		harness.Must(t, g.Close())
+	}
+	if left := len(tree.changes.watches); left != 0 {
+		t.Errorf("%d watches of groups that are gone are left", left)
+	}
+	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", tree.changes.file.Fd()))
+	harness.Must(t, err)
+	if strings.Contains(string(info), "inotify wd:") {
+		t.Errorf("the kernel still watches:\n%s", info)
+	}
+}
+
+func TestReached_ReadsWhatTheKernelCounts(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		pids, memory string
+		want         Reached
+	}{
+		"no files":             {},
+		"nothing":              {"max 0\n", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n", Reached{}},
+		"processes":            {"max 3\n", "", Reached{Processes: true}},
+		"memory":               {"max 0\n", "max 9\noom 1\noom_kill 1\n", Reached{Memory: true}},
+		"memory was reclaimed": {"", "max 500\noom 0\noom_kill 0\n", Reached{}},
+	} {
+		g := &Group{dir: t.TempDir()}
+		if test.pids != "" {
+			harness.Write(t, filepath.Join(g.dir, "pids.events"), test.pids)
+		}
+		if test.memory != "" {
+			harness.Write(t, filepath.Join(g.dir, "memory.events"), test.memory)
+		}
+		if got := g.Reached(); got != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

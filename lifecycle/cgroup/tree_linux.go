@@ -37,6 +37,7 @@ type Tree struct {
 	// all that limit sessions.
 	controllers []string
 	unlimited   error
+	changes     changes
 }
 
 // trees counts the names that this process has tried for its trees.
@@ -286,6 +287,7 @@ func (t *Tree) Close() error {
 		return err
 	}
 	defer t.letGo()
+	defer t.changes.close()
 	return removeCgroup(t.dir)
 }
 
@@ -295,8 +297,9 @@ type Group struct {
 	tree *Tree
 	dir  string
 
-	mu     sync.Mutex // guards handle
-	handle *os.File   // O_PATH; nil once closed
+	mu      sync.Mutex // guards the fields below
+	handle  *os.File   // O_PATH; nil once closed
+	watched []int32    // by tree.changes
 }
 
 // Start starts a process that is in the cgroup before it executes anything.
@@ -347,5 +350,6 @@ func (g *Group) Close() error {
 	}
 	_ = g.handle.Close()
 	g.handle = nil
+	g.tree.changes.remove(g.watched)
 	return removeCgroup(g.dir)
 }

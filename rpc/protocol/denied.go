@@ -138,6 +138,24 @@ const (
 	DecisionUser Decision = "user"
 )
 
+// LimitReached reports that a session has reached one of its limits, once for
+// each limit.
+var LimitReached = Notification[LimitParams]{"sandbox/limit", ToEditor}
+
+// LimitParams describes a limit that was reached.
+type LimitParams struct {
+	SessionID string `json:"sessionId"`
+	// Setting is the key of the limit in "terminal.sandbox": "limits.processes"
+	// or "limits.memory".
+	Setting string `json:"setting"`
+	// Message says in one line what happened, and which setting decides. Show it
+	// as plain text.
+	Message string `json:"message"`
+	// Source is "output" if only the session's own output told of it. It is
+	// absent if the kernel did.
+	Source DenialSource `json:"source,omitempty"`
+}
+
 // Finding is a file that changed while a session ran, and that programs outside
 // the sandbox act on without asking. It is several files if they are of one
 // group, such as build files.

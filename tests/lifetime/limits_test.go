@@ -6,13 +6,38 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
+
+// toldLimits are the limits that a sidecar has told of.
+type toldLimits struct {
+	mu   sync.Mutex
+	list []protocol.LimitParams
+}
+
+func listenForLimits(e *harness.Editor) *toldLimits {
+	l := &toldLimits{}
+	client.On(e.Client, protocol.LimitReached, func(p protocol.LimitParams) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.list = append(l.list, p)
+	})
+	return l
+}
+
+func (l *toldLimits) all() []protocol.LimitParams {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.list)
+}
 
 // A session has as many processes and threads as its settings say, whatever
 // other sessions have. Nothing limits root's, and the reply says so.
@@ -23,6 +48,7 @@ func TestLimits_BoundTheProcessesOfOneSession(t *testing.T) {
 	e := harness.Start(t, w, harness.Options{Settings: harness.Settings(harness.Sandbox{
 		"enabled": true, "limits": map[string]any{"processes": most},
 	})})
+	limits := listenForLimits(e)
 	victim := filepath.Join(w.Project, "victim")
 	harness.Victim(t, "tests/victim", victim)
 	run := func(args ...string) (*harness.Session, int) {
@@ -49,6 +75,10 @@ func TestLimits_BoundTheProcessesOfOneSession(t *testing.T) {
 	}
 	if limited {
 		s, _ := run("storm-threads", strconv.Itoa(most+20))
+		told := slices.DeleteFunc(limits.all(), func(l protocol.LimitParams) bool { return l.SessionID != s.SessionID })
+		if len(told) != 1 || told[0].Setting != "limits.processes" {
+			t.Errorf("told: %+v", told)
+		}
 		if !strings.Contains(s.Output(), "failed to create new OS thread") {
 			t.Errorf("threads beyond the limit:\n%s", s.Output())
 		}

@@ -81,6 +81,25 @@ T['a message names some of many denials, and counts the others'] = function()
   end)
 end
 
+T['a limit that is reached is told once'] = function()
+  -- Nothing limits root's processes without a cgroup.
+  local limited = H.doctor():find('limits +user namespace, RLIMIT_NPROC') ~= nil
+  local child = H.child(H.world(H.settings({ limits = { processes = 20 } })))
+  run(child, [[bash -c 'for i in $(seq 60); do sleep 3 & done; wait']])
+  if limited then
+    H.until_notified(
+      child,
+      'got no process or thread beyond 20',
+      '"limits.processes" sets the limit'
+    )
+  end
+  local told = 0
+  for _, message in ipairs(notified(child)) do
+    told = told + (message.text:find('beyond 20', 1, true) and 1 or 0)
+  end
+  H.eq(told, limited and 1 or 0)
+end
+
 T['on_denied ignore reports nothing'] = function()
   require_denials()
   local child = H.child(H.world(H.settings({ on_denied = 'ignore' })))

@@ -3,11 +3,11 @@ import * as vscode from "vscode";
 import type { Allow } from "./allow";
 import { configuration } from "./configuration";
 import { withHint } from "./denialText";
-import { json } from "./display";
+import { json, line } from "./display";
 import { describe } from "./errors";
 import { Batcher } from "./batcher";
 import type { Manager } from "./manager";
-import { ListRequest, type DeniedParams } from "./protocol.gen";
+import { LimitReachedNotification, ListRequest, type DeniedParams } from "./protocol.gen";
 
 /** How many denials the list keeps. */
 const maxListed = 200;
@@ -29,6 +29,11 @@ export class Denials {
     private readonly log: vscode.LogOutputChannel,
   ) {
     manager.onDidDeny((denial) => this.record(denial));
+    manager.onNotification(LimitReachedNotification, ({ message }) => {
+      const text = line(message);
+      this.log.info(text);
+      void vscode.window.showWarningMessage(text);
+    });
   }
 
   private record(denial: DeniedParams): void {

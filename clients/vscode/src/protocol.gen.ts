@@ -537,6 +537,17 @@ export interface RequestAccessResult {
   decision: Decision;
 }
 
+/** `LimitParams` describes a limit that was reached. */
+export interface LimitParams {
+  sessionId: string;
+  /** The key of the limit in "terminal.sandbox": "limits.processes" or "limits.memory". */
+  setting: string;
+  /** `message` says in one line what happened, and which setting decides. Show it as plain text. */
+  message: string;
+  /** "output" if only the session's own output told of it. It is absent if the kernel did. */
+  source?: DenialSource;
+}
+
 /**
  * `Finding` is a file that changed while a session ran, and that programs outside the sandbox act on without
  * asking. It is several files if they are of one group, such as build files.
@@ -842,6 +853,7 @@ export const Methods = {
   exited: "terminal/exited",
   denied: "sandbox/denied",
   requestAccess: "sandbox/requestAccess",
+  limitReached: "sandbox/limit",
   settingsGet: "settings/get",
   policyGet: "policy/get",
   settingsDiagnostics: "settings/diagnostics",
@@ -884,6 +896,7 @@ export interface Notifications {
   "terminal/output": { direction: "toEditor"; params: OutputParams };
   "terminal/exited": { direction: "toEditor"; params: ExitedParams };
   "sandbox/denied": { direction: "toEditor"; params: DeniedParams };
+  "sandbox/limit": { direction: "toEditor"; params: LimitParams };
   "settings/diagnostics": { direction: "toEditor"; params: DiagnosticsParams };
   "settings/changed": { direction: "toEditor"; params: SettingsChangedParams };
 }
@@ -973,6 +986,9 @@ export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/de
  * and "session" the session does not ask about the same access again.
  */
 export const RequestAccessRequest = new RequestType<RequestAccessParams, RequestAccessResult, ErrorData>("sandbox/requestAccess");
+
+/** `sandbox/limit` reports that a session has reached one of its limits, once for each limit. */
+export const LimitReachedNotification = new NotificationType<LimitParams>("sandbox/limit");
 
 /** `settings/get` returns the merged settings of a project. */
 export const SettingsGetRequest = new RequestType<SettingsGetParams, SettingsGetResult, ErrorData>("settings/get");

@@ -121,6 +121,10 @@ sidecar.notifications[protocol.methods.denied] = function(params)
   end
 end
 
+sidecar.notifications[protocol.methods.limit_reached] = function(params)
+  notify.warn(('%s: %s'):format(sidecar.label(params.sessionId), params.message))
+end
+
 ---@return string[] # The denials, oldest first, each with the setting that would allow it.
 function M.lines()
   local lines = {}

@@ -279,6 +279,13 @@
 ---@class (exact) sandbox_sidecar.RequestAccessResult
 ---@field decision sandbox_sidecar.Decision One of the choices; anything else is "deny".
 
+---`LimitParams` describes a limit that was reached.
+---@class (exact) sandbox_sidecar.LimitParams
+---@field sessionId string
+---@field setting string The key of the limit in "terminal.sandbox": "limits.processes" or "limits.memory".
+---@field message string `message` says in one line what happened, and which setting decides. Show it as plain text.
+---@field source? sandbox_sidecar.DenialSource "output" if only the session's own output told of it. It is absent if the kernel did.
+
 ---`Finding` is a file that changed while a session ran, and that programs outside the sandbox act on without
 ---asking. It is several files if they are of one group, such as build files.
 ---@class (exact) sandbox_sidecar.Finding
@@ -504,6 +511,8 @@ M.methods = {
   ---to a minute, and is refused without an answer. If nobody waits any more, $/cancelRequest follows. After
   ---"deny" and "session" the session does not ask about the same access again.
   request_access = "sandbox/requestAccess",
+  ---`sandbox/limit` reports that a session has reached one of its limits, once for each limit.
+  limit_reached = "sandbox/limit",
   ---`settings/get` returns the merged settings of a project.
   settings_get = "settings/get",
   ---`policy/get` returns the policy that a session would get now.
