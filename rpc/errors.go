@@ -36,6 +36,11 @@ func settingsInvalid(doubt *settings.Doubt) *wireError {
 	if doubt.Named {
 		reason = "no session starts without the settings file that was named"
 	}
+	hint := "fix the file; the sidecar reads it again at once"
+	if doubt.Managed() {
+		reason = "no session starts while your organisation's settings are wrong"
+		hint = "ask whoever administers this machine to fix the file"
+	}
 	what := doubt.Message
 	if doubt.Key != "" {
 		what = display.Text(doubt.Key) + ": " + what
@@ -44,7 +49,7 @@ func settingsInvalid(doubt *settings.Doubt) *wireError {
 		code:    protocol.CodeSettingsInvalid,
 		message: fmt.Sprintf("read settings: %s:%d:%d: %s", display.Text(doubt.File), doubt.Line, doubt.Column, what),
 		data: &protocol.ErrorData{
-			Reason: reason, Path: doubt.File, Hint: "fix the file; the sidecar reads it again at once",
+			Reason: reason, Path: doubt.File, Hint: hint,
 		},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
@@ -79,12 +80,15 @@ func (s *Snapshot) fileOfUser(key string) (string, error) {
 	if s.project != nil && from == s.project.File {
 		from = ""
 	}
+	if managed.Holds(from) {
+		from = "" // the organisation's default, which the user's own file overrides
+	}
 	if from == policy.OriginEditor {
 		return "", fmt.Errorf("%w: the editor's own settings decide about %q", ErrNotAllowable, key)
 	}
 	files := []string{}
 	for _, state := range s.user {
-		if state.File == policy.OriginEditor {
+		if state.File == policy.OriginEditor || state.Managed {
 			continue
 		}
 		files = append(files, state.File)

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
@@ -54,6 +55,10 @@ const Platform = source.Platform
 
 // Defaults are the settings that hold if no file says otherwise.
 func Defaults() Sandbox { return document.Defaults() }
+
+// ByOrganisation reports whether a settings file is one of whoever administers
+// the machine.
+func ByOrganisation(file string) bool { return managed.Holds(file) }
 
 // OnlyWhole reports whether a key has no place in the block for one kind of
 // session.

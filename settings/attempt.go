@@ -7,6 +7,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 )
 
 // Attempt is something a session may try.
@@ -57,4 +58,38 @@ func ParseAttempt(name string) (Attempt, error) {
 		names = append(names, string(a))
 	}
 	return "", fmt.Errorf("expected one of %s, found %s", strings.Join(names, ", "), display.Quote(name))
+}
+
+// refuses returns the origin of a requirement that forbids an access to a path;
+// nil if none does.
+func (bs *bounds) refuses(access policy.Access, path string) *policy.Origin {
+	for i := range bs.paths {
+		if !bs.paths[i].allows(path, true).Has(access) {
+			return &bs.paths[i].origin
+		}
+	}
+	return nil
+}
+
+// byOrganisation takes a suggestion back that the organisation's settings would
+// make void.
+func (x *explainer) byOrganisation() {
+	if x.Allowed || x.Key == "" {
+		return
+	}
+	var from *policy.Origin
+	switch a, isPath := pathAttempts[x.attempt]; {
+	case x.Rule != nil && managed.Holds(x.Rule.Origin.File):
+		from = &x.Rule.Origin
+	case isPath:
+		from = x.bounds.refuses(a.access, x.end.Path)
+	case x.attempt == AttemptConnectUnix:
+		from = x.bounds.sockets
+	default:
+		from = x.bounds.network
+	}
+	if from != nil {
+		x.Key, x.Value = "", ""
+		x.Hint = "it is set by your organisation, so no setting of yours changes it: " + from.String()
+	}
 }

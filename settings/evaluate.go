@@ -45,6 +45,8 @@ type evaluation struct {
 	// that nobody knows what to protect; "" if all answer.
 	noAnswer string
 
+	bounds bounds // what the organisation has taken away
+
 	// The rest is set by judge and evaluate.
 	trusted      bool        // the project's file counts as it is written
 	alone        *evaluation // without the project's file; nil if there is none
@@ -182,7 +184,7 @@ func (s *Snapshot) run(
 	unreached := markUnreached(view, environment, variables, sockets)
 	protected, unclear := choosePaths(view, l, project, tightened, r)
 	reachable := chooseHosts(base, l, toolchains, tightened, r)
-	caches := cachesOf(view, grants.granted, private, r)
+	caches := cachesOf(view, grants.granted, private, l.require(cachesKey, document.ToolchainCachesPrivate), r)
 	guarded, create := guardCaches(view, l, grants.cover)
 	grants.create = append(grants.create, create...)
 	p := policy.Policy{
@@ -212,6 +214,7 @@ func (s *Snapshot) run(
 			grants.unclear, reachable.unclear),
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
 	}
+	e.require(project, r)
 	e.diagnose(r)
 	e.diagnostics = document.Sort(r.list)
 	return e

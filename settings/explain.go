@@ -70,6 +70,9 @@ func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (
 	case doubt != nil && doubt.Refused:
 		x.refuse(nil, "", "", "a %s does not start: %s", kind, doubt.FileDiagnostic)
 		x.Hint = "fix the file; it is read again at once"
+		if doubt.Managed() {
+			x.Hint = "it is set by your organisation; ask whoever administers this machine"
+		}
 	case !x.policy.Restricted:
 		x.unrestricted(s.ownFile())
 	case x.end.Detour:
@@ -83,13 +86,14 @@ func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (
 	default:
 		x.path()
 	}
+	x.byOrganisation()
 	return x.Explanation, nil
 }
 
 // ownFile is the user's file that overrides the others; "" if there is none.
 func (s *Snapshot) ownFile() string {
 	for _, state := range slices.Backward(s.user) {
-		if state.File != policy.OriginEditor {
+		if state.File != policy.OriginEditor && !state.Managed {
 			return state.File
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // byKind reports whether the settings distinguish the kinds of session.
 func (s *Snapshot) byKind() bool {
 	for _, state := range s.user {
-		if state.Good.ByKind() {
+		if state.Good.ByKind() || state.Bound.ByKind() {
 			return true
 		}
 	}

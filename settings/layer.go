@@ -5,6 +5,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
@@ -24,11 +25,16 @@ type layers struct {
 	// others are the user's settings for the other kind; nil if they are the
 	// same.
 	others *settings
+	// bounds are what the organisation requires, one of each file.
+	bounds []settings
+	// otherBounds are those for the other kind.
+	otherBounds []settings
 }
 
 // layers sorts the files by how they count for a kind of session.
 func (s *Snapshot) layers(how treatment, kind document.Kind) layers {
-	l := layers{states: s.user, stale: map[string]bool{}, kind: kind}
+	l := layers{states: s.user, stale: map[string]bool{}, kind: kind, bounds: boundsOf(s.user, kind)}
+	l.otherBounds = boundsOf(s.user, kind.Other())
 	if s.project != nil && how != asIgnored {
 		l.projectFile, l.states = s.project.File, s.states()
 	}
@@ -191,7 +197,9 @@ func (s *settings) originOf(key string) policy.Origin {
 
 // policy turns a position in the origin's file into the origin of a rule.
 func (o origin) policy(key string, at document.Position) policy.Origin {
-	result := policy.Origin{File: o.file, Key: key, Written: o.Written, Entry: string(o.Mode), Line: at.Line}
+	result := policy.Origin{
+		File: o.file, Key: key, Written: o.Written, Entry: string(o.Mode), Line: at.Line, Organisation: managed.Holds(o.file),
+	}
 	if o.file == policy.OriginEditor || o.file == policy.OriginCommand {
 		result.Line = 0
 	}

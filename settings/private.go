@@ -22,6 +22,9 @@ const (
 func temporaryFiles(l layers, tightened *settings) document.TemporaryFiles {
 	base := l.user.withDefaults()
 	user := *base.TemporaryFiles
+	if l.require(temporaryKey, document.TemporaryFilesPrivate) {
+		return document.TemporaryFilesPrivate
+	}
 	if l.projectSets(temporaryKey) && *l.project.values.TemporaryFiles == document.TemporaryFilesPrivate &&
 		user != document.TemporaryFilesPrivate {
 		tightened.values.TemporaryFiles = new(document.TemporaryFilesPrivate)
@@ -42,7 +45,8 @@ var temporaryPaths = map[string][]string{
 // temporaryOf lists the directories of temporary files that are the project's
 // own. Each must be granted for writing as a part of the system. One that
 // another key grants, too, or that contains the project, is meant to be shared.
-func temporaryOf(view fsView, granted []grant, value document.TemporaryFiles) []policy.Temporary {
+// forced: only the session itself may share one.
+func temporaryOf(view fsView, granted []grant, value document.TemporaryFiles, forced bool) []policy.Temporary {
 	list := []policy.Temporary{}
 	if value == document.TemporaryFilesShared {
 		return list
@@ -54,7 +58,7 @@ func temporaryOf(view fsView, granted []grant, value document.TemporaryFiles) []
 		})
 		meant := slices.ContainsFunc(granted, func(g grant) bool {
 			return policy.Contains(g.path, target.Path) && g.access.Has(policy.Write) &&
-				g.origin.Key != "system_paths.read_write"
+				g.origin.Key != "system_paths.read_write" && (!forced || g.origin.File == policy.OriginSession)
 		})
 		known := slices.ContainsFunc(list, func(t policy.Temporary) bool { return t.Path == target.Path })
 		if target.Err == nil && target.Exists && target.Mode.IsDir() && own >= 0 && !meant && !known {
@@ -250,6 +254,9 @@ func (o outside) at(path string) policy.Access {
 // toolchainCaches is "private" if the user or the project says so.
 func toolchainCaches(base document.Sandbox, l layers, tightened *settings) document.ToolchainCaches {
 	user := *base.ToolchainCaches
+	if l.require(cachesKey, document.ToolchainCachesPrivate) {
+		return document.ToolchainCachesPrivate
+	}
 	if l.projectSets(cachesKey) && *l.project.values.ToolchainCaches == document.ToolchainCachesPrivate &&
 		user != document.ToolchainCachesPrivate {
 		tightened.values.ToolchainCaches = new(document.ToolchainCachesPrivate)
@@ -279,7 +286,10 @@ func guardCaches(view fsView, l layers, granted cover) (list []policy.Protected,
 // cachesOf lists the caches of toolchains that are private. One that lies in
 // another is a part of that. A place that the settings or the project also
 // grant for writing, or a part of it, is meant to be written.
-func cachesOf(view fsView, granted []grant, value document.ToolchainCaches, r *reporter) []policy.Cache {
+// forced: only the session's own grants share one.
+func cachesOf(
+	view fsView, granted []grant, value document.ToolchainCaches, forced bool, r *reporter,
+) []policy.Cache {
 	caches := []policy.Cache{}
 	if view.host.Platform != "linux" || value == document.ToolchainCachesShared {
 		return caches
@@ -289,7 +299,7 @@ func cachesOf(view fsView, granted []grant, value document.ToolchainCaches, r *r
 	for _, g := range list {
 		meant := slices.IndexFunc(granted, func(other grant) bool {
 			return !other.cache && !other.private && other.access.Has(policy.Write) &&
-				other.origin.File != policy.OriginBuiltIn &&
+				other.origin.File != policy.OriginBuiltIn && (!forced || other.origin.File == policy.OriginSession) &&
 				(policy.Contains(other.path, g.path) || policy.Contains(g.path, other.path))
 		})
 		switch {

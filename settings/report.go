@@ -39,6 +39,9 @@ func newReporter(l layers) *reporter {
 			continue
 		}
 		spans := slices.Collect(maps.Values(state.Good.Spans))
+		if state.Bound != nil {
+			spans = slices.AppendSeq(spans, maps.Values(state.Bound.Spans))
+		}
 		if agent := state.Good.Agent; agent != nil {
 			spans = slices.AppendSeq(spans, maps.Values(agent.Spans))
 		}
@@ -79,6 +82,9 @@ func (s *Snapshot) readDiagnostics(l layers) []document.FileDiagnostic {
 	r := newReporter(l)
 	start := document.Position{Line: 1, Column: 1}
 	for _, state := range l.states {
+		if state.Ignored != nil {
+			r.list = append(r.list, document.FileDiagnostic{File: state.File, Diagnostic: *state.Ignored})
+		}
 		if state.Problem != nil {
 			r.list = append(r.list, document.FileDiagnostic{File: state.File, Diagnostic: *state.Problem})
 			continue
@@ -89,8 +95,13 @@ func (s *Snapshot) readDiagnostics(l layers) []document.FileDiagnostic {
 		if state.Good.Empty && state.Exists {
 			r.add(state.File, start, document.SeverityWarning, "", "%s", document.EmptyText)
 		}
-		for _, d := range state.Good.Problems {
-			r.list = append(r.list, document.FileDiagnostic{File: state.File, Diagnostic: d})
+		for _, block := range []*document.Block{state.Good, state.Bound} {
+			if block == nil {
+				continue
+			}
+			for _, d := range block.Problems {
+				r.list = append(r.list, document.FileDiagnostic{File: state.File, Diagnostic: d})
+			}
 		}
 	}
 	if s.trust != nil && s.trust.Problem != "" {

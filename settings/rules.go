@@ -114,7 +114,8 @@ func grantsOf(view fsView, s *settings, p project) []grant {
 func (set *grantSet) closeOff(
 	view fsView, l layers, p project, own []grant, alone *evaluation, tightened *settings, r *reporter,
 ) {
-	set.temporary = temporaryOf(view, own, temporaryFiles(l, tightened))
+	set.temporary = temporaryOf(view, own, temporaryFiles(l, tightened),
+		l.require(temporaryKey, document.TemporaryFilesPrivate))
 	set.hidden, set.unclear = chooseHidden(view, l, p, own, alone, tightened, r)
 	set.outside = outsideOf(own, set.temporary, set.hidden)
 }

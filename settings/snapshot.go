@@ -8,6 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
@@ -130,7 +131,9 @@ func (s *Snapshot) Origins() map[string]string {
 	for _, e := range s.evaluations() {
 		for key, file := range e.origins {
 			from := e.user.from[key]
-			if e.project != nil && file == e.projectFile {
+			if bound, is := e.bounds.from[key]; is {
+				from = bound
+			} else if e.project != nil && file == e.projectFile {
 				from = e.project.from[key]
 			}
 			origins[inBlock(from, key)] = file
@@ -179,9 +182,13 @@ type Doubt struct {
 	document.FileDiagnostic
 	// Refused says that sessions of the compiled kind do not start.
 	Refused bool
-	// Named says that the user named this file, so that nothing starts.
+	// Named says that nothing starts: the user named this file, or it is the
+	// organisation's.
 	Named bool
 }
+
+// Managed reports whether the doubt is about the organisation's settings.
+func (d *Doubt) Managed() bool { return managed.Holds(d.File) }
 
 // doubt is the first doubt for a kind of session; nil if there is none.
 func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
@@ -194,9 +201,12 @@ func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
 		doubt := &Doubt{FileDiagnostic: document.FileDiagnostic{File: state.File, Diagnostic: *d}}
 		doubt.Refused = state.Refuses(kind) != nil
 		doubt.Named = state.Refuses(document.KindTerminal) != nil
-		if first == nil || doubt.Refused && !first.Refused {
+		if first == nil || doubt.Refused && !first.Refused || doubt.Named && !first.Named {
 			first = doubt
 		}
+	}
+	if d := e.bounds.unclear; d != nil && (first == nil || !first.Named) {
+		return &Doubt{FileDiagnostic: *d, Refused: true, Named: true}
 	}
 	if first == nil && e.unclear != nil {
 		first = &Doubt{FileDiagnostic: *e.unclear, Refused: kind == document.KindTool}

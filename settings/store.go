@@ -16,6 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
@@ -117,6 +118,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 		s.git = &git.Asker{} // one command does not wait for another program
 		s.fs.Dirs = resolve.RememberDirs()
 	}
+	s.host.Account = managed.Home()
 	s.files = userFiles(options.UserPath, s.host)
 	if options.Editor != nil {
 		s.editor = givenState(policy.OriginEditor, options.Editor, options.Platform)
@@ -125,7 +127,8 @@ func open(options Options, with source.Watching) (*Store, error) {
 		s.command = givenState(policy.OriginCommand, options.Command, options.Platform)
 	}
 	s.sources = source.Open(source.Options{
-		Platform: options.Platform, Files: s.files, Required: options.UserPath != "", Trust: trust.Path(s.host),
+		Platform: options.Platform, Files: s.files, Required: options.UserPath != "", Managed: true,
+		Trust:  trust.Path(s.host),
 		Logger: log, Once: options.Once, OnChange: options.OnChange, OnNotice: options.OnNotice, Watching: with,
 	})
 	return s, nil
@@ -170,6 +173,7 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 		s.log.Error("settings: project directory is not absolute: its settings and its grant are left out", "projectDir",
 			projectDir)
 	}
+	snapshot.user = s.sources.Managed()
 	for _, path := range s.files {
 		snapshot.user = append(snapshot.user, s.sources.State(path))
 	}

@@ -59,6 +59,9 @@ func (c *Compiled) Undecided() bool {
 
 // originOf is the origin of the value of a key as a whole.
 func (e *evaluation) originOf(key string) policy.Origin {
+	if from, bound := e.bounds.from[key]; bound {
+		return from.policy(key, from.At)
+	}
 	if e.project != nil && e.origins[key] == e.projectFile {
 		return e.project.originOf(key)
 	}

@@ -1,12 +1,14 @@
 package settings
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // Each function here decides one part of a policy from the user's values, base,
@@ -217,6 +219,9 @@ func requireSandbox(base document.Sandbox, l layers, tightened *settings) {
 // protect the paths. That needs an explicit setting: as a default it would leave
 // tools without any sandbox in most containers.
 func (e *evaluation) requireProtected() bool {
+	if e.bounds.protects {
+		return true
+	}
 	set := e.merged.OnUnavailable
 	return set != nil && *set == document.OnUnavailableRefuse && len(e.policy.Protected) > 0
 }
@@ -232,4 +237,41 @@ func (e *evaluation) onUnavailable(kind document.Kind) policy.OnUnavailable {
 		return policy.Warn
 	}
 	return policy.Refuse
+}
+
+var (
+	errBadPattern = errors.New("expected NAME or PREFIX_*, of letters, digits and _")
+	errEverything = errors.New("would pass everything; name what a session needs")
+)
+
+// checkPattern validates an entry of allowed_env_vars.
+func checkPattern(pattern string) error {
+	if pattern == "*" {
+		return errEverything
+	}
+	if !resolve.IsName(strings.TrimSuffix(pattern, "*")) {
+		return errBadPattern
+	}
+	return nil
+}
+
+// patternsOf returns the valid entries of allowed_env_vars, sorted; nil if the
+// layer does not set it.
+func patternsOf(s *settings, r *reporter) []string {
+	const key = "allowed_env_vars"
+	from, ok := s.from[key]
+	if !ok {
+		return nil
+	}
+	list := []string{}
+	for i, pattern := range s.values.AllowedEnvVars {
+		if err := checkPattern(pattern); err != nil {
+			r.add(from.file, from.element(i), document.SeverityError, key,
+				"%s: %v; the entry does not count", display.Quote(pattern), err)
+			continue
+		}
+		list = append(list, pattern)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }

@@ -70,6 +70,12 @@ func knownToolchains(name string) string {
 // drop some.
 func chooseToolchains(l layers, tightened *settings, r *reporter) []chosen {
 	list := toolchainsOf(&l.user, r)
+	for i := range l.bounds {
+		if bound := &l.bounds[i]; bound.sets(toolchainsKey) {
+			required := toolchainsOf(bound, r)
+			list = slices.DeleteFunc(list, func(c chosen) bool { return !hasToolchain(required, c.Name) })
+		}
+	}
 	if !l.projectSets(toolchainsKey) {
 		return list
 	}

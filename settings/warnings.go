@@ -8,6 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
@@ -21,6 +22,9 @@ func (s *Snapshot) warnings(e *evaluation, kind document.Kind) []string {
 func (s *Snapshot) fileWarnings(diagnostics []document.FileDiagnostic) []string {
 	var list []string
 	for _, state := range s.states() {
+		if state.Ignored != nil {
+			list = append(list, fmt.Sprintf("your organisation's %s %s", display.Quote(state.File), state.Ignored.Message))
+		}
 		if state.Problem == nil {
 			continue
 		}
@@ -204,7 +208,7 @@ func ownDirectory(file string) bool {
 // settingsFiles are the user's files: each under its real path, and under its
 // name in the real directory. These differ if the file is a symlink.
 func (s *Snapshot) settingsFiles(r *resolve.View) []string {
-	var list []string
+	list := bothNames(r, managed.File)
 	for _, state := range s.user {
 		if state.File != policy.OriginEditor {
 			list = append(list, bothNames(r, state.File)...)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
@@ -126,7 +127,7 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 		{File: "editor"},
 	}
 	want := []string{
-		"/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json",
+		managed.File, "/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json",
 		"/home/u/dotfiles/zed.json",
 		"/home/u/elsewhere/sidecar/other.json", "/home/u/elsewhere/sidecar/settings.json", "/home/u/my/settings.json",
 		"/home/u/src/bin/sandbox-sidecar",

@@ -44,7 +44,7 @@ func printPolicy(flags *flagSet, args []string) error {
 		return encoder.Encode(result)
 	}
 	if doubt := compiled.Doubt; doubt != nil {
-		display.Fprintf(stdout, "%v\n", &doubtError{doubt: doubt, tools: true})
+		display.Fprintf(stdout, "%v\n", &doubtError{doubt: doubt, tools: !doubt.Named})
 	}
 	describePolicy(stdout, string(kind), result, snapshot.Project())
 	return nil
@@ -153,6 +153,9 @@ func from(key string, o protocol.PolicyOrigin) string {
 	text := o.File
 	if o.Line > 0 {
 		text = fmt.Sprintf("%s:%d", o.File, o.Line)
+	}
+	if settings.ByOrganisation(o.File) {
+		text += ", set by your organisation"
 	}
 	if o.Written != "" {
 		key = o.Written

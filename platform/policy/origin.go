@@ -20,6 +20,8 @@ type Origin struct {
 	// Reason says what a rule is for, if the user has not written it; else
 	// empty.
 	Reason string `json:"reason,omitempty"`
+	// Organisation says that File is one of whoever administers the machine.
+	Organisation bool `json:"organisation,omitempty"`
 }
 
 // Origins that are not files.
@@ -43,8 +45,12 @@ func (o Origin) String() string {
 	if o.Entry != "" {
 		o.Key += ": " + o.Entry
 	}
-	if o.Line > 0 {
-		return fmt.Sprintf("%s (%s:%d)", o.Key, o.File, o.Line)
+	by := ""
+	if o.Organisation {
+		by = ", set by your organisation"
 	}
-	return fmt.Sprintf("%s (%s)", o.Key, o.File)
+	if o.Line > 0 {
+		return fmt.Sprintf("%s (%s:%d%s)", o.Key, o.File, o.Line, by)
+	}
+	return fmt.Sprintf("%s (%s%s)", o.Key, o.File, by)
 }

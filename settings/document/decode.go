@@ -1,8 +1,6 @@
 package document
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -55,44 +53,9 @@ func PlatformBlock(platform string) string {
 // be read at all. Mistakes inside the block are in Problems: the key or the
 // list entry that they name does not count, and the rest does.
 func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	d := &decoder{lines: lineStarts(data), platform: platform, owner: whose, Block: &Block{Spans: map[string]Span{}}}
-	if d.project = whose == Project; d.project {
-		d.owner = Editor
-	}
-	if at := invalidUTF8(data); at >= 0 {
-		return nil, d.fatal(at, "not valid UTF-8: byte 0x%02x", data[at])
-	}
-	outline := scan(data)
-	if outline.empty && whose == Sidecar {
-		// A full disk or an interrupted save leaves an empty file. That must
-		// not count as "no settings".
-		return nil, d.fatal(0, "%s", EmptyText)
-	}
-	if outline.empty {
-		d.Empty = true
-		return d.Block, nil
-	}
-	if outline.tooDeep >= 0 {
-		return nil, d.fatal(outline.tooDeep, "nested deeper than %d levels", maxDepth)
-	}
-	// A comment on a last line without a newline is legal in the editors that
-	// write these files, but an error in hujson.
-	value, err := hujson.Parse(append(bytes.Clone(data), '\n'))
-	if err != nil {
-		at, cause := syntaxError(err)
-		if at.Line > len(d.lines) {
-			// The added newline is not in the file.
-			at = d.at(len(data))
-		}
-		return nil, &Diagnostic{
-			Line: at.Line, Column: at.Column, Severity: SeverityError,
-			Message: display.Line("not valid JSON: " + cause),
-		}
-	}
-	root, ok := value.Value.(*hujson.Object)
-	if !ok {
-		return nil, d.fatal(value.StartOffset, "expected an object, found %s", describe(value))
+	d, root, problem := parse(data, platform, whose)
+	if root == nil {
+		return d.Block, problem
 	}
 	d.block(root, "")
 	d.strays(root, "")
@@ -132,25 +95,6 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	}
 }
 
-// syntaxError takes the position and the cause out of a parser's error. hujson
-// gives the position only as text. This is the one place that parses it, and a
-// test compares it with the library.
-func syntaxError(err error) (Position, string) {
-	at := Position{1, 1}
-	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &at.Line, &at.Column); scanErr != nil {
-		return Position{1, 1}, err.Error()
-	}
-	cause := err.Error()
-	if inner := errors.Unwrap(err); inner != nil {
-		cause = inner.Error()
-	}
-	const most = 200
-	if len(cause) > most {
-		cause = strings.ToValidUTF8(cause[:most], "") + "…"
-	}
-	return at, cause
-}
-
 type decoder struct {
 	*Block
 	lines    []int
@@ -175,9 +119,13 @@ func (d *decoder) block(root *hujson.Object, prefix string) {
 		}
 	}
 	sandbox := d.object(d.member(terminal, "sandbox", prefix+"terminal."), prefix+"terminal.sandbox")
-	if sandbox == nil {
-		return
+	if sandbox != nil {
+		d.sandbox(sandbox)
 	}
+}
+
+// sandbox decodes the block itself, over what was decoded before.
+func (d *decoder) sandbox(sandbox *hujson.Object) {
 	var values Sandbox
 	where := map[string]Span{}
 	d.fields(sandbox, reflect.ValueOf(&values).Elem(), "", where)
@@ -256,7 +204,7 @@ func (d *decoder) member(object *hujson.Object, name, prefix string) hujson.Valu
 		}
 		if found.Value != nil {
 			severity := SeverityWarning
-			if reaches(found, name) {
+			if reaches(found, name) || d.owner == Sidecar && (name == "required" || name == "defaults") {
 				severity = SeverityError // the one that does not count holds settings of ours
 			}
 			d.report(member.Name, severity, "", "%s is written twice; the last one counts", prefix+name)

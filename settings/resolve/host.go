@@ -13,6 +13,9 @@ type Host struct {
 	Platform string
 	// Home is the user's home directory; "" if it is not known.
 	Home string
+	// Account is the home directory in the system's user database, whatever
+	// variables say; "" if it is not known or not needed.
+	Account string
 	// Root is true if sessions run as the system's administrator.
 	Root bool
 	// Env maps the names of variables to their values.

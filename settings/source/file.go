@@ -13,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
@@ -33,7 +34,9 @@ type File struct {
 	owner    document.Owner
 	// required: the user named this very file, so it must exist.
 	required bool
-	used     time.Time // by a snapshot; only projects' files are forgotten. The store's lock guards it
+	// managed: it is the organisation's, and has blocks of its own.
+	managed bool
+	used    time.Time // by a snapshot; only projects' files are forgotten. The store's lock guards it
 
 	// guards the fields below; held while the file is read, which takes as long
 	// as its file system does
@@ -61,6 +64,13 @@ type State struct {
 	Problem *document.Diagnostic
 	// Required: the user named this very file.
 	Required bool
+	// Managed: the file is the organisation's. Good are its defaults, and Bound
+	// is what it requires; both are nil or none is.
+	Managed bool
+	Bound   *document.Block
+	// Ignored is why a file of the organisation's does not count at all; nil if
+	// it counts.
+	Ignored *document.Diagnostic
 	// NoAnswer: the file system does not answer, so nobody knows what is there.
 	NoAnswer bool
 }
@@ -69,7 +79,7 @@ type State struct {
 // file asks for. It is nil if they may start.
 func (s State) Refuses(kind document.Kind) *document.Diagnostic {
 	switch unknown := s.Problem != nil && s.Good == nil; {
-	case kind == document.KindTool:
+	case kind == document.KindTool, s.Managed:
 		return s.Doubt()
 	case unknown && s.Required:
 		return s.Problem
@@ -79,6 +89,9 @@ func (s State) Refuses(kind document.Kind) *document.Diagnostic {
 
 // Doubt returns why it is unclear what the file asks for; nil if it is clear.
 func (s State) Doubt() *document.Diagnostic {
+	if s.Bound != nil && s.Bound.FirstError != nil {
+		return s.Bound.FirstError
+	}
 	if s.Good != nil {
 		return s.Good.FirstError
 	}
@@ -142,7 +155,8 @@ func (s *File) refresh() bool {
 
 // vanished: there were settings, and now there is no file or an empty one.
 func (s *File) vanished(next State) bool {
-	return s.state.Good.HasSettings() && (!next.Exists || next.Read && s.sig.Size == 0)
+	had := s.state.Good.HasSettings() || s.state.Bound.HasSettings()
+	return had && (!next.Exists || next.Read && s.sig.Size == 0)
 }
 
 // inspect returns the file's state now, and whether it differs from the
@@ -152,6 +166,12 @@ func (s *File) inspect() (State, bool) {
 	if err != nil {
 		s.known = false
 		return s.unusable(err)
+	}
+	if s.managed {
+		if err := managed.Check(s.path); err != nil {
+			s.known = false
+			return s.unchecked(err)
+		}
 	}
 	if s.known && !s.racy && textfile.SignatureOf(info) == s.sig {
 		return s.state, false
@@ -165,6 +185,9 @@ func (s *File) inspect() (State, bool) {
 	next := State{File: s.path, Exists: true, Read: true, Digest: sha256.Sum256(data), Required: s.required}
 	if s.state.Read && next.Digest == s.state.Digest {
 		return s.state, false
+	}
+	if s.managed {
+		return s.decodeManaged(data, next), true
 	}
 	block, problem := document.Decode(data, s.platform, s.owner)
 	switch last := s.lastGood(); {
@@ -204,13 +227,17 @@ func (s *File) unusable(err error) (State, bool) {
 		case s.required:
 			message, exists = "cannot read: there is no such file", false
 		default:
-			return State{File: s.path}, s.state.Exists
+			return State{File: s.path, Managed: s.managed}, s.state.Exists
 		}
 	}
 	problem := document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError, Message: message}
 	next := State{
 		File: s.path, Exists: exists, Good: s.lastGood(), Problem: &problem, Required: s.required, NoAnswer: errors.Is(err,
 			fsguard.ErrNoAnswer),
+	}
+	if s.managed {
+		next.Managed = true
+		next.Good, next.Bound = s.lastManaged()
 	}
 	changed := s.state.Problem == nil || *s.state.Problem != problem
 	return next, changed

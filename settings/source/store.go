@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
@@ -22,6 +23,8 @@ type Options struct {
 	Files []string
 	// Required says that the Files have to exist.
 	Required bool
+	// Managed says that the organisation's files count.
+	Managed bool
 	// Trust is the path of the list of trusted projects; "" if there is none.
 	Trust string
 	// Logger must not be nil.
@@ -56,6 +59,8 @@ type Store struct {
 	files   map[string]*File // by path
 	changed map[string]bool  // changed since the last report
 	count   uint64           // of all changes, and of forgotten files
+	managed []string         // the organisation's files that exist
+	counted bool             // managed has been set
 
 	wake chan struct{} // asks the goroutine to arm watches and to report changes
 	stop func()        // idempotent
@@ -77,6 +82,7 @@ func Open(options Options) *Store {
 		s.files[path].required = options.Required
 		s.files[path].current()
 	}
+	s.Managed()
 	if options.Once {
 		s.stop = func() {}
 		return s
@@ -132,7 +138,7 @@ const maxProjects = 64
 func (s *Store) forgetOldest() {
 	oldest, count := "", 0
 	for path, source := range s.files {
-		if slices.Contains(s.options.Files, path) {
+		if slices.Contains(s.options.Files, path) || source.managed {
 			continue
 		}
 		count++
@@ -153,6 +159,7 @@ func (s *Store) source(path string) (found *File, fresh bool) {
 	if s.files[path] == nil {
 		s.forgetOldest()
 		s.files[path], fresh = newFile(path, s.options.Platform), true
+		s.files[path].managed = s.options.Managed && managed.Holds(path)
 	}
 	s.files[path].used = time.Now()
 	return s.files[path], fresh

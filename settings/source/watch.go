@@ -12,6 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
@@ -223,7 +224,8 @@ func (w *watch) pump() {
 			if !ok {
 				return
 			}
-			if names := w.names.Load(); names != nil && !(*names)[event.Name] {
+			if names := w.names.Load(); names != nil && !(*names)[event.Name] &&
+				filepath.Dir(event.Name) != managed.DropIns {
 				continue
 			}
 		case err, ok := <-failures:
@@ -252,6 +254,7 @@ func (s *Store) takeChanged() []string {
 		s.refresh(source)
 	}
 	s.refreshTrust()
+	s.Managed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	files := slices.Sorted(maps.Keys(s.changed))
@@ -266,6 +269,9 @@ func (s *Store) wanted() (dirs, names map[string]bool) {
 	s.mu.Unlock()
 	if s.trust.Path != "" {
 		paths = append(paths, s.trust.Path)
+	}
+	if s.options.Managed {
+		paths = append(paths, filepath.Join(managed.DropIns, "settings.json")) // so that new files are noticed
 	}
 	dirs, names = map[string]bool{}, map[string]bool{}
 	r := resolve.NewView(resolve.OS)

@@ -1,0 +1,253 @@
+package managed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// organisation is what programs of a test find in /etc/sandbox-sidecar.
+type organisation struct {
+	t       *testing.T
+	etc     string
+	wrapper []string
+}
+
+// newOrganisation makes an empty one. Files of this user are root's in the
+// namespace, as long as nobody else can write them.
+func newOrganisation(t *testing.T) *organisation {
+	t.Helper()
+	harness.RequireSandbox(t)
+	o := &organisation{t: t, etc: filepath.Join(t.TempDir(), "etc")}
+	if err := os.MkdirAll(o.path(""), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(o.etc, "empty", "sandbox-sidecar"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		harness.Skip(t, "mount_namespace", err.Error())
+	}
+	o.wrapper = []string{unshare, "--mount"}
+	if os.Geteuid() != 0 {
+		o.wrapper = append(o.wrapper, "--map-root-user")
+	}
+	o.wrapper = append(o.wrapper, "/bin/sh", "-c",
+		`mount -t overlay overlay -o "lowerdir=$0/empty:/etc" /etc && mount --bind "$0/sandbox-sidecar" /etc/sandbox-sidecar &&
+		exec "$@"`, o.etc)
+	if out, err := exec.Command(o.wrapper[0], append(o.wrapper[1:], "true")...).CombinedOutput(); err != nil {
+		harness.Skip(t, "mount_namespace", fmt.Sprintf("%v: %s", err, out))
+	}
+	return o
+}
+
+// path is that of a file in the organisation's directory.
+func (o *organisation) path(name string) string { return filepath.Join(o.etc, "sandbox-sidecar", name) }
+
+// writes makes a file of the organisation's.
+func (o *organisation) writes(name, content string) {
+	o.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(o.path(name)), 0o755); err != nil {
+		o.t.Fatal(err)
+	}
+	if err := os.WriteFile(o.path(name), []byte(content), 0o644); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// wrap lets a command find the organisation's files.
+func (o *organisation) wrap(command *exec.Cmd) {
+	command.Args = append(append([]string{}, o.wrapper...), append([]string{command.Path}, command.Args[1:]...)...)
+	command.Path = o.wrapper[0]
+}
+
+// run runs the sidecar and returns what it prints, and whether it succeeds.
+func (o *organisation) run(w *harness.World, env []string, args ...string) (string, bool) {
+	o.t.Helper()
+	return o.runBinary(harness.Binary(o.t), w, env, args...)
+}
+
+func (o *organisation) runBinary(binary string, w *harness.World, env []string, args ...string) (string, bool) {
+	o.t.Helper()
+	command := exec.Command(binary, args...)
+	command.Dir = w.Project
+	command.Env = append(harness.Environ(w), env...)
+	o.wrap(command)
+	out, err := command.CombinedOutput()
+	var status *exec.ExitError
+	if err != nil && !errors.As(err, &status) {
+		o.t.Fatal(err)
+	}
+	return string(out), err == nil
+}
+
+// secret makes a file that only a program without a sandbox can read.
+func secret(t *testing.T, w *harness.World) string {
+	t.Helper()
+	path := filepath.Join(w.Outside, "secret")
+	harness.Write(t, path, "the secret\n")
+	return path
+}
+
+const everything = `{"required": {"enabled": true, "mode": "standard", "on_unavailable": "refuse"}}`
+
+// TestManaged_NothingAUserChangesEscapesIt tries every way that a user has to
+// turn the sandbox off, with and without the organisation's file.
+func TestManaged_NothingAUserChangesEscapesIt(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	harness.Write(t, w.UserSettings(), harness.Off())
+	elsewhere := filepath.Join(w.Home, "elsewhere")
+	harness.Write(t, filepath.Join(elsewhere, "sandbox-sidecar", "settings.json"), harness.Off())
+	named := filepath.Join(w.Home, "named.json")
+	harness.Write(t, named, harness.Off())
+	renamed := filepath.Join(w.Home, "another-name")
+	data, err := os.ReadFile(harness.Binary(t))
+	if err == nil {
+		err = os.WriteFile(renamed, data, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	off := []string{"exec", "--", "cat", path}
+	for name, way := range map[string]struct {
+		binary string
+		env    []string
+		args   []string
+	}{
+		"own file":        {args: off},
+		"--mode off":      {args: []string{"exec", "--mode", "off", "--", "cat", path}},
+		"--settings":      {args: []string{"exec", "--settings", named, "--", "cat", path}},
+		"XDG_CONFIG_HOME": {env: []string{"XDG_CONFIG_HOME=" + elsewhere}, args: off},
+		"HOME":            {env: []string{"HOME=" + elsewhere}, args: off},
+		"PATH":            {env: []string{"PATH=/usr/bin"}, args: off},
+		"name":            {binary: renamed, args: off},
+	} {
+		binary := way.binary
+		if binary == "" {
+			binary = harness.Binary(t)
+		}
+		free, bound := newOrganisation(t), newOrganisation(t)
+		bound.writes("settings.json", everything)
+		if out, ok := free.runBinary(binary, w, way.env, way.args...); !ok || !strings.Contains(out, "the secret") {
+			t.Errorf("%s: without the organisation's file: %s", name, out)
+		}
+		if out, ok := bound.runBinary(binary, w, way.env, way.args...); ok || strings.Contains(out, "the secret") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// TestManaged_AFileThatIsWrong tries what may be in the place of a file.
+func TestManaged_AFileThatIsWrong(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	harness.Write(t, w.UserSettings(), harness.Off())
+	const refused, ignored = "nothing starts until it is fixed", "error: is ignored"
+	for name, row := range map[string]struct {
+		spoil func(o *organisation) error
+		says  string
+	}{
+		"symlink": {func(o *organisation) error {
+			o.writes("real.json", everything)
+			return os.Symlink("real.json", o.path("settings.json"))
+		}, refused},
+		"half written": {func(o *organisation) error { o.writes("settings.json", everything[:40]); return nil }, refused},
+		"empty":        {func(o *organisation) error { o.writes("settings.json", ""); return nil }, refused},
+		"100 MB": {func(o *organisation) error {
+			o.writes("settings.json", everything)
+			return os.Truncate(o.path("settings.json"), 100<<20)
+		}, refused},
+		"misspelt": {func(o *organisation) error {
+			o.writes("settings.json", `{"required": {"enabeld": true}}`)
+			return nil
+		}, refused},
+		"wrong place": {func(o *organisation) error {
+			o.writes("settings.json", `{"terminal": {"sandbox": {"enabled": true}}}`)
+			return nil
+		}, refused},
+		"twice": {func(o *organisation) error {
+			o.writes("settings.json", `{"required": {"enabled": true}, "required": {}}`)
+			return nil
+		}, refused},
+		"directory": {func(o *organisation) error { return os.Mkdir(o.path("settings.json"), 0o755) }, refused},
+		"drop-in":   {func(o *organisation) error { o.writes("settings.d/a.json", "{"); return nil }, refused},
+		"writable": {func(o *organisation) error {
+			o.writes("settings.json", everything)
+			return os.Chmod(o.path("settings.json"), 0o664)
+		}, ignored},
+		"writable directory": {func(o *organisation) error {
+			o.writes("settings.json", everything)
+			return os.Chmod(o.path(""), 0o777)
+		}, ignored},
+	} {
+		o := newOrganisation(t)
+		if err := row.spoil(o); err != nil {
+			t.Fatal(err)
+		}
+		out, ok := o.run(w, nil, "exec", "--", "cat", path)
+		if !strings.Contains(out, row.says) || ok != (row.says == ignored) {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// TestManaged_FilesThatContradictEachOther: what is required of each counts.
+func TestManaged_FilesThatContradictEachOther(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	o := newOrganisation(t)
+	o.writes("settings.json", everything)
+	o.writes("settings.d/50-off.json", `{"required": {"mode": "off", "allow_network": true}}`)
+	o.writes("settings.d/90-defaults.json", `{"defaults": {"enabled": false}}`)
+	if out, ok := o.run(w, nil, "exec", "--", "cat", path); ok {
+		t.Errorf("it runs: %s", out)
+	}
+}
+
+func TestManaged_PolicyAndExplainNameIt(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	o := newOrganisation(t)
+	o.writes("settings.json", `{"required": {"mode": "strict"}}`)
+	harness.Write(t, w.UserSettings(), harness.Settings(harness.Sandbox{"allow_network": true}))
+	for _, args := range [][]string{{"policy"}, {"explain", "read", path}} {
+		if out, _ := o.run(w, nil, args...); !strings.Contains(out, "set by your organisation") {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+}
+
+// TestManaged_IsWatched: a file that appears while the editor runs counts for
+// the next session, and the editor hears of it.
+func TestManaged_IsWatched(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	o := newOrganisation(t)
+	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: o.wrap})
+	spawn := func() string {
+		out, _ := e.Tool("cat " + path)
+		return out
+	}
+	if out := spawn(); !strings.Contains(out, "the secret") {
+		t.Fatalf("without a file: %s", out)
+	}
+	o.writes("settings.json", everything)
+	if out := spawn(); strings.Contains(out, "the secret") {
+		t.Errorf("with the file: %s", out)
+	}
+}
