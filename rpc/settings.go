@@ -15,6 +15,7 @@ func (s *Server) registerSettings() {
 	onRequest(s.dispatcher, protocol.SettingsGet, s.settingsGet)
 	onRequest(s.dispatcher, protocol.PolicyGet, s.policyGet)
 	onRequest(s.dispatcher, protocol.PolicyExplain, s.policyExplain)
+	onRequest(s.dispatcher, protocol.SettingsAllow, s.settingsAllow)
 	onRequest(s.dispatcher, protocol.ProjectStatus, s.projectStatus)
 	onRequest(s.dispatcher, protocol.ProjectTrust, s.projectTrust)
 	onRequest(s.dispatcher, protocol.ProjectUntrust, s.projectUntrust)
@@ -83,4 +84,31 @@ func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainP
 		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
 	}
 	return presentation.Explanation(x), nil
+}
+
+func (s *Server) settingsAllow(_ context.Context, params protocol.SettingsAllowParams) (protocol.SettingsAllowResult,
+	error,
+) {
+	if err := absolute("projectDir", params.ProjectDir); err != nil {
+		return protocol.SettingsAllowResult{}, err
+	}
+	scope := settings.Scope(params.Scope)
+	if scope != settings.ScopeUser && scope != settings.ScopeProject {
+		return protocol.SettingsAllowResult{}, invalidParams("scope", `expected "user" or "project", found %s`,
+			display.Quote(string(params.Scope)))
+	}
+	suggestion := settings.Suggestion{Key: params.Suggestion.Setting}
+	snapshot := s.store.Snapshot(params.ProjectDir)
+	if err := snapshot.Allowable(scope, suggestion); err != nil {
+		return protocol.SettingsAllowResult{}, invalidParams("suggestion.setting", "%v", err)
+	}
+	if err := json.Unmarshal(params.Suggestion.Value, &suggestion.Value); err != nil || suggestion.Value == "" {
+		return protocol.SettingsAllowResult{}, invalidParams("suggestion.value", "expected an entry of %s, found %s",
+			display.Quote(suggestion.Key), display.Quote(string(params.Suggestion.Value)))
+	}
+	file := snapshot.WrittenTo(scope, suggestion)
+	if err := s.store.Allow(scope, params.ProjectDir, suggestion); err != nil {
+		return protocol.SettingsAllowResult{}, err
+	}
+	return protocol.SettingsAllowResult{File: file}, nil
 }

@@ -160,6 +160,29 @@ const (
 // the file's permissions may still refuse what the sandbox allows.
 var PolicyExplain = Request[PolicyExplainParams, PolicyExplainResult]{"policy/explain", ToSidecar}
 
+// SettingsAllow adds an entry to a list of the settings, because the user chose
+// to allow what was refused. It keeps the file's comments and lines. An editor
+// may send it only for such a choice.
+var SettingsAllow = Request[SettingsAllowParams, SettingsAllowResult]{"settings/allow", ToSidecar}
+
+// SettingsAllowParams are an entry and the file for it.
+type SettingsAllowParams struct {
+	// ProjectDir is absolute.
+	ProjectDir string `json:"projectDir"`
+	// Scope is "user", or "project" for the project's own file. That file is
+	// trusted afterwards, so it must not ask for anything untrusted.
+	Scope Decision `json:"scope"`
+	// Suggestion is that of a denial. Only additional paths, hosts and toolchains
+	// can be added; the user has to write everything else.
+	Suggestion Suggestion `json:"suggestion"`
+}
+
+// SettingsAllowResult says where the entry is.
+type SettingsAllowResult struct {
+	// File is the path of the file.
+	File string `json:"file"`
+}
+
 // PolicyExplainParams name an access.
 type PolicyExplainParams struct {
 	// ProjectDir is absolute.

@@ -12,6 +12,7 @@ import (
 type Key struct {
 	Name  string
 	index [][]int // field indexes, one step for each struct
+	list  bool    // of strings
 }
 
 // Keys lists every key in the order of declaration, without those of the blocks
@@ -40,7 +41,7 @@ func leavesOf(t reflect.Type, prefix string, index [][]int) []Key {
 			}
 			continue
 		}
-		list = append(list, Key{Name: key, index: path})
+		list = append(list, Key{Name: key, index: path, list: field.Type == reflect.TypeFor[[]string]()})
 	}
 	return list
 }
@@ -123,6 +124,11 @@ func KeyNamed(key string) Key {
 		}
 	}
 	panic("BUG(sandbox-sidecar): no settings key " + key)
+}
+
+// IsList reports whether there is a key of that name whose value is a list.
+func IsList(key string) bool {
+	return slices.ContainsFunc(allKeys(), func(l Key) bool { return l.Name == key && l.list })
 }
 
 // List returns the value of a key of type []string; nil if it is not set.

@@ -31,6 +31,15 @@ end, {
   end,
 })
 
+-- Buffers of a saved session.
+vim.api.nvim_create_autocmd('BufReadCmd', {
+  group = vim.api.nvim_create_augroup('sandbox_sidecar.restore', { clear = true }),
+  pattern = 'sidecar://*//*',
+  callback = function(event)
+    require('sandbox_sidecar.terminal').restore(event.buf)
+  end,
+})
+
 vim.keymap.set('n', '<Plug>(sandbox-sidecar-terminal)', '<Cmd>Sidecar terminal<CR>', {
   desc = 'Open a sandboxed terminal',
 })

@@ -142,7 +142,7 @@ function M.child(world, opts)
   local child = MiniTest.new_child_neovim()
   child.start({
     '--cmd',
-    'set rtp^=' .. M.plugin,
+    'set rtp^=' .. (opts.plugin or M.plugin),
     '--cmd',
     'lua vim.g.sandbox_sidecar = ' .. vim.inspect(
       vim.tbl_extend('force', { binary = M.binary }, opts.setup or {}),

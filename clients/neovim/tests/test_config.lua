@@ -27,6 +27,33 @@ T['a value of the wrong type is rejected by name'] = function()
   end
 end
 
+T['an option that does not exist is named once'] = function()
+  local child = H.child()
+  child.lua('require("sandbox_sidecar").setup({ colour = "red" })')
+  H.until_notified(child, 'unknown option "colour"', ':help sandbox-sidecar-options')
+  H.terminal(child, { cmd = 'read line' })
+  H.eq(#H.notified(child, 'unknown option'), 1)
+end
+
+T['a clone of the repository is the plugin, as plugin managers add it'] = function()
+  -- They add the root to 'runtimepath', make tags of its doc, and call setup().
+  local root = vim.uv.fs_realpath(H.plugin .. '/../..')
+  local child = H.child(nil, { plugin = root })
+  child.lua('require("sandbox_sidecar").setup({ start_insert = false })')
+  H.eq(
+    child.lua_get('vim.api.nvim_get_runtime_file("lua/sandbox_sidecar/init.lua", true)'),
+    { root .. '/lua/sandbox_sidecar/init.lua' }
+  )
+  H.terminal(child, { cmd = 'echo it "works"; read line' })
+  H.until_text(child, 'it works')
+  local tags = vim.fn.tempname()
+  vim.fn.mkdir(tags)
+  vim.system({ 'cp', '-rL', root .. '/doc', tags }):wait()
+  child.cmd('helptags ' .. tags .. '/doc')
+  H.eq(H.read(tags .. '/doc/tags'):find(':Sidecar-allow', 1, true) ~= nil, true)
+  vim.fn.delete(tags, 'rf')
+end
+
 T['loading the plugin loads nothing else'] = function()
   local child = H.child()
   H.eq(

@@ -381,4 +381,57 @@ T['a host is asked about by its name and port'] = function()
   server:close()
 end
 
+T['a refusal is allowed by picking it, and the settings keep their comments'] = function()
+  require_denials()
+  local world = H.world()
+  local child = H.child(world)
+  H.write(world.settings, '// mine\n' .. H.read(world.settings))
+  H.eq(run(child, 'echo x >../outside/new') ~= 0, true)
+  H.until_notified(child, 'o allow it')
+  child.lua([[
+    _G.asked = {}
+    vim.ui.select = function(items, options, choose)
+      local texts = vim.tbl_map(options.format_item, items)
+      table.insert(_G.asked, { options.prompt, texts })
+      choose(items[#items])
+    end
+    vim.cmd('Sidecar allow')
+  ]])
+  H.until_notified(child, 'written to', 'It counts for new sessions')
+  H.eq(child.lua_get('_G.asked[1][2][1]'):find(world.outside, 1, true) ~= nil, true)
+  H.eq(child.lua_get('_G.asked[2][2]'), { 'this project', 'you, for every project' })
+  H.eq(H.read(world.settings):find('// mine', 1, true), 1)
+  H.eq(run(child, 'echo x >../outside/new'), 0)
+end
+
+T['nothing to allow is said, and no choice writes nothing'] = function()
+  require_denials()
+  local world = H.world()
+  local child = H.child(world)
+  child.cmd('Sidecar allow')
+  H.until_notified(child, 'nothing was refused that a setting could allow')
+  local before = H.read(world.settings)
+  run(child, 'echo x >../outside/new')
+  H.until_notified(child, 'o allow it')
+  child.lua([[
+    vim.ui.select = function(_, _, choose) choose(nil) end
+    vim.cmd('Sidecar allow')
+  ]])
+  H.eq(H.read(world.settings), before)
+end
+
+T['the result of a tool has its denials'] = function()
+  require_denials()
+  local world = H.world()
+  local child = H.child(world)
+  local denials = child.lua_get(
+    'require("sandbox_sidecar").run(...):wait().denials',
+    { 'echo x >../outside/new' }
+  )
+  H.eq(#denials, 1)
+  H.eq(denials[1].target, world.outside .. '/new')
+  H.eq(denials[1].suggestion ~= nil, true)
+  H.eq(child.lua_get('require("sandbox_sidecar").run("true"):wait().denials'), {})
+end
+
 return T

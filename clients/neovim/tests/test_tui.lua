@@ -38,6 +38,22 @@ T['open, type, resize, and the end of the terminal that the editor is in'] = fun
   end)
 end
 
+T['a long message in Terminal-mode swallows no typed key'] = function()
+  local editor = tui.start(H.world())
+  editor.keys(':botright Sidecar terminal', 'Enter')
+  H.wait('the terminal', function()
+    return editor.call('vim.bo.buftype') == 'terminal'
+  end)
+  editor.keys('i', "PS1='inside> '", 'Enter')
+  tui.until_screen(editor, PROMPT)
+  editor.run([[require('sandbox_sidecar.notify').warn(('very long '):rep(50))]])
+  editor.keys('echo $((6*7))', 'Enter')
+  tui.until_screen(editor, '\n42\n')
+  -- The control: as it is, the message would wait for ENTER.
+  editor.run([[vim.defer_fn(function() vim.notify(('very long '):rep(50)) end, 0)]])
+  tui.until_screen(editor, 'Press ENTER')
+end
+
 -- Measures the editor during a flood: the longest delay of a 5 ms timer. The
 -- test also measures how long Ctrl-C takes.
 local LAG = [[

@@ -682,6 +682,28 @@ export interface PolicyRule {
   reason?: string;
 }
 
+/** `SettingsAllowParams` are an entry and the file for it. */
+export interface SettingsAllowParams {
+  /** Absolute. */
+  projectDir: string;
+  /**
+   * "user", or "project" for the project's own file. That file is trusted afterwards, so it must not ask for
+   * anything untrusted.
+   */
+  scope: Decision;
+  /**
+   * That of a denial. Only additional paths, hosts and toolchains can be added; the user has to write everything
+   * else.
+   */
+  suggestion: Suggestion;
+}
+
+/** `SettingsAllowResult` says where the entry is. */
+export interface SettingsAllowResult {
+  /** The path of the file. */
+  file: string;
+}
+
 /** `PolicyExplainParams` name an access. */
 export interface PolicyExplainParams {
   /** Absolute. */
@@ -859,6 +881,7 @@ export const Methods = {
   settingsDiagnostics: "settings/diagnostics",
   settingsChanged: "settings/changed",
   policyExplain: "policy/explain",
+  settingsAllow: "settings/allow",
   projectStatus: "project/status",
   projectTrust: "project/trust",
   projectUntrust: "project/untrust",
@@ -878,6 +901,7 @@ export interface Requests {
   "settings/get": { direction: "toSidecar"; params: SettingsGetParams; result: SettingsGetResult };
   "policy/get": { direction: "toSidecar"; params: PolicyGetParams; result: PolicyGetResult };
   "policy/explain": { direction: "toSidecar"; params: PolicyExplainParams; result: PolicyExplainResult };
+  "settings/allow": { direction: "toSidecar"; params: SettingsAllowParams; result: SettingsAllowResult };
   "project/status": { direction: "toSidecar"; params: ProjectParams; result: Project };
   "project/trust": { direction: "toSidecar"; params: ProjectTrustParams; result: Project };
   "project/untrust": { direction: "toSidecar"; params: ProjectParams; result: Project };
@@ -1011,6 +1035,12 @@ export const SettingsChangedNotification = new NotificationType<SettingsChangedP
  * allows.
  */
 export const PolicyExplainRequest = new RequestType<PolicyExplainParams, PolicyExplainResult, ErrorData>("policy/explain");
+
+/**
+ * `settings/allow` adds an entry to a list of the settings, because the user chose to allow what was refused. It
+ * keeps the file's comments and lines. An editor may send it only for such a choice.
+ */
+export const SettingsAllowRequest = new RequestType<SettingsAllowParams, SettingsAllowResult, ErrorData>("settings/allow");
 
 /**
  * `project/status` returns what a project's settings file asks for beyond the user's own settings, and whether

@@ -154,6 +154,13 @@ M.subcommands = {
       view.lines('denials', require('sandbox_sidecar.denials').lines(), command.smods)
     end,
   },
+  allow = {
+    arguments = '',
+    max_args = 0,
+    run = function()
+      require('sandbox_sidecar.denials').pick()
+    end,
+  },
   review = {
     arguments = '',
     max_args = 0,

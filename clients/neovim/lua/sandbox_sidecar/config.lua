@@ -136,7 +136,7 @@ function M.unknown()
   for _, options in ipairs({ vim.g.sandbox_sidecar or {}, given }) do
     for name in pairs(options) do
       if not known[name] then
-        unknown[#unknown + 1] = name
+        unknown[#unknown + 1] = tostring(name)
       end
     end
   end
@@ -144,10 +144,22 @@ function M.unknown()
   return unknown
 end
 
+---Warns of options that do not exist, once each.
+function M.report_unknown()
+  for _, name in ipairs(M.unknown()) do
+    require('sandbox_sidecar.notify').warn_once(
+      ('unknown option %s. See ":help sandbox-sidecar-options".'):format(
+        require('sandbox_sidecar.display').quote(tostring(name))
+      )
+    )
+  end
+end
+
 ---@param options sandbox_sidecar.SetupOptions
 function M.set(options)
   M.check(options)
   given = vim.deepcopy(options)
+  M.report_unknown()
 end
 
 ---The effective options: setup(), else vim.g.sandbox_sidecar, else the

@@ -2,8 +2,10 @@
 ---lists them all.
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
+local project = require('sandbox_sidecar.project')
 local protocol = require('sandbox_sidecar.protocol_gen')
 local sidecar = require('sandbox_sidecar.sidecar')
+local view = require('sandbox_sidecar.view')
 
 local M = {}
 
@@ -18,6 +20,7 @@ local MAX_LISTED = 200
 local MAX_NAMED = 3
 
 ---@class sandbox_sidecar.Denial
+---@field project? string The session's project.
 ---@field label string The session's command line.
 ---@field params sandbox_sidecar.DeniedParams The newest of its kind.
 ---@field count integer How often it happened.
@@ -110,7 +113,13 @@ sidecar.notifications[protocol.methods.denied] = function(params)
     same.params, same.count, same.time = params, same.count + params.count, os.time()
     return
   end
-  local denial = { label = label, params = params, count = params.count, time = os.time() }
+  local denial = {
+    project = sidecar.project(params.sessionId),
+    label = label,
+    params = params,
+    count = params.count,
+    time = os.time(),
+  }
   list[#list + 1] = denial
   if #list > MAX_LISTED then
     table.remove(list, 1)
@@ -140,6 +149,73 @@ function M.lines()
     end
   end
   return #lines > 0 and lines or { 'Nothing was refused.' }
+end
+
+---@class sandbox_sidecar.Allowable
+---@field project? string
+---@field suggestion sandbox_sidecar.Suggestion
+
+---@return sandbox_sidecar.Allowable[] # Each setting that would allow something, the latest denial's first.
+local function allowable()
+  local items, seen = {}, {}
+  for i = #list, 1, -1 do
+    local denial = list[i]
+    local suggestion = denial.params.suggestion
+    if suggestion then
+      local key = vim.json.encode({ denial.project or '', suggestion.setting, suggestion.value })
+      if not seen[key] then
+        seen[key] = true
+        items[#items + 1] = { project = denial.project, suggestion = suggestion }
+      end
+    end
+  end
+  return items
+end
+
+---@param item sandbox_sidecar.Allowable
+---@param scope string
+local function allow(item, scope)
+  sidecar.request(protocol.methods.settings_allow, {
+    projectDir = item.project or project.current(),
+    scope = scope,
+    suggestion = item.suggestion,
+  }, function(err, result)
+    if err then
+      notify.error(notify.describe(err))
+    else
+      notify.info(('written to %s. It counts for new sessions.'):format(display.path(result.file)))
+    end
+  end)
+end
+
+---Lets the user pick what to allow, and where that is written.
+function M.pick()
+  local items = allowable()
+  if #items == 0 then
+    return notify.info('nothing was refused that a setting could allow')
+  end
+  view.choose(items, {
+    prompt = 'Allow what was refused:',
+    kind = 'sandbox_sidecar.allow',
+    format_item = function(item)
+      return display.line(item.suggestion.message)
+    end,
+  }, function(item)
+    if not item then
+      return
+    end
+    view.choose({ 'project', 'user' }, {
+      prompt = 'Write it to the settings of:',
+      kind = 'sandbox_sidecar.scope',
+      format_item = function(scope)
+        return scope == 'user' and 'you, for every project' or 'this project'
+      end,
+    }, function(scope)
+      if scope then
+        allow(item, scope)
+      end
+    end)
+  end)
 end
 
 return M

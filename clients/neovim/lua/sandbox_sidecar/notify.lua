@@ -8,12 +8,29 @@ local LEVELS = { [vim.log.levels.ERROR] = 'error', [vim.log.levels.WARN] = 'warn
 
 local shown = {} ---@type table<string, true>
 
+---Shortens a message in Terminal-mode. A longer one would wait for ENTER, and
+---swallow what the user types for the program. The log has the whole message.
+---@param message string
+---@return string
+local function fitting(message)
+  local room = vim.v.echospace - 1
+  if vim.api.nvim_get_mode().mode ~= 't' or vim.fn.strdisplaywidth(message) <= room then
+    return message
+  end
+  local count = vim.fn.strchars(message)
+  repeat
+    count = count - 1
+    message = vim.fn.strcharpart(message, 0, count)
+  until count <= 0 or vim.fn.strdisplaywidth(message) < room
+  return message .. '…'
+end
+
 ---@param message string Untrusted values in it are quoted. It is always shown as one line.
 ---@param level integer One of vim.log.levels.
 function M.show(message, level)
   message = display.line(message)
   log.write(LEVELS[level] or 'info', '%s', message)
-  vim.notify('sandbox_sidecar: ' .. message, level, { title = 'Sidecar' })
+  vim.notify(fitting('sandbox_sidecar: ' .. message), level, { title = 'Sidecar' })
 end
 
 ---@param message string

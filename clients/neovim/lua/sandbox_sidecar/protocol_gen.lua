@@ -360,6 +360,16 @@
 ---@field entry? string The toolchain that needs it, or the mode that sets it.
 ---@field reason? string `reason` says what is at the path, if the user has not written it.
 
+---`SettingsAllowParams` are an entry and the file for it.
+---@class (exact) sandbox_sidecar.SettingsAllowParams
+---@field projectDir string Absolute.
+---@field scope sandbox_sidecar.Decision "user", or "project" for the project's own file. That file is trusted afterwards, so it must not ask for anything untrusted.
+---@field suggestion sandbox_sidecar.Suggestion That of a denial. Only additional paths, hosts and toolchains can be added; the user has to write everything else.
+
+---`SettingsAllowResult` says where the entry is.
+---@class (exact) sandbox_sidecar.SettingsAllowResult
+---@field file string The path of the file.
+
 ---`PolicyExplainParams` name an access.
 ---@class (exact) sandbox_sidecar.PolicyExplainParams
 ---@field projectDir string Absolute.
@@ -526,6 +536,9 @@ M.methods = {
   ---setting would change that. It is about the sandbox: the file's permissions may still refuse what the sandbox
   ---allows.
   policy_explain = "policy/explain",
+  ---`settings/allow` adds an entry to a list of the settings, because the user chose to allow what was refused.
+  ---It keeps the file's comments and lines. An editor may send it only for such a choice.
+  settings_allow = "settings/allow",
   ---`project/status` returns what a project's settings file asks for beyond the user's own settings, and whether
   ---it is trusted. Show this before you ask the user for trust.
   project_status = "project/status",

@@ -23,6 +23,7 @@ local SHUTDOWN_TIMEOUT = 1500
 ---@field label string The session's command line, for messages.
 ---@field on_output fun(bytes: string) Raw bytes, in order.
 ---@field on_exited fun(status: sandbox_sidecar.ExitStatus, hints: string[]) Called after the last output.
+---@field on_denied? fun(params: sandbox_sidecar.DeniedParams) Called for each denial that is reported.
 ---@field on_lost fun(reason: string) Called if the sidecar has ended, and the session with it.
 
 ---@class sandbox_sidecar.State
@@ -32,9 +33,11 @@ local SHUTDOWN_TIMEOUT = 1500
 ---@field waiting sandbox_sidecar.Callback[] Called when the connection is initialized, or has failed.
 ---@field listeners table<string, sandbox_sidecar.Listener>
 ---@field labels table<string, string> Each session's command line, for messages.
+---@field projects table<string, string> The project of each session.
 ---@field folder? string The workspace folder that the sidecar knows.
 ---@field stopping boolean Whether the process is being shut down on purpose.
-local state = { ready = false, waiting = {}, listeners = {}, labels = {}, stopping = false }
+local state =
+  { ready = false, waiting = {}, listeners = {}, labels = {}, projects = {}, stopping = false }
 
 ---Handlers of notifications that concern no single session, by method.
 ---@type table<string, fun(params: any)>
@@ -88,6 +91,10 @@ local function on_notification(method, params)
     M.close(params.sessionId)
   elseif M.notifications[method] then
     M.notifications[method](params)
+    local listener = method == methods.denied and state.listeners[params.sessionId]
+    if listener and listener.on_denied then
+      listener.on_denied(params)
+    end
   else
     log.write('info', 'ignored the unknown notification %s', method)
   end
@@ -127,7 +134,7 @@ local function on_exit(ended, reason)
   local wanted = state.stopping
   local listeners = state.listeners
   state.client, state.ready, state.initialize_result, state.folder = nil, false, nil, nil
-  state.listeners, state.labels, state.stopping = {}, {}, false
+  state.listeners, state.labels, state.projects, state.stopping = {}, {}, {}, false
   settle({ code = 0, message = ('the sidecar ended (%s)'):format(reason) })
   for _, listener in pairs(listeners) do
     listener.on_lost(reason)
@@ -217,6 +224,7 @@ local function start()
   require('sandbox_sidecar.denials')
   require('sandbox_sidecar.approval')
   require('sandbox_sidecar.review')
+  config.report_unknown()
   local path, missing = binary.find()
   if not path then
     return {
@@ -294,6 +302,7 @@ function M.spawn(params, listener, callback)
     end
     state.listeners[params.sessionId] = listener
     state.labels[params.sessionId] = display.quote(listener.label, 60)
+    state.projects[params.sessionId] = params.projectDir
     state.client:request(methods.spawn, params, function(failed, result)
       if failed and state.listeners[params.sessionId] == listener then
         state.listeners[params.sessionId] = nil
@@ -317,7 +326,7 @@ function M.close(id, grace_ms, callback)
         hook(id, result)
       end
     end
-    state.labels[id] = nil
+    state.labels[id], state.projects[id] = nil, nil
     if callback then
       callback(err, result)
     end
@@ -328,6 +337,12 @@ end
 ---@return string # A session's command line, for messages.
 function M.label(id)
   return state.labels[id] or 'a session'
+end
+
+---@param id string
+---@return string? # The project of a session that was not closed.
+function M.project(id)
+  return state.projects[id]
 end
 
 ---@return sandbox_sidecar.InitializeResult? # nil if no sidecar is running.

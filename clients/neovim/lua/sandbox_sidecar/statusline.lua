@@ -3,14 +3,10 @@ local M = {}
 
 ---@type table<string, { text: string, group: string, link: string }>
 local STATUS = {
-  full = { text = 'sandboxed', group = 'SandboxSidecarFull', link = 'DiagnosticOk' },
-  degraded = {
-    text = 'sandboxed in part',
-    group = 'SandboxSidecarDegraded',
-    link = 'DiagnosticWarn',
-  },
-  none = { text = 'NOT sandboxed', group = 'SandboxSidecarNone', link = 'DiagnosticError' },
-  off = { text = 'not sandboxed', group = 'SandboxSidecarOff', link = 'Comment' },
+  full = { text = 'sandbox', group = 'SandboxSidecarFull', link = 'DiagnosticOk' },
+  degraded = { text = 'partly', group = 'SandboxSidecarDegraded', link = 'DiagnosticWarn' },
+  none = { text = 'off', group = 'SandboxSidecarNone', link = 'DiagnosticError' },
+  off = { text = 'off', group = 'SandboxSidecarOff', link = 'Comment' },
 }
 
 local function define_highlights()
@@ -29,27 +25,8 @@ vim.api.nvim_create_autocmd('ColorScheme', {
 ---@return string
 function M.text(buf)
   local state = vim.b[buf or 0].sandbox_sidecar
-  if not state then
-    return ''
-  end
-  local parts = {}
-  local status = STATUS[state.sandbox]
-  if status then
-    parts[1] = ('%%#%s#%s%%*'):format(status.group, status.text)
-  end
-  if state.failed then
-    parts[#parts + 1] = 'not running'
-  elseif state.signal then
-    -- Neovim evaluates "%" in the result.
-    parts[#parts + 1] = 'ended by ' .. tostring(state.signal):gsub('%%', '%%%%')
-  elseif state.exit_code then
-    parts[#parts + 1] = ('exited %d'):format(state.exit_code)
-  elseif not state.running then
-    parts[#parts + 1] = 'starting'
-  elseif state.stale then
-    parts[#parts + 1] = 'old settings'
-  end
-  return table.concat(parts, ' ')
+  local status = state and state.running and STATUS[state.sandbox]
+  return status and ('%%#%s#%s%%*'):format(status.group, status.text) or ''
 end
 
 return M

@@ -295,13 +295,14 @@ end
 ---Creates a terminal's buffer, with an emulator.
 ---@param options sandbox_sidecar.TerminalOptions
 ---@param win? integer The window that shows it.
+---@param restored? integer A buffer of a saved session, which becomes the terminal.
 ---@return sandbox_sidecar.Terminal
-local function new(options, win)
+local function new(options, win, restored)
   local settings = config.get()
   count = count + 1
   local cmd = options.cmd or (settings.shell and settings.shell[1]) or vim.env.SHELL or 'shell'
   local title = type(cmd) == 'table' and table.concat(cmd, ' ') or cmd --[[@as string]]
-  local buf = vim.api.nvim_create_buf(win ~= nil, false)
+  local buf = restored or vim.api.nvim_create_buf(win ~= nil, false)
   local terminal = setmetatable({
     buf = buf,
     id = uuid.new(),
@@ -322,7 +323,13 @@ local function new(options, win)
       terminal:on_input(data)
     end,
   })
-  vim.api.nvim_buf_set_name(buf, ('sidecar://%d//%s'):format(count, display.text(title)))
+  if not restored then
+    local cwd = vim.fn.fnamemodify(project.absolute(options.cwd or vim.fn.getcwd()), ':~')
+    vim.api.nvim_buf_set_name(
+      buf,
+      ('sidecar://%s//%d:%s'):format(display.text(cwd), count, display.text(title))
+    )
+  end
   vim.api.nvim_create_autocmd({ 'BufUnload', 'BufWipeout' }, {
     buffer = buf,
     callback = function()
@@ -386,6 +393,20 @@ function M.open(options)
     vim.cmd.startinsert()
   end
   return terminal
+end
+
+---Turns a buffer of a saved session (|:mksession|) into a terminal again: your
+---shell in the directory of its name. A command of it does not run again.
+---@param buf integer
+function M.restore(buf)
+  local dir, number = vim.api.nvim_buf_get_name(buf):match('^sidecar://(.-)//(%d+):')
+  dir = dir and vim.fs.normalize(dir)
+  if not dir or not vim.startswith(dir, '/') or vim.fn.isdirectory(dir) == 0 then
+    dir = vim.fn.getcwd()
+  end
+  -- No later terminal gets the same name.
+  count = math.max(count, (tonumber(number) or 0) % 2 ^ 31)
+  start(new({ cwd = dir }, vim.fn.bufwinid(buf), buf))
 end
 
 return M

@@ -9,6 +9,8 @@ local M = {}
 
 ---Wide enough for compilers' messages; some programs wrap at 80 columns.
 local COLS, ROWS = 160, 50
+---How many denials a result keeps.
+local MAX_DENIALS = 100
 
 ---@class sandbox_sidecar.RunOptions
 ---@field cwd? string Default: the current directory.
@@ -28,6 +30,7 @@ local COLS, ROWS = 160, 50
 ---@field timed_out boolean Whether the time limit ended it.
 ---@field sandbox? sandbox_sidecar.SandboxReport The sandbox of the session.
 ---@field hints string[] What the sandbox may have to do with a failure, for the user.
+---@field denials sandbox_sidecar.DeniedParams[] What was refused, as far as it was reported; at most 100.
 ---@field error? sandbox_sidecar.Error Why it did not start, or why its end is unknown.
 
 ---@class sandbox_sidecar.Job
@@ -42,6 +45,7 @@ local COLS, ROWS = 160, 50
 ---@field package killed boolean
 ---@field package timer? uv.uv_timer_t
 ---@field package hints string[]
+---@field package denials sandbox_sidecar.DeniedParams[]
 ---@field package on_done? fun(result: sandbox_sidecar.RunResult)
 local Job = {}
 Job.__index = Job
@@ -103,6 +107,7 @@ function Job:finish(status, err)
     timed_out = self.timed_out,
     sandbox = self.spawned and self.spawned.sandbox,
     hints = self.hints,
+    denials = self.denials,
     error = err,
   }
   if self.on_done then
@@ -172,6 +177,7 @@ function M.run(cmd, options, on_done)
     timed_out = false,
     killed = false,
     hints = {},
+    denials = {},
     on_done = on_done,
   }, Job)
   if options.timeout then
@@ -200,6 +206,11 @@ function M.run(cmd, options, on_done)
     label = type(cmd) == 'table' and table.concat(cmd, ' ') or cmd --[[@as string]],
     on_output = function(bytes)
       job:on_output(bytes)
+    end,
+    on_denied = function(params)
+      if #job.denials < MAX_DENIALS then
+        job.denials[#job.denials + 1] = params
+      end
     end,
     on_exited = function(status, hints)
       job.hints = hints

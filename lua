@@ -1,0 +1,1 @@
+clients/neovim/lua
