@@ -124,11 +124,7 @@ func (b bounding) switches(s *settings) {
 	if v := s.values.OnUnavailable; v != nil && *v == document.OnUnavailableRefuse {
 		b.decides(s, "on_unavailable", new(*v))
 	}
-	if s.sets(processesKey) && *s.values.Limits.Processes < b.policy.Limits.Processes {
-		lower := *s.values.Limits.Processes
-		b.policy.Limits = policy.Limits{Processes: lower, Origin: s.originOf(processesKey)}
-		b.decides(s, processesKey, &lower)
-	}
+	b.limits(s)
 	// A question lets the user allow what was refused, so only the organisation
 	// can want one.
 	switch v := s.values.OnDenied; {
@@ -161,6 +157,25 @@ func (b bounding) switches(s *settings) {
 			names = append(names, c.Name)
 		}
 		b.decides(s, toolchainsKey, names)
+	}
+}
+
+// limits takes over the lower limits.
+func (b bounding) limits(s *settings) {
+	limits := &b.policy.Limits
+	if s.sets(processesKey) && *s.values.Limits.Processes < limits.Processes {
+		limits.Processes, limits.Origin = *s.values.Limits.Processes, s.originOf(processesKey)
+		b.decides(s, processesKey, new(limits.Processes))
+	}
+	if s.sets(memoryKey) {
+		if both := limits.Memory.Lower(memoryOf(s.values.Limits)); both != limits.Memory {
+			limits.Memory = both
+			b.decides(s, memoryKey, new(*s.values.Limits.Memory))
+		}
+	}
+	if s.sets(weightKey) && *s.values.Limits.CPUWeight < limits.CPUWeight {
+		limits.CPUWeight = *s.values.Limits.CPUWeight
+		b.decides(s, weightKey, new(limits.CPUWeight))
 	}
 }
 

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -214,6 +215,55 @@ func TestRequired_TakesAwayWhatTheUserOpens(t *testing.T) {
 		if compiled := s.Compile(document.KindTool); !holds(&compiled.Policy) {
 			data, _ := json.Marshal(compiled.Policy)
 			t.Errorf("%s does not hold: %s", required, data)
+		}
+	}
+}
+
+// A key that is new must not be without effect here.
+func TestRequired_KnowsEveryKey(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.InMemory(meetTree)
+	user := `{"mode": "off", "allow_network": true, "on_unavailable": "warn", "temporary_files": "shared",
+		"toolchain_caches": "shared", "toolchains": ["go"], "allowed_env_vars": ["A"],
+		"allowed_unix_sockets": ["abstract:a"],
+		"additional_read_write_paths": ["~/tools", "~/.ssh"], "additional_read_only_paths": ["~/.ssh"],
+		"additional_executable_paths": ["~/bin"], "limits": {"processes": 4000, "memory": "90%", "cpu_weight": 900}}`
+	values := map[string]string{
+		"enabled": "true", "mode": `"strict"`, "apply_to": "-", "system_paths.executable": "[]",
+		"system_paths.read_only":  "[]",
+		"system_paths.read_write": "[]", "additional_executable_paths": "[]", "additional_read_only_paths": "[]",
+		"additional_read_write_paths": "[]", "allow_network": "false", "allowed_hosts": "[]", "denied_hosts": `["b.org"]`,
+		"allowed_env_vars": "[]", "allowed_unix_sockets": "[]", "protected_paths": `["x"]`, "hidden_paths": `["~/.ssh"]`,
+		"temporary_files": `"private"`, "limits.processes": "7", "limits.memory": `"10%"`, "limits.cpu_weight": "3",
+		"toolchains": "[]", "toolchain_caches": `"private"`, "shell": "-", "on_unavailable": `"refuse"`,
+		"on_denied": `"ignore"`, "process_tracking": "-",
+	}
+	for _, l := range document.Keys() {
+		value, known := values[l.Name]
+		if !known {
+			t.Errorf("required.go has to say what %q bounds", l.Name)
+			continue
+		}
+		if value == "-" {
+			continue // it has no effect of its own, or none on Linux
+		}
+		block := fmt.Sprintf("{%q: %s}", l.Name, value)
+		if group, name, nested := strings.Cut(l.Name, "."); nested {
+			block = fmt.Sprintf("{%q: {%q: %s}}", group, name, value)
+		}
+		with := managedSnapshot(t, f, "{}", block, user, "").Compile(document.KindTool).Policy
+		without := managedSnapshot(t, f, "{}", "{}", user, "").Compile(document.KindTool).Policy
+		with.Restricted, without.Restricted = with.Restricted || l.Name != "enabled", l.Name != "enabled"
+		if with.ID() == without.ID() {
+			t.Errorf("%s changes nothing", block)
+		}
+		if l.Name != "enabled" && l.Name != "mode" {
+			if how := exceedsGrants(&with, &without); how != "" && l.Name != "on_denied" {
+				t.Errorf("%s: %s", block, how)
+			}
+			if with.Limits.Memory.Lower(without.Limits.Memory) != with.Limits.Memory {
+				t.Errorf("%s: more memory", block)
+			}
 		}
 	}
 }
