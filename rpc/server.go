@@ -16,8 +16,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// Options configure a server. All fields except UserSettingsPath and Guarded
-// are required.
+// Options configure a server. All fields except UserSettingsPath, Guarded
+// and HostsGap are required.
 type Options struct {
 	// Version of the program.
 	Version string
@@ -31,6 +31,8 @@ type Options struct {
 	// Guarded are paths that no session should be able to write, in addition to
 	// the settings files: the program itself and its state.
 	Guarded []string
+	// HostsGap is for settings.Options.
+	HostsGap func() string
 	// WatchProcess returns a channel that is closed when the process has ended.
 	WatchProcess func(ctx context.Context, pid int) (<-chan struct{}, error)
 	// Logger must not write to the connection.

@@ -49,6 +49,9 @@ func (e *evaluation) diagnoseHosts(r *reporter) {
 		case e.policy.Network.Allowed:
 			r.add(from.file, from.At, document.SeverityWarning, key,
 				"has no effect while allow_network is true: sessions reach every host")
+		case key == allowedHostsKey && e.hostsGap != nil && e.hostsGap() != "":
+			r.add(from.file, from.At, document.SeverityWarning, key,
+				"this machine cannot tell hosts apart, so sessions have no network: %s", e.hostsGap())
 		case e.host.Platform == "darwin":
 			r.add(from.file, from.At, document.SeverityInfo, key,
 				"on macOS, only programs that use the proxy variables reach allowed hosts")

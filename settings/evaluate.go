@@ -63,6 +63,7 @@ type fsView struct {
 	host      resolve.Host
 	git       *repositories
 	guarded   []string // what no session may write
+	hostsGap  func() string
 	forbidden []forbiddenPlace
 	sensitive *sensitive.Paths
 	listed    map[string][]string // see names
@@ -72,7 +73,7 @@ func (s *Snapshot) view() fsView {
 	view := resolve.NewView(s.files)
 	return fsView{
 		View: view, host: s.host, git: &repositories{asker: s.git},
-		guarded: s.guarded(view), forbidden: s.forbidden(view),
+		guarded: s.guarded(view), hostsGap: s.hostsGap, forbidden: s.forbidden(view),
 		sensitive: sensitive.Find(view, s.host.Home), listed: map[string][]string{},
 	}
 }

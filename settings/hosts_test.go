@@ -278,3 +278,27 @@ func TestHosts_TenThousandAreFast(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 }
+
+// A list of hosts that no session can reach here is told at its line; without a
+// list, or with the whole network, nobody asks the machine.
+func TestHosts_SayWhatThisMachineCannotDo(t *testing.T) {
+	t.Parallel()
+	for block, want := range map[string]bool{
+		`"allow_network": false, "allowed_hosts": ["a.org"]`: true,
+		`"allow_network": true, "allowed_hosts": ["a.org"]`:  false,
+		`"allow_network": false, "allowed_hosts": []`:        false, `"allow_network": false`: false,
+	} {
+		for _, gap := range []string{"", "the kernel is old"} {
+			s := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true, `+block+`}`, "")
+			asked := false
+			s.hostsGap = func() string {
+				asked = true
+				return gap
+			}
+			got := said(s.Compile(document.KindTool), userFile)
+			if asked != want || strings.Contains(got, "so sessions have no network: the kernel is old") != (want && gap != "") {
+				t.Errorf("%s, %q: asked: %v: %s", block, gap, asked, got)
+			}
+		}
+	}
+}

@@ -31,6 +31,7 @@ type Snapshot struct {
 	projectDir string         // clean
 	trust      *trust.List    // nil: nothing is trusted
 	ownPaths   []string       // see Options.Guarded
+	hostsGap   func() string  // see Options.HostsGap
 
 	once [2]sync.Once   // guards kept
 	kept [2]*evaluation // for tools, and for terminals if they differ

@@ -46,6 +46,9 @@ type Options struct {
 	// Guarded are further paths that no grant may open to sessions for writing:
 	// the program itself, its state. Absolute.
 	Guarded []string
+	// HostsGap says why this machine cannot tell hosts apart; "" if it can. It is
+	// called only if it matters. May be nil.
+	HostsGap func() string
 	// Logger may be nil.
 	Logger *slog.Logger
 	// Once leaves the files unwatched, for a program that asks once and ends.
@@ -166,7 +169,8 @@ func (s *Store) FirstTime(note string) bool {
 // so that a save before the call counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
-	snapshot := &Snapshot{host: s.host, files: s.fs, git: s.git, ownPaths: s.options.Guarded, command: s.command}
+	snapshot := &Snapshot{host: s.host, files: s.fs, git: s.git, ownPaths: s.options.Guarded,
+		hostsGap: s.options.HostsGap, command: s.command}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
 	} else if projectDir != "" {

@@ -27,6 +27,8 @@ func newBackend(logger *slog.Logger) platform.Backend {
 	return backend
 }
 
+func hostsGap() string { return "" }
+
 // backendForOne is the backend of a process that starts one session.
 func backendForOne(logger *slog.Logger) platform.Backend { return newBackend(logger) }
 

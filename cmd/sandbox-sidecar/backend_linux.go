@@ -14,6 +14,8 @@ import (
 
 func newBackend(*slog.Logger) platform.Backend { return linux.Backend{Caches: caches()} }
 
+func hostsGap() string { return linux.HostsGap() }
+
 // backendForOne is the backend of a process that starts one session. It guesses
 // which namespaces this machine has, as finding out takes longer.
 func backendForOne(*slog.Logger) platform.Backend {

@@ -60,7 +60,7 @@ func serve(flags *flagSet, args []string) error {
 	spawner.Standby = true
 	server := rpc.New(rpc.Options{
 		Version: versionName(), Spawner: spawner, Env: os.Environ(), UserSettingsPath: *userSettings,
-		Guarded: guarded(), WatchProcess: lifecycle.WatchProcess, Logger: logger,
+		Guarded: guarded(), HostsGap: hostsGap, WatchProcess: lifecycle.WatchProcess, Logger: logger,
 	})
 	err = server.Serve(ctx, os.Stdin, os.Stdout)
 	spawner.Close()

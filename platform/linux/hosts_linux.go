@@ -65,6 +65,23 @@ func (r *Ruleset) hostsAvailable() error {
 	return sharedHostsProved()
 }
 
+// HostsGap says why this machine cannot tell hosts apart; "" if it can, or if it
+// cannot sandbox at all. The first call takes some 10 ms, if no session has
+// needed hosts before.
+func HostsGap() string {
+	abi, err := landlockABI()
+	if err != nil {
+		return ""
+	}
+	strictest := strictestPolicy()
+	r := Translate(strictest, abi)
+	r.Namespaces = r.plan(availableNamespaces(), strictest)
+	if err := r.hostsAvailable(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 var (
 	hostsProved = sync.OnceValue(func() error {
 		strictest := strictestPolicy()

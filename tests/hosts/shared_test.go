@@ -221,4 +221,23 @@ func TestHosts_AreOffWithoutASupervisor(t *testing.T) {
 	if strings.Contains(session.Output(), "connected") || s.visits() != "" {
 		t.Errorf("reached a host: %s", session.Output())
 	}
+	file := s.ProjectPath("settings.json")
+	harness.Write(t, file, harness.Defaults(allowed("allowed.example")))
+	const gap = "this machine cannot tell hosts apart, so sessions have no network: "
+	for _, line := range []string{"policy", "exec -- true"} {
+		for _, filtered := range []bool{true, false} {
+			args := strings.Fields(line)
+			command := exec.Command(harness.Binary(t), append(
+				[]string{args[0], "--settings", file, "--project", s.Project}, args[1:]...)...)
+			command.Dir, command.Env = s.Project, harness.Environ(s.World)
+			if filtered {
+				harness.InContainer(t)(command)
+			}
+			output, err := command.CombinedOutput()
+			said := strings.Contains(strings.Join(strings.Fields(string(output)), " "), gap)
+			if err != nil || said != filtered {
+				t.Errorf("%s, in a container: %v: %v: %s", line, filtered, err, output)
+			}
+		}
+	}
 }
