@@ -8,11 +8,13 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -80,6 +82,9 @@ func run(ctx context.Context, o options) error {
 		}
 		chosen = append(chosen, k)
 	}
+	if err := installed(chosen); err != nil {
+		return err
+	}
 	known, err := readExpected(o.expected)
 	if err != nil {
 		return err
@@ -124,6 +129,25 @@ func run(ctx context.Context, o options) error {
 	summary(os.Stdout, outcomes)
 	total(os.Stdout, time.Since(start), fetch.bytes)
 	return judge(os.Stdout, outcomes, known, logs, o.only == "")
+}
+
+// installed returns an error that names every program that these kernels need
+// and this machine lacks. Otherwise it would show after ten minutes, at the last
+// kernel.
+func installed(chosen []kernel) error {
+	programs := []string{"cpio", "dpkg-deb", "mke2fs", "xz"}
+	for _, k := range chosen {
+		programs = append(programs, k.architecture().emulator)
+	}
+	slices.Sort(programs)
+	missing := slices.DeleteFunc(slices.Compact(programs), func(program string) bool {
+		_, err := exec.LookPath(program)
+		return err == nil
+	})
+	if len(missing) > 0 {
+		return fmt.Errorf("not installed: %s; run as root: tests/prerequisites kernels", strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // makeInitrd makes the common file system of the chosen kernels of an

@@ -252,3 +252,15 @@ func TestKernels_LackFeaturesOfOneWord(t *testing.T) {
 		}
 	}
 }
+
+func TestInstalled_NamesEveryMissingProgram(t *testing.T) {
+	t.Parallel()
+	none, other := &architecture{emulator: "qemu-system-none"}, &architecture{emulator: "qemu-system-other"}
+	err := installed([]kernel{{machine: none}, {machine: other}, {machine: none}})
+	if err == nil || !strings.Contains(err.Error(), "qemu-system-none, qemu-system-other") {
+		t.Errorf("error: %v", err)
+	}
+	if err := installed(nil); err != nil && strings.Contains(err.Error(), "qemu") {
+		t.Errorf("without kernels: %v", err)
+	}
+}
