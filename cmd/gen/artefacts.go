@@ -58,7 +58,12 @@ func artefacts(root string) ([]Artefact, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generate the settings help: %w", err)
 	}
+	containersMD, err := containersReference(root)
+	if err != nil {
+		return nil, fmt.Errorf("generate the page about containers: %w", err)
+	}
 	return []Artefact{
+		{"docs/containers.md", containersMD},
 		{"docs/protocol.md", protocolMD},
 		{"docs/settings.md", settingsMD},
 		{"settings/schema.json", schema},

@@ -53,7 +53,7 @@ func TestArtefacts_AreMarked(t *testing.T) {
 
 func TestReferences_LinkToSectionsThatExist(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"docs/protocol.md", "docs/settings.md"} {
+	for _, path := range []string{"docs/protocol.md", "docs/settings.md", "docs/containers.md"} {
 		text := artefact(t, path)
 		sections := map[string]bool{}
 		for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {

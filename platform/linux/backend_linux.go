@@ -61,7 +61,8 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 				available.Gap)
 		}
 		p, overlays = ruleset.overlayCaches(b.Caches, available, p)
-		ruleset.Namespaces, ruleset.NamespaceGap = ruleset.plan(available, p), available.Gap
+		ruleset.Namespaces = ruleset.plan(available, p)
+		ruleset.NamespaceGap, ruleset.NamespaceFix = available.Gap, available.Fix
 	}
 	if ruleset.Namespaces == nil {
 		ruleset.dropGuarded(p)

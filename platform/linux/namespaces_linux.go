@@ -3,6 +3,7 @@ package linux
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -39,8 +40,37 @@ var availableNamespaces = sync.OnceValue(func() namespace.Available {
 		}
 		failures = append(failures, err.Error())
 	}
-	return namespace.Available{Gap: "no namespaces: " + strings.Join(failures, "; ")}
+	return namespace.Available{
+		Gap: "no namespaces: " + strings.Join(failures, "; "), Fix: namespaceFix(os.DirFS("/")),
+	}
 })
+
+// namespaceFix is the step that allows namespaces on a machine that refuses them,
+// as far as its files show why; see docs/containers.md.
+func namespaceFix(machine fs.FS) string {
+	read := func(path string) string {
+		text, err := fs.ReadFile(machine, path)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(text))
+	}
+	exists := func(path string) bool {
+		_, err := fs.Stat(machine, path)
+		return err == nil
+	}
+	switch {
+	case read("proc/sys/user/max_user_namespaces") == "0":
+		return "run as root: sysctl -w user.max_user_namespaces=15000"
+	case exists(".dockerenv"), exists("run/.containerenv"):
+		return "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+	case read("proc/sys/kernel/unprivileged_userns_clone") == "0":
+		return "run as root: sysctl -w kernel.unprivileged_userns_clone=1"
+	case read("proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return "load the AppArmor profile of this release: see docs/containers.md"
+	}
+	return ""
+}
 
 // namespacesKnown is true if availableNamespaces has an answer.
 var namespacesKnown atomic.Bool

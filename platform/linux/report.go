@@ -114,7 +114,7 @@ func temporaryFiles(r Ruleset) platform.Protection {
 			Status: platform.Degraded, Mechanism: "TMPDIR",
 			Detail: "TMPDIR names a directory of the project's own; what is written to /tmp itself is shared with all " +
 				"programs: " + r.NamespaceGap,
-			Fix: fixNamespaces,
+			Fix: r.fixNamespaces(),
 		}
 	}
 	return platform.Protection{
@@ -134,7 +134,7 @@ func hiddenPaths(r Ruleset) platform.Protection {
 		return platform.Protection{
 			Status: platform.Absent,
 			Detail: "hidden paths can be read as far as they lie within the grants: " + r.NamespaceGap,
-			Fix:    fixNamespaces,
+			Fix:    r.fixNamespaces(),
 		}
 	}
 	return platform.Protection{
@@ -157,7 +157,7 @@ func fileTree(r Ruleset) platform.Protection {
 			Status: platform.Absent,
 			Detail: "modes, owners, times and extended attributes of the user's files outside the grants can be changed: " +
 				r.NamespaceGap,
-			Fix: fixNamespaces,
+			Fix: r.fixNamespaces(),
 		}
 	}
 	return platform.Protection{
@@ -238,7 +238,7 @@ func withTerminals(files platform.Protection, r Ruleset, result namespace.Result
 	default:
 		why, fix := result.NoTerminals, ""
 		if why == "" {
-			why, fix = r.NamespaceGap, "; or "+fixNamespaces
+			why, fix = r.NamespaceGap, "; or "+r.fixNamespaces()
 		}
 		files.Detail += "; of the terminals in /dev/pts only the session's own can be opened, so programs that open new " +
 			"ones fail (tmux, script, ssh -t from inside): " + why
@@ -286,7 +286,8 @@ func limits(r Ruleset, result namespace.Result) platform.Protection {
 		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "the policy has no limits"}
 	case r.Namespaces == nil:
 		return platform.Protection{
-			Status: platform.Absent, Detail: "nothing limits the session's processes: " + r.NamespaceGap, Fix: fixNamespaces,
+			Status: platform.Absent, Detail: "nothing limits the session's processes: " + r.NamespaceGap,
+			Fix: r.fixNamespaces(),
 		}
 	case !r.Namespaces.User:
 		return platform.Protection{
@@ -376,7 +377,7 @@ func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection
 		return platform.Protection{
 			Status: platform.Degraded, Mechanism: "tripwire",
 			Detail: "changes of protected paths are noticed and reported, and not prevented: " + r.NamespaceGap,
-			Fix:    fixNamespaces,
+			Fix:    r.fixNamespaces(),
 		}
 	}
 	p := platform.Protection{
@@ -435,7 +436,7 @@ func networkHosts(r Ruleset) platform.Protection {
 	case !r.Filtering.Hosts:
 		return platform.Protection{
 			Status: platform.Absent, Detail: "no host can be reached, not even those of allowed_hosts: " + r.HostsGap,
-			Fix: fixHosts + fixNamespaces,
+			Fix: fixHosts + r.fixNamespaces(),
 		}
 	}
 	hosts := platform.Protection{
@@ -445,7 +446,7 @@ func networkHosts(r Ruleset) platform.Protection {
 	}
 	if r.Filtering.Shared {
 		hosts.Detail += "; the session has no localhost of its own, where programs could listen" + because(r.NamespaceGap)
-		hosts.Fix = "for localhost: " + fixNamespaces
+		hosts.Fix = "for localhost: " + r.fixNamespaces()
 	}
 	return hosts
 }
@@ -482,7 +483,7 @@ func networkOff(r Ruleset) platform.Protection {
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: "seccomp",
 			Detail: created + "; localhost is off too" + why,
-			Fix:    "for localhost: " + fixNamespaces,
+			Fix:    "for localhost: " + r.fixNamespaces(),
 		}
 	}
 }
@@ -502,8 +503,14 @@ func absent(cause error) map[string]platform.Protection {
 const fixKernel = `use Linux 5.13 or newer on amd64 or arm64, with Landlock enabled ("landlock" in ` +
 	`/sys/kernel/security/lsm; boot parameter lsm=landlock,…) and CONFIG_SECCOMP_FILTER`
 
-// fixNamespaces is for a kernel that has namespaces and refuses them to this
-// user.
-const fixNamespaces = "allow user namespaces: set the sysctls user.max_user_namespaces and " +
-	"kernel.unprivileged_userns_clone; on Ubuntu add an AppArmor profile with the rule \"userns,\"; in a container use " +
-	"a seccomp profile that allows them"
+// fixNamespaces is the one step that gives this machine's sessions namespaces.
+func (r Ruleset) fixNamespaces() string {
+	if r.NamespaceFix != "" {
+		return r.NamespaceFix
+	}
+	return anyNamespaceFix
+}
+
+// anyNamespaceFix is for a kernel that has namespaces and refuses them to this
+// user for a reason that nothing shows.
+const anyNamespaceFix = "allow user namespaces; docs/containers.md has the step for each kind of machine"

@@ -29,6 +29,9 @@ type Ruleset struct {
 	// NamespaceGap says which namespaces this machine does not have; empty if
 	// it has all of them, or if the session needs none.
 	NamespaceGap string `json:"namespaceGap,omitempty"`
+	// NamespaceFix is what the user can do about that; empty if nothing shows
+	// why they are refused.
+	NamespaceFix string `json:"namespaceFix,omitempty"`
 	// Filtering is what the filter does.
 	Filtering seccomp.Filtering `json:"filtering"`
 	// Program is the filter, made by seccomp.ForThisMachine.

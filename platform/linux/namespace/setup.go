@@ -44,6 +44,8 @@ type Available struct {
 	User bool
 	// Gap says what is missing and why; empty if nothing is.
 	Gap string
+	// Fix is what the user can do about it; empty if that is unknown.
+	Fix string
 }
 
 // Plan returns the setup of a session that wants terminals of its own, or no
