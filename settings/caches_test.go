@@ -86,12 +86,23 @@ func TestCaches_InTheProjectAreNot(t *testing.T) {
 	}
 }
 
-// What sessions have written lies in a directory that no grant opens.
+// What sessions have written lies in a directory that no grant opens, to no
+// session: not to one without toolchains either.
 func TestCaches_TheirDirectoryIsProtected(t *testing.T) {
 	t.Parallel()
+	for name, toolchains := range map[string]string{"with toolchains": `["node"]`, "without": `[]`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testCacheDirectory(t, toolchains)
+		})
+	}
+}
+
+func testCacheDirectory(t *testing.T, toolchains string) {
+	t.Helper()
 	d := newFixture(t)
 	d.must(os.MkdirAll(filepath.Join(d.home, ".cache"), 0o700))
-	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "toolchains": ["node"],
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "toolchains": `+toolchains+`,
 		"additional_read_write_paths": ["~/.cache", "~/.cache/sandbox-sidecar"]}}}`)
 	d.open(nil)
 	_, compiled := d.cachePaths()

@@ -186,7 +186,7 @@ func (s *Snapshot) run(
 	protected, unclear := choosePaths(view, l, project, tightened, r)
 	reachable := chooseHosts(base, l, toolchains, tightened, r)
 	caches := cachesOf(view, grants.granted, private, l.require(cachesKey, document.ToolchainCachesPrivate), r)
-	guarded, create := guardCaches(view, l, grants.cover)
+	guarded, create := guardCaches(view, grants.cover)
 	grants.create = append(grants.create, create...)
 	p := policy.Policy{
 		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(protected, guarded,

@@ -267,11 +267,11 @@ func toolchainCaches(base document.Sandbox, l layers, tightened *settings) docum
 }
 
 // guardCaches protects the sidecar's cache directory in places that the grants
-// open, if the user has toolchains at all: other projects have caches there. It
-// must exist to be protected, so create lists it.
-func guardCaches(view fsView, l layers, granted cover) (list []policy.Protected, create []string) {
+// open, also if this session has no toolchains: other projects have caches
+// there. It must exist to be protected, so create lists it.
+func guardCaches(view fsView, granted cover) (list []policy.Protected, create []string) {
 	dir := cacheDir(view.host)
-	if view.host.Platform != "linux" || len(l.user.values.Toolchains) == 0 || dir == "" {
+	if view.host.Platform != "linux" || dir == "" {
 		return nil, nil
 	}
 	dir = view.Resolve(dir).Path
