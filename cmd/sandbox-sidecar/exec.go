@@ -29,7 +29,7 @@ func execute(flags *flagSet, args []string) error {
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
-	return project.run(flags, job{argv: flags.Args(), program: flags.Arg(0), env: os.Environ()})
+	return project.run(flags, job{argv: flags.Args(), program: flags.Arg(0), env: environ()})
 }
 
 // job is a command to run in a session.
@@ -42,6 +42,8 @@ type job struct {
 	quiet bool
 	// shells are granted for reading and executing, if they are not already.
 	shells []string
+	// variables are passed on, whatever the settings list.
+	variables []string
 }
 
 // run runs a job in the caller's own terminal, and returns its exit status.
@@ -63,6 +65,9 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		}
 	}
 	grantShells(&compiled.Policy, j.shells)
+	allowed := slices.Concat(compiled.Policy.Environment.Allowed, j.variables)
+	slices.Sort(allowed)
+	compiled.Policy.Environment.Allowed = allowed
 	if p.sandbox {
 		compiled.Policy.OnUnavailable = policy.Refuse // the user asked for a sandbox
 	}

@@ -59,7 +59,7 @@ func serve(flags *flagSet, args []string) error {
 	spawner := newSpawner(tracker, logger)
 	spawner.Standby = true
 	server := rpc.New(rpc.Options{
-		Version: versionName(), Spawner: spawner, Env: os.Environ(), UserSettingsPath: *userSettings,
+		Version: versionName(), Spawner: spawner, Env: environ(), UserSettingsPath: *userSettings,
 		Guarded: guarded(), HostsGap: hostsGap, WatchProcess: lifecycle.WatchProcess, Logger: logger,
 	})
 	err = server.Serve(ctx, os.Stdin, os.Stdout)

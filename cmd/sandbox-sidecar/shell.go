@@ -22,6 +22,12 @@ import (
 // took its place.
 const originalCommand = "SSH_ORIGINAL_COMMAND"
 
+// integration are the variables by which VS Code tells its own script for a shell
+// how it was started. Without the first one the script reads no start-up files.
+// They say nothing of the user. VS Code's nonce is left out: commands inside
+// could forge marks with it.
+var integration = []string{"VSCODE_INJECTION", "VSCODE_SHELL_LOGIN"}
+
 // shell is the subcommand: a shell, or what makes the links.
 func shell(flags *flagSet, args []string) error {
 	// What follows belongs to the real shell: these flags are not its own.
@@ -40,6 +46,25 @@ func finder() (shells.Finder, error) {
 		return shells.Finder{}, fmt.Errorf("find the real shell: the path of this program is unknown")
 	}
 	return shells.Finder{Self: self[0], Passwd: spawn.PasswdShell(), Getenv: os.Getenv}, nil
+}
+
+// environ is the environment of this process. SHELL names a real shell in it: a
+// link would be no program that a session may execute.
+func environ() []string {
+	env := os.Environ()
+	shellFinder, err := finder()
+	if err != nil {
+		return env
+	}
+	name, is := shells.CalledAs(os.Getenv("SHELL"))
+	if !is {
+		return env
+	}
+	real, err := shellFinder.Find(name)
+	if err != nil {
+		return env
+	}
+	return shells.Environment(env, shellFinder.Self, real)
 }
 
 // asShell runs the real shell of a name in a session. argv is passed on as it
@@ -62,17 +87,45 @@ func asShell(name string, argv []string) error {
 	env := shells.Environment(os.Environ(), shellFinder.Self, real)
 	if asked := os.Getenv(originalCommand); asked != "" && invocation.Bare {
 		argv, invocation.Command = append(argv, "-c", asked), true
-		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, originalCommand+"=") })
+		env = without(env, originalCommand)
 	}
 	kind := settings.KindTerminal
 	if invocation.Command {
 		kind = settings.KindTool
+		defer reportApart()()
 	}
+	env = without(env, shells.ReportVariable)
 	command, _ := find("exec")
 	flags := newFlags(command)
 	return addProjectFlags(flags, kind).run(flags, job{
 		program: real, argv: argv, env: env, quiet: true, shells: []string{shellFinder.Self, shells.Dir(os.Getenv)},
+		variables: integration,
 	})
+}
+
+// reportApart sends what is for the user to the file that the environment names,
+// until the function that it returns is called.
+func reportApart() (undo func()) {
+	path := os.Getenv(shells.ReportVariable)
+	if path == "" {
+		return func() {}
+	}
+	report, err := shells.OpenReport(path)
+	if err != nil {
+		display.Fprintf(stderr, "sandbox-sidecar: warning: %v\n", err)
+		return func() {}
+	}
+	before := stderr
+	stderr = report
+	return func() {
+		stderr = before
+		report.Close()
+	}
+}
+
+// without returns an environment without a variable.
+func without(env []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, name+"=") })
 }
 
 // grantShells lets a session see the links, and this program: what is told to
