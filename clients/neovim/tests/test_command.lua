@@ -10,6 +10,7 @@ T['completion offers the subcommands and their arguments'] = function()
   local child = H.child()
   H.eq(completions(child, 'Sidecar '), {
     'close',
+    'confine',
     'denials',
     'doctor',
     'enable',

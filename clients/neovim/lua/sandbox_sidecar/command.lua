@@ -81,7 +81,8 @@ M.subcommands = {
     arguments = '[command]',
     max_args = math.huge,
     run = function(_, command, line)
-      local shell = require('sandbox_sidecar.config').get().shell or { vim.env.SHELL or '/bin/sh' }
+      local shell = require('sandbox_sidecar.config').get().shell
+        or { require('sandbox_sidecar.confine').own_shell() or '/bin/sh' }
       if placed(command.smods) then
         vim.cmd.new({ mods = command.smods })
       end
@@ -199,6 +200,18 @@ M.subcommands = {
     end,
     complete = function(lead)
       return matching(lead, require('sandbox_sidecar.enable').kinds)
+    end,
+  },
+  confine = {
+    arguments = '',
+    max_args = 0,
+    run = function(_, command)
+      local confine = require('sandbox_sidecar.confine')
+      if command.bang then
+        confine.stop()
+      else
+        confine.start()
+      end
     end,
   },
   settings = {

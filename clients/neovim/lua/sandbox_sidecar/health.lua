@@ -171,6 +171,13 @@ function M.check()
     protections(report, initialize_result)
     settings(report)
   end
+  report.start('sandbox_sidecar: the shell of the editor')
+  local text, fine = require('sandbox_sidecar.confine').status()
+  if fine then
+    report.info(text)
+  else
+    report.warn(text, { 'Run `:Sidecar confine`, and open the other terminals again.' })
+  end
   report.start('sandbox_sidecar: log')
   report.info(require('sandbox_sidecar.log').path())
 end

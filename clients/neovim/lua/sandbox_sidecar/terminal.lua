@@ -300,7 +300,10 @@ end
 local function new(options, win, restored)
   local settings = config.get()
   count = count + 1
-  local cmd = options.cmd or (settings.shell and settings.shell[1]) or vim.env.SHELL or 'shell'
+  local cmd = options.cmd
+    or (settings.shell and settings.shell[1])
+    or require('sandbox_sidecar.confine').own_shell()
+    or 'shell'
   local title = type(cmd) == 'table' and table.concat(cmd, ' ') or cmd --[[@as string]]
   local buf = restored or vim.api.nvim_create_buf(win ~= nil, false)
   local terminal = setmetatable({
