@@ -2,6 +2,8 @@ import * as vscode from "vscode";
 
 import { Allow } from "./allow";
 import { Approvals } from "./approvals";
+import { Confine, scopes } from "./confine";
+import { Counter } from "./count";
 import { Denials } from "./denials";
 import { doctor } from "./doctor";
 import { text } from "./display";
@@ -53,8 +55,10 @@ export function activate(context: vscode.ExtensionContext): Api {
   const review = new Review(sidecar, log);
   new Approvals(sidecar);
   new SettingsDiagnostics(context, sidecar);
-  new Status(context, sidecar, terminals);
   const turnOn = new TurnOn(context, sidecar, log);
+  const confine = new Confine(context, sidecar, log, () => turnOn.run());
+  new Status(context, sidecar, terminals, new Counter(context, terminals), confine);
+  confine.refresh().catch((error: unknown) => void sidecar.showFailure(error));
   sidecar.onNotification(SettingsChangedNotification, () => documents.refresh());
 
   const register = (name: string, run: (argument?: unknown) => unknown) => {
@@ -71,6 +75,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   };
   // A key binding or another extension may say what for; anything else is asked.
   register("turnOn", (argument) => turnOn.run(applyTos.find((word) => word === argument)));
+  register("confineAll", (argument) => confine.run(scopes.find((word) => word === argument)));
+  register("unconfineAll", () => confine.undo());
   register("newTerminal", () => terminals.create());
   register("reopenStale", () => stale.reopen());
   register("showStatus", () => showStatus());
@@ -135,6 +141,8 @@ async function showStatus(): Promise<void> {
   const commands = [
     ["newTerminal", vscode.l10n.t("New Terminal"), "shield"],
     ["turnOn", vscode.l10n.t("Turn On…"), "power"],
+    ["confineAll", vscode.l10n.t("Confine All Terminals, Tasks and Agents…"), "lock"],
+    ["unconfineAll", vscode.l10n.t("Undo Confining All Terminals, Tasks and Agents"), "unlock"],
     ["showPolicy", vscode.l10n.t("Show Policy"), "list-tree"],
     ["explain", vscode.l10n.t("Explain Access…"), "question"],
     ["showDenials", vscode.l10n.t("Show Denials"), "circle-slash"],

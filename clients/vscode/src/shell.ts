@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { copyFile, mkdir, realpath } from "node:fs/promises";
 import * as path from "node:path";
 
@@ -11,20 +12,35 @@ export interface Choice {
 
 /**
  * Returns the shell of a terminal: the user's setting, else the editor's, else
- * $SHELL. The editor's is unknown while a window starts. On macOS, terminals
- * run login shells.
+ * $SHELL. The editor's is unknown while a window starts. A link in the directory
+ * links starts a session of its own, so the real shell is taken. On macOS,
+ * terminals run login shells.
  */
 export function chooseShell(
   configured: string[],
   editors: string,
   environment: string,
   platform: NodeJS.Platform,
+  links?: string,
 ): Choice {
   const [program, ...args] = configured;
   if (program !== undefined) return { program, args };
-  const shell = [editors, environment].find((name) => name !== "") ?? "/bin/sh";
+  const isLink = (name: string) => links !== undefined && path.dirname(name) === links;
+  const own = [editors, environment].find((name) => name !== "" && !isLink(name));
+  const shell = isLink(editors) ? realShell(editors, own) : (own ?? "/bin/sh");
   return { program: shell, args: platform === "darwin" ? ["-l"] : [] };
 }
+
+/** Returns the real shell of a link. own is another shell of the user. */
+function realShell(link: string, own: string | undefined): string {
+  const name = path.basename(link);
+  if (own !== undefined && (path.basename(own) === name || name === "sandbox-sh")) return own;
+  const found = name === "sandbox-sh" ? undefined : shellDirectories.find((dir) => existsSync(path.join(dir, name)));
+  return found === undefined ? (own ?? "/bin/sh") : path.join(found, name);
+}
+
+/** The usual places of shells, as the sidecar knows them. */
+const shellDirectories = ["/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin"];
 
 /**
  * Returns a command that starts a shell with VS Code's shell integration, as VS

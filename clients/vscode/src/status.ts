@@ -1,5 +1,7 @@
 import * as vscode from "vscode";
 
+import type { Confine } from "./confine";
+import type { Counter } from "./count";
 import { quote } from "./display";
 import { describe } from "./errors";
 import { currentFolder } from "./folders";
@@ -27,6 +29,8 @@ export class Status {
     context: vscode.ExtensionContext,
     private readonly manager: Manager,
     private readonly terminals: Terminals,
+    private readonly counter: Counter,
+    private readonly confine: Confine,
   ) {
     this.item.name = vscode.l10n.t("Sandbox");
     this.item.command = "sandboxSidecar.showStatus";
@@ -37,6 +41,8 @@ export class Status {
       this.item,
       manager.onDidChange(refresh),
       terminals.onDidChange(refresh),
+      counter.onDidChange(refresh),
+      confine.onDidChange(refresh),
       vscode.window.onDidChangeActiveTerminal(refresh),
       vscode.window.onDidChangeActiveTextEditor(refresh),
       vscode.workspace.onDidChangeWorkspaceFolders(refresh),
@@ -167,11 +173,27 @@ export class Status {
     ].join("\n");
   }
 
-  private show(icon: string, text: string, severity: "warning" | "error" | undefined, hover: string): void {
+  /** Returns how many terminals are confined, for the bar and for its hover. */
+  private counted(): { text: string; hover: string; less: boolean } {
+    const { confined, total, active } = this.counter.count;
+    if (total === 0) return { text: "", hover: "", less: false };
+    const front = active === "open" ? ` ${vscode.l10n.t("The one in front is **not** sandboxed.")}` : "";
+    return {
+      text: `, ${vscode.l10n.t("{0} of {1} terminals", confined, total)}`,
+      hover: `${vscode.l10n.t("{0} of {1} terminals in this window are sandboxed.", confined, total)}${front}\n\n`,
+      less: confined < total,
+    };
+  }
+
+  private show(icon: string, summary: string, severity: "warning" | "error" | undefined, hover: string): void {
+    const count = this.counted();
+    const text = summary + count.text;
+    // Who wants all of them confined is warned of others.
+    if (count.less && this.confine.active) severity ??= "warning";
     // The text contains escaped names and paths. The Markdown is not trusted
     // either, so no link can run a command.
     const more = vscode.l10n.t("Click for the policy, settings, doctor and log.");
-    const markdown = new vscode.MarkdownString(`${hover}\n\n${more}`, true);
+    const markdown = new vscode.MarkdownString(`${count.hover}${hover}\n\n${more}`, true);
     this.item.text = `$(${icon}) ${text}`;
     this.item.tooltip = markdown;
     this.item.backgroundColor =

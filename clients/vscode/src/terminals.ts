@@ -11,6 +11,7 @@ import type { Manager } from "./manager";
 import { PolicyExplainRequest, PolicyGetRequest, type Shell, type SpawnResult } from "./protocol.gen";
 import { Renderer } from "./renderer";
 import { chooseShell, integrate } from "./shell";
+import { linksDirectory } from "./shellLinks";
 import { SandboxTerminal } from "./terminal";
 
 /** The id of the terminal profile in package.json. */
@@ -69,7 +70,13 @@ export class Terminals implements vscode.TerminalProfileProvider {
 
   private options(cwd: string, projectDir: string): vscode.ExtensionTerminalOptions {
     const settings = configuration();
-    const shell = chooseShell(settings.shell, vscode.env.shell, process.env["SHELL"] ?? "", process.platform);
+    const shell = chooseShell(
+      settings.shell,
+      vscode.env.shell,
+      process.env["SHELL"] ?? "",
+      process.platform,
+      linksDirectory(process.env),
+    );
     const title = text(path.basename(shell.program));
     const sessionId = randomUUID();
     const pty: SandboxTerminal = new SandboxTerminal(this.manager, this.renderer, {

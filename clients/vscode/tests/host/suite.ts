@@ -3,3 +3,4 @@ import "./tool.test";
 import "./settings.test";
 import "./restart.test";
 import "./turnOn.test";
+import "./confine.test";

@@ -14,6 +14,16 @@ describe("the shell", () => {
     assert.deepEqual(chooseShell([], "", "", "linux"), { program: "/bin/sh", args: [] });
   });
 
+  it("is a real shell, never a link that starts a session", () => {
+    const of = (editors: string, environment: string) => chooseShell([], editors, environment, "linux", "/l").program;
+    assert.equal(of("/l/bash", ""), "/bin/bash");
+    assert.equal(of("/l/bash", "/usr/bin/zsh"), "/bin/bash");
+    assert.equal(of("/l/zsh", "/opt/zsh"), "/opt/zsh");
+    assert.equal(of("/l/sandbox-sh", "/usr/bin/zsh"), "/usr/bin/zsh");
+    assert.equal(of("/l/sandbox-sh", "/l/zsh"), "/bin/sh");
+    assert.equal(of("", "/l/zsh"), "/bin/sh");
+  });
+
   it("is a login shell on macOS, as in other terminals there", () => {
     assert.deepEqual(chooseShell([], "/bin/zsh", "", "darwin"), { program: "/bin/zsh", args: ["-l"] });
   });

@@ -1,0 +1,234 @@
+import { realpath } from "node:fs/promises";
+import * as path from "node:path";
+
+import * as vscode from "vscode";
+
+import { configuration } from "./configuration";
+import { equal, plan, shown, systemName, undo, write, type Change, type Failure, type Shell, type Target } from "./confinement";
+import { json, line, quote } from "./display";
+import { describe } from "./errors";
+import { currentFolder } from "./folders";
+import type { Manager } from "./manager";
+import { PolicyGetRequest } from "./protocol.gen";
+import { leadTo, linkFor, linksDirectory, makeLinks } from "./shellLinks";
+
+/** Whose settings are written. */
+export const scopes = ["user", "workspace"] as const;
+export type Scope = (typeof scopes)[number];
+
+/** Where the editor keeps what was written, to take it back. */
+const record = "confined";
+
+/** Makes every terminal, task and agent's terminal use the sandbox shell. */
+export class Confine {
+  private readonly changed = new vscode.EventEmitter<void>();
+  /** Fires when settings were written or taken back. */
+  readonly onDidChange = this.changed.event;
+
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    private readonly manager: Manager,
+    private readonly log: vscode.LogOutputChannel,
+    private readonly turnOn: () => Promise<void>,
+  ) {
+    context.subscriptions.push(this.changed);
+  }
+
+  /** Reports whether the settings were written, and not taken back. */
+  get active(): boolean {
+    return scopes.some((scope) => this.known(scope).length > 0);
+  }
+
+  /**
+   * Makes the links again if they lead elsewhere, as after an update of the
+   * extension. Without them no terminal would start.
+   */
+  async refresh(): Promise<void> {
+    const directory = linksDirectory(process.env);
+    if (!this.active || directory === undefined) return;
+    const program = await this.manager.program();
+    if (!(await leadTo(directory, program))) await makeLinks(program, directory);
+  }
+
+  /** Writes the settings of a scope, or asks whose. */
+  async run(scope?: Scope): Promise<void> {
+    const directory = linksDirectory(process.env);
+    if (directory === undefined) throw new Error(vscode.l10n.t("HOME is not set, so there is no place for the shells."));
+    if (configuration().settingsPath !== "") {
+      throw new Error(vscode.l10n.t('Shells do not know the setting "sandboxSidecar.settingsPath". Unset it first.'));
+    }
+    const program = await this.manager.program();
+    await makeLinks(program, directory);
+    const shell = await usersShell(directory);
+    const system = systemName(process.platform);
+    const chosen = scope ?? (await ask(shown(target("user"), system, shell)));
+    if (chosen === undefined) return;
+    if (chosen === "workspace" && !vscode.workspace.isTrusted) {
+      // VS Code ignores these settings there.
+      throw new Error(vscode.l10n.t("This workspace is not trusted, so its settings confine nothing. Use your own."));
+    }
+    const to = target(chosen);
+    const changes = plan(to, system, shell, this.known(chosen));
+    // Kept first: the window may close in between.
+    await this.keep(chosen, changes);
+    const { written, failed } = await write(to, changes);
+    await this.keep(chosen, written);
+    this.report(failed);
+    await this.inUse(shell.path);
+    this.tell(written, failed);
+    await this.offerToTurnOn();
+  }
+
+  /** Takes back what was written. */
+  async undo(): Promise<void> {
+    if (!this.active) {
+      void vscode.window.showInformationMessage(vscode.l10n.t("Nothing was confined by this command, so nothing changes."));
+      return;
+    }
+    const [changed, failed]: [string[], Failure[]] = [[], []];
+    for (const scope of scopes) {
+      const known = this.known(scope);
+      const result = await undo(target(scope), known);
+      const again = known.filter(({ key }) => result.failed.some((failure) => failure.key === key));
+      await this.keep(scope, again);
+      changed.push(...result.changed);
+      failed.push(...result.failed);
+    }
+    this.report(failed);
+    if (failed.length > 0) {
+      void vscode.window.showErrorMessage(vscode.l10n.t("Not taken back: {0}. See the log.", names(failed)));
+    } else if (changed.length > 0) {
+      void vscode.window.showWarningMessage(
+        vscode.l10n.t("Taken back, except what was changed since: {0}.", changed.join(", ")),
+      );
+    } else {
+      void vscode.window.showInformationMessage(
+        vscode.l10n.t("The settings are as before. New terminals, tasks and agents are not confined."),
+      );
+    }
+  }
+
+  private known(scope: Scope): Change[] {
+    return this.memory(scope).get<Change[]>(record) ?? [];
+  }
+
+  private async keep(scope: Scope, changes: Change[]): Promise<void> {
+    await this.memory(scope).update(record, changes.length > 0 ? changes : undefined);
+    this.changed.fire();
+  }
+
+  private memory(scope: Scope): vscode.Memento {
+    return scope === "user" ? this.context.globalState : this.context.workspaceState;
+  }
+
+  /**
+   * Waits until the editor starts a shell: it learns of changed profiles late. A
+   * setting that counts more may prevent it, of which the user is told.
+   */
+  private async inUse(shell: string): Promise<void> {
+    for (let i = 0; i < 20 && vscode.env.shell !== shell; i++) await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+
+  private report(failed: Failure[]): void {
+    for (const { key, error } of failed) this.log.error(line(`${key}: ${describe(error)}`));
+  }
+
+  private tell(written: Change[], failed: Failure[]): void {
+    if (failed.length > 0) {
+      void vscode.window.showErrorMessage(vscode.l10n.t("Not written, so not confined: {0}. See the log.", names(failed)));
+      return;
+    }
+    const other = written.filter(({ key, after }) => !holds(key, after)).map(({ key }) => key);
+    if (other.length > 0) {
+      void vscode.window.showWarningMessage(
+        vscode.l10n.t("Written, but another setting counts, so not confined: {0}.", other.join(", ")),
+      );
+      return;
+    }
+    const back = vscode.l10n.t("Undo");
+    void vscode.window
+      .showInformationMessage(vscode.l10n.t("New terminals, tasks and agents' terminals are confined."), back)
+      .then((choice) => (choice === back ? vscode.commands.executeCommand("sandboxSidecar.unconfineAll") : undefined));
+  }
+
+  /** A shell confines nothing while the sandbox is off. */
+  private async offerToTurnOn(): Promise<void> {
+    const folder = currentFolder();
+    if (folder === undefined) return;
+    const { policy } = await this.manager.request(PolicyGetRequest, {
+      projectDir: folder.uri.fsPath,
+      kind: "terminal",
+    });
+    if (!policy.restricted) await this.turnOn();
+  }
+}
+
+/** Reports whether a setting has the value that was written. */
+function holds(key: string, after: unknown): boolean {
+  const now: unknown = vscode.workspace.getConfiguration().get(key);
+  if (typeof after !== "object" || after === null) return equal(now, after);
+  if (typeof now !== "object" || now === null) return false;
+  const values = now as Record<string, unknown>;
+  return Object.entries(after).every(([name, value]) => equal(values[name], value));
+}
+
+function names(failed: Failure[]): string {
+  return failed.map(({ key }) => key).join(", ");
+}
+
+/** The settings of a scope. */
+function target(scope: Scope): Target {
+  const where = scope === "user" ? vscode.ConfigurationTarget.Global : vscode.ConfigurationTarget.Workspace;
+  return {
+    has: (key) => vscode.workspace.getConfiguration().has(key),
+    get: (key) => {
+      const values = vscode.workspace.getConfiguration().inspect(key);
+      return scope === "user" ? values?.globalValue : values?.workspaceValue;
+    },
+    set: async (key, value) => vscode.workspace.getConfiguration().update(key, value, where),
+  };
+}
+
+/**
+ * Returns the link for the shell of the user's default profile, with its
+ * arguments; else for the editor's default shell.
+ */
+async function usersShell(directory: string): Promise<Shell> {
+  const settings = vscode.workspace.getConfiguration("terminal.integrated");
+  const system = systemName(process.platform);
+  const name = settings.get<string | null>(`defaultProfile.${system}`) ?? "";
+  const profile = settings.get<Record<string, { path?: unknown; args?: unknown } | null>>(`profiles.${system}`)?.[name];
+  const paths = [profile?.path].flat().filter((item) => typeof item === "string");
+  const args = Array.isArray(profile?.args) ? profile.args.filter((arg) => typeof arg === "string") : [];
+  const used = paths[0] ?? (vscode.env.shell === "" ? (process.env["SHELL"] ?? "") : vscode.env.shell);
+  const link = await linkFor(used, directory);
+  return { name: `${path.basename(link)} (sandbox)`, path: link, args };
+}
+
+/** Shows what will be written, and asks where to. */
+async function ask(values: [key: string, value: unknown][]): Promise<Scope | undefined> {
+  const user = vscode.l10n.t("Your Settings");
+  const workspace = vscode.l10n.t("Workspace Settings");
+  const both = vscode.workspace.isTrusted && vscode.workspace.workspaceFolders !== undefined;
+  const lines = [
+    vscode.l10n.t("This is written to the settings that you choose:"),
+    ...values.map(([key, value]) => `${quote(key)}: ${json(value)}`),
+  ];
+  if (vscode.env.remoteName !== undefined && vscode.env.uiKind === vscode.UIKind.Desktop) {
+    lines.push(vscode.l10n.t("Your settings count on other machines, too, where these paths may be missing."));
+  }
+  const choice = await vscode.window.showInformationMessage(
+    vscode.l10n.t("Confine all new terminals, tasks and agents' terminals?"),
+    { modal: true, detail: lines.join("\n\n") },
+    user,
+    ...(both ? [workspace] : []),
+  );
+  return choice === user ? "user" : choice === workspace ? "workspace" : undefined;
+}
+
+/** Returns the program that the links lead to; undefined if there is none. */
+export async function linkedProgram(): Promise<string | undefined> {
+  const directory = linksDirectory(process.env);
+  if (directory === undefined) return undefined;
+  return realpath(path.join(directory, "sandbox-sh")).catch(() => undefined);
+}
