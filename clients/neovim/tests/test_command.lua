@@ -9,6 +9,7 @@ end
 T['completion offers the subcommands and their arguments'] = function()
   local child = H.child()
   H.eq(completions(child, 'Sidecar '), {
+    'allow',
     'close',
     'confine',
     'denials',
