@@ -126,6 +126,11 @@ func (b *asker) grants() {
 		if g.origin.File != b.e.projectFile || b.alone.outside.at(g.path).Has(g.access) {
 			continue
 		}
+		if from := b.e.bounds.refuses(g.access, g.path); from != nil {
+			b.add(g.origin.Key, g.text, g.at, "nothing, because your organisation does not allow it: %s", from)
+			b.asks[len(b.asks)-1].never = true
+			continue
+		}
 		if g.origin.Key == toolchainsKey {
 			sets[g.text] = append(sets[g.text], g)
 			continue

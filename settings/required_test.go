@@ -279,6 +279,27 @@ func TestRequired_HoldsForTheCommandLine(t *testing.T) {
 	}
 }
 
+// Whoever is asked to trust a project reads what the trust would not open.
+func TestRequired_AProjectAsksForNothingBeyondIt(t *testing.T) {
+	t.Parallel()
+	project := `{"additional_read_only_paths": ["~/.ssh"], "allowed_hosts": ["a.org"]}`
+	texts := func(required string) (text string) {
+		s := managedSnapshot(t, resolvetest.InMemory(meetTree), "{}", required,
+			`{"enabled": true, "allow_network": false}`, project)
+		for _, a := range s.Project().Asks {
+			text += a.Opens + "\n"
+		}
+		return text
+	}
+	bound := texts(`{"additional_read_only_paths": [], "allowed_hosts": []}`)
+	if !strings.Contains(bound, "your organisation does not allow it") || strings.Contains(bound, "a.org") {
+		t.Errorf("it asks: %s", bound)
+	}
+	if free := texts("{}"); strings.Contains(free, "organisation") || !strings.Contains(free, "a.org") {
+		t.Errorf("without the file it asks: %s", free)
+	}
+}
+
 // Variables that the user sets have no effect on the file's paths.
 func TestRequired_UsesNoVariablesOfTheUser(t *testing.T) {
 	t.Parallel()

@@ -130,7 +130,7 @@ var mayImport = map[string][]string{
 	"clients/tty":           {"rpc/client", "rpc/protocol"},
 	"tests/bench":           {"rpc/protocol"},
 	"tests/messages":        {},
-	"tests/managed":         {"tests/harness"},
+	"tests/managed":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests":                 {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/harness":         {"rpc/client", "rpc/protocol"},
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},

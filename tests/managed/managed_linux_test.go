@@ -6,9 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -71,9 +75,9 @@ func (o *organisation) wrap(command *exec.Cmd) {
 }
 
 // run runs the sidecar and returns what it prints, and whether it succeeds.
-func (o *organisation) run(w *harness.World, env []string, args ...string) (string, bool) {
+func (o *organisation) run(w *harness.World, args ...string) (string, bool) {
 	o.t.Helper()
-	return o.runBinary(harness.Binary(o.t), w, env, args...)
+	return o.runBinary(harness.Binary(o.t), w, nil, args...)
 }
 
 func (o *organisation) runBinary(binary string, w *harness.World, env []string, args ...string) (string, bool) {
@@ -196,7 +200,7 @@ func TestManaged_AFileThatIsWrong(t *testing.T) {
 		if err := row.spoil(o); err != nil {
 			t.Fatal(err)
 		}
-		out, ok := o.run(w, nil, "exec", "--", "cat", path)
+		out, ok := o.run(w, "exec", "--", "cat", path)
 		if !strings.Contains(out, row.says) || ok != (row.says == ignored) {
 			t.Errorf("%s: %s", name, out)
 		}
@@ -212,7 +216,7 @@ func TestManaged_FilesThatContradictEachOther(t *testing.T) {
 	o.writes("settings.json", everything)
 	o.writes("settings.d/50-off.json", `{"required": {"mode": "off", "allow_network": true}}`)
 	o.writes("settings.d/90-defaults.json", `{"defaults": {"enabled": false}}`)
-	if out, ok := o.run(w, nil, "exec", "--", "cat", path); ok {
+	if out, ok := o.run(w, "exec", "--", "cat", path); ok {
 		t.Errorf("it runs: %s", out)
 	}
 }
@@ -225,7 +229,7 @@ func TestManaged_PolicyAndExplainNameIt(t *testing.T) {
 	o.writes("settings.json", `{"required": {"mode": "strict"}}`)
 	harness.Write(t, w.UserSettings(), harness.Settings(harness.Sandbox{"allow_network": true}))
 	for _, args := range [][]string{{"policy"}, {"explain", "read", path}} {
-		if out, _ := o.run(w, nil, args...); !strings.Contains(out, "set by your organisation") {
+		if out, _ := o.run(w, args...); !strings.Contains(out, "set by your organisation") {
 			t.Errorf("%s: %s", args, out)
 		}
 	}
@@ -249,5 +253,79 @@ func TestManaged_IsWatched(t *testing.T) {
 	o.writes("settings.json", everything)
 	if out := spawn(); strings.Contains(out, "the secret") {
 		t.Errorf("with the file: %s", out)
+	}
+}
+
+// TestManaged_TheEditorHearsOfEachFile: of one that appears, changes or goes, in
+// a directory that was not there when the editor started.
+func TestManaged_TheEditorHearsOfEachFile(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	o := newOrganisation(t)
+	e := harness.Start(t, w, harness.Options{Wrap: o.wrap})
+	changed := make(chan []string, 100)
+	client.On(e.Client, protocol.SettingsChanged, func(p protocol.SettingsChangedParams) { changed <- p.Files })
+	await := func(name string) {
+		t.Helper()
+		deadline := time.After(harness.Timeout)
+		for {
+			select {
+			case files := <-changed:
+				if slices.Contains(files, "/etc/sandbox-sidecar/"+name) {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("no change of %s is reported", name)
+			}
+		}
+	}
+	o.writes("settings.json", everything)
+	await("settings.json")
+	o.writes("settings.d/a.json", "{}")
+	await("settings.d/a.json")
+	o.writes("settings.d/a.json", everything)
+	await("settings.d/a.json")
+	if err := os.Remove(o.path("settings.d/a.json")); err != nil {
+		t.Fatal(err)
+	}
+	await("settings.d/a.json")
+}
+
+// TestManaged_DefaultsAreBelowTheUsersFile: they hold until the user says
+// something else.
+func TestManaged_DefaultsAreBelowTheUsersFile(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	o := newOrganisation(t)
+	o.writes("settings.json", `{"defaults": {"mode": "standard"}}`)
+	if out, ok := o.run(w, "exec", "--", "cat", path); ok || strings.Contains(out, "the secret") {
+		t.Errorf("the defaults do not count: %s", out)
+	}
+	harness.Write(t, w.UserSettings(), harness.Off())
+	if out, ok := o.run(w, "exec", "--", "cat", path); !ok || !strings.Contains(out, "the secret") {
+		t.Errorf("the user's own settings do not count: %s", out)
+	}
+}
+
+// TestManaged_ATrustedProjectDoesNotLoosenIt: trust is the user's, and less than
+// what is required.
+func TestManaged_ATrustedProjectDoesNotLoosenIt(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	harness.Write(t, w.UserSettings(), harness.Settings(nil))
+	harness.Write(t, filepath.Join(w.Project, ".zed", "settings.json"),
+		harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{w.Outside}}))
+	o := newOrganisation(t)
+	if out, ok := o.run(w, "trust", w.Project); !ok {
+		t.Fatalf("trust: %s", out)
+	}
+	if out, ok := o.run(w, "exec", "--", "cat", path); !ok || !strings.Contains(out, "the secret") {
+		t.Errorf("without the organisation's file: %s", out)
+	}
+	o.writes("settings.json", `{"required": {"enabled": true, "hidden_paths": ["`+w.Outside+`"]}}`)
+	if out, ok := o.run(w, "exec", "--", "cat", path); ok || strings.Contains(out, "the secret") {
+		t.Errorf("with it: %s", out)
 	}
 }
