@@ -2,6 +2,7 @@ package notify
 
 import (
 	"fmt"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -86,8 +87,25 @@ func respond(fd int, size uint16, answer response) error {
 	}
 }
 
-// sendFD sends a descriptor to the caller, as the answer to its call.
+// sendFD sends a descriptor to the caller, as the answer to its call. No signal
+// may interrupt that, not even those of the Go scheduler: the kernel then takes
+// the descriptor back, but has the answer already, which is 0. The caller would
+// take its standard input for what it has opened.
 func sendFD(fd int, a addFD) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, before unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
+		return fmt.Errorf("send a descriptor to the caller: %w", err)
+	}
+	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
+	return sendInterruptibly(fd, a)
+}
+
+func sendInterruptibly(fd int, a addFD) error {
 	for {
 		switch errno := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&a)); errno {
 		case 0:

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -437,4 +438,57 @@ func TestCall_ReturnsDescriptorsAndAwaitsAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A signal to the thread that answers, such as the Go scheduler sends, does not
+// make a call return 0 in the place of its descriptor.
+func TestCall_ReturnsDescriptorsDespiteSignals(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, unix.SYS_PRCTL)
+	var answering atomic.Int64
+	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {Handle: func(call *notify.Call) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+		if err != nil {
+			t.Error(err)
+		}
+		defer unix.Close(fd)
+		answering.Store(int64(unix.Gettid()))
+		if err := call.ReturnFD(fd, true); err != nil {
+			t.Error(err)
+		}
+		answering.Store(0)
+	}}})
+	ended := make(chan struct{})
+	var signals sync.WaitGroup
+	signals.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			if thread := int(answering.Load()); thread != 0 {
+				_ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG)
+			}
+		}
+	})
+	const calls = 3000
+	c.Do(func() {
+		wrong := 0
+		for range calls {
+			fd, _, errno := unix.Syscall(unix.SYS_PRCTL, unknownOption, 0, 0)
+			if errno != 0 || fd == 0 {
+				wrong++
+				continue
+			}
+			unix.Close(int(fd))
+		}
+		if wrong > 0 {
+			t.Errorf("%d of %d calls got no descriptor", wrong, calls)
+		}
+	})
+	close(ended)
+	signals.Wait()
 }
