@@ -49,6 +49,9 @@ type grant struct {
 	// cache: what sessions write there is kept from programs outside. hidden:
 	// sessions do not see what those have written.
 	cache, hidden bool
+	// alwaysPrivate is true for a cache that no session writes for programs
+	// outside.
+	alwaysPrivate bool
 }
 
 // rejectedGrant is a grant that does not count, because it would undo the

@@ -291,10 +291,11 @@ func cachesOf(
 	view fsView, granted []grant, value document.ToolchainCaches, forced bool, r *reporter,
 ) []policy.Cache {
 	caches := []policy.Cache{}
-	if view.host.Platform != "linux" || value == document.ToolchainCachesShared {
+	if view.host.Platform != "linux" {
 		return caches
 	}
-	list := slices.DeleteFunc(slices.Clone(granted), func(g grant) bool { return !g.cache })
+	shared := value == document.ToolchainCachesShared
+	list := slices.DeleteFunc(slices.Clone(granted), func(g grant) bool { return !g.cache || shared && !g.alwaysPrivate })
 	slices.SortFunc(list, func(a, b grant) int { return cmp.Compare(a.path, b.path) })
 	for _, g := range list {
 		meant := slices.IndexFunc(granted, func(other grant) bool {
@@ -311,7 +312,9 @@ func cachesOf(
 			}
 		case slices.ContainsFunc(caches, func(c policy.Cache) bool { return policy.Contains(c.Path, g.path) }):
 		default:
-			caches = append(caches, policy.Cache{Path: g.path, Empty: g.hidden, Origin: g.origin})
+			caches = append(caches, policy.Cache{
+				Path: g.path, Empty: g.hidden, Always: g.alwaysPrivate, Origin: g.origin,
+			})
 		}
 	}
 	return caches

@@ -207,7 +207,7 @@ func (s *Snapshot) toolchainFor(kind document.Kind, target, program string) (nam
 func (x *explainer) toolchainOf(access policy.Access) string {
 	found, longest := "", 0
 	for _, t := range toolchain.All {
-		if slices.ContainsFunc(x.toolchains, func(c chosen) bool { return c.Name == t.Name }) {
+		if t.Agent || slices.ContainsFunc(x.toolchains, func(c chosen) bool { return c.Name == t.Name }) {
 			continue
 		}
 		for _, p := range t.Places {

@@ -106,9 +106,13 @@ func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []gran
 				if !target.Exists {
 					create = append(create, target.Path)
 				}
+				access := p.Access
+				if p.AlwaysPrivate && view.host.Platform != "linux" {
+					access &^= policy.Write // there are no overlays
+				}
 				g := grant{
-					path: target.Path, links: target.Links, cache: p.Cache(), hidden: p.Hidden,
-					request: request{text: c.Name, access: p.Access, origin: origin, at: c.at},
+					path: target.Path, links: target.Links, cache: p.Cache(), hidden: p.Hidden, alwaysPrivate: p.AlwaysPrivate,
+					request: request{text: c.Name, access: access, origin: origin, at: c.at},
 				}
 				if p.Public && !view.public(g, target.Mode, r) {
 					continue

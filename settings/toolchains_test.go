@@ -20,7 +20,10 @@ import (
 func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 	t.Parallel()
 	secret := regexp.MustCompile(`(?i)token|secret|passw|credential|_key$|auth`)
-	needed := []string{"go", "rust", "node", "python", "java", "ruby", "dotnet", "php", "c", "nix", "ssh"}
+	needed := []string{
+		"go", "rust", "node", "python", "java", "ruby", "dotnet", "php", "c", "nix", "ssh",
+		"claude", "codex", "gemini", "opencode", "aider", "copilot",
+	}
 	for _, name := range needed {
 		if _, ok := toolchain.Find(name); !ok {
 			t.Errorf("there is no %s", name)
@@ -37,8 +40,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 		}
 		h := resolve.Host{Platform: platform, Home: "/home/u"}
 		for _, chain := range toolchain.All {
-			// ssh goes to the hosts that the user chooses.
-			if len(chain.Registries()) == 0 && chain.Name != toolchain.SSH {
+			// ssh and aider go to the hosts that the user chooses.
+			if len(chain.Registries()) == 0 && chain.Name != toolchain.SSH && chain.Name != "aider" {
 				t.Errorf("%s downloads from nowhere", chain.Name)
 			}
 			for _, r := range chain.Registries() {
@@ -55,6 +58,9 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				if p.Why == "" || p.Access == 0 || p.At == "" && p.Variable == "" || p.Platform != "" && p.Platform != "linux" &&
 					p.Platform != "darwin" {
 					t.Errorf("%s: incomplete: %+v", chain.Name, p)
+				}
+				if chain.Agent && p.Access.Has(policy.Write) && (!p.AlwaysPrivate || p.Shared != "") {
+					t.Errorf("%s: what sessions write to %s could reach the agent outside", chain.Name, p.At)
 				}
 				if p.Create && !p.Access.Has(policy.Write) {
 					t.Errorf("%s: %s is made and cannot be written", chain.Name, p.At)

@@ -119,11 +119,21 @@ func (w *markdown) toolchains() {
 			}
 			w.printf("| `%s` | %s | %s | %s | %s |\n", p.Path(), moved, strings.Join(p.Access.Names(), ", "), system, p.Why)
 		}
+		w.printf("\n")
 		var names []string
 		for _, v := range t.Variables {
 			names = append(names, v.Name)
 		}
-		w.printf("\nVariables: `%s`.\n\n", strings.Join(names, "`, `"))
+		if len(names) > 0 {
+			w.printf("Variables: `%s`.\n\n", strings.Join(names, "`, `"))
+		}
+		if t.Agent {
+			w.printf("The agent outside sees nothing of what sessions write there, also if `toolchain_caches` is \"shared\". " +
+				"On a machine without overlays,\nand on macOS, sessions can only read it.\n\n")
+		}
+		if len(t.Registries()) == 0 {
+			continue
+		}
 		w.printf("Registries, while `allow_network` is false:\n\n")
 		for _, r := range t.Registries() {
 			w.printf("- `%s`: %s\n", r.Host, r.Why)

@@ -202,7 +202,7 @@ func notFound(name string, err error) error {
 func (l *learner) programDirs(program string, secrets func(string) string) ([]string, error) {
 	store, snapshot, err := (&learner{
 		user: l.user, project: l.project, kind: l.kind,
-		values: map[string]any{"enabled": true, "toolchains": toolchain.Names()},
+		values: map[string]any{"enabled": true, "toolchains": toolchain.Languages()},
 	}).open()
 	if err != nil {
 		return nil, err

@@ -10,10 +10,11 @@ import (
 )
 
 // overlayCaches has the overlays of the policy's caches made. If the machine
-// cannot have overlays, the caches stay shared, and the report says so. If it
-// can, a cache without one is not granted for writing: the reason may be one of
-// the moment, which a session could bring about. It returns the policy that
-// holds, and the overlays for Setup; nil if there are none.
+// cannot have overlays, the caches stay shared, except those that must not, and
+// the report says so. If it can, a cache without one is not granted for
+// writing: the reason may be one of the moment, which a session could bring
+// about. It returns the policy that holds, and the overlays for Setup; nil if
+// there are none.
 func (r *Ruleset) overlayCaches(
 	client *overlay.Client, n namespace.Available, p *policy.Policy,
 ) (*policy.Policy, *namespace.Overlays) {
@@ -22,7 +23,7 @@ func (r *Ruleset) overlayCaches(
 	}
 	if !n.Mounts {
 		r.CacheGap = n.Gap
-		return p, nil
+		return r.lockAlways(p, n.Gap), nil
 	}
 	var caches []overlay.Cache
 	for _, c := range p.Caches {
@@ -31,7 +32,7 @@ func (r *Ruleset) overlayCaches(
 	prepared, err := client.Prepare(caches, n.User)
 	if err == nil && prepared.Impossible != "" {
 		r.CacheGap = prepared.Impossible
-		return p, nil
+		return r.lockAlways(p, prepared.Impossible), nil
 	}
 	overlays := &namespace.Overlays{Dir: prepared.Dir}
 	for i, c := range p.Caches {
@@ -49,6 +50,16 @@ func (r *Ruleset) overlayCaches(
 		overlays = nil
 	}
 	return r.lockCaches(p), overlays
+}
+
+// lockAlways takes the right to write from the caches that must be private.
+func (r *Ruleset) lockAlways(p *policy.Policy, why string) *policy.Policy {
+	for _, c := range p.Caches {
+		if c.Always {
+			r.LockedCaches = append(r.LockedCaches, platform.Missing{Path: c.Path, Reason: why})
+		}
+	}
+	return r.lockCaches(p)
 }
 
 // lockCaches takes the right to write from the LockedCaches.

@@ -125,7 +125,9 @@ type Cache struct {
 	Path string `json:"path"`
 	// Empty is true if sessions must not see what programs outside have written
 	// there.
-	Empty  bool   `json:"empty,omitempty"`
+	Empty bool `json:"empty,omitempty"`
+	// Always is true if sessions must not write it where it cannot be private.
+	Always bool   `json:"always,omitempty"`
 	Origin Origin `json:"origin"`
 }
 

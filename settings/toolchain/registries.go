@@ -61,6 +61,34 @@ var registries = map[string][]Registry{
 	"c": {
 		{"center2.conan.io:443", "packages of Conan"},
 	},
+	"claude": {
+		{"api.anthropic.com:443", "the models"},
+		{"platform.claude.com:443", "renews the sign-in"},
+		{"mcp-proxy.anthropic.com:443", "connectors of the account"},
+	},
+	"codex": {
+		{"api.openai.com:443", "the models, with a key"},
+		{"chatgpt.com:443", "the models, with an account"},
+		{"auth.openai.com:443", "renews the sign-in"},
+	},
+	"gemini": {
+		{"generativelanguage.googleapis.com:443", "the models, with a key"},
+		{"cloudcode-pa.googleapis.com:443", "the models, with an account"},
+		{"oauth2.googleapis.com:443", "renews the sign-in"},
+	},
+	"opencode": {
+		{"opencode.ai:443", "its own models"},
+		{"api.opencode.ai:443", "its own models"},
+		{"models.opencode.ai:443", "the list of models"},
+		{"models.dev:443", "the list of models"},
+	},
+	"copilot": {
+		{"api.githubcopilot.com:443", "the models"},
+		{"api.individual.githubcopilot.com:443", "the models, with an account of one's own"},
+		{"api.business.githubcopilot.com:443", "the models, with an account of a company"},
+		{"api.enterprise.githubcopilot.com:443", "the models, with an account of a company"},
+		{"api.github.com:443", "renews the sign-in"},
+	},
 	"nix": {
 		{"cache.nixos.org:443", "what is built already"},
 		{"channels.nixos.org:443", "channels"},

@@ -2,12 +2,13 @@ package toolchain
 
 import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 
-// All are the toolchains. What sessions write to the caches of tools is kept
-// from programs outside, which would run it or build with it. Programs such as
-// those in ~/.cargo/bin, and files with tokens, are never granted for writing.
+// languages are the toolchains of languages. What sessions write to the caches
+// of tools is kept from programs outside, which would run it or build with it.
+// Programs such as those in ~/.cargo/bin, and files with tokens, are never
+// granted for writing.
 //
 // A variable must not be a hook or hold a secret; a test checks the table.
-var All = []Toolchain{
+var languages = []Toolchain{
 	{
 		Name: "go", About: "Go: toolchains, the module cache and the build cache.",
 		Places: []Place{

@@ -12,13 +12,19 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
+// All are all sets, those of languages first.
+var All = slices.Concat(languages, agents)
+
 // Toolchain is a named set of places and variables that a language's tools need
 // beside the system's own.
 type Toolchain struct {
 	// Name is the word in the setting.
 	Name string
 	// About is one sentence for the reference.
-	About     string
+	About string
+	// Agent is true for a set that opens what an agent signs in with. Nothing
+	// suggests one: any program can call itself by the agent's name.
+	Agent     bool
 	Places    []Place
 	Variables []Variable
 	// Sockets are the variables that name the sockets of agents.
@@ -46,6 +52,9 @@ type Place struct {
 	// empty and sessions may write the place, it is a cache: what they write is
 	// kept from programs outside.
 	Shared string
+	// AlwaysPrivate is true for a cache that is never shared: sessions can only
+	// read it if it cannot be private.
+	AlwaysPrivate bool
 	// Hidden is true for a cache in which sessions must not see what programs
 	// outside have written.
 	Hidden bool
@@ -99,10 +108,16 @@ func Find(name string) (Toolchain, bool) {
 	return All[i], true
 }
 
-// Names lists the names of all toolchains.
-func Names() []string {
+// Names lists the names of all sets.
+func Names() []string { return namesOf(All) }
+
+// Languages lists the names of the sets that open nothing that an agent signs
+// in with.
+func Languages() []string { return namesOf(languages) }
+
+func namesOf(list []Toolchain) []string {
 	var names []string
-	for _, t := range All {
+	for _, t := range list {
 		names = append(names, t.Name)
 	}
 	return names
