@@ -35,6 +35,11 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	t.Helper()
 	w := a.newWorld(t)
 	outside := a.script(t, w, "prepare")
+	// A file, because what it leaves running keeps its output open.
+	said, err := os.Create(filepath.Join(filepath.Dir(w.Home), "prepared"))
+	harness.Must(t, err)
+	t.Cleanup(func() { _ = said.Close() })
+	outside.Stdout, outside.Stderr = said, said
 	harness.Must(t, outside.Start())
 	t.Cleanup(func() {
 		_ = unix.Kill(-outside.Process.Pid, unix.SIGKILL) // what it left running; mostly nothing
@@ -44,7 +49,8 @@ func (a fileAttack) carryOut(t *testing.T) string {
 		}
 	})
 	if err := outside.Wait(); err != nil {
-		t.Fatalf("prepare: %v", err)
+		text, _ := os.ReadFile(said.Name())
+		t.Fatalf("prepare: %v\n%s", err, text)
 	}
 	e := a.start(t, w)
 	session := e.Spawn(protocol.SpawnParams{
@@ -59,8 +65,8 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	harness.Must(t, os.WriteFile(output, []byte(session.Output()), 0o644))
 	harm := a.script(t, w, "harm")
 	harm.Env = append(harm.Env, "OUTPUT="+output, "CHECKS="+strconv.Itoa(a.checks()))
-	said, err := harm.CombinedOutput()
-	return a.judge(t, session, err == nil, string(said), review)
+	saw, err := harm.CombinedOutput()
+	return a.judge(t, session, err == nil, string(saw), review)
 }
 
 // checks is how often, 50 times a second, a script checks for an effect that
