@@ -16,6 +16,7 @@ import { Manager } from "./manager";
 import { policyText } from "./policyText";
 import { Ports } from "./ports";
 import { PolicyGetRequest, SettingsChangedNotification, type Kind } from "./protocol.gen";
+import { replaceTerminal } from "./replace";
 import { Review } from "./review";
 import { SettingsDiagnostics } from "./settingsDiagnostics";
 import { openSettings, projectSettings, userSettings } from "./settingsFiles";
@@ -57,7 +58,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   new SettingsDiagnostics(context, sidecar);
   const turnOn = new TurnOn(context, sidecar, log);
   const confine = new Confine(context, sidecar, log, () => turnOn.run());
-  new Status(context, sidecar, terminals, new Counter(context, terminals), confine);
+  const counter = new Counter(context, terminals);
+  new Status(context, sidecar, terminals, counter, confine);
   confine.refresh().catch((error: unknown) => void sidecar.showFailure(error));
   sidecar.onNotification(SettingsChangedNotification, () => documents.refresh());
 
@@ -77,9 +79,10 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("turnOn", (argument) => turnOn.run(applyTos.find((word) => word === argument)));
   register("confineAll", (argument) => confine.run(scopes.find((word) => word === argument)));
   register("unconfineAll", () => confine.undo());
+  register("replaceTerminal", () => replaceTerminal(terminals, counter));
   register("newTerminal", () => terminals.create());
   register("reopenStale", () => stale.reopen());
-  register("showStatus", () => showStatus());
+  register("showStatus", () => showStatus(counter));
   register("showPolicy", () => showPolicy(sidecar, documents));
   register("explain", () => explain(sidecar, copySetting));
   register("showDenials", () => denials.list());
@@ -137,7 +140,7 @@ function startIfNeeded(context: vscode.ExtensionContext, sidecar: Manager): void
   }
 }
 
-async function showStatus(): Promise<void> {
+async function showStatus(counter: Counter): Promise<void> {
   const commands = [
     ["newTerminal", vscode.l10n.t("New Terminal"), "shield"],
     ["turnOn", vscode.l10n.t("Turn On…"), "power"],
@@ -155,7 +158,9 @@ async function showStatus(): Promise<void> {
     ["restart", vscode.l10n.t("Restart Sidecar"), "debug-restart"],
     ["showLog", vscode.l10n.t("Show Log"), "output"],
   ] as const;
-  const items = commands.map(([command, label, icon]) => ({ label: `$(${icon}) ${label}`, command }));
+  const replace = ["replaceTerminal", vscode.l10n.t("Replace the Terminal in Front…"), "replace"] as const;
+  const offered = counter.count.active === "open" ? [replace, ...commands] : commands;
+  const items = offered.map(([command, label, icon]) => ({ label: `$(${icon}) ${label}`, command }));
   const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t("Sandbox") });
   if (chosen !== undefined) await vscode.commands.executeCommand(`sandboxSidecar.${chosen.command}`);
 }

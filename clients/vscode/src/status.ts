@@ -179,7 +179,11 @@ export class Status {
     if (total === 0) return { text: "", hover: "", less: false };
     const front = active === "open" ? ` ${vscode.l10n.t("The one in front is **not** sandboxed.")}` : "";
     return {
-      text: `, ${vscode.l10n.t("{0} of {1} terminals", confined, total)}`,
+      text: `, ${
+        active === "open"
+          ? vscode.l10n.t("{0} of {1} terminals, not this one", confined, total)
+          : vscode.l10n.t("{0} of {1} terminals", confined, total)
+      }`,
       hover: `${vscode.l10n.t("{0} of {1} terminals in this window are sandboxed.", confined, total)}${front}\n\n`,
       less: confined < total,
     };

@@ -113,6 +113,18 @@ describe("the command that confines everything", () => {
     await until("a warning", async () => /warning/.test((await window.status.getAttribute("class")) ?? ""));
   });
 
+  it("replaces that terminal by a sandboxed one", async () => {
+    const { window, world } = fixture();
+    await window.waitForStatus("4 of 5 terminals, not this one");
+    await window.status.click();
+    await window.choose("Replace the Terminal in Front…");
+    await window.page.locator(".monaco-dialog-box").getByText("Replace", { exact: true }).click();
+    await window.waitForStatus(/5 of 5 terminals(?!, not)/);
+    await until("a prompt", async () => (await window.terminal()).trimEnd().endsWith("ready$"));
+    assert.match(await readSecret(), /Permission denied/);
+    assert.ok(!(await window.terminal()).includes(world.secretText));
+  });
+
   it("is undone by one command", async () => {
     const { window, world } = fixture();
     await window.command(undoTitle);
