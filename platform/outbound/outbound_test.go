@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -187,6 +188,42 @@ func TestRelay_KeepsHalfClosedConnections(t *testing.T) {
 	}
 	if !<-ended {
 		t.Error("refused")
+	}
+}
+
+// More connections than there are large pieces, with receivers that do not read
+// yet, lose no byte, and hold up no other.
+func TestRelay_CopiesMuchForMany(t *testing.T) {
+	t.Parallel()
+	const size = 4 << 20
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(i * i >> 7)
+	}
+	var senders sync.WaitGroup
+	var receivers []*net.TCPConn
+	for range mostLarge + 8 {
+		client, host, _ := relayed(t)
+		receivers = append(receivers, client)
+		senders.Go(func() {
+			_, _ = host.Write(data)
+			_ = host.CloseWrite()
+		})
+	}
+	for i := range receivers { // the last first, which came too late for a large piece
+		got, err := io.ReadAll(receivers[len(receivers)-1-i])
+		if err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	}
+	senders.Wait()
+	client, host, _ := relayed(t)
+	go func() {
+		_, _ = host.Write(data)
+		_ = host.CloseWrite()
+	}()
+	if got, err := io.ReadAll(client); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("afterwards: %d bytes, %v", len(got), err)
 	}
 }
 

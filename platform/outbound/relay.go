@@ -109,25 +109,55 @@ var buffers = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 const pieceSize = 32 << 10
 
-// pump copies until from has ended. splice(2) would need two more descriptors
-// for each direction, also of idle connections.
+// A direction that fills its piece gets a large one for the next, if one is
+// free. They are bounded, since a receiver that does not read keeps its own.
+var largePieces = make(chan *[largeSize]byte, mostLarge)
+
+const largeSize, mostLarge = 256 << 10, 32
+
+func init() {
+	for range mostLarge {
+		largePieces <- nil // made when it is needed
+	}
+}
+
+// borrow returns a buffer, and what to call once it is not needed any more.
+func borrow(large bool) (piece []byte, free func()) {
+	if large {
+		select {
+		case big := <-largePieces:
+			if big == nil {
+				big = new([largeSize]byte)
+			}
+			return big[:], func() { largePieces <- big }
+		default:
+		}
+	}
+	small := buffers.Get().(*[pieceSize]byte)
+	return small[:], func() { buffers.Put(small) }
+}
+
+// pump copies until from has ended. splice(2) takes as much time as copying
+// large pieces, and two more descriptors for each direction.
 func pump(to, from *net.TCPConn) error {
 	raw, err := from.SyscallConn()
 	if err != nil {
 		return err
 	}
+	filled := false
 	for {
 		if err := awaitBytes(raw); err != nil {
 			return err
 		}
-		piece := buffers.Get().(*[pieceSize]byte)
-		n, err := from.Read(piece[:])
+		piece, free := borrow(filled)
+		n, err := from.Read(piece)
+		filled = n >= pieceSize
 		if n > 0 {
 			if _, failed := to.Write(piece[:n]); failed != nil {
 				err = failed
 			}
 		}
-		buffers.Put(piece)
+		free()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
