@@ -68,6 +68,11 @@ func (bs *bounds) refuses(access policy.Access, path string) *policy.Origin {
 			return &bs.paths[i].origin
 		}
 	}
+	for i := range bs.hidden {
+		if policy.Contains(bs.hidden[i].Path, path) {
+			return &bs.hidden[i].Origin
+		}
+	}
 	return nil
 }
 

@@ -76,7 +76,8 @@ func (e *evaluation) diagnoseSwitches(r *reporter) {
 		r.add(from.file, from.At, document.SeverityWarning, "apply_to",
 			`"neither" restricts nothing, although enabled is true`)
 	}
-	if _, ok := set("enabled"); !ok && !e.othersRestricted() {
+	_, required := e.bounds.from["enabled"]
+	if _, ok := set("enabled"); !ok && !required && !e.othersRestricted() {
 		// One diagnostic, at the first key of the file that counts most. Zed's
 		// permissions are for Zed, too.
 		key := ""

@@ -58,6 +58,7 @@ type boundPaths struct {
 type bounds struct {
 	from    map[string]origin // of the keys that the organisation decides
 	paths   []boundPaths
+	hidden  []policy.Hidden
 	network *policy.Origin // closes the network
 	sockets *policy.Origin
 	// unclear is a requirement that could not be understood; nil if there is
@@ -450,6 +451,7 @@ func (b bounding) hide(s *settings) {
 				Message: fmt.Sprintf(format, args...),
 			}})
 		}
+		b.bounds.hidden = append(b.bounds.hidden, policy.Hidden{Path: path, Origin: from})
 		within := func(granted string) bool { return granted != "" && policy.Contains(path, granted) }
 		if within(b.project.path) {
 			diagnose("the project %s lies in a path that your organisation hides", display.Quote(b.project.path))

@@ -279,6 +279,21 @@ func TestRequired_HoldsForTheCommandLine(t *testing.T) {
 	}
 }
 
+// The user's file does not have to say what is required.
+func TestRequired_EnabledIsNotMissedInOtherFiles(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.InMemory(meetTree)
+	for required, warns := range map[string]bool{`{"enabled": true}`: false, "{}": true} {
+		warned := false
+		for _, d := range managedSnapshot(t, f, `{"toolchains": ["go"]}`, required, "{}", "").Diagnostics() {
+			warned = warned || strings.Contains(d.Message, "nothing is restricted")
+		}
+		if warned != warns {
+			t.Errorf("with %s: warned %t", required, warned)
+		}
+	}
+}
+
 // Whoever is asked to trust a project reads what the trust would not open.
 func TestRequired_AProjectAsksForNothingBeyondIt(t *testing.T) {
 	t.Parallel()
@@ -325,6 +340,13 @@ func TestRequired_IsNamedAsTheOrganisations(t *testing.T) {
 		}
 		if x.Allowed || x.Key != "" || !strings.Contains(x.Hint+x.Reason, "set by your organisation") {
 			t.Errorf("%s: %+v", attempt, x)
+		}
+	}
+	const hides = `{"hidden_paths": ["~/.ssh"]}`
+	hiding := managedSnapshot(t, resolvetest.InMemory(meetTree), "{}", hides, `{"enabled": true}`, "")
+	for _, path := range []string{"/home/u/.ssh/id", "/home/u/.ssh/missing"} {
+		if x, err := hiding.Explain(document.KindTool, AttemptRead, path); err != nil || x.Allowed || x.Key != "" {
+			t.Errorf("%s: %+v, %v", path, x, err)
 		}
 	}
 	if from := s.Origins()["allow_network"]; from != managed.File {
