@@ -73,8 +73,8 @@ const (
 	// RefusedProtected: to change a protected file in a way that is not
 	// harmless, as Detail says.
 	RefusedProtected = Refused(AlarmRefused)
-	// RefusedAgent: to have the ssh-agent do something. The target says what, in
-	// words.
+	// RefusedAgent: to have an agent that keeps keys do something. The target
+	// says what, in words.
 	RefusedAgent Refused = "agent"
 	// RefusedSignal: to signal a process outside the session. The target is its
 	// process id.

@@ -177,7 +177,7 @@ func markUnreached(
 		}
 		key, value := socketsKey, "$"+d.Name
 		if i := slices.IndexFunc(toolchain.All, func(t toolchain.Toolchain) bool {
-			return slices.Contains(t.Sockets, d.Name)
+			return t.Keys == policy.SSHAgent && d.Name == "SSH_AUTH_SOCK"
 		}); i >= 0 {
 			key, value = toolchainsKey, toolchain.All[i].Name
 		} else if len(sockets) == 0 {

@@ -50,7 +50,7 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 		}
 		return suggestion, nil
 	case "agent":
-		return Suggestion{Hint: "the set \"ssh\" lets sessions list keys and sign, and nothing else"}, nil
+		return Suggestion{Hint: "sessions may list keys and sign, and nothing else; no setting grants just that"}, nil
 	case "signal":
 		return Suggestion{Hint: "no setting lets a session signal processes outside of it"}, nil
 	}
@@ -233,10 +233,9 @@ func (x *explainer) toolchainOfSocket() string {
 		if hasToolchain(x.toolchains, t.Name) {
 			continue
 		}
-		for _, name := range t.Sockets {
-			if socket := x.host.Env[name]; socket != "" && x.end.Path != "" && x.Resolve(socket).Path == x.end.Path {
-				return t.Name
-			}
+		socket, _ := x.agentSocket(t.Keys)
+		if socket != "" && x.end.Path != "" && x.Resolve(socket).Path == x.end.Path {
+			return t.Name
 		}
 	}
 	return ""

@@ -2,10 +2,13 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/gnupg"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sshconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
@@ -139,15 +143,25 @@ func (v fsView) placePaths(c chosen, p toolchain.Place, r *reporter) []string {
 	return paths
 }
 
+// passphrase is an option of GnuPG's configuration.
+var passphrase = regexp.MustCompile(`(?m)^[ \t]*(--)?passphrase[ \t=]`)
+
 // public reports whether a grant opens a regular file without a private key.
 func (v fsView) public(g grant, mode fs.FileMode, r *reporter) bool {
 	if !mode.IsRegular() {
 		return false
 	}
 	data, err := v.FS.ReadFile(g.path)
-	if bytes.Contains(data, []byte("PRIVATE KEY")) {
-		r.add(g.origin.File, g.at, document.SeverityWarning, toolchainsKey, "%s: %s holds a private key: not granted",
-			display.Quote(g.text), display.Quote(g.path))
+	what := ""
+	switch {
+	case bytes.Contains(data, []byte("PRIVATE KEY")):
+		what = "a private key"
+	case passphrase.Match(data):
+		what = "a passphrase"
+	}
+	if what != "" {
+		r.add(g.origin.File, g.at, document.SeverityWarning, toolchainsKey, "%s: %s holds %s: not granted",
+			display.Quote(g.text), display.Quote(g.path), what)
 		return false
 	}
 	return err == nil || errors.Is(err, textfile.ErrTooLarge) // no key is so large
@@ -210,20 +224,42 @@ func (v fsView) namedBySSH(config grant, r *reporter) []grant {
 func toolchainSockets(view fsView, toolchains []chosen) []socket {
 	var list []socket
 	for _, c := range toolchains {
-		for _, name := range c.Sockets {
-			path := view.host.Env[name]
-			target := view.Resolve(path)
-			if !filepath.IsAbs(path) || target.Err != nil {
-				continue
-			}
-			origin := c.origin
-			origin.Reason = "an agent, which uses the keys for sessions"
-			list = append(list, socket{grant: grant{
-				path: target.Path, links: target.Links, request: request{text: "$" + name, origin: origin, at: c.at},
-			}})
+		path, name := view.agentSocket(c.Keys)
+		target := view.Resolve(path)
+		if !filepath.IsAbs(path) || target.Err != nil {
+			continue
 		}
+		origin := c.origin
+		origin.Reason = "an agent, which uses the keys for sessions"
+		list = append(list, socket{agent: c.Keys, grant: grant{
+			path: target.Path, links: target.Links, request: request{text: name, origin: origin, at: c.at},
+		}})
 	}
 	return list
+}
+
+// agentSocket is where an agent's socket is, or is to be, and how a settings
+// file may name it; "" if nobody knows.
+func (v fsView) agentSocket(agent policy.Agent) (path, name string) {
+	switch agent {
+	case policy.SSHAgent:
+		return v.host.Env["SSH_AUTH_SOCK"], "$SSH_AUTH_SOCK"
+	case policy.GPGAgent:
+		if v.host.Home == "" {
+			return "", ""
+		}
+		usual := filepath.Join(v.host.Home, ".gnupg")
+		home := cmp.Or(v.host.Env["GNUPGHOME"], usual)
+		path = filepath.Join(home, gnupg.Socket)
+		for _, dir := range gnupg.SocketDirs(v.Resolve(usual).Path, v.Resolve(home).Path, home, os.Getuid()) {
+			if at := filepath.Join(dir, gnupg.Socket); v.Resolve(at).Exists {
+				path = at
+				break
+			}
+		}
+		return path, path
+	}
+	return "", ""
 }
 
 // placeDirs are the directories that a place is in: those of its variable, or
@@ -243,7 +279,10 @@ func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
 		// Programs set variables, and programs make mistakes: nobody asked for
 		// the whole home directory.
 		real := v.Resolve(filepath.Join(dir, p.Below)).Path
-		why := v.sensitive.Holds(real)
+		why := ""
+		if !p.Public { // which is a file, and looked into
+			why = v.sensitive.Holds(real)
+		}
 		if why != "" {
 			why = "that is " + why
 		} else if p.Access.Has(policy.Write) {

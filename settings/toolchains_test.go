@@ -21,7 +21,7 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 	t.Parallel()
 	secret := regexp.MustCompile(`(?i)token|secret|passw|credential|_key$|auth`)
 	needed := []string{
-		"go", "rust", "node", "python", "java", "ruby", "dotnet", "php", "c", "nix", "ssh",
+		"go", "rust", "node", "python", "java", "ruby", "dotnet", "php", "c", "nix", "ssh", "gpg",
 		"claude", "codex", "gemini", "opencode", "aider", "copilot",
 	}
 	for _, name := range needed {
@@ -40,8 +40,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 		}
 		h := resolve.Host{Platform: platform, Home: "/home/u"}
 		for _, chain := range toolchain.All {
-			// ssh and aider go to the hosts that the user chooses.
-			if len(chain.Registries()) == 0 && chain.Name != toolchain.SSH && chain.Name != "aider" {
+			// These go to the hosts that the user chooses, or to none.
+			if len(chain.Registries()) == 0 && chain.Keys == "" && chain.Name != "aider" {
 				t.Errorf("%s downloads from nowhere", chain.Name)
 			}
 			for _, r := range chain.Registries() {
@@ -72,7 +72,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s: %s: %v", chain.Name, p.At, err)
 				}
-				if what := places.Holds(path); what != "" && (p.Access.Has(policy.Write) || !slices.Contains(excepted, p.At)) {
+				reads := !p.Access.Has(policy.Write) && (p.Public || slices.Contains(excepted, p.At))
+				if what := places.Holds(path); what != "" && !reads {
 					t.Errorf("%s: %s is %s", chain.Name, path, what)
 				}
 				// Programs that run outside without being built must not be
@@ -86,7 +87,7 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				if err := checkPattern(v.Name); err != nil || strings.Contains(v.Name, "*") || v.Why == "" {
 					t.Errorf("%s: %q: %v, why %q", chain.Name, v.Name, err, v.Why)
 				}
-				if policy.IsHook(v.Name) || secret.MatchString(v.Name) && !slices.Contains(chain.Sockets, v.Name) {
+				if policy.IsHook(v.Name) || secret.MatchString(v.Name) && (chain.Keys == "" || v.Name != "SSH_AUTH_SOCK") {
 					t.Errorf("%s: the variable %s runs code or holds a secret", chain.Name, v.Name)
 				}
 			}

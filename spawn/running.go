@@ -25,7 +25,7 @@ type running struct {
 	forwards       forwards
 	protection     *protectionWatch // nil if the policy restricts nothing
 	denials        *denialQueue     // nil if denials are not to be reported
-	agent          *agent.Filter    // nil if the session has no ssh-agent, or all of one
+	agents         []*agent.Filter  // of agents that the session has a part of
 	outcome        Outcome
 	limits         reachedLimits
 	policy         *policy.Policy // of the session, its own directories included
@@ -71,7 +71,9 @@ func (r *running) endSupervision() {
 func (r *running) release(killErr error) {
 	r.protection.end()
 	r.endSupervision()
-	r.agent.Close()
+	for _, filter := range r.agents {
+		filter.Close()
+	}
 	r.denials.end()
 	for _, file := range r.held {
 		file.Close()

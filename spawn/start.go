@@ -124,7 +124,7 @@ func (a *attempt) confinement() error {
 		a.makeTemporaryDirs()
 		a.prepareHistory()
 		hooks := a.hooks()
-		a.filterAgent() // reports by the hooks' queue
+		a.filterAgents() // reports by the hooks' queue
 		a.running.policy = &a.policy
 		confinement, err := a.spawner.Backend.Confine(&a.policy, hooks)
 		switch {

@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"platform/platformtest": {"platform", "platform/policy", "lifecycle"},
 	"settings": {
 		"display", "platform/hosts", "platform/policy", "platform/protected", "fsguard", "settings/document", "settings/git",
-		"settings/managed", "settings/resolve",
+		"settings/gnupg", "settings/managed", "settings/resolve",
 		"settings/sensitive", "settings/source", "settings/sshconfig", "settings/textfile", "settings/toolchain",
 		"settings/trust",
 	},
@@ -87,6 +87,7 @@ var mayImport = map[string][]string{
 		"display", "fsguard", "settings/document", "settings/managed", "settings/resolve", "settings/textfile",
 		"settings/trust",
 	},
+	"settings/gnupg":     {},
 	"settings/sshconfig": {},
 	"settings/starter":   {"display", "fsguard", "settings/document", "settings/textfile"},
 	"settings/textfile":  {"fsguard"},

@@ -165,8 +165,22 @@ func (n Network) ByHost() bool { return !n.Allowed && len(n.AllowedHosts) > 0 }
 type UnixSocket struct {
 	Path     string `json:"path,omitempty"`
 	Abstract string `json:"abstract,omitempty"`
-	Origin   Origin `json:"origin"`
+	// Agent is the kind of agent behind the socket if the session is to have only
+	// a part of it; "": all of what is there.
+	Agent  Agent  `json:"agent,omitempty"`
+	Origin Origin `json:"origin"`
 }
+
+// Agent is a daemon that keeps keys, of which sessions have what a filter lets
+// pass.
+type Agent string
+
+const (
+	// SSHAgent keeps keys of ssh.
+	SSHAgent Agent = "ssh-agent"
+	// GPGAgent keeps keys of GnuPG.
+	GPGAgent Agent = "gpg-agent"
+)
 
 // Protected is one protected path: inside the project, or a settings file
 // inside another grant. It need not exist.

@@ -17,7 +17,7 @@ type DeniedParams struct {
 	// Refused operations: "read"; "write" (a file that exists); "create" and
 	// "remove" (a name in a directory; renaming is both); "execute";
 	// "connect_unix"; "connect"; "bind"; "signal"; "agent" (the target says
-	// in words what the ssh-agent was to do).
+	// in words what an agent of keys was to do).
 	//
 	// Protected paths: "protected_write": a change was refused, and the process
 	// and the detail are known if it was one of git's configuration.

@@ -80,7 +80,7 @@ type Sandbox struct {
 	// Limits bound what a session takes of the machine.
 	Limits *Limits `json:"limits"`
 	// Toolchains are named sets of well-known paths, variables and registries:
-	// go, rust, node, python, java, ruby, dotnet, php, c, nix, ssh.
+	// go, rust, node, python, java, ruby, dotnet, php, c, nix, ssh, gpg.
 	Toolchains []string `json:"toolchains"`
 	// ToolchainCaches set to "private" keeps what sessions write to the caches of
 	// toolchains from programs outside, on Linux. Sessions see the real caches

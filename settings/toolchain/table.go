@@ -488,6 +488,38 @@ var languages = []Toolchain{
 			{At: "~/.ssh/allowed_signers", Access: policy.Read, Public: true, Why: "whose signatures count"},
 		},
 		Variables: []Variable{{"SSH_AUTH_SOCK", "the agent's socket"}},
-		Sockets:   []string{"SSH_AUTH_SOCK"},
+		Keys:      policy.SSHAgent,
+	},
+	{
+		Name: "gpg", About: "GnuPG: public keys and configuration, copied for each session, and the agent, which signs. " +
+			"Secret keys are never granted.",
+		Places: []Place{
+			{
+				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "pubring.kbx", Access: policy.Read, Public: true,
+				Why: "public keys",
+			},
+			{
+				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "pubring.gpg", Access: policy.Read, Public: true,
+				Why: "public keys, of GnuPG before 2.1",
+			},
+			{
+				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "public-keys.d/pubring.db", Access: policy.Read, Public: true,
+				Why: "public keys, from GnuPG 2.4 on",
+			},
+			{
+				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "trustdb.gpg", Access: policy.Read, Public: true,
+				Why: "whose keys count",
+			},
+			{
+				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "gpg.conf", Access: policy.Read, Public: true,
+				Why: "the configuration",
+			},
+			{
+				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "common.conf", Access: policy.Read, Public: true,
+				Why: "the configuration, from GnuPG 2.4 on",
+			},
+		},
+		Variables: []Variable{{"GNUPGHOME", "where the session's copies are"}},
+		Keys:      policy.GPGAgent,
 	},
 }

@@ -27,8 +27,8 @@ type Toolchain struct {
 	Agent     bool
 	Places    []Place
 	Variables []Variable
-	// Sockets are the variables that name the sockets of agents.
-	Sockets []string
+	// Keys is the agent whose keys the tools use; "" if there is none.
+	Keys policy.Agent
 }
 
 // Place is a directory or a file that tools need.
@@ -131,7 +131,7 @@ var programs = map[string]string{
 	"MainThread": "node", "python": "python", "pip": "python", "pytest": "python", "uv": "python", "poetry": "python",
 	"java": "java", "mvn": "java",
 	"gradle": "java", "ruby": "ruby", "gem": "ruby", "bundle": "ruby", "dotnet": "dotnet", "php": "php",
-	"composer": "php", "ccache": "c", "nix": "nix", "ssh": "ssh", "scp": "ssh", "sftp": "ssh",
+	"composer": "php", "ccache": "c", "nix": "nix", "ssh": "ssh", "scp": "ssh", "sftp": "ssh", "gpg": "gpg",
 }
 
 // OfProgram returns the toolchain that a process belongs to, or "". It reads

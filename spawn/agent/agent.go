@@ -1,8 +1,9 @@
-// Package agent lets a session use the keys of an ssh-agent, and nothing else
-// of it.
+// Package agent lets a session use the keys of an ssh-agent or a gpg-agent, and
+// nothing else of it.
 //
-// [Listen] makes a socket that passes on requests to list keys and to sign. It
-// answers all others itself. See docs/design/ssh.md.
+// [Listen] and [ListenGPG] make a socket that passes on requests to list keys
+// and to sign. It answers all others itself. See docs/design/ssh.md and
+// docs/design/gpg.md.
 package agent
 
 import (
@@ -52,6 +53,7 @@ var refused = map[byte]string{
 type Filter struct {
 	listener *net.UnixListener
 	agent    string
+	converse func(client net.Conn) // serves one client until it ends
 	refused  func(what string)
 	slots    chan struct{}
 
@@ -64,25 +66,34 @@ type Filter struct {
 // Listen makes the socket at a path, for the agent at another. refused is called
 // for each request that was not passed on, from several goroutines.
 func Listen(path, agent string, refused func(what string)) (*Filter, error) {
+	f := newFilter(agent, refused)
+	f.converse = f.serveSSH
+	return f, f.listen(path)
+}
+
+func newFilter(agent string, refused func(what string)) *Filter {
+	return &Filter{
+		agent: agent, refused: refused, slots: make(chan struct{}, maxConnections), open: map[net.Conn]bool{},
+	}
+}
+
+func (f *Filter) listen(path string) error {
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("listen for clients of the ssh-agent: %w", err)
-	}
-	f := &Filter{
-		listener: listener, agent: agent, refused: refused, slots: make(chan struct{}, maxConnections),
-		open: map[net.Conn]bool{},
+		return fmt.Errorf("listen for clients of an agent: %w", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		listener.Close()
-		return nil, fmt.Errorf("listen for clients of the ssh-agent: %w", err)
+		return fmt.Errorf("listen for clients of an agent: %w", err)
 	}
+	f.listener = listener
 	f.served.Go(f.accept)
-	return f, nil
+	return nil
 }
 
 // Close ends all connections. A nil Filter is closed.
 func (f *Filter) Close() {
-	if f == nil {
+	if f == nil || f.listener == nil {
 		return
 	}
 	f.listener.Close()
@@ -140,10 +151,13 @@ func (f *Filter) drop(c net.Conn) {
 
 // serve answers one client until it ends, or something is wrong.
 func (f *Filter) serve(client net.Conn) {
-	if !f.keep(client) {
-		return
+	if f.keep(client) {
+		defer f.drop(client)
+		f.converse(client)
 	}
-	defer f.drop(client)
+}
+
+func (f *Filter) serveSSH(client net.Conn) {
 	var agent net.Conn
 	for {
 		request, err := read(client)

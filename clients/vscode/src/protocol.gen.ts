@@ -439,7 +439,7 @@ export interface DeniedParams {
    *
    * Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory;
    * renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal"; "agent" (the target says in words
-   * what the ssh-agent was to do).
+   * what an agent of keys was to do).
    *
    * Protected paths: "protected_write": a change was refused, and the process and the detail are known if it was
    * one of git's configuration. "protected_created": a path that did not exist was created, which cannot be
