@@ -43,10 +43,17 @@ func serveACP(flags *flagSet, args []string) error {
 	})
 }
 
+// errInSession means that a sandbox confines this process, which cannot make
+// another.
+var errInSession = errors.New("not started: it runs in a sandboxed session, where all commands are confined")
+
 // serveAgent gives serve what starts commands in the project. All of them have
 // ended when it returns. What is said to an agent is sandboxed is so whatever
 // the settings say.
 func (p *projectFlags) serveAgent(flags *flagSet, serve func(context.Context, *runner.Runner) error) error {
+	if inSession() {
+		return errInSession
+	}
 	p.sandbox, p.serves = true, true
 	store, snapshot, kind, err := p.open(flags)
 	if err != nil {
