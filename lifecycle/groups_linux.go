@@ -28,7 +28,7 @@ func (g *containedGroup) Reached() Reached { return Reached(g.Group.Reached()) }
 
 // fixLimits puts the sidecar into a cgroup of its own; empty without systemd.
 func fixLimits() string {
-	if _, err := os.Stat("/run/systemd/system"); err != nil { // sd_booted(3)
+	if !systemdRuns() {
 		return ""
 	}
 	user := "--user "
@@ -36,6 +36,20 @@ func fixLimits() string {
 		user = ""
 	}
 	return "have the editor start: systemd-run " + user + "--scope -p Delegate=yes sandbox-sidecar serve"
+}
+
+// fixCgroup makes cgroups possible, with systemd or without, as in a container.
+func fixCgroup(systemd bool) string {
+	if systemd {
+		return "start the editor with: systemd-run --user --scope -p Delegate=yes EDITOR"
+	}
+	return "give the editor a cgroup (v2) of its own that it may write"
+}
+
+// systemdRuns reports whether systemd is the init system, as sd_booted(3) does.
+func systemdRuns() bool {
+	_, err := os.Stat("/run/systemd/system")
+	return err == nil
 }
 
 // limited is what a cgroup says about its limits.

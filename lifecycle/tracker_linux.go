@@ -88,7 +88,7 @@ func (t *Tracker) Tracking() Tracking {
 			Mechanism: MechanismCgroup, Guarantee: true, Detail: t.tree.Detail(), Limits: limited(t.tree.Limited()),
 		}
 	}
-	fix := "start the editor with: systemd-run --user --scope -p Delegate=yes EDITOR"
+	fix := fixCgroup(systemdRuns())
 	if _, tried := errors.AsType[*cgroup.ScopeError](t.reason); tried {
 		fix = fmt.Sprintf(
 			"start a systemd user session (log in normally, or: loginctl enable-linger %d); set XDG_RUNTIME_DIR",

@@ -165,11 +165,15 @@ func subreaperCommand() (string, []string) {
 // that did not answer.
 func TestTracking_FixNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
+	if with, without := fixCgroup(true), fixCgroup(false); !strings.Contains(with, "systemd-run --user") ||
+		strings.Contains(without, "systemd") || without == "" {
+		t.Errorf("fixes: %q, %q", with, without)
+	}
 	for _, test := range []struct {
 		reason  error
 		mention string
 	}{
-		{unix.EACCES, "systemd-run --user"},
+		{unix.EACCES, fixCgroup(systemdRuns())},
 		{
 			&cgroup.ScopeError{Refused: unix.EACCES, Failures: []error{errors.New("the bus is out of order")}},
 			"XDG_RUNTIME_DIR",
