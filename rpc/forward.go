@@ -55,6 +55,8 @@ func portNotForwarded(params protocol.ForwardPortParams, err error) *wireError {
 		reason, hint = forward.ErrPrivileged, "name a port above 1023 of this machine for it"
 	case errors.Is(err, spawn.ErrSharedLocalhost):
 		hint = fmt.Sprintf("connect to localhost:%d itself", params.Port)
+	case errors.Is(err, spawn.ErrNoLocalhost):
+		hint = `"sandbox-sidecar doctor" says at "network" what the machine lacks`
 	case errors.Is(err, spawn.ErrManyPorts):
 		hint = "close the session"
 	}

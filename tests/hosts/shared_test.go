@@ -3,11 +3,13 @@
 package hosts
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	editor "github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
@@ -94,6 +96,22 @@ func TestShared_AnswersAsTheNetworkDoes(t *testing.T) {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
+}
+
+// A session that shares the machine's network cannot listen, so it has no
+// server to show.
+func TestShared_HasNoServersToShow(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	e := s.start(allowed("allowed.example"))
+	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.Project, Command: "cat"})
+	_, err := forward(e, session, 8080, 8080)
+	var answer *editor.Error
+	if !errors.As(err, &answer) || answer.Code != protocol.CodePortNotForwarded ||
+		!strings.Contains(answer.Data.Reason, "has no localhost") || !strings.Contains(answer.Data.Hint, "doctor") {
+		t.Errorf("%v", err)
+	}
+	session.Close(0)
 }
 
 // Programs that ask DNS servers themselves look at the addresses of their sockets
