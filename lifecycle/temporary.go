@@ -108,6 +108,10 @@ func (t *temporaries) get(e *recovery, project, parent string) (string, error) {
 	return filepath.Join(dir.path, temporaryFiles), nil
 }
 
+// mostTemporaryNames bounds the names that make tries. Several sidecars may sweep
+// at once.
+const mostTemporaryNames = 20
+
 // make makes a directory. Until it is locked, another sidecar may take it for a
 // dead one's and remove it; then make tries another name.
 func (t *temporaries) make(parent string) (temporaryDir, error) {
@@ -132,7 +136,7 @@ func (t *temporaries) make(parent string) (temporaryDir, error) {
 			_ = lock.Close()
 			removed = errors.Is(err, unix.ENOENT)
 		}
-		if !removed || attempt == 3 {
+		if !removed || attempt == mostTemporaryNames {
 			return temporaryDir{}, fmt.Errorf("make directory for temporary files: %w", err)
 		}
 	}
