@@ -4,6 +4,7 @@ package stories
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,9 +16,22 @@ import (
 // leaves the agent, nothing is changed in it, and whoever tries is reported.
 func TestSigningWithGPG(t *testing.T) {
 	t.Parallel()
+	t.Run("here", func(t *testing.T) {
+		t.Parallel()
+		signWithGPG(t, nil)
+	})
+	t.Run("without namespaces", func(t *testing.T) {
+		t.Parallel()
+		signWithGPG(t, harness.WithoutNamespaces(t))
+	})
+}
+
+func signWithGPG(t *testing.T, wrap func(*exec.Cmd)) {
+	t.Helper()
 	harness.Require(t, "filesystem", "unix_sockets")
 	harness.RequirePrograms(t, "git", "gpg", "gpg-agent", "gpg-connect-agent", "gpgconf")
 	u := newUser(t, `{"toolchains": ["gpg"]}`)
+	u.wrap = wrap
 	gnupg := filepath.Join(harness.ShortDir(t), "g") // a socket's path is short
 	harness.Must(t, os.Mkdir(gnupg, 0o700))
 	u.env = append(u.env, "GNUPGHOME="+gnupg, "XDG_RUNTIME_DIR="+harness.ShortDir(t))

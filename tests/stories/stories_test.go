@@ -52,6 +52,7 @@ type user struct {
 	*harness.World
 	keys harness.Sandbox
 	env  []string
+	wrap func(*exec.Cmd) // changes what types starts; nil: nothing
 }
 
 // newUser makes one whose home no default opens.
@@ -102,6 +103,9 @@ func (u *user) types(t *testing.T, script string) (screen, status string) {
 	t.Helper()
 	command := exec.Command("/bin/bash", "-e", "-c", script)
 	command.Dir, command.Env = u.Project, u.env
+	if u.wrap != nil {
+		u.wrap(command)
+	}
 	output, err := command.CombinedOutput()
 	if command.ProcessState == nil {
 		t.Fatal(err)
