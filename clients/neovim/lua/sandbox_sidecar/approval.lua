@@ -83,7 +83,7 @@ local function show(question, choose)
     local text = tail .. data
     tail = text:sub(-#withdrawal)
     if text:find(withdrawal, 1, true) then
-      vim.api.nvim_input('<C-c>')
+      vim.api.nvim_input('q')
     end
   end)
   local ok, err = pcall(choose)
