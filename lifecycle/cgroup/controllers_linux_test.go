@@ -96,6 +96,8 @@ func init() {
 // cgroups get controllers. In any other cgroup it stays, and changes nothing.
 func TestControllers_StepAsideOnlyInADelegatedCgroupOfItsOwn(t *testing.T) {
 	t.Parallel()
+	undo := func() {}
+	t.Cleanup(func() { undo() }) // after the tree is gone, which uses the controller
 	tree := newTree(t)
 	root := filepath.Dir(tree.dir)
 	names, err := listed(root, "cgroup.controllers")
@@ -110,7 +112,7 @@ func TestControllers_StepAsideOnlyInADelegatedCgroupOfItsOwn(t *testing.T) {
 		harness.Skip(t, "cgroup_controllers", err.Error())
 	}
 	if !slices.Contains(before, name) {
-		t.Cleanup(func() { _ = writeCgroup(filepath.Join(root, "cgroup.subtree_control"), "-"+name) })
+		undo = func() { _ = writeCgroup(filepath.Join(root, "cgroup.subtree_control"), "-"+name) }
 	}
 	harness.Must(t, enableAll(tree.dir, []string{name}))
 	try := func(group string, prepare func(dir string)) string {
