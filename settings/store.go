@@ -169,8 +169,10 @@ func (s *Store) FirstTime(note string) bool {
 // so that a save before the call counts.
 func (s *Store) Snapshot(projectDir string) *Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
-	snapshot := &Snapshot{host: s.host, files: s.fs, git: s.git, ownPaths: s.options.Guarded,
-		hostsGap: s.options.HostsGap, command: s.command}
+	snapshot := &Snapshot{
+		host: s.host, files: s.fs, git: s.git, ownPaths: s.options.Guarded,
+		hostsGap: s.options.HostsGap, command: s.command,
+	}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
 	} else if projectDir != "" {
