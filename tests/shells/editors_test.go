@@ -99,7 +99,7 @@ func TestEmacs(t *testing.T) {
 (kill-emacs 7)
 `)
 		emacs := w.command("emacs", "-nw", "-Q", "-l", settings)
-		emacs.Env = append(emacs.Env, "TERM=xterm")
+		emacs.Env = append(emacs.Env, "TERM=xterm", "TMPDIR="+w.Home) // its compiler leaves files
 		p := harness.StartTerminal(t, emacs)
 		if status := p.Status(); status != 7 {
 			t.Errorf("%s: Emacs ended with status %d", name, status)
