@@ -99,7 +99,8 @@ func inside(args []string) error {
 	}
 	command := exec.Command(args[1], args[2:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	return exitAs(command.Run())
+	ended := command.Run()
+	return errors.Join(readRest(), exitAs(ended))
 }
 
 // interfaces gives the loopback interface whole networks: all their addresses
@@ -200,6 +201,31 @@ func openJournal(path string) (*journal, error) {
 	return &journal{file: file}, err
 }
 
+// mailboxes are where datagrams are noted.
+var mailboxes = []string{publicHost + ":9002", "127.0.0.1:9002"}
+
+// lastDatagram is what the world itself sends at its end.
+const lastDatagram = "the last"
+
+var readAll = make(chan struct{})
+
+// readRest waits until the datagrams that have come are noted. The world ends
+// with its command.
+func readRest() error {
+	for _, host := range mailboxes {
+		conn, err := net.Dial("udp", host)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Write([]byte(lastDatagram))
+		if err = errors.Join(err, conn.Close()); err != nil {
+			return err
+		}
+		<-readAll
+	}
+	return nil
+}
+
 func serve(dir string) error {
 	asked, err := openJournal(filepath.Join(dir, "asked"))
 	if err != nil {
@@ -214,8 +240,8 @@ func serve(dir string) error {
 		return err
 	}
 	go serveNames(conn, asked)
-	for _, host := range []string{publicHost, "127.0.0.1"} {
-		box, err := net.ListenPacket("udp", host+":9002")
+	for _, host := range mailboxes {
+		box, err := net.ListenPacket("udp", host)
 		if err != nil {
 			return err
 		}
@@ -226,7 +252,11 @@ func serve(dir string) error {
 				if err != nil {
 					return
 				}
-				visits.write("datagram %s", buffer[:n])
+				if text := string(buffer[:n]); text != lastDatagram {
+					visits.write("datagram %s", text)
+					continue
+				}
+				readAll <- struct{}{}
 			}
 		}()
 	}
