@@ -32,11 +32,11 @@ func TestNoOtherRequestWaits(t *testing.T) {
 			s.works()
 			kept := s.Spawn(protocol.SpawnParams{
 				Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
-				Command: "echo on; sleep 1000",
+				Command: "echo on; read line",
 			})
 			beside := s.Spawn(protocol.SpawnParams{
 				Kind: protocol.Terminal, Cwd: s.World.Project, ProjectDir: s.World.Project,
-				Command: "echo on; sleep 1000",
+				Command: "echo on; read line",
 			})
 			kept.Await("on")
 			beside.Await("on")
@@ -100,7 +100,7 @@ func TestTheEndComesAtOnce(t *testing.T) {
 			s := newScene(t, at, false, nil)
 			kept := s.Spawn(protocol.SpawnParams{
 				Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
-				Command: "echo on; sleep 1000",
+				Command: "echo on; read line",
 			})
 			kept.Await("on")
 			s.fuse.Hang()
