@@ -83,9 +83,10 @@ func TestZedRecipes(t *testing.T) {
 			for _, c := range server {
 				commands++
 				args := argumentsOf(t, w, c, "/bin/sh", "-c", "cat; cat "+secret)
-				const message = `{"jsonrpc":"2.0","id":1,"method":"initialize"}` + "\n"
+				// "acp" also answers for an agent that has ended.
+				const message = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}` + "\n"
 				output, said := sidecarIn(t, w, message, args...)
-				if output != message || !strings.Contains(said, "Permission denied") {
+				if !strings.HasPrefix(output, message) || !strings.Contains(said, "Permission denied") {
 					t.Errorf("%v: printed %q, said %q", args, output, said)
 				}
 			}
