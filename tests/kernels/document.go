@@ -24,9 +24,9 @@ Debian's kernels were booted, and on each the sidecar reported what it enforces
 - the root of a container, with few capabilities, a read-only cgroup tree, and a filter that refuses namespaces.
 
 Each status is proved. If it is "enforced", attacks work without a sandbox and fail in a session. If it is
-"degraded" or "absent", an attack works in a session. The status of process tracking is that of the weakest session.
-If that is "degraded", a sandboxed session may still have a guarantee, which its reply says. From Linux 6.12 on it
-has one, which a user without a cgroup tests too.
+"degraded" or "absent", an attack works in a session. Where "limits" is degraded, memory has no limit, which nobody
+tries. The status of process tracking is that of the weakest session. If that is "degraded", a sandboxed session may
+still have a guarantee, which its reply says. From Linux 6.12 on it has one, which a user without a cgroup tests too.
 
 On 6.1, 6.12 and 7 all contexts but the container also carry out a share of the attacks in ` + "`tests/attack`" + `.
 `

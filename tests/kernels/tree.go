@@ -83,11 +83,21 @@ func (t tree) build(ctx context.Context, suites []suite) error {
 	if err := t.python(ctx); err != nil {
 		return err
 	}
-	if err := t.copyDir("/usr/share/git-core/templates"); err != nil {
+	if err := t.git(ctx); err != nil {
 		return err
 	}
 	// tmux does not start without a terminal's description and a UTF-8 locale.
 	return errors.Join(t.copyDir("/usr/lib/locale/C.utf8"), t.copyDir("/usr/lib/terminfo"), t.copyDir("/lib/terminfo"))
+}
+
+// git copies what git has besides its program: "git submodule" is a script.
+func (t tree) git(ctx context.Context) error {
+	const dir = "/usr/lib/git-core/"
+	envsubst := dir + "git-sh-i18n--envsubst"
+	return errors.Join(
+		t.copyDir("/usr/share/git-core/templates"), t.copyFile(dir+"git-submodule"), t.copyFile(dir+"git-sh-setup"),
+		t.copyFile(dir+"git-sh-i18n"), t.copyFile(envsubst), t.libraries(ctx, envsubst),
+	)
 }
 
 // disk makes the disk with the homes. The initial root file system cannot have
