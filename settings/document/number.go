@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/tailscale/hujson"
 
@@ -46,14 +47,15 @@ func (d *decoder) number(value hujson.Value, field reflect.Value, key string) bo
 // Schema, too.
 const MemoryPattern = `^([0-9]{1,6})([MG%])$`
 
-var memoryPattern = regexp.MustCompile(MemoryPattern)
+// Compiled when it is needed: every stage starts with this package, too.
+var memoryPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(MemoryPattern) })
 
 // leastMemory is what a session needs for a shell and some programs.
 const leastMemory = 64 << 20
 
 // ParseMemory reads an amount of memory, in bytes or in percent of the machine's.
 func ParseMemory(text string) (bytes int64, percent int, valid bool) {
-	match := memoryPattern.FindStringSubmatch(text)
+	match := memoryPattern().FindStringSubmatch(text)
 	if match == nil {
 		return 0, 0, false
 	}

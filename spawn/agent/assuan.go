@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const (
@@ -40,13 +41,18 @@ var refusedCommands = map[string]string{
 	"UPDATESTARTUPTTY": "use another terminal", "HELP": "",
 }
 
-// What clients send of these is passed on only in these forms.
+// What clients send of these is passed on only in these forms. They are compiled
+// when a session first needs them: every stage starts with this package, too.
 var (
-	aKeygrip = regexp.MustCompile(`^[0-9A-Fa-f]{40}$`)
-	aVersion = regexp.MustCompile(`^[0-9.]{1,16}$`)
-	aList    = regexp.MustCompile(`^--list(=[0-9]{1,6})?$`)
-	aHash    = regexp.MustCompile(`^(?:--hash=[a-z0-9-]{1,16}|[0-9]{1,3}) +(?:[0-9A-Fa-f]{2}){16,64}$`)
+	aKeygrip = pattern(`^[0-9A-Fa-f]{40}$`)
+	aVersion = pattern(`^[0-9.]{1,16}$`)
+	aList    = pattern(`^--list(=[0-9]{1,6})?$`)
+	aHash    = pattern(`^(?:--hash=[a-z0-9-]{1,16}|[0-9]{1,3}) +(?:[0-9A-Fa-f]{2}){16,64}$`)
 )
+
+func pattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // ListenGPG makes the socket at a path, for the gpg-agent at another. description
 // is what its question for a passphrase says; options are those of the agent's
@@ -204,15 +210,16 @@ func translate(command, rest, description string) (requests []string, known bool
 		// passphrase, outside of the sandbox. They are the filter's, too.
 		name, value, _ := strings.Cut(strings.ReplaceAll(strings.TrimPrefix(rest, "--"), " ", ""), "=")
 		if name == "agent-awareness" {
-			return one(aVersion.MatchString(value), "OPTION agent-awareness="+value)
+			return one(aVersion().MatchString(value), "OPTION agent-awareness="+value)
 		}
 		return []string{}, true
 	case "GETINFO":
 		return one(rest == "version" || rest == "s2k_count", "GETINFO "+rest)
 	case "HAVEKEY":
-		return one(len(words) == 1 && aList.MatchString(words[0]) || areKeygrips(words), "HAVEKEY "+strings.Join(words, " "))
+		list := len(words) == 1 && aList().MatchString(words[0])
+		return one(list || areKeygrips(words), "HAVEKEY "+strings.Join(words, " "))
 	case "KEYINFO":
-		if len(words) == 1 && aList.MatchString(words[0]) {
+		if len(words) == 1 && aList().MatchString(words[0]) {
 			return []string{"KEYINFO --list"}, true
 		}
 		words = withoutOptions(words)
@@ -221,7 +228,7 @@ func translate(command, rest, description string) (requests []string, known bool
 		words = withoutOptions(words)
 		return one(len(words) == 1 && areKeygrips(words), command+" "+strings.Join(words, ""))
 	case "SETHASH":
-		return one(aHash.MatchString(rest), "SETHASH "+rest)
+		return one(aHash().MatchString(rest), "SETHASH "+rest)
 	case "PKSIGN":
 		return []string{"SETKEYDESC " + description, "PKSIGN"}, true
 	}
@@ -229,7 +236,7 @@ func translate(command, rest, description string) (requests []string, known bool
 }
 
 func areKeygrips(words []string) bool {
-	return len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool { return !aKeygrip.MatchString(word) })
+	return len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool { return !aKeygrip().MatchString(word) })
 }
 
 func withoutOptions(words []string) []string {
