@@ -79,6 +79,24 @@ func otherFailures(t *testing.T, onDenied string) {
 	}
 }
 
+// A process of the session that has ended is in no cgroup, but it is not outside.
+func TestASignalToTheDeadIsNotReported(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem", "signals")
+	s := newScene(t)
+	e := s.start(harness.Settings(nil), nil)
+	observed(t, e)
+	session, status, denials := e.tool(s.Victim, "kill-dead", "/bin/true")
+	if status != 0 || len(denials) > 0 {
+		t.Errorf("status %d, denials %+v\n%s", status, denials, session.Output())
+	}
+	pid := s.target()
+	_, status, denials = e.tool(s.Victim, "terminate", pid)
+	if _, times := find(denials, "signal", pid); status == 0 || times != 1 {
+		t.Errorf("control: status %d, denials %+v", status, denials)
+	}
+}
+
 // mostReports is the most that a session of some seconds may report: a burst,
 // twenty a second, and a burst at its end.
 func mostReports(took time.Duration) int { return 20 + int(took.Seconds()*20) + 1 + 20 }

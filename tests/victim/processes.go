@@ -16,6 +16,7 @@ var processActions = map[string]action{
 	"target":      one(target),
 	"kill":        one(onPID(func(pid int) error { return unix.Kill(pid, unix.SIGKILL) })),
 	"terminate":   one(onPID(func(pid int) error { return unix.Kill(pid, unix.SIGTERM) })),
+	"kill-dead":   one(killDead),
 	"kill-thread": one(onPID(func(pid int) error { return unix.Tgkill(pid, pid, unix.SIGKILL) })),
 	"kill-pidfd":  one(onPID(killByDescriptor)),
 	"kill-sigio":  one(onPID(killByOwner)),
@@ -33,6 +34,19 @@ func onPID(do func(int) error) func(string) error {
 		}
 		return do(pid)
 	}
+}
+
+// killDead signals a program that has ended and waits for its parent.
+func killDead(program string) error {
+	process, err := os.StartProcess(program, []string{program}, &os.ProcAttr{})
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = process.Wait() }()
+	if err := unix.Waitid(unix.P_PID, process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		return err
+	}
+	return unix.Kill(process.Pid, unix.SIGTERM)
 }
 
 // secret lies in the target's memory. Its value comes from the arguments, so

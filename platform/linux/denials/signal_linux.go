@@ -36,9 +36,11 @@ func (o *Observer) KillHandle(call *notify.Call) {
 // signal reports a signal to a process that is certainly outside the session.
 // The kernel does not expose Landlock domains. But a session cannot leave its
 // mount namespace or its cgroup, so a process with another one is outside.
-// Signal 0 only asks whether the process exists.
+// Signal 0 only asks whether the process exists, and a dead process, which has
+// left both, gets none.
 func (o *Observer) signal(call *notify.Call, pid, signal int) {
-	if !o.options.Signals || pid <= 0 || signal == 0 || !o.outside(call.TID, pid) || !mayKill(call, pid) {
+	if !o.options.Signals || pid <= 0 || signal == 0 || !o.outside(call.TID, pid) ||
+		dead(pid) || !mayKill(call, pid) {
 		return
 	}
 	o.report(call, refusal{access: platform.RefusedSignal, target: strconv.Itoa(pid)})
@@ -59,6 +61,18 @@ func (o *Observer) outside(caller, target int) bool {
 		}
 	}
 	return false
+}
+
+// dead reports whether a process has ended. It may still wait for its parent.
+func dead(pid int) bool {
+	stat, err := readText(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	// The name, in parentheses, may contain anything.
+	rest := stat[strings.LastIndexByte(stat, ')')+1:]
+	state, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	return state == "Z" || state == "X"
 }
 
 func readText(name string) (string, error) {
