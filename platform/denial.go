@@ -7,7 +7,8 @@ type Denial struct {
 	// an address or a process id.
 	Target string
 	// Name is the host's name that was asked for, if Target is an address that it
-	// leads to.
+	// leads to. Of a key it says what the key is called and what for, with the
+	// names that others chose quoted.
 	Name string
 	// Datagram says that it was no connection of TCP, for which alone a setting
 	// opens single hosts.
@@ -76,6 +77,9 @@ const (
 	// RefusedAgent: to have an agent that keeps keys do something. The target
 	// says what, in words.
 	RefusedAgent Refused = "agent"
+	// RefusedSign: to use a key of an agent, to sign or to log in. The target is
+	// the key, as policy.SigningKey has it.
+	RefusedSign Refused = "sign"
 	// RefusedSignal: to signal a process outside the session. The target is its
 	// process id.
 	RefusedSignal Refused = "signal"

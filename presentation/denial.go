@@ -64,6 +64,9 @@ func DenialLine(denial spawn.Denial) string {
 		return fmt.Sprintf("git's %s%s", display.Line(denial.Detail), times(denial.Count))
 	}
 	text := fmt.Sprintf("%s %s%s", denial.Access, display.Quote(denial.Target), asked(denial.Name))
+	if denial.Access == "sign" {
+		text = phrase(denial)
+	}
 	if denial.Process != "" {
 		text += " by " + display.Quote(denial.Process)
 	}
@@ -203,6 +206,11 @@ func phrase(denial spawn.Denial) string {
 		return "connect to " + target + asked(denial.Name)
 	case "bind":
 		return "listen on " + target
+	case "sign":
+		if denial.Name == "" {
+			return "use the key " + target
+		}
+		return fmt.Sprintf("use the key %s (%s)", target, display.Line(denial.Name))
 	case "agent":
 		return "have the ssh-agent " + target
 	case "signal":

@@ -14,7 +14,7 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{},
 		PrivateRuntimeDir: p.PrivateRuntimeDir, PrivateTerminals: p.PrivateTerminals,
 		TemporaryDirs: []string{}, HiddenPaths: []string{}, PrivateCaches: []string{},
-		AllowNetwork: p.Network.Allowed, UnixSockets: []string{},
+		AllowNetwork: p.Network.Allowed, UnixSockets: []string{}, SigningKeys: []string{},
 		AllowedHosts: []string{}, DeniedHosts: []string{},
 		AllowedEnvVars: orEmpty(p.Environment.Allowed), ProtectedPaths: []string{},
 		RequireProtected: p.RequireProtected, OnUnavailable: string(p.OnUnavailable), OnDenied: string(p.OnDenied),
@@ -55,6 +55,13 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{
 			Key: "allowed_unix_sockets", Written: socket.Origin.Written, Value: name,
 			File: socket.Origin.File, Line: socket.Origin.Line, Entry: socket.Origin.Entry, Reason: socket.Origin.Reason,
+		})
+	}
+	for _, key := range p.SigningKeys {
+		out.SigningKeys = append(out.SigningKeys, key.String())
+		out.Origins = append(out.Origins, protocol.PolicyOrigin{
+			Key: "signing_keys", Written: key.Origin.Written, Value: key.String(),
+			File: key.Origin.File, Line: key.Origin.Line, Entry: key.Origin.Entry,
 		})
 	}
 	for _, list := range []struct {

@@ -21,6 +21,8 @@ func TestMessages(t *testing.T) {
 	add := settings.Suggestion{Key: "additional_read_only_paths", Value: "~/data"}
 	led := denial("connect", "10.0.0.7:80", "curl", 1).Denial
 	led.Name = "a\nb.example"
+	key := denial("sign", "SHA256:x", "", 1)
+	key.Name = `"me \"", to log in as "git"`
 	for _, test := range []struct{ got, want string }{
 		{
 			denialMessage(denial("read", "/home/u/data/x", "cat", 3), add),
@@ -51,6 +53,11 @@ func TestMessages(t *testing.T) {
 		{DenialLine(denial("read", "/a\nb", "cat", 2)), `read "/a\nb" by "cat", 2 times`},
 		{questionMessage(denial("create", "/a\nb", "cat", 1)), `"cat" wants to create "/a\nb", and waits for your answer.`},
 		{questionMessage(denial("write", "/a", "", 1)), `A program wants to write "/a", and waits for your answer.`},
+		{
+			questionMessage(key),
+			`A program wants to use the key "SHA256:x" ("me \"", to log in as "git"), and waits for your answer.`,
+		},
+		{DenialLine(key), `use the key "SHA256:x" ("me \"", to log in as "git")`},
 		{
 			alarmMessage(spawn.Alarm{Kind: "protected_write", Path: "/p\n"}),
 			`The sandbox refused to change the protected path "/p\n".`,

@@ -21,6 +21,9 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 	if denial.Detail != "" {
 		return questionOfGit(denial), settings.Suggestion{}, true
 	}
+	if denial.Access == "sign" {
+		return questionOfKey(denial), settings.Suggestion{}, true
+	}
 	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 	if err != nil || !askable(suggestion) {
 		return protocol.RequestAccessParams{}, settings.Suggestion{}, false
@@ -45,6 +48,15 @@ func questionOfGit(denial spawn.Denial) protocol.RequestAccessParams {
 	return protocol.RequestAccessParams{
 		Access: string(denial.Access), Target: denial.Target, Process: process(denial),
 		Message: fmt.Sprintf("%s wants %s.", program(denial.Process, "A program"), display.Line(denial.Detail)),
+		Choices: []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
+	}
+}
+
+// questionOfKey asks about one use of a key. The settings want the question, so
+// no answer changes them.
+func questionOfKey(denial spawn.Denial) protocol.RequestAccessParams {
+	return protocol.RequestAccessParams{
+		Access: string(denial.Access), Target: denial.Target, Process: process(denial), Message: questionMessage(denial),
 		Choices: []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
 	}
 }

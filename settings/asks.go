@@ -52,6 +52,7 @@ func (e *evaluation) beyond(alone *evaluation) []Ask {
 	b.switches()
 	b.variables()
 	b.sockets()
+	b.signingKeys()
 	b.hosts()
 	b.protected()
 	return b.asks

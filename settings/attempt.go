@@ -28,6 +28,9 @@ const (
 	AttemptConnect Attempt = "connect"
 	// AttemptBind waits for connections at an address of this machine.
 	AttemptBind Attempt = "bind"
+	// AttemptSign uses a key of an ssh-agent or a gpg-agent, to sign or to log
+	// in.
+	AttemptSign Attempt = "sign"
 )
 
 // attemptKind is what Explain needs to know of an attempt on a path.
@@ -45,7 +48,9 @@ var pathAttempts = map[Attempt]attemptKind{
 
 // Attempts lists every attempt, in the order in which to show them.
 func Attempts() []Attempt {
-	return []Attempt{AttemptRead, AttemptWrite, AttemptExecute, AttemptConnectUnix, AttemptConnect, AttemptBind}
+	return []Attempt{
+		AttemptRead, AttemptWrite, AttemptExecute, AttemptConnectUnix, AttemptConnect, AttemptBind, AttemptSign,
+	}
 }
 
 // ParseAttempt returns the attempt of that name; the error lists the names.
@@ -90,6 +95,8 @@ func (x *explainer) byOrganisation() {
 		from = x.bounds.refuses(a.access, x.end.Path)
 	case x.attempt == AttemptConnectUnix:
 		from = x.bounds.sockets
+	case x.attempt == AttemptSign:
+		from = x.bounds.keys
 	default:
 		from = x.bounds.network
 	}
@@ -97,4 +104,26 @@ func (x *explainer) byOrganisation() {
 		x.Key, x.Value = "", ""
 		x.Hint = "it is set by your organisation, so no setting of yours changes it: " + from.String()
 	}
+}
+
+// unrestricted explains a session without a sandbox. ownFile is where the user
+// could turn the sandbox on, or "".
+func (x *explainer) unrestricted(ownFile string) {
+	key := "enabled"
+	if *x.merged.Enabled {
+		key = "apply_to"
+	}
+	origin := x.user.originOf(key)
+	why := "no settings file turns the sandbox on"
+	switch {
+	case origin.File == policy.OriginBuiltIn:
+		if ownFile != "" {
+			x.Hint = fmt.Sprintf("sandbox-sidecar init writes %s, which turns it on", display.Quote(ownFile))
+		}
+	case key == "enabled":
+		why = origin.String() + " turns the sandbox off"
+	default:
+		why = origin.String() + " leaves it out"
+	}
+	x.allow(&DecidingRule{Origin: origin}, "a %s is not sandboxed: %s", x.kind, why)
 }

@@ -182,6 +182,8 @@ func (s *Snapshot) run(
 	grants := resolveGrants(view, l, project, toolchains, environment, tightened, alone, r)
 	restricted := restrict(base, l, tightened)
 	sockets := chooseSockets(view, l, project, toolchains, grants.writable, tightened, r)
+	keys := chooseSigningKeys(l, tightened, r)
+	sockets = filtered(view, sockets, keys)
 	unreached := markUnreached(view, environment, variables, sockets)
 	protected, unclear := choosePaths(view, l, project, tightened, r)
 	reachable := chooseHosts(base, l, toolchains, tightened, r)
@@ -194,9 +196,9 @@ func (s *Snapshot) run(
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
 		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden,
 		Network: reachable.addTo(network(base, l, tightened)), Environment: environment,
-		UnixSockets: socketRules(sockets),
-		OnDenied:    onDenied[*base.OnDenied],
-		Limits:      limitsOf(base, l, tightened),
+		UnixSockets: socketRules(sockets), SigningKeys: keys,
+		OnDenied: onDenied[*base.OnDenied],
+		Limits:   limitsOf(base, l, tightened),
 	}
 	if view.host.Platform == "darwin" {
 		p.TrackBySandbox = *base.ProcessTracking == document.ProcessTrackingSeatbelt

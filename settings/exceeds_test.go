@@ -72,6 +72,18 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 			return fmt.Sprintf("it allows the socket %s%s", socket.Path, socket.Abstract)
 		}
 	}
+	return moreKeys(narrow, wide)
+}
+
+// moreKeys names a key that one policy lets sessions use, or use without a
+// question, and the other does not; "" if there is none.
+func moreKeys(narrow, wide *policy.Policy) string {
+	for _, key := range append(slices.Clone(meetKeys), "another") {
+		one, is := policy.FindSigningKey(narrow.SigningKeys, key)
+		if other, has := policy.FindSigningKey(wide.SigningKeys, key); is && (!has || other.Ask && !one.Ask) {
+			return "it allows the key " + key
+		}
+	}
 	return ""
 }
 

@@ -53,7 +53,8 @@ type DecidingRule struct {
 // Explain says whether a session of that kind that starts now could do
 // something to a target. The target is an absolute path for AttemptRead,
 // AttemptWrite and AttemptExecute; a path or "abstract:NAME" for
-// AttemptConnectUnix; else an address, which makes no difference.
+// AttemptConnectUnix; a fingerprint or a keygrip for AttemptSign; else an
+// address.
 func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (Explanation, error) {
 	x := s.explainer(kind, attempt)
 	x.Target = target
@@ -81,6 +82,10 @@ func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (
 		x.refuse(nil, "", "", "%s leads nowhere: %s", display.Quote(x.Target), textfile.Cause(x.end.Err))
 	case attempt == AttemptConnectUnix:
 		x.socket()
+	case attempt == AttemptSign:
+		if err := x.sign(); err != nil {
+			return Explanation{}, fmt.Errorf("explain sign: %s: %w", display.Quote(target), err)
+		}
 	case attempt == AttemptConnect || attempt == AttemptBind:
 		x.network()
 	default:
@@ -172,28 +177,6 @@ func (x *explainer) allow(rule *DecidingRule, format string, args ...any) {
 
 func (x *explainer) refuse(rule *DecidingRule, key, value, format string, args ...any) {
 	x.Rule, x.Key, x.Value, x.Reason = rule, key, value, fmt.Sprintf(format, args...)
-}
-
-// unrestricted explains a session without a sandbox. ownFile is where the user
-// could turn the sandbox on, or "".
-func (x *explainer) unrestricted(ownFile string) {
-	key := "enabled"
-	if *x.merged.Enabled {
-		key = "apply_to"
-	}
-	origin := x.user.originOf(key)
-	why := "no settings file turns the sandbox on"
-	switch {
-	case origin.File == policy.OriginBuiltIn:
-		if ownFile != "" {
-			x.Hint = fmt.Sprintf("sandbox-sidecar init writes %s, which turns it on", display.Quote(ownFile))
-		}
-	case key == "enabled":
-		why = origin.String() + " turns the sandbox off"
-	default:
-		why = origin.String() + " leaves it out"
-	}
-	x.allow(&DecidingRule{Origin: origin}, "a %s is not sandboxed: %s", x.kind, why)
 }
 
 func (x *explainer) path() {

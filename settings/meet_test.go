@@ -64,6 +64,10 @@ var (
 		"~/.ssh/docker.sock", "docker.sock", "~/.ssh/id", "$UNSET", "abstract:a", "abstract:b",
 		"abstract:", "/run/user/1000/bus", "~/.cache/link/docker.sock",
 	}
+	meetKeys = []string{
+		"*", "ask:*", aKey, "ask:" + aKey, "5C9E027F6F534FF59047F3F6B7E676A7B9EF8BA6",
+		"ask:5c9e027f6f534ff59047f3f6b7e676a7b9ef8ba6", "SHA256:x", "",
+	}
 	meetNets = []string{
 		"a.org", "*.a.org", "b.a.org:1", "*.b.a.org", "c.b.a.org", "a.org:1", "*.a.org:2", "10.0.0.0/8", "10.1.0.0/16:1",
 		"*", "*.org", "localhost:1", "bad..name", "*.golang.org", "proxy.golang.org:443", "static.crates.io",
@@ -125,6 +129,7 @@ func (c choose) keys() map[string]any {
 	maybe("denied_hosts", list(meetNets))
 	maybe("allowed_env_vars", list(meetVars))
 	maybe("allowed_unix_sockets", list(meetNames))
+	maybe("signing_keys", list(meetKeys))
 	maybe("protected_paths", list(meetSecret))
 	maybe("toolchains", list([]string{"go", "rust"}))
 	maybe("limits", func() any {
@@ -271,6 +276,7 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 		"prefix":    func(p *policy.Policy) { p.Environment.Allowed = []string{"Q*"} },
 		"socket":    func(p *policy.Policy) { p.UnixSockets = []policy.UnixSocket{{Abstract: "x"}} },
 		"protected": func(p *policy.Policy) { p.Protected = nil },
+		"key":       func(p *policy.Policy) { p.SigningKeys = []policy.SigningKey{{Key: aKey}} },
 		"processes": func(p *policy.Policy) { p.Limits.Processes++ },
 		"bytes":     func(p *policy.Policy) { p.Limits.Memory.Bytes++ },
 		"percent":   func(p *policy.Policy) { p.Limits.Memory.Percent++ },

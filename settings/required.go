@@ -61,6 +61,7 @@ type bounds struct {
 	hidden  []policy.Hidden
 	network *policy.Origin // closes the network
 	sockets *policy.Origin
+	keys    *policy.Origin
 	// unclear is a requirement that could not be understood; nil if there is
 	// none. Nothing starts then.
 	unclear *document.FileDiagnostic
@@ -92,6 +93,7 @@ func (e *evaluation) require(project project, r *reporter) {
 		b.network(bound)
 		b.variables(bound)
 		b.sockets(bound)
+		b.signingKeys(bound)
 		b.paths(bound)
 		b.hide(bound)
 		b.protect(bound)

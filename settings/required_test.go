@@ -86,6 +86,9 @@ func beyondRequired(got, wide *policy.Policy, bound *settings) string {
 			return "the socket " + socket.Path + socket.Abstract
 		}
 	}
+	if key := moreKeys(got, wide); bound.sets(keysKey) && key != "" {
+		return key
+	}
 	for _, one := range wide.Protected {
 		entry := one.Origin.File == userFile && one.Origin.Key == protectedKey
 		if entry && !slices.ContainsFunc(got.Protected, func(p policy.Protected) bool { return p.Path == one.Path }) {
@@ -199,6 +202,7 @@ func TestRequired_TakesAwayWhatTheUserOpens(t *testing.T) {
 			return is
 		},
 		`{"allowed_env_vars": ["B_C"]}`: func(p *policy.Policy) bool { return !p.Environment.Allows("A") },
+		`{"signing_keys": []}`:          func(p *policy.Policy) bool { return len(p.SigningKeys) == 0 },
 		`{"allowed_unix_sockets": []}`:  func(p *policy.Policy) bool { return len(p.UnixSockets) == 0 },
 		`{"additional_read_write_paths": []}`: func(p *policy.Policy) bool {
 			return !p.At("/home/u/tools").Has(policy.Write)
@@ -233,7 +237,8 @@ func TestRequired_KnowsEveryKey(t *testing.T) {
 		"system_paths.read_only":  "[]",
 		"system_paths.read_write": "[]", "additional_executable_paths": "[]", "additional_read_only_paths": "[]",
 		"additional_read_write_paths": "[]", "allow_network": "false", "allowed_hosts": "[]", "denied_hosts": `["b.org"]`,
-		"allowed_env_vars": "[]", "allowed_unix_sockets": "[]", "protected_paths": `["x"]`, "hidden_paths": `["~/.ssh"]`,
+		"allowed_env_vars": "[]", "allowed_unix_sockets": "[]", "signing_keys": `["ask:*"]`,
+		"protected_paths": `["x"]`, "hidden_paths": `["~/.ssh"]`,
 		"temporary_files": `"private"`, "limits.processes": "7", "limits.memory": `"10%"`, "limits.cpu_weight": "3",
 		"toolchains": "[]", "toolchain_caches": `"private"`, "shell": "-", "on_unavailable": `"refuse"`,
 		"on_denied": `"ignore"`, "process_tracking": "-",

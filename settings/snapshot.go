@@ -101,6 +101,7 @@ func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
 	p.Rules, p.Protected = slices.Clone(p.Rules), slices.Clone(p.Protected)
 	p.Caches, p.Temporary, p.Hidden = slices.Clone(p.Caches), slices.Clone(p.Temporary), slices.Clone(p.Hidden)
 	p.UnixSockets, p.Environment.Allowed = slices.Clone(p.UnixSockets), slices.Clone(p.Environment.Allowed)
+	p.SigningKeys = slices.Clone(p.SigningKeys)
 	p.Restricted = e.restricted.Has(kind)
 	p.OnUnavailable = e.onUnavailable(kind)
 	p.RequireProtected = e.requireProtected()

@@ -51,6 +51,10 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 		return suggestion, nil
 	case "agent":
 		return Suggestion{Hint: "sessions may list keys and sign, and nothing else; no setting grants just that"}, nil
+	case string(AttemptSign):
+		if key, _ := policy.FindSigningKey(s.evaluation(kind).policy.SigningKeys, target); key.Ask {
+			return Suggestion{Hint: "each use of this key is a question, by " + key.Origin.String()}, nil
+		}
 	case "signal":
 		return Suggestion{Hint: "no setting lets a session signal processes outside of it"}, nil
 	}

@@ -2,11 +2,15 @@ package spawn
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -63,22 +67,12 @@ func (a *attempt) filterSSH(whole string) error {
 		return errors.New("SSH_AUTH_SOCK names another socket by now, or one where sessions may write")
 	}
 	socket, err := a.placeFilter(func(socket string) (*agent.Filter, error) {
-		return agent.Listen(socket, real, a.refusedByAgent())
+		return agent.Listen(socket, real, a.sessionOfAgent())
 	}, "a filter for the ssh-agent")
 	if err == nil {
 		a.own = append(a.own, agentVariable+"="+socket)
 	}
 	return err
-}
-
-// refusedByAgent returns a function that reports what an agent was not asked.
-func (a *attempt) refusedByAgent() func(what string) {
-	running := a.running
-	return func(what string) {
-		if running.denials != nil {
-			running.denied(platform.Denial{Access: platform.RefusedAgent, Target: what, Count: 1})
-		}
-	}
 }
 
 // placeFilter makes a filter's socket in a directory that no session may write,
@@ -120,7 +114,7 @@ func (a *attempt) filterGPG(whole string) error {
 	description := agent.Description("A session in the sandbox wants to sign; its project is " +
 		display.Quote(a.policy.Project))
 	socket, err := a.placeFilter(func(socket string) (*agent.Filter, error) {
-		return agent.ListenGPG(socket, whole, description, pinentryOptions(), a.refusedByAgent())
+		return agent.ListenGPG(socket, whole, description, pinentryOptions(), a.sessionOfAgent())
 	}, "a filter for the gpg-agent")
 	if err != nil {
 		return err
@@ -185,4 +179,116 @@ func pinentryOptions() []string {
 		add("putenv="+name+"=", name)
 	}
 	return options
+}
+
+const (
+	// signingTimeout bounds the wait for an answer about a key. No answer in time
+	// means no.
+	signingTimeout = time.Minute
+	// maxKeyQuestions bounds the questions that wait for an answer. Further uses
+	// are refused without one.
+	maxKeyQuestions = 8
+	// maxKeyAnswers bounds the answers that are remembered. Beyond it, each use
+	// is a question.
+	maxKeyAnswers = 64
+)
+
+// keyUses decides which keys of agents a session may use. Each use of a key
+// whose entry says so is a question of its own, until the user answers for the
+// whole session.
+type keyUses struct {
+	keys    []policy.SigningKey
+	ask     func(ctx context.Context, denial Denial) Answer // nil: nobody can be asked
+	denied  func(d platform.Denial)
+	timeout time.Duration
+
+	mu       sync.Mutex // guards the fields below
+	open     int        // questions
+	answered map[string]Answer
+}
+
+// sessionOfAgent is what the filters before agents know of the session. They
+// report what an agent was not asked.
+func (a *attempt) sessionOfAgent() agent.Session {
+	if a.uses == nil {
+		running := a.running
+		denied := func(d platform.Denial) {
+			if running.denials != nil {
+				running.denied(d)
+			}
+		}
+		a.uses = &keyUses{
+			keys: slices.Clone(a.policy.SigningKeys), denied: denied, timeout: signingTimeout, answered: map[string]Answer{},
+		}
+		if a.request.Learn == nil { // or the answer would be a yes that nobody gave
+			a.uses.ask = a.request.Ask
+		}
+	}
+	return agent.Session{
+		Refused: func(what string) {
+			a.uses.denied(platform.Denial{Access: platform.RefusedAgent, Target: what, Count: 1})
+		},
+		MayUse: a.uses.may,
+	}
+}
+
+// may reports whether a key may be used now, and reports the denial if not.
+func (u *keyUses) may(ctx context.Context, use agent.Use) bool {
+	entry, listed := policy.FindSigningKey(u.keys, use.Key)
+	if listed && !entry.Ask {
+		return true
+	}
+	denial := platform.Denial{Access: platform.RefusedSign, Target: use.Key, Name: useOf(use), Count: 1}
+	if listed && u.answer(ctx, denial) {
+		return true
+	}
+	u.denied(denial)
+	return false
+}
+
+// answer asks the user about one use of a key.
+func (u *keyUses) answer(ctx context.Context, denial platform.Denial) bool {
+	u.mu.Lock()
+	known, is := u.answered[denial.Target]
+	asks := u.ask != nil && u.open < maxKeyQuestions
+	if !is && asks {
+		u.open++
+	}
+	u.mu.Unlock()
+	switch {
+	case is:
+		return known == AnswerSession
+	case !asks:
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, u.timeout)
+	defer cancel()
+	answer := u.ask(ctx, Denial{Denial: denial})
+	late := ctx.Err() != nil
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.open--
+	if late {
+		return false // whatever was said about it, nobody waits any more
+	}
+	if answer != AnswerOnce && len(u.answered) < maxKeyAnswers {
+		// A no as well: a program that tries again must not ask the user again.
+		u.answered[denial.Target] = answer
+	}
+	return answer == AnswerOnce || answer == AnswerSession
+}
+
+// useOf says what a key is called and what it is to be used for.
+func useOf(use agent.Use) string {
+	var parts []string
+	if comment := use.Comment(); comment != "" {
+		parts = append(parts, display.Quote(comment))
+	}
+	switch {
+	case use.For != "":
+		parts = append(parts, use.Purpose+" "+display.Quote(use.For))
+	case use.Purpose != "":
+		parts = append(parts, use.Purpose)
+	}
+	return strings.Join(parts, ", ")
 }

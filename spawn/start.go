@@ -58,6 +58,7 @@ type attempt struct {
 	guardErr       error          // of the group's guard
 	warnings       []string
 	lacking        []platform.Missing // what the policy grants and the session could not get
+	uses           *keyUses           // of the filters before agents; nil until there is one
 }
 
 // start goes through the phases. On an error nothing is left running.

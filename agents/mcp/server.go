@@ -119,7 +119,7 @@ func (s *Server) explain(_ context.Context, in ExplainInput) (ExplainOutput, err
 		return ExplainOutput{}, fmt.Errorf("access: %w", err)
 	}
 	target := in.Target
-	isPath := attempt != settings.AttemptConnect && attempt != settings.AttemptBind &&
+	isPath := attempt != settings.AttemptConnect && attempt != settings.AttemptBind && attempt != settings.AttemptSign &&
 		!strings.HasPrefix(target, "~") && !strings.HasPrefix(target, "abstract:")
 	if isPath && !filepath.IsAbs(target) {
 		target = filepath.Join(s.runner.Project, target)

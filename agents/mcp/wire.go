@@ -105,8 +105,8 @@ func labelled(label string, lines []string, closing ...string) []string {
 
 // ExplainInput are the arguments of explain.
 type ExplainInput struct {
-	Access string `json:"access" jsonschema:"read, write, execute, connect_unix, connect or bind"`
-	Target string `json:"target" jsonschema:"a path, abstract:NAME, or an address such as example.org:443"`
+	Access string `json:"access" jsonschema:"read, write, execute, connect_unix, connect, bind or sign"`
+	Target string `json:"target" jsonschema:"a path, abstract:NAME, an address as example.org:443, or a key"`
 }
 
 // ExplainOutput is the result of explain.

@@ -71,6 +71,14 @@ var schemaHints = map[string]hint{
 		pattern: `^(~/[^\x00]+|[^~\x00][^\x00]*)$`, message: "The path of a socket, $SSH_AUTH_SOCK, or abstract:NAME.",
 		examples: []string{"$SSH_AUTH_SOCK", "/run/user/1000/gnupg/S.gpg-agent", "abstract:NAME"},
 	},
+	"signing_keys": {
+		pattern: `^(ask:)?(\*|SHA256:[A-Za-z0-9+/]{43}|[0-9A-Fa-f]{40})$`,
+		message: "SHA256:…, a keygrip of 40 hexadecimal digits, or *, with or without ask: before it.",
+		examples: []string{
+			"*", "ask:*", "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU",
+			"ask:5C9E027F6F534FF59047F3F6B7E676A7B9EF8BA6",
+		},
+	},
 }
 
 // addHints describes the entries of a list in the schema.

@@ -74,7 +74,7 @@ func commands() []command {
 			Name: "explain", Args: "[flags] ACCESS TARGET", Takes: commandline.Words, Words: accessNames(),
 			Summary: "print whether a session may do something, and why",
 			Details: "ACCESS is read, write or execute (TARGET is a path), connect_unix (a path, or abstract:NAME), " +
-				"connect or bind (an address).",
+				"connect or bind (an address), or sign (a fingerprint or keygrip of a key).",
 		}, explain},
 		{commandline.Command{
 			Name: "trust", Args: "[flags] [DIR]", Takes: commandline.Dirs,

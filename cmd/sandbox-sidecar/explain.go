@@ -79,7 +79,7 @@ func explain(flags *flagSet, args []string) error {
 // working directory.
 func isPath(attempt settings.Attempt, target string) bool {
 	switch attempt {
-	case settings.AttemptConnect, settings.AttemptBind:
+	case settings.AttemptConnect, settings.AttemptBind, settings.AttemptSign:
 		return false
 	}
 	return !strings.HasPrefix(target, "~") && !strings.HasPrefix(target, "abstract:")

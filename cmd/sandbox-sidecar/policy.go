@@ -100,6 +100,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		{"hosts", []string{"allowed_hosts"}},
 		{"denied hosts", []string{"denied_hosts"}},
 		{"unix sockets", []string{"allowed_unix_sockets"}},
+		{"keys of agents", []string{"signing_keys"}},
 	} {
 		var entries groups
 		for _, o := range p.Origins {

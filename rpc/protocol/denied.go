@@ -16,8 +16,9 @@ type DeniedParams struct {
 	//
 	// Refused operations: "read"; "write" (a file that exists); "create" and
 	// "remove" (a name in a directory; renaming is both); "execute";
-	// "connect_unix"; "connect"; "bind"; "signal"; "agent" (the target says
-	// in words what an agent of keys was to do).
+	// "connect_unix"; "connect"; "bind"; "signal". Of agents of keys: "agent"
+	// (the target says in words what one was to do); "sign" (the target is a
+	// key, as signing_keys has it).
 	//
 	// Protected paths: "protected_write": a change was refused, and the process
 	// and the detail are known if it was one of git's configuration.

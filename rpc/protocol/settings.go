@@ -77,8 +77,11 @@ type Policy struct {
 	// deniedHosts.
 	AllowedHosts []string `json:"allowedHosts"`
 	// DeniedHosts are exceptions from allowedHosts.
-	DeniedHosts    []string `json:"deniedHosts"`
-	UnixSockets    []string `json:"unixSockets"`
+	DeniedHosts []string `json:"deniedHosts"`
+	UnixSockets []string `json:"unixSockets"`
+	// SigningKeys are the keys of agents that sessions may use, as signing_keys
+	// has them, where they have a part of an agent.
+	SigningKeys    []string `json:"signingKeys"`
 	AllowedEnvVars []string `json:"allowedEnvVars"`
 	ProtectedPaths []string `json:"protectedPaths"`
 	// RequireProtected: no session starts if changes of protectedPaths cannot be
@@ -153,6 +156,8 @@ const (
 	AccessConnect Access = "connect"
 	// AccessBind waits for connections at an address of this machine.
 	AccessBind Access = "bind"
+	// AccessSign uses a key of an ssh-agent or a gpg-agent, to sign or to log in.
+	AccessSign Access = "sign"
 )
 
 // PolicyExplain returns whether a session that starts now could do something,
@@ -192,7 +197,8 @@ type PolicyExplainParams struct {
 	// Access is the kind of operation.
 	Access Access `json:"access"`
 	// Target is a path that is absolute or starts with "~/". For connect_unix it
-	// may be "abstract:" and a name. For connect and bind it is an address.
+	// may be "abstract:" and a name. For connect and bind it is an address. For
+	// sign it is the fingerprint or the keygrip of a key.
 	Target string `json:"target"`
 }
 

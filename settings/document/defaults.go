@@ -18,6 +18,7 @@ func Defaults() Sandbox {
 		DeniedHosts:               []string{},
 		AllowedEnvVars:            slices.Clone(DefaultEnvVars),
 		AllowedUnixSockets:        []string{},
+		SigningKeys:               []string{"*"},
 		HiddenPaths:               []string{},
 		TemporaryFiles:            new(TemporaryFilesPrivate),
 		Limits:                    &Limits{Processes: new(4096), Memory: new("75%"), CPUWeight: new(100)},

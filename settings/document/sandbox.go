@@ -56,6 +56,14 @@ type Sandbox struct {
 	// connect to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A granted socket
 	// gives the full power of the daemon behind it.
 	AllowedUnixSockets []string `json:"allowed_unix_sockets"`
+	// SigningKeys are the keys of your ssh-agent and gpg-agent that sessions with
+	// the toolchains ssh and gpg may use, to sign and to log in: a fingerprint as
+	// "ssh-add -l" shows it, a keygrip as "gpg -K --with-keygrip" shows it, or "*"
+	// for all keys. "ask:" before it makes each use a question to you, whatever
+	// on_denied says. An empty list allows none. With any other list than ["*"],
+	// a socket of these agents in allowed_unix_sockets gives no more than the
+	// toolchain does.
+	SigningKeys []string `json:"signing_keys"`
 	// ProtectedPaths stay read-only although they lie inside the project. They
 	// are added to the built-in list. "!path" takes one away from that list, with
 	// everything below it, and "!*" takes all away. A * in the last name stands

@@ -2,11 +2,12 @@
 // nothing else of it.
 //
 // [Listen] and [ListenGPG] make a socket that passes on requests to list keys
-// and to sign. It answers all others itself. See docs/design/ssh.md and
-// docs/design/gpg.md.
+// and to sign with those that the session may use. It answers all others itself.
+// See docs/design/ssh.md and docs/design/gpg.md.
 package agent
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -49,12 +50,35 @@ var refused = map[byte]string{
 	21: "remove the keys of a token", 22: "lock itself", 23: "unlock itself", 25: "add a key", 26: "add a key of a token",
 }
 
+// Session is what a filter asks of the session that it is for. Its functions are
+// called from several goroutines.
+type Session struct {
+	// Refused is called for each request that was not passed on, unless it was
+	// about a key that may not be used.
+	Refused func(what string)
+	// MayUse reports whether a key may be used. It may take the time to ask the
+	// user, until ctx ends because nobody waits for the answer any more.
+	MayUse func(ctx context.Context, use Use) bool
+}
+
+// Use is one use of a key.
+type Use struct {
+	// Key is the key as policy.SigningKey has it.
+	Key string
+	// Purpose says what for: "to log in as" or "to sign for" what is named For,
+	// which the session chose; "" if that is not known.
+	Purpose, For string
+	// Comment returns what the agent calls the key, or "". It may be called until
+	// MayUse returns.
+	Comment func() string
+}
+
 // Filter is a socket for one session.
 type Filter struct {
 	listener *net.UnixListener
 	agent    string
 	converse func(client net.Conn) // serves one client until it ends
-	refused  func(what string)
+	session  Session
 	slots    chan struct{}
 
 	mu     sync.Mutex // guards the fields below
@@ -63,17 +87,16 @@ type Filter struct {
 	served sync.WaitGroup
 }
 
-// Listen makes the socket at a path, for the agent at another. refused is called
-// for each request that was not passed on, from several goroutines.
-func Listen(path, agent string, refused func(what string)) (*Filter, error) {
-	f := newFilter(agent, refused)
+// Listen makes the socket at a path, for the agent at another.
+func Listen(path, agent string, session Session) (*Filter, error) {
+	f := newFilter(agent, session)
 	f.converse = f.serveSSH
 	return f, f.listen(path)
 }
 
-func newFilter(agent string, refused func(what string)) *Filter {
+func newFilter(agent string, session Session) *Filter {
 	return &Filter{
-		agent: agent, refused: refused, slots: make(chan struct{}, maxConnections), open: map[net.Conn]bool{},
+		agent: agent, session: session, slots: make(chan struct{}, maxConnections), open: map[net.Conn]bool{},
 	}
 }
 
@@ -167,7 +190,7 @@ func (f *Filter) serveSSH(client net.Conn) {
 		what, passes := judge(request)
 		if !passes {
 			if what != "" {
-				f.refused(what)
+				f.session.Refused(what)
 			}
 			if write(client, []byte{failure}) != nil {
 				return
@@ -180,7 +203,10 @@ func (f *Filter) serveSSH(client net.Conn) {
 			}
 			defer f.drop(agent)
 		}
-		answer, err := ask(agent, request)
+		answer := []byte{failure}
+		if request[0] != signRequest || f.maySign(client, agent, request) {
+			answer, err = ask(agent, request)
+		}
 		if err != nil || write(client, answer) != nil {
 			return
 		}
@@ -207,7 +233,7 @@ func judge(request []byte) (what string, passes bool) {
 	switch kind := request[0]; kind {
 	case requestIdentities:
 		return "", len(request) == 1
-	case signRequest:
+	case signRequest: // see maySign
 		return "", true
 	case extension:
 		name := extensionOf(request)

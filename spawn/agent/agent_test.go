@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
@@ -22,6 +23,16 @@ type scene struct {
 
 	mu      sync.Mutex
 	refused []string
+	uses    []Use
+	decide  func(ctx context.Context, use Use) bool // nil: any key may be used
+}
+
+func (s *scene) mayUse(ctx context.Context, use Use) bool {
+	s.mu.Lock()
+	s.uses = append(s.uses, use)
+	decide := s.decide
+	s.mu.Unlock()
+	return decide == nil || decide(ctx, use)
 }
 
 // newScene has an agent that handles connections as serve does; nil: properly.
@@ -57,10 +68,13 @@ func newScene(t *testing.T, serve func(net.Conn)) *scene {
 			go serve(c)
 		}
 	}()
-	s.filter, err = Listen(s.socket, filepath.Join(dir, "agent"), func(what string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.refused = append(s.refused, what)
+	s.filter, err = Listen(s.socket, filepath.Join(dir, "agent"), Session{
+		Refused: func(what string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refused = append(s.refused, what)
+		},
+		MayUse: s.mayUse,
 	})
 	if err != nil {
 		t.Fatal(err)

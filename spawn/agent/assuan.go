@@ -57,8 +57,8 @@ func pattern(expression string) func() *regexp.Regexp {
 // ListenGPG makes the socket at a path, for the gpg-agent at another. description
 // is what its question for a passphrase says; options are those of the agent's
 // connections. Nothing of either comes from the session.
-func ListenGPG(path, agent, description string, options []string, refused func(what string)) (*Filter, error) {
-	f := newFilter(agent, refused)
+func ListenGPG(path, agent, description string, options []string, session Session) (*Filter, error) {
+	f := newFilter(agent, session)
 	f.converse = func(client net.Conn) { f.serveGPG(client, description, options) }
 	return f, f.listen(path)
 }
@@ -145,6 +145,7 @@ func (f *Filter) serveGPG(c net.Conn, description string, options []string) {
 	if client.send("OK the agent of the sandbox, which lists keys and signs") != nil {
 		return
 	}
+	grip := "" // of the key that was chosen
 	for {
 		line, err := client.line()
 		if err != nil {
@@ -161,6 +162,13 @@ func (f *Filter) serveGPG(c net.Conn, description string, options []string) {
 			return
 		}
 		requests, known := translate(command, rest, description)
+		if command == "PKSIGN" {
+			// The key is named again, so that it is the one that was judged.
+			requests = append([]string{"SIGKEY " + grip}, requests...)
+			if grip == "" {
+				requests = nil
+			}
+		}
 		switch {
 		case !known:
 			what, listed := refusedCommands[command]
@@ -168,11 +176,13 @@ func (f *Filter) serveGPG(c net.Conn, description string, options []string) {
 				what = "do what is not known"
 			}
 			if what != "" {
-				f.refused(what + " (gpg-agent)")
+				f.session.Refused(what + " (gpg-agent)")
 			}
 			answer = []string{errForbidden}
 		case requests == nil:
 			answer = []string{errSyntax}
+		case command == "PKSIGN" && !f.mayUse(c, Use{Key: grip, Purpose: "to sign", Comment: func() string { return "" }}):
+			answer, requests = []string{errForbidden}, nil
 		}
 		for _, request := range requests {
 			if answer, err = agent.ask(request); err != nil {
@@ -180,6 +190,15 @@ func (f *Filter) serveGPG(c net.Conn, description string, options []string) {
 			}
 			if strings.HasPrefix(answer[len(answer)-1], "ERR") {
 				break
+			}
+		}
+		switch command {
+		case "RESET":
+			grip = ""
+		case "SIGKEY", "SETKEY":
+			grip = ""
+			if len(requests) == 1 && strings.HasPrefix(answer[len(answer)-1], "OK") {
+				grip = strings.ToUpper(strings.TrimPrefix(requests[0], command+" "))
 			}
 		}
 		if client.send(answer...) != nil {

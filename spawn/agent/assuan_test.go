@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -13,7 +14,11 @@ import (
 	"time"
 )
 
-const grip = "5C9E027F6F534FF59047F3F6B7E676A7B9EF8BA6"
+const (
+	grip = "5C9E027F6F534FF59047F3F6B7E676A7B9EF8BA6"
+	// otherGrip is a key that may not be used.
+	otherGrip = "0000000000000000000000000000000000000001"
+)
 
 // gpgScene is an agent that notes what it is asked, and a filter before it.
 type gpgScene struct {
@@ -22,6 +27,7 @@ type gpgScene struct {
 
 	mu             sync.Mutex
 	asked, refused []string
+	uses           []string // keys
 }
 
 // newGPGScene has an agent whose answers are those of a function; nil: OK.
@@ -59,10 +65,18 @@ func newGPGScene(t *testing.T, answer func(request string) string) *gpgScene {
 			}()
 		}
 	}()
-	s.filter, err = ListenGPG(s.socket, filepath.Join(dir, "agent"), "why", []string{"display=:7"}, func(what string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.refused = append(s.refused, what)
+	s.filter, err = ListenGPG(s.socket, filepath.Join(dir, "agent"), "why", []string{"display=:7"}, Session{
+		Refused: func(what string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refused = append(s.refused, what)
+		},
+		MayUse: func(_ context.Context, use Use) bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.uses = append(s.uses, use.Key)
+			return use.Key != otherGrip
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +129,7 @@ func TestGPG_ListsAndSignsAndNothingElse(t *testing.T) {
 		"KEYINFO --list":               "KEYINFO --list",
 		"KEYINFO --data " + grip:       "KEYINFO " + grip, "READKEY -- " + grip: "READKEY " + grip,
 		"SETHASH 8 " + hash: "SETHASH 8 " + hash, "SETHASH --hash=sha256 " + hash: "SETHASH --hash=sha256 " + hash,
-		"PKSIGN": "SETKEYDESC why|PKSIGN", "PKSIGN -- nonce": "SETKEYDESC why|PKSIGN", "SETKEYDESC lie": "",
+		"PKSIGN": "malformed", "SETKEYDESC lie": "",
 		"OPTION agent-awareness=2.1.0": "OPTION agent-awareness=2.1.0",
 		// What asks for a passphrase runs outside: its variables are no session's.
 		"OPTION putenv=DBUS_SESSION_BUS_ADDRESS=unixexec:path=/bin/sh": "", "OPTION display=:9": "",
@@ -156,6 +170,35 @@ func TestGPG_ListsAndSignsAndNothingElse(t *testing.T) {
 	}
 }
 
+// A signature is by the key that was judged, whatever was chosen before.
+func TestGPG_ChosenKeys(t *testing.T) {
+	t.Parallel()
+	const signs = "SIGKEY " + grip + "|SETKEYDESC why|PKSIGN"
+	const first, second = "SIGKEY " + grip, "SIGKEY " + otherGrip
+	lower := strings.ToLower(grip)
+	for said, want := range map[string]struct{ asked, uses string }{
+		first + "\nPKSIGN":                                     {first + "|" + signs, grip},
+		"sigkey " + lower + "\npksign -- nonce":                {"SIGKEY " + lower + "|" + signs, grip},
+		"SETKEY " + grip + "\nPKSIGN":                          {"SETKEY " + grip + "|" + signs, grip},
+		second + "\nPKSIGN":                                    {second, otherGrip},
+		first + "\n" + second + "\nPKSIGN":                     {first + "|" + second, otherGrip},
+		first + "\nSIGKEY --another " + otherGrip + "\nPKSIGN": {first + "|" + second, otherGrip},
+		first + "\nRESET\nPKSIGN":                              {first + "|RESET", ""},
+		first + " " + otherGrip + "\nPKSIGN":                   {"", ""},
+	} {
+		s := newGPGScene(t, nil)
+		got := s.says(t, said+"\nBYE\n")
+		asked, _ := s.noted()
+		s.mu.Lock()
+		uses := strings.Join(s.uses, "|")
+		s.mu.Unlock()
+		if passed := strings.Join(asked[1:], "|"); passed != want.asked || uses != want.uses ||
+			(uses == otherGrip) != strings.Contains(got, "Forbidden") {
+			t.Errorf("%q: asked %q, judged %q, answered %q", said, passed, uses, got)
+		}
+	}
+}
+
 // What the agent answers is passed on, and a refused command ends nothing.
 func TestGPG_Answers(t *testing.T) {
 	t.Parallel()
@@ -170,9 +213,9 @@ func TestGPG_Answers(t *testing.T) {
 		}
 		return "OK fine\n"
 	})
-	got := s.says(t, "EXPORT_KEY\nPKSIGN\nRESET\nBYE\n")
+	got := s.says(t, "EXPORT_KEY\nSIGKEY "+grip+"\nPKSIGN\nRESET\nBYE\n")
 	_, rest, _ := strings.Cut(got, "\n")
-	if want := errForbidden + "\nS PROGRESS x\nD %25 signature\nOK\nERR 1 no\nOK\n"; rest != want {
+	if want := errForbidden + "\nOK fine\nS PROGRESS x\nD %25 signature\nOK\nERR 1 no\nOK\n"; rest != want {
 		t.Errorf("answered %q", rest)
 	}
 }
@@ -231,7 +274,7 @@ func TestGPG_NoAgent(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	s := &gpgScene{socket: filepath.Join(dir, "filter")}
-	if s.filter, err = ListenGPG(s.socket, filepath.Join(dir, "none"), "", nil, func(string) {}); err != nil {
+	if s.filter, err = ListenGPG(s.socket, filepath.Join(dir, "none"), "", nil, Session{}); err != nil {
 		t.Fatal(err)
 	}
 	defer s.filter.Close()

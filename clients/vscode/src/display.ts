@@ -18,11 +18,11 @@ export function text(s: string): string {
 }
 
 /** Text in quotation marks, for use within a sentence. */
-export function quote(s: string, limit = maxText): string {
+export function quote(s: string): string {
   const escaped = escape(s, true)
     .replaceAll('"', '\\"')
     .replace(/[\u201c-\u201f\u2033\u02ba\u02ee\u3003\uff02]/g, (mark) => code(mark.codePointAt(0) ?? 0));
-  return `"${shorten(escaped, limit)}"`;
+  return `"${shorten(escaped, maxText)}"`;
 }
 
 /**

@@ -22,6 +22,7 @@ export async function explain(
     { label: vscode.l10n.t("Connect to a Unix socket"), access: "connect_unix", example: "/var/run/docker.sock" },
     { label: vscode.l10n.t("Connect to a network address"), access: "connect", example: "example.com:443" },
     { label: vscode.l10n.t("Listen on an address"), access: "bind", example: "127.0.0.1:8080" },
+    { label: vscode.l10n.t("Use a key of an agent"), access: "sign", example: "SHA256:47DEQpj8…" },
   ];
   const title = vscode.l10n.t("Explain access");
   const chosen = await vscode.window.showQuickPick(accesses, { title, placeHolder: vscode.l10n.t("Which access?") });

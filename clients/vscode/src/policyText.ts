@@ -99,6 +99,7 @@ export function policyText(kind: Kind, policyId: string, policy: Policy): string
     ...section("HOSTS (while the network is off)", values("allowed_hosts")),
     ...section("DENIED HOSTS", values("denied_hosts")),
     ...section("UNIX SOCKETS OF OTHER PROGRAMS", values("allowed_unix_sockets")),
+    ...section("KEYS OF AGENTS", values("signing_keys")),
     ...section(
       "SWITCHES",
       switches.flatMap((key) => origins(key).map((origin) => [key, text(origin.value), from("", origin)])),

@@ -96,8 +96,9 @@ export type Decision = "deny" | "once" | "session" | "project" | "user";
  * - `"connect_unix"`: Connects to the Unix socket of a process outside the session.
  * - `"connect"`: Connects to a network address.
  * - `"bind"`: Waits for connections at an address of this machine.
+ * - `"sign"`: Uses a key of an ssh-agent or a gpg-agent, to sign or to log in.
  */
-export type Access = "read" | "write" | "execute" | "connect_unix" | "connect" | "bind";
+export type Access = "read" | "write" | "execute" | "connect_unix" | "connect" | "bind" | "sign";
 
 /**
  * `Severity` of a diagnostic.
@@ -438,8 +439,8 @@ export interface DeniedParams {
    * The kind of operation.
    *
    * Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory;
-   * renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal"; "agent" (the target says in words
-   * what an agent of keys was to do).
+   * renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal". Of agents of keys: "agent" (the
+   * target says in words what one was to do); "sign" (the target is a key, as signing_keys has it).
    *
    * Protected paths: "protected_write": a change was refused, and the process and the detail are known if it was
    * one of git's configuration. "protected_created": a path that did not exist was created, which cannot be
@@ -625,6 +626,8 @@ export interface Policy {
   /** Exceptions from allowedHosts. */
   deniedHosts: string[];
   unixSockets: string[];
+  /** The keys of agents that sessions may use, as signing_keys has them, where they have a part of an agent. */
+  signingKeys: string[];
   allowedEnvVars: string[];
   protectedPaths: string[];
   /** No session starts if changes of protectedPaths cannot be prevented. */
@@ -714,7 +717,7 @@ export interface PolicyExplainParams {
   access: Access;
   /**
    * A path that is absolute or starts with "~/". For connect_unix it may be "abstract:" and a name. For connect
-   * and bind it is an address.
+   * and bind it is an address. For sign it is the fingerprint or the keygrip of a key.
    */
   target: string;
 }

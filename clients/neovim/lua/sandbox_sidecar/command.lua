@@ -109,7 +109,7 @@ M.subcommands = {
     end,
   },
   explain = {
-    arguments = '{read|write|execute|connect_unix|connect|bind} {target}',
+    arguments = '{read|write|execute|connect_unix|connect|bind|sign} {target}',
     max_args = 2,
     run = function(args, command)
       if #args < 2 then
@@ -123,7 +123,10 @@ M.subcommands = {
     end,
     complete = function(lead, position)
       if position == 1 then
-        return matching(lead, { 'bind', 'connect', 'connect_unix', 'execute', 'read', 'write' })
+        return matching(
+          lead,
+          { 'bind', 'connect', 'connect_unix', 'execute', 'read', 'sign', 'write' }
+        )
       end
       return vim.fn.getcompletion(lead, 'file')
     end,

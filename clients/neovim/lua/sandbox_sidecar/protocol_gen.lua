@@ -38,6 +38,7 @@
 ---| "connect_unix" # Connects to the Unix socket of a process outside the session.
 ---| "connect" # Connects to a network address.
 ---| "bind" # Waits for connections at an address of this machine.
+---| "sign" # Uses a key of an ssh-agent or a gpg-agent, to sign or to log in.
 
 ---`Severity` of a diagnostic.
 ---@alias sandbox_sidecar.Severity
@@ -243,7 +244,7 @@
 ---@class (exact) sandbox_sidecar.DeniedParams
 ---@field sessionId string
 ---@field message string `message` says in one line what was refused or has happened, by which program and how often. If it stays short, it names the setting that would allow it. Show it as plain text: names that others chose are quoted, escaped and shortened. The other fields are raw.
----@field access string The kind of operation. Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory; renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal"; "agent" (the target says in words what an agent of keys was to do). Protected paths: "protected_write": a change was refused, and the process and the detail are known if it was one of git's configuration. "protected_created": a path that did not exist was created, which cannot be prevented. "protected_replaced": a path was replaced, moved or removed, probably from outside the sandbox; the session may write the new one. "protected_written": a path was written, on a machine that cannot prevent it.
+---@field access string The kind of operation. Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory; renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal". Of agents of keys: "agent" (the target says in words what one was to do); "sign" (the target is a key, as signing_keys has it). Protected paths: "protected_write": a change was refused, and the process and the detail are known if it was one of git's configuration. "protected_created": a path that did not exist was created, which cannot be prevented. "protected_replaced": a path was replaced, moved or removed, probably from outside the sandbox; the session may write the new one. "protected_written": a path was written, on a machine that cannot prevent it.
 ---@field target string A real path, "abstract:" and a socket's name, an address with a port, or a process id. If not even a socket could be created, it is the socket's family, such as "inet".
 ---@field detail? string `detail` says in one line which part of a change was refused and why, such as a setting of git and what git would do. It can be shown as it is. Denials with different details are different.
 ---@field process? sandbox_sidecar.Process The process that was refused; absent if it is unknown, as for protected paths.
@@ -330,6 +331,7 @@
 ---@field allowedHosts string[] `allowedHosts` can be reached while allowNetwork is false, except deniedHosts.
 ---@field deniedHosts string[] Exceptions from allowedHosts.
 ---@field unixSockets string[]
+---@field signingKeys string[] The keys of agents that sessions may use, as signing_keys has them, where they have a part of an agent.
 ---@field allowedEnvVars string[]
 ---@field protectedPaths string[]
 ---@field requireProtected boolean No session starts if changes of protectedPaths cannot be prevented.
@@ -375,7 +377,7 @@
 ---@field projectDir string Absolute.
 ---@field kind? sandbox_sidecar.Kind "terminal" by default.
 ---@field access sandbox_sidecar.Access The kind of operation.
----@field target string A path that is absolute or starts with "~/". For connect_unix it may be "abstract:" and a name. For connect and bind it is an address.
+---@field target string A path that is absolute or starts with "~/". For connect_unix it may be "abstract:" and a name. For connect and bind it is an address. For sign it is the fingerprint or the keygrip of a key.
 
 ---`PolicyExplainResult` says whether the operation is allowed, and why.
 ---@class (exact) sandbox_sidecar.PolicyExplainResult

@@ -248,17 +248,9 @@ describe("a project with hostile settings", () => {
     await picture(window.page.locator(".editor-instance").first(), "policy");
     await window.waitForStatus("Sandbox: ");
     await window.status.hover();
-    const hover = window.page.locator(".monaco-hover:visible", { hasText: "All Commands" });
+    const hover = window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" });
     await hover.waitFor();
-    const links = await hover.locator("a").evaluateAll((all) => {
-      const elements = all as unknown as { dataset: Record<string, string> }[];
-      return elements.map(({ dataset }) => dataset["href"]);
-    });
-    const ours = ["showPolicy", "openUserSettings", "doctor", "showStatus"];
-    assert.deepEqual(
-      links,
-      ours.map((name) => `command:sandboxSidecar.${name}`),
-    );
+    assert.equal(await hover.locator("a").count(), 0, "a link in the hover");
     await picture(hover, "status");
   });
 });

@@ -25,6 +25,7 @@ function text(rules: Partial<PolicyRule>[], more: Partial<Policy> = {}): string[
     allowedHosts: [],
     deniedHosts: [],
     unixSockets: [],
+    signingKeys: [],
     allowedEnvVars: [],
     protectedPaths: [],
     requireProtected: false,

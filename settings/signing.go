@@ -1,0 +1,181 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
+)
+
+const keysKey = "signing_keys"
+
+// keysOf reads the entries of one layer. An entry that is wrong does not count.
+func keysOf(s *settings, r *reporter) []policy.SigningKey {
+	from := s.from[keysKey]
+	list := []policy.SigningKey{}
+	for i, text := range s.values.SigningKeys {
+		at := from.element(i)
+		key, err := policy.ParseSigningKey(text)
+		if err != nil {
+			r.add(from.file, at, document.SeverityError, keysKey, "%s: %v; the entry does not count", display.Quote(text), err)
+			continue
+		}
+		key.Origin = from.policy(keysKey, at)
+		list = append(list, key)
+	}
+	return list
+}
+
+// chooseSigningKeys are the keys of agents that sessions may use: all, unless a
+// file says otherwise. After a mistake nobody knows which keys were meant.
+func chooseSigningKeys(l layers, tightened *settings, r *reporter) []policy.SigningKey {
+	list := []policy.SigningKey{{Key: policy.AllKeys, Origin: l.user.originOf(keysKey)}}
+	if l.user.sets(keysKey) {
+		list = keysOf(&l.user, r)
+	}
+	for _, state := range l.states {
+		for _, key := range []string{keysKey, document.KeyOf(l.kind, keysKey)} {
+			if state.Good != nil && state.Good.Unclear(key) || state.Good == nil && state.Problem != nil {
+				return nil
+			}
+		}
+	}
+	if l.projectSets(keysKey) {
+		list = policy.MeetSigningKeys(list, keysOf(l.project, r))
+		tightened.values.SigningKeys = keyTexts(list)
+		tightened.decide(l, keysKey)
+	}
+	return list
+}
+
+func keyTexts(list []policy.SigningKey) []string {
+	texts := []string{}
+	for _, key := range list {
+		texts = append(texts, key.String())
+	}
+	return texts
+}
+
+// filtered puts a filter before agents that are granted as a whole, if a list
+// chooses keys: it could not hold there otherwise.
+func filtered(view fsView, sockets []socket, keys []policy.SigningKey) []socket {
+	if !policy.ChoosesKeys(keys) {
+		return sockets
+	}
+	sockets = slices.Clone(sockets)
+	for i := range sockets {
+		for _, agent := range []policy.Agent{policy.SSHAgent, policy.GPGAgent} {
+			path, _ := view.agentSocket(agent)
+			if path != "" && sockets[i].path != "" && view.Resolve(path).Path == sockets[i].path {
+				sockets[i].agent = agent
+			}
+		}
+	}
+	return sockets
+}
+
+// signingKeys takes the keys away that the file does not list.
+func (b bounding) signingKeys(s *settings) {
+	if !s.sets(keysKey) {
+		return
+	}
+	from := s.originOf(keysKey)
+	b.bounds.keys = &from
+	b.policy.SigningKeys = policy.MeetSigningKeys(b.policy.SigningKeys, keysOf(s, b.reporter))
+	b.setSockets(filtered(b.fsView, b.evaluation.sockets, b.policy.SigningKeys))
+	b.decides(s, keysKey, keyTexts(b.policy.SigningKeys))
+}
+
+// signingKeys asks for keys that the user's own settings refuse, or ask about.
+func (b *asker) signingKeys() {
+	for i, text := range b.e.user.values.SigningKeys {
+		if !b.projects(keysKey) {
+			return
+		}
+		key, err := policy.ParseSigningKey(text)
+		if err != nil {
+			continue
+		}
+		now, _ := policy.FindSigningKey(b.e.policy.SigningKeys, key.Key)
+		was, had := policy.FindSigningKey(b.alone.policy.SigningKeys, key.Key)
+		if now.Key != key.Key || had && (!was.Ask || now.Ask) {
+			continue
+		}
+		whose := "the key " + display.Quote(key.Key)
+		if key.Key == policy.AllKeys {
+			whose = "every key of your agents"
+		}
+		b.add(keysKey, text, b.e.user.from[keysKey].element(i), "sessions may sign and log in with %s", whose)
+	}
+}
+
+// keyOf reads the name of a single key.
+func keyOf(text string) (policy.SigningKey, error) {
+	key, err := policy.ParseSigningKey(text)
+	if err == nil && (key.Ask || key.Key == policy.AllKeys) {
+		err = errors.New("expected the fingerprint or the keygrip of one key")
+	}
+	return key, err
+}
+
+// sign explains the use of a key.
+func (x *explainer) sign() error {
+	key, err := keyOf(x.Target)
+	if err != nil {
+		return err
+	}
+	x.Target = key.Key
+	set := map[policy.Agent]string{policy.SSHAgent: toolchain.SSH, policy.GPGAgent: "gpg"}[key.Agent()]
+	if !slices.ContainsFunc(x.policy.UnixSockets, func(s policy.UnixSocket) bool { return s.Agent == key.Agent() }) {
+		if x.hasWholeAgent(key.Agent()) {
+			return nil
+		}
+		x.refuse(nil, x.writtenKey(toolchainsKey), set, "no rule lets a session use your %s", key.Agent())
+		if hasToolchain(x.toolchains, set) {
+			x.refuse(nil, "", "", "no socket of your %s is known, or sessions could replace it", key.Agent())
+		}
+		return nil
+	}
+	entry, listed := policy.FindSigningKey(x.policy.SigningKeys, key.Key)
+	switch {
+	case listed:
+		x.allow(&DecidingRule{Origin: entry.Origin}, "the key %s may be used by %s", display.Quote(key.Key), entry.Origin)
+		if entry.Ask {
+			x.Hint = "each use is a question to you"
+		}
+		return nil
+	case x.alone != nil && x.takesKeyAway(key.Key):
+		x.refuse(nil, "", "", "no setting lets a session use the key %s", display.Quote(key.Key))
+		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away", display.Quote(x.projectFile))
+		return nil
+	}
+	x.refuse(nil, x.writtenKey(keysKey), key.Key, "no setting lets a session use the key %s", display.Quote(key.Key))
+	x.Hint = "whoever may use a key can sign anything and log in with it; with \"ask:\" before it, you are asked"
+	return nil
+}
+
+// hasWholeAgent explains that an agent is granted with all it can do.
+func (x *explainer) hasWholeAgent(agent policy.Agent) bool {
+	path, _ := x.agentSocket(agent)
+	if path == "" {
+		return false
+	}
+	real := x.Resolve(path).Path
+	i := slices.IndexFunc(x.policy.UnixSockets, func(s policy.UnixSocket) bool { return s.Path == real })
+	if i < 0 {
+		return false
+	}
+	granted := x.policy.UnixSockets[i].Origin
+	x.allow(&DecidingRule{Path: real, Origin: granted}, "the whole %s is granted by %s", agent, granted)
+	return true
+}
+
+// takesKeyAway reports whether the project's file takes a key away.
+func (x *explainer) takesKeyAway(key string) bool {
+	_, had := policy.FindSigningKey(x.alone.policy.SigningKeys, key)
+	return had
+}

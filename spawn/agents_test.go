@@ -1,0 +1,117 @@
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/agent"
+)
+
+// Each use of a key, by its entry and the answers, and what is reported.
+func TestKeyUses(t *testing.T) {
+	t.Parallel()
+	const key, other = "SHA256:key", "SHA256:other"
+	list := func(keys ...policy.SigningKey) []policy.SigningKey { return keys }
+	never := func(ctx context.Context) Answer {
+		<-ctx.Done()
+		return AnswerSession // too late
+	}
+	says := func(answer Answer) func(context.Context) Answer {
+		return func(context.Context) Answer { return answer }
+	}
+	for name, test := range map[string]struct {
+		keys   []policy.SigningKey
+		answer func(context.Context) Answer // nil: nobody can be asked
+		may    []bool                       // of each use
+		asked  int
+	}{
+		"listed":             {list(policy.SigningKey{Key: key}), says(AnswerDeny), []bool{true, true}, 0},
+		"all keys":           {list(policy.SigningKey{Key: "*"}), nil, []bool{true}, 0},
+		"another is listed":  {list(policy.SigningKey{Key: other}), says(AnswerSession), []bool{false, false}, 0},
+		"another is asked":   {list(policy.SigningKey{Key: other, Ask: true}), says(AnswerSession), []bool{false}, 0},
+		"none is listed":     {nil, says(AnswerSession), []bool{false}, 0},
+		"yes, once":          {list(policy.SigningKey{Key: key, Ask: true}), says(AnswerOnce), []bool{true, true}, 2},
+		"yes, in all":        {list(policy.SigningKey{Key: key, Ask: true}), says(AnswerSession), []bool{true, true}, 1},
+		"no":                 {list(policy.SigningKey{Key: key, Ask: true}), says(AnswerDeny), []bool{false, false}, 1},
+		"nonsense":           {list(policy.SigningKey{Key: key, Ask: true}), says(9), []bool{false}, 1},
+		"no answer":          {list(policy.SigningKey{Key: "*", Ask: true}), never, []bool{false, false}, 2},
+		"nobody to be asked": {list(policy.SigningKey{Key: key, Ask: true}), nil, []bool{false}, 0},
+		"all, and one asked": {
+			list(policy.SigningKey{Key: "*"}, policy.SigningKey{Key: key, Ask: true}), says(AnswerDeny), []bool{false}, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var denied []platform.Denial
+			asked := 0
+			u := &keyUses{
+				keys: test.keys, timeout: 20 * time.Millisecond, answered: map[string]Answer{},
+				denied: func(d platform.Denial) { denied = append(denied, d) },
+			}
+			if test.answer != nil {
+				u.timeout = max(u.timeout, time.Minute*time.Duration(1-boolInt(name == "no answer")))
+				u.ask = func(ctx context.Context, d Denial) Answer {
+					asked++
+					if d.Access != platform.RefusedSign || d.Target != key || d.Name != `"me \" (", to log in as "git\n"` {
+						t.Errorf("asked about %+v", d)
+					}
+					return test.answer(ctx)
+				}
+			}
+			var may []bool
+			for range test.may {
+				may = append(may, u.may(t.Context(), agent.Use{
+					Key: key, Purpose: "to log in as", For: "git\n", Comment: func() string { return `me " (` },
+				}))
+			}
+			refused := len(slices.DeleteFunc(slices.Clone(may), func(yes bool) bool { return yes }))
+			if !slices.Equal(may, test.may) || asked != test.asked || len(denied) != refused {
+				t.Errorf("may use: %v, asked %d times, reported %+v", may, asked, denied)
+			}
+		})
+	}
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// A program that uses many keys at once gets a bounded number of questions.
+func TestKeyUses_QuestionsAreBounded(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	asked, done := make(chan bool), make(chan bool)
+	u := &keyUses{
+		keys: []policy.SigningKey{{Key: "*", Ask: true}}, timeout: time.Minute, answered: map[string]Answer{},
+		denied: func(platform.Denial) {},
+		ask: func(ctx context.Context, _ Denial) Answer {
+			asked <- true
+			<-ctx.Done()
+			return AnswerOnce
+		},
+	}
+	use := func(i int) bool {
+		return u.may(ctx, agent.Use{Key: fmt.Sprint(i), Comment: func() string { return "" }})
+	}
+	for i := range maxKeyQuestions {
+		go func() { done <- use(i) }()
+		<-asked
+	}
+	if use(99) {
+		t.Error("used without an answer")
+	}
+	cancel()
+	for range maxKeyQuestions {
+		if <-done {
+			t.Error("a yes counts that came after the end")
+		}
+	}
+}
