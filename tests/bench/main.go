@@ -83,6 +83,7 @@ var parts = []struct {
 	{"echo", (*bench).keys},
 	{"calls", func(b *bench) error { b.calls(); return nil }},
 	{"work", (*bench).labours},
+	{"network", (*bench).networks},
 	{"close", (*bench).closings},
 	{"grants", (*bench).grants},
 }

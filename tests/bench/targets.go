@@ -57,6 +57,15 @@ func (b *bench) targets() []target {
 						median(r.Samples) == 0,
 					})
 				}
+			case "connect":
+				boxed, _ := s.find(rowHosts)
+				atMost("connecting to an allowed host, longer than without a sandbox", 1,
+					median(boxed.Samples)-median(s.baseline()), " ms")
+			case "download-gigabit":
+				atLeast("download at a gigabit from an allowed host, over no sandbox", 0.9, s.over(rowHosts, rowNone))
+			case "download":
+				atLeast("download from an allowed host on the loopback interface, over no sandbox", 0.9,
+					s.over(rowHosts, rowNone))
 			case "echo", "flooded":
 				atMost(s.Title+", over a bare PTY's", 2, s.over(rowBoxed, rowBare), " ×")
 			}

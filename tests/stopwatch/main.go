@@ -3,7 +3,8 @@
 // Command stopwatch measures how long ordinary system calls take. It prints a
 // line for each: the name, and nanoseconds. Its argument is a directory to work
 // in. A second argument "no-sockets" leaves out connecting, for sandboxes that
-// refuse it.
+// refuse it. "stopwatch network ADDRESS BYTES" measures connections to a server
+// that tests/bench runs, and a download of so many bytes.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +28,17 @@ const (
 )
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == "network" {
+		bytes, err := strconv.ParseInt(os.Args[3], 10, 64)
+		if err == nil {
+			err = network(os.Args[2], bytes)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "stopwatch: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
 	without := len(os.Args) == 3 && os.Args[2] == "no-sockets"
 	if len(os.Args) != 2 && !without {
 		fmt.Fprintln(os.Stderr, "stopwatch: expected a directory")

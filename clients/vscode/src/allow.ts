@@ -4,7 +4,7 @@ import { quote } from "./display";
 import { currentFolder } from "./folders";
 import type { Manager } from "./manager";
 import { SettingsGetRequest, type Suggestion } from "./protocol.gen";
-import { projectSettings, userSettings } from "./settingsFiles";
+import { editSettings, platformBlock, projectSettings, userSettings } from "./settingsFiles";
 import { settingOf, withSetting, withSuggestion } from "./settingsEdit";
 import type { Trust } from "./trust";
 
@@ -59,20 +59,8 @@ export class Allow {
   }
 
   private async write(file: string, suggestion: Suggestion, settings: unknown): Promise<void> {
-    const uri = vscode.Uri.file(file);
-    const open = vscode.workspace.textDocuments.find((document) => document.uri.fsPath === file && document.isDirty);
-    if (open !== undefined)
-      throw new Error(
-        vscode.l10n.t("Nothing was written: {0} has unsaved changes. Save it and try again.", quote(file)),
-      );
-    const before = await vscode.workspace.fs.readFile(uri).then(
-      (bytes) => new TextDecoder().decode(bytes),
-      () => "",
-    );
     const value = withSuggestion(settingOf(settings, suggestion.setting), suggestion.value);
-    const platform = process.platform === "darwin" ? "macos" : "linux";
-    const text = withSetting(before, platform, suggestion.setting, value);
-    await vscode.workspace.fs.writeFile(uri, new TextEncoder().encode(text));
+    await editSettings(file, (text) => withSetting(text, platformBlock(), suggestion.setting, value));
   }
 
   private notifyWritten(file: string): void {

@@ -74,7 +74,7 @@ export class Confine {
     const { written, failed } = await write(to, changes);
     await this.keep(chosen, written);
     this.report(failed);
-    await this.inUse(shell.path);
+    await this.until((used) => used === shell.path);
     this.tell(written, failed);
     await this.offerToTurnOn();
   }
@@ -95,6 +95,8 @@ export class Confine {
       failed.push(...result.failed);
     }
     this.report(failed);
+    if (failed.length === 0 && changed.length === 0)
+      await this.until((used) => path.dirname(used) !== linksDirectory(process.env));
     if (failed.length > 0) {
       void vscode.window.showErrorMessage(vscode.l10n.t("Not taken back: {0}. See the log.", names(failed)));
     } else if (changed.length > 0) {
@@ -122,11 +124,11 @@ export class Confine {
   }
 
   /**
-   * Waits until the editor starts a shell: it learns of changed profiles late. A
-   * setting that counts more may prevent it, of which the user is told.
+   * Waits until the editor starts such a shell: it learns of changed profiles
+   * late. A setting that counts more may prevent it, of which the user is told.
    */
-  private async inUse(shell: string): Promise<void> {
-    for (let i = 0; i < 20 && vscode.env.shell !== shell; i++) await new Promise((resolve) => setTimeout(resolve, 250));
+  private async until(isInUse: (shell: string) => boolean): Promise<void> {
+    for (let i = 0; i < 20 && !isInUse(vscode.env.shell); i++) await new Promise((resolve) => setTimeout(resolve, 250));
   }
 
   private report(failed: Failure[]): void {

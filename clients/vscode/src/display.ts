@@ -18,11 +18,11 @@ export function text(s: string): string {
 }
 
 /** Text in quotation marks, for use within a sentence. */
-export function quote(s: string): string {
+export function quote(s: string, limit = maxText): string {
   const escaped = escape(s, true)
     .replaceAll('"', '\\"')
     .replace(/[\u201c-\u201f\u2033\u02ba\u02ee\u3003\uff02]/g, (mark) => code(mark.codePointAt(0) ?? 0));
-  return `"${shorten(escaped, maxText)}"`;
+  return `"${shorten(escaped, limit)}"`;
 }
 
 /**

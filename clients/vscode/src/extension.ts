@@ -35,7 +35,7 @@ export interface Api {
    */
   sidecarPid(): number | undefined;
   /** Opens a sandboxed terminal. */
-  openTerminal(cwd: string, projectDir: string): vscode.Terminal;
+  openTerminal(cwd: string, projectDir: string): Promise<vscode.Terminal>;
   /**
    * Returns the question that the user answers before an agent's command runs.
    */
@@ -77,10 +77,14 @@ export function activate(context: vscode.ExtensionContext): Api {
   };
   // A key binding or another extension may say what for; anything else is asked.
   register("turnOn", (argument) => turnOn.run(applyTos.find((word) => word === argument)));
+  register("toolsOnly", () => turnOn.run("tool"));
+  register("turnOff", () => turnOn.turnOff());
+  register("chooseMode", () => turnOn.chooseMode());
   register("confineAll", (argument) => confine.run(scopes.find((word) => word === argument)));
   register("unconfineAll", () => confine.undo());
   register("replaceTerminal", () => replaceTerminal(terminals, counter));
-  register("newTerminal", () => terminals.create());
+  register("newTerminal", async () => ((await turnOn.ensure()) ? terminals.create() : undefined));
+  register("splitTerminal", () => terminals.split());
   register("reopenStale", () => stale.reopen());
   register("showStatus", () => showStatus(counter));
   register("showPolicy", () => showPolicy(sidecar, documents));
@@ -144,6 +148,8 @@ async function showStatus(counter: Counter): Promise<void> {
   const commands = [
     ["newTerminal", vscode.l10n.t("New Terminal"), "shield"],
     ["turnOn", vscode.l10n.t("Turn On…"), "power"],
+    ["turnOff", vscode.l10n.t("Turn Off…"), "circle-slash"],
+    ["chooseMode", vscode.l10n.t("Choose Mode…"), "settings"],
     ["confineAll", vscode.l10n.t("Confine All Terminals, Tasks and Agents…"), "lock"],
     ["unconfineAll", vscode.l10n.t("Undo Confining All Terminals, Tasks and Agents"), "unlock"],
     ["showPolicy", vscode.l10n.t("Show Policy"), "list-tree"],

@@ -23,6 +23,6 @@ export async function replaceTerminal(terminals: Terminals, counter: Counter): P
   if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, replace)) !== replace) return;
   const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
   const place = await placeOf(front.shellIntegration?.cwd?.fsPath, folders).catch(() => undefined);
-  terminals.open(place?.cwd ?? folder.uri.fsPath, place?.folder ?? folder.uri.fsPath);
+  await terminals.open(place?.cwd ?? folder.uri.fsPath, place?.folder ?? folder.uri.fsPath);
   front.dispose();
 }

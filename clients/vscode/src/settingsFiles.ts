@@ -1,10 +1,11 @@
-import { stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import * as path from "node:path";
 
 import * as vscode from "vscode";
 
 import { configuration } from "./configuration";
+import { quote } from "./display";
 
 /** Returns the path of the user's settings file. */
 export function userSettings(): string {
@@ -47,4 +48,29 @@ export async function openSettings(file: string): Promise<vscode.TextEditor> {
     await vscode.languages.setTextDocumentLanguage(document, "jsonc");
   }
   return editor;
+}
+
+/**
+ * Changes a settings file, or makes one. Throws if the editor has unsaved
+ * changes of it, which would be lost.
+ */
+export async function editSettings(file: string, edit: (text: string) => string): Promise<void> {
+  const uri = vscode.Uri.file(file);
+  if (vscode.workspace.textDocuments.some((document) => document.uri.fsPath === file && document.isDirty))
+    throw new Error(
+      vscode.l10n.t("Nothing was written: {0} has unsaved changes. Save it and try again.", quote(file, 40)),
+    );
+  let before = "";
+  try {
+    before = await readFile(file, "utf8");
+  } catch (error) {
+    // What is in a file that cannot be read would be lost.
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  await vscode.workspace.fs.writeFile(uri, new TextEncoder().encode(edit(before)));
+}
+
+/** The platform whose block of a settings file counts here. */
+export function platformBlock(): "linux" | "macos" {
+  return process.platform === "darwin" ? "macos" : "linux";
 }

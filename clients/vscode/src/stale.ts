@@ -56,7 +56,7 @@ export class Stale {
     });
     for (const { terminal, pty } of chosen ?? []) {
       const { cwd, projectDir } = await pty.options.params();
-      this.terminals.open(cwd, projectDir ?? cwd);
+      await this.terminals.open(cwd, projectDir ?? cwd);
       terminal.dispose();
     }
   }

@@ -6,17 +6,34 @@ import { quote } from "./display";
 import { describe } from "./errors";
 import { currentFolder } from "./folders";
 import type { Manager, State } from "./manager";
-import { PolicyGetRequest, SettingsChangedNotification, type Protection, type Protections } from "./protocol.gen";
-import { escapeMarkdown, summarize, type Policies, type Summary } from "./summary";
+import { PolicyGetRequest, SettingsChangedNotification } from "./protocol.gen";
+import { escapeMarkdown, missing, summarize, unenforced, type Policies, type Summary } from "./summary";
 import type { Terminals } from "./terminals";
 
-const marks: Record<Protection["status"], string> = {
-  enforced: "$(pass-filled)",
-  degraded: "$(warning)",
-  absent: "$(circle-slash)",
-};
+/** The commands that the hover links to. */
+const linked = ["showPolicy", "openUserSettings", "doctor", "showStatus"] as const;
 
-/** The status bar item; its hover explains each protection. */
+/** What the bar shows before the number of terminals. */
+interface Shown {
+  icon: string;
+  /** A word for the state; undefined if the number says it all. */
+  word: string | undefined;
+  severity?: "warning" | "error" | undefined;
+}
+
+/** What the folder's new sessions would get. */
+interface Folder {
+  name: string;
+  summary: Summary;
+  policies: Policies;
+  missing: string[];
+}
+
+/**
+ * The status bar item. It states facts: whether the terminal in front is
+ * sandboxed, and how many are. Without a terminal it states the settings. Its
+ * hover has at most three lines, and links.
+ */
 export class Status {
   private readonly item = vscode.window.createStatusBarItem(
     "sandboxSidecar.status",
@@ -53,20 +70,9 @@ export class Status {
   private async refresh(): Promise<void> {
     const round = ++this.round;
     const { state } = this.manager;
-    if (state.is !== "running") {
-      this.showNotRunning(state);
-      return;
-    }
+    if (state.is !== "running") { this.showNotRunning(state); return; }
     const folder = currentFolder();
-    if (folder === undefined) {
-      this.show(
-        "shield",
-        vscode.l10n.t("Sandbox: no folder"),
-        undefined,
-        this.protections(state.initializeResult.capabilities.enforcement),
-      );
-      return;
-    }
+    if (folder === undefined) { this.show({ icon: "shield", word: vscode.l10n.t("no folder") }); return; }
     const projectDir = folder.uri.fsPath;
     try {
       const [terminal, tool] = await Promise.all([
@@ -75,15 +81,19 @@ export class Status {
       ]);
       if (round !== this.round) return; // a newer refresh is running
       const policies: Policies = { terminal: terminal.policy, tool: tool.policy };
-      this.showSummary(
-        summarize(state.initializeResult, policies),
+      const { initializeResult } = state;
+      const summary = summarize(initializeResult, policies);
+      // The walkthrough's first step is done when this is so.
+      const on = summary === "full" || summary === "degraded";
+      void vscode.commands.executeCommand("setContext", "sandboxSidecar.on", on);
+      this.show(wanted(summary, policies), undefined, {
+        name: folder.name,
+        summary,
         policies,
-        folder,
-        state.initializeResult.capabilities.enforcement,
-      );
+        missing: missing(initializeResult.capabilities.enforcement, policies),
+      });
     } catch (error) {
-      if (round === this.round)
-        this.show("error", vscode.l10n.t("Sandbox: error"), "error", escapeMarkdown(describe(error)));
+      if (round === this.round) this.show(failed(vscode.l10n.t("error")), describe(error));
     }
   }
 
@@ -91,128 +101,142 @@ export class Status {
     switch (state.is) {
       case "idle":
         return this.show(
-          "shield",
-          vscode.l10n.t("Sandbox"),
-          undefined,
+          { icon: "shield", word: undefined },
           vscode.l10n.t("The sandbox starts with the first terminal or tool."),
         );
       case "starting":
         return this.show(
-          "loading~spin",
-          vscode.l10n.t("Sandbox: starting"),
-          undefined,
+          { icon: "loading~spin", word: vscode.l10n.t("starting") },
           vscode.l10n.t("The sandbox sidecar is starting."),
         );
       case "waiting":
-        return this.show("error", vscode.l10n.t("Sandbox: restarting"), "error", escapeMarkdown(state.reason));
+        return this.show(failed(vscode.l10n.t("restarting")), state.reason);
       case "failed":
-        return this.show("error", vscode.l10n.t("Sandbox: error"), "error", escapeMarkdown(state.reason));
+        return this.show(failed(vscode.l10n.t("error")), state.reason);
     }
   }
 
-  private showSummary(
-    summary: Summary,
-    policies: Policies,
-    folder: vscode.WorkspaceFolder,
-    enforcement: Protections,
-  ): void {
-    const both = policies.terminal.restricted && policies.tool.restricted;
-    const scope = both
-      ? vscode.l10n.t("Terminals and tools in **{0}** are sandboxed.", escapeMarkdown(quote(folder.name)))
-      : policies.terminal.restricted
-        ? vscode.l10n.t("Terminals in **{0}** are sandboxed, tools are not.", escapeMarkdown(quote(folder.name)))
-        : policies.tool.restricted
-          ? vscode.l10n.t("Tools in **{0}** are sandboxed, terminals are not.", escapeMarkdown(quote(folder.name)))
-          : vscode.l10n.t(
-              "Nothing in **{0}** is sandboxed, because no settings file turns the sandbox on.",
-              escapeMarkdown(quote(folder.name)),
-            );
-    const hover = `${scope}\n\n${this.terminal()}${this.protections(enforcement)}`;
-    switch (summary) {
-      case "full":
-        return this.show("shield", vscode.l10n.t("Sandbox: full"), undefined, hover);
-      case "degraded":
-        return this.show("warning", vscode.l10n.t("Sandbox: degraded"), "warning", hover);
-      case "none":
-        return this.show("error", vscode.l10n.t("Sandbox: not enforced"), "error", hover);
-      case "off":
-        return this.show("circle-slash", vscode.l10n.t("Sandbox: off"), undefined, hover);
-    }
-  }
-
-  /** Describes the active terminal's sandbox. */
-  private terminal(): string {
-    const pty = this.terminals.of(vscode.window.activeTerminal);
-    const report = pty?.spawned?.sandbox;
-    if (pty === undefined || report === undefined) return "";
-    const stale = pty.stale ? ` ${vscode.l10n.t("It uses old settings.")}` : "";
-    // Reporting denials protects nothing by itself. A protection without a
-    // mechanism was not requested, so it is not missing.
-    const less = Object.entries(report.protections)
-      .filter(([name, { status, mechanism }]) => status !== "enforced" && mechanism !== "" && name !== "denials")
-      .map(([name, { detail }]) => `\n- ${escapeMarkdown(`${name.replaceAll("_", " ")}: ${withinFolders(detail)}`)}`);
-    const why = report.status === "degraded" ? less.join("") : "";
-    const warnings = report.warnings.map((warning) => `\n\n$(warning) ${escapeMarkdown(warning)}`).join("");
-    return `${vscode.l10n.t("The active terminal's sandbox: **{0}**.", report.status)}${stale}${why}${warnings}\n\n`;
-  }
-
-  private protections(protections: Protections): string {
-    const rows = Object.entries(protections).map(([name, { status, mechanism, detail, fix }]) => {
-      const fixText = fix === undefined ? "" : ` — ${vscode.l10n.t("fix: {0}", escapeMarkdown(fix))}`;
-      // An enforced protection is explained by its mechanism, any other by its
-      // details.
-      const why = status === "enforced" ? escapeMarkdown(mechanism) : escapeMarkdown(detail) + fixText;
-      // Reports of denials protect nothing by themselves.
-      const mark = name === "denials" && status !== "enforced" ? "$(info)" : marks[status];
-      return `| ${mark}&nbsp;${escapeMarkdown(name.replaceAll("_", " "))} | ${status} | ${why} |`;
-    });
-    return [
-      `| ${vscode.l10n.t("Protection")} | | ${vscode.l10n.t("What this machine enforces")} |`,
-      "|---|---|---|",
-      ...rows,
-    ].join("\n");
-  }
-
-  /** Returns how many terminals are confined, for the bar and for its hover. */
-  private counted(): { text: string; hover: string; less: boolean } {
+  /** Shows what is so; if nothing is known of it, what the settings want. */
+  private show(settings: Shown, note?: string, folder?: Folder): void {
     const { confined, total, active } = this.counter.count;
-    if (total === 0) return { text: "", hover: "", less: false };
-    const front = active === "open" ? ` ${vscode.l10n.t("The one in front is **not** sandboxed.")}` : "";
-    return {
-      text: `, ${
-        active === "open"
+    const shown = settings.severity === "error" ? settings : (this.fact(folder) ?? settings);
+    const counted =
+      total === 0
+        ? undefined
+        : active === "open"
           ? vscode.l10n.t("{0} of {1} terminals, not this one", confined, total)
-          : vscode.l10n.t("{0} of {1} terminals", confined, total)
-      }`,
-      hover: `${vscode.l10n.t("{0} of {1} terminals in this window are sandboxed.", confined, total)}${front}\n\n`,
-      less: confined < total,
-    };
-  }
-
-  private show(icon: string, summary: string, severity: "warning" | "error" | undefined, hover: string): void {
-    const count = this.counted();
-    const text = summary + count.text;
+          : vscode.l10n.t("{0} of {1} terminals", confined, total);
+    const state = [shown.word, counted].filter((part) => part !== undefined).join(", ");
+    const text = state === "" ? vscode.l10n.t("Sandbox") : vscode.l10n.t("Sandbox: {0}", state);
     // Who wants all of them confined is warned of others.
-    if (count.less && this.confine.active) severity ??= "warning";
-    // The text contains escaped names and paths. The Markdown is not trusted
-    // either, so no link can run a command.
-    const more = vscode.l10n.t("Click for the policy, settings, doctor and log.");
-    const markdown = new vscode.MarkdownString(`${count.hover}${hover}\n\n${more}`, true);
-    this.item.text = `$(${icon}) ${text}`;
+    const severity = shown.severity ?? (confined < total && this.confine.active ? "warning" : undefined);
+    const front = this.front(folder);
+    const lines = [
+      note === undefined ? undefined : escapeMarkdown(note),
+      front,
+      total === 0 ? undefined : vscode.l10n.t("{0} of {1} terminals in this window are sandboxed.", confined, total),
+      folder === undefined ? undefined : ofNew(folder, front === undefined),
+    ].filter((line) => line !== undefined);
+    // Names in the lines are escaped. A link can run only these commands.
+    const markdown = new vscode.MarkdownString(`${lines.slice(0, 3).join("\n\n")}\n\n${links()}`);
+    markdown.isTrusted = { enabledCommands: linked.map(commandOf) };
+    this.item.text = `$(${shown.icon}) ${text}`;
     this.item.tooltip = markdown;
     this.item.backgroundColor =
       severity === undefined ? undefined : new vscode.ThemeColor(`statusBarItem.${severity}Background`);
     this.item.accessibilityInformation = { label: text, role: "button" };
   }
+
+  /** Returns what is known of the terminal in front; undefined if nothing is. */
+  private fact(folder: Folder | undefined): Shown | undefined {
+    const { active } = this.counter.count;
+    const report = this.terminals.of(vscode.window.activeTerminal)?.spawned?.sandbox;
+    if (report?.status === "none") return failed(vscode.l10n.t("not enforced"));
+    if (active === "open") return { icon: "circle-slash", word: undefined };
+    if (active !== "confined") return undefined;
+    return this.lacking(folder).length > 0
+      ? { icon: "warning", word: vscode.l10n.t("partly"), severity: "warning" }
+      : { icon: "shield", word: undefined };
+  }
+
+  /**
+   * Returns the protections that the terminal in front lacks. One whose shell is
+   * a link to the sidecar lacks what the machine does.
+   */
+  private lacking(folder: Folder | undefined): string[] {
+    const pty = this.terminals.of(vscode.window.activeTerminal);
+    const report = pty?.spawned?.sandbox;
+    if (report === undefined) return folder?.missing ?? [];
+    return report.status === "degraded" ? unenforced(report.protections) : [];
+  }
+
+  /** Describes the terminal in front; undefined if nothing is known of it. */
+  private front(folder: Folder | undefined): string | undefined {
+    const { active } = this.counter.count;
+    if (active !== "open" && active !== "confined") return undefined;
+    const lacking = this.lacking(folder);
+    const state =
+      active === "open"
+        ? vscode.l10n.t("This terminal is **not** sandboxed.")
+        : lacking.length > 0
+          ? vscode.l10n.t("This terminal is **partly** sandboxed. Not fully: {0}.", named(lacking))
+          : vscode.l10n.t("This terminal is sandboxed.");
+    const stale = this.terminals.of(vscode.window.activeTerminal)?.stale === true;
+    return stale ? `${state} ${vscode.l10n.t("It uses old settings.")}` : state;
+  }
 }
 
-/**
- * Shortens paths below an open folder: texts about protected paths contain many
- * of them.
- */
-function withinFolders(text: string): string {
-  return (vscode.workspace.workspaceFolders ?? []).reduce(
-    (rest, folder) => rest.replaceAll(`${folder.uri.fsPath}/`, ""),
-    text,
-  );
+function failed(word: string): Shown {
+  return { icon: "error", word, severity: "error" };
+}
+
+/** What the settings want of new sessions. */
+function wanted(summary: Summary, { terminal, tool }: Policies): Shown {
+  switch (summary) {
+    case "off":
+      return { icon: "circle-slash", word: vscode.l10n.t("off") };
+    case "none":
+      return failed(vscode.l10n.t("not enforced"));
+    case "degraded":
+      return { icon: "warning", word: vscode.l10n.t("partly"), severity: "warning" };
+    case "full":
+      if (terminal.restricted && tool.restricted) return { icon: "shield", word: vscode.l10n.t("on") };
+      return tool.restricted
+        ? { icon: "shield", word: vscode.l10n.t("tools only") }
+        : { icon: "shield", word: vscode.l10n.t("terminals only") };
+  }
+}
+
+/** Says in one line what new sessions get, and perhaps what they lack. */
+function ofNew({ name, summary, policies, missing }: Folder, withMissing: boolean): string {
+  const folder = escapeMarkdown(quote(name, 30));
+  if (summary === "none") return vscode.l10n.t("This machine cannot sandbox anything. Doctor says why.");
+  if (summary === "off") return vscode.l10n.t("New terminals and tools in {0} are **not** sandboxed.", folder);
+  const { terminal, tool } = policies;
+  const partly = withMissing && missing.length > 0 ? ` ${vscode.l10n.t("Not fully: {0}.", named(missing))}` : "";
+  if (terminal.restricted && tool.restricted)
+    return vscode.l10n.t("New terminals and tools in {0} are sandboxed.", folder) + partly;
+  return tool.restricted
+    ? vscode.l10n.t("New tools in {0} are sandboxed, terminals are **not**.", folder) + partly
+    : vscode.l10n.t("New terminals in {0} are sandboxed, tools are **not**.", folder) + partly;
+}
+
+/** Names a few protections; the doctor has them all. */
+function named(protections: string[]): string {
+  const names = protections.slice(0, 2).map((name) => escapeMarkdown(name.replaceAll("_", " ")));
+  return names.join(", ") + (protections.length > names.length ? ", …" : "");
+}
+
+function commandOf(name: (typeof linked)[number]): string {
+  return `sandboxSidecar.${name}`;
+}
+
+function links(): string {
+  const labels = {
+    showPolicy: vscode.l10n.t("Policy"),
+    openUserSettings: vscode.l10n.t("Settings"),
+    doctor: vscode.l10n.t("Doctor"),
+    showStatus: vscode.l10n.t("All Commands"),
+  };
+  return linked.map((name) => `[${labels[name]}](command:${commandOf(name)})`).join(" | ");
 }

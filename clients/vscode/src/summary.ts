@@ -29,12 +29,27 @@ export function missing(protections: Protections, policies: Policies): string[] 
     .map(([name]) => name);
 }
 
+/**
+ * Returns the protections of a session that are not fully enforced. One without
+ * a mechanism was not requested, and denials and limits protect nothing.
+ */
+export function unenforced(protections: Protections): string[] {
+  return Object.entries(protections)
+    .filter(([, { status, mechanism }]) => status !== "enforced" && mechanism !== "")
+    .map(([name]) => name)
+    .filter((name) => name !== "denials" && name !== "limits");
+}
+
+/** Reports whether this machine lacks what every sandbox needs. */
+export function cannotSandbox(initializeResult: InitializeResult): boolean {
+  return initializeResult.capabilities.enforcement["filesystem"]?.status === "absent";
+}
+
 /** Summarizes the protection of a folder's sessions on this machine. */
 export function summarize(initializeResult: InitializeResult, policies: Policies): Summary {
   if (!policies.terminal.restricted && !policies.tool.restricted) return "off";
-  const { enforcement } = initializeResult.capabilities;
-  if (enforcement["filesystem"]?.status === "absent") return "none";
-  return missing(enforcement, policies).length > 0 ? "degraded" : "full";
+  if (cannotSandbox(initializeResult)) return "none";
+  return missing(initializeResult.capabilities.enforcement, policies).length > 0 ? "degraded" : "full";
 }
 
 /**

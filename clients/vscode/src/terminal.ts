@@ -29,6 +29,8 @@ export interface TerminalOptions {
    * started.
    */
   name(spawned: SpawnResult | undefined, stale: boolean): string;
+  /** Reports whether the user has given the terminal another name. */
+  isRenamed(given: ReadonlySet<string>): boolean;
   filter: ClipboardFilter | undefined;
   onStarted(spawned: SpawnResult): void;
   onEnded(): void;
@@ -44,6 +46,8 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private size: { cols: number; rows: number } | undefined;
   private typed = "";
   private isStale = false;
+  /** The names that the terminal was given here. */
+  private readonly given = new Set<string>();
   private isClosed = false;
   /**
    * The session is over and its final message is visible. Any key closes the
@@ -62,7 +66,9 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     private readonly manager: Manager,
     private readonly renderer: Renderer,
     readonly options: TerminalOptions,
-  ) {}
+  ) {
+    this.given.add(options.name(undefined, false));
+  }
 
   /** Whether a new terminal would get another policy. */
   get stale(): boolean {
@@ -110,8 +116,12 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     return this.isClosed;
   }
 
+  /** Gives the terminal its name, unless the user has given it one. */
   private rename(): void {
-    this.renamed.fire(this.options.name(this.spawned, this.isStale));
+    if (this.options.isRenamed(this.given)) return;
+    const name = this.options.name(this.spawned, this.isStale);
+    this.given.add(name);
+    this.renamed.fire(name);
   }
 
   handleInput(data: string): void {

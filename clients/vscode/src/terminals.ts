@@ -6,11 +6,12 @@ import * as vscode from "vscode";
 import { ClipboardFilter } from "./clipboard";
 import { configuration } from "./configuration";
 import { quote, text } from "./display";
-import { pickFolder } from "./folders";
+import { pickFolder, placeOf } from "./folders";
 import type { Manager } from "./manager";
 import { PolicyExplainRequest, PolicyGetRequest, type Shell, type SpawnResult } from "./protocol.gen";
 import { Renderer } from "./renderer";
 import { chooseShell, integrate } from "./shell";
+import { cannotSandbox } from "./summary";
 import { linksDirectory } from "./shellLinks";
 import { SandboxTerminal } from "./terminal";
 
@@ -50,7 +51,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
     const folder = await pickFolder();
     return folder === undefined
       ? undefined
-      : new vscode.TerminalProfile(this.options(folder.uri.fsPath, folder.uri.fsPath));
+      : new vscode.TerminalProfile(await this.options(folder.uri.fsPath, folder.uri.fsPath));
   }
 
   /**
@@ -62,13 +63,42 @@ export class Terminals implements vscode.TerminalProfileProvider {
   }
 
   /** Opens a terminal in a directory of a project. */
-  open(cwd: string, projectDir: string): vscode.Terminal {
-    const terminal = vscode.window.createTerminal(this.options(cwd, projectDir));
+  async open(cwd: string, projectDir: string, location?: vscode.TerminalSplitLocationOptions): Promise<vscode.Terminal> {
+    const options = await this.options(cwd, projectDir);
+    const terminal = vscode.window.createTerminal(location === undefined ? options : { ...options, location });
     terminal.show();
     return terminal;
   }
 
-  private options(cwd: string, projectDir: string): vscode.ExtensionTerminalOptions {
+  /**
+   * Splits the terminal in front. VS Code's own command would start its default
+   * shell, which is not sandboxed. The directory is the same one, if it is in a
+   * folder.
+   */
+  async split(): Promise<vscode.Terminal | undefined> {
+    const parentTerminal = vscode.window.activeTerminal;
+    if (parentTerminal === undefined) return this.create();
+    const ours = await this.of(parentTerminal)?.options.params();
+    const folder = ours?.projectDir ?? (await pickFolder())?.uri.fsPath;
+    if (folder === undefined) return undefined;
+    const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
+    const place = await placeOf(parentTerminal.shellIntegration?.cwd?.fsPath, folders).catch(() => undefined);
+    return this.open(place?.cwd ?? folder, place?.folder ?? folder, { parentTerminal });
+  }
+
+  /** Returns the icon of a new terminal, by what confines it. */
+  private async icon(projectDir: string): Promise<vscode.ThemeIcon> {
+    try {
+      const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
+      const { state } = this.manager;
+      const none = state.is === "running" && cannotSandbox(state.initializeResult);
+      return policy.restricted && !none ? new vscode.ThemeIcon("shield") : notSandboxed();
+    } catch {
+      return notSandboxed(); // nothing starts, and the terminal says why
+    }
+  }
+
+  private async options(cwd: string, projectDir: string): Promise<vscode.ExtensionTerminalOptions> {
     const settings = configuration();
     const shell = chooseShell(
       settings.shell,
@@ -100,9 +130,16 @@ export class Terminals implements vscode.TerminalProfileProvider {
         if (!vscode.workspace.isTrusted && !spawned.sandbox.applied) throw untrusted();
       },
       name: (spawned, stale) => nameOf(title, spawned, stale),
+      isRenamed: (given) => {
+        const terminal = vscode.window.terminals.find((one) => this.of(one) === pty);
+        return terminal !== undefined && !given.has(terminal.name);
+      },
       filter: settings.clipboard ? undefined : new ClipboardFilter(),
       onStarted: (spawned) => {
         this.warn(spawned.sandbox.warnings);
+        // The walkthrough's step is done when this is so.
+        if (spawned.sandbox.applied)
+          void vscode.commands.executeCommand("setContext", "sandboxSidecar.sandboxedTerminal", true);
         this.changed.fire();
       },
       onEnded: () => {
@@ -110,7 +147,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
       },
     });
     this.all.set(sessionId, pty);
-    return { name: nameOf(title, undefined, false), pty, iconPath: new vscode.ThemeIcon("shield") };
+    return { name: nameOf(title, undefined, false), pty, iconPath: await this.icon(projectDir) };
   }
 
   private async shell(
@@ -160,6 +197,11 @@ export class Terminals implements vscode.TerminalProfileProvider {
   }
 }
 
+/** The icon of a terminal that nothing confines. */
+function notSandboxed(): vscode.ThemeIcon {
+  return new vscode.ThemeIcon("unlock", new vscode.ThemeColor("editorWarning.foreground"));
+}
+
 function untrusted(): Error {
   return new Error(
     vscode.l10n.t("This workspace is not trusted, so an unsandboxed terminal does not open. Trust it first."),
@@ -172,6 +214,8 @@ function untrusted(): Error {
  */
 function nameOf(title: string, spawned: SpawnResult | undefined, stale: boolean): string {
   switch (spawned?.sandbox.status) {
+    case undefined:
+      return title; // nothing is known yet
     case "off":
       return vscode.l10n.t("{0} (not sandboxed)", title);
     case "none":

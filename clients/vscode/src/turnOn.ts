@@ -6,13 +6,23 @@ import { describe } from "./errors";
 import { currentFolder } from "./folders";
 import { initArguments, runInit, undecided, type ApplyTo } from "./initialize";
 import type { Manager } from "./manager";
-import { SettingsGetRequest } from "./protocol.gen";
+import { turnedOff, turnedOn, withMode, type Mode } from "./modes";
+import { PolicyGetRequest, SettingsGetRequest } from "./protocol.gen";
+import { settingOf } from "./settingsEdit";
+import { editSettings, platformBlock, userSettings } from "./settingsFiles";
 
 /** Where the editor remembers, for all windows, that the user was asked. */
 const asked = "askedToTurnOn";
 
-/** Turns the sandbox on, which is off until the user says otherwise. */
+/** How often, and after how many milliseconds, the new settings are looked for. */
+const tries = 20;
+const pause = 250;
+
+/** Turns the sandbox on, which is off until the user says otherwise, and off. */
 export class TurnOn {
+  /** A question is open, so that no second one is asked. */
+  private asking = false;
+
   constructor(
     private readonly context: vscode.ExtensionContext,
     private readonly manager: Manager,
@@ -27,33 +37,140 @@ export class TurnOn {
 
   /** Asks once per user, if no settings file says whether the sandbox is on. */
   private async offer(): Promise<void> {
-    if (this.context.globalState.get(asked) === true) return;
-    const folder = currentFolder();
-    const params = folder === undefined ? {} : { projectDir: folder.uri.fsPath };
-    const { origins } = await this.manager.request(SettingsGetRequest, params);
-    if (!undecided(origins)) return;
+    if (this.asking || this.context.globalState.get(asked) === true) return;
+    if (!undecided((await this.settings()).origins) || this.asked()) return;
     await this.context.globalState.update(asked, true);
-    await this.run();
+    await this.run(await this.ask(vscode.l10n.t("The sandbox is off. Turn it on for:")), true);
+  }
+
+  /** Whether a question has been opened meanwhile. */
+  private asked(): boolean {
+    return this.asking;
+  }
+
+  /**
+   * Reports whether a terminal may open: if the settings do not sandbox it, the
+   * user decides.
+   */
+  async ensure(): Promise<boolean> {
+    const folder = currentFolder();
+    if (folder === undefined || !vscode.workspace.isTrusted) return true; // whoever opens it reports that
+    this.asking = true;
+    try {
+      const params = { projectDir: folder.uri.fsPath, kind: "terminal" as const };
+      const { policy } = await this.manager.request(PolicyGetRequest, params);
+      if (policy.restricted) return true;
+      await this.context.globalState.update(asked, true);
+      const [on, open] = [vscode.l10n.t("Turn On"), vscode.l10n.t("Open Unsandboxed")];
+      const choice = await vscode.window.showWarningMessage(
+        vscode.l10n.t("Terminals are not sandboxed. Turn the sandbox on first?"),
+        { modal: true, detail: vscode.l10n.t("Your settings are changed. You can turn it off again.") },
+        on,
+        open,
+      );
+      if (choice === on) await this.run("both");
+      return choice === open || choice === on;
+    } finally {
+      this.asking = false;
+    }
   }
 
   /** Turns it on for what the argument says; without one, asks. */
-  async run(applyTo?: ApplyTo): Promise<void> {
-    const chosen = applyTo ?? (await this.ask());
+  async run(applyTo?: ApplyTo, wasAsked = false): Promise<void> {
+    const chosen = applyTo ?? (wasAsked ? undefined : await this.ask(vscode.l10n.t("Turn the sandbox on for:")));
     if (chosen === undefined) return;
-    const args = initArguments(chosen, configuration().settingsPath);
-    const output = await runInit(await this.manager.program(), args);
-    for (const text of output.trimEnd().split("\n")) this.log.info(line(text));
-    const open = vscode.l10n.t("Open User Settings");
-    void vscode.window
-      .showInformationMessage(vscode.l10n.t("The sandbox is on. It applies to new terminals and tools."), open)
-      .then((choice) => (choice === open ? vscode.commands.executeCommand("sandboxSidecar.openUserSettings") : undefined));
+    const { settings, origins } = await this.settings();
+    if (undecided(origins)) {
+      const args = initArguments(chosen, configuration().settingsPath);
+      const output = await runInit(await this.manager.program(), args);
+      for (const text of output.trimEnd().split("\n")) this.log.info(line(text));
+    } else {
+      const mode = settingOf(settings, "mode");
+      await editSettings(userSettings(), (text) => turnedOn(text, platformBlock(), chosen, mode));
+    }
+    await this.tell(
+      { terminal: chosen !== "tool", tool: chosen !== "terminal" },
+      vscode.l10n.t("The sandbox is on. It applies to new terminals and tools."),
+    );
   }
 
-  private async ask(): Promise<ApplyTo | undefined> {
+  /** Asks, and turns it off. */
+  async turnOff(): Promise<void> {
+    const off = vscode.l10n.t("Turn Off");
+    const choice = await vscode.window.showWarningMessage(
+      vscode.l10n.t("Turn the sandbox off?"),
+      { modal: true, detail: vscode.l10n.t("New terminals and agents' commands then get all your rights.") },
+      off,
+    );
+    if (choice !== off) return;
+    await editSettings(userSettings(), (text) => turnedOff(text, platformBlock()));
+    await this.tell(
+      { terminal: false, tool: false },
+      vscode.l10n.t("The sandbox is off for new terminals and tools. Open ones stay as they are."),
+    );
+  }
+
+  /** Asks for a mode, and writes it into the user's settings. */
+  async chooseMode(): Promise<void> {
+    const now = settingOf((await this.settings()).settings, "mode");
+    const all: (vscode.QuickPickItem & { mode: Mode })[] = [
+      { label: "strict", detail: vscode.l10n.t("No network. Only the project and the system's programs."), mode: "strict" },
+      { label: "standard", detail: vscode.l10n.t("The network, and what your settings add."), mode: "standard" },
+      {
+        label: "relaxed",
+        detail: vscode.l10n.t("The whole disk may be read, also keys and passwords. The network is on."),
+        mode: "relaxed",
+      },
+      { label: "off", detail: vscode.l10n.t("Nothing is sandboxed."), mode: "off" },
+    ];
+    const items = all.map((item) => (item.mode === now ? { ...item, description: vscode.l10n.t("now") } : item));
+    const chosen = await vscode.window.showQuickPick(items, {
+      title: vscode.l10n.t("How much may new sessions do?"),
+      placeHolder: vscode.l10n.t("Other keys in your settings still override the mode."),
+    });
+    if (chosen === undefined) return;
+    if (chosen.mode === "off") return this.turnOff();
+    await editSettings(userSettings(), (text) => withMode(text, platformBlock(), chosen.mode));
+    await this.tell(undefined, vscode.l10n.t("The mode is {0} for new terminals and tools.", chosen.mode));
+  }
+
+  private async settings(): Promise<{ settings: unknown; origins: Record<string, string> }> {
+    const folder = currentFolder();
+    return this.manager.request(SettingsGetRequest, folder === undefined ? {} : { projectDir: folder.uri.fsPath });
+  }
+
+  /** Tells what was done, once the sidecar confirms it. */
+  private async tell(wanted: { terminal: boolean; tool: boolean } | undefined, message: string): Promise<void> {
+    const open = vscode.l10n.t("Open User Settings");
+    const shown = (await this.holds(wanted))
+      ? vscode.window.showInformationMessage(message, open)
+      : vscode.window.showWarningMessage(
+          vscode.l10n.t("Your settings were written, but another one overrides them. See Show Policy."),
+          open,
+        );
+    void shown.then((choice) =>
+      choice === open ? vscode.commands.executeCommand("sandboxSidecar.openUserSettings") : undefined,
+    );
+  }
+
+  /** Waits until new sessions are sandboxed as wanted, or it is too late. */
+  private async holds(wanted: { terminal: boolean; tool: boolean } | undefined): Promise<boolean> {
+    const folder = currentFolder();
+    if (folder === undefined || wanted === undefined) return true;
+    const restricted = async (kind: "terminal" | "tool") =>
+      (await this.manager.request(PolicyGetRequest, { projectDir: folder.uri.fsPath, kind })).policy.restricted;
+    for (let i = 0; i < tries; i++) {
+      if ((await restricted("terminal")) === wanted.terminal && (await restricted("tool")) === wanted.tool) return true;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+    return false;
+  }
+
+  private async ask(question: string): Promise<ApplyTo | undefined> {
     const both = vscode.l10n.t("Terminals and Tools");
     const tools = vscode.l10n.t("Tools Only");
     const choice = await vscode.window.showInformationMessage(
-      vscode.l10n.t("The sandbox is off. Turn it on for:"),
+      question,
       both,
       tools,
       vscode.l10n.t("Not Now"),

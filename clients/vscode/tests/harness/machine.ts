@@ -42,6 +42,11 @@ export function expectedSummary(): "full" | "degraded" {
   return missing.length > 0 ? "degraded" : "full";
 }
 
+/** Returns what the status bar says of a number of sandboxed terminals. */
+export function expectedBar(terminals: string): string {
+  return expectedSummary() === "full" ? `Sandbox: ${terminals}` : `Sandbox: partly, ${terminals}`;
+}
+
 /**
  * Skips a test if this machine does not enforce a protection. In CI it fails
  * instead, unless SIDECAR_MISSING lists it.

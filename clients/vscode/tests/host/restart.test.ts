@@ -11,7 +11,7 @@ describe("the sidecar", () => {
   it("restarts after it was killed, and its sessions are gone", async () => {
     const api = await extension();
     const file = path.join(folder(0), "sleeper");
-    const terminal = api.openTerminal(folder(0), folder(0));
+    const terminal = await api.openTerminal(folder(0), folder(0));
     terminal.sendText(`sleep 1000 & echo $! >${file}`);
     const sleeper = Number(await content(file));
     const before = api.sidecarPid();

@@ -19,7 +19,7 @@ describe("a sandboxed terminal", () => {
 
   it("runs what is typed", async () => {
     const file = path.join(folder(0), "typed");
-    open(0).sendText(`echo typed >${file}`);
+    (await open(0)).sendText(`echo typed >${file}`);
     assert.equal(await content(file), "typed");
   });
 
@@ -29,19 +29,19 @@ describe("a sandboxed terminal", () => {
       path.join(folder(0), "other"),
       path.join(folder(1), "done"),
     ];
-    open(1).sendText(`echo yes >${own}; echo no >${other}; echo done >${done}`);
+    (await open(1)).sendText(`echo yes >${own}; echo no >${other}; echo done >${done}`);
     assert.equal(await content(done), "done");
     assert.equal(await content(own), "yes");
     assert.ok(!existsSync(other), "it wrote the other folder");
   });
 
   it("is named after its shell and its sandbox", async () => {
-    const terminal = open(0);
+    const terminal = await open(0);
     await until("the name", () => /^bash \(sandbox\)$/.test(terminal.name));
   });
 
   it("reports its exit code", async () => {
-    const terminal = open(0);
+    const terminal = await open(0);
     terminal.sendText("exit 7");
     await until("the end", () => terminal.exitStatus !== undefined);
     assert.equal(terminal.exitStatus?.code, 7);
@@ -49,7 +49,7 @@ describe("a sandboxed terminal", () => {
 
   it("ends everything started in it", async () => {
     const file = path.join(folder(0), "daemon");
-    const terminal = open(0);
+    const terminal = await open(0);
     terminal.sendText(`setsid sh -c 'echo $$ >${file}; exec sleep 1000' &`);
     const pid = Number(await content(file));
     assert.ok(alive(pid), `process ${pid} is not alive`);
@@ -58,7 +58,7 @@ describe("a sandboxed terminal", () => {
   });
 
   it("is marked as stale while the settings differ", async () => {
-    const terminal = open(0);
+    const terminal = await open(0);
     const file = path.join(folder(0), "started");
     terminal.sendText(`echo yes >${file}`);
     await content(file);
@@ -71,7 +71,7 @@ describe("a sandboxed terminal", () => {
   it("is named as not sandboxed if the settings do not require a sandbox", async () => {
     await withSettings({ apply_to: "tool" }, async () => {
       await until("the settings count", async () => {
-        const terminal = open(0);
+        const terminal = await open(0);
         await until("a name", () => terminal.name.includes("("));
         const off = await until("not sandboxed", () => terminal.name === "bash (not sandboxed)", 3).catch(() => false);
         terminal.dispose();

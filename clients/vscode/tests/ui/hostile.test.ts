@@ -248,9 +248,17 @@ describe("a project with hostile settings", () => {
     await picture(window.page.locator(".editor-instance").first(), "policy");
     await window.waitForStatus("Sandbox: ");
     await window.status.hover();
-    const hover = window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" });
+    const hover = window.page.locator(".monaco-hover:visible", { hasText: "All Commands" });
     await hover.waitFor();
-    assert.equal(await hover.locator("a").count(), 0, "a link in the hover");
+    const links = await hover.locator("a").evaluateAll((all) => {
+      const elements = all as unknown as { dataset: Record<string, string> }[];
+      return elements.map(({ dataset }) => dataset["href"]);
+    });
+    const ours = ["showPolicy", "openUserSettings", "doctor", "showStatus"];
+    assert.deepEqual(
+      links,
+      ours.map((name) => `command:sandboxSidecar.${name}`),
+    );
     await picture(hover, "status");
   });
 });

@@ -2,7 +2,7 @@ import * as assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import * as path from "node:path";
 
-import { expectedSummary, refusedChange } from "../harness/machine";
+import { expectedBar, refusedChange } from "../harness/machine";
 import { tearDown, setUp, type Fixture } from "../harness/fixture";
 import { until } from "../harness/until";
 
@@ -67,7 +67,7 @@ for (const [scheme, theme] of [
       const file = path.join(world.home, "notes", "list.txt");
       await window.run(`echo bread >>~/notes/list.txt`, refusedChange());
       await window.notification(`refused to let "bash" write "${file}"`);
-      await window.waitForStatus(`Sandbox: ${expectedSummary()}`);
+      await window.waitForStatus(expectedBar("1 of 1 terminals"));
       await take("terminal");
       await window.command("Notifications: Clear All Notifications");
     });
@@ -75,7 +75,7 @@ for (const [scheme, theme] of [
     it("of the status", async () => {
       const { window } = at();
       await window.status.hover();
-      await window.page.locator(".monaco-hover:visible", { hasText: "What this machine enforces" }).waitFor();
+      await window.page.locator(".monaco-hover:visible", { hasText: "All Commands" }).waitFor();
       await take("status");
       await window.page.mouse.move(640, 200);
       await until("the hover has gone", async () => (await window.page.locator(".monaco-hover:visible").count()) === 0);

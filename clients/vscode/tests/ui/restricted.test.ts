@@ -40,8 +40,9 @@ describe("a workspace that is not trusted", () => {
   it("does not offer to trust its settings", async () => {
     const { window } = fixture();
     await window.page.keyboard.press("F1");
-    await window.page.locator(".quick-input-widget:visible input.input").fill(">Sandbox: ");
-    await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Show Policy" }).waitFor();
+    const input = window.page.locator(".quick-input-widget:visible input.input");
+    await input.fill(">Sandbox: Project Settings");
+    await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Open Project Settings" }).waitFor();
     assert.equal(
       await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Trust Project Settings…" }).count(),
       0,
