@@ -42,6 +42,17 @@ func (b *groupState) MakeDir() (string, error) {
 	return dir, nil
 }
 
+// MakeDir makes a private directory in the state directory, after noting it in
+// the journal. remove removes it; if this process dies first, the user's next
+// sidecar does.
+func (t *Tracker) MakeDir() (dir string, remove func() error, err error) {
+	share := t.recovery.share()
+	if dir, err = share.MakeDir(); err != nil {
+		return "", nil, errors.Join(err, share.giveBack())
+	}
+	return dir, share.giveBack, nil
+}
+
 // makeNoted makes a directory that is removed with the group.
 func (b *groupState) makeNoted(kind, dir string) error {
 	if err := b.recovery.write(journal.NewRecord(kind, dir, nil)); err != nil {

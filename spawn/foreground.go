@@ -20,6 +20,7 @@ import (
 type Foreground struct {
 	running *running
 	signals chan os.Signal // caught since before the start
+	follows sync.WaitGroup // of Follow
 
 	alarms   []Alarm   // set by Wait
 	findings []Finding // likewise
@@ -103,6 +104,9 @@ func (s *Spawner) Foreground(ctx context.Context, request Request) (*Foreground,
 	return s.Prepare().Start(ctx, request)
 }
 
+// PID is the program's process id.
+func (f *Foreground) PID() int { return f.running.process.PID() }
+
 // Outcome says what the program got, as opposed to what the request asked for.
 func (f *Foreground) Outcome() Outcome { return f.running.outcome }
 
@@ -121,6 +125,15 @@ func (f *Foreground) Denials() (list []Denial, missed int) { return f.running.de
 // Findings are the files that changed while the program ran and that programs
 // outside the sandbox act on. It must not be called before Wait has returned.
 func (f *Foreground) Findings() []Finding { return f.findings }
+
+// Follow has an observer told what happens to the program, until Wait returns.
+// It must be called once at most, and before Wait.
+func (f *Foreground) Follow(observer Observer) {
+	f.running.deliver(&f.follows, observer, func(alarm Alarm) {
+		f.alarms = append(f.alarms, alarm)
+		observer.Alarm(alarm)
+	})
+}
 
 // Wait passes signals on, stops when the program stops, kills what the program
 // leaves behind, and returns how it ended. An error means that some processes
@@ -156,13 +169,15 @@ func (f *Foreground) Wait() (Exit, error) {
 	_, err := f.running.kill(ctx)
 	f.running.checkLimits()
 	f.findings = f.running.protection.end()
+	if err == nil { // else Tracker.Close tries again; the user's next sidecar cleans up the rest
+		f.running.release(nil)
+	}
+	f.running.denials.end()
+	f.running.limits.end()
+	f.follows.Wait()
 	for alarm, ok := f.running.protection.next(); ok; alarm, ok = f.running.protection.next() {
 		f.alarms = append(f.alarms, alarm)
 	}
-	if err != nil {
-		return exit, err // Tracker.Close tries again; the user's next sidecar cleans up the rest
-	}
-	f.running.release(nil)
 	return exit, err
 }
 

@@ -182,11 +182,13 @@ func (l *reachedLimits) put(r Reached) {
 	}
 }
 
-// end is called once, by whoever listens.
+// end lets the channel of listen end. It is called once.
 func (l *reachedLimits) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.queue)
+	if l.queue != nil {
+		close(l.queue)
+	}
 	l.ended = true
 }
 

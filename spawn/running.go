@@ -44,6 +44,27 @@ func (r *running) denied(d platform.Denial) {
 	r.denials.put(d)
 }
 
+// deliver tells an observer what happens, on goroutines of the wait group, until
+// protection, denials and limits have ended. alarm takes its alarms.
+func (r *running) deliver(delivering *sync.WaitGroup, observer Observer, alarm func(Alarm)) {
+	delivering.Go(func() {
+		for a, ok := r.protection.next(); ok; a, ok = r.protection.next() {
+			alarm(a)
+		}
+	})
+	delivering.Go(func() {
+		for denial, ok := r.denials.next(); ok; denial, ok = r.denials.next() {
+			observer.Denied(denial)
+		}
+	})
+	limits := r.limits.listen()
+	delivering.Go(func() {
+		for limit := range limits {
+			observer.Reached(limit)
+		}
+	})
+}
+
 // kill ends every process of the group; see lifecycle.Group.
 func (r *running) kill(ctx context.Context) (killed int, err error) {
 	return r.group.Kill(ctx)

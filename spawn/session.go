@@ -25,14 +25,19 @@ type Sink interface {
 	// Output receives bytes of the terminal. They are valid only during the
 	// call.
 	Output(data []byte)
+	Observer
+	// Exited reports how the leader ended. It is the last call.
+	Exited(exit Exit)
+}
+
+// Observer receives what happens to a session.
+type Observer interface {
 	// Alarm reports what happened to a protected path.
 	Alarm(alarm Alarm)
 	// Denied reports what the session was refused.
 	Denied(denial Denial)
 	// Reached reports that the session has reached a limit, once for each.
 	Reached(limit Reached)
-	// Exited reports how the leader ended. It is the last call.
-	Exited(exit Exit)
 }
 
 // Exit says how a leader ended.
@@ -110,22 +115,7 @@ func (s *Session) Begin(sink Sink, first []byte) {
 			s.readOutput(sink)
 			s.watch.end()
 		})
-		delivering.Go(func() {
-			for alarm, ok := s.running.protection.next(); ok; alarm, ok = s.running.protection.next() {
-				sink.Alarm(alarm)
-			}
-		})
-		delivering.Go(func() {
-			for denial, ok := s.running.denials.next(); ok; denial, ok = s.running.denials.next() {
-				sink.Denied(denial)
-			}
-		})
-		limits := s.running.limits.listen()
-		delivering.Go(func() {
-			for limit := range limits {
-				sink.Reached(limit)
-			}
-		})
+		s.running.deliver(&delivering, sink, sink.Alarm)
 		go s.typeInputs()
 		go s.awaitEnd(sink, &reading, &delivering)
 	})
