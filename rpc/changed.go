@@ -32,6 +32,7 @@ func (s *Server) settingsChanged(change settings.Change) {
 				protocol.StaleSession{SessionID: e.id, PolicyID: e.policyID, CurrentPolicyID: id})
 		}
 	}
+	params.StaleSessions = append(params.StaleSessions, s.staleShells(current)...)
 	for _, dir := range s.projects() {
 		snapshot := store.Snapshot(dir)
 		diagnostics := snapshot.Diagnostics()

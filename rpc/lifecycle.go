@@ -82,6 +82,9 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 			Enforcement: presentation.Protections(s.options.Spawner.Probe(ctx)),
 		},
 	}
+	if params.Capabilities.Window {
+		result.Window = s.openWindow(params.Capabilities.Approvals)
+	}
 	return result, func() { s.publishFolders(params.WorkspaceFolders) }, nil
 }
 

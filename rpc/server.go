@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -33,6 +34,8 @@ type Options struct {
 	Guarded []string
 	// HostsGap is for settings.Options.
 	HostsGap func() string
+	// Window opens the socket on which shells report.
+	Window func() (*window.Listener, error)
 	// WatchProcess returns a channel that is closed when the process has ended.
 	WatchProcess func(ctx context.Context, pid int) (<-chan struct{}, error)
 	// Logger must not write to the connection.
@@ -48,6 +51,7 @@ type Server struct {
 	conn        *conn
 	ctx         context.Context // ends with the connection
 	sessions    *sessions
+	shells      *shells
 	published   published
 	memory      *memoryRelease
 	policyCache policyCache
@@ -57,6 +61,7 @@ type Server struct {
 	store        *settings.Store // set from phase serving on
 	capabilities protocol.ClientCapabilities
 	folders      []protocol.WorkspaceFolder
+	window       *window.Listener // nil if the editor did not ask for it
 
 	background sync.WaitGroup // goroutines that belong to no request
 	exited     chan struct{}  // closed by the exit notification
@@ -78,7 +83,7 @@ const (
 func New(options Options) *Server {
 	s := &Server{
 		options: options, log: options.Logger, dispatcher: newDispatcher(), sessions: newSessions(),
-		memory: newMemoryRelease(),
+		shells: newShells(), memory: newMemoryRelease(),
 		exited: make(chan struct{}), editorGone: make(chan struct{}),
 	}
 	s.dispatcher.admit = s.admit
@@ -144,6 +149,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	if orderly && reason != nil && !errors.Is(reason, io.EOF) {
 		s.log.Warn("connection ends between shutdown and exit", "reason", reason)
 	}
+	s.closeWindow()
 	fsguard.Hurry() // do not wait for a file system that does not answer
 	// Sessions report their ends, and pending requests are answered. Both wait for
 	// the editor, but not long: one that has stopped reading must not keep the

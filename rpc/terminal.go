@@ -130,8 +130,19 @@ func signalName(signal syscall.Signal) string {
 
 func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, error) {
 	result := protocol.ListResult{Sessions: []protocol.SessionInfo{}}
-	entries := s.sessions.all()
-	current := s.cachedPolicies(entries)
+	entries, shells := s.sessions.all(), s.shells.all()
+	like := slices.Clone(entries)
+	for _, e := range shells {
+		like = append(like, e.like())
+	}
+	current := s.cachedPolicies(like)
+	for _, e := range shells {
+		result.Sessions = append(result.Sessions, protocol.SessionInfo{
+			SessionID: e.SessionID, Kind: e.Kind, PID: e.PID, Cwd: e.Cwd, ProjectDir: e.ProjectDir, PolicyID: e.PolicyID,
+			Stale: e.baseline != "" && current[keyOf(e.like())] != e.baseline, Running: s.shells.running(e),
+			StartedAt: e.startedAt.Format(time.RFC3339Nano), Tracking: e.tracking, External: true,
+		})
+	}
 	for _, e := range entries {
 		session := e.current()
 		result.Sessions = append(result.Sessions, protocol.SessionInfo{
@@ -169,7 +180,7 @@ func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protoc
 	}
 	e, err := s.sessions.take(params.SessionID)
 	if err != nil {
-		return protocol.CloseResult{}, sessionNotFound(params.SessionID)
+		return s.closeShell(params.SessionID)
 	}
 	defer s.sessions.forget(e)
 	grace := e.defaultGrace()

@@ -102,8 +102,11 @@ var mayImport = map[string][]string{
 	"spawn/forward": {"platform/outbound"},
 	"spawn/printed": {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},
 	"presentation":  {"display", "platform/policy", "rpc/protocol", "settings", "spawn"},
-	"rpc":           {"display", "presentation", "rpc/protocol", "settings", "spawn", "spawn/forward", "fsguard"},
-	"rpc/client":    {"rpc/protocol"},
+	"rpc": {
+		"display", "presentation", "rpc/protocol", "rpc/window", "settings", "spawn", "spawn/forward", "fsguard",
+	},
+	"rpc/client": {"rpc/protocol"},
+	"rpc/window": {"rpc/protocol"},
 	"agents/runner": {
 		"display", "fsguard", "platform/policy", "presentation", "rpc/protocol", "settings", "spawn",
 	},
@@ -111,17 +114,18 @@ var mayImport = map[string][]string{
 	"agents/mcp": {"agents/runner", "presentation", "rpc/protocol", "settings"},
 	"cmd/sandbox-sidecar": {
 		"agents/acp", "agents/mcp", "agents/runner",
-		"display", "presentation", "rpc", "rpc/protocol", "settings", "settings/starter",
+		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "settings", "settings/starter",
 		"settings/toolchain", "spawn", "platform",
 		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/overlay", "platform/linux/seccomp",
 		"platform/darwin", "lifecycle",
 		"cmd/sandbox-sidecar/commandline", "cmd/sandbox-sidecar/logqueue",
-		"cmd/sandbox-sidecar/roles", "cmd/sandbox-sidecar/shells", "fsguard",
+		"cmd/sandbox-sidecar/roles", "cmd/sandbox-sidecar/report", "cmd/sandbox-sidecar/shells", "fsguard",
 	},
 	"cmd/sandbox-sidecar/commandline": {"display"},
 	"cmd/sandbox-sidecar/logqueue":    {},
 
 	"cmd/sandbox-sidecar/shells": {},
+	"cmd/sandbox-sidecar/report": {"presentation", "rpc/protocol", "rpc/window", "settings", "spawn"},
 	"cmd/sandbox-sidecar/roles": {
 		"platform/linux", "platform/linux/overlay", "platform/darwin", "platform/proxy", "lifecycle", "fsguard",
 	},
@@ -150,7 +154,7 @@ var mayImport = map[string][]string{
 	"tests/history":         {"rpc/protocol", "tests/harness"},
 	"tests/temporary":       {"rpc/protocol", "tests/harness"},
 	"tests/stories":         {"tests/harness"},
-	"tests/shells":          {"tests/harness"},
+	"tests/shells":          {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/agents":          {"tests/harness"},
 	"tests/agents/victim":   {},
 	"tests/recording":       {"display", "tests/harness"},

@@ -4,12 +4,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -17,15 +20,17 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// asker asks the user on the controlling terminal if on_denied is "ask".
+// asker asks the user if on_denied is "ask": in the editor's window, if there is
+// one, else on the controlling terminal.
 type asker struct {
 	store      *settings.Store
 	projectDir string
 	kind       settings.Kind
+	report     *report.Report    // nil if there is no window to ask in
 	runs       chan struct{}     // closed once command is set
 	command    *spawn.Foreground // the command that the questions are about
 
-	mu sync.Mutex // one question at a time
+	mu sync.Mutex // one question at a time on the terminal
 }
 
 // started sets the command that the questions are about. Questions wait for it.
@@ -35,18 +40,46 @@ func (a *asker) started(command *spawn.Foreground) {
 }
 
 // ask waits for the user's answer. It denies if the question cannot be shown
-// or answered. The command is paused meanwhile, so that it can neither draw
-// over the question nor read the answer.
+// or answered.
 func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	select {
 	case <-a.runs:
 	case <-ctx.Done():
+		return spawn.AnswerDeny
 	}
+	if answer, asked := a.askWindow(ctx, denial); asked {
+		return answer
+	}
+	return a.askTerminal(ctx, denial)
+}
+
+// askWindow asks in the editor's window. It returns false if that is not
+// possible.
+func (a *asker) askWindow(ctx context.Context, denial spawn.Denial) (answer spawn.Answer, asked bool) {
+	question, suggestion, may := presentation.Question(a.store.Snapshot(a.projectDir), a.kind, denial)
+	if !may {
+		return spawn.AnswerDeny, true
+	}
+	decision, asked := a.report.Ask(ctx, question)
+	if !asked || ctx.Err() != nil || !slices.Contains(question.Choices, decision) {
+		return spawn.AnswerDeny, asked
+	}
+	answer, err := presentation.CarryOut(a.store, a.projectDir, suggestion, decision)
+	if err != nil {
+		a.report.Log(fmt.Sprintf("%s is allowed in this session only: %v", display.Quote(denial.Target), err))
+	}
+	return answer, true
+}
+
+// askTerminal asks on the controlling terminal. The command is paused meanwhile,
+// so that it can neither draw over the question nor read the answer.
+func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if ctx.Err() != nil {
 		return spawn.AnswerDeny
 	}
+	// An earlier answer may have changed what is asked.
 	question, suggestion, may := presentation.Question(a.store.Snapshot(a.projectDir), a.kind, denial)
 	if !may {
 		return spawn.AnswerDeny

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
@@ -44,6 +45,10 @@ type job struct {
 	shells []string
 	// variables are passed on, whatever the settings list.
 	variables []string
+	// report tells an editor's window about the session; nil if there is none.
+	// held is what stderr holds then; nil if it holds nothing.
+	report *report.Report
+	held   *report.Held
 }
 
 // run runs a job in the caller's own terminal, and returns its exit status.
@@ -56,11 +61,14 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	}
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
+	policyID := compiled.Policy.ID()
+	var warnings []string // for a window
 	if !compiled.Policy.Restricted && compiled.Doubt == nil {
 		// The explanation names the setting; it is the same for every access.
 		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
 			if why, advice := unsandboxed(x); advice != "" || !j.quiet {
-				warnUnsandboxed(why, advice)
+				warnUnsandboxed(why, advice, j.held != nil)
+				warnings = append(warnings, strings.TrimSpace(why+" "+advice))
 			}
 		}
 	}
@@ -84,6 +92,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	}
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Risks = append(compiled.Risks, err.Error())
+		warnings = append(warnings, err.Error())
 	}
 	if j.quiet {
 		printBriefly(stderr, snapshot, compiled.Diagnostics, compiled.Risks)
@@ -93,13 +102,16 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	for _, note := range compiled.Notes() {
 		if store.FirstTime(note.Name) {
 			display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", note.Text)
+			warnings = append(warnings, note.Text)
 		}
 	}
 	dir, err := workingDir()
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
 	}
-	asker := &asker{store: store, projectDir: snapshot.ProjectDir(), kind: kind, runs: make(chan struct{})}
+	asker := &asker{
+		store: store, projectDir: snapshot.ProjectDir(), kind: kind, report: j.report, runs: make(chan struct{}),
+	}
 	running, err := start.take().Start(context.Background(), spawn.Request{
 		ID: spawn.NewID(), Policy: compiled.Policy, Program: j.program, Argv: j.argv, Env: j.env, Dir: dir,
 		Ask: asker.ask, Tool: kind == settings.KindTool,
@@ -107,27 +119,37 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if err != nil {
 		return presentation.NameSetting(err, snapshot, kind, dir)
 	}
+	j.report.Begin(report.Session{
+		Running: running, Compiled: compiled, PolicyID: policyID, Store: store, Cwd: dir,
+		ProjectDir: snapshot.ProjectDir(), Kind: kind, Argv: j.argv, Warnings: warnings, Guarded: guarded(),
+	}, j.held)
 	asker.started(running)
 	if !j.quiet {
 		printWarnings(compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
 	}
 	if cause := running.Outcome().Unconfinable; cause != nil {
-		warnUnsandboxed("not sandboxed: "+cause.Error(), "")
+		warnUnsandboxed("not sandboxed: "+cause.Error(), "", j.held != nil)
 	}
 	exit, err := running.Wait()
-	if err != nil {
+	if err != nil && !j.report.Log(err.Error()) {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
 	}
+	denials, missed := running.Denials()
+	hints := presentation.Hints(presentation.Failed{
+		Exit: exit, Argv: j.argv, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
+		NoSSH: !compiled.HasSSH(), FirstTime: store.FirstTime,
+	})
+	told := j.report.End(exit, hints)
+	if told {
+		return statusOf(exit)
+	}
+	j.held.Pass()
 	for _, limit := range running.Limits() {
 		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", presentation.LimitLine(limit))
 	}
 	listChanges(stderr, running.Alarms(), running.Findings())
 	summarise(stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
-	denials, missed := running.Denials()
-	for _, hint := range presentation.Hints(presentation.Failed{
-		Exit: exit, Argv: j.argv, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
-		NoSSH: !compiled.HasSSH(), FirstTime: store.FirstTime,
-	}) {
+	for _, hint := range hints {
 		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
 	}
 	return statusOf(exit)
@@ -148,9 +170,9 @@ func unsandboxed(x settings.Explanation) (why, advice string) {
 	return x.Reason, ""
 }
 
-// warnUnsandboxed prints a warning, in yellow on a terminal.
-func warnUnsandboxed(why, advice string) {
-	colours := hasColours(os.Stderr)
+// warnUnsandboxed prints a warning, in yellow on a terminal, unless it is held.
+func warnUnsandboxed(why, advice string, held bool) {
+	colours := !held && hasColours(os.Stderr)
 	if colours {
 		fmt.Fprint(os.Stderr, "\x1b[33m")
 	}

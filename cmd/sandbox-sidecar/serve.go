@@ -21,6 +21,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -61,6 +62,7 @@ func serve(flags *flagSet, args []string) error {
 	server := rpc.New(rpc.Options{
 		Version: versionName(), Spawner: spawner, Env: environ(), UserSettingsPath: *userSettings,
 		Guarded: guarded(), HostsGap: hostsGap, WatchProcess: lifecycle.WatchProcess, Logger: logger,
+		Window: func() (*window.Listener, error) { return openWindow(tracker, logger) },
 	})
 	err = server.Serve(ctx, os.Stdin, os.Stdout)
 	spawner.Close()
@@ -77,6 +79,24 @@ func serve(flags *flagSet, args []string) error {
 		logger.Error("the sidecar ends", "error", err)
 		return exitStatus(1)
 	}
+}
+
+// openWindow opens the socket on which shells report to the editor's window.
+func openWindow(tracker *lifecycle.Tracker, logger *slog.Logger) (*window.Listener, error) {
+	dir, remove, err := tracker.MakeDir()
+	if err != nil {
+		return nil, err
+	}
+	giveBack := func() {
+		if err := remove(); err != nil {
+			logger.Warn("a directory was not removed", "dir", dir, "error", err)
+		}
+	}
+	listener, err := window.Listen(dir, giveBack)
+	if err != nil {
+		giveBack()
+	}
+	return listener, err
 }
 
 // signalled is the cause of a context that a signal ended.

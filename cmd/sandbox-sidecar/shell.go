@@ -10,10 +10,13 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/shells"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -51,7 +54,7 @@ func finder() (shells.Finder, error) {
 // environ is the environment of this process. SHELL names a real shell in it: a
 // link would be no program that a session may execute.
 func environ() []string {
-	env := os.Environ()
+	env := without(os.Environ(), window.Variable)
 	shellFinder, err := finder()
 	if err != nil {
 		return env
@@ -89,18 +92,39 @@ func asShell(name string, argv []string) error {
 		argv, invocation.Command = append(argv, "-c", asked), true
 		env = without(env, originalCommand)
 	}
-	kind := settings.KindTerminal
+	told, kind := openReport(), settings.KindTerminal
+	var held *report.Held
 	if invocation.Command {
 		kind = settings.KindTool
 		defer reportApart()()
+		if told != nil {
+			before := stderr
+			held = report.Hold(stderr)
+			stderr = held
+			defer func() { held.Flush(); stderr = before }()
+		}
 	}
-	env = without(env, shells.ReportVariable)
+	env = without(without(env, shells.ReportVariable), window.Variable)
 	command, _ := find("exec")
 	flags := newFlags(command)
 	return addProjectFlags(flags, kind).run(flags, job{
 		program: real, argv: argv, env: env, quiet: true, shells: []string{shellFinder.Self, shells.Dir(os.Getenv)},
-		variables: integration,
+		variables: integration, report: told, held: held,
 	})
+}
+
+// openReport connects to the window that the environment names; nil if it names
+// none.
+func openReport() *report.Report {
+	path := os.Getenv(window.Variable)
+	if path == "" {
+		return nil
+	}
+	stateDir, err := lifecycle.StateDir(os.Environ())
+	if err != nil {
+		return nil
+	}
+	return report.Open(stateDir, path)
 }
 
 // reportApart sends what is for the user to the file that the environment names,

@@ -66,6 +66,9 @@ type ClientCapabilities struct {
 	FlowControl bool `json:"flowControl,omitempty"`
 	// Approvals promises to answer sandbox/requestAccess.
 	Approvals bool `json:"approvals,omitempty"`
+	// Window asks for a socket on which sandboxed shells report that the sidecar
+	// did not start; see terminal/started.
+	Window bool `json:"window,omitempty"`
 }
 
 // InitializationOptions are settings from outside the standard files.
@@ -87,6 +90,10 @@ type InitializeResult struct {
 	// ProtocolVersion is Version.
 	ProtocolVersion int                `json:"protocolVersion"`
 	Capabilities    ServerCapabilities `json:"capabilities"`
+	// Window is the path of a socket, if the editor asked for one and it could be
+	// made. Put it into the variable SANDBOX_WINDOW of what the editor starts.
+	// Sessions do not get that variable.
+	Window string `json:"window,omitempty"`
 }
 
 // ServerCapabilities say what this sidecar can do on this machine.

@@ -40,8 +40,34 @@ var Close = Request[CloseParams, CloseResult]{"terminal/close", ToSidecar}
 // Output carries raw bytes of a terminal, in order and without loss.
 var Output = Notification[OutputParams]{"terminal/output", ToEditor}
 
+// Started reports a session that the sidecar did not start: somebody has called
+// a shell of "sandbox-sidecar shell install" with the variable SANDBOX_WINDOW.
+// Its denials, questions, limits and its end are reported as those of other
+// sessions. Only terminal/list knows it, and terminal/close after its end.
+var Started = Notification[StartedParams]{"terminal/started", ToEditor}
+
+// StartedParams describes a session that the sidecar did not start.
+type StartedParams struct {
+	SessionID string `json:"sessionId"`
+	Kind      Kind   `json:"kind"`
+	// PID is the session leader's process id.
+	PID int `json:"pid"`
+	// ShellPID is the process id of the shell that was called, which is outside
+	// the sandbox. It is that of an editor's terminal, if the shell was started
+	// there.
+	ShellPID int `json:"shellPid"`
+	// Argv is the program with its arguments.
+	Argv       []string `json:"argv"`
+	Cwd        string   `json:"cwd"`
+	ProjectDir string   `json:"projectDir"`
+	// PolicyID changes exactly when the effective policy does.
+	PolicyID string        `json:"policyId"`
+	Sandbox  SandboxReport `json:"sandbox"`
+}
+
 // Exited reports that a session's leader has ended. It comes after the last
-// output, when every process that the leader left behind is dead.
+// output, when every process that the leader left behind is dead. Of a session
+// that the sidecar did not start, both fields are null if the end was not heard.
 var Exited = Notification[ExitedParams]{"terminal/exited", ToEditor}
 
 // Kind is the purpose of a session. The setting apply_to selects by it.
@@ -251,6 +277,9 @@ type SessionInfo struct {
 	// StartedAt is a time in the format of RFC 3339.
 	StartedAt string   `json:"startedAt"`
 	Tracking  Tracking `json:"tracking"`
+	// External is true if the sidecar did not start the session; see
+	// terminal/started.
+	External bool `json:"external,omitempty"`
 }
 
 // CloseParams says how to end a session.

@@ -159,6 +159,11 @@ export interface ClientCapabilities {
   flowControl?: boolean;
   /** `approvals` promises to answer sandbox/requestAccess. */
   approvals?: boolean;
+  /**
+   * `window` asks for a socket on which sandboxed shells report that the sidecar did not start; see
+   * terminal/started.
+   */
+  window?: boolean;
 }
 
 /** `InitializationOptions` are settings from outside the standard files. */
@@ -179,6 +184,11 @@ export interface InitializeResult {
   /** 1. */
   protocolVersion: number;
   capabilities: ServerCapabilities;
+  /**
+   * The path of a socket, if the editor asked for one and it could be made. Put it into the variable
+   * SANDBOX_WINDOW of what the editor starts. Sessions do not get that variable.
+   */
+  window?: string;
 }
 
 /** `ServerCapabilities` say what this sidecar can do on this machine. */
@@ -213,6 +223,26 @@ export interface LogMessageParams {
   /** 1 error, 2 warning, 3 info, 4 log, as in LSP. */
   type: number;
   message: string;
+}
+
+/** `StartedParams` describes a session that the sidecar did not start. */
+export interface StartedParams {
+  sessionId: string;
+  kind: Kind;
+  /** The session leader's process id. */
+  pid: number;
+  /**
+   * The process id of the shell that was called, which is outside the sandbox. It is that of an editor's
+   * terminal, if the shell was started there.
+   */
+  shellPid: number;
+  /** The program with its arguments. */
+  argv: string[];
+  cwd: string;
+  projectDir: string;
+  /** `policyId` changes exactly when the effective policy does. */
+  policyId: string;
+  sandbox: SandboxReport;
 }
 
 /** `SpawnParams` describes the session to start. */
@@ -391,6 +421,8 @@ export interface SessionInfo {
   /** A time in the format of RFC 3339. */
   startedAt: string;
   tracking: Tracking;
+  /** True if the sidecar did not start the session; see terminal/started. */
+  external?: boolean;
 }
 
 /** `CloseParams` says how to end a session. */
@@ -875,6 +907,7 @@ export const Methods = {
   list: "terminal/list",
   close: "terminal/close",
   output: "terminal/output",
+  started: "terminal/started",
   exited: "terminal/exited",
   denied: "sandbox/denied",
   requestAccess: "sandbox/requestAccess",
@@ -921,6 +954,7 @@ export interface Notifications {
   "terminal/resize": { direction: "toSidecar"; params: ResizeParams };
   "terminal/ack": { direction: "toSidecar"; params: AckParams };
   "terminal/output": { direction: "toEditor"; params: OutputParams };
+  "terminal/started": { direction: "toEditor"; params: StartedParams };
   "terminal/exited": { direction: "toEditor"; params: ExitedParams };
   "sandbox/denied": { direction: "toEditor"; params: DeniedParams };
   "sandbox/limit": { direction: "toEditor"; params: LimitParams };
@@ -993,8 +1027,16 @@ export const CloseRequest = new RequestType<CloseParams, CloseResult, ErrorData>
 export const OutputNotification = new NotificationType<OutputParams>("terminal/output");
 
 /**
+ * `terminal/started` reports a session that the sidecar did not start: somebody has called a shell of
+ * "sandbox-sidecar shell install" with the variable SANDBOX_WINDOW. Its denials, questions, limits and its end
+ * are reported as those of other sessions. Only terminal/list knows it, and terminal/close after its end.
+ */
+export const StartedNotification = new NotificationType<StartedParams>("terminal/started");
+
+/**
  * `terminal/exited` reports that a session's leader has ended. It comes after the last output, when every
- * process that the leader left behind is dead.
+ * process that the leader left behind is dead. Of a session that the sidecar did not start, both fields are null
+ * if the end was not heard.
  */
 export const ExitedNotification = new NotificationType<ExitedParams>("terminal/exited");
 

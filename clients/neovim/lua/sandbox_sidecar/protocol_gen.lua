@@ -77,6 +77,7 @@
 ---@class (exact) sandbox_sidecar.ClientCapabilities
 ---@field flowControl? boolean `flowControl` promises terminal/ack for consumed output. Without it, output is never held back.
 ---@field approvals? boolean `approvals` promises to answer sandbox/requestAccess.
+---@field window? boolean `window` asks for a socket on which sandboxed shells report that the sidecar did not start; see terminal/started.
 
 ---`InitializationOptions` are settings from outside the standard files.
 ---@class (exact) sandbox_sidecar.InitializationOptions
@@ -88,6 +89,7 @@
 ---@field serverInfo sandbox_sidecar.ClientInfo
 ---@field protocolVersion integer 1.
 ---@field capabilities sandbox_sidecar.ServerCapabilities
+---@field window? string The path of a socket, if the editor asked for one and it could be made. Put it into the variable SANDBOX_WINDOW of what the editor starts. Sessions do not get that variable.
 
 ---`ServerCapabilities` say what this sidecar can do on this machine.
 ---@class (exact) sandbox_sidecar.ServerCapabilities
@@ -111,6 +113,18 @@
 ---@class (exact) sandbox_sidecar.LogMessageParams
 ---@field type integer 1 error, 2 warning, 3 info, 4 log, as in LSP.
 ---@field message string
+
+---`StartedParams` describes a session that the sidecar did not start.
+---@class (exact) sandbox_sidecar.StartedParams
+---@field sessionId string
+---@field kind sandbox_sidecar.Kind
+---@field pid integer The session leader's process id.
+---@field shellPid integer The process id of the shell that was called, which is outside the sandbox. It is that of an editor's terminal, if the shell was started there.
+---@field argv string[] The program with its arguments.
+---@field cwd string
+---@field projectDir string
+---@field policyId string `policyId` changes exactly when the effective policy does.
+---@field sandbox sandbox_sidecar.SandboxReport
 
 ---`SpawnParams` describes the session to start.
 ---@class (exact) sandbox_sidecar.SpawnParams
@@ -225,6 +239,7 @@
 ---@field running boolean False once the leader has ended.
 ---@field startedAt string A time in the format of RFC 3339.
 ---@field tracking sandbox_sidecar.Tracking
+---@field external? boolean True if the sidecar did not start the session; see terminal/started.
 
 ---`CloseParams` says how to end a session.
 ---@class (exact) sandbox_sidecar.CloseParams
@@ -510,8 +525,13 @@ M.methods = {
   close = "terminal/close",
   ---`terminal/output` carries raw bytes of a terminal, in order and without loss.
   output = "terminal/output",
+  ---`terminal/started` reports a session that the sidecar did not start: somebody has called a shell of
+  ---"sandbox-sidecar shell install" with the variable SANDBOX_WINDOW. Its denials, questions, limits and its end
+  ---are reported as those of other sessions. Only terminal/list knows it, and terminal/close after its end.
+  started = "terminal/started",
   ---`terminal/exited` reports that a session's leader has ended. It comes after the last output, when every
-  ---process that the leader left behind is dead.
+  ---process that the leader left behind is dead. Of a session that the sidecar did not start, both fields are
+  ---null if the end was not heard.
   exited = "terminal/exited",
   ---`sandbox/denied` reports that the sandbox refused an operation, or that something happened to a protected
   ---path, which may have succeeded.

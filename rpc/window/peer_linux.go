@@ -1,0 +1,66 @@
+package window
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func peerOf(fd int) (peer, error) {
+	credentials, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return peer{}, err
+	}
+	return peer{uid: int(credentials.Uid), pid: int(credentials.Pid)}, nil
+}
+
+// free refuses a process of a session. It has more filters of system calls than
+// this one. In a container every process may have some.
+func (p peer) free() error {
+	theirs, err := filters(strconv.Itoa(p.pid))
+	if err != nil {
+		return err
+	}
+	ours, err := filters("self")
+	if err != nil {
+		return err
+	}
+	if theirs > ours {
+		return errors.New("the peer is in a session")
+	}
+	return nil
+}
+
+// filters counts the filters of a process. Before Linux 5.9 it only tells
+// whether there is one.
+func filters(pid string) (int, error) {
+	file, err := os.Open("/proc/" + pid + "/status")
+	if err != nil {
+		return 0, fmt.Errorf("find the filters of a process: %w", err)
+	}
+	defer file.Close()
+	values := map[string]int{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), ":")
+		if key != "Seccomp" && key != "Seccomp_filters" {
+			continue
+		}
+		if values[key], err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
+			return 0, fmt.Errorf("find the filters of a process: %w", err)
+		}
+	}
+	if count, known := values["Seccomp_filters"]; known {
+		return count, nil
+	}
+	mode, known := values["Seccomp"]
+	if !known {
+		return 0, errors.New("find the filters of a process: the kernel does not tell")
+	}
+	return mode, lines.Err()
+}

@@ -1,0 +1,197 @@
+//go:build unix
+
+package window
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+// helloTimeout bounds how long a shell knows nothing of its window. Its session
+// starts meanwhile.
+const helloTimeout = 2 * time.Second
+
+// Window is the shell's end. Its methods may be called from several goroutines.
+type Window struct {
+	known chan struct{} // closed once the window has said hello, or never will
+	conn  *conn         // set before known is closed; nil if there is no window
+	asks  bool          // likewise
+	gone  chan struct{} // closed when the connection has ended
+
+	mu      sync.Mutex // guards the fields below
+	last    int
+	waiting map[int]chan protocol.Decision
+}
+
+// Dial connects to the window that a path names, in the background. Whatever is
+// wrong with it, the shell goes on as without a window. stateDir is that of this
+// user's sidecars.
+func Dial(stateDir, path string) *Window { return dialFor(stateDir, path, helloTimeout) }
+
+func dialFor(stateDir, path string, timeout time.Duration) *Window {
+	w := &Window{known: make(chan struct{}), gone: make(chan struct{}), waiting: map[int]chan protocol.Decision{}}
+	type result struct {
+		conn *conn
+		asks bool
+	}
+	dialled := make(chan result, 1)
+	go func() {
+		c, asks, err := dial(stateDir, path, time.Now().Add(timeout))
+		if err != nil {
+			c = nil
+		}
+		dialled <- result{c, asks}
+	}()
+	go func() {
+		defer close(w.gone)
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		select {
+		case r := <-dialled:
+			w.conn, w.asks = r.conn, r.asks
+		case <-timer.C: // a silent file system
+			go func() {
+				if late := <-dialled; late.conn != nil {
+					late.conn.net.Close()
+				}
+			}()
+		}
+		close(w.known)
+		if w.conn != nil {
+			w.read()
+		}
+	}()
+	return w
+}
+
+func dial(stateDir, path string, end time.Time) (*conn, bool, error) {
+	if err := check(stateDir, path); err != nil {
+		return nil, false, err
+	}
+	short, done, err := address(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	raw, err := (&net.Dialer{Deadline: end}).Dial("unix", short)
+	if err != nil {
+		return nil, false, err
+	}
+	c := newConn(raw.(*net.UnixConn))
+	asks, err := expectHello(c, end)
+	if err != nil {
+		raw.Close()
+	}
+	return c, asks, err
+}
+
+func expectHello(c *conn, end time.Time) (asks bool, err error) {
+	if _, err := checkPeer(c.net); err != nil {
+		return false, err
+	}
+	if err := c.net.SetReadDeadline(end); err != nil {
+		return false, err
+	}
+	var first FromWindow
+	if err := c.receive(&first); err != nil {
+		return false, err
+	}
+	if first.Hello == nil || first.Hello.Version != version {
+		return false, errors.New("the window speaks another version")
+	}
+	return first.Hello.Asks, c.net.SetReadDeadline(time.Time{})
+}
+
+// read hands out answers until the connection ends.
+func (w *Window) read() {
+	defer w.conn.net.Close()
+	for {
+		var message FromWindow
+		if err := w.conn.receive(&message); err != nil || message.Answer == nil {
+			return
+		}
+		w.mu.Lock()
+		waiting := w.waiting[message.Answer.ID]
+		delete(w.waiting, message.Answer.ID)
+		w.mu.Unlock()
+		if waiting != nil {
+			waiting <- message.Answer.Decision // it has room for one
+		}
+	}
+}
+
+// Open reports whether there is a window. It waits until that is known, for two
+// seconds at most since Dial. A nil Window is not open.
+func (w *Window) Open() bool {
+	if w == nil {
+		return false
+	}
+	<-w.known
+	if w.conn == nil {
+		return false
+	}
+	select {
+	case <-w.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// Send sends a message, and reports whether the window may have it. It waits for
+// a window that does not read, for some seconds.
+func (w *Window) Send(message FromShell) bool {
+	if !w.Open() {
+		return false
+	}
+	err := w.conn.send(message)
+	if ended := message.Ended; errors.Is(err, errTooLong) && ended != nil {
+		short := *ended
+		short.Review, short.Hints = nil, nil
+		err = w.conn.send(FromShell{Ended: &short})
+	}
+	return err == nil || errors.Is(err, errTooLong)
+}
+
+// Ask waits for the user's decision. It returns false if the window cannot ask,
+// or goes away before there is an answer.
+func (w *Window) Ask(ctx context.Context, question protocol.RequestAccessParams) (protocol.Decision, bool) {
+	if !w.Open() || !w.asks {
+		return "", false
+	}
+	answered := make(chan protocol.Decision, 1)
+	w.mu.Lock()
+	w.last++
+	id := w.last
+	w.waiting[id] = answered
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.waiting, id)
+	}()
+	if err := w.conn.send(FromShell{Ask: &Ask{ID: id, Question: question}}); err != nil {
+		return "", false
+	}
+	select {
+	case decision := <-answered:
+		return decision, decision != ""
+	case <-w.gone:
+		return "", false
+	case <-ctx.Done():
+		w.Send(FromShell{Withdraw: &id})
+		return protocol.DecisionDeny, true
+	}
+}
+
+// Close ends the connection. The window still gets what was sent.
+func (w *Window) Close() {
+	if w != nil && w.Open() {
+		w.conn.net.Close()
+	}
+}
