@@ -65,6 +65,7 @@ func (p *projectFlags) serveAgent(flags *flagSet, serve func(context.Context, *r
 	// ending this process before it has killed the sessions.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	logger := slog.New(plainLog{})
+	reserveThreads(endingThreads + answeringThreads())
 	tracker := openTracker(logger)
 	ctx, stop := terminated()
 	defer stop()

@@ -29,6 +29,9 @@ func newBackend(logger *slog.Logger) platform.Backend {
 
 func hostsGap() string { return "" }
 
+// answeringThreads is 0: nobody answers system calls here.
+func answeringThreads() int { return 0 }
+
 // backendForOne is the backend of a process that starts one session.
 func backendForOne(logger *slog.Logger) platform.Backend { return newBackend(logger) }
 

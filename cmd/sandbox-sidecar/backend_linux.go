@@ -16,6 +16,9 @@ func newBackend(*slog.Logger) platform.Backend { return linux.Backend{Caches: ca
 
 func hostsGap() string { return linux.HostsGap() }
 
+// answeringThreads is how many threads answer the system calls of sessions.
+func answeringThreads() int { return linux.AnsweringThreads }
+
 // backendForOne is the backend of a process that starts one session. It guesses
 // which namespaces this machine has, as finding out takes longer.
 func backendForOne(*slog.Logger) platform.Backend {

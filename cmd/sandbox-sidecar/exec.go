@@ -225,6 +225,7 @@ func newHeadStart(logger *slog.Logger) *headStart {
 	h := &headStart{made: make(chan struct{})}
 	go func() {
 		defer close(h.made)
+		reserveThreads(endingThreads)
 		h.tracker = openTracker(logger)
 		spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger}
 		h.prepared = spawner.Prepare()

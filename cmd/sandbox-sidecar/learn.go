@@ -154,6 +154,7 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 		return spawn.Exit{}, fmt.Errorf("find working directory: %w", err)
 	}
 	logger := slog.New(plainLog{})
+	reserveThreads(endingThreads)
 	tracker := openTracker(logger)
 	defer tracker.Close()
 	secrets := snapshot.Secrets()

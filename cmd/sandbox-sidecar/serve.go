@@ -56,6 +56,7 @@ func serve(flags *flagSet, args []string) error {
 	// from ending this process before it has killed the sessions.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 
+	reserveThreads(endingThreads + answeringThreads())
 	tracker := openTracker(logger)
 	spawner := newSpawner(tracker, logger)
 	spawner.Standby = true
@@ -169,19 +170,21 @@ func newLoggerTo(out io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format: unknown format %q", format)
 }
 
-// reservedThreads are enough to end many sessions at once: few of the calls that
+// endingThreads are enough to end many sessions at once: few of the calls that
 // take long do so in the kernel. An idle thread takes some 50 KB.
-const reservedThreads = 16
+const endingThreads = 16
+
+// reserveThreads starts threads, and does not wait for them.
+func reserveThreads(number int) { go lifecycle.ReserveThreads(number) }
 
 // openTracker opens a tracker that ends its sessions even if this process is
 // killed. Without a state directory only the watchdog does that, and the log
-// has a warning.
+// has a warning. The caller reserves threads.
 func openTracker(logger *slog.Logger) *lifecycle.Tracker {
 	stateDir, err := lifecycle.StateDir(os.Environ())
 	if err != nil {
 		logger.Warn("no state directory: sessions get no private runtime directory", "error", err)
 	}
-	go lifecycle.ReserveThreads(reservedThreads)
 	return lifecycle.Open(lifecycle.Options{
 		StateDir: stateDir, Watchdog: reexec("watchdog"), Subreaper: reexec("subreaper"), Env: os.Environ(),
 		Adopt: adopts(), Alone: true, Logger: logger,

@@ -4,6 +4,7 @@ package proc
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
 )
 
@@ -37,11 +38,19 @@ func (c child) Wait(stops bool) (syscall.WaitStatus, error) {
 		own.ended(c.pid)
 		return state.Sys().(syscall.WaitStatus), nil
 	}
-	// os.Process.Wait does not report a stop.
+	// os.Process.Wait does not report a stop, and no descriptor does. A thread
+	// for each session would be missing when a session takes all of them.
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, syscall.SIGCHLD)
+	defer signal.Stop(children)
 	for {
 		var status syscall.WaitStatus
-		_, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil)
+		changed, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
 		if err == syscall.EINTR {
+			continue
+		}
+		if err == nil && changed == 0 {
+			<-children
 			continue
 		}
 		if err == nil && !status.Stopped() {

@@ -15,8 +15,22 @@ import (
 
 // TestWait_HoldsNoThread is not parallel, so that the goroutines it looks for
 // are its own. A goroutine that holds a thread is "syscall" in a list of stacks,
-// and one that the poller wakes is "IO wait".
+// one that the poller wakes is "IO wait", and one that a signal wakes is "chan
+// receive".
 func TestWait_HoldsNoThread(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		function, state := "proc.awaitChild", "[IO wait"
+		if stops {
+			function, state = "proc.child.Wait", "[chan receive"
+		}
+		mustHoldNoThread(t, stops, func(stack string) bool {
+			return strings.Contains(stack, function) && strings.Contains(stack, state)
+		})
+	}
+}
+
+func mustHoldNoThread(t *testing.T, stops bool, waits func(stack string) bool) {
+	t.Helper()
 	const count = 8
 	var processes []Process
 	var waiting sync.WaitGroup
@@ -28,26 +42,53 @@ func TestWait_HoldsNoThread(t *testing.T) {
 		}
 		processes = append(processes, process)
 		waiting.Go(func() {
-			if status, err := process.Wait(false); err != nil || status.Signal() != unix.SIGKILL {
+			if status, err := process.Wait(stops); err != nil || status.Signal() != unix.SIGKILL {
 				t.Errorf("the wait says %v, %v", status, err)
 			}
 		})
 	}
 	stacks := make([]byte, 1<<20)
-	polled := 0
-	for deadline := time.Now().Add(proctest.Timeout); polled < count && time.Now().Before(deadline); runtime.Gosched() {
-		polled = 0
+	idle := 0
+	for deadline := time.Now().Add(proctest.Timeout); idle < count && time.Now().Before(deadline); runtime.Gosched() {
+		idle = 0
 		for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-			if strings.Contains(stack, "proc.awaitChild") && strings.Contains(stack, "[IO wait") {
-				polled++
+			if waits(stack) {
+				idle++
 			}
 		}
 	}
-	if polled < count {
-		t.Errorf("%d of %d waits hold no thread:\n%s", polled, count, stacks)
+	if idle < count {
+		t.Errorf("stops %t: %d of %d waits hold no thread:\n%s", stops, idle, count, stacks)
 	}
 	for _, process := range processes {
 		_ = process.Signal(unix.SIGKILL)
 	}
 	waiting.Wait()
+}
+
+// A stop is reported, and then what comes after it.
+func TestWait_ReportsStops(t *testing.T) {
+	t.Parallel()
+	command := proctest.Helper("wait")
+	process, err := Start(command.Path, command.Args, &os.ProcAttr{Files: []*os.File{os.Stdin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := process.Signal(unix.SIGSTOP); err != nil {
+			t.Error(err)
+		}
+		if status, err := process.Wait(true); err != nil || !status.Stopped() {
+			t.Errorf("the wait says %v, %v", status, err)
+		}
+		if err := process.Signal(unix.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := process.Signal(unix.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	if status, err := process.Wait(true); err != nil || status.Signal() != unix.SIGKILL {
+		t.Errorf("the wait says %v, %v", status, err)
+	}
 }

@@ -289,6 +289,10 @@ var mediationAvailable = sync.OnceValue(func() error {
 	return nil
 })
 
+// AnsweringThreads are those that answer the system calls of sessions, at most.
+// A program with many sessions starts as many before the first one.
+const AnsweringThreads = notify.Threads
+
 // MustAdopt reports whether this process must stay an ancestor of all processes
 // of its sessions, because it could not answer their calls otherwise.
 func MustAdopt() bool { return notify.OnlyDescendants() }

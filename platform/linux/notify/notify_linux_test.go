@@ -173,6 +173,72 @@ func (e *even) Decide(n *notify.Notification) bool {
 	return n.Args[1]%2 == 0
 }
 
+// stuck waits in every call until something can be read.
+type stuck struct{ pipe int }
+
+func (*stuck) Begin() {}
+func (*stuck) End()   {}
+
+//go:nosplit
+//go:norace
+func (s *stuck) Decide(*notify.Notification) bool {
+	var b [1]byte
+	_, _, _ = unix.RawSyscall(unix.SYS_READ, uintptr(s.pipe), uintptr(unsafe.Pointer(&b)), 1)
+	return true
+}
+
+// More sessions than there are threads for have calls all the time, and each of
+// them is answered: also if a call of each of the others is stuck. This test is
+// not parallel, because it holds up other sessions.
+func TestSession_AnswersMoreSessionsThanThereAreThreads(t *testing.T) {
+	var pipe [2]int
+	harness.Must(t, unix.Pipe2(pipe[:], unix.O_CLOEXEC))
+	var all []<-chan struct{}
+	start := func(decider notify.Decider, calls uintptr) <-chan struct{} {
+		c := newCaller(t, unix.SYS_PRCTL)
+		session, err := notify.SuperviseWith(c.Listener, notify.Table{}, decider)
+		harness.Must(t, err)
+		t.Cleanup(func() { harness.Must(t, session.Close()) })
+		return c.Go(func() {
+			for i := range calls {
+				if got := prctl(unknownOption, 2*i); got != unix.EINVAL {
+					t.Errorf("the answer to %d is %v", i, got)
+				}
+			}
+		})
+	}
+	await := func(what string, done <-chan struct{}) {
+		select {
+		case <-done:
+		case <-time.After(timeout):
+			t.Errorf("%s are not answered", what)
+		}
+	}
+	for range notify.Threads + 16 {
+		all = append(all, start(&even{}, 500))
+	}
+	for _, done := range all {
+		await("many sessions' calls", done)
+	}
+	all = nil
+	for range notify.Threads {
+		all = append(all, start(&stuck{pipe[0]}, 1))
+	}
+	await("calls beside stuck ones", start(&even{}, 5))
+	for _, done := range all {
+		select {
+		case <-done:
+			t.Error("a call was not stuck")
+		default:
+		}
+	}
+	harness.Must(t, unix.Close(pipe[1]))
+	for _, done := range all {
+		await("calls that were stuck", done)
+	}
+	harness.Must(t, unix.Close(pipe[0]))
+}
+
 func TestSession_AsksItsDeciderFirst(t *testing.T) {
 	t.Parallel()
 	c := newCaller(t, unix.SYS_PRCTL)

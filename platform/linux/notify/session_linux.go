@@ -159,23 +159,63 @@ func (s *Session) answerAll(listener int) {
 				return
 			}
 			continue
+		case found == eventAnswered:
+			continue // another session's turn
 		}
 		s.dispatch(&Call{session: s, ID: next.id, TID: int(next.pid), Arch: next.arch, Number: int(next.nr), Args: next.args})
 	}
 }
 
-// bursts bounds the threads that wait for calls at the same time. Further
-// sessions wait by the poller, which needs no thread for each.
-var bursts = make(chan struct{}, 64)
+// Threads bounds the threads that wait for calls, or decide about them, at the
+// same time. If the kernel refuses one, Go's runtime ends the program, so the
+// program starts as many before it starts a session.
+const Threads = mostBursts + mostGlances
 
-func (s *Session) receive(listener int) (event, request, unix.Errno) {
-	timeout := time.Duration(0)
+const (
+	mostBursts  = 24
+	mostGlances = 8
+	// glanceCalls bounds the calls that a session has answered before it is
+	// another one's turn.
+	glanceCalls = 64
+	// glanceTimeout bounds the wait for a turn: in each of the others a file
+	// system may not answer.
+	glanceTimeout = time.Second
+)
+
+// bursts holds a token for each session that waits for its next call on a
+// thread, and glances one for each further session that has a call. Those wait
+// by the poller.
+var (
+	bursts  = make(chan struct{}, mostBursts)
+	glances = make(chan struct{}, mostGlances)
+)
+
+// turn waits for a token, and returns how long and for how many calls to stay.
+func (s *Session) turn() (timeout time.Duration, calls int, done func()) {
 	select {
 	case bursts <- struct{}{}:
-		defer func() { <-bursts }()
-		timeout = burst
+		return burst, 0, func() { <-bursts }
 	default:
 	}
+	select {
+	case glances <- struct{}{}:
+		return 0, glanceCalls, func() { <-glances }
+	default:
+	}
+	late := time.NewTimer(glanceTimeout)
+	defer late.Stop()
+	select {
+	case glances <- struct{}{}:
+		return 0, glanceCalls, func() { <-glances }
+	case <-late.C:
+	case <-s.closing:
+	}
+	return 0, glanceCalls, func() {}
+}
+
+func (s *Session) receive(listener int) (event, request, unix.Errno) {
+	timeout, calls, done := s.turn()
+	defer done()
 	r := receivers.Get().(*receiver)
 	defer receivers.Put(r)
 	r.listener, r.decider, r.stop = uintptr(listener), s.decider, &s.stop
@@ -184,7 +224,7 @@ func (s *Session) receive(listener int) (event, request, unix.Errno) {
 		s.decider.Begin()
 		defer s.decider.End()
 	}
-	return r.receive(timeout)
+	return r.receive(timeout, calls)
 }
 
 func (s *Session) closed() bool {

@@ -71,9 +71,9 @@ type receiver struct {
 var receivers = sync.Pool{New: func() any { return &receiver{} }}
 
 // receive waits for a call that Go must answer, for at most so long after the
-// last call. It answers all others.
-func (r *receiver) receive(timeout time.Duration) (event, request, unix.Errno) {
-	found := r.loop(int64(timeout))
+// last call. It answers all others, or so many of them; 0: all.
+func (r *receiver) receive(timeout time.Duration, calls int) (event, request, unix.Errno) {
+	found := r.loop(int64(timeout), calls)
 	runtime.KeepAlive(r)
 	if found != eventCall {
 		return found, request{}, r.errno
@@ -88,10 +88,10 @@ func (r *receiver) receive(timeout time.Duration) (event, request, unix.Errno) {
 //
 //go:nosplit
 //go:norace
-func (r *receiver) loop(timeout int64) event {
+func (r *receiver) loop(timeout int64, calls int) event {
 	entersyscallblock()
 	found := r.step(timeout)
-	for found == eventAnswered {
+	for answered := 1; found == eventAnswered && answered != calls; answered++ {
 		found = r.step(timeout)
 	}
 	exitsyscall()
