@@ -14,9 +14,10 @@ import (
 )
 
 var stormActions = map[string]action{
-	"storm":         one(storm),
+	"storm":         storm,
 	"storm-threads": one(stormThreads),
 	"crowd":         one(crowd),
+	"take":          take,
 }
 
 // tally is memory that all processes of a storm share.
@@ -26,11 +27,23 @@ type tally struct {
 }
 
 // storm forks processes that all fork, as far as the kernel lets them, and never
-// more than most in all. It prints "full" when the kernel has refused one.
-func storm(most string) error {
-	n, err := strconv.ParseUint(most, 10, 32)
+// more than most in all. It prints "full" when the kernel has refused one. Each
+// process pauses for 5 ms between two attempts, or as many as a second argument
+// says.
+func storm(args []string) error {
+	if len(args) == 0 || len(args) > 2 {
+		return fmt.Errorf("%w: a number of processes and a pause wanted", errMisuse)
+	}
+	n, err := strconv.ParseUint(args[0], 10, 32)
 	if err != nil {
-		return fmt.Errorf("%w: %q processes", errMisuse, most)
+		return fmt.Errorf("%w: %q processes", errMisuse, args[0])
+	}
+	if len(args) == 2 {
+		pause, err := strconv.Atoi(args[1])
+		if err != nil {
+			return fmt.Errorf("%w: a pause of %q ms", errMisuse, args[1])
+		}
+		stormPause = unix.NsecToTimespec(int64(pause) * int64(time.Millisecond))
 	}
 	shared, err := unix.Mmap(-1, 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -131,5 +144,83 @@ func stormThreads(most string) error {
 		runtime.Gosched()
 	}
 	<-time.After(time.Minute)
+	return nil
+}
+
+// take takes megabytes of memory of a kind, prints "taken", and keeps them for a
+// minute. A path is a file to write them to, as in a tmpfs.
+func take(args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("%w: a kind or path and a number wanted", errMisuse)
+	}
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return fmt.Errorf("%w: %q megabytes", errMisuse, args[1])
+	}
+	switch kind := args[0]; kind {
+	case "private":
+		err = takeMapped(n, unix.MAP_PRIVATE)
+	case "shared":
+		err = takeMapped(n, unix.MAP_SHARED)
+	case "system-v":
+		err = takeSystemV(n)
+	case "memfd":
+		var fd int
+		if fd, err = unix.MemfdCreate(kind, unix.MFD_CLOEXEC); err == nil {
+			err = takeWritten(fd, n)
+		}
+	default:
+		var fd int
+		if fd, err = unix.Open(kind, unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600); err == nil {
+			err = takeWritten(fd, n)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println("taken")
+	<-time.After(time.Minute)
+	return nil
+}
+
+const megabyte = 1 << 20
+
+func takeMapped(n, how int) error {
+	memory, err := unix.Mmap(-1, 0, n*megabyte, unix.PROT_READ|unix.PROT_WRITE, how|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return err
+	}
+	touch(memory)
+	return nil
+}
+
+// takeSystemV leaves a segment that outlives this process.
+func takeSystemV(n int) error {
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, n*megabyte, 0o600)
+	if err != nil {
+		return err
+	}
+	memory, err := unix.SysvShmAttach(id, 0, 0)
+	if err != nil {
+		return err
+	}
+	touch(memory)
+	return nil
+}
+
+func touch(memory []byte) {
+	for i := 0; i < len(memory); i += pageSize {
+		memory[i] = 1
+	}
+}
+
+// takeWritten fills a file, which is in no process's address space.
+func takeWritten(fd, n int) error {
+	block := make([]byte, megabyte)
+	for range n {
+		if _, err := unix.Write(fd, block); err != nil {
+			return err
+		}
+	}
 	return nil
 }
