@@ -25,6 +25,7 @@ type socket struct {
 	grant
 	abstract string
 	agent    policy.Agent // see policy.UnixSocket
+	inPlace  bool         // see policy.UnixSocket
 }
 
 // named is the socket's unambiguous name.
@@ -85,7 +86,9 @@ func meetSockets(user, project []socket) []socket {
 func socketRules(list []socket) []policy.UnixSocket {
 	rules := []policy.UnixSocket{}
 	for _, s := range list {
-		rules = append(rules, policy.UnixSocket{Path: s.path, Abstract: s.abstract, Agent: s.agent, Origin: s.origin})
+		rules = append(rules, policy.UnixSocket{
+			Path: s.path, Abstract: s.abstract, Agent: s.agent, InPlace: s.inPlace, Origin: s.origin,
+		})
 	}
 	slices.SortStableFunc(rules, func(a, b policy.UnixSocket) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Abstract, b.Abstract))

@@ -67,7 +67,11 @@ func filtered(view fsView, sockets []socket, keys []policy.SigningKey) []socket 
 		return sockets
 	}
 	sockets = slices.Clone(sockets)
+	named := view.agentsNamedBySSH()
 	for i := range sockets {
+		if slices.ContainsFunc(named, func(g grant) bool { return g.path == sockets[i].path }) {
+			sockets[i].agent, sockets[i].inPlace = policy.SSHAgent, true
+		}
 		for _, agent := range []policy.Agent{policy.SSHAgent, policy.GPGAgent} {
 			path, _ := view.agentSocket(agent)
 			if path != "" && sockets[i].path != "" && view.Resolve(path).Path == sockets[i].path {

@@ -48,7 +48,7 @@ func TestSSH_GrantsWhatIsPublic(t *testing.T) {
 	for _, socket := range c.Policy.UnixSockets {
 		sockets = append(sockets, socket.Path)
 	}
-	if got := strings.Join(sockets, " "); got != "/run/agent" {
+	if got := strings.Join(sockets, " "); got != "/run/agent /run/other" {
 		t.Errorf("sockets: %s", got)
 	}
 	if !c.Policy.Environment.Allows("SSH_AUTH_SOCK") || len(c.Notes()) != 0 || !c.HasSSH() {
@@ -65,6 +65,40 @@ func TestSSH_ConfigThatSessionsMayWrite(t *testing.T) {
 		c := s.Compile(document.KindTool)
 		if got := accessOf(c, "/home/u/keys/work.pub"); got != "none" {
 			t.Errorf("%s: a file that it names is granted: %s", writable, got)
+		}
+		if sockets := c.Policy.UnixSockets; len(sockets) > 0 {
+			t.Errorf("%s: an agent that it names is granted: %+v", writable, sockets)
+		}
+	}
+}
+
+// An agent that the configuration names is granted through a filter in its own
+// place, also if SSH_AUTH_SOCK names it, too.
+func TestSSH_IdentityAgent(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ user, variable, want string }{
+		"the set":                {withSSH, "", "/run/other in place"},
+		"the same agent":         {withSSH, "/run/other", "/run/other in place"},
+		"another agent":          {withSSH, "/run/agent", "/run/agent, /run/other in place"},
+		"without the set":        {`{"enabled": true}`, "/run/other", ""},
+		"the whole agent":        {`{"enabled": true, "allowed_unix_sockets": ["/run/other"]}`, "", "/run/other whole"},
+		"the whole, keys chosen": {`{"enabled": true, "allowed_unix_sockets": ["/run/other"], "signing_keys": []}`, "", "/run/other in place"},
+	} {
+		s := snapshotOf(t, sshHome(t), test.user, "")
+		s.host.Env["SSH_AUTH_SOCK"] = test.variable
+		var got []string
+		for _, socket := range s.Compile(document.KindTool).Policy.UnixSockets {
+			text := socket.Path
+			switch {
+			case socket.Agent == "":
+				text += " whole"
+			case socket.InPlace:
+				text += " in place"
+			}
+			got = append(got, text)
+		}
+		if text := strings.Join(got, ", "); text != test.want {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
 }

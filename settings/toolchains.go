@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -170,7 +171,7 @@ func (v fsView) public(g grant, mode fs.FileMode, r *reporter) bool {
 // sshConfig reads a configuration of ssh.
 func (v fsView) sshConfig(file string) sshconfig.Names {
 	return sshconfig.Read(sshconfig.Host{
-		Home: v.host.Home, Env: v.host.Env,
+		Home: v.host.Home, Env: v.host.Env, Tokens: v.sshTokens(),
 		ReadFile: func(path string) ([]byte, error) { return v.FS.ReadFile(v.Resolve(path).Path) },
 		Glob:     v.glob,
 	}, file)
@@ -220,20 +221,65 @@ func (v fsView) namedBySSH(config grant, r *reporter) []grant {
 	return list
 }
 
+// sshTokens are what stands behind "%" in a configuration of ssh and is the same
+// for all servers.
+func (v fsView) sshTokens() map[byte]string {
+	name, _ := os.Hostname()
+	short, _, _ := strings.Cut(name, ".")
+	return map[byte]string{
+		'i': strconv.Itoa(os.Getuid()), 'u': cmp.Or(v.host.Env["USER"], v.host.Env["LOGNAME"]), 'l': name, 'L': short,
+	}
+}
+
+// maxAgents bounds the agents that a configuration of ssh names.
+const maxAgents = 8
+
+// agentsNamedBySSH are the sockets that the user's configuration of ssh names,
+// each with the files that name it.
+func (v fsView) agentsNamedBySSH() []grant {
+	if v.host.Home == "" {
+		return nil
+	}
+	config := v.Resolve(filepath.Join(v.host.Home, ".ssh", "config"))
+	if config.Err != nil || !config.Exists {
+		return nil
+	}
+	var list []grant
+	names := v.sshConfig(config.Path)
+	for _, path := range names.Agents[:min(len(names.Agents), maxAgents)] {
+		if target := v.Resolve(path); target.Err == nil {
+			list = append(list, grant{
+				path: target.Path, links: slices.Concat(config.Links, target.Links),
+				namedBy: append([]string{config.Path}, names.Included...), request: request{text: path},
+			})
+		}
+	}
+	return list
+}
+
 // toolchainSockets are the sockets of agents that the toolchains grant.
 func toolchainSockets(view fsView, toolchains []chosen) []socket {
 	var list []socket
 	for _, c := range toolchains {
-		path, name := view.agentSocket(c.Keys)
-		target := view.Resolve(path)
-		if !filepath.IsAbs(path) || target.Err != nil {
-			continue
-		}
 		origin := c.origin
 		origin.Reason = "an agent, which uses the keys for sessions"
-		list = append(list, socket{agent: c.Keys, grant: grant{
-			path: target.Path, links: target.Links, request: request{text: name, origin: origin, at: c.at},
-		}})
+		path, name := view.agentSocket(c.Keys)
+		if target := view.Resolve(path); filepath.IsAbs(path) && target.Err == nil {
+			list = append(list, socket{agent: c.Keys, grant: grant{
+				path: target.Path, links: target.Links, request: request{text: name, origin: origin, at: c.at},
+			}})
+		}
+		if c.Keys != policy.SSHAgent {
+			continue
+		}
+		for _, g := range view.agentsNamedBySSH() {
+			g.origin, g.at = origin, c.at
+			named := socket{agent: c.Keys, inPlace: true, grant: g}
+			if i := slices.IndexFunc(list, named.same); i >= 0 {
+				named.text, list = list[i].text, slices.Delete(list, i, i+1) // one filter in both places
+			}
+			list = append(list, named)
+		}
 	}
 	return list
 }

@@ -47,7 +47,7 @@ func (a *attempt) filterAgents() {
 		var err error
 		switch socket.Agent {
 		case policy.SSHAgent:
-			err = a.filterSSH(socket.Path)
+			err = a.filterSSH(socket)
 		case policy.GPGAgent:
 			err = a.filterGPG(socket.Path)
 		}
@@ -61,18 +61,39 @@ func (a *attempt) filterAgents() {
 
 var errReplaceable = errors.New("sessions may write where its socket is")
 
-func (a *attempt) filterSSH(whole string) error {
+// filterSSH puts a filter in the place of an agent: into SSH_AUTH_SOCK, or onto
+// its socket, if the user's configuration of ssh names that.
+func (a *attempt) filterSSH(granted policy.UnixSocket) error {
 	real, err := fsguard.EvalSymlinks(lookUp(lastOfEach(a.request.Env), agentVariable))
-	if err != nil || real != whole || a.policy.Outside(filepath.Dir(real)).Has(policy.Write) {
-		return errors.New("SSH_AUTH_SOCK names another socket by now, or one where sessions may write")
+	byVariable := err == nil && real == granted.Path
+	if a.policy.Outside(filepath.Dir(granted.Path)).Has(policy.Write) {
+		return errReplaceable
+	}
+	if !byVariable && !granted.InPlace {
+		return errors.New("SSH_AUTH_SOCK names another socket by now")
+	}
+	if info, err := fsguard.Lstat(granted.Path); granted.InPlace && !byVariable &&
+		(err != nil || info.Mode().Type() != fs.ModeSocket) {
+		a.running.log.Info("an agent that ssh's configuration names does not run", "socket", granted.Path)
+		return nil
 	}
 	socket, err := a.placeFilter(func(socket string) (*agent.Filter, error) {
-		return agent.Listen(socket, real, a.sessionOfAgent())
+		return agent.Listen(socket, granted.Path, a.sessionOfAgent())
 	}, "a filter for the ssh-agent")
-	if err == nil {
+	if err != nil {
+		return err
+	}
+	if byVariable {
 		a.own = append(a.own, agentVariable+"="+socket)
 	}
-	return err
+	if granted.InPlace {
+		a.policy.Replaced = append(slices.Clone(a.policy.Replaced), policy.Replaced{Path: granted.Path, Source: socket})
+		// Without namespaces nothing can be there but the agent itself.
+		a.lacking = append(a.lacking, platform.Missing{
+			Path: granted.Path, Reason: "this machine cannot put a filter before ssh's IdentityAgent; use SSH_AUTH_SOCK",
+		})
+	}
+	return nil
 }
 
 // placeFilter makes a filter's socket in a directory that no session may write,

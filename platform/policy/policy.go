@@ -170,8 +170,11 @@ type UnixSocket struct {
 	Abstract string `json:"abstract,omitempty"`
 	// Agent is the kind of agent behind the socket if the session is to have only
 	// a part of it; "": all of what is there.
-	Agent  Agent  `json:"agent,omitempty"`
-	Origin Origin `json:"origin"`
+	Agent Agent `json:"agent,omitempty"`
+	// InPlace: the filter has to be at Path, because a program finds the path
+	// where no variable counts.
+	InPlace bool   `json:"inPlace,omitempty"`
+	Origin  Origin `json:"origin"`
 }
 
 // Agent is a daemon that keeps keys, of which sessions have what a filter lets

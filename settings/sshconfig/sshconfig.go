@@ -19,6 +19,9 @@ type Names struct {
 	KnownHosts []string
 	// Public are files with public keys and certificates. They need not exist.
 	Public []string
+	// Agents are sockets of agents, without that of SSH_AUTH_SOCK. They need not
+	// exist.
+	Agents []string
 }
 
 // Host is what the names of a configuration are expanded against.
@@ -27,6 +30,9 @@ type Host struct {
 	Home string
 	// Env maps the names of variables to their values.
 	Env map[string]string
+	// Tokens maps the letters behind "%" to what they stand for, as far as that
+	// is the same for all servers.
+	Tokens map[byte]string
 	// ReadFile reads a file of the configuration.
 	ReadFile func(path string) ([]byte, error)
 	// Glob lists the files that a pattern in an absolute path stands for.
@@ -85,6 +91,8 @@ func (r *reader) keyword(keyword string, values []string) {
 		}
 	case "certificatefile":
 		add(&r.names.Public, r.expand(values[0]))
+	case "identityagent":
+		r.agent(values[0])
 	case "identityfile":
 		if path := r.expand(values[0]); path != "" {
 			// ssh asks the agent for the key whose public part it finds here.
@@ -93,6 +101,21 @@ func (r *reader) keyword(keyword string, values []string) {
 			add(&r.names.Public, path+"-cert.pub")
 		}
 	}
+}
+
+// agent adds an agent's socket. Its value may be the name of a variable.
+func (r *reader) agent(value string) {
+	if value == "none" || value == "SSH_AUTH_SOCK" {
+		return // no agent, or the usual one
+	}
+	if name, is := strings.CutPrefix(value, "$"); is && !strings.HasPrefix(name, "{") {
+		if value = r.host.Env[name]; !filepath.IsAbs(value) || strings.Contains(value, "\x00") {
+			return
+		}
+		add(&r.names.Agents, filepath.Clean(value)) // as it is
+		return
+	}
+	add(&r.names.Agents, r.expand(value))
 }
 
 func (r *reader) include(value string) {
@@ -120,18 +143,47 @@ func (r *reader) expand(name string) string {
 		if !found || !closed {
 			break
 		}
-		name = before + strings.ReplaceAll(r.host.Env[variable], "${", "") + after
+		value, set := r.host.Env[variable]
+		if !set {
+			return "" // as ssh ignores it
+		}
+		name = before + strings.ReplaceAll(value, "${", "") + after
 	}
 	if rest, is := strings.CutPrefix(name, "~/"); is {
 		name = r.host.Home + "/" + rest
 	}
-	if rest, is := strings.CutPrefix(name, "%d/"); is {
-		name = r.host.Home + "/" + rest
-	}
-	if !filepath.IsAbs(name) || strings.ContainsAny(strings.ReplaceAll(name, "%%", ""), "%\x00") {
+	name, known := r.tokens(name)
+	if !known || !filepath.IsAbs(name) || strings.Contains(name, "\x00") {
 		return ""
 	}
-	return filepath.Clean(strings.ReplaceAll(name, "%%", "%"))
+	return filepath.Clean(name)
+}
+
+// tokens replaces what begins with "%". It returns false if something depends on
+// the server.
+func (r *reader) tokens(name string) (string, bool) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(name, "%")
+		b.WriteString(before)
+		if !found {
+			return b.String(), true
+		}
+		if rest == "" {
+			return "", false
+		}
+		switch value, known := r.host.Tokens[rest[0]]; {
+		case rest[0] == '%':
+			b.WriteByte('%')
+		case rest[0] == 'd':
+			b.WriteString(r.host.Home)
+		case known && value != "":
+			b.WriteString(value)
+		default:
+			return "", false
+		}
+		name = rest[1:]
+	}
 }
 
 func add(list *[]string, path string) {

@@ -169,3 +169,61 @@ chosen [GU]
 		t.Errorf("the way on leads nowhere:\n%s", screen)
 	}
 }
+
+// The agent that ssh's configuration names is used through the filter, too, and
+// nothing of the variable is needed.
+func TestIdentityAgent(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem", "unix_sockets", "temporary_files")
+	harness.RequirePrograms(t, "ssh", "ssh-agent", "ssh-add")
+	u := newUser(t, `{"toolchains": ["ssh"], "allowed_env_vars": ["PATH", "HOME", "USER", "NAMED"]}`)
+	host, port := serveSSH(t, u)
+	ssh := filepath.Join(u.Home, ".ssh")
+	harness.Write(t, filepath.Join(ssh, "known_hosts"), fmt.Sprintf("[127.0.0.1]:%s %s", port, host))
+	shared := filepath.Join(harness.ShortDir(t), "agent") // in a directory that is private inside
+	socket := filepath.Join(u.Home, "agent")
+	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t), "NAMED="+socket, "PORT="+port)
+	const script = `chmod 600 ~/.ssh/id_ed25519; ssh-keygen -y -f ~/.ssh/id_ed25519 >~/.ssh/id_ed25519.pub
+SOCKET=$1
+eval "$(ssh-agent -a "$SOCKET")" >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT; unset SSH_AUTH_SOCK
+SSH_AUTH_SOCK=$SOCKET ssh-add -q ~/.ssh/id_ed25519
+sandbox-sidecar exec -- sh -c 'ssh -n -F ~/.ssh/config -o UserKnownHostsFile=$HOME/.ssh/known_hosts -p '$PORT' me@127.0.0.1 "echo greet\"\"ed"
+SSH_AUTH_SOCK='$SOCKET' ssh-add -l; SSH_AUTH_SOCK='$SOCKET' ssh-add -D; echo asked'
+SSH_AUTH_SOCK=$SOCKET ssh-add -l`
+	for value, works := range map[string]bool{
+		socket: true, `"` + socket + `"`: true, "${NAMED}": true, "$NAMED": true, shared: true,
+		"none": false, "SSH_AUTH_SOCK": false, "${MISSING}" + socket: false,
+	} {
+		harness.Write(t, filepath.Join(ssh, "config"), "Host elsewhere\n  IdentityAgent /nowhere\nHost *\n  IdentityAgent "+value+"\n")
+		at := socket
+		if value == shared {
+			at = shared
+		}
+		screen, _ := u.types(t, "set -- "+at+"\n"+script)
+		if greeted := strings.Contains(screen, "greeted"); greeted != works {
+			t.Errorf("IdentityAgent %s: greeted %t:\n%s", value, greeted, screen)
+		}
+		sees(t, screen, "asked\nED25519") // the key is still there
+		if works {
+			sees(t, screen, `agent "remove all keys`)
+		}
+	}
+}
+
+// Without namespaces the agent's own socket is there, which no session may use.
+// The report says what would help.
+func TestIdentityAgentWithoutNamespaces(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem", "unix_sockets")
+	harness.RequirePrograms(t, "ssh-agent", "ssh-add")
+	u := newUser(t, `{"toolchains": ["ssh"]}`)
+	u.wrap = harness.WithoutNamespaces(t)
+	socket := filepath.Join(u.Home, "agent")
+	harness.Write(t, filepath.Join(u.Home, ".ssh", "config"), "IdentityAgent "+socket+"\n")
+	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t))
+	screen, _ := u.types(t, `eval "$(ssh-agent -a "$HOME/agent")" >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT; unset SSH_AUTH_SOCK
+sandbox-sidecar exec -- sh -c 'SSH_AUTH_SOCK=$HOME/agent ssh-add -l; true'; echo ended`)
+	sees(t, screen, `Error connecting to agent
+cannot put a filter before ssh.s IdentityAgent; use SSH_AUTH_SOCK
+ended`)
+}

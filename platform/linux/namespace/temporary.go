@@ -50,6 +50,11 @@ func grantedBelow(p *policy.Policy, dir string) []string {
 	}
 	for _, socket := range p.UnixSockets {
 		paths = append(paths, socket.Path)
+		for _, r := range p.Replaced {
+			if r.Source == socket.Path { // it can be put only onto what is there
+				paths = append(paths, r.Path)
+			}
+		}
 	}
 	slices.Sort(paths)
 	var topmost []string
