@@ -79,24 +79,69 @@ T['everything that uses the shell is sandboxed, and after the bang it is not'] =
   H.until_notified(child, 'was not changed')
 end
 
-T['refusals are notified, and not mixed with output'] = function()
+T['refusals are notified and listed, and not mixed with output'] = function()
   local child = H.child()
   child.cmd('Sidecar confine')
-  local line = ('cat %s/secret; echo done'):format(child.world.outside)
+  local line = ('cat %s/secret; echo "done [$SANDBOX_WINDOW]"'):format(child.world.outside)
   local out = child.fn.system(line)
-  H.eq({ out:match('refused by') or 'none', out:match('done') }, { 'none', 'done' })
-  H.until_notified(child, 'refused by the sandbox', 'secret')
-  local path = child.lua_get('vim.env.SANDBOX_SHELL_REPORT')
-  H.eq(vim.uv.fs_stat(path).mode % 512, 384) -- 0600
-  -- A session has neither the variable nor the right to write the file.
-  H.eq(child.fn.system('echo "[$SANDBOX_SHELL_REPORT]"'), '[]\n')
-  H.eq(
-    child.fn.system(('echo forged >> %s || echo refused'):format(path)):match('refused\n') ~= nil,
-    true
+  -- A session does not have the variable.
+  H.eq({ out:match('sandbox%-sidecar') or 'none', out:match('done.*') }, { 'none', 'done []\n' })
+  H.until_notified(child, 'The sandbox refused', 'secret')
+  H.eq(#child.lua_get([[require('sandbox_sidecar.denials').lines()]]) > 0, true)
+  -- So is what was written that programs outside act on.
+  child.fn.system('echo x > Makefile')
+  H.until_notified(child, 'Makefile')
+end
+
+T['a terminal has its state, and is stale after a change of the settings'] = function()
+  local child = H.child()
+  child.cmd('Sidecar confine')
+  child.cmd('terminal')
+  H.until_true(child, 'vim.b.sandbox_sidecar ~= nil')
+  local state = child.lua_get('vim.b.sandbox_sidecar')
+  H.eq({ state.running, state.stale, state.sandbox == 'off' }, { true, false, false })
+  H.write(child.world.settings, H.settings({ allow_network = false }))
+  H.until_notified(child, '1 running terminal still uses the old ones')
+  H.eq(child.lua_get('vim.b.sandbox_sidecar.stale'), true)
+  child.lua([[vim.fn.chansend(vim.b.terminal_job_id, 'exit 3\n')]])
+  H.until_true(child, 'vim.b.sandbox_sidecar.exit_code == 3')
+end
+
+---A child that is confined and asks.
+local function asking()
+  local world = H.world(H.settings({ on_denied = 'ask' }))
+  local child = H.child(world)
+  child.lua([[
+    vim.ui.select = function(items, _, choose)
+      _G.asked = (_G.asked or 0) + 1
+      choose(items[2])
+    end
+  ]])
+  child.cmd('Sidecar confine')
+  return child
+end
+
+T['a job of a shell asks the user'] = function()
+  local child = asking()
+  child.lua(
+    [[
+    _G.text = {}
+    vim.fn.jobstart(..., { stdout_buffered = true, on_stdout = function(_, lines) _G.text = lines end })
+  ]],
+    { ('cat %s/secret'):format(child.world.outside) }
   )
-  child.cmd('Sidecar! confine')
-  H.eq(vim.uv.fs_stat(path), nil)
-  H.eq(H.notified(child, 'forged'), {})
+  H.until_true(child, '_G.text[1] ~= nil and _G.text[1] ~= ""')
+  H.eq(child.lua_get('_G.asked'), 1)
+end
+
+T['a command that holds the editor is refused, and does not wait'] = function()
+  local child = asking()
+  local before = vim.uv.now()
+  local out = child.fn.system(('cat %s/secret; echo done'):format(child.world.outside))
+  vim.uv.update_time()
+  H.eq(out:match('Permission denied.*done') ~= nil, true)
+  H.eq(vim.uv.now() - before < 30 * 1000, true) -- the sidecar waits for a minute
+  H.eq(child.lua_get('_G.asked or 0'), 0)
 end
 
 T['sandboxed terminals start as before'] = function()

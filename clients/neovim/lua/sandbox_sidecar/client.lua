@@ -30,6 +30,7 @@ local HIGH_WATER = 256 * 1024
 
 ---@class sandbox_sidecar.ClientOptions
 ---@field command string[]
+---@field on_data fun(data: string) Sees all data on its arrival (|api-fast|).
 ---@field on_notification fun(method: string, params: any)
 ---@field on_request fun(method: string, params: any, answer: fun(result: any, err?: sandbox_sidecar.Error), id: integer)
 ---@field on_exit fun(reason: string) Called once, after the last message.
@@ -44,6 +45,8 @@ local HIGH_WATER = 256 * 1024
 ---@field private timer uv.uv_timer_t
 ---@field private decoder sandbox_sidecar.Decoder
 ---@field private pending table<integer, sandbox_sidecar.Callback>
+---@field private seen integer The last request that was handled.
+---@field private refused table<integer, true> Requests that are not handled any more.
 ---@field private last_id integer
 ---@field private draining boolean A slice is running or on its way.
 ---@field private paused boolean Whether reading is paused.
@@ -67,6 +70,8 @@ function M.start(options)
     timer = uv.new_timer(),
     decoder = framing.decoder(),
     pending = {},
+    seen = 0,
+    refused = {},
     last_id = 0,
     draining = false,
     paused = false,
@@ -115,6 +120,7 @@ function Client:read()
       if self.raw then
         self.raw(data)
       end
+      self.options.on_data(data)
       self.decoder:feed(data)
       if self.decoder:size() > HIGH_WATER then
         self.paused = true
@@ -194,7 +200,10 @@ function Client:handle_message(body)
   local message = vim.json.decode(body, { luanil = { object = true, array = true } })
   if message.method and message.id == nil then
     self.options.on_notification(message.method, message.params)
+  elseif message.method and self.refused[message.id] then
+    self.refused[message.id] = nil
   elseif message.method then
+    self.seen = message.id -- they rise
     self.options.on_request(message.method, message.params, function(result, err)
       self:send({
         jsonrpc = '2.0',
@@ -219,6 +228,17 @@ end
 function Client:send(message)
   if not self.stdin:is_closing() then
     self.stdin:write(framing.encode(message))
+  end
+end
+
+---Answers a request with an error if the main loop has not handled it
+---(|api-fast|).
+---@param id integer
+function Client:refuse_unseen(id)
+  if id > self.seen then
+    self.refused[id] = true
+    local err = { code = 0, message = 'the editor waits for a command' }
+    self:send({ jsonrpc = '2.0', id = id, error = err })
   end
 end
 

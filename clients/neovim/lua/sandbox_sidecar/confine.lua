@@ -1,6 +1,7 @@
 ---Makes the editor's own shell a sandboxed one, and takes that back.
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
+local sidecar = require('sandbox_sidecar.sidecar')
 
 local M = {}
 
@@ -15,72 +16,8 @@ local GENERIC = 'sandbox-sh'
 
 local confined ---@type sandbox_sidecar.Confined?
 
----The longest report that is read at once. Of a longer one the rest is dropped.
-local MAX_REPORT = 64 * 1024
-
----Shells write to this file what the sandbox refused. On their standard error it
----would get into the text of filters and into what system() returns.
----@type { path: string, watch: uv.uv_fs_event_t }?
-local reports
-
----Shows what shells have reported, each refusal once.
-local function show_reports()
-  local file = reports and vim.uv.fs_open(reports.path, 'r+', 0)
-  if not file then
-    return
-  end
-  local text = vim.uv.fs_read(file, MAX_REPORT, 0) or ''
-  if text ~= '' then
-    -- A shell that writes in between loses its report, and nothing else.
-    vim.uv.fs_ftruncate(file, 0)
-  end
-  vim.uv.fs_close(file)
-  local refused = {}
-  for _, line in ipairs(vim.split(text, '\n', { trimempty = true })) do
-    line = vim.trim((line:gsub('^sandbox%-sidecar: ', '')))
-    if vim.startswith(line, 'warning: ') then
-      require('sandbox_sidecar.log').write('warn', '%s', display.line(line))
-    else
-      refused[#refused + 1] = line
-    end
-  end
-  if #refused > 0 then
-    notify.warn_once(table.concat(refused, ' '))
-  end
-end
-
----@return string? # The file, if it can be watched.
-local function watch_reports()
-  local dir = vim.fs.joinpath(vim.fn.stdpath('state') --[[@as string]], 'sandbox_sidecar')
-  vim.fn.mkdir(dir, 'p', tonumber('700', 8))
-  local path = vim.fs.joinpath(dir, ('reports-%d'):format(vim.uv.os_getpid()))
-  os.remove(path) -- of an earlier process with this id
-  local file = vim.uv.fs_open(path, 'wx', tonumber('600', 8))
-  local watch = vim.uv.new_fs_event()
-  if not file or not watch then
-    return
-  end
-  vim.uv.fs_close(file)
-  if not watch:start(path, {}, vim.schedule_wrap(show_reports)) then
-    os.remove(path)
-    return
-  end
-  reports = { path = path, watch = watch }
-  return path
-end
-
-local function unwatch_reports()
-  if reports then
-    reports.watch:close()
-    os.remove(reports.path)
-    reports = nil
-  end
-end
-
-vim.api.nvim_create_autocmd('VimLeavePre', {
-  group = vim.api.nvim_create_augroup('sandbox_sidecar.confine', { clear = true }),
-  callback = unwatch_reports,
-})
+---How long, in milliseconds, to wait for the sidecar, to which shells report.
+local START_TIMEOUT = 2000
 
 ---The directory of the links, which the program finds by the same rule.
 ---@return string?
@@ -157,12 +94,24 @@ function M.start()
     old[name] = vim.go[name]
     vim.go[name] = value
   end
-  local env = { SHELL = path, SANDBOX_SHELL_REPORT = reports and reports.path or watch_reports() }
+  local env = { SHELL = path }
   confined = { options = options, env = env, old_options = old, old_env = {} }
   for name, value in pairs(env) do
     confined.old_env[name] = vim.env[name]
     vim.env[name] = value
   end
+  -- What the sandbox refuses is reported to the sidecar. Without it, shells print
+  -- that on standard error, which gets into the text of filters.
+  local settled = false
+  sidecar.ensure(function(err)
+    settled = true
+    if err then
+      notify.error(notify.describe(err))
+    end
+  end)
+  vim.wait(START_TIMEOUT, function()
+    return settled
+  end, 5)
   notify.info(
     (':terminal, :! and jobs with a shell are sandboxed, by %s.'):format(display.path(path))
   )
@@ -190,7 +139,6 @@ function M.stop()
       changed[#changed + 1] = '$' .. name
     end
   end
-  unwatch_reports()
   table.sort(changed)
   if #changed > 0 then
     notify.warn(

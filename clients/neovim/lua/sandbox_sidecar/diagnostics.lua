@@ -89,7 +89,7 @@ sidecar.notifications[protocol.methods.settings_changed] = function(params)
   for _, session in ipairs(params.staleSessions) do
     stale[session.sessionId] = true
   end
-  local count = 0
+  local count = require('sandbox_sidecar.shells').set_stale(stale)
   for _, t in ipairs(terminal.list()) do
     count = count + (t:set_stale(stale[t.id] == true) and 1 or 0)
   end

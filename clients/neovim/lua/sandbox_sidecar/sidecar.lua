@@ -47,6 +47,14 @@ M.notifications = {}
 ---@type table<string, fun(params: any, answer: fun(result: any, err?: sandbox_sidecar.Error), id: integer)>
 M.requests = {}
 
+---Called when a session has ended, after its listener.
+---@type fun(params: sandbox_sidecar.ExitedParams)[]
+M.on_exited = {}
+
+---Sees all data on its arrival (|api-fast|).
+---@param _ string
+function M.on_data(_) end
+
 ---Called after a session was closed, with the sidecar's result.
 ---@type fun(id: string, result: sandbox_sidecar.CloseResult)[]
 M.on_closed = {}
@@ -86,6 +94,9 @@ local function on_notification(method, params)
     state.listeners[params.sessionId] = nil
     if listener then
       listener.on_exited({ exitCode = params.exitCode, signal = params.signal }, params.hints or {})
+    end
+    for _, hook in ipairs(M.on_exited) do
+      hook(params)
     end
     -- Nobody queries the session after its end, so the sidecar may forget it.
     M.close(params.sessionId)
@@ -135,6 +146,7 @@ local function on_exit(ended, reason)
   local listeners = state.listeners
   state.client, state.ready, state.initialize_result, state.folder = nil, false, nil, nil
   state.listeners, state.labels, state.projects, state.stopping = {}, {}, {}, false
+  vim.env.SANDBOX_WINDOW = nil
   settle({ code = 0, message = ('the sidecar ended (%s)'):format(reason) })
   for _, listener in pairs(listeners) do
     listener.on_lost(reason)
@@ -182,7 +194,11 @@ local function handshake(started)
     processId = vim.uv.os_getpid(),
     clientInfo = { name = 'neovim', version = tostring(vim.version()) },
     workspaceFolders = { folder(dir) },
-    capabilities = { flowControl = true, approvals = M.requests['sandbox/requestAccess'] ~= nil },
+    capabilities = {
+      flowControl = true,
+      approvals = M.requests['sandbox/requestAccess'] ~= nil,
+      window = true,
+    },
     initializationOptions = { userSettingsPath = config.get().settings_path },
   }, function(err, initialize_result)
     if state.client ~= started then
@@ -210,6 +226,7 @@ local function handshake(started)
     end
     started:notify(methods.initialized)
     state.ready, state.initialize_result, state.folder = true, initialize_result, dir
+    vim.env.SANDBOX_WINDOW = initialize_result.window
     settle()
     changed()
     require('sandbox_sidecar.trust').check(dir)
@@ -224,6 +241,7 @@ local function start()
   require('sandbox_sidecar.denials')
   require('sandbox_sidecar.approval')
   require('sandbox_sidecar.review')
+  require('sandbox_sidecar.shells')
   config.report_unknown()
   local path, missing = binary.find()
   if not path then
@@ -235,6 +253,9 @@ local function start()
   local started, err
   started, err = client.start({
     command = { path, 'serve', '--log-level', config.get().log_level },
+    on_data = function(data)
+      M.on_data(data)
+    end,
     on_notification = on_notification,
     on_request = on_request,
     on_exit = function(reason)
@@ -310,6 +331,29 @@ function M.spawn(params, listener, callback)
       callback(failed, result)
     end)
   end)
+end
+
+---Names a session that the sidecar did not start.
+---@param id string
+---@param label string
+---@param dir string Its project.
+function M.adopt(id, label, dir)
+  state.labels[id], state.projects[id] = display.quote(label, 60), dir
+end
+
+---Whether the sidecar has started a session (|api-fast|).
+---@param id string
+---@return boolean
+function M.has_started(id)
+  return state.listeners[id] ~= nil
+end
+
+---Refuses a request that the main loop has not handled (|api-fast|).
+---@param id integer
+function M.refuse_unseen(id)
+  if state.client then
+    state.client:refuse_unseen(id)
+  end
 end
 
 ---Ends a session. Calls back when no process of it is left.
