@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -144,8 +145,11 @@ func (v fsView) placePaths(c chosen, p toolchain.Place, r *reporter) []string {
 	return paths
 }
 
-// passphrase is an option of GnuPG's configuration.
-var passphrase = regexp.MustCompile(`(?m)^[ \t]*(--)?passphrase[ \t=]`)
+// passphrase is an option of GnuPG's configuration. It is compiled when it is
+// needed: every stage starts with this package, too.
+var passphrase = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^[ \t]*(--)?passphrase[ \t=]`)
+})
 
 // public reports whether a grant opens a regular file without a private key.
 func (v fsView) public(g grant, mode fs.FileMode, r *reporter) bool {
@@ -157,7 +161,7 @@ func (v fsView) public(g grant, mode fs.FileMode, r *reporter) bool {
 	switch {
 	case bytes.Contains(data, []byte("PRIVATE KEY")):
 		what = "a private key"
-	case passphrase.Match(data):
+	case passphrase().Match(data):
 		what = "a passphrase"
 	}
 	if what != "" {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
@@ -26,8 +27,11 @@ type Denial struct {
 
 // denialMessage is "Sandbox: NAME(PID) deny(N) OPERATION TARGET". The kernel
 // combines repetitions into "N duplicate reports for …".
-var denialMessage = regexp.MustCompile(
-	`(?s)^(?:([0-9]+) duplicate reports? for )?Sandbox: (.{1,64}?)\(([0-9]+)\) deny\([0-9]+\) ([a-z*-]+)(?: (.*))?$`)
+// It is compiled when it is needed: every stage starts with this package, too.
+var denialMessage = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^(?:([0-9]+) duplicate reports? for )?` +
+		`Sandbox: (.{1,64}?)\(([0-9]+)\) deny\([0-9]+\) ([a-z*-]+)(?: (.*))?$`)
+})
 
 // ParseDenial parses one line of "log stream --style ndjson". It returns false
 // if the line is anything else. The tag is the message's last line, which the
@@ -47,7 +51,7 @@ func ParseDenial(line []byte) (Denial, bool) {
 	if tag < 0 {
 		return Denial{}, false // another program's, or one without the profile's tag
 	}
-	parts := denialMessage.FindStringSubmatch(event.Message[:tag])
+	parts := denialMessage().FindStringSubmatch(event.Message[:tag])
 	if parts == nil {
 		return Denial{}, false
 	}
