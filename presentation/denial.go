@@ -43,6 +43,7 @@ func Denial(sessionID string, denial spawn.Denial, suggestion settings.Suggestio
 		Detail:  display.Line(denial.Detail),
 		Hint:    display.Line(suggestion.Hint),
 		Message: denialMessage(denial, suggestion),
+		Line:    uncounted(denial),
 	}
 	if suggestion.Key != "" {
 		params.Suggestion = suggested(suggestion)
@@ -76,6 +77,12 @@ func DenialLine(denial spawn.Denial) string {
 	return text
 }
 
+// uncounted is DenialLine without the count.
+func uncounted(denial spawn.Denial) string {
+	denial.Count = 1
+	return DenialLine(denial)
+}
+
 // AlarmLine is what happened to a protected path, for a line in a terminal,
 // without a full stop.
 func AlarmLine(alarm spawn.Alarm) string {
@@ -104,7 +111,9 @@ func advice(denial spawn.Denial) string {
 
 // suggested is a setting that would allow an access.
 func suggested(s settings.Suggestion) *protocol.Suggestion {
-	return &protocol.Suggestion{Setting: s.Key, Value: s.JSON(), Message: s.Instruction()}
+	return &protocol.Suggestion{
+		Setting: s.Key, Value: s.JSON(), Message: s.Instruction(), Instruction: s.InstructionInFull(),
+	}
 }
 
 // process names the process of a denial; nil if the kernel did not say which it

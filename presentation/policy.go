@@ -104,6 +104,9 @@ func Explanation(x settings.Explanation) protocol.PolicyExplainResult {
 		Setting: x.Key, Value: x.Value, Hint: display.Line(x.Hint),
 		Message: explanationMessage(x),
 	}
+	if !x.Allowed && x.Key != "" {
+		result.Instruction = settings.Suggestion{Key: x.Key, Value: x.Value}.InstructionInFull()
+	}
 	if x.Rule != nil {
 		from := x.Rule.Origin
 		result.Rule = &protocol.PolicyRule{

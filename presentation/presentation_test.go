@@ -23,6 +23,7 @@ func TestMessages(t *testing.T) {
 	led.Name = "a\nb.example"
 	key := denial("sign", "SHA256:x", "", 1)
 	key.Name = `"me \"", to log in as "git"`
+	long := "/" + strings.Repeat("x", 200)
 	for _, test := range []struct{ got, want string }{
 		{
 			denialMessage(denial("read", "/home/u/data/x", "cat", 3), add),
@@ -51,6 +52,13 @@ func TestMessages(t *testing.T) {
 			`The sandbox refused to let "c\"\nat" read "/a\n\x1b[2J\u202e]\x28command:x)".`,
 		},
 		{DenialLine(denial("read", "/a\nb", "cat", 2)), `read "/a\nb" by "cat", 2 times`},
+		{Denial("", denial("read", "/a\nb", "cat", 2), add).Line, `read "/a\nb" by "cat"`},
+		{Denial("", denial("read", long, "", 1), add).Suggestion.Instruction, `add "~/data" to "additional_read_only_paths"`},
+		{
+			Explanation(settings.Explanation{Key: "additional_read_only_paths", Value: long}).Instruction,
+			`add "` + long + `" to "additional_read_only_paths"`,
+		},
+		{Explanation(settings.Explanation{Key: "additional_read_only_paths", Allowed: true}).Instruction, ""},
 		{questionMessage(denial("create", "/a\nb", "cat", 1)), `"cat" wants to create "/a\nb", and waits for your answer.`},
 		{questionMessage(denial("write", "/a", "", 1)), `A program wants to write "/a", and waits for your answer.`},
 		{

@@ -30,6 +30,14 @@ func invalidParams(field, format string, args ...any) *wireError {
 	}
 }
 
+// errUnsandboxed is the answer to terminal/spawn if the sidecar was started to
+// confine every session, and the settings would not confine this one.
+var errUnsandboxed = &wireError{
+	code:    protocol.CodeSandboxUnavailable,
+	message: "not started: the settings leave the sandbox off; see sandbox-sidecar policy",
+	data:    &protocol.ErrorData{Reason: "every session must be sandboxed here"},
+}
+
 // settingsInvalid names the file that must be fixed before a session starts.
 func settingsInvalid(doubt *settings.Doubt) *wireError {
 	reason := "it is unclear what the settings ask for, so tools do not start"

@@ -42,6 +42,12 @@ type fixture struct {
 // itself, or calls connect.
 func start(t *testing.T, backend platform.Backend, block string) *fixture {
 	t.Helper()
+	return startWith(t, backend, block, func(*Options) {})
+}
+
+// startWith is start with other options.
+func startWith(t *testing.T, backend platform.Backend, block string, change func(*Options)) *fixture {
+	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -62,14 +68,16 @@ func start(t *testing.T, backend platform.Backend, block string) *fixture {
 		t.Fatal(err)
 	}
 	tracker := lifecycle.Open(lifecycle.Options{StateDir: state})
-	server := New(Options{
+	options := Options{
 		Version: "test", Spawner: &spawn.Spawner{
 			Backend: backend, Tracker: tracker,
 			Logger: slog.New(slog.DiscardHandler),
 		}, Env: env,
 		UserSettingsPath: f.settings, Logger: slog.New(slog.DiscardHandler),
 		WatchProcess: func(context.Context, int) (<-chan struct{}, error) { return f.editor, nil },
-	})
+	}
+	change(&options)
+	server := New(options)
 	fromEditor, in := io.Pipe()
 	out, toEditor := io.Pipe()
 	f.in, f.out = in, out

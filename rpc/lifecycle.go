@@ -59,8 +59,8 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 		s.background.Go(func() { s.awaitEditor(gone) })
 	}
 	store, err := settings.Open(settings.Options{
-		UserPath: options.UserSettingsPath, Editor: editorLayer(
-			options.Settings), Env: s.options.Env, Guarded: s.options.Guarded, HostsGap: s.options.HostsGap,
+		UserPath: options.UserSettingsPath, Editor: editorLayer(options.Settings), Command: s.options.Command,
+		Env: s.options.Env, Guarded: s.options.Guarded, HostsGap: s.options.HostsGap,
 		Logger: s.log, OnChange: s.settingsChanged,
 		OnNotice: func(text string) {
 			s.conn.logLine(protocol.LogWarning, text) // may be called on the reading goroutine

@@ -17,8 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// Options configure a server. All fields except UserSettingsPath, Guarded
-// and HostsGap are required.
+// Options configure a server. All fields except UserSettingsPath, Command,
+// Sandbox, Guarded and HostsGap are required.
 type Options struct {
 	// Version of the program.
 	Version string
@@ -29,6 +29,11 @@ type Options struct {
 	// UserSettingsPath replaces the user's settings files. A path that the editor
 	// names takes precedence.
 	UserSettingsPath string
+	// Command is a layer of settings over all others: what the command line says.
+	Command []byte
+	// Sandbox refuses every session that would not be confined, and every one
+	// while a settings file is wrong.
+	Sandbox bool
 	// Guarded are paths that no session should be able to write, in addition to
 	// the settings files: the program itself and its state.
 	Guarded []string

@@ -59,7 +59,10 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}
 	e.begin(session)
 	first := append(presentation.UnsandboxedLine(outcome), presentation.DoubtLine(outcome.Confined, compiled.Doubt)...)
-	if params.Kind == protocol.Terminal && len(first) == 0 {
+	switch {
+	case params.Pipe:
+		first = nil // it is read by a program; the answer has warnings
+	case params.Kind == protocol.Terminal && len(first) == 0:
 		first = presentation.OffLine(compiled)
 	}
 	return result, func() {
@@ -76,8 +79,11 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 	snapshot := s.store.Snapshot(params.ProjectDir)
 	compiled := snapshot.Compile(settings.Kind(params.Kind))
 	s.publish(snapshot, compiled.Diagnostics)
-	if doubt := compiled.Doubt; doubt != nil && doubt.Refused {
+	if doubt := compiled.Doubt; doubt != nil && (doubt.Refused || s.options.Sandbox) {
 		return nil, settings.Compiled{}, settingsInvalid(doubt)
+	}
+	if s.options.Sandbox && !compiled.Policy.Restricted {
+		return nil, settings.Compiled{}, errUnsandboxed
 	}
 	if compiled.NoAnswer != "" {
 		return nil, compiled, noAnswer("read the project", compiled.NoAnswer)
@@ -131,7 +137,7 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 			Cols: params.Cols,
 			Rows: params.Rows,
 		},
-		NoInput: params.Kind == protocol.Tool, FlowControl: flowControl,
+		NoInput: params.Kind == protocol.Tool, Pipe: params.Pipe, Tool: params.Pipe, FlowControl: flowControl,
 	}
 	switch {
 	case params.Command != "" && params.Args == nil: // startSession chooses the shell
@@ -184,6 +190,8 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 	switch {
 	case params.Shell != nil && params.Shell.Program == "":
 		return invalidParams("shell.program", "required: a path, or a name in PATH")
+	case params.Command == "" && params.Pipe:
+		return invalidParams("command", "required for a pipe")
 	case params.Command == "" && params.Args != nil:
 		return invalidParams("command", "required if args are given")
 	case params.Command == "" && params.Shell == nil && params.Kind == protocol.Tool:

@@ -33,6 +33,9 @@ type Request struct {
 	Size Size
 	// NoInput gives the leader /dev/null as stdin instead of the terminal.
 	NoInput bool
+	// Pipe gives the leader a pipe as standard output and standard errors instead
+	// of a terminal. It implies NoInput.
+	Pipe bool
 	// Tool is a command that nobody types into: it has no history of shells.
 	Tool bool
 	// FlowControl holds output back until it is acknowledged; see Session.Ack.

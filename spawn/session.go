@@ -22,8 +22,8 @@ import (
 // called from four goroutines, each one call at a time. A call that blocks holds up
 // only that session.
 type Sink interface {
-	// Output receives bytes of the terminal. They are valid only during the
-	// call.
+	// Output receives bytes of the terminal or the pipe. They are valid only
+	// during the call.
 	Output(data []byte)
 	Observer
 	// Exited reports how the leader ended. It is the last call.
@@ -52,11 +52,12 @@ type Exit struct {
 // in an uninterruptible system call takes so long.
 const killTimeout = 10 * time.Second
 
-// Session is one leader on its own terminal. Its methods may be called from
-// several goroutines.
+// Session is one leader on its own terminal or pipe. Its methods may be called
+// from several goroutines.
 type Session struct {
 	id      string
-	master  *os.File
+	master  *os.File // of the terminal, or the end of the pipe that is read
+	pipe    bool
 	running *running
 	// onLeaderEnd is called once the leader has ended.
 	onLeaderEnd func()
@@ -80,13 +81,17 @@ type Session struct {
 
 func newSession(request Request, running *running, onLeaderEnd func()) *Session {
 	s := &Session{
-		id: request.ID, dir: request.Dir, master: running.master, running: running, onLeaderEnd: onLeaderEnd,
+		id: request.ID, dir: request.Dir, master: running.master, pipe: request.Pipe, running: running,
+		onLeaderEnd: onLeaderEnd,
 		leaderEnded: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.watch = newOutputWatch(running.policy, running, running.env, s.foregroundDir)
 	running.env = nil
 	s.gate.init(request.FlowControl)
 	s.inputs.init(s.typeNow)
+	if s.pipe {
+		s.inputs.close() // there is nothing to type into
+	}
 	return s
 }
 
@@ -241,8 +246,12 @@ func (s *Session) typeInputs() {
 // flow control.
 func (s *Session) Ack(n int) { s.gate.ack(n) }
 
-// Resize changes the terminal's size. It has no effect after the session's end.
+// Resize changes the terminal's size. It has no effect after the session's end,
+// nor on a pipe.
 func (s *Session) Resize(size Size) error {
+	if s.pipe {
+		return nil
+	}
 	if err := setSize(s.master, size); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("resize terminal: %w", err)
 	}
@@ -253,7 +262,8 @@ func (s *Session) Resize(size Size) error {
 // foreground process group.
 var ErrEnded = errors.New("session has ended")
 
-// Signal sends a signal to the terminal's foreground process group.
+// Signal sends a signal to the terminal's foreground process group. Without a
+// terminal that is the leader's group.
 func (s *Session) Signal(signal syscall.Signal) error {
 	select {
 	case <-s.leaderEnded:
@@ -277,6 +287,9 @@ func (s *Session) Signal(signal syscall.Signal) error {
 // the master, ioctl_tty(2)). The number may belong to a process outside the
 // session by now, if the group has died; then it returns the leader's group.
 func (s *Session) foreground() (int, error) {
+	if s.pipe {
+		return s.PID(), nil
+	}
 	group := 0
 	err := control(s.master, func(fd int) (err error) {
 		group, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)

@@ -62,18 +62,22 @@ func (s *Spawner) Probe(ctx context.Context) Protections {
 // Platform is the operating system's name: "linux" or "darwin".
 func (s *Spawner) Platform() string { return s.Backend.Name() }
 
-// Start starts a session on a terminal of its own. It returns once the leader
-// was executed; no output reaches the caller before Session.Begin. On an error,
-// which is an *Error, no process is left running.
+// Start starts a session on a terminal or a pipe of its own. It returns once the
+// leader was executed; no output reaches the caller before Session.Begin. On an
+// error, which is an *Error, no process is left running.
 func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) {
 	if err := request.check(); err != nil {
 		return nil, err
 	}
 	var standby *standbyStage
-	if request.Policy.Restricted {
-		standby = s.pool.take(ctx, s)
+	given := ownPipe
+	if !request.Pipe {
+		given = ownTerminal
+		if request.Policy.Restricted {
+			standby = s.pool.take(ctx, s)
+		}
 	}
-	running, err := s.start(ctx, request, ownTerminal, standby)
+	running, err := s.start(ctx, request, given, standby)
 	if err != nil {
 		return nil, err
 	}

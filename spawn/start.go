@@ -202,7 +202,7 @@ func (a *attempt) makeTemporaryDirs() {
 // tools type there would be offered to the user in the next terminal.
 func (a *attempt) prepareHistory() {
 	p := &a.policy
-	if !p.Restricted || p.Project == "" || a.request.NoInput || a.request.Tool {
+	if !p.Restricted || p.Project == "" || a.request.NoInput || a.request.Pipe || a.request.Tool {
 		return
 	}
 	prepared, err := history.Prepare(history.Request{
@@ -353,7 +353,9 @@ func unconfined(err error) bool {
 // outcome records what the session got, and has a stage started for the next
 // session.
 func (a *attempt) outcome(launched platform.Launched) {
-	a.spawner.pool.refill(a.spawner, a.target.Confinement)
+	if !a.request.Pipe { // a stage on standby opens a terminal
+		a.spawner.pool.refill(a.spawner, a.target.Confinement)
+	}
 	r := a.running
 	r.process, r.startedAt = launched.Process, time.Now()
 	r.held, r.supervision, r.localhost = launched.HeldFiles, launched.Supervision, launched.Localhost

@@ -116,7 +116,8 @@ func exampleFrames() (map[string][]exampleFrame, error) {
 func exampleSuggestion() *protocol.Suggestion {
 	return &protocol.Suggestion{
 		Setting: "additional_read_only_paths", Value: protocol.RawJSON(`"/home/ada/data/model"`),
-		Message: `add "/home/ada/data/model" to "additional_read_only_paths"`,
+		Message:     `add "/home/ada/data/model" to "additional_read_only_paths"`,
+		Instruction: `add "/home/ada/data/model" to "additional_read_only_paths"`,
 	}
 }
 
@@ -125,6 +126,7 @@ func exampleDenied() protocol.DeniedParams {
 		SessionID: exampleSession, Access: "read", Target: "/home/ada/data/model", Count: 1,
 		Message: `The sandbox refused to let "python3" read "/home/ada/data/model". ` +
 			`To allow it: add "/home/ada/data/model" to "additional_read_only_paths".`,
+		Line:    `read "/home/ada/data/model" by "python3"`,
 		Process: &protocol.Process{PID: 48220, Name: "python3"}, Suggestion: exampleSuggestion(),
 	}
 }

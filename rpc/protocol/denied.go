@@ -12,6 +12,9 @@ type DeniedParams struct {
 	// allow it. Show it as plain text: names that others chose are quoted,
 	// escaped and shortened. The other fields are raw.
 	Message string `json:"message"`
+	// Line says the same shorter, for a list, without the count and the setting.
+	// It is absent for what happened to a protected path.
+	Line string `json:"line,omitempty"`
 	// Access is the kind of operation.
 	//
 	// Refused operations: "read"; "write" (a file that exists); "create" and
@@ -73,6 +76,8 @@ type Suggestion struct {
 	// Message says in one line what to write where. Show it as plain text, and
 	// do not copy from it: unusual values are escaped.
 	Message string `json:"message"`
+	// Instruction is the message with a value that is not shortened.
+	Instruction string `json:"instruction,omitempty"`
 }
 
 // Process names a process of a session.

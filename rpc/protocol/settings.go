@@ -221,6 +221,9 @@ type PolicyExplainResult struct {
 	// Value is what would allow it, if it is refused: an entry for the list, or
 	// the key's whole value as JSON.
 	Value string `json:"value,omitempty"`
+	// Instruction says in one line what to write where, if it is refused and a
+	// setting would allow it. Show it as plain text.
+	Instruction string `json:"instruction,omitempty"`
 	// Hint says what to do or to be careful about, to be shown as plain text.
 	Hint string `json:"hint,omitempty"`
 }

@@ -1,7 +1,7 @@
 package protocol
 
-// Spawn starts a session: a process on a PTY of its own, confined as the
-// settings say. The answer comes after the sandbox was proved from inside, and
+// Spawn starts a session: a process on a PTY or a pipe of its own, confined as
+// the settings say. The answer comes after the sandbox was proved from inside, and
 // before the session's first notification.
 var Spawn = Request[SpawnParams, SpawnResult]{"terminal/spawn", ToSidecar}
 
@@ -37,7 +37,7 @@ var List = Request[Empty, ListResult]{"terminal/list", ToSidecar}
 // close gets CodeSessionNotFound.
 var Close = Request[CloseParams, CloseResult]{"terminal/close", ToSidecar}
 
-// Output carries raw bytes of a terminal, in order and without loss.
+// Output carries raw bytes of a terminal or a pipe, in order and without loss.
 var Output = Notification[OutputParams]{"terminal/output", ToEditor}
 
 // Started reports a session that the sidecar did not start: somebody has called
@@ -101,6 +101,9 @@ type SpawnParams struct {
 	Command string `json:"command,omitempty"`
 	// Args are the arguments of command, such as ["test", "./..."].
 	Args []string `json:"args,omitempty"`
+	// Pipe gives command a pipe for what it prints, and /dev/null as stdin, so that
+	// it neither pages nor colours. Otherwise both are a terminal.
+	Pipe bool `json:"pipe,omitempty"`
 	// Env is added to the sidecar's own environment. Both are filtered alike.
 	Env map[string]string `json:"env,omitempty"`
 	// Cols is the width in character cells: 1 to 65535, 80 by default.
@@ -252,7 +255,7 @@ type ExitedParams struct {
 // OutputParams carries output.
 type OutputParams struct {
 	SessionID string `json:"sessionId"`
-	// Data is base64 of raw PTY bytes. Two messages may share a character.
+	// Data is base64 of raw bytes. Two messages may share a character.
 	Data []byte `json:"data"`
 }
 

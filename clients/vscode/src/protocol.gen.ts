@@ -267,6 +267,11 @@ export interface SpawnParams {
   command?: string;
   /** The arguments of command, such as ["test", "./..."]. */
   args?: string[];
+  /**
+   * `pipe` gives command a pipe for what it prints, and /dev/null as stdin, so that it neither pages nor
+   * colours. Otherwise both are a terminal.
+   */
+  pipe?: boolean;
   /** Added to the sidecar's own environment. Both are filtered alike. */
   env?: Record<string, string>;
   /** The width in character cells: 1 to 65535, 80 by default. */
@@ -397,7 +402,7 @@ export interface ExitedParams {
 /** `OutputParams` carries output. */
 export interface OutputParams {
   sessionId: string;
-  /** Base64 of raw PTY bytes. Two messages may share a character. */
+  /** Base64 of raw bytes. Two messages may share a character. */
   data: string;
 }
 
@@ -468,6 +473,11 @@ export interface DeniedParams {
    */
   message: string;
   /**
+   * `line` says the same shorter, for a list, without the count and the setting. It is absent for what happened
+   * to a protected path.
+   */
+  line?: string;
+  /**
    * The kind of operation.
    *
    * Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory;
@@ -531,6 +541,8 @@ export interface Suggestion {
    * values are escaped.
    */
   message: string;
+  /** The message with a value that is not shortened. */
+  instruction?: string;
 }
 
 /** `Process` names a process of a session. */
@@ -770,6 +782,11 @@ export interface PolicyExplainResult {
   setting?: string;
   /** What would allow it, if it is refused: an entry for the list, or the key's whole value as JSON. */
   value?: string;
+  /**
+   * `instruction` says in one line what to write where, if it is refused and a setting would allow it. Show it
+   * as plain text.
+   */
+  instruction?: string;
   /** `hint` says what to do or to be careful about, to be shown as plain text. */
   hint?: string;
 }
@@ -987,8 +1004,8 @@ export const LogMessageNotification = new NotificationType<LogMessageParams>("wi
 export const CancelRequestNotification = new NotificationType<CancelParams>("$/cancelRequest");
 
 /**
- * `terminal/spawn` starts a session: a process on a PTY of its own, confined as the settings say. The answer
- * comes after the sandbox was proved from inside, and before the session's first notification.
+ * `terminal/spawn` starts a session: a process on a PTY or a pipe of its own, confined as the settings say. The
+ * answer comes after the sandbox was proved from inside, and before the session's first notification.
  */
 export const SpawnRequest = new RequestType<SpawnParams, SpawnResult, ErrorData>("terminal/spawn");
 
@@ -1023,7 +1040,7 @@ export const ListRequest = new RequestType<Empty, ListResult, ErrorData>("termin
 /** `terminal/close` ends a session and answers when no process of it is left. A second close gets -32010. */
 export const CloseRequest = new RequestType<CloseParams, CloseResult, ErrorData>("terminal/close");
 
-/** `terminal/output` carries raw bytes of a terminal, in order and without loss. */
+/** `terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss. */
 export const OutputNotification = new NotificationType<OutputParams>("terminal/output");
 
 /**

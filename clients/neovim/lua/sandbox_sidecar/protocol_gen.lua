@@ -135,6 +135,7 @@
 ---@field shell? sandbox_sidecar.Shell The program of a terminal. The default is that of the settings, else $SHELL as a login shell.
 ---@field command? string Run instead of the shell. Without args it is a command line for the shell of the settings, such as "go test ./...". The default is bash, or /bin/sh if there is no bash.
 ---@field args? string[] The arguments of command, such as ["test", "./..."].
+---@field pipe? boolean `pipe` gives command a pipe for what it prints, and /dev/null as stdin, so that it neither pages nor colours. Otherwise both are a terminal.
 ---@field env? table<string, string> Added to the sidecar's own environment. Both are filtered alike.
 ---@field cols? integer The width in character cells: 1 to 65535, 80 by default.
 ---@field rows? integer The height in character cells: 1 to 65535, 24 by default.
@@ -221,7 +222,7 @@
 ---`OutputParams` carries output.
 ---@class (exact) sandbox_sidecar.OutputParams
 ---@field sessionId string
----@field data string Base64 of raw PTY bytes. Two messages may share a character.
+---@field data string Base64 of raw bytes. Two messages may share a character.
 
 ---`ListResult` lists sessions.
 ---@class (exact) sandbox_sidecar.ListResult
@@ -259,6 +260,7 @@
 ---@class (exact) sandbox_sidecar.DeniedParams
 ---@field sessionId string
 ---@field message string `message` says in one line what was refused or has happened, by which program and how often. If it stays short, it names the setting that would allow it. Show it as plain text: names that others chose are quoted, escaped and shortened. The other fields are raw.
+---@field line? string `line` says the same shorter, for a list, without the count and the setting. It is absent for what happened to a protected path.
 ---@field access string The kind of operation. Refused operations: "read"; "write" (a file that exists); "create" and "remove" (a name in a directory; renaming is both); "execute"; "connect_unix"; "connect"; "bind"; "signal". Of agents of keys: "agent" (the target says in words what one was to do); "sign" (the target is a key, as signing_keys has it). Protected paths: "protected_write": a change was refused, and the process and the detail are known if it was one of git's configuration. "protected_created": a path that did not exist was created, which cannot be prevented. "protected_replaced": a path was replaced, moved or removed, probably from outside the sandbox; the session may write the new one. "protected_written": a path was written, on a machine that cannot prevent it.
 ---@field target string A real path, "abstract:" and a socket's name, an address with a port, or a process id. If not even a socket could be created, it is the socket's family, such as "inet".
 ---@field detail? string `detail` says in one line which part of a change was refused and why, such as a setting of git and what git would do. It can be shown as it is. Denials with different details are different.
@@ -274,6 +276,7 @@
 ---@field setting string A key of "terminal.sandbox".
 ---@field value any JSON: the entry to add if the key is a list, else the key's whole value. For protected_paths it is the whole list.
 ---@field message string `message` says in one line what to write where. Show it as plain text, and do not copy from it: unusual values are escaped.
+---@field instruction? string The message with a value that is not shortened.
 
 ---`Process` names a process of a session.
 ---@class (exact) sandbox_sidecar.Process
@@ -403,6 +406,7 @@
 ---@field rule? sandbox_sidecar.PolicyRule The rule that decides; absent if it is refused because no rule grants it.
 ---@field setting? string The key that allows it, or that would; absent if none would.
 ---@field value? string What would allow it, if it is refused: an entry for the list, or the key's whole value as JSON.
+---@field instruction? string `instruction` says in one line what to write where, if it is refused and a setting would allow it. Show it as plain text.
 ---@field hint? string `hint` says what to do or to be careful about, to be shown as plain text.
 
 ---`Diagnostic` says what is wrong in a settings file, or has no effect.
@@ -500,8 +504,8 @@ M.methods = {
   ---`$/cancelRequest` says that the sidecar needs no answer to a request any more, as in LSP: nobody waits for
   ---sandbox/requestAccess, so close the question. An answer that comes nevertheless has no effect.
   cancel_request = "$/cancelRequest",
-  ---`terminal/spawn` starts a session: a process on a PTY of its own, confined as the settings say. The answer
-  ---comes after the sandbox was proved from inside, and before the session's first notification.
+  ---`terminal/spawn` starts a session: a process on a PTY or a pipe of its own, confined as the settings say.
+  ---The answer comes after the sandbox was proved from inside, and before the session's first notification.
   spawn = "terminal/spawn",
   ---`terminal/input` types bytes into a terminal. The inputs of one session keep their order.
   input = "terminal/input",
@@ -523,7 +527,7 @@ M.methods = {
   list = "terminal/list",
   ---`terminal/close` ends a session and answers when no process of it is left. A second close gets -32010.
   close = "terminal/close",
-  ---`terminal/output` carries raw bytes of a terminal, in order and without loss.
+  ---`terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss.
   output = "terminal/output",
   ---`terminal/started` reports a session that the sidecar did not start: somebody has called a shell of
   ---"sandbox-sidecar shell install" with the variable SANDBOX_WINDOW. Its denials, questions, limits and its end
