@@ -164,7 +164,8 @@ func (c *Compiled) Exposures(kept bool) []string {
 // names under which they are found; the list of trusted projects; and the other
 // files of the standard settings directories, because tasks and key bindings
 // run programs, too. A missing file is listed if creating it would add settings
-// or trust. The running program is listed as well, which the next start runs.
+// or trust. The running program is listed as well, which the next start runs, and
+// those beside it that it runs.
 func (s *Snapshot) Guarded() []string { return s.guarded(resolve.NewView(s.files)) }
 
 // maxNeighbours bounds the other files of a settings directory that are
@@ -190,13 +191,31 @@ func (s *Snapshot) guarded(r *resolve.View) []string {
 			}
 		}
 	}
+	list = append(list, s.programs(r)...)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// programs are the running program, and those beside it that it runs, even if
+// they are missing.
+func (s *Snapshot) programs(r *resolve.View) []string {
+	var list, missing []string
 	for _, path := range s.ownPaths {
-		if entry := r.Resolve(path); entry.Exists && entry.Mode.IsRegular() {
+		switch entry := r.Resolve(path); {
+		case !entry.Exists:
+			missing = append(missing, entry.Path)
+		case entry.Mode.IsRegular():
 			list = append(list, entry.Path)
 		}
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	there := slices.Clone(list)
+	for _, path := range missing { // it may also be a directory of state
+		beside := func(program string) bool { return filepath.Dir(program) == filepath.Dir(path) }
+		if slices.ContainsFunc(there, beside) {
+			list = append(list, path)
+		}
+	}
+	return list
 }
 
 // ownDirectory reports whether a settings file is in a directory that holds

@@ -130,9 +130,11 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 		managed.File, "/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json",
 		"/home/u/dotfiles/zed.json",
 		"/home/u/elsewhere/sidecar/other.json", "/home/u/elsewhere/sidecar/settings.json", "/home/u/my/settings.json",
-		"/home/u/src/bin/sandbox-sidecar",
+		"/home/u/src/bin/sandbox-sidecar", "/home/u/src/bin/sandbox-sidecar-mcp",
 	}
-	s.ownPaths = []string{"/home/u/src/bin/sandbox-sidecar", "/home/u/state"}
+	s.ownPaths = []string{
+		"/home/u/src/bin/sandbox-sidecar", "/home/u/src/bin/sandbox-sidecar-mcp", "/home/u/state", "/home/u/missing",
+	}
 	if got := s.Guarded(); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
