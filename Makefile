@@ -21,8 +21,8 @@ run: build ## open a sandboxed shell here, through the real sidecar (without a t
 	@bin/tty --sidecar $(CURDIR)/$(SIDECAR); status=$$?; \
 	if [ -t 0 ] && [ -t 1 ]; then exit 0; else exit $$status; fi # a shell's own exit status is no failure of this
 
-build: ## build bin/sandbox-sidecar
-	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(SIDECAR) ./cmd/sandbox-sidecar
+build: ## build bin/sandbox-sidecar, and bin/sandbox-sidecar-mcp for its command mcp
+	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(dir $(SIDECAR)) ./cmd/sandbox-sidecar ./cmd/sandbox-sidecar-mcp
 
 test: test-go test-clients ## run every test; installs missing programs first (as root; otherwise prints how)
 

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"slices"
 	"strconv"
@@ -111,17 +112,21 @@ var mayImport = map[string][]string{
 		"display", "fsguard", "platform/policy", "presentation", "rpc/protocol", "settings", "spawn",
 	},
 	"agents/acp": {"agents/runner", "display", "rpc/protocol", "spawn"},
-	"agents/mcp": {"agents/runner", "presentation", "rpc/protocol", "settings"},
+	"agents/mcp": {"display", "rpc/client", "rpc/protocol"}, // nothing that confines
 	"cmd/sandbox-sidecar": {
-		"agents/acp", "agents/mcp", "agents/runner",
+		"agents/acp", "agents/runner",
 		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "settings", "settings/starter",
 		"settings/toolchain", "spawn", "platform",
 		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/overlay", "platform/linux/seccomp",
 		"platform/darwin", "lifecycle",
-		"cmd/sandbox-sidecar/commandline", "cmd/sandbox-sidecar/logqueue",
+		"cmd/sandbox-sidecar/commandline", "cmd/sandbox-sidecar/ending", "cmd/sandbox-sidecar/logqueue",
 		"cmd/sandbox-sidecar/roles", "cmd/sandbox-sidecar/report", "cmd/sandbox-sidecar/shells", "fsguard",
 	},
+	"cmd/sandbox-sidecar-mcp": {
+		"agents/mcp", "cmd/sandbox-sidecar/ending", "display", "rpc/client", "rpc/protocol",
+	},
 	"cmd/sandbox-sidecar/commandline": {"display"},
+	"cmd/sandbox-sidecar/ending":      {},
 	"cmd/sandbox-sidecar/logqueue":    {},
 
 	"cmd/sandbox-sidecar/shells": {},
@@ -235,6 +240,48 @@ func TestImports_FollowTheRoad(t *testing.T) {
 		if !seen[dir] {
 			t.Errorf("package %s was not found: this test looks in the wrong place", dir)
 		}
+	}
+}
+
+// mustNotLink are packages that the program which confines must not hold: what
+// speaks to the network by itself, and what its libraries bring along. Starting
+// it is part of every session's start.
+var mustNotLink = []string{"net/http", "crypto/tls", "encoding/gob", "text/template", "html/template"}
+
+func TestImports_TheProgramThatConfinesHoldsNoHTTP(t *testing.T) {
+	t.Parallel()
+	// Read here, so that the test cache notices every change.
+	goFiles(t, func(file string) {
+		if !strings.HasSuffix(file, "_test.go") {
+			importsOf(t, file)
+		}
+	})
+	for _, file := range []string{"go.mod", "go.sum"} {
+		if _, err := fs.ReadFile(root, file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	linked := func(system, program string) []string {
+		list := exec.Command("go", "list", "-deps", "./"+program)
+		list.Dir, list.Env = "..", append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system)
+		list.Stderr = t.Output()
+		out, err := list.Output()
+		if err != nil {
+			t.Fatalf("go list %s for %s: %v", program, system, err)
+		}
+		return strings.Fields(string(out))
+	}
+	for _, system := range []string{"linux", "darwin"} {
+		packages := linked(system, "cmd/sandbox-sidecar")
+		for _, banned := range mustNotLink {
+			if slices.Contains(packages, banned) {
+				t.Errorf("sandbox-sidecar for %s links %s: see go list -deps ./cmd/sandbox-sidecar", system, banned)
+			}
+		}
+	}
+	// The program beside it does: this test would see it.
+	if !slices.Contains(linked("linux", "cmd/sandbox-sidecar-mcp"), "net/http") {
+		t.Error("sandbox-sidecar-mcp links no net/http, so this test finds nothing")
 	}
 }
 

@@ -30,7 +30,8 @@ func release(t *testing.T, version, sum string) *httptest.Server {
 	compressed := gzip.NewWriter(&archive)
 	files := tar.NewWriter(compressed)
 	for path, text := range map[string]string{
-		"sandbox-sidecar": "#!/bin/sh\necho installed\n", "share/sandbox-sidecar/apparmor": "profile\n",
+		"sandbox-sidecar": "#!/bin/sh\necho installed\n", "sandbox-sidecar-mcp": "#!/bin/sh\necho installed\n",
+		"share/sandbox-sidecar/apparmor": "profile\n",
 	} {
 		harness.Must(t, files.WriteHeader(&tar.Header{Name: name + "/" + path, Mode: 0o755, Size: int64(len(text))}))
 		_, err := files.Write([]byte(text))
@@ -87,8 +88,10 @@ func TestDevContainer_InstallsARelease(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			if out, err := exec.Command(program).CombinedOutput(); err != nil || string(out) != "installed\n" {
-				t.Errorf("the program: %v: %s", err, out)
+			for _, program := range []string{program, program + "-mcp"} {
+				if out, err := exec.Command(program).CombinedOutput(); err != nil || string(out) != "installed\n" {
+					t.Errorf("%s: %v: %s", program, err, out)
+				}
 			}
 			if _, err := os.Stat(filepath.Join(root, "usr/local/share/sandbox-sidecar/apparmor")); err != nil {
 				t.Error(err)

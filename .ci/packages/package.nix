@@ -23,7 +23,7 @@ pkgs.stdenvNoCC.mkDerivation {
   dontBuild = true;
   installPhase = ''
     runHook preInstall
-    install -Dm755 sandbox-sidecar $out/bin/sandbox-sidecar
+    install -Dm755 -t $out/bin sandbox-sidecar sandbox-sidecar-mcp
     cp -r share $out/share
     runHook postInstall
   '';

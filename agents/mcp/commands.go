@@ -6,18 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/agents/runner"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
 const (
@@ -30,59 +29,46 @@ const (
 	mostStarted = 16
 	// mostKept is how many commands of start that have ended are remembered.
 	mostKept = 16
-	// drain is how long the rest of an output may take once all processes of a
-	// command have ended.
-	drain = 2 * time.Second
 
 	usualTimeout, mostTimeout = 2 * time.Minute, time.Hour
 )
 
 // command is a command that runs, with its output.
 type command struct {
-	*runner.Running
-	output output
-	ended  chan struct{} // closed once the output is complete
+	id       string // of its session
+	output   output
+	report   report
+	told     []string // warnings of the start
+	warnings []string // all of them; set before ended is closed
+
+	killing sync.Once
+	killed  chan struct{} // closed to end it
+	exit    chan struct{} // closed once status is set
+	status  protocol.ExitedParams
+	ended   chan struct{} // closed once no process is left, and everything is known
 }
 
-// begin starts a line of shell. Only the command itself holds the ends of its
-// pipe.
+// exited notes how the command has ended. The sidecar says it once.
+func (c *command) exited(status protocol.ExitedParams) {
+	c.status = status
+	close(c.exit)
+}
+
+// Kill ends every process of the command, and returns once ended is closed.
+func (c *command) Kill() {
+	c.killing.Do(func() { close(c.killed) })
+	<-c.ended
+}
+
+// begin starts a line of shell.
 func (s *Server) begin(ctx context.Context, line, cwd string) (*command, error) {
 	if line == "" {
 		return nil, errors.New("command: expected a line for the shell, found an empty one")
 	}
 	if !filepath.IsAbs(cwd) {
-		cwd = filepath.Join(s.runner.Project, cwd)
+		cwd = filepath.Join(s.sidecar.project, cwd)
 	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", os.DevNull, err)
-	}
-	defer null.Close()
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
-	}
-	defer writer.Close()
-	running, err := s.runner.Start(ctx, runner.Command{
-		Line: line, Dir: filepath.Clean(cwd), Files: [3]*os.File{null, writer, writer},
-	})
-	if err != nil {
-		reader.Close()
-		return nil, err
-	}
-	c := &command{Running: running, ended: make(chan struct{})}
-	go func() {
-		<-running.Done()
-		// A process that left the session cannot hold the pipe open for ever.
-		_ = reader.SetReadDeadline(time.Now().Add(drain))
-	}()
-	go func() {
-		defer close(c.ended)
-		_, _ = io.Copy(&c.output, reader)
-		reader.Close()
-		<-running.Done()
-	}()
-	return c, nil
+	return s.sidecar.start(ctx, line, filepath.Clean(cwd))
 }
 
 // run runs a line of shell to its end.
@@ -143,17 +129,31 @@ func (s *Server) turn(ctx context.Context) (leave func(), err error) {
 
 // result is how a command ended, and what it was refused.
 func (c *command) result() Result {
-	result := Result{Ended: true, Warnings: c.Warnings(), Changed: c.Changed()}
-	exit, err := c.Exit()
-	if err != nil {
-		result.Warnings = append(result.Warnings, "some processes of the command could not be ended")
+	result := Result{Ended: true, Warnings: c.warnings}
+	status := protocol.ExitedParams{Signal: new("SIGKILL")} // if it cannot be killed, or the sidecar is gone
+	select {
+	case <-c.exit:
+		status = c.status
+	default:
 	}
-	result.ExitCode = exit.Code
-	if exit.Signal != 0 {
-		result.Signal, result.ExitCode = unix.SignalName(exit.Signal), 128+int(exit.Signal)
+	switch {
+	case status.Signal != nil:
+		result.Signal, result.ExitCode = *status.Signal, 128+numberOf(*status.Signal)
+	case status.ExitCode != nil:
+		result.ExitCode = *status.ExitCode
 	}
-	result.Refused, result.RefusedMore = c.Refused(nil)
+	result.Refused, result.RefusedMore, result.Changed = c.report.read()
 	return result
+}
+
+// numberOf is the number of a signal. The sidecar calls one without a name
+// "SIG34".
+func numberOf(signal string) int {
+	if number := unix.SignalNum(signal); number != 0 {
+		return int(number)
+	}
+	number, _ := strconv.Atoi(strings.TrimPrefix(signal, "SIG"))
+	return number
 }
 
 // state is result for a command that may still run.
@@ -163,8 +163,8 @@ func (c *command) state() Result {
 		return c.result()
 	default:
 	}
-	result := Result{Warnings: c.Warnings()}
-	result.Refused, result.RefusedMore = c.Refused(nil)
+	result := Result{Warnings: c.told}
+	result.Refused, result.RefusedMore, _ = c.report.read()
 	return result
 }
 
@@ -194,7 +194,7 @@ func (s *Server) start(ctx context.Context, in StartInput) (StartOutput, error) 
 	id := fmt.Sprintf("command-%d", s.count)
 	s.started.commands[id] = c
 	s.started.order = append(s.started.order, id)
-	return StartOutput{ID: id, Warnings: c.Warnings()}, nil
+	return StartOutput{ID: id, Warnings: c.told}, nil
 }
 
 // makeRoom forgets the oldest commands that have ended, or returns an error if

@@ -1,14 +1,14 @@
 //go:build unix
 
-// Package mcp serves the tools of this program to agents by the Model Context
+// Package mcp serves the tools of a sidecar to agents by the Model Context
 // Protocol: commands in the sandbox, and questions about it. No tool changes
-// settings.
+// settings. It is a client of the sidecar, as an editor is, and confines nothing
+// itself.
 package mcp
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -17,18 +17,26 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/agents/runner"
-	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
 // maxLine bounds a message in bytes.
 const maxLine = 16 << 20
 
+// Options say what is served.
+type Options struct {
+	// Version of the program.
+	Version string
+	// Project is the project directory, absolute.
+	Project string
+	// Kind selects the settings.
+	Kind protocol.Kind
+}
+
 // Server serves one agent.
 type Server struct {
-	runner  *runner.Runner
+	sidecar *sidecar
 	version string
 
 	turns   chan struct{} // holds an element for each command of run
@@ -37,12 +45,17 @@ type Server struct {
 	count   int // of start; guarded by started.mu
 }
 
-// New returns a server whose commands run in the runner's project.
-func New(version string, runner *runner.Runner) *Server {
-	return &Server{
-		runner: runner, version: version, turns: make(chan struct{}, mostAtOnce),
-		started: started{commands: map[string]*command{}},
+// New returns a server whose commands a sidecar runs. The sidecar must have been
+// started just now, with --sandbox.
+func New(ctx context.Context, c *client.Client, options Options) (*Server, error) {
+	s, err := newSidecar(ctx, c, options)
+	if err != nil {
+		return nil, err
 	}
+	return &Server{
+		sidecar: s, version: options.Version, turns: make(chan struct{}, mostAtOnce),
+		started: started{commands: map[string]*command{}},
+	}, nil
 }
 
 // instructions are for the model.
@@ -53,11 +66,23 @@ var instructions = strings.Join([]string{
 	`"explain" says in advance whether an access is allowed.`,
 }, "\n")
 
-// Serve answers requests until the agent ends or the context does. Every
-// command has ended when it returns.
+// Serve answers requests until the agent ends, the sidecar does or the context
+// does. Every command has ended when it returns.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	defer s.started.close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-s.sidecar.client.Gone():
+			cancel(errGone)
+		case <-ctx.Done():
+		}
+	}()
 	err := s.server().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine})
+	if cause := context.Cause(ctx); errors.Is(cause, errGone) {
+		return cause
+	}
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -113,42 +138,35 @@ func add[In, Out any](
 }
 
 // explain says whether a session may do something.
-func (s *Server) explain(_ context.Context, in ExplainInput) (ExplainOutput, error) {
-	attempt, err := settings.ParseAttempt(in.Access)
-	if err != nil {
-		return ExplainOutput{}, fmt.Errorf("access: %w", err)
-	}
-	target := in.Target
-	isPath := attempt != settings.AttemptConnect && attempt != settings.AttemptBind && attempt != settings.AttemptSign &&
+func (s *Server) explain(ctx context.Context, in ExplainInput) (ExplainOutput, error) {
+	access, target := protocol.Access(in.Access), in.Target
+	isPath := access != protocol.AccessConnect && access != protocol.AccessBind && access != protocol.AccessSign &&
 		!strings.HasPrefix(target, "~") && !strings.HasPrefix(target, "abstract:")
 	if isPath && !filepath.IsAbs(target) {
-		target = filepath.Join(s.runner.Project, target)
+		target = filepath.Join(s.sidecar.project, target)
 	}
-	x, err := s.runner.Store.Snapshot(s.runner.Project).Explain(s.runner.Kind, attempt, target)
+	x, err := s.sidecar.explain(ctx, in.Access, target)
 	if err != nil {
 		return ExplainOutput{}, err
 	}
-	result := presentation.Explanation(x)
-	out := ExplainOutput{
-		Allowed: result.Allowed, Target: result.Target, Reason: result.Reason, Setting: result.Setting,
-		Value: result.Value, Hint: result.Hint,
-	}
-	if !out.Allowed && out.Setting != "" {
-		out.ToAllow = settings.Suggestion{Key: out.Setting, Value: out.Value}.InstructionInFull()
-	}
-	return out, nil
+	return ExplainOutput{
+		Allowed: x.Allowed, Target: x.Target, Reason: x.Reason, Setting: x.Setting, Value: x.Value,
+		ToAllow: x.Instruction, Hint: x.Hint,
+	}, nil
 }
 
 // policy lists what sessions may do.
-func (s *Server) policy(context.Context, PolicyInput) (PolicyOutput, error) {
-	p := presentation.Policy(s.runner.Store.Snapshot(s.runner.Project).Compile(s.runner.Kind)).Policy
-	out := PolicyOutput{
+func (s *Server) policy(ctx context.Context, _ PolicyInput) (PolicyOutput, error) {
+	p, err := s.sidecar.policy(ctx)
+	if err != nil {
+		return PolicyOutput{}, err
+	}
+	return PolicyOutput{
 		Project: p.Project, Sandboxed: p.Restricted, AllowNetwork: p.AllowNetwork,
 		AllowedHosts: orEmpty(p.AllowedHosts), DeniedHosts: orEmpty(p.DeniedHosts),
 		Write: paths(p.Rules, "write"), Read: paths(p.Rules, "read"),
 		Protected: orEmpty(p.ProtectedPaths), Hidden: orEmpty(p.HiddenPaths), OnDenied: p.OnDenied,
-	}
-	return out, nil
+	}, nil
 }
 
 // paths are the paths of the rules that grant an access.

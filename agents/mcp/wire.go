@@ -5,8 +5,6 @@ package mcp
 import (
 	"fmt"
 	"strings"
-
-	"github.com/sandbox-sidecar/sandbox-sidecar/agents/runner"
 )
 
 // RunInput are the arguments of run.
@@ -45,13 +43,13 @@ type StopInput struct {
 
 // Result is how a command goes on.
 type Result struct {
-	Ended       bool             `json:"ended" jsonschema:"false: it runs"`
-	ExitCode    int              `json:"exit_code" jsonschema:"128 and the signal's number if a signal ended it"`
-	Signal      string           `json:"signal,omitempty" jsonschema:"the signal that ended it"`
-	Refused     []runner.Refused `json:"refused,omitempty" jsonschema:"what the sandbox refused"`
-	RefusedMore int              `json:"refused_more,omitempty" jsonschema:"how much more it refused"`
-	Changed     []string         `json:"changed,omitempty" jsonschema:"changed files that programs outside act on"`
-	Warnings    []string         `json:"warnings,omitempty" jsonschema:"what to know about the sandbox"`
+	Ended       bool      `json:"ended" jsonschema:"false: it runs"`
+	ExitCode    int       `json:"exit_code" jsonschema:"128 and the signal's number if a signal ended it"`
+	Signal      string    `json:"signal,omitempty" jsonschema:"the signal that ended it"`
+	Refused     []Refused `json:"refused,omitempty" jsonschema:"what the sandbox refused"`
+	RefusedMore int       `json:"refused_more,omitempty" jsonschema:"how much more it refused"`
+	Changed     []string  `json:"changed,omitempty" jsonschema:"changed files that programs outside act on"`
+	Warnings    []string  `json:"warnings,omitempty" jsonschema:"what to know about the sandbox"`
 }
 
 // RunOutput is the result of run, output and stop.

@@ -35,11 +35,9 @@ type Runner struct {
 	Env []string
 }
 
-// Command is what to run. Either Argv or Line is set.
+// Command is what to run.
 type Command struct {
 	Argv []string
-	// Line is a line for the shell that the settings name.
-	Line string
 	// Dir is the working directory, absolute.
 	Dir string
 	// Files are standard input, output and errors. The caller closes them.
@@ -72,16 +70,9 @@ func (r *Runner) Start(ctx context.Context, c Command) (*Running, error) {
 	}
 	compiled.Policy.OnUnavailable = policy.Refuse
 	request := spawn.Request{
-		ID: spawn.NewID(), Policy: compiled.Policy, Env: r.Env, Dir: c.Dir, Tool: true, Argv: c.Argv,
+		ID: spawn.NewID(), Policy: compiled.Policy, Env: r.Env, Dir: c.Dir, Tool: true,
+		Program: c.Argv[0], Argv: c.Argv,
 	}
-	if c.Line != "" {
-		shell := compiled.Shell
-		if shell == nil {
-			shell = []string{spawn.CommandShell(&compiled.Policy)}
-		}
-		request.Argv = slices.Concat(shell, []string{"-c", c.Line})
-	}
-	request.Program = request.Argv[0]
 	if c.Ask != nil {
 		request.Ask = func(ctx context.Context, d spawn.Denial) spawn.Answer { return r.ask(ctx, c, d) }
 	}
@@ -130,15 +121,12 @@ func (r *Runner) ask(ctx context.Context, c Command, denial spawn.Denial) spawn.
 
 // Refused is something that a session was refused.
 type Refused struct {
-	Access  string `json:"access" jsonschema:"what was attempted, such as read, write or connect"`
-	Target  string `json:"target" jsonschema:"the path or address"`
-	Process string `json:"process,omitempty" jsonschema:"the program that attempted it"`
-	Count   int    `json:"count" jsonschema:"how often"`
-	Message string `json:"message" jsonschema:"the same for people"`
-	Setting string `json:"setting,omitempty" jsonschema:"the key of the user's settings that would allow it"`
-	Value   string `json:"value,omitempty" jsonschema:"what the user would add to the setting"`
-	ToAllow string `json:"to_allow,omitempty" jsonschema:"what the user would have to do to allow it"`
-	Hint    string `json:"hint,omitempty" jsonschema:"what to know about it"`
+	// Message says what was attempted, on what, by which program and how often.
+	Message string
+	// ToAllow is what the user would have to do to allow it, or "".
+	ToAllow string
+	// Hint is what to know about it, or "".
+	Hint string
 }
 
 // mostRefused bounds a list of refusals.
@@ -157,16 +145,12 @@ func (r *Running) Refused(known func(spawn.Denial) bool) (list []Refused, more i
 	}
 	snapshot := r.runner.Store.Snapshot(r.runner.Project)
 	for _, denial := range denials {
-		refused := Refused{
-			Access: string(denial.Access), Target: display.Escape(denial.Target), Process: display.Line(denial.Process),
-			Count: max(denial.Count, 1), Message: presentation.DenialLine(denial),
-		}
+		refused := Refused{Message: presentation.DenialLine(denial)}
 		suggestion, err := presentation.Suggest(snapshot, r.runner.Kind, denial)
 		if err == nil {
 			refused.Hint = display.Line(suggestion.Hint)
 		}
 		if err == nil && suggestion.Key != "" {
-			refused.Setting, refused.Value = suggestion.Key, suggestion.Value
 			refused.ToAllow = suggestion.InstructionInFull()
 		}
 		list = append(list, refused)

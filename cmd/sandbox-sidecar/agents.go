@@ -5,27 +5,68 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/agents/acp"
-	"github.com/sandbox-sidecar/sandbox-sidecar/agents/mcp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/agents/runner"
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/ending"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
-// serveMCP serves tools to an agent.
+// mcpProgram is the program of the command mcp. It holds what this one must not:
+// the kit of MCP, with a client and a server of HTTP.
+const mcpProgram = "sandbox-sidecar-mcp"
+
+// serveMCP becomes the program that serves tools to an agent. That is the one
+// beside this program: a project could put another into PATH.
 func serveMCP(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTool)
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	return project.serveAgent(flags, func(ctx context.Context, r *runner.Runner) error {
-		return mcp.New(versionName(), r).Serve(ctx, os.Stdin, os.Stdout)
-	})
+	if inSession() {
+		return errInSession
+	}
+	self, err := executable()
+	if err != nil {
+		return err
+	}
+	program := beside(self, mcpProgram)
+	if info, err := os.Stat(program); err != nil || !info.Mode().IsRegular() {
+		return &absentError{program}
+	}
+	project.sandbox = true
+	store, snapshot, kind, err := project.open(flags)
+	if err != nil {
+		return err
+	}
+	printDiagnostics(stderr, snapshot, snapshot.Compile(kind).Diagnostics)
+	store.Close()
+	argv := []string{mcpProgram, "--sidecar", self, "--project", snapshot.ProjectDir(), "--kind", string(kind)}
+	if project.settings != "" {
+		file, err := filepath.Abs(project.settings)
+		if err != nil {
+			return fmt.Errorf("find settings file: %w", err)
+		}
+		argv = append(argv, "--settings", file)
+	}
+	return fmt.Errorf("start %s: %w", quoted(program), unix.Exec(program, argv, os.Environ()))
+}
+
+// absentError says that a program of this project is not installed.
+type absentError struct{ program string }
+
+func (e *absentError) Error() string {
+	return fmt.Sprintf("not started: there is no %s in %s", filepath.Base(e.program), quoted(filepath.Dir(e.program)))
+}
+
+func (e *absentError) hint() string {
+	return "go install github.com/sandbox-sidecar/sandbox-sidecar/cmd/" + filepath.Base(e.program) + "@latest"
 }
 
 // serveACP runs an agent for an editor.
@@ -61,21 +102,19 @@ func (p *projectFlags) serveAgent(flags *flagSet, serve func(context.Context, *r
 	}
 	defer store.Close()
 	printDiagnostics(stderr, snapshot, snapshot.Compile(kind).Diagnostics)
-	// The handler prevents SIGPIPE, after a write to an agent that is gone, from
-	// ending this process before it has killed the sessions.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+	ending.KeepOnPipe()
 	logger := slog.New(plainLog{})
 	reserveThreads(endingThreads + answeringThreads())
 	tracker := openTracker(logger)
-	ctx, stop := terminated()
+	ctx, stop := ending.BySignal()
 	defer stop()
-	ctx, stopUnread := untilUnread(ctx)
+	ctx, stopUnread := ending.Unread(ctx)
 	defer stopUnread()
 	err = serve(ctx, &runner.Runner{
 		Store: store, Spawner: newSpawner(tracker, logger), Project: snapshot.ProjectDir(), Kind: kind, Env: os.Environ(),
 	})
-	if ended := signalled(0); errors.As(context.Cause(ctx), &ended) {
-		err = exitStatus(128 + int(ended))
+	if ended := ending.Signalled(0); errors.As(context.Cause(ctx), &ended) {
+		err = exitStatus(ended.Status())
 	}
 	closeWatches(tracker)
 	if closeErr := tracker.Close(); closeErr != nil {

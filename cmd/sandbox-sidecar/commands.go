@@ -56,7 +56,8 @@ func commands() []command {
 			Name: "mcp", Args: "[flags]",
 			Summary: "serve tools to an agent by MCP: sandboxed commands",
 			Details: "An agent starts it and talks to it over stdin and stdout. Its tools are run, start, output, stop, " +
-				"explain and policy. Commands are sandboxed whatever the settings say, and results say what was refused.",
+				"explain and policy. Commands are sandboxed whatever the settings say, and results say what was refused. " +
+				"It becomes sandbox-sidecar-mcp, which must lie beside this program.",
 		}, serveMCP},
 		{commandline.Command{
 			Name: "learn", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,

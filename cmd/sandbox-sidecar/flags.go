@@ -91,7 +91,10 @@ func printError(w io.Writer, err error) {
 	var failed *spawn.Error
 	var refused *settings.NotTrustedError
 	var doubtful *doubtError
+	var absent *absentError
 	switch {
+	case errors.As(err, &absent):
+		hint = absent.hint()
 	case errors.As(err, &doubtful):
 		hint = doubtful.hint()
 	case errors.As(err, &failed):
@@ -136,10 +139,13 @@ func (p *projectFlags) layer(flags *flagSet) ([]byte, error) {
 	case p.mode != "":
 		return fmt.Appendf(nil, `{"terminal": {"sandbox": {"mode": %q}}}`, p.mode), nil
 	case p.sandbox:
-		return []byte(`{"terminal": {"sandbox": {"enabled": true, "apply_to": "both"}}}`), nil
+		return []byte(sandboxLayer), nil
 	}
 	return nil, nil
 }
+
+// sandboxLayer are the settings of --sandbox.
+const sandboxLayer = `{"terminal": {"sandbox": {"enabled": true, "apply_to": "both", "on_unavailable": "refuse"}}}`
 
 // open checks the flags and opens the settings. The caller closes the store.
 func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot, settings.Kind, error) {

@@ -9,14 +9,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/ending"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/logqueue"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
@@ -29,8 +26,16 @@ func serve(flags *flagSet, args []string) error {
 	level := flags.String("log-level", "info", "`debug|info|warn|error`: least severe message to log")
 	format := flags.String("log-format", "text", "`text|json`: form of the log on stderr")
 	userSettings := flags.String("settings", "", "`FILE`: settings to read instead of your own, an absolute path")
+	sandbox := flags.Bool("sandbox", false, "start only what is sandboxed, whatever the settings say")
 	if err := parseNone(flags, args); err != nil {
 		return err
+	}
+	var layer []byte
+	if *sandbox {
+		layer = []byte(sandboxLayer)
+		if inSession() {
+			return errInSession
+		}
 	}
 	if given(flags, "settings") && !filepath.IsAbs(*userSettings) {
 		return misuse(flags, "--settings: expected an absolute path, found %s", quoted(*userSettings))
@@ -48,13 +53,11 @@ func serve(flags *flagSet, args []string) error {
 		return err
 	}
 
-	ctx, stop := terminated()
+	ctx, stop := ending.BySignal()
 	defer stop()
-	ctx, stopUnread := untilUnread(ctx)
+	ctx, stopUnread := ending.Unread(ctx)
 	defer stopUnread()
-	// The handler prevents SIGPIPE, after a write to an editor that is gone,
-	// from ending this process before it has killed the sessions.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+	ending.KeepOnPipe()
 
 	reserveThreads(endingThreads + answeringThreads())
 	tracker := openTracker(logger)
@@ -62,7 +65,8 @@ func serve(flags *flagSet, args []string) error {
 	spawner.Standby = true
 	server := rpc.New(rpc.Options{
 		Version: versionName(), Spawner: spawner, Env: environ(), UserSettingsPath: *userSettings,
-		Guarded: guarded(), HostsGap: hostsGap, WatchProcess: lifecycle.WatchProcess, Logger: logger,
+		Command: layer, Sandbox: *sandbox, Guarded: guarded(), HostsGap: hostsGap,
+		WatchProcess: lifecycle.WatchProcess, Logger: logger,
 		Window: func() (*window.Listener, error) { return openWindow(tracker, logger) },
 	})
 	err = server.Serve(ctx, os.Stdin, os.Stdout)
@@ -70,12 +74,12 @@ func serve(flags *flagSet, args []string) error {
 	if closeErr := tracker.Close(); closeErr != nil {
 		logger.Error("processes of sessions may be left", "error", closeErr)
 	}
-	var ended signalled
+	var ended ending.Signalled
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(context.Cause(ctx), &ended):
-		return exitStatus(128 + int(ended))
+		return exitStatus(ended.Status())
 	default:
 		logger.Error("the sidecar ends", "error", err)
 		return exitStatus(1)
@@ -100,56 +104,8 @@ func openWindow(tracker *lifecycle.Tracker, logger *slog.Logger) (*window.Listen
 	return listener, err
 }
 
-// signalled is the cause of a context that a signal ended.
-type signalled unix.Signal
-
-func (s signalled) Error() string { return unix.SignalName(unix.Signal(s)) }
-
-// terminated returns a context that ends on SIGTERM, SIGINT and SIGHUP, with the
-// signal as its cause.
-func terminated() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
-	go func() {
-		select {
-		case got := <-signals:
-			cancel(signalled(got.(unix.Signal)))
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel(nil)
-	}
-}
-
 // logTimeout bounds the wait for the reader of the log.
 const logTimeout = 500 * time.Millisecond
-
-// errUnread means that the editor has closed its end of standard output.
-var errUnread = errors.New("the editor has closed the connection")
-
-// untilUnread returns a context that ends when standard output has no reader any
-// more. A write would fail, but an idle sidecar writes nothing.
-func untilUnread(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		for {
-			// Linux always reports that a pipe has no reader, macOS only if an
-			// event is requested.
-			fds := []unix.PollFd{{Fd: int32(syscall.Stdout), Events: unix.POLLHUP}}
-			switch _, err := unix.Poll(fds, -1); {
-			case err == nil && fds[0].Revents != 0:
-				cancel(errUnread)
-				return
-			case err != nil && !errors.Is(err, unix.EINTR):
-				return
-			}
-		}
-	}()
-	return ctx, func() { cancel(nil) }
-}
 
 func newLogger(level, format string) (*slog.Logger, error) {
 	return newLoggerTo(os.Stderr, level, format)
@@ -205,7 +161,7 @@ func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner 
 }
 
 // guarded are the paths that no session may write, besides settings files: this
-// program and its state directory.
+// program, the one that it runs, and its state directory.
 func guarded() []string {
 	paths := program()
 	if dir, err := lifecycle.StateDir(os.Environ()); err == nil {
@@ -214,14 +170,27 @@ func guarded() []string {
 	return paths
 }
 
-// program is the path of this program, or an empty list if it is unknown.
+// program is the path of this program, and that of the one beside it that it
+// runs; an empty list if they are unknown.
 func program() []string {
-	path, err := os.Executable()
+	self, err := executable()
 	if err != nil {
 		return nil
+	}
+	return []string{self, beside(self, mcpProgram)}
+}
+
+// executable is the real path of this program.
+func executable() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	return []string{path}
+	return path, nil
 }
+
+// beside is a path in the directory of a program.
+func beside(program, name string) string { return filepath.Join(filepath.Dir(program), name) }

@@ -3,43 +3,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"os"
 	"slices"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// TestTerminated_EndsWithTheSignalAsItsCause is not parallel, as a signal is for
-// the whole process.
-func TestTerminated_EndsWithTheSignalAsItsCause(t *testing.T) {
-	for _, signal := range []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP} {
-		ctx, stop := terminated()
-		if err := unix.Kill(os.Getpid(), signal); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(30 * time.Second):
-			t.Fatalf("%s was not noticed", unix.SignalName(signal))
-		}
-		var ended signalled
-		if !errors.As(context.Cause(ctx), &ended) || unix.Signal(ended) != signal ||
-			ended.Error() != unix.SignalName(signal) {
-			t.Errorf("cause is %v", context.Cause(ctx))
-		}
-		stop()
-	}
-	ctx, stop := terminated()
-	stop()
-	var ended signalled
-	if errors.As(context.Cause(ctx), &ended) {
-		t.Errorf("the cause of a stopped context is %v", ended)
-	}
-}
 
 func TestNewLogger(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func newAgent(t *testing.T, settings string) *agent {
 	harness.RequireSandbox(t)
 	a := &agent{World: harness.NewWorldOutsideDefaults(t), t: t}
 	harness.Write(t, a.UserSettings(), settings)
-	a.server = exec.Command(harness.Binary(t), "mcp")
+	a.server = exec.Command(harness.BinaryWithMCP(t), "mcp")
 	a.server.Dir, a.server.Env = a.Project, harness.Environ(a.World)
 	a.server.Stderr = t.Output()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)

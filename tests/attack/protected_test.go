@@ -233,7 +233,8 @@ func TestProtectedPathsStayAsTheyAre(t *testing.T) {
 }
 
 // Replaces the sidecar's own program, which lies in the project as it does for
-// those who develop it. The next start would run the session's file.
+// those who develop it, or the one beside it that it runs. The next start would
+// run the session's file.
 func TestTheSidecarsOwnProgramCannotBeReplaced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
@@ -242,6 +243,9 @@ func TestTheSidecarsOwnProgramCannotBeReplaced(t *testing.T) {
 		"replaced":          {"cp /bin/true other; mv -f other bin/sandbox-sidecar", "busy"},
 		"removed":           {"rm -f bin/sandbox-sidecar", "busy"},
 		"directory renamed": {"mv bin old; mkdir bin; cp /bin/true bin/sandbox-sidecar", "busy"},
+		"mcp overwritten":   {"cp /bin/true bin/sandbox-sidecar-mcp", "Read-only file system"},
+		"mcp replaced":      {"cp /bin/true other; mv -f other bin/sandbox-sidecar-mcp", "busy"},
+		"mcp removed":       {"rm -f bin/sandbox-sidecar-mcp", "busy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -252,12 +256,15 @@ func TestTheSidecarsOwnProgramCannotBeReplaced(t *testing.T) {
 				before, err := os.ReadFile(harness.Binary(t))
 				harness.Must(t, err)
 				harness.Must(t, os.WriteFile(program, before, 0o755))
+				beside := program + "-mcp"
+				harness.Write(t, beside, "beside")
 				e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
 					command.Path = program
 				}})
 				output, _ = e.Tool(try.line)
 				after, err := os.ReadFile(program)
-				return output, err != nil || !slices.Equal(before, after)
+				text, missing := os.ReadFile(beside)
+				return output, err != nil || !slices.Equal(before, after) || missing != nil || string(text) != "beside"
 			}
 			// A program that runs cannot be written, but it can be replaced.
 			if output, changed := run(harness.Off()); !changed && name != "overwritten" {

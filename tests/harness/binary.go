@@ -69,6 +69,15 @@ func Binary(t testing.TB) string {
 	return program(t, "cmd/sandbox-sidecar")
 }
 
+// BinaryWithMCP is Binary, with the program beside it that serves MCP.
+func BinaryWithMCP(t testing.TB) string {
+	t.Helper()
+	if os.Getenv("SIDECAR_BINARY") == "" {
+		program(t, "cmd/sandbox-sidecar-mcp")
+	}
+	return Binary(t)
+}
+
 // Victim puts a copy of a hostile program, the given package of this module, at
 // a path. Sessions can only execute it where their settings allow that.
 func Victim(t testing.TB, pkg, path string) {

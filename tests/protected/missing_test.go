@@ -153,3 +153,37 @@ echo fine >/dev/stdout; git init -q .; git config a.b c`)
 		t.Error(err)
 	}
 }
+
+// The program that "sandbox-sidecar mcp" becomes lies beside the sidecar. If it
+// is not installed, a session that could put one there would run outside later.
+func TestTheProgramBesideTheSidecarCannotBeCreated(t *testing.T) {
+	t.Parallel()
+	requireObserver(t)
+	for name, line := range map[string]string{
+		"open":        "cp /bin/true bin/sandbox-sidecar-mcp",
+		"rename":      "cp /bin/true other; mv other bin/sandbox-sidecar-mcp",
+		"symlink":     "ln -s /bin/true bin/sandbox-sidecar-mcp",
+		"another bin": "mkdir other; cp /bin/true other/sandbox-sidecar-mcp; cp bin/* other; mv bin old; mv other bin",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := func(settings string) (output string, there bool) {
+				s := newScene(t)
+				program := s.ProjectPath("bin/sandbox-sidecar")
+				harness.MakeDir(t, s.ProjectPath("bin"))
+				harness.Victim(t, "cmd/sandbox-sidecar", program)
+				_, output, _, _ = s.startWith(harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
+					command.Path = program
+				}}).run(line)
+				_, err := os.Lstat(program + "-mcp")
+				return output, err == nil
+			}
+			if output, there := run(harness.Off()); !there {
+				t.Fatalf("control: without a sandbox the attack must work:\n%s", output)
+			}
+			if output, there := run(harness.Defaults(nil)); there {
+				t.Errorf("THE ATTACK WORKS:\n%s", output)
+			}
+		})
+	}
+}

@@ -33,7 +33,9 @@ get "$name.tar.gz"
 	fail "$name.tar.gz is not what checksums.txt says"
 tar -xzf "$work/$name.tar.gz" -C "$work"
 mkdir -p "${DESTDIR:-}/usr/local/bin" "${DESTDIR:-}/usr/local/share"
-cp "$work/$name/sandbox-sidecar" "${DESTDIR:-}/usr/local/bin/"
-chmod 755 "${DESTDIR:-}/usr/local/bin/sandbox-sidecar"
+for program in sandbox-sidecar sandbox-sidecar-mcp; do
+	cp "$work/$name/$program" "${DESTDIR:-}/usr/local/bin/"
+	chmod 755 "${DESTDIR:-}/usr/local/bin/$program"
+done
 cp -r "$work/$name/share/." "${DESTDIR:-}/usr/local/share/"
 echo "sandbox-sidecar $version is installed; \"sandbox-sidecar doctor\" says what holds here"
