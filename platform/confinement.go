@@ -132,6 +132,10 @@ type Hooks struct {
 	// the configuration of a git repository in a way that is accepted. keys are
 	// the settings.
 	Configured func(path string, keys []string)
+	// Connected, if not nil, is called as Denied is, for each connection that the
+	// sidecar has made to a host, "host:port". process is the program's name for
+	// itself, if it is known.
+	Connected func(target, process string)
 	// Learn, if not nil, lists directories from which programs may be executed
 	// beyond the policy. Then every denial is wanted: Denied is called for each
 	// program that runs as if it had been denied. Ask is called for each open,

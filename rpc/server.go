@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -18,7 +19,7 @@ import (
 )
 
 // Options configure a server. All fields except UserSettingsPath, Command,
-// Sandbox, Guarded and HostsGap are required.
+// Sandbox, Guarded, HostsGap and Recorder are required.
 type Options struct {
 	// Version of the program.
 	Version string
@@ -41,6 +42,8 @@ type Options struct {
 	HostsGap func() string
 	// Window opens the socket on which shells report.
 	Window func() (*window.Listener, error)
+	// Recorder is for settings.Options.
+	Recorder audit.Recorder
 	// WatchProcess returns a channel that is closed when the process has ended.
 	WatchProcess func(ctx context.Context, pid int) (<-chan struct{}, error)
 	// Logger must not write to the connection.

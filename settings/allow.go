@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -121,14 +122,24 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 		if err != nil {
 			return err
 		}
-		return s.allowUser(file, suggestion, base)
+		if err := s.allowUser(file, suggestion, base); err != nil {
+			return err
+		}
+		s.note(projectDir, allowed(suggestion, file))
+		return nil
 	}
 	digest, err := s.allowProject(snapshot.ProjectDir(), suggestion, base)
 	if err != nil {
 		return err
 	}
+	s.note(projectDir, allowed(suggestion, snapshot.project.File))
 	_, err = s.Trust(projectDir, digest)
 	return err
+}
+
+// allowed is an entry that was written, for the audit trail.
+func allowed(suggestion Suggestion, file string) audit.Event {
+	return audit.Event{Event: audit.Allowed, Files: []string{file}, Key: suggestion.Key, Value: suggestion.Value}
 }
 
 func (s *Store) allowUser(file string, suggestion Suggestion, base []string) error {

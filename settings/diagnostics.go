@@ -83,6 +83,7 @@ func (e *evaluation) diagnoseSwitches(r *reporter) {
 		key := ""
 		for _, l := range document.Keys() {
 			from, ok := set(l.Name)
+			ok = ok && l.Name != auditKey && l.Name != auditRequiredKey // these need no sandbox
 			if ok && !document.OfAgent(from.Span) && (key == "" || later(from, e.user.from[key])) {
 				key = l.Name
 			}
@@ -91,6 +92,12 @@ func (e *evaluation) diagnoseSwitches(r *reporter) {
 			r.add(from.file, from.At, document.SeverityWarning, key,
 				`nothing is restricted as long as "enabled" is not true`)
 		}
+	}
+	if from, ok := set(auditRequiredKey); ok && *e.user.values.AuditRequired && !e.policy.Audit.On() {
+		r.add(from.file, from.At, document.SeverityWarning, auditRequiredKey, `has no effect while "audit" is "off"`)
+	}
+	if from, ok := set(auditKey); ok && *e.user.values.Audit == document.AuditJournal && e.host.Platform != "linux" {
+		r.add(from.file, from.At, document.SeverityWarning, auditKey, `there is no journal of systemd here; use "file"`)
 	}
 	if from, ok := set("process_tracking"); ok && e.host.Platform != "darwin" {
 		r.add(from.file, from.At, document.SeverityInfo, "process_tracking", "has an effect on macOS only")

@@ -190,6 +190,9 @@ func (s *Snapshot) run(
 	caches := cachesOf(view, grants.granted, private, l.require(cachesKey, document.ToolchainCachesPrivate), r)
 	guarded, create := guardCaches(view, grants.cover)
 	grants.create = append(grants.create, create...)
+	auditing := auditOf(l, base, view)
+	guardedAudit, create := guardAudit(view, auditing, grants.cover)
+	guarded, grants.create = append(guarded, guardedAudit...), append(grants.create, create...)
 	p := policy.Policy{
 		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(protected, guarded,
 			guard(view, grants.cover), guardGit(l, project, grants))),
@@ -199,6 +202,7 @@ func (s *Snapshot) run(
 		UnixSockets: socketRules(sockets), SigningKeys: keys,
 		OnDenied: onDenied[*base.OnDenied],
 		Limits:   limitsOf(base, l, tightened),
+		Audit:    auditing,
 	}
 	if view.host.Platform == "darwin" {
 		p.TrackBySandbox = *base.ProcessTracking == document.ProcessTrackingSeatbelt

@@ -81,6 +81,7 @@ func chooseHidden(
 		found: map[string]policy.Origin{},
 	}
 	if view.host.Platform == "linux" {
+		h.auditing = auditOf(l, l.user.withDefaults(), view)
 		h.builtIn()
 	}
 	h.layer(&l.user)
@@ -110,6 +111,8 @@ type hider struct {
 	project project
 	granted []grant // without an untrusted project's
 	cover   cover   // of granted
+	// auditing is where the audit trail of these sessions is.
+	auditing policy.Audit
 	*reporter
 	found   map[string]policy.Origin
 	unclear *document.FileDiagnostic
@@ -141,6 +144,7 @@ func (h *hider) builtIn() {
 			h.add(place.Path, from)
 		}
 	}
+	h.audit()
 	if !h.view.host.Root {
 		return
 	}

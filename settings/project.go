@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
@@ -137,6 +138,7 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 	if err := trust.Change(trust.Path(s.host), func(l *trust.List) []trust.Project { return l.With(entry) }); err != nil {
 		return shown, err
 	}
+	s.note(projectDir, audit.Event{Event: audit.Trusted, Files: []string{shown.File}, Digest: shown.Digest})
 	now := s.Snapshot(projectDir).Project()
 	s.sources.Recheck()
 	if !now.Trusted {
@@ -159,6 +161,7 @@ func (s *Store) Untrust(projectDir string) (Project, error) {
 		if err := trust.Change(trust.Path(s.host), without); err != nil {
 			return Project{}, err
 		}
+		s.note(projectDir, audit.Event{Event: audit.Untrusted})
 	}
 	s.sources.Recheck()
 	return s.Snapshot(projectDir).Project(), nil

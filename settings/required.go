@@ -150,6 +150,7 @@ func (b bounding) switches(s *settings) {
 		b.policy.TrackBySandbox = true
 		b.decides(s, "process_tracking", new(*v))
 	}
+	b.audit(s)
 	if from, set := s.from[shellKey]; set {
 		b.reporter.add(from.file, from.At, document.SeverityWarning, shellKey,
 			`has no effect in "required"; write it into "defaults"`)

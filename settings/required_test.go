@@ -242,6 +242,7 @@ func TestRequired_KnowsEveryKey(t *testing.T) {
 		"temporary_files": `"private"`, "limits.processes": "7", "limits.memory": `"10%"`, "limits.cpu_weight": "3",
 		"toolchains": "[]", "toolchain_caches": `"private"`, "shell": "-", "on_unavailable": `"refuse"`,
 		"on_denied": `"ignore"`, "process_tracking": "-",
+		"audit": `"file"`, "audit_required": "true",
 	}
 	for _, l := range document.Keys() {
 		value, known := values[l.Name]
@@ -259,7 +260,7 @@ func TestRequired_KnowsEveryKey(t *testing.T) {
 		with := managedSnapshot(t, f, "{}", block, user, "").Compile(document.KindTool).Policy
 		without := managedSnapshot(t, f, "{}", "{}", user, "").Compile(document.KindTool).Policy
 		with.Restricted, without.Restricted = with.Restricted || l.Name != "enabled", l.Name != "enabled"
-		if with.ID() == without.ID() {
+		if with.ID() == without.ID() && with.Audit == without.Audit {
 			t.Errorf("%s changes nothing", block)
 		}
 		if l.Name != "enabled" && l.Name != "mode" {

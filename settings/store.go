@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -49,6 +50,8 @@ type Options struct {
 	// HostsGap says why this machine cannot tell hosts apart; "" if it can. It is
 	// called only if it matters. May be nil.
 	HostsGap func() string
+	// Recorder takes what is trusted and changed for an audit trail. May be nil.
+	Recorder audit.Recorder
 	// Logger may be nil.
 	Logger *slog.Logger
 	// Once leaves the files unwatched, for a program that asks once and ends.
@@ -80,6 +83,8 @@ type Store struct {
 	git     *git.Asker // nil: git is not asked
 	fs      resolve.FS
 	maxAge  time.Duration // of a snapshot that Latest returns again
+	audited *Snapshot     // before the last change; nil: changes are not noted
+	opened  chan struct{} // closed once Open has set everything
 
 	mu     sync.Mutex        // guards latest
 	latest map[string]latest // the newest snapshot of each project directory
@@ -115,7 +120,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	s := &Store{
 		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
-		latest: map[string]latest{}, maxAge: maxAge, fs: resolve.OS,
+		latest: map[string]latest{}, maxAge: maxAge, fs: resolve.OS, opened: make(chan struct{}),
 	}
 	if !options.Once {
 		s.git = &git.Asker{} // one command does not wait for another program
@@ -132,9 +137,37 @@ func open(options Options, with source.Watching) (*Store, error) {
 	s.sources = source.Open(source.Options{
 		Platform: options.Platform, Files: s.files, Required: options.UserPath != "", Managed: true,
 		Trust:  trust.Path(s.host),
-		Logger: log, Once: options.Once, OnChange: options.OnChange, OnNotice: options.OnNotice, Watching: with,
+		Logger: log, Once: options.Once, OnChange: s.onChange, OnNotice: options.OnNotice, Watching: with,
 	})
+	if options.Recorder != nil && !options.Once {
+		s.audited = s.Snapshot("")
+	}
+	close(s.opened)
 	return s, nil
+}
+
+// onChange notes a change, and passes it on. One that ends the audit trail is
+// its last line.
+func (s *Store) onChange(change Change) {
+	<-s.opened
+	if s.audited != nil {
+		before, now := s.audited, s.Snapshot("")
+		s.audited = now
+		_ = s.options.Recorder.Record(before.Audit().With(now.Audit()),
+			audit.Event{Event: audit.SettingsChanged, Files: change.Files})
+	}
+	if s.options.OnChange != nil {
+		s.options.OnChange(change)
+	}
+}
+
+// note notes what belongs to no session for the audit trail.
+func (s *Store) note(projectDir string, event audit.Event) {
+	if s.options.Recorder == nil {
+		return
+	}
+	event.Project = projectDir
+	_ = s.options.Recorder.Record(s.Latest("").Audit(), event) // only a spawn waits for the result
 }
 
 // Close stops watching and waits until no OnChange call is running. It must not

@@ -9,6 +9,8 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // Switch is a key of a single value, with the value that counts and its origin.
@@ -39,6 +41,8 @@ func (e *evaluation) switches(kind document.Kind) []Switch {
 		{weightKey, e.policy.Limits.CPUWeight},
 		{"on_unavailable", e.onUnavailable(kind)},
 		{"on_denied", e.policy.OnDenied},
+		{auditKey, *e.merged.Audit},
+		{auditRequiredKey, *e.merged.AuditRequired},
 	} {
 		value, err := json.Marshal(s.value)
 		if err != nil {
@@ -116,3 +120,105 @@ func (e *evaluation) diagnoseShell(r *reporter) {
 			"expected a program with its arguments: a name in PATH, or an absolute path; the usual shell runs")
 	}
 }
+
+const (
+	auditKey         = "audit"
+	auditRequiredKey = "audit_required"
+)
+
+// auditOf is where the user's settings and the organisation's want an audit trail.
+// If both want one, it is written for both.
+func auditOf(l layers, base document.Sandbox, view fsView) policy.Audit {
+	var to policy.Audit
+	add := func(where document.Audit, dir string) {
+		switch where {
+		case document.AuditFile:
+			to.Dir = dir
+		case document.AuditJournal:
+			to.Journal = true
+		}
+	}
+	dirs := auditDirs(view.View, view.host)
+	if len(dirs) == 0 {
+		dirs = []string{noAuditDir}
+	}
+	add(*base.Audit, dirs[0])
+	to.Required, to.Managed = *base.AuditRequired, managed.Holds(l.user.from[auditKey].file)
+	for _, bound := range l.bounds {
+		if where := bound.values.Audit; where != nil && *where != document.AuditOff {
+			add(*where, dirs[len(dirs)-1])
+			to.Managed = true
+		}
+		to.Required = to.Required || bound.values.AuditRequired != nil && *bound.values.AuditRequired
+	}
+	return to
+}
+
+// audit records that the file wants a trail; see auditOf.
+func (b bounding) audit(s *settings) {
+	if v := s.values.Audit; v != nil && *v != document.AuditOff {
+		b.decides(s, auditKey, new(*v))
+	}
+	if v := s.values.AuditRequired; v != nil && *v {
+		b.decides(s, auditRequiredKey, new(true))
+	}
+}
+
+// noAuditDir stands for a directory that nobody can make, so that each line is
+// lost, and that is told.
+const noAuditDir = "/dev/null/no-home-directory"
+
+// auditDirs are the directories of audit trails: first for the user's settings,
+// and last for the organisation's, which no variable moves. A symlink in the
+// place of the directory itself is not followed.
+func auditDirs(view *resolve.View, h resolve.Host) []string {
+	var states []string
+	if dir := h.Env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {
+		states = append(states, dir)
+	} else if h.Home != "" {
+		states = append(states, filepath.Join(h.Home, ".local", "state"))
+	}
+	if h.Account != "" {
+		states = append(states, filepath.Join(h.Account, ".local", "state"))
+	}
+	for i, dir := range states {
+		states[i] = filepath.Join(view.Resolve(filepath.Join(dir, "sandbox-sidecar")).Path, "audit")
+	}
+	return slices.Compact(states)
+}
+
+// guardAudit protects audit trails in places that the grants open. A directory
+// must exist to be protected, so create lists it.
+func guardAudit(view fsView, to policy.Audit, granted cover) (list []policy.Protected, create []string) {
+	for _, dir := range auditDirs(view.View, view.host) {
+		wanted := to.Dir == dir
+		if !view.Resolve(dir).Exists && !wanted || !granted.at(dir).Has(policy.Write) {
+			continue
+		}
+		list = append(list, policy.Protected{
+			Path: dir, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: guardKey}, Decides: true,
+		})
+		if wanted {
+			create = append(create, dir)
+		}
+	}
+	return list, create
+}
+
+// audit hides audit trails, as they tell of other projects.
+func (h *hider) audit() {
+	for _, dir := range auditDirs(h.view.View, h.view.host) {
+		if (h.view.Resolve(dir).Exists || dir == h.auditing.Dir) && h.cover.at(dir) != 0 {
+			h.add(dir, policy.Origin{File: policy.OriginBuiltIn, Key: hiddenKey})
+		}
+	}
+}
+
+// Audit is where events are noted that belong to no session: wherever one of
+// the kinds of session is.
+func (s *Snapshot) Audit() policy.Audit {
+	return s.evaluation(document.KindTool).policy.Audit.With(s.evaluation(document.KindTerminal).policy.Audit)
+}
+
+// AuditDirs are the directories in which trails may be.
+func (s *Snapshot) AuditDirs() []string { return auditDirs(resolve.NewView(s.files), s.host) }

@@ -61,6 +61,7 @@ func (b *Background) await() {
 		b.alarms = append(b.alarms, alarm)
 	}
 	b.running.release(b.err)
+	b.running.noteEnd(b.exit, b.err != nil)
 	b.released = true
 }
 

@@ -178,6 +178,7 @@ func (f *Foreground) Wait() (Exit, error) {
 	for alarm, ok := f.running.protection.next(); ok; alarm, ok = f.running.protection.next() {
 		f.alarms = append(f.alarms, alarm)
 	}
+	f.running.noteEnd(exit, err != nil)
 	return exit, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/review"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/record"
 )
 
 // Alarm reports what happened to a protected path; see platform.Alarm.
@@ -21,6 +22,7 @@ type Finding = review.Finding
 type protectionWatch struct {
 	watching platform.Watcher // nil if nothing can be watched, or nothing is protected
 	before   *review.State
+	record   *record.Session // nil if there is no audit trail
 
 	mu       sync.Mutex // guards the fields below
 	changed  sync.Cond
@@ -32,10 +34,10 @@ type protectionWatch struct {
 // newProtectionWatch records the state of the project, and starts to watch. If
 // watching fails, it returns the error and a protectionWatch that reports only
 // at the end.
-func newProtectionWatch(p *policy.Policy, watch func(func(platform.Alarm)) (platform.Watcher, error)) (
-	*protectionWatch, error,
-) {
-	w := &protectionWatch{before: review.Take(p)}
+func newProtectionWatch(
+	p *policy.Policy, watch func(func(platform.Alarm)) (platform.Watcher, error), noted *record.Session,
+) (*protectionWatch, error) {
+	w := &protectionWatch{before: review.Take(p), record: noted}
 	w.changed.L = &w.mu
 	if watch == nil {
 		return w, nil
@@ -49,6 +51,7 @@ func newProtectionWatch(p *policy.Policy, watch func(func(platform.Alarm)) (plat
 }
 
 func (w *protectionWatch) raise(alarm platform.Alarm) {
+	w.record.Alarm(alarm)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.alarms = append(w.alarms, alarm)

@@ -31,7 +31,7 @@ func TestProtectionWatch_ReportsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 		func(raise func(platform.Alarm)) (platform.Watcher, error) {
 			watcher.raise = raise
 			return &watcher, nil
-		})
+		}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestProtectionWatch_ReportsFindingsWithoutAWatcher(t *testing.T) {
 	w, err := newProtectionWatch(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}},
 		func(func(platform.Alarm)) (platform.Watcher, error) {
 			return nil, failed
-		})
+		}, nil)
 	if !errors.Is(err, failed) || w == nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/agent"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/record"
 )
 
 // running is a leader with everything that ends with it.
@@ -33,6 +34,7 @@ type running struct {
 	startedAt      time.Time
 	tracker        Tracker
 	log            *slog.Logger
+	record         *record.Session // nil if there is no audit trail
 }
 
 // denied reports a denial, unless programs expect it.
@@ -41,6 +43,7 @@ func (r *running) denied(d platform.Denial) {
 		r.log.Debug("refused, as expected", "access", d.Access, "target", d.Target, "process", d.Process)
 		return
 	}
+	r.record.Denied(d)
 	r.denials.put(d)
 }
 
@@ -63,6 +66,11 @@ func (r *running) deliver(delivering *sync.WaitGroup, observer Observer, alarm f
 			observer.Reached(limit)
 		}
 	})
+}
+
+// noteEnd notes the session's end. survivors says that processes are left.
+func (r *running) noteEnd(exit Exit, survivors bool) {
+	r.record.Ended(exit.Code, exit.Signal, survivors, r.protection.reviewed())
 }
 
 // kill ends every process of the group; see lifecycle.Group.

@@ -155,6 +155,7 @@ func (s *Session) awaitEnd(sink Sink, reading, delivering *sync.WaitGroup) {
 	delivering.Wait()
 	s.master.Close()
 	s.releaseGroup()
+	s.running.noteEnd(s.exit, s.killErr != nil)
 	sink.Exited(s.exit)
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"sync/atomic"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -22,6 +23,8 @@ type Spawner struct {
 	// Standby starts a stage in advance for a session like the last one; see
 	// docs/design/standby.md. The owner must call Close then.
 	Standby bool
+	// Recorder takes what sessions do for an audit trail; nil if nobody does.
+	Recorder audit.Recorder
 
 	pool standbyPool
 	// protections are the last session's.

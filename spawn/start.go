@@ -9,10 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/history"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/record"
 )
 
 // maxAttempts bounds the attempts to start one leader: in the stage on standby,
@@ -29,14 +31,35 @@ var errRetry = errors.New("the stage does not fit this session")
 func (s *Spawner) start(
 	ctx context.Context, request Request, streams streams, standby *standbyStage,
 ) (*running, error) {
+	noted := s.note(&request)
 	for attempts := 1; ; attempts++ {
-		a := &attempt{spawner: s, request: request, streams: streams, standby: standby}
+		a := &attempt{spawner: s, request: request, streams: streams, standby: standby, record: noted}
 		running, err := a.start(ctx)
-		if !errors.Is(err, errRetry) || attempts == maxAttempts {
-			return running, err
+		switch {
+		case err == nil:
+			noted.Started(running.process.PID(), running.outcome.Confined, running.outcome.Protections())
+			return running, nil
+		case !errors.Is(err, errRetry) || attempts == maxAttempts:
+			noted.NotStarted(err)
+			return nil, err
 		}
 		standby = nil
 	}
+}
+
+// note begins to note a session for the audit trail.
+func (s *Spawner) note(request *Request) *record.Session {
+	if s.Recorder == nil || !request.Policy.Audit.On() {
+		return nil
+	}
+	kind := "terminal"
+	if request.Tool || request.NoInput {
+		kind = "tool"
+	}
+	return record.Begin(s.Recorder, request.Policy.Audit, audit.Event{
+		Session: request.ID, Kind: kind, Project: request.Policy.Project, Dir: request.Dir, Program: request.Program,
+		Argv: request.Argv, Policy: request.Policy.ID(), Restricted: &request.Policy.Restricted,
+	})
 }
 
 // attempt is one attempt to start a leader. Its methods are the phases of the
@@ -45,7 +68,8 @@ type attempt struct {
 	spawner *Spawner
 	request Request
 	streams streams
-	standby *standbyStage // nil: the attempt starts a stage of its own
+	standby *standbyStage   // nil: the attempt starts a stage of its own
+	record  *record.Session // nil: there is no audit trail
 
 	running        *running
 	target         platform.Target
@@ -56,6 +80,7 @@ type attempt struct {
 	watching       sync.WaitGroup // until running.protection and the two errors are set
 	watchErr       error          // of the watch over protected paths
 	guardErr       error          // of the group's guard
+	auditErr       error          // of the audit trail
 	warnings       []string
 	lacking        []platform.Missing // what the policy grants and the session could not get
 	uses           *keyUses           // of the filters before agents; nil until there is one
@@ -98,7 +123,7 @@ func (a *attempt) abandon() {
 
 // group takes the group of the stage on standby, or makes one.
 func (a *attempt) group() error {
-	a.running = &running{tracker: a.spawner.Tracker, log: a.spawner.log()}
+	a.running = &running{tracker: a.spawner.Tracker, log: a.spawner.log(), record: a.record}
 	if a.standby != nil {
 		a.running.group = a.standby.group
 	} else {
@@ -229,6 +254,9 @@ func (a *attempt) hooks() platform.Hooks {
 	if mark, ok := a.running.group.(lifecycle.Marked); ok {
 		hooks.Mark = mark
 	}
+	if a.record != nil {
+		hooks.Connected = a.record.Connected
+	}
 	if p.Restricted {
 		hooks.Configured = func(path string, keys []string) { a.running.protection.configured(path, keys) }
 	}
@@ -247,7 +275,11 @@ func (a *attempt) hooks() platform.Hooks {
 			if platform.Expected(d) {
 				return AnswerDeny
 			}
-			return request.Ask(ctx, Denial{Denial: d})
+			answer := request.Ask(ctx, Denial{Denial: d})
+			if request.Learn == nil { // else nobody was asked
+				a.record.Answered(d, answer)
+			}
+			return answer
 		}
 	}
 	return hooks
@@ -291,12 +323,13 @@ func (a *attempt) watch() {
 	a.watching.Go(func() { a.guardErr = a.running.group.Guard() })
 	if a.request.Policy.Restricted {
 		a.watching.Go(func() {
-			a.running.protection, a.watchErr = newProtectionWatch(&a.request.Policy, a.target.Confinement.Watch)
+			a.running.protection, a.watchErr = newProtectionWatch(&a.request.Policy, a.target.Confinement.Watch, a.record)
 		})
 	}
 	a.target.Settled = func() error {
 		a.watching.Wait()
-		return a.guardErr
+		a.auditErr = a.record.Acknowledged()
+		return errors.Join(a.guardErr, a.auditErr)
 	}
 }
 
@@ -307,11 +340,16 @@ func (a *attempt) stage(ctx context.Context) (platform.Launched, error) {
 	switch {
 	case err != nil && a.guardErr != nil:
 		return platform.Launched{}, &Error{Attempt: "track processes", Cause: a.guardErr}
+	case err != nil && a.auditErr != nil:
+		return platform.Launched{}, &Error{Attempt: "note session", Cause: a.auditErr, Hint: auditHint}
 	case err != nil:
 		return platform.Launched{}, launchError(a.request, err)
 	}
 	return launched, nil
 }
+
+// auditHint is what to do if the audit trail cannot be written.
+const auditHint = `free space on the disk, or see "sandbox-sidecar policy" for who requires the trail`
 
 // launch executes the target in the stage on standby, or in a new one. The
 // error wraps errRetry if another attempt may succeed.

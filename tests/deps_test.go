@@ -16,6 +16,7 @@ import (
 // The road is rpc → spawn → platform → lifecycle. This table is all of it: what
 // each package may import of this module. A package must be in the table.
 var mayImport = map[string][]string{
+	"audit":              {"display", "platform/policy"},
 	"display":            {},
 	"platform/gitconfig": {},
 	"platform/gitchange": {"display", "platform/gitconfig"},
@@ -70,6 +71,7 @@ var mayImport = map[string][]string{
 	},
 	"platform/platformtest": {"platform", "platform/policy", "lifecycle"},
 	"settings": {
+		"audit",
 		"display", "platform/hosts", "platform/policy", "platform/protected", "fsguard", "settings/document", "settings/git",
 		"settings/gnupg", "settings/managed", "settings/resolve",
 		"settings/sensitive", "settings/source", "settings/sshconfig", "settings/textfile", "settings/toolchain",
@@ -95,16 +97,17 @@ var mayImport = map[string][]string{
 	"settings/toolchain": {"platform/policy", "settings/resolve"},
 	"settings/trust":     {"display", "fsguard", "settings/resolve", "settings/textfile"},
 	"spawn": {
-		"display", "platform", "platform/policy", "platform/review", "lifecycle",
-		"fsguard", "spawn/forward", "spawn/agent", "spawn/history", "spawn/printed",
+		"audit", "display", "platform", "platform/policy", "platform/review", "lifecycle",
+		"fsguard", "spawn/forward", "spawn/agent", "spawn/history", "spawn/printed", "spawn/record",
 	},
 	"spawn/agent":   {},
+	"spawn/record":  {"audit", "platform", "platform/policy", "platform/review"},
 	"spawn/history": {"platform/policy", "fsguard"},
 	"spawn/forward": {"platform/outbound"},
 	"spawn/printed": {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},
 	"presentation":  {"display", "platform/policy", "rpc/protocol", "settings", "spawn"},
 	"rpc": {
-		"display", "presentation", "rpc/protocol", "rpc/window", "settings", "spawn", "spawn/forward", "fsguard",
+		"audit", "display", "presentation", "rpc/protocol", "rpc/window", "settings", "spawn", "spawn/forward", "fsguard",
 	},
 	"rpc/client": {"rpc/protocol"},
 	"rpc/window": {"rpc/protocol"},
@@ -114,13 +117,14 @@ var mayImport = map[string][]string{
 	"agents/acp": {"agents/runner", "display", "rpc/protocol", "spawn"},
 	"agents/mcp": {"display", "rpc/client", "rpc/protocol"}, // nothing that confines
 	"cmd/sandbox-sidecar": {
-		"agents/acp", "agents/runner",
+		"agents/acp", "agents/runner", "audit",
 		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "settings", "settings/starter",
 		"settings/toolchain", "spawn", "platform",
 		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/overlay", "platform/linux/seccomp",
 		"platform/darwin", "lifecycle",
 		"cmd/sandbox-sidecar/commandline", "cmd/sandbox-sidecar/ending", "cmd/sandbox-sidecar/logqueue",
-		"cmd/sandbox-sidecar/roles", "cmd/sandbox-sidecar/report", "cmd/sandbox-sidecar/shells", "fsguard",
+		"cmd/sandbox-sidecar/roles", "cmd/sandbox-sidecar/report", "cmd/sandbox-sidecar/shells",
+		"cmd/sandbox-sidecar/trailview", "fsguard",
 	},
 	"cmd/sandbox-sidecar-mcp": {
 		"agents/mcp", "cmd/sandbox-sidecar/ending", "display", "rpc/client", "rpc/protocol",
@@ -128,6 +132,7 @@ var mayImport = map[string][]string{
 	"cmd/sandbox-sidecar/commandline": {"display"},
 	"cmd/sandbox-sidecar/ending":      {},
 	"cmd/sandbox-sidecar/logqueue":    {},
+	"cmd/sandbox-sidecar/trailview":   {"audit", "display"},
 
 	"cmd/sandbox-sidecar/shells": {},
 	"cmd/sandbox-sidecar/report": {"presentation", "rpc/protocol", "rpc/window", "settings", "spawn"},
@@ -140,6 +145,7 @@ var mayImport = map[string][]string{
 	"clients/tty":           {"rpc/client", "rpc/protocol"},
 	"tests/bench":           {"rpc/protocol"},
 	"tests/messages":        {},
+	"tests/audit":           {"audit", "rpc/protocol", "tests/harness"},
 	"tests/managed":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests":                 {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/harness":         {"rpc/client", "rpc/protocol"},

@@ -5,10 +5,15 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/commandline"
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/trailview"
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
@@ -93,6 +98,11 @@ func commands() []command {
 			Summary: "list or clear what sessions keep in caches of toolchains",
 			Details: "The real caches stay as they are. A NAME is the path of a cache, or a toolchain such as node.",
 		}, cache},
+		{commandline.Command{
+			Name: "audit", Args: "[flags]",
+			Summary: "print what sessions have run, were refused and reached",
+			Details: "The setting \"audit\" turns it on. Files that were renamed because of their size are included.",
+		}, showTrail},
 		{commandline.Command{
 			Name: "doctor", Args: "[flags]",
 			Summary: "try attacks and print what this machine enforces",
@@ -196,4 +206,58 @@ func versionName() string {
 		return strings.Trim(info.Main.Version, "()") // "(devel)" in a checkout
 	}
 	return "unknown"
+}
+
+// showTrail prints the audit trail.
+func showTrail(flags *flagSet, args []string) error {
+	sinceText := flags.String("since", "", "`TIME`: 2h, 7d, or 2026-01-31")
+	project := flags.String("project", "", "`DIR`: only what was run in this project")
+	asJSON := flags.Bool("json", false, "print the lines as they were written")
+	asSchema := flags.Bool("schema", false, "print the JSON Schema of a line")
+	file := flags.String("settings", "", "`FILE`: settings to read instead of your own")
+	if err := parseNone(flags, args); err != nil {
+		return err
+	}
+	if *asSchema {
+		_, err := os.Stdout.Write(audit.Schema())
+		return err
+	}
+	filter := audit.Filter{}
+	var err error
+	if *sinceText != "" {
+		if filter.Since, err = audit.ParseSince(*sinceText, time.Now()); err != nil {
+			return misuse(flags, "--since: %v", err)
+		}
+	}
+	if *project != "" {
+		dir, err := filepath.Abs(*project)
+		if err != nil {
+			return fmt.Errorf("find project directory: %w", err)
+		}
+		filter.Project = realPath(dir)
+	}
+	store, err := openSettings(flags, *file)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	snapshot := store.Snapshot("")
+	found, torn, err := trailview.Show(trailview.Options{
+		Filter: filter, Dirs: snapshot.AuditDirs(), Journal: snapshot.Audit().Journal, Lines: *asJSON, Out: stdout,
+		Raw: os.Stdout,
+	})
+	if err != nil {
+		return err
+	}
+	if torn > 0 {
+		display.Fprintf(stderr, "sandbox-sidecar: warning: %d lines are broken and were left out\n", torn)
+	}
+	switch {
+	case found || *asJSON:
+	case snapshot.Audit().On():
+		fmt.Fprintln(stdout, "nothing was noted")
+	default:
+		fmt.Fprintln(stdout, `nothing was noted: the setting "audit" is "off"`)
+	}
+	return nil
 }

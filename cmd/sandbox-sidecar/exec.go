@@ -227,7 +227,7 @@ func newHeadStart(logger *slog.Logger) *headStart {
 		defer close(h.made)
 		reserveThreads(endingThreads)
 		h.tracker = openTracker(logger)
-		spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger}
+		spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger, Recorder: &trail}
 		h.prepared = spawner.Prepare()
 	}()
 	return h

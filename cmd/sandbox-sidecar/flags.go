@@ -198,6 +198,7 @@ func openLayered(flags *flagSet, user string, layer []byte, once bool) (*setting
 	}
 	return settings.Open(settings.Options{
 		UserPath: user, Command: layer, Env: os.Environ(), Guarded: program(), HostsGap: hostsGap, Once: once,
+		Recorder: &trail,
 	})
 }
 

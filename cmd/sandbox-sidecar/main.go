@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	// runs in place of main if this process is the stage, for example
 	_ "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/roles"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/shells"
@@ -52,9 +54,9 @@ func main() {
 		os.Exit(runAttempts(os.Args[2:]))
 	}
 	if name, is := shells.CalledAs(os.Args[0]); is {
-		os.Exit(exitCode(asShell(name, os.Args)))
+		finish(exitCode(asShell(name, os.Args)))
 	}
-	os.Exit(run(os.Args[1:]))
+	finish(run(os.Args[1:]))
 }
 
 func run(args []string) int {
@@ -81,6 +83,7 @@ func run(args []string) int {
 		described(false).Help(stderr)
 		return 2
 	}
+	trail.Via = name
 	return exitCode(command.run(newFlags(command), args))
 }
 
@@ -98,4 +101,22 @@ func exitCode(err error) int {
 		printError(stderr, err)
 		return failureStatus(err)
 	}
+}
+
+// trail is the audit trail of this process. Nothing is written unless settings
+// ask for it.
+var trail = audit.Trail{Failed: func(err error) {
+	display.Fprintf(stderr, "sandbox-sidecar: warning: %s: %v\n", trailLost, err)
+}}
+
+const (
+	trailLost = "the audit trail loses lines"
+	// trailTimeout bounds the wait for its last lines.
+	trailTimeout = time.Second
+)
+
+// finish ends this process, once the audit trail has everything.
+func finish(code int) {
+	trail.Close(trailTimeout)
+	os.Exit(code)
 }

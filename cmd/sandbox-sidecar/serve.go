@@ -60,12 +60,13 @@ func serve(flags *flagSet, args []string) error {
 	ending.KeepOnPipe()
 
 	reserveThreads(endingThreads + answeringThreads())
+	trail.Failed = func(err error) { logger.Warn(trailLost, "error", err) }
 	tracker := openTracker(logger)
 	spawner := newSpawner(tracker, logger)
 	spawner.Standby = true
 	server := rpc.New(rpc.Options{
 		Version: versionName(), Spawner: spawner, Env: environ(), UserSettingsPath: *userSettings,
-		Command: layer, Sandbox: *sandbox, Guarded: guarded(), HostsGap: hostsGap,
+		Command: layer, Sandbox: *sandbox, Guarded: guarded(), HostsGap: hostsGap, Recorder: &trail,
 		WatchProcess: lifecycle.WatchProcess, Logger: logger,
 		Window: func() (*window.Listener, error) { return openWindow(tracker, logger) },
 	})
@@ -157,7 +158,7 @@ func reexec(role string) func() (string, []string) {
 }
 
 func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner {
-	return &spawn.Spawner{Backend: newBackend(logger), Tracker: tracker, Logger: logger}
+	return &spawn.Spawner{Backend: newBackend(logger), Tracker: tracker, Logger: logger, Recorder: &trail}
 }
 
 // guarded are the paths that no session may write, besides settings files: this

@@ -73,6 +73,7 @@ func environ() []string {
 // asShell runs the real shell of a name in a session. argv is passed on as it
 // is.
 func asShell(name string, argv []string) error {
+	trail.Via = "shell"
 	shellFinder, err := finder()
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ type reach struct {
 	executable string
 	rules      *hosts.Rules
 	refused    func(target string)
+	connected  func(target string)
 }
 
 // planHosts opens the proxy's port for a session, and lets it run this binary
@@ -34,6 +35,10 @@ func (b *Backend) planHosts(plan *Plan, p *policy.Policy, hooks platform.Hooks) 
 	r := &reach{server: server, token: proxy.NewToken(), executable: b.Executable, refused: func(target string) {
 		if hooks.Denied != nil && p.OnDenied != policy.Ignore {
 			hooks.Denied(platform.Denial{Access: platform.RefusedConnect, Target: target, Count: 1})
+		}
+	}, connected: func(target string) {
+		if hooks.Connected != nil {
+			hooks.Connected(target, "")
 		}
 	}}
 	allowed, failed := patterns(p.Network.AllowedHosts, hosts.ParseAllowed)
@@ -74,5 +79,5 @@ func (r *reach) admit() (end func()) {
 	if r == nil {
 		return func() {}
 	}
-	return r.server.Admit(r.token, r.rules, r.refused)
+	return r.server.Admit(r.token, r.rules, r.refused, r.connected)
 }

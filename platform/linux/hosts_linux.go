@@ -147,13 +147,13 @@ func (r Ruleset) ownAddresses() netip.Prefix {
 
 // connectHosts starts to connect the session to its hosts.
 func (s *supervision) connectHosts(
-	p *policy.Policy, files platform.HostSockets, shared bool,
+	p *policy.Policy, files platform.HostSockets, shared bool, connected func(target, process string),
 ) (*network.Connector, error) {
 	rules, err := hostRules(p)
 	if err != nil {
 		return nil, err
 	}
-	var user network.User
+	user := network.User{Connected: connected}
 	if o := s.observer; o != nil {
 		user.Refused = o.ConnectHost
 		if o.Asks() {

@@ -142,7 +142,7 @@ func (r Ruleset) supervise(
 	}
 	if filtering.Hosts {
 		var err error
-		if s.network, err = s.connectHosts(p, handover.Hosts, filtering.Shared); err != nil {
+		if s.network, err = s.connectHosts(p, handover.Hosts, filtering.Shared, hooks.Connected); err != nil {
 			handover.Close()
 			s.close()
 			return nil, err

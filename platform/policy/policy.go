@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -63,6 +64,32 @@ type Policy struct {
 	OnDenied OnDenied `json:"onDenied"`
 	// Limits bound what the session takes of the machine.
 	Limits Limits `json:"limits"`
+	// Audit says where the sidecar notes what the session does. It is no part of
+	// what the policy enforces.
+	Audit Audit `json:"audit,omitzero"`
+}
+
+// Audit says where an audit trail is kept. The zero value keeps none.
+type Audit struct {
+	// Dir is the directory of its files; "" for none.
+	Dir string `json:"dir,omitempty"`
+	// Journal is true for the journal of systemd.
+	Journal bool `json:"journal,omitempty"`
+	// Required is true if no session may start that cannot be noted.
+	Required bool `json:"required,omitempty"`
+	// Managed is true if the organisation's settings ask for it.
+	Managed bool `json:"managed,omitempty"`
+}
+
+// On reports whether a trail is kept.
+func (a Audit) On() bool { return a.Dir != "" || a.Journal }
+
+// With is what both ask for.
+func (a Audit) With(other Audit) Audit {
+	return Audit{
+		Dir: cmp.Or(a.Dir, other.Dir), Journal: a.Journal || other.Journal, Required: a.Required || other.Required,
+		Managed: a.Managed || other.Managed,
+	}
 }
 
 // Limits bound what a session takes of the machine.
@@ -293,6 +320,7 @@ func (p *Policy) ID() string {
 		effect.Network.AllowedHosts, effect.Network.DeniedHosts = nil, nil
 	}
 	effect.Environment.Origin = Origin{}
+	effect.Audit = Audit{}
 	// Marshalling plain data cannot fail. The fields' order and the sorted
 	// slices make it canonical.
 	data, err := json.Marshal(effect)

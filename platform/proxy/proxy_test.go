@@ -36,17 +36,18 @@ func TestMain(m *testing.M) {
 // scene is a proxy with one session, and a server that it may reach under the
 // host's name.
 type scene struct {
-	t       *testing.T
-	proxy   *Server
-	token   string
-	env     []string
-	end     func()
-	port    string // of the server, which the session may reach
-	closed  string // of a server that it may not reach
-	dir     string
-	mu      sync.Mutex
-	refused []string
-	visits  int // of the second server
+	t         *testing.T
+	proxy     *Server
+	token     string
+	env       []string
+	end       func()
+	port      string // of the server, which the session may reach
+	closed    string // of a server that it may not reach
+	dir       string
+	mu        sync.Mutex
+	refused   []string
+	connected []string
+	visits    int // of the second server
 }
 
 func newScene(t *testing.T, secure bool) *scene {
@@ -79,6 +80,10 @@ func newScene(t *testing.T, secure bool) *scene {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.refused = append(s.refused, target)
+	}, func(target string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.connected = append(s.connected, target)
 	})
 	self, err := os.Executable()
 	harness.Must(t, err)

@@ -35,9 +35,10 @@ type key [sha256.Size]byte
 
 // session is what one token may do.
 type session struct {
-	rules   *hosts.Rules
-	refused func(target string)
-	ctx     context.Context // ends with the session
+	rules     *hosts.Rules
+	refused   func(target string)
+	connected func(target string)
+	ctx       context.Context // ends with the session
 }
 
 const (
@@ -75,14 +76,14 @@ func NewToken() string {
 }
 
 // Admit lets clients with this token connect to what the rules allow, until end
-// is called, which ends their connections. refused is called with "host:port",
-// from several goroutines.
-func (s *Server) Admit(token string, rules *hosts.Rules, refused func(target string)) (end func()) {
+// is called, which ends their connections. refused and connected are called with
+// "host:port", from several goroutines.
+func (s *Server) Admit(token string, rules *hosts.Rules, refused, connected func(target string)) (end func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	id := key(sha256.Sum256([]byte(token)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sessions[id] = &session{rules: rules, refused: refused, ctx: ctx}
+	s.sessions[id] = &session{rules: rules, refused: refused, connected: connected, ctx: ctx}
 	return func() {
 		cancel()
 		s.mu.Lock()
@@ -161,6 +162,9 @@ func (s *session) dial(to outbound.Target) (*net.TCPConn, error) {
 	var refused *outbound.RefusedError
 	if errors.As(err, &refused) {
 		s.refused(refused.Refused())
+	}
+	if err == nil {
+		s.connected(to.String())
 	}
 	return conn, err
 }

@@ -80,6 +80,9 @@ func Take(p *policy.Policy) *State {
 	s := &State{project: p.Project, since: time.Now().Add(-fileTimeLag), reasons: map[string]reason{}}
 	guarded := map[string]bool{}
 	for _, one := range p.Protected {
+		if _, hidden := p.HiddenAt(one.Path); hidden || one.Path == p.Audit.Dir {
+			continue // sidecars change it
+		}
 		s.reasons[one.Path] = reason{why: whyProtected}
 		guarded[one.Path] = true
 	}

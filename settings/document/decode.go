@@ -85,7 +85,9 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	if !ok {
 		return // another program's key, because here it cannot be ours
 	}
-	aside := &decoder{Block: &Block{Spans: map[string]Span{}}, lines: d.lines, platform: d.platform, owner: d.owner}
+	aside := &decoder{
+		Block: &Block{Spans: map[string]Span{}}, lines: d.lines, platform: d.platform, owner: d.owner, project: d.project,
+	}
 	aside.block(object, name+".")
 	aside.strays(object, name+".")
 	d.Problems = append(d.Problems, aside.Problems...)
@@ -227,6 +229,9 @@ func (d *decoder) object(value hujson.Value, name string) *hujson.Object {
 	return object
 }
 
+// notOfProjects are keys about the user's own records.
+var notOfProjects = []string{"audit", "audit_required"}
+
 func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix string, where map[string]Span) {
 	known := map[string]reflect.Value{}
 	var names []string
@@ -244,6 +249,10 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 		field, ok := known[name]
 		if name == "$schema" {
 			continue // an editor's key, which asks for nothing
+		}
+		if ok && d.project && slices.Contains(notOfProjects, name) {
+			d.report(member.Name, SeverityWarning, key, "has no effect in a project's file, trusted or not")
+			continue
 		}
 		if !ok {
 			if kind, _ := SplitKey(prefix); kind != "" && OnlyWhole(name) {

@@ -26,6 +26,8 @@ func Defaults() Sandbox {
 		ToolchainCaches:           new(ToolchainCachesPrivate),
 		OnDenied:                  new(OnDeniedReport),
 		ProcessTracking:           new(ProcessTrackingAuto),
+		Audit:                     new(AuditOff),
+		AuditRequired:             new(false),
 	}
 }
 

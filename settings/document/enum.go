@@ -38,3 +38,8 @@ func (OnDenied) Values() []string {
 func (ProcessTracking) Values() []string {
 	return []string{string(ProcessTrackingAuto), string(ProcessTrackingSeatbelt)}
 }
+
+// Values are all that the key allows.
+func (Audit) Values() []string {
+	return []string{string(AuditOff), string(AuditFile), string(AuditJournal)}
+}

@@ -116,6 +116,15 @@ type Sandbox struct {
 	OnDenied *OnDenied `json:"on_denied"`
 	// ProcessTracking chooses how processes are tracked on macOS.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`
+	// Audit set to "file" notes in a file of yours what sessions run, what they
+	// are refused, what you answer and what you trust. "journal" writes the same
+	// to the journal of systemd. "sandbox-sidecar audit" shows it. Only your own
+	// settings and your organisation's count.
+	Audit *Audit `json:"audit"`
+	// AuditRequired set to true lets no session start that cannot be noted: if
+	// the disk is full, for example. Otherwise the next line says how many were
+	// lost. Only your own settings and your organisation's count.
+	AuditRequired *bool `json:"audit_required"`
 	// Tool overrides the other keys for the agent's tools, key by key. Its own
 	// "enabled" decides for them whatever apply_to says.
 	Tool *Sandbox `json:"tool,omitempty"`
@@ -241,4 +250,16 @@ const (
 	ProcessTrackingAuto ProcessTracking = "auto"
 	// ProcessTrackingSeatbelt marks every process with a Seatbelt fingerprint.
 	ProcessTrackingSeatbelt ProcessTracking = "seatbelt"
+)
+
+// Audit says where an audit trail is kept.
+type Audit string
+
+const (
+	// AuditOff keeps none.
+	AuditOff Audit = "off"
+	// AuditFile writes files in the sidecar's state directory.
+	AuditFile Audit = "file"
+	// AuditJournal writes to the journal of systemd.
+	AuditJournal Audit = "journal"
 )

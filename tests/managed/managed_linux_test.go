@@ -329,3 +329,57 @@ func TestManaged_ATrustedProjectDoesNotLoosenIt(t *testing.T) {
 		t.Errorf("with it: %s", out)
 	}
 }
+
+// TestManaged_TheAuditTrailIsTheOrganisations: whatever a user sets, it is kept,
+// in the home directory of the user database.
+func TestManaged_TheAuditTrailIsTheOrganisations(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	o := newOrganisation(t)
+	account := filepath.Join(w.Outside, "account")
+	harness.Write(t, filepath.Join(o.etc, "empty", "passwd"),
+		fmt.Sprintf("root:x:0:0::%s:/bin/sh\nnobody:x:%d:65534::%[1]s:/bin/sh\n", account, max(1, os.Getuid())))
+	harness.Must(t, os.Chmod(filepath.Join(o.etc, "empty", "passwd"), 0o644))
+	trail := func() string {
+		return harness.Read(t, filepath.Join(account, ".local/state/sandbox-sidecar/audit/audit.jsonl"))
+	}
+	off := filepath.Join(w.Home, "off.json")
+	harness.Write(t, off, harness.Settings(harness.Sandbox{"enabled": false, "audit": "off", "audit_required": false}))
+	harness.Write(t, w.UserSettings(), harness.Read(t, off))
+	elsewhere := filepath.Join(w.Home, "elsewhere")
+	run := func(mark string, env []string, args ...string) {
+		t.Helper()
+		args = append(append([]string{"exec"}, args...), "--", "echo", mark)
+		if out, ok := o.runBinary(harness.Binary(t), w, env, args...); !ok {
+			t.Errorf("%s: %s", mark, out)
+		}
+	}
+	run("control", nil)
+	if trail() != "" {
+		t.Fatal("there is a trail that nobody asks for")
+	}
+	o.writes("settings.json", `{"required": {"audit": "file", "audit_required": true}}`)
+	for mark, way := range map[string]struct{ env, args []string }{
+		"own-file":   {},
+		"flag":       {args: []string{"--settings", off}},
+		"mode":       {args: []string{"--mode", "off"}},
+		"state-home": {env: []string{"XDG_STATE_HOME=" + elsewhere}},
+		"home":       {env: []string{"HOME=" + elsewhere}},
+		"config":     {env: []string{"XDG_CONFIG_HOME=" + elsewhere}},
+	} {
+		run(mark, way.env, way.args...)
+		if text := trail(); !strings.Contains(text, `"argv":["echo","`+mark+`"]`) ||
+			!strings.Contains(text, `"managed":true`) {
+			t.Errorf("%s is not noted: %s", mark, text)
+		}
+	}
+	if out, ok := o.run(w, "policy"); !ok || !strings.Contains(strings.Join(strings.Fields(out), " "), `audit "file" /etc/sandbox-sidecar/settings.json:1, set by your organisation`) {
+		t.Errorf("policy does not say who asks for it: %s", out)
+	}
+	// A trail that the user breaks lets nothing start.
+	harness.Must(t, os.RemoveAll(filepath.Join(account, ".local/state/sandbox-sidecar/audit")))
+	harness.Write(t, filepath.Join(account, ".local/state/sandbox-sidecar/audit"), "")
+	if out, ok := o.run(w, "exec", "--", "echo", "unnoted"); ok || strings.Contains(out, "\nunnoted") {
+		t.Errorf("it starts: %s", out)
+	}
+}

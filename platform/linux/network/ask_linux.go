@@ -18,6 +18,9 @@ import (
 type User struct {
 	// Refused is called for each refused connection. It must not block.
 	Refused func(platform.Denial)
+	// Connected is called for each connection that was made to a host. It must
+	// not block. May be nil.
+	Connected func(target, process string)
 	// Ask waits until the user has decided about a target that the rules refuse,
 	// or ctx ends.
 	Ask func(context.Context, platform.Denial) (allowed bool)

@@ -33,6 +33,9 @@ func (c *Connector) dial(to outbound.Target, program Program, release func()) *o
 	go func() {
 		defer close(o.done)
 		o.conn, o.err = c.reach(ctx, to, program)
+		if o.err == nil && c.user.Connected != nil {
+			c.user.Connected(to.String(), program.Name)
+		}
 	}()
 	return o
 }

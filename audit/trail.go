@@ -1,0 +1,314 @@
+//go:build unix
+
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+const (
+	// maxQueued bounds the lines that wait to be written, and maxLine the bytes
+	// of each.
+	maxQueued = 2048
+	maxLine   = 32 << 10
+	// acknowledgeTimeout bounds the wait for a line that must be written.
+	acknowledgeTimeout = 5 * time.Second
+)
+
+// ErrLost means that a line that is required could not be written.
+var ErrLost = errors.New("the audit trail cannot be written, and audit_required is set")
+
+// errSilent means that a file system, or the journal, takes no line.
+var errSilent = errors.New("no answer")
+
+// Trail writes events. The zero value is ready to use. Its methods may be called
+// from several goroutines, and never wait except as they say.
+type Trail struct {
+	// Via is the sidecar's command; see Event.
+	Via string
+	// Failed, if not nil, is called with why a line could not be written, once
+	// until one is written again. It must not wait.
+	Failed func(error)
+
+	// What follows is for tests.
+	journal func(Event, []byte) error // nil: the journal of systemd
+	maxFile int64                     // 0: the constant
+
+	start sync.Once
+	lines chan line
+	ended chan struct{} // closed once the writer has ended
+
+	mu     sync.Mutex // guards the fields below
+	lost   map[policy.Audit]int
+	failed bool
+	closed bool
+	used   bool
+}
+
+// line is an event on its way.
+type line struct {
+	to    policy.Audit
+	event Event
+	done  chan error // gets the result; nil if nobody waits
+}
+
+// Record notes an event; see Recorder. It fills in what all events have.
+func (t *Trail) Record(to policy.Audit, event Event) error {
+	if !to.On() {
+		return nil
+	}
+	event.Version, event.Time = Version, time.Now().UTC()
+	event.UID, event.Sidecar, event.Via = os.Getuid(), os.Getpid(), t.Via
+	event.Managed = to.Managed
+	l := line{to: to, event: event}
+	must := to.Required && event.Event == Spawn
+	if must {
+		l.done = make(chan error, 1)
+	}
+	if !t.put(l) {
+		t.fail(to, errors.New("too many lines wait to be written"))
+		if must {
+			return fmt.Errorf("%w: too many lines wait to be written", ErrLost)
+		}
+		return nil
+	}
+	if !must {
+		return nil
+	}
+	timer := time.NewTimer(acknowledgeTimeout)
+	defer timer.Stop()
+	err := errSilent
+	select {
+	case err = <-l.done:
+	case <-timer.C:
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return nil
+}
+
+// put queues a line. It returns false if there is no room.
+func (t *Trail) put(l line) bool {
+	t.start.Do(func() {
+		t.lines, t.ended = make(chan line, maxQueued), make(chan struct{})
+		t.mu.Lock()
+		t.used = true
+		t.mu.Unlock()
+		go t.write()
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	select {
+	case t.lines <- l:
+		return true
+	default:
+		return false
+	}
+}
+
+// fail counts a line that was lost.
+func (t *Trail) fail(to policy.Audit, err error) {
+	t.mu.Lock()
+	if t.lost == nil {
+		t.lost = map[policy.Audit]int{}
+	}
+	t.lost[to]++
+	first := !t.failed
+	t.failed = true
+	t.mu.Unlock()
+	if first && t.Failed != nil {
+		t.Failed(err)
+	}
+}
+
+// takeLost returns how many lines were lost, and counts from zero again.
+func (t *Trail) takeLost(to policy.Audit) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lost := t.lost[to]
+	delete(t.lost, to)
+	return lost
+}
+
+// Close waits until all lines are written, but not longer than a time. Lines
+// that come later are lost.
+func (t *Trail) Close(atMost time.Duration) {
+	t.mu.Lock()
+	used := t.used && !t.closed
+	t.closed = true
+	if used {
+		close(t.lines)
+	}
+	t.mu.Unlock()
+	if !used {
+		return
+	}
+	select {
+	case <-t.ended:
+	case <-time.After(atMost):
+	}
+}
+
+// write writes the lines of the queue. It may wait for a file system for ever.
+func (t *Trail) write() {
+	defer close(t.ended)
+	open := map[string]*directory{}
+	defer func() {
+		for _, d := range open {
+			d.close()
+		}
+	}()
+	name := userName()
+	for l := range t.lines {
+		l.event.User = name
+		l.event.Lost = t.takeLost(l.to)
+		err := t.writeLine(l, open)
+		if err != nil {
+			t.restore(l)
+			t.fail(l.to, err)
+		} else {
+			t.mu.Lock()
+			t.failed = false
+			t.mu.Unlock()
+		}
+		if l.done != nil {
+			l.done <- err
+		}
+	}
+}
+
+// restore counts lines again that the line that was not written would have told
+// of.
+func (t *Trail) restore(l line) {
+	if l.event.Lost == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lost == nil {
+		t.lost = map[policy.Audit]int{}
+	}
+	t.lost[l.to] += l.event.Lost
+}
+
+// writeLine writes a line everywhere that the policy says. If one place fails,
+// so does the line, which may be in the other.
+func (t *Trail) writeLine(l line, open map[string]*directory) error {
+	text, err := encode(l.event)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	if l.to.Dir != "" {
+		problems = append(problems, t.writeFile(l.to.Dir, append(text, '\n'), open))
+	}
+	if l.to.Journal {
+		send := t.journal
+		if send == nil {
+			send = sendToJournal
+		}
+		problems = append(problems, send(l.event, text))
+	}
+	return errors.Join(problems...)
+}
+
+func (t *Trail) writeFile(dir string, text []byte, open map[string]*directory) error {
+	d := open[dir]
+	if d == nil {
+		var err error
+		if d, err = openDirectory(dir); err != nil {
+			return err
+		}
+		if t.maxFile > 0 {
+			d.maxFile = t.maxFile
+		}
+		open[dir] = d
+	}
+	err := d.write(text)
+	if err != nil { // it may have been replaced: look again the next time
+		d.close()
+		delete(open, dir)
+	}
+	return err
+}
+
+// encode is the line of an event, without its end. What does not fit is cut.
+func encode(event Event) ([]byte, error) {
+	// First much more than is kept, so that no secret is cut in its middle.
+	event.Argv = cut(Redact(cut(slices.Clone(event.Argv), 4*maxArgv)), maxArgv)
+	for _, text := range []*string{
+		&event.Project, &event.Dir, &event.Program, &event.Error, &event.Target, &event.Process, &event.Value,
+	} {
+		*text = shorten(*text, maxText)
+	}
+	text, err := json.Marshal(event)
+	if text = display.JSON(text); err != nil {
+		return nil, fmt.Errorf("write audit event: %w", err)
+	}
+	if len(text) > maxLine { // mostly escaped characters
+		event.Argv, event.Changed, event.Files = nil, nil, nil
+		event.More++
+		if text, err = json.Marshal(event); err != nil {
+			return nil, fmt.Errorf("write audit event: %w", err)
+		}
+		text = display.JSON(text)
+	}
+	return text, nil
+}
+
+const (
+	// maxText bounds the bytes of one text, and maxArgv those of all arguments.
+	maxText = 4 << 10
+	maxArgv = 12 << 10
+	// omitted is in the place of what was cut.
+	omitted = "[…]"
+)
+
+// cut keeps the first arguments of a list, which it changes, and of each one at
+// most a third of the bytes.
+func cut(argv []string, most int) []string {
+	rest := most
+	for i, arg := range argv {
+		argv[i] = shorten(arg, min(most/3, rest))
+		if rest -= len(argv[i]); rest <= 0 {
+			return append(argv[:i+1], omitted)
+		}
+	}
+	return argv
+}
+
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + omitted
+}
+
+// userName is the user's name; the number if it is not known.
+func userName() string {
+	id := strconv.Itoa(os.Getuid())
+	if found, err := user.LookupId(id); err == nil {
+		return strings.ToValidUTF8(found.Username, "?")
+	}
+	return id
+}

@@ -1,0 +1,2 @@
+// Package audit tests the audit trail on the real binary.
+package audit
