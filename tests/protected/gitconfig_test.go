@@ -62,6 +62,22 @@ func (s *scene) served(origin string, encrypted bool) (address, certificate stri
 	return server.URL + "/" + filepath.Base(origin), certificate
 }
 
+// servedOverSSH serves a repository over ssh. It returns the address, and the
+// command with the key.
+func (s *scene) servedOverSSH(origin string) (address, command string) {
+	s.T.Helper()
+	harness.RequirePrograms(s.T, "ssh")
+	key, private := harness.NewSSHKey(s.T)
+	host, port := harness.ServeSSH(s.T, key.PublicKey(), harness.Environ(s.World))
+	// What the set ssh grants has tests of its own.
+	dir := filepath.Join(s.Outside, "ssh")
+	harness.Write(s.T, filepath.Join(dir, "key"), private)
+	harness.Must(s.T, os.Chmod(filepath.Join(dir, "key"), 0o600))
+	harness.Write(s.T, filepath.Join(dir, "known_hosts"), "[127.0.0.1]:"+port+" "+host)
+	return "ssh://me@127.0.0.1:" + port + origin, "ssh -F none -o BatchMode=yes -o UserKnownHostsFile=" +
+		filepath.Join(dir, "known_hosts") + " -i " + filepath.Join(dir, "key")
+}
+
 // aDay is what an agent does with branches and remotes.
 const aDay = `set -e
 git checkout -q -b t origin/trunk; test "$(git rev-parse --abbrev-ref t@{u})" = origin/trunk
@@ -85,7 +101,7 @@ func TestGitChangesItsConfiguration(t *testing.T) {
 		if name == "none" {
 			continue
 		}
-		for _, kind := range []string{"file", "http", "https"} {
+		for _, kind := range []string{"file", "http", "https", "ssh"} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
 				for _, settings := range []string{harness.Off(), harness.Defaults(nil)} {
@@ -93,9 +109,14 @@ func TestGitChangesItsConfiguration(t *testing.T) {
 					layout(s)
 					origin := s.withOrigin()
 					line := aDay
-					if kind == "file" {
+					switch kind {
+					case "file":
 						s.git(s.Project, "remote", "set-url", "origin", "file://"+origin)
-					} else {
+					case "ssh":
+						address, command := s.servedOverSSH(origin)
+						s.git(s.Project, "remote", "set-url", "origin", address)
+						line = "export GIT_SSH_COMMAND=" + harness.Quote(command) + "\n" + line
+					default:
 						address, certificate := s.served(origin, kind == "https")
 						s.git(s.Project, "remote", "set-url", "origin", address)
 						line = "export GIT_SSL_CAINFO=" + harness.Quote(certificate) + "\n" + line
@@ -103,6 +124,7 @@ func TestGitChangesItsConfiguration(t *testing.T) {
 					if settings != harness.Off() {
 						settings = harness.Defaults(harness.Sandbox{
 							"additional_read_write_paths": []string{origin}, "allow_network": true,
+							"additional_read_only_paths": []string{filepath.Join(s.Outside, "ssh")},
 						})
 					}
 					e := s.start(settings, harness.Machine{})

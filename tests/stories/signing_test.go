@@ -22,7 +22,7 @@ func twoKeys(t *testing.T, u *user) (chosen, other, withAgent string) {
 	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t)) // a socket's path is short
 	var prints []string
 	for _, name := range []string{"chosen", "other"} {
-		signer, private := newKey(t)
+		signer, private := harness.NewSSHKey(t)
 		harness.Write(t, filepath.Join(u.Home, ".ssh", name), private)
 		harness.Write(t, filepath.Join(u.Home, ".ssh", name+".pub"), string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 		prints = append(prints, ssh.FingerprintSHA256(signer.PublicKey()))

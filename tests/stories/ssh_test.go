@@ -3,17 +3,10 @@
 package stories
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"golang.org/x/crypto/ssh"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
@@ -66,7 +59,7 @@ func TestSigningWithTheAgent(t *testing.T) {
 	harness.RequirePrograms(t, "git", "ssh-keygen", "ssh-agent", "ssh-add")
 	u := newUser(t, `{"toolchains": ["ssh"]}`)
 	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t)) // a socket's path is short
-	_, private := newKey(t)
+	_, private := harness.NewSSHKey(t)
 	key := filepath.Join(u.Home, ".ssh", "id_ed25519")
 	harness.Write(t, key, private)
 	const prepare = `chmod 600 ~/.ssh/id_ed25519; ssh-keygen -y -f ~/.ssh/id_ed25519 >~/.ssh/id_ed25519.pub
@@ -131,76 +124,7 @@ sandbox-sidecar exec -- ssh -n -F none -o UserKnownHostsFile=%s -p %s me@127.0.0
 // the host's key, as known hosts have it, and its port.
 func serveSSH(t *testing.T, u *user) (host, port string) {
 	t.Helper()
-	hostKey, _ := newKey(t)
-	userKey, private := newKey(t)
+	userKey, private := harness.NewSSHKey(t)
 	harness.Write(t, filepath.Join(u.Home, ".ssh", "id_ed25519"), private)
-	config := &ssh.ServerConfig{
-		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-			if string(key.Marshal()) != string(userKey.PublicKey().Marshal()) {
-				return nil, errors.New("another key")
-			}
-			return &ssh.Permissions{}, nil
-		},
-	}
-	config.AddHostKey(hostKey)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Must(t, err)
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go serveConnection(connection, config, u.env)
-		}
-	}()
-	_, port, err = net.SplitHostPort(listener.Addr().String())
-	harness.Must(t, err)
-	return string(ssh.MarshalAuthorizedKey(hostKey.PublicKey())), port
-}
-
-// newKey makes a key, and its file.
-func newKey(t *testing.T) (ssh.Signer, string) {
-	t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	harness.Must(t, err)
-	signer, err := ssh.NewSignerFromKey(key)
-	harness.Must(t, err)
-	block, err := ssh.MarshalPrivateKey(key, "")
-	harness.Must(t, err)
-	return signer, string(pem.EncodeToMemory(block))
-}
-
-// serveConnection runs the commands that a client asks for.
-func serveConnection(connection net.Conn, config *ssh.ServerConfig, env []string) {
-	defer connection.Close()
-	_, channels, requests, err := ssh.NewServerConn(connection, config)
-	if err != nil {
-		return
-	}
-	go ssh.DiscardRequests(requests)
-	for offer := range channels {
-		channel, requests, err := offer.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer channel.Close()
-			for request := range requests {
-				var line struct{ Text string }
-				if request.Type != "exec" || ssh.Unmarshal(request.Payload, &line) != nil {
-					_ = request.Reply(request.Type == "env", nil)
-					continue
-				}
-				_ = request.Reply(true, nil)
-				command := exec.Command("/bin/sh", "-c", line.Text)
-				command.Env, command.Stdin, command.Stdout, command.Stderr = env, channel, channel, channel.Stderr()
-				_ = command.Run()
-				status := struct{ Code uint32 }{uint32(command.ProcessState.ExitCode())}
-				_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(&status))
-				return
-			}
-		}()
-	}
+	return harness.ServeSSH(t, userKey.PublicKey(), u.env)
 }
