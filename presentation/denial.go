@@ -28,7 +28,26 @@ func Suggest(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denia
 	if err == nil && s.Allowed && denial.Lacking != "" {
 		s.Hint = denial.Lacking
 	}
+	if command := WayOn(denial); err == nil && s.Unprotects() && command != "" {
+		s.Hint = command
+	}
 	return s, err
+}
+
+// installers are programs that write hooks of git, and the commands that do so
+// outside the sandbox.
+var installers = map[string]string{"pre-commit": "pre-commit install", "git-lfs": "git lfs install --local"}
+
+// WayOn is what a user does about a refused hook of git, for programs that many
+// use; "" if that is not known.
+func WayOn(denial spawn.Denial) string {
+	switch command, known := installers[denial.Process]; {
+	case known && strings.Contains(denial.Target, "/hooks/"):
+		return "run once outside the sandbox: " + command
+	case strings.Contains(denial.Target, "/.husky/_"):
+		return "husky writes hooks only outside the sandbox; inside, set HUSKY=0, as in: HUSKY=0 npm install"
+	}
+	return ""
 }
 
 // OnlyTCP says why no setting opens a single host for datagrams.

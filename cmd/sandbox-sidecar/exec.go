@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -270,7 +271,8 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 		switch {
 		case err != nil:
 		case suggestion.Unprotects():
-			fmt.Fprintln(w, "sandbox-sidecar:     if you trust the command, run it outside the sandbox")
+			way := cmp.Or(presentation.WayOn(denial), "if you trust the command, run it outside the sandbox")
+			fmt.Fprintf(w, "sandbox-sidecar:     %s\n", way)
 			display.Fprintf(w, "sandbox-sidecar:     to give up the protection: %s\n", suggestion.InstructionInFull())
 		case suggestion.Key != "":
 			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.InstructionInFull())

@@ -53,12 +53,54 @@ func TestPreCommitIsInstalledOutside(t *testing.T) {
 	}
 	harness.Eventually(t, "it is reported", func() bool {
 		for _, d := range e.denials.All() {
-			if d.Target == s.ProjectPath(".git/hooks/pre-commit") && strings.Contains(d.Message, "refused") {
+			if d.Target == s.ProjectPath(".git/hooks/pre-commit") && strings.Contains(d.Message, "refused") &&
+				strings.HasSuffix(d.Hint, "outside the sandbox: pre-commit install") {
 				return true
 			}
 		}
 		return false
 	})
+}
+
+// husky sets core.hooksPath, which is refused, and the installation goes on. Where
+// it is set up already, it writes its hooks again: the report says how to go on.
+func TestHuskyPrepares(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	harness.RequirePrograms(t, "npm", "husky")
+	s := newScene(t)
+	s.repository(s.Project)
+	harness.Write(t, s.ProjectPath("package.json"), `{"name": "x", "version": "1.0.0", "scripts": {"prepare": "husky"}}`)
+	inside := func(line string) (string, bool) {
+		command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", line)
+		command.Dir, command.Env = s.Project, append(harness.Environ(s.World), "XDG_RUNTIME_DIR="+harness.ShortDir(t))
+		out, err := command.CombinedOutput()
+		return harness.Unfold(string(out)), err == nil
+	}
+	const install = "npm install --offline --no-audit --no-fund --no-update-notifier"
+	harness.Write(t, s.UserSettings(), harness.Defaults(harness.Sandbox{"toolchains": []string{"node"}}))
+	out, ok := inside(install)
+	if !ok || !strings.Contains(out, "run outside the sandbox: git config core.hooksPath .husky/_") {
+		t.Errorf("a new project: %t: %s", ok, out)
+	}
+	command := exec.Command("husky")
+	command.Dir, command.Env = s.Project, harness.Environ(s.World)
+	if out, err := command.CombinedOutput(); err != nil || s.git(s.Project, "config", "core.hooksPath") != ".husky/_\n" {
+		t.Fatalf("outside: %v: %s", err, out)
+	}
+	hook := harness.Read(t, s.ProjectPath(".husky/_/h"))
+	out, ok = inside(install)
+	if ok || !strings.Contains(out, "HUSKY=0 npm install") {
+		t.Errorf("it is set up: %t: %s", ok, out)
+	}
+	if out, ok = inside("HUSKY=0 " + install); !ok || strings.Contains(out, "refused") {
+		t.Errorf("the way on: %t: %s", ok, out)
+	}
+	// The hooks stay as they are.
+	out, ok = inside("echo ./x >.husky/_/h")
+	if ok || harness.Read(t, s.ProjectPath(".husky/_/h")) != hook {
+		t.Errorf("a session has changed a hook: %s", out)
+	}
 }
 
 // With "ignore" and while learning, the same changes are accepted and refused.
