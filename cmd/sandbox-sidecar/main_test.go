@@ -85,7 +85,7 @@ func TestRun_CommandLines(t *testing.T) {
 		{"explain read x --json", 0, `^{.*"allowed": true`, ""},
 		{"explain read", 2, "", `expected ACCESS and TARGET, as in: explain read ~/\.ssh`},
 		{"explain write / --check", 0, `^allowed: `, ""},
-		{"explain chew x", 2, "", `ACCESS: expected one of read, write, execute, connect_unix, connect, bind, found "chew"`},
+		{"explain chew x", 2, "", `ACCESS: expected one of read, write, execute, connect_unix, connect, bind, sign, found "chew"`},
 		{"trust / /", 2, "", `unexpected argument "/"`},
 		{"trust /no/such/dir", 2, "", `"/no/such/dir" is not a directory`},
 		{"trust --show /", 0, `^"/" has no settings of its own \("/.zed/settings.json"\)$`, ""},
