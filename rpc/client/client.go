@@ -22,6 +22,7 @@ type Client struct {
 
 	mu       sync.Mutex // guards the fields below
 	handlers map[string]func(json.RawMessage)
+	output   func(protocol.OutputParams) // the handler of terminal/output, if there is one
 	answers  map[string]func(json.RawMessage) any
 }
 
@@ -63,7 +64,10 @@ func Start(command *exec.Cmd) (*Client, error) {
 func New(in io.ReadCloser, out io.WriteCloser) *Client {
 	c := &Client{handlers: map[string]func(json.RawMessage){}, answers: map[string]func(json.RawMessage) any{}}
 	ready := make(chan struct{})
-	stream := jsonrpc2.NewBufferedStream(pipes{in, out}, jsonrpc2.VSCodeObjectCodec{})
+	stream := jsonrpc2.NewBufferedStream(pipes{in, out}, codec{body: new([]byte), output: func(p protocol.OutputParams) {
+		<-ready
+		c.takeOutput(p)
+	}})
 	c.conn = jsonrpc2.NewConn(context.Background(), stream, handler(func(conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
 		<-ready
 		if req.Notif {
@@ -115,11 +119,24 @@ func (c *Client) take(req *jsonrpc2.Request) {
 	}
 }
 
+// takeOutput handles a terminal/output.
+func (c *Client) takeOutput(params protocol.OutputParams) {
+	c.mu.Lock()
+	handle := c.output
+	c.mu.Unlock()
+	if handle != nil {
+		handle(params)
+	}
+}
+
 // On sets the handler of a notification. The reading goroutine calls it in the
 // order of arrival, and reads nothing else meanwhile.
 func On[P any](c *Client, method protocol.Notification[P], handle func(P)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if typed, is := any(handle).(func(protocol.OutputParams)); is && method.Method == protocol.Output.Method {
+		c.output = typed
+	}
 	c.handlers[method.Method] = func(raw json.RawMessage) {
 		var params P
 		if json.Unmarshal(raw, &params) == nil {
