@@ -145,7 +145,7 @@ var mayImport = map[string][]string{
 	"clients/tty":           {"rpc/client", "rpc/protocol"},
 	"tests/bench":           {"rpc/protocol"},
 	"tests/messages":        {},
-	"tests/audit":           {"audit", "rpc/protocol", "tests/harness"},
+	"tests/audit":           {"audit", "rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/managed":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests":                 {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/harness":         {"rpc/client", "rpc/protocol"},

@@ -1,0 +1,247 @@
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	trail "github.com/sandbox-sidecar/sandbox-sidecar/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// rsyslogd is where tests/prerequisites unpacks it, with its libraries.
+const rsyslogd = "/var/cache/sandbox-sidecar-tests/rsyslog"
+
+// TestAudit_ACollectorGetsEachLineOnce runs rsyslog with the configuration that
+// docs/team.md shows, while sessions start and files are renamed.
+func TestAudit_ACollectorGetsEachLineOnce(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(rsyslogd, "usr/sbin/rsyslogd")
+	if _, err := os.Stat(program); err != nil {
+		harness.Skip(t, "rsyslog", err.Error())
+	}
+	s := newScene(t, file)
+	c := listen(t)
+	_, config, found := strings.Cut(harness.Read(t, "../../docs/team.md"), "```rsyslog\n")
+	config, _, ends := strings.Cut(config, "\n```")
+	if !found || !ends {
+		t.Fatal("docs/team.md has no configuration of rsyslog")
+	}
+	_, port, err := net.SplitHostPort(c.listener.Addr().String())
+	harness.Must(t, err)
+	for from, to := range map[string]string{
+		"/home/*/": filepath.Dir(s.w.Home) + "/*/", "logs.example.org": "127.0.0.1", `"6514"`: `"` + port + `"`,
+	} {
+		if !strings.Contains(config, from) {
+			t.Fatalf("the configuration has no %s", from)
+		}
+		config = strings.ReplaceAll(config, from, to)
+	}
+	work := t.TempDir()
+	config = `global(workDirectory="` + work + `" maxMessageSize="64k")` + "\n" + config + "\n"
+	harness.Write(t, filepath.Join(work, "conf"), config)
+	libraries, err := filepath.Glob(filepath.Join(rsyslogd, "usr/lib/*/rsyslog"))
+	if err != nil || len(libraries) != 1 {
+		t.Fatalf("the modules of rsyslog: %q, %v", libraries, err)
+	}
+	log := &harness.Buffer{}
+	command := exec.Command(program, "-n", "-f", filepath.Join(work, "conf"), "-i", filepath.Join(work, "pid"),
+		"-M", libraries[0])
+	command.Env = []string{"LD_LIBRARY_PATH=" + filepath.Dir(libraries[0])}
+	command.Stdout, command.Stderr = log, log
+	harness.Must(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Signal(unix.SIGTERM)
+		_ = command.Wait()
+		if t.Failed() {
+			t.Logf("rsyslogd: %s", log)
+		}
+	})
+	const sessions = 4
+	for i := range sessions {
+		if out, ok := s.run("exec", "--", "sh", "-c", "cat /etc/shadow; exit 0", strings.Repeat("long", 1000)); !ok {
+			t.Fatal(out)
+		}
+		if i < sessions-1 { // as a writer does
+			harness.Must(t, os.Rename(filepath.Join(s.dir(), "audit.jsonl"),
+				filepath.Join(s.dir(), "audit-"+string(rune('a'+i))+".jsonl")))
+		}
+	}
+	written := strings.Count(s.raw(), "\n")
+	harness.Eventually(t, "each line has arrived", func() bool { return len(c.all()) >= written })
+	kinds := map[string]int{}
+	for _, line := range c.all() {
+		var event trail.Event
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+		kinds[event.Event]++
+	}
+	if len(c.all()) != written || kinds[trail.Spawn] != sessions || kinds[trail.Ended] != sessions {
+		t.Errorf("%d lines of %d: %v", len(c.all()), written, kinds)
+	}
+}
+
+// collected are the lines that arrive at a port.
+type collected struct {
+	listener net.Listener
+	mu       sync.Mutex // guards lines
+	lines    []string
+}
+
+func listen(t *testing.T) *collected {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	harness.Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	c := &collected{listener: listener}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				lines := bufio.NewScanner(conn)
+				lines.Buffer(nil, 1<<20)
+				for lines.Scan() {
+					c.mu.Lock()
+					c.lines = append(c.lines, lines.Text())
+					c.mu.Unlock()
+				}
+			}()
+		}
+	}()
+	return c
+}
+
+func (c *collected) all() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lines
+}
+
+// TestAudit_TheRealJournald stores the lines, says who wrote each, and gives them
+// to the command.
+func TestAudit_TheRealJournald(t *testing.T) {
+	t.Parallel()
+	const journald = "/lib/systemd/systemd-journald"
+	if os.Geteuid() != 0 {
+		harness.Skip(t, "root", "journald runs as root")
+	}
+	for _, program := range []string{journald, "journalctl", "unshare"} {
+		if _, err := exec.LookPath(program); err != nil {
+			harness.Skip(t, "systemd", err.Error())
+		}
+	}
+	if _, err := os.Stat("/etc/machine-id"); err != nil {
+		harness.Skip(t, "systemd", err.Error())
+	}
+	s := newScene(t, harness.Sandbox{"audit": "journal", "audit_required": true})
+	command := s.command("audit")
+	sidecar := command.Path
+	command.Path, command.Args = "/bin/sh", []string{"sh", "-ec", `
+		mount -t tmpfs tmpfs /run
+		echo 0123456789abcdef0123456789abcdef > /run/machine-id
+		mount --bind /run/machine-id /etc/machine-id
+		mkdir -p /run/systemd/journal /run/log/journal/0123456789abcdef0123456789abcdef
+		"$1" & journald=$!
+		n=0; until [ -S /run/systemd/journal/socket ] || [ $n = 100 ]; do sleep 0.1; n=$((n+1)); done
+		"$2" exec -- sh -c 'exit 0' --token hunter2hunter2
+		logger --journald <<-END
+			MESSAGE={"v":1,"time":"2026-01-01T00:00:00Z","event":"forged"}
+			SYSLOG_IDENTIFIER=sandbox-sidecar-audit
+		END
+		journalctl --sync
+		echo all; "$2" audit --json
+		echo ours; journalctl -q -o cat -t sandbox-sidecar-audit _EXE="$2"
+		kill $journald`, "sh", journald, sidecar}
+	wrapped := exec.Command("unshare", append([]string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc"},
+		append([]string{command.Path}, command.Args[1:]...)...)...)
+	wrapped.Dir, wrapped.Env = command.Dir, command.Env
+	out, err := wrapped.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, printed, _ := strings.Cut(string(out), "all\n")
+	all, ours, _ := strings.Cut(printed, "ours\n")
+	for _, kind := range []string{trail.Spawn, trail.Started, trail.Ended} {
+		if !strings.Contains(all, `"event":"`+kind+`"`) || !strings.Contains(ours, `"event":"`+kind+`"`) {
+			t.Errorf("no line of %s: %s", kind, out)
+		}
+	}
+	if !strings.Contains(all, "forged") || strings.Contains(ours, "forged") {
+		t.Errorf("the journal does not say who wrote a line: %s", out)
+	}
+	if strings.Contains(printed, "hunter2") {
+		t.Errorf("a secret: %s", printed)
+	}
+}
+
+// TestAudit_HostsAndAnswers: the hosts that a session has reached, and what was
+// answered to its questions.
+func TestAudit_HostsAndAnswers(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "network_hosts")
+	harness.RequirePrograms(t, "curl")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "served")
+	}))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	harness.Must(t, err)
+	s := newScene(t, nil)
+	secret, refused := s.w.OutsidePath("secret"), s.w.OutsidePath("refused")
+	harness.Write(t, secret, "the secret")
+	harness.Write(t, refused, "the other")
+	e := harness.Start(t, s.w, harness.Options{
+		Settings: harness.Settings(harness.Sandbox{
+			"audit": "file", "allow_network": false, "allowed_hosts": []string{"localhost:" + port}, "on_denied": "ask",
+		}),
+		Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
+	})
+	client.OnRequest(e.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+		if p.Target == secret {
+			return protocol.RequestAccessResult{Decision: protocol.DecisionSession}
+		}
+		return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
+	})
+	out, _ := e.Tool("for i in 1 2 3; do curl -sS http://host.sandbox.internal:" + port + "/; done; cat " + secret +
+		" " + refused)
+	if strings.Count(out, "served") != 3 || !strings.Contains(out, "the secret") || strings.Contains(out, "the other") {
+		t.Fatalf("control: %s", out)
+	}
+	_ = e.HangUp()
+	events := s.events()
+	times := 0
+	for _, c := range of(events, trail.Connected) {
+		if c.Target != "host.sandbox.internal:"+port || c.Process != "curl" {
+			t.Errorf("%+v", c)
+		}
+		times += c.Count
+	}
+	if times != 3 {
+		t.Errorf("%d connections are noted", times)
+	}
+	answers := map[string]string{}
+	for _, a := range of(events, trail.Asked) {
+		answers[a.Target] = a.Answer
+	}
+	if len(answers) != 2 || answers[secret] != "session" || answers[refused] != "deny" {
+		t.Errorf("%v", answers)
+	}
+}
