@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -67,13 +69,29 @@ func (s *Session) read(buf []byte) (int, error) {
 	for {
 		ending := s.ending.Load()
 		if ending {
-			_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
+			_ = s.master.SetReadDeadline(time.Now().Add(s.pause))
 		}
 		n, err := s.master.Read(buf)
-		if n > 0 || ending || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if n == 0 && ending && errors.Is(err, os.ErrDeadlineExceeded) {
+			n = s.readNow(buf)
+		}
+		if n > 0 {
+			return n, nil
+		}
+		if ending || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 	}
+}
+
+// readNow reads what is there. On a busy machine a deadline may pass before a
+// read has begun, and that fails although there are bytes.
+func (s *Session) readNow(buf []byte) (n int) {
+	_ = control(s.master, func(fd int) (err error) {
+		n, err = unix.Read(fd, buf)
+		return err
+	})
+	return max(n, 0)
 }
 
 // gather reads into buf after its first n bytes until it is full or the

@@ -64,8 +64,9 @@ type Session struct {
 
 	dir    string // where the leader was started
 	watch  *outputWatch
-	gate   gate   // how much output may be sent unacknowledged
-	inputs inputs // bytes that wait to be typed
+	pause  time.Duration // drainPause
+	gate   gate          // how much output may be sent unacknowledged
+	inputs inputs        // bytes that wait to be typed
 
 	leaderEnded chan struct{} // closed once exit is set
 	exit        Exit
@@ -82,7 +83,7 @@ type Session struct {
 func newSession(request Request, running *running, onLeaderEnd func()) *Session {
 	s := &Session{
 		id: request.ID, dir: request.Dir, master: running.master, pipe: request.Pipe, running: running,
-		onLeaderEnd: onLeaderEnd,
+		onLeaderEnd: onLeaderEnd, pause: drainPause,
 		leaderEnded: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.watch = newOutputWatch(running.policy, running, running.env, s.foregroundDir)
@@ -147,7 +148,7 @@ func (s *Session) awaitEnd(sink Sink, reading, delivering *sync.WaitGroup) {
 	// Nothing else may end the reader's current read: a process that left the
 	// group can hold the terminal open.
 	s.ending.Store(true)
-	_ = s.master.SetReadDeadline(time.Now().Add(drainPause))
+	_ = s.master.SetReadDeadline(time.Now().Add(s.pause))
 	reading.Wait()
 	s.running.denials.end() // the output told of the last ones
 	s.running.checkLimits()
