@@ -83,6 +83,7 @@ var histories = []struct{ program, file string }{
 	{"node", "/.node_repl_history"},
 	{"MainThread", "/.node_repl_history"}, // node
 	{"psql", "/.psql_history"},
+	{"sqlite", "/.sqlite_history"},
 	{"less", "/.lessh"},
 	{"less", "/.local/state/lessh"},
 	{"vi", "/.vimin"},

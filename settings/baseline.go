@@ -71,7 +71,7 @@ var baselines = sync.OnceValue(func() map[string]map[string][]baselinePath {
 var homeDotfiles = []string{
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".profile",
 	".bash_logout", ".bash_aliases", ".inputrc", ".dircolors", ".oh-my-zsh",
-	".vimrc", ".vim", ".exrc", ".lesskey", ".psqlrc",
+	".vimrc", ".vim", ".exrc", ".lesskey", ".psqlrc", ".sqliterc",
 	".terminfo", ".gitconfig", ".config",
 }
 

@@ -44,6 +44,7 @@ var programs = []program{
 	{"PYTHON_HISTORY", "python_history", ".python_history"},
 	{"NODE_REPL_HISTORY", "node_repl_history", ".node_repl_history"},
 	{"PSQL_HISTORY", "psql_history", ".psql_history"},
+	{"SQLITE_HISTORY", "sqlite_history", ".sqlite_history"},
 	{"LESSHISTFILE", "lesshst", ".lesshst"},
 	{"", viminfo, ".viminfo"},
 	{"", fishDir + "/fish_history", fishData + "/fish_history"},
@@ -109,7 +110,7 @@ func Prepare(r Request) (Session, error) {
 		return Session{}, err
 	}
 	s.fish(r, own)
-	return s, s.vim(r, own, start)
+	return s, errors.Join(s.python(r, start), s.vim(r, own, start))
 }
 
 func rule(path string, access policy.Access) policy.Rule {
@@ -310,6 +311,27 @@ func (s *Session) zsh(r Request, start string) error {
 			s.Env = append(s.Env, "SANDBOX_SIDECAR_HISTFILE="+file)
 		}
 	}
+	return nil
+}
+
+// pythonStart is what Python runs before its first prompt.
+//
+//go:embed startup.py
+var pythonStart string
+
+// python has its history read and written by a start-up file, because no
+// variable names it before version 3.13. A start-up file of the user's that the
+// settings pass counts instead.
+func (s *Session) python(r Request, start string) error {
+	const variable = "PYTHONSTARTUP"
+	if _, set := lookUpSet(r.Outer, variable); set && r.Policy.Environment.Allows(variable) {
+		return nil
+	}
+	path := filepath.Join(start, "startup.py")
+	if err := replace(path, pythonStart); err != nil {
+		return err
+	}
+	s.Env = append(s.Env, variable+"="+path)
 	return nil
 }
 

@@ -49,6 +49,25 @@ func TestPrepare_NamesAFileForEachShell(t *testing.T) {
 	}
 }
 
+// A start-up file of Python's that the settings pass is the user's.
+func TestPrepare_PythonsStartUpFile(t *testing.T) {
+	t.Parallel()
+	for outer, want := range map[string]bool{"PYTHONSTARTUP=/own": false, "": true} {
+		r, _ := request(t)
+		r.Policy.Environment.Allowed = []string{"PYTHONSTARTUP"}
+		if outer != "" {
+			r.Outer = append(r.Outer, outer)
+		}
+		s, err := Prepare(r)
+		if got := value(s, "PYTHONSTARTUP"); err != nil || (got != "") != want {
+			t.Errorf("%q: %q, %v", outer, got, err)
+		}
+		if _, err := os.Stat(value(s, "PYTHONSTARTUP")); want && err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A project's directory is its own, and the same every time.
 func TestPrepare_ADirectoryForEachProject(t *testing.T) {
 	t.Parallel()

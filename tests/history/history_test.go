@@ -51,6 +51,16 @@ var programs = []struct {
 		recalls: "\x1b[A\x1b[A", found: `'first-' \+ \(40`, abandons: "\x15.exit\n",
 	},
 	{
+		name: "python3", command: []string{"/usr/bin/python3"}, ready: `>>> `,
+		says: "'first-' + str(40+2)\n", answer: "first-42", leaves: "exit()\n",
+		recalls: "\x1b[A\x1b[A", found: `'first-' \+ str\(40`, abandons: "\x15exit()\n",
+	},
+	{
+		name: "sqlite3", command: []string{"/usr/bin/sqlite3"}, ready: `sqlite> `,
+		says: "SELECT 'first-' || (40+2);\n", answer: "first-42", leaves: ".quit\n",
+		recalls: "\x1b[A\x1b[A", found: `'first-' \|\| \(40`, abandons: "\x15.quit\n",
+	},
+	{
 		name: "less", command: []string{"/usr/bin/less", "/etc/passwd"}, ready: `root`,
 		says: "/first-42\r", answer: "Pattern not found", leaves: "\rq",
 		recalls: "/\x1bk", found: "first-42", abandons: "\x15\x7fq",
@@ -82,6 +92,8 @@ func newWorld(t *testing.T) *harness.World {
 	harness.Write(t, w.HomePath(".bash_history"), "echo own\n")
 	harness.Write(t, w.HomePath(".zsh_history"), "echo own\n")
 	harness.Write(t, w.HomePath(".viminfo"), "own\n")
+	harness.Write(t, w.HomePath(".python_history"), "own\n")
+	harness.Write(t, w.HomePath(".sqlite_history"), "own\n")
 	harness.Write(t, w.HomePath(".local/share/fish/fish_history"), "- cmd: echo own\n  when: 1\n")
 	return w
 }
@@ -268,4 +280,53 @@ func TestHistory_Off(t *testing.T) {
 	s.Await(`> $`)
 	s.Type(`echo "[$LESSHISTFILE] [$HISTFILE] ${NODE_REPL_HISTORY##*/} ${PSQL_HISTORY##*/} ${PYTHON_HISTORY##*/}"` + "\n")
 	s.Await(`\[-\] \[\] node_repl_history psql_history python_history`)
+}
+
+// On a full disk shells start and work, what was there stays, and nothing is
+// reported. Where not even the directory can be made, there is no history.
+func TestHistory_OnAFullDisk(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	harness.RequirePrograms(t, "unshare", "mount")
+	w := newWorld(t)
+	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+	harness.MakeDir(t, w.HomePath(".local"))
+	shell := harness.Quote(harness.Binary(t)) + ` exec -- /bin/bash`
+	command := exec.Command("unshare", "--map-root-user", "--mount", "/bin/bash", "-c", `
+mount -t tmpfs -o size=1m tmpfs ~/.local || { echo no tmpfs; exit 99; }
+fill() { cat /dev/zero >~/.local/fill; } 2>/dev/null
+fill; `+shell+`; echo without-$?; rm ~/.local/fill
+`+shell+`; echo saved-$?
+fill; `+shell+`; echo full-$?; rm ~/.local/fill
+`+shell+`; echo freed-$?`)
+	command.Dir = w.Project
+	command.Env = append(harness.Environ(w), "TERM=xterm", "XDG_RUNTIME_DIR="+harness.ShortDir(t))
+	terminal := harness.StartTerminal(t, command)
+	for i, step := range []struct{ types, shows string }{
+		{"echo a-$((40+1)); exit\n", "without-0"},
+		{"echo b-$((40+2)); exit\n", "saved-0"},
+		{"echo c-$((40+3)); history | grep -c 'echo [b]-'; exit\n", "full-0"},
+		{"history | grep 'echo [b]-'; exit\n", "freed-0"},
+	} {
+		terminal.Await(`(?s)(no tmpfs|unshare: |` + strings.Repeat(`.*\n?> `, i+1) + `)`)
+		if text := terminal.Screen.String(); strings.Contains(text, "no tmpfs") || strings.Contains(text, "unshare: ") {
+			harness.Skip(t, "user_namespaces", text)
+		}
+		terminal.Type(step.types)
+		terminal.Await(step.shows)
+	}
+	terminal.Status()
+	screen := terminal.Screen.String()
+	_, full, _ := strings.Cut(screen, "saved-0")
+	full, freed, _ := strings.Cut(full, "full-0")
+	for name, is := range map[string]bool{
+		"the first ran": strings.Contains(screen, "a-41"), "the second ran": strings.Contains(screen, "b-42"),
+		"the full disk":       strings.Contains(full, "c-43") && strings.Contains(full, "\n1\r"),
+		"it was kept":         strings.Contains(freed, "echo b-$((40+2))"),
+		"nothing is reported": !strings.Contains(screen, "refused"),
+	} {
+		if !is {
+			t.Errorf("not so: %s:\n%s", name, screen)
+		}
+	}
 }
