@@ -137,7 +137,8 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 			Cols: params.Cols,
 			Rows: params.Rows,
 		},
-		NoInput: params.Kind == protocol.Tool, Pipe: params.Pipe, Tool: params.Pipe, FlowControl: flowControl,
+		NoInput: params.Kind == protocol.Tool, Pipe: params.Pipe, Tool: params.Pipe || params.Kind == protocol.Tool,
+		FlowControl: flowControl,
 	}
 	switch {
 	case params.Command != "" && params.Args == nil: // startSession chooses the shell

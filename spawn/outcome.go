@@ -58,15 +58,20 @@ func trackingProtection(t lifecycle.Tracking) platform.Protection {
 func (a *attempt) limit() {
 	r, most := a.running, a.request.Policy.Limits
 	r.limits.most, r.limits.whole = most, a.request.Tool
+	protections := r.outcome.Enforcement.Protections
+	row, known := protections[platform.Limits]
 	if group, can := r.group.(lifecycle.LimitedGroup); can {
+		processes := most.Processes
+		if row.Status == platform.Enforced && processes > 1 { // 0 is no limit
+			processes-- // the kernel looks at RLIMIT_NPROC first, and tells nobody of that
+		}
 		group.Limit(lifecycle.Limits{
-			Processes: most.Processes, Memory: most.Memory.Of(lifecycle.MachineMemory()), CPUWeight: most.CPUWeight,
+			Processes: processes, Memory: most.Memory.Of(lifecycle.MachineMemory()), CPUWeight: most.CPUWeight,
 			Whole: a.request.Tool,
 		}, r.checkLimits)
 		r.outcome.Tracking.Limits = group.Tracking().Limits
 	}
-	protections := r.outcome.Enforcement.Protections
-	if row, known := protections[platform.Limits]; known {
+	if known {
 		r.limits.unheard = row.Status == platform.Enforced && !r.outcome.Tracking.Limits.Processes
 		protections = maps.Clone(protections)
 		protections[platform.Limits] = limitsProtection(row, most, r.outcome.Tracking.Limits)

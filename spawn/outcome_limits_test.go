@@ -79,9 +79,12 @@ func TestLimitsProtection_SaysWhatHolds(t *testing.T) {
 type limitedGroup struct {
 	lifecycle.Group
 	reached lifecycle.Reached
+	asked   lifecycle.Limits
 }
 
-func (g *limitedGroup) Limit(lifecycle.Limits, func()) {}
+func (g *limitedGroup) Limit(l lifecycle.Limits, _ func()) { g.asked = l }
+
+func (g *limitedGroup) Tracking() lifecycle.Tracking { return lifecycle.Tracking{} }
 
 func (g *limitedGroup) Reached() lifecycle.Reached { return g.reached }
 
@@ -116,5 +119,35 @@ func TestReachedLimits_AreToldOnce(t *testing.T) {
 	printed.heardExhausted()
 	if got := printed.limits.list(); !slices.Equal(got, []Reached{{Key: ProcessesKey, Most: 40, Printed: true}}) {
 		t.Errorf("printed: %+v", got)
+	}
+}
+
+// A tool is limited as a whole. A group that tells of its limit has one process
+// less than RLIMIT_NPROC, of which nobody is told, but never a limit of 0, which
+// would be none.
+func TestLimit_AsksTheGroup(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		status     platform.Status
+		most, want int
+		tool       bool
+	}{
+		{platform.Enforced, 40, 39, true},
+		{platform.Absent, 40, 40, false},
+		{platform.Enforced, 1, 1, false},
+		{platform.Enforced, 0, 0, true},
+	} {
+		group := &limitedGroup{}
+		a := &attempt{
+			spawner: &Spawner{},
+			request: Request{Tool: test.tool, Policy: policy.Policy{Limits: policy.Limits{Processes: test.most}}},
+			running: &running{group: group, outcome: Outcome{Enforcement: platform.Enforcement{
+				Protections: Protections{platform.Limits: {Status: test.status}},
+			}}},
+		}
+		a.limit()
+		if group.asked.Processes != test.want || group.asked.Whole != test.tool {
+			t.Errorf("%+v: %+v", test, group.asked)
+		}
 	}
 }
