@@ -222,12 +222,10 @@ func LimitLine(limit spawn.Reached) string {
 		if limit.Whole {
 			what = "the command"
 		}
-		return fmt.Sprintf("The kernel ended %s at its limit of %d MB of memory. %q sets the limit", what, limit.Most>>20,
-			limit.Key)
+		return fmt.Sprintf("The kernel ended %s at %d MB of memory; %q sets it", what, limit.Most>>20, limit.Key)
 	}
-	who := "The kernel refused a"
 	if limit.Printed {
-		who = "A program says that it got no"
+		return fmt.Sprintf("A program says it got no process beyond %d; %q sets it", limit.Most, limit.Key)
 	}
-	return fmt.Sprintf("%s process or thread beyond %d. %q sets the limit", who, limit.Most, limit.Key)
+	return fmt.Sprintf("The kernel refused a process beyond %d; %q sets it", limit.Most, limit.Key)
 }

@@ -104,24 +104,27 @@ func TestLimitReached_IsOneShortLine(t *testing.T) {
 	}{
 		{
 			spawn.Reached{Key: spawn.ProcessesKey, Most: 4194304},
-			`The kernel refused a process or thread beyond 4194304. "limits.processes" sets the limit.`,
+			`The kernel refused a process beyond 4194304; "limits.processes" sets it.`,
 		},
 		{
-			spawn.Reached{Key: spawn.ProcessesKey, Most: 4096, Printed: true},
-			`A program says that it got no process or thread beyond 4096. "limits.processes" sets the limit.`,
+			spawn.Reached{Key: spawn.ProcessesKey, Most: 4194304, Printed: true},
+			`A program says it got no process beyond 4194304; "limits.processes" sets it.`,
 		},
 		{
 			spawn.Reached{Key: spawn.MemoryKey, Most: 64 << 20},
-			`The kernel ended a process at its limit of 64 MB of memory. "limits.memory" sets the limit.`,
+			`The kernel ended a process at 64 MB of memory; "limits.memory" sets it.`,
 		},
 		{
-			spawn.Reached{Key: spawn.MemoryKey, Most: 64 << 20, Whole: true},
-			`The kernel ended the command at its limit of 64 MB of memory. "limits.memory" sets the limit.`,
+			spawn.Reached{Key: spawn.MemoryKey, Most: 1 << 40, Whole: true},
+			`The kernel ended the command at 1048576 MB of memory; "limits.memory" sets it.`,
 		},
 	} {
 		got := LimitReached("s", test.limit)
 		if got.Message != test.want || got.Setting != test.limit.Key || (got.Source != "") != test.limit.Printed {
 			t.Errorf("%+v", got)
+		}
+		if line := "sandbox-sidecar: note: " + LimitLine(test.limit); len(line) > 100 { // as exec prints it
+			t.Errorf("%d characters: %s", len(line), line)
 		}
 	}
 }

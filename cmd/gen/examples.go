@@ -79,7 +79,7 @@ func exampleFrames() (map[string][]exampleFrame, error) {
 		{protocol.Denied.Method, "Notification", notification(protocol.Denied, exampleDenied())},
 		{protocol.LimitReached.Method, "Notification", notification(protocol.LimitReached, protocol.LimitParams{
 			SessionID: exampleSession, Setting: "limits.memory",
-			Message: `The kernel ended the command at its limit of 8192 MB of memory. "limits.memory" sets the limit.`,
+			Message: `The kernel ended the command at 8192 MB of memory; "limits.memory" sets it.`,
 		})},
 		{protocol.RequestAccess.Method, requestTitle, request(protocol.RequestAccess, 6, exampleQuestion())},
 		{protocol.RequestAccess.Method, resultTitle, result(protocol.RequestAccess, 6, protocol.RequestAccessResult{

@@ -87,11 +87,7 @@ T['a limit that is reached is told once'] = function()
   local child = H.child(H.world(H.settings({ limits = { processes = 20 } })))
   run(child, [[bash -c 'for i in $(seq 60); do sleep 3 & done; wait']])
   if limited then
-    H.until_notified(
-      child,
-      'got no process or thread beyond 20',
-      '"limits.processes" sets the limit'
-    )
+    H.until_notified(child, 'got no process beyond 20', '"limits.processes" sets it')
   end
   local told = 0
   for _, message in ipairs(notified(child)) do
