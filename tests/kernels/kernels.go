@@ -58,7 +58,7 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.12", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		suites: []suite{attacks, signalDomains, sessions, connecting}, why: "Landlock restricts signals",
+		suites: []suite{attacks, signalDomains, limiting, sessions, connecting}, why: "Landlock restricts signals",
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,

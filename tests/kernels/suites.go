@@ -57,6 +57,11 @@ var (
 	// without a cgroup, from Linux 6.12 on. Fork storms would be slower here
 	// than anywhere; the whole suite has them.
 	signalDomains = lifetime(domainTests...)
+	// limiting proves that a cgroup with controllers limits the memory of sessions,
+	// and what happens then.
+	limiting = suite{
+		pkg: "tests/lifetime", contexts: []string{asDelegated}, proves: []string{"TestLimits_InACgroupOfTheSidecarsOwn"},
+	}
 	// connecting proves that allowed hosts can be reached, and others not.
 	connecting = suite{pkg: "tests/hosts", contexts: []string{asRoot, asPlain}, proves: []string{
 		"TestConnect_AnswersAsTheNetworkDoes", "TestNames_MustNotLeadIntoPrivateNetworks",

@@ -86,6 +86,12 @@ func (c context) prepare() error {
 	if !c.delegated {
 		return nil
 	}
+	// What the kernel lacks is not enabled. A write of several would enable none.
+	for _, dir := range []string{c.cgroups(), filepath.Dir(c.dir())} {
+		for _, controller := range []string{"+memory", "+pids", "+cpu"} {
+			_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controller), 0)
+		}
+	}
 	// A subtree is delegated, and the user starts in its leaf: moving between
 	// two cgroups needs the right to their common ancestor.
 	for dir := c.dir(); dir != c.cgroups(); dir = filepath.Dir(dir) {
@@ -121,6 +127,10 @@ func (c context) command(dir, program string, args ...string) *exec.Cmd {
 		"SHELL=/bin/bash",
 		"CI=true", "SIDECAR_MISSING=" + strings.Join([]string{c.never, c.without, c.missing[c.name]}, " "),
 		"SIDECAR_BINARY=" + sidecar, "SIDECAR_PROGRAMS=/programs",
+	}
+	if c.delegated && !c.hybrid {
+		// A test that could not limit memory would otherwise show nothing.
+		command.Env = append(command.Env, "SIDECAR_HAS=memory_limits")
 	}
 	return command
 }

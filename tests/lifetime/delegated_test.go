@@ -1,0 +1,198 @@
+//go:build linux
+
+package lifetime
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// ownCgroup makes a cgroup beside this process's own, as systemd does for a
+// service that arranges its own cgroups, and returns it. If it cannot be made, or
+// has no controller that limits, the error says why.
+func ownCgroup(t *testing.T) (string, error) {
+	t.Helper()
+	var path string
+	for line := range strings.Lines(harness.Read(t, "/proc/self/cgroup")) {
+		if rest, found := strings.CutPrefix(strings.TrimSpace(line), "0::"); found {
+			path = rest
+		}
+	}
+	if path == "" || path == "/" {
+		return "", fmt.Errorf("this process is in no cgroup (v2) below the root: %q", path)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir("/sys/fs/cgroup"+path), "sidecar-limits-")
+	if err != nil {
+		return "", err
+	}
+	t.Cleanup(func() { harness.Eventually(t, "the cgroup is empty", func() bool { return removeCgroups(dir) }) })
+	controllers := strings.Fields(harness.Read(t, filepath.Join(dir, "cgroup.controllers")))
+	for _, name := range []string{"memory", "pids", "cpu"} {
+		if !slices.Contains(controllers, name) {
+			return "", fmt.Errorf("cgroups have only the controllers %q", controllers)
+		}
+	}
+	return dir, unix.Setxattr(dir, "user.delegate", []byte("1"), 0)
+}
+
+func removeCgroups(dir string) bool {
+	below, _ := filepath.Glob(filepath.Join(dir, "*", ""))
+	for _, path := range below {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() && !removeCgroups(path) {
+			return false
+		}
+	}
+	return os.Remove(dir) == nil
+}
+
+// A sidecar that is alone in a cgroup with controllers limits the memory of each
+// session by it, of whatever kind that is. Elsewhere its replies say that memory
+// is not limited.
+func TestLimits_InACgroupOfTheSidecarsOwn(t *testing.T) {
+	t.Parallel()
+	dir, refused := ownCgroup(t)
+	if refused != nil && os.Getenv("SIDECAR_HAS") == "memory_limits" {
+		t.Fatal(refused)
+	}
+	w := harness.NewWorld(t)
+	options := harness.Options{Settings: harness.Defaults(harness.Sandbox{
+		"limits": map[string]any{"memory": "64M", "processes": 40},
+	})}
+	if refused == nil {
+		options.Wrap = inCgroup(t, dir)
+	}
+	e := harness.Start(t, w, options)
+	other := e.Shell()
+	if row := other.Sandbox.Protections["limits"]; refused != nil {
+		t.Logf("no cgroup can be given to a sidecar: %v", refused)
+		if row.Status == "enforced" || !strings.Contains(row.Detail, "memory is not limited") && row.Mechanism != "" {
+			t.Errorf("reply: %+v", row)
+		}
+		return
+	} else if row.Status != "enforced" || !strings.Contains(row.Mechanism, "memory.max") {
+		t.Fatalf("reply: %+v", row)
+	}
+	processes := "40"
+	if strings.Contains(other.Sandbox.Protections["limits"].Mechanism, "RLIMIT_NPROC") {
+		processes = "39" // or the kernel would not tell of it
+	}
+	mustHave(t, other, map[string]string{
+		"memory.max": fmt.Sprint(64 << 20), "pids.max": processes, "memory.oom.group": "0", // a terminal's shell survives
+	})
+	told := listenForLimits(e)
+	victim := filepath.Join(w.Project, "victim")
+	harness.Victim(t, "tests/victim", victim)
+	takers := []string{"private", "shared", "memfd", "/dev/shm/full"}
+	if harness.Namespaces(t) {
+		takers = append(takers, "system-v")
+	}
+	for _, kind := range takers {
+		takesTooMuch(t, e, told, victim, kind)
+		mustEcho(t, e, other, "after-"+filepath.Base(kind))
+	}
+	if output, status := e.Tool("ls -l /dev/shm/full && rm /dev/shm/full"); status != 0 { // it is nobody's process
+		t.Errorf("status %d: %s", status, output)
+	}
+	manyTakeTooMuch(t, e, victim)
+	mustEcho(t, e, other, "at-last")
+	s, _ := e.Run(protocol.SpawnParams{Command: victim, Args: []string{"crowd", "60"}})
+	if limits := toldOf(told, s); len(limits) != 1 || limits[0].Setting != "limits.processes" || limits[0].Source != "" {
+		t.Errorf("told: %+v\n%s", limits, s.Output())
+	}
+	execTakesTooMuch(t, w, victim)
+	if limits := toldOf(told, other); len(limits) != 0 {
+		t.Errorf("told of a session that took nothing: %+v", limits)
+	}
+}
+
+// takesTooMuch has sessions take less and more memory than they may have.
+func takesTooMuch(t *testing.T, e *harness.Editor, told *toldLimits, victim, kind string) {
+	t.Helper()
+	control := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Command: victim, Args: []string{"take", kind, "16"},
+	})
+	control.Await("taken")
+	mustHave(t, control, map[string]string{"memory.oom.group": "1"})
+	control.Close(0)
+	s, status := e.Run(protocol.SpawnParams{Command: fmt.Sprintf("%s take %s 200; echo survived", victim, kind)})
+	if status != -1 || strings.Contains(s.Output(), "survived") || strings.Contains(s.Output(), "taken") {
+		t.Errorf("%s memory: status %d, %s", kind, status, s.Output())
+	}
+	for of, want := range map[*harness.Session]int{control: 0, s: 1} {
+		limits := toldOf(told, of)
+		if len(limits) != want || want == 1 && (limits[0].Setting != "limits.memory" || len(limits[0].Message) > 100) {
+			t.Errorf("%s memory: told %+v", kind, limits)
+		}
+	}
+}
+
+// execTakesTooMuch has a command of exec reach its limit, in a cgroup of its own.
+func execTakesTooMuch(t *testing.T, w *harness.World, victim string) {
+	t.Helper()
+	dir, err := ownCgroup(t)
+	harness.Must(t, err)
+	command := exec.Command(harness.Binary(t), "exec", "--kind", "tool", "--", victim, "take", "private", "200")
+	command.Env, command.Dir = harness.Environ(w), w.Project
+	inCgroup(t, dir)(command)
+	output, _ := command.CombinedOutput()
+	const want = `sandbox-sidecar: note: The kernel ended the command at 64 MB of memory; "limits.memory" sets it` + "\n"
+	said := harness.Unfold(string(output))
+	if status := command.ProcessState.ExitCode(); status != 137 || strings.Count(said, want) != 1 {
+		t.Errorf("exec: status %d\n%s", status, output)
+	}
+}
+
+func inCgroup(t *testing.T, dir string) func(*exec.Cmd) {
+	t.Helper()
+	return wrapped(t, "cgroup_delegation", "/bin/sh", "-c", `echo $$ >"$1"/cgroup.procs && shift && exec "$@"`, "sh", dir)
+}
+
+func toldOf(told *toldLimits, s *harness.Session) []protocol.LimitParams {
+	return slices.DeleteFunc(told.all(), func(l protocol.LimitParams) bool { return l.SessionID != s.SessionID })
+}
+
+// manyTakeTooMuch has sessions reach their limits at once, in 320 MB together.
+func manyTakeTooMuch(t *testing.T, e *harness.Editor, victim string) {
+	t.Helper()
+	start, line := startTogether(t, e.World)
+	var storms []*harness.Session
+	for range 5 {
+		storms = append(storms, e.Spawn(protocol.SpawnParams{
+			Kind: protocol.Tool, Command: line + victim + " take private 100; echo survived",
+		}))
+	}
+	start(len(storms))
+	var ending sync.WaitGroup
+	for _, s := range storms {
+		ending.Go(func() {
+			if exit := s.Exit(); exit.ExitCode != nil {
+				t.Errorf("it ended with %d: %s", *exit.ExitCode, s.Output())
+			}
+		})
+	}
+	ending.Wait()
+}
+
+// mustHave compares the files of a session's cgroup.
+func mustHave(t *testing.T, s *harness.Session, files map[string]string) {
+	t.Helper()
+	own := harness.Read(t, fmt.Sprintf("/proc/%d/cgroup", s.PID))
+	_, path, _ := strings.Cut(own, "0::")
+	for name, want := range files {
+		file := filepath.Join("/sys/fs/cgroup", strings.TrimSpace(path), name)
+		if got := strings.TrimSpace(harness.Read(t, file)); got != want {
+			t.Errorf("%s is %q, want %q", file, got, want)
+		}
+	}
+}
