@@ -1,11 +1,14 @@
 import * as vscode from "vscode";
 
+import { withHint } from "./denialText";
 import { quote } from "./display";
 import { currentFolder } from "./folders";
+import { fromHome } from "./home";
 import type { Manager } from "./manager";
 import { SettingsGetRequest, type Suggestion } from "./protocol.gen";
 import { editSettings, platformBlock, projectSettings, userSettings } from "./settingsFiles";
 import { settingOf, withSetting, withSuggestion } from "./settingsEdit";
+import type { Stale } from "./stale";
 import type { Trust } from "./trust";
 
 /**
@@ -16,18 +19,27 @@ export class Allow {
   constructor(
     private readonly manager: Manager,
     private readonly trust: Trust,
+    private readonly stale: Stale,
   ) {}
 
   /**
    * Asks into which file the suggestion goes, and writes it. Without projectDir
    * the current folder is the project.
    */
-  async ask(title: string, suggestion: Suggestion, projectDir: string | undefined): Promise<void> {
+  async ask(
+    title: string,
+    suggestion: Suggestion,
+    hint: string | undefined,
+    projectDir: string | undefined,
+  ): Promise<void> {
     const project = projectDir ?? currentFolder()?.uri.fsPath;
+    // The risk stands beside what takes it.
+    const detail = withHint("", hint).trim();
     const items = [
       {
         label: vscode.l10n.t("$(account) For all my projects"),
         description: vscode.l10n.t("in your user settings"),
+        detail,
         write: () => this.writeUser(suggestion),
       },
     ];
@@ -35,6 +47,7 @@ export class Allow {
       items.push({
         label: vscode.l10n.t("$(folder) For this project"),
         description: vscode.l10n.t("in its .zed/settings.json, which you then trust"),
+        detail,
         write: () => this.writeProject(project, suggestion),
       });
     }
@@ -49,7 +62,8 @@ export class Allow {
     const origin = origins[suggestion.setting];
     const file = origin?.startsWith("/") === true ? origin : userSettings();
     await this.write(file, suggestion, settings);
-    this.notifyWritten(file);
+    const written = vscode.l10n.t("The setting was written to {0}. It applies to new terminals.", quote(fromHome(file), 41));
+    void this.stale.tellWritten(written);
   }
 
   private async writeProject(projectDir: string, suggestion: Suggestion): Promise<void> {
@@ -60,12 +74,7 @@ export class Allow {
 
   private async write(file: string, suggestion: Suggestion, settings: unknown): Promise<void> {
     const value = withSuggestion(settingOf(settings, suggestion.setting), suggestion.value);
+    this.stale.expectChange();
     await editSettings(file, (text) => withSetting(text, platformBlock(), suggestion.setting, value));
-  }
-
-  private notifyWritten(file: string): void {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t("The setting was written to {0}. It applies to new terminals.", quote(file)),
-    );
   }
 }

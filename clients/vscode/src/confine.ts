@@ -9,6 +9,7 @@ import { json, line, quote } from "./display";
 import { describe } from "./errors";
 import { currentFolder } from "./folders";
 import type { Manager } from "./manager";
+import { fail, inform, warn } from "./notices";
 import { PolicyGetRequest } from "./protocol.gen";
 import { leadTo, linkFor, linksDirectory, makeLinks } from "./shellLinks";
 
@@ -82,7 +83,7 @@ export class Confine {
   /** Takes back what was written. */
   async undo(): Promise<void> {
     if (!this.active) {
-      void vscode.window.showInformationMessage(vscode.l10n.t("Nothing was confined by this command, so nothing changes."));
+      void inform(vscode.l10n.t("Nothing was confined by this command, so nothing changes."));
       return;
     }
     const [changed, failed]: [string[], Failure[]] = [[], []];
@@ -98,13 +99,13 @@ export class Confine {
     if (failed.length === 0 && changed.length === 0)
       await this.until((used) => path.dirname(used) !== linksDirectory(process.env));
     if (failed.length > 0) {
-      void vscode.window.showErrorMessage(vscode.l10n.t("Not taken back: {0}. See the log.", names(failed)));
+      void fail(vscode.l10n.t("Not taken back: {0}. See the log.", names(failed)));
     } else if (changed.length > 0) {
-      void vscode.window.showWarningMessage(
+      void warn(
         vscode.l10n.t("Taken back, except what was changed since: {0}.", changed.join(", ")),
       );
     } else {
-      void vscode.window.showInformationMessage(
+      void inform(
         vscode.l10n.t("The settings are as before. New terminals, tasks and agents are not confined."),
       );
     }
@@ -137,19 +138,18 @@ export class Confine {
 
   private tell(written: Change[], failed: Failure[]): void {
     if (failed.length > 0) {
-      void vscode.window.showErrorMessage(vscode.l10n.t("Not written, so not confined: {0}. See the log.", names(failed)));
+      void fail(vscode.l10n.t("Not written, so not confined: {0}. See the log.", names(failed)));
       return;
     }
     const other = written.filter(({ key, after }) => !holds(key, after)).map(({ key }) => key);
     if (other.length > 0) {
-      void vscode.window.showWarningMessage(
+      void warn(
         vscode.l10n.t("Written, but another setting counts, so not confined: {0}.", other.join(", ")),
       );
       return;
     }
     const back = vscode.l10n.t("Undo");
-    void vscode.window
-      .showInformationMessage(vscode.l10n.t("New terminals, tasks and agents' terminals are confined."), back)
+    void inform(vscode.l10n.t("New terminals, tasks and agents' terminals are confined."), back)
       .then((choice) => (choice === back ? vscode.commands.executeCommand("sandboxSidecar.unconfineAll") : undefined));
   }
 

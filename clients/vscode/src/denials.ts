@@ -1,71 +1,132 @@
 import * as vscode from "vscode";
 
 import type { Allow } from "./allow";
-import { configuration } from "./configuration";
-import { withHint } from "./denialText";
-import { json, line } from "./display";
-import { describe } from "./errors";
 import { Batcher } from "./batcher";
+import { configuration } from "./configuration";
+import { json, line, text } from "./display";
+import { describe } from "./errors";
+import { withHint } from "./denialText";
+import { fromHome } from "./home";
 import type { Manager } from "./manager";
-import { LimitReachedNotification, ListRequest, type DeniedParams } from "./protocol.gen";
+import { fail, inform, warn } from "./notices";
+import { LimitReachedNotification, ListRequest, type DeniedParams, type Suggestion } from "./protocol.gen";
+import { keyOf, Refusals, type Group, type Refusal } from "./refused";
 
-/** How many denials the list keeps. */
-const maxListed = 200;
+/** The view's id in package.json. */
+const view = "sandboxSidecar.refused";
+
+type Element = Group | Refusal;
 
 /**
- * Reports each denial of a session once, and offers the setting that would
- * allow it.
+ * Reports each denial of a session once. The view "Refused by the Sandbox" lists
+ * all, grouped by the setting that would allow them.
  */
-export class Denials {
-  private readonly seen = new Map<string, { denial: DeniedParams; total: number }>();
+export class Denials implements vscode.TreeDataProvider<Element> {
+  private readonly refusals = new Refusals();
+  private readonly changed = new vscode.EventEmitter<undefined>();
+  private readonly tree: vscode.TreeView<Element>;
   private readonly batcher = new Batcher<DeniedParams>(
     (denial) => void this.notify(denial),
     (all) => void this.notifySummary(all),
   );
+  /** What the view shows. */
+  private shown: Group[] = [];
+
+  readonly onDidChangeTreeData = this.changed.event;
 
   constructor(
+    context: vscode.ExtensionContext,
     private readonly manager: Manager,
     private readonly allow: Allow,
     private readonly log: vscode.LogOutputChannel,
   ) {
+    this.tree = vscode.window.createTreeView(view, { treeDataProvider: this });
+    context.subscriptions.push(this.changed, this.tree);
     manager.onDidDeny((denial) => this.record(denial));
     manager.onNotification(LimitReachedNotification, ({ message }) => {
-      const text = line(message);
-      this.log.info(text);
-      void vscode.window.showWarningMessage(text);
+      this.log.info(line(message));
+      void warn(line(message));
     });
   }
 
   private record(denial: DeniedParams): void {
     this.log.info(`${denial.message}${denial.missed === undefined ? "" : ` ${denial.missed} more were not reported.`}`);
-    const key = `${denial.access} ${denial.target} ${denial.detail ?? ""}`;
-    const before = this.seen.get(key);
-    this.seen.delete(key);
-    this.seen.set(key, { denial, total: (before?.total ?? 0) + denial.count });
-    const oldest = this.seen.keys().next();
-    if (this.seen.size > maxListed && oldest.done !== true) this.seen.delete(oldest.value);
+    const before = this.refusals.add(denial);
+    this.refresh();
     if (before !== undefined || configuration().denials === "log") return;
     this.batcher.add(denial);
   }
 
+  private refresh(): void {
+    this.shown = this.refusals.groups();
+    void vscode.commands.executeCommand("setContext", "sandboxSidecar.hasRefused", this.refusals.size > 0);
+    this.changed.fire(undefined);
+  }
+
   private async notify(denial: DeniedParams): Promise<void> {
-    const { suggestion, hint } = denial;
+    const { suggestion } = denial;
     const [allow, copy] = [vscode.l10n.t("Allow…"), vscode.l10n.t("Copy Setting")];
-    const choice = await vscode.window.showWarningMessage(
-      withHint(denial.message, hint),
-      ...(suggestion === undefined ? [] : [allow, copy]),
-    );
+    const why = vscode.l10n.t("Why?");
+    const buttons = suggestion !== undefined ? [allow, copy] : denial.hint !== undefined ? [why] : [];
+    const choice = await warn(denial.message, ...buttons);
+    if (choice === why) return this.reveal(denial);
     if (suggestion === undefined || choice === undefined) return;
-    if (choice === copy) await vscode.env.clipboard.writeText(`"${suggestion.setting}": ${json(suggestion.value)}`);
+    if (choice === copy) await copySetting(suggestion);
     else await this.ask(denial);
+  }
+
+  private async notifySummary(all: DeniedParams[]): Promise<void> {
+    const show = vscode.l10n.t("Show…");
+    if (all.length === 0) return;
+    const count = all.reduce((total, { missed }) => total + 1 + (missed ?? 0), 0);
+    if ((await warn(vscode.l10n.t("The sandbox refused {0} operations.", count), show)) === show) await this.list();
+  }
+
+  /** Shows the view. */
+  async list(): Promise<void> {
+    if (this.refusals.size === 0) void inform(vscode.l10n.t("Nothing was refused in this window."));
+    else await vscode.commands.executeCommand(`${view}.focus`);
+  }
+
+  /** Selects a denial in the view. */
+  private async reveal(denial: DeniedParams): Promise<void> {
+    await this.list();
+    const refusal = this.shown.flatMap(({ refusals }) => refusals).find(({ key }) => key === keyOf(denial));
+    if (refusal !== undefined) await this.tree.reveal(refusal, { select: true, focus: true });
+  }
+
+  /** Empties the view. */
+  clear(): void {
+    this.refusals.clear();
+    this.refresh();
+  }
+
+  /** Offers to allow an element of the view. */
+  async allowElement(element: unknown): Promise<void> {
+    const group = this.groupOf(element);
+    const denial = group?.refusals[0]?.denial;
+    if (denial !== undefined) await this.ask(denial);
+  }
+
+  /** Copies the setting of an element of the view. */
+  async copyElement(element: unknown): Promise<void> {
+    const suggestion = this.groupOf(element)?.suggestion;
+    if (suggestion !== undefined) await copySetting(suggestion);
+  }
+
+  /** Only what the view has given out is accepted. */
+  private groupOf(element: unknown): Group | undefined {
+    const known = element ?? this.tree.selection[0];
+    return this.shown.find((group) => group === known || group.refusals.some((refusal) => refusal === known));
   }
 
   private async ask(denial: DeniedParams): Promise<void> {
     if (denial.suggestion === undefined) return;
     try {
-      await this.allow.ask(denial.message, denial.suggestion, await this.projectOf(denial.sessionId));
+      const project = await this.projectOf(denial.sessionId);
+      await this.allow.ask(denial.message, denial.suggestion, denial.hint, project);
     } catch (error) {
-      void vscode.window.showErrorMessage(describe(error));
+      void fail(describe(error));
     }
   }
 
@@ -74,35 +135,53 @@ export class Denials {
     return sessions.find((session) => session.sessionId === sessionId)?.projectDir;
   }
 
-  private async notifySummary(all: DeniedParams[]): Promise<void> {
-    const show = vscode.l10n.t("Show…");
-    const [first] = all;
-    if (first === undefined) return;
-    const count = all.reduce((total, { missed }) => total + 1 + (missed ?? 0), 0);
-    const message = vscode.l10n.t("The sandbox refused {0} operations. The first: {1}", count, first.message);
-    if ((await vscode.window.showWarningMessage(message, show)) === show) await this.list();
+  getChildren(element?: Element): Element[] {
+    if (element === undefined) return this.shown;
+    return "refusals" in element ? element.refusals : [];
   }
 
-  /** Lists the denials, newest first, and offers to allow them. */
-  async list(): Promise<void> {
-    const items = [...this.seen.values()].reverse().map(({ denial, total }) => {
-      const advice = denial.suggestion?.message ?? denial.hint ?? "";
-      // After a long label it would be out of sight.
-      return {
-        label: denial.message,
-        detail: total > 1 ? vscode.l10n.t("({0} times) {1}", total, advice) : advice,
-        denial,
-      };
-    });
-    if (items.length === 0) {
-      void vscode.window.showInformationMessage(vscode.l10n.t("Nothing was refused in this window."));
-      return;
-    }
-    const placeHolder = vscode.l10n.t("Select a denial to allow it. One without a setting cannot be allowed.");
-    const chosen = await vscode.window.showQuickPick(items, {
-      title: vscode.l10n.t("Sandbox denials"),
-      placeHolder,
-    });
-    if (chosen !== undefined) await this.ask(chosen.denial);
+  getParent(element: Element): Element | undefined {
+    return "refusals" in element ? undefined : this.groupOf(element);
   }
+
+  getTreeItem(element: Element): vscode.TreeItem {
+    return "refusals" in element ? groupItem(element) : refusalItem(element);
+  }
+}
+
+function groupItem({ key, suggestion, hint, refusals }: Group): vscode.TreeItem {
+  const label =
+    suggestion === undefined
+      ? withHint("", hint).trim() || vscode.l10n.t("No setting allows this.")
+      : valueOf(suggestion);
+  const item = new vscode.TreeItem(label, vscode.TreeItemCollapsibleState.Expanded);
+  item.id = key;
+  if (suggestion !== undefined) item.description = suggestion.setting;
+  item.iconPath = new vscode.ThemeIcon(suggestion === undefined ? "circle-slash" : "lightbulb");
+  item.tooltip = withHint(suggestion?.message ?? label, suggestion === undefined ? undefined : hint);
+  item.contextValue = suggestion === undefined ? "group" : "allowable";
+  item.accessibilityInformation = { label: vscode.l10n.t("{0}, {1} refused", item.tooltip, refusals.length) };
+  return item;
+}
+
+function refusalItem({ key, denial, total }: Refusal): vscode.TreeItem {
+  // The view is narrow, so the words that all share are left out.
+  const by = denial.process === undefined ? "" : `${text(denial.process.name)}: `;
+  const item = new vscode.TreeItem(`${by}${denial.access.replaceAll("_", " ")} ${text(fromHome(denial.target))}`);
+  item.id = `one ${key}`;
+  if (total > 1) item.description = vscode.l10n.t("{0} times", total);
+  item.tooltip = withHint(denial.message, denial.hint);
+  item.contextValue = denial.suggestion === undefined ? "denial" : "allowable";
+  const times = total > 1 ? ` ${vscode.l10n.t("{0} times", total)}` : "";
+  item.accessibilityInformation = { label: denial.message + times };
+  return item;
+}
+
+/** The value of a suggestion, as the user would write it. */
+function valueOf({ value }: Suggestion): string {
+  return text(json(typeof value === "string" ? fromHome(value) : value));
+}
+
+async function copySetting({ setting, value }: Suggestion): Promise<void> {
+  await vscode.env.clipboard.writeText(`"${setting}": ${json(value)}`);
 }

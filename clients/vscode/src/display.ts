@@ -6,6 +6,8 @@
 
 const maxText = 120;
 const maxLine = 2000;
+/** A name is not shortened to less, as it would say nothing. */
+const minName = 12;
 /** How many combining marks one letter may carry. */
 const maxMarks = 2;
 
@@ -31,6 +33,30 @@ export function quote(s: string, limit = maxText): string {
  */
 export function line(s: string): string {
   return shorten(escape(s, false), maxLine);
+}
+
+/**
+ * Text of at most limit characters. First what follows the first sentence goes,
+ * then the longest name in quotation marks is shortened, so that the words stay.
+ */
+export function brief(s: string, limit: number): string {
+  const whole = line(s);
+  if (Array.from(whole).length <= limit) return whole;
+  const sentence = firstSentence(whole);
+  const over = Array.from(sentence).length - limit;
+  if (over <= 0) return sentence;
+  const names = sentence.match(/"(?:[^"\\]|\\.)*"/gu) ?? [];
+  const name = names.reduce((a, b) => (b.length > a.length ? b : a), "");
+  const room = Array.from(name).length - 2 - over;
+  if (room < minName) return shorten(sentence, limit);
+  return sentence.replace(name, () => `"${shorten(name.slice(1, -1), room)}"`);
+}
+
+/** The text up to the first full stop outside of quotation marks. */
+function firstSentence(s: string): string {
+  for (const { 0: part, index } of s.matchAll(/"(?:[^"\\]|\\.)*"|[.?!](?= )/gu))
+    if (!part.startsWith('"')) return s.slice(0, index + 1);
+  return s;
 }
 
 /** Lines of code. Only invisible characters are escaped. */

@@ -9,13 +9,14 @@ import { doctor } from "./doctor";
 import { text } from "./display";
 import { Documents } from "./document";
 import { describe } from "./errors";
-import { explain } from "./explain";
+import { explain, pickKind } from "./explain";
 import { pickFolder } from "./folders";
 import { applyTos } from "./initialize";
 import { Manager } from "./manager";
+import { logTo } from "./notices";
 import { policyText } from "./policyText";
 import { Ports } from "./ports";
-import { PolicyGetRequest, SettingsChangedNotification, type Kind } from "./protocol.gen";
+import { PolicyGetRequest, SettingsChangedNotification } from "./protocol.gen";
 import { replaceTerminal } from "./replace";
 import { Review } from "./review";
 import { SettingsDiagnostics } from "./settingsDiagnostics";
@@ -47,16 +48,17 @@ let manager: Manager | undefined;
 export function activate(context: vscode.ExtensionContext): Api {
   const log = vscode.window.createOutputChannel("Sandbox", { log: true });
   context.subscriptions.push(log);
+  logTo(log);
   const sidecar = (manager = new Manager(context, log));
   const terminals = new Terminals(context, sidecar, log);
   const stale = new Stale(sidecar, terminals);
   const documents = new Documents(context);
-  const trust = new Trust(context, sidecar, documents);
-  const denials = new Denials(sidecar, new Allow(sidecar, trust), log);
+  const trust = new Trust(context, sidecar, documents, stale);
+  const denials = new Denials(context, sidecar, new Allow(sidecar, trust, stale), log);
   const review = new Review(sidecar, log);
-  new Approvals(sidecar);
+  const approvals = new Approvals(context, sidecar, terminals);
   new SettingsDiagnostics(context, sidecar);
-  const turnOn = new TurnOn(context, sidecar, log);
+  const turnOn = new TurnOn(context, sidecar, log, stale);
   const confine = new Confine(context, sidecar, log, () => turnOn.run());
   const counter = new Counter(context, terminals);
   new Status(context, sidecar, terminals, counter, confine);
@@ -90,6 +92,10 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("showPolicy", () => showPolicy(sidecar, documents));
   register("explain", () => explain(sidecar, copySetting));
   register("showDenials", () => denials.list());
+  register("allowRefused", (element) => denials.allowElement(element));
+  register("copyRefused", (element) => denials.copyElement(element));
+  register("clearRefused", () => denials.clear());
+  register("answer", (id) => approvals.answer(id));
   register("showReview", () => review.list());
   const ports = new Ports(sidecar, terminals);
   register("openPort", () => ports.open());
@@ -174,19 +180,15 @@ async function showStatus(counter: Counter): Promise<void> {
 async function showPolicy(sidecar: Manager, documents: Documents): Promise<void> {
   const folder = await pickFolder();
   if (folder === undefined) return;
-  const kinds: (vscode.QuickPickItem & { session: Kind })[] = [
-    { label: vscode.l10n.t("Terminals"), description: vscode.l10n.t("that you open"), session: "terminal" },
-    { label: vscode.l10n.t("Tools"), description: vscode.l10n.t("that agents run"), session: "tool" },
-  ];
-  const chosen = await vscode.window.showQuickPick(kinds, { title: vscode.l10n.t("Show the policy for") });
-  if (chosen === undefined) return;
+  const kind = await pickKind(vscode.l10n.t("Show the policy for"));
+  if (kind === undefined) return;
   const projectDir = folder.uri.fsPath;
   await documents.show(
-    vscode.l10n.t("Sandbox Policy ({0}, {1})", text(folder.name), chosen.session),
+    vscode.l10n.t("Sandbox Policy ({0}, {1})", text(folder.name), kind),
     projectDir,
     async () => {
-      const { policyId, policy } = await sidecar.request(PolicyGetRequest, { projectDir, kind: chosen.session });
-      return policyText(chosen.session, policyId, policy);
+      const { policyId, policy } = await sidecar.request(PolicyGetRequest, { projectDir, kind });
+      return policyText(kind, policyId, policy);
     },
   );
 }

@@ -4,6 +4,7 @@ import * as path from "node:path";
 import * as vscode from "vscode";
 
 import { quote } from "./display";
+import { warn } from "./notices";
 
 /**
  * Returns the folder of the active editor, else the first one; undefined if
@@ -31,7 +32,7 @@ export async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> 
   const message = vscode.l10n.t(
     "No folder is open. A sandboxed session writes only its project, so open a folder first.",
   );
-  if ((await vscode.window.showWarningMessage(message, open)) === open) {
+  if ((await warn(message, open)) === open) {
     await vscode.commands.executeCommand("vscode.openFolder");
   }
   return undefined;

@@ -23,6 +23,7 @@ import {
   type InitializeResult,
   type WorkspaceFolder,
 } from "./protocol.gen";
+import { fail, inform } from "./notices";
 import { Sessions } from "./sessions";
 import { Sidecar } from "./sidecar";
 
@@ -256,7 +257,7 @@ export class Manager {
   /** Shows an error that offers the log and a restart. */
   private async showEnd(message: string): Promise<void> {
     const [log, restart] = [vscode.l10n.t("Show Log"), vscode.l10n.t("Restart")];
-    const choice = await vscode.window.showErrorMessage(message, log, restart);
+    const choice = await fail(message, log, restart);
     if (choice === log) this.log.show();
     if (choice === restart) await this.tryRestart();
   }
@@ -273,7 +274,7 @@ export class Manager {
   /** Shows why no sidecar is running. */
   async showFailure(error: unknown): Promise<void> {
     const [log, settings] = [vscode.l10n.t("Show Log"), vscode.l10n.t("Open Settings")];
-    const choice = await vscode.window.showErrorMessage(
+    const choice = await fail(
       describe(error),
       ...(error instanceof ProgramNotFound ? [settings, log] : [log]),
     );
@@ -286,6 +287,6 @@ export class Manager {
     const message = vscode.l10n.t(
       "The new settings apply after a restart of the sidecar, which ends every sandboxed terminal.",
     );
-    if ((await vscode.window.showInformationMessage(message, restart)) === restart) await this.tryRestart();
+    if ((await inform(message, restart)) === restart) await this.tryRestart();
   }
 }

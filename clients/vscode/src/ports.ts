@@ -4,6 +4,7 @@ import { ResponseError } from "vscode-jsonrpc/node";
 import { text } from "./display";
 import { describe } from "./errors";
 import type { Manager } from "./manager";
+import { inform } from "./notices";
 import { ErrorCodes, ForwardPortRequest, ListRequest, type ForwardPortResult } from "./protocol.gen";
 import type { Terminals } from "./terminals";
 
@@ -27,7 +28,7 @@ export class Ports {
     const message = result.shared
       ? vscode.l10n.t("The session shares this machine's localhost: {0}", result.address)
       : vscode.l10n.t("Port {0} of the session is at {1} until it ends.", port, result.address);
-    const choice = await vscode.window.showInformationMessage(message, browser, copy);
+    const choice = await inform(message, browser, copy);
     const url = `http://${result.address}`;
     if (choice === browser) await vscode.env.openExternal(vscode.Uri.parse(url));
     if (choice === copy) await vscode.env.clipboard.writeText(url);
@@ -59,7 +60,7 @@ export class Ports {
         : (await this.manager.request(ListRequest, {})).sessions.filter(({ running }) => running);
     if (sessions.some(({ sessionId }) => sessionId === active)) return active;
     if (sessions.length === 0) {
-      void vscode.window.showInformationMessage(vscode.l10n.t("No sandboxed session runs."));
+      void inform(vscode.l10n.t("No sandboxed session runs."));
       return undefined;
     }
     if (sessions.length === 1) return sessions[0]?.sessionId;

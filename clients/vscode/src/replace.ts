@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import type { Counter } from "./count";
 import { text } from "./display";
 import { currentFolder, pickFolder, placeOf } from "./folders";
+import { inform } from "./notices";
 import type { Terminals } from "./terminals";
 
 /**
@@ -12,7 +13,7 @@ import type { Terminals } from "./terminals";
 export async function replaceTerminal(terminals: Terminals, counter: Counter): Promise<void> {
   const front = vscode.window.activeTerminal;
   if (front === undefined || counter.count.active === "confined") {
-    void vscode.window.showInformationMessage(vscode.l10n.t("The terminal in front is sandboxed, or there is none."));
+    void inform(vscode.l10n.t("The terminal in front is sandboxed, or there is none."));
     return;
   }
   const folder = currentFolder() ?? (await pickFolder());

@@ -6,6 +6,7 @@ import { Batcher } from "./batcher";
 import { quote, text } from "./display";
 import { describe } from "./errors";
 import type { Manager } from "./manager";
+import { fail, inform, warn } from "./notices";
 import type { Finding } from "./protocol.gen";
 import { files, type ChangedFile } from "./reviewedFiles";
 
@@ -48,7 +49,7 @@ export class Review {
 
   private async notify(all: ChangedFile[]): Promise<void> {
     const show = vscode.l10n.t("Show…");
-    if ((await vscode.window.showWarningMessage(message(all), show)) === show) await this.list();
+    if ((await warn(message(all), show)) === show) await this.list();
   }
 
   /** Lists the files, newest first, and opens the chosen one. */
@@ -60,7 +61,7 @@ export class Review {
       file,
     }));
     if (items.length === 0) {
-      void vscode.window.showInformationMessage(
+      void inform(
         vscode.l10n.t("No session has changed a file that programs outside the sandbox act on."),
       );
       return;
@@ -74,7 +75,7 @@ export class Review {
     try {
       await open(vscode.Uri.file(chosen.file.path));
     } catch (error) {
-      void vscode.window.showErrorMessage(describe(error));
+      void fail(describe(error));
     }
   }
 }

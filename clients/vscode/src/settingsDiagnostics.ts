@@ -5,6 +5,7 @@ import * as vscode from "vscode";
 
 import { text } from "./display";
 import type { Manager } from "./manager";
+import { fail } from "./notices";
 import { SettingsDiagnosticsNotification, type Diagnostic, type Severity } from "./protocol.gen";
 import { rangeOf } from "./textRange";
 
@@ -85,7 +86,7 @@ export class SettingsDiagnostics {
     if (visible || this.notified.has(message)) return;
     this.notified.add(message);
     const open = vscode.l10n.t("Open File");
-    if ((await vscode.window.showErrorMessage(vscode.l10n.t("Sandbox settings: {0}", message), open)) === open) {
+    if ((await fail(vscode.l10n.t("Sandbox settings: {0}", message), open)) === open) {
       const selection = new vscode.Range(diagnostic.line - 1, 0, diagnostic.line - 1, 0);
       await vscode.window.showTextDocument(uri, { selection });
     }

@@ -2,19 +2,40 @@ import * as vscode from "vscode";
 
 import { text } from "./display";
 import type { Manager } from "./manager";
+import { inform } from "./notices";
 import { SettingsChangedNotification } from "./protocol.gen";
 import type { Terminals } from "./terminals";
 
+/**
+ * How long, in milliseconds, a change of the settings by the user's command is
+ * expected. The command has told about it already.
+ */
+const quietTime = 5000;
+
 /** Marks terminals that use old settings, and offers to reopen them. */
 export class Stale {
+  private quietUntil = 0;
+
   constructor(
     manager: Manager,
     private readonly terminals: Terminals,
   ) {
     manager.onNotification(SettingsChangedNotification, ({ staleSessions }) => {
       const newlyStale = terminals.markStale(new Set(staleSessions.map((session) => session.sessionId)));
-      if (newlyStale > 0) void this.offer(newlyStale);
+      if (newlyStale > 0 && Date.now() > this.quietUntil) void this.offer(newlyStale);
     });
+  }
+
+  /** Says that the next change is a command's, which offers to reopen itself. */
+  expectChange(): void {
+    this.quietUntil = Date.now() + quietTime;
+  }
+
+  /** Tells what a command has written, and offers to reopen what is older. */
+  async tellWritten(message: string): Promise<void> {
+    const reopen = vscode.l10n.t("Reopen…");
+    const running = vscode.window.terminals.some((terminal) => this.terminals.of(terminal) !== undefined);
+    if ((await inform(message, ...(running ? [reopen] : []))) === reopen) await this.reopen();
   }
 
   private async offer(count: number): Promise<void> {
@@ -23,7 +44,7 @@ export class Stale {
       count === 1
         ? vscode.l10n.t("The sandbox settings changed. One running terminal still uses the old ones.")
         : vscode.l10n.t("The sandbox settings changed. {0} running terminals still use the old ones.", count);
-    if ((await vscode.window.showInformationMessage(message, reopen)) === reopen) await this.reopen();
+    if ((await inform(message, reopen)) === reopen) await this.reopen();
   }
 
   /**
@@ -46,7 +67,7 @@ export class Stale {
         : [];
     });
     if (open.length === 0) {
-      void vscode.window.showInformationMessage(vscode.l10n.t("Every sandboxed terminal uses the current settings."));
+      void inform(vscode.l10n.t("Every sandboxed terminal uses the current settings."));
       return;
     }
     const chosen = await vscode.window.showQuickPick(open, {

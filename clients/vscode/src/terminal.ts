@@ -17,6 +17,9 @@ import {
 import type { Renderer } from "./renderer";
 import type { Listener } from "./sessions";
 
+/** What a terminal's name tells: it has old settings, or its program asks. */
+export type Mark = "stale" | "waiting";
+
 /** How to create a terminal. */
 export interface TerminalOptions {
   sessionId: string;
@@ -28,7 +31,7 @@ export interface TerminalOptions {
    * Returns the terminal's name. spawned is undefined until the session has
    * started.
    */
-  name(spawned: SpawnResult | undefined, stale: boolean): string;
+  name(spawned: SpawnResult | undefined, mark: Mark | undefined): string;
   /** Reports whether the user has given the terminal another name. */
   isRenamed(given: ReadonlySet<string>): boolean;
   filter: ClipboardFilter | undefined;
@@ -46,6 +49,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private size: { cols: number; rows: number } | undefined;
   private typed = "";
   private isStale = false;
+  private isWaiting = false;
   /** The names that the terminal was given here. */
   private readonly given = new Set<string>();
   private isClosed = false;
@@ -67,7 +71,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     private readonly renderer: Renderer,
     readonly options: TerminalOptions,
   ) {
-    this.given.add(options.name(undefined, false));
+    this.given.add(options.name(undefined, undefined));
   }
 
   /** Whether a new terminal would get another policy. */
@@ -78,6 +82,13 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   set stale(value: boolean) {
     if (value === this.isStale) return;
     this.isStale = value;
+    this.rename();
+  }
+
+  /** Whether a program in it waits for the user's answer. */
+  set waiting(value: boolean) {
+    if (value === this.isWaiting) return;
+    this.isWaiting = value;
     this.rename();
   }
 
@@ -119,7 +130,8 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   /** Gives the terminal its name, unless the user has given it one. */
   private rename(): void {
     if (this.options.isRenamed(this.given)) return;
-    const name = this.options.name(this.spawned, this.isStale);
+    const mark = this.isWaiting ? "waiting" : this.isStale ? "stale" : undefined;
+    const name = this.options.name(this.spawned, mark);
     this.given.add(name);
     this.renamed.fire(name);
   }

@@ -7,13 +7,15 @@ import { ClipboardFilter } from "./clipboard";
 import { configuration } from "./configuration";
 import { quote, text } from "./display";
 import { pickFolder, placeOf } from "./folders";
+import { kindOf } from "./kinds";
 import type { Manager } from "./manager";
+import { warn } from "./notices";
 import { PolicyExplainRequest, PolicyGetRequest, type Shell, type SpawnResult } from "./protocol.gen";
 import { Renderer } from "./renderer";
 import { chooseShell, integrate } from "./shell";
 import { cannotSandbox } from "./summary";
 import { linksDirectory } from "./shellLinks";
-import { SandboxTerminal } from "./terminal";
+import { SandboxTerminal, type Mark } from "./terminal";
 
 /** The id of the terminal profile in package.json. */
 export const profile = "sandboxSidecar.terminal";
@@ -129,7 +131,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
       accept: (spawned) => {
         if (!vscode.workspace.isTrusted && !spawned.sandbox.applied) throw untrusted();
       },
-      name: (spawned, stale) => nameOf(title, spawned, stale),
+      name: (spawned, mark) => nameOf(title, spawned, mark),
       isRenamed: (given) => {
         const terminal = vscode.window.terminals.find((one) => this.of(one) === pty);
         return terminal !== undefined && !given.has(terminal.name);
@@ -147,7 +149,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
       },
     });
     this.all.set(sessionId, pty);
-    return { name: nameOf(title, undefined, false), pty, iconPath: await this.icon(projectDir) };
+    return { name: nameOf(title, undefined, undefined), pty, iconPath: await this.icon(projectDir) };
   }
 
   private async shell(
@@ -174,13 +176,18 @@ export class Terminals implements vscode.TerminalProfileProvider {
     return (await integrate(shell, scripts, this.context.globalStorageUri.fsPath, canRead)) ?? shell;
   }
 
-  /** Shows each warning once per window. */
+  /** Shows each kind of warning once per window. */
   private warn(warnings: string[]): void {
     for (const warning of warnings) {
-      if (this.warned.has(warning)) continue;
-      this.warned.add(warning);
-      void vscode.window.showWarningMessage(vscode.l10n.t("Sandbox: {0}", warning));
+      if (this.warned.has(kindOf(warning))) continue;
+      this.warned.add(kindOf(warning));
+      void warn(vscode.l10n.t("Sandbox: {0}", warning));
     }
+  }
+
+  /** Marks the terminals in which a program waits for the user's answer. */
+  markWaiting(waiting: ReadonlySet<string>): void {
+    for (const [id, terminal] of this.all) terminal.waiting = waiting.has(id);
   }
 
   /**
@@ -212,7 +219,8 @@ function untrusted(): Error {
  * Returns a terminal's name: its program and its sandbox, in words for screen
  * readers. The mark comes first, so that a narrow list shows it.
  */
-function nameOf(title: string, spawned: SpawnResult | undefined, stale: boolean): string {
+function nameOf(title: string, spawned: SpawnResult | undefined, mark: Mark | undefined): string {
+  if (mark === "waiting") return vscode.l10n.t("? {0} (question)", title);
   switch (spawned?.sandbox.status) {
     case undefined:
       return title; // nothing is known yet
@@ -221,6 +229,6 @@ function nameOf(title: string, spawned: SpawnResult | undefined, stale: boolean)
     case "none":
       return vscode.l10n.t("⚠ {0} (not sandboxed)", title);
     default:
-      return stale ? vscode.l10n.t("⚠ {0} (old settings)", title) : vscode.l10n.t("{0} (sandbox)", title);
+      return mark === "stale" ? vscode.l10n.t("⚠ {0} (old settings)", title) : vscode.l10n.t("{0} (sandbox)", title);
   }
 }

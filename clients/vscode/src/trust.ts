@@ -4,7 +4,9 @@ import { quote } from "./display";
 import type { Documents } from "./document";
 import { describe } from "./errors";
 import { pickFolder } from "./folders";
+import { fromHome } from "./home";
 import type { Manager } from "./manager";
+import { fail, inform, warn } from "./notices";
 import { wrap } from "./policyText";
 import {
   ProjectStatusRequest,
@@ -13,6 +15,7 @@ import {
   SettingsChangedNotification,
   type Project,
 } from "./protocol.gen";
+import type { Stale } from "./stale";
 
 /** The space for text in the question: rows, and columns of a row. */
 const [rows, columns] = [18, 70];
@@ -36,6 +39,7 @@ export class Trust {
     context: vscode.ExtensionContext,
     private readonly manager: Manager,
     private readonly documents: Documents,
+    private readonly stale: Stale,
   ) {
     manager.onNotification(SettingsChangedNotification, ({ projects }) =>
       projects.forEach((project) => this.notifyOnce(project)),
@@ -71,7 +75,7 @@ export class Trust {
   private async notify(project: Project): Promise<void> {
     const show = vscode.l10n.t("Show…");
     const buttons = vscode.workspace.isTrusted ? [show] : []; // trust in the workspace comes first
-    if ((await vscode.window.showWarningMessage(project.message, ...buttons)) === show)
+    if ((await warn(project.message, ...buttons)) === show)
       await this.askFor(project.projectDir);
   }
 
@@ -91,7 +95,7 @@ export class Trust {
     const project = await this.manager.request(ProjectStatusRequest, { projectDir });
     const obstacle = obstacleTo(project);
     if (obstacle !== undefined) {
-      void vscode.window.showInformationMessage(obstacle);
+      void inform(obstacle);
       return;
     }
     const asks = project.asks.map(({ message }) => `• ${message}`);
@@ -119,10 +123,11 @@ export class Trust {
     if (choice === all) await this.showAll(project, asks);
     if (choice !== trust) return;
     try {
+      this.stale.expectChange();
       await this.manager.request(ProjectTrustRequest, { projectDir, digest: project.digest });
-      void vscode.window.showInformationMessage(vscode.l10n.t("{0} is trusted.", quote(project.file)));
+      void this.stale.tellWritten(vscode.l10n.t("{0} is trusted.", quote(fromHome(project.file), 60)));
     } catch (error) {
-      void vscode.window.showErrorMessage(describe(error));
+      void fail(describe(error));
     }
   }
 
@@ -138,7 +143,7 @@ export class Trust {
     const folder = await pickFolder();
     if (folder === undefined) return;
     const project = await this.manager.request(ProjectUntrustRequest, { projectDir: folder.uri.fsPath });
-    void vscode.window.showInformationMessage(vscode.l10n.t("{0} is not trusted.", quote(project.file)));
+    void inform(vscode.l10n.t("{0} is not trusted.", quote(fromHome(project.file), 60)));
   }
 }
 

@@ -7,9 +7,11 @@ import { currentFolder } from "./folders";
 import { initArguments, runInit, undecided, type ApplyTo } from "./initialize";
 import type { Manager } from "./manager";
 import { turnedOff, turnedOn, withMode, type Mode } from "./modes";
+import { inform, warn } from "./notices";
 import { PolicyGetRequest, SettingsGetRequest } from "./protocol.gen";
 import { settingOf } from "./settingsEdit";
 import { editSettings, platformBlock, userSettings } from "./settingsFiles";
+import type { Stale } from "./stale";
 
 /** Where the editor remembers, for all windows, that the user was asked. */
 const asked = "askedToTurnOn";
@@ -27,6 +29,7 @@ export class TurnOn {
     private readonly context: vscode.ExtensionContext,
     private readonly manager: Manager,
     private readonly log: vscode.LogOutputChannel,
+    private readonly stale: Stale,
   ) {
     context.subscriptions.push(
       manager.onDidChange((state) => {
@@ -80,6 +83,7 @@ export class TurnOn {
     const chosen = applyTo ?? (wasAsked ? undefined : await this.ask(vscode.l10n.t("Turn the sandbox on for:")));
     if (chosen === undefined) return;
     const { settings, origins } = await this.settings();
+    this.stale.expectChange();
     if (undecided(origins)) {
       const args = initArguments(chosen, configuration().settingsPath);
       const output = await runInit(await this.manager.program(), args);
@@ -103,6 +107,7 @@ export class TurnOn {
       off,
     );
     if (choice !== off) return;
+    this.stale.expectChange();
     await editSettings(userSettings(), (text) => turnedOff(text, platformBlock()));
     await this.tell(
       { terminal: false, tool: false },
@@ -130,6 +135,7 @@ export class TurnOn {
     });
     if (chosen === undefined) return;
     if (chosen.mode === "off") return this.turnOff();
+    this.stale.expectChange();
     await editSettings(userSettings(), (text) => withMode(text, platformBlock(), chosen.mode));
     await this.tell(undefined, vscode.l10n.t("The mode is {0} for new terminals and tools.", chosen.mode));
   }
@@ -141,14 +147,12 @@ export class TurnOn {
 
   /** Tells what was done, once the sidecar confirms it. */
   private async tell(wanted: { terminal: boolean; tool: boolean } | undefined, message: string): Promise<void> {
+    if (await this.holds(wanted)) return void this.stale.tellWritten(message);
     const open = vscode.l10n.t("Open User Settings");
-    const shown = (await this.holds(wanted))
-      ? vscode.window.showInformationMessage(message, open)
-      : vscode.window.showWarningMessage(
-          vscode.l10n.t("Your settings were written, but another one overrides them. See Show Policy."),
-          open,
-        );
-    void shown.then((choice) =>
+    void warn(
+      vscode.l10n.t("Your settings were written, but another one overrides them. See Show Policy."),
+      open,
+    ).then((choice) =>
       choice === open ? vscode.commands.executeCommand("sandboxSidecar.openUserSettings") : undefined,
     );
   }
@@ -169,7 +173,7 @@ export class TurnOn {
   private async ask(question: string): Promise<ApplyTo | undefined> {
     const both = vscode.l10n.t("Terminals and Tools");
     const tools = vscode.l10n.t("Tools Only");
-    const choice = await vscode.window.showInformationMessage(
+    const choice = await inform(
       question,
       both,
       tools,

@@ -107,6 +107,13 @@ export class Workbench {
     return this.page.locator(".notifications-center .notification-list-item", { hasText: text });
   }
 
+  /** Opens the view of what was refused, and returns its matching rows. */
+  async refused(text: string | RegExp): Promise<Locator> {
+    await this.command("Sandbox: Show Denials");
+    await this.page.locator(".tree-explorer-viewlet-tree-view .monaco-list:focus-within").waitFor();
+    return this.page.locator(".pane-body .monaco-list-row", { hasText: text });
+  }
+
   /** Opens a sandboxed terminal, and waits for its prompt. */
   async newTerminal(prompt = /ready\$ $/): Promise<void> {
     // The terminal that was active before may also have a prompt, and stays

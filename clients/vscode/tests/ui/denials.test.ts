@@ -42,21 +42,36 @@ describe("a denial", () => {
     );
   });
 
-  it("is reported once, and listed with its count", async () => {
+  it("is reported once, and listed with its count below its setting", async () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "notes", "list.txt");
     await window.run(`clear; echo x >>${file}; echo x >>${file}; echo twi''ce`, /^twice$/m);
-    const rows = window.page.locator(".quick-input-list .monaco-list-row", { hasText: `write "${file}"` });
+    const rows = await window.refused("bash: write ~/notes/list.txt");
+    await rows.first().waitFor();
     // A repeated denial is sent again after a second, with its count.
-    await until("its number in the list", async () => {
-      await window.command("Sandbox: Show Denials");
-      await rows.first().waitFor();
-      const all = await rows.allInnerTexts();
-      await window.page.keyboard.press("Escape");
-      assert.equal(all.length, 1, all.join("\n"));
-      return /\(\d+ times\)/.test(all.join());
-    });
+    await until("its number in the list", async () => /\d+ times/.test(await rows.first().innerText()));
+    assert.equal(await rows.count(), 1);
+    await (await window.refused(/notes[^"]*"\s*additional_read_write_paths/)).first().waitFor();
     assert.equal(await (await window.listed(`write "${file}"`)).count(), 0);
+  });
+
+  it("is allowed from the list, with one notification", async () => {
+    const { window, world } = fixture();
+    await window.command("Notifications: Clear All Notifications");
+    const group = (await window.refused(/notes[^"]*"\s*additional_read_write_paths/)).first();
+    await group.hover();
+    await group.getByRole("button", { name: "Allow…" }).click();
+    await window.choose("For all my projects");
+    await window.notification("It applies to new terminals");
+    assert.match(readFileSync(world.settingsFile, "utf8"), /"additional_read_write_paths": \[[^\]]*notes/);
+    await until("the terminal is old", async () => {
+      await window.status.hover();
+      return (await window.page.locator(".monaco-hover:visible", { hasText: "It uses old settings." }).count()) > 0;
+    });
+    const all = await window.listed(/./);
+    assert.equal(await all.count(), 1, (await all.allInnerTexts()).join("\n"));
+    await window.command("Notifications: Clear All Notifications");
+    await window.newTerminal();
   });
 
   it("can be allowed for reading, in new terminals", async () => {
@@ -100,7 +115,7 @@ describe("a denial", () => {
       ).catch(() => false);
     });
     assert.match(
-      await window.run(`clear; echo x >>${path.join(world.home, "notes", "list.txt")}; echo sti''ll`, /^still$/m),
+      await window.run(`clear; echo x >>${path.join(world.home, "books", "list.txt")}; echo sti''ll`, /^still$/m),
       refusedChange(),
     );
   });
@@ -116,7 +131,7 @@ describe("a denial", () => {
     await dialog.waitFor();
     assert.match(await dialog.innerText(), /additional_read_write_paths.*third/);
     await dialog.getByText("Trust This Content").click();
-    await window.notification(`"${settings}" is trusted`);
+    await window.notification('"~/project/.zed/settings.json" is trusted');
 
     const text = readFileSync(settings, "utf8");
     for (const comment of ["// of the team", "// four, not two", "/* why not */"])
@@ -134,16 +149,19 @@ describe("a denial", () => {
 
   it("of credentials offers no setting, and says why", async () => {
     const { window, world } = fixture();
-    for (const [line, what, done] of [
-      [`cat ${world.secret}`, 'let "cat" read', "read"],
-      [`echo x >>${world.secret}`, 'let "bash" write', "written"],
+    for (const [line, what, done, row] of [
+      [`cat ${world.secret}`, 'let "cat" read', "read", "cat: read ~/.ssh"],
+      [`echo x >>${world.secret}`, 'let "bash" write', "written", "bash: write ~/.ssh"],
     ] as const) {
       await window.run(`clear; ${line}; echo secret-${done}=$?`, new RegExp(`^secret-${done}=1$`, "m"));
       const notification = await window.notification(`refused to ${what} "${world.secret}"`);
-      assert.match(await notification.innerText(), /SSH keys/);
       for (const button of ["Allow…", "Copy Setting"])
         assert.equal(await notification.getByText(button).count(), 0, button);
-      assert.equal(await notification.locator(".monaco-button").count(), 0);
+      await notification.getByText("Why?").click();
+      const chosen = window.page.locator(".pane-body .monaco-list-row.selected", { hasText: row });
+      await chosen.waitFor();
+      assert.equal(await chosen.getByRole("button").count(), 0);
+      await window.page.locator(".pane-body .monaco-list-row", { hasText: "Careful: SSH keys" }).first().waitFor();
     }
   });
 
@@ -152,7 +170,8 @@ describe("a denial", () => {
     const dir = path.join(world.home, "crowd");
     await window.command("Notifications: Clear All Notifications");
     await window.run(`clear; for i in $(seq 100); do echo x >>${dir}/$i; done 2>/dev/null; echo cro''wd`, /^crowd$/m);
-    await window.notification(/The sandbox refused ([1-9]\d|1\d\d) operations\. The first: .*crowd/);
+    await window.notification(/The sandbox refused ([1-9]\d|1\d\d) operations\./);
+    await (await window.refused(/crowd/)).first().waitFor();
     const notification = await window.listed("The sandbox refused");
     await notification.first().waitFor();
     const all = await notification.allInnerTexts();
@@ -172,41 +191,67 @@ describe("a question about an access", () => {
 
   it("refuses the access if the user denies it", async () => {
     const { window, world } = fixture();
-    const file = path.join(world.home, "notes", "list.txt");
+    const tail = "home/notes/list.txt";
+    const file = path.join(world.root, tail);
     await window.newTerminal();
     await window.type(`cat ${file}; echo status=$?`);
-    await window.answer(`"cat" wants to read "${file}"`, "Deny");
+    await window.answer(new RegExp(`"cat" wants to read ".*${tail}"`), "Cancel");
     await until("the denial", async () => /^status=1$/m.test(await window.terminal()));
     assert.match(await window.terminal(), /Permission denied/);
   });
 
   it("allows the access at once, for the chosen time", async () => {
     const { window, world } = fixture();
-    const file = path.join(world.home, "more", "list.txt");
+    const tail = "home/more/list.txt";
+    const file = path.join(world.root, tail);
     await window.type(`clear; cat ${file}`);
-    await window.answer(`"cat" wants to read "${file}"`, "Allow…");
+    await window.answer(new RegExp(`"cat" wants to read ".*${tail}"`), "Answer…");
     await window.choose("Until the session ends");
     await until("the text", async () => (await window.terminal()).includes("content-of-more"));
     // The session is not asked again.
     await window.run(`clear; cat ${file}; echo aga''in`, /content-of-more\nagain$/m);
   });
 
-  it("closes if nobody waits any more, and a late answer allows nothing", async () => {
+  it("stays until it is answered: in the bar, in the terminal's name and as a notification", async () => {
     const { window, world } = fixture();
-    const file = path.join(world.home, "third", "list.txt");
+    const tail = "home/third/list.txt";
+    const file = path.join(world.root, tail);
+    await window.type(`clear; cat ${file}; echo status=$?`);
+    const question = window.page.locator(".notifications-toasts .notification-list-item", { hasText: "wants to read" });
+    await question.waitFor();
+    const bar = window.page.locator(".statusbar-item", { hasText: "1 question" });
+    await bar.waitFor();
+    const tab = window.page.locator(".single-terminal-tab, .terminal-tabs-entry", { hasText: "? bash (question)" });
+    await tab.first().waitFor();
+    // Another notification goes by itself meanwhile.
+    await window.command("Sandbox: Show Files to Check");
+    const other = window.page.locator(".notifications-toasts .notification-list-item", { hasText: "No session has" });
+    await other.waitFor();
+    await other.waitFor({ state: "hidden" });
+    assert.ok(await question.isVisible());
+    await bar.click();
+    await window.choose("Once");
+    await until("the text", async () => /content-of-the-third\nstatus=0$/m.test(await window.terminal()));
+    for (const gone of [question, bar, tab.first()]) await gone.waitFor({ state: "hidden" });
+  });
+
+  it("closes if nobody waits any more", async () => {
+    const { window, world } = fixture();
+    const tail = "home/third/list.txt";
+    const file = path.join(world.root, tail);
     await window.type(`clear; cat ${file} &`);
-    await window.answer(`"cat" wants to read "${file}"`, "Allow…");
+    await window.answer(new RegExp(`"cat" wants to read ".*${tail}"`), "Answer…");
     const choices = window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Until the session ends" });
     await choices.waitFor();
     await window.type("kill %1");
     await choices.waitFor({ state: "hidden" });
     await window.type(`clear; cat ${file}`);
-    await window.notification(`"cat" wants to read "${file}"`);
+    const question = await window.notification(new RegExp(`"cat" wants to read ".*${tail}"`));
     await window.focusTerminal();
     await window.page.keyboard.press("Control+C");
     await window.run("echo interr''upted", /^interrupted$/m);
-    await window.answer(`"cat" wants to read "${file}"`, "Allow Once");
-    await window.notification("Nothing was allowed: the program no longer waits");
+    await question.waitFor({ state: "hidden" });
+    await window.page.locator(".statusbar-item", { hasText: "1 question" }).waitFor({ state: "hidden" });
     assert.doesNotMatch(await window.terminal(), /content-of-the-third/);
   });
 
@@ -221,13 +266,13 @@ describe("a question about an access", () => {
       const target = `host.sandbox.internal:${port}`;
       const line = `bash -c 'cat </dev/tcp/host.sandbox.internal/${port}'; echo status=$?`;
       await window.type(`clear; ${line}`);
-      await window.answer(`"bash" wants to connect to "${target}"`, "Deny");
+      await window.answer(`"bash" wants to connect to "${target}"`, "Cancel");
       await until("the denial", async () => /^status=1$/m.test(await window.terminal()));
       await window.notification(new RegExp(`The sandbox refused to let "bash" connect to "${target}"`));
       // A no counts for the session.
       await window.newTerminal();
       await window.type(`clear; ${line}`);
-      await window.answer(`"bash" wants to connect to "${target}"`, "Allow…");
+      await window.answer(`"bash" wants to connect to "${target}"`, "Answer…");
       await window.choose("For all my projects");
       await until("the text", async () => /^hello from outside\nstatus=0$/m.test(await window.terminal()));
       assert.ok(readFileSync(world.settingsFile, "utf8").includes(`"localhost:${port}"`));

@@ -108,12 +108,28 @@ describe("settings in the window", () => {
   it("are explained for one access, with the setting that would allow it", async () => {
     const { window, world } = fixture();
     await window.command("Sandbox: Explain Access");
+    await window.choose("Terminals");
     await window.choose("Read a file");
     const input = window.page.locator(".quick-input-widget:visible input.input");
-    await until("the question", async () => (await input.inputValue()) === "~/");
+    // Paths are completed, from the project, too.
+    world.write(path.join(world.project, "src", "deep", "main.c"), "");
+    await input.fill("src/");
+    await window.choose("src/deep/");
+    await window.choose("src/deep/main.c");
+    const dialog = window.page.locator(".monaco-dialog-box");
+    await dialog.getByText(/"~\/project\/src\/deep\/main\.c"/).waitFor();
+    await dialog.getByText(/^Allowed: /).waitFor();
+    await window.page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+
+    await window.command("Sandbox: Explain Access");
+    await window.choose("Terminals");
+    await window.choose("Read a file");
     await input.fill(world.secret);
+    await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "id_test" }).first().waitFor();
     await window.page.keyboard.press("Enter");
-    await window.answer(new RegExp(`Refused: .*"${world.secret}"`), "Copy Setting");
+    await dialog.getByText(/^Refused: .*id_test/).waitFor();
+    await dialog.getByText("Copy Setting").click();
     await until("the setting in the clipboard", async () =>
       /additional_read_only_paths.*id_test/.test(await window.clipboard()),
     );

@@ -30,7 +30,7 @@ describe("a sandbox that nobody has turned on", () => {
     const { window } = fixture();
     await window.command("Sandbox: Sandbox Tools Only");
     await until("the settings", () => /"apply_to": "tool"/.test(settings()));
-    await window.notification("still uses the old ones");
+    await window.notification("The sandbox is on.");
     await window.command("Terminal: Kill All Terminals");
     await window.waitForStatus(expectedSummary() === "full" ? "Sandbox: tools only" : "Sandbox: partly");
   });

@@ -36,6 +36,31 @@ describe("texts", () => {
     assert.equal(read(file), want, "run UPDATE=1 clients/vscode/tests/run -g texts");
   });
 
+  for (const language of ["de", "ja"]) {
+    it(`are all translated: ${language}`, () => {
+      for (const [english, translated] of [
+        ["l10n/bundle.l10n.json", `l10n/bundle.l10n.${language}.json`],
+        ["package.nls.json", `package.nls.${language}.json`],
+      ] as const) {
+        const from = JSON.parse(read(english)) as Record<string, string>;
+        const to = JSON.parse(read(translated)) as Record<string, string>;
+        assert.deepEqual(Object.keys(to), Object.keys(from), `${translated} has other texts, or in another order`);
+        // What is replaced, drawn as an icon or bold, or run, is the same.
+        const marks = (text: string): string[] => (text.match(/\{\d\}|\$\(\w+\)|\*\*|`[^`]+`|command:\w+\.\w+|…$/g) ?? []).sort();
+        let same = 0;
+        for (const [key, text] of Object.entries(from)) {
+          const other: string = to[key] ?? "";
+          assert.deepEqual(marks(other), marks(text), `${translated}: ${text}`);
+          assert.ok(other.trim() !== "", `${translated}: ${text}`);
+          if (english.startsWith("l10n") && text.length <= 100) assert.ok(other.length <= 100, `${translated}: too long: ${other}`);
+          if (other === text) same += 1;
+        }
+        // Some words are the same in German.
+        assert.ok(same < 8, `${same} texts of ${translated} are as they were`);
+      }
+    });
+  }
+
   it("of package.json are complete and used", () => {
     const used = new Set([...read("package.json").matchAll(/"%([\w.]+)%"/g)].map((match) => match[1]));
     const given = new Set(Object.keys(JSON.parse(read("package.nls.json")) as object));
