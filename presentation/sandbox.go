@@ -2,6 +2,7 @@ package presentation
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -56,6 +57,10 @@ func SandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome, guarded 
 	warnings = append(warnings, outcome.Enforcement.Warnings...)
 	if outcome.Confined {
 		for _, path := range guarded {
+			_, protected := compiled.Policy.ProtectedAt(path)
+			if _, err := os.Lstat(path); err == nil && protected && ProtectsExistingPaths(outcome) {
+				continue
+			}
 			if rule, writable := compiled.Policy.Writable(path); writable {
 				warnings = append(warnings, fmt.Sprintf("%s can be written from inside: granted by %s", display.Quote(path),
 					rule.Origin))

@@ -261,6 +261,11 @@ func TestTheSidecarsOwnProgramCannotBeReplaced(t *testing.T) {
 				e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
 					command.Path = program
 				}})
+				for _, warning := range s.attempt(e, "privileges").reply.Sandbox.Warnings {
+					if strings.Contains(warning, program) {
+						t.Errorf("a warning of what cannot happen: %s", warning)
+					}
+				}
 				output, _ = e.Tool(try.line)
 				after, err := os.ReadFile(program)
 				text, missing := os.ReadFile(beside)
