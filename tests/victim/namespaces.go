@@ -55,6 +55,38 @@ func asContainer(args []string) error {
 	}, append([]string{"/proc/self/exe", "without-namespaces"}, args...))
 }
 
+// podmanRefuses are calls that the default filter of Podman (containers-common,
+// since 2022) refuses to a container without added capabilities, and that a
+// sandbox could want. It lets namespaces, mounts and Landlock pass.
+var podmanRefuses = []uint32{
+	unix.SYS_ADD_KEY, unix.SYS_BPF, unix.SYS_FANOTIFY_INIT, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_IO_URING_SETUP, unix.SYS_KCMP, unix.SYS_MOVE_PAGES, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_PERF_EVENT_OPEN,
+	unix.SYS_PROCESS_MADVISE, unix.SYS_QUOTACTL, unix.SYS_REQUEST_KEY, unix.SYS_SETDOMAINNAME, unix.SYS_SETHOSTNAME,
+	unix.SYS_USERFAULTFD, unix.SYS_VHANGUP, unix.SYS_VMSPLICE,
+}
+
+// podmanKnows is the last call that the filter knows: cachestat, fchmodat2 …
+// (Linux 6.6). Later ones do not exist for the container.
+const podmanKnows = unix.SYS_FCHMODAT2
+
+// asPodman becomes another program under such a filter.
+func asPodman(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%w: no program", errMisuse)
+	}
+	const number = 0 // an offset in struct seccomp_data
+	refusal := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: number},
+		{Code: unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, K: podmanKnows, Jf: 1},
+		refusal,
+	}
+	for _, call := range podmanRefuses {
+		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: call, Jf: 1}, refusal)
+	}
+	return filtered(append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}), args)
+}
+
 // filtered becomes another program under a filter of system calls.
 func filtered(filter []unix.SockFilter, args []string) error {
 	runtime.LockOSThread() // the filter belongs to the thread

@@ -28,6 +28,7 @@ var privilegeActions = map[string]action{
 	"without-landlock":   withoutLandlock,
 	"without-namespaces": withoutNamespaces,
 	"as-container":       asContainer,
+	"as-podman":          asPodman,
 	"with-fuse":          withFuse,
 }
 
