@@ -10,6 +10,7 @@ T['completion offers the subcommands and their arguments'] = function()
   local child = H.child()
   H.eq(completions(child, 'Sidecar '), {
     'allow',
+    'audit',
     'close',
     'confine',
     'denials',
@@ -216,6 +217,23 @@ T['explain shows the decision and the setting'] = function()
   H.until_text(child, 'allowed')
   child.cmd('Sidecar explain read')
   H.eq(child.lua_get('_G.notified[1].text'):match('usage: :Sidecar explain') ~= nil, true)
+end
+
+T['audit shows what was noted of this project'] = function()
+  H.require('filesystem')
+  local world = H.world(H.settings({ audit = 'file' }))
+  local child = H.child(world)
+  child.cmd('Sidecar audit')
+  H.until_text(child, 'nothing was noted')
+  child.cmd('quit')
+  H.terminal(child, { cmd = 'echo of this project' })
+  H.until_text(child, 'of this project')
+  child.cmd('tab Sidecar audit 1h')
+  H.until_text(child, 'echo of this project')
+  H.until_text(child, 'ended: exit status 0')
+  child.cmd('quit')
+  child.cmd('Sidecar audit never')
+  H.until_text(child, 'expected a duration')
 end
 
 T['doctor shows what the machine can enforce'] = function()

@@ -5,7 +5,7 @@ import { Approvals } from "./approvals";
 import { Confine, scopes } from "./confine";
 import { Counter } from "./count";
 import { Denials } from "./denials";
-import { doctor } from "./doctor";
+import { auditTrail, doctor } from "./doctor";
 import { text } from "./display";
 import { Documents } from "./document";
 import { describe } from "./errors";
@@ -103,6 +103,10 @@ export function activate(context: vscode.ExtensionContext): Api {
     const program = await sidecar.program();
     await documents.show(vscode.l10n.t("Sandbox Doctor"), "doctor", () => doctor(program));
   });
+  register("showAudit", async () => {
+    const program = await sidecar.program();
+    await documents.show(vscode.l10n.t("Sandbox Audit Log"), "audit", () => auditTrail(program));
+  });
   register("openUserSettings", () => openSettings(userSettings()));
   register("openProjectSettings", async () => {
     const folder = await pickFolder();
@@ -164,6 +168,7 @@ async function showStatus(counter: Counter): Promise<void> {
     ["showReview", vscode.l10n.t("Show Files to Check"), "eye"],
     ["openPort", vscode.l10n.t("Open a Port of This Session…"), "radio-tower"],
     ["doctor", vscode.l10n.t("Doctor"), "pulse"],
+    ["showAudit", vscode.l10n.t("Show Audit Log"), "history"],
     ["openUserSettings", vscode.l10n.t("Open User Settings"), "settings-gear"],
     ["openProjectSettings", vscode.l10n.t("Open Project Settings"), "settings"],
     ["trustProject", vscode.l10n.t("Trust Project Settings…"), "verified"],

@@ -184,6 +184,20 @@ M.subcommands = {
       port.open(inside, here, command.bang)
     end,
   },
+  audit = {
+    arguments = '[since]',
+    max_args = 1,
+    run = function(args, command)
+      local line = { 'audit', '--since', args[1] or '7d' }
+      if not command.bang then
+        vim.list_extend(line, { '--project', project.current() })
+      end
+      show_output(vim.list_extend(line, settings_flags()), command.smods)
+    end,
+    complete = function(lead)
+      return matching(lead, { '1h', '7d' })
+    end,
+  },
   doctor = {
     arguments = '',
     max_args = 0,

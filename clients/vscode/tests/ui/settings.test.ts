@@ -145,6 +145,17 @@ describe("settings in the window", () => {
     });
   });
 
+  it("keep an audit log if they say so", async () => {
+    const { window, world } = fixture();
+    await window.command("Sandbox: Show Audit Log");
+    await until("what is off", async () => /the setting "audit" is "off"/.test(await window.editorText()));
+    await window.command("View: Close All Editors");
+    world.settings({ enabled: true, allow_network: false, audit: "file" });
+    await window.newTerminal();
+    await window.command("Sandbox: Show Audit Log");
+    await until("a line", async () => /terminal in/.test(await window.editorText()));
+  });
+
   it("of a project that request more are shown before they are trusted", async () => {
     const { window, world } = fixture();
     await window.command("Notifications: Clear All Notifications");
