@@ -26,14 +26,18 @@ type asked struct {
 }
 
 // ask starts an editor whose user answers with answer, which may take its time.
-func (s *scene) ask(settings harness.Sandbox, answer func(protocol.RequestAccessParams) protocol.Decision) *asked {
+// env is added to the sidecar's environment.
+func (s *scene) ask(
+	settings harness.Sandbox, answer func(protocol.RequestAccessParams) protocol.Decision, env ...string,
+) *asked {
 	s.T.Helper()
 	block := harness.Sandbox{"on_denied": "ask"}
 	for key, value := range settings {
 		block[key] = value
 	}
 	e := harness.Start(s.T, s.World, harness.Options{
-		Settings: harness.Settings(block), Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
+		Settings: harness.Settings(block), Env: env,
+		Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
 	})
 	a := &asked{editor: &editor{e, harness.RecordDenials(e)}}
 	client.OnRequest(a.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
