@@ -1,7 +1,9 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // A journal's cgroup is ended only if it is the one that was meant.
@@ -159,6 +162,42 @@ func TestCgroup_MakesARemovedTreeAgain(t *testing.T) {
 		t.Error(err)
 	}
 	proctest.MustBeGone(t, pids)
+}
+
+// A sweep in another process id namespace takes a tree for abandoned that is not
+// locked yet, and holds the lock itself while it removes it. The tree waits for
+// that lock, and notices what has happened.
+func TestCgroup_WaitsForASweepThatHasTheLock(t *testing.T) {
+	t.Parallel()
+	for _, removes := range []bool{false, true} {
+		tree := newTree(t)
+		tree.letGo()
+		sweep, err := os.Open(tree.dir)
+		harness.Must(t, err)
+		lockSoon(sweep) // a child of another test may still have the tree's descriptor
+		swept := make(chan error, 1)
+		go func() {
+			var err error
+			if removes {
+				err = os.Remove(tree.dir)
+			}
+			swept <- errors.Join(err, sweep.Close())
+		}()
+		err = tree.hold()
+		harness.Must(t, <-swept)
+		if removes != errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("removed %t: %v", removes, err)
+		}
+		if !removes {
+			other, err := os.Open(tree.dir)
+			harness.Must(t, err)
+			if journal.Lock(other, unix.LOCK_NB) == nil {
+				t.Error("the tree is not locked after the sweep")
+			}
+			harness.Must(t, other.Close())
+		}
+		harness.Must(t, newCgroup(t, tree, "g").Close()) // it is made again
+	}
 }
 
 // A sweep in another process id namespace may remove the subtree just when it was

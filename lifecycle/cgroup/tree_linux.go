@@ -58,7 +58,7 @@ func openCgroupTree(note func(journal.Record) error) (*Tree, error) {
 	// A second tracker in this process (in a test, for example) gets a
 	// directory of its own, and never notes the first one's. No name is given
 	// again: who closes a tree that was removed already must not end another.
-	for {
+	for removed := 0; ; {
 		tree.dir = filepath.Join(own, name)
 		if i := trees.Add(1); i > 1 {
 			tree.dir += "-" + strconv.FormatInt(i-1, 10)
@@ -70,7 +70,10 @@ func openCgroupTree(note func(journal.Record) error) (*Tree, error) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, fs.ErrExist) {
+		if errors.Is(err, fs.ErrNotExist) {
+			removed++
+		}
+		if removed == mostRemakes || !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
@@ -117,12 +120,31 @@ func (t *Tree) hold() error {
 		return fmt.Errorf("open cgroup: %w", err)
 	}
 	t.held = held
-	_ = journal.Lock(held, unix.LOCK_NB) // without a lock the name still shows it
-	var stat unix.Stat_t
+	lockSoon(held)
+	var stat, now unix.Stat_t
 	if err := unix.Fstat(int(held.Fd()), &stat); err != nil {
 		return fmt.Errorf("open cgroup: %w", err)
 	}
+	// A sweep that had the lock may have removed it. No later one does.
+	if err := unix.Stat(t.dir, &now); err != nil || now.Ino != stat.Ino {
+		return fmt.Errorf("open cgroup: somebody has removed it: %w", fs.ErrNotExist)
+	}
 	return t.note(journal.NewRecord(kind, t.dir, recordData{Inode: stat.Ino}))
+}
+
+// lockTimeout bounds the wait for a sweep, which holds the lock while it looks for
+// processes. Anybody else could hold it for ever.
+const lockTimeout = 200 * time.Millisecond
+
+// lockSoon locks the directory, unless somebody keeps the lock. Then the name
+// still shows that we live, where our process id is seen.
+func lockSoon(held *os.File) {
+	for end := time.Now().Add(lockTimeout); journal.Lock(held, unix.LOCK_NB) != nil; {
+		if time.Now().After(end) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func (t *Tree) letGo() {
@@ -250,11 +272,19 @@ const mostRemakes = 5
 // somebody has removed it, empty as it was.
 func (t *Tree) NewGroup(name string) (*Group, error) {
 	dir := filepath.Join(t.dir, name)
-	err := os.Mkdir(dir, 0o755)
+	handle, err := newDir(dir)
 	for i := 0; i < mostRemakes && errors.Is(err, fs.ErrNotExist) && t.note != nil; i++ {
-		err = t.remake(dir)
+		handle, err = t.remake(dir)
 	}
 	if err != nil {
+		return nil, err
+	}
+	return &Group{tree: t, dir: dir, handle: handle}, nil
+}
+
+// newDir makes a cgroup and opens it.
+func newDir(dir string) (*os.File, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
 	handle, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -262,17 +292,17 @@ func (t *Tree) NewGroup(name string) (*Group, error) {
 		_ = os.Remove(dir)
 		return nil, fmt.Errorf("open cgroup: %w", err)
 	}
-	return &Group{tree: t, dir: dir, handle: handle}, nil
+	return handle, nil
 }
 
 // remake makes the subtree again, and the directory in it.
-func (t *Tree) remake(dir string) error {
+func (t *Tree) remake(dir string) (*os.File, error) {
 	t.remaking.Lock()
 	defer t.remaking.Unlock()
 	if err := t.make(); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return nil, err
 	}
-	return os.Mkdir(dir, 0o755)
+	return newDir(dir)
 }
 
 // closeTimeout bounds the last kill of everything. A process can outlast
