@@ -58,8 +58,8 @@ func (s *Spawner) note(request *Request) *record.Session {
 	}
 	return record.Begin(s.Recorder, request.Policy.Audit, audit.Event{
 		Session: request.ID, Kind: kind, Project: request.Policy.Project, Dir: request.Dir, Program: request.Program,
-		Argv: request.Argv, Policy: request.Policy.ID(), Restricted: &request.Policy.Restricted,
-	})
+		Argv: request.Argv, Restricted: &request.Policy.Restricted,
+	}, func(event *audit.Event) { event.Policy = request.Policy.ID() })
 }
 
 // attempt is one attempt to start a leader. Its methods are the phases of the

@@ -24,7 +24,7 @@ const (
 )
 
 // Session notes what one session does. A nil one notes nothing. Its methods may
-// be called from several goroutines; only Acknowledged waits.
+// be called from several goroutines; only Acknowledged and NotStarted wait.
 type Session struct {
 	to       policy.Audit
 	recorder audit.Recorder
@@ -48,8 +48,9 @@ type folded struct {
 }
 
 // Begin notes that a program is about to be started: event is the line, which
-// gets its kind here. It returns nil if there is no trail.
-func Begin(recorder audit.Recorder, to policy.Audit, event audit.Event) *Session {
+// gets its kind here, and complete adds to it what takes a while. It returns nil
+// if there is no trail.
+func Begin(recorder audit.Recorder, to policy.Audit, event audit.Event, complete func(*audit.Event)) *Session {
 	if recorder == nil || !to.On() {
 		return nil
 	}
@@ -58,20 +59,16 @@ func Begin(recorder audit.Recorder, to policy.Audit, event audit.Event) *Session
 		acknowledged: make(chan struct{}), folded: map[string]*folded{}, more: map[string]int{},
 	}
 	event.Event = audit.Spawn
-	if !to.Required { // it does not wait
-		s.err = recorder.Record(to, event)
-		close(s.acknowledged)
-		return s
-	}
 	go func() {
 		defer close(s.acknowledged)
+		complete(&event)
 		s.err = recorder.Record(to, event)
 	}()
 	return s
 }
 
-// Acknowledged waits until the first line is written, if that is required. After
-// an error the program must not be executed.
+// Acknowledged waits until the first line is queued, and written if that is
+// required. After an error the program must not be executed.
 func (s *Session) Acknowledged() error {
 	if s == nil {
 		return nil
@@ -102,9 +99,11 @@ func (s *Session) Started(pid int, confined bool, protections map[string]platfor
 
 // NotStarted notes why the program does not run.
 func (s *Session) NotStarted(err error) {
-	if s != nil {
-		s.put(audit.Event{Event: audit.NotStarted, Error: err.Error()})
+	if s == nil {
+		return
 	}
+	<-s.acknowledged // it may have failed before anybody waited for that
+	s.put(audit.Event{Event: audit.NotStarted, Error: err.Error()})
 }
 
 // Denied notes an access that was refused.
