@@ -34,6 +34,8 @@ export interface TerminalOptions {
   name(spawned: SpawnResult | undefined, mark: Mark | undefined): string;
   /** Reports whether the user has given the terminal another name. */
   isRenamed(given: ReadonlySet<string>): boolean;
+  /** Whether it ends with its session even if that failed, as a task's does. */
+  closesAtEnd: boolean;
   filter: ClipboardFilter | undefined;
   onStarted(spawned: SpawnResult): void;
   onEnded(): void;
@@ -209,6 +211,11 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private showEnd(message: string): void {
     this.isEnded = true;
     this.options.onEnded();
+    if (this.options.closesAtEnd) {
+      this.written.fire(`\u0018\u001b[0m\r\n\u001b[31m${line(message)}\u001b[0m\r\n`);
+      this.closed.fire(1);
+      return;
+    }
     // CAN ends an escape sequence that the program left open.
     const prompt = vscode.l10n.t("Press any key to close the terminal.");
     this.written.fire(`\u0018\u001b[0m\r\n\u001b[31m${line(message)}\u001b[0m\r\n${prompt}\r\n`);

@@ -136,6 +136,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
         const terminal = vscode.window.terminals.find((one) => this.of(one) === pty);
         return terminal !== undefined && !given.has(terminal.name);
       },
+      closesAtEnd: false,
       filter: settings.clipboard ? undefined : new ClipboardFilter(),
       onStarted: (spawned) => {
         this.warn(spawned.sandbox.warnings);
@@ -150,6 +151,36 @@ export class Terminals implements vscode.TerminalProfileProvider {
     });
     this.all.set(sessionId, pty);
     return { name: nameOf(title, undefined, undefined), pty, iconPath: await this.icon(projectDir) };
+  }
+
+  /** Returns the session of a task's command. It does not run without a sandbox. */
+  task(command: string, cwd: string, projectDir: string): SandboxTerminal {
+    const sessionId = randomUUID();
+    const pty = new SandboxTerminal(this.manager, this.renderer, {
+      sessionId,
+      params: async () => {
+        const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
+        if (!policy.restricted) throw taskUnsandboxed();
+        const env = { TERM: "xterm-256color", COLORTERM: "truecolor", ...configuration().env };
+        return { kind: "terminal", cwd, projectDir, command, env };
+      },
+      accept: ({ sandbox }) => {
+        if (!sandbox.applied) throw taskUnsandboxed();
+      },
+      name: () => "",
+      isRenamed: () => true, // the editor names it after the task
+      closesAtEnd: true,
+      filter: configuration().clipboard ? undefined : new ClipboardFilter(),
+      onStarted: (spawned) => {
+        this.warn(spawned.sandbox.warnings);
+        this.changed.fire();
+      },
+      onEnded: () => {
+        if (this.all.delete(sessionId)) this.changed.fire();
+      },
+    });
+    this.all.set(sessionId, pty);
+    return pty;
   }
 
   private async shell(
@@ -202,6 +233,10 @@ export class Terminals implements vscode.TerminalProfileProvider {
     }
     return newlyStale;
   }
+}
+
+function taskUnsandboxed(): Error {
+  return new Error(vscode.l10n.t("The task did not run: terminals are not sandboxed. Turn the sandbox on first."));
 }
 
 /** The icon of a terminal that nothing confines. */

@@ -22,6 +22,16 @@ describe("settings", () => {
       assert.match(found.message, /did you mean "enabled"/);
       const document = await vscode.workspace.openTextDocument(uri);
       assert.match(document.getText(found.range), /enabeld/);
+      const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>(
+        "vscode.executeCodeActionProvider",
+        uri,
+        found.range,
+      );
+      const fix = actions.find(({ title }) => title === 'Change to "enabled"');
+      assert.deepEqual(
+        fix?.edit?.get(uri).map(({ newText }) => newText),
+        ['"enabled"'],
+      );
     });
     await until("no diagnostic", () =>
       vscode.languages.getDiagnostics(uri).every(({ source }) => source !== "sandbox-sidecar"),

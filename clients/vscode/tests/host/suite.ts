@@ -3,4 +3,5 @@ import "./tool.test";
 import "./settings.test";
 import "./restart.test";
 import "./turnOn.test";
+import "./tasks.test";
 import "./confine.test";

@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from "node:net";
 import * as path from "node:path";
 
 import { useFixture } from "../harness/fixture";
-import { refusedChange, requireProtection } from "../harness/machine";
+import { diagnose, refusedChange, requireProtection } from "../harness/machine";
 import { until } from "../harness/until";
 
 /** A project's settings with comments, as people write them. */
@@ -176,6 +176,24 @@ describe("a denial", () => {
     await notification.first().waitFor();
     const all = await notification.allInnerTexts();
     assert.ok(all.length <= 4, all.join("\n"));
+  });
+});
+
+describe("a limit that is reached", () => {
+  const fixture = useFixture({
+    prepare: (world) => world.settings({ enabled: true, limits: { processes: 20 } }),
+  });
+
+  it("is told once, in one short notification", async () => {
+    // Nothing limits root's processes without a cgroup.
+    const limited = diagnose().find(({ name }) => name === "limits")?.mechanism.includes("RLIMIT_NPROC") === true;
+    const { window } = fixture();
+    await window.newTerminal();
+    await window.run("bash -c 'for i in $(seq 60); do sleep 3 & done; wait'; echo do''ne", /^done$/m);
+    if (limited) await window.notification("beyond 20");
+    const told = await (await window.listed("beyond 20")).locator(".notification-list-item-message").allInnerTexts();
+    assert.equal(told.length, limited ? 1 : 0, told.join("\n"));
+    for (const text of told) assert.ok(text.trim().length <= 100, text);
   });
 });
 

@@ -7,6 +7,7 @@ import { brief } from "../../src/display";
 import { kindOf } from "../../src/kinds";
 import { completions, resolved } from "../../src/pathCompletion";
 import { Refusals } from "../../src/refused";
+import { suggestedWord } from "../../src/suggestedWord";
 
 describe("a notification", () => {
   it("is shortened in its longest name, so that its words stay", () => {
@@ -33,6 +34,14 @@ describe("the kind of a warning", () => {
   it("has no names and numbers in it", () => {
     assert.equal(kindOf('process 4711 of "a \\"b" stays'), kindOf('process 12 of "c" stays'));
     assert.notEqual(kindOf('"a" is missing'), kindOf('"a" is wrong'));
+  });
+});
+
+describe("a quick fix", () => {
+  it("writes only a plain word", () => {
+    assert.equal(suggestedWord('unknown setting, did you mean "allow_network"?'), "allow_network");
+    assert.equal(suggestedWord('did you mean "a\\"]"?'), undefined);
+    assert.equal(suggestedWord("unknown setting"), undefined);
   });
 });
 
