@@ -9,23 +9,27 @@ import { until } from "../harness/until";
 /**
  * The directory for the pictures. "make screenshots" keeps those of the README.
  */
-const directory = process.env["PICTURES"] ?? path.join(__dirname, "pictures");
+const others = path.join(__dirname, "pictures");
+const directory = process.env["PICTURES"] ?? others;
 
 /**
  * Takes the README's pictures in a dark and in a light window. A feature that
  * is gone fails its picture.
  */
-for (const [scheme, theme] of [
-  ["dark", "Default Dark Modern"],
-  ["light", "Default Light Modern"],
+for (const [scheme, theme, size] of [
+  ["dark", "Default Dark Modern", undefined],
+  ["light", "Default Light Modern", undefined],
+  // Not for the README: everything is to be seen here, too.
+  ["high-contrast", "Default High Contrast", { width: 1024, height: 768 }],
 ] as const) {
   describe(`pictures, ${scheme}`, () => {
     let fixture: Fixture | undefined;
     before(async function () {
       this.timeout(240_000);
       mkdirSync(directory, { recursive: true });
+      mkdirSync(others, { recursive: true });
       fixture = await setUp({
-        scheme,
+        scheme: scheme === "light" ? "light" : "dark",
         settings: {
           "workbench.colorTheme": theme,
           "window.commandCenter": false,
@@ -41,6 +45,7 @@ for (const [scheme, theme] of [
           );
         },
       });
+      if (size !== undefined) await fixture.window.page.setViewportSize(size);
     });
     after(async function () {
       this.timeout(60_000);
@@ -53,7 +58,7 @@ for (const [scheme, theme] of [
     const take = async (name: string) => {
       const { page } = at().window;
       await page.screenshot({
-        path: path.join(directory, `${name}-${scheme}.png`),
+        path: path.join(size === undefined ? directory : others, `${name}-${scheme}.png`),
         animations: "disabled",
         caret: "hide",
       });
@@ -68,6 +73,8 @@ for (const [scheme, theme] of [
       await window.run(`echo bread >>~/notes/list.txt`, refusedChange());
       await window.notification(`refused to let "bash" write "${file}"`);
       await window.waitForStatus(expectedBar("1 of 1 terminals"));
+      const message = window.page.locator(".notification-list-item-message:visible").first();
+      assert.ok(((await message.boundingBox())?.height ?? 99) <= 3 * 22, "the notification has more than three lines");
       await take("terminal");
       await window.command("Notifications: Clear All Notifications");
     });
@@ -76,6 +83,8 @@ for (const [scheme, theme] of [
       const { window } = at();
       await window.status.hover();
       await window.page.locator(".monaco-hover:visible", { hasText: "All Commands" }).waitFor();
+      const box = await window.page.locator(".monaco-hover:visible").boundingBox();
+      assert.ok(box !== null && box.height < 160 && box.y >= 0, "the hover is too high");
       await take("status");
       await window.page.mouse.move(640, 200);
       await until("the hover has gone", async () => (await window.page.locator(".monaco-hover:visible").count()) === 0);
@@ -92,7 +101,9 @@ for (const [scheme, theme] of [
       await window.choose("Terminals");
       await until("the policy", async () => (await window.editorText()).includes("FILES"));
       const editor = await window.page.locator(".editor-instance .editor-scrollable").boundingBox();
-      for (const line of await window.page.locator(".editor-instance .view-line > span").all()) {
+      // Its lines have 120 columns, which a small window scrolls.
+      const lines = size === undefined ? await window.page.locator(".editor-instance .view-line > span").all() : [];
+      for (const line of lines) {
         const box = await line.boundingBox();
         assert.ok(
           editor && box && box.x + box.width <= editor.x + editor.width,
