@@ -37,7 +37,11 @@ func ownCgroup(t *testing.T) (string, error) {
 		return "", err
 	}
 	t.Cleanup(func() { harness.Eventually(t, "the cgroup is empty", func() bool { return removeCgroups(dir) }) })
-	controllers := strings.Fields(harness.Read(t, filepath.Join(dir, "cgroup.controllers")))
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return "", err // cgroup v1 is there
+	}
+	controllers := strings.Fields(string(text))
 	for _, name := range []string{"memory", "pids", "cpu"} {
 		if !slices.Contains(controllers, name) {
 			return "", fmt.Errorf("cgroups have only the controllers %q", controllers)
