@@ -70,6 +70,7 @@ export class Confine {
     }
     const to = target(chosen);
     const changes = plan(to, system, shell, this.known(chosen));
+    await this.manager.get(); // shells report to it
     // Kept first: the window may close in between.
     await this.keep(chosen, changes);
     const { written, failed } = await write(to, changes);

@@ -2,6 +2,7 @@ import * as vscode from "vscode";
 
 import { linkedProgram } from "./confine";
 import { factOf, type Fact } from "./facts";
+import type { ShellSessions } from "./shellSessions";
 import type { Terminals } from "./terminals";
 
 /** How often, and after how many milliseconds, a starting shell is looked at. */
@@ -33,6 +34,7 @@ export class Counter {
   constructor(
     context: vscode.ExtensionContext,
     private readonly terminals: Terminals,
+    shells: ShellSessions,
   ) {
     // Only Linux shows these facts.
     if (process.platform !== "linux") return;
@@ -44,6 +46,7 @@ export class Counter {
       this.changed,
       { dispose: () => clearTimeout(this.timer) },
       terminals.onDidChange(again),
+      shells.onDidChange(again),
       vscode.window.onDidOpenTerminal(again),
       vscode.window.onDidCloseTerminal(again),
       vscode.window.onDidChangeActiveTerminal(again),

@@ -22,6 +22,7 @@ import { replaceTerminal } from "./replace";
 import { Review } from "./review";
 import { SettingsDiagnostics } from "./settingsDiagnostics";
 import { openSettings, projectSettings, userSettings } from "./settingsFiles";
+import { ShellSessions } from "./shellSessions";
 import { Stale } from "./stale";
 import { Status } from "./status";
 import { Tasks } from "./tasks";
@@ -53,7 +54,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   logTo(log);
   const sidecar = (manager = new Manager(context, log));
   const terminals = new Terminals(context, sidecar, log);
-  const stale = new Stale(sidecar, terminals);
+  const shells = new ShellSessions(context, sidecar);
+  const stale = new Stale(sidecar, terminals, shells);
   const documents = new Documents(context);
   const trust = new Trust(context, sidecar, documents, stale);
   const denials = new Denials(context, sidecar, new Allow(sidecar, trust, stale), log);
@@ -64,7 +66,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   new Tasks(context, terminals);
   const turnOn = new TurnOn(context, sidecar, log, stale);
   const confine = new Confine(context, sidecar, log, () => turnOn.run());
-  const counter = new Counter(context, terminals);
+  shells.follow(confine);
+  const counter = new Counter(context, terminals, shells);
   new Status(context, sidecar, terminals, counter, confine);
   confine.refresh().catch((error: unknown) => void sidecar.showFailure(error));
   sidecar.onNotification(SettingsChangedNotification, () => documents.refresh());

@@ -54,6 +54,7 @@ export class Manager {
   private readonly changed = new vscode.EventEmitter<State>();
   private readonly denied = new vscode.EventEmitter<DeniedParams>();
   private readonly reviewed = new vscode.EventEmitter<Finding[]>();
+  private readonly exited = new vscode.EventEmitter<string>();
   private readonly backoff = new Backoff();
   private readonly attachments: ((connection: MessageConnection) => void)[] = [];
   private readonly notifications = new Map<string, vscode.EventEmitter<unknown>>();
@@ -66,6 +67,8 @@ export class Manager {
   readonly onDidChange = this.changed.event;
   /** Fires for each denial, in any session. */
   readonly onDidDeny = this.denied.event;
+  /** Fires when a session has ended, with its id. */
+  readonly onDidExit = this.exited.event;
   /** Fires when a session has ended and files are to be checked. */
   readonly onDidReview = this.reviewed.event;
 
@@ -77,6 +80,7 @@ export class Manager {
       this.changed,
       this.denied,
       this.reviewed,
+      this.exited,
       vscode.workspace.onDidChangeWorkspaceFolders(({ added, removed }) => {
         this.running?.sidecar.notify(DidChangeWorkspaceFoldersNotification, {
           added: added.map(wireFolder),
@@ -208,7 +212,7 @@ export class Manager {
         processId: process.pid,
         clientInfo: { name: "vscode", version: vscode.version },
         workspaceFolders: (vscode.workspace.workspaceFolders ?? []).map(wireFolder),
-        capabilities: { flowControl: true, approvals: true },
+        capabilities: { flowControl: true, approvals: true, window: true },
         initializationOptions: settings.settingsPath === "" ? {} : { userSettingsPath: settings.settingsPath },
       },
       attach: (connection) => {
@@ -216,6 +220,7 @@ export class Manager {
           connection,
           (denial) => this.denied.fire(denial),
           (findings) => this.reviewed.fire(findings),
+          (sessionId) => this.exited.fire(sessionId),
         );
         connection.onNotification(LogMessageNotification, ({ type, message }) => {
           if (type === 1) this.log.error(line(message));

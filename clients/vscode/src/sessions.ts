@@ -40,6 +40,7 @@ export class Sessions {
     private readonly connection: MessageConnection,
     private readonly onDenied: (denial: DeniedParams) => void,
     private readonly onReviewed: (findings: Finding[]) => void,
+    onExited: (sessionId: string) => void,
   ) {
     connection.onNotification(OutputNotification, ({ sessionId, data }) => {
       const bytes = Buffer.from(data, "base64");
@@ -53,6 +54,7 @@ export class Sessions {
       const listener = this.listeners.get(sessionId);
       this.listeners.delete(sessionId);
       listener?.exited({ exitCode, signal }, hints ?? []);
+      onExited(sessionId);
       // Nobody queries the session after its end, so the sidecar may forget it.
       void this.close(sessionId);
     });

@@ -4,6 +4,7 @@ import { text } from "./display";
 import type { Manager } from "./manager";
 import { inform } from "./notices";
 import { SettingsChangedNotification } from "./protocol.gen";
+import type { ShellSessions } from "./shellSessions";
 import type { Terminals } from "./terminals";
 
 /**
@@ -19,9 +20,11 @@ export class Stale {
   constructor(
     manager: Manager,
     private readonly terminals: Terminals,
+    private readonly shells: ShellSessions,
   ) {
     manager.onNotification(SettingsChangedNotification, ({ staleSessions }) => {
-      const newlyStale = terminals.markStale(new Set(staleSessions.map((session) => session.sessionId)));
+      const stale = new Set(staleSessions.map((session) => session.sessionId));
+      const newlyStale = terminals.markStale(stale) + shells.markStale(stale);
       if (newlyStale > 0 && Date.now() > this.quietUntil) void this.offer(newlyStale);
     });
   }
@@ -52,20 +55,14 @@ export class Stale {
    * their places.
    */
   async reopen(): Promise<void> {
-    const open = vscode.window.terminals.flatMap((terminal) => {
+    const all = vscode.window.terminals.map(async (terminal) => {
       const pty = this.terminals.of(terminal);
-      return pty?.stale === true
-        ? [
-            {
-              label: text(terminal.name),
-              description: text(pty.spawned?.argv.join(" ") ?? ""),
-              picked: true,
-              terminal,
-              pty,
-            },
-          ]
-        : [];
+      const shell = pty === undefined ? await this.shells.staleOf(terminal) : undefined;
+      const argv = pty?.stale === true ? (pty.spawned?.argv ?? []) : shell?.argv;
+      if (argv === undefined) return [];
+      return [{ label: text(terminal.name), description: text(argv.join(" ")), picked: true, terminal, pty, shell }];
     });
+    const open = (await Promise.all(all)).flat();
     if (open.length === 0) {
       void inform(vscode.l10n.t("Every sandboxed terminal uses the current settings."));
       return;
@@ -75,9 +72,12 @@ export class Stale {
       title: vscode.l10n.t("Reopen terminals"),
       placeHolder: vscode.l10n.t("Programs in the selected terminals are ended."),
     });
-    for (const { terminal, pty } of chosen ?? []) {
-      const { cwd, projectDir } = await pty.options.params();
-      await this.terminals.open(cwd, projectDir ?? cwd);
+    for (const { terminal, pty, shell } of chosen ?? []) {
+      if (shell !== undefined) vscode.window.createTerminal({ cwd: shell.cwd }).show();
+      if (pty !== undefined) {
+        const { cwd, projectDir } = await pty.options.params();
+        await this.terminals.open(cwd, projectDir ?? cwd);
+      }
       terminal.dispose();
     }
   }

@@ -1,9 +1,10 @@
 import * as assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import * as path from "node:path";
 
 import * as vscode from "vscode";
 
+import { debuggerType } from "../harness/debugger";
 import { until } from "../harness/until";
 import { content, extension, folder } from "./setting";
 
@@ -54,6 +55,31 @@ describe("everything confined", () => {
     assert.deepEqual(own("automationProfile"), { path: "/bin/dash" });
     assert.equal(own("profiles"), undefined);
     for (const name of ["defaultProfile", "automationProfile"]) await set(name, undefined);
+  });
+
+  it("means the terminals in which debuggers start programs", async () => {
+    /** Returns what a debugged program reads of the secret. */
+    const debug = async (name: string): Promise<string> => {
+      const [copy, done] = [path.join(folder(0), `${name}.copy`), path.join(folder(0), `${name}.done`)];
+      rmSync(done, { force: true });
+      const args = ["sh", "-c", `cat ${secret} > "${copy}"; echo yes > "${done}"`];
+      const configuration = { type: debuggerType, request: "launch", name, cwd: folder(0), args };
+      assert.ok(await vscode.debug.startDebugging(vscode.workspace.workspaceFolders?.[0], configuration));
+      await content(done);
+      // Its terminal would be used again.
+      for (const terminal of vscode.window.terminals) terminal.dispose();
+      await until("no terminal", () => vscode.window.terminals.length === 0);
+      return readFileSync(copy, "utf8").trim();
+    };
+    // The editor learns of changed profiles late.
+    await until("a program that reads the secret", async () => (await debug("free")) !== "");
+    await vscode.commands.executeCommand("sandboxSidecar.confineAll", "user");
+    try {
+      await until("a program that does not", async () => (await debug("confined")) === "");
+      assert.equal(await debug("confined again"), "");
+    } finally {
+      await vscode.commands.executeCommand("sandboxSidecar.unconfineAll");
+    }
   });
 
   it("means the commands that an agent runs by shell integration", async () => {

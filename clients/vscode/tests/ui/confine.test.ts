@@ -18,6 +18,7 @@ describe("the command that confines everything", () => {
   const fixture = useFixture({
     settings: own,
     prepare: (world) => {
+      world.write(path.join(world.home, "notes", "page"), "content-of-the-page\n");
       const command = `cat ${world.secret} > copy; echo yes > done`;
       const task = { label: "steal", type: "shell", command, group: { kind: "build", isDefault: true } };
       const tasks = [{ ...task, problemMatcher: [] }];
@@ -92,6 +93,35 @@ describe("the command that confines everything", () => {
     await window.waitForStatus("3 of 3 terminals");
     if (process.env["SHOTS"] !== undefined)
       await window.page.screenshot({ path: path.join(process.env["SHOTS"], "confined.png") });
+  });
+
+  it("shows what terminals are refused", async () => {
+    const { window, world } = fixture();
+    await open("Terminal: Create New Terminal");
+    await readSecret();
+    const file = path.join(world.home, "notes", "list");
+    await window.run(`clear; echo x >>${file}; echo status=$?`, /^status=\d+$/m);
+    await window.answer(`refused to let "bash" create "${file}"`, "Copy Setting");
+    await until("the setting in the clipboard", async () => /additional_read_write/.test(await window.clipboard()));
+    // Sessions cannot find the socket.
+    assert.match(await window.run("clear; echo [$SANDBOX_WINDOW]; echo do''ne", /^done$/m), /^\[\]$/m);
+    await window.command("Terminal: Kill the Active Terminal Instance");
+    await window.waitForStatus("3 of 3 terminals");
+  });
+
+  it("tells which terminals have old settings, and asks for new ones", async () => {
+    const { window, world } = fixture();
+    world.settings({ enabled: true, on_denied: "ask" });
+    // One is the extension's own, and one may be ending. A slow shell may find no window.
+    await window.notification(/[2-4] running terminals still use the old ones/);
+    await open("Terminal: Create New Terminal");
+    const reading = window.run(`clear; cat ${path.join(world.home, "notes", "page")}; echo re''ad`, /^read$/m);
+    await window.answer('"cat" wants to read', "Answer…");
+    await window.choose("Once");
+    assert.match(await reading, /^content-of-the-page$/m);
+    await window.command("Terminal: Kill the Active Terminal Instance");
+    world.settings({ enabled: true });
+    await window.waitForStatus("3 of 3 terminals");
   });
 
   it("keeps the editor's shell integration", async () => {

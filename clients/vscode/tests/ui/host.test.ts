@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import * as path from "node:path";
 
 import { Browser } from "../harness/browser";
+import { addDebugger } from "../harness/debugger";
 import { Server } from "../harness/server";
 import { requireEnv, World } from "../harness/world";
 
@@ -23,6 +24,7 @@ describe("in the extension host", function () {
 
   before(async () => {
     const world = new World();
+    addDebugger(world);
     const file = path.join(world.root, "report.json");
     const folders = [world.project, world.other].map((folder) => ({ path: folder }));
     const workspace = path.join(world.root, "both.code-workspace");
