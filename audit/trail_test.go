@@ -411,7 +411,8 @@ func TestSchema_DescribesEveryField(t *testing.T) {
 func TestEncode_IsBounded(t *testing.T) {
 	t.Parallel()
 	for _, argv := range [][]string{
-		{strings.Repeat("x", 1<<20)}, slices.Repeat([]string{"word"}, 1<<18),
+		{strings.Repeat("x", 1<<20)},
+		slices.Repeat([]string{"word"}, 1<<18),
 		{strings.Repeat("\x01", 1<<16), strings.Repeat("\x02", 1<<16)},
 	} {
 		given := slices.Clone(argv)
