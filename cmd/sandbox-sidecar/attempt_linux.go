@@ -204,13 +204,20 @@ func (s *targets) system(p *policy.Policy) {
 // token is a text that no other run of doctor has.
 func (s *targets) token() string { return filepath.Base(s.dir) }
 
-// cached is a file in a cache. Runs of doctor share it, so each removes the real
-// one at its end.
+// cached is a file in a cache. Runs of doctor share it, so that they leave only
+// one in the overlay. The last one of several at once removes the real one.
 func (s *targets) cached() string { return filepath.Join(caches().ProbePath(), "doctor") }
 
 // reachesCache reports whether the cache that programs outside see has changed.
 func (s *targets) reachesCache() bool {
-	text, err := os.ReadFile(s.cached())
-	s.undo = append(s.undo, func() { os.Remove(s.cached()) })
-	return err == nil && strings.Contains(string(text), s.token())
+	read := func() string {
+		text, _ := os.ReadFile(s.cached())
+		return string(text)
+	}
+	s.undo = append(s.undo, func() {
+		if strings.HasSuffix(read(), s.token()) {
+			os.Remove(s.cached())
+		}
+	})
+	return strings.Contains(read(), s.token())
 }

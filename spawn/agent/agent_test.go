@@ -149,7 +149,11 @@ func TestFilter_HostileClients(t *testing.T) {
 		"nothing": "\x00\x00\x00\x00", "too much": "\xff\xff\xff\xff\x0b", "a list of more": "\x00\x00\x00\x02\x0bx",
 		"an extension without a name": "\x00\x00\x00\x05\x1b\xff\xff\xff\xff", "an unknown one": "\x00\x00\x00\x01\xff",
 	} {
-		_, c := s.client(t)
+		c, err := net.Dial("unix", s.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
 		if _, err := c.Write([]byte(sent)); err != nil {
 			t.Fatal(err)
 		}
