@@ -82,8 +82,11 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 	if doubt := compiled.Doubt; doubt != nil && (doubt.Refused || s.options.Sandbox) {
 		return nil, settings.Compiled{}, settingsInvalid(doubt)
 	}
-	if s.options.Sandbox && !compiled.Policy.Restricted {
-		return nil, settings.Compiled{}, errUnsandboxed
+	if s.options.Sandbox {
+		if !compiled.Policy.Restricted {
+			return nil, settings.Compiled{}, errUnsandboxed
+		}
+		compiled.RefuseUnconfined()
 	}
 	if compiled.NoAnswer != "" {
 		return nil, compiled, noAnswer("read the project", compiled.NoAnswer)

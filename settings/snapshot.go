@@ -94,6 +94,10 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	return compiled
 }
 
+// RefuseUnconfined has no session start that this machine cannot confine,
+// whatever on_unavailable says.
+func (c *Compiled) RefuseUnconfined() { c.Policy.OnUnavailable = policy.Refuse }
+
 // policyFor completes the policy with what depends on the kind.
 func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
 	p := e.policy

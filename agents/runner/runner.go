@@ -17,7 +17,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -68,7 +67,7 @@ func (r *Runner) Start(ctx context.Context, c Command) (*Running, error) {
 	if err := compiled.MakeDirs(); err != nil {
 		running.warnings = append(running.warnings, err.Error())
 	}
-	compiled.Policy.OnUnavailable = policy.Refuse
+	compiled.RefuseUnconfined()
 	request := spawn.Request{
 		ID: spawn.NewID(), Policy: compiled.Policy, Env: r.Env, Dir: c.Dir, Tool: true,
 		Program: c.Argv[0], Argv: c.Argv,

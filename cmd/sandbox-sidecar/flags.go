@@ -145,7 +145,7 @@ func (p *projectFlags) layer(flags *flagSet) ([]byte, error) {
 }
 
 // sandboxLayer are the settings of --sandbox.
-const sandboxLayer = `{"terminal": {"sandbox": {"enabled": true, "apply_to": "both", "on_unavailable": "refuse"}}}`
+const sandboxLayer = `{"terminal": {"sandbox": {"enabled": true, "apply_to": "both"}}}`
 
 // open checks the flags and opens the settings. The caller closes the store.
 func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot, settings.Kind, error) {

@@ -204,12 +204,12 @@ func TestShared_RelayServesTheSessionAlone(t *testing.T) {
 	// In one world: a session, and a program beside it.
 	binary := harness.Binary(t)
 	script := `"$0" exec --sandbox --settings "$1" --project "$2" -- sh -c '"$0" connect allowed.example:80; echo there >ready;` +
-		` exec cat' "$3" <hold & exec 3>hold; until [ -e ready ]; do sleep 0.05; done; "$3" knock 80; exec 3>&-; wait`
+		` exec cat' "$3" <hold & exec 3>hold; until [ -e ready ] || ! kill -0 $!; do sleep 0.05; done; "$3" knock 80; exec 3>&-; wait`
 	harness.Must(t, exec.Command("mkfifo", s.ProjectPath("hold")).Run())
 	command := exec.Command("/bin/sh", "-c", script, binary, settings, s.Project, s.Victim)
 	command.Dir, command.Env = s.Project, harness.Environ(s.World)
 	s.Wrap(command)
-	output, err := command.Output()
+	output, err := command.CombinedOutput()
 	if err != nil || !strings.Contains(string(output), "connected") ||
 		!strings.Contains(string(output), "1 tried, 0 answers") {
 		t.Errorf("%v: %s", err, output)
