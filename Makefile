@@ -70,12 +70,15 @@ attack: ## try every attack, without and with a sandbox, and print what happened
 	@matrix=$$(mktemp); go test -count=1 -timeout 10m -run '^TestAttacks$$' ./tests/attack -matrix "$$matrix"; status=$$?; \
 	cat "$$matrix"; rm -f "$$matrix"; exit $$status
 
+# Tests of many generated settings, in one goroutine.
+GENERATED := ^(TestMeet_(AProject|OnARealTree)|TestExplain_(Agrees|TheSetting)|TestRequired_(Nothing|Holds)|TestForbidden_Grants)
+
 # The packages whose code runs concurrently.
 RACE := ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/notify/... ./platform/linux/sockets/...
 
 # Property tests run on one goroutine and can show no race.
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 tests/failures-last go test -race -vet=off -timeout 10m -skip '^(TestMeet_AProjectNeverGrantsMoreThanTheUser|TestExplain_AgreesWithTheKernel)$$' $(RACE)
+	CGO_ENABLED=1 tests/failures-last go test -race -vet=off -timeout 10m -skip '$(GENERATED)' $(RACE)
 
 check: format vet measure lint lint-lua lint-vscode cross ## formatting, vet, lengths, linters, and the builds for other systems (generated files and imports are tests)
 
