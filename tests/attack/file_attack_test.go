@@ -150,9 +150,9 @@ func (a fileAttack) newWorld(t *testing.T) *harness.World {
 	}
 	harness.Victim(t, "tests/victim", w.Project+"/bin/victim")
 	if program := a.file.Key("program"); program != "" {
-		content, err := os.ReadFile(harness.Binary(t))
-		harness.Must(t, err)
-		harness.Must(t, os.WriteFile(filepath.Join(w.Project, program), content, 0o755))
+		path := filepath.Join(w.Project, program)
+		harness.CopyProgram(t, harness.Binary(t), path)
+		harness.Must(t, os.Chmod(path, 0o755)) // for accounts other than the owner
 	}
 	harness.Write(t, w.Project+"/attack.sh", a.preamble(t, w)+a.file.Section("attack"))
 	if a.as.credential != nil {

@@ -255,7 +255,7 @@ func TestTheSidecarsOwnProgramCannotBeReplaced(t *testing.T) {
 				harness.MakeDir(t, filepath.Dir(program))
 				before, err := os.ReadFile(harness.Binary(t))
 				harness.Must(t, err)
-				harness.Must(t, os.WriteFile(program, before, 0o755))
+				harness.CopyProgram(t, harness.Binary(t), program)
 				beside := program + "-mcp"
 				harness.Write(t, beside, "beside")
 				e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {

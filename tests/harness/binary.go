@@ -82,7 +82,13 @@ func BinaryWithMCP(t testing.TB) string {
 // a path. Sessions can only execute it where their settings allow that.
 func Victim(t testing.TB, pkg, path string) {
 	t.Helper()
-	text, err := os.ReadFile(program(t, pkg))
+	CopyProgram(t, program(t, pkg), path)
+}
+
+// CopyProgram puts a copy of a program at a path.
+func CopyProgram(t testing.TB, from, path string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
 	if err != nil {
 		t.Fatal(err)
 	}

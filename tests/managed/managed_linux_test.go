@@ -116,13 +116,7 @@ func TestManaged_NothingAUserChangesEscapesIt(t *testing.T) {
 	named := filepath.Join(w.Home, "named.json")
 	harness.Write(t, named, harness.Off())
 	renamed := filepath.Join(w.Home, "another-name")
-	data, err := os.ReadFile(harness.Binary(t))
-	if err == nil {
-		err = os.WriteFile(renamed, data, 0o700)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.CopyProgram(t, harness.Binary(t), renamed)
 	off := []string{"exec", "--", "cat", path}
 	for name, way := range map[string]struct {
 		binary string

@@ -25,9 +25,7 @@ func withOwn(t *testing.T, w *harness.World, line string) string {
 		harness.Skip(t, "mount_namespace", string(out))
 	}
 	binary := w.Outside + "/sandbox-sidecar" // the one in /tmp is not seen there
-	content, err := os.ReadFile(harness.Binary(t))
-	harness.Must(t, err)
-	harness.Must(t, os.WriteFile(binary, content, 0o700))
+	harness.CopyProgram(t, harness.Binary(t), binary)
 	command := exec.Command("unshare", append(args, "bash", "-c", line, binary)...)
 	command.Env, command.Dir = harness.Environ(w), w.Project
 	out, _ := command.CombinedOutput()
