@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
 	"strings"
 	"testing"
 )
@@ -25,6 +26,23 @@ func TestRatio_ComparesRoundByRound(t *testing.T) {
 	}
 	if got := quantile([]float64{5, 1, 3, 2, 4}, 0.1); got != 1 {
 		t.Errorf("p10 is %g", got)
+	}
+}
+
+// What is written by hand lies in a file of its own, or the next run would take
+// it away.
+func TestNotes_AreInTheDocument(t *testing.T) {
+	t.Parallel()
+	var texts [2]string
+	for i, name := range []string{"../../docs/performance.md", "../../docs/performance/notes.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = strings.TrimSpace(string(text))
+	}
+	if texts[1] == "" || !strings.HasSuffix(texts[0], texts[1]) {
+		t.Error("docs/performance.md does not end with docs/performance/notes.md")
 	}
 }
 
