@@ -37,16 +37,21 @@ func TestSpawn_WithAPipe(t *testing.T) {
 func TestSpawn_OnlySandboxed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		settings string
-		code     protocol.Code
+		settings    string
+		unavailable error
+		code        protocol.Code
 	}{
-		"off":   {`{"enabled": false}`, protocol.CodeSandboxUnavailable},
-		"wrong": {`{"enabled": true, "apply_to": "nobody"}`, protocol.CodeSettingsInvalid},
+		"off":   {`{"enabled": false}`, nil, protocol.CodeSandboxUnavailable},
+		"wrong": {`{"enabled": true, "apply_to": "nobody"}`, nil, protocol.CodeSettingsInvalid},
+		"unavailable": {
+			`{"enabled": true, "on_unavailable": "warn"}`, platform.ErrUnavailable, protocol.CodeSandboxUnavailable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, sandbox := range []bool{true, false} {
-				f := startWith(t, &platformtest.Fake{}, test.settings, func(o *Options) { o.Sandbox = sandbox })
+				backend := &platformtest.Fake{Unavailable: test.unavailable}
+				f := startWith(t, backend, test.settings, func(o *Options) { o.Sandbox = sandbox })
 				_, err := try(f.connect(), protocol.Spawn, protocol.SpawnParams{
 					Kind: protocol.Terminal, Cwd: f.dir, Command: "touch", Args: []string{"ran"},
 				})

@@ -30,12 +30,19 @@ type agent struct {
 
 func newAgent(t *testing.T, settings string) *agent {
 	t.Helper()
+	return newAgentUnder(t, settings, func(*exec.Cmd) {})
+}
+
+// newAgentUnder starts the server as wrap changes its command.
+func newAgentUnder(t *testing.T, settings string, wrap func(*exec.Cmd)) *agent {
+	t.Helper()
 	harness.RequireSandbox(t)
 	a := &agent{World: harness.NewWorldOutsideDefaults(t), t: t}
 	harness.Write(t, a.UserSettings(), settings)
 	a.server = exec.Command(harness.BinaryWithMCP(t), "mcp")
 	a.server.Dir, a.server.Env = a.Project, harness.Environ(a.World)
 	a.server.Stderr = t.Output()
+	wrap(a.server)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)
 	var err error
 	a.session, err = client.Connect(t.Context(), &mcp.CommandTransport{Command: a.server}, nil)
@@ -297,6 +304,22 @@ func TestMCP_Explains(t *testing.T) {
 	if err != nil || policy.Project != a.Project || !policy.Sandboxed || len(policy.Write) == 0 ||
 		!strings.Contains(text, "may be written: ") {
 		t.Errorf("policy: %+v, %v: %s", policy, err, text)
+	}
+}
+
+// Ubuntu and many containers refuse namespaces. Commands run there, confined as
+// far as the machine can, also if the settings ask for less.
+func TestMCP_RunsWithoutNamespaces(t *testing.T) {
+	t.Parallel()
+	for _, settings := range []string{
+		harness.Defaults(nil), harness.Defaults(harness.Sandbox{"on_unavailable": "warn"}), harness.Off(),
+	} {
+		a := newAgentUnder(t, settings, harness.WithoutNamespaces(t))
+		harness.Write(t, a.OutsidePath("secret"), "hunter2")
+		got, text := a.run(map[string]any{"command": "cat " + harness.Quote(a.OutsidePath("secret")) + "; echo on"})
+		if strings.Contains(got.Output, "hunter2") || !strings.HasSuffix(got.Output, "on\n") {
+			t.Errorf("%+v\n%s", got, text)
+		}
 	}
 }
 
