@@ -230,7 +230,7 @@ func TestTrail_IsBounded(t *testing.T) {
 	}
 }
 
-// A line that a writer could not finish stays alone, and is told of.
+// A line that a writer could not finish stays alone. Read reports it.
 func TestTrail_ATornLineSpoilsNoOther(t *testing.T) {
 	t.Parallel()
 	dir := trailDir(t)

@@ -165,7 +165,7 @@ func (b bounding) audit(s *settings) {
 }
 
 // noAuditDir stands for a directory that nobody can make, so that each line is
-// lost, and that is told.
+// lost, and the sidecar warns of that.
 const noAuditDir = "/dev/null/no-home-directory"
 
 // auditDirs are the directories of audit trails: first for the user's settings,

@@ -127,7 +127,8 @@ export class Confine {
 
   /**
    * Waits until the editor starts such a shell: it learns of changed profiles
-   * late. A setting that counts more may prevent it, of which the user is told.
+   * late. A setting that counts more may prevent it; then the user sees a
+   * warning.
    */
   private async until(isInUse: (shell: string) => boolean): Promise<void> {
     for (let i = 0; i < 20 && !isInUse(vscode.env.shell); i++) await new Promise((resolve) => setTimeout(resolve, 250));

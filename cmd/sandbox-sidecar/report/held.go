@@ -10,8 +10,8 @@ import (
 // maxHeld bounds what is held.
 const maxHeld = 64 << 10
 
-// Held holds what is written to it until it is known whether a window is told
-// the same. A nil one holds nothing.
+// Held holds what is written to it until it is known whether a window gets the
+// same report. A nil one holds nothing.
 type Held struct {
 	to io.Writer
 

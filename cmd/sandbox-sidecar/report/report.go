@@ -16,7 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// Report is what a window is told of one session. A nil one tells nobody.
+// Report reports one session to a window. A nil one reports nothing.
 type Report struct {
 	window *window.Window
 	about  Session

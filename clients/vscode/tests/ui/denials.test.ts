@@ -184,7 +184,7 @@ describe("a limit that is reached", () => {
     prepare: (world) => world.settings({ enabled: true, limits: { processes: 20 } }),
   });
 
-  it("is told once, in one short notification", async () => {
+  it("is reported once, in one short notification", async () => {
     // Nothing limits root's processes without a cgroup.
     const limited = diagnose().find(({ name }) => name === "limits")?.mechanism.includes("RLIMIT_NPROC") === true;
     const { window } = fixture();
