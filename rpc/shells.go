@@ -167,7 +167,7 @@ func (s *Server) handleShell(ctx context.Context, shell *window.Shell, e *shellE
 		denied := *message.Denied
 		denied.SessionID = e.SessionID
 		denied.Message, denied.Hint = display.Line(denied.Message), display.Line(denied.Hint)
-		denied.Detail = display.Line(denied.Detail)
+		denied.Line, denied.Detail = display.Line(denied.Line), display.Line(denied.Detail)
 		denied.Suggestion = shown(denied.Suggestion)
 		notify(s, protocol.Denied, denied)
 	case message.Limit != nil:
@@ -195,7 +195,7 @@ func shown(suggestion *protocol.Suggestion) *protocol.Suggestion {
 		return nil
 	}
 	safe := *suggestion
-	safe.Message = display.Line(safe.Message)
+	safe.Message, safe.Instruction = display.Line(safe.Message), display.Line(safe.Instruction)
 	return &safe
 }
 
@@ -289,7 +289,7 @@ func (s *Server) closeShell(id string) (protocol.CloseResult, error) {
 	}
 	result := protocol.CloseResult{ExitCode: end.Status.ExitCode, Signal: end.Status.Signal}
 	for _, finding := range end.Review {
-		finding.Message = display.Line(finding.Message)
+		finding.Message, finding.Why = display.Line(finding.Message), display.Line(finding.Why)
 		result.Review = append(result.Review, finding)
 	}
 	return result, nil

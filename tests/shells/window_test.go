@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -352,7 +353,8 @@ func TestWindow_Liar(t *testing.T) {
 	start := `{"started":{"kind":"tool","pid":1,"argv":["x"],"cwd":"/","projectDir":"/","sandbox":` +
 		`{"applied":true,"status":"full","protections":{},"warnings":["a\nb"]}}}`
 	denied := `{"denied":{"sessionId":"` + own.SessionID + `","message":"a\u001b[31m\nb","access":"read","target":"/t",` +
-		`"count":1,"suggestion":{"setting":"x","value":[],"message":"c\nd"}}}`
+		`"count":1,"line":"e\nf","detail":"g\nh","hint":"i\nj",` +
+		`"suggestion":{"setting":"x","value":[],"message":"c\nd","instruction":"k\nl"}}}`
 	for name, lines := range map[string][]string{
 		"no kind":            {`{"started":{"cwd":"/","projectDir":"/"}}`},
 		"a relative project": {`{"started":{"kind":"tool","cwd":"/","projectDir":"x"}}`},
@@ -368,8 +370,10 @@ func TestWindow_Liar(t *testing.T) {
 		t.Errorf("started: %+v", shell)
 	}
 	harness.Eventually(t, "the denial", func() bool { return len(e.denials.Of(shell.SessionID)) == 1 })
-	if got := e.denials.Of(shell.SessionID)[0]; got.Message != `a\x1b[31m\nb` || got.Suggestion.Message != `c\nd` {
-		t.Errorf("denied: %q, %q", got.Message, got.Suggestion.Message)
+	got := e.denials.Of(shell.SessionID)[0]
+	shown := []string{got.Message, got.Line, got.Detail, got.Hint, got.Suggestion.Message, got.Suggestion.Instruction}
+	if !slices.Equal(shown, []string{`a\x1b[31m\nb`, `e\nf`, `g\nh`, `i\nj`, `c\nd`, `k\nl`}) {
+		t.Errorf("denied: %q", shown)
 	}
 	if got := e.denials.Of(own.SessionID); len(got) > 0 {
 		t.Errorf("forged for another session: %+v", got)
