@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"platform/linux/audit": {"platform/linux/notify"},
 	"platform/linux/denials": {
 		"platform", "platform/gitchange", "platform/gitconfig", "platform/policy", "platform/linux/gitwrite",
-		"platform/linux/notify", "fsguard",
+		"platform/linux/notify", "lifecycle/proc", "fsguard",
 	},
 	"platform/linux/gitwrite": {"platform/gitchange", "platform/gitconfig", "lifecycle/proc", "fsguard"},
 	"platform/linux/namespace": {

@@ -1,6 +1,7 @@
 package denials
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
@@ -65,14 +67,8 @@ func (o *Observer) outside(caller, target int) bool {
 
 // dead reports whether a process has ended. It may still wait for its parent.
 func dead(pid int) bool {
-	stat, err := readText(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
-	}
-	// The name, in parentheses, may contain anything.
-	rest := stat[strings.LastIndexByte(stat, ')')+1:]
-	state, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	return state == "Z" || state == "X"
+	entry, err := proc.Find(pid)
+	return errors.Is(err, unix.ESRCH) || err == nil && entry.Dead
 }
 
 func readText(name string) (string, error) {
