@@ -345,11 +345,10 @@ func (x *explainer) unseen(a attemptKind, granted bool) bool {
 		names = append(names, link.Path)
 	}
 	for _, dir := range x.end.Left {
-		// A hidden directory itself can be entered by root, or if something in
-		// it is granted.
-		if hidden, is := x.live.HiddenAt(dir); !is || dir != hidden.Path {
-			names = append(names, dir)
-		} else if !x.host.Root && !x.grantsBelow(dir) {
+		// A session can enter the directories on the way to what is granted in a
+		// hidden directory. Root can enter the hidden directory itself.
+		hidden, is := x.live.HiddenAt(dir)
+		if !is || !x.grantsBelow(dir) && (dir != hidden.Path || !x.host.Root) {
 			names = append(names, dir)
 		}
 	}
