@@ -3,6 +3,8 @@
 package lifetime
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,6 +36,26 @@ func killWithWatchdog(t *testing.T, e *harness.Editor) {
 	_ = e.HangUp()
 }
 
+// onlyJournal returns the path of the one journal in the world.
+func onlyJournal(t *testing.T, w *harness.World) string {
+	t.Helper()
+	journals, err := filepath.Glob(filepath.Join(w.State(), "*.journal"))
+	if err != nil || len(journals) != 1 {
+		t.Fatalf("journals %q, %v, expected one", journals, err)
+	}
+	return journals[0]
+}
+
+// awaitRecovery waits until a dead sidecar's journal has been carried out. The
+// end of a sidecar interrupts its recovery, and the next one continues it.
+func awaitRecovery(t *testing.T, journal string) {
+	t.Helper()
+	harness.Eventually(t, "the dead sidecar's journal is gone", func() bool {
+		_, err := os.Lstat(journal)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
 // If the watchdog is killed, the sidecar starts another one, which does the
 // same work.
 func TestAKilledWatchdogIsReplaced(t *testing.T) {
@@ -59,8 +81,11 @@ func TestTheNextSidecarCleansUpAfterASidecarAndItsWatchdog(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorld(t)
 	off := harness.Options{Settings: harness.Off()}
-	dead, living := harness.Start(t, w, off), harness.Start(t, w, off)
-	left, kept := harness.StartEscapees(t, dead, protocol.Tool), harness.StartEscapees(t, living, protocol.Tool)
+	dead := harness.Start(t, w, off)
+	left := harness.StartEscapees(t, dead, protocol.Tool)
+	journal := onlyJournal(t, w)
+	living := harness.Start(t, w, off)
+	kept := harness.StartEscapees(t, living, protocol.Tool)
 	killWithWatchdog(t, dead)
 	if len(left.Alive()) == 0 {
 		t.Fatal("the escapees are dead without anybody to kill it: this test shows nothing")
@@ -70,6 +95,7 @@ func TestTheNextSidecarCleansUpAfterASidecarAndItsWatchdog(t *testing.T) {
 	harness.Eventually(t, "the dead sidecar's cgroups are gone", func() bool {
 		return len(w.Cgroups(t, dead.Process())) == 0
 	})
+	awaitRecovery(t, journal)
 	_ = next.HangUp() // its end does not affect the other sidecar either
 	if got := len(kept.Alive()); got < 7 {
 		t.Errorf("the recovery touched a living sidecar's session: %d processes are left", got)
@@ -91,11 +117,8 @@ func TestALockedJournalIsNotCleanedUp(t *testing.T) {
 	dead := harness.Start(t, w, off)
 	left := harness.StartEscapees(t, dead, protocol.Tool)
 	killWithWatchdog(t, dead)
-	journals, err := filepath.Glob(filepath.Join(w.State(), "*.journal"))
-	if err != nil || len(journals) != 1 {
-		t.Fatalf("journals %q, %v, expected one", journals, err)
-	}
-	lock, err := os.Open(journals[0])
+	journal := onlyJournal(t, w)
+	lock, err := os.Open(journal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +136,7 @@ func TestALockedJournalIsNotCleanedUp(t *testing.T) {
 	lock.Close()
 	last := harness.Start(t, w, off)
 	left.AwaitPromisedDeath(t)
+	awaitRecovery(t, journal)
 	_ = last.HangUp()
 	harness.NoTrace(t, w, dead.Process())
 }
