@@ -76,11 +76,11 @@ func live(t *testing.T, name, settings string) {
 
 	// Ctrl-Z stops the job, fg continues it, and it still reads the terminal.
 	// The job itself prints that it continues: input before that belongs to the
-	// shell. It reads for a moment at a time, because bash runs no trap for a
-	// signal that comes just before it begins to read. cat waits for the end of
-	// input: a read with a timeout can lose it.
-	const job = `trap "echo go''es-on" CONT; echo run''ning-2; while :; do read -r -t 0.2 line; case $? in 0) echo ` +
-		`"got=$line"; exec cat;; esac; done`
+	// shell. Only then does it read, without a timeout, which could lose input.
+	// Until then it sleeps for a moment at a time, because bash runs a trap
+	// between two commands.
+	const job = `trap "echo go''es-on; on=1" CONT; echo run''ning-2; until [ "$on" ]; do sleep 0.1; done; ` +
+		`read -r line; echo "got=$line"; exec cat`
 	step("bash -c '"+job+"'\n", `running-2\r\n`)
 	step("\x1a", shell.stopped)
 	step("jobs | sed s/^/jo''b:/\n", `job:\[2\]`)
