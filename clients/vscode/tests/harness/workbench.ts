@@ -52,14 +52,36 @@ export class Workbench {
 
   /** Runs a command from the palette. */
   async command(title: string): Promise<void> {
-    await this.page.keyboard.press("F1");
-    const input = this.page.locator(".quick-input-widget:visible input.input");
-    await input.waitFor();
-    await input.fill(`>${title}`);
     // The category is missing in some parts of the list.
     const name = title.replace(/^\w+: /, "");
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first().waitFor();
+    const row = this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first();
+    // The palette closes if something else takes the focus.
+    await until(`${title} in the palette`, async () => {
+      await this.page.keyboard.press("F1");
+      await this.page.locator(".quick-input-widget:visible input.input").fill(`>${title}`, { timeout: 10_000 });
+      await row.waitFor({ timeout: 10_000 });
+      return true;
+    });
     await this.page.keyboard.press("Enter");
+  }
+
+  /**
+   * Types into a box and accepts. The box is known by a part of its text or of its placeholder: the one before it may
+   * still be open.
+   */
+  async enter(box: string, value: string): Promise<void> {
+    const input = this.input(box);
+    await input.fill(value);
+    await input.press("Enter");
+  }
+
+  /** The input of a box with this text or placeholder. */
+  input(box: string): Locator {
+    const widget = this.page.locator(".quick-input-widget:visible");
+    return widget
+      .filter({ hasText: box })
+      .locator("input.input")
+      .or(widget.locator(`input.input[placeholder*="${box}"]`));
   }
 
   /** Selects an entry of the open list. */

@@ -26,14 +26,9 @@ describe("a server in a session", () => {
         `h.SimpleHTTPRequestHandler); print("ser" + "ving", flush=True); s.serve_forever()'`,
       /^serving$/m,
     );
-    const enter = async (prompt: string, port: number) => {
-      await window.page.locator(".quick-input-widget:visible", { hasText: prompt }).waitFor();
-      await window.page.keyboard.type(String(port));
-      await window.page.keyboard.press("Enter");
-    };
     await window.command("Sandbox: Open a Port of This Session…");
-    await enter("Where the server listens in the session", taken.port);
-    await enter("another program uses it", free.port);
+    await window.enter("Where the server listens in the session", String(taken.port));
+    await window.enter("another program uses it", String(free.port));
     const address = `127.0.0.1:${free.port}`;
     await window.answer(`Port ${taken.port} of the session is at ${address} until it ends.`, "Copy Address");
     await until("the address", async () => (await window.clipboard()) === `http://${address}`);

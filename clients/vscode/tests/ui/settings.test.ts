@@ -111,7 +111,7 @@ describe("settings in the window", () => {
     await window.command("Sandbox: Explain Access");
     await window.choose("Terminals");
     await window.choose("Read a file");
-    const input = window.page.locator(".quick-input-widget:visible input.input");
+    const input = window.input("For example: ");
     // Paths are completed, from the project, too.
     world.write(path.join(world.project, "src", "deep", "main.c"), "");
     await input.fill("src/");

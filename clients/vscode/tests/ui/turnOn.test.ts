@@ -88,8 +88,7 @@ describe("a terminal with a name that the user gave", () => {
     const { window, world } = fixture();
     await window.newTerminal();
     await window.command("Terminal: Rename...");
-    await window.page.locator(".quick-input-widget:visible input.input").fill("mine");
-    await window.page.keyboard.press("Enter");
+    await window.enter("Enter terminal name", "mine");
     const tab = window.page.locator(".single-terminal-tab, .terminal-tabs-entry", { hasText: "mine" });
     await tab.first().waitFor();
     world.settings({ enabled: true, allow_network: false });
