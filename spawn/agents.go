@@ -31,7 +31,7 @@ const (
 // filterAgents puts filters in the place of the agents that sets of toolchains
 // grant. One that allowed_unix_sockets grants is granted as a whole.
 func (a *attempt) filterAgents() {
-	p := &a.policy
+	p := a.policy
 	if !p.Restricted {
 		return
 	}
@@ -245,11 +245,12 @@ func (a *attempt) sessionOfAgent() agent.Session {
 			a.uses.ask = a.request.Ask
 		}
 	}
+	uses := a.uses // the filters must not hold the attempt
 	return agent.Session{
 		Refused: func(what string) {
-			a.uses.denied(platform.Denial{Access: platform.RefusedAgent, Target: what, Count: 1})
+			uses.denied(platform.Denial{Access: platform.RefusedAgent, Target: what, Count: 1})
 		},
-		MayUse: a.uses.may,
+		MayUse: uses.may,
 	}
 }
 

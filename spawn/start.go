@@ -33,7 +33,9 @@ func (s *Spawner) start(
 ) (*running, error) {
 	noted := s.note(&request)
 	for attempts := 1; ; attempts++ {
-		a := &attempt{spawner: s, request: request, streams: streams, standby: standby, record: noted}
+		a := &attempt{
+			spawner: s, request: request, streams: streams, standby: standby, record: noted, policy: &policy.Policy{},
+		}
 		running, err := a.start(ctx)
 		switch {
 		case err == nil:
@@ -73,7 +75,7 @@ type attempt struct {
 
 	running        *running
 	target         platform.Target
-	policy         policy.Policy  // the request's, with the session's directories
+	policy         *policy.Policy // the request's, with the session's directories
 	runtimeDir     string         // private to the session; empty if it has none
 	own            []string       // variables that name what the session has for itself
 	releaseStreams func()         // set by terminal
@@ -145,14 +147,15 @@ func (a *attempt) group() error {
 func (a *attempt) confinement() error {
 	p := &a.request.Policy
 	if p.Restricted || p.TrackBySandbox {
-		a.policy = *p
+		own := *p
+		a.policy = &own
 		a.makeRuntimeDir()
 		a.makeTemporaryDirs()
 		a.prepareHistory()
 		hooks := a.hooks()
 		a.filterAgents() // reports by the hooks' queue
-		a.running.policy = &a.policy
-		confinement, err := a.spawner.Backend.Confine(&a.policy, hooks)
+		a.running.policy = a.policy
+		confinement, err := a.spawner.Backend.Confine(a.policy, hooks)
 		switch {
 		case err == nil:
 			a.target.Confinement = confinement
@@ -180,7 +183,7 @@ func (a *attempt) confinement() error {
 // makeRuntimeDir makes the session's private runtime directory, if it is to have
 // one, and grants it.
 func (a *attempt) makeRuntimeDir() {
-	p := &a.policy
+	p := a.policy
 	if !p.Restricted || !p.PrivateRuntimeDir {
 		return
 	}
@@ -192,16 +195,16 @@ func (a *attempt) makeRuntimeDir() {
 		return
 	}
 	a.runtimeDir = dir
-	p.Rules = append(slices.Clone(p.Rules), policy.Rule{
+	p.Rules = slices.Concat(p.Rules, []policy.Rule{{
 		Path: dir, Access: policy.ReadWrite,
 		Origin: policy.Origin{File: policy.OriginSession, Key: "private runtime directory"},
-	})
+	}})
 }
 
 // makeTemporaryDirs makes the project's directories for temporary files. One
 // that cannot be made is not granted: the session would share the real one.
 func (a *attempt) makeTemporaryDirs() {
-	p := &a.policy
+	p := a.policy
 	if !p.Restricted {
 		return
 	}
@@ -226,7 +229,7 @@ func (a *attempt) makeTemporaryDirs() {
 // prepareHistory gives a terminal its project's own history of shells. What
 // tools type there would be offered to the user in the next terminal.
 func (a *attempt) prepareHistory() {
-	p := &a.policy
+	p := a.policy
 	if !p.Restricted || p.Project == "" || a.request.NoInput || a.request.Pipe || a.request.Tool {
 		return
 	}
@@ -238,7 +241,7 @@ func (a *attempt) prepareHistory() {
 		return
 	}
 	a.own = append(a.own, prepared.Env...)
-	p.Rules = append(slices.Clone(p.Rules), prepared.Rules...)
+	p.Rules = slices.Concat(p.Rules, prepared.Rules)
 	p.Replaced = prepared.Replaced
 }
 
@@ -249,7 +252,8 @@ const noRuntimeDir = "no private runtime directory (XDG_RUNTIME_DIR): the sideca
 // hooks are what the sidecar wants of the sandbox for itself: marks to
 // recognise processes by, and reports of denials.
 func (a *attempt) hooks() platform.Hooks {
-	p, request := &a.request.Policy, &a.request
+	// The hooks live as long as the session. They must not hold the attempt.
+	p, request, running, noted := &a.request.Policy, &a.request, a.running, a.record
 	hooks := platform.Hooks{}
 	if mark, ok := a.running.group.(lifecycle.Marked); ok {
 		hooks.Mark = mark
@@ -258,7 +262,7 @@ func (a *attempt) hooks() platform.Hooks {
 		hooks.Connected = a.record.Connected
 	}
 	if p.Restricted {
-		hooks.Configured = func(path string, keys []string) { a.running.protection.configured(path, keys) }
+		hooks.Configured = func(path string, keys []string) { running.protection.configured(path, keys) }
 	}
 	if !p.Restricted || p.OnDenied == policy.Ignore {
 		return hooks
@@ -269,15 +273,15 @@ func (a *attempt) hooks() platform.Hooks {
 	}
 	denials := newDenialQueue(most)
 	a.running.denials = denials
-	hooks.Denied, hooks.Missed = func(d platform.Denial) { a.running.denied(d) }, denials.miss
-	if request.Ask != nil && (p.OnDenied == policy.Ask || request.Learn != nil) {
+	hooks.Denied, hooks.Missed = running.denied, denials.miss
+	if ask, learns := request.Ask, request.Learn != nil; ask != nil && (p.OnDenied == policy.Ask || learns) {
 		hooks.Ask = func(ctx context.Context, d platform.Denial) Answer {
 			if platform.Expected(d) {
 				return AnswerDeny
 			}
-			answer := request.Ask(ctx, Denial{Denial: d})
-			if request.Learn == nil { // else nobody was asked
-				a.record.Answered(d, answer)
+			answer := ask(ctx, Denial{Denial: d})
+			if !learns { // else nobody was asked
+				noted.Answered(d, answer)
 			}
 			return answer
 		}

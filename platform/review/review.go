@@ -43,15 +43,10 @@ const (
 
 // State is the state of the files when a session started.
 type State struct {
-	project string
-	since   time.Time
-	// reasons has one for each path that is scanned, which may be a directory.
-	reasons map[string]reason
-	before  map[string]string
-	unread  []string // not scanned, because the file system does not answer
-	// everywhere are the names that are searched for in subdirectories, and
-	// installed those that are searched for in the project itself, too.
-	everywhere, installed index
+	*names
+	since  time.Time
+	before map[string]string
+	unread []string // not scanned, because the file system does not answer
 	// repository: the project had a repository of its own.
 	repository bool
 	crowded    []string // directories with more files than are scanned
@@ -77,35 +72,7 @@ const fileTimeLag = 10 * time.Millisecond
 // Take records the state of the policy's protected paths, and of the project's
 // files that programs act upon.
 func Take(p *policy.Policy) *State {
-	s := &State{project: p.Project, since: time.Now().Add(-fileTimeLag), reasons: map[string]reason{}}
-	guarded := map[string]bool{}
-	for _, one := range p.Protected {
-		if _, hidden := p.HiddenAt(one.Path); hidden || one.Path == p.Audit.Dir {
-			continue // sidecars change it
-		}
-		s.reasons[one.Path] = reason{why: whyProtected}
-		guarded[one.Path] = true
-	}
-	if p.Project != "" {
-		var everywhere, installed []protected.Name
-		for _, one := range protected.Names {
-			path := filepath.Join(p.Project, one.Path)
-			switch {
-			case one.Group == protected.Installed:
-				installed = append(installed, one)
-			case one.Scripts:
-				s.reasons[path+scripts] = reason{one.Why, one.Group}
-			case one.Group != "" || guarded[path]:
-				s.reasons[path] = reason{one.Why, one.Group}
-			default:
-				continue // the user has taken it away
-			}
-			if !strings.HasPrefix(one.Path, ".git/") {
-				everywhere = append(everywhere, one)
-			}
-		}
-		s.everywhere, s.installed = newIndex(everywhere), newIndex(installed)
-	}
+	s := &State{names: namesOf(p), since: time.Now().Add(-fileTimeLag)}
 	_, err := fsguard.Lstat(filepath.Join(p.Project, ".git"))
 	s.repository = err == nil
 	s.before, s.unread = s.scan()
