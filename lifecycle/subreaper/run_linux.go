@@ -10,9 +10,9 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -105,35 +105,37 @@ func Run() int {
 // leader would inherit ignored signals. Those that are ignored already stay
 // ignored for the leader.
 func outliveSignals() error {
-	ignored, err := ignoredSignals()
-	if err != nil {
-		return err
-	}
 	handled := make(chan os.Signal, 1)
 	for _, number := range []syscall.Signal{
 		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2,
 		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU,
 	} {
-		if ignored>>(number-1)&1 == 0 {
+		ignored, err := ignores(number)
+		if err != nil {
+			return err
+		}
+		if !ignored {
 			signal.Notify(handled, number)
 		}
 	}
 	return nil
 }
 
-// ignoredSignals is the set of signals that this process ignores; the lowest
-// bit is signal 1. See proc_pid_status(5).
-func ignoredSignals() (uint64, error) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, fmt.Errorf("find ignored signals: %w", err)
+// ignores reports whether this process ignores a signal. Package signal knows only
+// some of those that were ignored before the Go runtime started. It asks the
+// kernel: gVisor's /proc/self/status has no such set.
+func ignores(number syscall.Signal) (bool, error) {
+	var now struct { // struct sigaction of the kernel, in 64-bit programs
+		handler, flags, restorer uintptr
+		mask                     uint64
 	}
-	for line := range strings.Lines(string(status)) {
-		if set, ok := strings.CutPrefix(line, "SigIgn:"); ok {
-			return strconv.ParseUint(strings.TrimSpace(set), 16, 64)
-		}
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), 0, uintptr(unsafe.Pointer(&now)),
+		unsafe.Sizeof(now.mask), 0, 0)
+	if errno != 0 {
+		return false, fmt.Errorf("find out whether %v is ignored: %w", number, errno)
 	}
-	return 0, errors.New("find ignored signals: /proc/self/status has none")
+	const ignore = 1 // SIG_IGN
+	return now.handler == ignore, nil
 }
 
 // ownInheritance lists the descriptors that this process was started with, and
