@@ -53,7 +53,7 @@ func (r *Ruleset) ownNetwork() bool { return r.Namespaces != nil && r.Namespaces
 
 // hostsAvailable returns nil if this ruleset's session can reach hosts.
 func (r *Ruleset) hostsAvailable() error {
-	if err := observationAvailable(); err != nil {
+	if err := answeringAvailable(); err != nil {
 		return err
 	}
 	if _, err := os.Stat(namespace.ResolverConfig); err != nil {

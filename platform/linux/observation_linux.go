@@ -36,6 +36,15 @@ var observationAvailable = sync.OnceValue(func() error {
 	return notify.Reach()
 })
 
+// answeringAvailable returns nil if a supervisor can also use the descriptors of
+// callers, as it must to connect their sockets; see listenerAvailable.
+var answeringAvailable = sync.OnceValue(func() error {
+	if err := observationAvailable(); err != nil {
+		return err
+	}
+	return notify.ReachDescriptors()
+})
+
 // effectivePolicy returns the policy as it holds in a session. Rules for paths
 // that do not exist have no effect, and a path is protected only if it is
 // mounted on itself.

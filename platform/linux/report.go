@@ -356,7 +356,7 @@ func unixSockets(r Ruleset, mechanism string) platform.Protection {
 	}
 }
 
-const fixSockets = "use Linux 7.1 or newer, or 5.19 or newer outside of a container"
+const fixSockets = "use Linux 7.1 or newer, or 5.19 or newer; start containers with --security-opt seccomp=unconfined"
 
 // because appends a reason, if there is one.
 func because(reason string) string {

@@ -278,7 +278,7 @@ func (s *supervision) close() {
 // mediationAvailable returns nil if the sidecar can connect Unix sockets for a
 // session on this machine; see listenerAvailable for the error.
 var mediationAvailable = sync.OnceValue(func() error {
-	if err := observationAvailable(); err != nil {
+	if err := answeringAvailable(); err != nil {
 		return err
 	}
 	mediator, err := sockets.New(sockets.Grants{}, nil)

@@ -29,6 +29,7 @@ var privilegeActions = map[string]action{
 	"without-namespaces": withoutNamespaces,
 	"as-container":       asContainer,
 	"as-podman":          asPodman,
+	"as-ubuntu":          asUbuntu,
 	"with-fuse":          withFuse,
 }
 

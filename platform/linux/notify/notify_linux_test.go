@@ -429,7 +429,7 @@ func waitEnds(t *testing.T, piece time.Duration) {
 
 func TestReach(t *testing.T) {
 	t.Parallel()
-	if err := notify.Reach(); err != nil {
+	if err := errors.Join(notify.Reach(), notify.ReachDescriptors()); err != nil {
 		harness.Skip(t, "user_notification", err.Error())
 	}
 }

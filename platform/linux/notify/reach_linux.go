@@ -15,10 +15,22 @@ import (
 // Documentation/admin-guide/LSM/Yama.rst).
 const yamaScope = "/proc/sys/kernel/yama/ptrace_scope"
 
-// Reach returns nil if this process can read the memory and the descriptors of
-// sandboxed processes, else the reason, in words for a user. It tries the calls
-// on itself, because a container engine's filter may forbid them.
+// Reach returns nil if this process can read the memory of sandboxed processes,
+// else the reason, in words for a user. It tries the call on itself, because a
+// container engine's filter may forbid it.
 func Reach() error {
+	var from, into [1]byte
+	local := []unix.Iovec{{Base: &into[0], Len: 1}}
+	remote := []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&from[0])), Len: 1}}
+	if _, err := unix.ProcessVMReadv(os.Getpid(), local, remote, 0); err != nil {
+		return fmt.Errorf("read memory of a process (process_vm_readv): %w", err)
+	}
+	return yamaAllows()
+}
+
+// ReachDescriptors is Reach for the descriptors of sandboxed processes. Docker's
+// filter forbids this alone.
+func ReachDescriptors() error {
 	self, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
 		return fmt.Errorf("open a handle of a process: %w", err)
@@ -33,14 +45,7 @@ func Reach() error {
 	if err != nil {
 		return fmt.Errorf("duplicate a descriptor (pidfd_getfd, which container engines forbid): %w", err)
 	}
-	unix.Close(copied)
-	var from, into [1]byte
-	local := []unix.Iovec{{Base: &into[0], Len: 1}}
-	remote := []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&from[0])), Len: 1}}
-	if _, err := unix.ProcessVMReadv(os.Getpid(), local, remote, 0); err != nil {
-		return fmt.Errorf("read memory of a process (process_vm_readv): %w", err)
-	}
-	return yamaAllows()
+	return unix.Close(copied)
 }
 
 // Values of yamaScope.

@@ -19,7 +19,7 @@ import (
 func TestInternetOnly_LeavesOtherFamiliesToTheKernel(t *testing.T) {
 	t.Parallel()
 	skip := func(reason string) { harness.Skip(t, "user_notification", reason) }
-	if err := notify.Reach(); err != nil {
+	if err := errors.Join(notify.Reach(), notify.ReachDescriptors()); err != nil {
 		skip(err.Error())
 	}
 	server, err := net.Listen("tcp", "127.0.0.1:0")

@@ -29,7 +29,7 @@ type stage struct {
 func newStage(t *testing.T, grants func(dir string) Grants, before func() *os.File) *stage {
 	t.Helper()
 	skip := func(reason string) { harness.Skip(t, "user_notification", reason) }
-	if err := notify.Reach(); err != nil {
+	if err := errors.Join(notify.Reach(), notify.ReachDescriptors()); err != nil {
 		skip(err.Error())
 	}
 	s := &stage{Caller: notifytest.NewCaller(t, skip, unix.SYS_CONNECT, unix.SYS_BIND), t: t, dir: shortDir(t)}
