@@ -48,7 +48,7 @@ type Trail struct {
 	maxFile int64                     // 0: the constant
 
 	start sync.Once
-	lines chan line
+	lines chan *line    // an Event is large, and the queue mostly empty
 	ended chan struct{} // closed once the writer has ended
 
 	mu     sync.Mutex // guards the fields below
@@ -73,7 +73,7 @@ func (t *Trail) Record(to policy.Audit, event Event) error {
 	event.Version, event.Time = Version, time.Now().UTC()
 	event.UID, event.Sidecar, event.Via = os.Getuid(), os.Getpid(), t.Via
 	event.Managed = to.Managed
-	l := line{to: to, event: event}
+	l := &line{to: to, event: event}
 	must := to.Required && event.Event == Spawn
 	if must {
 		l.done = make(chan error, 1)
@@ -102,9 +102,9 @@ func (t *Trail) Record(to policy.Audit, event Event) error {
 }
 
 // put queues a line. It returns false if there is no room.
-func (t *Trail) put(l line) bool {
+func (t *Trail) put(l *line) bool {
 	t.start.Do(func() {
-		t.lines, t.ended = make(chan line, maxQueued), make(chan struct{})
+		t.lines, t.ended = make(chan *line, maxQueued), make(chan struct{})
 		t.mu.Lock()
 		t.used = true
 		t.mu.Unlock()
@@ -196,7 +196,7 @@ func (t *Trail) write() {
 
 // restore counts lines again that the line that was not written would have told
 // of.
-func (t *Trail) restore(l line) {
+func (t *Trail) restore(l *line) {
 	if l.event.Lost == 0 {
 		return
 	}
@@ -210,7 +210,7 @@ func (t *Trail) restore(l line) {
 
 // writeLine writes a line everywhere that the policy says. If one place fails,
 // so does the line, which may be in the other.
-func (t *Trail) writeLine(l line, open map[string]*directory) error {
+func (t *Trail) writeLine(l *line, open map[string]*directory) error {
 	text, err := encode(l.event)
 	if err != nil {
 		return err
