@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -44,7 +45,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		s.sessions.removeFailed(e)
 		return fail(err)
 	}
-	e.policyID = compiled.Policy.ID()
+	e.policyID = request.PolicyID()
 	outcome := session.Outcome()
 	warnings := slices.Concat(compiled.Warnings, compiled.Exposures(presentation.ProtectsExistingPaths(outcome)),
 		presentation.SandboxWarnings(compiled, outcome, s.options.Guarded))
@@ -99,7 +100,7 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 			compiled.Warnings = append(compiled.Warnings, note.Text)
 		}
 	}
-	request.Policy = compiled.Policy
+	request.Policy, request.PolicyID = compiled.Policy, sync.OnceValue(compiled.Policy.ID)
 	switch {
 	case params.Command != "" && params.Args == nil:
 		shell := compiled.Shell

@@ -20,6 +20,9 @@ type Request struct {
 	ID string
 	// Policy is what the session may do.
 	Policy policy.Policy
+	// PolicyID returns the policy's ID, which takes long to compute, for a caller
+	// that needs it too; nil: Policy.ID.
+	PolicyID func() string
 	// Program is a path, or a name that is looked up in PATH.
 	Program string
 	// Argv are the arguments. The first is the program's own name.

@@ -58,10 +58,14 @@ func (s *Spawner) note(request *Request) *record.Session {
 	if request.Tool || request.NoInput {
 		kind = "tool"
 	}
+	id := request.PolicyID
+	if id == nil {
+		id = request.Policy.ID
+	}
 	return record.Begin(s.Recorder, request.Policy.Audit, audit.Event{
 		Session: request.ID, Kind: kind, Project: request.Policy.Project, Dir: request.Dir, Program: request.Program,
 		Argv: request.Argv, Restricted: &request.Policy.Restricted,
-	}, func(event *audit.Event) { event.Policy = request.Policy.ID() })
+	}, func(event *audit.Event) { event.Policy = id() })
 }
 
 // attempt is one attempt to start a leader. Its methods are the phases of the

@@ -62,8 +62,12 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	}
 	defer store.Close()
 	compiled := snapshot.Compile(kind)
-	policyID := compiled.Policy.ID()
-	var warnings []string // for a window
+	// For a window. The id takes long.
+	var warnings []string
+	var policyID string
+	if j.report != nil {
+		policyID = compiled.Policy.ID()
+	}
 	if !compiled.Policy.Restricted && compiled.Doubt == nil {
 		// The explanation names the setting; it is the same for every access.
 		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
