@@ -78,6 +78,7 @@ var parts = []struct {
 	measure func(*bench) error
 }{
 	{"spawn", func(b *bench) error { b.spawns(); return nil }},
+	{"audit", (*bench).trails},
 	{"memory", (*bench).memory},
 	{"output", (*bench).outputs},
 	{"echo", (*bench).keys},

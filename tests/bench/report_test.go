@@ -29,6 +29,25 @@ func TestRatio_ComparesRoundByRound(t *testing.T) {
 	}
 }
 
+func TestInterval_HoldsTheMedian(t *testing.T) {
+	t.Parallel()
+	var samples []float64
+	for i := range 101 {
+		samples = append(samples, float64(i))
+	}
+	// Of 101 samples, the ranks 40 and 61.
+	if low, high := interval(samples); low != 40 || high != 61 {
+		t.Errorf("of 0 to 100: %g to %g", low, high)
+	}
+	alike := sample()
+	alike.Close = true
+	var out strings.Builder
+	alike.markdown(&out)
+	if !strings.Contains(out.String(), "| × bare PTY (95 %) |") || !strings.Contains(out.String(), "| 2.50 | 2.500 (2.000–3.000) |") {
+		t.Error(out.String())
+	}
+}
+
 // What is written by hand lies in a file of its own, or the next run would take
 // it away.
 func TestNotes_AreInTheDocument(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,8 +49,14 @@ type answer struct {
 
 // startSidecar starts one with a settings file.
 func startSidecar(program, settings, project string, env []string) (*sidecar, error) {
+	return startSidecarIn(nil, program, settings, project, env)
+}
+
+// startSidecarIn starts one by a command that becomes it.
+func startSidecarIn(place []string, program, settings, project string, env []string) (*sidecar, error) {
+	argv := append(slices.Clone(place), program, "serve", "--log-level", "error", "--settings", settings)
 	s := &sidecar{
-		command: exec.Command(program, "serve", "--log-level", "error", "--settings", settings), project: project,
+		command: exec.Command(argv[0], argv[1:]...), project: project,
 		sessions: map[string]*session{}, calls: map[int]chan json.RawMessage{},
 	}
 	s.command.Env = env

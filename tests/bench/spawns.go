@@ -51,17 +51,19 @@ func (b *bench) launches() {
 
 // all are the launchers, the sidecar's and the one without a sandbox first.
 func (b *bench) all() []launcher {
-	ours := func(settings string) func(...string) []string {
-		return func(command ...string) []string {
-			return append([]string{b.world.sidecar, "exec", "--kind", "tool", "--settings", settings, "--"}, command...)
-		}
-	}
 	return append([]launcher{
 		{name: rowNone, argv: func(command ...string) []string { return command }, env: b.world.env},
-		{name: rowPlain, argv: ours(b.world.off), env: b.world.env},
-		{name: rowBoxed, argv: ours(b.world.on), env: b.world.env},
-		{name: rowOffline, argv: ours(b.world.offline), env: b.world.env},
+		{name: rowPlain, argv: b.exec(b.world.off), env: b.world.env},
+		{name: rowBoxed, argv: b.exec(b.world.on), env: b.world.env},
+		{name: rowOffline, argv: b.exec(b.world.offline), env: b.world.env},
 	}, b.peers.launchers...)
+}
+
+// exec is the command line of the sidecar's exec with a settings file.
+func (b *bench) exec(settings string) func(...string) []string {
+	return func(command ...string) []string {
+		return append([]string{b.world.sidecar, "exec", "--kind", "tool", "--settings", settings, "--"}, command...)
+	}
 }
 
 const rowNone = "no sandbox"

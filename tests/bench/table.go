@@ -19,6 +19,9 @@ type table struct {
 	How string
 	// Baseline is the name of the row that the others are compared with.
 	Baseline string
+	// Close is true if the rows differ so little that the ratios need their
+	// confidence intervals.
+	Close bool
 	// MoreIsBetter is true for speeds.
 	MoreIsBetter bool
 	Rows         []row
@@ -63,7 +66,11 @@ func (t *table) markdown(w io.Writer) {
 		head, line = append(head, "CPU, ms"), append(line, "---:")
 	}
 	if t.Baseline != "" {
-		head, line = append(head, "× "+t.Baseline), append(line, "---:")
+		name := "× " + t.Baseline
+		if t.Close {
+			name += " (95 %)"
+		}
+		head, line = append(head, name), append(line, "---:")
 	}
 	fmt.Fprintf(w, "| %s |\n| %s |\n", strings.Join(head, " | "), strings.Join(line, " | "))
 	base := t.baseline()
@@ -85,11 +92,19 @@ func (t *table) markdown(w io.Writer) {
 			cells = append(cells, cell)
 		}
 		if t.Baseline != "" {
-			cells = append(cells, figure(ratio(r.Samples, base)))
+			cells = append(cells, t.ratio(r.Samples, base))
 		}
 		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
 	}
 	fmt.Fprintln(w)
+}
+
+func (t *table) ratio(samples, base []float64) string {
+	if !t.Close {
+		return figure(ratio(samples, base))
+	}
+	low, high := interval(ratios(samples, base))
+	return fmt.Sprintf("%.3f (%.3f–%.3f)", ratio(samples, base), low, high)
 }
 
 func (t *table) sorted() []row {
