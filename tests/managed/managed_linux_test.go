@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -321,6 +322,46 @@ func TestManaged_ATrustedProjectDoesNotLoosenIt(t *testing.T) {
 	o.writes("settings.json", `{"required": {"enabled": true, "hidden_paths": ["`+w.Outside+`"]}}`)
 	if out, ok := o.run(w, "exec", "--", "cat", path); ok || strings.Contains(out, "the secret") {
 		t.Errorf("with it: %s", out)
+	}
+}
+
+// TestManaged_WhatAUserAllowsDoesNotLoosenIt: neither "Allow…", which writes the
+// user's settings, nor an answer to a question.
+func TestManaged_WhatAUserAllowsDoesNotLoosenIt(t *testing.T) {
+	t.Parallel()
+	for _, bound := range []bool{false, true} {
+		for _, way := range []string{"allow", "answer"} {
+			t.Run(fmt.Sprintf("%s %t", way, bound), func(t *testing.T) {
+				t.Parallel()
+				w := harness.NewWorldOutsideDefaults(t)
+				path := secret(t, w)
+				o := newOrganisation(t)
+				if bound {
+					o.writes("settings.json", `{"required": {"enabled": true, "hidden_paths": ["`+w.Outside+`"]}}`)
+				}
+				block := harness.Sandbox{}
+				if way == "answer" {
+					block["on_denied"] = "ask"
+				}
+				e := harness.Start(t, w, harness.Options{
+					Settings: harness.Settings(block), Wrap: o.wrap,
+					Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
+				})
+				client.OnRequest(e.Client, protocol.RequestAccess,
+					func(protocol.RequestAccessParams) protocol.RequestAccessResult {
+						return protocol.RequestAccessResult{Decision: protocol.DecisionSession}
+					})
+				if way == "allow" {
+					harness.Call(e, protocol.SettingsAllow, protocol.SettingsAllowParams{
+						ProjectDir: w.Project, Scope: "user",
+						Suggestion: protocol.Suggestion{Setting: "additional_read_only_paths", Value: []byte(strconv.Quote(path))},
+					})
+				}
+				if out, _ := e.Tool("cat " + path); strings.Contains(out, "the secret") == bound {
+					t.Errorf("%s", out)
+				}
+			})
+		}
 	}
 }
 
