@@ -43,8 +43,10 @@ func TestInterval_HoldsTheMedian(t *testing.T) {
 	alike.Close = true
 	var out strings.Builder
 	alike.markdown(&out)
-	if !strings.Contains(out.String(), "| × bare PTY (95 %) |") || !strings.Contains(out.String(), "| 2.50 | 2.500 (2.000–3.000) |") {
-		t.Error(out.String())
+	for _, want := range []string{"| × bare PTY (95 %) |", "| 2.50 | 2.500 (2.000–3.000) |"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, out.String())
+		}
 	}
 }
 
