@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,89 +26,129 @@ import (
 // rsyslogd is where tests/prerequisites unpacks it, with its libraries.
 const rsyslogd = "/var/cache/sandbox-sidecar-tests/rsyslog"
 
-// TestAudit_ACollectorGetsEachLineOnce runs rsyslog with the configuration that
-// docs/team.md shows, while sessions start and files are renamed.
+// TestAudit_ACollectorGetsEachLineOnce runs collectors with the configurations
+// that docs/team.md shows, while sessions start and files are renamed.
+// SIDECAR_OTELCOL names a collector of OpenTelemetry's, which no package has; see
+// docs/team.md for what it must consist of.
 func TestAudit_ACollectorGetsEachLineOnce(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(rsyslogd, "usr/sbin/rsyslogd")
-	if _, err := os.Stat(program); err != nil {
-		harness.Skip(t, "rsyslog", err.Error())
+	collectors := map[string]func(*testing.T, *scene) *collected{"rsyslog": startRsyslog}
+	if program := os.Getenv("SIDECAR_OTELCOL"); program != "" {
+		collectors["OpenTelemetry"] = func(t *testing.T, s *scene) *collected { return startOpenTelemetry(t, s, program) }
 	}
-	s := newScene(t, file)
-	c := listen(t)
-	_, config, found := strings.Cut(harness.Read(t, "../../docs/team.md"), "```rsyslog\n")
+	for name, start := range collectors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, file)
+			c := start(t, s)
+			const sessions = 4
+			for i := range sessions {
+				if out, ok := s.run("exec", "--", "sh", "-c", "cat /etc/shadow; exit 0", strings.Repeat("long", 1000)); !ok {
+					t.Fatal(out)
+				}
+				if i < sessions-1 { // as a writer does
+					harness.Must(t, os.Rename(filepath.Join(s.dir(), "audit.jsonl"),
+						filepath.Join(s.dir(), "audit-"+string(rune('a'+i))+".jsonl")))
+				}
+			}
+			if starts := strings.Count(c.hasAll(s), `"event":"spawn"`); starts != sessions {
+				t.Errorf("%d sessions", starts)
+			}
+		})
+	}
+}
+
+// configuration is an example of docs/team.md, with other addresses.
+func configuration(t *testing.T, language string, addresses map[string]string) string {
+	t.Helper()
+	_, config, found := strings.Cut(harness.Read(t, "../../docs/team.md"), "```"+language+"\n")
 	config, _, ends := strings.Cut(config, "\n```")
 	if !found || !ends {
-		t.Fatal("docs/team.md has no configuration of rsyslog")
+		t.Fatalf("docs/team.md has no configuration in %s", language)
 	}
-	_, port, err := net.SplitHostPort(c.listener.Addr().String())
-	harness.Must(t, err)
-	for from, to := range map[string]string{
-		"/home/*/": filepath.Dir(s.w.Home) + "/*/", "logs.example.org": "127.0.0.1", `"6514"`: `"` + port + `"`,
-	} {
+	for from, to := range addresses {
 		if !strings.Contains(config, from) {
 			t.Fatalf("the configuration has no %s", from)
 		}
 		config = strings.ReplaceAll(config, from, to)
 	}
-	work := t.TempDir()
-	config = `global(workDirectory="` + work + `" maxMessageSize="64k")` + "\n" + config + "\n"
-	harness.Write(t, filepath.Join(work, "conf"), config)
-	libraries, err := filepath.Glob(filepath.Join(rsyslogd, "usr/lib/*/rsyslog"))
-	if err != nil || len(libraries) != 1 {
-		t.Fatalf("the modules of rsyslog: %q, %v", libraries, err)
-	}
+	return config
+}
+
+// runCollector starts a collector that runs until the test ends.
+func runCollector(t *testing.T, command *exec.Cmd) {
+	t.Helper()
 	log := &harness.Buffer{}
-	command := exec.Command(program, "-n", "-f", filepath.Join(work, "conf"), "-i", filepath.Join(work, "pid"),
-		"-M", libraries[0])
-	command.Env = []string{"LD_LIBRARY_PATH=" + filepath.Dir(libraries[0])}
 	command.Stdout, command.Stderr = log, log
 	harness.Must(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Signal(unix.SIGTERM)
 		_ = command.Wait()
 		if t.Failed() {
-			t.Logf("rsyslogd: %s", log)
+			t.Logf("%s: %s", command.Path, log)
 		}
 	})
-	const sessions = 4
-	for i := range sessions {
-		if out, ok := s.run("exec", "--", "sh", "-c", "cat /etc/shadow; exit 0", strings.Repeat("long", 1000)); !ok {
-			t.Fatal(out)
-		}
-		if i < sessions-1 { // as a writer does
-			harness.Must(t, os.Rename(filepath.Join(s.dir(), "audit.jsonl"),
-				filepath.Join(s.dir(), "audit-"+string(rune('a'+i))+".jsonl")))
-		}
-	}
-	written := strings.Count(s.raw(), "\n")
-	harness.Eventually(t, "each line has arrived", func() bool { return len(c.all()) >= written })
-	kinds := map[string]int{}
-	for _, line := range c.all() {
-		var event trail.Event
-		if err := json.Unmarshal([]byte(line), &event); err != nil {
-			t.Errorf("%s: %v", line, err)
-		}
-		kinds[event.Event]++
-	}
-	if len(c.all()) != written || kinds[trail.Spawn] != sessions || kinds[trail.Ended] != sessions {
-		t.Errorf("%d lines of %d: %v", len(c.all()), written, kinds)
-	}
 }
 
-// collected are the lines that arrive at a port.
+func startRsyslog(t *testing.T, s *scene) *collected {
+	t.Helper()
+	program := filepath.Join(rsyslogd, "usr/sbin/rsyslogd")
+	if _, err := os.Stat(program); err != nil {
+		harness.Skip(t, "rsyslog", err.Error())
+	}
+	libraries, err := filepath.Glob(filepath.Join(rsyslogd, "usr/lib/*/rsyslog"))
+	if err != nil || len(libraries) != 1 {
+		t.Fatalf("the modules of rsyslog: %q, %v", libraries, err)
+	}
+	c := listen(t)
+	_, port, err := net.SplitHostPort(c.address)
+	harness.Must(t, err)
+	work := t.TempDir()
+	harness.Write(t, filepath.Join(work, "conf"), `global(workDirectory="`+work+`" maxMessageSize="64k")`+"\n"+
+		configuration(t, "rsyslog", map[string]string{
+			"/home/*/": filepath.Dir(s.w.Home) + "/*/", "logs.example.org": "127.0.0.1", `"6514"`: `"` + port + `"`,
+		})+"\n")
+	command := exec.Command(program, "-n", "-f", filepath.Join(work, "conf"), "-i", filepath.Join(work, "pid"),
+		"-M", libraries[0])
+	command.Env = []string{"LD_LIBRARY_PATH=" + filepath.Dir(libraries[0])}
+	runCollector(t, command)
+	return c
+}
+
+// startOpenTelemetry starts a collector that sends what it reads by OTLP.
+func startOpenTelemetry(t *testing.T, s *scene, program string) *collected {
+	t.Helper()
+	c := &collected{t: t}
+	server := httptest.NewServer(http.HandlerFunc(c.takeOTLP))
+	t.Cleanup(server.Close)
+	work := t.TempDir()
+	harness.Write(t, filepath.Join(work, "conf.yaml"), configuration(t, "yaml", map[string]string{
+		"/home/*/": filepath.Dir(s.w.Home) + "/*/", "https://logs.example.org:4318": server.URL,
+		"/var/lib/otelcol": work,
+	})+"\n")
+	// What is sent is readable here, and no port is opened for metrics.
+	harness.Write(t, filepath.Join(work, "test.yaml"), `{
+		exporters: {otlphttp: {encoding: json, compression: none}}, service: {telemetry: {metrics: {level: none}}}}`)
+	runCollector(t, exec.Command(program, "--config", "file:"+filepath.Join(work, "conf.yaml"),
+		"--config", "file:"+filepath.Join(work, "test.yaml")))
+	return c
+}
+
+// collected is what a collector has sent.
 type collected struct {
-	listener net.Listener
-	mu       sync.Mutex // guards lines
-	lines    []string
+	t       *testing.T
+	address string
+	mu      sync.Mutex // guards lines
+	lines   []string
 }
 
+// listen collects the lines that arrive at a port.
 func listen(t *testing.T) *collected {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	harness.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
-	c := &collected{listener: listener}
+	c := &collected{t: t, address: listener.Addr().String()}
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -119,9 +160,7 @@ func listen(t *testing.T) *collected {
 				lines := bufio.NewScanner(conn)
 				lines.Buffer(nil, 1<<20)
 				for lines.Scan() {
-					c.mu.Lock()
-					c.lines = append(c.lines, lines.Text())
-					c.mu.Unlock()
+					c.add(lines.Text())
 				}
 			}()
 		}
@@ -129,10 +168,63 @@ func listen(t *testing.T) *collected {
 	return c
 }
 
+func (c *collected) add(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = append(c.lines, line)
+}
+
 func (c *collected) all() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lines
+	return slices.Clone(c.lines)
+}
+
+// takeOTLP takes logs as OTLP has them in JSON. Their time is that of the line.
+func (c *collected) takeOTLP(w http.ResponseWriter, r *http.Request) {
+	var logs struct {
+		ResourceLogs []struct {
+			ScopeLogs []struct {
+				LogRecords []struct {
+					TimeUnixNano string
+					Body         struct{ StringValue string }
+				}
+			}
+		}
+	}
+	if err := json.NewDecoder(r.Body).Decode(&logs); err != nil {
+		c.t.Errorf("%s: %v", r.URL, err)
+	}
+	for _, resource := range logs.ResourceLogs {
+		for _, scope := range resource.ScopeLogs {
+			for _, record := range scope.LogRecords {
+				var event trail.Event
+				err := json.Unmarshal([]byte(record.Body.StringValue), &event)
+				if got := fmt.Sprint(event.Time.UnixNano()); err != nil || got != record.TimeUnixNano {
+					c.t.Errorf("%s has the time %s: %v", record.Body.StringValue, record.TimeUnixNano, err)
+				}
+				c.add(record.Body.StringValue)
+			}
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, "{}")
+}
+
+// hasAll waits until every line of a trail has arrived. None has come twice, and
+// none has changed. It returns the trail.
+func (c *collected) hasAll(s *scene) string {
+	c.t.Helper()
+	raw := s.raw()
+	written := strings.Split(strings.TrimSuffix(raw, "\n"), "\n")
+	harness.Eventually(c.t, "each line has arrived", func() bool { return len(c.all()) >= len(written) })
+	arrived := c.all()
+	slices.Sort(written)
+	slices.Sort(arrived)
+	if !slices.Equal(arrived, written) {
+		c.t.Errorf("%d lines were written, and %d have arrived", len(written), len(arrived))
+	}
+	return raw
 }
 
 // TestAudit_TheRealJournald stores the lines, says who wrote each, and gives them

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -160,6 +161,65 @@ func TestAudit_ADiskThatHangs(t *testing.T) {
 				t.Errorf("%s", out)
 			}
 		})
+	}
+}
+
+// TestAudit_TwoHundredSessionsAtOnce: all are refused files, and end, in the same
+// moment. No line of theirs is lost, and none is torn.
+func TestAudit_TwoHundredSessionsAtOnce(t *testing.T) {
+	t.Parallel()
+	const editors, each, refusals = 4, 50, 5
+	s := newScene(t, nil)
+	line := "echo on; read line; cat"
+	for i := range refusals {
+		path := s.w.OutsidePath(fmt.Sprintf("secret%d", i))
+		harness.Write(t, path, "x")
+		line += " " + path
+	}
+	var list []*harness.Session
+	for range editors {
+		e := harness.Start(t, s.w, harness.Options{Settings: harness.Settings(file)})
+		for range each {
+			list = append(list, e.Spawn(protocol.SpawnParams{
+				Kind: protocol.Terminal, Cwd: s.w.Project, Command: line + "; exit 4",
+			}))
+		}
+	}
+	for _, session := range list {
+		session.Await("on")
+	}
+	for _, session := range list {
+		session.Type("\n")
+	}
+	for _, session := range list {
+		if exit := session.Exit(); exit.ExitCode == nil || *exit.ExitCode != 4 {
+			t.Errorf("%+v", exit)
+		}
+	}
+	want := map[string]int{trail.Spawn: 1, trail.Started: 1, trail.Refused: refusals, trail.Ended: 1}
+	got := map[string]map[string]int{}
+	harness.Eventually(t, "the last line is written", func() bool {
+		return len(of(s.events(), trail.Ended)) >= len(list)
+	})
+	for _, e := range s.events() {
+		if e.Lost > 0 {
+			t.Errorf("%d lines are lost", e.Lost)
+		}
+		if e.Event == trail.Review {
+			continue // another test builds a program meanwhile
+		}
+		if got[e.Session] == nil {
+			got[e.Session] = map[string]int{}
+		}
+		got[e.Session][e.Event]++
+	}
+	for _, session := range list {
+		if !maps.Equal(got[session.SessionID], want) {
+			t.Errorf("%s: %v", session.SessionID, got[session.SessionID])
+		}
+	}
+	if out, ok := s.run("audit"); !ok || strings.Contains(out, "are broken") {
+		t.Errorf("%.300s", out)
 	}
 }
 
