@@ -186,7 +186,9 @@ func take(args []string) error {
 const megabyte = 1 << 20
 
 func takeMapped(n, how int) error {
-	memory, err := unix.Mmap(-1, 0, n*megabyte, unix.PROT_READ|unix.PROT_WRITE, how|unix.MAP_ANONYMOUS)
+	// Without MAP_NORESERVE the kernel refuses more than the whole machine has.
+	how |= unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
+	memory, err := unix.Mmap(-1, 0, n*megabyte, unix.PROT_READ|unix.PROT_WRITE, how)
 	if err != nil {
 		return err
 	}
@@ -196,7 +198,8 @@ func takeMapped(n, how int) error {
 
 // takeSystemV leaves a segment that outlives this process.
 func takeSystemV(n int) error {
-	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, n*megabyte, 0o600)
+	const noReserve = 0o10000 // SHM_NORESERVE, see takeMapped
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, n*megabyte, 0o600|noReserve)
 	if err != nil {
 		return err
 	}
