@@ -9,23 +9,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/containers"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
-
-// podman makes namespaces as rootless Podman does, hides the files of /proc that
-// it hides, keeps the capabilities that it keeps, and executes a program under a
-// filter like its default one.
-const podman = `
-mount -t proc proc /proc || exit 125
-for file in kcore keys timer_list; do
-	[ ! -e /proc/$file ] || mount --bind /dev/null /proc/$file || exit 125
-done
-for dir in bus fs irq sys; do
-	mount --bind /proc/$dir /proc/$dir && mount -o remount,bind,ro /proc/$dir || exit 125
-done
-capabilities=+chown,+dac_override,+fowner,+fsetid,+kill,+net_bind_service,+setfcap,+setgid,+setpcap,+setuid,+sys_chroot
-exec setpriv --bounding-set -all,$capabilities --inh-caps -all "$@"
-`
 
 // In a container of rootless Podman a session has all that namespaces give. The
 // root of the container is the ordinary user who has started it.
@@ -36,19 +22,18 @@ func TestPodman_TakesNothingFromSessions(t *testing.T) {
 	victim := filepath.Join(w.Project, "victim")
 	harness.Victim(t, "tests/victim", victim)
 	run := func(args ...string) ([]byte, error) {
-		command := exec.Command("unshare", slices.Concat([]string{
-			"--user", "--map-root-user", "--mount", "--pid", "--ipc", "--uts", "--fork", "/bin/sh", "-c", podman, "sh",
-		}, args)...)
+		line := containers.Podman(victim, args...)
+		command := exec.Command(line[0], line[1:]...)
 		command.Env, command.Dir = harness.Environ(w), w.Project
 		return command.Output()
 	}
 	if out, err := run("true"); err != nil {
 		harness.Skip(t, "user_namespaces", err.Error()+": "+string(out))
 	}
-	if out, err := run(victim, "as-podman", "/bin/sh", "-c", "exec unshare --user --mount true"); err != nil {
+	if out, err := run("/bin/sh", "-c", "exec unshare --user --mount true"); err != nil {
 		t.Fatalf("the filter refuses namespaces: %v: %s", err, out)
 	}
-	out, err := run(victim, "as-podman", harness.Binary(t), "doctor", "--json")
+	out, err := run(harness.Binary(t), "doctor", "--json")
 	if err != nil {
 		t.Errorf("doctor: %v", err)
 	}

@@ -7,21 +7,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 //go:embed text/containers.md
 var containersText string
 
-// containerKernel is the kernel of the matrix, and containerColumns are the
-// contexts of tests/kernels with the places that they stand for.
-const containerKernel = "6.12"
-
-var containerColumns = []struct{ context, place string }{
-	{"container", "Docker"},
-	{"user-no-namespaces", "Ubuntu"},
-	{"user-plain", "with user namespaces"},
-	{"user-delegated", "and a delegated cgroup"},
+// containerColumns are the kernels and contexts of tests/kernels with the places
+// that they stand for.
+var containerColumns = []struct{ kernel, context, place string }{
+	{"6.12", "docker", "Docker"},
+	{"6.12", "devcontainer", "dev container"},
+	{"6.12", "ubuntu", "Ubuntu"},
+	{"6.12", "podman", "rootless Podman"},
+	{"6.12-wsl2", "user-plain", "WSL2"},
+	{"6.12-wsl2", "user-delegated", "WSL2 with systemd"},
 }
 
 // containersReference is docs/containers.md: what is written by hand, and a
@@ -31,19 +32,19 @@ func containersReference(root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]map[string]string{} // protection to context to status
+	found := map[string]string{} // by kernel, context and protection
 	var names []string
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
-		if len(fields) < 2 || fields[0] != containerKernel {
+		if len(fields) < 2 {
 			continue
 		}
 		for _, entry := range fields[2:] {
-			name, status, _ := strings.Cut(entry, "=")
-			if found[name] == nil {
-				found[name], names = map[string]string{}, append(names, name)
+			name, status, is := strings.Cut(entry, "=")
+			if is && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
-			found[name][fields[1]] = status
+			found[fields[0]+" "+fields[1]+" "+name] = status
 		}
 	}
 	var matrix strings.Builder
@@ -55,16 +56,16 @@ func containersReference(root string) ([]byte, error) {
 	for _, name := range names {
 		fmt.Fprintf(&matrix, "\n| `%s` |", name)
 		for _, column := range containerColumns {
-			status := found[name][column.context]
+			status := found[column.kernel+" "+column.context+" "+name]
 			if status == "" {
-				return nil, fmt.Errorf("no status of %s in %s on %s", name, column.context, containerKernel)
+				return nil, fmt.Errorf("no status of %s in %s on %s", name, column.context, column.kernel)
 			}
 			matrix.WriteString(" " + status + " |")
 		}
 	}
 	whole := strings.Replace(containersText, "@MATRIX@", matrix.String(), 1)
 	if len(names) == 0 || whole == containersText {
-		return nil, fmt.Errorf("no matrix: %d protections on %s", len(names), containerKernel)
+		return nil, fmt.Errorf("no matrix: %d protections", len(names))
 	}
 	return fmt.Appendf(nil, "<!-- %s -->\n\n%s", marker, whole), nil
 }

@@ -10,14 +10,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 const (
-	// memory of a machine, in MiB. The initial root file system is unpacked
+	// memory of most machines, in MiB. The initial root file system is unpacked
 	// into it.
-	memory = "1024"
+	memory = 1024
 	// boots is how often a machine is started that dies before its first
 	// result: software emulation crashes a guest now and then.
 	boots = 3
@@ -102,7 +103,8 @@ func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 			strings.Join(suites, ","), fmt.Sprintf("sidecar.share=%d/%d", m.share, m.shares),
 	}
 	args := slices.Concat(arch.flags, []string{
-		"-accel", "tcg,thread=multi", "-m", memory, "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot", "-display",
+		"-accel", "tcg,thread=multi", "-m",
+		strconv.Itoa(max(memory, m.kernel.memory)), "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot", "-display",
 		"none",
 		"-kernel", m.image, "-initrd", initrd, "-append", strings.Join(cmdline, " "),
 	})

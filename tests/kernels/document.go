@@ -15,20 +15,25 @@ const documentHead = `<!-- Written by "make test-kernels". Do not edit. -->
 # What holds on which kernel
 
 Debian's kernels were booted, and on each the sidecar reported what it enforces
-(` + "`sandbox-sidecar doctor`" + `), in five contexts:
+(` + "`sandbox-sidecar doctor`" + `), in eight contexts:
 
 - root;
 - an ordinary user with a cgroup of its own, as a systemd user service has;
 - an ordinary user without one;
 - the same on a machine that forbids user namespaces;
-- the root of a container, with few capabilities, a read-only cgroup tree, and a filter that refuses namespaces.
+- docker: the root of a container, with few capabilities, a read-only cgroup tree, and a filter that refuses what
+  Docker's default one refuses;
+- devcontainer: the same without a filter, as our feature starts a dev container;
+- podman: the root of a container that an ordinary user has made, with few capabilities, a ` + "`/proc`" + ` with hidden files,
+  and a filter that refuses what Podman's default one refuses;
+- ubuntu: an ordinary user who can make user namespaces and can mount nothing in them, as AppArmor does it.
 
 Each status is proved. If it is "enforced", attacks work without a sandbox and fail in a session. If it is
 "degraded" or "absent", an attack works in a session. Where "limits" is degraded, memory has no limit, which nobody
 tries. The status of process tracking is that of the weakest session. If that is "degraded", a sandboxed session may
 still have a guarantee, which its reply says. From Linux 6.12 on it has one, which a user without a cgroup tests too.
 
-On 6.1, 6.12 and 7 all contexts but the container also carry out a share of the attacks in ` + "`tests/attack`" + `.
+On 6.1, 6.12 and 7 the first four contexts also carry out a share of the attacks in ` + "`tests/attack`" + `.
 `
 
 const documentFoot = `

@@ -18,6 +18,8 @@ type kernel struct {
 	without []string
 	// suites run here, besides doctor's attacks.
 	suites []suite
+	// memory is the machine's, in MiB; 0: enough for most suites.
+	memory int
 	// why says what this kernel is tested for.
 	why string
 }
@@ -29,6 +31,9 @@ func (k kernel) architecture() architecture {
 	}
 	return *k.machine
 }
+
+// forFifty is memory for fifty sessions that reach the lowest limit at once.
+const forFifty = 5 << 10
 
 // Debian's names of one kernel differ over time in more than the last number,
 // so the patterns fix only the first two.
@@ -53,16 +58,23 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.1", archive: "debian-security", suite: "bookworm-security", pattern: linux61,
-		suites: []suite{attacks, launching, confining, filtering, isolating, connecting, escaping},
-		why:    "the oldest Landlock that Debian has",
+		suites: []suite{
+			attacks, launching, confining, filtering, isolating, connecting, escaping,
+			limits([]string{asDelegated}, "TestLimits_InACgroupOfTheSidecarsOwn"),
+		},
+		why: "the oldest Landlock that Debian has",
 	},
 	{
 		name: "6.12", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		suites: []suite{attacks, signalDomains, limiting, sessions, connecting}, why: "Landlock restricts signals",
+		suites: []suite{attacks, signalDomains, limiting, sessions, connecting}, memory: forFifty,
+		why: "Landlock restricts signals",
 	},
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
-		suites:  []suite{attacks, confining, filtering, isolating, signalDomains, connecting, reading, logging},
+		suites: []suite{
+			attacks, confining, filtering, isolating, signalDomains, connecting, reading, logging,
+			limits([]string{asRoot}, "TestLimits_InACgroupOfTheSidecarsOwn"),
+		},
 		cmdline: "audit=1",
 		why:     "Landlock restricts Unix sockets, and its audit log is on",
 	},
@@ -80,6 +92,11 @@ var kernels = []kernel{
 		name: "6.12-hybrid", archive: "debian-security", suite: "trixie-security", pattern: linux612,
 		cmdline: "sidecar.cgroup=hybrid", suites: groups([]string{asDelegated}, escaping),
 		why: "cgroup v2 next to v1, mounted elsewhere",
+	},
+	{
+		name: "6.12-wsl2", archive: "debian-security", suite: "trixie-security", pattern: linux612,
+		cmdline: "lsm=landlock,lockdown,yama,loadpin,safesetid,integrity,selinux,apparmor,tomoyo sidecar.securityfs=off",
+		why:     "Debian's kernel with the security modules that WSL2's kernel has, and no file system that lists them",
 	},
 	{
 		name: "6.12-arm64", machine: &arm64, archive: "debian-security", suite: "trixie-security", pattern: linux612ARM,

@@ -59,9 +59,8 @@ var (
 	signalDomains = lifetime(domainTests...)
 	// limiting proves that a cgroup with controllers limits the memory of sessions,
 	// and what happens then.
-	limiting = suite{
-		pkg: "tests/lifetime", contexts: []string{asDelegated}, proves: []string{"TestLimits_InACgroupOfTheSidecarsOwn"},
-	}
+	limiting = limits([]string{asRoot, asDelegated}, "TestLimits_InACgroupOfTheSidecarsOwn",
+		"TestLimits_OfFiftySessionsThatTakeTooMuch")
 	// connecting proves that allowed hosts can be reached, and others not.
 	connecting = suite{pkg: "tests/hosts", contexts: []string{asRoot, asPlain}, proves: []string{
 		"TestConnect_AnswersAsTheNetworkDoes", "TestNames_MustNotLeadIntoPrivateNetworks",
@@ -75,6 +74,11 @@ var (
 // lifetime is that of sessions, as an ordinary user without a cgroup.
 func lifetime(proves ...string) suite {
 	return suite{pkg: "tests/lifetime", contexts: []string{asPlain}, proves: proves}
+}
+
+// limits are what a session may take of the machine.
+func limits(contexts []string, proves ...string) suite {
+	return suite{pkg: "tests/lifetime", contexts: contexts, proves: proves}
 }
 
 // groups is what holds processes together, which does not ask for a sandbox,

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -26,10 +28,31 @@ func enterContainer(args []string) error {
 	if err := unix.Mount("", readOrder().cgroups(), "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
 		return err
 	}
+	if err := hideProc(); err != nil {
+		return err
+	}
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
 	return syscall.Exec(args[2], args[2:], os.Environ())
+}
+
+// hideProc hides files of /proc and makes others read-only, as engines do. The
+// kernel then lets no user mount a new /proc.
+func hideProc() error {
+	for _, file := range []string{"/proc/kcore", "/proc/keys", "/proc/timer_list"} {
+		if err := unix.Mount("/dev/null", file, "", unix.MS_BIND, ""); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, dir := range []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"} {
+		err := errors.Join(unix.Mount(dir, dir, "", unix.MS_BIND, ""),
+			unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // containerCapabilities are those that container engines leave to root.

@@ -9,13 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/containers"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/kernels/result"
 )
 
@@ -33,10 +33,9 @@ type context struct {
 	// namespaces is how many user namespaces the machine allows; 0 on systems
 	// that forbid them.
 	namespaces int
-	// container is true if root is confined as container engines do it: few
-	// capabilities, a read-only cgroup tree, and a filter that refuses to make
-	// namespaces.
-	container bool
+	// place is where the context is besides; "": on the machine itself. Elsewhere
+	// only doctor runs, because the controls of many attacks do not work.
+	place string
 	// never are the features that tests cannot have in this context on any
 	// kernel.
 	never string
@@ -53,9 +52,33 @@ func contexts() []context {
 			"root audit_log"},
 		{name: "user-plain", uid: user, cgroup: "plain", namespaces: many, never: never + "root audit_log"},
 		{name: "user-no-namespaces", uid: user, cgroup: "plain", never: never + "root audit_log user_namespaces"},
-		{name: "container", cgroup: "container", container: true, namespaces: many, never: never +
-			"root audit_log user_namespaces"},
+		{name: "docker", cgroup: "container", place: docker, namespaces: many},
+		{name: "devcontainer", cgroup: "container", place: devcontainer, namespaces: many},
+		{name: "podman", uid: user, cgroup: "plain", place: podman, namespaces: many},
+		{name: "ubuntu", uid: user, cgroup: "plain", place: ubuntu, namespaces: many},
 	}
+}
+
+// The places where agents live, beside whole machines.
+const (
+	// docker is a container whose root has few capabilities, a read-only cgroup
+	// tree, and a filter that refuses what Docker's default one refuses.
+	docker = "docker"
+	// devcontainer is the same without a filter, as our feature starts it.
+	devcontainer = "devcontainer"
+	// podman is a container that an ordinary user has made; see package
+	// containers.
+	podman = "podman"
+	// ubuntu is a machine where AppArmor lets users make namespaces and refuses
+	// every mount in them.
+	ubuntu = "ubuntu"
+)
+
+// possible reports whether the machine has the programs that make the context. One
+// of another architecture has none.
+func (c context) possible() bool {
+	_, err := os.Stat("/usr/bin/unshare")
+	return c.place != podman || err == nil
 }
 
 func (c context) run(send func(result.Line)) {
@@ -83,14 +106,14 @@ func (c context) prepare() error {
 	if err := os.MkdirAll(c.dir(), 0o755); err != nil {
 		return err
 	}
-	if !c.delegated {
-		return nil
-	}
 	// What the kernel lacks is not enabled. A write of several would enable none.
 	for _, dir := range []string{c.cgroups(), filepath.Dir(c.dir())} {
 		for _, controller := range []string{"+memory", "+pids", "+cpu"} {
 			_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controller), 0)
 		}
+	}
+	if !c.delegated {
+		return nil
 	}
 	// A subtree is delegated, and the user starts in its leaf: moving between
 	// two cgroups needs the right to their common ancestor.
@@ -114,12 +137,22 @@ func (c context) home() string {
 // command runs a program in the context. This program enters it in a second
 // process, because a process must be in its cgroup before it gives up root.
 func (c context) command(dir, program string, args ...string) *exec.Cmd {
-	enter := []string{"enter", filepath.Join(c.dir(), "cgroup.procs"), strconv.Itoa(c.uid), program}
-	if c.container {
-		enter[0] = "container"
-		enter = slices.Insert(enter, 3, "/programs/tests/victim", "without-namespaces")
+	enter, line := "enter", append([]string{program}, args...)
+	const victim = "/programs/tests/victim"
+	switch c.place {
+	case docker:
+		enter, line = "container", append([]string{victim, "as-container"}, line...)
+	case devcontainer:
+		enter = "container"
+	case podman:
+		line = containers.Podman(victim, line...)
+		line[0] = "/usr/bin/" + line[0]
+	case ubuntu:
+		line = append([]string{victim, "as-ubuntu"}, line...)
 	}
-	command := exec.Command("/init", append(enter, args...)...)
+	command := exec.Command("/init", append([]string{
+		enter, filepath.Join(c.dir(), "cgroup.procs"), strconv.Itoa(c.uid),
+	}, line...)...)
 	command.Dir = dir
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	command.Env = []string{
@@ -128,7 +161,7 @@ func (c context) command(dir, program string, args ...string) *exec.Cmd {
 		"CI=true", "SIDECAR_MISSING=" + strings.Join([]string{c.never, c.without, c.missing[c.name]}, " "),
 		"SIDECAR_BINARY=" + sidecar, "SIDECAR_PROGRAMS=/programs",
 	}
-	if c.delegated && !c.hybrid {
+	if (c.delegated || c.name == "root") && !c.hybrid {
 		// A test that could not limit memory would otherwise show nothing.
 		command.Env = append(command.Env, "SIDECAR_HAS=memory_limits")
 	}

@@ -82,7 +82,9 @@ func work() {
 	for i, c := range contexts() {
 		c.order = o
 		c.share = (o.share + i) % o.shares
-		c.run(send)
+		if c.possible() {
+			c.run(send)
+		}
 	}
 	send(result.Line{End: true})
 }

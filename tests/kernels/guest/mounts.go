@@ -31,7 +31,9 @@ func mountAll(o order) (notes []string) {
 	mount("devpts", "/dev/pts", "devpts", "ptmxmode=666,gid=5,mode=620")
 	mount("tmpfs", "/dev/shm", "tmpfs", "mode=1777")
 	mount("tmpfs", "/run", "tmpfs", "mode=755")
-	mount("securityfs", "/sys/kernel/security", "securityfs", "")
+	if !o.noSecurityFS {
+		mount("securityfs", "/sys/kernel/security", "securityfs", "")
+	}
 	if o.hybrid {
 		mount("tmpfs", "/sys/fs/cgroup", "tmpfs", "mode=755")
 		mount("cgroup", "/sys/fs/cgroup/pids", "cgroup", "pids")

@@ -24,6 +24,8 @@ type order struct {
 	share, shares int
 	// hybrid is cgroup v1 with v2 next to it.
 	hybrid bool
+	// noSecurityFS leaves out the file system of security modules.
+	noSecurityFS bool
 }
 
 // suite is a package whose tests run here.
@@ -58,6 +60,8 @@ func readOrder() order {
 			}
 		case "sidecar.cgroup":
 			o.hybrid = value == "hybrid"
+		case "sidecar.securityfs":
+			o.noSecurityFS = value == "off"
 		}
 	}
 	return o

@@ -24,7 +24,7 @@ func TestParseSuites(t *testing.T) {
 	}
 }
 
-// A suite without contexts runs in all but the container.
+// A suite without contexts runs wherever not only doctor does.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -35,7 +35,7 @@ func TestRuns(t *testing.T) {
 		{context{name: "root"}, suite{}, true},
 		{context{name: "root"}, suite{contexts: []string{"user-plain", "root"}}, true},
 		{context{name: "root"}, suite{contexts: []string{"user-plain"}}, false},
-		{context{name: "container", container: true}, suite{}, false},
+		{context{name: "docker", place: docker}, suite{}, false},
 	} {
 		if got := test.who.runs(test.s); got != test.want {
 			t.Errorf("%s, %v: %t", test.who.name, test.s.contexts, got)
