@@ -27,7 +27,7 @@ func TestPodman_TakesNothingFromSessions(t *testing.T) {
 		command.Env, command.Dir = harness.Environ(w), w.Project
 		return command.Output()
 	}
-	if out, err := run("true"); err != nil {
+	if out, err := run("/bin/true"); err != nil {
 		harness.Skip(t, "user_namespaces", err.Error()+": "+string(out))
 	}
 	if out, err := run("/bin/sh", "-c", "exec unshare --user --mount true"); err != nil {
