@@ -215,8 +215,17 @@ func (s *soak) whenStalled(round int) (stop func()) {
 		return func() {}
 	}
 	begun, delayed := time.Now(), s.delayed()
+	var mu sync.Mutex // guards the timer, and answered
 	var timer *time.Timer
+	answered := false
+	mu.Lock()
+	defer mu.Unlock()
 	timer = time.AfterFunc(slowSpawn, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if answered {
+			return // by then the test may have ended
+		}
 		took, waits, starved := time.Since(begun), s.waits(), s.delayed()-delayed
 		if starved > took/2 && took < mostStarved {
 			s.t.Logf("round %d: no answer for %v, but no processor for %v", round, took, starved)
@@ -227,6 +236,9 @@ func (s *soak) whenStalled(round int) (stop func()) {
 		s.dump()
 	})
 	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		answered = true
 		timer.Stop()
 		if took := time.Since(begun); took > slowSpawn {
 			s.t.Logf("round %d: answered after %v", round, took)
