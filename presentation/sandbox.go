@@ -93,7 +93,7 @@ func OffLine(compiled settings.Compiled) []byte {
 	if !compiled.Undecided() {
 		return nil
 	}
-	return []byte("\x1b[33mnot sandboxed: no settings file turns the sandbox on. Run `sandbox-sidecar init`.\x1b[0m\r\n")
+	return []byte("\x1b[33mnot sandboxed: no settings file turns the sandbox on. Run: sandbox-sidecar init\x1b[0m\r\n")
 }
 
 // UnsandboxedLine is the first line of a terminal that should be sandboxed and

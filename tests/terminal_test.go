@@ -277,7 +277,7 @@ func TestTerminal_EachSessionHasItsOwn(t *testing.T) {
 // line, unless a settings file has decided it.
 func TestTerminal_SaysIfNobodyTurnedTheSandboxOn(t *testing.T) {
 	t.Parallel()
-	const said = "not sandboxed: no settings file turns the sandbox on. Run `sandbox-sidecar init`."
+	const said = "not sandboxed: no settings file turns the sandbox on. Run: sandbox-sidecar init"
 	for settings, want := range map[string]bool{`{}`: true, harness.Off(): false, harness.Settings(nil): false} {
 		e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: settings})
 		for kind, prints := range map[protocol.Kind]bool{protocol.Terminal: want, protocol.Tool: false} {
