@@ -101,9 +101,11 @@ M.settings_off = '{ "terminal": { "sandbox": { "enabled": false } } }'
 ---@field settings string The user's settings file.
 
 ---@param settings? string
+---@param base? string Where it is. Default: a temporary directory.
 ---@return World
-function M.world(settings)
-  local root = vim.uv.fs_realpath(vim.fn.tempname():match('^(.*)/')) .. '/' .. vim.uv.hrtime()
+function M.world(settings, base)
+  base = base or vim.fn.tempname():match('^(.*)/')
+  local root = vim.uv.fs_realpath(base) .. '/' .. vim.uv.hrtime()
   local world = {
     root = root,
     home = root .. '/home',
@@ -129,7 +131,8 @@ end
 
 ---A child editor with the plugin. It ends with the case.
 ---@param world? World
----@param opts? { setup?: table, nvim?: string }
+---@param opts? { setup?: table, nvim?: string, plugin?: string, args?: string[] }
+---`args` are in place of those that load the plugin.
 function M.child(world, opts)
   world = world or M.world()
   opts = opts or {}
@@ -140,7 +143,7 @@ function M.child(world, opts)
   end
   vim.fn.mkdir(world.home .. '/run', 'p', 448)
   local child = MiniTest.new_child_neovim()
-  child.start({
+  child.start(opts.args or {
     '--cmd',
     'set rtp^=' .. (opts.plugin or M.plugin),
     '--cmd',

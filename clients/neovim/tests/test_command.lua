@@ -21,6 +21,7 @@ T['completion offers the subcommands and their arguments'] = function()
     'log',
     'policy',
     'port',
+    'reopen',
     'restart',
     'review',
     'settings',
@@ -52,10 +53,7 @@ T['invalid commands are reported, with the valid ones'] = function()
     true
   )
   child.cmd('Sidecar policy tool more')
-  H.eq(
-    child.lua_get('_G.notified[2].text'),
-    'sandbox_sidecar: usage: :Sidecar policy [terminal|tool]'
-  )
+  H.eq(child.lua_get('_G.notified[2].text'), 'Sandbox: usage: :Sidecar policy [terminal|tool]')
   child.cmd('Sidecar settings somewhere')
   H.eq(child.lua_get('_G.notified[3].text'):match('expected "user" or "project"') ~= nil, true)
   child.cmd('Sidecar close')

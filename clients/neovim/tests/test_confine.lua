@@ -101,7 +101,7 @@ T['a terminal has its state, and is stale after a change of the settings'] = fun
   local state = child.lua_get('vim.b.sandbox_sidecar')
   H.eq({ state.running, state.stale, state.sandbox == 'off' }, { true, false, false })
   H.write(child.world.settings, H.settings({ allow_network = false }))
-  H.until_notified(child, '1 running terminal still uses the old ones')
+  H.until_notified(child, '1 terminal still uses old settings')
   H.eq(child.lua_get('vim.b.sandbox_sidecar.stale'), true)
   child.lua([[vim.fn.chansend(vim.b.terminal_job_id, 'exit 3\n')]])
   H.until_true(child, 'vim.b.sandbox_sidecar.exit_code == 3')

@@ -393,7 +393,7 @@ T['a refusal is allowed by picking it, and the settings keep their comments'] = 
     end
     vim.cmd('Sidecar allow')
   ]])
-  H.until_notified(child, 'written to', 'It counts for new sessions')
+  H.until_notified(child, 'was written', 'It applies to new terminals')
   H.eq(child.lua_get('_G.asked[1][2][1]'):find(world.outside, 1, true) ~= nil, true)
   H.eq(child.lua_get('_G.asked[2][2]'), { 'this project', 'you, for every project' })
   H.eq(H.read(world.settings):find('// mine', 1, true), 1)

@@ -40,7 +40,8 @@ T['denials show escaped names, in messages and in the list'] = function()
   H.eq(tui.flat(screen):find(SHOWN, 1, true) ~= nil, true)
   -- 500 characters do not push the rest away.
   H.eq(screen:find(('z'):rep(121), 1, true), nil)
-  H.eq(tui.flat(screen):find('See ":Sidecar denials".', 1, true) ~= nil, true)
+  -- The space may be the last column.
+  H.eq(tui.flat(screen):find('See ?":Sidecar ?denials"%.') ~= nil, true)
   editor.keys('Enter', ':Sidecar denials', 'Enter')
   screen = check(tui.until_screen(editor, '%d%d:%d%d:%d%d  "mkdir'))
   H.eq(tui.flat(screen):find(SHOWN, 1, true) ~= nil, true)

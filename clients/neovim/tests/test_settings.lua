@@ -71,7 +71,7 @@ T['changed settings mark the running terminals as stale'] = function()
   H.until_true(child, ('vim.b[%d].sandbox_sidecar.stale'):format(buf))
   H.eq(
     child.lua_get('_G.notified[1].text'),
-    'sandbox_sidecar: the settings changed. 1 running terminal still uses the old ones.'
+    'Sandbox: 1 terminal still uses old settings. See ":Sidecar reopen".'
   )
   H.write(world.settings, H.settings())
   H.until_true(child, ('not vim.b[%d].sandbox_sidecar.stale'):format(buf))

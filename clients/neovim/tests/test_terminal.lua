@@ -334,7 +334,7 @@ T['without a sidecar there is one message, and no stack trace'] = function()
   local text = child.lua_get('_G.notified[1].text')
   H.eq(
     text,
-    'sandbox_sidecar: the sidecar cannot start: "/nonexistent/sidecar" is not a program. Correct the option "binary".'
+    'Sandbox: the sidecar cannot start: "/nonexistent/sidecar" is not a program. Correct the option "binary".'
   )
 end
 

@@ -11,8 +11,11 @@ local M = {}
 ---@field screen fun(): string
 
 ---Starts the editor in tmux.
+---@param opts? { cols?: integer, rows?: integer, binary?: string, dismiss?: boolean }
+---`dismiss` answers prompts that only want ENTER.
 ---@return Tui
-function M.start(world)
+function M.start(world, opts)
+  opts = vim.tbl_extend('force', { cols = 120, rows = 30, binary = H.binary }, opts or {})
   local socket = world.root .. '/tmux'
   local server = world.root .. '/nvim'
   local function tmux(...)
@@ -39,15 +42,15 @@ function M.start(world)
     'set rtp^=' .. H.plugin,
     '--cmd',
     'lua vim.g.sandbox_sidecar = '
-      .. vim.inspect({ binary = H.binary }, { newline = ' ', indent = '' }),
+      .. vim.inspect({ binary = opts.binary }, { newline = ' ', indent = '' }),
   }
   tmux(
     'new-session',
     '-d',
     '-x',
-    '120',
+    tostring(opts.cols),
     '-y',
-    '30',
+    tostring(opts.rows),
     '-c',
     world.project,
     unpack(vim.list_extend(env, command))
@@ -71,7 +74,11 @@ function M.start(world)
   -- An editor that waits for a key would not answer.
   local function ready()
     H.wait('the end of a prompt', function()
-      return not vim.rpcrequest(channel, 'nvim_get_mode').blocking
+      local blocking = vim.rpcrequest(channel, 'nvim_get_mode').blocking
+      if blocking and opts.dismiss and tmux('capture-pane', '-p'):find('Press ENTER', 1, true) then
+        tmux('send-keys', 'Enter')
+      end
+      return not blocking
     end)
   end
   return {

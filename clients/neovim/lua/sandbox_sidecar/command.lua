@@ -273,6 +273,15 @@ M.subcommands = {
       require('sandbox_sidecar.sidecar').restart()
     end,
   },
+  reopen = {
+    arguments = '',
+    max_args = 0,
+    run = function()
+      if require('sandbox_sidecar.terminal').reopen() == 0 then
+        notify.info('every ":Sidecar terminal" in a window uses the current settings.')
+      end
+    end,
+  },
   close = {
     arguments = '',
     max_args = 0,

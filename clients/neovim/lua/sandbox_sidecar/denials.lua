@@ -1,6 +1,7 @@
 ---Reports denials and changes of protected paths, several in one message, and
 ---lists them all.
 local display = require('sandbox_sidecar.display')
+local log = require('sandbox_sidecar.log')
 local notify = require('sandbox_sidecar.notify')
 local project = require('sandbox_sidecar.project')
 local protocol = require('sandbox_sidecar.protocol_gen')
@@ -59,6 +60,17 @@ local function suggestion_text(params)
   return not params.message:find(change, 1, true) and sentence('to allow it, ' .. change) or nil
 end
 
+---@param params sandbox_sidecar.DeniedParams
+---@return string # For a narrow screen.
+local function brief(params)
+  return ('refused %s%s %s. See ":Sidecar %s".'):format(
+    params.process and display.text(params.process.name) .. ' ' or '',
+    (params.access:gsub('_', ' ')),
+    display.path(params.target),
+    params.suggestion and 'allow' or 'denials'
+  )
+end
+
 local function notify_pending()
   local batch, uncounted = pending, missed
   pending, missed, last_notified = {}, 0, vim.uv.now()
@@ -70,7 +82,8 @@ local function notify_pending()
         first.label,
         describe(first),
         hint and ' ' .. hint or ''
-      )
+      ),
+      brief(first.params)
     )
     return
   end
@@ -82,7 +95,10 @@ local function notify_pending()
   if more > 0 then
     named[#named + 1] = ('And %d more.'):format(more)
   end
-  notify.warn(('%s: %s See ":Sidecar denials".'):format(first.label, table.concat(named, ' ')))
+  notify.warn(
+    ('%s: %s See ":Sidecar denials".'):format(first.label, table.concat(named, ' ')),
+    ('refused %d operations. See ":Sidecar denials".'):format(#batch + uncounted)
+  )
 end
 
 ---Finds the same denial of the same session, or of one with the same command
@@ -175,6 +191,7 @@ end
 ---@param item sandbox_sidecar.Allowable
 ---@param scope string
 local function allow(item, scope)
+  notify.expect_change()
   sidecar.request(protocol.methods.settings_allow, {
     projectDir = item.project or project.current(),
     scope = scope,
@@ -183,7 +200,23 @@ local function allow(item, scope)
     if err then
       notify.error(notify.describe(err))
     else
-      notify.info(('written to %s. It counts for new sessions.'):format(display.path(result.file)))
+      log.write('info', 'the setting was written to %s', display.path(result.file))
+      notify.info('the setting was written. It applies to new terminals.')
+    end
+  end)
+end
+
+---@param item sandbox_sidecar.Allowable
+local function pick_scope(item)
+  view.choose({ 'project', 'user' }, {
+    prompt = 'Write it to the settings of:',
+    kind = 'sandbox_sidecar.scope',
+    format_item = function(scope)
+      return scope == 'user' and 'you, for every project' or 'this project'
+    end,
+  }, function(scope)
+    if scope then
+      allow(item, scope)
     end
   end)
 end
@@ -204,16 +237,10 @@ function M.pick()
     if not item then
       return
     end
-    view.choose({ 'project', 'user' }, {
-      prompt = 'Write it to the settings of:',
-      kind = 'sandbox_sidecar.scope',
-      format_item = function(scope)
-        return scope == 'user' and 'you, for every project' or 'this project'
-      end,
-    }, function(scope)
-      if scope then
-        allow(item, scope)
-      end
+    -- Not on the line of the first question, as older Neovims would draw it.
+    vim.schedule(function()
+      vim.cmd.redraw()
+      pick_scope(item)
     end)
   end)
 end

@@ -89,15 +89,18 @@ sidecar.notifications[protocol.methods.settings_changed] = function(params)
   for _, session in ipairs(params.staleSessions) do
     stale[session.sessionId] = true
   end
-  local count = require('sandbox_sidecar.shells').set_stale(stale)
+  local count, ours = require('sandbox_sidecar.shells').set_stale(stale), 0
   for _, t in ipairs(terminal.list()) do
-    count = count + (t:set_stale(stale[t.id] == true) and 1 or 0)
+    ours = ours + (t:set_stale(stale[t.id] == true) and 1 or 0)
   end
-  if count > 0 then
+  count = count + ours
+  local expected = notify.is_expected_change()
+  if count > 0 and not expected then
     notify.warn(
-      ('the settings changed. %d running terminal%s the old ones.'):format(
+      ('%d terminal%s old settings.%s'):format(
         count,
-        count == 1 and ' still uses' or 's still use'
+        count == 1 and ' still uses' or 's still use',
+        ours > 0 and ' See ":Sidecar reopen".' or ''
       )
     )
   end

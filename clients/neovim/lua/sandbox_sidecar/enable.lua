@@ -35,6 +35,7 @@ local function init(apply_to)
   if settings then
     vim.list_extend(argv, { '--settings', settings })
   end
+  notify.expect_change()
   vim.system(
     require('sandbox_sidecar.wrap').mark(argv),
     { text = true },

@@ -8,29 +8,70 @@ local LEVELS = { [vim.log.levels.ERROR] = 'error', [vim.log.levels.WARN] = 'warn
 
 local shown = {} ---@type table<string, true>
 
+---How long, in milliseconds, a command's change of the settings is expected.
+local QUIET_TIME = 5000
+local quiet_until = 0
+
+---How long, in milliseconds, a message in Terminal-mode has the place of the
+---mode's name.
+local READING_TIME = 10000
+
 ---Shortens a message in Terminal-mode. A longer one would wait for ENTER, and
----swallow what the user types for the program. The log has the whole message.
+---swallow what the user types for the program. What to do is said last, and
+---stays. The log has the whole message.
 ---@param message string
+---@param brief? string Says the same in fewer words.
 ---@return string
-local function fitting(message)
+local function fitting(message, brief)
   local room = vim.v.echospace - 1
   if vim.api.nvim_get_mode().mode ~= 't' or vim.fn.strdisplaywidth(message) <= room then
     return message
   end
-  local count = vim.fn.strchars(message)
+  message = brief or message
+  if vim.fn.strdisplaywidth(message) <= room then
+    return message
+  end
+  local advice = message:match(' See "[^"]*"%.$') or ''
+  if #advice > room / 2 then
+    advice = ''
+  end
+  local start = message:sub(1, #message - #advice)
+  local short ---@type string
+  local count = vim.fn.strchars(start)
   repeat
     count = count - 1
-    message = vim.fn.strcharpart(message, 0, count)
-  until count <= 0 or vim.fn.strdisplaywidth(message) < room
-  return message .. '…'
+    short = vim.fn.strcharpart(start, 0, count) .. '…' .. advice
+  until count <= 0 or vim.fn.strdisplaywidth(short) <= room
+  return short
+end
+
+local mode_is_hidden = false
+
+---Hides "-- TERMINAL --" for a while. Neovim 0.12 draws it over every message in
+---Terminal-mode.
+local function hide_mode()
+  if vim.api.nvim_get_mode().mode ~= 't' or not vim.o.showmode then
+    return
+  end
+  mode_is_hidden, vim.o.showmode = true, false
+  local function restore()
+    if mode_is_hidden then
+      mode_is_hidden, vim.o.showmode = false, true
+    end
+  end
+  vim.defer_fn(restore, READING_TIME)
+  vim.api.nvim_create_autocmd('ModeChanged', { pattern = 't:*', once = true, callback = restore })
 end
 
 ---@param message string Untrusted values in it are quoted. It is always shown as one line.
 ---@param level integer One of vim.log.levels.
-function M.show(message, level)
+---@param brief? string Says the same in fewer words, for a narrow screen.
+function M.show(message, level, brief)
   message = display.line(message)
   log.write(LEVELS[level] or 'info', '%s', message)
-  vim.notify(fitting('sandbox_sidecar: ' .. message), level, { title = 'Sidecar' })
+  hide_mode()
+  local text = fitting('Sandbox: ' .. message, brief and 'Sandbox: ' .. display.line(brief))
+  vim.notify(text, level, { title = 'Sidecar' })
 end
 
 ---@param message string
@@ -44,8 +85,9 @@ function M.info(message)
 end
 
 ---@param message string
-function M.warn(message)
-  M.show(message, vim.log.levels.WARN)
+---@param brief? string
+function M.warn(message, brief)
+  M.show(message, vim.log.levels.WARN, brief)
 end
 
 ---Shows a warning only once: every terminal of a project would repeat it.
@@ -55,6 +97,18 @@ function M.warn_once(message)
     shown[message] = true
     M.warn(message)
   end
+end
+
+---Says that a command changes the settings, and tells about it itself.
+function M.expect_change()
+  quiet_until = vim.uv.now() + QUIET_TIME
+end
+
+---@return boolean # Whether a change of the settings was told about already. The next one was not.
+function M.is_expected_change()
+  local expected = vim.uv.now() < quiet_until
+  quiet_until = 0
+  return expected
 end
 
 ---Formats an error of the sidecar, with its hint.

@@ -398,15 +398,48 @@ function M.open(options)
   return terminal
 end
 
----Turns a buffer of a saved session (|:mksession|) into a terminal again: your
----shell in the directory of its name. A command of it does not run again.
+---Finds the directory and the number in a terminal's name.
 ---@param buf integer
-function M.restore(buf)
+---@return string dir
+---@return string? number
+local function from_name(buf)
   local dir, number = vim.api.nvim_buf_get_name(buf):match('^sidecar://(.-)//(%d+):')
   dir = dir and vim.fs.normalize(dir)
   if not dir or not vim.startswith(dir, '/') or vim.fn.isdirectory(dir) == 0 then
     dir = vim.fn.getcwd()
   end
+  return dir, number
+end
+
+---Ends the shells that use old settings, and opens new ones in their windows. A
+---command ends by itself, and is not run again.
+---@return integer # How many were reopened.
+function M.reopen()
+  local reopened = 0
+  for _, old in ipairs(M.list()) do
+    local windows = vim.fn.win_findbuf(old.buf)
+    if old.stale and not old.options.cmd and #windows > 0 then
+      local options = vim.tbl_extend('force', old.options, { cwd = from_name(old.buf) })
+      options.mods, options.start_insert = nil, false
+      local fresh ---@type sandbox_sidecar.Terminal
+      vim.api.nvim_win_call(windows[1], function()
+        fresh = M.open(options)
+      end)
+      for _, win in ipairs(windows) do
+        vim.api.nvim_win_set_buf(win, fresh.buf)
+      end
+      vim.api.nvim_buf_delete(old.buf, { force = true })
+      reopened = reopened + 1
+    end
+  end
+  return reopened
+end
+
+---Turns a buffer of a saved session (|:mksession|) into a terminal again: your
+---shell in the directory of its name. A command of it does not run again.
+---@param buf integer
+function M.restore(buf)
+  local dir, number = from_name(buf)
   -- No later terminal gets the same name.
   count = math.max(count, (tonumber(number) or 0) % 2 ^ 31)
   start(new({ cwd = dir }, vim.fn.bufwinid(buf), buf))

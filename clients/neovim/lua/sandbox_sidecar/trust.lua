@@ -35,6 +35,7 @@ end
 
 ---@param status sandbox_sidecar.Project
 local function trust(status)
+  notify.expect_change()
   sidecar.request(
     methods.project_trust,
     { projectDir = status.projectDir, digest = status.digest },
