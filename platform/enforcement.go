@@ -1,5 +1,7 @@
 package platform
 
+import "slices"
+
 // The protections, as replies name them.
 const (
 	Filesystem      = "filesystem"
@@ -70,14 +72,19 @@ type Missing struct {
 	Reason string `json:"reason"`
 }
 
-// Full reports whether every requested protection is enforced. Denials does not
-// count: what is denied stays denied, reported or not. Nor does Limits: a session
-// that takes much reaches nothing that is not granted.
-func (e Enforcement) Full() bool {
+// Full reports whether every requested protection is enforced.
+func (e Enforcement) Full() bool { return len(e.Lacking()) == 0 }
+
+// Lacking returns the requested protections that are not enforced, sorted.
+// Denials does not count: what is denied stays denied, reported or not. Nor does
+// Limits: a session that takes much reaches nothing that is not granted.
+func (e Enforcement) Lacking() []string {
+	var lacking []string
 	for name, p := range e.Protections {
 		if name != Denials && name != Limits && !p.NotRequested && p.Status != Enforced {
-			return false
+			lacking = append(lacking, name)
 		}
 	}
-	return true
+	slices.Sort(lacking)
+	return lacking
 }

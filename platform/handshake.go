@@ -45,6 +45,9 @@ type Order struct {
 	// lifecycle.SignalDomainGroup. It needs Orders, and a leader that was
 	// started for it.
 	InSignalDomain bool
+	// Full executes the program only if every protection that is requested is
+	// enforced; see Enforcement.Full.
+	Full bool
 	// Terminal is the terminal that the stage opens; nil if the sidecar opens
 	// it or there is none.
 	Terminal *Terminal

@@ -15,6 +15,7 @@ type wireOrder struct {
 	Env            []RawString `json:"env"`
 	Dir            RawString   `json:"dir"`
 	InSignalDomain bool        `json:"inSignalDomain,omitempty"`
+	Full           bool        `json:"full,omitempty"`
 	Terminal       *Terminal   `json:"terminal,omitempty"`
 	// Orders is the length of the orders, which follow the JSON as they are;
 	// 0 if there are none.
@@ -28,7 +29,7 @@ func (o Order) Encode() ([]byte, error) {
 	}
 	message, err := json.Marshal(wireOrder{
 		Program: RawString(o.Program), Argv: RawStrings(o.Argv), Env: RawStrings(o.Env), Dir: RawString(o.Dir),
-		InSignalDomain: o.InSignalDomain, Terminal: o.Terminal, Orders: len(o.Orders),
+		InSignalDomain: o.InSignalDomain, Full: o.Full, Terminal: o.Terminal, Orders: len(o.Orders),
 	})
 	return append(message, o.Orders...), err
 }
@@ -42,7 +43,7 @@ func ReadOrder(r io.Reader) (Order, error) {
 	}
 	order := Order{
 		Program: string(wire.Program), Argv: PlainStrings(wire.Argv), Env: PlainStrings(wire.Env), Dir: string(wire.Dir),
-		InSignalDomain: wire.InSignalDomain, Terminal: wire.Terminal,
+		InSignalDomain: wire.InSignalDomain, Full: wire.Full, Terminal: wire.Terminal,
 	}
 	if wire.Orders == 0 {
 		return order, nil

@@ -107,6 +107,9 @@ func runOrder(order *Order, confine ConfineSelf) *Failure {
 		if confined, err = confine(order); err != nil {
 			return &Failure{Step: StepConfine, Cause: err.Error()}
 		}
+		if lacking := confined.Enforcement.Lacking(); order.Full && len(lacking) > 0 {
+			return &Failure{Step: StepConfine, Cause: "not enforced: " + strings.Join(lacking, ", ")}
+		}
 	}
 	if order.Program == "" {
 		if err := sendReport(confined); err != nil {

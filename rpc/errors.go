@@ -38,6 +38,14 @@ var errUnsandboxed = &wireError{
 	data:    &protocol.ErrorData{Reason: "every session must be sandboxed here"},
 }
 
+// errPolicyChanged is the answer to terminal/spawn if the policy is not the one
+// to which the user has agreed.
+var errPolicyChanged = &wireError{
+	code:    protocol.CodePolicyChanged,
+	message: "not started: the settings have changed since the user agreed to them; ask again",
+	data:    &protocol.ErrorData{Reason: "policyId names another policy"},
+}
+
 // settingsInvalid names the file that must be fixed before a session starts.
 func settingsInvalid(doubt *settings.Doubt) *wireError {
 	reason := "it is unclear what the settings ask for, so tools do not start"

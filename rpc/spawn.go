@@ -89,6 +89,12 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 		}
 		compiled.RefuseUnconfined()
 	}
+	if params.PolicyID != "" {
+		if compiled.Policy.ID() != params.PolicyID {
+			return nil, settings.Compiled{}, errPolicyChanged
+		}
+		request.Full = true
+	}
 	if compiled.NoAnswer != "" {
 		return nil, compiled, noAnswer("read the project", compiled.NoAnswer)
 	}

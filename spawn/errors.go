@@ -69,6 +69,15 @@ func unavailable(p *policy.Policy, err error) error {
 	return &Error{Attempt: "confine session", Cause: fmt.Errorf("%w: %w", ErrUnavailable, err), Hint: hint}
 }
 
+// notFull is the error of a session that must have every protection and lacks
+// one.
+func notFull(why string) error {
+	return &Error{
+		Attempt: "confine session", Cause: fmt.Errorf("%w: %s", ErrUnavailable, why),
+		Hint: `run "sandbox-sidecar doctor" to see what this machine can enforce`,
+	}
+}
+
 // launchError says why a stage executed nothing. It returns an error that wraps
 // errRetry unchanged, because another attempt follows.
 func launchError(request Request, err error) error {

@@ -43,6 +43,9 @@ type Request struct {
 	Tool bool
 	// FlowControl holds output back until it is acknowledged; see Session.Ack.
 	FlowControl bool
+	// Full starts the session only if every protection that the policy asks for
+	// is enforced; see Outcome.Full.
+	Full bool
 	// Ask, if it is not nil, is called before a file is refused, if the policy's
 	// OnDenied is Ask; see platform.Hooks.
 	Ask func(ctx context.Context, denial Denial) Answer

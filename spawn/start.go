@@ -116,6 +116,9 @@ func (a *attempt) start(ctx context.Context) (_ *running, err error) {
 		return nil, err
 	}
 	a.outcome(launched)
+	if a.request.Full && !a.running.outcome.Full() {
+		return nil, notFull("processes of the session may outlive it") // the stage has checked the rest
+	}
 	return a.running, nil
 }
 
@@ -150,6 +153,9 @@ func (a *attempt) group() error {
 // stage on standby must fit it.
 func (a *attempt) confinement() error {
 	p := &a.request.Policy
+	if a.request.Full && !p.Restricted {
+		return notFull("the settings leave the sandbox off")
+	}
 	if p.Restricted || p.TrackBySandbox {
 		own := *p
 		a.policy = &own
@@ -167,6 +173,7 @@ func (a *attempt) confinement() error {
 				a.running.denials.lacking = append(a.lacking, confinement.Lacking...)
 			}
 			a.target.Order.InSignalDomain = p.Restricted && useSignalDomain(a.running.group)
+			a.target.Order.Full = a.request.Full
 		case !p.Restricted:
 			// The policy restricts nothing, and the reply says how the session
 			// is tracked instead.
@@ -174,6 +181,9 @@ func (a *attempt) confinement() error {
 		default:
 			if refusal := unavailable(p, err); refusal != nil {
 				return refusal
+			}
+			if a.request.Full {
+				return notFull(err.Error())
 			}
 			a.running.outcome.Unconfinable = err
 		}

@@ -35,6 +35,9 @@ const (
 	// CodePortNotForwarded: the port cannot be opened, for example because
 	// another program uses it.
 	CodePortNotForwarded Code = -32015
+	// CodePolicyChanged: the session would not start under the policy that
+	// policyId names.
+	CodePolicyChanged Code = -32016
 )
 
 // ErrorData belongs to the sidecar's own error codes. The error's message, the

@@ -110,6 +110,10 @@ type SpawnParams struct {
 	Cols int `json:"cols,omitempty"`
 	// Rows is the height in character cells: 1 to 65535, 24 by default.
 	Rows int `json:"rows,omitempty"`
+	// PolicyID is that of policy/get, if the user has agreed to that policy. The
+	// session starts under no other, and only if every protection that the
+	// policy asks for is enforced. Else nothing runs.
+	PolicyID string `json:"policyId,omitempty"`
 }
 
 // Shell is a program with its arguments.

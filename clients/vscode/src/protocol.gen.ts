@@ -37,6 +37,8 @@ export const ErrorCodes = {
   projectNotTrusted: -32014,
   /** The port cannot be opened, for example because another program uses it. */
   portNotForwarded: -32015,
+  /** The session would not start under the policy that policyId names. */
+  policyChanged: -32016,
 } as const;
 
 /**
@@ -278,6 +280,11 @@ export interface SpawnParams {
   cols?: number;
   /** The height in character cells: 1 to 65535, 24 by default. */
   rows?: number;
+  /**
+   * That of policy/get, if the user has agreed to that policy. The session starts under no other, and only if
+   * every protection that the policy asks for is enforced. Else nothing runs.
+   */
+  policyId?: string;
 }
 
 /** `Shell` is a program with its arguments. */

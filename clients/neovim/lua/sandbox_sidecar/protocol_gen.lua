@@ -139,6 +139,7 @@
 ---@field env? table<string, string> Added to the sidecar's own environment. Both are filtered alike.
 ---@field cols? integer The width in character cells: 1 to 65535, 80 by default.
 ---@field rows? integer The height in character cells: 1 to 65535, 24 by default.
+---@field policyId? string That of policy/get, if the user has agreed to that policy. The session starts under no other, and only if every protection that the policy asks for is enforced. Else nothing runs.
 
 ---`Shell` is a program with its arguments.
 ---@class (exact) sandbox_sidecar.Shell
@@ -602,6 +603,8 @@ M.error_codes = {
   project_not_trusted = -32014,
   ---The port cannot be opened, for example because another program uses it.
   port_not_forwarded = -32015,
+  ---The session would not start under the policy that policyId names.
+  policy_changed = -32016,
 }
 
 return M
