@@ -13,6 +13,7 @@ export interface Configuration {
   clipboard: boolean;
   denials: "notify" | "log";
   toolMaxOutput: number;
+  toolAutoApprove: boolean;
   logLevel: "debug" | "info" | "warn" | "error";
 }
 
@@ -31,6 +32,7 @@ export function configuration(): Configuration {
     clipboard: c.get("clipboard", false),
     denials: c.get("denials", "notify"),
     toolMaxOutput: c.get("tool.maxOutput", 32768),
+    toolAutoApprove: c.get("tool.autoApprove", false),
     logLevel: c.get("logLevel", "info"),
   };
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 
 import * as vscode from "vscode";
 
+import { Agreements, lacking } from "./agreements";
 import { configuration } from "./configuration";
 import { lines, quote } from "./display";
 import { describe } from "./errors";
@@ -41,46 +42,59 @@ function folders(): string[] {
 export class RunTool implements vscode.LanguageModelTool<ToolInput> {
   static readonly id = "sandbox_run";
 
+  private readonly agreements = new Agreements();
+
   constructor(private readonly manager: Manager) {}
 
   async prepareInvocation(
     options: vscode.LanguageModelToolInvocationPrepareOptions<ToolInput>,
   ): Promise<vscode.PreparedToolInvocation> {
-    const { command, cwd } = check(options.input);
+    const input = check(options.input);
+    const { command, cwd } = input;
+    const invocationMessage = vscode.l10n.t("Running a command in the sandbox");
     const message = new vscode.MarkdownString();
     message.appendCodeblock(lines(command), "sh");
     let title = vscode.l10n.t("Run in the sandbox?");
     try {
       const place = await placeOf(cwd, folders());
-      const { policy } = await this.manager.request(PolicyGetRequest, { projectDir: place.folder, kind: "tool" });
+      const { sidecar } = await this.manager.get();
+      const params = { projectDir: place.folder, kind: "tool" as const };
+      const { policy, policyId } = await this.manager.request(PolicyGetRequest, params);
+      const lacks = lacking(sidecar.initializeResult.capabilities.enforcement, policy);
+      const wished = configuration().toolAutoApprove && policy.restricted;
+      if (wished && lacks.length === 0) {
+        this.agreements.note(keyOf(input), policyId);
+        return { invocationMessage };
+      }
       message.appendText(vscode.l10n.t("In {0}.", quote(place.cwd)) + "\n\n");
+      if (wished) message.appendText(`${askedBecause(lacks)}\n\n`);
       for (const line of allowance(policy)) message.appendText(`${line}\n\n`);
       if (!policy.restricted) title = vscode.l10n.t("Run without a sandbox?");
     } catch (error) {
       message.appendText(vscode.l10n.t("It will not run: {0}", describe(error)));
     }
-    return {
-      invocationMessage: vscode.l10n.t("Running a command in the sandbox"),
-      confirmationMessages: { title, message },
-    };
+    return { invocationMessage, confirmationMessages: { title, message } };
   }
 
   async invoke(
     options: vscode.LanguageModelToolInvocationOptions<ToolInput>,
     token: vscode.CancellationToken,
   ): Promise<vscode.LanguageModelToolResult> {
-    const { command, cwd, timeout } = check(options.input);
-    const place = await placeOf(cwd, folders());
-    const outcome = await this.run(command, place, timeout ?? standardTimeout, token);
+    const input = check(options.input);
+    const place = await placeOf(input.cwd, folders());
+    const outcome = await this.run(input, place, token);
     return new vscode.LanguageModelToolResult([new vscode.LanguageModelTextPart(report(outcome))]);
   }
 
   private async run(
-    command: string,
+    input: ToolInput,
     place: { cwd: string; folder: string },
-    timeout: number,
     token: vscode.CancellationToken,
   ): Promise<Outcome> {
+    const { command, timeout = standardTimeout } = input;
+    // Nobody was asked about such a command, so it needs the sandbox that it was
+    // judged by.
+    const policyId = this.agreements.take(keyOf(input));
     if (token.isCancellationRequested) throw new vscode.CancellationError();
     const { sessions } = await this.manager.get();
     const sessionId = randomUUID();
@@ -116,6 +130,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
           ...size,
           // No terminal draws the output.
           env: { ...configuration().env, TERM: "dumb" },
+          ...(policyId === undefined ? {} : { policyId }),
         };
         sessions.spawn(params, listener).then((result) => {
           spawned = result;
@@ -147,6 +162,17 @@ function check(input: ToolInput): ToolInput {
     throw new Error(`timeout: expected seconds, at most ${longestTimeout}`);
   }
   return { command, ...(cwd === undefined ? {} : { cwd }), ...(timeout === undefined ? {} : { timeout }) };
+}
+
+/** Names an input, so that equal ones have equal names. */
+function keyOf({ command, cwd, timeout }: ToolInput): string {
+  return JSON.stringify([command, cwd, timeout]);
+}
+
+/** Says why the user is asked, who did not want to be. */
+function askedBecause(lacks: string[]): string {
+  const names = lacks.map((name) => name.replaceAll("_", " ")).join(", ");
+  return vscode.l10n.t("You are asked because this is not fully enforced: {0}.", names);
 }
 
 /** Describes what a command may do, for the user who approves it. */

@@ -5,3 +5,4 @@ import "./restart.test";
 import "./turnOn.test";
 import "./tasks.test";
 import "./confine.test";
+import "./agent.test";

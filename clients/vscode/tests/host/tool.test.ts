@@ -100,6 +100,41 @@ describe("the tool sandbox_run", () => {
     assert.doesNotMatch(text, /It may/);
   });
 
+  it("runs unasked only if the user wants so and everything is enforced", async () => {
+    const api = await extension();
+    const settings = vscode.workspace.getConfiguration("sandboxSidecar");
+    assert.ok((await api.toolConfirmation({ command: "true" })).confirmationMessages, "it does not ask by default");
+    await settings.update("tool.autoApprove", true, vscode.ConfigurationTarget.Global);
+    try {
+      const full = /Sandbox: full/.test(await runTool({ command: "true" }));
+      const unasked = await api.toolConfirmation({ command: "echo x >raced" });
+      if (!full) {
+        assert.match(asked(unasked).text, /You are asked because this is not fully enforced: /);
+        return;
+      }
+      assert.equal(unasked.confirmationMessages, undefined);
+      const file = path.join(folder(0), "raced");
+      rmSync(file, { force: true });
+      // Whatever changes in between, nobody was asked about that.
+      await withSettings({ allow_network: false }, async () => {
+        await assert.rejects(runTool({ command: "echo x >raced" }), /settings have changed/);
+        assert.ok(!existsSync(file), "it ran");
+      });
+      await runTool({ command: "echo x >raced" }).catch(() => runTool({ command: "echo x >raced" }));
+      assert.ok(existsSync(file), "it does not run any more");
+      await withSettings({ apply_to: "terminal" }, async () => {
+        assert.equal(asked(await api.toolConfirmation({ command: "true" })).title, "Run without a sandbox?");
+      });
+    } finally {
+      await settings.update("tool.autoApprove", undefined, vscode.ConfigurationTarget.Global);
+    }
+  });
+
+  it("cannot be told by a workspace to run unasked", async () => {
+    const settings = vscode.workspace.getConfiguration("sandboxSidecar");
+    await assert.rejects(async () => settings.update("tool.autoApprove", true, vscode.ConfigurationTarget.Workspace));
+  });
+
   it("refuses directories outside of the open folders", async () => {
     await assert.rejects(runTool({ command: "true", cwd: process.env["HOME"] }), /outside of the open folders/);
     await assert.rejects(runTool({ command: "true", cwd: "/" }), /outside of the open folders/);
