@@ -78,7 +78,7 @@ export class Confine {
     this.report(failed);
     await this.until((used) => used === shell.path);
     this.tell(written, failed);
-    await this.offerToTurnOn();
+    await offerToTurnOn(this.manager, this.turnOn);
   }
 
   /** Takes back what was written. */
@@ -154,21 +154,19 @@ export class Confine {
     void inform(vscode.l10n.t("New terminals, tasks and agents' terminals are confined."), back)
       .then((choice) => (choice === back ? vscode.commands.executeCommand("sandboxSidecar.unconfineAll") : undefined));
   }
+}
 
-  /** A shell confines nothing while the sandbox is off. */
-  private async offerToTurnOn(): Promise<void> {
-    const folder = currentFolder();
-    if (folder === undefined) return;
-    const { policy } = await this.manager.request(PolicyGetRequest, {
-      projectDir: folder.uri.fsPath,
-      kind: "terminal",
-    });
-    if (!policy.restricted) await this.turnOn();
-  }
+/** Offers to turn the sandbox on: no terminal is confined while it is off. */
+export async function offerToTurnOn(manager: Manager, turnOn: () => Promise<void>): Promise<void> {
+  const folder = currentFolder();
+  if (folder === undefined) return;
+  const params = { projectDir: folder.uri.fsPath, kind: "terminal" as const };
+  const { policy } = await manager.request(PolicyGetRequest, params);
+  if (!policy.restricted) await turnOn();
 }
 
 /** Reports whether a setting has the value that was written. */
-function holds(key: string, after: unknown): boolean {
+export function holds(key: string, after: unknown): boolean {
   const now: unknown = vscode.workspace.getConfiguration().get(key);
   if (typeof after !== "object" || after === null) return equal(now, after);
   if (typeof now !== "object" || now === null) return false;
@@ -181,7 +179,7 @@ function names(failed: Failure[]): string {
 }
 
 /** The settings of a scope. */
-function target(scope: Scope): Target {
+export function target(scope: Scope): Target {
   const where = scope === "user" ? vscode.ConfigurationTarget.Global : vscode.ConfigurationTarget.Workspace;
   return {
     has: (key) => vscode.workspace.getConfiguration().has(key),

@@ -4,6 +4,7 @@ import { Allow } from "./allow";
 import { Approvals } from "./approvals";
 import { Confine, scopes } from "./confine";
 import { Counter } from "./count";
+import { DefaultProfile } from "./defaultProfile";
 import { Denials } from "./denials";
 import { auditTrail, doctor } from "./doctor";
 import { text } from "./display";
@@ -91,6 +92,9 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("chooseMode", () => turnOn.chooseMode());
   register("confineAll", (argument) => confine.run(scopes.find((word) => word === argument)));
   register("unconfineAll", () => confine.undo());
+  const defaultProfile = new DefaultProfile(context, sidecar, () => turnOn.run());
+  register("makeDefault", () => defaultProfile.make());
+  register("undoDefault", () => defaultProfile.undo());
   register("replaceTerminal", () => replaceTerminal(terminals, counter));
   register("newTerminal", async () => ((await turnOn.ensure()) ? terminals.create() : undefined));
   register("splitTerminal", () => terminals.split());
@@ -169,6 +173,7 @@ async function showStatus(counter: Counter): Promise<void> {
     ["chooseMode", vscode.l10n.t("Choose Mode…"), "settings"],
     ["confineAll", vscode.l10n.t("Confine All Terminals, Tasks and Agents…"), "lock"],
     ["unconfineAll", vscode.l10n.t("Undo Confining All Terminals, Tasks and Agents"), "unlock"],
+    ["makeDefault", vscode.l10n.t("Make Sandboxed Terminals the Default"), "terminal"],
     ["showPolicy", vscode.l10n.t("Show Policy"), "list-tree"],
     ["explain", vscode.l10n.t("Explain Access…"), "question"],
     ["showDenials", vscode.l10n.t("Show Denials"), "circle-slash"],

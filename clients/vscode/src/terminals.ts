@@ -36,7 +36,12 @@ export class Terminals implements vscode.TerminalProfileProvider {
     private readonly manager: Manager,
     private readonly log: vscode.LogOutputChannel,
   ) {
-    context.subscriptions.push(this.changed, vscode.window.registerTerminalProfileProvider(profile, this));
+    context.subscriptions.push(
+      this.changed,
+      vscode.window.registerTerminalProfileProvider(profile, this),
+      vscode.window.onDidChangeActiveTerminal((terminal) => this.tellFront(terminal)),
+    );
+    this.tellFront(vscode.window.activeTerminal);
   }
 
   /**
@@ -47,6 +52,11 @@ export class Terminals implements vscode.TerminalProfileProvider {
     const options = terminal?.creationOptions;
     if (options === undefined || !("pty" in options)) return undefined;
     return [...this.all.values()].find((ours) => ours === options.pty);
+  }
+
+  /** Lets the key and the button for splitting keep to the sandbox. */
+  private tellFront(terminal: vscode.Terminal | undefined): void {
+    void vscode.commands.executeCommand("setContext", "sandboxSidecar.inFront", this.of(terminal) !== undefined);
   }
 
   async provideTerminalProfile(): Promise<vscode.TerminalProfile | undefined> {

@@ -1,7 +1,10 @@
 import * as assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import * as path from "node:path";
 
 import { Backoff } from "../../src/backoff";
 import { sidecarEnvironment } from "../../src/environment";
+import { profileTitle } from "../../src/profileTitle";
 import { Renderer } from "../../src/renderer";
 import { rangeOf } from "../../src/textRange";
 
@@ -81,5 +84,17 @@ describe("the renderer", () => {
 
   it("settles without a window", async () => {
     await new Renderer(() => Promise.reject(new Error("no window"))).caughtUp();
+  });
+});
+
+describe("the title of the terminal profile", () => {
+  it("is the same in every language, as the user's settings name it", () => {
+    const manifest = JSON.parse(readFileSync(path.join(__dirname, "..", "..", "package.json"), "utf8")) as {
+      contributes: { terminal: { profiles: { title: string }[] } };
+    };
+    assert.deepEqual(
+      manifest.contributes.terminal.profiles.map(({ title }) => title),
+      [profileTitle],
+    );
   });
 });
