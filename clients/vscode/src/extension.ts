@@ -15,7 +15,7 @@ import { pickFolder } from "./folders";
 import { applyTos } from "./initialize";
 import { Manager } from "./manager";
 import { logTo } from "./notices";
-import { policyText } from "./policyText";
+import { policyPage } from "./policyText";
 import { Ports } from "./ports";
 import { PolicyGetRequest, SettingsChangedNotification } from "./protocol.gen";
 import { QuickFixes } from "./quickFixes";
@@ -205,7 +205,7 @@ async function showPolicy(sidecar: Manager, documents: Documents): Promise<void>
     projectDir,
     async () => {
       const { policyId, policy } = await sidecar.request(PolicyGetRequest, { projectDir, kind });
-      return policyText(kind, policyId, policy);
+      return policyPage(kind, policyId, policy);
     },
   );
 }

@@ -1,18 +1,9 @@
 import { text } from "./display";
+import { fromHome } from "./home";
+import { Page, type Place } from "./page";
 import type { Kind, Policy, PolicyOrigin, PolicyRule } from "./protocol.gen";
 
-/** The cells of a row. */
-type Row = string[];
-
-/**
- * The width of the text in columns, so that it fits into a window that is not
- * maximized. Single words may be longer.
- */
-const width = 120;
-/** A longer cell shifts only its own row. */
-const maxCell = 36;
-
-const switches = ["mode", "enabled", "apply_to", "allow_network", "temporary_files", "toolchain_caches", "limits.processes", "limits.memory", "limits.cpu_weight", "on_unavailable", "on_denied"];
+const switches = ["mode", "enabled", "apply_to", "allow_network", "temporary_files", "toolchain_caches", "limits.processes", "limits.memory", "limits.cpu_weight", "on_unavailable", "on_denied", "audit", "audit_required"];
 
 /** Where a value comes from. */
 interface Origin {
@@ -23,90 +14,102 @@ interface Origin {
   reason?: string;
 }
 
-function from(setting: string, origin: Origin): string {
-  const key = text(origin.written ?? setting);
-  const file = text(origin.file);
-  const place = origin.line === undefined ? file : `${file}:${origin.line}`;
-  const source =
-    origin.entry !== undefined
-      ? `${origin.written === undefined ? "toolchains" : key}: ${text(origin.entry)} (${place})`
-      : key === ""
-        ? place
-        : `${key} (${place})`;
-  return origin.reason === undefined ? source : `${source}, ${text(origin.reason)}`;
+/** Entries that come from one place of the settings. */
+interface Group {
+  source: string;
+  place: Place | string;
+  notes: string[];
+  entries: string[];
 }
 
-/** Wraps text at spaces to lines of a length. */
-export function wrap(words: string, length: number): string[] {
-  const lines: string[] = [];
-  for (const word of words.split(" ")) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= length) lines.push(`${lines.pop() ?? ""} ${word}`);
-    else lines.push(word);
+/** The columns for what may be done. */
+const accessWidth = 22;
+
+function placeOf({ file, line }: Origin): Place | string {
+  return line === undefined ? text(file) : { file, line };
+}
+
+/** Names the setting: its key, and the toolchain that brings it. */
+function sourceOf(setting: string, { written, entry }: Origin): string {
+  const key = text(written ?? setting);
+  return entry === undefined ? key : `${written === undefined ? "toolchains" : key}: ${text(entry)}`;
+}
+
+/** Collects entries below the place that they have in common, in their order. */
+class Groups {
+  private readonly all = new Map<string, Group>();
+
+  add(setting: string, origin: Origin, entry: string, note?: string): void {
+    const [source, place] = [sourceOf(setting, origin), placeOf(origin)];
+    const notes = [origin.reason, note].filter((part) => part !== undefined).map(text);
+    const key = JSON.stringify([source, place, notes]);
+    const group = this.all.get(key) ?? { source, place, notes, entries: [] };
+    group.entries.push(entry);
+    this.all.set(key, group);
   }
-  return lines;
+
+  print(page: Page, title: string): void {
+    page.heading(title);
+    if (this.all.size === 0) page.line("  none");
+    for (const { source, place, notes, entries } of this.all.values()) {
+      page.row(`${source}  `, place, 2, 4);
+      for (const note of notes) page.words(note, 4);
+      for (const entry of entries) page.line(`    ${entry}`);
+    }
+  }
+}
+
+function fileEntry(access: readonly string[], path: string): string {
+  return `${access.join(", ").padEnd(accessWidth)}${path}`;
+}
+
+function addRule(files: Groups, rule: PolicyRule): void {
+  const note =
+    rule.guarded === undefined ? undefined : `${rule.guarded.join(", ")} only if protected paths are enforced`;
+  files.add(rule.setting, rule, fileEntry(rule.access, text(fromHome(rule.path))), note);
 }
 
 /**
- * Formats a row. If it is too long, its last cell goes below the second one.
- */
-function lines(row: Row, widths: number[]): string[] {
-  const cells = row.map((cell, i) => (i < row.length - 1 ? cell.padEnd(widths[i] ?? 0) : cell));
-  const whole = `  ${cells.join("  ")}`;
-  if (whole.length <= width) return [whole];
-  const indent = " ".repeat((widths[0] ?? 0) + 4);
-  const last = wrap(cells.pop() ?? "", width - indent.length);
-  return [`  ${cells.join("  ").trimEnd()}`, ...last.map((line) => indent + line)];
-}
-
-function section(title: string, rows: Row[]): string[] {
-  const widths = [0, 1].map((i) =>
-    Math.min(maxCell, Math.max(0, ...rows.map((row) => (i < row.length - 1 ? (row[i] ?? "").length : 0)))),
-  );
-  return [title, ...(rows.length === 0 ? ["  none"] : rows.flatMap((row) => lines(row, widths))), ""];
-}
-
-function fileRow(rule: PolicyRule): Row {
-  const guarded = rule.guarded === undefined ? "" : `, ${rule.guarded.join(", ")} only if protected paths are enforced`;
-  return [rule.access.join(", "), text(rule.path), from(rule.setting, rule) + guarded];
-}
-
-/**
- * Formats a policy: what a session may do, and which line of which file grants
+ * Lays out a policy: what a session may do, and which line of which file grants
  * it.
  */
-export function policyText(kind: Kind, policyId: string, policy: Policy): string {
-  const files = policy.rules.map(fileRow);
+export function policyPage(kind: Kind, policyId: string, policy: Policy): Page {
+  const page = new Page();
+  page.line(`A ${kind} in ${text(policy.project)}`);
+  page.line(policy.restricted ? "is sandboxed." : "is NOT sandboxed. In a sandbox it would get:");
+  const files = new Groups();
+  for (const rule of policy.rules) addRule(files, rule);
+  const own = { file: "built-in defaults" };
   if (policy.privateRuntimeDir)
-    files.push([
-      "read, write, execute",
-      "a runtime directory of its own",
-      "system_paths.read_write (built-in defaults)",
-    ]);
+    files.add("system_paths.read_write", own, fileEntry(["read", "write", "execute"], "a runtime directory of its own"));
   if (policy.privateTerminals)
-    files.push(["read, write", "terminals of its own", "system_paths.read_write (built-in defaults)"]);
-  const origins = (...keys: string[]): PolicyOrigin[] => policy.origins.filter((origin) => keys.includes(origin.key));
-  const values = (...keys: string[]): Row[] =>
-    origins(...keys).map((origin) => [text(origin.value), from(origin.key, origin)]);
-  return [
-    `A ${kind} in ${text(policy.project)}, policy ${policyId}`,
-    policy.restricted ? "is sandboxed." : "is not sandboxed. In a sandbox it would get:",
-    "",
-    ...section("FILES", files),
-    ...section("PROTECTED (read-only even inside a grant)", values("protected_paths", "settings files")),
-    ...section("HIDDEN (not seen inside a grant)", values("hidden_paths")),
-    ...section("ENVIRONMENT VARIABLES", values("allowed_env_vars")),
-    ...section("HOSTS (while the network is off)", values("allowed_hosts")),
-    ...section("DENIED HOSTS", values("denied_hosts")),
-    ...section("UNIX SOCKETS OF OTHER PROGRAMS", values("allowed_unix_sockets")),
-    ...section("KEYS OF AGENTS", values("signing_keys")),
-    ...section(
-      "SWITCHES",
-      switches.flatMap((key) => origins(key).map((origin) => [key, text(origin.value), from("", origin)])),
-    ),
-    ...section(
-      "PROBLEMS IN THE SETTINGS",
-      policy.diagnostics.map((d) => [d.severity, `${text(d.file)}:${d.line}`, d.message]),
-    ),
-  ].join("\n");
+    files.add("system_paths.read_write", own, fileEntry(["read", "write"], "terminals of its own"));
+  const from = (...keys: string[]): PolicyOrigin[] => policy.origins.filter((origin) => keys.includes(origin.key));
+  page.heading("Switches");
+  for (const origin of switches.flatMap((key) => from(key))) {
+    const source = origin.entry === undefined ? "" : `${sourceOf(origin.key, origin)} `;
+    page.row(`${origin.key.padEnd(18)}${`${text(origin.value)} `.padEnd(10)}${source}`, placeOf(origin), 2, 20);
+  }
+  if (policy.diagnostics.length > 0) {
+    page.heading("Problems in the settings");
+    for (const { severity, file, line, message } of policy.diagnostics) {
+      page.row(`${severity}  `, { file, line }, 2, 4);
+      page.words(message, 4);
+    }
+  }
+  files.print(page, "Files");
+  for (const [title, ...keys] of [
+    ["Protected: read-only even inside a grant", "protected_paths", "settings files"],
+    ["Hidden: not seen inside a grant", "hidden_paths"],
+    ["Environment variables", "allowed_env_vars"],
+    ["Hosts, while the network is off", "allowed_hosts"],
+    ["Denied hosts", "denied_hosts"],
+    ["Unix sockets of other programs", "allowed_unix_sockets"],
+    ["Keys of agents", "signing_keys"],
+  ] as const) {
+    const groups = new Groups();
+    for (const origin of from(...keys)) groups.add(origin.key, origin, text(fromHome(origin.value)));
+    groups.print(page, title);
+  }
+  return page.line().line(`Policy ${policyId}`);
 }

@@ -7,7 +7,7 @@ import { pickFolder } from "./folders";
 import { fromHome } from "./home";
 import type { Manager } from "./manager";
 import { fail, inform, warn } from "./notices";
-import { wrap } from "./policyText";
+import { Page } from "./page";
 import {
   ProjectStatusRequest,
   ProjectTrustRequest,
@@ -133,9 +133,9 @@ export class Trust {
 
   /** Shows all requests, if the question has no space for them. */
   private async showAll(project: Project, asks: string[]): Promise<void> {
-    const wrapped = asks.map((ask) => wrap(ask, 110).join("\n    "));
-    const text = [vscode.l10n.t("{0} asks for:", quote(project.file)), "", ...wrapped, ""].join("\n");
-    await this.documents.show(vscode.l10n.t("Sandbox Requests"), project.projectDir, () => Promise.resolve(text));
+    const page = new Page().words(vscode.l10n.t("{0} asks for:", quote(project.file)), 0).line();
+    for (const ask of asks) page.words(ask, 0, 2);
+    await this.documents.show(vscode.l10n.t("Sandbox Requests"), project.projectDir, () => Promise.resolve(page));
   }
 
   /** Withdraws the trust. */

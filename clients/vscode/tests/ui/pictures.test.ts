@@ -55,10 +55,10 @@ for (const [scheme, theme, size] of [
       if (fixture === undefined) throw new Error("there is no fixture");
       return fixture;
     };
-    const take = async (name: string) => {
+    const take = async (name: string, to = size === undefined ? directory : others) => {
       const { page } = at().window;
       await page.screenshot({
-        path: path.join(size === undefined ? directory : others, `${name}-${scheme}.png`),
+        path: path.join(to, `${name}-${scheme}.png`),
         animations: "disabled",
         caret: "hide",
       });
@@ -101,8 +101,7 @@ for (const [scheme, theme, size] of [
       await window.choose("Terminals");
       await until("the policy", async () => (await window.editorText()).includes("FILES"));
       const editor = await window.page.locator(".editor-instance .editor-scrollable").boundingBox();
-      // Its lines have 120 columns, which a small window scrolls.
-      const lines = size === undefined ? await window.page.locator(".editor-instance .view-line > span").all() : [];
+      const lines = await window.page.locator(".editor-instance .view-line > span").all();
       for (const line of lines) {
         const box = await line.boundingBox();
         assert.ok(
@@ -112,6 +111,20 @@ for (const [scheme, theme, size] of [
       }
       await take("policy");
       await window.page.keyboard.press("Control+B");
+      await window.page.locator(".explorer-viewlet").waitFor(); // beside it, the page is narrower
+      await take("policy-beside", others);
+    });
+
+    it("of the doctor", async () => {
+      const { window } = at();
+      await window.command("Sandbox: Doctor");
+      await until("what holds", async () => /This machine/.test(await window.editorText()));
+      const editor = await window.page.locator(".editor-instance .editor-scrollable").boundingBox();
+      for (const line of await window.page.locator(".editor-instance .view-line > span").all()) {
+        const box = await line.boundingBox();
+        assert.ok(editor && box && box.x + box.width <= editor.x + editor.width, `it is cut off: ${await line.innerText()}`);
+      }
+      await take("doctor", others);
     });
 
     it("of problems in settings", async () => {

@@ -1,11 +1,12 @@
 import * as assert from "node:assert/strict";
 
-import { policyText } from "../../src/policyText";
+import { width, type Page } from "../../src/page";
+import { policyPage } from "../../src/policyText";
 import type { Policy, PolicyRule } from "../../src/protocol.gen";
 
 const settings = "/home/ada-of-the-analytical-engines/.config/sandbox-sidecar/settings.json";
 
-function text(rules: Partial<PolicyRule>[], more: Partial<Policy> = {}): string[] {
+function page(rules: Partial<PolicyRule>[], more: Partial<Policy> = {}): Page {
   const defaults = {
     path: "/usr/lib",
     access: ["read", "execute"],
@@ -35,45 +36,66 @@ function text(rules: Partial<PolicyRule>[], more: Partial<Policy> = {}): string[
     origins: [],
     ...more,
   };
-  return policyText("terminal", "p1", policy).split("\n");
+  return policyPage("terminal", "p1", policy);
+}
+
+/** Returns the lines below a heading. */
+function below(heading: string, { text }: Page): string[] {
+  const lines = text.split("\n");
+  const from = lines.indexOf(heading) + 1;
+  assert.ok(from > 0, text);
+  return lines.slice(from, lines.indexOf("", from));
 }
 
 describe("the text of a policy", () => {
-  it("has a line for each rule, in columns", () => {
-    const lines = text([{ path: "/usr/bin" }, { path: "/proc", access: ["read"], setting: "system_paths.read_only" }]);
-    assert.deepEqual(lines.slice(3, 6), [
-      "FILES",
-      "  read, execute  /usr/bin  system_paths.executable (built-in defaults)",
-      "  read           /proc     system_paths.read_only (built-in defaults)",
+  it("has each rule below the setting that it comes from", () => {
+    const lines = below("FILES", page([{ path: "/usr/bin" }, { path: "/usr/lib" }, { path: "/proc", access: ["read"], setting: "system_paths.read_only" }]));
+    assert.deepEqual(lines, [
+      "  system_paths.executable  built-in defaults",
+      "    read, execute         /usr/bin",
+      "    read, execute         /usr/lib",
+      "  system_paths.read_only  built-in defaults",
+      "    read                  /proc",
     ]);
   });
 
-  it("wraps a long row below the path, and keeps the place in the file whole", () => {
-    const path = "/home/ada-of-the-analytical-engines/.cache/go-build";
-    const lines = text([{}, { path, setting: "toolchains", entry: "go", file: settings, line: 3 }]);
-    assert.deepEqual(lines.slice(4, 7), [
-      "  read, execute  /usr/lib                              system_paths.executable (built-in defaults)",
-      `  read, execute  ${path}`,
-      `                 toolchains: go (${settings}:3)`,
+  it("leads to the lines of the settings, and nowhere else", () => {
+    const shown = page([
+      { path: "/x/etc/passwd:1" },
+      { path: "/home/ada/.cache/go-build", setting: "toolchains", entry: "go", file: settings, line: 3 },
+    ]);
+    assert.deepEqual(
+      shown.links.map(({ file, line, start, end }) => [file, line, shown.text.slice(start, end)]),
+      [[settings, 3, `${settings}:3`]],
+    );
+    assert.deepEqual(below("FILES", shown).slice(2), [
+      "  toolchains: go",
+      `    ${settings}:3`,
+      "    read, execute         /home/ada/.cache/go-build",
     ]);
   });
 
   it("has one line for each rule, whatever its path", () => {
-    const lines = text([{ path: "/a\nSWITCHES\u202e\u001b[31m" }], { project: "/p\nFILES" });
-    assert.ok(lines[0]?.startsWith("A terminal in /p\\nFILES, policy"));
-    assert.ok(lines[4]?.startsWith("  read, execute  /a\\nSWITCHES\\u202e\\x1b[31m"), lines[4]);
+    const lines = page([{ path: "/a\nSWITCHES\u202e\u001b[31m" }], { project: "/p\nFILES" }).text.split("\n");
+    assert.equal(lines[0], "A terminal in /p\\nFILES");
+    assert.ok(lines.some((line) => line.endsWith("/a\\nSWITCHES\\u202e\\x1b[31m")), lines.join("\n"));
     assert.equal(lines.filter((line) => line.startsWith("SWITCHES")).length, 1);
   });
 
   it("wraps diagnostics of any length, and loses no word", () => {
     const message = Array.from({ length: 60 }, (_, i) => `word${i}`).join(" ");
     const diagnostics = [{ file: settings, line: 12, column: 1, severity: "warning" as const, message }];
-    const lines = text([], { diagnostics });
+    const shown = page([], { diagnostics });
     assert.deepEqual(
-      lines.filter((line) => line.length > 120),
+      shown.text.split("\n").filter((line) => line.length > width && !line.includes(settings)),
       [],
     );
-    assert.ok(lines.some((line) => line.includes(`${settings}:12`)));
-    assert.ok(lines.join(" ").replace(/\s+/g, " ").includes(message));
+    assert.equal(shown.links[0]?.line, 12);
+    assert.ok(shown.text.replace(/\s+/g, " ").includes(message));
+  });
+
+  it("says so if nothing is sandboxed", () => {
+    assert.match(page([], { restricted: false }).text, /^is NOT sandboxed\./m);
+    assert.match(page([]).text, /^is sandboxed\.$/m);
   });
 });
