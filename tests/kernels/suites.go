@@ -104,5 +104,5 @@ var programs = []string{
 	"stty", "sync", "tail",
 	"tee", "test", "timeout", "touch", "tr", "true", "truncate", "tty", "umount", "uname", "unlink", "unshare", "wc",
 	"xargs", "yes",
-	"curl", "git", "python3", "ssh-add", "ssh-agent", "ssh-keygen", "tmux",
+	"curl", "git", "git-upload-pack", "python3", "ssh-add", "ssh-agent", "ssh-keygen", "tmux",
 }
