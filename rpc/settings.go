@@ -59,7 +59,7 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 	if err != nil {
 		return protocol.PolicyGetResult{}, err
 	}
-	snapshot := s.store.Snapshot(params.ProjectDir)
+	snapshot := s.store.InWindow(params.ProjectDir)
 	compiled := snapshot.Compile(kind)
 	s.publish(snapshot, compiled.Diagnostics)
 	return presentation.Policy(compiled), nil
@@ -79,7 +79,7 @@ func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainP
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("access", "%v", err)
 	}
-	x, err := s.store.Snapshot(params.ProjectDir).Explain(kind, attempt, params.Target)
+	x, err := s.store.InWindow(params.ProjectDir).Explain(kind, attempt, params.Target)
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
 	}
@@ -93,8 +93,10 @@ func (s *Server) settingsAllow(_ context.Context, params protocol.SettingsAllowP
 		return protocol.SettingsAllowResult{}, err
 	}
 	scope := settings.Scope(params.Scope)
-	if scope != settings.ScopeUser && scope != settings.ScopeProject {
-		return protocol.SettingsAllowResult{}, invalidParams("scope", `expected "user" or "project", found %s`,
+	switch scope {
+	case settings.ScopeUser, settings.ScopeProject, settings.ScopeWindow:
+	default:
+		return protocol.SettingsAllowResult{}, invalidParams("scope", `expected "user", "project" or "window", found %s`,
 			display.Quote(string(params.Scope)))
 	}
 	suggestion := settings.Suggestion{Key: params.Suggestion.Setting}
@@ -105,6 +107,13 @@ func (s *Server) settingsAllow(_ context.Context, params protocol.SettingsAllowP
 	if err := json.Unmarshal(params.Suggestion.Value, &suggestion.Value); err != nil || suggestion.Value == "" {
 		return protocol.SettingsAllowResult{}, invalidParams("suggestion.value", "expected an entry of %s, found %s",
 			display.Quote(suggestion.Key), display.Quote(string(params.Suggestion.Value)))
+	}
+	if scope == settings.ScopeWindow {
+		if err := s.store.Grant(params.ProjectDir, suggestion); err != nil {
+			return protocol.SettingsAllowResult{}, err
+		}
+		s.settingsChanged(settings.Change{Files: []string{}}) // no file has, but what new sessions get
+		return protocol.SettingsAllowResult{}, nil
 	}
 	file := snapshot.WrittenTo(scope, suggestion)
 	if err := s.store.Allow(scope, params.ProjectDir, suggestion); err != nil {

@@ -77,7 +77,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 func (s *Server) startSession(ctx context.Context, request *spawn.Request, params protocol.SpawnParams) (*spawn.Session,
 	settings.Compiled, error,
 ) {
-	snapshot := s.store.Snapshot(params.ProjectDir)
+	snapshot := s.store.InWindow(params.ProjectDir)
 	compiled := snapshot.Compile(settings.Kind(params.Kind))
 	s.publish(snapshot, compiled.Diagnostics)
 	if doubt := compiled.Doubt; doubt != nil && (doubt.Refused || s.options.Sandbox) {

@@ -28,7 +28,12 @@ const (
 	ScopeProject Scope = "project"
 	// ScopeUser is the user's own.
 	ScopeUser Scope = "user"
+	// ScopeWindow is no file: it lasts until the sidecar ends; see Store.Grant.
+	ScopeWindow Scope = "window"
 )
+
+// maxGranted bounds what is granted for one project until the sidecar ends.
+const maxGranted = 100
 
 // ErrNotAllowable means that a setting cannot be written into the file that
 // would have to hold it; the error says why.
@@ -42,6 +47,9 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 	if known := key == toolchainsKey || key == allowedHostsKey || strings.HasPrefix(key, "additional_"); !known ||
 		!document.IsList(suggestion.Key) {
 		return fmt.Errorf("%w: %q is no list that can be added to", ErrNotAllowable, suggestion.Key)
+	}
+	if scope == ScopeWindow {
+		return nil
 	}
 	if scope == ScopeUser {
 		// The entry would go into a file that does not count now, and make all
@@ -135,6 +143,58 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 	s.note(projectDir, allowed(suggestion, snapshot.project.File))
 	_, err = s.Trust(projectDir, digest)
 	return err
+}
+
+// Grant allows what a suggestion says to new sessions of a project, until the
+// store is closed. It writes nothing. InWindow knows it, Snapshot does not: what
+// is written, trusted or explained by the files does not depend on it.
+func (s *Store) Grant(projectDir string, suggestion Suggestion) error {
+	if err := s.Snapshot(projectDir).Allowable(ScopeWindow, suggestion); err != nil {
+		return err
+	}
+	if err := s.remember(filepath.Clean(projectDir), suggestion); err != nil {
+		return err
+	}
+	s.note(projectDir, allowed(suggestion, policy.OriginWindow))
+	return nil
+}
+
+// remember adds a suggestion to what is granted for a project.
+func (s *Store) remember(project string, suggestion Suggestion) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := func(granted Suggestion) bool {
+		return granted.Key == suggestion.Key && granted.Value == suggestion.Value
+	}
+	list := s.granted[project]
+	switch {
+	case slices.ContainsFunc(list, same):
+		return nil
+	case len(list) == maxGranted:
+		return fmt.Errorf("%w: %d entries are allowed for this window already", ErrNotAllowable, maxGranted)
+	}
+	s.granted[project] = append(slices.Clone(list), Suggestion{Key: suggestion.Key, Value: suggestion.Value})
+	return nil
+}
+
+// InWindow is Snapshot with what was granted until the store is closed. New
+// sessions start by it.
+func (s *Store) InWindow(projectDir string) *Snapshot {
+	snapshot := s.Snapshot(projectDir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return snapshot.with(s.granted[snapshot.projectDir])
+}
+
+// with returns the same settings with entries beside their lists.
+func (s *Snapshot) with(granted []Suggestion) *Snapshot {
+	if len(granted) == 0 {
+		return s
+	}
+	return &Snapshot{
+		host: s.host, files: s.files, git: s.git, user: s.user, project: s.project, command: s.command,
+		granted: granted, projectDir: s.projectDir, trust: s.trust, ownPaths: s.ownPaths, hostsGap: s.hostsGap,
+	}
 }
 
 // allowed is an entry that was written, for the audit trail.

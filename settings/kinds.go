@@ -14,6 +14,11 @@ func (s *Snapshot) byKind() bool {
 			return true
 		}
 	}
+	for _, entry := range s.granted {
+		if kind, _ := document.SplitKey(entry.Key); kind != "" {
+			return true
+		}
+	}
 	return s.project != nil && s.project.Good.ByKind()
 }
 

@@ -48,8 +48,10 @@ func (s *Snapshot) layers(how treatment, kind document.Kind) layers {
 		counting = append(slices.Clone(counting), *s.command)
 	}
 	l.user = mergeStates(counting, kind)
+	l.user.grant(s.granted, kind)
 	if s.byKind() {
 		others := mergeStates(counting, kind.Other())
+		others.grant(s.granted, kind.Other())
 		l.others = &others
 	}
 	for _, state := range l.states {
@@ -104,6 +106,31 @@ func mergeStates(states []source.State, kind document.Kind) settings {
 		merged.overlay(state, kind, mode)
 	}
 	return *merged
+}
+
+// inMemory is the position of an entry that no file holds; see Store.Grant.
+var inMemory = document.Position{Line: -1}
+
+// grant adds what the user has allowed until the sidecar ends. The entries come
+// on top of the lists that count, and keep their own origin.
+func (s *settings) grant(entries []Suggestion, kind document.Kind) {
+	for _, entry := range entries {
+		of, name := document.SplitKey(entry.Key)
+		from := s.from[name]
+		if of == "" && inBlock(from, name) != name || of != "" && of != kind {
+			continue // the key decides for the other kind
+		}
+		list := s.values.List(name)
+		if slices.Contains(list, entry.Value) {
+			continue
+		}
+		if from.file == "" {
+			from.file = policy.OriginWindow
+		}
+		from.Elements = append(slices.Clone(from.Elements), inMemory)
+		s.from[name] = from
+		s.values.SetList(name, append(slices.Clone(list), entry.Value))
+	}
 }
 
 // modeOf is where the mode that counts stands. A mode replaces those of the
@@ -202,6 +229,9 @@ func (o origin) policy(key string, at document.Position) policy.Origin {
 	}
 	if o.file == policy.OriginEditor || o.file == policy.OriginCommand {
 		result.Line = 0
+	}
+	if at == inMemory {
+		return policy.Origin{File: policy.OriginWindow, Key: key}
 	}
 	return result
 }

@@ -62,7 +62,7 @@ func newReporter(l layers) *reporter {
 func (r *reporter) add(
 	file string, at document.Position, severity document.Severity, key, format string, args ...any,
 ) {
-	if r.stale[file] {
+	if r.stale[file] || at == inMemory { // no file, no diagnostic
 		return
 	}
 	if written, other := r.written[place{file, at}]; other {

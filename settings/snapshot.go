@@ -28,6 +28,7 @@ type Snapshot struct {
 	user       []source.State // lowest first; the editor's is last
 	project    *source.State  // nil without a project
 	command    *source.State  // of the command line; nil if there is none
+	granted    []Suggestion   // until the sidecar ends, beside what any list holds
 	projectDir string         // clean
 	trust      *trust.List    // nil: nothing is trusted
 	ownPaths   []string       // see Options.Guarded

@@ -86,8 +86,9 @@ type Store struct {
 	audited *Snapshot     // before the last change; nil: changes are not noted
 	opened  chan struct{} // closed once Open has set everything
 
-	mu     sync.Mutex        // guards latest
-	latest map[string]latest // the newest snapshot of each project directory
+	mu      sync.Mutex              // guards what follows
+	latest  map[string]latest       // the newest snapshot of each project directory
+	granted map[string][]Suggestion // by project directory; see Grant
 }
 
 // latest is a snapshot, with the time and the store's count of changes before it
@@ -120,7 +121,8 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	s := &Store{
 		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
-		latest: map[string]latest{}, maxAge: maxAge, fs: resolve.OS, opened: make(chan struct{}),
+		latest: map[string]latest{}, granted: map[string][]Suggestion{}, maxAge: maxAge, fs: resolve.OS,
+		opened: make(chan struct{}),
 	}
 	if !options.Once {
 		s.git = &git.Asker{} // one command does not wait for another program

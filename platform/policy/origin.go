@@ -32,6 +32,8 @@ const (
 	OriginEditor = "editor"
 	// OriginCommand is the command line.
 	OriginCommand = "command line"
+	// OriginWindow is the sidecar's memory: what the user allows until it ends.
+	OriginWindow = "allowed for this window"
 	// OriginSession is the session itself: its project directory, its runtime
 	// directory.
 	OriginSession = "session"

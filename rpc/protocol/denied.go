@@ -142,6 +142,9 @@ const (
 	// DecisionUser allows the access until the session ends, and writes the
 	// suggestion into the user's own settings for later sessions.
 	DecisionUser Decision = "user"
+	// DecisionWindow, of settings/allow alone, allows the access in new sessions
+	// of the project until the sidecar ends. It writes nothing.
+	DecisionWindow Decision = "window"
 )
 
 // LimitReached reports that a session has reached one of its limits, once for

@@ -175,7 +175,9 @@ type SettingsAllowParams struct {
 	// ProjectDir is absolute.
 	ProjectDir string `json:"projectDir"`
 	// Scope is "user", or "project" for the project's own file. That file is
-	// trusted afterwards, so it must not ask for anything untrusted.
+	// trusted afterwards, so it must not ask for anything untrusted. With "window"
+	// nothing is written: new sessions of the project get the entry until the
+	// sidecar ends. settings/changed then names the sessions without it.
 	Scope Decision `json:"scope"`
 	// Suggestion is that of a denial. Only additional paths, hosts and toolchains
 	// can be added; the user has to write everything else.
@@ -184,7 +186,7 @@ type SettingsAllowParams struct {
 
 // SettingsAllowResult says where the entry is.
 type SettingsAllowResult struct {
-	// File is the path of the file.
+	// File is the path of the file; empty if none was written.
 	File string `json:"file"`
 }
 

@@ -5,11 +5,14 @@ import { quote } from "./display";
 import { currentFolder } from "./folders";
 import { fromHome } from "./home";
 import type { Manager } from "./manager";
-import { SettingsGetRequest, type Suggestion } from "./protocol.gen";
+import { SettingsAllowRequest, SettingsGetRequest, type Suggestion } from "./protocol.gen";
 import { editSettings, platformBlock, projectSettings, userSettings } from "./settingsFiles";
 import { settingOf, withSetting, withSuggestion } from "./settingsEdit";
 import type { Stale } from "./stale";
 import type { Trust } from "./trust";
+
+/** The lists to which the sidecar adds for a window. */
+const grantable = /^(\w+\.)?(additional_\w+|toolchains|allowed_hosts)$/;
 
 /**
  * Writes the setting that would allow a denied operation, into the file that
@@ -24,13 +27,15 @@ export class Allow {
 
   /**
    * Asks into which file the suggestion goes, and writes it. Without projectDir
-   * the current folder is the project.
+   * the current folder is the project. A session that the sidecar did not start
+   * reads the settings itself, so nothing can be allowed for the window there.
    */
   async ask(
     title: string,
     suggestion: Suggestion,
     hint: string | undefined,
     projectDir: string | undefined,
+    external: boolean,
   ): Promise<void> {
     const project = projectDir ?? currentFolder()?.uri.fsPath;
     // The risk stands beside what takes it.
@@ -51,8 +56,23 @@ export class Allow {
         write: () => this.writeProject(project, suggestion),
       });
     }
+    if (project !== undefined && !external && grantable.test(suggestion.setting)) {
+      items.push({
+        label: vscode.l10n.t("$(window) Until this window closes"),
+        description: vscode.l10n.t("in this project's new terminals and tools; nothing is written"),
+        detail,
+        write: () => this.forWindow(project, suggestion),
+      });
+    }
     const chosen = await vscode.window.showQuickPick(items, { title, placeHolder: suggestion.message });
     await chosen?.write();
+  }
+
+  /** Nothing is written. The sidecar remembers it until it ends. */
+  private async forWindow(projectDir: string, suggestion: Suggestion): Promise<void> {
+    this.stale.expectChange();
+    await this.manager.request(SettingsAllowRequest, { projectDir, scope: "window", suggestion });
+    void this.stale.tellWritten(vscode.l10n.t("Allowed in new terminals and tools until this window closes."));
   }
 
   private async writeUser(suggestion: Suggestion): Promise<void> {

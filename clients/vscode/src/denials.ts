@@ -9,7 +9,7 @@ import { withHint } from "./denialText";
 import { fromHome } from "./home";
 import type { Manager } from "./manager";
 import { fail, inform, warn } from "./notices";
-import { LimitReachedNotification, ListRequest, type DeniedParams, type Suggestion } from "./protocol.gen";
+import { LimitReachedNotification, ListRequest, StartedNotification, type DeniedParams, type Suggestion } from "./protocol.gen";
 import { keyOf, Refusals, type Group, type Refusal } from "./refused";
 
 /** The view's id in package.json. */
@@ -29,6 +29,8 @@ export class Denials implements vscode.TreeDataProvider<Element> {
     (denial) => void this.notify(denial),
     (all) => void this.notifySummary(all),
   );
+  /** The sessions that the sidecar did not start. */
+  private readonly external = new Set<string>();
   /** What the view shows. */
   private shown: Group[] = [];
 
@@ -42,6 +44,7 @@ export class Denials implements vscode.TreeDataProvider<Element> {
   ) {
     this.tree = vscode.window.createTreeView(view, { treeDataProvider: this });
     context.subscriptions.push(this.changed, this.tree);
+    manager.onNotification(StartedNotification, ({ sessionId }) => this.external.add(sessionId));
     manager.onDidDeny((denial) => this.record(denial));
     manager.onNotification(LimitReachedNotification, ({ message }) => {
       this.log.info(line(message));
@@ -124,7 +127,8 @@ export class Denials implements vscode.TreeDataProvider<Element> {
     if (denial.suggestion === undefined) return;
     try {
       const project = await this.projectOf(denial.sessionId);
-      await this.allow.ask(denial.message, denial.suggestion, denial.hint, project);
+      const external = this.external.has(denial.sessionId);
+      await this.allow.ask(denial.message, denial.suggestion, denial.hint, project, external);
     } catch (error) {
       void fail(describe(error));
     }

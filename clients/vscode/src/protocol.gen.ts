@@ -86,8 +86,10 @@ export type DenialSource = "output";
  * for later sessions.
  * - `"user"`: Allows the access until the session ends, and writes the suggestion into the user's own settings
  * for later sessions.
+ * - `"window"`: DecisionWindow, of settings/allow alone, allows the access in new sessions of the project until
+ * the sidecar ends. It writes nothing.
  */
-export type Decision = "deny" | "once" | "session" | "project" | "user";
+export type Decision = "deny" | "once" | "session" | "project" | "user" | "window";
 
 /**
  * `Access` is a kind of operation.
@@ -742,7 +744,8 @@ export interface SettingsAllowParams {
   projectDir: string;
   /**
    * "user", or "project" for the project's own file. That file is trusted afterwards, so it must not ask for
-   * anything untrusted.
+   * anything untrusted. With "window" nothing is written: new sessions of the project get the entry until the
+   * sidecar ends. settings/changed then names the sessions without it.
    */
   scope: Decision;
   /**
@@ -754,7 +757,7 @@ export interface SettingsAllowParams {
 
 /** `SettingsAllowResult` says where the entry is. */
 export interface SettingsAllowResult {
-  /** The path of the file. */
+  /** The path of the file; empty if none was written. */
   file: string;
 }
 

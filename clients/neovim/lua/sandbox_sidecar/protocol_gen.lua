@@ -29,6 +29,7 @@
 ---| "session" # Allows the access until the session ends.
 ---| "project" # Allows the access until the session ends, and writes the suggestion into the project's settings for later sessions.
 ---| "user" # Allows the access until the session ends, and writes the suggestion into the user's own settings for later sessions.
+---| "window" # DecisionWindow, of settings/allow alone, allows the access in new sessions of the project until the sidecar ends. It writes nothing.
 
 ---`Access` is a kind of operation.
 ---@alias sandbox_sidecar.Access
@@ -384,12 +385,12 @@
 ---`SettingsAllowParams` are an entry and the file for it.
 ---@class (exact) sandbox_sidecar.SettingsAllowParams
 ---@field projectDir string Absolute.
----@field scope sandbox_sidecar.Decision "user", or "project" for the project's own file. That file is trusted afterwards, so it must not ask for anything untrusted.
+---@field scope sandbox_sidecar.Decision "user", or "project" for the project's own file. That file is trusted afterwards, so it must not ask for anything untrusted. With "window" nothing is written: new sessions of the project get the entry until the sidecar ends. settings/changed then names the sessions without it.
 ---@field suggestion sandbox_sidecar.Suggestion That of a denial. Only additional paths, hosts and toolchains can be added; the user has to write everything else.
 
 ---`SettingsAllowResult` says where the entry is.
 ---@class (exact) sandbox_sidecar.SettingsAllowResult
----@field file string The path of the file.
+---@field file string The path of the file; empty if none was written.
 
 ---`PolicyExplainParams` name an access.
 ---@class (exact) sandbox_sidecar.PolicyExplainParams

@@ -26,6 +26,7 @@ describe("a denial", () => {
       world.write(path.join(world.home, "more", "list.txt"), "content-of-more\n");
       world.write(path.join(world.home, "third", "list.txt"), "content-of-the-third\n");
       world.write(path.join(world.home, "books", "list.txt"), "content-of-the-books\n");
+      world.write(path.join(world.home, "brief", "list.txt"), "content-of-the-brief\n");
       world.directory("home/crowd");
       world.write(path.join(world.project, ".zed", "settings.json"), ofTheTeam);
     },
@@ -145,6 +146,22 @@ describe("a denial", () => {
     await window.newTerminal();
     await window.run(`clear; echo written >>${file}; echo status=$?`, /^status=0$/m);
     assert.match(readFileSync(file, "utf8"), /^content-of-the-third\nwritten\n$/);
+  });
+
+  it("can be allowed until the window closes, which writes nothing", async () => {
+    const { window, world } = fixture();
+    const file = path.join(world.home, "brief", "list.txt");
+    const before = readFileSync(world.settingsFile, "utf8");
+    await window.command("Notifications: Clear All Notifications");
+    await window.run(`clear; cat ${file}; echo before=$?`, /^before=1$/m);
+    await window.answer(`refused to let "cat" read "${file}"`, "Allow…");
+    await window.choose("Until this window closes");
+    await window.notification("until this window closes");
+    assert.match(await window.run(`clear; cat ${file}; echo old=$?`, /^old=1$/m), /Permission denied/);
+    await window.newTerminal();
+    await window.run(`clear; cat ${file}; echo after=$?`, /^content-of-the-brief\nafter=0$/m);
+    assert.equal(readFileSync(world.settingsFile, "utf8"), before);
+    await window.command("Notifications: Clear All Notifications");
   });
 
   it("of credentials offers no setting, and says why", async () => {
