@@ -141,9 +141,12 @@ vsix: ## package the VS Code extension with its sidecar, for each platform, into
 		VERSION=$(VERSION) clients/vscode/package $(CURDIR)/dist/sandbox-sidecar-$$target.vsix $$target && ls -l dist/sandbox-sidecar-$$target.vsix || exit 1; \
 	done
 
-screenshots: ## take the pictures of the VS Code extension's README again
+screenshots: SHOTS := $(CURDIR)/build/screenshots
+screenshots: ## take the pictures of the VS Code extension's README again, and one of every state into build/screenshots
 	@tests/prerequisites
-	PICTURES=$(CURDIR)/clients/vscode/media clients/vscode/tests/run -g pictures
+	rm -rf $(SHOTS)
+	SHOTS=$(SHOTS) PICTURES=$(CURDIR)/clients/vscode/media clients/vscode/tests/run -g '^(pictures|a first hour|states), '
+	SHOTS=$(SHOTS) clients/neovim/tests/run clients/neovim/tests/test_story.lua
 
 recording: ## type README.md's commands again, and draw docs/recording.svg
 	go test -count=1 ./tests/recording -run '^TestReadme' -update

@@ -1,6 +1,6 @@
 import * as vscode from "vscode";
 
-import { withHint } from "./denialText";
+import { valueOf, withHint } from "./denialText";
 import { quote } from "./display";
 import { currentFolder } from "./folders";
 import { fromHome } from "./home";
@@ -64,7 +64,8 @@ export class Allow {
         write: () => this.forWindow(project, suggestion),
       });
     }
-    const chosen = await vscode.window.showQuickPick(items, { title, placeHolder: suggestion.message });
+    const placeHolder = `"${suggestion.setting}": ${valueOf(suggestion)}`;
+    const chosen = await vscode.window.showQuickPick(items, { title, placeHolder });
     await chosen?.write();
   }
 

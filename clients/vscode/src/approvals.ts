@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 import type { CancellationToken } from "vscode-jsonrpc";
 
+import { valueOf } from "./denialText";
 import { brief } from "./display";
 import type { Manager } from "./manager";
 import { longest } from "./notices";
@@ -98,7 +99,8 @@ export class Approvals {
 
   /** Offers the decisions; undefined if the user has chosen none. */
   private async choose({ params, token }: Question): Promise<Decision | undefined> {
-    const setting = params.suggestion?.message ?? "";
+    const { suggestion } = params;
+    const setting = suggestion === undefined ? "" : `"${suggestion.setting}": ${valueOf(suggestion)}`;
     const all: { label: string; detail?: string; decision: Decision }[] = [
       { label: vscode.l10n.t("Don't allow"), detail: params.hint ?? "", decision: "deny" },
       { label: vscode.l10n.t("Once"), decision: "once" },

@@ -5,7 +5,7 @@ import { Batcher } from "./batcher";
 import { configuration } from "./configuration";
 import { json, line, text } from "./display";
 import { describe } from "./errors";
-import { withHint } from "./denialText";
+import { valueOf, withHint } from "./denialText";
 import { fromHome } from "./home";
 import type { Manager } from "./manager";
 import { fail, inform, warn } from "./notices";
@@ -104,23 +104,34 @@ export class Denials implements vscode.TreeDataProvider<Element> {
     this.refresh();
   }
 
-  /** Offers to allow an element of the view. */
+  /** Offers to allow an element of the view; without one, asks which. */
   async allowElement(element: unknown): Promise<void> {
-    const group = this.groupOf(element);
+    const group = await this.groupOrPick(element, vscode.l10n.t("Allow…"));
     const denial = group?.refusals[0]?.denial;
     if (denial !== undefined) await this.ask(denial);
   }
 
-  /** Copies the setting of an element of the view. */
+  /** Copies the setting of an element of the view; without one, asks which. */
   async copyElement(element: unknown): Promise<void> {
-    const suggestion = this.groupOf(element)?.suggestion;
-    if (suggestion !== undefined) await copySetting(suggestion);
+    const group = await this.groupOrPick(element, vscode.l10n.t("Copy Setting"));
+    if (group?.suggestion !== undefined) await copySetting(group.suggestion);
+  }
+
+  private async groupOrPick(element: unknown, title: string): Promise<Group | undefined> {
+    if (element !== undefined) return this.groupOf(element);
+    const items = this.shown.flatMap((group) =>
+      group.suggestion === undefined
+        ? []
+        : [{ label: valueOf(group.suggestion), description: group.suggestion.setting, group }],
+    );
+    if (items.length > 0) return (await vscode.window.showQuickPick(items, { title }))?.group;
+    void inform(vscode.l10n.t("Nothing was refused that a setting could allow."));
+    return undefined;
   }
 
   /** Only what the view has given out is accepted. */
   private groupOf(element: unknown): Group | undefined {
-    const known = element ?? this.tree.selection[0];
-    return this.shown.find((group) => group === known || group.refusals.some((refusal) => refusal === known));
+    return this.shown.find((group) => group === element || group.refusals.some((refusal) => refusal === element));
   }
 
   private async ask(denial: DeniedParams): Promise<void> {
@@ -179,11 +190,6 @@ function refusalItem({ key, denial, total }: Refusal): vscode.TreeItem {
   const times = total > 1 ? ` ${vscode.l10n.t("{0} times", total)}` : "";
   item.accessibilityInformation = { label: denial.message + times };
   return item;
-}
-
-/** The value of a suggestion, as the user would write it. */
-function valueOf({ value }: Suggestion): string {
-  return text(json(typeof value === "string" ? fromHome(value) : value));
 }
 
 async function copySetting({ setting, value }: Suggestion): Promise<void> {

@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 
 import { text } from "./display";
+import { fromHome } from "./home";
 import type { Manager } from "./manager";
 import { inform } from "./notices";
 import { SettingsChangedNotification } from "./protocol.gen";
@@ -58,9 +59,9 @@ export class Stale {
     const all = vscode.window.terminals.map(async (terminal) => {
       const pty = this.terminals.of(terminal);
       const shell = pty === undefined ? await this.shells.staleOf(terminal) : undefined;
-      const argv = pty?.stale === true ? (pty.spawned?.argv ?? []) : shell?.argv;
-      if (argv === undefined) return [];
-      return [{ label: text(terminal.name), description: text(argv.join(" ")), picked: true, terminal, pty, shell }];
+      const cwd = pty?.stale === true ? (await pty.options.params()).cwd : shell?.cwd;
+      if (cwd === undefined) return [];
+      return [{ label: text(terminal.name), description: text(fromHome(cwd)), picked: true, terminal, pty, shell }];
     });
     const open = (await Promise.all(all)).flat();
     if (open.length === 0) {

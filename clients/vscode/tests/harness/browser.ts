@@ -3,6 +3,7 @@ import * as path from "node:path";
 
 import { chromium, type BrowserContext, type Page } from "playwright-core";
 
+import { dark } from "./looks";
 import type { World } from "./world";
 
 /** A browser for one test. */
@@ -24,13 +25,13 @@ export class Browser {
     });
   }
 
-  static async open(world: World, scheme: "dark" | "light" = "dark"): Promise<Browser> {
+  static async open(world: World, look = dark): Promise<Browser> {
     const profile = mkdtempSync(path.join(world.root, "chromium-"));
     const context = await chromium.launchPersistentContext(profile, {
       executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
       headless: true,
-      viewport: { width: 1280, height: 800 },
-      colorScheme: scheme,
+      viewport: look.size,
+      colorScheme: look.scheme,
       permissions: ["clipboard-read", "clipboard-write"],
       // Chromium's sandbox does not start as root. The browser visits only the
       // tests' server.

@@ -2,6 +2,7 @@ import * as assert from "node:assert/strict";
 import * as path from "node:path";
 
 import { Browser } from "./browser";
+import type { Look } from "./looks";
 import { Server, type ServerOptions } from "./server";
 import { Workbench } from "./workbench";
 import { requireEnv, World } from "./world";
@@ -16,7 +17,7 @@ export interface Fixture {
 
 /** How to set up a fixture. */
 export interface FixtureOptions extends ServerOptions {
-  scheme?: "dark" | "light";
+  look?: Look;
   /** Called before anything is started. */
   prepare?: (world: World) => void;
 }
@@ -30,8 +31,10 @@ export async function setUp(options: FixtureOptions = {}): Promise<Fixture> {
   const partial: { server?: Server; browser?: Browser } = {};
   try {
     options.prepare?.(world);
-    const server = (partial.server = await Server.start(world, { vsix: requireEnv("VSIX"), ...options }));
-    const browser = (partial.browser = await Browser.open(world, options.scheme));
+    const theme = options.look === undefined ? {} : { "workbench.colorTheme": options.look.theme };
+    const settings = { ...theme, ...options.settings };
+    const server = (partial.server = await Server.start(world, { vsix: requireEnv("VSIX"), ...options, settings }));
+    const browser = (partial.browser = await Browser.open(world, options.look));
     const window = new Workbench(browser.page, server);
     await window.open(world.project);
     return { world, server, browser, window };

@@ -4,34 +4,30 @@ import * as path from "node:path";
 
 import { expectedBar, refusedChange } from "../harness/machine";
 import { tearDown, setUp, type Fixture } from "../harness/fixture";
+import { dark, looks } from "../harness/looks";
 import { until } from "../harness/until";
 
 /**
  * The directory for the pictures. "make screenshots" keeps those of the README.
  */
-const others = path.join(__dirname, "pictures");
+const others = process.env["SHOTS"] ?? path.join(__dirname, "pictures");
 const directory = process.env["PICTURES"] ?? others;
 
 /**
  * Takes the README's pictures in a dark and in a light window. A feature that
- * is gone fails its picture.
+ * is gone fails its picture. In a smaller window everything is to be seen, too.
  */
-for (const [scheme, theme, size] of [
-  ["dark", "Default Dark Modern", undefined],
-  ["light", "Default Light Modern", undefined],
-  // Not for the README: everything is to be seen here, too.
-  ["high-contrast", "Default High Contrast", { width: 1024, height: 768 }],
-] as const) {
-  describe(`pictures, ${scheme}`, () => {
+for (const look of looks) {
+  const small = look.size.width < dark.size.width;
+  describe(`pictures, ${look.name}`, () => {
     let fixture: Fixture | undefined;
     before(async function () {
       this.timeout(240_000);
       mkdirSync(directory, { recursive: true });
       mkdirSync(others, { recursive: true });
       fixture = await setUp({
-        scheme: scheme === "light" ? "light" : "dark",
+        look,
         settings: {
-          "workbench.colorTheme": theme,
           "window.commandCenter": false,
           "editor.minimap.enabled": false,
           "workbench.layoutControl.enabled": false,
@@ -45,7 +41,6 @@ for (const [scheme, theme, size] of [
           );
         },
       });
-      if (size !== undefined) await fixture.window.page.setViewportSize(size);
     });
     after(async function () {
       this.timeout(60_000);
@@ -55,10 +50,10 @@ for (const [scheme, theme, size] of [
       if (fixture === undefined) throw new Error("there is no fixture");
       return fixture;
     };
-    const take = async (name: string, to = size === undefined ? directory : others) => {
+    const take = async (name: string, to = small ? others : directory) => {
       const { page } = at().window;
       await page.screenshot({
-        path: path.join(to, `${name}-${scheme}.png`),
+        path: path.join(to, `${name}-${look.name}.png`),
         animations: "disabled",
         caret: "hide",
       });
