@@ -13,6 +13,9 @@ type Entry struct {
 	Dead bool
 	// Stopped is true of a process that a signal has stopped.
 	Stopped bool
+	// Runs is true, on Linux, if a signal to stop takes effect in a moment: the
+	// process executes, or waits so that a signal wakes it.
+	Runs bool
 }
 
 // Descendants picks the roots out of a table, and everything that descends from

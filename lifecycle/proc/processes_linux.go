@@ -103,6 +103,7 @@ func parseStat(stat []byte) (Entry, bool) {
 	// a zombie while its other threads run. It is alive.
 	threads := number(fields[17])
 	entry.Stopped = fields[0][0] == 'T'
+	entry.Runs = fields[0][0] == 'R' || fields[0][0] == 'S'
 	entry.Dead = fields[0][0] == 'X' || fields[0][0] == 'Z' && threads < 2
 	entry.PID, entry.Birth = number(name), uint64(number(fields[19]))
 	return entry, ok

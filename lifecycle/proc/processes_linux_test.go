@@ -19,20 +19,21 @@ func TestParseStat(t *testing.T) {
 		want Entry
 		ok   bool
 	}{
-		"ordinary":           {"7 (sh) S 1 7 5" + rest, Entry{ID{7, 987654321}, 1, 5, false, false}, true},
-		"stopped":            {"7 (sh) T 1 7 5" + rest, Entry{ID{7, 987654321}, 1, 5, false, true}, true},
-		"blanks in the name": {"7 (a b) Z 1 7 6" + rest, Entry{ID{7, 987654321}, 1, 6, true, false}, true},
+		"ordinary":             {"7 (sh) S 1 7 5" + rest, Entry{ID{7, 987654321}, 1, 5, false, false, true}, true},
+		"that cannot be woken": {"7 (sh) D 1 7 5" + rest, Entry{ID{7, 987654321}, 1, 5, false, false, false}, true},
+		"stopped":              {"7 (sh) T 1 7 5" + rest, Entry{ID{7, 987654321}, 1, 5, false, true, false}, true},
+		"blanks in the name":   {"7 (a b) Z 1 7 6" + rest, Entry{ID{7, 987654321}, 1, 6, true, false, false}, true},
 		"parentheses in it": {
 			"7 (x) R 9 9 9 ) S 1 7 8" + rest,
-			Entry{ID{7, 987654321}, 1, 8, false, false},
+			Entry{ID{7, 987654321}, 1, 8, false, false, true},
 			true,
 		},
 		"first thread ended": {
 			"7 (sh) Z 1 7 5" + strings.Replace(rest, " 20 0 1 0 ", " 20 0 3 0 ", 1),
-			Entry{ID{7, 987654321}, 1, 5, false, false},
+			Entry{ID{7, 987654321}, 1, 5, false, false, false},
 			true,
 		},
-		"newline in it":        {"7 (x\n) X 2 7 9" + rest, Entry{ID{7, 987654321}, 2, 9, true, false}, true},
+		"newline in it":        {"7 (x\n) X 2 7 9" + rest, Entry{ID{7, 987654321}, 2, 9, true, false, false}, true},
 		"too short":            {"7 (sh) S 1 7 5 0", Entry{}, false},
 		"no name":              {"7 sh S 1 7 5" + rest, Entry{}, false},
 		"empty":                {"", Entry{}, false},

@@ -22,35 +22,39 @@ const (
 
 // hold stops every process below, parents before their children, and records
 // which it has stopped. One that the user has stopped stays stopped on resume.
-// A stop takes a moment, and a process may fork until then. So one scan that
-// finds nothing new is followed by another.
+// A stop takes a moment, and a process may fork or write until then. So it scans
+// until all stand still, and one scan that finds nothing new is followed by
+// another.
 func (k *subreaper) hold() error {
 	k.holding = true
 	known := map[proc.ID]bool{}
-	quiet := 0
 	end := time.Now().Add(holdTimeout)
-	for scans := 0; quiet < 2; scans++ {
-		if scans >= leastScans && time.Now().After(end) {
-			return errors.New("the session forks too fast")
-		}
+	for scans, quiet := 0, 0; quiet < 2; scans++ {
+		late := scans >= leastScans && time.Now().After(end)
 		below, err := k.below()
 		if err != nil {
 			return err
 		}
 		quiet++
 		for _, entry := range below {
-			if entry.Dead || known[entry.ID] {
-				continue
-			}
-			known[entry.ID] = true
-			if entry.Stopped {
-				continue
-			}
-			if err := proc.Signal(entry.ID, unix.SIGSTOP); err == nil {
-				k.held = append(k.held, entry.ID)
-				quiet = 0
-			} else if !errors.Is(err, unix.ESRCH) {
-				return err
+			switch {
+			case entry.Dead:
+			case known[entry.ID]:
+				if entry.Runs && !late {
+					quiet = 0 // it is about to stop
+				}
+			case entry.Stopped:
+				known[entry.ID] = true
+			case late:
+				return errors.New("the session forks too fast")
+			default:
+				known[entry.ID] = true
+				if err := proc.Signal(entry.ID, unix.SIGSTOP); err == nil {
+					k.held = append(k.held, entry.ID)
+					quiet = 0
+				} else if !errors.Is(err, unix.ESRCH) {
+					return err
+				}
 			}
 		}
 	}
