@@ -26,7 +26,9 @@ export class Stale {
     manager.onNotification(SettingsChangedNotification, ({ staleSessions }) => {
       const stale = new Set(staleSessions.map((session) => session.sessionId));
       const newlyStale = terminals.markStale(stale) + shells.markStale(stale);
-      if (newlyStale > 0 && Date.now() > this.quietUntil) void this.offer(newlyStale);
+      const expected = Date.now() <= this.quietUntil;
+      this.quietUntil = 0; // the change after it is another one
+      if (newlyStale > 0 && !expected) void this.offer(newlyStale);
     });
   }
 
