@@ -91,7 +91,7 @@ func keyOf(e *entry) policyKey { return policyKey{e.projectDir, e.kind} }
 // compileFor returns the id of the policy that a session would get now; "" if
 // its project's file system does not answer.
 func (s *Server) compileFor(k policyKey) string {
-	compiled := s.store.InWindow(k.project).Compile(settings.Kind(k.kind))
+	compiled := s.compile(s.store.InWindow(k.project), settings.Kind(k.kind))
 	if compiled.NoAnswer != "" {
 		return ""
 	}

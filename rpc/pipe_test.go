@@ -68,6 +68,25 @@ func TestSpawn_OnlySandboxed(t *testing.T) {
 	}
 }
 
+// A session has the policy that policy/get shows and that a new one would get.
+func TestSpawn_OnlySandboxedIsNotStale(t *testing.T) {
+	t.Parallel()
+	f := startWith(t, &platformtest.Fake{}, `{"enabled": true}`, func(o *Options) { o.Sandbox = true })
+	c := f.connect()
+	shown := call(c, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: f.dir, Kind: protocol.Terminal})
+	session := call(c, protocol.Spawn, protocol.SpawnParams{
+		Kind: protocol.Terminal, ProjectDir: f.dir, Cwd: f.dir, Command: "sleep", Args: []string{"1000"},
+	})
+	if session.PolicyID != shown.PolicyID {
+		t.Errorf("policy %s, expected %s", session.PolicyID, shown.PolicyID)
+	}
+	for _, listed := range call(c, protocol.List, protocol.Empty{}).Sessions {
+		if listed.Stale {
+			t.Error("nothing has changed, and the session is stale")
+		}
+	}
+}
+
 // What the command line says counts more than the user's settings.
 func TestSpawn_TheCommandLineCountsMost(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 		return protocol.PolicyGetResult{}, err
 	}
 	snapshot := s.store.InWindow(params.ProjectDir)
-	compiled := snapshot.Compile(kind)
+	compiled := s.compile(snapshot, kind)
 	s.publish(snapshot, compiled.Diagnostics)
 	return presentation.Policy(compiled), nil
 }

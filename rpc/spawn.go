@@ -72,22 +72,28 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}, nil
 }
 
+// compile returns what new sessions get.
+func (s *Server) compile(snapshot *settings.Snapshot, kind settings.Kind) settings.Compiled {
+	compiled := snapshot.Compile(kind)
+	if s.options.Sandbox {
+		compiled.RefuseUnconfined()
+	}
+	return compiled
+}
+
 // startSession compiles the policy and starts the session under it. It completes
 // the request.
 func (s *Server) startSession(ctx context.Context, request *spawn.Request, params protocol.SpawnParams) (*spawn.Session,
 	settings.Compiled, error,
 ) {
 	snapshot := s.store.InWindow(params.ProjectDir)
-	compiled := snapshot.Compile(settings.Kind(params.Kind))
+	compiled := s.compile(snapshot, settings.Kind(params.Kind))
 	s.publish(snapshot, compiled.Diagnostics)
 	if doubt := compiled.Doubt; doubt != nil && (doubt.Refused || s.options.Sandbox) {
 		return nil, settings.Compiled{}, settingsInvalid(doubt)
 	}
-	if s.options.Sandbox {
-		if !compiled.Policy.Restricted {
-			return nil, settings.Compiled{}, errUnsandboxed
-		}
-		compiled.RefuseUnconfined()
+	if s.options.Sandbox && !compiled.Policy.Restricted {
+		return nil, settings.Compiled{}, errUnsandboxed
 	}
 	if params.PolicyID != "" {
 		if compiled.Policy.ID() != params.PolicyID {
