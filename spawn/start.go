@@ -117,7 +117,7 @@ func (a *attempt) start(ctx context.Context) (_ *running, err error) {
 	}
 	a.outcome(launched)
 	if a.request.Full && !a.running.outcome.Full() {
-		return nil, notFull("processes of the session may outlive it") // the stage has checked the rest
+		return nil, notFull(mayOutlive) // endsAll and the stage have checked the rest
 	}
 	return a.running, nil
 }
@@ -174,6 +174,9 @@ func (a *attempt) confinement() error {
 			}
 			a.target.Order.InSignalDomain = p.Restricted && useSignalDomain(a.running.group)
 			a.target.Order.Full = a.request.Full
+			if a.request.Full && !a.endsAll() {
+				return notFull(mayOutlive)
+			}
 		case !p.Restricted:
 			// The policy restricts nothing, and the reply says how the session
 			// is tracked instead.
@@ -192,6 +195,16 @@ func (a *attempt) confinement() error {
 		return errRetry
 	}
 	return nil
+}
+
+// mayOutlive says that process tracking is not enforced.
+const mayOutlive = "processes of the session may outlive it"
+
+// endsAll reports whether every process of the session will end with it, as far
+// as that is known before the start. A group that is marked learns it later.
+func (a *attempt) endsAll() bool {
+	_, marked := a.running.group.(lifecycle.Marked)
+	return marked || a.target.Order.InSignalDomain || a.running.group.Tracking().Guarantee
 }
 
 // makeRuntimeDir makes the session's private runtime directory, if it is to have
