@@ -96,8 +96,8 @@ func (s *Server) settingsAllow(_ context.Context, params protocol.SettingsAllowP
 	switch scope {
 	case settings.ScopeUser, settings.ScopeProject, settings.ScopeWindow:
 	default:
-		return protocol.SettingsAllowResult{}, invalidParams("scope", `expected "user", "project" or "window", found %s`,
-			display.Quote(string(params.Scope)))
+		return protocol.SettingsAllowResult{}, invalidParams("scope",
+			`expected "user", "project" or "window", found %s`, display.Quote(string(params.Scope)))
 	}
 	suggestion := settings.Suggestion{Key: params.Suggestion.Setting}
 	snapshot := s.store.Snapshot(params.ProjectDir)

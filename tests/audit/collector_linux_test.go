@@ -34,7 +34,9 @@ func TestAudit_ACollectorGetsEachLineOnce(t *testing.T) {
 	t.Parallel()
 	collectors := map[string]func(*testing.T, *scene) *collected{"rsyslog": startRsyslog}
 	if program := os.Getenv("SIDECAR_OTELCOL"); program != "" {
-		collectors["OpenTelemetry"] = func(t *testing.T, s *scene) *collected { return startOpenTelemetry(t, s, program) }
+		collectors["OpenTelemetry"] = func(t *testing.T, s *scene) *collected {
+			return startOpenTelemetry(t, s, program)
+		}
 	}
 	for name, start := range collectors {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +45,8 @@ func TestAudit_ACollectorGetsEachLineOnce(t *testing.T) {
 			c := start(t, s)
 			const sessions = 4
 			for i := range sessions {
-				if out, ok := s.run("exec", "--", "sh", "-c", "cat /etc/shadow; exit 0", strings.Repeat("long", 1000)); !ok {
+				out, ok := s.run("exec", "--", "sh", "-c", "cat /etc/shadow; exit 0", strings.Repeat("long", 1000))
+				if !ok {
 					t.Fatal(out)
 				}
 				if i < sessions-1 { // as a writer does

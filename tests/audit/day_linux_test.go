@@ -126,7 +126,9 @@ func (d *day) editor(t *testing.T, settings string) *harness.Editor {
 		Settings:   settings,
 		Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
 	})
-	client.OnRequest(e.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+	client.OnRequest(e.Client, protocol.RequestAccess, func(
+		p protocol.RequestAccessParams,
+	) protocol.RequestAccessResult {
 		switch filepath.Base(p.Target) {
 		case "once":
 			return protocol.RequestAccessResult{Decision: protocol.DecisionOnce}

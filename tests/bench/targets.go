@@ -36,10 +36,13 @@ func (b *bench) targets() []target {
 				atLeast("codex's app-server over a sandboxed spawn", 10, s.over(rowCodex, rowBoxed))
 			case "audit":
 				atMost("spawn with an audit trail in a file, over none", 1.02, s.over(rowFile, rowNoTrail), " ×")
-				atMost("spawn with a required audit trail in a file, over none", 1.02, s.over(rowRequired, rowNoTrail), " ×")
-				atMost("spawn with an audit trail in the journal, over none", 1.02, s.over(rowJournal, rowNoTrail), " ×")
+				atMost("spawn with a required audit trail in a file, over none", 1.02,
+					s.over(rowRequired, rowNoTrail), " ×")
+				atMost("spawn with an audit trail in the journal, over none", 1.02,
+					s.over(rowJournal, rowNoTrail), " ×")
 			case "audit-exec":
-				atMost("exec of /bin/true with an audit trail in a file, over none", 1.02, s.over(rowFile, rowNoTrail), " ×")
+				atMost("exec of /bin/true with an audit trail in a file, over none", 1.02,
+					s.over(rowFile, rowNoTrail), " ×")
 			case "python":
 				atMost("sandboxed spawn over the unsandboxed one, seen by a client in Python", 1.25,
 					s.over(rowBoxed, rowPlain), " ×")

@@ -77,8 +77,10 @@ func (b *bench) trails() error {
 		Rows: takeTurns(b.rounds(2000), b.limit(120*time.Second), list),
 	})
 	b.add(&table{
-		ID: "audit-exec", Title: "Launching /bin/true with an audit trail", Unit: "ms", Baseline: rowNoTrail, Close: true,
-		How: "One command from its start to its end, which waits until its lines are written. Processor time includes " +
+		ID: "audit-exec", Title: "Launching /bin/true with an audit trail", Unit: "ms", Baseline: rowNoTrail,
+		Close: true,
+		How: "One command from its start to its end, which waits until its lines are written. " +
+			"Processor time includes " +
 			"the children that it waited for.",
 		Rows: takeTurns(b.rounds(500), b.limit(30*time.Second), commands),
 	})

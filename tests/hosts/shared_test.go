@@ -204,7 +204,8 @@ func TestShared_RelayServesTheSessionAlone(t *testing.T) {
 	// In one world: a session, and a program beside it.
 	binary := harness.Binary(t)
 	script := `"$0" exec --sandbox --settings "$1" --project "$2" -- sh -c '"$0" connect allowed.example:80; echo there >ready;` +
-		` exec cat' "$3" <hold & exec 3>hold; until [ -e ready ] || ! kill -0 $!; do sleep 0.05; done; "$3" knock 80; exec 3>&-; wait`
+		` exec cat' "$3" <hold & exec 3>hold; until [ -e ready ] || ! kill -0 $!; do sleep 0.05; done; ` +
+		`"$3" knock 80; exec 3>&-; wait`
 	harness.Must(t, exec.Command("mkfifo", s.ProjectPath("hold")).Run())
 	command := exec.Command("/bin/sh", "-c", script, binary, settings, s.Project, s.Victim)
 	command.Dir, command.Env = s.Project, harness.Environ(s.World)

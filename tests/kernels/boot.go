@@ -104,7 +104,8 @@ func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 	}
 	args := slices.Concat(arch.flags, []string{
 		"-accel", "tcg,thread=multi", "-m",
-		strconv.Itoa(max(memory, m.kernel.memory)), "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot", "-display",
+		strconv.Itoa(max(memory, m.kernel.memory)), "-smp", "1", "-nodefaults", "-no-user-config",
+		"-no-reboot", "-display",
 		"none",
 		"-kernel", m.image, "-initrd", initrd, "-append", strings.Join(cmdline, " "),
 	})

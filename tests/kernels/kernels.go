@@ -95,8 +95,9 @@ var kernels = []kernel{
 	},
 	{
 		name: "6.12-wsl2", archive: "debian-security", suite: "trixie-security", pattern: linux612,
-		cmdline: "lsm=landlock,lockdown,yama,loadpin,safesetid,integrity,selinux,apparmor,tomoyo sidecar.securityfs=off",
-		why:     "Debian's kernel with the security modules that WSL2's kernel has, and no file system that lists them",
+		cmdline: "lsm=landlock,lockdown,yama,loadpin,safesetid,integrity,selinux,apparmor,tomoyo " +
+			"sidecar.securityfs=off",
+		why: "Debian's kernel with the security modules that WSL2's kernel has, and no file system that lists them",
 	},
 	{
 		name: "6.12-arm64", machine: &arm64, archive: "debian-security", suite: "trixie-security", pattern: linux612ARM,

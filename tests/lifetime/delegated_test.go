@@ -138,7 +138,9 @@ func takesTooMuch(t *testing.T, e *harness.Editor, told *toldLimits, victim, kin
 	control.Await("taken")
 	mustHave(t, control, map[string]string{"memory.oom.group": "1"})
 	control.Close(0)
-	s, status := e.Run(protocol.SpawnParams{Command: fmt.Sprintf("%s take %s %d; echo survived", victim, kind, tooMuch)})
+	s, status := e.Run(protocol.SpawnParams{
+		Command: fmt.Sprintf("%s take %s %d; echo survived", victim, kind, tooMuch),
+	})
 	if status != -1 || strings.Contains(s.Output(), "survived") || strings.Contains(s.Output(), "taken") {
 		t.Errorf("%s memory: status %d, %s", kind, status, s.Output())
 	}

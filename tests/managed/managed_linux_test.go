@@ -354,7 +354,9 @@ func TestManaged_WhatAUserAllowsDoesNotLoosenIt(t *testing.T) {
 				if way == "allow" {
 					harness.Call(e, protocol.SettingsAllow, protocol.SettingsAllowParams{
 						ProjectDir: w.Project, Scope: "user",
-						Suggestion: protocol.Suggestion{Setting: "additional_read_only_paths", Value: []byte(strconv.Quote(path))},
+						Suggestion: protocol.Suggestion{
+							Setting: "additional_read_only_paths", Value: []byte(strconv.Quote(path)),
+						},
 					})
 				}
 				if out, _ := e.Tool("cat " + path); strings.Contains(out, "the secret") == bound {
