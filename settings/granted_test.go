@@ -129,8 +129,10 @@ func TestGrant_IsKeptInMemory(t *testing.T) {
 			t.Errorf("%s: %q", name, got.AdditionalReadOnlyPaths)
 		}
 	}
-	for _, key := range []string{"allow_network", "protected_paths", "enabled", "allowed_env_vars",
-		"signing_keys", ""} {
+	for _, key := range []string{
+		"allow_network", "protected_paths", "enabled", "allowed_env_vars",
+		"signing_keys", "",
+	} {
 		if err := store.Grant(d.project, Suggestion{Key: key, Value: "x"}); !errors.Is(err, ErrNotAllowable) {
 			t.Errorf("%q: %v", key, err)
 		}
