@@ -13,7 +13,7 @@ import (
 )
 
 // All are all sets, those of languages first.
-var All = slices.Concat(languages, agents)
+var All = slices.Concat(languages, keys, agents)
 
 // Toolchain is a named set of places and variables that a language's tools need
 // beside the system's own.
@@ -113,7 +113,7 @@ func Names() []string { return namesOf(All) }
 
 // Languages lists the names of the sets that open nothing that an agent signs
 // in with.
-func Languages() []string { return namesOf(languages) }
+func Languages() []string { return namesOf(slices.Concat(languages, keys)) }
 
 func namesOf(list []Toolchain) []string {
 	var names []string

@@ -1,0 +1,103 @@
+package linux
+
+import (
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+// networkOff says how the network is cut off.
+func networkOff(r Ruleset) platform.Protection {
+	switch {
+	case !r.Requested.Network:
+		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "the network is not restricted"}
+	case r.Namespaces != nil && r.Namespaces.Network:
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: "network namespace, seccomp",
+			Detail: "the network has nothing but a loopback interface of the session's own; only Unix, IP and routing " +
+				"sockets can be created",
+		}
+	default:
+		why := ""
+		if r.NamespaceGap != "" {
+			why = " (" + r.NamespaceGap + ")"
+		}
+		created := "only Unix sockets can be created"
+		if r.Filtering.Shared {
+			created = "only Unix, routing and TCP sockets can be created; the sidecar connects those of TCP"
+		}
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: "seccomp",
+			Detail: created + "; localhost is off too" + why,
+			Fix:    "for localhost: " + r.fixNamespaces(),
+		}
+	}
+}
+
+// networkHosts says whether the session reaches the allowed hosts, and only
+// those.
+func networkHosts(r Ruleset) platform.Protection {
+	switch {
+	case !r.Requested.Hosts && r.Filtering.Hosts:
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: hostsMechanism(r), NotRequested: true,
+			Detail: "the settings do not allow single hosts; the user is asked about each",
+		}
+	case !r.Requested.Hosts:
+		return platform.Protection{
+			Status: platform.Absent, NotRequested: true, Detail: "the settings do not allow single hosts",
+		}
+	case !r.Filtering.Hosts:
+		return platform.Protection{
+			Status: platform.Absent, Detail: "no host can be reached, not even those of allowed_hosts: " + r.HostsGap,
+			Fix: fixHosts + r.fixNamespaces(),
+		}
+	}
+	hosts := platform.Protection{
+		Status: platform.Enforced, Mechanism: hostsMechanism(r),
+		Detail: "only allowed hosts can be reached, by TCP; other names are not looked up outside; the server's name " +
+			"in TLS must be allowed, too; what an allowed host passes on is not checked",
+	}
+	if r.Filtering.Shared {
+		hosts.Detail += "; the session has no localhost of its own, where programs could listen" + because(r.NamespaceGap)
+		hosts.Fix = "for localhost: " + r.fixNamespaces()
+	}
+	return hosts
+}
+
+func hostsMechanism(r Ruleset) string {
+	if r.Filtering.Shared {
+		return "landlock, seccomp (the sidecar connects)"
+	}
+	return "network namespace, seccomp (the sidecar connects)"
+}
+
+const fixHosts = "use Linux 5.19 or newer, outside of a container that supervises system calls itself; "
+
+func unixSockets(r Ruleset, mechanism string) platform.Protection {
+	switch {
+	case r.FS&fsConnect != 0 && !r.Filtering.Sockets:
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: mechanism,
+			Detail: "only granted sockets of outside processes can be connected to",
+		}
+	case r.Filtering.Sockets:
+		return platform.Protection{
+			Status: platform.Enforced, Mechanism: "seccomp (the sidecar connects)",
+			Detail: "only granted sockets and sockets of the session itself can be connected to; Unix datagram sockets " +
+				"cannot be created; servers see the sidecar as the peer",
+		}
+	case r.Scoped != 0:
+		return platform.Protection{
+			Status: platform.Degraded, Mechanism: mechanism,
+			Detail: "abstract sockets of outside processes cannot be connected to; those with a path can" +
+				because(r.MediationGap),
+			Fix: fixSockets,
+		}
+	default:
+		return platform.Protection{
+			Status: platform.Absent, Detail: "sockets of outside processes can be connected to" +
+				because(r.MediationGap), Fix: fixSockets,
+		}
+	}
+}
+
+const fixSockets = "use Linux 7.1 or newer, or 5.19 or newer; start containers with --security-opt seccomp=unconfined"
