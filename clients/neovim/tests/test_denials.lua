@@ -377,6 +377,30 @@ T['a host is asked about by its name and port'] = function()
   server:close()
 end
 
+---Runs ":Sidecar allow" and picks the first setting, then the scope. _G.asked has
+---what was asked.
+local function allow(child, scope)
+  child.lua(
+    [[
+    local scope = ...
+    _G.asked = {}
+    vim.ui.select = function(items, options, choose)
+      table.insert(_G.asked, { options.prompt, vim.tbl_map(options.format_item, items) })
+      choose(#_G.asked == 1 and items[1] or scope)
+    end
+    vim.cmd('Sidecar allow')
+  ]],
+    { scope }
+  )
+  H.until_true(child, '#_G.asked == 2')
+end
+
+local SCOPES = {
+  'For this project (in its .zed/settings.json, which you then trust)',
+  'For all my projects (in your user settings)',
+  'Until this editor closes (in new terminals and tools; nothing is written)',
+}
+
 T['a refusal is allowed by picking it, and the settings keep their comments'] = function()
   require_denials()
   local world = H.world()
@@ -384,20 +408,67 @@ T['a refusal is allowed by picking it, and the settings keep their comments'] = 
   H.write(world.settings, '// mine\n' .. H.read(world.settings))
   H.eq(run(child, 'echo x >../outside/new') ~= 0, true)
   H.until_notified(child, 'o allow it')
-  child.lua([[
-    _G.asked = {}
-    vim.ui.select = function(items, options, choose)
-      local texts = vim.tbl_map(options.format_item, items)
-      table.insert(_G.asked, { options.prompt, texts })
-      choose(items[#items])
-    end
-    vim.cmd('Sidecar allow')
-  ]])
+  allow(child, 'user')
   H.until_notified(child, 'was written', 'It applies to new terminals')
   H.eq(child.lua_get('_G.asked[1][2][1]'):find(world.outside, 1, true) ~= nil, true)
-  H.eq(child.lua_get('_G.asked[2][2]'), { 'this project', 'you, for every project' })
+  H.eq(child.lua_get('_G.asked[2]'), { 'Allow it:', SCOPES })
   H.eq(H.read(world.settings):find('// mine', 1, true), 1)
   H.eq(run(child, 'echo x >../outside/new'), 0)
+end
+
+T['a refusal is allowed until the editor closes, and nothing is written'] = function()
+  require_denials()
+  local world = H.world()
+  local child = H.child(world)
+  local before = H.read(world.settings)
+  H.eq(run(child, 'echo x >../outside/new') ~= 0, true)
+  H.until_notified(child, 'o allow it')
+  allow(child, 'window')
+  H.until_notified(child, 'allowed in new terminals and tools until this editor closes.')
+  H.eq(run(child, 'echo x >../outside/new'), 0)
+  H.eq(H.read(world.settings), before)
+  H.eq(vim.fn.filereadable(world.project .. '/.zed/settings.json'), 0)
+  -- Another sidecar knows nothing of it.
+  local pid = child.lua_get('require("sandbox_sidecar.sidecar").pid()')
+  child.cmd('Sidecar restart')
+  local ready = [[(function()
+    local sidecar = require('sandbox_sidecar.sidecar')
+    return sidecar.initialize_result() ~= nil and sidecar.pid() ~= %d
+  end)()]]
+  H.until_true(child, ready:format(pid), 'another sidecar')
+  H.eq(run(child, 'echo x >../outside/other') > 0, true)
+end
+
+T['until the editor closes is no choice for sessions that read the settings themselves'] = function()
+  local child = H.child()
+  child.lua([[
+    local sidecar = require('sandbox_sidecar.sidecar')
+    require('sandbox_sidecar.denials')
+    sidecar.adopt('shell', 'sh', '/project')
+    _G.deny = function(session, setting)
+      sidecar.notifications['sandbox/denied']({
+        sessionId = session,
+        access = 'read',
+        target = setting .. session,
+        message = 'refused',
+        count = 1,
+        suggestion = { setting = setting, value = '/x', message = 'add "/x"' },
+      })
+    end
+  ]])
+  local shorter = vim.list_slice(SCOPES, 1, 2)
+  for _, case in ipairs({
+    { 'shell', 'additional_read_only_paths', shorter },
+    { 'ours', 'additional_read_only_paths', SCOPES },
+    { 'ours', 'tool.toolchains', SCOPES },
+    { 'ours', 'allowed_hosts', SCOPES },
+    { 'ours', 'allowed_unix_sockets', shorter },
+    { 'ours', 'allow_network', shorter },
+  }) do
+    child.lua('_G.deny(...)', { case[1], case[2] })
+    allow(child, nil)
+    H.eq({ case[2], child.lua_get('_G.asked[2][2]') }, { case[2], case[3] })
+  end
 end
 
 T['nothing to allow is said, and no choice writes nothing'] = function()

@@ -142,7 +142,7 @@ T['the screen says what is so: off, on, refused, allowed, changed, reopened, kil
   story:command('Sidecar allow')
   story:shows('what is allowed', 'Allow what was refused:', 'additional_read_write_paths')
   story:type('1')
-  story:shows('where it is written', 'Write it to the settings of:', '2: you, for every project')
+  story:shows('for how long', 'Allow it:', '2: For all my projects', '3: Until this editor closes')
   story:type('2')
   story:shows('allowed', 'Sandbox: the setting was written. It applies to new terminals.')
   H.eq(H.read(world.settings):find('"additional_read_write_paths": %[[^%]]*notes') ~= nil, true)

@@ -22,6 +22,7 @@ local MAX_NAMED = 3
 
 ---@class sandbox_sidecar.Denial
 ---@field project? string The session's project.
+---@field adopted boolean Whether the sidecar did not start the session.
 ---@field label string The session's command line.
 ---@field params sandbox_sidecar.DeniedParams The newest of its kind.
 ---@field count integer How often it happened.
@@ -131,6 +132,7 @@ sidecar.notifications[protocol.methods.denied] = function(params)
   end
   local denial = {
     project = sidecar.project(params.sessionId),
+    adopted = sidecar.is_adopted(params.sessionId),
     label = label,
     params = params,
     count = params.count,
@@ -169,23 +171,37 @@ end
 
 ---@class sandbox_sidecar.Allowable
 ---@field project? string
+---@field adopted boolean Whether the sidecar has started no session that was refused it.
 ---@field suggestion sandbox_sidecar.Suggestion
 
 ---@return sandbox_sidecar.Allowable[] # Each setting that would allow something, the latest denial's first.
 local function allowable()
-  local items, seen = {}, {}
+  local items, seen = {}, {} ---@type sandbox_sidecar.Allowable[], table<string, sandbox_sidecar.Allowable>
   for i = #list, 1, -1 do
     local denial = list[i]
     local suggestion = denial.params.suggestion
     if suggestion then
       local key = vim.json.encode({ denial.project or '', suggestion.setting, suggestion.value })
       if not seen[key] then
-        seen[key] = true
-        items[#items + 1] = { project = denial.project, suggestion = suggestion }
+        seen[key] = { project = denial.project, adopted = true, suggestion = suggestion }
+        items[#items + 1] = seen[key]
       end
+      seen[key].adopted = seen[key].adopted and denial.adopted
     end
   end
   return items
+end
+
+---The lists to which the sidecar adds without writing a file.
+local GRANTABLE = { toolchains = true, allowed_hosts = true }
+
+---Whether an entry can be allowed until the editor closes. A session that the
+---sidecar did not start reads the settings itself, and would not get it.
+---@param item sandbox_sidecar.Allowable
+---@return boolean
+local function is_grantable(item)
+  local name = item.suggestion.setting:gsub('^[%w_]+%.', '')
+  return not item.adopted and (GRANTABLE[name] or vim.startswith(name, 'additional_'))
 end
 
 ---@param item sandbox_sidecar.Allowable
@@ -199,6 +215,8 @@ local function allow(item, scope)
   }, function(err, result)
     if err then
       notify.error(notify.describe(err))
+    elseif scope == 'window' then
+      notify.info('allowed in new terminals and tools until this editor closes.')
     else
       log.write('info', 'the setting was written to %s', display.path(result.file))
       notify.info('the setting was written. It applies to new terminals.')
@@ -206,13 +224,21 @@ local function allow(item, scope)
   end)
 end
 
+---What each scope means, in VS Code's words. Its window is this editor: a window
+---of Neovim is a part of the screen.
+local SCOPES = {
+  project = 'For this project (in its .zed/settings.json, which you then trust)',
+  user = 'For all my projects (in your user settings)',
+  window = 'Until this editor closes (in new terminals and tools; nothing is written)',
+}
+
 ---@param item sandbox_sidecar.Allowable
 local function pick_scope(item)
-  view.choose({ 'project', 'user' }, {
-    prompt = 'Write it to the settings of:',
+  view.choose(is_grantable(item) and { 'project', 'user', 'window' } or { 'project', 'user' }, {
+    prompt = 'Allow it:',
     kind = 'sandbox_sidecar.scope',
     format_item = function(scope)
-      return scope == 'user' and 'you, for every project' or 'this project'
+      return SCOPES[scope]
     end,
   }, function(scope)
     if scope then
@@ -221,7 +247,7 @@ local function pick_scope(item)
   end)
 end
 
----Lets the user pick what to allow, and where that is written.
+---Lets the user pick what to allow, and for how long.
 function M.pick()
   local items = allowable()
   if #items == 0 then

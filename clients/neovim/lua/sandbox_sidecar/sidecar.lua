@@ -34,10 +34,18 @@ local SHUTDOWN_TIMEOUT = 1500
 ---@field listeners table<string, sandbox_sidecar.Listener>
 ---@field labels table<string, string> Each session's command line, for messages.
 ---@field projects table<string, string> The project of each session.
+---@field adopted table<string, true> The sessions that the sidecar did not start.
 ---@field folder? string The workspace folder that the sidecar knows.
 ---@field stopping boolean Whether the process is being shut down on purpose.
-local state =
-  { ready = false, waiting = {}, listeners = {}, labels = {}, projects = {}, stopping = false }
+local state = {
+  ready = false,
+  waiting = {},
+  listeners = {},
+  labels = {},
+  projects = {},
+  adopted = {},
+  stopping = false,
+}
 
 ---Handlers of notifications that concern no single session, by method.
 ---@type table<string, fun(params: any)>
@@ -146,6 +154,7 @@ local function on_exit(ended, reason)
   local listeners = state.listeners
   state.client, state.ready, state.initialize_result, state.folder = nil, false, nil, nil
   state.listeners, state.labels, state.projects, state.stopping = {}, {}, {}, false
+  state.adopted = {}
   vim.env.SANDBOX_WINDOW = nil
   settle({ code = 0, message = ('the sidecar ended (%s)'):format(reason) })
   for _, listener in pairs(listeners) do
@@ -339,6 +348,13 @@ end
 ---@param dir string Its project.
 function M.adopt(id, label, dir)
   state.labels[id], state.projects[id] = display.quote(label, 60), dir
+  state.adopted[id] = true
+end
+
+---@param id string
+---@return boolean # Whether the session reads the settings itself: the sidecar did not start it.
+function M.is_adopted(id)
+  return state.adopted[id] == true
 end
 
 ---Whether the sidecar has started a session (|api-fast|).
@@ -370,7 +386,7 @@ function M.close(id, grace_ms, callback)
         hook(id, result)
       end
     end
-    state.labels[id], state.projects[id] = nil, nil
+    state.labels[id], state.projects[id], state.adopted[id] = nil, nil, nil
     if callback then
       callback(err, result)
     end
