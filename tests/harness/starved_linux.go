@@ -6,7 +6,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Starved is how long the threads of a process and of its descendants have
@@ -37,4 +40,15 @@ func StarvedItself(pid int) (sum time.Duration) {
 		}
 	}
 	return sum
+}
+
+// ProcessorTime returns how long all threads of a process have run. Unlike the
+// time on the clock it says the same on a busy machine.
+func ProcessorTime(t testing.TB, pid int) time.Duration {
+	t.Helper()
+	// CPUCLOCK_SCHED in include/linux/posix-timers_types.h; clock_getcpuclockid(3)
+	const perProcess = 2
+	var spent unix.Timespec
+	Must(t, unix.ClockGettime(int32(^pid)<<3|perProcess, &spent))
+	return time.Duration(spent.Nano())
 }
