@@ -75,7 +75,7 @@ func (l *lingerers) stop() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.left > 0 {
-		return fmt.Errorf("end %d sessions: %w", l.left, &proc.Survivors{})
+		return fmt.Errorf("end sessions (%d): %w", l.left, &proc.Survivors{})
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func TestSweep_HandlesFilesThatAreNoJournals(t *testing.T) {
 		}, false, "open journal"},
 		{"a line of 200,000 bytes", func(t *testing.T, path, dir string) {
 			write(t, path, bytes.Repeat([]byte("x"), 200_000), []byte("\n"), good(dir))
-		}, true, "1 lines are not understood"},
+		}, true, "are left alone: 1"},
 		{"garbage", func(t *testing.T, path, dir string) {
 			write(t, path, garbage, []byte("\n"), good(dir))
 		}, true, "not understood"},
@@ -171,8 +171,8 @@ func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 		left       bool // the journal is left
 		says       string
 	}{
-		{"a session of an older version", `{"session":%d,"start":"%s"}`, false, "1 lines are not understood"},
-		{"a subreaper of an older version", `{"subreaper":%d,"start":"%s"}`, false, "1 lines are not understood"},
+		{"a session of an older version", `{"session":%d,"start":"%s"}`, false, "are left alone: 1"},
+		{"a subreaper of an older version", `{"subreaper":%d,"start":"%s"}`, false, "are left alone: 1"},
 		{"a kind of a newer version", `{"kind":"zone","key":"%d","data":{"start":"%s"}}`, true, "unknown kind \"zone\""},
 		{"data of a newer version", `{"kind":"session","key":"%d","data":"since %s"}`, false, "left alone"},
 	} {

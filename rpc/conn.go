@@ -136,7 +136,7 @@ func (c *conn) logLine(level int, text string) {
 	text = display.Line(text) // the text may quote a message of any length
 	c.stream.out.logLine(func(missed int) []byte {
 		if missed > 0 {
-			text = fmt.Sprintf("%s (%d lines before this one are missing)", text, missed)
+			text = fmt.Sprintf("%s (lines missing before this one: %d)", text, missed)
 		}
 		body, err := callBody(nil, protocol.LogMessage.Method, protocol.LogMessageParams{Type: level, Message: text})
 		if err != nil {

@@ -156,7 +156,7 @@ func TestConn_CountsLogLinesThatDoNotFit(t *testing.T) {
 	c.logLine(protocol.LogInfo, "last")
 	c.stream.out.close(timeout)
 	sent := strings.Count(out.String(), `"message":"line"`)
-	if want := fmt.Sprintf(`"message":"last (%d lines before this one are missing)"`, lines-sent); sent == 0 ||
+	if want := fmt.Sprintf(`"message":"last (lines missing before this one: %d)"`, lines-sent); sent == 0 ||
 		sent == lines || !strings.Contains(out.String(), want) {
 		t.Errorf("%d of %d lines came, want the last to be %s; got %.300s", sent, lines, want,
 			out.String()[max(0, out.Len()-300):])

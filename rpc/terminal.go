@@ -41,7 +41,7 @@ func (s *Server) input(params protocol.InputParams) error {
 	}
 	taken := true
 	if !e.do(len(params.Data), func(session *spawn.Session) { taken = session.Input(params.Data) }) || !taken {
-		return fmt.Errorf("%d bytes of input dropped: the session has ended or its program does not read", len(params.Data))
+		return fmt.Errorf("%d B of input dropped: the session has ended or its program does not read", len(params.Data))
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (o *output) join() (string, bool) {
 	if missing == 0 {
 		return clean(append(append([]byte{}, o.first...), last...)), false
 	}
-	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", clean(o.first), missing, clean(last)), true
+	return fmt.Sprintf("%s\n[%d B left out]\n%s", clean(o.first), missing, clean(last)), true
 }
 
 // clean makes text of an output. Control characters are escaped: they would act

@@ -259,7 +259,7 @@ func TestOutput_KeepsBothEnds(t *testing.T) {
 	_, _ = o.Write([]byte("\x1b]end\r\n"))
 	text, truncated := o.take()
 	if data, _ := json.Marshal(text); !truncated || !strings.HasSuffix(text, `\x1b]end`+"\n") ||
-		!strings.Contains(text, "bytes left out]") || strings.Contains(string(data), `\u001b`) {
+		!strings.Contains(text, " B left out]") || strings.Contains(string(data), `\u001b`) {
 		t.Errorf("%t, %d bytes", truncated, len(text))
 	}
 	if text, truncated := o.text(); text != "" || truncated {

@@ -250,7 +250,7 @@ func showTrail(flags *flagSet, args []string) error {
 		return err
 	}
 	if torn > 0 {
-		display.Fprintf(stderr, "sandbox-sidecar: warning: %d lines are broken and were left out\n", torn)
+		display.Fprintf(stderr, "sandbox-sidecar: warning: broken lines that were left out: %d\n", torn)
 	}
 	switch {
 	case found || *asJSON:

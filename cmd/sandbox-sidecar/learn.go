@@ -175,7 +175,7 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	}
 	denials, missed := running.Denials()
 	if missed > 0 {
-		display.Fprintf(stderr, "sandbox-sidecar: warning: %d more accesses were not recorded\n", missed)
+		display.Fprintf(stderr, "sandbox-sidecar: warning: accesses that were not recorded: %d\n", missed)
 	}
 	l.record(program, denials)
 	return exit, nil

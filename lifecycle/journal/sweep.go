@@ -87,8 +87,8 @@ func Settle(ctx context.Context, file *os.File, path string, enders []Ender) err
 	}
 	if alone > 0 {
 		doubts = errors.Join(doubts, fmt.Errorf(
-			"clean up after a dead sidecar: %d entries of %q are left alone, as others may have their ids",
-			alone, path))
+			"clean up after a dead sidecar: entries of %q that are left alone, as others may have their ids: %d",
+			path, alone))
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		return errors.Join(err, doubts)
@@ -104,7 +104,7 @@ func (r *reading) doubts(path string) error {
 		found = append(found, fmt.Errorf("read journal %q: it is too long; its middle was skipped", path))
 	}
 	if r.senseless > 0 {
-		found = append(found, fmt.Errorf("read journal %q: %d lines are not understood and are left alone", path,
+		found = append(found, fmt.Errorf("read journal %q: lines that are not understood, and are left alone: %d", path,
 			r.senseless))
 	}
 	return errors.Join(found...)
@@ -184,7 +184,8 @@ func carryOut(ctx context.Context, listed *entries, stateDir string, enders []En
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
-		failures = append(failures, fmt.Errorf("%d entries of the unknown kind %q are left alone", len(byKind[kind]), kind))
+		failures = append(failures, fmt.Errorf("entries of the unknown kind %q, which are left alone: %d",
+			kind, len(byKind[kind])))
 	}
 	return alone, errors.Join(failures...)
 }

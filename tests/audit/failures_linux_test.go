@@ -218,7 +218,7 @@ func TestAudit_TwoHundredSessionsAtOnce(t *testing.T) {
 			t.Errorf("%s: %v", session.SessionID, got[session.SessionID])
 		}
 	}
-	if out, ok := s.run("audit"); !ok || strings.Contains(out, "are broken") {
+	if out, ok := s.run("audit"); !ok || strings.Contains(out, "broken lines") {
 		t.Errorf("%.300s", out)
 	}
 }

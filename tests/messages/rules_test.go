@@ -43,6 +43,8 @@ var wordings = []wording{
 	{`ends in "cannot be"`, `"invalid …"`, regexp.MustCompile(`cannot be[.!]?$`), false},
 	{`"where" for "if"`, `"if"`, regexp.MustCompile(`(?i)(([,;:(] |only |required |and |refused )where|` +
 		`[^ ]\. Where) (the|it|this|that|no|there|args|protected|git|CMD)\b|^where the (machine|kernel|sandbox)`), false},
+	{`"(s)"`, "one text for one and one for many, or put the number last", regexp.MustCompile(
+		`\pL\(e?s\)([^\pL]|$)`), false},
 	{"errno", "say it in words; the cause belongs behind the first line", regexp.MustCompile(`\bE(PERM|NOENT|ACCES|` +
 		`INVAL|NOSYS|XIST|BUSY|AGAIN|INTR|SRCH|IO|MFILE|NOSPC|ROFS)\b|(?i)operation not permitted|permission denied|` +
 		`no such file or directory|invalid argument|function not implemented`), true},

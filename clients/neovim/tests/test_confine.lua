@@ -216,7 +216,7 @@ T['the health check counts the terminals'] = function()
   child.cmd('Sidecar confine')
   child.cmd('terminal sleep 100')
   H.eq(child.lua([[return { require('sandbox_sidecar.confine').status() }]]), {
-    'the shell of :terminal and :! is sandboxed (1 of 2 open terminals)',
+    'the shell of :terminal and :! is sandboxed (open terminals: 1 of 2)',
     false,
   })
 end

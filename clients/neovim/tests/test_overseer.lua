@@ -233,7 +233,7 @@ T['a task from before the adapter is sandboxed when it restarts'] = function()
   H.until_true(child, '_G.task.exit_code ~= nil')
   child.lua('_G.waiting = overseer.new_task({ cmd = { "sleep", "60" } }); waiting:start()')
   child.lua('_G.adapt()')
-  H.until_notified(child, '1 overseer tasks run without a sandbox until they end')
+  H.until_notified(child, 'one overseer task runs without a sandbox until it ends')
   for _ = 1, 2 do
     os.remove(child.world.project .. '/finished')
     os.remove(child.world.outside .. '/escaped')

@@ -53,7 +53,7 @@ export class Denials implements vscode.TreeDataProvider<Element> {
   }
 
   private record(denial: DeniedParams): void {
-    this.log.info(`${denial.message}${denial.missed === undefined ? "" : ` ${denial.missed} more were not reported.`}`);
+    this.log.info(`${denial.message}${denial.missed === undefined ? "" : ` Not reported: ${denial.missed} more.`}`);
     const before = this.refusals.add(denial);
     this.refresh();
     if (before !== undefined || configuration().denials === "log") return;

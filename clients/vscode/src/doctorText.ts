@@ -66,7 +66,7 @@ export function doctorPage(output: string, errors: string): Page {
       ? `This machine enforces every protection.${see}`
       : `This machine does not fully enforce ${lacking.length} of ${protections.length} protections.`,
   );
-  if (broken.length > 0) page.line(`BROKEN: ${broken.length} of its claims do not hold. See the end.`);
+  if (broken.length > 0) page.line(`BROKEN: ${broken.length} of its claims ${broken.length === 1 ? "does" : "do"} not hold. See the end.`);
   page.words('What your settings ask for is another question: "Sandbox: Show Policy" answers it.', 0);
   if (errors.trim() !== "") page.line().words(line(errors.trim()), 0);
   printProtections(page, "Not fully enforced", lacking);

@@ -255,7 +255,9 @@ export class Manager {
     void this.showEnd(
       count === 0
         ? vscode.l10n.t("The sandbox sidecar ended unexpectedly. It is restarting.")
-        : vscode.l10n.t("The sandbox sidecar ended unexpectedly, and {0} session(s) with it. It is restarting.", count),
+        : count === 1
+          ? vscode.l10n.t("The sandbox sidecar ended unexpectedly, and one session with it. It is restarting.")
+          : vscode.l10n.t("The sandbox sidecar ended unexpectedly, and {0} sessions with it. It is restarting.", count),
     );
   }
 

@@ -124,8 +124,12 @@ export class Status {
       total === 0
         ? undefined
         : active === "open"
-          ? vscode.l10n.t("{0} of {1} terminals, not this one", confined, total)
-          : vscode.l10n.t("{0} of {1} terminals", confined, total);
+          ? total === 1
+            ? vscode.l10n.t("{0} of 1 terminal, not this one", confined)
+            : vscode.l10n.t("{0} of {1} terminals, not this one", confined, total)
+          : total === 1
+            ? vscode.l10n.t("{0} of 1 terminal", confined)
+            : vscode.l10n.t("{0} of {1} terminals", confined, total);
     const state = [shown.word, counted].filter((part) => part !== undefined).join(", ");
     const text = state === "" ? vscode.l10n.t("Sandbox") : vscode.l10n.t("Sandbox: {0}", state);
     // Who wants all of them confined is warned of others.
@@ -134,7 +138,7 @@ export class Status {
     const lines = [
       note === undefined ? undefined : escapeMarkdown(note),
       front,
-      total === 0 ? undefined : vscode.l10n.t("{0} of {1} terminals in this window are sandboxed.", confined, total),
+      total === 0 ? undefined : vscode.l10n.t("Sandboxed terminals in this window: {0} of {1}.", confined, total),
       folder === undefined ? undefined : ofNew(folder, front === undefined),
     ].filter((line) => line !== undefined);
     // Names in the lines are escaped. A link can run only these commands.

@@ -22,7 +22,7 @@ export interface Outcome {
  * it.
  */
 export function report(outcome: Outcome): string {
-  const { text } = outcome.output.text((missing) => `[${missing} bytes of output omitted here]`);
+  const { text } = outcome.output.text((missing) => `[${missing} ${missing === 1 ? "byte" : "bytes"} of output omitted here]`);
   const lines: string[] = [];
   const { exitCode, signal } = outcome.status;
   if (outcome.timedOut !== undefined)

@@ -69,7 +69,7 @@ func (p *printer) print(e audit.Event, line []byte) error {
 		}
 	}
 	if e.Lost > 0 {
-		display.Fprintf(p.out, "%s       %d lines before this one were lost\n", at.Format(time.TimeOnly), e.Lost)
+		display.Fprintf(p.out, "%s       lines lost before this one: %d\n", at.Format(time.TimeOnly), e.Lost)
 	}
 	// Four digits tell sessions apart that run at once.
 	display.Fprintf(p.out, "%s %-4.4s  %s\n", at.Format(time.TimeOnly), e.Session, audit.Describe(e))

@@ -143,7 +143,7 @@ func Clone(dir string, paths []string) ([]int, error) {
 	_, mounts, err := ask(socket, request{Clone: platform.RawStrings(paths)})
 	if err == nil && len(mounts) != len(paths) {
 		closeAll(mounts)
-		err = fmt.Errorf("%d mounts of %d arrived", len(mounts), len(paths))
+		err = fmt.Errorf("mounts that arrived: %d of %d", len(mounts), len(paths))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get overlays: %w", err)

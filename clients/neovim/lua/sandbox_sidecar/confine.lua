@@ -180,7 +180,7 @@ end
 ---@return boolean fine
 function M.status()
   local of_ours, total = count()
-  local terminals = total > 0 and (' (%d of %d open terminals)'):format(of_ours, total) or ''
+  local terminals = total > 0 and (' (open terminals: %d of %d)'):format(of_ours, total) or ''
   if not confined then
     return 'the shell of :terminal and :! is not sandboxed' .. terminals, true
   end

@@ -57,7 +57,7 @@ describe("the command that confines everything", () => {
     const { window, world } = fixture();
     await open("Terminal: Create New Terminal");
     assert.match(await readSecret(), new RegExp(world.secretText));
-    await window.waitForStatus("0 of 1 terminals");
+    await window.waitForStatus("0 of 1 terminal");
     assert.equal(await task(), world.secretText);
     await window.command("Terminal: Kill All Terminals");
     await until("no terminal", async () => (await window.tabs()) === 0);

@@ -13,7 +13,7 @@ async function names(window: Workbench): Promise<string[]> {
 
 /** Waits until the list has so many terminals, and so many of them are sandboxed. */
 async function counted(window: Workbench, total: number, sandboxed: number): Promise<void> {
-  await window.waitForStatus(new RegExp(`${sandboxed} of ${total} terminals`));
+  await window.waitForStatus(new RegExp(`${sandboxed} of ${total} terminal`));
 }
 
 describe("the default terminal", () => {

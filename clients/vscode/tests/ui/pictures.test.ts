@@ -67,7 +67,7 @@ for (const look of looks) {
       const file = path.join(world.home, "notes", "list.txt");
       await window.run(`echo bread >>~/notes/list.txt`, refusedChange());
       await window.notification(`refused to let "bash" write "${file}"`);
-      await window.waitForStatus(expectedBar("1 of 1 terminals"));
+      await window.waitForStatus(expectedBar("1 of 1 terminal"));
       const message = window.page.locator(".notification-list-item-message:visible").first();
       assert.ok(((await message.boundingBox())?.height ?? 99) <= 3 * 22, "the notification has more than three lines");
       await take("terminal");

@@ -52,11 +52,11 @@ describe("settings in the window", () => {
   it("are summarized in the status bar, whose hover states what is so", async () => {
     const { window } = fixture();
     await window.newTerminal();
-    await window.waitForStatus(expectedBar("1 of 1 terminals"));
+    await window.waitForStatus(expectedBar("1 of 1 terminal"));
     const lines = await hovered(window);
     const state = expectedSummary() === "full" ? /^This terminal is sandboxed\.$/ : /^This terminal is (partly )?sandboxed\./;
     assert.match(lines[0] ?? "", state);
-    assert.equal(lines[1], "1 of 1 terminals in this window are sandboxed.");
+    assert.equal(lines[1], "Sandboxed terminals in this window: 1 of 1.");
     assert.match(lines[2] ?? "", /^New terminals and tools in "project" are sandboxed\./);
   });
 
@@ -191,7 +191,7 @@ describe("a machine without some protections", () => {
     const paths = diagnoses.find(({ name }) => name === "protected_paths");
     assert.equal(paths?.status, "degraded", "everything is protected there, too, so nothing would be tested");
     await window.newTerminal();
-    await window.waitForStatus("Sandbox: partly, 1 of 1 terminals");
+    await window.waitForStatus("Sandbox: partly, 1 of 1 terminal");
     const lines = await hovered(window);
     assert.match(lines[0] ?? "", /^This terminal is partly sandboxed\. Not fully: protected paths, /);
   });

@@ -9,7 +9,7 @@ import { matching } from "../harness/processes";
 import { Screen } from "../harness/screen";
 import { until } from "../harness/until";
 
-const sandboxed = /This terminal is (partly )?sandboxed\..* 1 of 1 terminals in this window are sandboxed\./;
+const sandboxed = /This terminal is (partly )?sandboxed\..* Sandboxed terminals in this window: 1 of 1\./;
 const old = /This terminal is (partly )?sandboxed\..*It uses old settings\./;
 
 for (const look of looksToTry()) {
@@ -25,7 +25,7 @@ for (const look of looksToTry()) {
     it("says what is so: off, on, refused, allowed, changed, reopened, killed, restarted", async () => {
       const { window, world } = fixture();
       const screen = new Screen(window, `story-${look.name}`);
-      const one = expectedBar("1 of 1 terminals");
+      const one = expectedBar("1 of 1 terminal");
       const list = path.join(world.home, "notes", "list.txt");
       const prompt = () => until("a prompt", async () => (await window.terminal()).trimEnd().endsWith("ready$"));
       // A choice among several terminals has them all selected.
@@ -46,8 +46,8 @@ for (const look of looksToTry()) {
       await prompt();
       await window.run(`cat ${world.secret}`, new RegExp(`^${world.secretText}$`, "m"));
       await screen.shows("off", {
-        bar: "Sandbox: 0 of 1 terminals, not this one",
-        hover: /This terminal is not sandboxed\. 0 of 1 terminals .* New terminals and tools in "project" are not sandboxed\./,
+        bar: "Sandbox: 0 of 1 terminal, not this one",
+        hover: /This terminal is not sandboxed\. Sandboxed terminals in this window: 0 of 1\. New terminals and tools in "project" are not sandboxed\./,
         terminal: "bash (not sandboxed)",
       });
 
@@ -57,7 +57,7 @@ for (const look of looksToTry()) {
       await screen.take("for what it is turned on");
       await window.answer("Turn the sandbox on for:", "Terminals and Tools");
       await screen.shows("on", {
-        bar: "Sandbox: 0 of 1 terminals, not this one",
+        bar: "Sandbox: 0 of 1 terminal, not this one",
         hover: /This terminal is not sandboxed\..* New terminals and tools in "project" are sandboxed\./,
         terminal: "bash (not sandboxed)",
         notice: "The sandbox is on. It applies to new terminals and tools.",
@@ -125,7 +125,7 @@ for (const look of looksToTry()) {
         bar: /Sandbox: (on|partly)\s*$/,
         hover: /^New terminals and tools in "project" are sandboxed\./,
         terminal: "bash",
-        notice: "The sandbox sidecar ended unexpectedly, and 1 session(s) with it. It is restarting.",
+        notice: "The sandbox sidecar ended unexpectedly, and one session with it. It is restarting.",
       });
       await screen.clear();
       await window.focusTerminal();

@@ -22,7 +22,7 @@ describe("a sandbox that nobody has turned on", () => {
     assert.match(settings(), /"mode": "standard"/);
     await prompt();
     assert.match(await window.run(`cat ${world.secret}; echo status=$?`, /^status=1$/m), /Permission denied/);
-    await window.waitForStatus(expectedBar("1 of 1 terminals"));
+    await window.waitForStatus(expectedBar("1 of 1 terminal"));
     assert.equal(await window.page.locator(".notification-list-item", { hasText: "Turn it on for" }).count(), 0);
   });
 
@@ -45,7 +45,7 @@ describe("a sandbox that nobody has turned on", () => {
     await window.command("Sandbox: New Terminal");
     await dialog.getByText("Open Unsandboxed").click();
     await prompt();
-    await window.waitForStatus("Sandbox: 0 of 1 terminals, not this one");
+    await window.waitForStatus("Sandbox: 0 of 1 terminal, not this one");
     const tab = window.page.locator(".single-terminal-tab, .terminal-tabs-entry", { hasText: "bash (not sandboxed)" });
     await tab.first().waitFor();
     assert.equal(await window.page.locator(".panel .codicon-unlock").count(), 1);

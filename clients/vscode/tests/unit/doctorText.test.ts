@@ -25,7 +25,7 @@ describe("the doctor's page", () => {
 
   it("names a claim that does not hold in its second line", () => {
     const lines = shown({ ...protection, attacks: [{ ...attack, verdict: "held" }, { ...attack, verdict: "broken" }] });
-    assert.equal(lines[1], "BROKEN: 1 of its claims do not hold. See the end.");
+    assert.equal(lines[1], "BROKEN: 1 of its claims does not hold. See the end.");
     assert.ok(lines.includes("  BROKEN    read a file outside"), lines.join("\n"));
     assert.ok(!shown({ ...protection, attacks: [{ ...attack, verdict: "held" }] }).join("\n").includes("BROKEN"));
   });

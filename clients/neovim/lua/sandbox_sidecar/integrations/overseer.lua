@@ -220,7 +220,10 @@ function M.setup()
     running = running + (task.status == 'RUNNING' and 1 or 0)
   end
   if running > 0 then
-    notify.warn(('%d overseer tasks run without a sandbox until they end'):format(running))
+    notify.warn(
+      running == 1 and 'one overseer task runs without a sandbox until it ends'
+        or ('%d overseer tasks run without a sandbox until they end'):format(running)
+    )
   end
 end
 
