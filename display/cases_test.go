@@ -24,10 +24,10 @@ func TestCases(t *testing.T) {
 	for _, in := range []string{
 		"", "/home/ü/My Documents/x (1).txt", "a\nb\r\tc\u2028d\u0085e", "\x1b[2Jx\u009b\x7f", "a\u202egnp.exe\u2066",
 		"a\u200bb\ufeffc\u00add\u3164e\ufe0f\U000e0041",
-		"[click](command:workbench.action.quit)", "x](command:a) $(error) <b>`x`", "https://example.com/x", "/a:/b", `\n\\`,
-		"a\u0301\u0302\u0303\u0304", "\u0338a/\u0338",
-		"a\u2800b\U0001d159c\ufffcd", "a b   c  ", "R&D &lt;&#x202e; & co;", "a\u00a0\u3000b", `a"b` + "\u201d\uff02\u2033",
-		"日本語/ελληνικά/עברית", "😀 \U0001f468\u200d\U0001f469",
+		"[click](command:workbench.action.quit)", "x](command:a) $(error) <b>`x`", "https://example.com/x",
+		"/a:/b", `\n\\`, "a\u0301\u0302\u0303\u0304", "\u0338a/\u0338",
+		"a\u2800b\U0001d159c\ufffcd", "a b   c  ", "R&D &lt;&#x202e; & co;", "a\u00a0\u3000b",
+		`a"b` + "\u201d\uff02\u2033", "日本語/ελληνικά/עברית", "😀 \U0001f468\u200d\U0001f469",
 		"\ue000\U000f0000", strings.Repeat("x", 119) + "y", strings.Repeat("x", 120) + "y", "/start/" +
 			strings.Repeat("\x1b", 500) + "/end",
 		strings.Repeat("\u202e", 61) + strings.Repeat(`"`, 61), strings.Repeat("e\u0301", 200), strings.Repeat("😀",

@@ -61,7 +61,8 @@ func FuzzFold(f *testing.F) {
 		hang = min(max(hang, 0), Columns/2)
 		line = Line(line)
 		folded := Fold(line, hang)
-		if got, want := strings.Fields(folded), strings.Fields(line); strings.Join(got, " ") != strings.Join(want, " ") {
+		got, want := strings.Join(strings.Fields(folded), " "), strings.Join(strings.Fields(line), " ")
+		if got != want {
 			t.Errorf("the words change: %q becomes %q", line, folded)
 		}
 		for i, part := range strings.Split(folded, "\n") {

@@ -18,7 +18,8 @@ func Sweep(ctx context.Context, stateDir string) error { return journal.Sweep(ct
 // refuse is the ender of a kind that only other systems have. The journal
 // stays, because machines may share the state directory's file system.
 func refuse(kind string) journal.Ender {
-	return journal.Ender{Kind: kind, End: func(_ context.Context, records []journal.Record, _ journal.Place) (int, error) {
+	end := func(_ context.Context, records []journal.Record, _ journal.Place) (int, error) {
 		return 0, fmt.Errorf("end %s %q: this system has none", kind, records[0].Key)
-	}}
+	}
+	return journal.Ender{Kind: kind, End: end}
 }

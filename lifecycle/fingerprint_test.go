@@ -38,7 +38,14 @@ func TestSessionFingerprint_MarksAreItsOwn(t *testing.T) {
 func TestNewSessionFingerprint_RefusesWhatAProfileCannotHold(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ id, dir string }{
-		{"", "/d"}, {`a"b`, "/d"}, {"a)b", "/d"}, {"a b", "/d"}, {"ü", "/d"}, {"a", "d"}, {"a", "/d/../e"}, {"a", "/d/"},
+		{"", "/d"},
+		{`a"b`, "/d"},
+		{"a)b", "/d"},
+		{"a b", "/d"},
+		{"ü", "/d"},
+		{"a", "d"},
+		{"a", "/d/../e"},
+		{"a", "/d/"},
 	} {
 		if f, err := NewSessionFingerprint(test.id, test.dir); err == nil {
 			t.Errorf("%q in %q makes %v", test.id, test.dir, f)

@@ -44,7 +44,8 @@ func (t *Tracker) Linger(group Group) {
 		for {
 			// The caller has just killed them.
 			if proc.Sleep(ctx, lingerInterval); ctx.Err() != nil {
-				t.recovery.options.logger().Warn("processes of a session are still alive; the next sidecar continues to end them")
+				t.recovery.options.logger().Warn("processes of a session are still alive; the next sidecar " +
+					"continues to end them")
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				l.left++

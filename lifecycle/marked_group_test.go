@@ -161,7 +161,8 @@ func TestMarkedGroup_GuaranteesOnlyAfterRecognition(t *testing.T) {
 		case test.proved != (err == nil), test.proved != after.Guarantee,
 			test.proved != (after.Mechanism == MechanismSeatbelt):
 			t.Errorf("%s: %v, %+v", name, err, after)
-		case !test.proved && (!strings.Contains(after.Detail, err.Error()) || !strings.Contains(after.Detail, "by descent")):
+		case !test.proved &&
+			(!strings.Contains(after.Detail, err.Error()) || !strings.Contains(after.Detail, "by descent")):
 			t.Errorf("%s: the detail does not say why: %q", name, after.Detail)
 		}
 	}
@@ -172,7 +173,8 @@ func TestMarkedGroup_StartFollowsTheLeader(t *testing.T) {
 	g := (&towns{}).group()
 	lost := errors.New("unknown")
 	g.ancestry = newAncestry(func(int) (processIdentity, error) { return processIdentity{}, lost })
-	process, err := g.Start("/bin/sleep", []string{"sleep", "60"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: true}})
+	process, err := g.Start("/bin/sleep", []string{"sleep", "60"},
+		&os.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: true}})
 	if !errors.Is(err, lost) || process != nil {
 		t.Errorf("%v, %v", process, err)
 	}

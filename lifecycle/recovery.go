@@ -205,7 +205,8 @@ func (e *recovery) close() error {
 	e.journal = nil
 	e.mu.Unlock()
 	if !removed {
-		e.options.logger().Info("directories of sessions are still being removed; the watchdog or the next sidecar continues")
+		e.options.logger().Info("directories of sessions are still being removed; the watchdog or the next " +
+			"sidecar continues")
 	}
 	switch {
 	case removed && w != nil:

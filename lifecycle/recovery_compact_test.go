@@ -67,7 +67,8 @@ func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 					command = proctest.Helper("rewrite", dir, "watched")
 				}
 				proctest.StartReady(command)
-				time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // the round tests a random moment of death
+				// the round tests a random moment of death
+				time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
 				_ = command.Process.Kill()
 				_ = command.Wait()
 				if by == "the next sidecar" {

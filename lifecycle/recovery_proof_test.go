@@ -102,8 +102,8 @@ func TestSweep_NeverEndsAnotherProcessByItsNumber(t *testing.T) {
 				return
 			}
 			proctest.MustRun(t, others, err)
-			mayBeOurs := s.origin == nil || s.origin == &unknown || s.origin == &otherNamespace || s.origin == &otherInit ||
-				s.name == "leader gone, ancestry unknown"
+			mayBeOurs := s.origin == nil || s.origin == &unknown || s.origin == &otherNamespace ||
+				s.origin == &otherInit || s.name == "leader gone, ancestry unknown"
 			if says := err != nil && strings.Contains(err.Error(), "left alone"); says != mayBeOurs {
 				t.Errorf("the sweep reports %v", err)
 			}

@@ -33,8 +33,14 @@ func TestStateDir(t *testing.T) {
 			"/home/.local/state/sandbox-sidecar/run",
 		},
 		{"one that does not exist", "XDG_RUNTIME_DIR=/none HOME=/home", "/home/.local/state/sandbox-sidecar/run"},
-		{"the state directory goes before home", "XDG_STATE_HOME=/own/state HOME=/home", "/own/state/sandbox-sidecar/run"},
-		{"a name that is taken by a file", "XDG_RUNTIME_DIR=/taken HOME=/home", "/home/.local/state/sandbox-sidecar/run"},
+		{
+			"the state directory goes before home", "XDG_STATE_HOME=/own/state HOME=/home",
+			"/own/state/sandbox-sidecar/run",
+		},
+		{
+			"a name that is taken by a file", "XDG_RUNTIME_DIR=/taken HOME=/home",
+			"/home/.local/state/sandbox-sidecar/run",
+		},
 		{"the real path", "XDG_RUNTIME_DIR=/link", "/own/sandbox-sidecar"},
 		{"nothing at all", "", ""},
 		{"nothing that can be made", "HOME=/taken/sandbox-sidecar", ""},

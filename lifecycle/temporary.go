@@ -155,7 +155,8 @@ func (t *temporaries) sweep(e *recovery, parent string) {
 	}
 	t.sweeps.Go(func() {
 		if err := sweepTemporary(t.ctx, parent); err != nil && t.ctx.Err() == nil {
-			e.options.logger().Warn("cannot remove temporary files that dead sidecars have left", "in", parent, "error", err)
+			e.options.logger().Warn("cannot remove temporary files that dead sidecars have left", "in", parent,
+				"error", err)
 		}
 	})
 }

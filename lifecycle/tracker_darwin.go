@@ -36,8 +36,8 @@ func (t *Tracker) Tracking() Tracking {
 	return Tracking{
 		Mechanism: MechanismDescent,
 		Detail: "a process whose parent was born and ended between two scans is not found; " +
-			"processes are found by the parents that the kernel remembers; a sandboxed session is found by its sandbox, " +
-			"which is proved at its start",
+			"processes are found by the parents that the kernel remembers; a sandboxed session is found by " +
+			"its sandbox, which is proved at its start",
 		Fix: `set process_tracking to "seatbelt"; then sudo, ps and sandboxes fail in unsandboxed sessions`,
 	}
 }

@@ -98,8 +98,9 @@ func (t *Tracker) Tracking() Tracking {
 	if t.subreapers != nil {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
-			Detail: "a process can escape if it is not sandboxed, before Linux 6.12, or by sudo; a subreaper adopts and " +
-				"kills the orphans of the session, because no cgroup can be made: " + fmt.Sprint(t.reason),
+			Detail: "a process can escape if it is not sandboxed, before Linux 6.12, or by sudo; a " +
+				"subreaper adopts and kills the orphans of the session, because no cgroup can be made: " +
+				fmt.Sprint(t.reason),
 			Fix:                fix,
 			CanUseSignalDomain: t.subreapers.DomainProblem == nil,
 			Limits:             none,

@@ -131,7 +131,9 @@ func TestOpen_SeveralInOneProcess(t *testing.T) {
 func TestTracker_UsesSubreapersWithoutCgroups(t *testing.T) {
 	t.Parallel()
 	dir := proctest.StateDir(t)
-	tracker := &Tracker{reason: errors.New("read-only file system"), recovery: recovery{options: Options{StateDir: dir}}}
+	tracker := &Tracker{
+		reason: errors.New("read-only file system"), recovery: recovery{options: Options{StateDir: dir}},
+	}
 	var err error
 	if tracker.subreapers, err = subreaper.Open(subreaperCommand, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)

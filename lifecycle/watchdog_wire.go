@@ -69,7 +69,8 @@ func sendNow(socket *os.File, message, rights []byte) error {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EAGAIN) && time.Now().Before(deadline):
-			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(time.Until(deadline).Milliseconds())+1)
+			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}},
+				int(time.Until(deadline).Milliseconds())+1)
 		case err != nil:
 			return os.NewSyscallError("sendmsg", err)
 		case n < len(message):

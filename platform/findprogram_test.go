@@ -40,12 +40,14 @@ func TestFindProgram(t *testing.T) {
 		env     []string
 		want    string // below root; empty if nothing is found
 	}{
-		"the first directory wins":                    {"tool", []string{path}, "first/tool"},
-		"later directories count":                     {"other", []string{path}, "second/other"},
-		"what cannot be executed is passed over":      {"text", []string{path}, "second/text"},
-		"programs need not be readable":               {"unreadable", []string{path}, "second/unreadable"},
-		"directories are no programs":                 {"dir", []string{path}, ""},
-		"the last PATH counts":                        {"tool", []string{path, "PATH=" + root + "/second"}, "second/tool"},
+		"the first directory wins":               {"tool", []string{path}, "first/tool"},
+		"later directories count":                {"other", []string{path}, "second/other"},
+		"what cannot be executed is passed over": {"text", []string{path}, "second/text"},
+		"programs need not be readable":          {"unreadable", []string{path}, "second/unreadable"},
+		"directories are no programs":            {"dir", []string{path}, ""},
+		"the last PATH counts": {
+			"tool", []string{path, "PATH=" + root + "/second"}, "second/tool",
+		},
 		"an empty entry is not the current directory": {"hidden", []string{"PATH=:" + root + "/first"}, ""},
 		"a relative entry is passed over":             {"hidden", []string{"PATH=relative:./relative"}, ""},
 		"an empty name is no program":                 {"", []string{path}, ""},

@@ -57,7 +57,8 @@ func TestLaunch_NeverSucceedsWithoutAWholeReport(t *testing.T) {
 func TestLaunch_StageGetsNoEnvironment(t *testing.T) {
 	t.Parallel()
 	// The environment would be readable in /proc while the stage lives.
-	script := takeOrder + `printf '{"failure":{"step":"execute","cause":"%s"}}' "$(env | cut -d= -f1 | tr '\n' ' ')" >&3`
+	script := takeOrder +
+		`printf '{"failure":{"step":"execute","cause":"%s"}}' "$(env | cut -d= -f1 | tr '\n' ' ')" >&3`
 	_, err := launch(withTimeout(t), t, &scripted{script: script})
 	if err == nil || strings.Contains(err.Error(), "PATH") || strings.Contains(err.Error(), "HOME") {
 		t.Errorf("the stage sees %v", err)

@@ -151,7 +151,8 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 		err := reports.Decode(&report)
 		if !heard {
 			switch {
-			case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && answered.Before(deadline) && conn.refuse():
+			case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && answered.Before(deadline) &&
+				conn.refuse():
 				return ErrStageSilent
 			case err == nil:
 				heard = true

@@ -42,8 +42,8 @@ func ReadOrder(r io.Reader) (Order, error) {
 		return Order{}, fmt.Errorf("read order: %w", err)
 	}
 	order := Order{
-		Program: string(wire.Program), Argv: PlainStrings(wire.Argv), Env: PlainStrings(wire.Env), Dir: string(wire.Dir),
-		InSignalDomain: wire.InSignalDomain, Full: wire.Full, Terminal: wire.Terminal,
+		Program: string(wire.Program), Argv: PlainStrings(wire.Argv), Env: PlainStrings(wire.Env),
+		Dir: string(wire.Dir), InSignalDomain: wire.InSignalDomain, Full: wire.Full, Terminal: wire.Terminal,
 	}
 	if wire.Orders == 0 {
 		return order, nil

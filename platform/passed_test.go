@@ -88,7 +88,9 @@ func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 		supervise error // Supervise's error; errNoSupervisor: there is no Supervise
 		says      string
 	}{
-		"an unrequested terminal": {[]platform.Passed{platform.PassedTerminal}, false, errNoSupervisor, "not asked for"},
+		"an unrequested terminal": {
+			[]platform.Passed{platform.PassedTerminal}, false, errNoSupervisor, "not asked for",
+		},
 		"an unrequested listener": {[]platform.Passed{platform.PassedListener}, true, errNoSupervisor, "not asked for"},
 		"two terminals": {
 			[]platform.Passed{platform.PassedTerminal, platform.PassedTerminal},

@@ -51,8 +51,8 @@ func resetSignals() error {
 		if number == int(unix.SIGKILL) || number == int(unix.SIGSTOP) {
 			continue
 		}
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), uintptr(unsafe.Pointer(&standard)), 0, 8, 0,
-			0)
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number),
+			uintptr(unsafe.Pointer(&standard)), 0, 8, 0, 0)
 		if errno != 0 {
 			return fmt.Errorf("reset signal %d: %w", number, errno)
 		}

@@ -52,7 +52,9 @@ func TestOrder_EmptyOrdersAreAnError(t *testing.T) {
 
 func TestFailure_NamesStepPathAndCause(t *testing.T) {
 	t.Parallel()
-	if got := (&platform.Failure{Step: platform.StepProgram, Path: "/p", Cause: "no"}).Error(); got != "execute: /p: no" {
+	if got := (&platform.Failure{
+		Step: platform.StepProgram, Path: "/p", Cause: "no",
+	}).Error(); got != "execute: /p: no" {
 		t.Error(got)
 	}
 	if got := (&platform.Failure{Step: platform.StepConfine, Cause: "no"}).Error(); got != "confine: no" {

@@ -194,13 +194,14 @@ func denialSentence(access string, denial spawn.Denial) string {
 	case "protected_write":
 		return fmt.Sprintf("The sandbox refused to change the protected path %s%s.", path, times(count))
 	case "protected_created":
-		return fmt.Sprintf("The protected path %s was created while a sandboxed session ran. Check it before you use it.",
-			path)
+		return fmt.Sprintf("The protected path %s was created while a sandboxed session ran. Check it "+
+			"before you use it.", path)
 	case "protected_replaced":
-		return fmt.Sprintf("The protected path %s was replaced while a sandboxed session ran. Sessions may write to it now.",
-			path)
+		return fmt.Sprintf("The protected path %s was replaced while a sandboxed session ran. Sessions may "+
+			"write to it now.", path)
 	case "protected_written":
-		return fmt.Sprintf("The protected path %s was written in a sandboxed session. Check it before you use it.", path)
+		return fmt.Sprintf("The protected path %s was written in a sandboxed session. Check it before you use it.",
+			path)
 	}
 	return fmt.Sprintf("The sandbox refused to let %s %s%s.", program(denial.Process, "a program"), phrase(denial),
 		times(count))

@@ -66,8 +66,8 @@ func Hints(f Failed) []string {
 // what the command line does not name. Those that mostly fail for a reason of
 // their own, such as compilers and testers, are left out.
 var unseen = []string{
-	"bun", "composer", "deno", "gem", "git", "java", "node", "npm", "npx", "perl", "php", "pip", "pnpm", "python", "rsync",
-	"ruby", "scp", "ssh", "uv", "yarn",
+	"bun", "composer", "deno", "gem", "git", "java", "node", "npm", "npx", "perl", "php", "pip", "pnpm",
+	"python", "rsync", "ruby", "scp", "ssh", "uv", "yarn",
 }
 
 // opensUnseen is about a program's name or path, with or without a version.

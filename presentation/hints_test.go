@@ -12,7 +12,9 @@ import (
 
 func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 	t.Parallel()
-	confined := spawn.Outcome{Confined: true, Dropped: []string{"AWS_PROFILE", "CC", "EVIL\x1b", "GIT_ASKPASS", "PGHOST"}}
+	confined := spawn.Outcome{
+		Confined: true, Dropped: []string{"AWS_PROFILE", "CC", "EVIL\x1b", "GIT_ASKPASS", "PGHOST"},
+	}
 	limited := spawn.Outcome{Confined: true}
 	const report = `{"protections": {"limits": {"status": "degraded", "mechanism": "pids.max"}}}`
 	if err := json.Unmarshal([]byte(report), &limited.Enforcement); err != nil {
@@ -23,9 +25,11 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 		failed Failed
 		want   []string
 	}{
-		"a failing grep":      {Failed{Exit: failed, Argv: []string{"grep", "x", "file"}, Outcome: confined}, nil},
-		"it works":            {Failed{Argv: []string{"aws"}, Outcome: confined, Heard: refusal}, nil},
-		"it was interrupted":  {Failed{Exit: spawn.Exit{Signal: syscall.SIGINT}, Outcome: confined, Heard: refusal}, nil},
+		"a failing grep": {Failed{Exit: failed, Argv: []string{"grep", "x", "file"}, Outcome: confined}, nil},
+		"it works":       {Failed{Argv: []string{"aws"}, Outcome: confined, Heard: refusal}, nil},
+		"it was interrupted": {
+			Failed{Exit: spawn.Exit{Signal: syscall.SIGINT}, Outcome: confined, Heard: refusal}, nil,
+		},
 		"there is no sandbox": {Failed{Exit: failed, Argv: []string{"aws"}, Heard: refusal}, nil},
 		"the output says so": {
 			Failed{Exit: failed, Argv: []string{"x"}, Outcome: confined, Heard: refusal}, []string{"learn"},
@@ -68,7 +72,9 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 			[]string{`add "ssh" to "toolchains"`},
 		},
 		"a line with scp": {
-			Failed{Exit: spawn.Exit{Code: 255}, Argv: []string{"sh", "-c", "cd x; scp a b:"}, Outcome: confined, NoSSH: true},
+			Failed{Exit: spawn.Exit{Code: 255}, Argv: []string{
+				"sh", "-c", "cd x; scp a b:",
+			}, Outcome: confined, NoSSH: true},
 			[]string{`add "ssh" to "toolchains"`},
 		},
 		"ssh with the set":  {Failed{Exit: spawn.Exit{Code: 255}, Argv: []string{"ssh", "x"}, Outcome: confined}, nil},

@@ -54,7 +54,8 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 		out.UnixSockets = append(out.UnixSockets, name)
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{
 			Key: "allowed_unix_sockets", Written: socket.Origin.Written, Value: name,
-			File: socket.Origin.File, Line: socket.Origin.Line, Entry: socket.Origin.Entry, Reason: socket.Origin.Reason,
+			File: socket.Origin.File, Line: socket.Origin.Line, Entry: socket.Origin.Entry,
+			Reason: socket.Origin.Reason,
 		})
 	}
 	for _, key := range p.SigningKeys {

@@ -53,13 +53,17 @@ func TestMessages(t *testing.T) {
 		},
 		{DenialLine(denial("read", "/a\nb", "cat", 2)), `read "/a\nb" by "cat", 2 times`},
 		{Denial("", denial("read", "/a\nb", "cat", 2), add).Line, `read "/a\nb" by "cat"`},
-		{Denial("", denial("read", long, "", 1), add).Suggestion.Instruction, `add "~/data" to "additional_read_only_paths"`},
+		{
+			Denial("", denial("read", long, "", 1), add).Suggestion.Instruction,
+			`add "~/data" to "additional_read_only_paths"`,
+		},
 		{
 			Explanation(settings.Explanation{Key: "additional_read_only_paths", Value: long}).Instruction,
 			`add "` + long + `" to "additional_read_only_paths"`,
 		},
 		{Explanation(settings.Explanation{Key: "additional_read_only_paths", Allowed: true}).Instruction, ""},
-		{questionMessage(denial("create", "/a\nb", "cat", 1)), `"cat" wants to create "/a\nb", and waits for your answer.`},
+		{questionMessage(denial("create", "/a\nb", "cat", 1)), `"cat" wants to create "/a\nb", ` +
+			`and waits for your answer.`},
 		{questionMessage(denial("write", "/a", "", 1)), `A program wants to write "/a", and waits for your answer.`},
 		{
 			questionMessage(key),
@@ -81,7 +85,9 @@ func TestMessages(t *testing.T) {
 			}),
 			`9 build files were changed: "/p/Makefile", "/p/a\n", "/p/b" and 6 more (tools run them)`,
 		},
-		{projectMessage(settings.Project{File: "/p\n", Exists: true, Problem: "bad\n"}), `"/p\n" cannot be trusted: bad\n.`},
+		{projectMessage(settings.Project{
+			File: "/p\n", Exists: true, Problem: "bad\n",
+		}), `"/p\n" cannot be trusted: bad\n.`},
 		{settings.Suggestion{Key: "allow_network", Value: "true"}.Instruction(), `set "allow_network" to true`},
 		{
 			settings.Ask{Key: "toolchains", Value: "x\n", Line: 3, Opens: "nothing"}.Message(),

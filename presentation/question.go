@@ -56,7 +56,8 @@ func questionOfGit(denial spawn.Denial) protocol.RequestAccessParams {
 // no answer changes them.
 func questionOfKey(denial spawn.Denial) protocol.RequestAccessParams {
 	return protocol.RequestAccessParams{
-		Access: string(denial.Access), Target: denial.Target, Process: process(denial), Message: questionMessage(denial),
+		Access: string(denial.Access), Target: denial.Target, Process: process(denial),
+		Message: questionMessage(denial),
 		Choices: []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
 	}
 }

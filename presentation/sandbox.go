@@ -62,8 +62,8 @@ func SandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome, guarded 
 				continue
 			}
 			if rule, writable := compiled.Policy.Writable(path); writable {
-				warnings = append(warnings, fmt.Sprintf("%s can be written from inside: granted by %s", display.Quote(path),
-					rule.Origin))
+				warnings = append(warnings, fmt.Sprintf("%s can be written from inside: granted by %s",
+					display.Quote(path), rule.Origin))
 			}
 		}
 	}

@@ -42,8 +42,10 @@ func TestConn_AnswersInvalidMessages(t *testing.T) {
 		{"an array as id", `{"id":[1],"method":"x"}`, `"id":null,"error":{"code":-32600`},
 		{"true as id", `{"id":true,"method":"x"}`, `"id":null,"error":{"code":-32600`},
 		{"an id of bytes that are no text", "{\"id\":\"\xff\",\"method\":\"x\"}", `"id":null,"error":{"code":-32600`},
-		{"an id without end", `{"id":"` + strings.Repeat("x", maxID) + `","method":"x"}`, `"id":null,"error":{"code":-32600`},
-		{"10000 levels deep", strings.Repeat("[", 20000) + strings.Repeat("]", 20000), `"id":null,"error":{"code":-32700`},
+		{"an id without end", `{"id":"` + strings.Repeat("x", maxID) +
+			`","method":"x"}`, `"id":null,"error":{"code":-32600`},
+		{"10000 levels deep", strings.Repeat("[", 20000) +
+			strings.Repeat("]", 20000), `"id":null,"error":{"code":-32700`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -71,7 +73,8 @@ func TestConn_AnswersInvalidMessages(t *testing.T) {
 func TestConn_ReturnsIDsUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
-		"0", "-1", "1.5", "-0", "1e400", "18446744073709551616", "123456789012345678901234567890", "null", `""`, `"a"`, `"1"`,
+		"0", "-1", "1.5", "-0", "1e400", "18446744073709551616", "123456789012345678901234567890", "null", `""`,
+		`"a"`, `"1"`,
 		`"\u0041\n\"\\\/"`, `"<&>"`, `"é` + "\u2028" + `"`, `"` + strings.Repeat("x", maxID-2) + `"`,
 	} {
 		m, refusal := parseMessage([]byte(`{"jsonrpc":"2.0","method":"x","id": ` + id + ` }`))
@@ -84,7 +87,8 @@ func TestConn_ReturnsIDsUnchanged(t *testing.T) {
 				struct{}{}, nil),
 			`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"boom"}}`: replyBody(m.id,
 				nil, errors.New("boom")),
-			`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":"the method is not a string"}}`: func() []byte {
+			`{"jsonrpc":"2.0","id":` + id +
+				`,"error":{"code":-32600,"message":"the method is not a string"}}`: func() []byte {
 				_, r := parseMessage([]byte(`{"method":1,"id":` + id + `}`))
 				return r
 			}(),

@@ -76,7 +76,8 @@ func emptyObjects(raw json.RawMessage, t reflect.Type) (json.RawMessage, bool) {
 	if t.Kind() != reflect.Struct && t.Kind() != reflect.Map {
 		return raw, false
 	}
-	if elements := []json.RawMessage(nil); json.Unmarshal(raw, &elements) == nil && elements != nil && len(elements) == 0 {
+	if elements := []json.RawMessage(nil); json.Unmarshal(raw, &elements) == nil && elements != nil &&
+		len(elements) == 0 {
 		return json.RawMessage("{}"), true
 	}
 	members := map[string]json.RawMessage{}

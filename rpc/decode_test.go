@@ -82,7 +82,10 @@ func TestDecodeParams_NamesTheField(t *testing.T) {
 			"an integer that is too large", `{"cols":1e30}`, &protocol.ResizeParams{},
 			"params.cols: expected an integer, found number 1e30",
 		},
-		{"an object for an array", `{"args":{}}`, &protocol.SpawnParams{}, "params.args: expected an array, found object"},
+		{
+			"an object for an array", `{"args":{}}`, &protocol.SpawnParams{},
+			"params.args: expected an array, found object",
+		},
 		{
 			"a filled array for an object", `{"env":["A=b"]}`, &protocol.SpawnParams{},
 			"params.env: expected an object, found array",
@@ -99,7 +102,8 @@ func TestDecodeParams_NamesTheField(t *testing.T) {
 			"a field of an array", `{"workspaceFolders":[{"path":"/"},{"path":1}]}`, &protocol.InitializeParams{},
 			"params.workspaceFolders.path: expected a string, found number",
 		},
-		{"a number for bytes", `{"data":5}`, &protocol.InputParams{}, "params.data: expected a base64 string, found number"},
+		{"a number for bytes", `{"data":5}`, &protocol.InputParams{}, "params.data: expected a base64 string, " +
+			"found number"},
 		{
 			"no base64", `{"data":"%%%"}`, &protocol.InputParams{},
 			"params.data: expected base64, found an invalid character at byte 0",

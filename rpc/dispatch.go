@@ -163,8 +163,9 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 		return nil
 	default:
 		d.handled(size)
-		return c.stream.out.answer(replyBody(id, nil,
-			&wireError{code: protocol.CodeInternalError, message: fmt.Sprintf("more than %d requests at once", maxConcurrent)}))
+		return c.stream.out.answer(replyBody(id, nil, &wireError{
+			code: protocol.CodeInternalError, message: fmt.Sprintf("more than %d requests at once", maxConcurrent),
+		}))
 	}
 }
 

@@ -23,7 +23,8 @@ func TestToWire(t *testing.T) {
 		},
 		{
 			"an unknown session", sessionNotFound("a"),
-			`{"code":-32010,"message":"session \"a\": not found","data":{"reason":"it never existed, or it was closed"}}`,
+			`{"code":-32010,"message":"session \"a\": not found","data":{"reason":"it never existed, ` +
+				`or it was closed"}}`,
 		},
 		{
 			"an ended session has no foreground", fmt.Errorf("signal: %w", spawn.ErrEnded),
@@ -46,7 +47,9 @@ func TestToWire(t *testing.T) {
 		},
 		{
 			"a sandbox that cannot be",
-			&spawn.Error{Attempt: "confine session", Cause: fmt.Errorf("%w: no kernel", spawn.ErrUnavailable), Hint: "doctor"},
+			&spawn.Error{
+				Attempt: "confine session", Cause: fmt.Errorf("%w: no kernel", spawn.ErrUnavailable), Hint: "doctor",
+			},
 			`{"code":-32012,"message":"confine session: sandbox unavailable: no kernel",` +
 				`"data":{"reason":"sandbox unavailable: no kernel","hint":"doctor"}}`,
 		},

@@ -134,7 +134,9 @@ func (f *fixture) connect() *editor {
 			e.outputs[p.SessionID].Write(p.Data)
 		})
 	})
-	client.On(e.Client, protocol.Exited, func(p protocol.ExitedParams) { e.update(func() { e.exits[p.SessionID] = p }) })
+	client.On(e.Client, protocol.Exited, func(p protocol.ExitedParams) {
+		e.update(func() { e.exits[p.SessionID] = p })
+	})
 	pid := 1
 	call(e, protocol.Initialize, protocol.InitializeParams{ProcessID: &pid})
 	return e

@@ -17,7 +17,8 @@ import (
 // sidecar's comes first.
 func TestSpawn_WithAPipe(t *testing.T) {
 	t.Parallel()
-	f := start(t, &platformtest.Fake{Unavailable: platform.ErrUnavailable}, `{"enabled": true, "on_unavailable": "warn"}`)
+	f := start(t, &platformtest.Fake{Unavailable: platform.ErrUnavailable},
+		`{"enabled": true, "on_unavailable": "warn"}`)
 	e := f.connect()
 	for _, kind := range []protocol.Kind{protocol.Tool, protocol.Terminal} {
 		reply := call(e, protocol.Spawn, protocol.SpawnParams{

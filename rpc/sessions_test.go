@@ -18,7 +18,9 @@ func TestInputs_KeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	f := start(t, &platformtest.Fake{}, `{"enabled": false}`)
 	e := f.connect()
-	session := call(e, protocol.Spawn, protocol.SpawnParams{Cwd: f.dir, Command: "stty raw -echo; echo ready; exec cat"})
+	session := call(e, protocol.Spawn, protocol.SpawnParams{
+		Cwd: f.dir, Command: "stty raw -echo; echo ready; exec cat",
+	})
 	e.output(session.SessionID, "ready\n")
 	var want strings.Builder
 	for i := range 10_000 {
@@ -145,7 +147,9 @@ func TestSpawn_200AtOnce(t *testing.T) {
 		ids[i] = uuid.NewString()
 		spawning.Go(func() {
 			line := fmt.Sprintf("echo this is %d; exit %d", i, i)
-			if _, err := try(e, protocol.Spawn, protocol.SpawnParams{SessionID: ids[i], Cwd: f.dir, Command: line}); err != nil {
+			if _, err := try(e, protocol.Spawn, protocol.SpawnParams{
+				SessionID: ids[i], Cwd: f.dir, Command: line,
+			}); err != nil {
 				t.Errorf("session %d: %v", i, err)
 			}
 		})

@@ -47,7 +47,8 @@ func (s *Server) settingsGet(_ context.Context, params protocol.SettingsGetParam
 		return protocol.SettingsGetResult{}, fmt.Errorf("write settings: %w", err)
 	}
 	return protocol.SettingsGetResult{
-		Settings: merged, Origins: snapshot.Origins(), Diagnostics: presentation.FileDiagnostics(snapshot.Diagnostics()),
+		Settings: merged, Origins: snapshot.Origins(),
+		Diagnostics: presentation.FileDiagnostics(snapshot.Diagnostics()),
 	}, nil
 }
 

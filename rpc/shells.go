@@ -113,7 +113,8 @@ func (s *Server) serveShell(shell *window.Shell) {
 	}
 	s.shells.markEnded(e, end)
 	notify(s, protocol.Exited, protocol.ExitedParams{
-		SessionID: e.SessionID, ExitCode: end.Status.ExitCode, Signal: end.Status.Signal, Hints: display.Lines(end.Hints),
+		SessionID: e.SessionID, ExitCode: end.Status.ExitCode, Signal: end.Status.Signal,
+		Hints: display.Lines(end.Hints),
 	})
 }
 

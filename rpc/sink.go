@@ -58,7 +58,7 @@ func (k *sink) hints(exit spawn.Exit) []string {
 		return nil
 	}
 	return presentation.Hints(presentation.Failed{
-		Exit: exit, Argv: k.entry.argv, Outcome: session.Outcome(), Heard: session.Heard(), Reported: session.Reported(),
-		NoSSH: k.entry.noSSH, FirstTime: k.server.store.FirstTime,
+		Exit: exit, Argv: k.entry.argv, Outcome: session.Outcome(), Heard: session.Heard(),
+		Reported: session.Reported(), NoSSH: k.entry.noSSH, FirstTime: k.server.store.FirstTime,
 	})
 }

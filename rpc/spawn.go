@@ -161,7 +161,8 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 	case params.Command != "":
 		request.Program, request.Argv = params.Command, append([]string{params.Command}, params.Args...)
 	case params.Shell != nil:
-		request.Program, request.Argv = params.Shell.Program, append([]string{params.Shell.Program}, params.Shell.Args...)
+		request.Program = params.Shell.Program
+		request.Argv = append([]string{params.Shell.Program}, params.Shell.Args...)
 	default:
 		request.Program, request.Argv = spawn.LoginShell(env)
 	}
@@ -233,7 +234,8 @@ func checkProject(dir string) error {
 		return nil
 	}
 	return &wireError{
-		code: protocol.CodeSpawnFailed, message: fmt.Sprintf("use project directory: %s: %s", display.Quote(dir), reason),
+		code: protocol.CodeSpawnFailed, message: fmt.Sprintf("use project directory: %s: %s",
+			display.Quote(dir), reason),
 		data: &protocol.ErrorData{Reason: reason, Path: dir},
 	}
 }

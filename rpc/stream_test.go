@@ -52,7 +52,8 @@ func TestReadFrame(t *testing.T) {
 		{"a hexadecimal number", "Content-Length: 0x2\r\n\r\n{}", nil, errBroken},
 		{"an empty number", "Content-Length:\r\n\r\n{}", nil, errBroken},
 		{"a number beyond 64 bits", "Content-Length: 99999999999999999999\r\n\r\n{}", nil, errBroken},
-		{"one byte over the limit", fmt.Sprintf("Content-Length: %d\r\n\r\n", protocol.MaxContentLength+1), nil, errBroken},
+		{"one byte over the limit", fmt.Sprintf("Content-Length: %d\r\n\r\n", protocol.MaxContentLength+
+			1), nil, errBroken},
 		{"an endless line", strings.Repeat("x", 10*maxHeader), nil, errBroken},
 		{"an endless header", strings.Repeat("X: y\r\n", maxHeader), nil, errBroken},
 		{"an end in the header", "Content-Le", nil, io.ErrUnexpectedEOF},
@@ -87,7 +88,8 @@ func TestReadFrame(t *testing.T) {
 func TestReadFrame_AtTheLimit(t *testing.T) {
 	t.Parallel()
 	body := bytes.Repeat([]byte(" "), protocol.MaxContentLength)
-	s := &stream{in: bufio.NewReader(io.MultiReader(bytes.NewReader(appendHeader(nil, len(body))), bytes.NewReader(body)))}
+	s := &stream{in: bufio.NewReader(io.MultiReader(bytes.NewReader(appendHeader(nil, len(body))),
+		bytes.NewReader(body)))}
 	if got, err := s.readFrame(); err != nil || len(got) != len(body) {
 		t.Errorf("readFrame: got %d bytes, %v", len(got), err)
 	}
@@ -107,7 +109,8 @@ func (c *countingReader) Read(p []byte) (int, error) {
 
 func TestReadFrame_ReadsNothingOfABodyThatIsTooLong(t *testing.T) {
 	t.Parallel()
-	in := &countingReader{Reader: io.MultiReader(strings.NewReader("Content-Length: 4294967296\r\n\r\n"), neverEnding{})}
+	in := &countingReader{Reader: io.MultiReader(strings.NewReader("Content-Length: 4294967296\r\n\r\n"),
+		neverEnding{})}
 	const buffer = 64 << 10
 	s := &stream{in: bufio.NewReaderSize(in, buffer)}
 	if _, err := s.readFrame(); !errors.Is(err, errBroken) {
@@ -126,7 +129,8 @@ func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
 // within the limit.
 func FuzzReadFrame(f *testing.F) {
 	for _, seed := range []string{
-		"Content-Length: 2\r\n\r\n{}", "content-length:2\n\n{}Content-Length: 0\r\n\r\n", "Content-Length: 33554433\r\n\r\n",
+		"Content-Length: 2\r\n\r\n{}", "content-length:2\n\n{}Content-Length: 0\r\n\r\n",
+		"Content-Length: 33554433\r\n\r\n",
 		"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "\r\n", ":\r\n\r\n", "Content-Length: 3\r\n\r\n\xff\x00",
 	} {
 		f.Add([]byte(seed))
@@ -155,7 +159,8 @@ func FuzzReadFrame(f *testing.F) {
 			}
 			if json.Valid(body) {
 				var raw json.RawMessage
-				if err := (jsonrpc2.VSCodeObjectCodec{}).ReadObject(bufio.NewReader(&out), &raw); err != nil || !json.Valid(raw) {
+				if err := (jsonrpc2.VSCodeObjectCodec{}).ReadObject(bufio.NewReader(&out), &raw); err != nil ||
+					!json.Valid(raw) {
 					t.Fatalf("jsonrpc2 reads %q: %v", raw, err)
 				}
 			}
@@ -188,7 +193,9 @@ func TestSendOutput_EqualsTheEncodingOfPackageJSON(t *testing.T) {
 			t.Fatalf("%d bytes: jsonrpc2 cannot read the frame: %v", size, err)
 		}
 		params := protocol.OutputParams{SessionID: id, Data: data}
-		message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": protocol.Output.Method, "params": params})
+		message, err := json.Marshal(map[string]any{
+			"jsonrpc": "2.0", "method": protocol.Output.Method, "params": params,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

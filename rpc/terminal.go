@@ -138,16 +138,17 @@ func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, err
 	current := s.cachedPolicies(like)
 	for _, e := range shells {
 		result.Sessions = append(result.Sessions, protocol.SessionInfo{
-			SessionID: e.SessionID, Kind: e.Kind, PID: e.PID, Cwd: e.Cwd, ProjectDir: e.ProjectDir, PolicyID: e.PolicyID,
-			Stale: e.baseline != "" && current[keyOf(e.like())] != e.baseline, Running: s.shells.running(e),
+			SessionID: e.SessionID, Kind: e.Kind, PID: e.PID, Cwd: e.Cwd, ProjectDir: e.ProjectDir,
+			PolicyID: e.PolicyID,
+			Stale:    e.baseline != "" && current[keyOf(e.like())] != e.baseline, Running: s.shells.running(e),
 			StartedAt: e.startedAt.Format(time.RFC3339Nano), Tracking: e.tracking, External: true,
 		})
 	}
 	for _, e := range entries {
 		session := e.current()
 		result.Sessions = append(result.Sessions, protocol.SessionInfo{
-			SessionID: e.id, Kind: e.kind, PID: session.PID(), Cwd: e.cwd, ProjectDir: e.projectDir, PolicyID: e.policyID,
-			Stale: current[keyOf(e)] != e.policyID, Running: e.running(),
+			SessionID: e.id, Kind: e.kind, PID: session.PID(), Cwd: e.cwd, ProjectDir: e.projectDir,
+			PolicyID: e.policyID, Stale: current[keyOf(e)] != e.policyID, Running: e.running(),
 			StartedAt: session.StartedAt().Format(time.RFC3339Nano),
 			Tracking:  presentation.Tracking(session.Outcome()),
 		})
@@ -176,7 +177,8 @@ func (e *entry) defaultGrace() time.Duration {
 
 func (s *Server) close(ctx context.Context, params protocol.CloseParams) (protocol.CloseResult, error) {
 	if ms := params.GraceMs; ms != nil && (*ms < 0 || *ms > int(maxGrace.Milliseconds())) {
-		return protocol.CloseResult{}, invalidParams("graceMs", "expected 0 to %d, found %d", maxGrace.Milliseconds(), *ms)
+		return protocol.CloseResult{}, invalidParams("graceMs", "expected 0 to %d, found %d",
+			maxGrace.Milliseconds(), *ms)
 	}
 	e, err := s.sessions.take(params.SessionID)
 	if err != nil {

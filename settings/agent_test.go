@@ -25,8 +25,8 @@ func zedState(t *testing.T, file string, whose document.Owner, permissions, bloc
 func withAgent(t *testing.T, permissions, block string) *Snapshot {
 	t.Helper()
 	s := snapshotOf(t, resolvetest.Tree(t, map[string]string{
-		"/srv/a/": "", "/srv/b/": "", "/home/u/project/.git/HEAD": "ref: refs/heads/x\n", "/home/u/project/.git/hooks/": "",
-		"/home/u/project/.git/config": "",
+		"/srv/a/": "", "/srv/b/": "", "/home/u/project/.git/HEAD": "ref: refs/heads/x\n",
+		"/home/u/project/.git/hooks/": "", "/home/u/project/.git/config": "",
 	}), "", "")
 	s.user = []source.State{zedState(t, userFile, document.Editor, permissions, block)}
 	return s
@@ -75,7 +75,8 @@ func TestAgent_IsBelowTheBlockOfTheFile(t *testing.T) {
 		{`{"allow_all_hosts": true}`, `{"enabled": true}`, "none", true, true},
 		{`{"allow_all_hosts": true}`, `{"enabled": true, "allow_network": false}`, "none", false, true},
 		{
-			`{"write_paths": ["/srv/a"]}`, `{"enabled": true, "additional_read_write_paths": ["/srv/b"]}`, "none", true, true,
+			`{"write_paths": ["/srv/a"]}`, `{"enabled": true, "additional_read_write_paths": ["/srv/b"]}`,
+			"none", true, true,
 		},
 		{`{"write_paths": ["/srv/a"], "allow_all_hosts": true}`, `{"mode": "strict"}`, "none", false, true},
 		{`{"allow_unsandboxed": true, "allow_fs_write_all": true}`, `{"enabled": true}`, "none", true, true},
@@ -92,11 +93,15 @@ func TestAgent_IsBelowTheBlockOfTheFile(t *testing.T) {
 func TestAgent_WhatHasNoEffectIsNamed(t *testing.T) {
 	t.Parallel()
 	for permissions, want := range map[string]string{
-		`{"allow_unsandboxed": true}`:  "1:57: warning: agent.sandbox_permissions.allow_unsandboxed: has no effect: tools could do",
-		`{"allow_fs_write_all": true}`: "warning: agent.sandbox_permissions.allow_fs_write_all: has no effect: tools could change",
-		`{"network_hosts": ["a.org"]}`: "warning: agent.sandbox_permissions.network_hosts: has no effect while allow_network is true",
-		`{"write_paths": "/srv/a"}`:    "warning: agent.sandbox_permissions.write_paths: expected an array of strings, found a string",
-		`{"write_paths": ["/"]}`:       `error: agent.sandbox_permissions.write_paths: "/" undoes the sandbox`,
+		`{"allow_unsandboxed": true}`: "1:57: warning: agent.sandbox_permissions.allow_unsandboxed: has no effect: " +
+			"tools could do",
+		`{"allow_fs_write_all": true}`: "warning: agent.sandbox_permissions.allow_fs_write_all: has no effect: tools " +
+			"could change",
+		`{"network_hosts": ["a.org"]}`: "warning: agent.sandbox_permissions.network_hosts: has no effect while " +
+			"allow_network is true",
+		`{"write_paths": "/srv/a"}`: "warning: agent.sandbox_permissions.write_paths: expected an array of strings, " +
+			"found a string",
+		`{"write_paths": ["/"]}`: `error: agent.sandbox_permissions.write_paths: "/" undoes the sandbox`,
 		`{"allow_all_hosts": false, "allow_unsandboxed": false, "of_the_future": 1}`: "",
 		`null`: "",
 	} {
@@ -125,7 +130,8 @@ func TestAgent_AProjectCannotBringPermissions(t *testing.T) {
 	if got := accessOf(c, "/srv/a/x"); got != "none" {
 		t.Errorf("granted %s", got)
 	}
-	if got := said(c, projectFile); !strings.Contains(got, "1:35: warning: agent.sandbox_permissions: has no effect in a project") {
+	if got := said(c, projectFile); !strings.Contains(got, "1:35: warning: agent.sandbox_permissions: has no effect "+
+		"in a project") {
 		t.Errorf("diagnostics: %s", got)
 	}
 	if asks := s.Project().Asks; len(asks) > 0 {
@@ -147,7 +153,8 @@ func TestAgent_SuggestionsStayInTheBlockForTools(t *testing.T) {
 	}
 	must(t, store.Allow(ScopeUser, "", s))
 	after := store.Snapshot("")
-	if got := after.MergedFor(document.KindTool).AdditionalReadWritePaths; !slices.Equal(got, []string{"/srv", "/usr"}) {
+	if got := after.MergedFor(document.KindTool).AdditionalReadWritePaths; !slices.Equal(got,
+		[]string{"/srv", "/usr"}) {
 		t.Errorf("tools: %q", got)
 	}
 	if got := after.MergedFor(document.KindTerminal).AdditionalReadWritePaths; len(got) > 0 {

@@ -118,7 +118,8 @@ func (b *asker) kinds() {
 func (b *asker) grants() {
 	for _, u := range b.e.rejected {
 		if u.origin.File == b.e.projectFile {
-			b.add(u.origin.Key, u.text, u.at, "nothing, because it does not count in a trusted project either: %s", u.why)
+			b.add(u.origin.Key, u.text, u.at, "nothing, because it does not count in a trusted project either: %s",
+				u.why)
 			b.asks[len(b.asks)-1].never = true
 		}
 	}
@@ -240,7 +241,8 @@ func (b *asker) switches() {
 		}[b.e.policy.OnDenied])
 	}
 	if was := *b.alone.merged.ProcessTracking; *b.e.merged.ProcessTracking != was {
-		b.addKey("process_tracking", "on macOS, processes are tracked in another way than your own settings say (%q)", was)
+		b.addKey("process_tracking", "on macOS, processes are tracked in another way than your own settings say (%q)",
+			was)
 	}
 }
 
@@ -259,7 +261,8 @@ func (b *asker) variables() {
 		at := b.e.user.from[key].element(i)
 		switch {
 		case isPrefix:
-			b.add(key, pattern, at, "sessions get every variable of yours whose name begins with %s", display.Quote(prefix))
+			b.add(key, pattern, at, "sessions get every variable of yours whose name begins with %s",
+				display.Quote(prefix))
 		case policy.IsHook(pattern):
 			b.add(key, pattern, at, "sessions get your variable %s, which can make programs run code that it names",
 				display.Quote(pattern))
@@ -276,8 +279,8 @@ func (b *asker) sockets() {
 			if s.origin.Key == toolchainsKey {
 				value = s.origin.Entry
 			}
-			b.add(s.origin.Key, value, s.at, "sessions may use the socket %s, with the full power of the program behind it",
-				display.Quote(s.named()))
+			b.add(s.origin.Key, value, s.at, "sessions may use the socket %s, with the full power of the "+
+				"program behind it", display.Quote(s.named()))
 		}
 	}
 }

@@ -47,17 +47,20 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 		{
 			"a repository that switches everything off", on, `{"enabled": false, "additional_read_write_paths": ["/"]}`,
 			"enabled false: terminals and tools run without any sandbox: they may do everything that you may\n" +
-				"additional_read_write_paths /: nothing, because it does not count in a trusted project either: it would grant " +
-				"writing everything, " +
+				"additional_read_write_paths /: nothing, because it does not count in a trusted project either: it " +
+				"would grant writing everything, " +
 				"the settings and the kernel's own files included\n",
 		},
 		{
 			"a repository that wants everybody's home", on, `{"additional_read_write_paths": ["/home"]}`,
-			`additional_read_write_paths /home: sessions may read, write and execute "/home" and everything below it: that is your home directory and ` +
+			`additional_read_write_paths /home: sessions may read, ` +
+				`write and execute "/home" and everything below it: that is your home directory and ` +
 				"much more, with SSH keys, keys of Amazon's cloud and tokens of GitHub\n",
 		},
 		{"nothing", on, `{}`, ""},
-		{"only tightening", on, `{"allow_network": false, "additional_read_only_paths": [], "protected_paths": ["x", ".git", ".zed", ".vscode", ".idea", ".envrc", ".nvim.lua", ".exrc", ".mcp.json", ".gitmodules"], "allowed_env_vars": ["PATH"]}`, ""},
+		{"only tightening", on, `{"allow_network": false, "additional_read_only_paths": [], "protected_paths": ["x", ` +
+			`".git", ".zed", ".vscode", ".idea", ".envrc", ".nvim.lua", ".exrc", ".mcp.json", ".gitmodules"], ` +
+			`"allowed_env_vars": ["PATH"]}`, ""},
 		{
 			"what the user grants too", `{"enabled": true, "additional_read_only_paths": ["~/.ssh"]}`,
 			`{"additional_read_only_paths": ["~/.ssh/id", "src"]}`, "",
@@ -67,14 +70,16 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			"apply_to \"terminal\": tools run without any sandbox: they may do everything that you may\n",
 		},
 		{
-			"paths, by what they are", on, `{"additional_read_only_paths": ["~/.ssh", "~/file"], "additional_executable_paths": ["../elsewhere"]}`,
+			"paths, by what they are", on, `{"additional_read_only_paths": ["~/.ssh", "~/file"], ` +
+				`"additional_executable_paths": ["../elsewhere"]}`,
 			`additional_executable_paths ../elsewhere: sessions may read and execute "/home/u/elsewhere" and everything below it` + "\n" +
 				`additional_read_only_paths ~/.ssh: sessions may read "/home/u/.ssh" and everything below it: that is SSH keys` +
 				"\n" +
 				`additional_read_only_paths ~/file: sessions may read "/home/u/file"` + "\n",
 		},
 		{
-			"the system", `{"enabled": true, "system_paths": {"read_write": []}}`, `{"system_paths": {"read_write": ["/tmp"]}}`,
+			"the system", `{"enabled": true, "system_paths": {"read_write": []}}`,
+			`{"system_paths": {"read_write": ["/tmp"]}}`,
 			`system_paths.read_write /tmp: sessions may read, write and execute "/tmp" and everything below it` + "\n",
 		},
 		{
@@ -84,13 +89,16 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 		{
 			"variables", on, `{"allowed_env_vars": ["PATH", "AWS_*", "LD_PRELOAD", "TOKEN", "TERM"]}`,
 			`allowed_env_vars AWS_*: sessions get every variable of yours whose name begins with "AWS_"` + "\n" +
-				`allowed_env_vars LD_PRELOAD: sessions get your variable "LD_PRELOAD", which can make programs run code that it names` + "\n" +
+				`allowed_env_vars LD_PRELOAD: sessions get your variable "LD_PRELOAD", ` +
+				`which can make programs run code that it names` + "\n" +
 				`allowed_env_vars TOKEN: sessions get your variable "TOKEN"` + "\n",
 		},
 		{
 			"sockets", on, `{"allowed_unix_sockets": ["/run/docker.sock", "abstract:x"]}`,
-			`allowed_unix_sockets /run/docker.sock: sessions may use the socket "/run/docker.sock", with the full power of the program behind it` + "\n" +
-				`allowed_unix_sockets abstract:x: sessions may use the socket "abstract:x", with the full power of the program behind it` + "\n",
+			`allowed_unix_sockets /run/docker.sock: sessions may use the socket "/run/docker.sock", ` +
+				`with the full power of the program behind it` + "\n" +
+				`allowed_unix_sockets abstract:x: sessions may use the socket "abstract:x", ` +
+				`with the full power of the program behind it` + "\n",
 		},
 		{
 			"protection", `{"enabled": true, "protected_paths": ["a", "b/c"]}`, `{"protected_paths": ["b"]}`,
@@ -100,7 +108,8 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			// Without the user's entry git may create it with the repository.
 			"protection of what git creates", `{"enabled": true, "protected_paths": [".git/hooks"]}`,
 			`{"protected_paths": ["b"]}`,
-			`protected_paths ["b"]: sessions may change ".git/hooks", which programs outside of the sandbox rely on` + "\n",
+			`protected_paths ["b"]: sessions may change ".git/hooks", which programs outside of the sandbox rely on` +
+				"\n",
 		},
 		{
 			"a machine without a sandbox", on, `{"on_unavailable": "warn"}`,
@@ -109,8 +118,8 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 		{"silence", on, `{"on_denied": "ignore"}`, `on_denied "ignore": denials are no longer reported to you` + "\n"},
 		{
 			"tracking", `{"enabled": true, "process_tracking": "seatbelt"}`, `{"process_tracking": "auto"}`,
-			`process_tracking "auto": on macOS, processes are tracked in another way than your own settings say ("seatbelt")` +
-				"\n",
+			`process_tracking "auto": on macOS, ` +
+				`processes are tracked in another way than your own settings say ("seatbelt")` + "\n",
 		},
 	}
 	for _, test := range tests {
@@ -122,7 +131,8 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 				t.Errorf("trusted %t, asks:\n%swant:\n%s", p.Trusted, got, test.want)
 			}
 			for _, a := range p.Asks {
-				reported := a.never && strings.Contains(said(s.Compile(document.KindTool), projectFile), "undoes the sandbox")
+				reported := a.never && strings.Contains(said(s.Compile(document.KindTool), projectFile),
+					"undoes the sandbox")
 				for _, d := range s.DiagnosticsOf(projectFile) {
 					reported = reported || d.Line == a.Line && d.Column == a.Column && d.Key == a.Key &&
 						strings.Contains(d.Message, "has no effect unless you trust this project; if you do: "+a.Opens)
@@ -173,7 +183,8 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 			wide, narrow := alone.policyFor(kind), believed.policyFor(kind)
 			how := exceeds(&narrow, &wide)
 			if how != "" && len(asks) == 0 {
-				t.Errorf("%s: trust opens something that nobody was told: %s\nuser    %s\nproject %s", kind, how, user, project)
+				t.Errorf("%s: trust opens something that nobody was told: %s\nuser    %s\nproject %s", kind, how,
+					user, project)
 			}
 			if how != "" {
 				wider.Add(1)
@@ -209,7 +220,9 @@ func TestTrusted_FileCountsAsALayer(t *testing.T) {
 		len(c.Policy.Protected) != 0 {
 		t.Errorf("policy: %+v", c.Policy)
 	}
-	for path, want := range map[string]string{"/home/u/.ssh/id": "read", "/home/u/x": "read", "/home/u/.cache/y": "none"} {
+	for path, want := range map[string]string{
+		"/home/u/.ssh/id": "read", "/home/u/x": "read", "/home/u/.cache/y": "none",
+	} {
 		if got := accessOf(c, path); got != want {
 			t.Errorf("%s: granted %s, want %s", path, got, want)
 		}

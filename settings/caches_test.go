@@ -31,9 +31,13 @@ func TestCaches_ArePrivateUnlessGranted(t *testing.T) {
 	}{
 		{"by default", `"toolchains": ["node"]`, ``, []string{".npm", ".yarn/berry"}},
 		{"shared", `"toolchains": ["node"], "toolchain_caches": "shared"`, ``, nil},
-		{"a project cannot share", `"toolchains": ["node"]`, `"toolchain_caches": "shared"`, []string{".npm", ".yarn/berry"}},
 		{
-			"a project can tighten", `"toolchains": ["node"], "toolchain_caches": "shared"`, `"toolchain_caches": "private"`,
+			"a project cannot share", `"toolchains": ["node"]`, `"toolchain_caches": "shared"`,
+			[]string{".npm", ".yarn/berry"},
+		},
+		{
+			"a project can tighten", `"toolchains": ["node"], "toolchain_caches": "shared"`,
+			`"toolchain_caches": "private"`,
 			[]string{".npm", ".yarn/berry"},
 		},
 		{
@@ -73,7 +77,8 @@ func TestCaches_InTheProjectAreNot(t *testing.T) {
 	d.must(os.MkdirAll(inside, 0o700))
 	d.must(os.Symlink(inside, filepath.Join(d.home, ".npm")))
 	// Without /tmp, where the test's home directory is.
-	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "toolchains": ["node"], "system_paths": {"read_write": []}}}}`)
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "toolchains": ["node"], `+
+		`"system_paths": {"read_write": []}}}}`)
 	d.open(nil)
 	got, compiled := d.cachePaths()
 	if len(got) != 0 {

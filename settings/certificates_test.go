@@ -107,8 +107,9 @@ func TestProxies_PasswordIsTold(t *testing.T) {
 	t.Parallel()
 	environment := policy.Environment{Allowed: slices.Sorted(slices.Values(document.DefaultEnvVars))}
 	got := proxyPasswords(map[string]string{
-		"HTTPS_PROXY": "http://ada:lovelace@proxy:3128", "http_proxy": "http://ada@proxy:3128", "HTTP_PROXY": "proxy:3128",
-		"ALL_PROXY": "socks5://:secret@proxy", "NO_PROXY": "a,b", "https_proxy": "://",
+		"HTTPS_PROXY": "http://ada:lovelace@proxy:3128", "http_proxy": "http://ada@proxy:3128",
+		"HTTP_PROXY": "proxy:3128",
+		"ALL_PROXY":  "socks5://:secret@proxy", "NO_PROXY": "a,b", "https_proxy": "://",
 	}, environment)
 	if want := []string{"HTTPS_PROXY", "ALL_PROXY"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -122,7 +123,8 @@ func TestProxies_PasswordIsTold(t *testing.T) {
 	defer store.Close()
 	compiled := store.Snapshot(f.project).Compile(document.KindTool)
 	notes := compiled.Notes()
-	if len(notes) != 1 || !strings.Contains(notes[0].Text, "HTTPS_PROXY") || strings.Contains(notes[0].Text, "lovelace") {
+	if len(notes) != 1 || !strings.Contains(notes[0].Text, "HTTPS_PROXY") ||
+		strings.Contains(notes[0].Text, "lovelace") {
 		t.Errorf("notes: %q", notes)
 	}
 	if first, again := store.FirstTime("x"), store.FirstTime("x"); !first || again {

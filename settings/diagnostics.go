@@ -22,7 +22,8 @@ func (e *evaluation) diagnose(r *reporter) {
 	e.diagnoseShell(r)
 	writers := e.writers()
 	for _, g := range e.granted {
-		if g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession || g.origin.Key == toolchainsKey {
+		if g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession ||
+			g.origin.Key == toolchainsKey {
 			continue
 		}
 		if what := e.sensitive.Holds(g.path); what != "" {
@@ -161,7 +162,8 @@ func (e *evaluation) diagnoseSockets(r *reporter) {
 		for _, name := range variablesIn(s.text) {
 			if !e.policy.Environment.Allows(name) {
 				r.add(file, at, document.SeverityWarning, socketsKey,
-					"sessions do not get the variable %s, so programs will not find the socket; see allowed_env_vars", name)
+					"sessions do not get the variable %s, so programs will not find the socket; see allowed_env_vars",
+					name)
 			}
 		}
 		if !e.policy.Network.Allowed {
@@ -208,8 +210,8 @@ func (e *evaluation) secretDiagnostics() []document.FileDiagnostic {
 			continue
 		}
 		for _, found := range sensitive.Assignments(file, string(data)) {
-			r.add(file, found.At, document.SeverityWarning, "", "%s looks like a secret, and sessions may read this file (%s); "+
-				"keep it elsewhere", found.Name, rule.Origin)
+			r.add(file, found.At, document.SeverityWarning, "", "%s looks like a secret, and sessions may read "+
+				"this file (%s); keep it elsewhere", found.Name, rule.Origin)
 		}
 	}
 	return r.list

@@ -16,10 +16,10 @@ import (
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
-		"/home/u/project/.git/hooks/": "", "/home/u/.ssh/id": "", "/home/u/.gnupg/": "", "/home/u/.config/gh/hosts.yml": "",
-		"/home/u/cache/x":    "",
-		"/home/u/cache/link": "-> ../.ssh", "/home/u/tools/": "", "/run/docker.sock": "", "/home/u/.ssh/known_hosts": "",
-		"/home/u/mail": "-> /home/u",
+		"/home/u/project/.git/hooks/": "", "/home/u/.ssh/id": "", "/home/u/.gnupg/": "",
+		"/home/u/.config/gh/hosts.yml": "", "/home/u/cache/x": "",
+		"/home/u/cache/link": "-> ../.ssh", "/home/u/tools/": "", "/run/docker.sock": "",
+		"/home/u/.ssh/known_hosts": "", "/home/u/mail": "-> /home/u",
 	})
 	const ok = `"enabled": true`
 	tests := []struct{ name, block, want string }{
@@ -47,7 +47,8 @@ func TestDiagnostics(t *testing.T) {
 		},
 		{
 			"home", ok + `, "additional_read_only_paths": ["~"]`,
-			`1:75: warning: additional_read_only_paths: "~" lets sessions read your home directory, with SSH keys, GnuPG keys and tokens of GitHub`,
+			`1:75: warning: additional_read_only_paths: "~" lets sessions read your home directory, with SSH keys, ` +
+				`GnuPG keys and tokens of GitHub`,
 		},
 		{
 			"home by symlink", ok + `, "additional_read_only_paths": ["~/mail"]`,
@@ -84,7 +85,8 @@ func TestDiagnostics(t *testing.T) {
 			`1:64: info: process_tracking: has an effect on macOS only`,
 		},
 		{
-			"less below more", ok + `, "additional_read_write_paths": ["~/cache"], "additional_read_only_paths": ["~/cache/x"]`,
+			"less below more", ok + `, "additional_read_write_paths": ["~/cache"], ` +
+				`"additional_read_only_paths": ["~/cache/x"]`,
 			`1:119: warning: additional_read_only_paths: "~/cache/x" can be written all the same: "/home/u/cache" is granted (read,write,execute) by additional_read_write_paths`,
 		},
 		{
@@ -107,11 +109,13 @@ func TestDiagnostics(t *testing.T) {
 		},
 		{
 			"a socket nobody finds", ok + `, "allowed_unix_sockets": ["$AGENT"], "allowed_env_vars": ["PATH"]`,
-			`1:69: warning: allowed_unix_sockets: sessions do not get the variable AGENT, so programs will not find the socket`,
+			`1:69: warning: allowed_unix_sockets: sessions do not get the variable AGENT, ` +
+				`so programs will not find the socket`,
 		},
 		{
 			"a socket and no network", ok + `, "allowed_unix_sockets": ["/run/docker.sock"], "allow_network": false`,
-			`1:69: info: allowed_unix_sockets: allow_network is false, but the program behind "/run/docker.sock" may have a network`,
+			`1:69: info: allowed_unix_sockets: allow_network is false, ` +
+				`but the program behind "/run/docker.sock" may have a network`,
 		},
 		{
 			"every device", ok + `, "system_paths": {"read_write": ["/dev"]}`,

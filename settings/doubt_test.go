@@ -52,10 +52,12 @@ func TestDoubt_MistakesStopTools(t *testing.T) {
 			`{"enabled": true, "allowed_env_vars": {"A": 1}}`,
 			"allowed_env_vars: expected an array",
 		},
-		"a misspelt key":            {`{"enable": true}`, `did you mean "enabled"`},
-		"a key of the future":       {`{"ambience": "strict"}`, "ambience: unknown setting"},
-		"a key twice":               {`{"enabled": true, "enabled": false}`, "written twice"},
-		"an entry that cannot open": {`{"enabled": true, "additional_read_only_paths": ["relative"], "toolchains": ["cobol"]}`, ""},
+		"a misspelt key":      {`{"enable": true}`, `did you mean "enabled"`},
+		"a key of the future": {`{"ambience": "strict"}`, "ambience: unknown setting"},
+		"a key twice":         {`{"enabled": true, "enabled": false}`, "written twice"},
+		"an entry that cannot open": {
+			`{"enabled": true, "additional_read_only_paths": ["relative"], "toolchains": ["cobol"]}`, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +98,8 @@ func TestDoubt_MistakesStopTools(t *testing.T) {
 func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "terminal", "system_paths": {"executable": ["/usr"]}, "allow_network": false}}}`)
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "terminal", `+
+		`"system_paths": {"executable": ["/usr"]}, "allow_network": false}}}`)
 	d.open(nil)
 	check := func(content string, enabled bool, applyTo document.ApplyTo, executable int, network bool) {
 		t.Helper()
@@ -106,7 +109,8 @@ func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 			found = len(m.SystemPaths.Executable)
 		}
 		if *m.Enabled != enabled || *m.ApplyTo != applyTo || found != executable || *m.AllowNetwork != network {
-			t.Errorf("%s: enabled %t, %s, %d system paths, network %t", content, *m.Enabled, *m.ApplyTo, found, *m.AllowNetwork)
+			t.Errorf("%s: enabled %t, %s, %d system paths, network %t", content, *m.Enabled, *m.ApplyTo, found,
+				*m.AllowNetwork)
 		}
 	}
 	for _, step := range []struct {
@@ -118,9 +122,15 @@ func TestDoubt_AMistakeInAFileThatWasGood(t *testing.T) {
 		// An unclear key keeps its value. A key that is gone is gone, and a new
 		// one counts.
 		{`"sandbox": {"enabled": "no", "on_denied": "ask"}`, document.ApplyToBoth, 0, true},
-		{`"sandbox": {"enabeld": true, "apply_to": "tool", "system_paths": {"executable": ["/usr"]}}`, document.ApplyToTool, 1, true},
+		{
+			`"sandbox": {"enabeld": true, "apply_to": "tool", "system_paths": {"executable": ["/usr"]}}`,
+			document.ApplyToTool, 1, true,
+		},
 		{`"sandbox": {"enabled": true, "aply_to": 1, "system_paths": 3}`, document.ApplyToTool, 1, true},
-		{`"sandbox": {"enabled": 0, "apply_to": 0, "system_paths": {"executable": true}}`, document.ApplyToTool, 1, true},
+		{
+			`"sandbox": {"enabled": 0, "apply_to": 0, "system_paths": {"executable": true}}`,
+			document.ApplyToTool, 1, true,
+		},
 		// If the block itself is unclear, all keys keep their values.
 		{`"sandbx": {"enabled": false}`, document.ApplyToTool, 1, true},
 		{`"sandbox": false`, document.ApplyToTool, 1, true},
@@ -232,7 +242,9 @@ func TestDoubt_NamedFile(t *testing.T) {
 
 func TestDoubt_DirectoryThatIsADanglingSymlink(t *testing.T) {
 	t.Parallel()
-	for name, link := range map[string]string{"the settings directory": ".config/sandbox-sidecar", "above it": ".config"} {
+	for name, link := range map[string]string{
+		"the settings directory": ".config/sandbox-sidecar", "above it": ".config",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newFixture(t)

@@ -49,11 +49,13 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 		return "it has a runtime directory"
 	case narrow.PrivateTerminals && !wide.PrivateTerminals && !wide.At("/dev/pts").Has(policy.Write):
 		return "it has terminals"
-	case wide.Limits.Processes != 0 && (narrow.Limits.Processes == 0 || narrow.Limits.Processes > wide.Limits.Processes):
+	case wide.Limits.Processes != 0 &&
+		(narrow.Limits.Processes == 0 || narrow.Limits.Processes > wide.Limits.Processes):
 		return "it may have more processes"
 	case narrow.Limits.Memory.Lower(wide.Limits.Memory) != narrow.Limits.Memory:
 		return "it may have more memory"
-	case wide.Limits.CPUWeight != 0 && (narrow.Limits.CPUWeight == 0 || narrow.Limits.CPUWeight > wide.Limits.CPUWeight):
+	case wide.Limits.CPUWeight != 0 &&
+		(narrow.Limits.CPUWeight == 0 || narrow.Limits.CPUWeight > wide.Limits.CPUWeight):
 		return "it may have more of the processor"
 	case narrow.OnDenied != wide.OnDenied:
 		return "it reacts differently to a denial"
@@ -108,8 +110,8 @@ func exceedsHosts(narrow, wide policy.Network) string {
 	a, b := rules(narrow), rules(wide)
 	for _, port := range []uint16{0, 1, 2, 3, 443} {
 		for _, name := range []string{
-			"a.org", "b.a.org", "c.b.a.org", "d.c.b.a.org", "x.a.org", hosts.HostName, "proxy.golang.org", "sum.golang.org",
-			"static.crates.io",
+			"a.org", "b.a.org", "c.b.a.org", "d.c.b.a.org", "x.a.org", hosts.HostName, "proxy.golang.org",
+			"sum.golang.org", "static.crates.io",
 		} {
 			if a.Name(name, port) && !b.Name(name, port) {
 				return fmt.Sprintf("it allows %s:%d", name, port)

@@ -306,8 +306,8 @@ func (x *explainer) notGranted(a attemptKind) {
 			continue
 		}
 		if x.policy.Given(rule, x.end.Path).Has(a.access) {
-			x.Hint = fmt.Sprintf("the grant of %s by %s counts for sessions that start once it exists", display.Quote(rule.Path),
-				rule.Origin)
+			x.Hint = fmt.Sprintf("the grant of %s by %s counts for sessions that start once it exists",
+				display.Quote(rule.Path), rule.Origin)
 			x.Key, x.Value = "", ""
 			return
 		}
@@ -316,7 +316,8 @@ func (x *explainer) notGranted(a attemptKind) {
 	switch what := x.holds(x.end.Path); {
 	case x.takenAway(a.access):
 		x.Key, x.Value = "", ""
-		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", display.Quote(x.projectFile))
+		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away",
+			display.Quote(x.projectFile))
 	case policy.Contains("/proc", x.end.Path):
 		x.Key, x.Value = "", ""
 		if x.Hint == "" {
@@ -387,10 +388,12 @@ func (x *explainer) socket() {
 			"the socket %s is granted by %s", display.Quote(x.Target), granted.Origin)
 		return
 	}
-	x.refuse(nil, x.writtenKey(socketsKey), x.Target, "no rule lets a session use the socket %s", display.Quote(x.Target))
+	x.refuse(nil, x.writtenKey(socketsKey), x.Target, "no rule lets a session use the socket %s",
+		display.Quote(x.Target))
 	if x.alone != nil && slices.ContainsFunc(x.alone.policy.UnixSockets, x.names) {
 		x.Key, x.Value = "", ""
-		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away", display.Quote(x.projectFile))
+		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away",
+			display.Quote(x.projectFile))
 		return
 	}
 	if name := x.toolchainOfSocket(); name != "" {
@@ -436,8 +439,8 @@ func (x *explainer) toHost() bool {
 	x.Target = text.String()
 	network := x.policy.Network
 	if i, found := hosts.Find(patternsOfHosts(x.hosts.denied), text.Host, text.Port); found {
-		x.refuse(&DecidingRule{Origin: x.hosts.denied[i].origin}, "", "", "%s is refused by %s", display.Quote(x.Target),
-			x.hosts.denied[i].origin)
+		x.refuse(&DecidingRule{Origin: x.hosts.denied[i].origin}, "", "", "%s is refused by %s",
+			display.Quote(x.Target), x.hosts.denied[i].origin)
 		return true
 	}
 	if i, found := hosts.Find(patternsOfHosts(x.hosts.allowed), text.Host, text.Port); found {
@@ -461,7 +464,8 @@ func (x *explainer) toHost() bool {
 		return false // without hosts, an address is mostly a DNS server's
 	case x.alone != nil && x.alone.reaches()(entry):
 		x.refuse(rule, "", "", "no setting lets a session connect to %s", display.Quote(x.Target))
-		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away", display.Quote(x.projectFile))
+		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",
+			display.Quote(x.projectFile))
 	case network.ByHost():
 		x.refuse(rule, x.writtenKey(allowedHostsKey), entry.String(), "no setting lets a session connect to %s",
 			display.Quote(x.Target))

@@ -207,7 +207,8 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 		if fileTree && (acts[i].Verb == platformtest.Write || acts[i].Verb == platformtest.Create) {
 			refused = result.Errno == unix.EROFS || unseen.hides && result.Errno == unix.EACCES
 		}
-		if strings.Contains(x.Reason, "is hidden") && os.Geteuid() == 0 && acts[i].Verb == platformtest.List && result.OK() {
+		if strings.Contains(x.Reason, "is hidden") && os.Geteuid() == 0 && acts[i].Verb == platformtest.List &&
+			result.OK() {
 			continue // root may list the empty directory
 		}
 		// Nothing is there inside.
@@ -215,8 +216,8 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 		refused = refused || result.Errno == unix.ELOOP ||
 			resolver.Resolve(acts[i].Path).Detour && (result.Errno == unix.ENOTDIR || result.Errno == unix.ENOENT)
 		if x.Allowed != result.OK() || !x.Allowed && !refused {
-			t.Errorf("%s: the model says %t (%s), the kernel says %q\nsettings %s", acts[i], x.Allowed, x.Reason, result.Error,
-				block)
+			t.Errorf("%s: the model says %t (%s), the kernel says %q\nsettings %s", acts[i], x.Allowed, x.Reason,
+				result.Error, block)
 		}
 	}
 	return len(acts), allowed

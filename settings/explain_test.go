@@ -14,14 +14,15 @@ import (
 func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
-		"/home/u/project/.git/hooks/": "", "/home/u/project/src/": "", "/home/u/.ssh/id": "", "/home/u/tools/bin/tool": "",
-		"/home/u/link": "-> .ssh/id",
-		"/etc/passwd":  "", "/usr/bin/ls": "", "/srv/data/x": "", "/proc/self": "-> 42", "/proc/42/mem": "",
+		"/home/u/project/.git/hooks/": "", "/home/u/project/src/": "", "/home/u/.ssh/id": "",
+		"/home/u/tools/bin/tool": "", "/home/u/link": "-> .ssh/id",
+		"/etc/passwd": "", "/usr/bin/ls": "", "/srv/data/x": "", "/proc/self": "-> 42", "/proc/42/mem": "",
 		"/run/user/1000/bus": "",
-		"/dev/pts/3":         "", "/dev/ptmx": "", "/sys/fs/cgroup/": "", "/home/u/loop": "-> loop", "/run/docker.sock": "",
-		"/srv/missing/": "", userFile: "",
+		"/dev/pts/3":         "", "/dev/ptmx": "", "/sys/fs/cgroup/": "", "/home/u/loop": "-> loop",
+		"/run/docker.sock": "", "/srv/missing/": "", userFile: "",
 	})
-	const on = `{"enabled": true, "additional_executable_paths": ["~/tools"], "additional_read_only_paths": ["~/later"], "allowed_unix_sockets": ["/run/docker.sock", "abstract:x"]}`
+	const on = `{"enabled": true, "additional_executable_paths": ["~/tools"], ` +
+		`"additional_read_only_paths": ["~/later"], "allowed_unix_sockets": ["/run/docker.sock", "abstract:x"]}`
 	tests := []struct {
 		user, project string
 		attempt       Attempt
@@ -37,9 +38,15 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 			`yes "/home/u/tools" is granted (read,execute) by additional_executable_paths (` + userFile +
 				`:1) [additional_executable_paths]`,
 		},
-		{on, "", AttemptWrite, "/home/u/tools/bin/tool", `no "/home/u/tools" is granted by additional_executable_paths (` +
-			userFile + `:1), but not to write it [additional_read_write_paths=/home/u/tools/bin/tool]`},
-		{on, "", AttemptRead, "/home/u/link", `no no rule lets a session read "/home/u/.ssh/id" [additional_read_only_paths=/home/u/.ssh/id] careful: SSH keys are stored there`},
+		{
+			on, "", AttemptWrite, "/home/u/tools/bin/tool",
+			`no "/home/u/tools" is granted by additional_executable_paths (` +
+				userFile + `:1), but not to write it [additional_read_write_paths=/home/u/tools/bin/tool]`,
+		},
+		{
+			on, "", AttemptRead, "/home/u/link",
+			`no no rule lets a session read "/home/u/.ssh/id" [additional_read_only_paths=/home/u/.ssh/id] careful: SSH keys are stored there`,
+		},
 		{
 			on, "", AttemptRead, "/srv/data/../data/x",
 			`no no rule lets a session read "/srv/data/x" [additional_read_only_paths=/srv/data/x]`,
@@ -53,39 +60,61 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 			`no no rule lets a session read "/home/u/later/x" [] the grant of "/home/u/later" by additional_read_only_paths (` +
 				userFile + `:1) counts for sessions that start once it exists`,
 		},
-		{on, "", AttemptWrite, "/home/u/new", `no no rule lets a session write "/home/u/new" [] create it first: a grant of it by additional_read_write_paths counts for sessions that start once it exists`},
-		{on, "", AttemptWrite, "/home/u/.config", `no "/home/u/.config" is granted by home dotfiles (built-in defaults), but not to write it [additional_read_write_paths=/home/u/.config] careful: that would open the settings`},
+		{
+			on, "", AttemptWrite, "/home/u/new",
+			`no no rule lets a session write "/home/u/new" [] create it first: a grant of it by additional_read_write_paths counts for sessions that start once it exists`,
+		},
+		{
+			on, "", AttemptWrite, "/home/u/.config",
+			`no "/home/u/.config" is granted by home dotfiles (built-in defaults), ` +
+				`but not to write it [additional_read_write_paths=/home/u/.config] careful: that would open the settings`,
+		},
 		{
 			on, "", AttemptWrite, "/home/u/.config/new/file",
-			`no "/home/u/.config" is granted by home dotfiles (built-in defaults), but not to write it [] create it first`,
+			`no "/home/u/.config" is granted by home dotfiles (built-in defaults), ` +
+				`but not to write it [] create it first`,
 		},
-		{on, "", AttemptRead, "/proc/self/mem", `yes "/proc" is granted (read) by system_paths.read_only (built-in defaults) [system_paths.read_only] "/proc/self" is another file for each process`},
-		{on, "", AttemptWrite, "/proc/42/mem", `no "/proc" is granted by system_paths.read_only (built-in defaults), but not to write it [] what is in /proc belongs to single processes`},
+		{
+			on, "", AttemptRead, "/proc/self/mem",
+			`yes "/proc" is granted (read) by system_paths.read_only (built-in defaults) [system_paths.read_only] "/proc/self" is another file for each process`,
+		},
+		{on, "", AttemptWrite, "/proc/42/mem", `no "/proc" is granted by system_paths.read_only (built-in defaults), ` +
+			`but not to write it [] what is in /proc belongs to single processes`},
 		{
 			on, "", AttemptRead, "/run/user/1000/bus",
 			`no no rule lets a session read "/run/user/1000/bus" [additional_read_only_paths=/run/user/1000/bus] a session has a runtime directory of its own, which XDG_RUNTIME_DIR names`,
 		},
-		{on, "", AttemptWrite, "/dev/pts/3", `no no rule lets a session write "/dev/pts/3" [additional_read_write_paths=/dev/pts/3] a session has terminals of its own`},
+		{
+			on, "", AttemptWrite, "/dev/pts/3",
+			`no no rule lets a session write "/dev/pts/3" [additional_read_write_paths=/dev/pts/3] a session has terminals of its own`,
+		},
 		{on, "", AttemptWrite, "/sys/fs/cgroup", `no no rule lets a session write "/sys/fs/cgroup" [] no setting lets`},
 		{on, "", AttemptRead, "/home/u/loop", `no "/home/u/loop" leads nowhere: too many levels of symlinks []`},
-		{on, "", AttemptRead, "/usr/bin/absent", `yes "/usr/bin" is granted (read,execute) by system_paths.executable (built-in defaults) [system_paths.executable] there is no such file`},
+		{
+			on, "", AttemptRead, "/usr/bin/absent",
+			`yes "/usr/bin" is granted (read,execute) by system_paths.executable (built-in defaults) [system_paths.executable] there is no such file`,
+		},
 		{
 			`{"enabled": true, "protected_paths": [".git/hooks", "a"]}`, "", AttemptWrite,
 			"/home/u/project/.git/hooks/pre-commit",
-			`no "/home/u/project/.git/hooks" stays as it is, although the directory around it can be written, by protected_paths (` + userFile + `:1) [protected_paths=["a"]] a session can change it if`,
+			`no "/home/u/project/.git/hooks" stays as it is, although the directory around it can be written, ` +
+				`by protected_paths (` + userFile + `:1) [protected_paths=["a"]] a session can change it if`,
 		},
 		{
 			on, `{"protected_paths": ["mine"]}`, AttemptWrite, "/home/u/project/mine/x",
-			`no "/home/u/project/mine" stays as it is, although the directory around it can be written, by protected_paths (` +
+			`no "/home/u/project/mine" stays as it is, although the directory around it can be written, ` +
+				`by protected_paths (` +
 				projectFile + `:1) [] the project protects it; only a change of "` + projectFile + `" allows it`,
 		},
 		{
 			`{"enabled": true, "additional_read_write_paths": ["~/.config"]}`, "", AttemptWrite, userFile,
-			`no "` + userFile + `" stays as it is, although the directory around it can be written, by settings files (built-in defaults) [] no setting lets`,
+			`no "` + userFile + `" stays as it is, although the directory around it can be written, ` +
+				`by settings files (built-in defaults) [] no setting lets`,
 		},
 		{
 			on, "", AttemptConnectUnix, "/run/docker.sock",
-			`yes the socket "/run/docker.sock" is granted by allowed_unix_sockets (` + userFile + `:1) [allowed_unix_sockets]`,
+			`yes the socket "/run/docker.sock" is granted by allowed_unix_sockets (` + userFile +
+				`:1) [allowed_unix_sockets]`,
 		},
 		{
 			on, "", AttemptConnectUnix, "/run/user/1000/bus",
@@ -104,8 +133,8 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 			`{"enabled": true, "allow_network": false}`, "", AttemptBind, "localhost:80",
 			`no the network is off by allow_network (` + userFile + `:1) [allow_network=true] servers and`,
 		},
-		{on, `{"allow_network": false}`, AttemptConnect, "x:1", `no the network is off by allow_network (` + projectFile +
-			`:1) []`},
+		{on, `{"allow_network": false}`, AttemptConnect, "x:1", `no the network is off by allow_network (` +
+			projectFile + `:1) []`},
 		{
 			on, `{"additional_executable_paths": []}`, AttemptExecute, "/home/u/tools/bin/tool",
 			`no no rule lets a session execute "/home/u/tools/bin/tool" [] your own settings grant it; the project's file "` +
@@ -158,8 +187,8 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 	targets := []string{
 		"/home/u/.ssh/id", "/home/u/.ssh", "/home/u/.cache/link/id", "/home/u/tools/bin", "/usr/bin", "/etc/none",
 		"/srv/a/b", "/home/u/project/out/id",
-		"/home/u/project/.git/hooks/x", "/home/u/project/b", "/home/u/bin", "/dev/null", "/run/user/1000/bus", "/tmp/x", "/",
-		"/home", "/home/u/new",
+		"/home/u/project/.git/hooks/x", "/home/u/project/b", "/home/u/bin", "/dev/null", "/run/user/1000/bus",
+		"/tmp/x", "/", "/home", "/home/u/new",
 		"/proc/1/mem", "/home/u/project/loop", "/home/u/.config/zed/settings.json", "abstract:a",
 	}
 	var named atomic.Int64
@@ -189,8 +218,8 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 				with := withSetting(t, user, x.Key, x.Value)
 				again, err := snapshotOf(t, f, with, "").Explain(document.KindTool, attempt, target)
 				if err != nil || !again.Allowed {
-					t.Errorf("%s %s: %s = %s does not help: %s (%s), %v\nuser %s\nwith %s", attempt, target, x.Key, x.Value,
-						again.Reason, again.Hint, err, user, with)
+					t.Errorf("%s %s: %s = %s does not help: %s (%s), %v\nuser %s\nwith %s", attempt, target,
+						x.Key, x.Value, again.Reason, again.Hint, err, user, with)
 				}
 			}
 		}

@@ -26,7 +26,9 @@ type forbiddenPlace struct{ path, gain string }
 func (s *Snapshot) forbidden(r *resolve.View) []forbiddenPlace {
 	var list []forbiddenPlace
 	for _, path := range kernelPlaces[s.host.Platform] {
-		list = append(list, forbiddenPlace{path, "orders to the kernel, by which a session leaves its sandbox and its end"})
+		list = append(list, forbiddenPlace{
+			path, "orders to the kernel, by which a session leaves its sandbox and its end",
+		})
 	}
 	for _, path := range s.ownPaths {
 		list = append(list, forbiddenPlace{

@@ -36,7 +36,8 @@ func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 		"/", "/.", "/..", "~/root", "/proc", "/proc/self", "/proc/self/oom_score_adj", "/sys", "/sys/fs/cgroup",
 		"/sys/fs/cgroup/unified/x",
 		"~/kernel", "~/kernel/cgroup", "~/.config/zed", "~/.config/zed/settings.json", "~/.config/zed/themes",
-		"~/.local/state/sandbox-sidecar", "~/.local/state/sandbox-sidecar/run/x", "~/.local/state/sandbox-sidecar/trust.json",
+		"~/.local/state/sandbox-sidecar", "~/.local/state/sandbox-sidecar/run/x",
+		"~/.local/state/sandbox-sidecar/trust.json",
 		"$XDG_RUNTIME_DIR/sandbox-sidecar", "/opt/sidecar/bin/sandbox-sidecar", "~/project/../.config/zed",
 	} {
 		for key, block := range map[string]string{
@@ -49,7 +50,8 @@ func TestForbidden_GrantsThatUndoTheSandboxDoNotCount(t *testing.T) {
 				t.Errorf("%s: %s: said %q", key, path, text)
 			}
 			for _, rule := range got.Policy.Rules {
-				if rule.Access.Has(policy.Write) && rule.Path != "/home/u/project" && rule.Origin.File != policy.OriginBuiltIn {
+				if rule.Access.Has(policy.Write) && rule.Path != "/home/u/project" &&
+					rule.Origin.File != policy.OriginBuiltIn {
 					t.Errorf("%s: %s: granted %s for writing", key, path, rule.Path)
 				}
 			}

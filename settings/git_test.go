@@ -36,7 +36,8 @@ func TestCompile_GrantsARepositoryOutsideGuarded(t *testing.T) {
 		for _, user := range []string{`{"enabled": true}`, `{"protected_paths": ["!*"]}`} {
 			c := snapshotOf(t, resolvetest.Tree(t, layout.tree), user, "").Compile(document.KindTool)
 			i := slices.IndexFunc(c.Policy.Rules, func(r policy.Rule) bool { return r.Path == layout.dir })
-			if i < 0 || c.Policy.Rules[i].Access != policy.Read|policy.Write || c.Policy.Rules[i].Guarded != policy.Write {
+			if i < 0 || c.Policy.Rules[i].Access != policy.Read|policy.Write ||
+				c.Policy.Rules[i].Guarded != policy.Write {
 				t.Errorf("%s with %s: rules %+v", name, user, c.Policy.Rules)
 			}
 			for _, want := range []string{layout.dir + "/hooks", layout.dir + "/config"} {

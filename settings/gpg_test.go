@@ -13,8 +13,9 @@ func TestGPG_GrantsWhatIsPublic(t *testing.T) {
 	t.Parallel()
 	for home, env := range map[string]string{"/home/u/.gnupg": "", "/home/u/keys": "/home/u/keys"} {
 		tree := resolvetest.Tree(t, map[string]string{
-			"/home/u/project/": "", home + "/pubring.kbx": "keys", home + "/trustdb.gpg": "trust", home + "/S.gpg-agent": "",
-			home + "/gpg.conf": "default-key A\npassphrase-repeat 1\n", home + "/private-keys-v1.d/a.key": "secret",
+			"/home/u/project/": "", home + "/pubring.kbx": "keys", home + "/trustdb.gpg": "trust",
+			home + "/S.gpg-agent": "",
+			home + "/gpg.conf":    "default-key A\npassphrase-repeat 1\n", home + "/private-keys-v1.d/a.key": "secret",
 			home + "/pubring.gpg": "-----BEGIN PGP PRIVATE KEY BLOCK-----", home + "/common.conf": "passphrase x\n",
 			home + "/secring.gpg": "secret", home + "/random_seed": "x",
 		})
@@ -32,8 +33,8 @@ func TestGPG_GrantsWhatIsPublic(t *testing.T) {
 			c := s.Compile(document.KindTool)
 			for path, want := range map[string]string{
 				"": "none", "/pubring.kbx": "read", "/trustdb.gpg": "read", "/gpg.conf": "read",
-				"/private-keys-v1.d/a.key": "none", "/secring.gpg": "none", "/pubring.gpg": "none", "/common.conf": "none",
-				"/random_seed": "none",
+				"/private-keys-v1.d/a.key": "none", "/secring.gpg": "none", "/pubring.gpg": "none",
+				"/common.conf": "none", "/random_seed": "none",
 			} {
 				if !test.granted {
 					want = "none"

@@ -170,8 +170,8 @@ func diagnoseWritable(g grant, target resolve.Target, r *reporter) {
 		diagnose(document.SeverityWarning,
 			"grants the terminals of other programs and what is typed into them; grant /dev/ptmx instead")
 	case policy.Contains("/run/user", g.path) && strings.Count(g.path, "/") <= 3 || g.path == "/run":
-		diagnose(document.SeverityWarning, "is a full escape: systemd's user manager and the session bus start programs "+
-			"outside; remove it")
+		diagnose(document.SeverityWarning, "is a full escape: systemd's user manager and the session bus "+
+			"start programs outside; remove it")
 	case target.Exists && target.Mode.IsRegular() && g.origin.Key == "additional_read_write_paths":
 		diagnose(document.SeverityInfo,
 			"is a file: programs that save by replacing it cannot; grant the directory if that is needed")
@@ -207,18 +207,19 @@ func locate(view fsView, p project, q request, r *reporter) (resolve.Target, boo
 		diagnose(document.SeverityError, ": %v; the entry does not count", target.Err)
 		return resolve.Target{}, false
 	case target.Err != nil:
-		diagnose(document.SeverityWarning, ": cannot check %s: %s", display.Quote(target.Path), textfile.Cause(target.Err))
+		diagnose(document.SeverityWarning, ": cannot check %s: %s", display.Quote(target.Path),
+			textfile.Cause(target.Err))
 	case !target.Exists && key != socketsKey:
-		diagnose(document.SeverityWarning, ": there is no %s; the entry counts from when there is, for sessions started then",
-			display.Quote(target.Path))
+		diagnose(document.SeverityWarning, ": there is no %s; the entry counts from when there is, for sessions "+
+			"started then", display.Quote(target.Path))
 	}
 	if hasDotDot(path) {
 		diagnose(document.SeverityWarning, " leads to %s", display.Quote(target.Path))
 	}
 	for _, l := range target.Links {
 		if policy.Contains("/proc", l.Dir) {
-			diagnose(document.SeverityError, " crosses %s, which is another file for each process; the entry does not count",
-				display.Quote(l.Path))
+			diagnose(document.SeverityError, " crosses %s, which is another file for each process; the entry "+
+				"does not count", display.Quote(l.Path))
 			return resolve.Target{}, false
 		}
 	}
@@ -249,8 +250,8 @@ next:
 		for _, file := range g.namedBy {
 			if writable.at(file).Has(policy.Write) {
 				r.add(g.origin.File, g.at, document.SeverityError, g.origin.Key,
-					"%s: a session may change %s, which names %s: not granted", display.Quote(g.text), display.Quote(file),
-					display.Quote(g.path))
+					"%s: a session may change %s, which names %s: not granted", display.Quote(g.text),
+					display.Quote(file), display.Quote(g.path))
 				continue next
 			}
 		}

@@ -112,8 +112,8 @@ func (s *Snapshot) mergedByKind() document.Sandbox {
 		}
 	}
 	for _, e := range []*evaluation{tool, terminal} {
-		if restricted := e.restricted.Has(e.kind); document.RestrictedKinds(*merged.Enabled, *merged.ApplyTo).Has(e.kind) !=
-			restricted {
+		restricted := e.restricted.Has(e.kind)
+		if document.RestrictedKinds(*merged.Enabled, *merged.ApplyTo).Has(e.kind) != restricted {
 			document.KeyNamed("enabled").Of(e.kind).Set(&merged, reflect.ValueOf(&restricted))
 		}
 	}

@@ -144,7 +144,8 @@ func TestKinds_ALinkThatOneKindMayMoveCountsForNone(t *testing.T) {
 func TestKinds_NoProjectIsTrustedIfOneKindCouldTrustIt(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{"/home/u/.local/state/": ""})
-	s := trusting(t, f, `{"enabled": true, "tool": {"additional_read_write_paths": ["~/.local"]}}`, `{"allow_network": true}`)
+	s := trusting(t, f, `{"enabled": true, "tool": {"additional_read_write_paths": ["~/.local"]}}`,
+		`{"allow_network": true}`)
 	for _, e := range s.evaluations() {
 		if e.trusted || !strings.Contains(e.exposure, "sessions could write the list of trusted projects") {
 			t.Errorf("%s: trusted %t, %q", e.kind, e.trusted, e.exposure)

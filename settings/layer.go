@@ -225,7 +225,8 @@ func (s *settings) originOf(key string) policy.Origin {
 // policy turns a position in the origin's file into the origin of a rule.
 func (o origin) policy(key string, at document.Position) policy.Origin {
 	result := policy.Origin{
-		File: o.file, Key: key, Written: o.Written, Entry: string(o.Mode), Line: at.Line, Organisation: managed.Holds(o.file),
+		File: o.file, Key: key, Written: o.Written, Entry: string(o.Mode), Line: at.Line,
+		Organisation: managed.Holds(o.file),
 	}
 	if o.file == policy.OriginEditor || o.file == policy.OriginCommand {
 		result.Line = 0

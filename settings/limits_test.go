@@ -34,8 +34,8 @@ func TestLimits_AProjectOnlyLowersThem(t *testing.T) {
 	} {
 		c := snapshotOf(t, f, test.user, test.project).Compile(document.KindTool)
 		if got := c.Policy.Limits; got.Processes != test.want || got.Origin.File != test.from {
-			t.Errorf("user %s, project %s: %d from %s, want %d from %s", test.user, test.project, got.Processes, got.Origin.File,
-				test.want, test.from)
+			t.Errorf("user %s, project %s: %d from %s, want %d from %s", test.user, test.project, got.Processes,
+				got.Origin.File, test.want, test.from)
 		}
 	}
 }
@@ -128,7 +128,8 @@ func TestLimits_AWrongAmountLiftsNone(t *testing.T) {
 		if c.Doubt == nil || !c.Doubt.Refused {
 			t.Errorf("%s: doubt %+v", value, c.Doubt)
 		}
-		if got := said(c, userFile); !strings.Contains(got, `expected 64M or more, as "512M" or "8G", or "1%" to "100%", found`) {
+		const want = `expected 64M or more, as "512M" or "8G", or "1%" to "100%", found`
+		if got := said(c, userFile); !strings.Contains(got, want) {
 			t.Errorf("%s: diagnostics: %s", value, got)
 		}
 	}

@@ -48,12 +48,12 @@ var (
 	meetPaths = []string{
 		"/", "/home", "~", "~/", "~/.ssh", "~/.ssh/id", "~/.cache", "~/.cache/pip", "~/.cache/link", "~/.cache/link/id",
 		"~/.cache/tools/bin",
-		"~/tools", "~/tools/up/.ssh", "~/tools/bin", "~/bin", "~/.cache/../.ssh", "/bin", "/usr", "/usr/bin", "/etc", "/tmp",
-		"/tmp/x/y",
-		"/dev", "/dev/null", "/dev/pts/3", "/run", "/run/user", "/run/user/1000", "/run/user/1000/bus", "src", ".", "..",
-		"out", "out/id",
-		"loop", "node_modules/.x/pip", "../.ssh", "$CACHE", "${CACHE}/missing", "$UNSET", "~/project", "~/project/out", "",
-		"~root",
+		"~/tools", "~/tools/up/.ssh", "~/tools/bin", "~/bin", "~/.cache/../.ssh", "/bin", "/usr", "/usr/bin",
+		"/etc", "/tmp", "/tmp/x/y",
+		"/dev", "/dev/null", "/dev/pts/3", "/run", "/run/user", "/run/user/1000", "/run/user/1000/bus",
+		"src", ".", "..", "out", "out/id",
+		"loop", "node_modules/.x/pip", "../.ssh", "$CACHE", "${CACHE}/missing", "$UNSET", "~/project",
+		"~/project/out", "", "~root",
 	}
 	meetHidden = []string{"*", "~/.c*", "o*", "~/*/x"}
 	meetVars   = []string{
@@ -69,7 +69,8 @@ var (
 		"ask:5c9e027f6f534ff59047f3f6b7e676a7b9ef8ba6", "SHA256:x", "",
 	}
 	meetNets = []string{
-		"a.org", "*.a.org", "b.a.org:1", "*.b.a.org", "c.b.a.org", "a.org:1", "*.a.org:2", "10.0.0.0/8", "10.1.0.0/16:1",
+		"a.org", "*.a.org", "b.a.org:1", "*.b.a.org", "c.b.a.org", "a.org:1", "*.a.org:2", "10.0.0.0/8",
+		"10.1.0.0/16:1",
 		"*", "*.org", "localhost:1", "bad..name", "*.golang.org", "proxy.golang.org:443", "static.crates.io",
 	}
 	meetSecret = []string{

@@ -20,7 +20,8 @@ func describeMode(c Compiled) string {
 		network = "online"
 	}
 	return fmt.Sprintf("%s, a: %s, ssh: %s, usr: %s, project: %s, %s", network, accessOf(c, "/srv/a"),
-		accessOf(c, "/home/u/.ssh/id"), accessOf(c, "/usr/bin/x"), accessOf(c, "/home/u/project/x"), c.Policy.OnUnavailable)
+		accessOf(c, "/home/u/.ssh/id"), accessOf(c, "/usr/bin/x"), accessOf(c, "/home/u/project/x"),
+		c.Policy.OnUnavailable)
 }
 
 func TestModes_SetSeveralKeys(t *testing.T) {

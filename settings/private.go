@@ -210,14 +210,14 @@ func (h *hider) entry(text, path string, from policy.Origin, at document.Positio
 		case target.Err != nil:
 			diagnose(document.SeverityWarning, ": cannot check %s: %v", display.Quote(target.Path), target.Err)
 		case !target.Exists:
-			diagnose(document.SeverityInfo, ": there is no %s; the entry counts from when there is, for sessions started then",
-				display.Quote(target.Path))
+			diagnose(document.SeverityInfo, ": there is no %s; the entry counts from when there is, for sessions "+
+				"started then", display.Quote(target.Path))
 		}
 		if meant := h.add(target.Path, from); meant != nil && meant.origin.File == policy.OriginSession {
 			diagnose(document.SeverityError, " is the project, which sessions need; the entry does not count")
 		} else if meant != nil {
-			diagnose(document.SeverityWarning, ": %s is granted by %s; the entry does not count", display.Quote(target.Path),
-				meant.origin)
+			diagnose(document.SeverityWarning, ": %s is granted by %s; the entry does not count",
+				display.Quote(target.Path), meant.origin)
 		}
 	}
 }
@@ -299,7 +299,9 @@ func cachesOf(
 		return caches
 	}
 	shared := value == document.ToolchainCachesShared
-	list := slices.DeleteFunc(slices.Clone(granted), func(g grant) bool { return !g.cache || shared && !g.alwaysPrivate })
+	list := slices.DeleteFunc(slices.Clone(granted), func(g grant) bool {
+		return !g.cache || shared && !g.alwaysPrivate
+	})
 	slices.SortFunc(list, func(a, b grant) int { return cmp.Compare(a.path, b.path) })
 	for _, g := range list {
 		meant := slices.IndexFunc(granted, func(other grant) bool {
@@ -377,7 +379,8 @@ func (x *explainer) unseen(a attemptKind, granted bool) bool {
 func (x *explainer) byLink(name string) {
 	if name != x.end.Path {
 		x.Key, x.Value, x.Holds = "", "", ""
-		x.Hint = fmt.Sprintf("%s is a symlink; name what it leads to: %s", display.Quote(name), display.Quote(x.end.Path))
+		x.Hint = fmt.Sprintf("%s is a symlink; name what it leads to: %s", display.Quote(name),
+			display.Quote(x.end.Path))
 	}
 }
 

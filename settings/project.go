@@ -90,8 +90,8 @@ func (s *Snapshot) Project() Project {
 func (s *Snapshot) trusts(project string) bool {
 	// A content with a mistake inherits values of an older content, which
 	// nobody has trusted.
-	return s.trust != nil && s.project != nil && s.project.Read && s.project.Problem == nil && s.project.Doubt() == nil &&
-		trust.IsCleanPath(project) &&
+	return s.trust != nil && s.project != nil && s.project.Read && s.project.Problem == nil &&
+		s.project.Doubt() == nil && trust.IsCleanPath(project) &&
 		s.trust.Trusts(project, hex.EncodeToString(s.project.Digest[:]))
 }
 
@@ -101,8 +101,8 @@ func (s *Snapshot) trusts(project string) bool {
 func (s *Snapshot) trustExposed(e *evaluation) string {
 	for _, path := range s.trustFiles(e.View) {
 		if rule, ok := e.policy.Find(policy.Write, path); ok {
-			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s", display.Quote(path),
-				display.Quote(rule.Path), rule.Origin)
+			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s",
+				display.Quote(path), display.Quote(rule.Path), rule.Origin)
 		}
 	}
 	return ""
@@ -135,7 +135,8 @@ func (s *Store) Trust(projectDir, digest string) (Project, error) {
 		}
 	}
 	entry := trust.Project{Path: shown.Dir, Digest: shown.Digest, TrustedAt: time.Now().UTC().Truncate(time.Second)}
-	if err := trust.Change(trust.Path(s.host), func(l *trust.List) []trust.Project { return l.With(entry) }); err != nil {
+	with := func(l *trust.List) []trust.Project { return l.With(entry) }
+	if err := trust.Change(trust.Path(s.host), with); err != nil {
 		return shown, err
 	}
 	s.note(projectDir, audit.Event{Event: audit.Trusted, Files: []string{shown.File}, Digest: shown.Digest})

@@ -218,8 +218,10 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 			d.must(os.Remove(d.trustFile()))
 			d.must(syscall.Mkfifo(d.trustFile(), 0o600))
 		}, "not a regular file"},
-		"others write it": {func(d *fixture, _ string) { d.must(os.Chmod(d.trustFile(), 0o622)) }, "others than its owner"},
-		"too large":       {func(d *fixture, _ string) { d.must(os.Truncate(d.trustFile(), 100<<20)) }, "larger than"},
+		"others write it": {func(d *fixture, _ string) {
+			d.must(os.Chmod(d.trustFile(), 0o622))
+		}, "others than its owner"},
+		"too large": {func(d *fixture, _ string) { d.must(os.Truncate(d.trustFile(), 100<<20)) }, "larger than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,7 +235,8 @@ func TestTrust_AListThatCannotBeUsedTrustsNothing(t *testing.T) {
 				t.Error("still trusted")
 			}
 			said := d.store.Snapshot(d.project).DiagnosticsOf(d.trustFile())
-			if len(said) != 1 || said[0].Severity != document.SeverityError || !strings.Contains(said[0].Message, test.want) ||
+			if len(said) != 1 || said[0].Severity != document.SeverityError ||
+				!strings.Contains(said[0].Message, test.want) ||
 				!strings.Contains(said[0].Message, "no project is trusted") {
 				t.Errorf("diagnostics: %v, want %q", said, test.want)
 			}

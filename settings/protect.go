@@ -247,5 +247,7 @@ func sortProtected(list []policy.Protected) []policy.Protected {
 		}
 		return cmp.Or(cmp.Compare(a.Path, b.Path), pattern, cmp.Compare(weight(a), weight(b)))
 	})
-	return slices.CompactFunc(list, func(a, b policy.Protected) bool { return a.Path == b.Path && a.Pattern == b.Pattern })
+	return slices.CompactFunc(list, func(a, b policy.Protected) bool {
+		return a.Path == b.Path && a.Pattern == b.Pattern
+	})
 }

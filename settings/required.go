@@ -257,7 +257,8 @@ func (b bounding) variables(s *settings) {
 	var list []Variable
 	for _, pattern := range allowed {
 		found := Variable{Pattern: pattern, Origin: s.originOf(key)}
-		if i := slices.IndexFunc(b.evaluation.variables, func(v Variable) bool { return v.Pattern == pattern }); i >= 0 {
+		named := func(v Variable) bool { return v.Pattern == pattern }
+		if i := slices.IndexFunc(b.evaluation.variables, named); i >= 0 {
 			found = b.evaluation.variables[i]
 		}
 		list = append(list, found)
@@ -387,7 +388,8 @@ func (b bounding) keepTemporary() {
 		target := b.view.Resolve(path)
 		own := policy.Contains(b.project.path, target.Path) && b.project.path != ""
 		known := slices.ContainsFunc(b.policy.Temporary, func(t policy.Temporary) bool { return t.Path == target.Path })
-		if target.Err == nil && target.Exists && target.Mode.IsDir() && !own && !known && b.policy.At(target.Path) != 0 {
+		if target.Err == nil && target.Exists && target.Mode.IsDir() && !own && !known &&
+			b.policy.At(target.Path) != 0 {
 			from := b.bounds.from[temporaryKey]
 			b.policy.Temporary = append(b.policy.Temporary, policy.Temporary{
 				Path: target.Path, Origin: from.policy(temporaryKey, from.At),
@@ -461,7 +463,9 @@ func (b bounding) hide(s *settings) {
 			continue
 		}
 		b.setRules(slices.DeleteFunc(slices.Clone(b.policy.Rules), func(r policy.Rule) bool { return within(r.Path) }))
-		b.setSockets(slices.DeleteFunc(slices.Clone(b.evaluation.sockets), func(s socket) bool { return within(s.path) }))
+		b.setSockets(slices.DeleteFunc(slices.Clone(b.evaluation.sockets), func(s socket) bool {
+			return within(s.path)
+		}))
 		if b.policy.At(path) == 0 {
 			continue
 		}

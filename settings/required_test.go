@@ -23,7 +23,9 @@ func managedState(t testing.TB, file, defaults, required string) source.State {
 	if problem != nil {
 		t.Fatalf("decode %s, %s: %s", defaults, required, problem)
 	}
-	return source.State{File: file, Exists: true, Read: true, Managed: true, Good: found.Defaults, Bound: found.Required}
+	return source.State{
+		File: file, Exists: true, Read: true, Managed: true, Good: found.Defaults, Bound: found.Required,
+	}
 }
 
 // managedSnapshot has a file of the organisation's below the user's.
@@ -132,8 +134,8 @@ func checkRequired(t testing.TB, f resolve.FS, defaults, required, user, project
 				why = beyondRequired(&got, &wide, &bound[0])
 			}
 			if why != "" {
-				t.Errorf("%s, %v: %s\ndefaults %s\nrequired %s\nuser     %s\nproject  %s", kind, how, why, defaults, required,
-					user, project)
+				t.Errorf("%s, %v: %s\ndefaults %s\nrequired %s\nuser     %s\nproject  %s", kind, how, why,
+					defaults, required, user, project)
 				return
 			}
 		}
@@ -236,7 +238,8 @@ func TestRequired_KnowsEveryKey(t *testing.T) {
 		"enabled": "true", "mode": `"strict"`, "apply_to": "-", "system_paths.executable": "[]",
 		"system_paths.read_only":  "[]",
 		"system_paths.read_write": "[]", "additional_executable_paths": "[]", "additional_read_only_paths": "[]",
-		"additional_read_write_paths": "[]", "allow_network": "false", "allowed_hosts": "[]", "denied_hosts": `["b.org"]`,
+		"additional_read_write_paths": "[]", "allow_network": "false", "allowed_hosts": "[]",
+		"denied_hosts":     `["b.org"]`,
 		"allowed_env_vars": "[]", "allowed_unix_sockets": "[]", "signing_keys": `["ask:*"]`,
 		"protected_paths": `["x"]`, "hidden_paths": `["~/.ssh"]`,
 		"temporary_files": `"private"`, "limits.processes": "7", "limits.memory": `"10%"`, "limits.cpu_weight": "3",

@@ -75,8 +75,11 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 		`{"terminal": true}`:                                                   false,
 		`{"allowed_unix_sockets": ["$SSH_AUTH_SOCK", "abstract:x", "/run/x"]}`: true,
 	} {
-		for _, file := range []string{`{"terminal": {"sandbox": ` + block + `}}`, `{"macos": {"terminal": {"sandbox": ` +
-			block + `}}}`} {
+		for _, file := range []string{
+			`{"terminal": {"sandbox": ` + block + `}}`,
+			`{"macos": {"terminal": {"sandbox": ` +
+				block + `}}}`,
+		} {
 			block, problem := document.Decode([]byte(file), "linux", document.Editor)
 			decoded := problem == nil && len(block.Problems) == 0
 			if err := valid(t, schema, file); (err == nil) != good || decoded != good {
@@ -154,7 +157,8 @@ func TestSchema_SaysWhatALanguageServerShows(t *testing.T) {
 		if len(found.Enum) != len(found.EnumDescriptions) {
 			t.Errorf("%s: %d values, %d descriptions", l.Name, len(found.Enum), len(found.EnumDescriptions))
 		}
-		if items := found.Items; items != nil && len(items.Enum) == 0 && (items.Pattern == "" || len(items.Examples) == 0) {
+		if items := found.Items; items != nil && len(items.Enum) == 0 &&
+			(items.Pattern == "" || len(items.Examples) == 0) {
 			t.Errorf("%s: entries have neither values nor a pattern with examples", l.Name)
 		}
 	}

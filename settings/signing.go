@@ -21,7 +21,8 @@ func keysOf(s *settings, r *reporter) []policy.SigningKey {
 		at := from.element(i)
 		key, err := policy.ParseSigningKey(text)
 		if err != nil {
-			r.add(from.file, at, document.SeverityError, keysKey, "%s: %v; the entry does not count", display.Quote(text), err)
+			r.add(from.file, at, document.SeverityError, keysKey, "%s: %v; the entry does not count",
+				display.Quote(text), err)
 			continue
 		}
 		key.Origin = from.policy(keysKey, at)
@@ -147,14 +148,16 @@ func (x *explainer) sign() error {
 	entry, listed := policy.FindSigningKey(x.policy.SigningKeys, key.Key)
 	switch {
 	case listed:
-		x.allow(&DecidingRule{Origin: entry.Origin}, "the key %s may be used by %s", display.Quote(key.Key), entry.Origin)
+		x.allow(&DecidingRule{Origin: entry.Origin}, "the key %s may be used by %s", display.Quote(key.Key),
+			entry.Origin)
 		if entry.Ask {
 			x.Hint = "each use is a question to you"
 		}
 		return nil
 	case x.alone != nil && x.takesKeyAway(key.Key):
 		x.refuse(nil, "", "", "no setting lets a session use the key %s", display.Quote(key.Key))
-		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away", display.Quote(x.projectFile))
+		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",
+			display.Quote(x.projectFile))
 		return nil
 	}
 	x.refuse(nil, x.writtenKey(keysKey), key.Key, "no setting lets a session use the key %s", display.Quote(key.Key))

@@ -136,7 +136,8 @@ func TestSigningKeys_Explained(t *testing.T) {
 			`{"enabled": true, "allowed_unix_sockets": ["/run/agent"]}`, "", aKey,
 			`yes the whole ssh-agent is granted by allowed_unix_sockets (` + userFile + `:1) [allowed_unix_sockets]`,
 		},
-		{on(`["*"]`), "", aKey, `yes the key "` + aKey + `" may be used by signing_keys (` + userFile + `:1) [signing_keys]`},
+		{on(`["*"]`), "", aKey, `yes the key "` + aKey + `" may be used by signing_keys (` + userFile +
+			`:1) [signing_keys]`},
 		{on(`["ask:` + aGrip + `"]`), "", strings.ToLower(aGrip), `yes the key "` + aGrip +
 			`" may be used by signing_keys (` + userFile + `:1) [signing_keys] each use is a question`},
 		{

@@ -51,9 +51,12 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 			d.must(os.Remove(d.user))
 			d.must(syscall.Mkfifo(d.user, 0o644))
 		}, "not a regular file"},
-		"directory": {func(d *fixture) { d.must(os.Remove(d.user)); d.must(os.Mkdir(d.user, 0o755)) }, "not a regular file"},
-		"huge":      {func(d *fixture) { d.must(os.Truncate(d.user, 100<<20)) }, "larger than 4 MiB"},
-		"deep":      {func(d *fixture) { d.write(d.user, strings.Repeat("[", 4_000_000)) }, "nested deeper"},
+		"directory": {func(d *fixture) {
+			d.must(os.Remove(d.user))
+			d.must(os.Mkdir(d.user, 0o755))
+		}, "not a regular file"},
+		"huge": {func(d *fixture) { d.must(os.Truncate(d.user, 100<<20)) }, "larger than 4 MiB"},
+		"deep": {func(d *fixture) { d.write(d.user, strings.Repeat("[", 4_000_000)) }, "nested deeper"},
 		"dangling": {func(d *fixture) {
 			d.must(os.Remove(d.user))
 			d.must(os.Symlink("nowhere", d.user))
@@ -118,7 +121,8 @@ func TestSnapshot_UnusableFileKeepsTheLastGoodContent(t *testing.T) {
 func TestSnapshot_DiagnosticsOnOlderContentAreNotGivenForABrokenFile(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "typo": 1, "additional_read_only_paths": ["relative"]}}}`)
+	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "typo": 1, `+
+		`"additional_read_only_paths": ["relative"]}}}`)
 	d.open(nil)
 	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 2 {
 		t.Errorf("diagnostics: %v", got)

@@ -19,13 +19,14 @@ const (
 func sshHome(t *testing.T) resolve.FS {
 	return resolvetest.Tree(t, map[string]string{
 		"/home/u/project/": "", "/run/agent": "", "/run/other": "",
-		"/home/u/.ssh/known_hosts": "h ssh-ed25519 A", "/home/u/.ssh/id": aPrivateKey, "/home/u/.ssh/id.pub": "ssh-ed25519 A",
+		"/home/u/.ssh/known_hosts": "h ssh-ed25519 A", "/home/u/.ssh/id": aPrivateKey,
+		"/home/u/.ssh/id.pub":   "ssh-ed25519 A",
 		"/home/u/.ssh/trap.pub": "@id", "/home/u/.ssh/liar.pub": aPrivateKey, "/home/u/.ssh/dir.pub/x": "",
-		"/home/u/.ssh/config": "Include config.d/*\nInclude id\nIdentityFile ~/keys/work\nCertificateFile ~/keys/work\n" +
-			"UserKnownHostsFile ~/hosts\nIdentityAgent /run/other\n",
+		"/home/u/.ssh/config": "Include config.d/*\nInclude id\nIdentityFile ~/keys/work\nCertificateFile " +
+			"~/keys/work\nUserKnownHostsFile ~/hosts\nIdentityAgent /run/other\n",
 		"/home/u/.ssh/config.d/a": "IdentityFile ~/.ssh/id\nIdentityFile ~/.aws/x\n",
-		"/home/u/keys/work":       aPrivateKey, "/home/u/keys/work.pub": "ssh-ed25519 B", "/home/u/hosts": "h ssh-ed25519 A",
-		"/home/u/.aws/x": "secret",
+		"/home/u/keys/work":       aPrivateKey, "/home/u/keys/work.pub": "ssh-ed25519 B",
+		"/home/u/hosts": "h ssh-ed25519 A", "/home/u/.aws/x": "secret",
 	})
 }
 
@@ -77,12 +78,14 @@ func TestSSH_ConfigThatSessionsMayWrite(t *testing.T) {
 func TestSSH_IdentityAgent(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ user, variable, want string }{
-		"the set":                {withSSH, "", "/run/other in place"},
-		"the same agent":         {withSSH, "/run/other", "/run/other in place"},
-		"another agent":          {withSSH, "/run/agent", "/run/agent, /run/other in place"},
-		"without the set":        {`{"enabled": true}`, "/run/other", ""},
-		"the whole agent":        {`{"enabled": true, "allowed_unix_sockets": ["/run/other"]}`, "", "/run/other whole"},
-		"the whole, keys chosen": {`{"enabled": true, "allowed_unix_sockets": ["/run/other"], "signing_keys": []}`, "", "/run/other in place"},
+		"the set":         {withSSH, "", "/run/other in place"},
+		"the same agent":  {withSSH, "/run/other", "/run/other in place"},
+		"another agent":   {withSSH, "/run/agent", "/run/agent, /run/other in place"},
+		"without the set": {`{"enabled": true}`, "/run/other", ""},
+		"the whole agent": {`{"enabled": true, "allowed_unix_sockets": ["/run/other"]}`, "", "/run/other whole"},
+		"the whole, keys chosen": {
+			`{"enabled": true, "allowed_unix_sockets": ["/run/other"], "signing_keys": []}`, "", "/run/other in place",
+		},
 	} {
 		s := snapshotOf(t, sshHome(t), test.user, "")
 		s.host.Env["SSH_AUTH_SOCK"] = test.variable

@@ -11,8 +11,10 @@ import (
 func TestStore_LayersAndOrigins(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool", "additional_read_only_paths": ["/a", "/b"], "system_paths": {"executable": ["/x"], "read_only": ["/y"]}}}}`)
-	d.write(d.own, `{"terminal": {"sandbox": {"additional_read_only_paths": ["/c"], "system_paths": {"read_only": []}}}}`)
+	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool", `+
+		`"additional_read_only_paths": ["/a", "/b"], "system_paths": {"executable": ["/x"], "read_only": ["/y"]}}}}`)
+	d.write(d.own, `{"terminal": {"sandbox": {"additional_read_only_paths": ["/c"], `+
+		`"system_paths": {"read_only": []}}}}`)
 	project := filepath.Join(d.project, ".zed/settings.json")
 	d.write(project, `{"terminal": {"sandbox": {"allow_network": false}}}`)
 	s := d.open(func(o *Options) {
@@ -78,7 +80,9 @@ func TestOpen_Options(t *testing.T) {
 			Options{Home: home, UserPath: home + "/my.json", Editor: []byte("{}")},
 			[]string{home + "/my.json", "editor"},
 		},
-		"a project dir must be absolute": {Options{Home: home, UserPath: home + "/my.json"}, []string{home + "/my.json"}},
+		"a project dir must be absolute": {
+			Options{Home: home, UserPath: home + "/my.json"}, []string{home + "/my.json"},
+		},
 	} {
 		store, err := Open(test.options)
 		if err != nil {

@@ -33,7 +33,8 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 		{on, "", "/home/u/.npmrc", "npm", "none: careful: that would open your home directory, with tokens"},
 		{on, "", "/srv/data/x", "npm", "additional_read_write_paths=/srv/data"},
 	} {
-		s, err := snapshotOf(t, f, test.user, test.project).Suggest(document.KindTool, "create", test.target, test.program)
+		s, err := snapshotOf(t, f, test.user, test.project).Suggest(document.KindTool, "create", test.target,
+			test.program)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +46,8 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 			got = "none: " + s.Hint
 		}
 		if !strings.HasPrefix(got, test.want) {
-			t.Errorf("%s by %s, with %s %s: %s, want %s", test.target, test.program, test.user, test.project, got, test.want)
+			t.Errorf("%s by %s, with %s %s: %s, want %s", test.target, test.program, test.user, test.project,
+				got, test.want)
 		}
 	}
 }
@@ -58,7 +60,8 @@ func TestInstructionInFull_CanBeCopied(t *testing.T) {
 		suggestion Suggestion
 		want       string
 	}{
-		{Suggestion{Key: "additional_read_only_paths", Value: long}, `add "` + long + `" to "additional_read_only_paths"`},
+		{Suggestion{Key: "additional_read_only_paths", Value: long}, `add "` + long +
+			`" to "additional_read_only_paths"`},
 		{
 			Suggestion{Key: "additional_read_only_paths", Value: "/c\\d\n\u202e"},
 			`add "/c\\d\n\u202e" to "additional_read_only_paths"`,

@@ -33,26 +33,29 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 			"read,write,execute,device", true,
 		},
 		{
-			"with a list that has the device to open them", `{"system_paths": {"read_write": ["/dev/ptmx"]}}`, "", true, "none",
-			false,
+			"with a list that has the device to open them", `{"system_paths": {"read_write": ["/dev/ptmx"]}}`, "",
+			true, "none", false,
 		},
 		{
-			"with a list that has that and others", `{"system_paths": {"read_write": ["/dev/ptmx", "/dev/pts"]}}`, "", false,
-			"read,write,execute,device", true,
+			"with a list that has that and others", `{"system_paths": {"read_write": ["/dev/ptmx", "/dev/pts"]}}`, "",
+			false, "read,write,execute,device", true,
 		},
 		{"with a list that has none", `{"system_paths": {"read_write": []}}`, "", false, "none", false},
-		{"where only reading is granted beside", `{"additional_read_only_paths": ["/dev/pts"]}`, "", true, "read", false},
+		{
+			"where only reading is granted beside", `{"additional_read_only_paths": ["/dev/pts"]}`, "", true,
+			"read", false,
+		},
 		{
 			"where a project wants those of others", `{"enabled": true}`,
 			`{"system_paths": {"read_write": ["/dev/pts", "/dev/ptmx"]}}`, true, "none", true,
 		},
 		{
-			"where a project adds those of others", `{"enabled": true}`, `{"additional_read_write_paths": ["/dev"]}`, true,
-			"none", true,
+			"where a project adds those of others", `{"enabled": true}`,
+			`{"additional_read_write_paths": ["/dev"]}`, true, "none", true,
 		},
 		{
-			"where a project wants none", `{"enabled": true}`, `{"system_paths": {"read_write": ["/tmp"]}}`, false, "none",
-			false,
+			"where a project wants none", `{"enabled": true}`, `{"system_paths": {"read_write": ["/tmp"]}}`,
+			false, "none", false,
 		},
 		{
 			"where a project takes those of others back", `{"additional_read_write_paths": ["/dev/pts"]}`,

@@ -55,7 +55,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				t.Errorf("%s: about %q", chain.Name, chain.About)
 			}
 			for _, p := range chain.Places {
-				if p.Why == "" || p.Access == 0 || p.At == "" && p.Variable == "" || p.Platform != "" && p.Platform != "linux" &&
+				if p.Why == "" || p.Access == 0 || p.At == "" && p.Variable == "" || p.Platform != "" &&
+					p.Platform != "linux" &&
 					p.Platform != "darwin" {
 					t.Errorf("%s: incomplete: %+v", chain.Name, p)
 				}
@@ -87,7 +88,8 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				if err := checkPattern(v.Name); err != nil || strings.Contains(v.Name, "*") || v.Why == "" {
 					t.Errorf("%s: %q: %v, why %q", chain.Name, v.Name, err, v.Why)
 				}
-				if policy.IsHook(v.Name) || secret.MatchString(v.Name) && (chain.Keys == "" || v.Name != "SSH_AUTH_SOCK") {
+				if policy.IsHook(v.Name) || secret.MatchString(v.Name) &&
+					(chain.Keys == "" || v.Name != "SSH_AUTH_SOCK") {
 					t.Errorf("%s: the variable %s runs code or holds a secret", chain.Name, v.Name)
 				}
 			}
@@ -109,17 +111,19 @@ func TestToolchains_GrantWhatIsThere(t *testing.T) {
 	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/go/bin/": "", "/home/u/go/pkg/": "", "/home/u/.cargo/bin/": "", "/home/u/.cargo/credentials.toml": "",
 		"/home/u/.cargo/registry/": "",
-		"/home/u/.rustup/":         "", "/opt/go/bin/": "", "/home/u/project/": "", "/data/mod/": "", "/home/u/.ssh/id": "",
+		"/home/u/.rustup/":         "", "/opt/go/bin/": "", "/home/u/project/": "", "/data/mod/": "",
+		"/home/u/.ssh/id": "",
 	})
-	const user = `{"enabled": true, "toolchains": ["go", "rust", "gp", "go", "c"], "allowed_env_vars": ["PATH", "GOPATH"]}`
+	const user = `{"enabled": true, "toolchains": ["go", "rust", "gp", "go", "c"], ` +
+		`"allowed_env_vars": ["PATH", "GOPATH"]}`
 	s := snapshotOf(t, f, user, "")
 	s.host.Env["GOROOT"], s.host.Env["GOMODCACHE"], s.host.Env["GOBIN"], s.host.Env["GOCACHE"] = "/opt/go",
 		"/data/mod:relative", "/home", "off"
 	s.host.Env["CCACHE_DIR"] = "/proc/x"
 	c := s.Compile(document.KindTool)
 	for path, want := range map[string]string{
-		"/opt/go/bin/go": "read,execute", "/home/u/go/bin/x": "read,execute", "/home/u/go/pkg/mod": "read,write,execute",
-		"/home/u/go":  "none",
+		"/opt/go/bin/go": "read,execute", "/home/u/go/bin/x": "read,execute",
+		"/home/u/go/pkg/mod": "read,write,execute", "/home/u/go": "none",
 		"/data/mod/x": "read,write,execute", "/home/u/.cargo/bin/cargo": "read,execute",
 		"/home/u/.cargo/credentials.toml": "none",
 		"/home/u/.cargo/registry/x":       "read,write,execute", "/home/u/.cargo/git": "read,write,execute",
@@ -140,14 +144,17 @@ func TestToolchains_GrantWhatIsThere(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"go": the variable GOBIN is "/home": not granted, because that is your home directory and much more`,
-		`"c": the variable CCACHE_DIR is "/proc/x": not granted, because a session that writes there changes orders to the kernel`, `"gp": no such toolchain, did you mean "go"?`,
+		`"c": the variable CCACHE_DIR is "/proc/x": not granted, ` +
+			`because a session that writes there changes orders to the kernel`,
+		`"gp": no such toolchain, did you mean "go"?`,
 	} {
 		if !strings.Contains(said(c, userFile), want) {
 			t.Errorf("diagnostics lack %s:\n%s", want, said(c, userFile))
 		}
 	}
 	i := slices.IndexFunc(c.Policy.Rules, func(r policy.Rule) bool { return r.Path == "/home/u/.rustup" })
-	if got := c.Policy.Rules[i].Origin; got.String() != "toolchains: rust ("+userFile+":1)" || got.Reason != "toolchains" {
+	if got := c.Policy.Rules[i].Origin; got.String() != "toolchains: rust ("+userFile+":1)" ||
+		got.Reason != "toolchains" {
 		t.Errorf("origin: %+v", got)
 	}
 	if c := snapshotOf(t, f, `{"enabled": true, "toolchains": ["cobol"]}`,
@@ -169,7 +176,8 @@ func TestToolchains_AProjectCanOnlyDropThem(t *testing.T) {
 		t.Errorf("merged: %q", got)
 	}
 	asks := describeAsks(s.Project().Asks)
-	if !strings.HasPrefix(asks, `toolchains rust: sessions may read and execute "/home/u/.rustup", may read, write and execute "/home/u/.cargo/registry"`) ||
+	if !strings.HasPrefix(asks, `toolchains rust: sessions may read and execute "/home/u/.rustup", may read, `+
+		`write and execute "/home/u/.cargo/registry"`) ||
 		!strings.Contains(asks, "get your variables RUSTUP_TOOLCHAIN") {
 		t.Errorf("asks: %s", asks)
 	}

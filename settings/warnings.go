@@ -23,7 +23,8 @@ func (s *Snapshot) fileWarnings(diagnostics []document.FileDiagnostic) []string 
 	var list []string
 	for _, state := range s.states() {
 		if state.Ignored != nil {
-			list = append(list, fmt.Sprintf("your organisation's %s %s", display.Quote(state.File), state.Ignored.Message))
+			list = append(list, fmt.Sprintf("your organisation's %s %s", display.Quote(state.File),
+				state.Ignored.Message))
 		}
 		if state.Problem == nil {
 			continue
@@ -134,8 +135,8 @@ func (s *Snapshot) findExposed(e *evaluation) []exposure {
 			if rule, ok := e.policy.Find(policy.Write, path); ok {
 				_, own := e.policy.TemporaryAt(path)
 				list = append(list, exposure{there: e.Resolve(path).Exists, own: own, warning: fmt.Sprintf(
-					"%s %s is writable from inside: %s is granted by %s; a session can change what later sessions may do", what,
-					display.Quote(path), display.Quote(rule.Path), rule.Origin,
+					"%s %s is writable from inside: %s is granted by %s; a session can change what later "+
+						"sessions may do", what, display.Quote(path), display.Quote(rule.Path), rule.Origin,
 				)})
 			}
 		}

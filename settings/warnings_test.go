@@ -38,8 +38,8 @@ func TestWarnings_NameTheRisk(t *testing.T) {
 			"granted by additional_read_write_paths (" + userFile + ":1)",
 		},
 		{
-			"entries that do not count", `{"enabled": true, "additional_read_only_paths": ["x", "y"]}`, "/home/u/project",
-			"2 settings do not count, the first: ",
+			"entries that do not count", `{"enabled": true, "additional_read_only_paths": ["x", "y"]}`,
+			"/home/u/project", "2 settings do not count, the first: ",
 		},
 		{"one that does not", `{"enabled": "yes"}`, "/home/u/project", "a setting does not count: " + userFile +
 			":1:38: error: enabled: expected true or false"},

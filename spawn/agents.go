@@ -90,7 +90,8 @@ func (a *attempt) filterSSH(granted policy.UnixSocket) error {
 		a.policy.Replaced = append(slices.Clone(a.policy.Replaced), policy.Replaced{Path: granted.Path, Source: socket})
 		// Without namespaces nothing can be there but the agent itself.
 		a.lacking = append(a.lacking, platform.Missing{
-			Path: granted.Path, Reason: "this machine cannot put a filter before ssh's IdentityAgent; use SSH_AUTH_SOCK",
+			Path: granted.Path, Reason: "this machine cannot put a filter before ssh's IdentityAgent; use " +
+				"SSH_AUTH_SOCK",
 		})
 	}
 	return nil
@@ -239,7 +240,8 @@ func (a *attempt) sessionOfAgent() agent.Session {
 			}
 		}
 		a.uses = &keyUses{
-			keys: slices.Clone(a.policy.SigningKeys), denied: denied, timeout: signingTimeout, answered: map[string]Answer{},
+			keys: slices.Clone(a.policy.SigningKeys), denied: denied, timeout: signingTimeout,
+			answered: map[string]Answer{},
 		}
 		if a.request.Learn == nil { // or the answer would be a yes that nobody gave
 			a.uses.ask = a.request.Ask

@@ -30,19 +30,23 @@ func TestKeyUses(t *testing.T) {
 		may    []bool                       // of each use
 		asked  int
 	}{
-		"listed":             {list(policy.SigningKey{Key: key}), says(AnswerDeny), []bool{true, true}, 0},
-		"all keys":           {list(policy.SigningKey{Key: "*"}), nil, []bool{true}, 0},
-		"another is listed":  {list(policy.SigningKey{Key: other}), says(AnswerSession), []bool{false, false}, 0},
-		"another is asked":   {list(policy.SigningKey{Key: other, Ask: true}), says(AnswerSession), []bool{false}, 0},
-		"none is listed":     {nil, says(AnswerSession), []bool{false}, 0},
-		"yes, once":          {list(policy.SigningKey{Key: key, Ask: true}), says(AnswerOnce), []bool{true, true}, 2},
-		"yes, in all":        {list(policy.SigningKey{Key: key, Ask: true}), says(AnswerSession), []bool{true, true}, 1},
+		"listed":            {list(policy.SigningKey{Key: key}), says(AnswerDeny), []bool{true, true}, 0},
+		"all keys":          {list(policy.SigningKey{Key: "*"}), nil, []bool{true}, 0},
+		"another is listed": {list(policy.SigningKey{Key: other}), says(AnswerSession), []bool{false, false}, 0},
+		"another is asked":  {list(policy.SigningKey{Key: other, Ask: true}), says(AnswerSession), []bool{false}, 0},
+		"none is listed":    {nil, says(AnswerSession), []bool{false}, 0},
+		"yes, once":         {list(policy.SigningKey{Key: key, Ask: true}), says(AnswerOnce), []bool{true, true}, 2},
+		"yes, in all": {
+			list(policy.SigningKey{Key: key, Ask: true}), says(AnswerSession), []bool{true, true}, 1,
+		},
 		"no":                 {list(policy.SigningKey{Key: key, Ask: true}), says(AnswerDeny), []bool{false, false}, 1},
 		"nonsense":           {list(policy.SigningKey{Key: key, Ask: true}), says(9), []bool{false}, 1},
 		"no answer":          {list(policy.SigningKey{Key: "*", Ask: true}), never, []bool{false, false}, 2},
 		"nobody to be asked": {list(policy.SigningKey{Key: key, Ask: true}), nil, []bool{false}, 0},
 		"all, and one asked": {
-			list(policy.SigningKey{Key: "*"}, policy.SigningKey{Key: key, Ask: true}), says(AnswerDeny), []bool{false}, 1,
+			list(policy.SigningKey{Key: "*"}, policy.SigningKey{Key: key, Ask: true}), says(AnswerDeny),
+			[]bool{false},
+			1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +61,8 @@ func TestKeyUses(t *testing.T) {
 				u.timeout = max(u.timeout, time.Minute*time.Duration(1-boolInt(name == "no answer")))
 				u.ask = func(ctx context.Context, d Denial) Answer {
 					asked++
-					if d.Access != platform.RefusedSign || d.Target != key || d.Name != `"me \" (", to log in as "git\n"` {
+					if d.Access != platform.RefusedSign || d.Target != key ||
+						d.Name != `"me \" (", to log in as "git\n"` {
 						t.Errorf("asked about %+v", d)
 					}
 					return test.answer(ctx)

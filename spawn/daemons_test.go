@@ -28,10 +28,12 @@ func TestEnvironment_WithoutDaemons(t *testing.T) {
 		Dir: "/", Env: []string{
 			"TERM=x", "SSH_AUTH_SOCK=" + link + "/agent", "DISPLAY=:0", "TMUX=/tmp/tmux-1/default,1,0",
 			"WAYLAND_DISPLAY=wayland-7",
-			"XDG_RUNTIME_DIR=" + dir, "DOCKER_HOST=tcp://10.0.0.1:1", "NVIM=/gone/nvim", "HOME=/h", "STY=1.x", "HIDDEN=x",
+			"XDG_RUNTIME_DIR=" + dir, "DOCKER_HOST=tcp://10.0.0.1:1", "NVIM=/gone/nvim", "HOME=/h",
+			"STY=1.x", "HIDDEN=x",
 		},
 		Policy: policy.Policy{Restricted: true, Environment: policy.Environment{Allowed: []string{
-			"DISPLAY", "DOCKER_HOST", "HOME", "NVIM", "SSH_AUTH_SOCK", "STY", "TMUX", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR",
+			"DISPLAY", "DOCKER_HOST", "HOME", "NVIM", "SSH_AUTH_SOCK", "STY", "TMUX", "WAYLAND_DISPLAY",
+			"XDG_RUNTIME_DIR",
 		}}},
 	}
 	environment := func(sockets ...policy.UnixSocket) (env, dropped []string) {

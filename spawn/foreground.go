@@ -65,7 +65,8 @@ func (p *Prepared) Start(ctx context.Context, request Request) (*Foreground, err
 	// stops would need two continuations. A signal that another process sends
 	// only to this process is passed on.
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
+	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1,
+		unix.SIGUSR2)
 	running, err := p.spawner.start(ctx, request, callersStreams, p.stage)
 	if err != nil {
 		signal.Stop(signals)

@@ -30,7 +30,8 @@ func TestLimitsProtection_SaysWhatHolds(t *testing.T) {
 			staged,
 			lifecycle.Limited{Processes: true, Memory: true, CPU: true},
 			platform.Enforced,
-			"RLIMIT_NPROC, cgroup (pids.max), cgroup (memory.max): at most 40 processes; its memory is limited to 64 MB", "",
+			"RLIMIT_NPROC, cgroup (pids.max), cgroup (memory.max): at most 40 processes; its memory is " +
+				"limited to 64 MB", "",
 		},
 		"by the stage alone": {
 			staged,
@@ -60,7 +61,8 @@ func TestLimitsProtection_SaysWhatHolds(t *testing.T) {
 		"a machine that never limits": {unstaged, lifecycle.Limited{}, platform.Absent, ": " + unstaged.Detail, "user"},
 	} {
 		got := limitsProtection(test.row, most, test.group)
-		if says := got.Mechanism + ": " + got.Detail; got.Status != test.status || says != test.says || got.Fix != test.fix {
+		if says := got.Mechanism + ": " + got.Detail; got.Status != test.status || says != test.says ||
+			got.Fix != test.fix {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

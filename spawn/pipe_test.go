@@ -16,7 +16,8 @@ import (
 // terminal of its session. The control has one.
 func TestPipe_IsNoTerminal(t *testing.T) {
 	t.Parallel()
-	const line = "test -t 1 && echo terminal; (: </dev/tty) 2>/dev/null && echo controlling; cat; printf 'a\\nb\\r'; echo c >&2"
+	const line = "test -t 1 && echo terminal; (: </dev/tty) 2>/dev/null && echo controlling; cat; printf " +
+		"'a\\nb\\r'; echo c >&2"
 	for _, test := range []struct {
 		pipe bool
 		want string

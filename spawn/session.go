@@ -140,8 +140,8 @@ func (s *Session) awaitEnd(sink Sink, reading, delivering *sync.WaitGroup) {
 	reaping.Wait()
 	s.killErr = s.killGroup()
 	for _, f := range s.running.protection.end() {
-		s.running.log.Info("check this file before a program outside the sandbox uses it", "session", s.id, "path", f.Path,
-			"others", f.Others, "change", f.How, "why", f.Why)
+		s.running.log.Info("check this file before a program outside the sandbox uses it", "session", s.id,
+			"path", f.Path, "others", f.Others, "change", f.How, "why", f.Why)
 	}
 	s.running.endSupervision()
 	s.inputs.close()

@@ -258,15 +258,18 @@ func TestClose(t *testing.T) {
 			"without grace it is killed", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", 0,
 			Exit{Signal: unix.SIGKILL},
 		},
-		{"a hangup that is handled", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", timeout, Exit{Code: 3}},
+		{
+			"a hangup that is handled", "trap 'exit 3' HUP; echo ready; while :; do sleep 0.01; done", timeout,
+			Exit{Code: 3},
+		},
 		{
 			"a hangup that is ignored", "trap '' HUP; echo ready; while :; do sleep 0.01; done", time.Millisecond,
 			Exit{Signal: unix.SIGKILL},
 		},
 		{
 			"a stopped process receives the hangup",
-			"trap 'exit 4' HUP; (until case $(ps -o stat= -p $$) in T*) ;; *) false ;; esac; do :; done; echo ready) & kill " +
-				"-STOP $$; while :; do sleep 0.01; done",
+			"trap 'exit 4' HUP; (until case $(ps -o stat= -p $$) in T*) ;; *) false ;; esac; do :; done; echo " +
+				"ready) & kill -STOP $$; while :; do sleep 0.01; done",
 			timeout,
 			Exit{Code: 4},
 		},

@@ -354,7 +354,8 @@ func (a *attempt) watch() {
 	a.watching.Go(func() { a.guardErr = a.running.group.Guard() })
 	if a.request.Policy.Restricted {
 		a.watching.Go(func() {
-			a.running.protection, a.watchErr = newProtectionWatch(&a.request.Policy, a.target.Confinement.Watch, a.record)
+			a.running.protection, a.watchErr = newProtectionWatch(&a.request.Policy,
+				a.target.Confinement.Watch, a.record)
 		})
 	}
 	a.target.Settled = func() error {

@@ -28,7 +28,9 @@ func (a *attempt) temporaryEnvironment(env []string) []string {
 			}
 		}
 		// Not in memory, as /dev/shm, if there is another.
-		disk := slices.IndexFunc(a.policy.Temporary, func(t policy.Temporary) bool { return filepath.Base(t.Path) == "tmp" })
+		disk := slices.IndexFunc(a.policy.Temporary, func(t policy.Temporary) bool {
+			return filepath.Base(t.Path) == "tmp"
+		})
 		return append(rest, temporaryVariables[0]+"="+a.policy.Temporary[max(disk, 0)].Source)
 	}
 	for _, name := range temporaryVariables {

@@ -33,7 +33,9 @@ func ownTerminal(target *platform.Target, request Request) (master *os.File, rel
 	master, terminal, err := openTerminal(request.Size)
 	if err != nil {
 		null.Close()
-		return nil, nil, &Error{Attempt: "open a terminal", Cause: err, Hint: "close terminals, or raise kernel.pty.max"}
+		return nil, nil, &Error{
+			Attempt: "open a terminal", Cause: err, Hint: "close terminals, or raise kernel.pty.max",
+		}
 	}
 	target.Streams[1], target.Streams[2] = terminal, terminal
 	if !request.NoInput {

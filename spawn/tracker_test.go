@@ -153,7 +153,8 @@ func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 			}
 			session.Begin(newRecorder(), nil)
 			got := session.Outcome().Tracking
-			if got.Guarantee != test.guarantee || got.Mechanism != test.tracking.Mechanism || got.Guarantee && got.Fix != "" {
+			if got.Guarantee != test.guarantee || got.Mechanism != test.tracking.Mechanism || got.Guarantee &&
+				got.Fix != "" {
 				t.Errorf("tracking is %+v", got)
 			}
 			if closed, err := session.Close(t.Context(), 0); err != nil || closed.Killed != 1 || closed.Remaining != 0 {

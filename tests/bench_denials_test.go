@@ -49,7 +49,9 @@ var denialWork = []struct {
 	{"grep", "grep", "for i in 1 2 3; do grep -r nowhere . ; done; true", func(b *testing.B, dir string) {
 		manyFiles(b, dir, 120, 100)
 	}},
-	{"files", "sh", "for i in 1 2 3; do mkdir t && cp -r s t/ && rm -r t || exit; done", func(b *testing.B, dir string) {
+	{"files", "sh", "for i in 1 2 3; do mkdir t && cp -r s t/ && rm -r t || exit; done", func(b *testing.B,
+		dir string,
+	) {
 		manyFiles(b, filepath.Join(dir, "s"), 10, 100)
 	}},
 }

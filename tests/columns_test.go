@@ -18,7 +18,8 @@ var answers = []string{
 	"--help", "help", "help nonsense", "nonsense", "exec --help", "learn --help", "policy --help", "explain --help",
 	"trust --help", "untrust --help", "cache --help", "doctor --help", "schema --help", "serve --help", "init --help",
 	"completion --help", "man --help", "version --help", "exec --no-such-flag", "exec", "--version", "doctor", "policy",
-	"policy --kind tool", "policy --kind robot", "explain read ~/.ssh", "explain write /etc/passwd", "explain connect h:1",
+	"policy --kind tool", "policy --kind robot", "explain read ~/.ssh", "explain write /etc/passwd",
+	"explain connect h:1",
 	"explain read", "trust --show", "trust", "untrust", "cache", "exec -- no-such-program", "exec -- cat /etc/shadow",
 	"exec -- touch ../outside/file", "learn -- touch ../outside/file", "completion csh",
 	"init", "init --yes --settings new.json", "exec --sandbox -- cat /etc/shadow", "exec --sandbox -- ls /root",
@@ -31,7 +32,8 @@ func TestAnswers_FitEightyColumns(t *testing.T) {
 	harness.Require(t, "filesystem")
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), harness.Settings(harness.Sandbox{
-		"toolchains": []string{"go", "node"}, "additional_read_only_paths": []string{"/no/such", "~/.ssh"}, "on_deny": 1,
+		"toolchains": []string{"go", "node"}, "additional_read_only_paths": []string{"/no/such", "~/.ssh"},
+		"on_deny": 1,
 	}))
 	for _, line := range answers {
 		t.Run(line, func(t *testing.T) {

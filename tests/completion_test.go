@@ -118,7 +118,8 @@ func bashScript(t *testing.T, w *harness.World, before, line string) []string {
 
 func fishOffers(t *testing.T, w *harness.World, line string) []string {
 	t.Helper()
-	return inShell(t, w, "fish", "--no-config", "-c", "sandbox-sidecar completion fish | source; complete -C $argv[1]", line)
+	return inShell(t, w, "fish", "--no-config", "-c", "sandbox-sidecar completion fish | source; complete -C $argv[1]",
+		line)
 }
 
 // zshOffers types the line and a tab into zsh, on a terminal of zsh's own, with

@@ -72,8 +72,8 @@ var mayImport = map[string][]string{
 	"platform/platformtest": {"platform", "platform/policy", "lifecycle"},
 	"settings": {
 		"audit",
-		"display", "platform/hosts", "platform/policy", "platform/protected", "fsguard", "settings/document", "settings/git",
-		"settings/gnupg", "settings/managed", "settings/resolve",
+		"display", "platform/hosts", "platform/policy", "platform/protected", "fsguard", "settings/document",
+		"settings/git", "settings/gnupg", "settings/managed", "settings/resolve",
 		"settings/sensitive", "settings/source", "settings/sshconfig", "settings/textfile", "settings/toolchain",
 		"settings/trust",
 	},
@@ -107,7 +107,8 @@ var mayImport = map[string][]string{
 	"spawn/printed": {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},
 	"presentation":  {"display", "platform/policy", "rpc/protocol", "settings", "spawn"},
 	"rpc": {
-		"audit", "display", "presentation", "rpc/protocol", "rpc/window", "settings", "spawn", "spawn/forward", "fsguard",
+		"audit", "display", "presentation", "rpc/protocol", "rpc/window", "settings", "spawn",
+		"spawn/forward", "fsguard",
 	},
 	"rpc/client": {"rpc/protocol"},
 	"rpc/window": {"rpc/protocol"},

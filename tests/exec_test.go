@@ -163,7 +163,9 @@ func TestExec_NothingOutlivesTheCommand(t *testing.T) {
 	for name, settings := range map[string]string{"sandboxed": harness.Settings(nil), "unsandboxed": harness.Off()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) { leaveBehind(t, settings, wrap) })
+			harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
+				leaveBehind(t, settings, wrap)
+			})
 		})
 	}
 }
@@ -208,7 +210,8 @@ func TestExec_LeavesStreamsAlone(t *testing.T) {
 		t.Errorf("%d bytes of %d through a pipe, stderr %q, status %d", len(out), len(data), failures, status)
 	}
 	if out, failures, status := run(nil, "sh", "-c",
-		"echo out; echo err >&2; test -t 0 || test -t 1 || exit 9"); out != "out\n" || failures != "err\n" || status != 9 {
+		"echo out; echo err >&2; test -t 0 || test -t 1 || exit 9"); out != "out\n" || failures != "err\n" ||
+		status != 9 {
 		t.Errorf("got %q, %q, %d", out, failures, status)
 	}
 }
@@ -312,7 +315,8 @@ func TestExec_OnEveryMachine(t *testing.T) {
 			}
 			p.Await("refused\r?\nran")
 			if own := !strings.Contains(p.Screen.String(), outside); own != machine.Namespaces {
-				t.Errorf("in a mount namespace of its own: %t, want %t:\n%s", own, machine.Namespaces, p.Screen.String())
+				t.Errorf("in a mount namespace of its own: %t, want %t:\n%s", own, machine.Namespaces,
+					p.Screen.String())
 			}
 		})
 	}

@@ -84,7 +84,9 @@ func mistakes() []mistake {
 			return os.WriteFile(path, []byte(`{"terminal":`),
 				0o600)
 		}},
-		"without permission": {"permission denied", func(path string) error { return os.WriteFile(path, []byte("{}"), 0) }},
+		"without permission": {"permission denied", func(path string) error {
+			return os.WriteFile(path, []byte("{}"), 0)
+		}},
 	} {
 		if name == "without permission" && os.Geteuid() == 0 {
 			continue // root reads everything; an ordinary user runs this row
@@ -309,8 +311,9 @@ func TestFailsClosed_UserSettingsPath(t *testing.T) {
 	for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 		_, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{Cwd: w.Project, Kind: kind, Command: "true"})
 		var refused *client.Error
-		if !errors.As(err, &refused) || refused.Code != protocol.CodeSettingsInvalid || !strings.Contains(refused.Message,
-			named(w)) {
+		if !errors.As(err, &refused) || refused.Code != protocol.CodeSettingsInvalid ||
+			!strings.Contains(refused.Message,
+				named(w)) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

@@ -39,8 +39,9 @@ func TestRequestsRightBeforeTheEndAreAnswered(t *testing.T) {
 				var in strings.Builder
 				in.WriteString(frame(hello))
 				for id := range requests {
-					in.WriteString(frame(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"policy/get","params":{"projectDir":%q}}`, id,
-						w.Project)))
+					in.WriteString(frame(
+						fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"policy/get","params":{"projectDir":%q}}`, id,
+							w.Project)))
 				}
 				in.WriteString(frame("{"))
 				if last != "" {

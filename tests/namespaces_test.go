@@ -33,9 +33,12 @@ func TestTerminal_ProgramsThatOpenTerminalsWork(t *testing.T) {
 		{"script", `script -qec tty /dev/null`},
 		{"python3", `/usr/bin/python3 -c 'import pty; pty.spawn(["tty"])'`},
 		{"expect", `expect -c 'spawn -noecho tty; expect eof'`},
-		{"tmux", `tmux -S "$PWD/t" -f /dev/null new-session -d 'tty >tty; sleep 100'; until [ -s tty ]; do sleep 0.01; ` +
-			`done; cat tty; ` +
-			`tmux -S "$PWD/t" kill-server`},
+		{
+			"tmux",
+			`tmux -S "$PWD/t" -f /dev/null new-session -d 'tty >tty; sleep 100'; until [ -s tty ]; do sleep 0.01; ` +
+				`done; cat tty; ` +
+				`tmux -S "$PWD/t" kill-server`,
+		},
 		{"bash", `script -qec "bash --norc -ic 'sleep 100 & jobs; kill %1; exec 3<>/dev/tty; tty'" /dev/null`},
 	} {
 		t.Run(test.program, func(t *testing.T) {
@@ -185,7 +188,8 @@ printf 'Include %s\n' ` + dir + `/link >` + dir + `/20-second.conf
 exec setpriv --reuid ` + self.Uid + ` --regid ` + self.Gid + ` --clear-groups "$@"`
 	within := func(command *exec.Cmd) {
 		wrap(command)
-		command.Args = append([]string{"unshare", "--mount", "sh", "-c", prepare, "sh", command.Path}, command.Args[1:]...)
+		command.Args = append([]string{"unshare", "--mount", "sh", "-c", prepare, "sh", command.Path},
+			command.Args[1:]...)
 		command.Path, command.SysProcAttr = "/usr/bin/unshare", nil
 	}
 	control := exec.Command("/usr/bin/unshare", "--user", "--map-current-user", "ssh", "-G", "somewhere")

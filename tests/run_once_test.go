@@ -67,7 +67,8 @@ func TestRunOnce_ListsPackagesThatDependOnNoUser(t *testing.T) {
 		}
 		for _, spec := range parsed.Imports {
 			if imported, _ := strconv.Unquote(spec.Path.Value); slices.Contains(depends, imported) {
-				t.Errorf("%s imports %s: it may depend on the user, so its package cannot be in run-once", file, imported)
+				t.Errorf("%s imports %s: it may depend on the user, so its package cannot be in run-once",
+					file, imported)
 			}
 		}
 	})

@@ -31,7 +31,8 @@ func TestScript(t *testing.T) {
 				return err
 			}
 			world := &harness.World{
-				Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"), Outside: filepath.Join(root, "outside"),
+				Home: filepath.Join(root, "home"), Project: filepath.Join(root, "project"),
+				Outside: filepath.Join(root, "outside"),
 			}
 			for _, dir := range []string{world.Home, world.Project, world.Outside} {
 				if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -31,8 +31,8 @@ func TestTheShellOfTheSettings(t *testing.T) {
 			fmt.Sprintf(zed, `, "shell": ["/bin/sh", "-c", "echo line: $1", "sh"]`), "", protocol.Tool, "line: -c",
 		},
 		"a project": {
-			fmt.Sprintf(zed, ""), `{"terminal": {"shell": {"program": "/bin/false"}, "sandbox": {"shell": ["/bin/false"]}}}`,
-			protocol.Terminal, "zeds",
+			fmt.Sprintf(zed, ""), `{"terminal": {"shell": {"program": "/bin/false"}, ` +
+				`"sandbox": {"shell": ["/bin/false"]}}}`, protocol.Terminal, "zeds",
 		},
 	} {
 		w := harness.NewWorld(t)

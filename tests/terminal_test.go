@@ -81,7 +81,8 @@ func TestTerminal_PsAgrees(t *testing.T) {
 	s := e.Spawn(protocol.SpawnParams{Command: `echo "tty=$(tty)"; echo "ps=/dev/$(ps -o tty= -p $$)"; echo ` +
 		`"sid=$(ps -o sid= -p $$ | tr -d ' ')"; echo "tpgid=$(ps -o tpgid= -p $$ | tr -d ' ')"; echo $$`})
 	s.Exit()
-	values := regexp.MustCompile(`^tty=(\S+)\nps=(\S+)\nsid=(\d+)\ntpgid=(\d+)\n(\d+)\n$`).FindStringSubmatch(s.Output())
+	values := regexp.MustCompile(`^tty=(\S+)\nps=(\S+)\nsid=(\d+)\ntpgid=(\d+)\n(\d+)\n$`).FindStringSubmatch(
+		s.Output())
 	if values == nil || values[1] != values[2] || values[3] != values[5] || values[4] != values[5] ||
 		values[5] != strconv.Itoa(s.PID) {
 		t.Errorf("pid %d: got %q", s.PID, s.Output())

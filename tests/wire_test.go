@@ -101,7 +101,8 @@ func (w *wire) read(in *bufio.Reader) {
 func (w *wire) take(body []byte) {
 	var members map[string]json.RawMessage
 	var m message
-	if json.Unmarshal(body, &members) != nil || json.Unmarshal(body, &m) != nil || string(members["jsonrpc"]) != `"2.0"` {
+	if json.Unmarshal(body, &members) != nil || json.Unmarshal(body, &m) != nil ||
+		string(members["jsonrpc"]) != `"2.0"` {
 		w.blame("not a message: %s", body)
 		return
 	}

@@ -115,7 +115,8 @@ func (s *Server) server() *mcp.Server {
 	}, s.stop, RunOutput.text)
 	add(server, &mcp.Tool{
 		Name: "explain", Title: "Ask whether the sandbox allows an access", Annotations: reads,
-		Description: "Says whether a command may read, write or execute a path, or connect or bind to an address, and why.",
+		Description: "Says whether a command may read, write or execute a path, or connect or bind to an " +
+			"address, and why.",
 	}, s.explain, ExplainOutput.text)
 	add(server, &mcp.Tool{
 		Name: "policy", Title: "Show what the sandbox allows", Annotations: reads,
@@ -128,7 +129,8 @@ func (s *Server) server() *mcp.Server {
 func add[In, Out any](
 	server *mcp.Server, tool *mcp.Tool, do func(context.Context, In) (Out, error), text func(Out) string,
 ) {
-	mcp.AddTool(server, tool, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+	type request = *mcp.CallToolRequest
+	mcp.AddTool(server, tool, func(ctx context.Context, _ request, in In) (*mcp.CallToolResult, Out, error) {
 		out, err := do(ctx, in)
 		if err != nil {
 			return nil, out, err

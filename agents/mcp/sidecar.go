@@ -56,8 +56,8 @@ func newSidecar(ctx context.Context, c *client.Client, options Options) (*sideca
 		return nil, fmt.Errorf("start a conversation with the sidecar: %w", told(err))
 	}
 	if opened.ProtocolVersion != protocol.Version {
-		return nil, fmt.Errorf("the sidecar speaks version %d of its protocol, this program version %d: install both anew",
-			opened.ProtocolVersion, protocol.Version)
+		return nil, fmt.Errorf("the sidecar speaks version %d of its protocol, this program version %d: "+
+			"install both anew", opened.ProtocolVersion, protocol.Version)
 	}
 	if err := client.Notify(c, protocol.Initialized, protocol.Empty{}); err != nil {
 		return nil, errGone

@@ -42,7 +42,9 @@ func (f *fakeSidecar) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *json
 			result, err = answer()
 		}
 		if err != nil {
-			_ = conn.ReplyWithError(ctx, req.ID, &jsonrpc2.Error{Code: int64(protocol.CodeSpawnFailed), Message: err.Error()})
+			_ = conn.ReplyWithError(ctx, req.ID, &jsonrpc2.Error{
+				Code: int64(protocol.CodeSpawnFailed), Message: err.Error(),
+			})
 			return
 		}
 		_ = conn.Reply(ctx, req.ID, result)
@@ -195,7 +197,10 @@ func TestReport_AddsRepetitions(t *testing.T) {
 			Setting: "additional_read_write_paths", Value: "/a", ToAllow: `add "/a" to it`,
 		},
 		{Access: "protected_write", Count: 2, Message: "git's x (2 times)", Hint: "outside"},
-		{Access: "connect", Target: "192.0.2.1:443", Count: 1, Message: "connect", Setting: "allow_network", Value: "true"},
+		{
+			Access: "connect", Target: "192.0.2.1:443", Count: 1, Message: "connect", Setting: "allow_network",
+			Value: "true",
+		},
 	}
 	if !slices.Equal(refused, want) || more != 3 || !slices.Equal(changes, []string{"It was created. Check it"}) {
 		t.Errorf("%d more, %q:\ngot  %+v\nwant %+v", more, changes, refused, want)
@@ -224,7 +229,9 @@ func TestTold(t *testing.T) {
 		{nil, "<nil>"},
 		{context.Canceled, "context canceled"},
 		{io.ErrUnexpectedEOF, errGone.Error()},
-		{&client.Error{Code: protocol.CodeInvalidParams, Message: "params.access: expected read"}, "access: expected read"},
+		{&client.Error{
+			Code: protocol.CodeInvalidParams, Message: "params.access: expected read",
+		}, "access: expected read"},
 		{
 			&client.Error{Code: protocol.CodeSettingsInvalid, Message: "read settings: /s:1:2: bad"},
 			"not started: the user must fix a settings file first: /s:1:2: bad",

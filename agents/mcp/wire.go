@@ -11,7 +11,7 @@ import (
 type RunInput struct {
 	Command        string `json:"command" jsonschema:"a line for the shell"`
 	Cwd            string `json:"cwd,omitempty" jsonschema:"working directory; without it, the project directory"`
-	TimeoutSeconds int    `json:"timeout_seconds,omitempty" jsonschema:"ends the command then; usually 120, at most 3600"`
+	TimeoutSeconds int    `json:"timeout_seconds,omitempty" jsonschema:"ends the command; usually 120, at most 3600"`
 }
 
 // StartInput are the arguments of start.

@@ -9,8 +9,8 @@ import (
 
 // selfEvident are fields whose names need no comment.
 var selfEvident = []string{
-	"sessionId", "policyId", "currentPolicyId", "pid", "cwd", "projectDir", "kind", "tracking", "sandbox", "environment",
-	"policy",
+	"sessionId", "policyId", "currentPolicyId", "pid", "cwd", "projectDir", "kind", "tracking", "sandbox",
+	"environment", "policy",
 	"name", "version", "serverInfo", "capabilities", "status", "added", "removed", "message", "program", "args", "cols",
 	"rows",
 	"sessions", "file", "files", "path", "project", "rules", "diagnostics", "staleSessions", "severity", "allowNetwork",

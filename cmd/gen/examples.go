@@ -85,7 +85,8 @@ func exampleFrames() (map[string][]exampleFrame, error) {
 		{protocol.RequestAccess.Method, resultTitle, result(protocol.RequestAccess, 6, protocol.RequestAccessResult{
 			Decision: protocol.DecisionSession,
 		})},
-		{protocol.CancelRequest.Method, "Notification", notification(protocol.CancelRequest, protocol.CancelParams{ID: 6})},
+		{protocol.CancelRequest.Method, "Notification", notification(protocol.CancelRequest,
+			protocol.CancelParams{ID: 6})},
 		{protocol.PolicyExplain.Method, requestTitle, request(protocol.PolicyExplain, 7, protocol.PolicyExplainParams{
 			ProjectDir: "/home/ada/engine", Kind: protocol.Tool, Access: protocol.AccessRead, Target: "~/data/model",
 		})},

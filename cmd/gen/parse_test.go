@@ -125,7 +125,9 @@ func TestParsePackage_MapsTypes(t *testing.T) {
 		if f.Name != tt.name || f.Optional != tt.optional {
 			t.Errorf("field %d: got %s, optional %v; want %s, %v", i, f.Name, f.Optional, tt.name, tt.optional)
 		}
-		for _, got := range [][2]string{{tsType(f.Type), tt.ts}, {luaType(f.Type), tt.lua}, {mdType(f.Type), tt.markdown}} {
+		for _, got := range [][2]string{
+			{tsType(f.Type), tt.ts}, {luaType(f.Type), tt.lua}, {mdType(f.Type), tt.markdown},
+		} {
 			if got[0] != got[1] {
 				t.Errorf("%s: got %q, want %q", tt.name, got[0], got[1])
 			}
@@ -150,7 +152,9 @@ func TestParsePackage_KeepsWhatIsReachable(t *testing.T) {
 		GoName: "Ask", Name: "demo/ask",
 		Doc: "Ask asks for something; see [Params].", Params: "Params", Result: "Reply",
 	}) ||
-		*p.Methods[1] != (Method{GoName: "Tell", Name: "demo/tell", Doc: "Tell tells.", ToEditor: true, Params: "Reply"}) {
+		*p.Methods[1] != (Method{
+			GoName: "Tell", Name: "demo/tell", Doc: "Tell tells.", ToEditor: true, Params: "Reply",
+		}) {
 		t.Errorf("methods: got %+v", p.Methods)
 	}
 	if len(p.Codes) != 1 || *p.Codes[0] != (Code{GoName: "CodeNone", Value: "-1", Doc: "CodeNone: nothing there."}) {

@@ -28,8 +28,8 @@ type hint struct {
 // paths are absolute, begin with the home directory or a variable, or are
 // relative, which is valid in a project's file.
 var pathHint = hint{
-	pattern: `^(~$|~/[^\x00]*$|[^~\x00][^\x00]*$)`, message: "A path: absolute, or from ~/ or $NAME; relative only in " +
-		"a project's file. ~user does not count.",
+	pattern: `^(~$|~/[^\x00]*$|[^~\x00][^\x00]*$)`, message: "A path: absolute, or from ~/ or $NAME; " +
+		"relative only in a project's file. ~user does not count.",
 }
 
 func paths(examples ...string) hint {

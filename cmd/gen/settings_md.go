@@ -100,15 +100,15 @@ func (w *markdown) namesOf(group protected.Group) {
 func (w *markdown) toolchains() {
 	w.printf("What is not there is left out; a cache that its tools could not make themselves is made when a session " +
 		"starts. A variable in the\n" +
-		"second column moves the place. Caches are shared with what runs outside: a session can leave code in them that " +
-		"a build outside will\n" +
+		"second column moves the place. Caches are shared with what runs outside: a session can leave code " +
+		"in them that a build outside will\n" +
 		"use. What runs without being built, and what holds tokens, cannot be written.\n\n" +
-		"While `allow_network` is false, sessions also reach the registries of a toolchain, on Linux. `denied_hosts` takes " +
-		"single ones away,\nand `\"allowed_hosts\": []` all. A registry also takes what is published: whoever has a token " +
-		"for it can send data there.\n\n")
+		"While `allow_network` is false, sessions also reach the registries of a toolchain, on Linux. " +
+		"`denied_hosts` takes single ones away,\nand `\"allowed_hosts\": []` all. A registry also takes what is " +
+		"published: whoever has a token for it can send data there.\n\n")
 	for _, t := range toolchain.All {
-		w.printf("#### `%s`\n\n%s\n\n| Place | Moved by | Access | System | What is there |\n| --- | --- | --- | --- | "+
-			"--- |\n", t.Name, t.About)
+		w.printf("#### `%s`\n\n%s\n\n| Place | Moved by | Access | System | What is there |\n| --- | --- | "+
+			"--- | --- | --- |\n", t.Name, t.About)
 		for _, p := range t.Places {
 			moved, system := "", "all"
 			if p.Variable != "" && p.At != "" {
@@ -117,7 +117,8 @@ func (w *markdown) toolchains() {
 			if p.Platform != "" {
 				system = map[string]string{"linux": "Linux", "darwin": "macOS"}[p.Platform]
 			}
-			w.printf("| `%s` | %s | %s | %s | %s |\n", p.Path(), moved, strings.Join(p.Access.Names(), ", "), system, p.Why)
+			w.printf("| `%s` | %s | %s | %s | %s |\n", p.Path(), moved, strings.Join(p.Access.Names(), ", "),
+				system, p.Why)
 		}
 		w.printf("\n")
 		var names []string
@@ -128,8 +129,8 @@ func (w *markdown) toolchains() {
 			w.printf("Variables: `%s`.\n\n", strings.Join(names, "`, `"))
 		}
 		if t.Agent {
-			w.printf("The agent outside sees nothing of what sessions write there, also if `toolchain_caches` is \"shared\". " +
-				"On a machine without overlays,\nand on macOS, sessions can only read it.\n\n")
+			w.printf("The agent outside sees nothing of what sessions write there, also if `toolchain_caches` is " +
+				"\"shared\". On a machine without overlays,\nand on macOS, sessions can only read it.\n\n")
 		}
 		if len(t.Registries()) == 0 {
 			continue

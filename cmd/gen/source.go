@@ -53,7 +53,8 @@ func readSources(dir string, first, last []string) ([]Source, error) {
 // readProtocol parses rpc/protocol below the module's root.
 func readProtocol(root string) (*Package, error) {
 	sources, err := readSources(filepath.Join(root, "rpc", "protocol"),
-		[]string{"lifecycle.go", "terminal.go", "denied.go", "settings.go"}, []string{"errors.go", "doc.go", "descriptor.go"})
+		[]string{"lifecycle.go", "terminal.go", "denied.go", "settings.go"},
+		[]string{"errors.go", "doc.go", "descriptor.go"})
 	if err != nil {
 		return nil, err
 	}

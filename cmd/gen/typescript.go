@@ -154,7 +154,8 @@ func (w *tsWriter) descriptors() {
 		if m.Result == "" {
 			w.printf("export const %sNotification = new NotificationType<%s>(%q);\n", m.GoName, m.Params, m.Name)
 		} else {
-			w.printf("export const %sRequest = new RequestType<%s, %s, ErrorData>(%q);\n", m.GoName, m.Params, m.Result, m.Name)
+			w.printf("export const %sRequest = new RequestType<%s, %s, ErrorData>(%q);\n", m.GoName, m.Params,
+				m.Result, m.Name)
 		}
 	}
 }

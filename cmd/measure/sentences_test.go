@@ -27,7 +27,10 @@ func TestSentences_AreThoseOfProse(t *testing.T) {
 		{"image", "![One two three four](a.png)", nil},
 		{"list", "- one two three four\n  five\n- six seven eight nine\n1. a b c d", []string{"1:5", "3:4", "4:4"}},
 		{"item with code", "- one two three four\n\n  five six seven eight\n", []string{"1:4", "3:4"}},
-		{"table", "| a | b |\n|---|:-:|\n| one two three four | `|` five six seven |", []string{"3:4 cell", "3:4 cell"}},
+		{
+			"table", "| a | b |\n|---|:-:|\n| one two three four | `|` five six seven |",
+			[]string{"3:4 cell", "3:4 cell"},
+		},
 		{"quote", "> [!NOTE]\n> One two three\n> four.", []string{"2:4"}},
 		{"hidden", "<!-- one two\nthree four -->\nOne two three four.", []string{"3:4"}},
 		{"tags", "<p align=\"center\">One two three four.</p>", []string{"1:4"}},
@@ -71,7 +74,9 @@ func TestLongSentences_NameWhatMustBeShortened(t *testing.T) {
 			[]int{31, 45, 5, 5, 5, 5, 5, 5, 5, 5},
 			[]string{"x.md:3: sentence of 45 words, and only"},
 		},
-		{"over 45", []int{46, 5, 5, 5, 5, 5, 5, 5, 5, 5}, []string{"x.md:1: sentence of 46 words, at most 45: split it"}},
+		{"over 45", []int{
+			46, 5, 5, 5, 5, 5, 5, 5, 5, 5,
+		}, []string{"x.md:1: sentence of 46 words, at most 45: split it"}},
 	} {
 		var text strings.Builder
 		for _, n := range test.words {

@@ -71,7 +71,8 @@ func run(args []string) int {
 func parse(args []string) (given options, err error) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&given.sidecar, "sidecar", "", "`FILE`: the sidecar; without it, sandbox-sidecar beside this program")
+	flags.StringVar(&given.sidecar, "sidecar", "", "`FILE`: the sidecar; without it, sandbox-sidecar beside "+
+		"this program")
 	flags.StringVar(&given.project, "project", "", "`DIR`: project directory; without it, the current directory")
 	flags.StringVar(&given.kind, "kind", string(protocol.Tool), "`terminal|tool`: kind of session")
 	flags.StringVar(&given.settings, "settings", "", "`FILE`: settings to read instead of your own")

@@ -111,7 +111,8 @@ func (p *projectFlags) serveAgent(flags *flagSet, serve func(context.Context, *r
 	ctx, stopUnread := ending.Unread(ctx)
 	defer stopUnread()
 	err = serve(ctx, &runner.Runner{
-		Store: store, Spawner: newSpawner(tracker, logger), Project: snapshot.ProjectDir(), Kind: kind, Env: os.Environ(),
+		Store: store, Spawner: newSpawner(tracker, logger), Project: snapshot.ProjectDir(), Kind: kind,
+		Env: os.Environ(),
 	})
 	if ended := ending.Signalled(0); errors.As(context.Cause(ctx), &ended) {
 		err = exitStatus(ended.Status())

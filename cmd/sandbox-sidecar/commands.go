@@ -40,14 +40,14 @@ func commands() []command {
 		{commandline.Command{
 			Name: "exec", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,
 			Summary: "run a command under the settings, in this terminal",
-			Details: "The exit status is the command's: 126 if it cannot be executed, 127 if it is not found, and 128 and " +
-				"the signal's number if a signal ended it. It is 1 if the sandbox cannot be made.",
+			Details: "The exit status is the command's: 126 if it cannot be executed, 127 if it is not found, " +
+				"and 128 and the signal's number if a signal ended it. It is 1 if the sandbox cannot be made.",
 		}, execute},
 		{commandline.Command{
 			Name: "shell", Args: "[install [--dir DIR] | ARG…]", Takes: commandline.Words, Words: []string{"install"},
 			Summary: "be a shell whose commands are sandboxed",
-			Details: "With ARG… it runs the real shell with these arguments: \"tool\" for -c and scripts, else \"terminal\". " +
-				"A link to this program that is named after a shell does the same. " +
+			Details: "With ARG… it runs the real shell with these arguments: \"tool\" for -c and scripts, else " +
+				"\"terminal\". A link to this program that is named after a shell does the same. " +
 				"install makes such links, and prints what to write into other programs' settings. " +
 				"SANDBOX_SHELL=PATH names the real shell.",
 		}, shell},
@@ -60,9 +60,9 @@ func commands() []command {
 		{commandline.Command{
 			Name: "mcp", Args: "[flags]",
 			Summary: "serve tools to an agent by MCP: sandboxed commands",
-			Details: "An agent starts it and talks to it over stdin and stdout. Its tools are run, start, output, stop, " +
-				"explain and policy. Commands are sandboxed whatever the settings say, and results say what was refused. " +
-				"It becomes sandbox-sidecar-mcp, which must lie beside this program.",
+			Details: "An agent starts it and talks to it over stdin and stdout. Its tools are run, start, " +
+				"output, stop, explain and policy. Commands are sandboxed whatever the settings say, and results say " +
+				"what was refused. It becomes sandbox-sidecar-mcp, which must lie beside this program.",
 		}, serveMCP},
 		{commandline.Command{
 			Name: "learn", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,

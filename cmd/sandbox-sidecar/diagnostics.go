@@ -17,7 +17,8 @@ import (
 func printDiagnostics(w io.Writer, snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
 	files := snapshot.Files()
 	for _, d := range diagnostics {
-		if d.Severity != settings.SeverityInfo && (slices.Contains(files, d.File) || d.Severity == settings.SeverityError) {
+		if d.Severity != settings.SeverityInfo &&
+			(slices.Contains(files, d.File) || d.Severity == settings.SeverityError) {
 			printDiagnostic(w, d)
 		}
 	}

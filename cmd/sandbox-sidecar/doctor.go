@@ -148,7 +148,8 @@ func broken(findings []finding) error {
 	var all []string
 	for _, f := range findings {
 		if f.verdict() == verdictBroken {
-			all = append(all, fmt.Sprintf("%s is reported as %s, but a session can %s", f.protection, f.status, f.attack))
+			all = append(all, fmt.Sprintf("%s is reported as %s, but a session can %s", f.protection,
+				f.status, f.attack))
 		}
 	}
 	if all == nil {

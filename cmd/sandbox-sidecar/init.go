@@ -86,7 +86,8 @@ func turnOn(flags *flagSet, path string, named bool, choice starter.Choice) erro
 		return err
 	}
 	if !on.covers(choice.ApplyTo) {
-		return fmt.Errorf("turn on the sandbox: another settings file overrides %s: see sandbox-sidecar policy", quoted(path))
+		return fmt.Errorf("turn on the sandbox: another settings file overrides %s: see sandbox-sidecar policy",
+			quoted(path))
 	}
 	display.Fprintf(stdout, "sandboxed from now on: %s\n", on)
 	fmt.Fprintln(stdout, "try it: sandbox-sidecar exec -- ls ~")

@@ -60,7 +60,8 @@ func learn(flags *flagSet, args []string) error {
 		display.Fprintf(stderr, "sandbox-sidecar: not allowed by these settings: %s\n", note)
 	}
 	if exit != (spawn.Exit{}) {
-		fmt.Fprintln(stderr, "sandbox-sidecar: the command failed and may need more: add these settings and learn again")
+		fmt.Fprintln(stderr, "sandbox-sidecar: the command failed and may need more: add these settings "+
+			"and learn again")
 	}
 	if *output != "" {
 		if err := os.WriteFile(*output, text, 0o644); err != nil {
@@ -135,7 +136,9 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	defer store.Close()
 	compiled := snapshot.Compile(l.kind)
 	if compiled.NoAnswer != "" {
-		return spawn.Exit{}, &spawn.Error{Attempt: "check the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
+		return spawn.Exit{}, &spawn.Error{
+			Attempt: "check the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer,
+		}
 	}
 	if err := compiled.MakeDirs(); err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: %v\n", err)

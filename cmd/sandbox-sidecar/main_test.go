@@ -81,11 +81,15 @@ func TestRun_CommandLines(t *testing.T) {
 		{"policy extra", 2, "", `unexpected argument "extra"`},
 		{"policy --project /", 0, `^a terminal in "/", policy [0-9a-f]{32} `, ""},
 		{"policy --project / --json", 0, `^{.*"policyId"`, ""},
-		{"explain write /", 0, `^allowed: a terminal is not sandboxed: no settings file turns the sandbox on note: .* turns it on$`, ""},
+		{
+			"explain write /", 0,
+			`^allowed: a terminal is not sandboxed: no settings file turns the sandbox on note: .* turns it on$`, "",
+		},
 		{"explain read x --json", 0, `^{.*"allowed": true`, ""},
 		{"explain read", 2, "", `expected ACCESS and TARGET, as in: explain read ~/\.ssh`},
 		{"explain write / --check", 0, `^allowed: `, ""},
-		{"explain chew x", 2, "", `ACCESS: expected one of read, write, execute, connect_unix, connect, bind, sign, found "chew"`},
+		{"explain chew x", 2, "", `ACCESS: expected one of read, write, execute, connect_unix, connect, bind, sign, ` +
+			`found "chew"`},
 		{"trust / /", 2, "", `unexpected argument "/"`},
 		{"trust /no/such/dir", 2, "", `"/no/such/dir" is not a directory`},
 		{"trust --show /", 0, `^"/" has no settings of its own \("/.zed/settings.json"\)$`, ""},
@@ -154,7 +158,8 @@ func TestExec_SaysWhyThereIsNoSandbox(t *testing.T) {
 		}
 		_, _, stderr := sidecar(t, "exec", "--settings", file, "--", "echo", "ran")
 		stderr = strings.Join(strings.Fields(stderr), " ")
-		if said := strings.Contains(stderr, "not sandboxed: "); said != (want != "") || !strings.Contains(stderr, want) {
+		if said := strings.Contains(stderr, "not sandboxed: "); said != (want != "") ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s: %q", text, stderr)
 		}
 	}
@@ -177,10 +182,14 @@ func TestTurningOn(t *testing.T) {
 		{"policy --sandbox --settings " + off, 0, `enabled true command line`, ""},
 		{"policy --mode strict --settings " + off, 0, `allow_network false mode: strict \(command line\)`, ""},
 		{"explain --mode strict connect x --settings " + off, 0, `^refused: the network is off by mode: strict`, ""},
-		{"exec --mode robot -- true", 2, "", `--mode: expected "strict", "standard", "relaxed" or "off", found "robot"`},
+		{"exec --mode robot -- true", 2, "", `--mode: expected "strict", "standard", "relaxed" or "off", ` +
+			`found "robot"`},
 		{"exec --mode  -- true", 2, "", `--mode: expected`},
 		{"exec --sandbox --mode off -- true", 2, "", `--sandbox and --mode off contradict each other`},
-		{"exec --settings " + off + " -- true", 0, "", `a terminal is not sandboxed: enabled \(.*\) turns the sandbox off$`},
+		{
+			"exec --settings " + off + " -- true", 0, "",
+			`a terminal is not sandboxed: enabled \(.*\) turns the sandbox off$`,
+		},
 		{"init --apply-to robot", 2, "", `--apply-to: expected "both", "tool" or "terminal", found "robot"`},
 		{"init --mode off", 2, "", `--mode: expected "strict", "standard" or "relaxed", found "off"`},
 		{"init --settings " + dir + "/new.json", 2, "", `there is no terminal to ask on: use --yes`},
@@ -206,7 +215,8 @@ func TestTurningOn(t *testing.T) {
 func TestDoctor_SaysWhatIsSandboxedHere(t *testing.T) {
 	t.Parallel()
 	_, stdout, _ := sidecar(t, "doctor")
-	if !match(`^the sandbox in this directory: off terminals .*no settings file turns the sandbox on; .*off tools `, stdout) {
+	if !match(`^the sandbox in this directory: off terminals .*no settings file turns the sandbox on; .*off tools `,
+		stdout) {
 		t.Error(stdout)
 	}
 }

@@ -61,8 +61,8 @@ var proofs = []proof{
 		on: func(s *targets) string { return s.server },
 	},
 	{
-		protection: platform.UnixSockets, attack: "connect to the socket of a process outside by its path", act: "socket",
-		on: func(s *targets) string { return s.socket },
+		protection: platform.UnixSockets, attack: "connect to the socket of a process outside by its path",
+		act: "socket", on: func(s *targets) string { return s.socket },
 	},
 	{
 		protection: platform.Signals, attack: "end a process outside", act: "terminate",
@@ -75,7 +75,8 @@ var proofs = []proof{
 		},
 	},
 	{
-		protection: platform.ProcessTracking, attack: "leave a process behind", act: "stay", on: func(s *targets) string {
+		protection: platform.ProcessTracking, attack: "leave a process behind", act: "stay",
+		on: func(s *targets) string {
 			return s.path("project", "lock")
 		},
 		effect: func(s *targets) bool {
@@ -158,7 +159,9 @@ func prove(ctx context.Context, spawner *spawn.Spawner, claimed spawn.Protection
 	}
 	findings := make([]finding, len(all))
 	for i, p := range all {
-		findings[i] = finding{proof: p, control: control[i], session: inside[i], status: protections[p.protection].Status}
+		findings[i] = finding{
+			proof: p, control: control[i], session: inside[i], status: protections[p.protection].Status,
+		}
 	}
 	return findings, nil
 }

@@ -208,8 +208,8 @@ func TestDoctor_PrintsJSON(t *testing.T) {
 		}
 	}
 	if want := len(proofs) + len(systemProofs); len(said.Protections) != len(platform.Protections) || attacks != want {
-		t.Errorf("%d protections and %d attacks, want %d and %d", len(said.Protections), attacks, len(platform.Protections),
-			want)
+		t.Errorf("%d protections and %d attacks, want %d and %d", len(said.Protections), attacks,
+			len(platform.Protections), want)
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 // trusts them.
 func trust(flags *flagSet, args []string) error {
 	show := flags.Bool("show", false, "only show what the project's settings ask for")
-	digest := flags.String("digest", "", "`SHA-256`: trust only if the settings file has this digest, which --show prints")
+	digest := flags.String("digest", "", "`SHA-256`: trust only if the settings file has this digest, which "+
+		"--show prints")
 	store, dir, err := openProject(flags, args)
 	if err != nil {
 		return err

@@ -12,7 +12,8 @@ import (
 func TestBillOf(t *testing.T) {
 	t.Parallel()
 	got, err := json.Marshal(billOf(&debug.BuildInfo{
-		GoVersion: "go1.26.8", Path: "example.org/m/cmd/x", Main: debug.Module{Path: "example.org/m", Version: "(devel)"},
+		GoVersion: "go1.26.8", Path: "example.org/m/cmd/x",
+		Main: debug.Module{Path: "example.org/m", Version: "(devel)"},
 		Deps: []*debug.Module{
 			{Path: "example.org/a", Version: "v1.2.3", Sum: "h1:a="},
 			{

@@ -87,8 +87,9 @@ func (s *scoper) move(ctx context.Context, unit string) []error {
 		case err != nil:
 			failures = append(failures, err)
 		default:
-			failures = append(failures, fmt.Errorf("start %s over %s: systemd reports success, but this process is in %s", unit,
-				bus.socket, own))
+			failures = append(failures,
+				fmt.Errorf("start %s over %s: systemd reports success, but this process is in %s",
+					unit, bus.socket, own))
 		}
 	}
 	return failures

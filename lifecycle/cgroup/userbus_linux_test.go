@@ -30,7 +30,9 @@ func TestUserBuses(t *testing.T) {
 			[]string{"XDG_RUNTIME_DIR=run"},
 			[]userBus{{usual + "/systemd/private", true}, {usual + "/bus", false}},
 		},
-		{"runtime directory", []string{"XDG_RUNTIME_DIR=/r"}, []userBus{{"/r/systemd/private", true}, {"/r/bus", false}}},
+		{"runtime directory", []string{"XDG_RUNTIME_DIR=/r"}, []userBus{
+			{"/r/systemd/private", true}, {"/r/bus", false},
+		}},
 		{
 			"address",
 			[]string{"DBUS_SESSION_BUS_ADDRESS=unix:path=/tmp/b,guid=0f", "XDG_RUNTIME_DIR=/r"},

@@ -192,7 +192,8 @@ func TestJournal_EachStateOfACompactionIsComplete(t *testing.T) {
 		var private []string
 		for i := range 3 {
 			private = append(private, filepath.Join(dir, fmt.Sprintf("s%d", i)))
-			if err := errors.Join(j.Write(NewRecord("directory", private[i], nil)), os.Mkdir(private[i], 0o700)); err != nil {
+			if err := errors.Join(j.Write(NewRecord("directory", private[i], nil)),
+				os.Mkdir(private[i], 0o700)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -38,7 +38,8 @@ func Table() ([]Entry, error) {
 			switch {
 			case err == nil:
 				table = append(table, entry)
-			case errors.Is(err, fs.ErrPermission): // hidepid=noaccess shows nothing but the numbers of other users' processes
+			case errors.Is(err, fs.ErrPermission):
+				// hidepid=noaccess shows only the numbers of other users' processes
 			case !errors.Is(err, unix.ESRCH):
 				return nil, fmt.Errorf("list processes: %w", err)
 			}

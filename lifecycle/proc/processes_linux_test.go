@@ -54,7 +54,8 @@ func TestTable_ListsThisProcess(t *testing.T) {
 	}
 	for _, entry := range table {
 		if entry.PID == os.Getpid() {
-			if again, err := Find(entry.PID); err != nil || again.Birth != entry.Birth || entry.Parent != os.Getppid() ||
+			if again, err := Find(entry.PID); err != nil || again.Birth != entry.Birth ||
+				entry.Parent != os.Getppid() ||
 				entry.Dead {
 				t.Errorf("%+v, then %+v: %v", entry, again, err)
 			}

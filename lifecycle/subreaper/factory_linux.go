@@ -51,7 +51,8 @@ func (k *Factory) try(inDomain bool) error {
 	group.triesDomain = inDomain
 	_, err := group.Start("/proc/self/no-such-program", []string{"none"},
 		&os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true}})
-	if failed, ok := errors.AsType[*os.PathError](err); !ok || failed.Op != "fork/exec" || !errors.Is(err, unix.ENOENT) {
+	if failed, ok := errors.AsType[*os.PathError](err); !ok || failed.Op != "fork/exec" ||
+		!errors.Is(err, unix.ENOENT) {
 		return errors.Join(fmt.Errorf("try a subreaper: %w", err), group.Close())
 	}
 	return group.Close()
@@ -164,7 +165,8 @@ func membersBelow(subreaper proc.ID) (map[proc.ID]bool, error) {
 		return nil, err
 	}
 	members := map[proc.ID]bool{}
-	for _, entry := range proc.Descendants(table, func(entry proc.Entry) bool { return entry.Parent == subreaper.PID }) {
+	ofSubreaper := func(entry proc.Entry) bool { return entry.Parent == subreaper.PID }
+	for _, entry := range proc.Descendants(table, ofSubreaper) {
 		members[entry.ID] = true
 	}
 	return members, nil

@@ -87,7 +87,8 @@ func TestSubreaper_KillsADomainByOneCall(t *testing.T) {
 	all := 0
 	for range 5 {
 		group := newDomainGroup(t, k)
-		pids := proctest.StartIn(t, group.Start, inSignalDomain(proctest.Helper("respawn", "100000", "100000", "setsid")))
+		pids := proctest.StartIn(t, group.Start,
+			inSignalDomain(proctest.Helper("respawn", "100000", "100000", "setsid")))
 		domainKiller := domainKillerOf(t, group)
 		killed, err := group.Kill(proctest.Soon(t))
 		if err != nil {
@@ -135,7 +136,8 @@ func TestDomainKiller_EndsTheSessionOfASubreaperThatIsKilled(t *testing.T) {
 		}
 		group, command := newSubreaperGroup(t), proctest.Helper("respawn", "100000", "100000", "setsid", until)
 		if inDomain {
-			group, command = newDomainGroup(t, k), inSignalDomain(proctest.Helper("respawn", "100000", "100000", "setsid"))
+			group, command = newDomainGroup(t, k),
+				inSignalDomain(proctest.Helper("respawn", "100000", "100000", "setsid"))
 		}
 		alive, err := startChain(group, command)
 		if err != nil {

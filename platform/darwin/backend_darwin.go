@@ -77,8 +77,8 @@ func (b *Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Conf
 			// now and has executed nothing.
 			handover.Close()
 			if doubt := hooks.Mark.Recognise(); doubt != nil {
-				b.logger().Error("a session's processes are not recognised by their sandbox; detached ones may survive its end",
-					"error", doubt)
+				b.logger().Error("a session's processes are not recognised by their sandbox; detached ones may "+
+					"survive its end", "error", doubt)
 			}
 			end := way.admit()
 			if hooks.Denied == nil || plan.TrackOnly || !plan.Requested.Denials {

@@ -155,7 +155,9 @@ func TestProfile_NamesOfEveryKind(t *testing.T) {
 			{Path: dir + "/later" + name},
 			{Path: dir + "/never/" + name, Decides: true},
 		}
-		allowed := []platformtest.Act{{Verb: platformtest.Create, Path: dir + "/new"}, {Verb: platformtest.List, Path: dir}}
+		allowed := []platformtest.Act{{
+			Verb: platformtest.Create, Path: dir + "/new",
+		}, {Verb: platformtest.List, Path: dir}}
 		forbidden := []platformtest.Act{
 			{Verb: platformtest.Create, Path: dir + "/kept/new"},
 			{Verb: platformtest.MakeDir, Path: dir + "/later" + name},
@@ -189,7 +191,9 @@ func TestEverydayPrograms(t *testing.T) {
 		p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.Read})
 	}
 	p.Rules = append(p.Rules, policy.Rule{Path: "/private/var/folders", Access: policy.ReadWrite})
-	p.Protected = []policy.Protected{{Path: dir + "/.git/config"}, {Path: dir + "/.git/hooks"}, {Path: dir + "/.vscode"}}
+	p.Protected = []policy.Protected{
+		{Path: dir + "/.git/config"}, {Path: dir + "/.git/hooks"}, {Path: dir + "/.vscode"},
+	}
 	for name, line := range map[string]string{
 		"shell":    `test "$(echo ok)" = ok`,
 		"zsh":      `zsh -fc 'cat <<< ok'`,

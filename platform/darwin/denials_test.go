@@ -13,8 +13,9 @@ func recorded(t testing.TB, message string) []byte {
 	line, err := json.Marshal(map[string]any{
 		"timestamp": "2026-03-01 10:00:00.123456+0100", "eventMessage": message, "eventType": "logEvent",
 		"messageType": "Error", "processID": 0,
-		"processImagePath": "/kernel", "senderImagePath": "/System/Library/Extensions/Sandbox.kext/Contents/MacOS/Sandbox",
-		"subsystem": "com.apple.sandbox.reporting", "category": "violation",
+		"processImagePath": "/kernel",
+		"senderImagePath":  "/System/Library/Extensions/Sandbox.kext/Contents/MacOS/Sandbox",
+		"subsystem":        "com.apple.sandbox.reporting", "category": "violation",
 	})
 	if err != nil {
 		t.Fatal(err)

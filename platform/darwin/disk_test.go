@@ -15,9 +15,10 @@ type disk map[string]string
 // mac is a Mac with a user's project.
 func mac() disk {
 	d := disk{}
-	d.add("dir", "/Users/u/p/.git/hooks", "/Users/u/p/src", "/Users/u/.config/zed", "/Users/u/.ssh", "/Users/u/tools/bin",
-		"/usr/bin", "/usr/lib",
-		"/private/etc", "/private/tmp/tmux-501", "/private/var/folders/xy/T", "/private/var/run", "/dev", "/opt/homebrew/bin",
+	d.add("dir", "/Users/u/p/.git/hooks", "/Users/u/p/src", "/Users/u/.config/zed", "/Users/u/.ssh",
+		"/Users/u/tools/bin", "/usr/bin", "/usr/lib",
+		"/private/etc", "/private/tmp/tmux-501", "/private/var/folders/xy/T", "/private/var/run", "/dev",
+		"/opt/homebrew/bin",
 		"/Users/u/.local/state/sandbox-sidecar/run/s1", "/Users/u/.local/state/sandbox-sidecar/run/s2", "/Applications",
 		"/Users/Zoë/p")
 	d.add("file", "/Users/u/p/.git/config", "/Users/u/p/main.go", "/Users/u/.zshrc", "/Users/u/.ssh/id_rsa",

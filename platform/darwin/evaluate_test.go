@@ -82,10 +82,19 @@ func TestEvaluator(t *testing.T) {
 		q    question
 		want string
 	}{
-		"nothing is granted":                    {"(version 1)(deny default)", file("file-read-data", "/a"), "no"},
-		"the last rule decides":                 {`(version 1)(deny default)(allow file-read* (subpath "/a"))(deny file-read* (subpath "/a/b"))`, file("file-read-data", "/a/b/c"), "no"},
-		"the last rule decides, other way":      {`(version 1)(deny default)(deny file-read* (subpath "/a/b"))(allow file-read* (subpath "/a"))`, file("file-read-data", "/a/b/c"), "yes"},
-		"a wildcard after the operation itself": {`(version 1)(deny default)(allow file-read-data (subpath "/a"))(deny file-read* (subpath "/a"))`, file("file-read-data", "/a"), "?"},
+		"nothing is granted": {"(version 1)(deny default)", file("file-read-data", "/a"), "no"},
+		"the last rule decides": {
+			`(version 1)(deny default)(allow file-read* (subpath "/a"))(deny file-read* (subpath "/a/b"))`,
+			file("file-read-data", "/a/b/c"), "no",
+		},
+		"the last rule decides, other way": {
+			`(version 1)(deny default)(deny file-read* (subpath "/a/b"))(allow file-read* (subpath "/a"))`,
+			file("file-read-data", "/a/b/c"), "yes",
+		},
+		"a wildcard after the operation itself": {
+			`(version 1)(deny default)(allow file-read-data (subpath "/a"))(deny file-read* (subpath "/a"))`,
+			file("file-read-data", "/a"), "?",
+		},
 		"no filter after a filter": {
 			`(version 1)(allow default)(deny signal (target others))(allow signal)`,
 			with("signal", "target", "others"), "?",
@@ -106,7 +115,10 @@ func TestEvaluator(t *testing.T) {
 			"(version 1) ; (allow default)\n(deny\n default)",
 			file("file-read-data", "/"), "no",
 		},
-		"all of several": {`(version 1)(deny default)(allow file-ioctl (require-all (regex #"^/dev/ttys[0-9]+$") (extension "e")))`, file("file-ioctl", "/dev/ttys001"), "no"},
+		"all of several": {
+			`(version 1)(deny default)(allow file-ioctl (require-all (regex #"^/dev/ttys[0-9]+$") (extension "e")))`,
+			file("file-ioctl", "/dev/ttys001"), "no",
+		},
 		"ip is not unix": {
 			`(version 1)(deny default)(allow network-outbound (remote ip))`,
 			unixSocket("network-outbound", "/s"), "no",

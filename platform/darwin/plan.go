@@ -92,7 +92,8 @@ func Translate(p *policy.Policy, host Host) Plan {
 		}
 		own := rule.Origin.File == policy.OriginSession
 		plan.Grants = append(plan.Grants, Grant{
-			Path: platform.RawString(rule.Path), Access: rule.Access, Required: own, Private: own && rule.Path != p.Project,
+			Path: platform.RawString(rule.Path), Access: rule.Access, Required: own,
+			Private: own && rule.Path != p.Project,
 		})
 	}
 	for _, protected := range p.Protected {

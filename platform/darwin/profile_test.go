@@ -66,8 +66,8 @@ func samples() map[string]Plan {
 	sockets := everyday()
 	sockets.UnixSockets = []policy.UnixSocket{{Path: "/private/var/run/docker.sock"}, {Abstract: "@none"}}
 	single := &policy.Policy{Restricted: true, Rules: []policy.Rule{
-		grantRule("/dev/null", policy.Device), grantRule("/Users/u/tools", policy.Read), grantRule("/Users/u/tools/bin/tool",
-			policy.Execute),
+		grantRule("/dev/null", policy.Device), grantRule("/Users/u/tools", policy.Read),
+		grantRule("/Users/u/tools/bin/tool", policy.Execute),
 		grantRule("/private/tmp", policy.Write), grantRule("/private/etc/hosts", 0),
 	}}
 	return map[string]Plan{
@@ -102,10 +102,11 @@ func TestProfile_Golden(t *testing.T) {
 
 // operations are the ones that profiles use. The compiler rejects a whole
 // profile for an unknown name.
-var operations = strings.Fields(`default file-ioctl file-link file-map-executable file-read* file-read-data file-read-metadata
-	file-test-existence file-write* file-write-create file-write-data file-write-unlink iokit-open ipc-posix-sem ipc-posix-shm-read*
-	mach-lookup network-bind network-inbound network-outbound process-exec* process-fork process-info* pseudo-tty signal sysctl-read
-	system-fsctl system-mac-syscall system-socket`)
+var operations = strings.Fields(`default file-ioctl file-link file-map-executable file-read* file-read-data
+	file-read-metadata file-test-existence file-write* file-write-create file-write-data file-write-unlink
+	iokit-open ipc-posix-sem ipc-posix-shm-read* mach-lookup network-bind network-inbound network-outbound
+	process-exec* process-fork process-info* pseudo-tty signal sysctl-read system-fsctl system-mac-syscall
+	system-socket`)
 
 // wholly are the operations that a restricted profile opens without a filter.
 var wholly = strings.Fields("process-fork sysctl-read ipc-posix-sem pseudo-tty")
@@ -126,7 +127,8 @@ func unsound(p Profile) []string {
 			continue
 		}
 		switch {
-		case !strings.HasPrefix(value, "/"), len(value) > 1 && strings.HasSuffix(value, "/"), filepath.Clean(value) != value:
+		case !strings.HasPrefix(value, "/"), len(value) > 1 && strings.HasSuffix(value, "/"),
+			filepath.Clean(value) != value:
 			faults = append(faults, value+" is no clean path: a rule on it matches nothing")
 		}
 		for _, link := range []string{"/tmp", "/var", "/etc"} {
@@ -167,8 +169,9 @@ func TestProfile_IsSound(t *testing.T) {
 // Names of services that would act for a session outside the sandbox.
 func TestServices_NoneActsForItsCallers(t *testing.T) {
 	t.Parallel()
-	acting := regexp.MustCompile(`launchservices|\.lsd\b|coreservicesd|appleevents|authtrampoline|windowserver|pasteboard|pboard|xpc\.loginitem|` +
-		`SecurityServer|securityd|secd|sharedfilelist|backgroundtask|launchd|screensaver|tccd`)
+	acting := regexp.MustCompile(
+		`launchservices|\.lsd\b|coreservicesd|appleevents|authtrampoline|windowserver|pasteboard|pboard|xpc\.loginitem|` +
+			`SecurityServer|securityd|secd|sharedfilelist|backgroundtask|launchd|screensaver|tccd`)
 	seen := map[string]bool{}
 	for _, service := range slices.Concat(baseServices, networkServices) {
 		if acting.MatchString(service.name) {
@@ -195,7 +198,8 @@ func TestProfile_Everyday(t *testing.T) {
 	profile := profileOf(t, samples()["terminal"], mac())
 	const home, p = "/Users/u", "/Users/u/p"
 	for _, yes := range []question{
-		file("file-read-data", p+"/main.go"), file("file-write-data", p+"/main.go"), file("file-write-create", p+"/new"),
+		file("file-read-data", p+"/main.go"), file("file-write-data", p+"/main.go"),
+		file("file-write-create", p+"/new"),
 		file("file-write-unlink", p+"/main.go"), file("file-link", p+"/main.go"), file("process-exec", p+"/a.out"),
 		file("file-read-data", "/"), file("file-read-metadata", home), file("file-read-metadata", "/Users"),
 		link("file-read-metadata", home+"/link"), file("file-read-data", home+"/.zshrc"), file("process-exec",
@@ -206,11 +210,12 @@ func TestProfile_Everyday(t *testing.T) {
 		file("file-read-data", stateDir+"/run/s1/x"), file("file-write-create", stateDir+"/run/s1/x"),
 		file("file-read-data", stateDir+"/run/s2/allow"), file("file-read-metadata",
 			stateDir+"/run"), file("file-read-metadata", stateDir),
-		unixSocket("network-outbound", stateDir+"/run/s1/socket"), unixSocket("network-bind", stateDir+"/run/s1/socket"),
+		unixSocket("network-outbound", stateDir+"/run/s1/socket"),
+		unixSocket("network-bind", stateDir+"/run/s1/socket"),
 		unixSocket("network-bind", p+"/socket"), unixSocket("network-outbound", "/private/var/run/mDNSResponder"),
 		ip("network-outbound", "1.1.1.1:443"), ip("network-inbound", "*:8080"), ip("network-bind", "*:8080"),
-		with("signal", "target", "self"), with("signal", "target", "same-sandbox"), with("process-info-pidinfo", "target",
-			"same-sandbox"),
+		with("signal", "target", "self"), with("signal", "target", "same-sandbox"),
+		with("process-info-pidinfo", "target", "same-sandbox"),
 		with("mach-lookup", "global-name", "com.apple.trustd.agent"), with("sysctl-read", "sysctl-name", "hw.ncpu"),
 		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.allow"),
 		file("file-write-create", p+"/a"), file("file-write-create", p+"/a/b.json"), // see Scene.Unkept
@@ -223,7 +228,8 @@ func TestProfile_Everyday(t *testing.T) {
 		}
 	}
 	for _, no := range []question{
-		file("file-read-data", home+"/.ssh/id_rsa"), file("file-read-data", home), file("file-write-create", home+"/.zshenv"),
+		file("file-read-data", home+"/.ssh/id_rsa"), file("file-read-data", home),
+		file("file-write-create", home+"/.zshenv"),
 		file("file-write-data", home+"/.zshrc"), file("process-exec", home+"/.zshrc"), file("process-exec",
 			"/private/etc/hosts"),
 		file("process-exec", home+"/tools/bin/tool"), file("file-write-data", "/usr/bin/git"), file("file-link",
@@ -236,10 +242,11 @@ func TestProfile_Everyday(t *testing.T) {
 			p+"/.vscode/tasks.json"), file("file-write-create", p+"/.VSCODE/tasks.json"),
 		file("file-write-create", p+"/.VsCode"), file("file-write-create", p+"/c"), file("file-write-create", p+"/C"),
 		file("file-write-create", p+"/c/Settings.json"), unixSocket("network-bind", p+"/.git/hooks/s"),
-		file("file-read-data", "/dev/ttys009"), file("file-ioctl", "/dev/ttys009"), file("file-write-data", "/dev/ttys009"),
+		file("file-read-data", "/dev/ttys009"), file("file-ioctl", "/dev/ttys009"),
+		file("file-write-data", "/dev/ttys009"),
 		{"file-ioctl", map[string]string{"path": "/dev/ttys003", "ioctl-command": "#x80017472"}},
-		file("file-read-data", stateDir+"/run/s3/x"), file("file-read-data", stateDir+"/run"), file("file-read-metadata",
-			stateDir+"/run/s3"),
+		file("file-read-data", stateDir+"/run/s3/x"), file("file-read-data", stateDir+"/run"),
+		file("file-read-metadata", stateDir+"/run/s3"),
 		file("file-read-data", stateDir+"/trust.json"), file("file-write-create", stateDir+"/run/s3"),
 		file("file-write-unlink", stateDir+"/run/s1"), file("file-read-data",
 			stateDir+"/run/s2/deny"), file("file-write-create", stateDir+"/run/s2/deny"),
@@ -316,7 +323,8 @@ func TestProfile_NetworkOff(t *testing.T) {
 		ip("network-outbound", "localhost:22"), ip("network-outbound", "1.1.1.1:443"), ip("network-outbound", "*:443"),
 		ip("network-bind", "*:8080"), ip("network-inbound", "*:8080"), unixSocket("network-outbound",
 			"/private/var/run/mDNSResponder"),
-		with("mach-lookup", "global-name", "com.apple.trustd"), with("mach-lookup", "global-name", "com.apple.dnssd.service"),
+		with("mach-lookup", "global-name", "com.apple.trustd"),
+		with("mach-lookup", "global-name", "com.apple.dnssd.service"),
 	} {
 		if ask(t, offline, no) {
 			t.Errorf("allowed: %s", no)
@@ -335,10 +343,12 @@ func TestProfile_OpensTheProxysPortAlone(t *testing.T) {
 		t.Error("the proxy cannot be reached")
 	}
 	for _, no := range []question{
-		ip("network-outbound", "localhost:50124"), ip("network-outbound", "1.1.1.1:50123"), ip("network-outbound", "*:443"),
+		ip("network-outbound", "localhost:50124"), ip("network-outbound", "1.1.1.1:50123"),
+		ip("network-outbound", "*:443"),
 		ip("network-bind", "*:50123"), ip("network-inbound", "*:50123"), unixSocket("network-outbound",
 			"/private/var/run/mDNSResponder"),
-		with("mach-lookup", "global-name", "com.apple.trustd"), with("mach-lookup", "global-name", "com.apple.dnssd.service"),
+		with("mach-lookup", "global-name", "com.apple.trustd"),
+		with("mach-lookup", "global-name", "com.apple.dnssd.service"),
 	} {
 		if ask(t, profile, no) {
 			t.Errorf("allowed: %s", no)
@@ -368,8 +378,8 @@ func TestProfile_TrackingRestrictsNothing(t *testing.T) {
 	for _, yes := range []question{
 		file("file-read-data", "/Users/u/.ssh/id_rsa"), file("file-write-create", "/Users/u/x"), file("process-exec",
 			"/usr/bin/sudo"),
-		unixSocket("network-outbound", "/private/var/run/docker.sock"), ip("network-outbound", "1.1.1.1:1"), with("signal",
-			"target", "others"),
+		unixSocket("network-outbound", "/private/var/run/docker.sock"), ip("network-outbound", "1.1.1.1:1"),
+		with("signal", "target", "others"),
 		with("mach-lookup", "global-name", "com.apple.coreservices.launchservicesd"),
 		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.allow"), file("file-read-data",
 			stateDir+"/run/s2/allow"),
@@ -379,7 +389,8 @@ func TestProfile_TrackingRestrictsNothing(t *testing.T) {
 		}
 	}
 	for _, no := range []question{
-		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.deny"), file("file-read-data", stateDir+"/run/s2/deny"),
+		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.deny"),
+		file("file-read-data", stateDir+"/run/s2/deny"),
 		file("file-write-unlink", stateDir+"/run/s2/allow"), file("file-write-unlink", stateDir+"/run/s2"),
 	} {
 		if ask(t, profile, no) {

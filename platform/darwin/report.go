@@ -15,13 +15,13 @@ func report(p Scene) map[string]platform.Protection {
 		return platform.Protection{Status: platform.Enforced, Mechanism: mechanism, Detail: detail}
 	}
 	protections := map[string]platform.Protection{
-		platform.Filesystem: enforced("files that are not granted cannot be opened, created, removed, renamed or linked; " +
-			"still visible: names in \"/\", symlinks, the metadata of directories above granted paths, and the system's " +
-			"libraries"),
+		platform.Filesystem: enforced("files that are not granted cannot be opened, created, removed, " +
+			"renamed or linked; still visible: names in \"/\", symlinks, the metadata of directories above granted " +
+			"paths, and the system's libraries"),
 		platform.TemporaryFiles: {
 			Status: platform.Degraded, Mechanism: "TMPDIR",
-			Detail: "TMPDIR names a directory of the project's own; what is written to /tmp itself is shared with all " +
-				"programs",
+			Detail: "TMPDIR names a directory of the project's own; what is written to /tmp itself is " +
+				"shared with all programs",
 		},
 		platform.HiddenPaths: {Status: platform.Absent, Detail: "macOS shows hidden paths within the grants"},
 		platform.ToolchainCaches: {
@@ -30,21 +30,22 @@ func report(p Scene) map[string]platform.Protection {
 		},
 		platform.FileTree: enforced("modes, owners, times and extended attributes of files that are not granted for " +
 			"writing cannot be changed"),
-		platform.Execute: enforced("programs run only from paths granted for executing; an interpreter still runs the " +
-			"scripts it can read; setuid programs do not run (sudo, ps, top)"),
+		platform.Execute: enforced("programs run only from paths granted for executing; an interpreter " +
+			"still runs the scripts it can read; setuid programs do not run (sudo, ps, top)"),
 		platform.Network: enforced("no address can be reached, not even localhost"),
-		platform.UnixSockets: enforced("only granted sockets of outside processes can be connected to, and only listed " +
-			"Mach services can be looked up"),
+		platform.UnixSockets: enforced("only granted sockets of outside processes can be connected to, and " +
+			"only listed Mach services can be looked up"),
 		platform.Signals: enforced("processes outside the session cannot be signalled"),
 		platform.ProtectedPaths: enforced(
 			"protected paths and the directories above them cannot be changed, in upper or lower case"),
-		platform.Syscalls: enforced("the ways out of the sandbox are denied one by one: services that start programs, " +
-			"other processes' memory, typing into terminals, mounting, kernel devices; no second sandbox can be applied"),
+		platform.Syscalls: enforced("the ways out of the sandbox are denied one by one: services that " +
+			"start programs, other processes' memory, typing into terminals, mounting, kernel devices; no second " +
+			"sandbox can be applied"),
 		platform.Limits: {Status: platform.Absent, Detail: "macOS limits processes only for the user as a whole"},
 		platform.Denials: {
 			Status: platform.Degraded, Mechanism: "system log",
-			Detail: "denials are read from the system log, which drops some under load; denied service lookups are only " +
-				"in the log, marked " + p.Tag,
+			Detail: "denials are read from the system log, which drops some under load; denied service " +
+				"lookups are only in the log, marked " + p.Tag,
 		},
 	}
 	if !p.Requested.Denials {
@@ -65,26 +66,29 @@ func report(p Scene) map[string]platform.Protection {
 	switch {
 	case p.Requested.Hosts && p.Proxy == 0:
 		protections[platform.NetworkHosts] = platform.Protection{
-			Status: platform.Absent, Detail: "no host can be reached, not even those of allowed_hosts: there is no proxy",
+			Status: platform.Absent, Detail: "no host can be reached, not even those of allowed_hosts: " +
+				"there is no proxy",
 		}
 	case p.Requested.Hosts:
 		protections[platform.NetworkHosts] = platform.Protection{
 			Status: platform.Enforced, Mechanism: "Seatbelt, proxy",
-			Detail: "only allowed hosts can be reached, by programs that use the variables of the sidecar's proxy; the " +
-				"server's name in TLS must be allowed, too; what an allowed host passes on is not checked",
+			Detail: "only allowed hosts can be reached, by programs that use the variables of the " +
+				"sidecar's proxy; the server's name in TLS must be allowed, too; what an allowed host passes on " +
+				"is not checked",
 		}
 		protections[platform.Network] = enforced("no address can be reached but the port of the sidecar's proxy")
 	}
 	if !p.Requested.ProtectedPaths {
 		protections[platform.ProtectedPaths] = platform.Protection{
-			Status: platform.Enforced, Mechanism: mechanism, NotRequested: true, Detail: "the session has no protected paths",
+			Status: platform.Enforced, Mechanism: mechanism, NotRequested: true,
+			Detail: "the session has no protected paths",
 		}
 	}
 	if len(p.Unkept) > 0 {
 		protected := protections[platform.ProtectedPaths]
 		protected.Status = platform.Degraded
-		protected.Detail += fmt.Sprintf("; these can be created with missing directories, and are reported at the end: %q",
-			p.Unkept[:min(len(p.Unkept), maxListed)])
+		protected.Detail += fmt.Sprintf("; these can be created with missing directories, and are reported "+
+			"at the end: %q", p.Unkept[:min(len(p.Unkept), maxListed)])
 		protections[platform.ProtectedPaths] = protected
 	}
 	if p.Canary == "" {

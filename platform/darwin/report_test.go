@@ -26,7 +26,9 @@ func TestReport(t *testing.T) {
 			Translate(strict, host), platform.Enforced, platform.Enforced, platform.Enforced, platform.Degraded,
 			false, nil,
 		},
-		"open": {Translate(open, host), platform.Degraded, platform.Absent, platform.Enforced, platform.Absent, true, nil},
+		"open": {
+			Translate(open, host), platform.Degraded, platform.Absent, platform.Enforced, platform.Absent, true, nil,
+		},
 		"no repository yet": {
 			Translate(strict, host), platform.Enforced, platform.Enforced, platform.Degraded, platform.Degraded, false,
 			[]string{"/Users/u/p/.git/config"},
@@ -36,8 +38,8 @@ func TestReport(t *testing.T) {
 		for protection, want := range map[string]platform.Status{
 			platform.Filesystem: test.filesystem, platform.Network: test.network,
 			platform.ProtectedPaths: test.protected, platform.Denials: test.denials,
-			platform.Execute: platform.Enforced, platform.UnixSockets: platform.Enforced, platform.Signals: platform.Enforced,
-			platform.Syscalls: platform.Enforced,
+			platform.Execute: platform.Enforced, platform.UnixSockets: platform.Enforced,
+			platform.Signals: platform.Enforced, platform.Syscalls: platform.Enforced,
 		} {
 			if got[protection].Status != want {
 				t.Errorf("%s: %s is %s, want %s", name, protection, got[protection].Status, want)

@@ -28,7 +28,9 @@ func resolve(t *testing.T, plan Plan, files Files) Scene {
 func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 	t.Parallel()
 	plan := Plan{
-		Grants:    []Grant{{Path: "/users/U/p", Access: policy.ReadWrite}, {Path: "/Users/u/P/Main.go", Access: policy.Read}},
+		Grants: []Grant{{
+			Path: "/users/U/p", Access: policy.ReadWrite,
+		}, {Path: "/Users/u/P/Main.go", Access: policy.Read}},
 		Protected: []platform.RawString{"/users/u/P/.GIT/Hooks", "/Users/U/p/.VSCode"},
 		Fixed:     []platform.RawString{"/Users/U/p/.Zed/settings.json"},
 		Sockets:   []platform.RawString{"/private/var/run/Docker.sock"},

@@ -143,8 +143,8 @@ func ownState(w *writer, s *Scene) {
 				w.line("(allow file-read-metadata file-test-existence (literal %s))", w.parameter("OWN", above))
 			}
 			own := w.below("OWN", grant.Real)
-			w.line("(allow file-read* file-read-data file-read-metadata file-test-existence file-write* file-write-create " +
-				"file-write-data " +
+			w.line("(allow file-read* file-read-data file-read-metadata file-test-existence file-write* " +
+				"file-write-create file-write-data " +
 				"file-write-unlink file-link " + allExecutes + " " + own + ")")
 			w.line("(allow network-outbound (remote unix-socket " + own + "))")
 			w.line("(allow network-bind (local unix-socket " + own + "))")

@@ -110,6 +110,7 @@ func startFiles(w *writer, _ *Scene) {
 		`(subpath "/Library/Apple") (subpath "/usr/share/zoneinfo") (subpath "/usr/share/zoneinfo.default") ` +
 		`(subpath "/usr/share/icu") (subpath "/private/var/db/timezone") (subpath "/private/var/select") ` +
 		`(literal "/private/var/db/xcode_select_link") (literal "/private/etc/localtime"))`)
-	w.line(`(allow file-map-executable (subpath "/usr/lib") (subpath "/System/Library") (subpath "/System/Cryptexes") ` +
-		`(subpath "/System/Volumes/Preboot/Cryptexes") (subpath "/System/iOSSupport") (subpath "/Library/Apple"))`)
+	w.line(
+		`(allow file-map-executable (subpath "/usr/lib") (subpath "/System/Library") (subpath "/System/Cryptexes") ` +
+			`(subpath "/System/Volumes/Preboot/Cryptexes") (subpath "/System/iOSSupport") (subpath "/Library/Apple"))`)
 }

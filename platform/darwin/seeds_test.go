@@ -44,7 +44,8 @@ var mistakes = map[string]struct {
 	},
 	"the session may remove its own mark": {
 		func(p Profile) Profile { return without(p, "file-ioctl (subpath (param \"MARK") },
-		refuses(file("file-write-unlink", "/private/tmp/mark/allow"), file("file-write-create", "/private/tmp/mark/deny")),
+		refuses(file("file-write-unlink", "/private/tmp/mark/allow"),
+			file("file-write-create", "/private/tmp/mark/deny")),
 	},
 	"shells have no terminal": {
 		func(p Profile) Profile {

@@ -115,7 +115,8 @@ func TestProfile_AnswersAsTheTableSays(t *testing.T) {
 			agreed++
 		}
 	}
-	t.Logf("%d answers of the evaluator are those of the table; %d of them differ from Linux by design", agreed, byDesign)
+	t.Logf("%d answers of the evaluator are those of the table; %d of them differ from Linux by design",
+		agreed, byDesign)
 }
 
 // The table must fail for wrong profiles.

@@ -202,7 +202,9 @@ func isNumber(e gitconfig.Entry) bool {
 func isDate(e gitconfig.Entry) bool {
 	const others = " .:+-/"
 	return e.Valued && e.Value != "" && len(e.Value) <= 64 && !strings.HasPrefix(e.Value, "-") &&
-		strings.IndexFunc(e.Value, func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune(others, r) }) < 0
+		strings.IndexFunc(e.Value, func(r rune) bool {
+			return !isAlphanumeric(r) && !strings.ContainsRune(others, r)
+		}) < 0
 }
 
 func isAlphanumeric(r rune) bool {

@@ -58,19 +58,22 @@ func TestJudge_AcceptsWhatIsHarmless(t *testing.T) {
 		"[branch \"t\"]\n\tremote = .\n\tmerge = refs/heads/main\n\trebase = true",
 		"[branch \"a/b\"]\n\tdescription = some text\\nin two lines", "[branch \"main\"]\n\trebase = merges",
 		"[remote \"new\"]\n\turl = https://user@example.com:8080/b.git",
-		"[remote \"new\"]\n\turl = https://[::1]/b.git\n\tfetch = +refs/heads/*:refs/remotes/new/*\n\tprune\n\ttagOpt = --no-tags",
+		"[remote \"new\"]\n\turl = https://[::1]/b.git\n\tfetch = " +
+			"+refs/heads/*:refs/remotes/new/*\n\tprune\n\ttagOpt = --no-tags",
 		"[remote \"new\"]\n\turl = ssh://git@example.com:22/~x/b.git", "[remote \"new\"]\n\turl = git://example.com/b",
 		"[remote \"new\"]\n\turl = git@example.com:b.git", "[remote \"new\"]\n\turl = host:b",
 		"[remote \"new\"]\n\turl = /srv/a.git", "[remote \"new\"]\n\turl = file:///srv/a.git",
 		"[remote \"n\"]\n\turl = host:b\n\tfetch = +refs/heads/x:refs/remotes/n/x\n[branch \"t\"]\n\tremote = n",
-		"[user]\n\tname = Me\n\temail = me@example.com", "[USER]\nEMAIL=me@example.com", "[pull]\nrebase = merges\nff = only",
+		"[user]\n\tname = Me\n\temail = me@example.com", "[USER]\nEMAIL=me@example.com",
+		"[pull]\nrebase = merges\nff = only",
 		"[push]\ndefault = current\nautoSetupRemote\nfollowTags = off", "[init]\ndefaultBranch = main",
-		"[gc]\nauto = 0\nautoDetach = false\npruneExpire = 2.weeks.ago\nreflogExpire = never\nreflogExpireUnreachable = 30 days",
+		"[gc]\nauto = 0\nautoDetach = false\npruneExpire = 2.weeks.ago\nreflogExpire = " +
+			"never\nreflogExpireUnreachable = 30 days",
 		"[submodule \"s/x\"]\n\tactive = true\n\turl = https://example.com/s.git",
 		"[core]\nignoreCase = true\nprecomposeUnicode = false\nlogAllRefUpdates = always\nfileMode = 0",
 		"[lfs]\nrepositoryformatversion = 0\n[lfs \"https://example.com/a.git/info/lfs\"]\nlocksverify = true",
-		"[filter \"lfs\"]\nclean = git-lfs clean -- %f\nsmudge = git-lfs smudge -- %f\nprocess = git-lfs filter-process\n" +
-			"required = true",
+		"[filter \"lfs\"]\nclean = git-lfs clean -- %f\nsmudge = git-lfs smudge -- %f\nprocess = git-lfs " +
+			"filter-process\nrequired = true",
 		"# a comment\n; and another", "",
 	} {
 		if v := judged(t, ordinary, ordinary+added+"\n"); len(v.Refused) > 0 {
@@ -243,10 +246,11 @@ func spellings(section, group, name, value string) map[string]string {
 		half--
 	}
 	list := map[string]string{
-		"plainly":             header(section) + "\n\t" + name + " = " + quoted + "\n",
-		"in capitals":         header(strings.ToUpper(section)) + "\n" + strings.ToUpper(name) + "=" + quoted + "\n",
-		"in small letters":    header(strings.ToLower(section)) + strings.ToLower(name) + "=" + quoted,
-		"behind another":      "[user] name = Her\n[x][user]" + header(section) + name + "\t=\t" + quoted + " ; comment\n",
+		"plainly":          header(section) + "\n\t" + name + " = " + quoted + "\n",
+		"in capitals":      header(strings.ToUpper(section)) + "\n" + strings.ToUpper(name) + "=" + quoted + "\n",
+		"in small letters": header(strings.ToLower(section)) + strings.ToLower(name) + "=" + quoted,
+		"behind another": "[user] name = Her\n[x][user]" + header(section) + name + "\t=\t" + quoted +
+			" ; comment\n",
 		"over several lines":  header(section) + name + " = \"" + value[:half] + "\\\n" + value[half:] + "\\\n\"\\\n\n",
 		"with a return":       header(section) + "\r\n" + name + "=" + quoted + "\r\n",
 		"twice":               header(section) + "\n" + name + "=" + quoted + "\n" + name + "=" + quoted + "\n",
@@ -301,13 +305,15 @@ func TestJudge_RefusesWhatIsDangerous(t *testing.T) {
 func TestJudge_WhatWasThereStays(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ from, to, says string }{
-		"another address":        {"https://example.com/a.git", "https://example.com/b.git", "go elsewhere"},
-		"no address":             {"\turl = https://example.com/a.git\n", "", "go elsewhere"},
-		"a second address":       {"\tfetch", "\turl = https://example.com/b.git\n\tfetch", "go elsewhere"},
-		"another branch":         {"merge = refs/heads/main", "merge = refs/heads/x", "go elsewhere"},
-		"no remote":              {"\tremote = origin\n", "", "go elsewhere"},
-		"no hooks":               {"\thooksPath = tools/hooks\n", "", "set before"},
-		"other hooks":            {"tools/hooks", ".husky", "\"core.hooksPath\": git would run the hooks in \".husky\""},
+		"another address":  {"https://example.com/a.git", "https://example.com/b.git", "go elsewhere"},
+		"no address":       {"\turl = https://example.com/a.git\n", "", "go elsewhere"},
+		"a second address": {"\tfetch", "\turl = https://example.com/b.git\n\tfetch", "go elsewhere"},
+		"another branch":   {"merge = refs/heads/main", "merge = refs/heads/x", "go elsewhere"},
+		"no remote":        {"\tremote = origin\n", "", "go elsewhere"},
+		"no hooks":         {"\thooksPath = tools/hooks\n", "", "set before"},
+		"other hooks": {
+			"tools/hooks", ".husky", "\"core.hooksPath\": git would run the hooks in \".husky\"",
+		},
 		"no include":             {"[include]\n\tpath = ../more\n", "", "set before"},
 		"an include, moved":      {"\tpath = ../more\n", "", "place"},
 		"a working tree":         {"bare = false", "bare = true", "hooks elsewhere"},

@@ -80,7 +80,8 @@ func (r *Rules) Address(addr netip.Addr, port uint16) bool {
 		return false
 	}
 	addr = addr.Unmap()
-	return !never(addr) && r.allows(func(t *table) bool { return t.address(addr, port) }) && !r.denied.address(addr, port)
+	return !never(addr) && r.allows(func(t *table) bool { return t.address(addr, port) }) &&
+		!r.denied.address(addr, port)
 }
 
 // Result reports whether an address that an allowed name leads to may be

@@ -26,16 +26,17 @@ const truncationABI = 3
 var abiVersions = []abiVersion{
 	{version: 1, kernel: "5.13", fs: FSAccess(
 		landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile |
-			landlock.AccessFSReadDir | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile | landlock.AccessFSMakeChar |
-			landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo |
-			landlock.AccessFSMakeBlock | landlock.AccessFSMakeSym)},
+			landlock.AccessFSReadDir | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile |
+			landlock.AccessFSMakeChar |
+			landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock |
+			landlock.AccessFSMakeFifo | landlock.AccessFSMakeBlock | landlock.AccessFSMakeSym)},
 	// Below 2 Landlock refuses every rename and link between two directories.
 	// That weakens no protection.
 	{version: 2, kernel: "5.19", fs: FSAccess(landlock.AccessFSRefer)},
 	{
 		version: truncationABI, kernel: "6.2", fs: FSAccess(landlock.AccessFSTruncate),
-		without: "truncate(2) and openat2(2) are refused even for the session's own files, because this kernel's Landlock " +
-			"does not govern truncation",
+		without: "truncate(2) and openat2(2) are refused even for the session's own files, because this " +
+			"kernel's Landlock does not govern truncation",
 		protection: "filesystem",
 	},
 	{

@@ -74,7 +74,9 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	for _, dir := range hooks.Learn {
 		// Executing a file needs the right to read it, too
 		// (get_required_file_open_access, security/landlock/fs.c).
-		ruleset.Rules = append(ruleset.Rules, Rule{Path: platform.RawString(dir), Access: (fsRead | fsExecute) & ruleset.FS})
+		ruleset.Rules = append(ruleset.Rules, Rule{
+			Path: platform.RawString(dir), Access: (fsRead | fsExecute) & ruleset.FS,
+		})
 	}
 	confinement, err := confine(ruleset, p, hooks)
 	confinement.InvalidateGuess = invalidateGuess

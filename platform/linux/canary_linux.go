@@ -31,7 +31,8 @@ func proveAfter(c *Canary) error {
 	err := tryCanary(c)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s can be listed although the kernel accepted the ruleset: the sandbox has no effect", c.Path)
+		return fmt.Errorf("%s can be listed although the kernel accepted the ruleset: the sandbox has no effect",
+			c.Path)
 	case !errors.Is(err, unix.EACCES):
 		return fmt.Errorf("list %s after confining: expected a refusal: %w", c.Path, err)
 	}

@@ -18,7 +18,9 @@ import (
 func loggedDenial(logged audit.Denial, reads bool) (platform.Denial, bool) {
 	denial := platform.Denial{PID: logged.PID, Process: logged.Process, Count: 1}
 	only := func(rights ...string) bool {
-		return !slices.ContainsFunc(logged.Blockers, func(blocker string) bool { return !slices.Contains(rights, blocker) })
+		return !slices.ContainsFunc(logged.Blockers, func(blocker string) bool {
+			return !slices.Contains(rights, blocker)
+		})
 	}
 	switch {
 	case only("fs.read_file", "fs.read_dir"):

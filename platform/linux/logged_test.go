@@ -76,7 +76,8 @@ func TestLogged_IsReportedAsTheRightAccess(t *testing.T) {
 			access:  platform.RefusedSignal, target: "7",
 		},
 		"a signal by an unknown call": {
-			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7}, access: platform.RefusedSignal, target: "7",
+			refusal: audit.Denial{Blockers: []string{"scope.signal"}, Peer: 7},
+			access:  platform.RefusedSignal, target: "7",
 		},
 		"signal 0": {refusal: audit.Denial{
 			Blockers: []string{"scope.signal"}, Peer: 7,
@@ -97,8 +98,9 @@ func TestLogged_IsReportedAsTheRightAccess(t *testing.T) {
 		"an unknown right": {refusal: audit.Denial{Blockers: []string{"scope.something"}, Path: "/x", Peer: 7}},
 	} {
 		denial, reported := loggedDenial(test.refusal, !test.changes)
-		if reported != (test.access != "") || reported && (denial.Access != test.access || denial.Target != test.target ||
-			denial.Count != 1) {
+		if reported != (test.access != "") || reported &&
+			(denial.Access != test.access || denial.Target != test.target ||
+				denial.Count != 1) {
 			t.Errorf("%s: reported: %t, %+v", name, reported, denial)
 		}
 	}

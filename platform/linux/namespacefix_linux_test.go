@@ -18,7 +18,9 @@ func TestNamespaceFix_IsOneStepForThisMachine(t *testing.T) {
 		"nothing shows why": {map[string]string{most: "15000\n", clone: "1\n", restrict: "0\n"}, ""},
 		"no files":          {nil, ""},
 		"none are allowed":  {map[string]string{most: "0\n", ".dockerenv": ""}, "sysctl -w user.max_user_namespaces"},
-		"Docker":            {map[string]string{".dockerenv": "", restrict: "1\n"}, "--security-opt seccomp=unconfined"},
+		"Docker": {
+			map[string]string{".dockerenv": "", restrict: "1\n"}, "--security-opt seccomp=unconfined",
+		},
 		"Podman":            {map[string]string{"run/.containerenv": ""}, "--security-opt seccomp=unconfined"},
 		"Debian's sysctl":   {map[string]string{clone: "0\n"}, "sysctl -w kernel.unprivileged_userns_clone=1"},
 		"Ubuntu's AppArmor": {map[string]string{clone: "1\n", restrict: "1\n"}, "AppArmor profile"},

@@ -25,7 +25,8 @@ func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 		{Observed: seccomp.ObservedNamed, Offline: true},
 	} {
 		handlers := map[string]notify.Handler{}
-		observe(denials.New(denials.Options{Policy: &policy.Policy{}, Report: func(platform.Denial) {}}), filtering, handlers)
+		observe(denials.New(denials.Options{Policy: &policy.Policy{}, Report: func(platform.Denial) {}}),
+			filtering, handlers)
 		asked := map[string]bool{}
 		for _, call := range filtering.SupervisedCalls() {
 			asked[call] = true
@@ -55,7 +56,7 @@ func TestObservation_IsClaimedOnlyIfItWasProved(t *testing.T) {
 				return notify.Handler{Handle: (*notify.Call).Continue}
 			})
 		}},
-		"one that believes that everything is granted": {blind: func(h platform.Handover) (platform.Supervision, error) {
+		"one that thinks everything is granted": {blind: func(h platform.Handover) (platform.Supervision, error) {
 			all := &policy.Policy{Rules: []policy.Rule{{Path: "/", Access: policy.ReadWrite | policy.Execute}}}
 			return superviseBadly(h, all, func(call string, o *denials.Observer) notify.Handler {
 				return notify.Handler{FastPath: denials.FastPath(o, call), Handle: denials.SlowPath(o, call)}

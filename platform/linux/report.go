@@ -22,22 +22,23 @@ func report(r Ruleset, result namespace.Result) map[string]platform.Protection {
 		platform.ToolchainCaches: toolchainCaches(r),
 		platform.Execute: {
 			Status: platform.Enforced, Mechanism: mechanism,
-			Detail: "programs run only from paths granted for executing; an interpreter or the loader still runs files " +
-				"that it can read",
+			Detail: "programs run only from paths granted for executing; an interpreter or the loader " +
+				"still runs files that it can read",
 		},
 		platform.Network:      networkOff(r),
 		platform.NetworkHosts: networkHosts(r),
 		platform.UnixSockets:  unixSockets(r, mechanism),
 		platform.Signals: byABI(platform.Signals, r.ABI, platform.Protection{
-			Status: platform.Enforced, Mechanism: mechanism, Detail: "processes outside the session cannot be signalled",
+			Status: platform.Enforced, Mechanism: mechanism,
+			Detail: "processes outside the session cannot be signalled",
 		}),
 		platform.ProtectedPaths: protectedPaths(r, result.Mounts),
 		platform.Syscalls: {
 			Status: platform.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
 			Detail: "calls that lead out of the session or deep into the kernel are refused: io_uring, namespaces, " +
-				"mounting, typing into terminals, reading other processes and others; setuid programs gain no rights; " +
-				"dangerous capabilities are dropped; " + systemV(r.Namespaces) + "; " + priorities(r) + "; " +
-				inotify(r, result),
+				"mounting, typing into terminals, reading other processes and others; setuid programs " +
+				"gain no rights; dangerous capabilities are dropped; " + systemV(r.Namespaces) + "; " +
+				priorities(r) + "; " + inotify(r, result),
 		},
 		platform.Limits:  limits(r, result),
 		platform.Denials: reportedDenials(r),
@@ -122,9 +123,10 @@ const (
 	// see docs/design/system-call-filter.md.
 	namedReads = "denied reads of files are reported if the path is on the program's command line, as with cat, cp, " +
 		"sed, grep and diff, or if the program prints it in an editor's session; not noticed otherwise: paths that a " +
-		"program finds or copies itself (shell redirections, less, editors, ssh), files opened close-on-exec (Python, " +
-		"Node, Go, Rust) or relative to a directory, and listed directories"
-	fixNamedReads = `set on_denied to "ask" to report every denied read; programs that open thousands of files get slower`
+		"program finds or copies itself (shell redirections, less, editors, ssh), files opened " +
+		"close-on-exec (Python, Node, Go, Rust) or relative to a directory, and listed directories"
+	fixNamedReads = `set on_denied to "ask" to report every denied read; ` +
+		"programs that open thousands of files get slower"
 )
 
 // limits says what bounds the session's processes.

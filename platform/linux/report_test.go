@@ -33,8 +33,10 @@ func TestReport_PerVersion(t *testing.T) {
 		for abi := test.from; abi <= test.to; abi++ {
 			got := report(Translate(strict, abi), namespace.Result{})
 			for name, want := range map[string]platform.Status{
-				platform.Filesystem: test.filesystem, platform.Signals: test.signals, platform.UnixSockets: test.unixSockets,
-				platform.Execute: e, platform.Network: e, platform.ProtectedPaths: d, platform.Syscalls: e, platform.Denials: a,
+				platform.Filesystem: test.filesystem, platform.Signals: test.signals,
+				platform.UnixSockets: test.unixSockets,
+				platform.Execute:     e, platform.Network: e, platform.ProtectedPaths: d, platform.Syscalls: e,
+				platform.Denials: a,
 			} {
 				if got[name].Status != want {
 					t.Errorf("ABI %d: %s is %s, want %s", abi, name, got[name].Status, want)
@@ -82,7 +84,8 @@ func TestReport_NamesTheKernelThatHelps(t *testing.T) {
 	if fix := report(Translate(strict, 5), namespace.Result{})[platform.Signals].Fix; !strings.Contains(fix, "6.12") {
 		t.Errorf("fix of signals is %q", fix)
 	}
-	if fix := report(Translate(strict, 8), namespace.Result{})[platform.UnixSockets].Fix; !strings.Contains(fix, "7.1") {
+	fix := report(Translate(strict, 8), namespace.Result{})[platform.UnixSockets].Fix
+	if !strings.Contains(fix, "7.1") {
 		t.Errorf("fix of unix sockets is %q", fix)
 	}
 }
@@ -261,12 +264,14 @@ func TestReport_ProtectedPathsDependOnTheMounts(t *testing.T) {
 	refused := ruleset
 	refused.Filtering.Observed = seccomp.ObservedNamed
 	got = report(refused, namespace.Result{Mounts: missing})[platform.ProtectedPaths]
-	if got.Status != platform.Enforced || got.Fix != "" || !strings.Contains(got.Detail, `creating one is refused; a deliberate race is reported: "/p/0"`) {
+	if got.Status != platform.Enforced || got.Fix != "" ||
+		!strings.Contains(got.Detail, `creating one is refused; a deliberate race is reported: "/p/0"`) {
 		t.Errorf("%+v", got)
 	}
 	mounts := namespace.MountResult{Missing: many, Symlinks: []string{"/p/link\n"}}
 	got = report(ruleset, namespace.Result{Mounts: mounts})[platform.ProtectedPaths]
-	if got.Status != platform.Degraded || !got.PreventsChanges || !strings.Contains(got.Detail, `"/p/19", and 10 more`) ||
+	if got.Status != platform.Degraded || !got.PreventsChanges ||
+		!strings.Contains(got.Detail, `"/p/19", and 10 more`) ||
 		!strings.Contains(got.Detail, `"/p/link\n"`) {
 		t.Errorf("%+v", got)
 	}

@@ -13,8 +13,8 @@ import (
 func filesystem(r Ruleset, result namespace.Result, mechanism string) platform.Protection {
 	files := byABI(platform.Filesystem, r.ABI, platform.Protection{
 		Status: platform.Enforced, Mechanism: mechanism,
-		Detail: "what is not granted cannot be opened, created, removed, renamed or linked; its existence and metadata " +
-			"stay visible",
+		Detail: "what is not granted cannot be opened, created, removed, renamed or linked; its existence " +
+			"and metadata stay visible",
 	})
 	if r.Requested.WholeFilesystem {
 		files = platform.Protection{
@@ -43,11 +43,11 @@ func withTerminals(files platform.Protection, r Ruleset, result namespace.Result
 		if why == "" {
 			why, fix = r.NamespaceGap, "; or "+r.fixNamespaces()
 		}
-		files.Detail += "; of the terminals in /dev/pts only the session's own can be opened, so programs that open new " +
-			"ones fail (tmux, script, ssh -t from inside): " + why
+		files.Detail += "; of the terminals in /dev/pts only the session's own can be opened, so programs " +
+			"that open new ones fail (tmux, script, ssh -t from inside): " + why
 		if files.Fix == "" {
-			files.Fix = `add "/dev/pts" to additional_read_write_paths if the session needs new terminals; it can then open ` +
-				"all terminals of the user" + fix
+			files.Fix = `add "/dev/pts" to additional_read_write_paths if the session needs new terminals; ` +
+				"it can then open all terminals of the user" + fix
 		}
 	}
 	return files
@@ -64,8 +64,8 @@ func fileTree(r Ruleset) platform.Protection {
 	case r.Namespaces == nil:
 		return platform.Protection{
 			Status: platform.Absent,
-			Detail: "modes, owners, times and extended attributes of the user's files outside the grants can be changed: " +
-				r.NamespaceGap,
+			Detail: "modes, owners, times and extended attributes of the user's files outside the grants can " +
+				"be changed: " + r.NamespaceGap,
 			Fix: r.fixNamespaces(),
 		}
 	}
@@ -87,8 +87,8 @@ func temporaryFiles(r Ruleset) platform.Protection {
 	case r.Namespaces == nil:
 		return platform.Protection{
 			Status: platform.Degraded, Mechanism: "TMPDIR",
-			Detail: "TMPDIR names a directory of the project's own; what is written to /tmp itself is shared with all " +
-				"programs: " + r.NamespaceGap,
+			Detail: "TMPDIR names a directory of the project's own; what is written to /tmp itself is " +
+				"shared with all programs: " + r.NamespaceGap,
 			Fix: r.fixNamespaces(),
 		}
 	}
@@ -114,8 +114,8 @@ func hiddenPaths(r Ruleset) platform.Protection {
 	}
 	return platform.Protection{
 		Status: platform.Enforced, Mechanism: "mount namespace",
-		Detail: "hidden paths are empty and cannot be changed; a file that a program outside replaces is seen until the " +
-			"session ends",
+		Detail: "hidden paths are empty and cannot be changed; a file that a program outside replaces is " +
+			"seen until the session ends",
 	}
 }
 
@@ -179,10 +179,12 @@ func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection
 		// This is a note: nobody can do anything about it, and it is so in every
 		// project.
 		p.Mechanism += ", seccomp"
-		p.Detail += "; these do not exist; creating one is refused; a deliberate race is reported: " + listed(mounts.Missing)
+		p.Detail += "; these do not exist; creating one is refused; a deliberate race is reported: " +
+			listed(mounts.Missing)
 	default:
 		p.Status, p.Fix = platform.Degraded, fixObservation
-		p.Detail += "; these do not exist; creating one is noticed and reported, and not prevented: " + listed(mounts.Missing)
+		p.Detail += "; these do not exist; creating one is noticed and reported, and not prevented: " +
+			listed(mounts.Missing)
 	}
 	if len(mounts.Symlinks) > 0 {
 		p.Status = platform.Degraded

@@ -12,8 +12,8 @@ func networkOff(r Ruleset) platform.Protection {
 	case r.Namespaces != nil && r.Namespaces.Network:
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: "network namespace, seccomp",
-			Detail: "the network has nothing but a loopback interface of the session's own; only Unix, IP and routing " +
-				"sockets can be created",
+			Detail: "the network has nothing but a loopback interface of the session's own; only Unix, IP " +
+				"and routing sockets can be created",
 		}
 	default:
 		why := ""
@@ -57,7 +57,8 @@ func networkHosts(r Ruleset) platform.Protection {
 			"in TLS must be allowed, too; what an allowed host passes on is not checked",
 	}
 	if r.Filtering.Shared {
-		hosts.Detail += "; the session has no localhost of its own, where programs could listen" + because(r.NamespaceGap)
+		hosts.Detail += "; the session has no localhost of its own, where programs could listen" +
+			because(r.NamespaceGap)
 		hosts.Fix = "for localhost: " + r.fixNamespaces()
 	}
 	return hosts
@@ -82,8 +83,8 @@ func unixSockets(r Ruleset, mechanism string) platform.Protection {
 	case r.Filtering.Sockets:
 		return platform.Protection{
 			Status: platform.Enforced, Mechanism: "seccomp (the sidecar connects)",
-			Detail: "only granted sockets and sockets of the session itself can be connected to; Unix datagram sockets " +
-				"cannot be created; servers see the sidecar as the peer",
+			Detail: "only granted sockets and sockets of the session itself can be connected to; Unix " +
+				"datagram sockets cannot be created; servers see the sidecar as the peer",
 		}
 	case r.Scoped != 0:
 		return platform.Protection{

@@ -68,7 +68,8 @@ func confineSelf(order *platform.Order) (platform.Confined, error) {
 	}
 	return platform.Confined{
 		Enforcement: platform.Enforcement{
-			Protections: report(ruleset, result), Missing: append(missing, ruleset.Missing...), Warnings: ruleset.Warnings,
+			Protections: report(ruleset, result), Missing: append(missing, ruleset.Missing...),
+			Warnings: ruleset.Warnings,
 		},
 		Passed: append(result.Passed, passed...), Confirm: ruleset.confirm,
 	}, nil

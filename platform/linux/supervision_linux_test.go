@@ -71,7 +71,9 @@ func converse(t *testing.T, hooks platform.Hooks, change func(*platform.Confinem
 	defer cancel()
 	d := &dialogue{t: t, in: in, lines: bufio.NewScanner(out)}
 	d.Launched, err = platform.Launch(ctx, backend, platform.Target{
-		Order:       platform.Order{Program: "/bin/sh", Argv: []string{"sh"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/"},
+		Order: platform.Order{
+			Program: "/bin/sh", Argv: []string{"sh"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
+		},
 		Confinement: confinement, Streams: [3]*os.File{
 			theirIn, theirOut,
 			theirOut,

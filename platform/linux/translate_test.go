@@ -47,8 +47,8 @@ var samples = map[string]*policy.Policy{
 	"single-accesses": {
 		Restricted: true, Network: policy.Network{}, OnDenied: policy.Ask,
 		Rules: []policy.Rule{
-			rule("/d", policy.Device, "f"), rule("/n", 0, "f"), rule("/r", policy.Read, "f"), rule("/w", policy.Write, "f"),
-			rule("/x", policy.Execute, "f"),
+			rule("/d", policy.Device, "f"), rule("/n", 0, "f"), rule("/r", policy.Read, "f"),
+			rule("/w", policy.Write, "f"), rule("/x", policy.Execute, "f"),
 		},
 	},
 	"odd-names": {
@@ -64,7 +64,8 @@ var samples = map[string]*policy.Policy{
 	},
 	"root-hidden-canaries": {
 		Restricted: true, Network: policy.Network{Allowed: true}, OnDenied: policy.Ignore,
-		Rules: []policy.Rule{rule("/", policy.Write, "f"), rule("/boot", policy.Read, "f"), rule("/sys", policy.Read, "f")},
+		Rules: []policy.Rule{rule("/", policy.Write, "f"), rule("/boot", policy.Read, "f"), rule("/sys",
+			policy.Read, "f")},
 	},
 }
 
@@ -192,7 +193,8 @@ func check(t *testing.T, p *policy.Policy, abi int) {
 		if granted.Access == 0 || granted.Access&^r.FS != 0 {
 			t.Errorf("ABI %d: %q grants %s of the handled %s", abi, granted.Path, granted.Access, r.FS)
 		}
-		if names := granted.Access.String(); strings.Contains(names, "make_char") || strings.Contains(names, "make_block") {
+		if names := granted.Access.String(); strings.Contains(names, "make_char") ||
+			strings.Contains(names, "make_block") {
 			t.Errorf("%q may make device nodes", granted.Path)
 		}
 		if !covered(p, granted) {

@@ -62,7 +62,8 @@ func (r *relay) greet(allowed func(string) bool) (name string, ok bool) {
 		var what greeting
 		what, name, need = greet(buffer[:n])
 		switch {
-		case what == tlsMalformed, what == tlsHello && !allowed(name), need > maxGreeting, what == unfinished && err != nil:
+		case what == tlsMalformed, what == tlsHello && !allowed(name), need > maxGreeting,
+			what == unfinished && err != nil:
 			return name, false
 		case what == unfinished:
 			buffer = slices.Grow(buffer[:n], need-n)[:need]

@@ -199,7 +199,8 @@ func missingGrantsAreReported(t *testing.T, s suite) {
 	scene := newScene(t)
 	inside := scene.file(t, "in/file", "inside")
 	rules := []policy.Rule{
-		scene.rule("in", policy.Read), scene.rule("no/such", policy.Read), scene.rule("in/file/below", policy.ReadWrite),
+		scene.rule("in", policy.Read), scene.rule("no/such", policy.Read),
+		scene.rule("in/file/below", policy.ReadWrite),
 	}
 	acts := []Act{{Verb: Read, Path: inside}}
 	results, enforcement := Perform(t, s.backend, Confined(t, s.backend, Policy(t, rules...), acts...))

@@ -135,11 +135,15 @@ func failedStepNeverExecutes(t *testing.T, s suite) {
 		},
 		"missing directory": {
 			func(o *Job) { o.Dir = marker + "/no/such" },
-			platform.Failure{Step: platform.StepDirectory, Path: marker + "/no/such", Cause: unix.ENOENT.Error(), Missing: true},
+			platform.Failure{
+				Step: platform.StepDirectory, Path: marker + "/no/such", Cause: unix.ENOENT.Error(), Missing: true,
+			},
 		},
 		"missing program": {
 			func(o *Job) { o.Program = marker + "/no/such" },
-			platform.Failure{Step: platform.StepProgram, Path: marker + "/no/such", Cause: unix.ENOENT.Error(), Missing: true},
+			platform.Failure{
+				Step: platform.StepProgram, Path: marker + "/no/such", Cause: unix.ENOENT.Error(), Missing: true,
+			},
 		},
 		"program that is none": {
 			func(o *Job) { o.Program = text },

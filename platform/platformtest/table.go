@@ -79,11 +79,12 @@ var Table = []Case{
 		Files:  []string{"in/file", "in/sub/deep", "out/file", "mixed/granted", "mixed/granted-not", "program/file"},
 		Grants: map[string]policy.Access{"in": policy.Read, "mixed/granted": policy.Read, "program": policy.Execute},
 		Tries: []Try{
-			may(Read, "in/file"), may(Read, "in/sub/deep"), may(List, "in"), may(List, "in/sub"), may(Read, "mixed/granted"),
-			may(Read, "in/sub/../file"), may(Read, "out/../in/file"),
+			may(Read, "in/file"), may(Read, "in/sub/deep"), may(List, "in"), may(List, "in/sub"),
+			may(Read, "mixed/granted"), may(Read, "in/sub/../file"), may(Read, "out/../in/file"),
 			mayNot(Read, "out/file"), mayNot(List, "out"), mayNot(Read, "mixed/granted-not"), mayNot(List,
 				"mixed"), mayNot(List, ""),
-			mayNot(Read, "in/../out/file"), mayNot(Read, "program/file"), mayNot(List, "program"), mayNot(Write, "in/file"),
+			mayNot(Read, "in/../out/file"), mayNot(Read, "program/file"), mayNot(List, "program"),
+			mayNot(Write, "in/file"),
 		},
 	},
 	{
@@ -116,19 +117,21 @@ var Table = []Case{
 		Tries: []Try{
 			may(Create, "write/new"), may(Write, "write/file"), mayNot(Read, "write/file"), mayNot(List, "write"),
 			may(Read, "both/file"), may(Write, "both/file"),
-			may(Write, "singles/granted"), may(Read, "singles/granted"), mayNot(Remove, "singles/granted"), mayNot(Write,
-				"singles/other"),
-			mayNot(Create, "singles/new"), mayNot(Rename, "singles/granted", "singles/renamed"), mayNot(Rename, "singles/other",
-				"singles/granted"),
+			may(Write, "singles/granted"), may(Read, "singles/granted"), mayNot(Remove, "singles/granted"),
+			mayNot(Write, "singles/other"),
+			mayNot(Create, "singles/new"), mayNot(Rename, "singles/granted", "singles/renamed"),
+			mayNot(Rename, "singles/other", "singles/granted"),
 		},
 	},
 	{
 		Name:     "executing follows the grants",
 		Programs: []string{"x/true", "rw/true", "ro/true", "out/true"},
-		Grants:   map[string]policy.Access{"x": policy.Read | policy.Execute, "rw": policy.ReadWrite, "ro": policy.Read},
+		Grants: map[string]policy.Access{
+			"x": policy.Read | policy.Execute, "rw": policy.ReadWrite, "ro": policy.Read,
+		},
 		Tries: []Try{
-			may(Execute, "x/true"), may(Execute, "rw/true"), mayNot(Execute, "ro/true"), may(Read, "ro/true"), mayNot(Execute,
-				"out/true"),
+			may(Execute, "x/true"), may(Execute, "rw/true"), mayNot(Execute, "ro/true"), may(Read, "ro/true"),
+			mayNot(Execute, "out/true"),
 		},
 	},
 	{
@@ -139,7 +142,8 @@ var Table = []Case{
 			"ro/rw": policy.Write,
 		},
 		Tries: []Try{
-			may(Write, "rw/ro/file"), may(Create, "rw/ro/new"), may(Remove, "rw/ro/removed"), may(Read, "ro/rw/sub/file"),
+			may(Write, "rw/ro/file"), may(Create, "rw/ro/new"), may(Remove, "rw/ro/removed"),
+			may(Read, "ro/rw/sub/file"),
 			may(Write, "ro/rw/file"), may(Create, "ro/rw/sub/new"), mayNot(Write, "ro/file"), mayNot(Create, "ro/new"),
 		},
 	},
@@ -153,7 +157,8 @@ var Table = []Case{
 		Grants: map[string]policy.Access{"in": policy.ReadWrite},
 		Tries: []Try{
 			may(Read, "in/home"), may(Read, "in/to-dir/../in/file"), may(Read, "out/back"), may(Write, "out/back"),
-			mayNot(Read, "in/to-file"), mayNot(Read, "in/to-dir/file"), mayNot(List, "in/to-dir"), mayNot(Read, "in/relative"),
+			mayNot(Read, "in/to-file"), mayNot(Read, "in/to-dir/file"), mayNot(List, "in/to-dir"),
+			mayNot(Read, "in/relative"),
 			mayNot(Read, "in/../out/file"), mayNot(Write, "in/to-file"), mayNot(Create, "in/to-dir/new"), mayNot(Remove,
 				"in/to-dir/file"),
 			may(Remove, "in/to-file"), mayNot(Remove, "out/back"),
@@ -162,8 +167,8 @@ var Table = []Case{
 	{
 		Name: "moving and linking do not widen a grant",
 		Files: []string{
-			"rw/a/file", "rw/b/file", "rw/c/file", "rw/linked", "rw/moved", "rw2/file", "rw/victim", "ro/file", "ro/victim",
-			"out/file", "rw/d/file",
+			"rw/a/file", "rw/b/file", "rw/c/file", "rw/linked", "rw/moved", "rw2/file", "rw/victim",
+			"ro/file", "ro/victim", "out/file", "rw/d/file",
 		},
 		Grants: map[string]policy.Access{"rw": policy.ReadWrite, "rw2": policy.ReadWrite, "ro": policy.Read},
 		Tries: []Try{
@@ -183,8 +188,8 @@ var Table = []Case{
 		Name: "what everybody may read is not granted by itself",
 		Tries: []Try{
 			mayNot(List, "/etc"), mayNot(Read, "/etc/hosts"), mayNot(List, "/home"),
-			mayNot(List, "/").except("darwin", "dyld reads the root directory itself at the start of every program, and "+
-				"aborts if it cannot"),
+			mayNot(List, "/").except("darwin", "dyld reads the root directory itself at the start of every "+
+				"program, and aborts if it cannot"),
 		},
 	},
 	{
@@ -204,8 +209,8 @@ var Table = []Case{
 		Grants:    map[string]policy.Access{"p": policy.ReadWrite},
 		Protected: []string{"p/.git/config", "p/.git/hooks", "p/.vscode"},
 		Tries: []Try{
-			may(Write, "p/.git/HEAD"), may(Create, "p/.git/index"), may(Read, "p/.git/config"), may(Create, "p/.vscode-not"),
-			mayNot(Write, "p/.git/config").needing(platform.ProtectedPaths),
+			may(Write, "p/.git/HEAD"), may(Create, "p/.git/index"), may(Read, "p/.git/config"),
+			may(Create, "p/.vscode-not"), mayNot(Write, "p/.git/config").needing(platform.ProtectedPaths),
 			mayNot(Create, "p/.git/hooks/pre-commit").needing(platform.ProtectedPaths),
 			mayNot(Remove, "p/.git/hooks/sample").needing(platform.ProtectedPaths),
 			mayNot(Rename, "p/evil", "p/.git/config").needing(platform.ProtectedPaths),

@@ -40,7 +40,8 @@ func TestIsHook(t *testing.T) {
 		t.Fatal("hookNames is not sorted: the binary search misses entries")
 	}
 	for name, want := range map[string]bool{
-		"LD_PRELOAD": true, "LD_": true, "DYLD_INSERT_LIBRARIES": true, "BASH_ENV": true, "ENV": true, "_JAVA_OPTIONS": true,
+		"LD_PRELOAD": true, "LD_": true, "DYLD_INSERT_LIBRARIES": true, "BASH_ENV": true, "ENV": true,
+		"_JAVA_OPTIONS":  true,
 		"PROMPT_COMMAND": true, "GIT_CONFIG_COUNT": true, "BASH_FUNC_ls%%": true, "ENVIRONMENT": false, "PATH": false,
 		"LDFLAGS": false,
 	} {

@@ -29,7 +29,8 @@ func TestParseSigningKey(t *testing.T) {
 	// No other spelling stands for a key, and nothing else for all of them.
 	for _, text := range []string{
 		"", "ask:", "ask", "ask:ask:*", "**", " *", "* ", "SHA256:", "SHA256:*", keyA + "=", keyA[:len(keyA)-1],
-		keyA[:len(keyA)-1] + "V", "sha256:" + keyA[7:], "MD5:d4:1d:8c:d9:8f:00:b2:04:e9:80:09:98:ec:f8:42:7e", gripC[:39],
+		keyA[:len(keyA)-1] + "V", "sha256:" + keyA[7:], "MD5:d4:1d:8c:d9:8f:00:b2:04:e9:80:09:98:ec:f8:42:7e",
+		gripC[:39],
 		gripC + "00", "0x" + gripC[2:], "ASK:*", keyA[:20] + "\n" + keyA[20:], "me@example.com", "*\x00",
 	} {
 		if got, err := ParseSigningKey(text); err == nil {
@@ -85,7 +86,8 @@ func TestMeetSigningKeys(t *testing.T) {
 			}
 		}
 	}
-	if slices.ContainsFunc(lists[2:], func(l []string) bool { return !ChoosesKeys(keys(t, l...)) }) || !ChoosesKeys(nil) ||
+	if slices.ContainsFunc(lists[2:], func(l []string) bool { return !ChoosesKeys(keys(t, l...)) }) ||
+		!ChoosesKeys(nil) ||
 		ChoosesKeys(keys(t, "*")) {
 		t.Error("which lists choose keys")
 	}

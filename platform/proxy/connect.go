@@ -29,8 +29,8 @@ func Connect(in io.Reader, out io.Writer, env func(string) string, host, port st
 	if strings.ContainsAny(target, " \r\n") {
 		return fmt.Errorf("connect by proxy: %q is no host", target)
 	}
-	_, err = fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic %s\r\n\r\n", target, target,
-		credentials)
+	_, err = fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic %s\r\n\r\n",
+		target, target, credentials)
 	if err != nil {
 		return fmt.Errorf("ask the proxy: %w", err)
 	}

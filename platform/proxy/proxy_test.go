@@ -281,7 +281,8 @@ func TestConnect_IsAProxyCommand(t *testing.T) {
 			command = value
 		}
 	}
-	ask := `printf 'GET /ssh HTTP/1.0\r\n\r\n' | eval $(printf %s ` + command + ` | sed "s/%h/` + host + `/; s/%p/PORT/")`
+	ask := `printf 'GET /ssh HTTP/1.0\r\n\r\n' | eval $(printf %s ` + command + ` | sed "s/%h/` + host +
+		`/; s/%p/PORT/")`
 	if got := s.run(s.env, strings.ReplaceAll(ask, "PORT", s.port)); !strings.Contains(got, "hello /ssh") {
 		t.Errorf("%s", got)
 	}

@@ -64,10 +64,11 @@ func Start(command *exec.Cmd) (*Client, error) {
 func New(in io.ReadCloser, out io.WriteCloser) *Client {
 	c := &Client{handlers: map[string]func(json.RawMessage){}, answers: map[string]func(json.RawMessage) any{}}
 	ready := make(chan struct{})
-	stream := jsonrpc2.NewBufferedStream(pipes{in, out}, codec{body: new([]byte), output: func(p protocol.OutputParams) {
+	output := func(p protocol.OutputParams) {
 		<-ready
 		c.takeOutput(p)
-	}})
+	}
+	stream := jsonrpc2.NewBufferedStream(pipes{in, out}, codec{body: new([]byte), output: output})
 	c.conn = jsonrpc2.NewConn(context.Background(), stream, handler(func(conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
 		<-ready
 		if req.Notif {

@@ -112,7 +112,8 @@ func TestCall_RefusalIsAnErrorWithItsHint(t *testing.T) {
 		t.Errorf("error is %+v: %v", refused, refused)
 	}
 	p.answer(`"error":{"code":-32601,"message":"unknown"}`)
-	if _, err := c.CallRaw(soon(t), "no/such", map[string]int{"a": 1}); err == nil || err.Error() != "unknown (-32601)" {
+	if _, err := c.CallRaw(soon(t), "no/such", map[string]int{"a": 1}); err == nil ||
+		err.Error() != "unknown (-32601)" {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -36,7 +36,8 @@ func TestOutput_OfAnyForm(t *testing.T) {
 		fmt.Fprintf(sidecar.out, "Content-Type: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	}
 	for _, want := range []string{
-		`a "hi"`, `b "hi"`, `c "hi"`, `e "hi"`, `f "hi"`, `empty ""`, "g exited", fmt.Sprintf("long %q", long), `end "hi"`,
+		`a "hi"`, `b "hi"`, `c "hi"`, `e "hi"`, `f "hi"`, `empty ""`, "g exited",
+		fmt.Sprintf("long %q", long), `end "hi"`,
 	} {
 		select {
 		case text := <-got:

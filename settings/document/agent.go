@@ -75,8 +75,8 @@ func (d *decoder) permission(agent *Agent, member hujson.ObjectMember) {
 		list := []string{}
 		array, is := member.Value.Value.(*hujson.Array)
 		if !is {
-			d.report(member.Value, SeverityWarning, written, "expected an array of strings, found %s; it does not count",
-				describe(member.Value))
+			d.report(member.Value, SeverityWarning, written,
+				"expected an array of strings, found %s; it does not count", describe(member.Value))
 			return
 		}
 		for _, element := range array.Elements {

@@ -86,14 +86,15 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 		return // another program's key, because here it cannot be ours
 	}
 	aside := &decoder{
-		Block: &Block{Spans: map[string]Span{}}, lines: d.lines, platform: d.platform, owner: d.owner, project: d.project,
+		Block: &Block{Spans: map[string]Span{}}, lines: d.lines, platform: d.platform, owner: d.owner,
+		project: d.project,
 	}
 	aside.block(object, name+".")
 	aside.strays(object, name+".")
 	d.Problems = append(d.Problems, aside.Problems...)
 	if name == blockWindows && len(aside.Spans) > 0 {
-		d.report(member.Name, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, where %q counts",
-			blockLinux)
+		d.report(member.Name, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, "+
+			"where %q counts", blockLinux)
 	}
 }
 
@@ -359,7 +360,8 @@ func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string)
 	for _, element := range array.Elements {
 		literal, ok := element.Value.(hujson.Literal)
 		if !ok || literal.Kind() != '"' {
-			d.report(element, SeverityError, key, "expected a string, found %s; the other entries count", describe(element))
+			d.report(element, SeverityError, key, "expected a string, found %s; the other entries count",
+				describe(element))
 			continue
 		}
 		list = append(list, literal.String())
@@ -372,13 +374,15 @@ func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string)
 func (d *decoder) report(value hujson.Value, severity Severity, key, format string, args ...any) {
 	at := d.at(value.StartOffset)
 	problem := Diagnostic{
-		Line: at.Line, Column: at.Column, Severity: severity, Key: key, Message: display.Line(fmt.Sprintf(format, args...)),
+		Line: at.Line, Column: at.Column, Severity: severity, Key: key,
+		Message: display.Line(fmt.Sprintf(format, args...)),
 	}
 	d.Problems = append(d.Problems, problem)
 	if severity == SeverityError {
 		d.doubt(key)
 	}
-	if severity == SeverityError && (d.FirstError == nil || before(at, Position{d.FirstError.Line, d.FirstError.Column})) {
+	if severity == SeverityError &&
+		(d.FirstError == nil || before(at, Position{d.FirstError.Line, d.FirstError.Column})) {
 		d.FirstError = &problem
 	}
 }

@@ -12,8 +12,8 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 		before, after string
 		base          []string
 	}{
-		"no file": {"", "{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": [\"/new\"]\n    " +
-			"}\n  }\n}\n", nil},
+		"no file": {"", "{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": " +
+			"[\"/new\"]\n    }\n  }\n}\n", nil},
 		"comments alone": {
 			"// mine\n", "// mine\n{\n  \"terminal\": {\n    \"sandbox\": {\n      \"additional_read_only_paths\": " +
 				"[\"/low\", \"/new\"]\n    }\n  }\n}\n", []string{"/low"},
@@ -25,8 +25,8 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 		"an empty object": {`{}`, `{"terminal": {"sandbox": {"additional_read_only_paths": ["/new"]}}}`, nil},
 		"no block": {
 			"{\n\t\"theme\": \"x\", // mine\n}\n",
-			"{\n\t\"theme\": \"x\", // mine\n\t\"terminal\": {\n\t\t\"sandbox\": {\n\t\t\t\"additional_read_only_paths\": " +
-				"[\"/new\"]\n\t\t}\n\t},\n}\n", nil,
+			"{\n\t\"theme\": \"x\", // mine\n\t\"terminal\": {\n\t\t\"sandbox\": " +
+				"{\n\t\t\t\"additional_read_only_paths\": [\"/new\"]\n\t\t}\n\t},\n}\n", nil,
 		},
 		"no key": {
 			"{\n  \"terminal\": {\n    \"sandbox\": {\n      /* on */ \"enabled\": true // yes\n    }\n  }\n}",
@@ -45,32 +45,41 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 			[]string{"/not"},
 		},
 		"lines": {
-			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\", // first\n  \"/b\" // second\n  // " +
-				"last word\n]}}}",
-			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\", // first\n  \"/b\", // second\n  // " +
-				"last word\n  \"/new\"\n]}}}", nil,
+			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\", // first\n  \"/b\" // " +
+				"second\n  // last word\n]}}}",
+			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\", // first\n  \"/b\", // " +
+				"second\n  // last word\n  \"/new\"\n]}}}", nil,
 		},
 		"a comma behind the last": {
 			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\",\n],}}}",
 			"{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\n  \"/a\",\n  \"/new\",\n],}}}", nil,
 		},
 		"an empty list": {
-			`{"terminal": {"sandbox": {"additional_read_only_paths": []}}}`, `{"terminal": {"sandbox": {"additional_read_only_paths": ["/new"]}}}`, []string{"/not"},
+			`{"terminal": {"sandbox": {"additional_read_only_paths": []}}}`,
+			`{"terminal": {"sandbox": {"additional_read_only_paths": ["/new"]}}}`,
+			[]string{"/not"},
 		},
 		"null": {
-			`{"terminal": {"sandbox": {"additional_read_only_paths": null}}}`, `{"terminal": {"sandbox": {"additional_read_only_paths": ["/low", "/new"]}}}`, []string{"/low"},
+			`{"terminal": {"sandbox": {"additional_read_only_paths": null}}}`,
+			`{"terminal": {"sandbox": {"additional_read_only_paths": ["/low", "/new"]}}}`,
+			[]string{"/low"},
 		},
 		"written twice": {
 			`{"terminal": {"sandbox": {"additional_read_only_paths": ["/a"], "additional_read_only_paths": ["/b"]}}}`,
-			`{"terminal": {"sandbox": {"additional_read_only_paths": ["/a"], "additional_read_only_paths": ["/b", "/new"]}}}`, nil,
+			`{"terminal": {"sandbox": {"additional_read_only_paths": ["/a"], ` +
+				`"additional_read_only_paths": ["/b", "/new"]}}}`, nil,
 		},
 		"in the platform's block": {
-			`{"terminal": {"sandbox": {"additional_read_only_paths": ["/a"]}}, "linux": {"terminal": {"sandbox": {"additional_read_only_paths": ["/b"]}}}}`,
-			`{"terminal": {"sandbox": {"additional_read_only_paths": ["/a"]}}, "linux": {"terminal": {"sandbox": {"additional_read_only_paths": ["/b", "/new"]}}}}`, nil,
+			`{"terminal": {"sandbox": {"additional_read_only_paths": ["/a"]}}, ` +
+				`"linux": {"terminal": {"sandbox": {"additional_read_only_paths": ["/b"]}}}}`,
+			`{"terminal": {"sandbox": {"additional_read_only_paths": ["/a"]}}, ` +
+				`"linux": {"terminal": {"sandbox": {"additional_read_only_paths": ["/b", "/new"]}}}}`, nil,
 		},
 		"another platform's": {
-			`{"macos": {"terminal": {"sandbox": {"additional_read_only_paths": ["/b"]}}}, "terminal": {"sandbox": {"additional_read_only_paths": ["/a"]}}}`,
-			`{"macos": {"terminal": {"sandbox": {"additional_read_only_paths": ["/b"]}}}, "terminal": {"sandbox": {"additional_read_only_paths": ["/a", "/new"]}}}`, nil,
+			`{"macos": {"terminal": {"sandbox": {"additional_read_only_paths": ["/b"]}}}, ` +
+				`"terminal": {"sandbox": {"additional_read_only_paths": ["/a"]}}}`,
+			`{"macos": {"terminal": {"sandbox": {"additional_read_only_paths": ["/b"]}}}, ` +
+				`"terminal": {"sandbox": {"additional_read_only_paths": ["/a", "/new"]}}}`, nil,
 		},
 		"a mark before it, a comment behind": {
 			"\ufeff{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\"/a\"]}}} // end",

@@ -63,8 +63,8 @@ func (d *decoder) managed(root *hujson.Object, name, prefix string) {
 	}
 	for _, member := range root.Members {
 		if key := memberName(member); !slices.Contains(known, key) {
-			d.report(member.Name, SeverityError, "", `%q is in the wrong place; settings belong in "defaults" or "required"`,
-				prefix+key)
+			d.report(member.Name, SeverityError, "",
+				`%q is in the wrong place; settings belong in "defaults" or "required"`, prefix+key)
 		}
 	}
 }

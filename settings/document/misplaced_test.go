@@ -46,7 +46,8 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 		},
 		{
 			`{"terminal": {"sandbx": ` + block + `}}`,
-			`!1:15: error: "terminal.sandbx": unknown setting, did you mean "sandbox"?`, `!1:15: error: "terminal.sandbx"`,
+			`!1:15: error: "terminal.sandbx": unknown setting, did you mean "sandbox"?`,
+			`!1:15: error: "terminal.sandbx"`,
 		},
 		{`{"terminal": {"sandbx": {"a": 1}}}`, `!1:15: error: "terminal.sandbx"`, ""},
 		{`{"terminal": {"enabled": true}}`, `!1:15: error: "terminal.enabled" is in the wrong place`, ""},
@@ -55,13 +56,13 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 			`!1:15: error: "terminal.apply_to" is`,
 		},
 		{
-			`{"terminl": {"sandbox": ` + block + `}}`, `!1:2: error: "terminl": unknown setting, did you mean "terminal"?`,
-			`!1:2: error: "terminl"`,
+			`{"terminl": {"sandbox": ` + block + `}}`,
+			`!1:2: error: "terminl": unknown setting, did you mean "terminal"?`, `!1:2: error: "terminl"`,
 		},
 		{`{"terminals": {"font_size": 1}}`, `!1:2: error: "terminals": unknown setting, did you mean "terminal"?`, ""},
 		{
-			`{"TERMINAL": {"sandbox": ` + block + `}}`, `!1:2: error: "TERMINAL": unknown setting, did you mean "terminal"?`,
-			`!1:2: error: "TERMINAL"`,
+			`{"TERMINAL": {"sandbox": ` + block + `}}`,
+			`!1:2: error: "TERMINAL": unknown setting, did you mean "terminal"?`, `!1:2: error: "TERMINAL"`,
 		},
 		{
 			`{"linux": {"sandbox": ` + block + `}}`, `!1:12: error: "linux.sandbox" is in the wrong place`,
@@ -72,8 +73,8 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 			`!1:25: error: "linux.terminal.sandbx": unknown`,
 		},
 		{
-			`{"linx": {"terminal": {"sandbox": ` + block + `}}}`, `!1:2: error: "linx": unknown setting, did you mean "linux"?`,
-			`!1:2: error: "linx": unknown`,
+			`{"linx": {"terminal": {"sandbox": ` + block + `}}}`,
+			`!1:2: error: "linx": unknown setting, did you mean "linux"?`, `!1:2: error: "linx": unknown`,
 		},
 		// A mistake in another platform's block stops nothing here.
 		{
@@ -91,10 +92,13 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 		{`{"my-tools": {"sandbox": {"enabled": true}}}`, `!1:2: error: "my-tools": unknown setting; ` + place, ""},
 		{`{"my-tools": {"deep": {"apply_to": "tool"}}}`, `!1:2: error: "my-tools": unknown setting; ` + place, ""},
 		{
-			`{"Terminal": {"Sandbox": ` + block + `}}`, `!1:2: error: "Terminal": unknown setting, did you mean "terminal"?`,
-			`!1:2: error: "Terminal"`,
+			`{"Terminal": {"Sandbox": ` + block + `}}`,
+			`!1:2: error: "Terminal": unknown setting, did you mean "terminal"?`, `!1:2: error: "Terminal"`,
 		},
-		{`{"terminal": {"sandbx": {"enable": true}}}`, `!1:15: error: "terminal.sandbx"`, `!1:15: error: "terminal.sandbx"`},
+		{
+			`{"terminal": {"sandbx": {"enable": true}}}`, `!1:15: error: "terminal.sandbx"`,
+			`!1:15: error: "terminal.sandbx"`,
+		},
 		{
 			`{"sandbox": {"enable": true}}`, `!1:2: error: "sandbox" is in the wrong place`,
 			`!1:2: error: "sandbox" is in the wrong place`,
@@ -104,8 +108,8 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 			`!1:15: error: "terminal.linux" is in the wrong place`,
 		},
 		{
-			`{"terminal": {"sandbox": {"enable": true}}, "terminal": {"shell": "x"}}`, `!error: terminal is written twice`,
-			`!error: terminal is written twice`,
+			`{"terminal": {"sandbox": {"enable": true}}, "terminal": {"shell": "x"}}`,
+			`!error: terminal is written twice`, `!error: terminal is written twice`,
 		},
 		{`{"terminal": {"sandbox": {"$schema": "x", "enabled": true}}}`, "", ""},
 		{`{"theme": "One"}`, `1:2: warning: "theme": unknown setting; ` + place, ""},
@@ -134,8 +138,8 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 			want, fatal := strings.CutPrefix(want, "!")
 			got := strings.Join(said, "\n")
 			if want == "" && got != "" || !strings.Contains(got, want) || (block.FirstError != nil) != fatal {
-				t.Errorf("%s, audience %d: said %q, stops tools: %t\nwant %q, %t", test.text, whose, got, block.FirstError != nil,
-					want, fatal)
+				t.Errorf("%s, audience %d: said %q, stops tools: %t\nwant %q, %t", test.text, whose, got,
+					block.FirstError != nil, want, fatal)
 			}
 		}
 	}

@@ -59,11 +59,15 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		withoutDotGitDirs bool
 	}{
 		{name: "no repository", tree: map[string]string{gitProject + "/": ""}},
-		{name: "a repository", tree: with(repository(gitProject + "/.git")), inside: ".git/commondir .git/config .git/hooks"},
+		{
+			name: "a repository", tree: with(repository(gitProject + "/.git")),
+			inside: ".git/commondir .git/config .git/hooks",
+		},
 		{
 			name: "submodules in it, one in the other",
 			tree: with(repository(gitProject+"/.git"), repository(gitProject+"/.git/modules/deps/a"), map[string]string{
-				gitProject + "/.gitmodules": "[submodule \"deps/a\"]\n\tpath = deps/a\n[submodule \"x\"]\n\tpath = ../x\n",
+				gitProject + "/.gitmodules": "[submodule \"deps/a\"]\n\tpath = deps/a\n[submodule " +
+					"\"x\"]\n\tpath = ../x\n",
 				gitProject + "/deps/a/.git": "gitdir: ../../.git/modules/deps/a\n", gitProject +
 					"/.git/modules/deps/a/modules/b/HEAD": "",
 			}),
@@ -75,19 +79,20 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 		{
 			name: "worktrees of it",
 			tree: with(repository(gitProject+"/.git"), map[string]string{
-				gitProject + "/.git/worktrees/w/gitdir": "/w/.git\n", gitProject + "/.git/worktrees/w/config.worktree": "",
+				gitProject + "/.git/worktrees/w/gitdir": "/w/.git\n", gitProject +
+					"/.git/worktrees/w/config.worktree": "",
 			}),
-			inside: ".git/commondir .git/config .git/hooks .git/worktrees/w/commondir .git/worktrees/w/config.worktree " +
-				".git/worktrees/w/gitdir",
+			inside: ".git/commondir .git/config .git/hooks .git/worktrees/w/commondir " +
+				".git/worktrees/w/config.worktree .git/worktrees/w/gitdir",
 		},
 		{
 			name: "hooks elsewhere, and more configuration",
 			tree: with(repository(gitProject+"/.git"), map[string]string{
-				gitProject + "/.git/config": "[core]\n\thooksPath = .husky/_\n[include]\n\tpath = ../.gitconfig\n\tpath = " +
-					"~/.gitconfig\n[includeIf \"gitdir:x\"]\n path = more\n",
-				gitProject + "/.gitconfig": "[core] hooksPath = \"tools/hooks\" # theirs\n[include]\n\tpath = .gitconfig\n",
-				gitProject + "/.git/more":  "",
-				"/home/u/.gitconfig":       "[core]\n\thooksPath = .githooks\n",
+				gitProject + "/.git/config": "[core]\n\thooksPath = .husky/_\n[include]\n\tpath = " +
+					"../.gitconfig\n\tpath = ~/.gitconfig\n[includeIf \"gitdir:x\"]\n path = more\n",
+				gitProject + "/.gitconfig": "[core] hooksPath = \"tools/hooks\" # theirs\n[include]\n\tpath = " +
+					".gitconfig\n", gitProject + "/.git/more": "",
+				"/home/u/.gitconfig": "[core]\n\thooksPath = .githooks\n",
 			}),
 			inside: ".git/commondir .git/config .git/hooks .git/more .gitconfig .githooks .husky/_ tools/hooks",
 		},
@@ -135,8 +140,8 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 				"worktrees/project/commondir worktrees/project/gitdir",
 		},
 		{
-			name: "a submodule", tree: checkedOutSubmodule, inside: ".git", outside: "/home/u/super/.git/modules/project",
-			protectedOutside: "commondir config hooks",
+			name: "a submodule", tree: checkedOutSubmodule, inside: ".git",
+			outside: "/home/u/super/.git/modules/project", protectedOutside: "commondir config hooks",
 		},
 		{
 			name: "a linked worktree that does not name the project",
@@ -162,18 +167,21 @@ func TestFindGit_KnowsTheLayouts(t *testing.T) {
 					"../../../other\n"}), inside: ".git",
 		},
 		{
-			name: "a pointer to a directory of the user's",
-			tree: map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""}, inside: ".git",
+			name:   "a pointer to a directory of the user's",
+			tree:   map[string]string{gitProject + "/.git": "gitdir: /home/u/.ssh\n", "/home/u/.ssh/": ""},
+			inside: ".git",
 		},
 		{
 			name: "repositories in it, which nothing names",
-			tree: with(repository(gitProject+"/.git"), repository(gitProject+"/a/b/.git"), repository(gitProject+"/hidden"),
+			tree: with(repository(gitProject+"/.git"), repository(gitProject+"/a/b/.git"),
+				repository(gitProject+"/hidden"),
 				repository(gitProject+"/node_modules/x/.git"), map[string]string{
 					gitProject + "/c/.git": "gitdir: ../hidden\n", gitProject + "/d/.git": "gitdir: /home/u/.ssh\n",
-					gitProject + "/e/.git": "hello", gitProject + "/f/.git/": "", gitProject + "/g/.git": "-> ../a/b/.git",
+					gitProject + "/e/.git": "hello", gitProject + "/f/.git/": "", gitProject +
+						"/g/.git": "-> ../a/b/.git",
 				}),
-			inside: ".git/commondir .git/config .git/hooks a/b/.git/commondir a/b/.git/config a/b/.git/hooks c/.git d/.git " +
-				"hidden/commondir hidden/config hidden/hooks",
+			inside: ".git/commondir .git/config .git/hooks a/b/.git/commondir a/b/.git/config a/b/.git/hooks " +
+				"c/.git d/.git hidden/commondir hidden/config hidden/hooks",
 		},
 		{
 			name: ".git is a symlink into the project",

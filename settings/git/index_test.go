@@ -22,7 +22,8 @@ func TestGitlinks_AgreesWithGit(t *testing.T) {
 			git := func(args ...string) string {
 				t.Helper()
 				command := exec.Command("git", args...)
-				command.Dir, command.Env = dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+				command.Dir, command.Env = dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null",
+					"GIT_CONFIG_NOSYSTEM=1")
 				out, err := command.CombinedOutput()
 				if err != nil {
 					t.Fatalf("git %s: %v: %s", args, err, out)

@@ -48,9 +48,11 @@ var secretPatterns = sync.OnceValue(func() patterns {
 				`("(?:[^"\\]|\\.)*"|'[^']*'|[^\s;&|)]*)`),
 		name: regexp.MustCompile(`(?i)(token|secret|passw(or)?d|passphrase|api_?key|access_?key|` +
 			`private_?key|signing_?key|encryption_?key|credential)s?(_|$)|_pat$`),
-		value: regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9_-]{16}|sk_live_|rk_live_|xox[abeprs]-|` +
-			`AKIA[0-9A-Z]{16}|AIza[\w-]{30}|` +
-			`npm_[A-Za-z0-9]{30}|hf_[A-Za-z0-9]{20}|dop_v1_|SG\.|-----BEGIN |eyJ[\w-]+\.eyJ)|://[^/\s:@]*:[^/\s@]+@`),
+		value: regexp.MustCompile(
+			`^(gh[pousr]_|github_pat_|glpat-|sk-[A-Za-z0-9_-]{16}|sk_live_|rk_live_|xox[abeprs]-|` +
+				`AKIA[0-9A-Z]{16}|AIza[\w-]{30}|` +
+				`npm_[A-Za-z0-9]{30}|hf_[A-Za-z0-9]{20}|dop_v1_|SG\.|-----BEGIN |` +
+				`eyJ[\w-]+\.eyJ)|://[^/\s:@]*:[^/\s@]+@`),
 	}
 })
 

@@ -64,8 +64,8 @@ var knownPlaces = []known{
 // harmlessNames are files in such places that hold no secret and are often
 // needed.
 var harmlessNames = []string{
-	"known_hosts", "known_hosts2", "allowed_signers", "config", "config.json", "gpg.conf", "gpg-agent.conf", "pubring.kbx",
-	"trustdb.gpg",
+	"known_hosts", "known_hosts2", "allowed_signers", "config", "config.json", "gpg.conf", "gpg-agent.conf",
+	"pubring.kbx", "trustdb.gpg",
 }
 
 // Paths are the sensitive places of a home directory: real paths, with what

@@ -232,8 +232,8 @@ func (s *File) unusable(err error) (State, bool) {
 	}
 	problem := document.Diagnostic{Line: 1, Column: 1, Severity: document.SeverityError, Message: message}
 	next := State{
-		File: s.path, Exists: exists, Good: s.lastGood(), Problem: &problem, Required: s.required, NoAnswer: errors.Is(err,
-			fsguard.ErrNoAnswer),
+		File: s.path, Exists: exists, Good: s.lastGood(), Problem: &problem, Required: s.required,
+		NoAnswer: errors.Is(err, fsguard.ErrNoAnswer),
 	}
 	if s.managed {
 		next.Managed = true

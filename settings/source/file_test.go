@@ -57,8 +57,10 @@ func TestFile_GapWithinASaveIsNotSeen(t *testing.T) {
 					t.Error("the settings were gone for a moment")
 				}
 				test.gap(t, path)
-				if !source.refresh() || source.state.Good.HasSettings() != test.then || (source.state.Problem != nil) != test.then {
-					t.Errorf("after the gap it counts: %t, problem %v", source.state.Good.HasSettings(), source.state.Problem)
+				if !source.refresh() || source.state.Good.HasSettings() != test.then ||
+					(source.state.Problem != nil) != test.then {
+					t.Errorf("after the gap it counts: %t, problem %v", source.state.Good.HasSettings(),
+						source.state.Problem)
 				}
 			})
 		})

@@ -127,7 +127,8 @@ func (r *reader) include(value string) {
 		return
 	}
 	for _, path := range r.host.Glob(value) {
-		if len(r.seen)+len(r.pending) < maxFiles && !slices.Contains(r.seen, path) && !slices.Contains(r.pending, path) {
+		if len(r.seen)+len(r.pending) < maxFiles && !slices.Contains(r.seen, path) &&
+			!slices.Contains(r.pending, path) {
 			r.pending = append(r.pending, path)
 		}
 	}

@@ -83,13 +83,15 @@ func TestRead_Agents(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
 		"/run/a": "/run/a", "~/a.sock": "/home/u/a.sock", `"~/with blank"`: "/home/u/with blank", "none": "",
-		"SSH_AUTH_SOCK": "", "$AGENT": "/run/agent", "$REL": "", "$NONE": "", "${AGENT}/x": "/run/agent/x", "${NONE}/x": "",
-		"%d/a": "/home/u/a", "/run/user/%i/a": "/run/user/1000/a", "/a/%u-%L%%": "/a/me-here%", "/a/../b": "/b",
+		"SSH_AUTH_SOCK": "", "$AGENT": "/run/agent", "$REL": "", "$NONE": "", "${AGENT}/x": "/run/agent/x",
+		"${NONE}/x": "",
+		"%d/a":      "/home/u/a", "/run/user/%i/a": "/run/user/1000/a", "/a/%u-%L%%": "/a/me-here%", "/a/../b": "/b",
 		// What depends on the server, or is not known, names nothing.
-		"/a/%h": "", "/a/%C": "", "/a/%r": "", "/a/%n/%p": "", "/a/%l": "", "/a/%": "", "/a/%x": "", "a": "", "~other/a": "",
-		"%d": "/home/u", "$": "", "": "",
+		"/a/%h": "", "/a/%C": "", "/a/%r": "", "/a/%n/%p": "", "/a/%l": "", "/a/%": "", "/a/%x": "", "a": "",
+		"~other/a": "", "%d": "/home/u", "$": "", "": "",
 	} {
-		files := map[string]string{"/c": "Host x\n  IdentityAgent " + value + "\n", "/d": "Identityagent=" + value + "\n"}
+		files := map[string]string{"/c": "Host x\n  IdentityAgent " + value + "\n", "/d": "Identityagent=" +
+			value + "\n"}
 		for file := range files {
 			if got := strings.Join(Read(host(files), file).Agents, " "); got != want {
 				t.Errorf("%s in %s: %q, want %q", value, file, got, want)

@@ -126,7 +126,9 @@ func TestWrite_AFileWithoutABlockGetsOne(t *testing.T) {
 			*block.Values.ApplyTo != document.ApplyToTool || len(block.Values.Toolchains) != 2 {
 			t.Errorf("%s becomes %s", before, after)
 		}
-		for _, kept := range []string{"theme", "// looks", "/* mine */", "// mine", "// end", `"allow_network": false`} {
+		for _, kept := range []string{
+			"theme", "// looks", "/* mine */", "// mine", "// end", `"allow_network": false`,
+		} {
 			if strings.Contains(before, kept) != strings.Contains(string(after), kept) {
 				t.Errorf("%s: %s\n%s", kept, before, after)
 			}

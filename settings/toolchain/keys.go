@@ -22,8 +22,8 @@ var keys = []Toolchain{
 		Keys:      policy.SSHAgent,
 	},
 	{
-		Name: "gpg", About: "GnuPG: public keys and configuration, copied for each session, and the agent, which signs. " +
-			"Secret keys are never granted.",
+		Name: "gpg", About: "GnuPG: public keys and configuration, copied for each session, and the agent, " +
+			"which signs. Secret keys are never granted.",
 		Places: []Place{
 			{
 				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "pubring.kbx", Access: policy.Read, Public: true,
@@ -34,8 +34,8 @@ var keys = []Toolchain{
 				Why: "public keys, of GnuPG before 2.1",
 			},
 			{
-				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "public-keys.d/pubring.db", Access: policy.Read, Public: true,
-				Why: "public keys, from GnuPG 2.4 on",
+				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "public-keys.d/pubring.db", Access: policy.Read,
+				Public: true, Why: "public keys, from GnuPG 2.4 on",
 			},
 			{
 				Variable: "GNUPGHOME", At: "~/.gnupg", Below: "trustdb.gpg", Access: policy.Read, Public: true,

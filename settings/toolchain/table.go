@@ -27,8 +27,8 @@ var languages = []Toolchain{
 				Why: "build results and test results",
 			},
 			{
-				Variable: "GOCACHE", At: "~/Library/Caches/go-build", Access: policy.ReadWrite, Platform: "darwin", Create: true,
-				Why: "build results and test results",
+				Variable: "GOCACHE", At: "~/Library/Caches/go-build", Access: policy.ReadWrite, Platform: "darwin",
+				Create: true, Why: "build results and test results",
 			},
 			{
 				At: "~/.config/go/telemetry/local", Access: policy.ReadWrite, Platform: "linux", Create: true,
@@ -127,7 +127,10 @@ var languages = []Toolchain{
 		Places: []Place{
 			{Variable: "NVM_DIR", At: "~/.nvm", Access: readExecute, Why: "versions of nvm"},
 			{Variable: "VOLTA_HOME", At: "~/.volta", Access: readExecute, Why: "versions of volta"},
-			{Variable: "FNM_DIR", At: "~/.local/share/fnm", Access: readExecute, Platform: "linux", Why: "versions of fnm"},
+			{
+				Variable: "FNM_DIR", At: "~/.local/share/fnm", Access: readExecute, Platform: "linux",
+				Why: "versions of fnm",
+			},
 			{
 				Variable: "FNM_DIR", At: "~/Library/Application Support/fnm", Access: readExecute, Platform: "darwin",
 				Why: "versions of fnm",
@@ -144,15 +147,18 @@ var languages = []Toolchain{
 				Why: "pnpm and programs of pnpm add -g",
 			},
 			{
-				Variable: "PNPM_HOME", At: "~/.local/share/pnpm", Below: "store", Access: policy.ReadWrite, Platform: "linux",
-				Create: true, Why: "packages that pnpm downloaded",
+				Variable: "PNPM_HOME", At: "~/.local/share/pnpm", Below: "store", Access: policy.ReadWrite,
+				Platform: "linux", Create: true, Why: "packages that pnpm downloaded",
 			},
 			{
-				Variable: "PNPM_HOME", At: "~/Library/pnpm", Below: "store", Access: policy.ReadWrite, Platform: "darwin",
-				Create: true, Why: "packages that pnpm downloaded",
+				Variable: "PNPM_HOME", At: "~/Library/pnpm", Below: "store", Access: policy.ReadWrite,
+				Platform: "darwin", Create: true, Why: "packages that pnpm downloaded",
 			},
 			{At: "~/.cache/pnpm", Access: policy.ReadWrite, Platform: "linux", Why: "what pnpm knows of registries"},
-			{At: "~/Library/Caches/pnpm", Access: policy.ReadWrite, Platform: "darwin", Why: "what pnpm knows of registries"},
+			{
+				At: "~/Library/Caches/pnpm", Access: policy.ReadWrite, Platform: "darwin",
+				Why: "what pnpm knows of registries",
+			},
 			{
 				At: "~/.cache/yarn", Access: policy.ReadWrite, Platform: "linux", Create: true,
 				Why: "packages that yarn 1 downloaded",
@@ -166,7 +172,10 @@ var languages = []Toolchain{
 				Variable: "COREPACK_HOME", At: "~/.cache/node/corepack", Access: policy.ReadWrite,
 				Why: "package managers of corepack",
 			},
-			{At: "~/.cache/node-gyp", Access: policy.ReadWrite, Platform: "linux", Why: "headers to build native modules with"},
+			{
+				At: "~/.cache/node-gyp", Access: policy.ReadWrite, Platform: "linux",
+				Why: "headers to build native modules with",
+			},
 			{
 				At: "~/Library/Caches/node-gyp", Access: policy.ReadWrite, Platform: "darwin",
 				Why: "headers to build native modules with",
@@ -179,8 +188,8 @@ var languages = []Toolchain{
 				Why: "modules that deno downloaded",
 			},
 			{
-				Variable: "DENO_DIR", At: "~/Library/Caches/deno", Access: policy.ReadWrite, Platform: "darwin", Create: true,
-				Why: "modules that deno downloaded",
+				Variable: "DENO_DIR", At: "~/Library/Caches/deno", Access: policy.ReadWrite, Platform: "darwin",
+				Create: true, Why: "modules that deno downloaded",
 			},
 		},
 		Variables: []Variable{
@@ -199,8 +208,8 @@ var languages = []Toolchain{
 		},
 	},
 	{
-		Name: "python", About: "Python: interpreters and packages in the home directory, and the caches of pip, uv and " +
-			"poetry.",
+		Name: "python", About: "Python: interpreters and packages in the home directory, and the caches of " +
+			"pip, uv and poetry.",
 		Places: []Place{
 			{Variable: "PYENV_ROOT", At: "~/.pyenv", Access: readExecute, Why: "versions of pyenv"},
 			{At: "~/.local/lib", Access: readExecute, Why: "packages of pip install --user"},
@@ -208,7 +217,10 @@ var languages = []Toolchain{
 			{At: "~/.local/share/pipx", Access: readExecute, Why: "programs of pipx"},
 			{At: "~/.local/share/uv", Access: readExecute, Why: "interpreters and programs of uv"},
 			{At: "~/.local/share/virtualenvs", Access: readExecute, Why: "environments of pipenv"},
-			{Variable: "WORKON_HOME", At: "~/.virtualenvs", Access: readExecute, Why: "environments of virtualenvwrapper"},
+			{
+				Variable: "WORKON_HOME", At: "~/.virtualenvs", Access: readExecute,
+				Why: "environments of virtualenvwrapper",
+			},
 			{Variable: "VIRTUAL_ENV", Access: readExecute, Why: "the environment that is active"},
 			{Variable: "CONDA_PREFIX", Access: readExecute, Why: "the environment that is active"},
 			{At: "~/.conda", Access: readExecute, Why: "environments of conda"},
@@ -221,15 +233,18 @@ var languages = []Toolchain{
 			},
 			{At: "~/Library/Python", Access: readExecute, Platform: "darwin", Why: "packages of pip install --user"},
 			{
-				Variable: "PIP_CACHE_DIR", At: "~/.cache/pip", Access: policy.ReadWrite, Platform: "linux", Create: true,
-				Why: "packages that pip downloaded",
+				Variable: "PIP_CACHE_DIR", At: "~/.cache/pip", Access: policy.ReadWrite, Platform: "linux",
+				Create: true, Why: "packages that pip downloaded",
 			},
 			{
-				Variable: "PIP_CACHE_DIR", At: "~/Library/Caches/pip", Access: policy.ReadWrite, Platform: "darwin", Create: true,
-				Why: "packages that pip downloaded",
+				Variable: "PIP_CACHE_DIR", At: "~/Library/Caches/pip", Access: policy.ReadWrite, Platform: "darwin",
+				Create: true, Why: "packages that pip downloaded",
 			},
 			{Variable: "UV_CACHE_DIR", At: "~/.cache/uv", Access: policy.ReadWrite, Why: "packages that uv downloaded"},
-			{At: "~/.cache/pypoetry", Access: policy.ReadWrite, Platform: "linux", Why: "packages and environments of poetry"},
+			{
+				At: "~/.cache/pypoetry", Access: policy.ReadWrite, Platform: "linux",
+				Why: "packages and environments of poetry",
+			},
 			{
 				At: "~/Library/Caches/pypoetry", Access: policy.ReadWrite, Platform: "darwin",
 				Why: "packages and environments of poetry",
@@ -265,7 +280,10 @@ var languages = []Toolchain{
 			{Variable: "SDKMAN_DIR", At: "~/.sdkman", Access: readExecute, Why: "versions of SDKMAN"},
 			{At: "~/.jdks", Access: readExecute, Why: "JDKs of IntelliJ"},
 			{At: "~/.jenv", Access: readExecute, Why: "versions of jenv"},
-			{At: "~/.m2/repository", Access: policy.ReadWrite, Create: true, Why: "libraries and plugins that Maven downloaded"},
+			{
+				At: "~/.m2/repository", Access: policy.ReadWrite, Create: true,
+				Why: "libraries and plugins that Maven downloaded",
+			},
 			{At: "~/.m2/wrapper", Access: policy.ReadWrite, Why: "Mavens of mvnw"},
 			{
 				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "caches", Access: policy.ReadWrite, Create: true,
@@ -378,14 +396,15 @@ var languages = []Toolchain{
 				Variable: "COMPOSER_HOME", At: "~/.config/composer", Below: "vendor", Access: readExecute,
 				Why: "programs of composer global require",
 			},
-			{At: "~/.composer/vendor", Access: readExecute, Why: "programs of composer global require, at their old place"},
+			{At: "~/.composer/vendor", Access: readExecute, Why: "programs of composer global require, at " +
+				"their old place"},
 			{
-				Variable: "COMPOSER_CACHE_DIR", At: "~/.cache/composer", Access: policy.ReadWrite, Platform: "linux", Create: true,
-				Why: "packages that Composer downloaded",
+				Variable: "COMPOSER_CACHE_DIR", At: "~/.cache/composer", Access: policy.ReadWrite, Platform: "linux",
+				Create: true, Why: "packages that Composer downloaded",
 			},
 			{
-				Variable: "COMPOSER_CACHE_DIR", At: "~/Library/Caches/composer", Access: policy.ReadWrite, Platform: "darwin",
-				Create: true, Why: "packages that Composer downloaded",
+				Variable: "COMPOSER_CACHE_DIR", At: "~/Library/Caches/composer", Access: policy.ReadWrite,
+				Platform: "darwin", Create: true, Why: "packages that Composer downloaded",
 			},
 		},
 		Variables: []Variable{
@@ -399,12 +418,12 @@ var languages = []Toolchain{
 		Name: "c", About: "C and C++: the caches of ccache, sccache, Conan and vcpkg, and Xcode.",
 		Places: []Place{
 			{
-				Variable: "CCACHE_DIR", At: "~/.cache/ccache", Access: policy.ReadWrite, Platform: "linux", Create: true,
-				Why: "what ccache has compiled",
+				Variable: "CCACHE_DIR", At: "~/.cache/ccache", Access: policy.ReadWrite, Platform: "linux",
+				Create: true, Why: "what ccache has compiled",
 			},
 			{
-				Variable: "CCACHE_DIR", At: "~/Library/Caches/ccache", Access: policy.ReadWrite, Platform: "darwin", Create: true,
-				Why: "what ccache has compiled",
+				Variable: "CCACHE_DIR", At: "~/Library/Caches/ccache", Access: policy.ReadWrite, Platform: "darwin",
+				Create: true, Why: "what ccache has compiled",
 			},
 			{At: "~/.ccache", Access: policy.ReadWrite, Why: "what ccache has compiled, at its old place"},
 			{
@@ -412,8 +431,8 @@ var languages = []Toolchain{
 				Why: "what sccache has compiled",
 			},
 			{
-				Variable: "SCCACHE_DIR", At: "~/Library/Caches/Mozilla.sccache", Access: policy.ReadWrite, Platform: "darwin",
-				Why: "what sccache has compiled",
+				Variable: "SCCACHE_DIR", At: "~/Library/Caches/Mozilla.sccache", Access: policy.ReadWrite,
+				Platform: "darwin", Why: "what sccache has compiled",
 			},
 			{Variable: "CONAN_HOME", At: "~/.conan2", Below: "p", Access: policy.ReadWrite, Why: "packages of Conan"},
 			{Variable: "CONAN_HOME", At: "~/.conan2", Below: "profiles", Access: policy.Read, Why: "profiles of Conan"},

@@ -47,7 +47,8 @@ const (
 // refused names requests that are not passed on.
 var refused = map[byte]string{
 	17: "add a key", 18: "remove a key", 19: "remove all keys", 20: "add a key of a token",
-	21: "remove the keys of a token", 22: "lock itself", 23: "unlock itself", 25: "add a key", 26: "add a key of a token",
+	21: "remove the keys of a token", 22: "lock itself", 23: "unlock itself", 25: "add a key",
+	26: "add a key of a token",
 }
 
 // Session is what a filter asks of the session that it is for. Its functions are

@@ -172,7 +172,8 @@ func TestFilter_HostileClients(t *testing.T) {
 func TestFilter_AgentsThatLieOrHang(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{
-		"a signature": "\x00\x00\x00\x05\x0e\x00\x00\x00\x00", "too much": "\x7f\xff\xff\xff", "nothing": "\x00\x00\x00\x00",
+		"a signature": "\x00\x00\x00\x05\x0e\x00\x00\x00\x00", "too much": "\x7f\xff\xff\xff",
+		"nothing": "\x00\x00\x00\x00",
 	} {
 		s := newScene(t, func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 100))

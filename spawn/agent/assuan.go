@@ -30,7 +30,8 @@ const (
 var refusedCommands = map[string]string{
 	"KEYWRAP_KEY": "export or import a secret key", "EXPORT_KEY": "export a secret key",
 	"IMPORT_KEY": "import a secret key",
-	"PKDECRYPT":  "decrypt", "DELETE_KEY": "delete a secret key", "GENKEY": "make a key", "PASSWD": "change a passphrase",
+	"PKDECRYPT":  "decrypt", "DELETE_KEY": "delete a secret key", "GENKEY": "make a key",
+	"PASSWD":         "change a passphrase",
 	"GET_PASSPHRASE": "ask the user for a passphrase", "GET_CONFIRMATION": "ask the user to confirm something",
 	"PRESET_PASSPHRASE": "remember a passphrase", "CLEAR_PASSPHRASE": "forget a passphrase", "GETEVENTCOUNTER": "",
 	"GET_SECRET": "give out a secret", "PUT_SECRET": "keep a secret",
@@ -181,7 +182,9 @@ func (f *Filter) serveGPG(c net.Conn, description string, options []string) {
 			answer = []string{errForbidden}
 		case requests == nil:
 			answer = []string{errSyntax}
-		case command == "PKSIGN" && !f.mayUse(c, Use{Key: grip, Purpose: "to sign", Comment: func() string { return "" }}):
+		case command == "PKSIGN" && !f.mayUse(c, Use{Key: grip, Purpose: "to sign", Comment: func() string {
+			return ""
+		}}):
 			answer, requests = []string{errForbidden}, nil
 		}
 		for _, request := range requests {
@@ -255,7 +258,9 @@ func translate(command, rest, description string) (requests []string, known bool
 }
 
 func areKeygrips(words []string) bool {
-	return len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool { return !aKeygrip().MatchString(word) })
+	return len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool {
+		return !aKeygrip().MatchString(word)
+	})
 }
 
 func withoutOptions(words []string) []string {

@@ -136,11 +136,13 @@ func TestGPG_ListsAndSignsAndNothingElse(t *testing.T) {
 		"OPTION ttyname=/dev/tty1":     "",
 		"OPTION allow-pinentry-notify": "", "OPTION --lc-ctype = x": "",
 		"OPTION pinentry-mode=loopback": "", "OPTION agent-awareness=x y": "malformed", "SIGKEY": "malformed",
-		"SIGKEY x": "malformed", "HAVEKEY": "malformed", "HAVEKEY --list --x": "malformed", "SETHASH --inquire": "malformed",
-		"SETHASH 8 0": "malformed", "GETINFO socket_name": "malformed", "GETINFO pid": "malformed",
+		"SIGKEY x": "malformed", "HAVEKEY": "malformed", "HAVEKEY --list --x": "malformed",
+		"SETHASH --inquire": "malformed",
+		"SETHASH 8 0":       "malformed", "GETINFO socket_name": "malformed", "GETINFO pid": "malformed",
 		"READKEY --card 1":   "malformed",
 		"EXPORT_KEY " + grip: "export a secret key", "KEYWRAP_KEY --export": "export or import a secret key",
-		"export_key " + grip: "export a secret key", "PKDECRYPT": "decrypt", "DELETE_KEY " + grip: "delete a secret key",
+		"export_key " + grip: "export a secret key", "PKDECRYPT": "decrypt", "DELETE_KEY " +
+			grip: "delete a secret key",
 		"IMPORT_KEY": "import a secret key", "GENKEY": "make a key", "PASSWD " + grip: "change a passphrase",
 		"SCD RANDOM 4":           "use a card",
 		"GET_PASSPHRASE a X X X": "ask the user for a passphrase", "PRESET_PASSPHRASE x -1": "remember a passphrase",
@@ -163,7 +165,8 @@ func TestGPG_ListsAndSignsAndNothingElse(t *testing.T) {
 				t.Errorf("%q: asked %q, refused %q, answered %q", command, passed, refused, got)
 			}
 		default:
-			if passed != "" || len(refused) != 1 || refused[0] != want+" (gpg-agent)" || !strings.Contains(got, "Forbidden") {
+			if passed != "" || len(refused) != 1 || refused[0] != want+" (gpg-agent)" ||
+				!strings.Contains(got, "Forbidden") {
 				t.Errorf("%q: asked %q, refused %q, answered %q", command, passed, refused, got)
 			}
 		}

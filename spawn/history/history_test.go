@@ -40,7 +40,8 @@ func TestPrepare_NamesAFileForEachShell(t *testing.T) {
 			t.Fatal(err)
 		}
 		file := value(s, "HISTFILE")
-		if filepath.Base(file) != want || !strings.HasPrefix(file, home+"/.local/state/sandbox-sidecar/history/My_Project-") {
+		if filepath.Base(file) != want ||
+			!strings.HasPrefix(file, home+"/.local/state/sandbox-sidecar/history/My_Project-") {
 			t.Errorf("%s: HISTFILE is %q", program, file)
 		}
 		if zdotdir := value(s, "ZDOTDIR"); (zdotdir != "") != (want == "zsh_history") {

@@ -132,7 +132,8 @@ func (j *Judge) refused(said Said, t target) (platform.Refused, bool) {
 	case !said.Change:
 		return "", false
 	default:
-		return platform.RefusedWrite, t.info.Mode()&0o222 != 0 && !granted.Has(policy.Write) && permitted(t.path, unix.W_OK)
+		return platform.RefusedWrite, t.info.Mode()&0o222 != 0 && !granted.Has(policy.Write) &&
+			permitted(t.path, unix.W_OK)
 	}
 }
 

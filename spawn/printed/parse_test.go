@@ -144,7 +144,8 @@ func TestParse_SeesWhatATerminalShows(t *testing.T) {
 		"cat: /root/ä ö: Permission denied":                                    "/root/ä ö",
 		"cat: /root/\xff: Permission denied":                                   "",
 		"cat: /root/\x00x: Permission denied":                                  "/root/x",
-		"\x1b[":                                                                "", "\x1b": "", "\x1b]Permission denied": "",
+		"\x1b[":                                                                "", "\x1b": "",
+		"\x1b]Permission denied": "",
 	} {
 		if got := said(line); got != want {
 			t.Errorf("%q: found %q, want %q", line, got, want)

@@ -154,7 +154,9 @@ func (s *Session) Ended(code int, signal syscall.Signal, survivors bool, finding
 	if len(findings) > 0 {
 		event := audit.Event{Event: audit.Review}
 		for _, f := range findings[:min(len(findings), maxListed)] {
-			event.Changed = append(event.Changed, audit.Change{Path: f.Path, How: string(f.How), Others: max(0, f.Total-1)})
+			event.Changed = append(event.Changed, audit.Change{
+				Path: f.Path, How: string(f.How), Others: max(0, f.Total-1),
+			})
 		}
 		event.More = len(findings) - len(event.Changed)
 		s.put(event)

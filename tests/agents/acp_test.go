@@ -320,7 +320,8 @@ func TestACP_AsksByTheProtocol(t *testing.T) {
 				if _, err := os.Stat(file); (err == nil) != want {
 					t.Errorf("the file: %v", err)
 				}
-				if strings.Contains(harness.Read(t, e.UserSettings()), "additional_read_write_paths") != (allow == "user") {
+				if strings.Contains(harness.Read(t, e.UserSettings()),
+					"additional_read_write_paths") != (allow == "user") {
 					t.Errorf("the settings: %s", harness.Read(t, e.UserSettings()))
 				}
 				// The runtime of Go asks for files of the system, too.
@@ -339,7 +340,8 @@ func TestACP_AsksByTheProtocol(t *testing.T) {
 				if version == 1 && question.ToolCall != nil {
 					title = question.ToolCall.Title
 				}
-				if question.SessionID != "one" || !strings.Contains(title, file) || (question.ToolCall == nil) != (version == 2) {
+				if question.SessionID != "one" || !strings.Contains(title, file) ||
+					(question.ToolCall == nil) != (version == 2) {
 					t.Errorf("the question: %s", asked[0])
 				}
 			})
@@ -386,7 +388,8 @@ func TestACP_PassesEverythingElse(t *testing.T) {
 	e := newEditor(t, harness.Defaults(nil), true)
 	e.begin()
 	for _, line := range []string{
-		`{"jsonrpc":"2.0","method":"_future/thing","params":{"b":1,"a":[ 1.0 , 1e400,"<\u003c\ud83d\ude00"]},"extra":{}}`,
+		`{"jsonrpc":"2.0","method":"_future/thing","params":{"b":1,"a":[ 1.0 , ` +
+			`1e400,"<\u003c\ud83d\ude00"]},"extra":{}}`,
 		`{"jsonrpc":"2.0","id":"a/b","method":"elicitation/create","params":{"terminal/create":"fs/write_text_file"}}`,
 		`[{"jsonrpc":"2.0","method":"x"} , {"jsonrpc":"2.0","method":"y","params": {}}]`,
 	} {

@@ -91,11 +91,15 @@ func TestMCP_EveryEndEndsAllCommands(t *testing.T) {
 		end    func(a *plainAgent, sidecar int) error
 		status int
 	}{
-		"end of input":        {func(a *plainAgent, _ int) error { return a.in.Close() }, 0},
-		"nobody reads":        {func(a *plainAgent, _ int) error { return a.out.Close() }, 0},
-		"SIGTERM":             {func(a *plainAgent, _ int) error { return a.server.Process.Signal(syscall.SIGTERM) }, 143},
-		"SIGKILL":             {func(a *plainAgent, _ int) error { return a.server.Process.Kill() }, -1},
-		"the sidecar's death": {func(_ *plainAgent, sidecar int) error { return syscall.Kill(sidecar, syscall.SIGKILL) }, 1},
+		"end of input": {func(a *plainAgent, _ int) error { return a.in.Close() }, 0},
+		"nobody reads": {func(a *plainAgent, _ int) error { return a.out.Close() }, 0},
+		"SIGTERM": {func(a *plainAgent, _ int) error {
+			return a.server.Process.Signal(syscall.SIGTERM)
+		}, 143},
+		"SIGKILL": {func(a *plainAgent, _ int) error { return a.server.Process.Kill() }, -1},
+		"the sidecar's death": {func(_ *plainAgent, sidecar int) error {
+			return syscall.Kill(sidecar, syscall.SIGKILL)
+		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +115,9 @@ func TestMCP_EveryEndEndsAllCommands(t *testing.T) {
 			if !strings.Contains(answer, "started command-1") {
 				t.Fatal(answer)
 			}
-			harness.Eventually(t, "two commands run", func() bool { return len(harness.Find("sleep\x00"+seconds)) == 2 })
+			harness.Eventually(t, "two commands run", func() bool {
+				return len(harness.Find("sleep\x00"+seconds)) == 2
+			})
 			sidecar := childOf(t, server.Process.Pid)
 			harness.Must(t, test.end(a, sidecar))
 			if got := a.end(); got != test.status {

@@ -85,7 +85,8 @@ func TestMCP_ChecksItsFlags(t *testing.T) {
 		command := exec.Command(harness.BinaryWithMCP(t), "mcp", c.flag)
 		command.Dir, command.Env = w.Project, harness.Environ(w)
 		text, err := command.CombinedOutput()
-		if err == nil || command.ProcessState.ExitCode() != 2 || !strings.Contains(harness.Unfold(string(text)), c.want) ||
+		if err == nil || command.ProcessState.ExitCode() != 2 ||
+			!strings.Contains(harness.Unfold(string(text)), c.want) ||
 			!strings.Contains(string(text), "usage: sandbox-sidecar mcp") {
 			t.Errorf("%s: %v: %s", c.flag, err, text)
 		}

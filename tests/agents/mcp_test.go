@@ -220,7 +220,8 @@ func TestMCP_ManyCallsAtOnce(t *testing.T) {
 	for i := range 100 {
 		calls.Go(func() {
 			var r result
-			if _, err := a.call(t.Context(), "run", map[string]any{"command": line}, &r); err != nil || r.Output != "done\n" {
+			if _, err := a.call(t.Context(), "run", map[string]any{"command": line}, &r); err != nil ||
+				r.Output != "done\n" {
 				t.Errorf("call %d: %+v, %v", i, r, err)
 			}
 		})
@@ -260,14 +261,16 @@ func TestMCP_StartedCommands(t *testing.T) {
 		return printed == "up\n"
 	})
 	var stopped result
-	if _, err := a.call(t.Context(), "stop", map[string]any{"id": started.ID}, &stopped); err != nil || !stopped.Ended ||
+	if _, err := a.call(t.Context(), "stop", map[string]any{"id": started.ID}, &stopped); err != nil ||
+		!stopped.Ended ||
 		stopped.Signal != "SIGKILL" {
 		t.Errorf("stop: %+v, %v", stopped, err)
 	}
 	if _, err := a.call(t.Context(), "output", map[string]any{"id": started.ID}, &stopped); err == nil {
 		t.Error("a command that was stopped is still known")
 	}
-	if _, err := a.call(t.Context(), "start", map[string]any{"command": "exec sleep " + seconds}, &started); err != nil {
+	if _, err := a.call(t.Context(), "start", map[string]any{"command": "exec sleep " + seconds},
+		&started); err != nil {
 		t.Fatal(err)
 	}
 	harness.Must(t, a.session.Close())
@@ -285,7 +288,8 @@ func TestMCP_Explains(t *testing.T) {
 	ask := func(access, target string) {
 		t.Helper()
 		got.Setting, got.ToAllow = "", ""
-		if _, err := a.call(t.Context(), "explain", map[string]any{"access": access, "target": target}, &got); err != nil {
+		if _, err := a.call(t.Context(), "explain", map[string]any{"access": access, "target": target},
+			&got); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -45,7 +45,8 @@ func TestSets_StateNeverReachesTheAgentOutside(t *testing.T) {
 				if got, err := run(harness.Defaults(nil), "cat ~/.claude/.credentials.json"); err == nil {
 					t.Errorf("without the set a session reads the sign-in: %s", got)
 				}
-				if got, err := run(set, "cat ~/.claude/.credentials.json ~/.claude.json"); err != nil || got != "real\nreal\n" {
+				if got, err := run(set, "cat ~/.claude/.credentials.json ~/.claude.json"); err != nil ||
+					got != "real\nreal\n" {
 					t.Errorf("with the set: %q, %v", got, err)
 				}
 				got, _ := run(set, plant)

@@ -151,7 +151,8 @@ func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 			t.Errorf("%s: status %d\n%s", name, result.status, result.output)
 		}
 		for _, variable := range names(entries(t, s.attempt(s.Start(settings), "environ").output)) {
-			if lower := strings.ToLower(variable); strings.Contains(lower, "stage") || strings.Contains(lower, "sidecar_") ||
+			if lower := strings.ToLower(variable); strings.Contains(lower, "stage") ||
+				strings.Contains(lower, "sidecar_") ||
 				strings.Contains(lower, "handshake") {
 				t.Errorf("%s: a trace: %s", name, variable)
 			}

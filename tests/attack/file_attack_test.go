@@ -86,8 +86,8 @@ func (a fileAttack) judge(
 	t.Helper()
 	if !a.sandboxed {
 		if !harm {
-			t.Fatalf("control: without a sandbox the attack must work; it printed:\n%s\nand the harm:\n%s", session.Output(),
-				said)
+			t.Fatalf("control: without a sandbox the attack must work; it printed:\n%s\nand the harm:\n%s",
+				session.Output(), said)
 		}
 		return cellWorks
 	}
@@ -145,7 +145,8 @@ func (a fileAttack) newWorld(t *testing.T) *harness.World {
 	harness.Must(t, err)
 	harness.Must(t, os.Chmod(root, 0o755))
 	w := &harness.World{Home: root + "/home", Project: root + "/project", Outside: root + "/outside"}
-	for _, dir := range []string{w.Home, w.Project, w.Outside, w.Project + "/bin", w.Home + "/.config/sandbox-sidecar"} {
+	for _, dir := range []string{w.Home, w.Project, w.Outside, w.Project + "/bin", w.Home +
+		"/.config/sandbox-sidecar"} {
 		harness.MakeDir(t, dir)
 	}
 	harness.Victim(t, "tests/victim", w.Project+"/bin/victim")

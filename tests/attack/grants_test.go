@@ -33,7 +33,9 @@ func TestStrangeCharactersInAGrantAreOnlyCharacters(t *testing.T) {
 				},
 				prepare: func(s *scene) { harness.MakeDir(s.T, s.OutsidePath(name)) },
 				actions: func(s *scene) []string {
-					return []string{"write", s.OutsidePath(name + "/fine"), "x", "then", "write", s.OutsidePath("planted"), "x"}
+					return []string{
+						"write", s.OutsidePath(name + "/fine"), "x", "then", "write", s.OutsidePath("planted"), "x",
+					}
 				},
 				harm: func(s *scene, _ string) bool {
 					if !exists(s.OutsidePath(name + "/fine")) {
@@ -76,7 +78,8 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 			s = newScene(t)
 			secretOutside(s)
 			e = s.Start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{s.Outside}}))
-			if result := s.attempt(e, "write", s.OutsidePath("secret"), "overwritten"); !result.done() || !changed(s, "") {
+			if result := s.attempt(e, "write", s.OutsidePath("secret"), "overwritten"); !result.done() ||
+				!changed(s, "") {
 				t.Errorf("control: a plain grant must work: status %d\n%s", result.status, result.output)
 			}
 		})
@@ -190,8 +193,9 @@ func TestDangerousProjectsAreAnnounced(t *testing.T) {
 		shared = "/var/tmp" // the other holds the home of this test
 	}
 	for project, want := range map[string]string{
-		"/": "the project directory is /", s.Home: "is your home directory", s.OutsidePath("link"): "is your home directory",
-		filepath.Dir(s.Home): "holds your home directory", shared: "shared by all programs",
+		"/": "the project directory is /", s.Home: "is your home directory",
+		s.OutsidePath("link"): "is your home directory",
+		filepath.Dir(s.Home):  "holds your home directory", shared: "shared by all programs",
 	} {
 		if got := warnings(project); !strings.Contains(got, want) {
 			t.Errorf("project %s: want a warning with %q, got %q", project, want, got)

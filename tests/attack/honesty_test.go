@@ -43,7 +43,8 @@ var claims = map[string]claim{
 	"execute": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		s.CopyVictim(s.OutsidePath("program"))
-		result := s.attempt(s.Start(harness.Settings(readOnlyOutside(s))), "exec", s.OutsidePath("program"), "privileges")
+		result := s.attempt(s.Start(harness.Settings(readOnlyOutside(s))), "exec", s.OutsidePath("program"),
+			"privileges")
 		mustAgree(t, status, result, result.done())
 	},
 	"network": func(t *testing.T, status protocol.ProtectionStatus) {
@@ -190,7 +191,8 @@ func mustAgree(t *testing.T, status protocol.ProtectionStatus, result result, wo
 		t.Skipf("degraded by what this kernel lacks: what is left of it has no attack here: %s", result.output)
 	}
 	if enforced := status == protocol.Enforced; works == enforced || !works && result.status != 1 {
-		t.Errorf("the reply says %s, and the attack works: %v; status %d\n%s", status, works, result.status, result.output)
+		t.Errorf("the reply says %s, and the attack works: %v; status %d\n%s", status, works, result.status,
+			result.output)
 	}
 }
 

@@ -18,10 +18,11 @@ import (
 // startWithoutLandlock starts a sidecar for which the kernel has no Landlock.
 func startWithoutLandlock(s *scene, extra harness.Sandbox) *harness.Editor {
 	s.T.Helper()
-	return harness.Start(s.T, s.World, harness.Options{Settings: harness.Settings(extra), Wrap: func(command *exec.Cmd) {
-		command.Args = append([]string{s.Victim, "without-landlock", command.Path}, command.Args[1:]...)
-		command.Path = s.Victim
-	}})
+	return harness.Start(
+		s.T, s.World, harness.Options{Settings: harness.Settings(extra), Wrap: func(command *exec.Cmd) {
+			command.Args = append([]string{s.Victim, "without-landlock", command.Path}, command.Args[1:]...)
+			command.Path = s.Victim
+		}})
 }
 
 // mustBeRefused makes sure that a session is refused for want of a sandbox, and
@@ -33,8 +34,8 @@ func mustBeRefused(t *testing.T, e *harness.Editor, params protocol.SpawnParams)
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code != protocol.CodeSandboxUnavailable || refused.Data.Reason == "" ||
 		refused.Data.Hint == "" {
-		t.Errorf("%+v: want a refusal with %d, a reason and a hint, got %v", params.Kind, protocol.CodeSandboxUnavailable,
-			err)
+		t.Errorf("%+v: want a refusal with %d, a reason and a hint, got %v", params.Kind,
+			protocol.CodeSandboxUnavailable, err)
 	}
 	if sessions := harness.Call(e, protocol.List, protocol.Empty{}).Sessions; len(sessions) > 0 {
 		t.Errorf("the refused session is listed: %+v", sessions)

@@ -21,7 +21,9 @@ func TestAHardLinkMadeBeforeTheStartBelongsToTheProject(t *testing.T) {
 	attack{
 		prepare: prepare,
 		actions: func(s *scene) []string {
-			return []string{"write", s.ProjectPath("link"), secretText, "then", "write", s.OutsidePath("secret"), "overwritten"}
+			return []string{
+				"write", s.ProjectPath("link"), secretText, "then", "write", s.OutsidePath("secret"), "overwritten",
+			}
 		},
 		harm: changed,
 	}.mustFail(t)
@@ -29,7 +31,7 @@ func TestAHardLinkMadeBeforeTheStartBelongsToTheProject(t *testing.T) {
 	s := newScene(t)
 	prepare(s)
 	if result := s.attempt(s.Start(""), "read", s.ProjectPath("link")); !result.done() || !leaked(s, result.output) {
-		t.Errorf("a name in the project must be readable, whatever else its file is called: status %d\n%s", result.status,
-			result.output)
+		t.Errorf("a name in the project must be readable, whatever else its file is called: status %d\n%s",
+			result.status, result.output)
 	}
 }

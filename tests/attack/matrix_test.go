@@ -26,8 +26,9 @@ var (
 	matrixFile = flag.String("matrix", "", "file to write the matrix of attacks to")
 	tallyFile  = flag.String("tally", "", "file to write to how many attacks each cell of the matrix has, as JSON")
 	onlyAs     = flag.String("as", "", "attack only as this account")
-	onlyUnder  = flag.String("under", "", "attack only in this circumstance, and without a sandbox, which is the control")
-	share      = flag.Int("share", 0, "carry out only the attacks of which the number, divided by the flag shares, "+
+	onlyUnder  = flag.String("under", "", "attack only in this circumstance, and without a sandbox, which "+
+		"is the control")
+	share = flag.Int("share", 0, "carry out only the attacks of which the number, divided by the flag shares, "+
 		"leaves this")
 	shares = flag.Int("shares", 1, "see the flag share")
 )
@@ -106,7 +107,9 @@ func TestAttacks(t *testing.T) {
 	harness.RequireSandbox(t)
 	var mu sync.Mutex // guards cells
 	cells := map[string]string{}
-	files := slices.DeleteFunc(attackFiles(t), func(file harness.CaseFile) bool { return file.Number%*shares != *share })
+	files := slices.DeleteFunc(attackFiles(t), func(file harness.CaseFile) bool {
+		return file.Number%*shares != *share
+	})
 	t.Run("all", func(t *testing.T) {
 		for _, file := range files {
 			for _, as := range accounts() {

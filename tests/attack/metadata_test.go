@@ -47,11 +47,13 @@ func TestMetadataOutsideCannotBeChanged(t *testing.T) {
 				switch tree.Status {
 				case protocol.Enforced:
 					if harm || !result.refused("EROFS") {
-						t.Errorf("THE ATTACK WORKS: %t, %s: status %d\n%s", harm, machine.Name, result.status, result.output)
+						t.Errorf("THE ATTACK WORKS: %t, %s: status %d\n%s", harm, machine.Name, result.status,
+							result.output)
 					}
 				default:
 					if !result.done() || !strings.Contains(tree.Detail, "can be changed") {
-						t.Errorf("the reply says %+v %s: status %d\n%s", tree, machine.Name, result.status, result.output)
+						t.Errorf("the reply says %+v %s: status %d\n%s", tree, machine.Name, result.status,
+							result.output)
 					}
 				}
 			}

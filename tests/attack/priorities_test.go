@@ -48,7 +48,8 @@ func TestPrioritiesOutsideCannotBeChanged(t *testing.T) {
 					t.Errorf("THE ATTACK WORKS %s: status %d\n%s", machine.Name, result.status, result.output)
 				}
 				if !result.refused("EPERM") {
-					t.Errorf("%s: want a refusal with EPERM, got status %d\n%s", machine.Name, result.status, result.output)
+					t.Errorf("%s: want a refusal with EPERM, got status %d\n%s", machine.Name, result.status,
+						result.output)
 				}
 			}
 		})
@@ -86,7 +87,8 @@ func TestPrioritiesOfAnotherSessionCannotBeChanged(t *testing.T) {
 			return result, standing(t, shell.PID) != before
 		}
 		if control, harm := try(harness.Off()); !control.done() || !harm {
-			t.Fatalf("control: %s: without a sandbox it must work: status %d\n%s", machine.Name, control.status, control.output)
+			t.Fatalf("control: %s: without a sandbox it must work: status %d\n%s", machine.Name, control.status,
+				control.output)
 		}
 		if result, harm := try(harness.Settings(nil)); harm || !result.refused("EPERM") {
 			t.Errorf("%s: want a refusal with EPERM, got status %d, changed %t\n%s", machine.Name, result.status, harm,

@@ -157,7 +157,8 @@ func TestSetuidProgramsGainNothing(t *testing.T) {
 			t.Fatalf("control: %s: without a sandbox the program must gain: status %d\n%s", program, control.status,
 				control.output)
 		}
-		if result := try("", program); !result.done() || gained(result.output) || field(t, result.output, "CapEff") != 0 {
+		if result := try("", program); !result.done() || gained(result.output) ||
+			field(t, result.output, "CapEff") != 0 {
 			t.Errorf("%s: the program must run and gain nothing: status %d\n%s", program, result.status, result.output)
 		}
 	}
@@ -176,7 +177,8 @@ func TestFileCapabilitiesDoNotBringBackWhatWasDropped(t *testing.T) {
 			s.ProjectPath("capable"),
 			"privileges")
 	}
-	if control := try(harness.Off()); !control.done() || field(t, control.output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) == 0 {
+	if control := try(harness.Off()); !control.done() ||
+		field(t, control.output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) == 0 {
 		t.Fatalf("control: without a sandbox root must have it: status %d\n%s", control.status, control.output)
 	}
 	result := try("")

@@ -91,7 +91,8 @@ func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 				return result, p.killed(want)
 			}
 			if result, killed := try(harness.Off(), true); !result.done() || !killed {
-				t.Fatalf("control: without a sandbox it must work: status %d, killed %v\n%s", result.status, killed, result.output)
+				t.Fatalf("control: without a sandbox it must work: status %d, killed %v\n%s", result.status, killed,
+					result.output)
 			}
 			result, killed := try("", false)
 			if killed {
@@ -178,9 +179,13 @@ func TestAProcessOutsideCannotBeInspected(t *testing.T) {
 		refusal string
 		leaks   bool
 	}{
-		"ptrace":      {func(p *target) []string { return []string{"ptrace", strconv.Itoa(p.pid)} }, "EPERM", false},
-		"memory file": {func(p *target) []string { return []string{"peek", strconv.Itoa(p.pid), p.place} }, "EACCES", true},
-		"vm read":     {func(p *target) []string { return []string{"vm-read", strconv.Itoa(p.pid), p.place} }, "EPERM", true},
+		"ptrace": {func(p *target) []string { return []string{"ptrace", strconv.Itoa(p.pid)} }, "EPERM", false},
+		"memory file": {func(p *target) []string {
+			return []string{"peek", strconv.Itoa(p.pid), p.place}
+		}, "EACCES", true},
+		"vm read": {func(p *target) []string {
+			return []string{"vm-read", strconv.Itoa(p.pid), p.place}
+		}, "EPERM", true},
 		"descriptor": {func(p *target) []string {
 			return []string{"pidfd-getfd", strconv.Itoa(p.pid), p.file}
 		}, "EPERM", true},

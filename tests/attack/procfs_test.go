@@ -77,7 +77,9 @@ func TestASessionCannotLeaveItsCgroup(t *testing.T) {
 			attack{
 				actions: func(*scene) []string {
 					own := filepath.Join(tree, fmt.Sprintf("attack-%d-%d", os.Getpid(), cgroups.Add(1)))
-					t.Cleanup(func() { harness.Eventually(t, "remove "+own, func() bool { _ = os.Remove(own); return !exists(own) }) })
+					t.Cleanup(func() {
+						harness.Eventually(t, "remove "+own, func() bool { _ = os.Remove(own); return !exists(own) })
+					})
 					// The first output is the cgroup that the session must be
 					// in, the second the one that it reached.
 					return append(append([]string{"cgroup", "then"}, actions(own)...), "then", "cgroup")

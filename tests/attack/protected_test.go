@@ -73,8 +73,8 @@ var protectedAttacks = []struct {
 	},
 	{"an empty hook is made", withRepository, `: >.git/hooks/pre-push`, ".git/hooks/pre-push", "Read-only file system"},
 	{
-		"a hook is linked", withRepository, `echo evil >tool; ln -s ../../tool .git/hooks/pre-push`, ".git/hooks/pre-push",
-		"Read-only file system",
+		"a hook is linked", withRepository, `echo evil >tool; ln -s ../../tool .git/hooks/pre-push`,
+		".git/hooks/pre-push", "Read-only file system",
 	},
 	{
 		"a sample becomes a hook", withRepository, `mv .git/hooks/pre-push.sample .git/hooks/pre-push`,
@@ -110,8 +110,8 @@ var protectedAttacks = []struct {
 		"Operation not permitted",
 	},
 	{
-		"the repository is renamed", withRepository, `mv .git .g && cp -r .g .git && echo evil >>.git/config`, ".git/config",
-		"Device or resource busy",
+		"the repository is renamed", withRepository, `mv .git .g && cp -r .g .git && echo evil >>.git/config`,
+		".git/config", "Device or resource busy",
 	},
 	{
 		"the repository is renamed, by copying", withRepository,
@@ -149,7 +149,8 @@ var protectedAttacks = []struct {
 		"Read-only file system",
 	},
 	{
-		"settings of the sandbox, by renaming", withSettings, `mv .zed .z; mkdir -p .zed; echo evil >.zed/settings.json`,
+		"settings of the sandbox, by renaming", withSettings,
+		`mv .zed .z; mkdir -p .zed; echo evil >.zed/settings.json`,
 		".zed/settings.json", "Device or resource busy",
 	},
 	{
@@ -157,7 +158,8 @@ var protectedAttacks = []struct {
 		"Read-only file system",
 	},
 	{
-		"a directory of settings is removed", withSettings, `rm -rf .vscode; mkdir .vscode && echo evil >.vscode/tasks.json`,
+		"a directory of settings is removed", withSettings,
+		`rm -rf .vscode; mkdir .vscode && echo evil >.vscode/tasks.json`,
 		".vscode/tasks.json", "Read-only file system",
 	},
 	{"what direnv runs", withSettings, `echo evil >.envrc`, ".envrc", "Read-only file system"},
@@ -211,7 +213,8 @@ func TestProtectedPathsStayAsTheyAre(t *testing.T) {
 				if exit := session.Exit(); exit.ExitCode != nil {
 					status = *exit.ExitCode
 				}
-				return exists(target) != existed || harness.Read(t, target) != before, session.Output(), status, session.SpawnResult
+				return exists(target) != existed || harness.Read(t, target) != before, session.Output(), status,
+					session.SpawnResult
 			}
 			if harm, output, status, _ := try(harness.Off()); !harm {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", status, output)

@@ -37,7 +37,8 @@ func TestARogueAgentCanRunTheSystemsPrograms(t *testing.T) {
 	}
 	row{
 		line: func(*scene) string {
-			return "git init -q . && ls && cat main.rs && grep -c main main.rs && git status --short && echo every''thing"
+			return "git init -q . && ls && cat main.rs && grep -c main main.rs && git status --short && echo " +
+				"every''thing"
 		},
 		works: shows("everything"),
 	}.can(t)
@@ -231,8 +232,10 @@ func TestARogueAgentCannotChangeShellStartUpFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			row{
-				line:  func(s *scene) string { return strings.ReplaceAll(line, "%", s.HomePath(".zshrc")) },
-				works: func(s *scene, _ string) bool { return harness.Read(t, s.HomePath(".zshrc")) != "alias visible=true\n" },
+				line: func(s *scene) string { return strings.ReplaceAll(line, "%", s.HomePath(".zshrc")) },
+				works: func(s *scene, _ string) bool {
+					return harness.Read(t, s.HomePath(".zshrc")) != "alias visible=true\n"
+				},
 			}.cannot(t)
 		})
 	}

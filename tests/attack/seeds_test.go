@@ -21,7 +21,8 @@ func TestRmRfIsBlockedOutsideAndEffectiveUnsandboxed(t *testing.T) {
 		harness.Write(t, s.OutsidePath("target/a"), "a")
 		harness.Write(t, s.OutsidePath("target/deep/b"), "b")
 		removeTree(t, s.Start(settings), s, s.OutsidePath("target"))
-		return s, harness.Read(t, s.OutsidePath("target/a")) == "a" && harness.Read(t, s.OutsidePath("target/deep/b")) == "b"
+		return s, harness.Read(t, s.OutsidePath("target/a")) == "a" && harness.Read(t,
+			s.OutsidePath("target/deep/b")) == "b"
 	}
 	if s, _ := try(harness.Off()); exists(s.OutsidePath("target")) {
 		t.Error("control: without a sandbox the directory must be gone")

@@ -221,7 +221,8 @@ func TestNewTerminalsInsideAreTheSessionsOwn(t *testing.T) {
 			t.Errorf("the reply does not say so: %+v", files)
 		}
 		mended := newScene(t)
-		e := mended.startOn(harness.Defaults(harness.Sandbox{"additional_read_write_paths": []string{"/dev/pts"}}), machine)
+		e := mended.startOn(harness.Defaults(harness.Sandbox{"additional_read_write_paths": []string{"/dev/pts"}}),
+			machine)
 		if result := mended.attempt(e, "open-pty"); !result.done() {
 			t.Errorf("the fix does not help: status %d: %s", result.status, result.output)
 		}

@@ -69,8 +69,8 @@ func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 			}
 			control, list, reads := attemptAt(harness.Off())
 			if !control.done() || name == "remove" && list != "" || name != "remove" && !reads {
-				t.Fatalf("control: without a sandbox the list must change: status %d, reads %t, list %s\n%s", control.status,
-					reads, list, control.output)
+				t.Fatalf("control: without a sandbox the list must change: status %d, reads %t, list %s\n%s",
+					control.status, reads, list, control.output)
 			}
 			result, list, reads := attemptAt(harness.Settings(nil))
 			if reads || list != `{"version": 1, "projects": []}` || !result.reply.Sandbox.Applied {
@@ -107,7 +107,8 @@ func TestASessionCannotRunTheTrustCommand(t *testing.T) {
 		t.Fatalf("control: without a sandbox it must work: %t\n%s", reads, output)
 	}
 	output, reads := run(func(*scene) string {
-		return harness.Settings(harness.Sandbox{"additional_executable_paths": []string{filepath.Dir(harness.Binary(t))}})
+		return harness.Settings(
+			harness.Sandbox{"additional_executable_paths": []string{filepath.Dir(harness.Binary(t))}})
 	})
 	if reads || !strings.Contains(harness.Unfold(output), refusal) {
 		t.Errorf("THE ATTACK WORKS: %t\n%s", reads, output)
@@ -164,8 +165,10 @@ func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 		path func(s *scene) string
 		make bool
 	}{
-		"own":    {path: func(s *scene) string { return s.UserSettings() }},
-		"zed's":  {path: func(s *scene) string { return filepath.Join(s.Home, ".config/zed/settings.json") }, make: true},
+		"own": {path: func(s *scene) string { return s.UserSettings() }},
+		"zed's": {path: func(s *scene) string {
+			return filepath.Join(s.Home, ".config/zed/settings.json")
+		}, make: true},
 		"absent": {path: func(s *scene) string { return filepath.Join(s.Home, ".config/zed/settings.json") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,8 +225,8 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 					return result, harness.Read(t, pathOf(s)) != before
 				}
 				if control, changed := attemptAt(false); !control.done() || !changed {
-					t.Fatalf("control: without a sandbox it must work: status %d, changed %t\n%s", control.status, changed,
-						control.output)
+					t.Fatalf("control: without a sandbox it must work: status %d, changed %t\n%s",
+						control.status, changed, control.output)
 				}
 				result, changed := attemptAt(true)
 				if changed || result.done() || !strings.Contains(result.output, "refused: ") {
@@ -231,7 +234,8 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 				}
 				for _, warning := range result.reply.Sandbox.Warnings {
 					// there is no such file
-					if strings.Contains(warning, "is writable from inside") && !strings.Contains(warning, "zed/settings.json") {
+					if strings.Contains(warning, "is writable from inside") &&
+						!strings.Contains(warning, "zed/settings.json") {
 						t.Errorf("warned of what is protected: %s", warning)
 					}
 				}

@@ -89,7 +89,8 @@ func (b *bench) reaching(port int) ([]contestant, map[string][]float64, error) {
 	add := func(l launcher, name, address string) {
 		l.name = name
 		list = append(list, contestant{name: name, absent: l.absent, sample: func() (float64, float64, error) {
-			output, _, _, err := l.launch(b.world.project, b.world.stopwatch, "network", address, strconv.Itoa(downloadSize))
+			output, _, _, err := l.launch(b.world.project, b.world.stopwatch, "network", address,
+				strconv.Itoa(downloadSize))
 			if err != nil {
 				return 0, 0, err
 			}
@@ -111,7 +112,8 @@ func (b *bench) reaching(port int) ([]contestant, map[string][]float64, error) {
 			add(l, rowNone, address)
 		case rowOffline:
 			l.argv = func(command ...string) []string {
-				return append([]string{b.world.sidecar, "exec", "--kind", "tool", "--settings", settings, "--"}, command...)
+				return append([]string{b.world.sidecar, "exec", "--kind", "tool", "--settings", settings, "--"},
+					command...)
 			}
 			add(l, rowHosts, "host.sandbox.internal:"+strconv.Itoa(port))
 		case "sandbox-runtime", "fence":

@@ -64,15 +64,16 @@ func findPeers(dir string, w *world) *peers {
 	rooted := []string{bwrap, "--ro-bind", "/", "/", "--bind", w.project, w.project, "--dev", "/dev", "--proc", "/proc"}
 	add("bubblewrap, least", bwrap, "", prefixed(append(rooted, "--unshare-pid", "--die-with-parent")...))
 	add(equal, bwrap, says(bwrap, "--version"),
-		prefixed(append(rooted, "--unshare-user", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--die-with-parent")...))
+		prefixed(append(rooted, "--unshare-user", "--unshare-ipc", "--unshare-net", "--unshare-pid",
+			"--die-with-parent")...))
 	add("firejail", firejail, firstLine(says(firejail, "--version")),
 		prefixed(firejail, "--quiet", "--noprofile", "--net=none", "--caps.drop=all", "--nonewprivs", "--seccomp",
 			"--read-only=/", "--read-write="+w.project, "--"))
 	landlock := p.built("landlock-restrict")
 	add("landlock-restrict", landlock, goVersion(landlock), func(command ...string) []string {
 		return append([]string{
-			landlock, "-ro", "/", "-rw", "+refer", w.project, "-rwfiles", "+ioctl_dev", "/dev/null", "/dev/zero", "/dev/full",
-			"/dev/random", "/dev/urandom", "/dev/tty", "--",
+			landlock, "-ro", "/", "-rw", "+refer", w.project, "-rwfiles", "+ioctl_dev", "/dev/null",
+			"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "--",
 		}, command...)
 	})
 	codexHome := filepath.Join(w.root, "codex")

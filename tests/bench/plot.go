@@ -49,7 +49,8 @@ func (t *table) plot(w io.Writer) {
 		if ours(r.Name) {
 			fill = ownColour
 		}
-		fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWidth-8, y+15, html.EscapeString(r.Name))
+		fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWidth-8, y+15,
+			html.EscapeString(r.Name))
 		fmt.Fprintf(w, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", nameWidth, y,
 			scale(median(r.Samples)), barHeight, fill)
 		low, high := scale(quantile(r.Samples, 0.1)), scale(quantile(r.Samples, 0.9))
@@ -107,11 +108,11 @@ func (g *growth) plot(w io.Writer) {
 		for _, p := range l.Points {
 			path += fmt.Sprintf("%.1f,%.1f ", x(p.X), y(p.Y))
 			fmt.Fprintf(w, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(p.X), y(p.Y), stroke)
-			fmt.Fprintf(w, `<text x="%.1f" y="%.1f" fill="%s" font-size="11">%s</text>`+"\n", x(p.X)+5, y(p.Y)-5, stroke,
-				figure(p.Y))
+			fmt.Fprintf(w, `<text x="%.1f" y="%.1f" fill="%s" font-size="11">%s</text>`+"\n", x(p.X)+5,
+				y(p.Y)-5, stroke, figure(p.Y))
 			if i == 0 {
-				fmt.Fprintf(w, `<text x="%.1f" y="%d" text-anchor="middle" font-size="11">%.0f</text>`+"\n", x(p.X), top+height+16,
-					p.X)
+				fmt.Fprintf(w, `<text x="%.1f" y="%d" text-anchor="middle" font-size="11">%.0f</text>`+"\n", x(p.X),
+					top+height+16, p.X)
 			}
 		}
 		fmt.Fprintf(w, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", path, stroke)

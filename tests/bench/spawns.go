@@ -95,8 +95,12 @@ func (b *bench) starts() {
 		How: "From the start of the process to its answer to `initialize`. By then the sidecar has tested " +
 			"what it can enforce. node-pty is ready when node has loaded it.",
 		Rows: takeTurns(b.rounds(20), b.limit(20*time.Second), []contestant{
-			{name: rowBoxed, sample: start(func() (host, error) { return startSidecar(w.sidecar, w.on, w.project, w.env) })},
-			{name: rowPlain, sample: start(func() (host, error) { return startSidecar(w.sidecar, w.off, w.project, w.env) })},
+			{name: rowBoxed, sample: start(func() (host, error) {
+				return startSidecar(w.sidecar, w.on, w.project, w.env)
+			})},
+			{name: rowPlain, sample: start(func() (host, error) {
+				return startSidecar(w.sidecar, w.off, w.project, w.env)
+			})},
 			{name: rowCodex, absent: missing(b.peers.codex), sample: start(func() (host, error) {
 				return startCodex(b.peers.codex, w.project, b.peers.codexEnv(w))
 			})},
@@ -131,7 +135,9 @@ func (b *bench) memory() error {
 		{rowCodex, func() (host, error) {
 			return startCodex(b.peers.codex, w.project, b.peers.codexEnv(w))
 		}, 10, b.peers.codex != ""},
-		{rowFramed, func() (host, error) { return startNode(b.peers.nodePTY, w.project, true) }, 100, b.peers.nodePTY != ""},
+		{rowFramed, func() (host, error) {
+			return startNode(b.peers.nodePTY, w.project, true)
+		}, 100, b.peers.nodePTY != ""},
 	} {
 		if !candidate.have {
 			continue

@@ -83,7 +83,9 @@ func (t *table) markdown(w io.Writer) {
 			fmt.Fprintf(w, "| %s | absent: %s |%s\n", name, r.Absent, strings.Repeat(" |", len(head)-2))
 			continue
 		}
-		cells := []string{name, figure(median(r.Samples)), figure(quantile(r.Samples, 0.1)), figure(quantile(r.Samples, 0.9))}
+		cells := []string{
+			name, figure(median(r.Samples)), figure(quantile(r.Samples, 0.1)), figure(quantile(r.Samples, 0.9)),
+		}
 		if withCPU {
 			cell := ""
 			if r.CPU > 0 {

@@ -32,7 +32,8 @@ func (b *bench) targets() []target {
 		case *table:
 			switch s.ID {
 			case "spawn":
-				atMost("sandboxed spawn to first byte, over the unsandboxed one", 1.25, s.over(rowBoxed, rowPlain), " ×")
+				atMost("sandboxed spawn to first byte, over the unsandboxed one", 1.25,
+					s.over(rowBoxed, rowPlain), " ×")
 				atLeast("codex's app-server over a sandboxed spawn", 10, s.over(rowCodex, rowBoxed))
 			case "audit":
 				atMost("spawn with an audit trail in a file, over none", 1.02, s.over(rowFile, rowNoTrail), " ×")
@@ -46,12 +47,14 @@ func (b *bench) targets() []target {
 			case "python":
 				atMost("sandboxed spawn over the unsandboxed one, seen by a client in Python", 1.25,
 					s.over(rowBoxed, rowPlain), " ×")
-				atMost("unsandboxed spawn over a bare PTY, seen by a client in Python", 2.5, s.over(rowPlain, rowBare), " ×")
+				atMost("unsandboxed spawn over a bare PTY, seen by a client in Python", 2.5,
+					s.over(rowPlain, rowBare), " ×")
 			case "exec":
 				atMost("exec of /bin/true, over bubblewrap with equal protection", 1.25,
 					s.over(rowOffline, equal), " ×")
 				for _, r := range s.Rows {
-					if r.Absent == "" && !ours(r.Name) && r.Name != rowNone && r.Name != equal && r.Name != "bubblewrap, least" {
+					if r.Absent == "" && !ours(r.Name) && r.Name != rowNone && r.Name != equal &&
+						r.Name != "bubblewrap, least" {
 						atMost("exec of /bin/true, over "+r.Name, 1, s.over(rowBoxed, r.Name), " ×")
 					}
 				}
@@ -84,7 +87,8 @@ func (b *bench) targets() []target {
 				for _, l := range s.Lines {
 					if last := len(l.Points) - 1; ours(l.Name) && last > 0 {
 						perSession := (l.Points[last].Y - b.idle[l.Name]) * 1024 / l.Points[last].X
-						atMost(fmt.Sprintf("memory of each of %.0f sessions, %s", l.Points[last].X, l.Name), 150, perSession, " KiB")
+						atMost(fmt.Sprintf("memory of each of %.0f sessions, %s", l.Points[last].X, l.Name), 150,
+							perSession, " KiB")
 					}
 				}
 				continue

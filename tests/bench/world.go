@@ -38,7 +38,9 @@ func newWorld(program, stopwatch string) (*world, error) {
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, err
 	}
-	w := &world{root: root, home: filepath.Join(root, "home"), project: filepath.Join(root, "project"), sidecar: program}
+	w := &world{
+		root: root, home: filepath.Join(root, "home"), project: filepath.Join(root, "project"), sidecar: program,
+	}
 	for _, dir := range []string{w.home, w.project} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return nil, err

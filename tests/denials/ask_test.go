@@ -40,12 +40,13 @@ func (s *scene) ask(
 		Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
 	})
 	a := &asked{editor: &editor{e, harness.RecordDenials(e)}}
-	client.OnRequest(a.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
-		a.mu.Lock()
-		a.questions = append(a.questions, p)
-		a.mu.Unlock()
-		return protocol.RequestAccessResult{Decision: answer(p)}
-	})
+	client.OnRequest(
+		a.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+			a.mu.Lock()
+			a.questions = append(a.questions, p)
+			a.mu.Unlock()
+			return protocol.RequestAccessResult{Decision: answer(p)}
+		})
 	client.On(a.Client, protocol.CancelRequest, func(p protocol.CancelParams) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -180,7 +181,8 @@ func TestCredentialsAndProtectedPathsAreNotAskedAbout(t *testing.T) {
 		lines = append(lines, "echo >>"+hook)
 	}
 	for _, line := range lines {
-		if session, status, _ := e.tool("sh", "-c", line); status == 0 || strings.Contains(session.Output(), "secret key") {
+		if session, status, _ := e.tool("sh", "-c", line); status == 0 ||
+			strings.Contains(session.Output(), "secret key") {
 			t.Errorf("%s: status %d: %s", line, status, session.Output())
 		}
 	}
@@ -346,9 +348,11 @@ func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 				t.Errorf("was\n%s\nis\n%s", old, now)
 			}
 			for name, asks := range map[string]int{"wanted": 1, "before": 1} {
-				if session, status, denials := e.tool("cat", s.OutsidePath(name)); status != 0 || len(e.all()) != asks ||
+				if session, status, denials := e.tool("cat", s.OutsidePath(name)); status != 0 ||
+					len(e.all()) != asks ||
 					len(denials) > 0 {
-					t.Errorf("%s: status %d, asked %d times, denials %+v: %s", name, status, len(e.all()), denials, session.Output())
+					t.Errorf("%s: status %d, asked %d times, denials %+v: %s", name, status, len(e.all()), denials,
+						session.Output())
 				}
 			}
 			if x := harness.Call(e.Editor, protocol.PolicyExplain,

@@ -186,7 +186,8 @@ while ! test -e end; do sleep 0.02; done; kill 0`
 		p.Await(prompt)
 		for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			_, after, _ := strings.Cut(p.Screen.String(), " wants to ")
-			if strings.Contains(after, "PAINT") || strings.Contains(after, "OTHER") || strings.Contains(after, "STOLEN") {
+			if strings.Contains(after, "PAINT") || strings.Contains(after, "OTHER") ||
+				strings.Contains(after, "STOLEN") {
 				t.Fatalf("something writes into the question: %q", after[:min(len(after), 400)])
 			}
 		}
@@ -209,7 +210,8 @@ while ! test -e end; do sleep 0.02; done; kill 0`
 func TestAnInterruptAtAQuestionIsADenial(t *testing.T) {
 	t.Parallel()
 	harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
-		p := startDialogue(t, wrap, `stty -isig; trap 'echo inter''rupted; exit 5' INT; cat FILE; echo went on; sleep 1`)
+		p := startDialogue(t, wrap,
+			`stty -isig; trap 'echo inter''rupted; exit 5' INT; cat FILE; echo went on; sleep 1`)
 		p.Await(prompt)
 		p.Type("\x03")
 		p.Await("interrupted")

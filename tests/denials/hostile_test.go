@@ -179,7 +179,9 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 			return protocol.DecisionDeny
 		})
 	client.On(asked.Client, protocol.LogMessage, func(p protocol.LogMessageParams) { r.take("log", p) })
-	client.On(asked.Client, protocol.SettingsDiagnostics, func(p protocol.DiagnosticsParams) { r.take("diagnostics", p) })
+	client.On(asked.Client, protocol.SettingsDiagnostics, func(p protocol.DiagnosticsParams) {
+		r.take("diagnostics", p)
+	})
 	client.On(asked.Client, protocol.SettingsChanged, func(p protocol.SettingsChangedParams) { r.take("changed", p) })
 	r.take("initialize", asked.Hello)
 
@@ -194,7 +196,8 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 		long := filepath.Join(dirFor(t, s.Outside, strings.Repeat("d", 250)), name)
 		harness.Write(t, long, "secret\n")
 		session := asked.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh", Args: []string{
-			"-c", `"$1" "$2" "$3"; echo x >"$2"; mkdir "$2"d; rm "$2"; "$1" "$4"; echo x >"$5"; mkdir -p .github/workflows ` +
+			"-c",
+			`"$1" "$2" "$3"; echo x >"$2"; mkdir "$2"d; rm "$2"; "$1" "$4"; echo x >"$5"; mkdir -p .github/workflows ` +
 				`&& echo x >".github/workflows/$6"; sleep 0.3`, "sh",
 			program, outside, long, s.OutsidePath("nothing"), filepath.Join(s.Project, "sub-"+name), name,
 		}})
@@ -214,12 +217,15 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 				protocol.SpawnParams{Kind: protocol.Tool, Cwd: dir, Command: "true"})
 			r.failed("error: settings with mistakes", err)
 			harness.Write(t, file, harness.Settings(requestsOf(name)))
-			_, err = harness.Try(asked.Editor, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: dir, Digest: "0"})
+			_, err = harness.Try(asked.Editor, protocol.ProjectTrust,
+				protocol.ProjectTrustParams{ProjectDir: dir, Digest: "0"})
 			r.failed("trust", err)
 			r.take("project", harness.Call(asked.Editor, protocol.ProjectStatus, status))
 			r.take("policy", harness.Call(asked.Editor, protocol.PolicyGet,
 				protocol.PolicyGetParams{ProjectDir: dir, Kind: protocol.Tool}))
-			for _, access := range []protocol.Access{protocol.AccessRead, protocol.AccessWrite, protocol.AccessConnectUnix} {
+			for _, access := range []protocol.Access{
+				protocol.AccessRead, protocol.AccessWrite, protocol.AccessConnectUnix,
+			} {
 				r.take("explain", harness.Call(asked.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
 					ProjectDir: dir, Kind: protocol.Tool, Access: access, Target: filepath.Join("/nowhere", name),
 				}))
@@ -251,8 +257,8 @@ func TestNothingHostileIsInAMessage(t *testing.T) {
 	// The attempts above have really led to messages about hostile names.
 	for _, field := range []string{
 		"question.message", "denied.message", "alarm.message", "close.message", "mistakes.message", "mistakes.problem",
-		"error: settings with mistakes.message", "project.message", "explain.message", "explain.reason", "trust.message",
-		"diagnostics.message",
+		"error: settings with mistakes.message", "project.message", "explain.message", "explain.reason",
+		"trust.message", "diagnostics.message",
 		"policy.message", "error: no program.message", "error: no directory.message", "error: no project.message",
 		"error: no path.message", "error: no session.message",
 		"error: no kind.message", "error: no variable.message", "error: no method.message", "log.message",
@@ -285,7 +291,9 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 		outside := filepath.Join(s.Outside, name)
 		harness.Write(t, outside, "secret\n")
 		for what, args := range map[string][]string{
-			"exec":          {"exec", "--", "sh", "-c", `echo x >"$1"; mkdir "$1"d; : <"$1"; rm -f "$1"`, "sh", outside},
+			"exec": {
+				"exec", "--", "sh", "-c", `echo x >"$1"; mkdir "$1"d; : <"$1"; rm -f "$1"`, "sh", outside,
+			},
 			"exec nothing":  {"exec", "--", "/nowhere/" + name},
 			"learn":         {"learn", "--", "sh", "-c", `echo x >"$1"; : <"$1"`, "sh", outside},
 			"explain":       {"explain", "read", outside},
@@ -300,13 +308,14 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 			"serve":         {"serve", "--settings", name},
 			"doctor":        {"doctor"},
 		} {
-			command := s.execute(harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{"/nowhere/" + name}}),
+			command := s.execute(
+				harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{"/nowhere/" + name}}),
 				args...)
 			command.Dir = project
 			command.Env = append(command.Env, "PWD="+project)
 			if what == "doctor" {
-				command.Env = append(command.Env, "HOME="+project, "XDG_STATE_HOME="+project, "XDG_RUNTIME_DIR="+project,
-					"TMPDIR="+project)
+				command.Env = append(command.Env, "HOME="+project, "XDG_STATE_HOME="+project,
+					"XDG_RUNTIME_DIR="+project, "TMPDIR="+project)
 			}
 			var out bytes.Buffer
 			command.Stdout, command.Stderr = &out, &out
@@ -357,7 +366,8 @@ func TestTrustAsksOnTheTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			harness.Write(t, filepath.Join(s.Project, ".zed", "settings.json"), harness.Settings(requestsOf(hostile[2])))
+			harness.Write(t, filepath.Join(s.Project, ".zed", "settings.json"),
+				harness.Settings(requestsOf(hostile[2])))
 			command := s.execute(harness.Settings(nil), "trust")
 			terminal := harness.StartTerminal(t, command)
 			terminal.Await(`press Enter to leave them untrusted: `)

@@ -83,15 +83,17 @@ func TestUsesOfKeysAreAskedFor(t *testing.T) {
 				t.Errorf("signed %q, asked %+v:\n%s", got, questions, session.Output())
 			}
 			for _, q := range questions {
-				if q.Access != "sign" || q.Target != key || !strings.Contains(q.Message, `"me@here"`) || !slices.Equal(q.Choices,
-					[]protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession}) {
+				if q.Access != "sign" || q.Target != key || !strings.Contains(q.Message, `"me@here"`) ||
+					!slices.Equal(q.Choices,
+						[]protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession}) {
 					t.Errorf("asked %+v", q)
 				}
 			}
 			harness.Eventually(t, "the refused uses are reported", func() bool {
 				count := 0
 				for _, d := range e.denials.All() {
-					if d.Access == "sign" && d.Target == key && d.Suggestion == nil && strings.Contains(d.Hint, "question") {
+					if d.Access == "sign" && d.Target == key && d.Suggestion == nil &&
+						strings.Contains(d.Hint, "question") {
 						count += d.Count
 					}
 				}

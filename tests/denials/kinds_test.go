@@ -61,11 +61,12 @@ func kinds(s *scene) map[string]kind {
 		},
 		"list": {
 			access: "read", target: s.OutsidePath("full"), argv: []string{"ls", s.OutsidePath("full")}, process: "ls",
-			block: harness.Sandbox{"on_denied": "ask"}, setting: "additional_read_only_paths", value: s.OutsidePath("full"),
-			opens: map[string][]string{"read": {s.OutsidePath("full/old")}},
+			block: harness.Sandbox{"on_denied": "ask"}, setting: "additional_read_only_paths",
+			value: s.OutsidePath("full"), opens: map[string][]string{"read": {s.OutsidePath("full/old")}},
 		},
 		"write": {
-			access: "write", target: s.OutsidePath("file"), argv: []string{s.Victim, "open-often", s.OutsidePath("file"), "1"},
+			access: "write", target: s.OutsidePath("file"),
+			argv:    []string{s.Victim, "open-often", s.OutsidePath("file"), "1"},
 			setting: rw, value: s.OutsidePath("file"), opens: map[string][]string{
 				"read":    {s.OutsidePath("file")},
 				"execute": {s.OutsidePath("file")},
@@ -95,18 +96,20 @@ func kinds(s *scene) map[string]kind {
 		"create": {
 			access: "create", target: s.OutsidePath("empty/new"), argv: []string{"touch", s.OutsidePath("empty/new")},
 			process: "touch",
-			setting: rw, value: s.OutsidePath("empty"), opens: writes(s.OutsidePath("empty"), s.OutsidePath("empty/new")),
+			setting: rw, value: s.OutsidePath("empty"),
+			opens: writes(s.OutsidePath("empty"), s.OutsidePath("empty/new")),
 			again: func() { os.Remove(s.OutsidePath("empty/new")) },
 		},
 		"make a directory": {
 			access: "create", target: s.OutsidePath("empty/dir"), argv: []string{"mkdir", s.OutsidePath("empty/dir")},
 			process: "mkdir",
-			setting: rw, value: s.OutsidePath("empty"), opens: writes(s.OutsidePath("empty"), s.OutsidePath("empty/dir"),
-				s.OutsidePath("empty/new")),
+			setting: rw, value: s.OutsidePath("empty"),
+			opens: writes(s.OutsidePath("empty"), s.OutsidePath("empty/dir"), s.OutsidePath("empty/new")),
 			again: func() { os.Remove(s.OutsidePath("empty/dir")) },
 		},
 		"remove": {
-			access: "remove", target: s.OutsidePath("full/old"), argv: []string{"rm", s.OutsidePath("full/old")}, process: "rm",
+			access: "remove", target: s.OutsidePath("full/old"), argv: []string{"rm", s.OutsidePath("full/old")},
+			process: "rm",
 			setting: rw, value: s.OutsidePath("full"), opens: writes(s.OutsidePath("full"), s.OutsidePath("full/old")),
 			again: func() { harness.Write(t, s.OutsidePath("full/old"), "content\n") },
 		},
@@ -135,15 +138,18 @@ func kinds(s *scene) map[string]kind {
 		},
 		"connect": {
 			access: "connect", target: address + ":9", argv: []string{s.Victim, "connect-to", address + ":9"},
-			block: offline, setting: "allow_network", value: "true", opens: map[string][]string{"bind": {address + ":0"}},
+			block: offline, setting: "allow_network", value: "true",
+			opens: map[string][]string{"bind": {address + ":0"}},
 		},
 		"send": {
 			access: "connect", target: address + ":9", argv: []string{s.Victim, "send-to", address + ":9"},
-			block: offline, setting: "allow_network", value: "true", opens: map[string][]string{"bind": {address + ":0"}},
+			block: offline, setting: "allow_network", value: "true",
+			opens: map[string][]string{"bind": {address + ":0"}},
 		},
 		"bind": {
 			access: "bind", target: address + ":0", argv: []string{s.Victim, "bind-to", address + ":0"},
-			block: offline, setting: "allow_network", value: "true", opens: map[string][]string{"connect": {address + ":9"}},
+			block: offline, setting: "allow_network", value: "true",
+			opens: map[string][]string{"connect": {address + ":9"}},
 		},
 	}
 }
@@ -164,7 +170,8 @@ func TestEachKindIsReportedAndItsSuggestionAllowsIt(t *testing.T) {
 				harness.Require(t, k.needs)
 			}
 			if k.setting == "allow_network" && !namespaces {
-				harness.Skip(t, "namespaces", "the address is not known: no socket is made, which another test is about")
+				harness.Skip(t, "namespaces", "the address is not known: no socket is made, which another "+
+					"test is about")
 			}
 			if _, status, _ := s.start(harness.Off(), nil).tool(k.argv...); status != 0 {
 				t.Fatalf("control: it fails without a sandbox: %d", status)
@@ -189,7 +196,8 @@ func TestEachKindIsReportedAndItsSuggestionAllowsIt(t *testing.T) {
 			if denial.Process == nil || denial.Process.Name != process || denial.Process.PID <= 1 {
 				t.Errorf("process is %+v, want %s", denial.Process, process)
 			}
-			if denial.Suggestion == nil || denial.Suggestion.Setting != k.setting || plain(denial.Suggestion.Value) != k.value {
+			if denial.Suggestion == nil || denial.Suggestion.Setting != k.setting ||
+				plain(denial.Suggestion.Value) != k.value {
 				t.Fatalf("suggestion is %+v, want %s = %s", denial.Suggestion, k.setting, k.value)
 			}
 			probes := probes(s, k)
@@ -289,7 +297,9 @@ func TestSomeDenialsHaveOnlyAText(t *testing.T) {
 	}{
 		{"read", key, "SSH keys", []string{"cat", key}},
 		{"write", key, "SSH keys", []string{s.Victim, "open-often", key, "1"}},
-		{"create", filepath.Join(s.Home, ".ssh", "new"), "SSH keys", []string{"touch", filepath.Join(s.Home, ".ssh", "new")}},
+		{"create", filepath.Join(s.Home, ".ssh", "new"), "SSH keys", []string{
+			"touch", filepath.Join(s.Home, ".ssh", "new"),
+		}},
 		{"signal", pid, "no setting", []string{s.Victim, "terminate", pid}},
 		{"signal", pid, "no setting", []string{s.Victim, "kill-pidfd", pid}},
 	} {

@@ -32,7 +32,9 @@ func (s *scene) learn(settings string, argv ...string) learnt {
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	_ = command.Run()
-	l := learnt{status: command.ProcessState.ExitCode(), said: harness.Unfold(out.String()), text: harness.Read(s.T, file)}
+	l := learnt{
+		status: command.ProcessState.ExitCode(), said: harness.Unfold(out.String()), text: harness.Read(s.T, file),
+	}
 	var document struct {
 		Terminal struct{ Sandbox map[string]any }
 	}
@@ -110,7 +112,8 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	session, _, denials := s.start(harness.Settings(block), nil).tool("sh", "-c", line)
 	_, keys := find(denials, "read", filepath.Join(s.Home, ".ssh", "id"))
 	if out := session.Output(); harness.Read(t, s.OutsidePath("made/new")) != "x\n" ||
-		!strings.Contains(out, "data 5\none\nbefore\n") || keys != 1 || len(denials) > 1 || strings.Contains(out, "secret") {
+		!strings.Contains(out, "data 5\none\nbefore\n") || keys != 1 || len(denials) > 1 ||
+		strings.Contains(out, "secret") {
 		t.Errorf("denials %+v:\n%s", denials, out)
 	}
 	// Learning again adds nothing.
@@ -165,8 +168,8 @@ func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 	}{
 		{"write", "echo changed >OUT/write", content("write", "changed\n")},
 		{
-			"append by a descriptor that was read from", "exec 3<OUT/append && cat <&3 && echo changed >>/proc/self/fd/3",
-			content("append", "old\nchanged\n"),
+			"append by a descriptor that was read from",
+			"exec 3<OUT/append && cat <&3 && echo changed >>/proc/self/fd/3", content("append", "old\nchanged\n"),
 		},
 		{"truncate", "truncate -s 0 OUT/truncate", content("truncate", "")},
 		{"create", ": >OUT/create", there("create")},

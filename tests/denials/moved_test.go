@@ -77,8 +77,8 @@ func TestAnotherRootSuggestsNothing(t *testing.T) {
 	harness.Write(t, s.Project+"/jail"+file, "own\n")
 	harness.Write(t, s.Project+"/jail"+s.Project+"/jail"+file, "own\n")
 	e := s.start(harness.Settings(nil), nil)
-	session, status, denials := e.tool("sh", "-c", `"$2" chroot jail then open-often "$1" 3 && echo x >>"$1"`, "sh", file,
-		s.Victim)
+	session, status, denials := e.tool("sh", "-c", `"$2" chroot jail then open-often "$1" 3 && echo x >>"$1"`, "sh",
+		file, s.Victim)
 	if _, times := find(denials, "write", file); status == 0 || times != 1 || len(denials) != 1 {
 		t.Errorf("status %d, denials %+v\n%s", status, denials, session.Output())
 	}

@@ -45,7 +45,9 @@ func TestWhatProgramsPrintIsReported(t *testing.T) {
 		"git clone":  {line: "git clone '" + dir + "' clone", target: dir},
 		"git fetch":  {line: "git init -q r && git -C r fetch '" + dir + "'", target: dir, needs: "git"},
 		"make":       {line: "make -f '" + file + "'", target: file},
-		"home":       {line: "mkdir -p ~/.config; echo 'mkdir ~/.profile2: permission denied'", access: "create", needs: "sh"},
+		"home": {
+			line: "mkdir -p ~/.config; echo 'mkdir ~/.profile2: permission denied'", access: "create", needs: "sh",
+		},
 		"a key": {
 			line:   "python3 -c \"open('" + filepath.Join(s.Home, ".ssh", "id") + "')\"",
 			target: filepath.Join(s.Home, ".ssh", "id"),
@@ -70,7 +72,8 @@ func TestWhatProgramsPrintIsReported(t *testing.T) {
 		denials := e.denials.Of(session.SessionID)
 		found, times := find(denials, try.access, try.target)
 		if times < 1 {
-			t.Errorf("%s: %d reports of %s %s in %+v\n%s", name, times, try.access, try.target, denials, session.Output())
+			t.Errorf("%s: %d reports of %s %s in %+v\n%s", name, times, try.access, try.target, denials,
+				session.Output())
 			continue
 		}
 		if found.Source == protocol.DenialFromOutput && found.Process != nil {

@@ -77,7 +77,8 @@ func cgroupMounts(t testing.TB) []string {
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if strings.Contains(lines.Text(), " - cgroup2 ") && len(fields) > 4 {
-			mounts = append(mounts, strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[4]))
+			mounts = append(mounts, strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`,
+				`\`).Replace(fields[4]))
 		}
 	}
 	if err := lines.Err(); err != nil {

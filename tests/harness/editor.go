@@ -63,7 +63,9 @@ func Start(t testing.TB, w *World, options Options) *Editor {
 		t.Fatal(err)
 	}
 	e := &Editor{Client: connection, t: t, World: w, Log: log, sessions: map[string]*Session{}}
-	client.On(connection, protocol.Output, func(p protocol.OutputParams) { e.session(p.SessionID).output.Write(p.Data) })
+	client.On(connection, protocol.Output, func(p protocol.OutputParams) {
+		e.session(p.SessionID).output.Write(p.Data)
+	})
 	client.On(connection, protocol.Exited, func(p protocol.ExitedParams) {
 		s := e.session(p.SessionID)
 		s.exit = p
@@ -160,7 +162,9 @@ func (e *Editor) Session(result protocol.SpawnResult) *Session {
 // easy to wait for.
 func (e *Editor) Shell() *Session {
 	e.t.Helper()
-	return e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "/bin/sh"}, Env: map[string]string{"PS1": "$ "}})
+	return e.Spawn(protocol.SpawnParams{
+		Shell: &protocol.Shell{Program: "/bin/sh"}, Env: map[string]string{"PS1": "$ "},
+	})
 }
 
 // Run runs a tool to its end, and returns its session and its exit status; -1

@@ -110,7 +110,9 @@ func (b *Escapees) await(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"plain", "nohup", "setsid", "daemon", "deaf"} {
 		Eventually(t, name+" runs", func() bool {
-			return len(find(func(line string) bool { return strings.HasPrefix(line, "escapee-"+b.token+"-"+name+"\x00") })) == 1
+			return len(find(func(line string) bool {
+				return strings.HasPrefix(line, "escapee-"+b.token+"-"+name+"\x00")
+			})) == 1
 		})
 	}
 	Eventually(t, "one is stopped", func() bool {

@@ -74,7 +74,8 @@ func NewFUSE(t testing.TB, dir string, files map[string]string) *FUSE {
 		f.add(full, false, files[name])
 	}
 	t.Cleanup(f.close)
-	bound := time.AfterFunc(2*Timeout, f.close) // the end of a failed test may wait for a process that waits for an answer
+	// the end of a failed test may wait for a process that waits for an answer
+	bound := time.AfterFunc(2*Timeout, f.close)
 	t.Cleanup(func() { bound.Stop() })
 	Victim(t, "tests/victim", f.victim)
 	if device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
@@ -113,8 +114,12 @@ func (f *FUSE) Wrap(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		command.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		command.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-		command.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		command.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{
+			ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1,
+		}}
+		command.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{
+			ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1,
+		}}
 		command.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 	}
 	go f.receive(ours)

@@ -79,7 +79,8 @@ func newWorld(t *testing.T) *harness.World {
 	harness.Write(t, w.HomePath(".bashrc"), "PS1='> '\n")
 	harness.Write(t, w.HomePath(".bash_logout"), "echo the user is logged out\n")
 	harness.Write(t, w.HomePath(".zshrc"), "HISTFILE=~/.zsh_history\nHISTSIZE=100\nSAVEHIST=100\nPS1='> '\n")
-	harness.Write(t, w.HomePath(".config/fish/config.fish"), "function fish_prompt; echo '> '; end\nset -g fish_greeting\n")
+	harness.Write(t, w.HomePath(".config/fish/config.fish"),
+		"function fish_prompt; echo '> '; end\nset -g fish_greeting\n")
 	if _, err := os.Stat("/usr/bin/fish"); err == nil {
 		// It makes files at its first start.
 		first := exec.Command("/usr/bin/fish")
@@ -137,7 +138,8 @@ func TestHistory_SurvivesTheSession(t *testing.T) {
 				harness.RequirePrograms(t, p.name)
 				w := newWorld(t)
 				before := own(t, w)
-				e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(harness.Sandbox{"on_denied": onDenied})})
+				e := harness.Start(t, w,
+					harness.Options{Settings: harness.Defaults(harness.Sandbox{"on_denied": onDenied})})
 				denials := harness.RecordDenials(e)
 				first := spawn(e, w.Project, p.command)
 				first.Await(p.ready)
@@ -227,8 +229,9 @@ func TestHistory_BeginsWithTheUsersOwn(t *testing.T) {
 		t.Errorf("the user's own is not there: %s", text)
 	}
 	other := newWorld(t)
-	if text := remembered(t, harness.Start(t, other, harness.Options{Settings: harness.Defaults(nil)}), other.Project); //
-	strings.Contains(text, "echo own") {
+	//
+	if text := remembered(t, harness.Start(t, other, harness.Options{Settings: harness.Defaults(nil)}),
+		other.Project); strings.Contains(text, "echo own") {
 		t.Errorf("a session got what it may not read: %s", text)
 	}
 }
@@ -256,7 +259,8 @@ func TestHistory_WhatASessionPutsInTheWay(t *testing.T) {
 		s.Await("again-42")
 		s.Type("exit\n")
 		s.Exit()
-		if text := remembered(t, e, w.Project); !strings.Contains(text, "echo again-") || strings.Contains(text, "victim") {
+		if text := remembered(t, e, w.Project); !strings.Contains(text, "echo again-") ||
+			strings.Contains(text, "victim") {
 			t.Errorf("after %s: %s", trap, text)
 		}
 		if text := harness.Read(t, w.OutsidePath("victim")); text != "echo victim\n" {
@@ -278,7 +282,8 @@ func TestHistory_Off(t *testing.T) {
 	})
 	s := spawn(e, w.Project, []string{"/bin/bash"})
 	s.Await(`> $`)
-	s.Type(`echo "[$LESSHISTFILE] [$HISTFILE] ${NODE_REPL_HISTORY##*/} ${PSQL_HISTORY##*/} ${PYTHON_HISTORY##*/}"` + "\n")
+	s.Type(`echo "[$LESSHISTFILE] [$HISTFILE] ${NODE_REPL_HISTORY##*/} ${PSQL_HISTORY##*/} ${PYTHON_HISTORY##*/}"` +
+		"\n")
 	s.Await(`\[-\] \[\] node_repl_history psql_history python_history`)
 }
 

@@ -39,17 +39,18 @@ func (s *scene) ask(settings harness.Sandbox, answer func(target string) protoco
 		Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
 	})
 	a := &asked{Editor: e, denials: harness.RecordDenials(e)}
-	editor.OnRequest(a.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
-		a.mu.Lock()
-		if p.Access == "connect" {
-			a.questions = append(a.questions, p)
-		}
-		a.mu.Unlock()
-		if p.Access != "connect" {
-			return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
-		}
-		return protocol.RequestAccessResult{Decision: answer(p.Target)}
-	})
+	editor.OnRequest(
+		a.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+			a.mu.Lock()
+			if p.Access == "connect" {
+				a.questions = append(a.questions, p)
+			}
+			a.mu.Unlock()
+			if p.Access != "connect" {
+				return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
+			}
+			return protocol.RequestAccessResult{Decision: answer(p.Target)}
+		})
 	editor.On(a.Client, protocol.CancelRequest, func(p protocol.CancelParams) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -115,7 +116,8 @@ func TestAsk_ConnectsBecauseTheUserSaysSo(t *testing.T) {
 				early = strings.Join(s.asked(), " ")
 				return protocol.DecisionOnce
 			})
-			if got := s.victim(e.Editor, "v6 api.allowed.example:80"); got != "hello from 93.184.216.34" || early != "" {
+			if got := s.victim(e.Editor, "v6 api.allowed.example:80"); got != "hello from 93.184.216.34" ||
+				early != "" {
 				t.Errorf("%s; looked up before the answer: %q", got, early)
 			}
 			if got := s.victim(e.Editor, "connect evil.example:80"); got != "EACCES" {
@@ -243,10 +245,12 @@ func TestAsk_IsOverWhenTheProgramIs(t *testing.T) {
 			defer close(never)
 			terminal := e.Shell()
 			for i := range 2 {
-				terminal.Type(fmt.Sprintf("trap 'echo inter''rupted %d' INT; %s %s evil.example:80\n", i, s.Victim, action))
+				terminal.Type(fmt.Sprintf("trap 'echo inter''rupted %d' INT; %s %s evil.example:80\n", i,
+					s.Victim, action))
 				// The second would join the question of the first, if that were open.
 				harness.Eventually(t, "it asks", func() bool {
-					return len(e.all()) == i+1 && (action == "connect" || strings.Count(terminal.Output(), "begun") == i+1)
+					return len(e.all()) == i+1 &&
+						(action == "connect" || strings.Count(terminal.Output(), "begun") == i+1)
 				})
 				terminal.Type("\x03")
 				terminal.Await(fmt.Sprintf("interrupted %d", i))
@@ -301,8 +305,10 @@ func TestAsk_AboutThePrivateAddressOfAName(t *testing.T) {
 	e := s.ask(nil, only("private.example:80", "10.9.8.7:80", "rebound.example:80", "metadata.example:80"))
 	for line, want := range map[string]string{
 		"v6 private.example:80": "hello from 10.9.8.7", "v6 10.9.8.7:80": "hello from 10.9.8.7",
-		"connect rebound.example:80": "EACCES", "connect metadata.example:80": "EACCES", "connect 10.9.8.7:81": "EACCES",
-		"connect 169.254.169.254:80": "EACCES", "connect 93.184.216.34:80": "EACCES", "connect missing.example:80": "EACCES",
+		"connect rebound.example:80": "EACCES", "connect metadata.example:80": "EACCES",
+		"connect 10.9.8.7:81":        "EACCES",
+		"connect 169.254.169.254:80": "EACCES", "connect 93.184.216.34:80": "EACCES",
+		"connect missing.example:80": "EACCES",
 	} {
 		if got := s.victim(e.Editor, line); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
@@ -310,7 +316,8 @@ func TestAsk_AboutThePrivateAddressOfAName(t *testing.T) {
 	}
 	told := 0
 	for _, q := range e.all() {
-		if q.Target == "10.9.8.7:80" && strings.Contains(q.Message, `"10.9.8.7:80" (the address of "private.example")`) {
+		if q.Target == "10.9.8.7:80" &&
+			strings.Contains(q.Message, `"10.9.8.7:80" (the address of "private.example")`) {
 			told++
 		}
 	}
@@ -397,7 +404,9 @@ func TestAsk_WritesAPermanentAnswer(t *testing.T) {
 func TestAsk_RefusesWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	e := s.start(harness.Sandbox{"allow_network": false, "on_denied": "ask", "allowed_hosts": []string{"allowed.example"}})
+	e := s.start(harness.Sandbox{
+		"allow_network": false, "on_denied": "ask", "allowed_hosts": []string{"allowed.example"},
+	})
 	if got := s.victim(e, "connect evil.example:80"); got != "EACCES" {
 		t.Error(got)
 	}

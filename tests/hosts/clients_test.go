@@ -18,7 +18,8 @@ type clientProgram struct {
 	want  string // "" is an answer of the web server
 }
 
-const sshCommand = "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=$PWD/world/known_hosts"
+const sshCommand = "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=yes -o " +
+	"UserKnownHostsFile=$PWD/world/known_hosts"
 
 var clients = map[string]clientProgram{
 	"curl": {needs: []string{"curl"}, line: `curl -sS -m 60 http://%h`},
@@ -42,8 +43,11 @@ var clients = map[string]clientProgram{
 		r.on("trailers", (t) => console.log("status", t["grpc-status"])); r.on("close", () => c.close());'`,
 		want: "call 0 from tls\ncall 1 from tls\ncall 2 from tls\nstatus 0",
 	},
-	"perl": {needs: []string{"perl"}, line: `perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new("%h:80") or die $!; ` +
-		`print $s "GET / HTTP/1.0\r\nHost: %h\r\n\r\n"; print <$s>'`},
+	"perl": {
+		needs: []string{"perl"},
+		line: `perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new("%h:80") or die $!; ` +
+			`print $s "GET / HTTP/1.0\r\nHost: %h\r\n\r\n"; print <$s>'`,
+	},
 	"java, NIO":      {needs: []string{"java"}, line: `java Get.java http://%h`},
 	"ruby":           {needs: []string{"ruby"}, line: `ruby -rnet/http -e 'puts Net::HTTP.get(URI("http://%h"))'`},
 	"php":            {needs: []string{"php"}, line: `php -r 'echo file_get_contents("http://%h");'`},
@@ -100,8 +104,8 @@ func reachAllowedHostsAlone(t *testing.T, s *scene) {
 	harness.Write(t, s.ProjectPath("Get.java"), javaClient)
 	harness.Write(t, s.ProjectPath("static.c"), staticClient)
 	s.CopyVictim(s.ProjectPath("victim"))
-	s.outside(t, "git init -q world/repository && cd world/repository && echo from the repository >file && git add file && "+
-		"git -c user.name=x -c user.email=x@example.org commit -qm first")
+	s.outside(t, "git init -q world/repository && cd world/repository && echo from the repository >file && git "+
+		"add file && git -c user.name=x -c user.email=x@example.org commit -qm first")
 	if _, err := exec.LookPath("musl-gcc"); err == nil {
 		s.outside(t, "musl-gcc -static -o static static.c")
 	}

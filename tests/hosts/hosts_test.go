@@ -345,8 +345,9 @@ func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 	for target, value := range map[string]string{
 		"evil.example:80": "evil.example:80", "host.sandbox.internal:80": "localhost:80", "very.evil.example:80": "",
 		"93.184.216.34:22": "93.184.216.34:22", "[2606:2800:220:1::7]:80": "[2606:2800:220:1::7]:80",
-		"169.254.169.254:80": "", "10.9.8.7:80": "10.9.8.7:80", "127.0.0.1:81": "", "other.example:443": "other.example:443",
-		"poll.example:80": "poll.example:80", "93.184.216.77:443": "", "93.184.216.77:53": "",
+		"169.254.169.254:80": "", "10.9.8.7:80": "10.9.8.7:80", "127.0.0.1:81": "",
+		"other.example:443": "other.example:443",
+		"poll.example:80":   "poll.example:80", "93.184.216.77:443": "", "93.184.216.77:53": "",
 	} {
 		denial := awaitDenial(t, denials, target)
 		setting, suggested := "", ""
@@ -376,7 +377,8 @@ func TestLearn_PrintsTheHostsThatACommandNeeds(t *testing.T) {
 	}{
 		"some hosts": {
 			harness.Sandbox{
-				"allow_network": false, "allowed_hosts": []string{"allowed.example"}, "denied_hosts": []string{"*.example.net"},
+				"allow_network": false, "allowed_hosts": []string{"allowed.example"},
+				"denied_hosts": []string{"*.example.net"},
 			}, "[93.184.216.34:80 allowed.example evil.example:443] [*.example.net] false",
 		},
 		"no network": {

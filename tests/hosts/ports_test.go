@@ -156,7 +156,8 @@ func TestPorts_OfAHostileSession(t *testing.T) {
 	s := harness.NewScene(t, "tests/hosts/victim")
 	e := s.Start(harness.Defaults(harness.Sandbox{"allow_network": false}))
 	session := e.Spawn(protocol.SpawnParams{
-		Kind: protocol.Terminal, Cwd: s.Project, Command: s.Victim + " serve 127.0.0.1:3000 & exec " + s.Victim + " flood",
+		Kind: protocol.Terminal, Cwd: s.Project, Command: s.Victim + " serve 127.0.0.1:3000 & exec " +
+			s.Victim + " flood",
 	})
 	session.Await("serving")
 	result, err := forward(e, session, 3000, freePort(t))

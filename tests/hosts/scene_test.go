@@ -68,8 +68,8 @@ func allowed(hosts ...string) harness.Sandbox {
 
 // usual are the hosts that most tests allow.
 var usual = []string{
-	"allowed.example", "*.allowed.example:443", "rebound.example", "metadata.example", "private.example", "here.example",
-	"mixed.example", "silent.example", "unreachable.example", "missing.example",
+	"allowed.example", "*.allowed.example:443", "rebound.example", "metadata.example", "private.example",
+	"here.example", "mixed.example", "silent.example", "unreachable.example", "missing.example",
 }
 
 // start starts an editor with these settings, on a machine that can tell hosts
@@ -83,7 +83,8 @@ func (s *scene) start(settings harness.Sandbox) *harness.Editor {
 // run runs a command line with an empty environment, and returns what it prints.
 func (s *scene) run(e *harness.Editor, line string) string {
 	s.T.Helper()
-	output, _ := e.Tool("env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=$HOME LANG=C.UTF-8 timeout 100 " + line + " 2>&1")
+	output, _ := e.Tool("env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=$HOME LANG=C.UTF-8 timeout 100 " +
+		line + " 2>&1")
 	return strings.TrimSpace(output)
 }
 

@@ -80,7 +80,8 @@ git push -q -u origin main; git fetch -q; git rev-parse --abbrev-ref main@{u}`
 	if out, err := run("evil.example", harness.Off()); err != nil {
 		t.Fatalf("outside: %v: %s", err, out)
 	}
-	if out, err := run("allowed.example", settings(one), inside...); err != nil || !strings.Contains(out, "origin/main") ||
+	if out, err := run("allowed.example", settings(one), inside...); err != nil ||
+		!strings.Contains(out, "origin/main") ||
 		subjects() != "allowed.example evil.example" {
 		t.Fatalf("the allowed host: %v: %s\npushed: %s", err, out, subjects())
 	}

@@ -76,14 +76,17 @@ func TestNoOtherRequestWaits(t *testing.T) {
 			})
 			s.timed("close of a session beside it", once, func() {
 				if closed := beside.Close(0); closed.Remaining != 0 || len(closed.Review) != 0 {
-					t.Errorf("closed with %d left, and findings that nobody can have: %+v", closed.Remaining, closed.Review)
+					t.Errorf("closed with %d left, and findings that nobody can have: %+v", closed.Remaining,
+						closed.Review)
 				}
 			})
 			if held := s.fuse.Held(); held > 16 {
 				t.Errorf("%d requests wait at once", held)
 			}
 			s.end(how)
-			harness.Eventually(t, "the session that was kept has ended", func() bool { return !harness.Alive(kept.PID) })
+			harness.Eventually(t, "the session that was kept has ended", func() bool {
+				return !harness.Alive(kept.PID)
+			})
 			t.Logf("the longest: %d ms", s.longest.Milliseconds())
 		})
 	}
@@ -104,10 +107,13 @@ func TestTheEndComesAtOnce(t *testing.T) {
 			})
 			kept.Await("on")
 			s.fuse.Hang()
-			go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }() // the file system does not answer it
+			// the file system does not answer it
+			go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }()
 			s.fuse.AwaitHeld()
 			s.endWithin(how, atOnce)
-			harness.Eventually(t, "the session that was kept has ended", func() bool { return !harness.Alive(kept.PID) })
+			harness.Eventually(t, "the session that was kept has ended", func() bool {
+				return !harness.Alive(kept.PID)
+			})
 			t.Logf("after %d ms", s.longest.Milliseconds())
 		})
 	}
@@ -165,7 +171,8 @@ func TestSettingsThatNeverAnswered(t *testing.T) {
 	tool := protocol.SpawnParams{Kind: protocol.Tool, Cwd: s.healthy, Command: "true"}
 	s.timed("a tool", once, func() {
 		_, err := harness.Try(s.Editor, protocol.Spawn, tool)
-		if code, text := codeOf(err); code != protocol.CodeSettingsInvalid || !strings.Contains(text, "does not answer") {
+		if code, text := codeOf(err); code != protocol.CodeSettingsInvalid ||
+			!strings.Contains(text, "does not answer") {
 			t.Errorf("a tool is answered %d, %q", code, text)
 		}
 	})

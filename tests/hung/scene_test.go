@@ -80,7 +80,9 @@ var places = []where{
 		refused: true, named: func(w *harness.World) string { return filepath.Join(w.Project, ".git") },
 	},
 	{
-		name: "the project's settings", mount: func(w *harness.World) string { return filepath.Join(w.Project, ".zed") },
+		name: "the project's settings", mount: func(w *harness.World) string {
+			return filepath.Join(w.Project, ".zed")
+		},
 		files: map[string]string{"settings.json": "{}"}, probe: "cat .zed/settings.json", printed: "{}",
 		refused: true, named: func(w *harness.World) string { return filepath.Join(w.Project, ".zed") },
 	},
@@ -245,7 +247,9 @@ func (s *scene) works() {
 // health starts a session in a healthy project, lets it echo, and closes it.
 func (s *scene) health(kind protocol.Kind) {
 	s.t.Helper()
-	params := protocol.SpawnParams{Kind: kind, Cwd: s.healthy, ProjectDir: s.healthy, Command: "read line; echo got $line"}
+	params := protocol.SpawnParams{
+		Kind: kind, Cwd: s.healthy, ProjectDir: s.healthy, Command: "read line; echo got $line",
+	}
 	if kind == protocol.Tool {
 		params.Command = "echo got it"
 	}
@@ -255,7 +259,9 @@ func (s *scene) health(kind protocol.Kind) {
 		return
 	}
 	if kind == protocol.Terminal {
-		harness.Notify(s.Editor, protocol.Input, protocol.InputParams{SessionID: result.SessionID, Data: []byte("it\n")})
+		harness.Notify(s.Editor, protocol.Input, protocol.InputParams{
+			SessionID: result.SessionID, Data: []byte("it\n"),
+		})
 	}
 	session := s.Session(result)
 	session.Await("got it")

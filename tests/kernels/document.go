@@ -24,8 +24,8 @@ Debian's kernels were booted, and on each the sidecar reported what it enforces
 - docker: the root of a container, with few capabilities, a read-only cgroup tree, and a filter that refuses what
   Docker's default one refuses;
 - devcontainer: the same without a filter, as our feature starts a dev container;
-- podman: the root of a container that an ordinary user has made, with few capabilities, a ` + "`/proc`" + ` with hidden files,
-  and a filter that refuses what Podman's default one refuses;
+- podman: the root of a container that an ordinary user has made, with few capabilities, a ` +
+	"`/proc` with hidden files,\n" + `  and a filter that refuses what Podman's default one refuses;
 - ubuntu: an ordinary user who can make user namespaces and can mount nothing in them, as AppArmor does it.
 
 Each status is proved. If it is "enforced", attacks work without a sandbox and fail in a session. If it is

@@ -106,7 +106,8 @@ func (e expected) differ(o outcome) (all []string) {
 			i := slices.IndexFunc(e[at], func(s string) bool { return strings.HasPrefix(s, name+"=") })
 			switch {
 			case i < 0:
-				all = append(all, fmt.Sprintf("%s: %s: %s is not among what is expected", at.kernel, at.context, status))
+				all = append(all, fmt.Sprintf("%s: %s: %s is not among what is expected", at.kernel,
+					at.context, status))
 			case e[at][i] != status:
 				all = append(all, fmt.Sprintf("%s: %s: %s, expected %s", at.kernel, at.context, status, e[at][i]))
 			}

@@ -167,7 +167,8 @@ func (f *fetcher) unpack(ctx context.Context, apt aptCommand, names []string, to
 	if _, err := os.Stat(to.modules); err == nil && imageErr == nil {
 		return nil
 	}
-	if err := errors.Join(os.RemoveAll(to.image), os.RemoveAll(to.modules), os.MkdirAll(to.modules, 0o755)); err != nil {
+	if err := errors.Join(os.RemoveAll(to.image), os.RemoveAll(to.modules),
+		os.MkdirAll(to.modules, 0o755)); err != nil {
 		return err
 	}
 	scratch, err := os.MkdirTemp(f.cache, "unpack-")
@@ -176,7 +177,8 @@ func (f *fetcher) unpack(ctx context.Context, apt aptCommand, names []string, to
 	}
 	defer os.RemoveAll(scratch)
 	// "apt-get download" writes to the working directory.
-	if _, err := apt(ctx, "env", append([]string{"-C", scratch, "apt-get", "-qq", "download"}, names...)...); err != nil {
+	if _, err := apt(ctx, "env", append([]string{"-C", scratch, "apt-get", "-qq", "download"},
+		names...)...); err != nil {
 		return err
 	}
 	packages, _ := filepath.Glob(filepath.Join(scratch, "*.deb"))

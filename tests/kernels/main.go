@@ -76,7 +76,9 @@ func run(ctx context.Context, o options) error {
 		case !pattern.MatchString(k.name):
 			continue
 		case k.architecture().name == runtime.GOARCH:
-			k.suites = slices.DeleteFunc(slices.Clone(k.suites), func(s suite) bool { return !suitePattern.MatchString(s.pkg) })
+			k.suites = slices.DeleteFunc(slices.Clone(k.suites), func(s suite) bool {
+				return !suitePattern.MatchString(s.pkg)
+			})
 		default:
 			k.suites = nil // their programs are this machine's
 		}

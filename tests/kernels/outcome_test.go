@@ -80,7 +80,8 @@ func TestGuest_IsReadAndJudged(t *testing.T) {
 	if got := o.failures(); !slices.Equal(got, want) {
 		t.Errorf("failures %q, want %q", got, want)
 	}
-	if got := o.row("root"); got.stopped != 2 || got.expected != 3 || got.open != 2 || got.absent != 1 || got.failed != 1 {
+	if got := o.row("root"); got.stopped != 2 || got.expected != 3 || got.open != 2 || got.absent != 1 ||
+		got.failed != 1 {
 		t.Errorf("row %+v", got)
 	}
 	if err := o.guest.read(strings.NewReader(lines + `{"end":true}` + "\n")); err != nil || !o.guest.ended {
@@ -175,7 +176,9 @@ func TestOutcome_WhatASuiteProvesMustHavePassedAsAWhole(t *testing.T) {
 		if test.run.Context == "" {
 			test.run.Context = asPlain
 		}
-		o := outcome{kernel: kernel{name: "7", suites: []suite{s}}, guest: guest{ended: true, runs: []result.Run{test.run}}}
+		o := outcome{
+			kernel: kernel{name: "7", suites: []suite{s}}, guest: guest{ended: true, runs: []result.Run{test.run}},
+		}
 		if got := o.failures(); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
@@ -185,13 +188,17 @@ func TestOutcome_WhatASuiteProvesMustHavePassedAsAWhole(t *testing.T) {
 func TestExpected_HoldsARunToWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	known := expected{
-		{"6.1", "root"}: {"signals=absent"}, {"6.1", "user"}: {"signals=absent", "execute=enforced", "network=degraded"},
+		{
+			"6.1", "root",
+		}: {"signals=absent"}, {"6.1", "user"}: {"signals=absent", "execute=enforced", "network=degraded"},
 		{"6.1", "container"}: {"signals=absent"}, {"7", "root"}: {"signals=absent"},
 	}
 	o := outcome{kernel: kernel{name: "6.1"}, guest: guest{ended: true}}
 	o.guest.doctor = map[string]result.Doctor{
 		"root": {Protections: []result.Protection{{Name: "signals", Status: "absent"}}},
-		"user": {Protections: []result.Protection{{Name: "execute", Status: "absent"}, {Name: "syscalls", Status: enforced}}},
+		"user": {Protections: []result.Protection{{
+			Name: "execute", Status: "absent",
+		}, {Name: "syscalls", Status: enforced}}},
 	}
 	want := []string{
 		"6.1: container: nothing is reported, expected statuses",

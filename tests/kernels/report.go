@@ -10,9 +10,11 @@ import (
 // row is the table's line for a context on a kernel.
 type row struct {
 	enforced, degraded, absent int // protections
-	stopped, expected, open    int // attacks in sandboxed sessions; expected are those that the reply reports as stopped
-	passed, skipped, failed    int // tests
-	seconds                    float64
+	// attacks in sandboxed sessions; expected are those that the reply reports
+	// as stopped
+	stopped, expected, open int
+	passed, skipped, failed int // tests
+	seconds                 float64
 }
 
 func (o outcome) row(context string) (r row) {
@@ -66,7 +68,8 @@ func (o outcome) announce(w io.Writer) {
 // summary is the table that a run ends with.
 func summary(w io.Writer, outcomes []outcome) {
 	fmt.Fprintf(w, "%-20s %-19s %8s %8s %6s   %7s %4s   %6s %7s %6s %8s\n",
-		"kernel", "context", "enforced", "degraded", "absent", "stopped", "open", "passed", "skipped", "failed", "seconds")
+		"kernel", "context", "enforced", "degraded", "absent", "stopped", "open", "passed", "skipped",
+		"failed", "seconds")
 	for _, o := range outcomes {
 		if why := o.notRun(); why != "" {
 			fmt.Fprintf(w, "%-20s not run: %s\n", o.kernel.name, why)
@@ -74,12 +77,12 @@ func summary(w io.Writer, outcomes []outcome) {
 		}
 		for _, context := range o.guest.contexts {
 			r := o.row(context)
-			fmt.Fprintf(w, "%-20s %-19s %8d %8d %6d   %7s %4d   %6d %7d %6d %8.1f\n", o.kernel.name, context, r.enforced,
-				r.degraded, r.absent,
+			fmt.Fprintf(w, "%-20s %-19s %8d %8d %6d   %7s %4d   %6d %7d %6d %8.1f\n", o.kernel.name,
+				context, r.enforced, r.degraded, r.absent,
 				fmt.Sprintf("%d/%d", r.stopped, r.expected), r.open, r.passed, r.skipped, r.failed, r.seconds)
 		}
-		fmt.Fprintf(w, "%-20s %s, Landlock %s, started in %.1f s, %d boot(s), %.1f s\n", "", o.version, o.abi(), o.started(),
-			o.boots, o.wall.Seconds())
+		fmt.Fprintf(w, "%-20s %s, Landlock %s, started in %.1f s, %d boot(s), %.1f s\n", "", o.version,
+			o.abi(), o.started(), o.boots, o.wall.Seconds())
 	}
 }
 

@@ -67,7 +67,9 @@ var (
 	}}
 	// logging proves that Landlock's denials are reported from the kernel's
 	// audit log, if that is on and readable.
-	logging = suite{pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsAuditLogIsReported"}}
+	logging = suite{
+		pkg: "tests/denials", contexts: []string{asRoot}, proves: []string{"TestTheKernelsAuditLogIsReported"},
+	}
 	reading = suite{pkg: "platform/linux/audit", contexts: []string{asRoot}}
 )
 
@@ -98,8 +100,8 @@ var commands = []string{"cmd/sandbox-sidecar", "tests/victim", "tests/hosts/vict
 var programs = []string{
 	"awk", "basename", "bash", "cat", "chmod", "chroot", "cp", "cut", "date", "dd", "dirname", "echo", "env", "false",
 	"find", "grep", "head",
-	"hostname", "id", "ipcmk", "ipcrm", "ipcs", "kill", "link", "ln", "ls", "mkdir", "mkfifo", "mknod", "mktemp", "mount",
-	"mv", "nsenter",
+	"hostname", "id", "ipcmk", "ipcrm", "ipcs", "kill", "link", "ln", "ls", "mkdir", "mkfifo", "mknod",
+	"mktemp", "mount", "mv", "nsenter",
 	"printf", "ps", "pwd", "readlink", "rm", "rmdir", "sed", "seq", "setpriv", "setsid", "sh", "sleep", "sort", "stat",
 	"stty", "sync", "tail",
 	"tee", "test", "timeout", "touch", "tr", "true", "truncate", "tty", "umount", "uname", "unlink", "unshare", "wc",

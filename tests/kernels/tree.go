@@ -142,8 +142,8 @@ func (t tree) compile(ctx context.Context, to, verb, pkg string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, "go", append(strings.Fields(verb), "-trimpath", "-ldflags", "-s -w", "-o", target,
-		"./"+pkg)...)
+	command := exec.CommandContext(ctx, "go", append(strings.Fields(verb), "-trimpath", "-ldflags", "-s -w",
+		"-o", target, "./"+pkg)...)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+t.arch.name)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)

@@ -28,7 +28,9 @@ func TestAThousandProcessesAreClosed(t *testing.T) {
 	for _, mode := range trackingModes(t) {
 		for _, sandbox := range sandboxes {
 			// Not in parallel: two thousand processes would show nothing more.
-			t.Run(sandbox.name+" "+mode.name, func(t *testing.T) { aCrowdMustDie(t, crowd, sandbox.settings, mode.wrap(t)) })
+			t.Run(sandbox.name+" "+mode.name, func(t *testing.T) {
+				aCrowdMustDie(t, crowd, sandbox.settings, mode.wrap(t))
+			})
 		}
 	}
 }
@@ -42,7 +44,8 @@ func aCrowdMustDie(t *testing.T, crowd int, settings string, wrap func(*exec.Cmd
 		t.Fatal(err)
 	}
 	s := e.Spawn(protocol.SpawnParams{
-		Kind: protocol.Tool, Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s 300 & i=$((i+1)); done; echo all; wait",
+		Kind: protocol.Tool,
+		Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s 300 & i=$((i+1)); done; echo all; wait",
 			crowd, sleeper),
 	})
 	s.Await("all")

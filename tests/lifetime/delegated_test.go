@@ -92,7 +92,8 @@ func TestLimits_InACgroupOfTheSidecarsOwn(t *testing.T) {
 		processes = "39" // or the kernel would not tell of it
 	}
 	mustHave(t, other, map[string]string{
-		"memory.max": fmt.Sprint(64 << 20), "pids.max": processes, "memory.oom.group": "0", // a terminal's shell survives
+		// a terminal's shell survives
+		"memory.max": fmt.Sprint(64 << 20), "pids.max": processes, "memory.oom.group": "0",
 	})
 	told := listenForLimits(e)
 	victim := filepath.Join(w.Project, "victim")
@@ -117,7 +118,8 @@ func TestLimits_InACgroupOfTheSidecarsOwn(t *testing.T) {
 		}
 	}
 	s, _ := e.Run(protocol.SpawnParams{Command: victim, Args: []string{"crowd", "60"}})
-	if limits := toldOf(told, s); len(limits) != 1 || limits[0].Setting != "limits.processes" || limits[0].Source != "" {
+	if limits := toldOf(told, s); len(limits) != 1 || limits[0].Setting != "limits.processes" ||
+		limits[0].Source != "" {
 		t.Errorf("told: %+v\n%s", limits, s.Output())
 	}
 	execTakesTooMuch(t, w, victim)
@@ -161,7 +163,8 @@ func execTakesTooMuch(t *testing.T, w *harness.World, victim string) {
 	command.Env, command.Dir = harness.Environ(w), w.Project
 	inCgroup(t, dir)(command)
 	output, _ := command.CombinedOutput()
-	const want = `sandbox-sidecar: note: The kernel ended the command at 64 MB of memory; "limits.memory" sets it` + "\n"
+	const want = `sandbox-sidecar: note: The kernel ended the command at 64 MB of memory; "limits.memory" sets it` +
+		"\n"
 	said := harness.Unfold(string(output))
 	if status := command.ProcessState.ExitCode(); status != 137 || strings.Count(said, want) != 1 {
 		t.Errorf("exec: status %d\n%s", status, output)
@@ -170,7 +173,8 @@ func execTakesTooMuch(t *testing.T, w *harness.World, victim string) {
 
 func inCgroup(t *testing.T, dir string) func(*exec.Cmd) {
 	t.Helper()
-	return wrapped(t, "cgroup_delegation", "/bin/sh", "-c", `echo $$ >"$1"/cgroup.procs && shift && exec "$@"`, "sh", dir)
+	return wrapped(t, "cgroup_delegation", "/bin/sh", "-c", `echo $$ >"$1"/cgroup.procs && shift && exec "$@"`, "sh",
+		dir)
 }
 
 func toldOf(told *toldLimits, s *harness.Session) []protocol.LimitParams {

@@ -103,7 +103,8 @@ func TestLimits_TheKernelEndsASessionBeforeTheEditor(t *testing.T) {
 	for name, settings := range map[string]string{"sandboxed": harness.Defaults(nil), "unsandboxed": harness.Off()} {
 		e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: settings})
 		const file = "/proc/self/oom_score_adj"
-		output, _ := e.Tool(fmt.Sprintf("cat %s; echo %d 2>/dev/null >%s || echo refused; cat %s", file, own+1, file, file))
+		output, _ := e.Tool(fmt.Sprintf("cat %s; echo %d 2>/dev/null >%s || echo refused; cat %s", file,
+			own+1, file, file))
 		want := fmt.Sprintf("%d\nrefused\n%[1]d\n", min(own+500, 1000))
 		if name == "unsandboxed" { // the control
 			want = fmt.Sprintf("%d\n%d\n", own, own+1)

@@ -66,7 +66,8 @@ func narrowMemory(t *testing.T, megabytes int) func(*exec.Cmd) {
 			swap = megabytes << 20
 		}
 		_ = set(l.swap, swap) // missing if swap is not accounted
-		return wrapped(t, "memory_controller", "/bin/sh", "-c", `echo $$ >"$1"/cgroup.procs && shift && exec "$@"`, "sh", dir)
+		return wrapped(t, "memory_controller", "/bin/sh", "-c", `echo $$ >"$1"/cgroup.procs && shift && exec "$@"`,
+			"sh", dir)
 	}
 	harness.Skip(t, "memory_controller", errors.Join(failures...).Error())
 	return nil

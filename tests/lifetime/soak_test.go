@@ -323,7 +323,8 @@ func (s *soak) die() {
 	var spawns sync.WaitGroup
 	for i := range 2 * soakWorkers {
 		spawns.Go(func() {
-			_, _ = harness.Try(s.Editor, protocol.Spawn, protocol.SpawnParams{ // the sidecar dies, perhaps without an answer
+			// the sidecar dies, perhaps without an answer
+			_, _ = harness.Try(s.Editor, protocol.Spawn, protocol.SpawnParams{
 				Kind: soakKinds[i%2], Cwd: s.World.Project, Command: roundLine(s.Editor),
 			})
 		})

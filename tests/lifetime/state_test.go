@@ -145,7 +145,8 @@ func TestWithoutAUsableStateDirectory(t *testing.T) {
 				}
 				e.Log.Await(t, stateLost)
 				for range 3 {
-					if output, status := e.Tool("echo on $XDG_RUNTIME_DIR"); status != 0 || !strings.HasPrefix(output, "on") {
+					if output, status := e.Tool("echo on $XDG_RUNTIME_DIR"); status != 0 ||
+						!strings.HasPrefix(output, "on") {
 						t.Errorf("status %d, %q", status, output)
 					}
 				}
@@ -263,7 +264,9 @@ func TestADeepPrivateDirectoryAtTheSidecarsEnd(t *testing.T) {
 			t.Parallel()
 			w := harness.NewWorld(t)
 			e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(nil)})
-			s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "echo dir=$XDG_RUNTIME_DIR=; exec sleep 1000"})
+			s := e.Spawn(protocol.SpawnParams{
+				Kind: protocol.Tool, Command: "echo dir=$XDG_RUNTIME_DIR=; exec sleep 1000",
+			})
 			nest(t, s.Await(`dir=(.*)=`)[1], 30_000)
 			begun := time.Now()
 			kill(t, e.Process(), ending)

@@ -97,7 +97,8 @@ func narrowCgroup(t *testing.T, most int) func(*exec.Cmd) {
 		}
 		_, err = fmt.Fprint(file, most)
 		harness.Must(t, errors.Join(err, file.Close()))
-		return wrapped(t, "pids_controller", "/bin/sh", "-c", `echo $$ >"$1"/cgroup.procs && shift && exec "$@"`, "sh", dir)
+		return wrapped(t, "pids_controller", "/bin/sh", "-c", `echo $$ >"$1"/cgroup.procs && shift && exec "$@"`, "sh",
+			dir)
 	}
 	harness.Skip(t, "pids_controller", errors.Join(failures...).Error())
 	return nil
@@ -147,7 +148,8 @@ func stormMustEnd(t *testing.T, settings, action string, wrap func(*exec.Cmd)) {
 	line := fmt.Sprintf("%s %s %d", victim, action, 2*stormLimit)
 	if action == "storm-threads" {
 		// Go ends the program that gets no thread; another takes its place.
-		line = fmt.Sprintf("while :; do %s 2>&1 | grep -o 'failed to create new OS thread' | sed 's/.*/full/'; done", line)
+		line = fmt.Sprintf("while :; do %s 2>&1 | grep -o 'failed to create new OS thread' | sed 's/.*/full/'; done",
+			line)
 	}
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: line})
 	s.Await("full")
@@ -162,7 +164,9 @@ func stormMustEnd(t *testing.T, settings, action string, wrap func(*exec.Cmd)) {
 	mustCloseSoon(t, e, append(idle, s))
 	// The dead count as processes until whoever has adopted them has reaped them.
 	harness.Eventually(t, "a session starts after the storm", func() bool {
-		_, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{Kind: protocol.Tool, Command: "true", Cwd: w.Project})
+		_, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
+			Kind: protocol.Tool, Command: "true", Cwd: w.Project,
+		})
 		return err == nil
 	})
 	if out, status := e.Tool("echo after"); out != "after\n" || status != 0 {
@@ -231,8 +235,8 @@ func fiftyStormsMustEnd(t *testing.T, e *harness.Editor, action string, each int
 	if action == "storm" {
 		line += fmt.Sprintf("exec %s storm %d 500", victim, each)
 	} else {
-		line += fmt.Sprintf("while :; do %s storm-threads %d 2>&1 | grep -m1 'failed to create new OS thread' && echo full; "+
-			"sleep 0.5; done", victim, each)
+		line += fmt.Sprintf("while :; do %s storm-threads %d 2>&1 | grep -m1 'failed to create new OS thread' "+
+			"&& echo full; sleep 0.5; done", victim, each)
 	}
 	var storms []*harness.Session
 	for range fifty {

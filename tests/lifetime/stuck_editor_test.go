@@ -196,10 +196,12 @@ func TestAStuckEditorsSessionsEndWithIt(t *testing.T) {
 				t.Parallel()
 				d := newStuckEditor(t, load.name != "a log that nobody reads")
 				token := uuid.NewString()
-				start := fmt.Sprintf(`{"cwd":%q,"sessionId":%q,"command":"trap '' HUP TERM INT; sh -c 'sleep 1000; :' %s & `+
-					`echo re''ady; wait"}`,
+				start := fmt.Sprintf(
+					`{"cwd":%q,"sessionId":%q,"command":"trap '' HUP TERM INT; sh -c 'sleep 1000; :' %s & `+
+						`echo re''ady; wait"}`,
 					d.world.Project, session, token)
-				d.send(d.request(1, "initialize", fmt.Sprintf(`{"processId":%d,"capabilities":{}}`, d.self.Process.Pid)))
+				d.send(d.request(1, "initialize", fmt.Sprintf(`{"processId":%d,"capabilities":{}}`,
+					d.self.Process.Pid)))
 				d.answer(1)
 				d.send(d.request(2, "terminal/spawn", start))
 				var spawned struct{ PID int }

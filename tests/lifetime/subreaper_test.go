@@ -45,7 +45,9 @@ func TestNothingOutlivesItsSession_WithoutCgroups(t *testing.T) {
 // Without a guarantee, the reply says what is missing and how to get it.
 func TestAWarningSaysWhatIsMissingWithoutCgroups(t *testing.T) {
 	t.Parallel()
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{
+		Settings: harness.Off(), Wrap: harness.WithoutCgroups(t),
+	})
 	shown := e.Hello.Capabilities.Enforcement["process_tracking"]
 	if shown.Status != protocol.Degraded || shown.Mechanism != "subreaper" || shown.Detail == "" || shown.Fix == "" {
 		t.Errorf("initialize says %+v", shown)
@@ -75,7 +77,9 @@ func TestChainsAtFullSpeedDie_WithoutCgroups(t *testing.T) {
 // kept the session id are killed too. The log says so.
 func TestAKilledSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{
+		Settings: harness.Off(), Wrap: harness.WithoutCgroups(t),
+	})
 	b := harness.StartEscapees(t, e, protocol.Tool)
 	subreapers := harness.Subreapers(e.Process())
 	if len(subreapers) != 1 {
@@ -137,7 +141,9 @@ func subreaperOf(t *testing.T, e *harness.Editor, s *harness.Session) int {
 // An unconfined session can stop its subreaper, which does not help it.
 func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 	t.Parallel()
-	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{
+		Settings: harness.Off(), Wrap: harness.WithoutCgroups(t),
+	})
 	s := e.Spawn(protocol.SpawnParams{
 		Kind:    protocol.Tool,
 		Command: `kill -STOP $PPID; setsid sleep 1000 & echo stopped; exec sleep 1000`,

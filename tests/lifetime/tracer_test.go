@@ -126,7 +126,8 @@ func (t *tracer) arm() error {
 			seized[tid] = true
 			err = ptrace(unix.PTRACE_SEIZE, tid, traceOptions)
 			switch {
-			case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EPERM): // ended, or started by one that is already traced
+			// ended, or started by one that is already traced
+			case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EPERM):
 			case err != nil:
 				return fmt.Errorf("trace thread %d: %w", tid, err)
 			default:
@@ -209,7 +210,9 @@ func (t *tracer) step(tid int) {
 		return
 	}
 	if t.target == targetWatchdog && isSubreaper(process) {
-		return // only it knows the processes that have left the session id, so nothing is promised for the death of both
+		// Only it knows the processes that have left the session id. So nothing is
+		// promised for the death of both.
+		return
 	}
 	if t.steps++; t.steps != t.at {
 		return
@@ -217,7 +220,8 @@ func (t *tracer) step(tid int) {
 	switch t.target {
 	case targetBoth:
 		for pid := range children(t.sidecar) {
-			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); slices.Contains(splitArgs(line), "watchdog") {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if slices.Contains(splitArgs(line), "watchdog") {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 		}
@@ -234,7 +238,8 @@ func (t *tracer) step(tid int) {
 func underTracer(t testing.TB, command *exec.Cmd, wrap func(*exec.Cmd), target target, step int) {
 	t.Helper()
 	if target == targetStart {
-		command.Args = append([]string{"/bin/sh", "-c", `kill -STOP $$; exec "$@"`, "-", command.Path}, command.Args[1:]...)
+		command.Args = append([]string{"/bin/sh", "-c", `kill -STOP $$; exec "$@"`, "-", command.Path},
+			command.Args[1:]...)
 		command.Path = "/bin/sh"
 	}
 	wrap(command)

@@ -28,7 +28,10 @@ var freedoms = []struct{ name, line string }{
 		`echo free'`},
 	{"strace", `strace -f -e trace=execve -o trace sh -c '/bin/true; /bin/true' && test "$(grep -c ` +
 		`'execve("/bin/true"' trace)" = 2 && echo free`},
-	{"filesystem", `HOME=$PWD/inner SIDECAR exec -- sh -c 'cat mine && ! cat ../outside/secret 2>/dev/null && echo free'`},
+	{
+		"filesystem",
+		`HOME=$PWD/inner SIDECAR exec -- sh -c 'cat mine && ! cat ../outside/secret 2>/dev/null && echo free'`,
+	},
 }
 
 // Tracking takes nothing away: privileges, namespaces, tracing and other
@@ -52,7 +55,8 @@ func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 			e := harness.Start(t, w, harness.Options{Settings: harness.Off()})
 			for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 				s := e.Spawn(protocol.SpawnParams{Kind: kind, Command: line})
-				if exit := s.Exit(); exit.ExitCode == nil || *exit.ExitCode != 0 || !strings.Contains(s.Output(), "free") {
+				if exit := s.Exit(); exit.ExitCode == nil || *exit.ExitCode != 0 ||
+					!strings.Contains(s.Output(), "free") {
 					t.Errorf("%s, %s: %+v\n%s", kind, s.Tracking.Mechanism, exit, s.Output())
 				}
 			}

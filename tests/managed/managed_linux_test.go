@@ -162,8 +162,11 @@ func TestManaged_AFileThatIsWrong(t *testing.T) {
 			o.writes("real.json", everything)
 			return os.Symlink("real.json", o.path("settings.json"))
 		}, refused},
-		"half written": {func(o *organisation) error { o.writes("settings.json", everything[:40]); return nil }, refused},
-		"empty":        {func(o *organisation) error { o.writes("settings.json", ""); return nil }, refused},
+		"half written": {func(o *organisation) error {
+			o.writes("settings.json", everything[:40])
+			return nil
+		}, refused},
+		"empty": {func(o *organisation) error { o.writes("settings.json", ""); return nil }, refused},
 		"100 MB": {func(o *organisation) error {
 			o.writes("settings.json", everything)
 			return os.Truncate(o.path("settings.json"), 100<<20)
@@ -410,7 +413,9 @@ func TestManaged_TheAuditTrailIsTheOrganisations(t *testing.T) {
 			t.Errorf("%s is not noted: %s", mark, text)
 		}
 	}
-	if out, ok := o.run(w, "policy"); !ok || !strings.Contains(strings.Join(strings.Fields(out), " "), `audit "file" /etc/sandbox-sidecar/settings.json:1, set by your organisation`) {
+	out, ok := o.run(w, "policy")
+	if !ok || !strings.Contains(strings.Join(strings.Fields(out), " "),
+		`audit "file" /etc/sandbox-sidecar/settings.json:1, set by your organisation`) {
 		t.Errorf("policy does not say who asks for it: %s", out)
 	}
 	// A trail that the user breaks lets nothing start.

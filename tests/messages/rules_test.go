@@ -16,8 +16,9 @@ const (
 // explanations are the functions, fields and variables whose texts are shown
 // behind a first line or on request: details, and descriptions of settings and
 // tools. Their length is that of sentences.
-var explanations = regexp.MustCompile(`^(Detail|Mechanism|Fix|fix\w*|[Ww]hy|[Aa]bout|enforced|seen|unproven|without|open|effect|changes|namedReads|` +
-	`doc|description|modelDescription|untrusted|config\..*|walk\..*\.description|details|Details)$`)
+var explanations = regexp.MustCompile(
+	`^(Detail|Mechanism|Fix|fix\w*|[Ww]hy|[Aa]bout|enforced|seen|unproven|without|open|effect|changes|namedReads|` +
+		`doc|description|modelDescription|untrusted|config\..*|walk\..*\.description|details|Details)$`)
 
 // machineText are what takes texts for programs: profiles and scripts.
 var machineText = regexp.MustCompile(`^(w\.line|kinds|script|check|skeleton|os\.NewFile|OnFailure|\w*[pP]rofile\w*)$`)
@@ -31,18 +32,30 @@ type wording struct {
 }
 
 var wordings = []wording{
-	{"private word", "use the word of the field, or of the glossary in ARCHITECTURE.md", words(`keepers?|kins\w+|lineage|enclos\w+|estate|belongings|` +
-		`prey|likeness|vigil|ledger|deeds?|treasures?|brood|hopper|breeder|rungs?|patience|keepsake`), false},
+	{
+		"private word", "use the word of the field, or of the glossary in ARCHITECTURE.md",
+		words(`keepers?|kins\w+|lineage|enclos\w+|estate|belongings|` +
+			`prey|likeness|vigil|ledger|deeds?|treasures?|brood|hopper|breeder|rungs?|patience|keepsake`), false,
+	},
 	{`"mend"`, `"fix"`, words(`mend(s|ed|ing)?`), false},
 	{`"killer" alone`, `"domain killer"`, regexp.MustCompile(`(?i)(^|[^n] |[^i]n )\bkiller\b`), false},
 	{`"told"`, `"reported"`, words(`told|tells nobody|tells? of`), false},
-	{`"look"`, `"check", "inspect" or "scan"`, words(`look(s|ed|ing)? (at|after|into)|a look|between two looks`), false},
+	{
+		`"look"`, `"check", "inspect" or "scan"`, words(`look(s|ed|ing)? (at|after|into)|a look|between two looks`),
+		false,
+	},
 	{`"stand"`, `"is"`, words(`stands?|stood`), false},
-	{"riddle", "say what is wrong and what to do", words(`waits? for its day|think twice|a second time|` +
-		`something else than|makes? no sense|goes on|found no room|find no room|gives no rest|none of the words`), false},
+	{
+		"riddle", "say what is wrong and what to do", words(`waits? for its day|think twice|a second time|` +
+			`something else than|makes? no sense|goes on|found no room|find no room|gives no rest|none of the words`),
+		false,
+	},
 	{`ends in "cannot be"`, `"invalid …"`, regexp.MustCompile(`cannot be[.!]?$`), false},
-	{`"where" for "if"`, `"if"`, regexp.MustCompile(`(?i)(([,;:(] |only |required |and |refused )where|` +
-		`[^ ]\. Where) (the|it|this|that|no|there|args|protected|git|CMD)\b|^where the (machine|kernel|sandbox)`), false},
+	{
+		`"where" for "if"`, `"if"`, regexp.MustCompile(`(?i)(([,;:(] |only |required |and |refused )where|` +
+			`[^ ]\. Where) (the|it|this|that|no|there|args|protected|git|CMD)\b|^where the (machine|kernel|sandbox)`),
+		false,
+	},
 	{`"(s)"`, "one text for one and one for many, or put the number last", regexp.MustCompile(
 		`\pL\(e?s\)([^\pL]|$)`), false},
 	{"errno", "say it in words; the cause belongs behind the first line", regexp.MustCompile(`\bE(PERM|NOENT|ACCES|` +

@@ -37,7 +37,8 @@ func TestAnInteractiveShellIsOne(t *testing.T) {
 	harness.Require(t, "filesystem")
 	for name := range shells {
 		for under, settings := range map[string]string{
-			"without a sandbox": harness.Off(), "everything on": harness.Defaults(harness.Sandbox{"allow_network": false}),
+			"without a sandbox": harness.Off(),
+			"everything on":     harness.Defaults(harness.Sandbox{"allow_network": false}),
 		} {
 			t.Run(name+", "+under, func(t *testing.T) {
 				t.Parallel()

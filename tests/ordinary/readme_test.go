@@ -71,6 +71,7 @@ func checkTable(t *testing.T, name, table string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the table of %s says something else than the rows; go test ./tests/ordinary -update:\n%s", document, old)
+		t.Errorf("the table of %s says something else than the rows; go test ./tests/ordinary -update:\n%s",
+			document, old)
 	}
 }

@@ -48,7 +48,8 @@ func TestOrdinaryThingsWork(t *testing.T) {
 				t.Fatal("control: what does not work without a sandbox says nothing about one")
 			}
 			run(t, row, shared, "with default settings", harness.Defaults(grants(row)), nil)
-			run(t, row, shared, "where there are no namespaces", harness.Defaults(grants(row, row.Key("without"))), none)
+			run(t, row, shared, "where there are no namespaces", harness.Defaults(grants(row, row.Key("without"))),
+				none)
 			if row.Key("network") == "" || harness.Namespaces(t) {
 				offline := grants(row)
 				offline["allow_network"] = false
@@ -74,7 +75,9 @@ const searchPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/b
 
 // grants are the keys that a row needs, and further paths.
 func grants(row harness.CaseFile, more ...string) harness.Sandbox {
-	paths := slices.DeleteFunc(append([]string{row.Key("grant")}, more...), func(path string) bool { return path == "" })
+	paths := slices.DeleteFunc(append([]string{row.Key("grant")}, more...), func(path string) bool {
+		return path == ""
+	})
 	if len(paths) == 0 {
 		return harness.Sandbox{}
 	}

@@ -26,7 +26,8 @@ func (s *scene) withOrigin() (origin string) {
 	origin = filepath.Join(s.Outside, "shared.git")
 	s.git(s.Outside, "init", "-q", "--bare", origin)
 	s.git(origin, "config", "http.receivepack", "true")
-	harness.Write(s.T, s.ProjectPath(".gitmodules"), "[submodule \"dep\"]\n\tpath = dep\n\turl = https://example.com/dep.git\n")
+	harness.Write(s.T, s.ProjectPath(".gitmodules"),
+		"[submodule \"dep\"]\n\tpath = dep\n\turl = https://example.com/dep.git\n")
 	s.git(s.Project, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",dep")
 	s.git(s.Project, "add", ".gitmodules")
 	s.git(s.Project, "commit", "-q", "-m", "module")
@@ -135,7 +136,8 @@ func TestGitChangesItsConfiguration(t *testing.T) {
 					list := s.git(s.Project, "config", "--local", "--list")
 					for _, want := range []string{
 						"user.name=Agent", "branch.u.remote=origin", "branch.u.merge=refs/heads/u", "pull.rebase=true",
-						"remote.fork.url=https://example.com/other.git", "branch.side.merge=refs/heads/u", "branch.w.remote=origin",
+						"remote.fork.url=https://example.com/other.git", "branch.side.merge=refs/heads/u",
+						"branch.w.remote=origin",
 						"submodule.dep.url=https://example.com/dep.git", "submodule.dep.active=true",
 					} {
 						if !strings.Contains(list, want+"\n") {
@@ -179,7 +181,8 @@ func TestGitMayNotSetWhatRuns(t *testing.T) {
 	settings := map[string]string{
 		"core.hooksPath": ".husky/_", "CORE.FSMONITOR": "./x", "core.sshCommand": "./x", "alias.st": "!./x",
 		"include.path": "../x", "includeIf.gitdir:/.path": "../x", "credential.helper": "./x", "filter.x.clean": "./x",
-		"diff.external": "./x", "merge.x.driver": "./x", "url.ext::x.insteadOf": "https://", "protocol.ext.allow": "always",
+		"diff.external": "./x", "merge.x.driver": "./x", "url.ext::x.insteadOf": "https://",
+		"protocol.ext.allow":   "always",
 		"submodule.dep.update": "!./x", "gpg.program": "./x", "uploadpack.packObjectsHook": "./x",
 		"remote.origin.vcs": "x", "remote.origin.url": "https://example.com/evil", "extensions.worktreeConfig": "true",
 		"core.bare": "true", "branch.main.remote": "https://example.com/evil", "remote.x.url": "ext::sh -c ./x",
@@ -191,7 +194,8 @@ func TestGitMayNotSetWhatRuns(t *testing.T) {
 		line += "git config " + key + " " + harness.Quote(value) + " && echo ACCEPTED " + key + "\n"
 	}
 	e := s.start(harness.Defaults(nil), harness.Machine{})
-	_, output, _, end := e.run(line + "git config --unset remote.origin.url; git config --remove-section core; ls .git/*.lock; true")
+	_, output, _, end := e.run(line + "git config --unset remote.origin.url; git config --remove-section core; ls " +
+		".git/*.lock; true")
 	if strings.Contains(output, "ACCEPTED") || harness.Read(t, s.ProjectPath(".git/config")) != before {
 		t.Errorf("%s\n%s", output, harness.Read(t, s.ProjectPath(".git/config")))
 	}
@@ -201,8 +205,10 @@ func TestGitMayNotSetWhatRuns(t *testing.T) {
 	for key := range settings {
 		harness.Eventually(t, key+" is reported", func() bool {
 			return slices.ContainsFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
-				return d.Access == "protected_write" && strings.Contains(strings.ToLower(d.Message), strings.ToLower(key)) &&
-					len([]rune(d.Message)) <= 100 && d.Process != nil && d.Process.Name == "git" && d.Detail != "" && d.Hint != ""
+				return d.Access == "protected_write" &&
+					strings.Contains(strings.ToLower(d.Message), strings.ToLower(key)) &&
+					len([]rune(d.Message)) <= 100 && d.Process != nil && d.Process.Name == "git" &&
+					d.Detail != "" && d.Hint != ""
 			})
 		})
 	}
@@ -240,16 +246,17 @@ func TestTheUserIsAskedAboutASetting(t *testing.T) {
 			Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
 		})
 		questions := make(chan protocol.RequestAccessParams, 10)
-		client.OnRequest(e.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
-			if p.Access != "protected_write" {
-				return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
-			}
-			questions <- p
-			if strings.Contains(p.Message, `"b"`) {
-				return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
-			}
-			return protocol.RequestAccessResult{Decision: decision}
-		})
+		client.OnRequest(
+			e.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+				if p.Access != "protected_write" {
+					return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
+				}
+				questions <- p
+				if strings.Contains(p.Message, `"b"`) {
+					return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
+				}
+				return protocol.RequestAccessResult{Decision: decision}
+			})
 		e.run("git config core.hooksPath a; git config core.hooksPath b; git config user.name x")
 		if got, _ := exec.Command("git", "-C", s.Project, "config", "core.hooksPath").Output(); string(got) != want {
 			t.Errorf("%s: %q", decision, got)
@@ -281,17 +288,23 @@ func TestStrangeLocksChangeNothing(t *testing.T) {
 	harness.Require(t, "protected_paths")
 	const move = `perl -e 'rename ".git/config.lock", ".git/config" or die "REFUSED $!\n"'; `
 	for name, test := range map[string]struct{ line, says string }{
-		"a symlink":      {`printf "$GOOD" >x; ln -s ../x .git/config.lock`, "no plain file"},
-		"a FIFO":         {`mkfifo .git/config.lock`, "no plain file"},
-		"a directory":    {`mkdir .git/config.lock`, "no plain file"},
-		"10 MB":          {`cp .git/config .git/config.lock; head -c 10000000 /dev/zero | tr '\0' '#' >>.git/config.lock`, "more than"},
-		"a hard link":    {`printf "$GOOD" >.git/x; ln .git/x .git/config.lock`, "plain file of its own"},
-		"NUL":            {`{ printf "$GOOD"; printf '#\0\n'; } >.git/config.lock`, "NUL"},
-		"no syntax":      {`printf '[core\n' >.git/config.lock`, "could not read"},
-		"an empty file":  {`: >.git/config.lock`, "set before"},
-		"a hook":         {`{ cat .git/config; printf "$EVIL"; } >.git/config.lock`, "hooksPath"},
-		"a byte mark":    {`{ printf '\357\273\277'; cat .git/config; printf "$EVIL"; } >.git/config.lock`, "hooksPath"},
-		"a continuation": {`{ cat .git/config; printf '[core]\nhooks\\\nPath = x\n'; } >.git/config.lock`, "could not read"},
+		"a symlink":   {`printf "$GOOD" >x; ln -s ../x .git/config.lock`, "no plain file"},
+		"a FIFO":      {`mkfifo .git/config.lock`, "no plain file"},
+		"a directory": {`mkdir .git/config.lock`, "no plain file"},
+		"10 MB": {
+			`cp .git/config .git/config.lock; head -c 10000000 /dev/zero | tr '\0' '#' >>.git/config.lock`, "more than",
+		},
+		"a hard link":   {`printf "$GOOD" >.git/x; ln .git/x .git/config.lock`, "plain file of its own"},
+		"NUL":           {`{ printf "$GOOD"; printf '#\0\n'; } >.git/config.lock`, "NUL"},
+		"no syntax":     {`printf '[core\n' >.git/config.lock`, "could not read"},
+		"an empty file": {`: >.git/config.lock`, "set before"},
+		"a hook":        {`{ cat .git/config; printf "$EVIL"; } >.git/config.lock`, "hooksPath"},
+		"a byte mark": {
+			`{ printf '\357\273\277'; cat .git/config; printf "$EVIL"; } >.git/config.lock`, "hooksPath",
+		},
+		"a continuation": {
+			`{ cat .git/config; printf '[core]\nhooks\\\nPath = x\n'; } >.git/config.lock`, "could not read",
+		},
 		"many": {
 			`{ cat .git/config; i=0; while [ $i -lt 300 ]; do echo "[branch \"b$i\"]"; echo " remote = ."; i=$((i+1)); done; } ` +
 				`>.git/config.lock`,
@@ -312,7 +325,8 @@ func TestStrangeLocksChangeNothing(t *testing.T) {
 			setup := "GOOD='" + good + "'; EVIL='" + strings.ReplaceAll(evil, "\n", `\n`) + "'; "
 			e := s.start(harness.Defaults(nil), harness.Machine{})
 			_, output, _, _ := e.run(setup + test.line + "; " + move)
-			if after := harness.Read(t, s.ProjectPath(".git/config")); after != before || !strings.Contains(output, "REFUSED") {
+			if after := harness.Read(t, s.ProjectPath(".git/config")); after != before ||
+				!strings.Contains(output, "REFUSED") {
 				t.Errorf("%s\n%s", output, after)
 			}
 			harness.Eventually(t, "it is reported: "+test.says, func() bool {
@@ -321,9 +335,10 @@ func TestStrangeLocksChangeNothing(t *testing.T) {
 				})
 			})
 			// The same way is open for a harmless change.
-			_, output, status, _ := e.run("rm -rf .git/config.lock; { cat .git/config; printf '[user]\\nname = x\\n'; } " +
-				">.git/config.lock; " + move)
-			if after := harness.Read(t, s.ProjectPath(".git/config")); status != 0 || !strings.HasSuffix(after, "name = x\n") {
+			_, output, status, _ := e.run("rm -rf .git/config.lock; { cat .git/config; printf " +
+				"'[user]\\nname = x\\n'; } >.git/config.lock; " + move)
+			if after := harness.Read(t, s.ProjectPath(".git/config")); status != 0 ||
+				!strings.HasSuffix(after, "name = x\n") {
 				t.Errorf("control: %s\n%s", output, after)
 			}
 		})

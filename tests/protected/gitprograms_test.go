@@ -28,7 +28,8 @@ func TestGitLFSSetsItsFilters(t *testing.T) {
 	_, output, status, _ = e.run("git lfs install --local; git lfs track '*.bin'; " +
 		"git config filter.lfs.clean 'git-lfs clean -- %f; x'")
 	if _, err := os.Lstat(s.ProjectPath(".git/hooks/pre-push")); err == nil || status == 0 ||
-		!strings.Contains(output, "read-only file system") || strings.Contains(s.git(s.Project, "config", "--list"), "; x") {
+		!strings.Contains(output, "read-only file system") ||
+		strings.Contains(s.git(s.Project, "config", "--list"), "; x") {
 		t.Errorf("status %d: %s", status, output)
 	}
 	if _, output, status, _ = e.run("git lfs uninstall --local"); status != 0 ||
@@ -70,7 +71,8 @@ func TestHuskyPrepares(t *testing.T) {
 	harness.RequirePrograms(t, "npm", "husky")
 	s := newScene(t)
 	s.repository(s.Project)
-	harness.Write(t, s.ProjectPath("package.json"), `{"name": "x", "version": "1.0.0", "scripts": {"prepare": "husky"}}`)
+	harness.Write(t, s.ProjectPath("package.json"),
+		`{"name": "x", "version": "1.0.0", "scripts": {"prepare": "husky"}}`)
 	inside := func(line string) (string, bool) {
 		command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", line)
 		command.Dir, command.Env = s.Project, append(harness.Environ(s.World), "XDG_RUNTIME_DIR="+harness.ShortDir(t))
@@ -85,7 +87,8 @@ func TestHuskyPrepares(t *testing.T) {
 	}
 	command := exec.Command("husky")
 	command.Dir, command.Env = s.Project, harness.Environ(s.World)
-	if out, err := command.CombinedOutput(); err != nil || s.git(s.Project, "config", "core.hooksPath") != ".husky/_\n" {
+	if out, err := command.CombinedOutput(); err != nil ||
+		s.git(s.Project, "config", "core.hooksPath") != ".husky/_\n" {
 		t.Fatalf("outside: %v: %s", err, out)
 	}
 	hook := harness.Read(t, s.ProjectPath(".husky/_/h"))
@@ -124,7 +127,8 @@ func TestGitChangesItsConfigurationUnreported(t *testing.T) {
 		out, _ := command.CombinedOutput()
 		list := s.git(s.Project, "config", "--local", "--list")
 		if !strings.Contains(list, "remote.other.url=") || strings.Contains(list, "core.pager") ||
-			strings.Contains(harness.Unfold(string(out)), `git's "core.pager": git would run "x" as the pager`) != test.says {
+			strings.Contains(harness.Unfold(string(out)),
+				`git's "core.pager": git would run "x" as the pager`) != test.says {
 			t.Errorf("%s: %s\n%s", name, out, list)
 		}
 	}

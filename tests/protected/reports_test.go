@@ -50,7 +50,9 @@ func TestCreatedProtectedPathsAreReported(t *testing.T) {
 			s := newScene(t)
 			s.repository(s.Project)
 			e := s.start(harness.Defaults(nil), machine)
-			session := e.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Shell: &protocol.Shell{Program: "/bin/sh"}})
+			session := e.Spawn(protocol.SpawnParams{
+				Kind: protocol.Terminal, Shell: &protocol.Shell{Program: "/bin/sh"},
+			})
 			for _, name := range []string{".envrc", ".git/commondir", ".vscode/tasks.json", "a.code-workspace"} {
 				harness.Write(t, s.ProjectPath(name), "evil")
 			}
@@ -65,8 +67,8 @@ func TestCreatedProtectedPathsAreReported(t *testing.T) {
 			harness.Eventually(t, "it is reported", func() bool { return len(s.reports(e)) >= len(want) })
 			has(t, "alarms", s.reports(e), want...)
 			end := session.Close(0)
-			has(t, "review", s.review(end), "created .envrc", "created .git/commondir", "created .github/workflows/ci.yml",
-				"created package.json", "created sub/.git")
+			has(t, "review", s.review(end), "created .envrc", "created .git/commondir",
+				"created .github/workflows/ci.yml", "created package.json", "created sub/.git")
 			if _, err := os.Stat(s.ProjectPath(".mcp.json")); err == nil {
 				t.Error("the session created .mcp.json")
 			}
@@ -151,7 +153,8 @@ func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 	}
 	harness.Eventually(t, "it is reported", func() bool { return len(s.reports(e)) >= len(want) })
 	has(t, "alarms", s.reports(e), want...)
-	has(t, "review", s.review(end), "created .git/hooks/pre-commit", "changed .git/config", "created .vscode/tasks.json")
+	has(t, "review", s.review(end), "created .git/hooks/pre-commit", "changed .git/config",
+		"created .vscode/tasks.json")
 
 	for kind, settings := range map[protocol.Kind]harness.Sandbox{
 		protocol.Tool: {"on_unavailable": "refuse"}, protocol.Terminal: {"on_unavailable": "refuse"},
@@ -232,10 +235,12 @@ func TestStreamsDoNotLeadPastTheMounts(t *testing.T) {
 				out, err := command.CombinedOutput()
 				_, hook := os.Stat(s.ProjectPath(".git/hooks/pre-commit"))
 				_, ran := os.Stat(s.ProjectPath("ran"))
-				if copied := harness.Read(t, s.ProjectPath("copy")); strings.Contains(test.line, "copy") && copied != before {
+				if copied := harness.Read(t, s.ProjectPath("copy")); strings.Contains(test.line, "copy") &&
+					copied != before {
 					t.Errorf("the file cannot be read: %q", copied)
 				}
-				return hook == nil || ran == nil || harness.Read(t, s.ProjectPath(".git/config")) != before, string(out), err
+				return hook == nil || ran == nil || harness.Read(t, s.ProjectPath(".git/config")) != before,
+					string(out), err
 			}
 			if harm, output, err := try(harness.Off()); !harm {
 				t.Fatalf("control: %v: %s", err, output)

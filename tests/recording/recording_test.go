@@ -185,7 +185,8 @@ func TestReadme_CommandsRun(t *testing.T) {
 			out, _ := io.ReadAll(terminal)
 			terminal.Close()
 			_ = command.Wait()
-			if status := command.ProcessState.ExitCode(); status == 2 || status == 127 && !strings.Contains(line, "npm") {
+			if status := command.ProcessState.ExitCode(); status == 2 || status == 127 &&
+				!strings.Contains(line, "npm") {
 				t.Errorf("%s: exit status %d: %s", line, status, out)
 			}
 		}
@@ -199,7 +200,8 @@ func TestConsoles_AreReadAndReplaced(t *testing.T) {
 	t.Parallel()
 	const text = "a\n```console\n$ one\nx\n$ two\n```\nb\n```console\n$ three\ny\nz\n```\n"
 	steps := consoles(text)
-	if len(steps) != 3 || steps[0].command != "one" || steps[2].output[1] != "z" || len(firstConsole(text, steps)) != 2 {
+	if len(steps) != 3 || steps[0].command != "one" || steps[2].output[1] != "z" ||
+		len(firstConsole(text, steps)) != 2 {
 		t.Errorf("steps %+v", steps)
 	}
 	steps[1].output = []string{"new"}

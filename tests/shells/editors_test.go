@@ -23,7 +23,8 @@ func TestVSCode(t *testing.T) {
 	script := filepath.Join(w.Project, "shellIntegration-bash.sh")
 	harness.Write(t, script, `echo "injected=$VSCODE_INJECTION login=$VSCODE_SHELL_LOGIN nonce=$VSCODE_NONCE"`+"\n")
 	terminal := w.command(w.link("bash"), "--init-file", script)
-	terminal.Env = append(terminal.Env, "TERM=xterm", "VSCODE_INJECTION=1", "VSCODE_SHELL_LOGIN=1", "VSCODE_NONCE=secret")
+	terminal.Env = append(terminal.Env, "TERM=xterm", "VSCODE_INJECTION=1", "VSCODE_SHELL_LOGIN=1",
+		"VSCODE_NONCE=secret")
 	p := harness.StartTerminal(t, terminal)
 	p.Await("injected=1 login=1 nonce=\r\n")
 	p.Type(w.trespass() + "; exit\n")

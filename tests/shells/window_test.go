@@ -193,7 +193,8 @@ func TestWindow_Terminal(t *testing.T) {
 		defer e.mu.Unlock()
 		return len(e.stale) == 1 && e.stale[0] == shell.SessionID
 	})
-	if listed := harness.Call(e.Editor, protocol.List, protocol.Empty{}).Sessions; !listed[0].Stale || !listed[0].Running {
+	if listed := harness.Call(e.Editor, protocol.List, protocol.Empty{}).Sessions; !listed[0].Stale ||
+		!listed[0].Running {
 		t.Errorf("listed: %+v", listed)
 	}
 	// Who is killed says nothing of its end.
@@ -352,7 +353,8 @@ func TestWindow_Liar(t *testing.T) {
 	}
 	start := `{"started":{"kind":"tool","pid":1,"argv":["x"],"cwd":"/","projectDir":"/","sandbox":` +
 		`{"applied":true,"status":"full","protections":{},"warnings":["a\nb"]}}}`
-	denied := `{"denied":{"sessionId":"` + own.SessionID + `","message":"a\u001b[31m\nb","access":"read","target":"/t",` +
+	denied := `{"denied":{"sessionId":"` + own.SessionID +
+		`","message":"a\u001b[31m\nb","access":"read","target":"/t",` +
 		`"count":1,"line":"e\nf","detail":"g\nh","hint":"i\nj",` +
 		`"suggestion":{"setting":"x","value":[],"message":"c\nd","instruction":"k\nl"}}}`
 	for name, lines := range map[string][]string{

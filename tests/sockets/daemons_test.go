@@ -189,7 +189,8 @@ func TestNoDaemonActsForASession(t *testing.T) {
 							return err == nil
 						})
 						e := s.start(attempt.settings(socket))
-						output, _ := e.Tool(fill(d.attack, "HEAR", harness.Quote(s.Victim)+" hear", "SOCKET", socket, "LOOT", loot))
+						output, _ := e.Tool(fill(d.attack, "HEAR", harness.Quote(s.Victim)+" hear", "SOCKET", socket,
+							"LOOT", loot))
 						harmed := func() bool { return d.hears != "" && contains(output, d.hears) || exists(loot) }
 						if attempt.works {
 							harness.Eventually(t, attempt.how+": it works; it printed "+output, harmed)

@@ -28,7 +28,8 @@ func TestASocketThatWasMovedIsNotGranted(t *testing.T) {
 		}
 		running := e.Spawn(protocol.SpawnParams{Command: s.Victim, Args: []string{"again", s.at("agent")}})
 		running.Await(`outside\s+ready`)
-		if output, status := e.Tool("mv " + harness.Quote(s.at("other")) + " " + harness.Quote(s.at("agent"))); status != 0 {
+		if output, status := e.Tool("mv " + harness.Quote(s.at("other")) + " " +
+			harness.Quote(s.at("agent"))); status != 0 {
 			t.Fatal(output)
 		}
 		running.Type("\n")

@@ -137,7 +137,8 @@ func TestProcessesOfASessionReachEachOther(t *testing.T) {
 					e := s.start(settings)
 					output, status := e.Tool("bash script")
 					fine := status == 0 && strings.HasSuffix(strings.TrimSpace(output), "fine")
-					mediated := strings.Contains(e.Hello.Capabilities.Enforcement["unix_sockets"].Mechanism, "seccomp") &&
+					mediated := strings.Contains(e.Hello.Capabilities.Enforcement["unix_sockets"].Mechanism,
+						"seccomp") &&
 						settings != nil
 					hidden := mediated && closed[name] && !machine.Namespaces && os.Geteuid() != 0
 					if fine == hidden {

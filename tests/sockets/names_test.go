@@ -21,8 +21,8 @@ var names = map[string]string{
 	"hard link":                `ln OUT DIR/hard && HEAR DIR/hard`,
 	"renamed":                  `mv OUT DIR/renamed && HEAR DIR/renamed`,
 	"hard link over one's own": `python3 -c 'import socket; s = socket.socket(1); s.bind("DIR/own"); ` +
-		`s.listen(); import os; os.link("OUT", "DIR/l"); os.rename("DIR/l", "DIR/own"); os.execv("VICTIM", ["VICTIM", ` +
-		`"hear", "DIR/own"])'`,
+		`s.listen(); import os; os.link("OUT", "DIR/l"); os.rename("DIR/l", ` +
+		`"DIR/own"); os.execv("VICTIM", ["VICTIM", "hear", "DIR/own"])'`,
 	"directory renamed":             `mv DIR/sub DIR/other && HEAR DIR/other/out`,
 	"descriptor of the directory":   `exec 9<DIR && HEAR /proc/self/fd/9/out`,
 	"by way of a process's root":    `HEAR /proc/self/root/OUT`,
@@ -52,8 +52,8 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 					if err := os.Link(s.at("out"), s.Project+"/granted"); err != nil {
 						t.Fatal(err)
 					}
-					output, _ := s.start(settings).Tool(fill(line, "HEAR", harness.Quote(s.Victim)+" hear", "VICTIM", s.Victim, "OUT",
-						s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
+					output, _ := s.start(settings).Tool(fill(line, "HEAR", harness.Quote(s.Victim)+" hear", "VICTIM",
+						s.Victim, "OUT", s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
 					contacts := int32(0)
 					for _, server := range servers {
 						contacts += server.contacts.Load()
@@ -65,7 +65,8 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 				}
 				sandboxes := []harness.Sandbox{defaults()}
 				if name == "path" || name == "abstract" {
-					sandboxes = append(sandboxes, offline()) // the session may have a network namespace of its own there
+					// the session may have a network namespace of its own there
+					sandboxes = append(sandboxes, offline())
 				}
 				for _, settings := range sandboxes {
 					if contacts, output := try(settings); contacts != 0 || !contains(output, "refused: E") {
@@ -91,7 +92,8 @@ func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
 						address = "@sidecar-test-datagram" + s.temp
 					}
 					server := receive(t, address)
-					output, _ := s.start(settings).Tool(harness.Quote(s.Victim) + " " + action + " " + harness.Quote(address))
+					output, _ := s.start(settings).Tool(harness.Quote(s.Victim) + " " + action + " " +
+						harness.Quote(address))
 					return server, output
 				}
 				server, output := try(nil)
@@ -99,7 +101,8 @@ func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
 					return server.contacts.Load() == 1
 				})
 				if server, output := try(defaults()); server.contacts.Load() != 0 || !contains(output, "refused: E") {
-					t.Errorf("%s, %s, abstract %t: %d datagrams: %s", machine.Name, action, abstract, server.contacts.Load(), output)
+					t.Errorf("%s, %s, abstract %t: %d datagrams: %s", machine.Name, action, abstract,
+						server.contacts.Load(), output)
 				}
 			}
 		}

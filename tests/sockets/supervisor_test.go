@@ -41,7 +41,9 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 	defer lines.Close()
 	e.Spawn(protocol.SpawnParams{
 		Kind: protocol.Tool, Command: "/bin/sh",
-		Args: []string{"-c", `trap '' HUP; setsid "$0" again "$1" "$2" <>lines >>said & wait`, s.Victim, s.at("out"), name},
+		Args: []string{
+			"-c", `trap '' HUP; setsid "$0" again "$1" "$2" <>lines >>said & wait`, s.Victim, s.at("out"), name,
+		},
 	})
 	says := func(words string) func() bool {
 		return func() bool {

@@ -24,7 +24,8 @@ func twoKeys(t *testing.T, u *user) (chosen, other, withAgent string) {
 	for _, name := range []string{"chosen", "other"} {
 		signer, private := harness.NewSSHKey(t)
 		harness.Write(t, filepath.Join(u.Home, ".ssh", name), private)
-		harness.Write(t, filepath.Join(u.Home, ".ssh", name+".pub"), string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
+		harness.Write(t, filepath.Join(u.Home, ".ssh", name+".pub"),
+			string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 		prints = append(prints, ssh.FingerprintSHA256(signer.PublicKey()))
 	}
 	if screen, status := u.types(t, `chmod 600 ~/.ssh/chosen ~/.ssh/other
@@ -194,7 +195,8 @@ SSH_AUTH_SOCK=$SOCKET ssh-add -l`
 		socket: true, `"` + socket + `"`: true, "${NAMED}": true, "$NAMED": true, shared: true,
 		"none": false, "SSH_AUTH_SOCK": false, "${MISSING}" + socket: false,
 	} {
-		harness.Write(t, filepath.Join(ssh, "config"), "Host elsewhere\n  IdentityAgent /nowhere\nHost *\n  IdentityAgent "+value+"\n")
+		harness.Write(t, filepath.Join(ssh, "config"), "Host elsewhere\n  IdentityAgent /nowhere\nHost *\n  "+
+			"IdentityAgent "+value+"\n")
 		at := socket
 		if value == shared {
 			at = shared

@@ -23,16 +23,17 @@ func TestGitCloneOverSSH(t *testing.T) {
 	host, port := serveSSH(t, u)
 	harness.Write(t, filepath.Join(u.Home, ".ssh", "known_hosts"), fmt.Sprintf("[127.0.0.1]:%s %s", port, host))
 	// ssh asks the password file for the home, so it has to be told.
-	harness.Write(t, filepath.Join(u.Home, ".gitconfig"), fmt.Sprintf("[user]\n\tname = Tester\n\temail = t@example.com\n"+
-		"[core]\n\tsshCommand = ssh -F none -o UserKnownHostsFile=%[1]s/known_hosts -i %[1]s/id_ed25519\n",
-		filepath.Join(u.Home, ".ssh")))
+	harness.Write(t, filepath.Join(u.Home, ".gitconfig"), fmt.Sprintf("[user]\n\tname = Tester\n\temail = "+
+		"t@example.com\n[core]\n\tsshCommand = ssh -F none -o UserKnownHostsFile=%[1]s/known_hosts -i "+
+		"%[1]s/id_ed25519\n", filepath.Join(u.Home, ".ssh")))
 	if screen, status := u.types(t, `git init -q "$OUTSIDE/work" && cd "$OUTSIDE/work"
 echo answered >file && git add file && git commit -qm first`); status != "0" {
 		t.Fatal(screen)
 	}
 	clone := fmt.Sprintf(`git clone -q "ssh://me@127.0.0.1:%s$OUTSIDE/work" copy`, port)
 	screen, status := u.types(t, "sandbox-sidecar exec -- "+clone)
-	sees(t, screen, "Host key verification failed\nlearn -- CMD` shows what it was refused\nadd \"ssh\" to \"toolchains\"")
+	sees(t, screen, "Host key verification failed\nlearn -- CMD` shows what it was refused\nadd \"ssh\" to "+
+		"\"toolchains\"")
 	if status != "128" {
 		t.Errorf("exit status %s", status)
 	}

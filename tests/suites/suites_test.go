@@ -36,9 +36,10 @@ func TestExpected_NamesHeadingsOfTheDocument(t *testing.T) {
 
 func TestParse_ReadsBothKindsOfResults(t *testing.T) {
 	t.Parallel()
-	python, err := parsePython([]byte(`<testsuites><testsuite><testcase name="a" /><testcase name="b"><skipped>x</skipped>` +
-		`</testcase><testcase name="c"><error>y</error></testcase><testcase name=""><failure>z</failure></testcase>` +
-		`</testsuite></testsuites>`))
+	python, err := parsePython(
+		[]byte(`<testsuites><testsuite><testcase name="a" /><testcase name="b"><skipped>x</skipped>` +
+			`</testcase><testcase name="c"><error>y</error></testcase><testcase name=""><failure>z</failure></testcase>` +
+			`</testsuite></testsuites>`))
 	want := results{"a": "ok", "b": "skipped", "c": "failed"}
 	if err != nil || !maps.Equal(python, want) {
 		t.Errorf("%v, %v", python, err)

@@ -31,7 +31,9 @@ func TestNoProcessIsStartedInAnotherCgroup(t *testing.T) {
 	}
 	try := func(settings, dir string) string {
 		s := newScene(t, settings)
-		session := s.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: s.victim, Args: []string{"answer=into," + dir}})
+		session := s.Spawn(protocol.SpawnParams{
+			Kind: protocol.Tool, Command: s.victim, Args: []string{"answer=into," + dir},
+		})
 		session.Exit()
 		return session.Output()
 	}

@@ -28,7 +28,8 @@ func TestNoDatagramSocketsPastTheSupervisor(t *testing.T) {
 	const pair = 0 // where the kernel writes descriptors to; nothing is mapped there
 	actions := []string{
 		call("datagram", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_DGRAM),
-		call("datagram-high", unix.SYS_SOCKET, high|unix.AF_UNIX, high|unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
+		call("datagram-high", unix.SYS_SOCKET, high|unix.AF_UNIX,
+			high|unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
 		call("raw", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_RAW),
 		call("pair", unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_DGRAM, 0, pair),
 		call("pair-raw", unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0, pair),

@@ -76,7 +76,8 @@ func TestSocketsAreThoseOfTheSettings(t *testing.T) {
 				want = online[s.name]
 			}
 			if without[s.name] != want {
-				t.Errorf("%s: without network %s is answered with %s, want %s", machine.Name, s.name, without[s.name], want)
+				t.Errorf("%s: without network %s is answered with %s, want %s", machine.Name, s.name,
+					without[s.name], want)
 			}
 		}
 	}

@@ -95,8 +95,8 @@ var waysOut = []struct {
 	{"udp by connecting", "127.0.0.1", python(
 		`s = socket.socket(F, socket.SOCK_DGRAM); s.connect((A, PORT_U)); s.send(b"x")`), false},
 	{
-		"tcp fast open", "127.0.0.1", python(`socket.socket(F, socket.SOCK_STREAM).sendto(b"x", 0x20000000, (A, PORT_T))`),
-		true,
+		"tcp fast open", "127.0.0.1",
+		python(`socket.socket(F, socket.SOCK_STREAM).sendto(b"x", 0x20000000, (A, PORT_T))`), true,
 	},
 	{"mptcp", "127.0.0.1", python(`socket.socket(F, socket.SOCK_STREAM, 262).connect((A, PORT_T))`), true},
 	{"not waiting", "127.0.0.1", python(`s = socket.socket(F, socket.SOCK_STREAM); s.setblocking(False); assert ` +
@@ -126,9 +126,12 @@ func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 				harness.Skip(t, "ipv6", err.Error())
 			}
 			probe.Close()
-			try := func(settings string, machine harness.Machine, expected bool) (came bool, status int, output string) {
+			try := func(settings string, machine harness.Machine, expected bool) (came bool, status int,
+				output string,
+			) {
 				v := newOutsideServer(t, way.address)
-				line := strings.NewReplacer("ADDRESS", way.address, "PORT_T", fmt.Sprint(v.streams.Addr().(*net.TCPAddr).Port),
+				line := strings.NewReplacer("ADDRESS", way.address, "PORT_T",
+					fmt.Sprint(v.streams.Addr().(*net.TCPAddr).Port),
 					"PORT_U", fmt.Sprint(v.datagrams.LocalAddr().(*net.UDPAddr).Port)).Replace(way.line)
 				output, status = newSceneOn(t, settings, machine).Tool("bash -c " + harness.Quote(line))
 				if expected && status != 0 && way.lacking {
@@ -136,7 +139,9 @@ func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 				}
 				return v.contacted(t, expected), status, output
 			}
-			for name, settings := range map[string]string{"without a sandbox": harness.Off(), "with network": sandboxed()} {
+			for name, settings := range map[string]string{
+				"without a sandbox": harness.Off(), "with network": sandboxed(),
+			} {
 				if came, status, output := try(settings, harness.Machine{}, true); status != 0 && way.lacking {
 					harness.Skip(t, "protocol_"+strings.ReplaceAll(way.name, " ", "_"), strings.TrimSpace(output))
 				} else if !came || status != 0 {
@@ -198,15 +203,16 @@ func TestANetworkOfItsOwnHasNoBackDoor(t *testing.T) {
 		"vsock":   `socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)`,
 		"generic": `socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)`,
 		"an interface": `s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); s.bind((0, 0)); ` +
-			`s.send(struct.pack("=IHHII", 32, 16, 0x605, 1, 0) + struct.pack("=BxHiII", 0, 0, 0, 0, 0)); import errno; ` +
-			`code = -struct.unpack_from("=i", s.recv(4096), 16)[0]; raise OSError(code, os.strerror(code))`,
+			`s.send(struct.pack("=IHHII", 32, 16, 0x605, 1, 0) + struct.pack("=BxHiII", 0, 0, 0, 0, ` +
+			`0)); import errno; code = -struct.unpack_from("=i", s.recv(4096), 16)[0]; raise OSError(code, ` +
+			`os.strerror(code))`,
 		"join": `fd = os.open("/proc/1/ns/net", os.O_RDONLY); libc = ctypes.CDLL(None, use_errno=True); raise ` +
 			`OSError(0, "joined") if libc.setns(fd, 0) == 0 else OSError(ctypes.get_errno(), "setns")`,
 	} {
 		output, status := newScene(t, offline()).Tool(`/usr/bin/python3 -c ` +
 			harness.Quote("import socket, struct, os, ctypes\n"+line))
-		refused := strings.Contains(output, "Operation not permitted") || strings.Contains(output, "Permission denied") ||
-			strings.Contains(output, "not supported")
+		refused := strings.Contains(output, "Operation not permitted") ||
+			strings.Contains(output, "Permission denied") || strings.Contains(output, "not supported")
 		if status == 0 || !refused {
 			t.Errorf("%s: status %d: %s", name, status, output)
 		}

@@ -130,8 +130,8 @@ func TestForbiddenCallsAreRefused(t *testing.T) {
 		case control[r.name] != r.answer:
 			counted++
 		case capable(t, r.needs):
-			t.Errorf("control: without a sandbox %s is answered with %s too, so that its refusal proves nothing", r.name,
-				control[r.name])
+			t.Errorf("control: without a sandbox %s is answered with %s too, so that its refusal proves nothing",
+				r.name, control[r.name])
 		}
 	}
 	t.Logf("%d of %d refusals have a control that differs", counted, len(refusals))
@@ -144,11 +144,13 @@ func TestNeighboursOfForbiddenCallsWork(t *testing.T) {
 	actions := []string{
 		call("unshare-files", unix.SYS_UNSHARE, unix.CLONE_FILES|unix.CLONE_FS),
 		call("unix-stream", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
-		call("unix-packets", unix.SYS_SOCKET, high|unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
+		call("unix-packets", unix.SYS_SOCKET, high|unix.AF_UNIX,
+			unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK),
 		call("getpid", unix.SYS_GETPID),
 		call("prlimit-own", unix.SYS_PRLIMIT64, high, unix.RLIMIT_NOFILE, 0, 0),
 		call("prlimit-read", unix.SYS_PRLIMIT64, uint64(os.Getpid()), unix.RLIMIT_NOFILE, 0, 0),
-		call("seize", unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1<<31-1), // the process with the highest number does not exist
+		// the process with the highest number does not exist
+		call("seize", unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1<<31-1),
 	}
 	for _, settings := range []string{sandboxed(), offline()} {
 		for name, answer := range newScene(t, settings).ask(actions...) {

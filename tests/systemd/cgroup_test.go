@@ -51,7 +51,8 @@ func ownCgroup(t *testing.T) string {
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if path != "" && len(fields) > 5 && fields[3] == "/" && strings.Contains(lines.Text(), " - cgroup2 ") {
-			if dir := filepath.Join(fields[4], path); unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil {
+			dir := filepath.Join(fields[4], path)
+			if unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil {
 				return dir
 			}
 		}

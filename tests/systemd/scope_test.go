@@ -25,7 +25,8 @@ var endings = []struct {
 	{"close", func(t *testing.T, _ *harness.Editor, b *harness.Escapees) {
 		result := b.Session.Close(0)
 		if left := b.Alive(); len(left) != 0 || result.Killed < 7 {
-			t.Errorf("close was answered with %d alive and %d killed, expected none and 7 or more", len(left), result.Killed)
+			t.Errorf("close was answered with %d alive and %d killed, expected none and 7 or more", len(left),
+				result.Killed)
 		}
 	}},
 	{"SIGTERM", func(t *testing.T, e *harness.Editor, _ *harness.Escapees) { kill(t, e.Process(), unix.SIGTERM) }},
@@ -67,7 +68,8 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 					e := l.edit(t, sandbox.settings, road.env...)
 					sidecar := e.Process()
 					where := cgroupOf(t, sidecar)
-					if name := filepath.Base(where); !strings.HasPrefix(name, fmt.Sprintf("sandbox-sidecar-%d-", sidecar)) ||
+					name := filepath.Base(where)
+					if !strings.HasPrefix(name, fmt.Sprintf("sandbox-sidecar-%d-", sidecar)) ||
 						!strings.HasSuffix(name, ".scope") {
 						t.Errorf("the sidecar is in %s, expected a scope of its own", where)
 					}
@@ -92,7 +94,9 @@ func TestASidecarInALoginSessionHasAScopeOfItsOwn(t *testing.T) {
 						_ = e.HangUp()
 					}
 					harness.Eventually(t, "the sidecar has ended", func() bool { return !harness.Alive(sidecar) })
-					harness.Eventually(t, "scope and subtree are gone", func() bool { return len(l.traces(sidecar)) == 0 })
+					harness.Eventually(t, "scope and subtree are gone", func() bool {
+						return len(l.traces(sidecar)) == 0
+					})
 				})
 			}
 		}

@@ -22,8 +22,8 @@ var units = []struct {
 		"SHELL", "-E", "USER",
 	}},
 	{"delegated service", ".service", []string{
-		"--pipe", "--wait", "--collect", "--quiet", "-p", "Delegate=yes", "-E", "HOME", "-E", "PATH", "-E", "SHELL", "-E",
-		"USER",
+		"--pipe", "--wait", "--collect", "--quiet", "-p", "Delegate=yes", "-E", "HOME", "-E", "PATH", "-E",
+		"SHELL", "-E", "USER",
 	}},
 	{"scope", ".scope", []string{"--scope", "--quiet", "-p", "Delegate=yes"}},
 }

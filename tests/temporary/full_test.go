@@ -46,7 +46,8 @@ func TestTemporaryFiles_AHomeInTmp(t *testing.T) {
 		e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(nil), Wrap: machine.Wrap})
 		s, status := e.Run(protocol.SpawnParams{Command: "echo x >~/.profile.d; true"})
 		open := harness.Read(t, w.Home+"/.profile.d") != ""
-		warned := strings.Contains(strings.Join(s.Sandbox.Warnings, " "), w.Home+"/.local/state/sandbox-sidecar/trust.json")
+		warned := strings.Contains(strings.Join(s.Sandbox.Warnings, " "),
+			w.Home+"/.local/state/sandbox-sidecar/trust.json")
 		if status != 0 || open != warned || open == machine.Namespaces {
 			t.Errorf("%s: status %d, written %t, warnings %q", machine.Name, status, open, s.Sandbox.Warnings)
 		}

@@ -24,7 +24,8 @@ var hidesAs = []string{"Permission denied", "No such file or directory", "cannot
 func mustNotRead(t *testing.T, e *harness.Editor, path string) {
 	t.Helper()
 	output, status := e.Tool("cat " + harness.Quote(path))
-	if status == 0 || !slices.ContainsFunc(hidesAs, func(words string) bool { return strings.Contains(output, words) }) {
+	if status == 0 ||
+		!slices.ContainsFunc(hidesAs, func(words string) bool { return strings.Contains(output, words) }) {
 		t.Errorf("cat %s: status %d: %s", path, status, output)
 	}
 }
@@ -81,7 +82,9 @@ func TestHiddenPaths_OddOnes(t *testing.T) {
 			mustNotRead(t, e, test.secret)
 		}
 		must(t, e, "cat keys/a.txt && ls . && touch new")
-		compiled := harness.Call(e, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: w.Project, Kind: protocol.Tool})
+		compiled := harness.Call(e, protocol.PolicyGet, protocol.PolicyGetParams{
+			ProjectDir: w.Project, Kind: protocol.Tool,
+		})
 		said := ""
 		for _, d := range compiled.Policy.Diagnostics {
 			if d.Key == "hidden_paths" {

@@ -63,7 +63,8 @@ func TestTheFileTree_MountsOutside(t *testing.T) {
 	session := e.Shell()
 	try := func(step string) string {
 		before := len(session.Output())
-		session.Type("cat disk/file; cat " + outside + "/file; echo x >" + outside + "/new; echo $((6 * 7))" + step + "\n")
+		session.Type("cat disk/file; cat " + outside + "/file; echo x >" + outside +
+			"/new; echo $((6 * 7))" + step + "\n")
 		session.Await("42" + step)
 		return session.Output()[before:]
 	}

@@ -130,22 +130,24 @@ func TestTemporaryFiles_GrantsThereStay(t *testing.T) {
 		}()
 	}
 	e := start(t, w, harness.Sandbox{
-		"additional_read_write_paths": []string{dir + "/granted"}, "additional_read_only_paths": []string{dir + "/readable"},
-		"allowed_unix_sockets": []string{dir + "/allowed"},
+		"additional_read_write_paths": []string{dir + "/granted"},
+		"additional_read_only_paths":  []string{dir + "/readable"},
+		"allowed_unix_sockets":        []string{dir + "/allowed"},
 	})
 	must(t, e, "echo new >new && cat "+dir+"/granted/file "+dir+"/readable/file && echo more >>"+dir+"/granted/file")
 	if harness.Read(t, w.Project+"/new") != "new\n" || harness.Read(t, dir+"/granted/file") != "granted\nmore\n" {
 		t.Error("what is granted is not what is outside")
 	}
 	connect := func(name string) string {
-		return `python3 -c 'import socket; s = socket.socket(1); s.connect("` + dir + "/" + name + `"); print(s.recv(9))'`
+		return `python3 -c 'import socket; s = socket.socket(1); s.connect("` + dir + "/" + name +
+			`"); print(s.recv(9))'`
 	}
 	if got := must(t, e, connect("allowed")); !strings.Contains(got, "hello") {
 		t.Errorf("the allowed socket: %s", got)
 	}
 	for _, line := range []string{
-		connect("refused"), "cat " + w.Outside + "/secret", "echo x >" + dir + "/readable/file", "rm -r " + dir + "/readable",
-		"mv " + dir + " " + dir + "-moved",
+		connect("refused"), "cat " + w.Outside + "/secret", "echo x >" + dir + "/readable/file", "rm -r " +
+			dir + "/readable", "mv " + dir + " " + dir + "-moved",
 	} {
 		if output, status := e.Tool(line); status == 0 {
 			t.Errorf("%s works: %s", line, output)
@@ -194,8 +196,10 @@ func TestTemporaryFiles_ProgramsWork(t *testing.T) {
 	harness.MakeDir(t, dir)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	e := harness.Start(t, w, harness.Options{
-		Settings: harness.Defaults(harness.Sandbox{"allowed_env_vars": []string{"PATH", "HOME", "TMPDIR", "LANG", "SHELL"}}),
-		Env:      []string{"TMPDIR=" + dir},
+		Settings: harness.Defaults(harness.Sandbox{"allowed_env_vars": []string{
+			"PATH", "HOME", "TMPDIR", "LANG", "SHELL",
+		}}),
+		Env: []string{"TMPDIR=" + dir},
 	})
 	for name, line := range map[string]string{
 		"mktemp":        `f=$(mktemp) && case $f in "` + dir + `"/*) rm "$f";; *) echo "$f"; exit 1;; esac`,

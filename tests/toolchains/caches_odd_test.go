@@ -61,7 +61,8 @@ exec "$@"`
 	e := harness.Start(t, w, harness.Options{
 		Settings: harness.Defaults(harness.Sandbox{"toolchains": []string{"node"}}),
 		Wrap: func(command *exec.Cmd) {
-			command.Args = append(wrapper[:len(wrapper):len(wrapper)], append([]string{command.Path}, command.Args[1:]...)...)
+			command.Args = append(wrapper[:len(wrapper):len(wrapper)],
+				append([]string{command.Path}, command.Args[1:]...)...)
 			command.Path = "/usr/bin/unshare"
 		},
 	})

@@ -124,7 +124,8 @@ func TestCaches_AreListedAndCleared(t *testing.T) {
 		!strings.Contains(output, w.HomePath(".npm")) {
 		t.Errorf("cache lists:\n%s", output)
 	}
-	if output, failed := cacheCommand(t, w, "clear", "python"); failed || !strings.Contains(output, "nothing to clear") {
+	if output, failed := cacheCommand(t, w, "clear", "python"); failed ||
+		!strings.Contains(output, "nothing to clear") {
 		t.Errorf("cache clear python: %s", output)
 	}
 	if output, failed := cacheCommand(t, w, "clear", "no-such"); !failed || !strings.Contains(output, "no-such") {

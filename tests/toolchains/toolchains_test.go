@@ -98,8 +98,8 @@ func TestGo(t *testing.T) {
 			"project/go.mod": "module hello\n\ngo 1.21\n",
 			"project/lib.go": "package hello\n\nfunc Word() string { return \"built by go\" }\n",
 		},
-		line: "go build -o lib.a . && grep -ao 'built by go' lib.a && ls \"$HOME/.cache/go-build\"", prints: "built by go",
-		refused: "permission denied", readOnly: "read-only file system",
+		line:   "go build -o lib.a . && grep -ao 'built by go' lib.a && ls \"$HOME/.cache/go-build\"",
+		prints: "built by go", refused: "permission denied", readOnly: "read-only file system",
 	}.run(t)
 }
 
@@ -115,8 +115,8 @@ func TestRust(t *testing.T) {
 			"home/.cargo/config":     "[net]\nretry = 0\n",
 		},
 		before: "git init -q dep; cd dep; git add .; git -c user.name=a -c user.email=a@b commit -qm a; cd ..; " +
-			"printf '[package]\\nname = \"app\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n[dependencies]\\ndep = { git = " +
-			"\"file://%s/dep\" }\\n' \"$PWD\" >Cargo.toml",
+			"printf '[package]\\nname = \"app\"\\nversion = \"0.1.0\"\\nedition = " +
+			"\"2021\"\\n[dependencies]\\ndep = { git = \"file://%s/dep\" }\\n' \"$PWD\" >Cargo.toml",
 		line: "cargo run --quiet", prints: "built by cargo", refused: "ermission denied",
 	}.run(t)
 }
@@ -178,8 +178,8 @@ func TestRuby(t *testing.T) {
 	proof{
 		toolchain: "ruby", needs: []string{"ruby", "gem"},
 		prepare: map[string]string{
-			"project/dep/dep.gemspec": "Gem::Specification.new { |s| s.name = 'dep'; s.version = '1.0.0'; s.summary = 'x'; " +
-				"s.authors = ['a']; s.files = ['lib/dep.rb'] }\n",
+			"project/dep/dep.gemspec": "Gem::Specification.new { |s| s.name = 'dep'; s.version = '1.0.0'; " +
+				"s.summary = 'x'; s.authors = ['a']; s.files = ['lib/dep.rb'] }\n",
 			"project/dep/lib/dep.rb": "module Dep; WORD = 'required by ruby'; end\n",
 		},
 		before: "cd dep; gem build -q dep.gemspec; gem install -q --local --user-install --no-document dep-1.0.0.gem",

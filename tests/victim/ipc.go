@@ -99,7 +99,8 @@ func posixQueue(args []string) error {
 	if textOf(args) != "" {
 		flags |= unix.O_CREAT | unix.O_EXCL
 	}
-	queue, err := call(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), flags, 0o600, uintptr(unsafe.Pointer(&attributes)))
+	queue, err := call(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), flags, 0o600,
+		uintptr(unsafe.Pointer(&attributes)))
 	if err != nil {
 		return err
 	}

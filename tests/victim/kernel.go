@@ -53,7 +53,8 @@ func loadBPF([]string) error {
 	for i, word := range []uint32{2, 4, 4, 1} { // type, sizes of key and value, entries
 		binary.NativeEndian.PutUint32(attributes[4*i:], word)
 	}
-	return give(call(unix.SYS_BPF, unix.BPF_MAP_CREATE, uintptr(unsafe.Pointer(&attributes[0])), uintptr(len(attributes))))
+	return give(call(unix.SYS_BPF, unix.BPF_MAP_CREATE, uintptr(unsafe.Pointer(&attributes[0])),
+		uintptr(len(attributes))))
 }
 
 // observe counts the page faults of another process.

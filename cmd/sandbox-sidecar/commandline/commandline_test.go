@@ -15,14 +15,15 @@ func sample() Program {
 	flags.Bool(VersionFlag, false, "print the version")
 	flags.String("kind", "tool", "`terminal|tool`: kind of session")
 	flags.String("o", "", "`FILE`: where to write it's result [again]: here")
-	flags.String("a-flag-with-a-long-name", "", "`DIR`: a directory that is explained in so many words that they need two lines")
+	flags.String("a-flag-with-a-long-name", "", "`DIR`: a directory that is explained in so many words that they "+
+		"need two lines")
 	flags.Bool("quiet", false, "print nothing")
 	return Program{
 		Name: "my-program", Version: "v1", Summary: "my-program does things.", Details: "One.\nTwo.",
 		Commands: []Command{
 			{
-				Name: "run", Args: "[flags] -- CMD [ARG…]", Summary: "run it", Details: ".starts with a dot\n-dash \\ and 'quotes'",
-				Takes: Programs, Flags: flags,
+				Name: "run", Args: "[flags] -- CMD [ARG…]", Summary: "run it",
+				Details: ".starts with a dot\n-dash \\ and 'quotes'", Takes: Programs, Flags: flags,
 			},
 			{Name: "stop", Summary: "stop it's work"},
 		},

@@ -12,8 +12,8 @@ import (
 
 func TestCalledAs(t *testing.T) {
 	for argv0, want := range map[string]string{
-		"bash": "bash", "-bash": "bash", "/opt/x/bash": "bash", "sh": "sh", "-sh": "sh", "my-zsh": "zsh", "dash": "dash",
-		"sandbox-sh": Generic, "-sandbox-sh": Generic, "fish": "fish", "rbash": "bash",
+		"bash": "bash", "-bash": "bash", "/opt/x/bash": "bash", "sh": "sh", "-sh": "sh", "my-zsh": "zsh",
+		"dash": "dash", "sandbox-sh": Generic, "-sandbox-sh": Generic, "fish": "fish", "rbash": "bash",
 		"sandbox-sidecar": "", "": "", "python3": "", "sandbox-sidecar.exe": "", "/opt/bash/sandbox-sidecar": "",
 	} {
 		if name, is := CalledAs(argv0); name != want || is != (want != "") {
@@ -93,7 +93,8 @@ func TestFind(t *testing.T) {
 	if got, err := f.Find(Generic); got != "/bin/sh" || err != nil {
 		t.Errorf("after itself: %q, %v", got, err)
 	}
-	if _, err := f.Find("noshell"); err == nil || !strings.Contains(err.Error(), "no noshell in the usual directories") {
+	if _, err := f.Find("noshell"); err == nil ||
+		!strings.Contains(err.Error(), "no noshell in the usual directories") {
 		t.Errorf("a shell that is missing: %v", err)
 	}
 	env[Variable] = self

@@ -80,7 +80,8 @@ func (p *printer) print(e audit.Event, line []byte) error {
 // itself says whose a line is.
 func readJournal(filter audit.Filter, each func(audit.Event, []byte) error) (torn int, err error) {
 	args := []string{
-		"--quiet", "--no-pager", "--output=cat", "--identifier=" + audit.Identifier, fmt.Sprintf("_UID=%d", os.Getuid()),
+		"--quiet", "--no-pager", "--output=cat", "--identifier=" + audit.Identifier,
+		fmt.Sprintf("_UID=%d", os.Getuid()),
 	}
 	if !filter.Since.IsZero() {
 		args = append(args, fmt.Sprintf("--since=@%d", filter.Since.Unix()))

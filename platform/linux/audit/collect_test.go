@@ -26,8 +26,8 @@ func TestCollector_JoinsRecords(t *testing.T) {
 		want   []Denial
 	}{
 		"a file": {
-			access: []string{`domain=1fe89312d blockers=fs.read_file path="/secret" dev="rootfs" ino=7`}, call: openatText,
-			want: []Denial{{Blockers: []string{"fs.read_file"}, Path: "/secret", Call: openat}},
+			access: []string{`domain=1fe89312d blockers=fs.read_file path="/secret" dev="rootfs" ino=7`},
+			call:   openatText, want: []Denial{{Blockers: []string{"fs.read_file"}, Path: "/secret", Call: openat}},
 		},
 		"a name with a blank": {
 			access: []string{`domain=1fe89312d blockers=fs.read_file path=2F73652063726574 dev="rootfs" ino=9`},
@@ -55,14 +55,22 @@ func TestCollector_JoinsRecords(t *testing.T) {
 			},
 			call: "syscall=264 success=no exit=-13 a0=1 a1=2 a2=3 a3=4",
 			want: []Denial{
-				{Blockers: []string{"fs.remove_file", "fs.refer"}, Path: "/", Call: Call{0xc000003e, 264, [4]uint64{1, 2, 3, 4}}},
-				{Blockers: []string{"fs.make_reg", "fs.refer"}, Path: "/d", Call: Call{0xc000003e, 264, [4]uint64{1, 2, 3, 4}}},
+				{
+					Blockers: []string{"fs.remove_file", "fs.refer"}, Path: "/",
+					Call: Call{0xc000003e, 264, [4]uint64{1, 2, 3, 4}},
+				},
+				{
+					Blockers: []string{"fs.make_reg", "fs.refer"}, Path: "/d",
+					Call: Call{0xc000003e, 264, [4]uint64{1, 2, 3, 4}},
+				},
 			},
 		},
 		"a signal": {
 			access: []string{`domain=1fe89312d blockers=scope.signal opid=1 ocomm="init"`},
 			call:   "syscall=62 success=no exit=-1 a0=1 a1=f a2=0 a3=0",
-			want:   []Denial{{Blockers: []string{"scope.signal"}, Peer: 1, Call: Call{0xc000003e, 62, [4]uint64{1, 15}}}},
+			want: []Denial{{
+				Blockers: []string{"scope.signal"}, Peer: 1, Call: Call{0xc000003e, 62, [4]uint64{1, 15}},
+			}},
 		},
 		"an abstract socket": {
 			access: []string{"domain=1fe89312d blockers=scope.abstract_unix_socket path=00616273"},
@@ -80,16 +88,21 @@ func TestCollector_JoinsRecords(t *testing.T) {
 				Call: Call{0xc000003e, 42, [4]uint64{3, 1, 8}},
 			}},
 		},
-		"without a domain":     {access: []string{`blockers=fs.read_file path="/secret"`}, call: openatText},
-		"without a reason":     {access: []string{`domain=1fe89312d path="/secret"`}, call: openatText},
-		"with half a path":     {access: []string{`domain=1fe89312d blockers=fs.read_file path="/sec`}, call: openatText},
-		"with a path unquoted": {access: []string{"domain=1fe89312d blockers=fs.read_file path=/secret"}, call: openatText},
+		"without a domain": {access: []string{`blockers=fs.read_file path="/secret"`}, call: openatText},
+		"without a reason": {access: []string{`domain=1fe89312d path="/secret"`}, call: openatText},
+		"with half a path": {
+			access: []string{`domain=1fe89312d blockers=fs.read_file path="/sec`}, call: openatText,
+		},
+		"with a path unquoted": {
+			access: []string{"domain=1fe89312d blockers=fs.read_file path=/secret"}, call: openatText,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := collector{pending: map[uint64]*pendingCall{}}
 			for _, access := range test.access {
-				if pushed := g.access(parsed(t, kindAccess, "audit(1795277761.128:8): "+access), time.Now()); pushed != nil {
+				refused := parsed(t, kindAccess, "audit(1795277761.128:8): "+access)
+				if pushed := g.access(refused, time.Now()); pushed != nil {
 					t.Errorf("reported at once: %+v", pushed)
 				}
 			}
@@ -167,8 +180,10 @@ func TestCollector_IsBounded(t *testing.T) {
 
 // Parsing any line ends, and yields at most one denial.
 func FuzzRecord(f *testing.F) {
-	f.Add(uint16(kindAccess), `audit(1795277761.128:8): domain=1fe89312d blockers=fs.read_file path=2F73652063726574 dev="rootfs" ino=9`)
-	f.Add(uint16(kindDomain), `audit(1795277761.040:7): domain=1fe89312d status=allocated mode=enforcing pid=94 uid=0 exe="/init" comm="init"`)
+	f.Add(uint16(kindAccess),
+		`audit(1795277761.128:8): domain=1fe89312d blockers=fs.read_file path=2F73652063726574 dev="rootfs" ino=9`)
+	f.Add(uint16(kindDomain),
+		`audit(1795277761.040:7): domain=1fe89312d status=allocated mode=enforcing pid=94 uid=0 exe="/init" comm="init"`)
 	f.Add(uint16(kindSyscall), callRecord("8", "syscall=62 success=no exit=-1 a0=1 a1=f a2=0 a3=0"))
 	f.Add(uint16(kindEnd), "audit(1795277761.128:8): ")
 	f.Add(uint16(kindAccess), `audit(0:0): = == "path=" path=" domain=`)

@@ -99,7 +99,8 @@ func TestLog_ReportsDenials(t *testing.T) {
 				t.Errorf("denied %d times, %d losses, and reported %+v", times, lost, denials)
 			}
 			for _, r := range denials {
-				if r.Path != "/" || !slices.Equal(r.Blockers, []string{"fs.read_dir"}) || r.PID != pid || r.Process == "" ||
+				if r.Path != "/" || !slices.Equal(r.Blockers, []string{"fs.read_dir"}) || r.PID != pid ||
+					r.Process == "" ||
 					r.Call.Arch == 0 {
 					t.Errorf("process %d, reported: %+v", pid, r)
 				}

@@ -310,7 +310,8 @@ func (o *Observer) knownLocal(fd int) (local, known bool) {
 var localFileSystems = []int64{
 	unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.TMPFS_MAGIC,
 	unix.OVERLAYFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
-	unix.RAMFS_MAGIC, unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, 0x2fc12fc1, // ZFS, which is not in the kernel's list
+	unix.RAMFS_MAGIC, unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1,
+	0x2fc12fc1, // ZFS, which is not in the kernel's list
 }
 
 func isLocal(fd int) bool {

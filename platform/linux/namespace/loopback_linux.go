@@ -50,7 +50,8 @@ func ProveIsolated() error {
 	switch {
 	case !errors.Is(out4, unix.ENETUNREACH):
 		return fmt.Errorf("find a route out by IPv4: expected none: %w", orReachable(out4))
-	case !errors.Is(out6, unix.ENETUNREACH) && !errors.Is(out6, unix.EAFNOSUPPORT) && !errors.Is(out6, unix.EADDRNOTAVAIL):
+	case !errors.Is(out6, unix.ENETUNREACH) && !errors.Is(out6, unix.EAFNOSUPPORT) &&
+		!errors.Is(out6, unix.EADDRNOTAVAIL):
 		return fmt.Errorf("find a route out by IPv6: expected none: %w", orReachable(out6))
 	}
 	return nil
@@ -82,7 +83,8 @@ func onlyLoopback() error {
 		}
 		flags := binary.NativeEndian.Uint32(messages[i].Data[8:]) // struct ifinfomsg: family, type, index, flags
 		if flags&unix.IFF_UP != 0 && flags&unix.IFF_LOOPBACK == 0 {
-			return errors.New("list network interfaces: another than the loopback interface is up, so the network is not off")
+			return errors.New("list network interfaces: another than the loopback interface is up, so the " +
+				"network is not off")
 		}
 	}
 	return nil

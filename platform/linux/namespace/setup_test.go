@@ -24,16 +24,16 @@ func TestPlan_GivesWhatIsWantedAndAvailable(t *testing.T) {
 	} {
 		got := test.available.Plan(test.terminals, test.network)
 		if (got == nil) != (test.want == nil) || got != nil && fmt.Sprint(*got) != fmt.Sprint(*test.want) {
-			t.Errorf("terminals %t, network %t of %+v: %+v, want %+v", test.terminals, test.network, test.available, got,
-				test.want)
+			t.Errorf("terminals %t, network %t of %+v: %+v, want %+v", test.terminals, test.network,
+				test.available, got, test.want)
 		}
 	}
 }
 
 func TestSSHIncludes(t *testing.T) {
 	t.Parallel()
-	got := sshIncludes("# Include no\nInclude /etc/ssh/ssh_config.d/*.conf\n  include\ta \"b c\" # d\nINCLUDE=x\nHost " +
-		"Include\n Includes y\nInclude\n")
+	got := sshIncludes("# Include no\nInclude /etc/ssh/ssh_config.d/*.conf\n  include\ta \"b c\" # " +
+		"d\nINCLUDE=x\nHost Include\n Includes y\nInclude\n")
 	// A quoted name with a blank is split in two. No such files exist, so ssh
 	// complains as it does without a sandbox.
 	if want := []string{"/etc/ssh/ssh_config.d/*.conf", "a", "b", "c", "x"}; !slices.Equal(got, want) {

@@ -90,7 +90,8 @@ func foreignIncludes() []string {
 				seen[real] = true
 				pending = append(pending, real)
 				var stat unix.Stat_t
-				if unix.Stat(real, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG && int(stat.Uid) != os.Geteuid() {
+				if unix.Stat(real, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG &&
+					int(stat.Uid) != os.Geteuid() {
 					files = append(files, real)
 				}
 			}

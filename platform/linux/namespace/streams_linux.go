@@ -32,9 +32,11 @@ func CheckStreams(offline, mediated bool) error {
 		case err != nil:
 			return fmt.Errorf("inspect %s: %w", name, err)
 		case offline && domain != unix.AF_UNIX:
-			return fmt.Errorf("%s is a network socket, but allow_network is false: use a pipe, a file or a terminal", name)
+			return fmt.Errorf("%s is a network socket, but allow_network is false: use a pipe, a file or a terminal",
+				name)
 		case mediated && domain == unix.AF_UNIX && kind == unix.SOCK_DGRAM:
-			return fmt.Errorf("%s is a datagram socket, which can reach any other: use a pipe, a file or a terminal", name)
+			return fmt.Errorf("%s is a datagram socket, which can reach any other: use a pipe, a file or a terminal",
+				name)
 		}
 	}
 	return nil
@@ -67,7 +69,8 @@ func reopenStreams(protected []string) error {
 		if err != nil {
 			offset = 0
 		}
-		again, err := unix.Open(path, flags&(unix.O_ACCMODE|unix.O_APPEND|unix.O_PATH)|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		again, err := unix.Open(path, flags&(unix.O_ACCMODE|unix.O_APPEND|unix.O_PATH)|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+			0)
 		if err == nil {
 			err = unix.Fstat(again, &after)
 		}

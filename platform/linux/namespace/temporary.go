@@ -33,7 +33,9 @@ func PlanTemporary(p *policy.Policy) *Temporary {
 	}
 	temporary := &Temporary{}
 	for _, t := range p.Temporary {
-		temporary.Dirs = append(temporary.Dirs, TemporaryDir{Path: t.Path, Source: t.Source, Back: grantedBelow(p, t.Path)})
+		temporary.Dirs = append(temporary.Dirs, TemporaryDir{
+			Path: t.Path, Source: t.Source, Back: grantedBelow(p, t.Path),
+		})
 	}
 	for _, r := range p.Replaced {
 		temporary.Dirs = append(temporary.Dirs, TemporaryDir{Path: r.Path, Source: r.Source, Optional: true})
@@ -90,7 +92,8 @@ func (t *TemporaryDir) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*t = TemporaryDir{
-		Path: string(wire.Path), Source: string(wire.Source), Back: platform.PlainStrings(wire.Back), Optional: wire.Optional,
+		Path: string(wire.Path), Source: string(wire.Source), Back: platform.PlainStrings(wire.Back),
+		Optional: wire.Optional,
 	}
 	return nil
 }

@@ -77,7 +77,8 @@ func TestPrivatePaths_ArriveByteForByte(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &got)
 	}
-	if err != nil || !reflect.DeepEqual(got.Temporary, setup.Temporary) || !reflect.DeepEqual(got.Hidden, setup.Hidden) {
+	if err != nil || !reflect.DeepEqual(got.Temporary, setup.Temporary) ||
+		!reflect.DeepEqual(got.Hidden, setup.Hidden) {
 		t.Errorf("%v: %+v %+v", err, got.Temporary, got.Hidden)
 	}
 }

@@ -74,7 +74,8 @@ func (q query) reply(code dnsmessage.RCode, resources ...dnsmessage.ResourceBody
 	}
 	for _, body := range resources {
 		message.Answers = append(message.Answers, dnsmessage.Resource{
-			Header: dnsmessage.ResourceHeader{Name: q.question.Name, Class: dnsmessage.ClassINET, TTL: lifetime}, Body: body,
+			Header: dnsmessage.ResourceHeader{Name: q.question.Name, Class: dnsmessage.ClassINET, TTL: lifetime},
+			Body:   body,
 		})
 	}
 	packed, err := message.Pack()

@@ -54,7 +54,8 @@ func NewResolver(names *Names, rules *hosts.Rules, udp net.PacketConn, tcp net.L
 // newResolver returns a resolver that answers on connections alone.
 func newResolver(names *Names, rules *hosts.Rules) *Resolver {
 	r := &Resolver{
-		names: names, rules: rules, forward: make(chan struct{}, maxForwarded), streams: make(chan struct{}, maxStreams),
+		names: names, rules: rules, forward: make(chan struct{}, maxForwarded),
+		streams: make(chan struct{}, maxStreams),
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
@@ -187,7 +188,9 @@ func askSRV(ctx context.Context, name string) (list []dnsmessage.ResourceBody, e
 	_, found, err := net.DefaultResolver.LookupSRV(ctx, "", "", name)
 	for _, s := range found {
 		if target, invalid := dnsmessage.NewName(s.Target); invalid == nil {
-			list = append(list, &dnsmessage.SRVResource{Priority: s.Priority, Weight: s.Weight, Port: s.Port, Target: target})
+			list = append(list, &dnsmessage.SRVResource{
+				Priority: s.Priority, Weight: s.Weight, Port: s.Port, Target: target,
+			})
 		}
 	}
 	return list, err

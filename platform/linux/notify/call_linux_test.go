@@ -186,7 +186,8 @@ func TestCall_ReturnsDescriptorsAndAwaitsAnswers(t *testing.T) {
 			if err != nil || string(got[:n]) != "gift" {
 				t.Errorf("got %q, %v", got[:n], err)
 			}
-			if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil || flags != int(closeOnExec)*unix.FD_CLOEXEC {
+			if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil ||
+				flags != int(closeOnExec)*unix.FD_CLOEXEC {
 				t.Errorf("flags are %#x, %v", flags, err)
 			}
 		})

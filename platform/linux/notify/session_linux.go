@@ -162,7 +162,9 @@ func (s *Session) answerAll(listener int) {
 		case found == eventAnswered:
 			continue // another session's turn
 		}
-		s.dispatch(&Call{session: s, ID: next.id, TID: int(next.pid), Arch: next.arch, Number: int(next.nr), Args: next.args})
+		s.dispatch(&Call{
+			session: s, ID: next.id, TID: int(next.pid), Arch: next.arch, Number: int(next.nr), Args: next.args,
+		})
 	}
 }
 

@@ -139,7 +139,8 @@ func (c *Client) startHolder(dir *os.File, user bool) (int, error) {
 	if err := lock(use, unix.LOCK_NB); err != nil {
 		// The kernel would allow another overlay over the same directories, and
 		// not keep the two apart.
-		return -1, fmt.Errorf("the process that holds them has ended while sessions use them; restart your editor: %w", err)
+		return -1, fmt.Errorf("the process that holds them has ended while sessions use them; restart your editor: %w",
+			err)
 	}
 	listener, err := listen(dir)
 	if err != nil {

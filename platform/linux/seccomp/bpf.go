@@ -39,7 +39,9 @@ func programOf(code []byte) (Program, error) {
 	p := make(Program, len(code)/instructionSize)
 	for i := range p {
 		in := code[i*instructionSize:]
-		p[i] = Instruction{Code: binary.LittleEndian.Uint16(in), JT: in[2], JF: in[3], K: binary.LittleEndian.Uint32(in[4:])}
+		p[i] = Instruction{
+			Code: binary.LittleEndian.Uint16(in), JT: in[2], JF: in[3], K: binary.LittleEndian.Uint32(in[4:]),
+		}
 	}
 	return p, nil
 }

@@ -112,8 +112,10 @@ func TestBuilder_TestsWholeArguments(t *testing.T) {
 			ask  func(b *builder, yes, no label)
 			want bool
 		}{
-			"equal": {func(b *builder, yes, no label) { b.ifEqual64(arg, mask, want, yes, no) }, d.args[arg]&mask == want},
-			"some":  {func(b *builder, yes, no label) { b.ifAny64(arg, mask, yes, no) }, d.args[arg]&mask != 0},
+			"equal": {func(b *builder, yes, no label) {
+				b.ifEqual64(arg, mask, want, yes, no)
+			}, d.args[arg]&mask == want},
+			"some": {func(b *builder, yes, no label) { b.ifAny64(arg, mask, yes, no) }, d.args[arg]&mask != 0},
 		} {
 			b := &builder{}
 			yes, no := b.label(), b.label()
@@ -127,7 +129,8 @@ func TestBuilder_TestsWholeArguments(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := run(t, program, d) == 1; got != question.want {
-				t.Fatalf("%s: argument %#x, mask %#x, value %#x: got %t\n%s", name, d.args[arg], mask, want, got, program)
+				t.Fatalf("%s: argument %#x, mask %#x, value %#x: got %t\n%s", name, d.args[arg], mask, want,
+					got, program)
 			}
 		}
 	}

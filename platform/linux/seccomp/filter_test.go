@@ -207,7 +207,12 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 		{"amd64", 0xc000003e, 56, [6]uint64{0x10000011}, "EPERM", "EPERM", "clone with CLONE_NEWUSER"},
 		{"amd64", 0x40000003, 120, [6]uint64{0x40000011}, "EPERM", "EPERM", "clone with CLONE_NEWNET by int 0x80"},
 		{"amd64", 0xc000003e, 56, [6]uint64{0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT"},
-		{"amd64", 0xc000003e, 56, [6]uint64{inherited | 0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT and a high half"},
+		{
+			"amd64", 0xc000003e, 56,
+			[6]uint64{inherited | 0x8011},
+			"EPERM", "EPERM",
+			"clone with CLONE_PARENT and a high half",
+		},
 		{"amd64", 0x40000003, 120, [6]uint64{0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT by int 0x80"},
 		{"arm64", 0xc00000b7, 220, [6]uint64{0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT"},
 		{"arm64", 0x40000028, 120, [6]uint64{0x8011}, "EPERM", "EPERM", "clone with CLONE_PARENT of 32 bits"},
@@ -248,14 +253,19 @@ func TestFilter_TheCallsThatMatter(t *testing.T) {
 		{"arm64", 0x40000028, 281, [6]uint64{40, 1}, "EAFNOSUPPORT", "EACCES", "AF_VSOCK of 32 bits"},
 		{"amd64", 0x40000003, 359, [6]uint64{2, 1}, "allow", "EACCES", "TCP by int 0x80"},
 		{"amd64", 0x40000003, 102, [6]uint64{1}, "EACCES", "EACCES", "socketcall"},
-		{"amd64", 0xc000003e, 102, [6]uint64{1}, "allow", "allow", "getuid, which has the number of socketcall elsewhere"},
+		{"amd64", 0xc000003e, 102, [6]uint64{1}, "allow", "allow", "getuid, which has the number of " +
+			"socketcall elsewhere"},
 		{"amd64", 0xc000003e, 53, [6]uint64{1, 1}, "allow", "allow", "socketpair"},
 		{"amd64", 0xc000003e, 53, [6]uint64{30, 1}, "EAFNOSUPPORT", "EAFNOSUPPORT", "socketpair of AF_TIPC"},
 		{"amd64", 0xc000003e, 302, [6]uint64{0, 0, 1}, "allow", "allow", "prlimit64 of oneself"},
-		{"amd64", 0xc000003e, 302, [6]uint64{inherited, 0, 1}, "allow", "allow", "prlimit64 of oneself with a high half"},
+		{"amd64", 0xc000003e, 302, [6]uint64{
+			inherited, 0, 1,
+		}, "allow", "allow", "prlimit64 of oneself with a high half"},
 		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 0, 1}, "allow", "allow", "prlimit64 that reads another's"},
 		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 1}, "EPERM", "EPERM", "prlimit64 of another"},
-		{"amd64", 0xc000003e, 302, [6]uint64{7, 0, 1 << 32}, "EPERM", "EPERM", "prlimit64 of another, by a high address"},
+		{"amd64", 0xc000003e, 302, [6]uint64{
+			7, 0, 1 << 32,
+		}, "EPERM", "EPERM", "prlimit64 of another, by a high address"},
 		{"amd64", 0x40000003, 340, [6]uint64{7, 0, 1}, "EPERM", "EPERM", "prlimit64 of another by int 0x80"},
 		{"amd64", 0xc000003e, 203, [6]uint64{0, 8, 1}, "allow", "allow", "sched_setaffinity of oneself"},
 		{

@@ -111,7 +111,8 @@ func loadProgram(program Program, flags uintptr) (listener int, err error) {
 	fprog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	// No TSYNC: execve keeps the filter of this thread, and the other threads
 	// of the Go runtime end with it.
-	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
+	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(&fprog)))
 	runtime.KeepAlive(code)
 	switch {
 	case errno != 0:
@@ -188,7 +189,8 @@ func Prove(filtering Filtering) error {
 		if canary.shared && !filtering.Shared {
 			continue
 		}
-		_, _, errno := unix.RawSyscall6(canary.number, canary.args[0], canary.args[1], canary.args[2], canary.args[3], 0, 0)
+		_, _, errno := unix.RawSyscall6(canary.number, canary.args[0], canary.args[1], canary.args[2],
+			canary.args[3], 0, 0)
 		if errno != canary.answer {
 			return fmt.Errorf("call %s after filtering: expected %s: got %s: the filter has no effect",
 				canary.name, unix.ErrnoName(canary.answer), errnoText(errno))
@@ -210,7 +212,8 @@ func ProveOffline() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
 	if err == nil {
 		unix.Close(fd)
-		return errors.New("a network socket can still be made although the kernel took the filter: the network is not off")
+		return errors.New("a network socket can still be made although the kernel took the filter: the " +
+			"network is not off")
 	}
 	if !errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("make a network socket after filtering: expected a refusal: %w", err)

@@ -107,7 +107,8 @@ func TestTruncationFilter_LeavesOnlyWhatLandlockSees(t *testing.T) {
 		{"open for reading", open(unix.O_RDONLY | unix.O_TRUNC), true, unix.EACCES},
 		{"open for neither", open(unix.O_ACCMODE | unix.O_TRUNC), true, unix.EACCES},
 		{"openat2", func() error {
-			fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_TRUNC | unix.O_CLOEXEC})
+			fd, err := unix.Openat2(unix.AT_FDCWD, path,
+				&unix.OpenHow{Flags: unix.O_RDONLY | unix.O_TRUNC | unix.O_CLOEXEC})
 			if err != nil {
 				return err
 			}

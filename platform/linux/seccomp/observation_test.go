@@ -21,10 +21,11 @@ func TestObservation_AllowsNothingThatTheRulesRefuse(t *testing.T) {
 					for _, arg := range []uint64{0, 1, 2, 5, 10, 16, 1 << 20, ^uint64(0)} {
 						d := seccompData{nr: nr, arch: m.native.audit, args: [6]uint64{arg, arg, arg, arg, arg, arg}}
 						got, want := run(t, program, d), run(t, without, d)
-						refusedElsewhere := plain.Offline && nr == int32(numberOn(m.native, "socket")) && got == actionNotify
+						refusedElsewhere := plain.Offline && nr == int32(numberOn(m.native, "socket")) &&
+							got == actionNotify
 						if want != got && want != actionAllow && !refusedElsewhere {
-							t.Fatalf("%s %+v: call %d with %#x is answered with %s, without observation %s", goarch, observed, nr, arg, got,
-								want)
+							t.Fatalf("%s %+v: call %d with %#x is answered with %s, without observation %s", goarch,
+								observed, nr, arg, got, want)
 						}
 					}
 				}
@@ -99,7 +100,8 @@ func TestObservation_SeesOpensOfPathsOnTheCommandLine(t *testing.T) {
 			program := filter(t, test.goarch, Filtering{Observed: observed})
 			got := run(t, program, seccompData{nr: test.nr, arch: test.arch, args: test.args})
 			if (got == actionNotify) != want || !want && got != actionAllow {
-				t.Errorf("%s %q: %s: answered with %s, want observed: %t", test.goarch, observed, test.whatItIs, got, want)
+				t.Errorf("%s %q: %s: answered with %s, want observed: %t", test.goarch, observed,
+					test.whatItIs, got, want)
 			}
 		}
 	}

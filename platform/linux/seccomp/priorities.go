@@ -51,7 +51,9 @@ func priorityRules(supervised bool) []rule {
 	}
 	rules := []rule{
 		{call: limitCall, when: []condition{argIs(0, 0)}, do: actionAllow, why: "the process's own limits"},
-		{call: limitCall, when: []condition{{arg: 2, mask: ^uint64(0)}}, do: actionAllow, why: "reads limits and sets none"},
+		{call: limitCall, when: []condition{{
+			arg: 2, mask: ^uint64(0),
+		}}, do: actionAllow, why: "reads limits and sets none"},
 		{call: limitCall, do: others, why: why},
 	}
 	for _, call := range schedulingCalls {
@@ -71,7 +73,10 @@ func priorityRules(supervised bool) []rule {
 				why: "the calling thread or its group",
 			},
 			rule{call: p.call, when: []condition{argIs(0, p.process)}, do: others, why: why},
-			rule{call: p.call, when: []condition{argIs(0, p.group)}, do: others, why: "another group, which may be outside"},
+			rule{
+				call: p.call, when: []condition{argIs(0, p.group)}, do: others,
+				why: "another group, which may be outside",
+			},
 		)
 	}
 	return rules

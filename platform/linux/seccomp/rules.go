@@ -104,20 +104,21 @@ var baseRules = []rule{
 
 	{
 		call: "unshare", when: []condition{argHasAny(0, ^uint64(unshareHarmless))}, do: refuseEPERM,
-		why: "namespaces: a user namespace gives every capability inside it, and so access to the parts of the kernel " +
-			"that most attacks need; flags of future kernels too",
+		why: "namespaces: a user namespace gives every capability inside it, and so access to the parts " +
+			"of the kernel that most attacks need; flags of future kernels too",
 	},
 	{call: "clone", when: []condition{argHasAny(0, cloneNamespaces)}, do: refuseEPERM, why: "namespaces; see unshare"},
 	{
 		call: "clone", when: []condition{argHasAny(0, cloneParent)}, do: refuseEPERM,
-		why: "the child becomes a child of the outside parent, which must wait for it: thousands of zombies are possible",
+		why: "the child becomes a child of the outside parent, which must wait for it: thousands of zombies " +
+			"are possible",
 	},
 	{call: "setns", do: refuseEPERM, why: "namespaces; see unshare"},
 
 	{
 		call: "fcntl", when: []condition{argIs(1, fcntlSetLease)}, do: refuseEACCES,
-		why: "a lease on a file makes every process that opens it wait for up to 45 seconds, and the right to read is " +
-			"enough for one; EACCES is the kernel's answer for another user's file",
+		why: "a lease on a file makes every process that opens it wait for up to 45 seconds, and the " +
+			"right to read is enough for one; EACCES is the kernel's answer for another user's file",
 	},
 	{
 		call: "fcntl", when: []condition{argIs(1, fcntlSetDelegation)}, do: refuseEACCES,
@@ -175,8 +176,8 @@ var baseRules = []rule{
 	{call: "socketpair", do: refuseEAFNOSUPPORT, why: "see socket"},
 	{
 		call: "socketcall", do: refuseEACCES,
-		why: "its arguments are in memory, which a filter cannot read: 32-bit x86 programs that use it instead of socket " +
-			"get no sockets",
+		why: "its arguments are in memory, which a filter cannot read: 32-bit x86 programs that use it " +
+			"instead of socket get no sockets",
 	},
 }
 
@@ -205,8 +206,8 @@ var socketRules = []rule{
 	},
 	{
 		call: "socket", do: refuseEAFNOSUPPORT,
-		why: "AF_VSOCK reaches the host of a virtual machine, AF_PACKET every packet; most others are rarely used and " +
-			"often attacked",
+		why: "AF_VSOCK reaches the host of a virtual machine, AF_PACKET every packet; most others are " +
+			"rarely used and often attacked",
 	},
 }
 

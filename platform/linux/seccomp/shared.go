@@ -100,14 +100,14 @@ func sharedSocketRules(observed bool) []rule {
 		})
 		for _, protocol := range []uint32{0, protocolTCP} {
 			rules = append(rules, rule{
-				call: "socket", when: []condition{argIs(0, family), typeIs(socketStream), argIs(2, protocol)}, do: actionAllow,
-				why: "the supervisor connects it; Landlock lets nobody else do so",
+				call: "socket", when: []condition{argIs(0, family), typeIs(socketStream), argIs(2, protocol)},
+				do: actionAllow, why: "the supervisor connects it; Landlock lets nobody else do so",
 			})
 		}
 		for _, protocol := range []uint32{0, protocolUDP} {
 			rules = append(rules, rule{
-				call: "socket", when: []condition{argIs(0, family), typeIs(socketDatagram), argIs(2, protocol)}, do: actionNotify,
-				why: "the supervisor returns a Unix socket, which leads to its resolver",
+				call: "socket", when: []condition{argIs(0, family), typeIs(socketDatagram), argIs(2, protocol)},
+				do: actionNotify, why: "the supervisor returns a Unix socket, which leads to its resolver",
 			})
 		}
 	}

@@ -45,7 +45,9 @@ func TestShared_LeavesTheSupervisorsConnectionsAlone(t *testing.T) {
 		{"arm64", arm64, 201, [6]uint64{}, "ask supervisor", "listen"},
 		{"arm64", arm, 284, [6]uint64{}, "ask supervisor", "listen of 32 bits"},
 		{"amd64", amd64, 44, [6]uint64{3, 0, 0, 0x20000000}, "EOPNOTSUPP", "sendto with Fast Open"},
-		{"amd64", amd64, 44, [6]uint64{3, 0, 0, inherited | 0x20004000}, "EOPNOTSUPP", "sendto with Fast Open and more"},
+		{"amd64", amd64, 44, [6]uint64{
+			3, 0, 0, inherited | 0x20004000,
+		}, "EOPNOTSUPP", "sendto with Fast Open and more"},
 		{"amd64", amd64, 44, [6]uint64{3, 0, 0, 0x4000}, "allow", "sendto"},
 		{"amd64", amd64, 46, [6]uint64{3, 0, 0x20000000}, "EOPNOTSUPP", "sendmsg with Fast Open"},
 		{"amd64", amd64, 46, [6]uint64{3, 0, 0x4000}, "allow", "sendmsg"},

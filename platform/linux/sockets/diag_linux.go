@@ -122,8 +122,8 @@ var errChanged = errors.New("the table has changed meanwhile")
 func ask(fd int, number, states uint32) ([]listed, error) {
 	request := diagRequest{family: unix.AF_UNIX, states: states, show: showName | showVFS}
 	request.header = unix.NlMsghdr{
-		Len: uint32(unsafe.Sizeof(request)), Type: unix.SOCK_DIAG_BY_FAMILY, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP,
-		Seq: number,
+		Len: uint32(unsafe.Sizeof(request)), Type: unix.SOCK_DIAG_BY_FAMILY,
+		Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: number,
 	}
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&request)), unsafe.Sizeof(request))
 	if err := unix.Sendto(fd, bytes, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {

@@ -246,7 +246,8 @@ func (t *Tripwire) handle(dir, name string, mask uint32) {
 		}
 		// git writes a new configuration to NAME.lock and renames it. If a
 		// mount on NAME prevents that, git removes NAME.lock.
-		if locked, isLock := strings.CutSuffix(name, ".lock"); isLock && t.options.Refusals && mask&unix.IN_DELETE != 0 {
+		if locked, isLock := strings.CutSuffix(name, ".lock"); isLock && t.options.Refusals &&
+			mask&unix.IN_DELETE != 0 {
 			for _, path := range t.wanted[dir][locked] {
 				if path == filepath.Join(dir, locked) && t.paths[path] {
 					t.report(Refused, path)

@@ -82,7 +82,8 @@ func scatter(args []string) error {
 	}
 	addr := address(unix.AF_INET, to)
 	var failed []error
-	failed = append(failed, unix.Sendto(fd, []byte("sendto"), 0, addr), unix.Sendmsg(fd, []byte("sendmsg"), nil, addr, 0))
+	failed = append(failed, unix.Sendto(fd, []byte("sendto"), 0, addr),
+		unix.Sendmsg(fd, []byte("sendmsg"), nil, addr, 0))
 	name := sockaddr(to.Addr().As4(), to.Port())
 	text := []byte("sendmmsg")
 	piece := unix.Iovec{Base: &text[0], Len: uint64(len(text))}
@@ -181,7 +182,8 @@ func kinds([]string) error {
 	for name, kind := range map[string][3]int{
 		"mptcp": {unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, "sctp": {unix.AF_INET, unix.SOCK_STREAM, sctp},
 		"sctp-many": {unix.AF_INET, unix.SOCK_SEQPACKET, sctp}, "udp-lite": {unix.AF_INET, unix.SOCK_DGRAM, udpLite},
-		"icmp": {unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, "raw": {unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW},
+		"icmp":  {unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP},
+		"raw":   {unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW},
 		"icmp6": {unix.AF_INET6, unix.SOCK_DGRAM, unix.IPPROTO_ICMPV6}, "dccp": {unix.AF_INET, 6, dccp},
 		"smc": {smc, unix.SOCK_STREAM, 0}, "smc-ip": {unix.AF_INET, unix.SOCK_STREAM, smcOverIP},
 		"packet": {unix.AF_PACKET, unix.SOCK_RAW, 0}, "vsock": {unix.AF_VSOCK, unix.SOCK_STREAM, 0},
@@ -248,7 +250,8 @@ func swap(args []string) error {
 		func() { _ = unix.Dup3(local[0], target, unix.O_CLOEXEC) },
 		func() {
 			if unix.Listen(target, 1) == nil {
-				if domain, err := unix.GetsockoptInt(target, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err == nil && domain == 1 {
+				if domain, err := unix.GetsockoptInt(target, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err == nil &&
+					domain == 1 {
 					listening.Add(1)
 				}
 			}

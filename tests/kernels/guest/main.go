@@ -128,7 +128,8 @@ func begin(o order) *result.Begin {
 	uptime, _, _ := strings.Cut(read("/proc/uptime"), " ")
 	seconds, _ := strconv.ParseFloat(uptime, 64)
 	return &result.Begin{
-		Release: unix.ByteSliceToString(name.Release[:]), ABI: abi, Errata: errata, LSM: read("/sys/kernel/security/lsm"),
+		Release: unix.ByteSliceToString(name.Release[:]), ABI: abi, Errata: errata,
+		LSM:         read("/sys/kernel/security/lsm"),
 		Controllers: read(filepath.Join(o.cgroups(), "cgroup.controllers")), Seconds: seconds,
 	}
 }

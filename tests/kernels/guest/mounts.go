@@ -57,7 +57,9 @@ func mountAll(o order) (notes []string) {
 	}
 	note("give home", os.Chown("/home/user", user, user))
 	// udev makes these links.
-	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"} {
+	for name, to := range map[string]string{
+		"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2",
+	} {
 		note("link", os.Symlink(to, filepath.Join("/dev", name)))
 	}
 	note("loopback", loopbackUp())

@@ -82,8 +82,8 @@ func listenToItself([]string) error {
 	}
 	allow := unix.SockFilter{Code: unix.BPF_RET, K: 0x7fff0000} // SECCOMP_RET_ALLOW
 	program := unix.SockFprog{Len: 1, Filter: &allow}
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER,
-		uintptr(unsafe.Pointer(&program)))
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
 		return errno
 	}
