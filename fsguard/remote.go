@@ -65,8 +65,9 @@ type entry struct {
 
 // remote is a file system that may not answer.
 type remote struct {
-	kind  string
-	slots chan struct{} // one token for each call under way
+	kind    string
+	slots   chan struct{} // one token for each call under way
+	timeout time.Duration // how long a call may take
 
 	mu      sync.Mutex // guards overdue
 	overdue int        // calls that were given up and are still under way
@@ -87,7 +88,7 @@ func remoteNamed(device, kind string) *remote {
 	}
 	r := remotes.by[device]
 	if r == nil {
-		r = &remote{kind: kind, slots: make(chan struct{}, atOnce)}
+		r = &remote{kind: kind, slots: make(chan struct{}, atOnce), timeout: timeout}
 		remotes.by[device] = r
 	}
 	return r
@@ -106,7 +107,7 @@ func Hurry() { hurried.once.Do(func() { close(hurried.soon) }) }
 
 // wait returns a channel that is closed when the timeout has ended, and a
 // function that releases it.
-func wait() (<-chan struct{}, func()) {
+func wait(timeout time.Duration) (<-chan struct{}, func()) {
 	ended, stop := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -140,7 +141,7 @@ func (r *remote) call(q request) (result, error) {
 	if silent {
 		return result{}, noAnswer
 	}
-	ended, stop := wait()
+	ended, stop := wait(r.timeout)
 	defer stop()
 	select {
 	case r.slots <- struct{}{}:

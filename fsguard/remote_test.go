@@ -15,8 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newRemote is a file system without a call under way.
-func newRemote() *remote { return &remote{kind: "test", slots: make(chan struct{}, atOnce)} }
+// newRemote is a file system without a call under way. A busy machine may take
+// any time for a call.
+func newRemote() *remote {
+	return &remote{kind: "test", slots: make(chan struct{}, atOnce), timeout: time.Hour}
+}
 
 // opHang is an operation that opens a FIFO directly, and so waits for its other
 // end.
@@ -51,6 +54,7 @@ func fifo(t *testing.T) (q request, release func()) {
 func TestCall_GivesUpOnceAndThenFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRemote()
+	r.timeout = timeout
 	q, release := fifo(t)
 	start := time.Now()
 	if _, err := r.call(q); !errors.Is(err, ErrNoAnswer) {
@@ -59,12 +63,10 @@ func TestCall_GivesUpOnceAndThenFailsAtOnce(t *testing.T) {
 	if took := time.Since(start); took < timeout {
 		t.Errorf("it was given up after %s", took)
 	}
-	start = time.Now()
+	// Now the next call could take as long as it likes: it is not made.
+	r.timeout = time.Hour
 	if _, err := r.call(request{Op: opLstat, Path: text("/")}); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("another call meanwhile: %v", err)
-	}
-	if took := time.Since(start); took > timeout/2 {
-		t.Errorf("it waited for %s", took)
 	}
 	release()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -79,6 +81,7 @@ func TestCall_GivesUpOnceAndThenFailsAtOnce(t *testing.T) {
 func TestCall_BoundsCallsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newRemote()
+	r.timeout = timeout
 	q, release := fifo(t)
 	failures := make(chan error)
 	for range 3 * atOnce {

@@ -4,6 +4,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"path/filepath"
@@ -23,6 +24,9 @@ import (
 // Asker asks the installed git about its configuration, and keeps the answers
 // while they are current. Its methods may be called from several goroutines.
 type Asker struct {
+	// timeout bounds how long Ask waits for git; 0: askTimeout.
+	timeout time.Duration
+
 	mu   sync.Mutex // guards the fields below
 	kept map[string]kept
 	hung map[string]bool // the projects in which git was killed and has not ended
@@ -168,7 +172,7 @@ func (a *Asker) run(program string, host resolve.Host, project string) (out stri
 			a.setHung(project, false)
 		}
 	}()
-	timer := time.NewTimer(askTimeout)
+	timer := time.NewTimer(cmp.Or(a.timeout, askTimeout))
 	defer timer.Stop()
 	select {
 	case r := <-done:
