@@ -138,11 +138,7 @@ func TestSweep_HandlesFilesThatAreNoJournals(t *testing.T) {
 			test.make(t, path, dir)
 			start := time.Now()
 			err := Sweep(proctest.Soon(t), dir)
-			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("the sweep took %v", took)
-			} else {
-				t.Logf("%d ms", took.Milliseconds())
-			}
+			t.Logf("%d ms", time.Since(start).Milliseconds())
 			if proctest.Exist(private) == test.carried || proctest.Exist(path) == test.carried {
 				t.Errorf("directory there %t, journal there %t", proctest.Exist(private), proctest.Exist(path))
 			}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -211,17 +212,21 @@ func TestFlood_KeystrokesEchoMeanwhile(t *testing.T) {
 	other := echo(e)
 	flood := e.Spawn(protocol.SpawnParams{Command: "exec yes >/dev/tty"})
 	flood.Await("y")
-	begun := time.Now()
 	const keys = 50
+	var echoes []time.Duration
 	for i := range keys {
+		begun := time.Now()
 		word := fmt.Sprintf("word %d", i)
 		other.Type(word + "\n")
 		other.Await(word + "\r\n")
+		echoes = append(echoes, time.Since(begun))
 	}
 	flood.Close(0)
-	// Generous, because the tests share the machine. Waiting behind the flood
-	// would take a second for each key.
-	if average := time.Since(begun) / keys; average > 200*time.Millisecond {
-		t.Errorf("an echo takes %v", average)
+	// Waiting behind the flood would take a second for each key. A busy machine
+	// delays some of them as long, so a tenth of them must be sooner.
+	slices.Sort(echoes)
+	t.Logf("an echo takes %v to %v", echoes[0], echoes[keys-1])
+	if tenth := echoes[keys/10]; tenth > 500*time.Millisecond {
+		t.Errorf("nine of ten echoes take more than %v", tenth)
 	}
 }
