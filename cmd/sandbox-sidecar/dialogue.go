@@ -175,8 +175,24 @@ func (d *dialogue) typedWithin(within time.Duration) bool {
 		return true
 	}
 	_, err := d.readLine(time.Now().Add(within))
-	came := !errors.Is(err, os.ErrDeadlineExceeded)
+	came := !errors.Is(err, os.ErrDeadlineExceeded) || d.holdsInput()
 	return errors.Join(d.control(flushInput), set(&d.lines)) != nil || came
+}
+
+// holdsInput reports whether there are keys that nobody has read. After its
+// deadline a read does not look at the terminal any more, and a busy machine may
+// have stopped this process until then.
+func (d *dialogue) holdsInput() (held bool) {
+	var key [1]byte
+	failed := d.control(func(fd int) error {
+		n, err := unix.Read(fd, key[:])
+		held = n > 0
+		if errors.Is(err, unix.EAGAIN) {
+			return nil
+		}
+		return err
+	})
+	return held || failed != nil
 }
 
 // readLine reads a line, or keys if the terminal is not in canonical mode. It
