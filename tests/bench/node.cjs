@@ -1,6 +1,10 @@
-// Starts programs by node-pty, as told by lines of JSON on stdin: {op: "start", id, argv, dir, frames} | {op: "write", id, data} | {op: "kill", id}.
-// With frames, output goes to stdout as lines of JSON, as an extension host would send it; without, it is only
-// counted. When a program has ended, a line gives the size of its output.
+// Starts programs by node-pty. A line of JSON on stdin is an order:
+//
+//  {op: "start", id, argv, dir, frames}, {op: "write", id, data} or {op: "kill", id}
+//
+// With frames, output goes to stdout as lines of JSON, as an extension host
+// would send it. Without, it is only counted. After the end of a program, a line
+// gives the size of its output.
 const pty = require(process.argv[2]);
 const sessions = new Map();
 const say = (message) => process.stdout.write(JSON.stringify(message) + "\n");

@@ -247,7 +247,8 @@ func TestAsk_IsOverWhenTheProgramIs(t *testing.T) {
 			for i := range 2 {
 				terminal.Type(fmt.Sprintf("trap 'echo inter''rupted %d' INT; %s %s evil.example:80\n", i,
 					s.Victim, action))
-				// The second would join the question of the first, if that were open.
+				// The second would join the question of the first, if that were
+				// open.
 				harness.Eventually(t, "it asks", func() bool {
 					return len(e.all()) == i+1 &&
 						(action == "connect" || strings.Count(terminal.Output(), "begun") == i+1)
