@@ -26,6 +26,9 @@ const (
 	maxLine   = 32 << 10
 	// acknowledgeTimeout bounds the wait for a line that must be written.
 	acknowledgeTimeout = 5 * time.Second
+	// startedDelay is how long a Started line waits, so that its writing takes no
+	// processor from the program that starts. The line before it is written.
+	startedDelay = 50 * time.Millisecond
 )
 
 // ErrLost means that a line that is required could not be written.
@@ -176,7 +179,7 @@ func (t *Trail) write() {
 		}
 	}()
 	name := userName()
-	for l := range t.lines {
+	write := func(l *line) {
 		l.event.User = name
 		l.event.Lost = t.takeLost(l.to)
 		err := t.writeLine(l, open)
@@ -192,6 +195,37 @@ func (t *Trail) write() {
 			l.done <- err
 		}
 	}
+	for l := range t.lines {
+		if l.event.Event == Started {
+			l = t.hold(l, write)
+		}
+		if l != nil {
+			write(l)
+		}
+	}
+}
+
+// hold writes a line once startedDelay is over, or as soon as another line comes
+// that is no Started one: that is returned, and nil otherwise.
+func (t *Trail) hold(l *line, write func(*line)) (next *line) {
+	held := []*line{l}
+	timer := time.NewTimer(startedDelay)
+	defer timer.Stop()
+	for waiting := true; waiting; {
+		select {
+		case next = <-t.lines:
+			if waiting = next != nil && next.event.Event == Started; waiting {
+				held = append(held, next)
+				next = nil
+			}
+		case <-timer.C:
+			waiting = false
+		}
+	}
+	for _, l := range held {
+		write(l)
+	}
+	return next
 }
 
 // restore counts lines again that the line that was not written would have told

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -360,6 +361,47 @@ func TestTrail_TheJournal(t *testing.T) {
 
 // TestSchema_DescribesEveryField holds the schema and the type to each other,
 // and a full line to the schema.
+// TestTrail_AStartWaits shows that a Started line waits for a moment, is written
+// without another one too, and that no line overtakes it.
+func TestTrail_AStartWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var written []string
+		took := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(written, want) {
+				t.Errorf("written are %q, want %q", written, want)
+			}
+			written = nil
+		}
+		trail := &Trail{journal: func(e Event, _ []byte) error {
+			mu.Lock()
+			defer mu.Unlock()
+			written = append(written, e.Session+" "+e.Event)
+			return nil
+		}}
+		record := func(session, event string) {
+			_ = trail.Record(policy.Audit{Journal: true}, Event{Session: session, Event: event})
+		}
+		record("a", Spawn)
+		record("a", Started)
+		took("a spawn")
+		time.Sleep(startedDelay)
+		took("a started")
+		record("b", Started)
+		record("c", Started)
+		record("d", Spawn)
+		took("b started", "c started", "d spawn")
+		record("d", Started)
+		trail.Close(time.Second)
+		took("d started")
+	})
+}
+
 func TestSchema_DescribesEveryField(t *testing.T) {
 	t.Parallel()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
