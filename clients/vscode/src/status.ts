@@ -63,6 +63,7 @@ export class Status {
       vscode.window.onDidChangeActiveTerminal(refresh),
       vscode.window.onDidChangeActiveTextEditor(refresh),
       vscode.workspace.onDidChangeWorkspaceFolders(refresh),
+      vscode.workspace.onDidGrantWorkspaceTrust(refresh),
     );
     refresh();
   }
@@ -102,7 +103,10 @@ export class Status {
       case "idle":
         return this.show(
           { icon: "shield", word: undefined },
-          vscode.l10n.t("The sandbox starts with the first terminal or tool."),
+          // Nobody has read them: no sidecar runs before it is needed.
+          vscode.workspace.isTrusted
+            ? vscode.l10n.t("Your settings say whether it is on. The first terminal or tool reads them.")
+            : vscode.l10n.t("This workspace is not trusted: a terminal opens only if it is sandboxed."),
         );
       case "starting":
         return this.show(
@@ -215,9 +219,14 @@ function wanted(summary: Summary, { terminal, tool }: Policies): Shown {
 function ofNew({ name, summary, policies, missing }: Folder, withMissing: boolean): string {
   const folder = escapeMarkdown(quote(name, 30));
   if (summary === "none") return vscode.l10n.t("This machine cannot sandbox anything. Doctor says why.");
-  if (summary === "off") return vscode.l10n.t("New terminals and tools in {0} are **not** sandboxed.", folder);
+  if (summary === "off" && vscode.workspace.isTrusted) return vscode.l10n.t("New terminals and tools in {0} are **not** sandboxed.", folder);
   const { terminal, tool } = policies;
+  // Agents have no tool there.
+  if (!vscode.workspace.isTrusted && !terminal.restricted)
+    return vscode.l10n.t("Not sandboxed and not trusted: no new terminal opens in {0}.", folder);
   const partly = withMissing && missing.length > 0 ? ` ${vscode.l10n.t("Not fully: {0}.", named(missing))}` : "";
+  if (!vscode.workspace.isTrusted)
+    return vscode.l10n.t("New terminals in {0} are sandboxed. The workspace is not trusted.", folder) + partly;
   if (terminal.restricted && tool.restricted)
     return vscode.l10n.t("New terminals and tools in {0} are sandboxed.", folder) + partly;
   return tool.restricted

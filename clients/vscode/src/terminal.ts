@@ -17,8 +17,8 @@ import {
 import type { Renderer } from "./renderer";
 import type { Listener } from "./sessions";
 
-/** What a terminal's name tells: it has old settings, or its program asks. */
-export type Mark = "stale" | "waiting";
+/** What a terminal's name tells: old settings, a program that asks, or the end. */
+export type Mark = "stale" | "waiting" | "ended";
 
 /** How to create a terminal. */
 export interface TerminalOptions {
@@ -132,7 +132,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   /** Gives the terminal its name, unless the user has given it one. */
   private rename(): void {
     if (this.options.isRenamed(this.given)) return;
-    const mark = this.isWaiting ? "waiting" : this.isStale ? "stale" : undefined;
+    const mark = this.isEnded ? "ended" : this.isWaiting ? "waiting" : this.isStale ? "stale" : undefined;
     const name = this.options.name(this.spawned, mark);
     this.given.add(name);
     this.renamed.fire(name);
@@ -210,6 +210,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
    */
   private showEnd(message: string): void {
     this.isEnded = true;
+    this.rename(); // nothing is sandboxed there any more; its icon cannot change
     this.options.onEnded();
     if (this.options.closesAtEnd) {
       this.written.fire(`\u0018\u001b[0m\r\n\u001b[31m${line(message)}\u001b[0m\r\n`);

@@ -265,6 +265,8 @@ function untrusted(): Error {
  * readers. The mark comes first, so that a narrow list shows it.
  */
 function nameOf(title: string, spawned: SpawnResult | undefined, mark: Mark | undefined): string {
+  if (mark === "ended")
+    return spawned === undefined ? vscode.l10n.t("{0} (not started)", title) : vscode.l10n.t("{0} (ended)", title);
   if (mark === "waiting") return vscode.l10n.t("? {0} (question)", title);
   switch (spawned?.sandbox.status) {
     case undefined:

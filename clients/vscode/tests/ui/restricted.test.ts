@@ -20,12 +20,26 @@ describe("a workspace that is not trusted", () => {
     await dialog.getByText("Cancel").click();
   }
 
+  /** Waits until the status bar's hover says so. */
+  async function hover(text: string): Promise<void> {
+    const { window } = fixture();
+    await until(`the hover ${text}`, async () => {
+      await window.page.mouse.move(640, 200);
+      await window.page.locator(".monaco-hover:visible").waitFor({ state: "detached" });
+      await window.status.hover();
+      await window.page.locator(".monaco-hover:visible", { hasText: text }).waitFor({ timeout: 5000 });
+      return true;
+    });
+  }
+
   it("opens sandboxed terminals", async () => {
     const { window, world } = fixture();
     await window.page.locator(".statusbar-item", { hasText: "Restricted Mode" }).waitFor();
+    await hover("This workspace is not trusted: a terminal opens only if it is sandboxed.");
     await newTerminal();
     await until("a prompt", async () => /ready\$$/.test((await window.terminal()).trimEnd()));
     assert.match(await window.run(`cat ${world.secret}; echo status=$?`, /^status=\d+$/m), /Permission denied/);
+    await hover('New terminals in "project" are sandboxed. The workspace is not trusted.');
   });
 
   it("opens no unsandboxed terminals", async () => {
@@ -35,6 +49,8 @@ describe("a workspace that is not trusted", () => {
     await newTerminal();
     await until("a denial", async () => (await window.terminal()).includes("This workspace is not trusted"));
     assert.doesNotMatch(await window.terminal(), /ready\$/);
+    await window.page.locator(".terminal-tabs-entry", { hasText: "bash (not started)" }).waitFor();
+    await hover('Not sandboxed and not trusted: no new terminal opens in "project".');
   });
 
   it("does not offer to trust its settings", async () => {

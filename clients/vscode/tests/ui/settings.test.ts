@@ -47,6 +47,9 @@ describe("settings in the window", () => {
   it("are not read before a sidecar is needed", async () => {
     const { window } = fixture();
     await window.waitForStatus(/^\s*Sandbox\s*$/);
+    assert.deepEqual(await hovered(window), [
+      "Your settings say whether it is on. The first terminal or tool reads them.",
+    ]);
   });
 
   it("are summarized in the status bar, whose hover states what is so", async () => {

@@ -124,7 +124,7 @@ for (const look of looksToTry()) {
       await screen.shows("killed", {
         bar: /Sandbox: (on|partly)\s*$/,
         hover: /^New terminals and tools in "project" are sandboxed\./,
-        terminal: "bash",
+        terminal: "bash (ended)",
         notice: "The sandbox sidecar ended unexpectedly, and one session with it. It is restarting.",
       });
       await screen.clear();
