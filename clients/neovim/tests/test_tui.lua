@@ -54,6 +54,27 @@ T['a long message in Terminal-mode swallows no typed key'] = function()
   tui.until_screen(editor, 'Press ENTER')
 end
 
+T['a long warning waits for no key in Normal mode, and the log has all of it'] = function()
+  local world = H.world(H.settings({ enabeld = true }))
+  local editor = tui.start(world, { cols = 80, rows = 24 })
+  editor.keys(':Sidecar terminal', 'Enter')
+  local screen = tui.until_screen(editor, 'Sandbox: [^\n]*…')
+  H.eq(screen:find('Press ENTER', 1, true), nil)
+  H.wait('the session', function()
+    return editor.call('vim.b.sandbox_sidecar.running')
+  end)
+  local long = 'this machine lacks ' .. ('something, '):rep(20)
+  editor.run([[require('sandbox_sidecar.notify').warn(...)]], long .. 'the last')
+  screen = tui.until_screen(editor, 'this machine lacks [^\n]*… See ":Sidecar log"%.')
+  H.eq(screen:find('Press ENTER', 1, true), nil)
+  local log = editor.call('vim.fn.readfile(require("sandbox_sidecar.log").path())')
+  H.eq(table.concat(log, '\n'):find(long .. 'the last', 1, true) ~= nil, true)
+  -- What a plugin shows is whole.
+  editor.run([[vim.notify = function(text) _G.shown = text end]])
+  editor.run([[require('sandbox_sidecar.notify').warn(...)]], long .. 'the last')
+  H.eq(editor.call('_G.shown'), 'Sandbox: ' .. long .. 'the last')
+end
+
 -- Measures the editor during a flood: the longest delay of a 5 ms timer. The
 -- test also measures how long Ctrl-C takes.
 local LAG = [[

@@ -11,8 +11,7 @@ local M = {}
 ---@field screen fun(): string
 
 ---Starts the editor in tmux.
----@param opts? { cols?: integer, rows?: integer, binary?: string, dismiss?: boolean }
----`dismiss` answers prompts that only want ENTER.
+---@param opts? { cols?: integer, rows?: integer, binary?: string }
 ---@return Tui
 function M.start(world, opts)
   opts = vim.tbl_extend('force', { cols = 120, rows = 30, binary = H.binary }, opts or {})
@@ -74,11 +73,7 @@ function M.start(world, opts)
   -- An editor that waits for a key would not answer.
   local function ready()
     H.wait('the end of a prompt', function()
-      local blocking = vim.rpcrequest(channel, 'nvim_get_mode').blocking
-      if blocking and opts.dismiss and tmux('capture-pane', '-p'):find('Press ENTER', 1, true) then
-        tmux('send-keys', 'Enter')
-      end
-      return not blocking
+      return not vim.rpcrequest(channel, 'nvim_get_mode').blocking
     end)
   end
   return {

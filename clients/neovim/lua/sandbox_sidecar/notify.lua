@@ -16,15 +16,27 @@ local quiet_until = 0
 ---mode's name.
 local READING_TIME = 10000
 
----Shortens a message in Terminal-mode. A longer one would wait for ENTER, and
----swallow what the user types for the program. What to do is said last, and
----stays. The log has the whole message.
+---Ends a message that is cut off.
+local LOG = ' See ":Sidecar log".'
+
+---Whether |vim.notify()| is the editor's own, which shows a message on the last
+---line. A plugin's has more room. The editor's files have no path, or no name.
+---@return boolean
+local function is_last_line()
+  local source = debug.getinfo(vim.notify, 'S').source
+  return source == '?' or source == '=?' or vim.startswith(source, '@vim/')
+end
+
+---Shortens a message that does not fit the last line. It would wait for ENTER,
+---and in Terminal-mode swallow what the user types for the program. What to do
+---is said last, and stays. The log has the whole message.
 ---@param message string
 ---@param brief? string Says the same in fewer words.
 ---@return string
 local function fitting(message, brief)
   local room = vim.v.echospace - 1
-  if vim.api.nvim_get_mode().mode ~= 't' or vim.fn.strdisplaywidth(message) <= room then
+  local bounded = vim.api.nvim_get_mode().mode == 't' or is_last_line()
+  if not bounded or vim.fn.strdisplaywidth(message) <= room then
     return message
   end
   message = brief or message
@@ -32,6 +44,9 @@ local function fitting(message, brief)
     return message
   end
   local advice = message:match(' See "[^"]*"%.$') or ''
+  if advice == '' then
+    message, advice = message .. LOG, LOG
+  end
   if #advice > room / 2 then
     advice = ''
   end
