@@ -72,20 +72,26 @@ func (w *writer) run(out io.Writer) {
 				return
 			}
 		case <-w.stop:
-			for {
-				select {
-				case frame := <-w.frames:
-					if !w.write(out, frame) {
-						return
-					}
-				case frame := <-w.fromReader:
-					if !w.write(out, frame) {
-						return
-					}
-				default:
-					return
-				}
+			w.drain(out)
+			return
+		}
+	}
+}
+
+// drain writes what is queued, and waits for no more.
+func (w *writer) drain(out io.Writer) {
+	for {
+		select {
+		case frame := <-w.frames:
+			if !w.write(out, frame) {
+				return
 			}
+		case frame := <-w.fromReader:
+			if !w.write(out, frame) {
+				return
+			}
+		default:
+			return
 		}
 	}
 }

@@ -4,14 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/golden"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -301,7 +300,7 @@ func TestCompile_DefaultLinuxPolicy(t *testing.T) {
 		"/home/u/.zshrc": "-> dotfiles/zshrc", "/home/u/dotfiles/zshrc": "", "/home/u/project/": "", "/home/u/.config/": "",
 	})
 	c := snapshotOf(t, f, `{"enabled": true}`, "").Compile(document.KindTerminal)
-	golden(t, "default_linux.golden", describePolicy(&c.Policy))
+	golden.Compare(t, *update, "testdata/default_linux.golden", describePolicy(&c.Policy))
 }
 
 func TestCompile_DefaultDarwinPolicy(t *testing.T) {
@@ -313,7 +312,7 @@ func TestCompile_DefaultDarwinPolicy(t *testing.T) {
 		`{"enabled": true}`, "")
 	s.host.Platform = "darwin"
 	c := s.Compile(document.KindTool)
-	golden(t, "default_darwin.golden", describePolicy(&c.Policy))
+	golden.Compare(t, *update, "testdata/default_darwin.golden", describePolicy(&c.Policy))
 }
 
 func TestCompile_ProcessTrackingIsForMacsAlone(t *testing.T) {
@@ -356,23 +355,6 @@ func TestOrigins_CoverEveryKey(t *testing.T) {
 	if len(origins) != len(document.Keys()) || origins["enabled"] != userFile ||
 		origins["apply_to"] != "built-in defaults" {
 		t.Errorf("origins: %v", origins)
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (run with -update if it should); got:\n%s", path, got)
 	}
 }
 

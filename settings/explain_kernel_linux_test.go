@@ -7,10 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -144,15 +142,7 @@ func isDir(r *resolve.View, path string) bool {
 func TestExplain_AgreesWithTheKernel(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	policies := 30
-	if given := os.Getenv("SIDECAR_EXPLAIN_POLICIES"); given != "" {
-		var err error
-		policies, err = strconv.Atoi(given)
-		must(t, err)
-	}
-	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, 3))
-	t.Logf("seed %d", seed)
+	policies, random := harness.Generated(t, 30, 3)
 	asked, allowed := 0, 0
 	var m *maze
 	for i := range policies {

@@ -1,12 +1,9 @@
 package settings
 
 import (
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
@@ -23,15 +20,7 @@ import (
 func TestRequired_HoldsByTheKernelsAnswers(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	policies := 30
-	if given := os.Getenv("SIDECAR_EXPLAIN_POLICIES"); given != "" {
-		var err error
-		policies, err = strconv.Atoi(given)
-		must(t, err)
-	}
-	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, 5))
-	t.Logf("seed %d", seed)
+	policies, random := harness.Generated(t, 30, 5)
 	var all boundAttempts
 	var m *maze
 	for i := range policies {

@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"platform/gitchange": {"display", "platform/gitconfig"},
 	"platform/policy":    {},
 	"platform/protected": {},
-	"platform/hosts":     {},
+	"platform/hosts":     {"platform/policy"},
 	"platform/outbound":  {"platform/hosts"},
 	"platform/proxy":     {"platform/hosts", "platform/outbound"},
 	"fsguard":            {},
@@ -150,6 +150,7 @@ var mayImport = map[string][]string{
 	"tests/managed":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests":                 {"rpc/client", "rpc/protocol", "tests/containers", "tests/harness"},
 	"tests/containers":      {},
+	"tests/golden":          {},
 	"tests/harness":         {"rpc/client", "rpc/protocol"},
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/ordinary":        {"rpc/protocol", "tests/harness"},
@@ -181,8 +182,10 @@ var mayImport = map[string][]string{
 }
 
 // testsMayImport are packages that every package's tests may import too: those
-// that start a real stage, and the harness.
-var testsMayImport = []string{"platform/linux", "platform/platformtest", "tests/harness", "lifecycle/proc/proctest"}
+// that start a real stage, the harness, and the comparison with files.
+var testsMayImport = []string{
+	"platform/linux", "platform/platformtest", "tests/golden", "tests/harness", "lifecycle/proc/proctest",
+}
 
 // testsOfMayImport are packages that the tests of one package may import too,
 // because they stand in for others.

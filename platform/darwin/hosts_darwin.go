@@ -1,8 +1,6 @@
 package darwin
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -41,29 +39,14 @@ func (b *Backend) planHosts(plan *Plan, p *policy.Policy, hooks platform.Hooks) 
 			hooks.Connected(target, "")
 		}
 	}}
-	allowed, failed := patterns(p.Network.AllowedHosts, hosts.ParseAllowed)
-	denied, failedToo := patterns(p.Network.DeniedHosts, hosts.ParseDenied)
-	if err := errors.Join(failed, failedToo); err != nil {
+	if r.rules, err = hosts.Parse(p.Network); err != nil {
 		return nil, err
 	}
-	r.rules = hosts.New(allowed, denied)
 	plan.Proxy = server.Port()
 	for _, path := range b.Fixed {
 		plan.Grants = append(plan.Grants, Grant{Path: platform.RawString(path), Access: policy.Read | policy.Execute})
 	}
 	return r, nil
-}
-
-func patterns(list []policy.Host, parse func(string) (hosts.Pattern, error)) ([]hosts.Pattern, error) {
-	var all []hosts.Pattern
-	for _, host := range list {
-		pattern, err := parse(host.Pattern)
-		if err != nil {
-			return nil, fmt.Errorf("read host %q: %w", host.Pattern, err)
-		}
-		all = append(all, pattern)
-	}
-	return all, nil
 }
 
 // environ are the session's variables.

@@ -2,7 +2,6 @@ package darwin
 
 import (
 	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/golden"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -84,19 +84,7 @@ func TestProfile_Golden(t *testing.T) {
 	t.Parallel()
 	for name, plan := range samples() {
 		got := profileOf(t, plan, mac()).String()
-		path := filepath.Join("testdata", name+".golden")
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s differs (go test -update rewrites it); got:\n%s", path, got)
-		}
+		golden.Compare(t, *update, filepath.Join("testdata", name+".golden"), got)
 	}
 }
 

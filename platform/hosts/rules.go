@@ -1,9 +1,13 @@
 package hosts
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // Rules decide about connections. They do not change once made, and may be used
@@ -16,6 +20,28 @@ type Rules struct {
 // New returns the rules of two lists. What both name is denied.
 func New(allowed, denied []Pattern) *Rules {
 	return &Rules{allowed: []table{tableOf(allowed)}, denied: tableOf(denied)}
+}
+
+// Parse returns the rules of a policy.
+func Parse(n policy.Network) (*Rules, error) {
+	allowed, failed := parseAll(n.AllowedHosts, ParseAllowed)
+	denied, failedToo := parseAll(n.DeniedHosts, ParseDenied)
+	if err := errors.Join(failed, failedToo); err != nil {
+		return nil, err
+	}
+	return New(allowed, denied), nil
+}
+
+func parseAll(list []policy.Host, parse func(string) (Pattern, error)) ([]Pattern, error) {
+	var all []Pattern
+	for _, host := range list {
+		pattern, err := parse(host.Pattern)
+		if err != nil {
+			return nil, fmt.Errorf("read host %q: %w", host.Pattern, err)
+		}
+		all = append(all, pattern)
+	}
+	return all, nil
 }
 
 // With returns rules that allow a pattern, too, unless it is denied.

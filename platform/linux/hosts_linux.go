@@ -149,7 +149,7 @@ func (r Ruleset) ownAddresses() netip.Prefix {
 func (s *supervision) connectHosts(
 	p *policy.Policy, files platform.HostSockets, shared bool, connected func(target, process string),
 ) (*network.Connector, error) {
-	rules, err := hostRules(p)
+	rules, err := hosts.Parse(p.Network)
 	if err != nil {
 		return nil, err
 	}
@@ -189,29 +189,4 @@ func (s *supervision) handleShared(handlers map[string]notify.Handler) {
 	}}
 	handlers["listen"] = notify.Handler{Handle: s.mediator.Listen}
 	maps.Copy(handlers, s.mediator.DatagramHandlers())
-}
-
-// hostRules reads the lists of a policy again.
-func hostRules(p *policy.Policy) (*hosts.Rules, error) {
-	allowed, err := patterns(p.Network.AllowedHosts, hosts.ParseAllowed)
-	if err != nil {
-		return nil, err
-	}
-	denied, err := patterns(p.Network.DeniedHosts, hosts.ParseDenied)
-	if err != nil {
-		return nil, err
-	}
-	return hosts.New(allowed, denied), nil
-}
-
-func patterns(list []policy.Host, parse func(string) (hosts.Pattern, error)) ([]hosts.Pattern, error) {
-	var all []hosts.Pattern
-	for _, host := range list {
-		pattern, err := parse(host.Pattern)
-		if err != nil {
-			return nil, fmt.Errorf("read host %q: %w", host.Pattern, err)
-		}
-		all = append(all, pattern)
-	}
-	return all, nil
 }

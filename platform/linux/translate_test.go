@@ -5,13 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/golden"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -78,19 +78,7 @@ func TestTranslate_Golden(t *testing.T) {
 			fmt.Fprintf(&got, "%srequested network=%t protected_paths=%t denials=%t whole_filesystem=%t\n\n",
 				r, r.Requested.Network, r.Requested.ProtectedPaths, r.Requested.Denials, r.Requested.WholeFilesystem)
 		}
-		path := filepath.Join("testdata", name+".golden")
-		if *update {
-			if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.String() != string(want) {
-			t.Errorf("%s differs (go test -update rewrites it); got:\n%s", path, &got)
-		}
+		golden.Compare(t, *update, filepath.Join("testdata", name+".golden"), got.String())
 	}
 }
 

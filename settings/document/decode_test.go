@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/golden"
 	"github.com/tailscale/hujson"
 )
 
@@ -32,7 +33,7 @@ func TestDecode_ValidFilesHaveNoProblems(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, strings.TrimPrefix(strings.TrimSuffix(path, ".jsonc"), "testdata/")+".golden", string(got)+"\n")
+			golden.Compare(t, *update, strings.TrimSuffix(path, ".jsonc")+".golden", string(got)+"\n")
 		})
 	}
 }
@@ -56,7 +57,7 @@ func TestDecode_InvalidFilesSayWhereAndWhy(t *testing.T) {
 				}
 				fmt.Fprintf(&out, "counts: %s\n", values)
 			}
-			golden(t, strings.TrimPrefix(strings.TrimSuffix(path, ".jsonc"), "testdata/")+".golden", out.String())
+			golden.Compare(t, *update, strings.TrimSuffix(path, ".jsonc")+".golden", out.String())
 		})
 	}
 }
@@ -207,20 +208,3 @@ func setOnly(s *Sandbox) map[string]any {
 }
 
 var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (run with -update if it should); got:\n%s", path, got)
-	}
-}

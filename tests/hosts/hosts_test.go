@@ -36,7 +36,7 @@ func TestConnect_AnswersAsTheNetworkDoes(t *testing.T) {
 	s := newScene(t)
 	e := s.start(allowed(append(usual, "93.184.216.34:7", "BÜCHER.example", "slow.example", "broken.example",
 		"garbage.example")...))
-	for line, want := range map[string]string{
+	s.answers(e, map[string]string{
 		"connect allowed.example:80":                   "connected",
 		"connect allowed.example:9":                    "ECONNREFUSED",
 		"connect unreachable.example:80":               "EACCES", // a special address
@@ -84,11 +84,7 @@ func TestConnect_AnswersAsTheNetworkDoes(t *testing.T) {
 		"connect silent.example:80":  "ETIMEDOUT",
 		"connect broken.example:80":  "EHOSTUNREACH",
 		"connect garbage.example:80": "EHOSTUNREACH",
-	} {
-		if got := s.victim(e, line); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
+	})
 }
 
 // A name whose owner leads it to this machine or its network reaches nothing.
@@ -130,14 +126,10 @@ func TestNames_OfTheHostsFile(t *testing.T) {
 	s := newScene(t)
 	e := s.start(allowed("listed.example", "public.example", "localhost:80"))
 	denials := harness.RecordDenials(e)
-	for line, want := range map[string]string{
+	s.answers(e, map[string]string{
 		"v6 public.example:80": "hello from 93.184.216.34", "connect local.example:80": "ECONNREFUSED",
 		"connect listed.example:80": "EACCES",
-	} {
-		if got := s.victim(e, line); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
+	})
 	awaitDenial(t, denials, "10.9.8.7:80")
 	if text := s.run(e, "cat /etc/hosts"); !strings.Contains(text, "local.example") ||
 		strings.Contains(text, "listed.example") || strings.Contains(text, "public.example") {
@@ -187,16 +179,12 @@ func TestPrivateNetworks_CanBeAllowedByTheirAddresses(t *testing.T) {
 	s := newScene(t)
 	e := s.start(allowed("private.example", "10.9.0.0/16:80", "localhost:80", "[2606:2800::/32]:80", "six.example",
 		"93.184.216.1", "here.example"))
-	for line, want := range map[string]string{
+	s.answers(e, map[string]string{
 		"v6 private.example:80": "hello from 10.9.8.7", "v6 10.9.8.7:80": "hello from 10.9.8.7",
 		"connect 10.9.8.7:81": "EACCES", "v6 host.sandbox.internal:80": "hello from 127.0.0.1",
 		"connect host.sandbox.internal:81": "EACCES", "v6 six.example:80": "hello from 2606:2800:220:1::7",
 		"v6only '[2606:2800:220:1::7]:80'": "connected", "v6 here.example:80": "hello from 93.184.216.1",
-	} {
-		if got := s.victim(e, line); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
+	})
 }
 
 func TestTLS_MayAskForAllowedServersAlone(t *testing.T) {
@@ -204,7 +192,7 @@ func TestTLS_MayAskForAllowedServersAlone(t *testing.T) {
 	s := newScene(t)
 	e := s.start(allowed(usual...))
 	denials := harness.RecordDenials(e)
-	for line, want := range map[string]string{
+	s.answers(e, map[string]string{
 		"tls allowed.example:443 allowed.example":           "connected",
 		"tls allowed.example:443 api.allowed.example":       "connected",
 		"tls allowed.example:443 allowed.example long":      "connected",
@@ -212,11 +200,7 @@ func TestTLS_MayAskForAllowedServersAlone(t *testing.T) {
 		"tls allowed.example:443 evil.example":              "ECONNRESET",
 		"tls api.allowed.example:443 evil.example":          "ECONNRESET",
 		"tls allowed.example:443 evil.allowed.example.evil": "ECONNRESET",
-	} {
-		if got := s.victim(e, line); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
+	})
 	denial := awaitDenial(t, denials, "evil.example:443")
 	if program(denial) != "victim" {
 		t.Errorf("the report names the program %q", program(denial))
@@ -250,7 +234,7 @@ func TestResolver_AsksNobodyAboutNames(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	e := s.start(allowed("allowed.example", "intranet"))
-	for line, want := range map[string]string{
+	s.answers(e, map[string]string{
 		"ask allowed.example AAAA": "Success", "ask allowed.example HTTPS": "Success",
 		"ask secret.data.evil.example AAAA": "Success", "ask nodot A": "NameError",
 		"ask secret.data.evil.example TXT": "Refused", "ask evil.example MX": "Refused",
@@ -258,11 +242,7 @@ func TestResolver_AsksNobodyAboutNames(t *testing.T) {
 		"ask localhost A": "Success 127.0.0.1", "ask app.localhost AAAA": "Success ::1", "ask 1.2.3.4 A": "NameError",
 		"ask 1.0.0.127.in-addr.arpa PTR": "Success localhost.", "ask 8.8.8.8.in-addr.arpa PTR": "NameError",
 		"ask sub.allowed.example TXT": "Refused",
-	} {
-		if got := s.victim(e, line); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
+	})
 	if got := s.victim(e, "ask evil.example A"); !strings.HasPrefix(got, "Success 198.1") {
 		t.Errorf("a name's address: %s", got)
 	}
@@ -330,18 +310,14 @@ func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 		"denied_hosts": []string{"very.evil.example"},
 	})
 	denials := harness.RecordDenials(e)
-	for line, want := range map[string]string{
+	s.answers(e, map[string]string{
 		"connect evil.example:80": "EACCES", "connect host.sandbox.internal:80": "EACCES",
 		"connect very.evil.example:80": "EACCES", "connect 93.184.216.34:22": "EACCES",
 		"connect '[2606:2800:220:1::7]:80'": "EACCES", "connect 169.254.169.254:80": "EACCES",
 		"connect private.example:80": "EACCES", "connect rebound.example:81": "EACCES",
 		"tls allowed.example:443 other.example": "ECONNRESET", "eager poll.example:80": "EACCES",
 		"datagram 93.184.216.77:443": "ENETUNREACH", "datagram 93.184.216.77:53": "ENETUNREACH",
-	} {
-		if got := s.victim(e, line); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
+	})
 	for target, value := range map[string]string{
 		"evil.example:80": "evil.example:80", "host.sandbox.internal:80": "localhost:80", "very.evil.example:80": "",
 		"93.184.216.34:22": "93.184.216.34:22", "[2606:2800:220:1::7]:80": "[2606:2800:220:1::7]:80",

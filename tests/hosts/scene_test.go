@@ -94,6 +94,16 @@ func (s *scene) victim(e *harness.Editor, args ...string) string {
 	return s.run(e, s.Victim+" "+strings.Join(args, " "))
 }
 
+// answers runs the victim with each line, and compares what it prints.
+func (s *scene) answers(e *harness.Editor, want map[string]string) {
+	s.T.Helper()
+	for line, want := range want {
+		if got := s.victim(e, line); got != want {
+			s.T.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
 // asked lists the names that the world's DNS server was asked about.
 func (s *scene) asked() []string {
 	s.T.Helper()

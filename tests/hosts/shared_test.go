@@ -48,7 +48,7 @@ func TestShared_AnswersAsTheNetworkDoes(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
 	e := s.start(allowed(append(usual, "93.184.216.34:7")...))
-	for line, want := range map[string]string{
+	s.answers(e, map[string]string{
 		"connect allowed.example:80":                      "connected",
 		"connect allowed.example:9":                       "ECONNREFUSED",
 		"connect unreachable.example:80":                  "EACCES",
@@ -91,11 +91,7 @@ func TestShared_AnswersAsTheNetworkDoes(t *testing.T) {
 		"storm allowed.example:81 allowed.example:80 300": "connected",
 		"many allowed.example:7 300":                      "connected",
 		"unix .":                                          "hello",
-	} {
-		if got := s.victim(e, line); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
+	})
 }
 
 // A session that shares the machine's network cannot listen, so it has no
@@ -121,16 +117,12 @@ func TestShared_DatagramsLookLikeThoseOfADNSServer(t *testing.T) {
 	s := newShared(t)
 	e := s.start(allowed("allowed.example"))
 	const server = " from 127.0.0.53:53"
-	for line, want := range map[string]string{
+	s.answers(e, map[string]string{
 		"query": "answer" + server + ", answer" + server + ", answer" + server +
 			", EAGAIN, EAGAIN, own 127.0.0.1, peer 127.0.0.53:53",
 		"query v6": "answer from [::ffff:127.0.0.53]:53, answer from [::ffff:127.0.0.53]:53, " +
 			"answer from [::ffff:127.0.0.53]:53, EAGAIN, EAGAIN, own ::ffff:127.0.0.1, peer [::ffff:127.0.0.53]:53",
-	} {
-		if got := s.victim(e, line); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
+	})
 }
 
 // Other ways to send a packet, or to receive one, are closed. The controls show
@@ -159,18 +151,14 @@ func TestShared_NothingElseReachesTheNetwork(t *testing.T) {
 	harness.Write(t, s.dir+"/visits", "")
 	harness.Write(t, s.dir+"/asked", "")
 	e := s.start(allowed("allowed.example:80"))
-	for line, want := range map[string]string{
+	s.answers(e, map[string]string{
 		"listen": "EACCES", "bind": "EACCES", "device": "EPERM", "short [2606:2800:220:1::7]:80": "EINVAL",
 		"scatter 93.184.216.34:9002":            "sent", // to the resolver, whom it tells nothing
 		"scatter 127.0.0.1:9002":                "sent",
 		"scatter 127.0.0.53:53":                 "sent",
 		"route allowed.example:80 93.184.216.1": "EPERM", "kinds": "1 netlink", "raw": "EACCES",
 		"fast-open 93.184.216.34:7 sendto": "ENOTSUP",
-	} {
-		if got := s.victim(e, line); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
+	})
 	if visits := s.visits(); visits != "" {
 		t.Errorf("visits: %s", visits)
 	}

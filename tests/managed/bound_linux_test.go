@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
@@ -24,15 +23,8 @@ import (
 func TestManaged_NothingOpensMoreThanIsRequired(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network_hosts")
-	policies := 12
-	if given := os.Getenv("SIDECAR_EXPLAIN_POLICIES"); given != "" {
-		var err error
-		policies, err = strconv.Atoi(given)
-		harness.Must(t, err)
-	}
-	seed := uint64(time.Now().UnixNano())
-	b := &bounds{random: rand.New(rand.NewPCG(seed, 7)), ports: [2]string{serve(t), serve(t)}}
-	t.Logf("seed %d", seed)
+	policies, random := harness.Generated(t, 12, 7)
+	b := &bounds{random: random, ports: [2]string{serve(t), serve(t)}}
 	done, taken := 0, 0
 	for i := range policies {
 		w := harness.NewWorldOutsideDefaults(t)

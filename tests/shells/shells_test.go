@@ -237,44 +237,12 @@ SSH_ORIGINAL_COMMAND="$*" exec /bin/sh -c '`+w.link("sandbox-sh")+`'
 	if err := os.Chmod(ssh, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	harness.Write(t, filepath.Join(w.Home, "local"), "content")
-	outside := filepath.Join(w.Outside, "file")
-	run := func(ok bool, name string, args ...string) {
-		t.Helper()
-		command := w.command(name, args...)
-		command.Dir = w.Home
-		command.Env = append(command.Env, "GIT_SSH_COMMAND="+ssh, "GIT_SSH_VARIANT=ssh", "GIT_CONFIG_NOSYSTEM=1")
-		out, err := command.CombinedOutput()
-		if (err == nil) != ok {
-			t.Errorf("%s %q: %v: %s", name, args, err, out)
-		}
-	}
-	mustHave := func(path, want string) {
-		t.Helper()
-		if got := harness.Read(t, path); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
-	}
-	run(true, ssh, "host", "echo", "hello", ">", "said")
-	mustHave(filepath.Join(w.Project, "said"), "hello\n")
-	run(false, ssh, "host", "echo hello > '"+outside+"'")
+	c := w.remote(ssh)
+	c.run(true, ssh, "host", "echo", "hello", ">", "said")
+	c.mustHave(filepath.Join(w.Project, "said"), "hello\n")
+	c.run(false, ssh, "host", "echo hello > '"+c.outside+"'")
 
-	for protocol, arg := range map[string]string{"sftp": "-s", "rcp": "-O"} {
-		copied := filepath.Join(w.Project, protocol)
-		run(true, "scp", arg, "-S", ssh, "local", "host:"+copied)
-		mustHave(copied, "content")
-		run(false, "scp", arg, "-S", ssh, "local", "host:"+outside)
-	}
-	run(true, "rsync", "-e", ssh, "local", "host:"+filepath.Join(w.Project, "synced"))
-	mustHave(filepath.Join(w.Project, "synced"), "content")
-	run(false, "rsync", "-e", ssh, "local", "host:"+outside)
-
-	run(true, "git", "init", "-q", "--bare", filepath.Join(w.Project, "bare.git"))
-	run(true, "git", "clone", "-q", "host:"+filepath.Join(w.Project, "bare.git"), "clone")
-	run(true, "git", "-C", "clone", "-c", "user.name=a", "-c", "user.email=a@b",
-		"commit", "-q", "--allow-empty", "-m", "x")
-	run(true, "git", "-C", "clone", "push", "-q", "origin", "HEAD")
-	mustHave(outside, "")
+	c.copies()
 }
 
 // Errors about the real shell name the variable or the link.

@@ -58,41 +58,11 @@ exec ssh -F /dev/null -i '`+filepath.Join(keys, "user")+`' -o IdentityAgent=none
 			t.Fatal(err)
 		}
 	}
-	harness.Write(t, filepath.Join(w.Home, "local"), "content")
-	outside := filepath.Join(w.Outside, "file")
-	run := func(ok bool, name string, args ...string) {
-		t.Helper()
-		command := w.command(name, args...)
-		command.Dir = w.Home
-		command.Env = append(command.Env, "GIT_SSH_COMMAND="+ssh, "GIT_SSH_VARIANT=ssh", "GIT_CONFIG_NOSYSTEM=1")
-		if out, err := command.CombinedOutput(); (err == nil) != ok {
-			t.Errorf("%s %q: %v: %s", name, args, err, out)
-		}
-	}
-	mustHave := func(path, want string) {
-		t.Helper()
-		if got := harness.Read(t, path); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
-	}
+	c := w.remote(ssh)
 
-	run(false, ssh, "host", w.trespass())
+	c.run(false, ssh, "host", w.trespass())
 	w.mustBeConfined("a command")
-	for protocol, arg := range map[string]string{"sftp": "-s", "rcp": "-O"} {
-		copied := filepath.Join(w.Project, protocol)
-		run(true, "scp", arg, "-S", ssh, "local", "host:"+copied)
-		mustHave(copied, "content")
-		run(false, "scp", arg, "-S", ssh, "local", "host:"+outside)
-	}
-	run(true, "rsync", "-e", ssh, "local", "host:"+filepath.Join(w.Project, "synced"))
-	mustHave(filepath.Join(w.Project, "synced"), "content")
-	run(false, "rsync", "-e", ssh, "local", "host:"+outside)
-	run(true, "git", "init", "-q", "--bare", filepath.Join(w.Project, "bare.git"))
-	run(true, "git", "clone", "-q", "host:"+filepath.Join(w.Project, "bare.git"), "clone")
-	run(true, "git", "-C", "clone", "-c", "user.name=a", "-c", "user.email=a@b",
-		"commit", "-q", "--allow-empty", "-m", "x")
-	run(true, "git", "-C", "clone", "push", "-q", "origin", "HEAD")
-	mustHave(outside, "")
+	c.copies()
 
 	login := w.command(ssh, "-tt", "host")
 	login.Env = append(login.Env, "TERM=xterm")
@@ -105,6 +75,6 @@ exec ssh -F /dev/null -i '`+filepath.Join(keys, "user")+`' -o IdentityAgent=none
 	// The control: without the ForceCommand, the same server writes there.
 	config := filepath.Join(keys, "config")
 	harness.Write(t, config, strings.ReplaceAll(harness.Read(t, config), "ForceCommand", "#"))
-	run(true, ssh, "host", "echo out > '"+outside+"'")
-	mustHave(outside, "out\n")
+	c.run(true, ssh, "host", "echo out > '"+c.outside+"'")
+	c.mustHave(c.outside, "out\n")
 }

@@ -122,6 +122,16 @@ func readMemory(text, where string) error {
 // stealDescriptor duplicates another process's descriptor into this one and
 // reads it.
 func stealDescriptor(text, number string) error {
+	return withDescriptor(text, number, func(fd int) error {
+		if _, err := unix.Seek(fd, 0, 0); err != nil {
+			return err
+		}
+		return drain(fd)
+	})
+}
+
+// withDescriptor duplicates another process's descriptor into this one.
+func withDescriptor(text, number string, use func(fd int) error) error {
 	target, err := strconv.Atoi(number)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errMisuse, err)
@@ -136,10 +146,8 @@ func stealDescriptor(text, number string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := unix.Seek(fd, 0, 0); err != nil {
-			return err
-		}
-		return drain(fd)
+		defer unix.Close(fd)
+		return use(fd)
 	})(text)
 }
 

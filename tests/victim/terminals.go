@@ -36,24 +36,10 @@ func spy(path string) error {
 // stealTerminal takes the master of a terminal from another process, and types
 // into it.
 func stealTerminal(text, number string) error {
-	target, err := strconv.Atoi(number)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errMisuse, err)
-	}
-	return onPID(func(pid int) error {
-		handle, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(handle)
-		fd, err := unix.PidfdGetfd(handle, target, 0)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		_, err = unix.Write(fd, []byte("echo sto''len\n"))
+	return withDescriptor(text, number, func(fd int) error {
+		_, err := unix.Write(fd, []byte("echo sto''len\n"))
 		return err
-	})(text)
+	})
 }
 
 // openPTY opens a new terminal and its other side, and prints its name.

@@ -34,10 +34,13 @@ local function build(dir)
   assert(vim.uv.fs_symlink(H.binary, dir .. '/bin/sandbox-sidecar'))
 end
 
----Clones as the managers do.
-local function clone(url, dir)
-  run('git', 'clone', '--quiet', '--filter=blob:none', url, dir)
+---Clones as the managers do, to a path below the home directory of a new world.
+local function clone(path)
+  local world = H.world()
+  local dir = world.home .. '/' .. path
+  run('git', 'clone', '--quiet', '--filter=blob:none', repository(world), dir)
   build(dir)
+  return world, dir
 end
 
 ---Checks the plugin, its help and its program.
@@ -75,20 +78,15 @@ if vim.pack then
 end
 
 T['a package that is added while the editor runs, as by mini.deps'] = function()
-  local world = H.world()
-  local site = world.home .. '/.local/share/nvim/site'
-  local dir = site .. '/pack/deps/opt/sandbox-sidecar'
-  clone(repository(world), dir)
-  local child = start(world, 'set packpath^=' .. site)
+  local world, dir = clone('.local/share/nvim/site/pack/deps/opt/sandbox-sidecar')
+  local child = start(world, 'set packpath^=' .. world.home .. '/.local/share/nvim/site')
   child.cmd('helptags ' .. dir .. '/doc')
   child.cmd('packadd sandbox-sidecar')
   works(child, dir)
 end
 
 T['a directory that is sourced by the manager itself, as by lazy.nvim'] = function()
-  local world = H.world()
-  local dir = world.home .. '/.local/share/nvim/lazy/sandbox-sidecar'
-  clone(repository(world), dir)
+  local world, dir = clone('.local/share/nvim/lazy/sandbox-sidecar')
   local child = start(world, 'set noloadplugins', 'lua vim.loader.enable()')
   child.lua(
     [[
@@ -107,9 +105,7 @@ T['a directory that is sourced by the manager itself, as by lazy.nvim'] = functi
 end
 
 T["a clone in 'runtimepath'"] = function()
-  local world = H.world()
-  local dir = world.home .. '/src/sandbox-sidecar'
-  clone(repository(world), dir)
+  local world, dir = clone('src/sandbox-sidecar')
   local args = { '--cmd', 'cd ' .. world.project, '--cmd', 'set rtp+=' .. dir }
   local child = H.child(world, { args = args })
   child.cmd('helptags ALL')

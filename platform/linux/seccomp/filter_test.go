@@ -12,10 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/golden"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-var updateFilters = flag.Bool("update-filters", false, "rewrite the golden files of the filters")
+var updateFilters = flag.Bool("update", false, "rewrite the golden files of the filters")
 
 // kinds are the tested filters. Each part appears alone, and the combinations
 // show that parts do not affect each other.
@@ -101,19 +102,7 @@ func TestFilter_GoldenOfAdditionalFilters(t *testing.T) {
 
 func compareGolden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", "filters", name+".golden")
-	if *updateFilters {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test -update-filters rewrites it); got:\n%s", path, got)
-	}
+	golden.Compare(t, *updateFilters, filepath.Join("testdata", "filters", name+".golden"), got)
 }
 
 func TestFilter_DoesWhatTheTableSays(t *testing.T) {

@@ -1,0 +1,24 @@
+package harness
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Generated is how many random settings a test tries, and the source that it
+// makes them from. SIDECAR_EXPLAIN_POLICIES sets the number. The log has the
+// seed.
+func Generated(t testing.TB, usual int, stream uint64) (int, *rand.Rand) {
+	t.Helper()
+	if given := os.Getenv("SIDECAR_EXPLAIN_POLICIES"); given != "" {
+		var err error
+		usual, err = strconv.Atoi(given)
+		Must(t, err)
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return usual, rand.New(rand.NewPCG(seed, stream))
+}
