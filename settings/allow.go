@@ -183,18 +183,10 @@ func (s *Store) InWindow(projectDir string) *Snapshot {
 	snapshot := s.Snapshot(projectDir)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return snapshot.with(s.granted[snapshot.projectDir])
-}
-
-// with returns the same settings with entries beside their lists.
-func (s *Snapshot) with(granted []Suggestion) *Snapshot {
-	if len(granted) == 0 {
-		return s
+	if granted := s.granted[snapshot.projectDir]; len(granted) > 0 {
+		return snapshot.with(granted)
 	}
-	return &Snapshot{
-		host: s.host, files: s.files, git: s.git, user: s.user, project: s.project, command: s.command,
-		granted: granted, projectDir: s.projectDir, trust: s.trust, ownPaths: s.ownPaths, hostsGap: s.hostsGap,
-	}
+	return snapshot
 }
 
 // allowed is an entry that was written, for the audit trail.

@@ -72,7 +72,7 @@ type fsView struct {
 func (s *Snapshot) view() fsView {
 	view := resolve.NewView(s.files)
 	return fsView{
-		View: view, host: s.host, git: &repositories{asker: s.git},
+		View: view, host: s.host, git: &repositories{ask: s.askGit},
 		guarded: s.guarded(view), hostsGap: s.hostsGap, forbidden: s.forbidden(view),
 		sensitive: sensitive.Find(view, s.host.Home), listed: map[string][]string{},
 	}
@@ -261,14 +261,18 @@ type project struct {
 // repositories keeps what git runs in a project, for all evaluations of a
 // snapshot.
 type repositories struct {
-	asker   *git.Asker
+	ask     askGit // nil: git is not asked
 	project string
 	found   *git.Repository
 }
 
 func (r *repositories) find(view fsView, project string) git.Repository {
 	if r.found == nil || r.project != project {
-		found := git.Find(view.View, view.host, project, r.asker.Ask(view.host, project))
+		var answer git.Answer
+		if r.ask != nil {
+			answer = r.ask(view.host, project)
+		}
+		found := git.Find(view.View, view.host, project, answer)
 		r.project, r.found = project, &found
 	}
 	return *r.found

@@ -24,7 +24,7 @@ import (
 type Snapshot struct {
 	host       resolve.Host
 	files      resolve.FS
-	git        *git.Asker     // nil: git is not asked
+	askGit     askGit         // nil: git is not asked
 	user       []source.State // lowest first; the editor's is last
 	project    *source.State  // nil without a project
 	command    *source.State  // of the command line; nil if there is none
@@ -33,6 +33,7 @@ type Snapshot struct {
 	trust      *trust.List    // nil: nothing is trusted
 	ownPaths   []string       // see Options.Guarded
 	hostsGap   func() string  // see Options.HostsGap
+	memory     *memory        // nil: each snapshot is evaluated
 
 	once [2]sync.Once   // guards kept
 	kept [2]*evaluation // for tools, and for terminals if they differ
@@ -238,8 +239,99 @@ func (s *Snapshot) evaluation(kind document.Kind) *evaluation {
 	} else {
 		kind = document.KindTool
 	}
-	s.once[i].Do(func() { s.kept[i] = s.evaluate(kind) })
+	s.once[i].Do(func() { s.kept[i] = s.recall(kind) })
 	return s.kept[i]
+}
+
+// askGit asks git about its configuration in a project.
+type askGit func(host resolve.Host, project string) git.Answer
+
+// memory keeps evaluations with what each asked the machine. The next snapshot
+// of the same settings takes one that would be made again exactly as it is.
+type memory struct {
+	mu   sync.Mutex
+	kept map[remembered]memo
+}
+
+// remembered is what there is one evaluation of.
+type remembered struct {
+	projectDir string
+	kind       document.Kind
+	granted    bool // with what was granted until the sidecar ends
+}
+
+type memo struct {
+	of         *Snapshot
+	transcript *resolve.Transcript
+	result     *evaluation
+}
+
+// maxRemembered bounds the evaluations that are kept.
+const maxRemembered = 16
+
+// recall returns a kept evaluation if it still holds, or makes one.
+func (s *Snapshot) recall(kind document.Kind) *evaluation {
+	if s.memory == nil {
+		return s.evaluate(kind)
+	}
+	key := remembered{s.projectDir, kind, len(s.granted) > 0}
+	s.memory.mu.Lock()
+	known, found := s.memory.kept[key]
+	s.memory.mu.Unlock()
+	if found && s.sameSettings(known.of) && known.transcript.Holds() {
+		return known.result
+	}
+	recorded, transcript := s.recorded()
+	now := memo{s, transcript, recorded.evaluate(kind)}
+	transcript.Close()
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	if len(s.memory.kept) >= maxRemembered {
+		clear(s.memory.kept)
+	}
+	s.memory.kept[key] = now
+	return now.result
+}
+
+// sameSettings reports whether two snapshots of a store mean the same, as long
+// as the machine gives the same answers.
+func (s *Snapshot) sameSettings(other *Snapshot) bool {
+	sameProject := s.project == nil && other.project == nil ||
+		s.project != nil && other.project != nil && *s.project == *other.project
+	return sameProject && s.projectDir == other.projectDir && slices.Equal(s.user, other.user) &&
+		slices.Equal(s.granted, other.granted) && s.trust.Equal(other.trust)
+}
+
+// recorded returns a snapshot that notes all that its evaluation asks.
+func (s *Snapshot) recorded() (*Snapshot, *resolve.Transcript) {
+	files, transcript := resolve.Record(s.files)
+	copied := s.with(s.granted)
+	copied.files = files
+	if s.askGit != nil {
+		copied.askGit = func(host resolve.Host, project string) git.Answer {
+			answer := s.askGit(host, project)
+			transcript.Also(func() bool { return slices.Equal(s.askGit(host, project), answer) })
+			return answer
+		}
+	}
+	if s.hostsGap != nil {
+		copied.hostsGap = func() string {
+			gap := s.hostsGap()
+			transcript.Also(func() bool { return s.hostsGap() == gap })
+			return gap
+		}
+	}
+	return copied, transcript
+}
+
+// with returns the same settings with entries beside their lists. Nobody has
+// asked it yet.
+func (s *Snapshot) with(granted []Suggestion) *Snapshot {
+	return &Snapshot{
+		host: s.host, files: s.files, askGit: s.askGit, user: s.user, project: s.project, command: s.command,
+		granted: granted, projectDir: s.projectDir, trust: s.trust, ownPaths: s.ownPaths, hostsGap: s.hostsGap,
+		memory: s.memory,
+	}
 }
 
 // Secrets returns a function that says which keys or passwords a grant of a

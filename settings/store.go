@@ -80,7 +80,8 @@ type Store struct {
 	editor  *source.State
 	command *source.State
 	sources *source.Store
-	git     *git.Asker // nil: git is not asked
+	askGit  askGit  // nil: git is not asked
+	memory  *memory // nil: nothing is kept
 	fs      resolve.FS
 	maxAge  time.Duration // of a snapshot that Latest returns again
 	audited *Snapshot     // before the last change; nil: changes are not noted
@@ -125,7 +126,8 @@ func open(options Options, with source.Watching) (*Store, error) {
 		opened: make(chan struct{}),
 	}
 	if !options.Once {
-		s.git = &git.Asker{} // one command does not wait for another program
+		s.askGit = new(git.Asker).Ask // one command does not wait for another program
+		s.memory = &memory{kept: map[remembered]memo{}}
 		s.fs.Dirs = resolve.RememberDirs()
 	}
 	s.host.Account = managed.Home()
@@ -205,8 +207,8 @@ func (s *Store) FirstTime(note string) bool {
 func (s *Store) Snapshot(projectDir string) *Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
 	snapshot := &Snapshot{
-		host: s.host, files: s.fs, git: s.git, ownPaths: s.options.Guarded,
-		hostsGap: s.options.HostsGap, command: s.command,
+		host: s.host, files: s.fs, askGit: s.askGit, ownPaths: s.options.Guarded,
+		hostsGap: s.options.HostsGap, command: s.command, memory: s.memory,
 	}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)

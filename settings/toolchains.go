@@ -228,7 +228,7 @@ func (v fsView) namedBySSH(config grant, r *reporter) []grant {
 // sshTokens are what stands behind "%" in a configuration of ssh and is the same
 // for all servers.
 func (v fsView) sshTokens() map[byte]string {
-	name, _ := os.Hostname()
+	name, _ := v.FS.Hostname()
 	short, _, _ := strings.Cut(name, ".")
 	return map[byte]string{
 		'i': strconv.Itoa(os.Getuid()), 'u': cmp.Or(v.host.Env["USER"], v.host.Env["LOGNAME"]), 'l': name, 'L': short,

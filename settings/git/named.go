@@ -2,7 +2,6 @@ package git
 
 import (
 	"errors"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,11 +119,10 @@ func (g *finder) expand(dir, path string) (string, bool) {
 		name, rest, _ := strings.Cut(rest, "/")
 		home := g.host.Home
 		if name != "" {
-			other, err := user.Lookup(name)
-			if err != nil {
+			var err error
+			if home, err = g.view.FS.HomeOf(name); err != nil {
 				return "", false
 			}
-			home = other.HomeDir
 		}
 		return home + "/" + rest, home != ""
 	}

@@ -8,6 +8,8 @@ package resolve
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -15,8 +17,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
-// FS is the part of the file system that resolution needs. Tests replace it.
-// Lstat and Readlink get only paths whose directories are no symlinks.
+// FS is what an evaluation asks the machine: its file system and two names. Tests
+// replace it. Lstat and Readlink get only paths whose directories are no symlinks.
 type FS struct {
 	Lstat    func(path string) (fs.FileMode, error)
 	Readlink func(path string) (string, error)
@@ -24,9 +26,12 @@ type FS struct {
 	ReadFile func(path string) ([]byte, error)
 	// Dirs lists the directories in a directory, and ".git" whatever it is.
 	Dirs func(path string) ([]string, error)
+	// Hostname is the machine's name, and HomeOf another user's home directory.
+	Hostname func() (string, error)
+	HomeOf   func(name string) (string, error)
 }
 
-// OS is the machine's own file system.
+// OS is the machine itself.
 var OS = FS{
 	Lstat: func(path string) (fs.FileMode, error) {
 		info, err := fsguard.LstatPlain(path)
@@ -50,7 +55,15 @@ var OS = FS{
 		data, _, err := textfile.Read(path)
 		return data, err
 	},
-	Dirs: dirs,
+	Dirs:     dirs,
+	Hostname: os.Hostname,
+	HomeOf: func(name string) (string, error) {
+		found, err := user.Lookup(name)
+		if err != nil {
+			return "", err
+		}
+		return found.HomeDir, nil
+	},
 }
 
 // MaxNames bounds the names that OS lists of a directory.

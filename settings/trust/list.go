@@ -61,6 +61,15 @@ func (l *List) Trusts(project, digest string) bool {
 	return slices.ContainsFunc(l.Projects, func(p Project) bool { return p.Path == project && p.Digest == digest })
 }
 
+// Equal reports whether both lists say the same; no list equals none.
+func (l *List) Equal(other *List) bool {
+	if l == nil || other == nil {
+		return l == other
+	}
+	return l.Path == other.Path && l.Problem == other.Problem && l.foreign == other.foreign &&
+		slices.Equal(l.Projects, other.Projects)
+}
+
 // With returns the projects and one more, which replaces the entry of its path.
 func (l *List) With(p Project) []Project {
 	return append(l.Without(p.Path), p)

@@ -48,6 +48,7 @@ func Rooted(root string) resolve.FS {
 		ReadDir:  func(path string) ([]string, error) { return resolve.OS.ReadDir(filepath.Join(root, path)) },
 		ReadFile: func(path string) ([]byte, error) { return resolve.OS.ReadFile(filepath.Join(root, path)) },
 		Dirs:     func(path string) ([]string, error) { return resolve.OS.Dirs(filepath.Join(root, path)) },
+		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf,
 	}
 }
 
@@ -102,5 +103,6 @@ func InMemory(entries map[string]string) resolve.FS {
 			}
 			return dirs, err
 		},
+		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf,
 	}
 }
