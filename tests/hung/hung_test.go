@@ -48,14 +48,14 @@ func TestNoOtherRequestWaits(t *testing.T) {
 				answered <- err
 			}()
 			s.fuse.AwaitHeld()
-			s.timed("list", soon, func() {
+			s.repeated("list", func() {
 				if got := len(harness.Call(s.Editor, protocol.List, protocol.Empty{}).Sessions); got < 2 {
 					t.Errorf("%d sessions are listed, expected 2 or more", got)
 				}
 			})
 			s.timed("the first terminal elsewhere", once, func() { s.health(protocol.Terminal) })
-			s.timed("another terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
-			s.timed("a tool elsewhere", soon, func() { s.health(protocol.Tool) })
+			s.repeated("another terminal elsewhere", func() { s.health(protocol.Terminal) })
+			s.repeated("a tool elsewhere", func() { s.health(protocol.Tool) })
 			s.timed("the answer to who needs it", once, func() {
 				err := <-answered
 				code, text := codeOf(err)
@@ -67,7 +67,7 @@ func TestNoOtherRequestWaits(t *testing.T) {
 					t.Errorf("a session that needs it is refused with %d, %q", code, text)
 				}
 			})
-			s.timed("list, again", soon, func() {
+			s.repeated("list, again", func() {
 				for _, listed := range harness.Call(s.Editor, protocol.List, protocol.Empty{}).Sessions {
 					if listed.SessionID == beside.SessionID && listed.Stale && at.refused && at.cwd == nil {
 						t.Error("a session counts as stale because nobody can say what another would get")
@@ -100,21 +100,20 @@ func TestTheEndComesAtOnce(t *testing.T) {
 		how := []string{"exit", "end of stdin", "SIGTERM"}[i%3]
 		t.Run(at.name+", "+how, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, at, false, nil)
-			kept := s.Spawn(protocol.SpawnParams{
-				Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
-				Command: "echo on; read line",
+			harness.Quick(t, how, atOnce, func() time.Duration {
+				s := newScene(t, at, false, nil)
+				kept := s.Spawn(protocol.SpawnParams{
+					Kind: protocol.Terminal, Cwd: s.healthy, ProjectDir: s.healthy,
+					Command: "echo on; read line",
+				})
+				kept.Await("on")
+				s.fuse.Hang()
+				go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }() // the file system does not answer it
+				s.fuse.AwaitHeld()
+				took := s.end(how)
+				harness.Eventually(t, "the session that was kept has ended", func() bool { return !harness.Alive(kept.PID) })
+				return took
 			})
-			kept.Await("on")
-			s.fuse.Hang()
-			// the file system does not answer it
-			go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }()
-			s.fuse.AwaitHeld()
-			s.endWithin(how, atOnce)
-			harness.Eventually(t, "the session that was kept has ended", func() bool {
-				return !harness.Alive(kept.PID)
-			})
-			t.Logf("after %d ms", s.longest.Milliseconds())
 		})
 	}
 }
@@ -176,7 +175,7 @@ func TestSettingsThatNeverAnswered(t *testing.T) {
 			t.Errorf("a tool is answered %d, %q", code, text)
 		}
 	})
-	s.timed("a terminal", soon, func() {
+	s.repeated("a terminal", func() {
 		session := s.Spawn(protocol.SpawnParams{Kind: protocol.Terminal, Cwd: s.healthy, Command: "true"})
 		session.Exit()
 		if text := strings.Join(session.Sandbox.Warnings, "\n"); !strings.Contains(text, "does not answer") {
@@ -210,12 +209,12 @@ func TestProcessesThatCannotBeKilled(t *testing.T) {
 			session.Type("go\n")
 		}
 		harness.Eventually(t, "both wait", func() bool { return waits(closed.PID) && waits(left.PID) })
-		s.timed("close", soon, func() {
+		s.timed("close", once, func() {
 			if result := closed.Close(0); result.Remaining == 0 {
 				t.Errorf("it is said that nobody is left: %+v", result)
 			}
 		})
-		s.timed("a terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
+		s.repeated("a terminal elsewhere", func() { s.health(protocol.Terminal) })
 		s.end(how)
 		s.fuse.Answer()
 		harness.Eventually(t, "both are dead", func() bool {
@@ -252,10 +251,10 @@ func TestAStageThatCannotBeKilled(t *testing.T) {
 		s.fuse.HangFor(stages.isStage)
 		closed := spawn()
 		s.fuse.AwaitHeld()
-		s.timed("list", soon, func() { harness.Call(s.Editor, protocol.List, protocol.Empty{}) })
+		s.repeated("list", func() { harness.Call(s.Editor, protocol.List, protocol.Empty{}) })
 		s.timed("the first terminal elsewhere", once, func() { s.health(protocol.Terminal) })
-		s.timed("another terminal elsewhere", soon, func() { s.health(protocol.Terminal) })
-		s.timed("a tool elsewhere", soon, func() { s.health(protocol.Tool) })
+		s.repeated("another terminal elsewhere", func() { s.health(protocol.Terminal) })
+		s.repeated("a tool elsewhere", func() { s.health(protocol.Tool) })
 		s.timed("close of the session that starts", once, func() {
 			_, err := harness.Try(s.Editor, protocol.Close,
 				protocol.CloseParams{SessionID: params.SessionID, GraceMs: new(int)})
@@ -270,8 +269,8 @@ func TestAStageThatCannotBeKilled(t *testing.T) {
 		held := s.fuse.Held()
 		left := spawn()
 		harness.Eventually(t, "another stage waits", func() bool { return s.fuse.Held() > held })
-		s.timed("a terminal elsewhere, again", soon, func() { s.health(protocol.Terminal) })
-		s.endWithin(how, once)
+		s.repeated("a terminal elsewhere, again", func() { s.health(protocol.Terminal) })
+		s.end(how)
 		if err := <-left; err == nil {
 			t.Error("a session started that cannot be confined")
 		}
@@ -356,16 +355,18 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("%s: %v after %s, %s", args[0], err, took, out)
 		}
 	}
-	command := start("exec", "--project", w.Project, "--", "/bin/true")
-	held := f.Held()
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	harness.Eventually(t, "it waits", func() bool { return f.Held() > held })
-	begun := time.Now()
-	harness.Must(t, command.Process.Signal(os.Interrupt))
-	err := command.Wait()
-	if took := time.Since(begun); err == nil || took > soon {
-		t.Errorf("it ends %s after the interrupt, %v", took, err)
-	}
+	harness.Quick(t, "the end after an interrupt", atOnce, func() time.Duration {
+		command := start("exec", "--project", w.Project, "--", "/bin/true")
+		held := f.Held()
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		harness.Eventually(t, "it waits", func() bool { return f.Held() > held })
+		begun := time.Now()
+		harness.Must(t, command.Process.Signal(os.Interrupt))
+		if err := command.Wait(); err == nil {
+			t.Error("it succeeds after the interrupt")
+		}
+		return time.Since(begun)
+	})
 }

@@ -220,30 +220,39 @@ func TestChildrenThatASessionGivesToTheSidecarAreReaped(t *testing.T) {
 func TestADeepPrivateDirectory(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	const levels = 30_000
+	const levels, tries = 10_000, 5
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(nil)})
-	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "echo dir=$XDG_RUNTIME_DIR=; exec sleep 1000"})
-	dir := s.Await(`dir=(.*)=`)[1]
-	if filepath.Dir(dir) != w.State() {
-		t.Fatalf("the private directory is %s", dir)
+	before, most := 0, 0
+	// A machine that is slow with the one is slow with the other. One that stops
+	// the sidecar for a moment does not do so each time.
+	for try := 1; ; try++ {
+		s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "echo dir=$XDG_RUNTIME_DIR=; exec sleep 1000"})
+		dir := s.Await(`dir=(.*)=`)[1]
+		if filepath.Dir(dir) != w.State() {
+			t.Fatalf("the private directory is %s", dir)
+		}
+		nest(t, dir, levels)
+		before = take(t, e.Process(), w).descriptors
+		begun := time.Now()
+		if result := s.Close(0); result.Remaining != 0 {
+			t.Errorf("close says %+v", result)
+		}
+		closed := time.Now()
+		harness.Eventually(t, "the directory is gone", func() bool {
+			most = max(most, take(t, e.Process(), w).descriptors)
+			_, err := os.Lstat(dir)
+			return errors.Is(err, fs.ErrNotExist)
+		})
+		took, later := closed.Sub(begun), time.Since(closed)
+		t.Logf("close took %v, and it was gone %v later; %d descriptors before, %d at most", took, later, before, most)
+		if took < later {
+			break
+		} else if try == tries {
+			t.Errorf("close waited until the directory was gone, %d times", tries)
+			break
+		}
 	}
-	nest(t, dir, levels)
-	before := take(t, e.Process(), w).descriptors
-	begun := time.Now()
-	result := s.Close(0)
-	took := time.Since(begun)
-	t.Logf("close took %d ms", took.Milliseconds())
-	if result.Remaining != 0 || took > 2*time.Second {
-		t.Errorf("close says %+v after %v", result, took)
-	}
-	most := 0
-	harness.Eventually(t, "the directory is gone", func() bool {
-		most = max(most, take(t, e.Process(), w).descriptors)
-		_, err := os.Lstat(dir)
-		return errors.Is(err, fs.ErrNotExist)
-	})
-	t.Logf("gone after %d ms; %d descriptors before, %d at most", time.Since(begun).Milliseconds(), before, most)
 	if most > before+20 {
 		t.Errorf("%d descriptors, where there were %d", most, before)
 	}
@@ -267,7 +276,7 @@ func TestADeepPrivateDirectoryAtTheSidecarsEnd(t *testing.T) {
 			s := e.Spawn(protocol.SpawnParams{
 				Kind: protocol.Tool, Command: "echo dir=$XDG_RUNTIME_DIR=; exec sleep 1000",
 			})
-			nest(t, s.Await(`dir=(.*)=`)[1], 30_000)
+			nest(t, s.Await(`dir=(.*)=`)[1], 10_000)
 			begun := time.Now()
 			kill(t, e.Process(), ending)
 			<-e.Gone()
