@@ -27,7 +27,7 @@ func adopter([]string) {
 	if err != nil {
 		panic(err)
 	}
-	out, err := exec.Command("/bin/sh", "-c", "sleep 0.3 >/dev/null 2>&1 & echo $!").Output()
+	out, err := exec.Command("/bin/sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!").Output()
 	if err != nil {
 		panic(err)
 	}
@@ -37,6 +37,9 @@ func adopter([]string) {
 	}
 	entry, err := proc.Find(orphan)
 	fmt.Println("the orphan's parent is me:", err == nil && entry.Parent == os.Getpid())
+	if err := unix.Kill(orphan, unix.SIGKILL); err != nil {
+		panic(err)
+	}
 	deadline := time.Now().Add(proctest.Timeout)
 	for err == nil && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)

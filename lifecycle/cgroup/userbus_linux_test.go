@@ -115,7 +115,7 @@ func TestStartScope_BrokenMessage(t *testing.T) {
 			}
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := startScope(ctx, bus, "x.scope"); err == nil || ctx.Err() != nil {
 		t.Errorf("%v, expected an error at once", err)

@@ -53,10 +53,10 @@ func TestNoOtherRequestWaits(t *testing.T) {
 					t.Errorf("%d sessions are listed, expected 2 or more", got)
 				}
 			})
-			s.timed("the first terminal elsewhere", once, func() { s.health(protocol.Terminal) })
+			s.timed("the first terminal elsewhere", func() { s.health(protocol.Terminal) })
 			s.repeated("another terminal elsewhere", func() { s.health(protocol.Terminal) })
 			s.repeated("a tool elsewhere", func() { s.health(protocol.Tool) })
-			s.timed("the answer to who needs it", once, func() {
+			s.timed("the answer to who needs it", func() {
 				err := <-answered
 				code, text := codeOf(err)
 				switch {
@@ -74,7 +74,7 @@ func TestNoOtherRequestWaits(t *testing.T) {
 					}
 				}
 			})
-			s.timed("close of a session beside it", once, func() {
+			s.timed("close of a session beside it", func() {
 				if closed := beside.Close(0); closed.Remaining != 0 || len(closed.Review) != 0 {
 					t.Errorf("closed with %d left, and findings that nobody can have: %+v", closed.Remaining,
 						closed.Review)
@@ -168,7 +168,7 @@ func TestSettingsThatNeverAnswered(t *testing.T) {
 		t.Logf("initialize was answered after %s", took)
 	}
 	tool := protocol.SpawnParams{Kind: protocol.Tool, Cwd: s.healthy, Command: "true"}
-	s.timed("a tool", once, func() {
+	s.timed("a tool", func() {
 		_, err := harness.Try(s.Editor, protocol.Spawn, tool)
 		if code, text := codeOf(err); code != protocol.CodeSettingsInvalid ||
 			!strings.Contains(text, "does not answer") {
@@ -209,7 +209,7 @@ func TestProcessesThatCannotBeKilled(t *testing.T) {
 			session.Type("go\n")
 		}
 		harness.Eventually(t, "both wait", func() bool { return waits(closed.PID) && waits(left.PID) })
-		s.timed("close", once, func() {
+		s.timed("close", func() {
 			if result := closed.Close(0); result.Remaining == 0 {
 				t.Errorf("it is said that nobody is left: %+v", result)
 			}
@@ -252,10 +252,10 @@ func TestAStageThatCannotBeKilled(t *testing.T) {
 		closed := spawn()
 		s.fuse.AwaitHeld()
 		s.repeated("list", func() { harness.Call(s.Editor, protocol.List, protocol.Empty{}) })
-		s.timed("the first terminal elsewhere", once, func() { s.health(protocol.Terminal) })
+		s.timed("the first terminal elsewhere", func() { s.health(protocol.Terminal) })
 		s.repeated("another terminal elsewhere", func() { s.health(protocol.Terminal) })
 		s.repeated("a tool elsewhere", func() { s.health(protocol.Tool) })
-		s.timed("close of the session that starts", once, func() {
+		s.timed("close of the session that starts", func() {
 			_, err := harness.Try(s.Editor, protocol.Close,
 				protocol.CloseParams{SessionID: params.SessionID, GraceMs: new(int)})
 			if code, text := codeOf(err); code != protocol.CodeSessionNotFound {

@@ -303,7 +303,7 @@ func datagram(args []string) error {
 	if err != nil {
 		return err
 	}
-	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience / 3))
 	if _, err := conn.Write([]byte("x")); err != nil {
 		return err
 	}
