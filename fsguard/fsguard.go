@@ -1,6 +1,7 @@
 package fsguard
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -136,9 +137,11 @@ func readFile(path string, most int) (File, error) {
 		return read, nil
 	}
 	// The read needs the limit too: the file may grow meanwhile.
-	if read.Data, err = io.ReadAll(io.NewSectionReader(file, 0, int64(most)+1)); err != nil {
+	data := bytes.NewBuffer(make([]byte, 0, min(read.Before.Size(), int64(most))+bytes.MinRead))
+	if _, err = data.ReadFrom(io.NewSectionReader(file, 0, int64(most)+1)); err != nil {
 		return File{}, err
 	}
+	read.Data = data.Bytes()
 	read.After, err = file.Stat()
 	return read, err
 }
