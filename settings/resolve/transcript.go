@@ -163,6 +163,9 @@ func (t *Transcript) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed, t.asked = true, nil
+	if t.broken {
+		t.list, t.others = nil, nil
+	}
 }
 
 // Holds asks everything again and reports whether all answers are the same.
