@@ -139,25 +139,34 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if err != nil && !j.report.Log(err.Error()) {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
 	}
-	denials, missed := running.Denials()
-	hints := presentation.Hints(presentation.Failed{
-		Exit: exit, Argv: j.argv, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
-		NoSSH: !compiled.HasSSH(), FirstTime: store.FirstTime,
-	})
-	told := j.report.End(exit, hints)
-	if told {
+	hints := j.hints(running, exit, compiled.HasSSH(), store)
+	if j.report.End(exit, hints) {
 		return statusOf(exit)
 	}
 	j.held.Pass()
+	printEnd(running, store.Snapshot(snapshot.ProjectDir()), kind, hints)
+	return statusOf(exit)
+}
+
+// hints say what the sandbox may have to do with a failure.
+func (j job) hints(running *spawn.Foreground, exit spawn.Exit, hasSSH bool, store *settings.Store) []string {
+	denials, missed := running.Denials()
+	return presentation.Hints(presentation.Failed{
+		Exit: exit, Argv: j.argv, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
+		NoSSH: !hasSSH, FirstTime: store.FirstTime,
+	})
+}
+
+// printEnd prints what there is to say about a session that has ended.
+func printEnd(running *spawn.Foreground, snapshot *settings.Snapshot, kind settings.Kind, hints []string) {
 	for _, limit := range running.Limits() {
 		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", presentation.LimitLine(limit))
 	}
 	listChanges(stderr, running.Alarms(), running.Findings())
-	summarise(stderr, running, store.Snapshot(snapshot.ProjectDir()), kind)
+	summarise(stderr, running, snapshot, kind)
 	for _, hint := range hints {
 		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
 	}
-	return statusOf(exit)
 }
 
 func printWarnings(warnings []string) {

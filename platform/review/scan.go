@@ -45,50 +45,73 @@ func (s *State) scan() (found map[string]string, unread []string) {
 		if missing(path) {
 			continue
 		}
-		if file, ok := strings.CutSuffix(path, scripts); ok {
-			commands, ok, err := packageScripts(file)
-			if ok {
-				found[path] = commands
-			}
-			unread = appendUnread(unread, path, err)
-			continue
-		}
-		if dir, pattern := filepath.Split(path); strings.Contains(pattern, "*") {
-			entries, err := list(filepath.Clean(dir))
-			unread = appendUnread(unread, path, err)
-			if len(entries) == maxEntries {
-				if !slices.Contains(s.crowded, path) {
-					s.crowded = append(s.crowded, path)
-				}
-				continue // which of its files are listed is left to chance
-			}
-			for _, entry := range entries {
-				if !policy.MatchName(pattern, entry.Name) {
-					continue
-				}
-				if info, err := fsguard.Lstat(dir + entry.Name); err == nil {
-					found[dir+entry.Name] = signature(info)
-				}
-			}
-			continue
-		}
-		info, err := fsguard.Lstat(path)
-		switch {
-		case err != nil:
-			unread = appendUnread(unread, path, err)
-		case info.IsDir():
-			in := map[string]string{}
-			err := scanDir(in, path, maxDepth)
-			if errors.Is(err, errCrowded) && !slices.Contains(s.crowded, path) {
-				s.crowded = append(s.crowded, path)
-			}
-			maps.Copy(found, in)
-			unread = appendUnread(unread, path, err)
+		var err error
+		switch dir, pattern := filepath.Split(path); {
+		case strings.HasSuffix(path, scripts):
+			err = scanScripts(found, path)
+		case strings.Contains(pattern, "*"):
+			var entries []fsguard.Entry
+			entries, err = list(filepath.Clean(dir))
+			s.scanPattern(found, path, entries)
 		default:
-			found[path] = signature(info)
+			err = s.scanPath(found, path)
 		}
+		unread = appendUnread(unread, path, err)
 	}
 	return found, unread
+}
+
+// scanScripts notes the commands of a package.json.
+func scanScripts(found map[string]string, path string) error {
+	commands, ok, err := packageScripts(strings.TrimSuffix(path, scripts))
+	if ok {
+		found[path] = commands
+	}
+	return err
+}
+
+// scanPattern notes the entries of a directory that match a pattern, unless it
+// has so many that it is left to chance which are listed.
+func (s *State) scanPattern(found map[string]string, path string, entries []fsguard.Entry) {
+	if len(entries) == maxEntries {
+		s.crowd(path)
+		return
+	}
+	dir, pattern := filepath.Split(path)
+	for _, entry := range entries {
+		if !policy.MatchName(pattern, entry.Name) {
+			continue
+		}
+		if info, err := fsguard.Lstat(dir + entry.Name); err == nil {
+			found[dir+entry.Name] = signature(info)
+		}
+	}
+}
+
+// scanPath notes a file, or all of a directory.
+func (s *State) scanPath(found map[string]string, path string) error {
+	info, err := fsguard.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		found[path] = signature(info)
+		return nil
+	}
+	in := map[string]string{}
+	err = scanDir(in, path, maxDepth)
+	if errors.Is(err, errCrowded) {
+		s.crowd(path)
+	}
+	maps.Copy(found, in)
+	return err
+}
+
+// crowd notes that a path has too many entries to scan.
+func (s *State) crowd(path string) {
+	if !slices.Contains(s.crowded, path) {
+		s.crowded = append(s.crowded, path)
+	}
 }
 
 // missing returns a function that reports whether a path cannot exist, because

@@ -146,7 +146,7 @@ func (f *Filter) serveGPG(c net.Conn, description string, options []string) {
 	if client.send("OK the agent of the sandbox, which lists keys and signs") != nil {
 		return
 	}
-	grip := "" // of the key that was chosen
+	talk := &gpgTalk{f: f, c: c, agent: agent, description: description}
 	for {
 		line, err := client.line()
 		if err != nil {
@@ -157,56 +157,74 @@ func (f *Filter) serveGPG(c net.Conn, description string, options []string) {
 		if command == "" || command[0] == '#' {
 			continue
 		}
-		answer := []string{"OK"}
 		if command == "BYE" {
-			_ = client.send(answer...)
+			_ = client.send("OK")
 			return
 		}
-		requests, known := translate(command, rest, description)
-		if command == "PKSIGN" {
-			// The key is named again, so that it is the one that was judged.
-			requests = append([]string{"SIGKEY " + grip}, requests...)
-			if grip == "" {
-				requests = nil
-			}
-		}
-		switch {
-		case !known:
-			what, listed := refusedCommands[command]
-			if !listed {
-				what = "do what is not known"
-			}
-			if what != "" {
-				f.session.Refused(what + " (gpg-agent)")
-			}
-			answer = []string{errForbidden}
-		case requests == nil:
-			answer = []string{errSyntax}
-		case command == "PKSIGN" && !f.mayUse(c, Use{Key: grip, Purpose: "to sign", Comment: func() string {
-			return ""
-		}}):
-			answer, requests = []string{errForbidden}, nil
-		}
-		for _, request := range requests {
-			if answer, err = agent.ask(request); err != nil {
-				return
-			}
-			if strings.HasPrefix(answer[len(answer)-1], "ERR") {
-				break
-			}
-		}
-		switch command {
-		case "RESET":
-			grip = ""
-		case "SIGKEY", "SETKEY":
-			grip = ""
-			if len(requests) == 1 && strings.HasPrefix(answer[len(answer)-1], "OK") {
-				grip = strings.ToUpper(strings.TrimPrefix(requests[0], command+" "))
-			}
-		}
-		if client.send(answer...) != nil {
+		answer, err := talk.answer(command, rest)
+		if err != nil || client.send(answer...) != nil {
 			return
 		}
+	}
+}
+
+// gpgTalk is one client's conversation with the agent.
+type gpgTalk struct {
+	f           *Filter
+	c           net.Conn // to the client
+	agent       *assuan
+	description string
+	grip        string // of the key that was chosen; "" if none was
+}
+
+// answer is the answer to a command. An error ends the conversation.
+func (g *gpgTalk) answer(command, rest string) ([]string, error) {
+	requests, known := translate(command, rest, g.description)
+	switch command {
+	case "RESET", "SIGKEY", "SETKEY":
+		g.grip = ""
+	case "PKSIGN":
+		if g.grip == "" {
+			return []string{errSyntax}, nil
+		}
+		use := Use{Key: g.grip, Purpose: "to sign", Comment: func() string { return "" }}
+		if !g.f.mayUse(g.c, use) {
+			return []string{errForbidden}, nil
+		}
+		// The key is named again, so that it is the one that was judged.
+		requests = append([]string{"SIGKEY " + g.grip}, requests...)
+	}
+	switch {
+	case !known:
+		g.refuse(command)
+		return []string{errForbidden}, nil
+	case requests == nil:
+		return []string{errSyntax}, nil
+	}
+	answer := []string{"OK"}
+	for _, request := range requests {
+		var err error
+		if answer, err = g.agent.ask(request); err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(answer[len(answer)-1], "ERR") {
+			break
+		}
+	}
+	if (command == "SIGKEY" || command == "SETKEY") && strings.HasPrefix(answer[len(answer)-1], "OK") {
+		g.grip = strings.ToUpper(strings.TrimPrefix(requests[0], command+" "))
+	}
+	return answer, nil
+}
+
+// refuse reports a command that may not pass, unless it is of no interest.
+func (g *gpgTalk) refuse(command string) {
+	what, listed := refusedCommands[command]
+	if !listed {
+		what = "do what is not known"
+	}
+	if what != "" {
+		g.f.session.Refused(what + " (gpg-agent)")
 	}
 }
 

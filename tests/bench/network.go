@@ -89,18 +89,9 @@ func (b *bench) reaching(port int) ([]contestant, map[string][]float64, error) {
 	add := func(l launcher, name, address string) {
 		l.name = name
 		list = append(list, contestant{name: name, absent: l.absent, sample: func() (float64, float64, error) {
-			output, _, _, err := l.launch(b.world.project, b.world.stopwatch, "network", address,
-				strconv.Itoa(downloadSize))
+			connect, download, err := b.download(l, address)
 			if err != nil {
 				return 0, 0, err
-			}
-			connect, download := 0.0, 0.0
-			for line := range strings.Lines(output) {
-				_, _ = fmt.Sscanf(line, "connect %g", &connect)
-				_, _ = fmt.Sscanf(line, "download %g", &download)
-			}
-			if connect == 0 || download == 0 {
-				return 0, 0, fmt.Errorf("the stopwatch says %q", firstLine(output))
 			}
 			connected[name] = append(connected[name], connect/1e6)
 			return downloadSize / 1e6 / (download / 1e9), 0, nil
@@ -134,6 +125,23 @@ func (b *bench) reaching(port int) ([]contestant, map[string][]float64, error) {
 	return list, connected, nil
 }
 
+// download lets the stopwatch connect and download in a sandbox. Both times are
+// in nanoseconds.
+func (b *bench) download(l launcher, address string) (connect, download float64, err error) {
+	output, _, _, err := l.launch(b.world.project, b.world.stopwatch, "network", address, strconv.Itoa(downloadSize))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(output) {
+		_, _ = fmt.Sscanf(line, "connect %g", &connect)
+		_, _ = fmt.Sscanf(line, "download %g", &download)
+	}
+	if connect == 0 || download == 0 {
+		return 0, 0, fmt.Errorf("the stopwatch says %q", firstLine(output))
+	}
+	return connect, download, nil
+}
+
 // serve answers connections until it is closed. It sends nothing, or downloadSize
 // bytes, with at most so many bytes a second; 0 is no limit.
 func serve(speed int) (net.Listener, error) {
@@ -147,25 +155,28 @@ func serve(speed int) (net.Listener, error) {
 			if err != nil {
 				return // it is closed
 			}
-			go func() {
-				defer connection.Close()
-				var asked [1]byte
-				if _, err := connection.Read(asked[:]); err != nil || asked[0] != 'b' {
-					return
-				}
-				piece, begun := make([]byte, 1<<20), time.Now()
-				for sent := 0; sent < downloadSize; sent += len(piece) {
-					if speed > 0 {
-						time.Sleep(time.Until(begun.Add(time.Duration(float64(sent) / float64(speed) * 1e9))))
-					}
-					if _, err := connection.Write(piece); err != nil {
-						return
-					}
-				}
-				// Some proxies lose what is under way when a side closes.
-				_, _ = connection.Read(asked[:])
-			}()
+			go sendDownload(connection, speed)
 		}
 	}()
 	return listener, nil
+}
+
+// sendDownload answers one connection of [serve].
+func sendDownload(connection net.Conn, speed int) {
+	defer connection.Close()
+	var asked [1]byte
+	if _, err := connection.Read(asked[:]); err != nil || asked[0] != 'b' {
+		return
+	}
+	piece, begun := make([]byte, 1<<20), time.Now()
+	for sent := 0; sent < downloadSize; sent += len(piece) {
+		if speed > 0 {
+			time.Sleep(time.Until(begun.Add(time.Duration(float64(sent) / float64(speed) * 1e9))))
+		}
+		if _, err := connection.Write(piece); err != nil {
+			return
+		}
+	}
+	// Some proxies lose what is under way when a side closes.
+	_, _ = connection.Read(asked[:])
 }

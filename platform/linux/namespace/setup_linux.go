@@ -131,8 +131,6 @@ func (s *Setup) Enter(order *platform.Order) (Result, error) {
 		if err := startLoopback(); err != nil {
 			return result, fmt.Errorf("start loopback interface: %w", err)
 		}
-	}
-	if s.Network {
 		passed, err := openLocal()
 		result.Passed = append(result.Passed, passed...)
 		if err != nil {

@@ -182,21 +182,7 @@ func (b *builder) dispatch(a *arch, rules []rule) error {
 	for _, g := range groups {
 		b.place(g.start)
 		for _, rule := range g.rules {
-			if len(rule.when) == 0 {
-				b.jump(answer(rule.do))
-				continue
-			}
-			fails := b.label()
-			for i, c := range rule.when {
-				if i == len(rule.when)-1 {
-					b.test(a, c, answer(rule.do), fails)
-					break
-				}
-				holds := b.label()
-				b.test(a, c, holds, fails)
-				b.place(holds)
-			}
-			b.place(fails)
+			b.rule(a, rule, answer(rule.do))
 		}
 		if last := g.rules[len(g.rules)-1]; len(last.when) > 0 {
 			b.answer(uint32(actionAllow))
@@ -212,6 +198,23 @@ func (b *builder) dispatch(a *arch, rules []rule) error {
 		}
 	}
 	return nil
+}
+
+// rule jumps to the answer if every condition of the rule holds, and goes on
+// behind it if one fails.
+func (b *builder) rule(a *arch, r rule, answer label) {
+	if len(r.when) == 0 {
+		b.jump(answer)
+		return
+	}
+	fails, last := b.label(), len(r.when)-1
+	for _, condition := range r.when[:last] {
+		holds := b.label()
+		b.test(a, condition, holds, fails)
+		b.place(holds)
+	}
+	b.test(a, r.when[last], answer, fails)
+	b.place(fails)
 }
 
 // branch leads from the number of a call to its rules, or to its answer.

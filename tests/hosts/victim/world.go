@@ -245,20 +245,7 @@ func serve(dir string) error {
 		if err != nil {
 			return err
 		}
-		go func() {
-			buffer := make([]byte, 64)
-			for {
-				n, _, err := box.ReadFrom(buffer)
-				if err != nil {
-					return
-				}
-				if text := string(buffer[:n]); text != lastDatagram {
-					visits.write("datagram %s", text)
-					continue
-				}
-				readAll <- struct{}{}
-			}
-		}()
+		go receive(box, visits)
 	}
 	certificate, err := certify(filepath.Join(dir, "ca.pem"))
 	if err != nil {
@@ -310,6 +297,22 @@ func serve(dir string) error {
 		})
 	}
 	return hole()
+}
+
+// receive notes the datagrams that a mailbox gets.
+func receive(box net.PacketConn, visits *journal) {
+	buffer := make([]byte, 64)
+	for {
+		n, _, err := box.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		if text := string(buffer[:n]); text != lastDatagram {
+			visits.write("datagram %s", text)
+			continue
+		}
+		readAll <- struct{}{}
+	}
 }
 
 // listen listens also at an IPv6 address that is so new that the kernel still
