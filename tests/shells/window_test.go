@@ -339,10 +339,9 @@ func TestWindow_Liar(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		for _, line := range lines {
-			if _, err := c.Write([]byte(line + "\n")); err != nil {
-				t.Fatal(err)
-			}
+		// In one call: the sidecar may close the connection behind any line.
+		if _, err := io.WriteString(c, strings.Join(lines, "\n")+"\n"); err != nil {
+			t.Fatal(err)
 		}
 		done := make(chan struct{})
 		go func() {

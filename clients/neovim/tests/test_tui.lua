@@ -117,19 +117,27 @@ local function flood(open)
 end
 
 T['a flood leaves the editor awake, and Ctrl-C is answered'] = function()
-  local own_lag, own_answer = flood('terminal /bin/sh')
-  local lag, answer = flood('Sidecar terminal')
-  MiniTest.add_note(
-    ('while a terminal floods: lag %.0f ms, Ctrl-C answered after %.0f ms; :terminal in the same run: %.0f ms, %.0f ms'):format(
-      lag,
-      answer,
-      own_lag,
-      own_answer
-    )
-  )
   -- Absolute times mean little on a shared machine. But without slices and flow
-  -- control both take seconds, and the editor's own terminal does not.
-  H.eq({ lag < 10 * own_lag + 1500, answer < 10 * own_answer + 1500 }, { true, true })
+  -- control both take seconds each time, and the editor's own terminal does not.
+  -- A busy machine may stop the editor for as long, so there are three tries.
+  local soon = false
+  for _ = 1, 3 do
+    local own_lag, own_answer = flood('terminal /bin/sh')
+    local lag, answer = flood('Sidecar terminal')
+    MiniTest.add_note(
+      ('while a terminal floods: lag %.0f ms, Ctrl-C answered after %.0f ms; :terminal in the same run: %.0f ms, %.0f ms'):format(
+        lag,
+        answer,
+        own_lag,
+        own_answer
+      )
+    )
+    soon = soon or lag < 10 * own_lag + 1500 and answer < 10 * own_answer + 1500
+    if soon then
+      break
+    end
+  end
+  H.eq(soon, true)
 end
 
 T['the prompt for a question closes when nobody waits for the answer'] = function()

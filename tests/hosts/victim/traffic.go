@@ -47,6 +47,10 @@ func storm(args []string) error {
 	started.Wait()
 	for range 20 {
 		conn, err := net.DialTimeout("tcp", args[1], patience)
+		// Go's resolver waits for ten seconds, and a busy machine may need them.
+		for try := 1; err != nil && try < 4; try++ {
+			conn, err = net.DialTimeout("tcp", args[1], patience)
+		}
 		if err != nil {
 			return err
 		}
