@@ -36,8 +36,8 @@ type Sandbox struct {
 	// inside the session if the host can isolate it.
 	AllowNetwork *bool `json:"allow_network"`
 	// AllowedHosts are hosts that sessions reach by TCP while allow_network is
-	// false: a name, or *.NAME for all names below it, or addresses as
-	// ADDRESS/BITS, each with :PORT or for all ports. No certificates are
+	// false. An entry is a name, *.NAME for all names below it, or addresses as
+	// ADDRESS/BITS; :PORT behind it allows that port alone. No certificates are
 	// needed, and on Linux no variables. A name that leads into a private network
 	// needs an entry for its addresses, too. localhost:PORT is a service of this
 	// machine, which sessions reach as host.sandbox.internal. Toolchains add the
@@ -57,12 +57,12 @@ type Sandbox struct {
 	// gives the full power of the daemon behind it.
 	AllowedUnixSockets []string `json:"allowed_unix_sockets"`
 	// SigningKeys are the keys of your ssh-agent and gpg-agent that sessions with
-	// the toolchains ssh and gpg may use, to sign and to log in: a fingerprint as
-	// "ssh-add -l" shows it, a keygrip as "gpg -K --with-keygrip" shows it, or "*"
-	// for all keys. "ask:" before it makes each use a question to you, whatever
-	// on_denied says. An empty list allows none. With any other list than ["*"],
-	// a socket of these agents in allowed_unix_sockets gives no more than the
-	// toolchain does.
+	// the toolchains ssh and gpg may use, to sign and to log in. An entry is a
+	// fingerprint as "ssh-add -l" shows it, a keygrip as "gpg -K --with-keygrip"
+	// shows it, or "*" for all keys. "ask:" before it makes each use a question to
+	// you, whatever on_denied says. An empty list allows none. With any other list
+	// than ["*"], a socket of these agents in allowed_unix_sockets gives no more
+	// than the toolchain does.
 	SigningKeys []string `json:"signing_keys"`
 	// ProtectedPaths stay read-only although they lie inside the project. They
 	// are added to the built-in list. "!path" takes one away from that list, with
@@ -98,21 +98,22 @@ type Sandbox struct {
 	// whose content programs outside run.
 	ToolchainCaches *ToolchainCaches `json:"toolchain_caches"`
 	// Shell is a program with its arguments. Terminals start it, and a command
-	// line is passed to it after "-c". null: for terminals, the program of
-	// "terminal.shell" in your Zed file, else your own shell; for command lines,
-	// bash, or /bin/sh if there is no bash.
+	// line is passed to it after "-c". With null, terminals start the program of
+	// "terminal.shell" in your Zed file, else your own shell. Command lines are
+	// then run by bash, or by /bin/sh if there is no bash.
 	Shell []string `json:"shell"`
 	// OnUnavailable says what happens if the machine cannot enforce the
 	// sandbox. null: refuse for tools, warn for terminals.
 	OnUnavailable *OnUnavailable `json:"on_unavailable"`
-	// OnDenied says what a denial does besides failing. On Linux, "report"
-	// notices refused reads only of files that a command line names, as those
-	// of cat, cp, sed and grep do, or that a program in an editor's session
-	// prints. "ask" notices all of them, which slows down programs that open
-	// thousands of files. "ask" asks about opening files, because an open file
-	// is what the sidecar can pass to a waiting program. While the network is
-	// off, it also asks about each host, where allowed_hosts works. Removing,
-	// renaming, executing and Unix sockets are refused at once and reported.
+	// OnDenied says what a denial does besides failing. On Linux, "report" does
+	// not notice every refused read. It notices those of files that a command
+	// line names, as with cat, cp, sed and grep. In an editor's session it also
+	// notices those that a program prints. "ask" notices all of them, which slows
+	// down programs that open thousands of files. "ask" asks about opening files,
+	// because an open file is what the sidecar can pass to a waiting program.
+	// While the network is off, it also asks about each host, where allowed_hosts
+	// works. Removing, renaming, executing and Unix sockets are refused at once
+	// and reported.
 	OnDenied *OnDenied `json:"on_denied"`
 	// ProcessTracking chooses how processes are tracked on macOS.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`

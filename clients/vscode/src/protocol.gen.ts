@@ -1075,10 +1075,10 @@ export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/de
 
 /**
  * `sandbox/requestAccess` asks the user about an access before it is refused, if on_denied is "ask" and the
- * editor announced approvals. It is only about opening files that a setting would allow, about connecting to
- * hosts while the network is off, and about one setting of git in a repository's configuration, which the
- * message names: never credentials, never other protected paths, never denied_hosts. The program waits for up to
- * a minute, and is refused without an answer. If nobody waits any more, $/cancelRequest follows. After "deny"
+ * editor announced approvals. It is about opening files that a setting would allow, and about connecting to
+ * hosts while the network is off. It is also about one setting of git in a repository's configuration, which the
+ * message names. It is never about credentials, other protected paths or denied_hosts. The program waits for up
+ * to a minute, and is refused without an answer. If nobody waits any more, $/cancelRequest follows. After "deny"
  * and "session" the session does not ask about the same access again.
  */
 export const RequestAccessRequest = new RequestType<RequestAccessParams, RequestAccessResult, ErrorData>("sandbox/requestAccess");
