@@ -18,6 +18,9 @@ const (
 	// leastScans are made in any case: on a busy machine three of them, which
 	// stop a session that does not fork, can take longer than holdTimeout.
 	leastScans = 6
+	// silence bounds the wait for the subreaper's answer. A busy machine may stop
+	// it for seconds, and the user would not be asked.
+	silence = 10 * time.Second
 )
 
 // hold stops every process below, parents before their children, and records
@@ -114,8 +117,8 @@ func (g *Group) orderHold(ctx context.Context, held bool) error {
 	if err := conn.send(orderMessage{Hold: &holdOrder{ID: g.holds, Held: held}}); err != nil {
 		return errors.Join(errGone, err)
 	}
-	silence := time.NewTimer(holdTimeout + grace)
-	defer silence.Stop()
+	timer := time.NewTimer(silence)
+	defer timer.Stop()
 	for {
 		select {
 		case answer := <-g.heldAnswers:
@@ -133,7 +136,7 @@ func (g *Group) orderHold(ctx context.Context, held bool) error {
 				_ = conn.send(orderMessage{Hold: &holdOrder{}})
 			}
 			return ctx.Err()
-		case <-silence.C:
+		case <-timer.C:
 			if held {
 				_ = conn.send(orderMessage{Hold: &holdOrder{}})
 			}
