@@ -276,7 +276,10 @@ func infoOf(info fs.FileInfo, err error) (*fileInfo, error) {
 	}
 	stat, _ := info.Sys().(*systemStat)
 	modified := info.ModTime()
-	return &fileInfo{text(info.Name()), info.Size(), info.Mode(), modified.Unix(), int64(modified.Nanosecond()), stat}, nil
+	return &fileInfo{
+		text(info.Name()), info.Size(), info.Mode(), modified.Unix(),
+		int64(modified.Nanosecond()), stat,
+	}, nil
 }
 
 func (i *fileInfo) Name() string       { return string(i.FileName) }

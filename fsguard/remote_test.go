@@ -129,7 +129,8 @@ func TestPerform_ReturnsTheSystemsAnswers(t *testing.T) {
 		if want, err = os.Lstat(file); err != nil {
 			t.Fatal(err)
 		}
-		if info, err = r.info(request{Op: opLstat, Path: text(file)}); err != nil || !info.ModTime().Equal(want.ModTime()) {
+		if info, err = r.info(request{Op: opLstat, Path: text(file)}); err != nil ||
+			!info.ModTime().Equal(want.ModTime()) {
 			t.Errorf("a file of %v: %v", want.ModTime(), err)
 		}
 	}

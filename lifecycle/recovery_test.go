@@ -169,7 +169,10 @@ func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 	}{
 		{"a session of an older version", `{"session":%d,"start":"%s"}`, false, "are left alone: 1"},
 		{"a subreaper of an older version", `{"subreaper":%d,"start":"%s"}`, false, "are left alone: 1"},
-		{"a kind of a newer version", `{"kind":"zone","key":"%d","data":{"start":"%s"}}`, true, "unknown kind \"zone\""},
+		{
+			"a kind of a newer version", `{"kind":"zone","key":"%d","data":{"start":"%s"}}`, true,
+			"unknown kind \"zone\"",
+		},
 		{"data of a newer version", `{"kind":"session","key":"%d","data":"since %s"}`, false, "left alone"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -191,7 +191,8 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 // receive takes the descriptors that the stage passes, and lets it continue.
 func (l *Launched) receive(conn *conn, passed []Passed, prepared any, target Target) error {
 	if len(passed) != len(conn.passed) {
-		return fmt.Errorf("talk to stage: descriptors: %d arrived, but %d were announced", len(conn.passed), len(passed))
+		return fmt.Errorf("talk to stage: descriptors: %d arrived, but %d were announced",
+			len(conn.passed), len(passed))
 	}
 	handover := Handover{PID: l.Process.PID(), Prepared: prepared}
 	var local LocalSockets

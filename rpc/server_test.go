@@ -35,7 +35,9 @@ func TestServe_EndsWithTheEditor(t *testing.T) {
 			t.Parallel()
 			f := start(t, &platformtest.Fake{}, `{"enabled": false}`)
 			e := f.connect()
-			session := call(e, protocol.Spawn, protocol.SpawnParams{Cwd: f.dir, Command: "trap '' HUP TERM; echo ready; read x"})
+			session := call(e, protocol.Spawn, protocol.SpawnParams{
+				Cwd: f.dir, Command: "trap '' HUP TERM; echo ready; read x",
+			})
 			e.output(session.SessionID, "ready")
 			end(f, e)
 			f.wait()
@@ -122,9 +124,12 @@ func TestSpawn_WithoutASandbox(t *testing.T) {
 			t.Parallel()
 			f := start(t, &platformtest.Fake{Unavailable: cause}, test.settings)
 			e := f.connect()
-			result, err := try(e, protocol.Spawn, protocol.SpawnParams{Kind: test.kind, Cwd: f.dir, Command: "echo hello"})
+			result, err := try(e, protocol.Spawn, protocol.SpawnParams{
+				Kind: test.kind, Cwd: f.dir, Command: "echo hello",
+			})
 			if !test.starts {
-				if answer := refused(t, err, protocol.CodeSandboxUnavailable); answer.Data.Reason == "" || answer.Data.Hint == "" {
+				if answer := refused(t, err, protocol.CodeSandboxUnavailable); answer.Data.Reason == "" ||
+					answer.Data.Hint == "" {
 					t.Errorf("data: got %+v, want reason and hint", answer.Data)
 				}
 				return
@@ -183,7 +188,8 @@ func TestSpawn_ReportsWhatTheStageReported(t *testing.T) {
 			}
 			for name, want := range test.fake.Enforcement.Protections {
 				p := got.Protections[name]
-				if string(p.Status) != string(want.Status) || p.Mechanism != want.Mechanism || p.Detail != want.Detail ||
+				if string(p.Status) != string(want.Status) || p.Mechanism != want.Mechanism ||
+					p.Detail != want.Detail ||
 					p.Fix != want.Fix {
 					t.Errorf("%s: got %+v, want %+v", name, p, want)
 				}

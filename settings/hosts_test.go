@@ -138,7 +138,8 @@ func TestHosts_WithoutEffectAreDiagnosed(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, nil)
 	s := snapshotOf(t, f, `{"enabled": true, "allow_network": true, "allowed_hosts": ["a.org"]}`, "")
-	if got := said(s.Compile(document.KindTool), userFile); !strings.Contains(got, "has no effect while allow_network") {
+	got := said(s.Compile(document.KindTool), userFile)
+	if !strings.Contains(got, "has no effect while allow_network") {
 		t.Errorf("got %s", got)
 	}
 	s = snapshotOf(t, f, `{"enabled": true, "allow_network": false, "allowed_hosts": ["b.a.org"],
@@ -151,7 +152,8 @@ func TestHosts_WithoutEffectAreDiagnosed(t *testing.T) {
 func TestHosts_OfATrustedProjectAreAskedFor(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, nil)
-	user := `{"enabled": true, "allow_network": false, "allowed_hosts": ["a.org"], "denied_hosts": ["b.a.org", "a.org:22"]}`
+	user := `{"enabled": true, "allow_network": false, "allowed_hosts": ["a.org"], ` +
+		`"denied_hosts": ["b.a.org", "a.org:22"]}`
 	asks := func(project string) string {
 		var list []string
 		for _, a := range snapshotOf(t, f, user, project).Project().Asks {
@@ -218,7 +220,9 @@ func TestExplain_OfAHostNamesTheEntry(t *testing.T) {
 		"[2001:db8::1]:80":         {Key: "allowed_hosts", Value: "[2001:db8::1]:80"},
 		"127.0.0.1:80":             {},
 		"198.18.3.4:80":            {},
-		"169.254.169.254:80":       {Key: "allowed_hosts", Value: "169.254.169.254:80", Holds: "credentials of this machine"},
+		"169.254.169.254:80": {
+			Key: "allowed_hosts", Value: "169.254.169.254:80", Holds: "credentials of this machine",
+		},
 		"[64:ff9b::a9fe:a9fe]:80": {
 			Key: "allowed_hosts", Value: "[64:ff9b::a9fe:a9fe]:80",
 			Holds: "credentials of this machine",
@@ -268,7 +272,8 @@ func TestHosts_TenThousandAreFast(t *testing.T) {
 			allowed = append(allowed, fmt.Sprintf(`"h%d.a.org"`, i))
 			denied = append(denied, fmt.Sprintf(`"d%d.a.org"`, i))
 		}
-		lists := `"allowed_hosts": [` + strings.Join(allowed, ",") + `], "denied_hosts": [` + strings.Join(denied, ",") + `]`
+		lists := `"allowed_hosts": [` + strings.Join(allowed, ",") + `], "denied_hosts": [` +
+			strings.Join(denied, ",") + `]`
 		s := snapshotOf(t, f, `{"enabled": true, "allow_network": false, `+lists+`}`, `{`+lists+`}`)
 		if got := len(s.Compile(document.KindTool).Policy.Network.AllowedHosts); got != n {
 			t.Errorf("%d hosts are allowed", got)
@@ -293,7 +298,8 @@ func TestHosts_SayWhatThisMachineCannotDo(t *testing.T) {
 				return gap
 			}
 			got := said(s.Compile(document.KindTool), userFile)
-			if asked != want || strings.Contains(got, "so sessions have no network: the kernel is old") != (want && gap != "") {
+			if asked != want ||
+				strings.Contains(got, "so sessions have no network: the kernel is old") != (want && gap != "") {
 				t.Errorf("%s, %q: asked: %v: %s", block, gap, asked, got)
 			}
 		}

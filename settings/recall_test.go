@@ -154,8 +154,8 @@ func TestRecall_EqualsAFreshEvaluationByChance(t *testing.T) {
 				"/home/u/data", "/home/u/data/a", "/home/u/other", "/home/u/.gitconfig", "/home/u/.bashrc",
 				"/home/u/.ssh/config", "/home/u/.ssh", "/home/u/project/.git", "/home/u/project/.git/config",
 				"/home/u/project/.git/hooks", "/home/u/project/sub/.git", "/home/u/project/.gitmodules",
-				"/home/u/project/.envrc", "/home/u/project/x.pem", "/home/u/project/.vscode", "/home/u/.cache", "/etc/gitconfig",
-				"/tmp", "/run/user/1000", "/usr/bin", "/dev/null",
+				"/home/u/project/.envrc", "/home/u/project/x.pem", "/home/u/project/.vscode", "/home/u/.cache",
+				"/etc/gitconfig", "/tmp", "/run/user/1000", "/usr/bin", "/dev/null",
 			}
 			targets := []string{
 				"/home/u/data", "/home/u/other", "/home/u/project", "data", "../data", "../../other", ".", "gone",
@@ -258,7 +258,8 @@ func TestRecall_AsksWhatIsNoFile(t *testing.T) {
 	t.Parallel()
 	gap := ""
 	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
-	s := remembering(snapshotOf(t, f, `{"enabled": true, "allow_network": false, "allowed_hosts": ["example.com"]}`, ""))
+	s := remembering(snapshotOf(t, f, `{"enabled": true, "allow_network": false, "allowed_hosts": ["example.com"]}`,
+		""))
 	var answer git.Answer
 	s.askGit = func(resolve.Host, string) git.Answer { return answer }
 	s.hostsGap = func() string { return gap }

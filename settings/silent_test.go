@@ -89,7 +89,8 @@ func TestCompile_WhatDoesNotAnswer(t *testing.T) {
 			t.Errorf("%s: it is said %q", dir, text)
 		}
 		warned := strings.Join(compiled.Warnings, "\n")
-		if strings.Contains(warned, "not protected") != (want.warning != "") || !strings.Contains(warned, want.warning) {
+		if strings.Contains(warned, "not protected") != (want.warning != "") ||
+			!strings.Contains(warned, want.warning) {
 			t.Errorf("%s: the warnings are %q", dir, warned)
 		}
 	}

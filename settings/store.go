@@ -213,8 +213,8 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)
 	} else if projectDir != "" {
-		s.log.Error("settings: project directory is not absolute: its settings and its grant are left out", "projectDir",
-			projectDir)
+		s.log.Error("settings: project directory is not absolute: its settings and its grant are left out",
+			"projectDir", projectDir)
 	}
 	snapshot.user = s.sources.Managed()
 	for _, path := range s.files {

@@ -117,8 +117,8 @@ func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []gran
 					access &^= policy.Write // there are no overlays
 				}
 				g := grant{
-					path: target.Path, links: target.Links, cache: p.Cache(), hidden: p.Hidden, alwaysPrivate: p.AlwaysPrivate,
-					request: request{text: c.Name, access: access, origin: origin, at: c.at},
+					path: target.Path, links: target.Links, cache: p.Cache(), hidden: p.Hidden,
+					alwaysPrivate: p.AlwaysPrivate, request: request{text: c.Name, access: access, origin: origin, at: c.at},
 				}
 				if p.Public && !view.public(g, target.Mode, r) {
 					continue
@@ -340,7 +340,8 @@ func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
 		}
 		if why != "" {
 			r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
-				"%s: the variable %s is %s: not granted, because %s", display.Quote(c.Name), p.Variable, display.Quote(dir), why)
+				"%s: the variable %s is %s: not granted, because %s", display.Quote(c.Name), p.Variable,
+				display.Quote(dir), why)
 			continue
 		}
 		dirs = append(dirs, dir)

@@ -34,7 +34,9 @@ func TestWatch_TellsEveryKindOfChange(t *testing.T) {
 			d.await(d.user)
 			d.write(d.user, enabled)
 		}},
-		"directory renamed and another in its place": {func(d *fixture) { d.write(d.user, disabled) }, func(d *fixture) {
+		"directory renamed and another in its place": {func(d *fixture) {
+			d.write(d.user, disabled)
+		}, func(d *fixture) {
 			d.must(os.Rename(filepath.Join(d.home, ".config"), filepath.Join(d.home, "old")))
 			d.await(d.user)
 			d.write(d.user, enabled)

@@ -81,8 +81,10 @@ func TestBytes_50MegabytesArriveUnchanged(t *testing.T) {
 			})
 			s := e.Spawn(protocol.SpawnParams{Command: "stty raw -echo; exec cat random"})
 			exit := s.Exit() // after the last output, on the goroutine that has counted it
-			if length != size || !bytes.Equal(got.Sum(nil), want.Sum(nil)) || exit.ExitCode == nil || *exit.ExitCode != 0 {
-				t.Errorf("%d of %d bytes arrived, unchanged: %t; %+v", length, size, bytes.Equal(got.Sum(nil), want.Sum(nil)), exit)
+			if length != size || !bytes.Equal(got.Sum(nil), want.Sum(nil)) || exit.ExitCode == nil ||
+				*exit.ExitCode != 0 {
+				t.Errorf("%d of %d bytes arrived, unchanged: %t; %+v", length, size,
+					bytes.Equal(got.Sum(nil), want.Sum(nil)), exit)
 			}
 		})
 	}

@@ -117,7 +117,8 @@ func parse(path string, data []byte) *List {
 // IsCleanPath reports whether JSON can hold the path and return the same bytes.
 // Two file names that differ only in bytes that are not UTF-8 would become one.
 func IsCleanPath(path string) bool {
-	return filepath.IsAbs(path) && filepath.Clean(path) == path && utf8.ValidString(path) && !strings.ContainsRune(path, 0)
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && utf8.ValidString(path) &&
+		!strings.ContainsRune(path, 0)
 }
 
 // Read reads trust.json. If there is no file, nothing is trusted, and that is

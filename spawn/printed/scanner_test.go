@@ -31,7 +31,8 @@ const sample = "all is well\r\n\x1b[31mcat: /root/ä: Permission denied\x1b[0m\r
 
 var sampleFound = []string{
 	"\x1b[31mcat: /root/ä: Permission denied\x1b[0m\r", "open /x: permission denied",
-	"OSError: [Errno 30] Read-only file system: '/usr/x'\r", "Operation not permitted", "connect ENETUNREACH 1.2.3.4:443",
+	"OSError: [Errno 30] Read-only file system: '/usr/x'\r", "Operation not permitted",
+	"connect ENETUNREACH 1.2.3.4:443",
 	"Network is unreachable", "TOKEN is not set", "TOKEN must be set", "set the environment variable TOKEN",
 	"the last: /y: Permission denied",
 }
@@ -194,8 +195,8 @@ func TestParse_RandomLinesGiveNoOtherPath(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	names := []string{"/root/secret", "/home/u/a b", "/home/u/ä", "~/notes", "/usr/x: y", "/a'b", "../up", "/x/(1)"}
 	glue := []string{
-		" ", ": ", "'", `"`, " (", ")", "‘", "’", "cat", "open ", "mkdir ", "\x1b[31m", "\x1b[0m", "\r", "\t", "[Errno 13] ",
-		", ", " -> ", "EACCES: ", "http://x/y", "~", "/", ".", "can't", "permission", "line 1: ",
+		" ", ": ", "'", `"`, " (", ")", "‘", "’", "cat", "open ", "mkdir ", "\x1b[31m", "\x1b[0m", "\r", "\t",
+		"[Errno 13] ", ", ", " -> ", "EACCES: ", "http://x/y", "~", "/", ".", "can't", "permission", "line 1: ",
 	}
 	for range 20_000 {
 		var line strings.Builder

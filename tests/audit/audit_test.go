@@ -30,7 +30,9 @@ func TestAudit_EveryWayToStartASession(t *testing.T) {
 		"learn": {"learn", "--", "sh", "-c", "exit 3"},
 	} {
 		s.run(args...)
-		events := slices.DeleteFunc(s.events("--project", s.w.Project), func(e trail.Event) bool { return e.Via != via })
+		events := slices.DeleteFunc(s.events("--project", s.w.Project), func(e trail.Event) bool {
+			return e.Via != via
+		})
 		if got := kinds(events); !slices.Equal(got, []string{"spawn", "started", "ended"}) {
 			t.Errorf("%s: %q", via, got)
 			continue
@@ -57,14 +59,16 @@ func TestAudit_AnEditorsSessions(t *testing.T) {
 	secret := s.w.OutsidePath("secret")
 	harness.Write(t, secret, "x")
 	terminal := e.Spawn(protocol.SpawnParams{
-		Kind: protocol.Terminal, Cwd: s.w.Project, Command: "for i in 1 2 3 4 5; do cat " + secret + "; done; kill -9 $$",
+		Kind: protocol.Terminal, Cwd: s.w.Project, Command: "for i in 1 2 3 4 5; do cat " + secret +
+			"; done; kill -9 $$",
 	})
 	terminal.Exit()
 	e.Tool("touch Makefile")
 	_ = e.HangUp()
 	events := s.events()
 	sessions := of(events, trail.Spawn)
-	if len(sessions) != 2 || sessions[0].Kind != "terminal" || sessions[1].Kind != "tool" || sessions[0].Via != "serve" {
+	if len(sessions) != 2 || sessions[0].Kind != "terminal" || sessions[1].Kind != "tool" ||
+		sessions[0].Via != "serve" {
 		t.Fatalf("%+v", sessions)
 	}
 	refused := of(events, trail.Refused)
@@ -280,7 +284,9 @@ func TestAudit_TheLineComesBeforeTheProgram(t *testing.T) {
 		Settings: harness.Settings(harness.Sandbox{"audit": "file", "audit_required": true}),
 	})
 	for range 10 {
-		session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Cwd: s.w.Project, Command: "echo runs; sleep 1000"})
+		session := e.Spawn(protocol.SpawnParams{
+			Kind: protocol.Tool, Cwd: s.w.Project, Command: "echo runs; sleep 1000",
+		})
 		session.Await("runs")
 		if raw := s.raw(); !strings.Contains(raw, session.SessionID) {
 			t.Fatalf("%s runs and is not noted: %s", session.SessionID, raw)

@@ -252,8 +252,8 @@ func newJournal(t *testing.T) *journal {
 // wrap lets commands find it where journald's is.
 func (j *journal) wrap(t *testing.T) func(*exec.Cmd) {
 	t.Helper()
-	return mounted(t, `mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/journal && mount --bind "$2" /run/systemd/journal`,
-		j.dir)
+	return mounted(t,
+		`mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/journal && mount --bind "$2" /run/systemd/journal`, j.dir)
 }
 
 func (j *journal) next(t *testing.T) string {

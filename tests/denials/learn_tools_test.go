@@ -62,7 +62,8 @@ func (l lesson) run(t *testing.T) {
 		return session.Output(), status
 	}
 	if output, status := try(harness.Defaults(nil)); status == 0 || !regexp.MustCompile(refused).MatchString(output) {
-		t.Fatalf("control: with the default settings: status %d, want a failure that says %q:\n%s", status, refused, output)
+		t.Fatalf("control: with the default settings: status %d, want a failure that says %q:\n%s", status,
+			refused, output)
 	}
 	// A refusal while learn runs may end the tool before it has tried
 	// everything.
@@ -168,8 +169,8 @@ func TestLearnOnNpm(t *testing.T) {
 			"outside/lib/package.json": `{"name": "lib", "version": "1.0.0", "main": "lib.js"}`,
 			"outside/lib/lib.js":       `module.exports = "linked"`,
 			"outside/private":          "private\n",
-			"project/package.json": `{"name": "app", "version": "1.0.0", "private": true, "scripts": {"postinstall": "node ` +
-				`made.js", "test": "node test.js"},` +
+			"project/package.json": `{"name": "app", "version": "1.0.0", "private": true, ` +
+				`"scripts": {"postinstall": "node made.js", "test": "node test.js"},` +
 				`"dependencies": {"dep": "file:dep-1.0.0.tgz", "lib": "file:../outside/lib"}}`,
 			"project/made.js": `require("fs").writeFileSync("made", " and made")`,
 			"project/test.js": `console.log(require("dep") + require("lib") + require("fs").readFileSync("made"))`,
@@ -194,7 +195,8 @@ func TestLearnOnGo(t *testing.T) {
 		prepare: map[string]string{
 			"project/go.mod": "module example.com/app\n\ngo 1.21\n\nrequire example.com/lib v0.0.0\n\nreplace " +
 				"example.com/lib => ../outside/lib\n",
-			"project/app.go":     "package app\n\nimport \"example.com/lib\"\n\nfunc Word() string { return lib.Word() }\n",
+			"project/app.go": "package app\n\nimport \"example.com/lib\"\n\n" +
+				"func Word() string { return lib.Word() }\n",
 			"outside/lib/go.mod": "module example.com/lib\n\ngo 1.21\n",
 			"outside/lib/lib.go": "package lib\n\nfunc Word() string { return \"built by go\" }\n",
 			"outside/private":    "private\n",
@@ -220,7 +222,7 @@ func TestLearnOnPytest(t *testing.T) {
 		},
 		before: `dir=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p "$dir"; echo "word = 'a'" ` +
 			`>"$dir/installed.py"`,
-		line: "pytest-3 -q -p no:cacheprovider --basetemp=temporary", prints: "1 passed", refused: "ModuleNotFoundError",
-		toolchain: "python", outside: []string{"outside/lib"},
+		line: "pytest-3 -q -p no:cacheprovider --basetemp=temporary", prints: "1 passed",
+		refused: "ModuleNotFoundError", toolchain: "python", outside: []string{"outside/lib"},
 	}.run(t)
 }

@@ -108,10 +108,13 @@ func TestTheEndComesAtOnce(t *testing.T) {
 				})
 				kept.Await("on")
 				s.fuse.Hang()
-				go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }() // the file system does not answer it
+				// The file system does not answer it.
+				go func() { _, _ = harness.Try(s.Editor, protocol.Spawn, s.needs()) }()
 				s.fuse.AwaitHeld()
 				took := s.end(how)
-				harness.Eventually(t, "the session that was kept has ended", func() bool { return !harness.Alive(kept.PID) })
+				harness.Eventually(t, "the session that was kept has ended", func() bool {
+					return !harness.Alive(kept.PID)
+				})
 				return took
 			})
 		})

@@ -169,7 +169,9 @@ func TestAStandbyStage(t *testing.T) {
 						t.Errorf("status %d, %q", status, output)
 					}
 					took := time.Since(begun)
-					harness.Eventually(t, "the stage that was stopped has ended", func() bool { return !harness.Alive(stage) })
+					harness.Eventually(t, "the stage that was stopped has ended", func() bool {
+						return !harness.Alive(stage)
+					})
 					return took
 				})
 			})
@@ -192,7 +194,9 @@ func TestAStandbyStage(t *testing.T) {
 				t.Parallel()
 				e, stage := startStandby(t, mode)
 				harness.Eventually(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
-				harness.Eventually(t, "its cgroup is gone", func() bool { return len(e.World.Cgroups(t, e.Process())) <= 1 })
+				harness.Eventually(t, "its cgroup is gone", func() bool {
+					return len(e.World.Cgroups(t, e.Process())) <= 1
+				})
 			})
 		})
 	}
