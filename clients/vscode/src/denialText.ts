@@ -1,6 +1,6 @@
-import { json, text } from "./display";
+import { json, shortPath, text } from "./display";
 import { fromHome } from "./home";
-import type { Suggestion } from "./protocol.gen";
+import type { DeniedParams, Suggestion } from "./protocol.gen";
 
 /**
  * Appends a hint as a sentence. The sidecar writes hints in lower case, without
@@ -12,5 +12,32 @@ export function withHint(message: string, hint: string | undefined): string {
 
 /** The value of a suggestion, as the user would write it. */
 export function valueOf({ value }: Suggestion): string {
-  return text(json(typeof value === "string" ? fromHome(value) : value));
+  return text(written(value));
+}
+
+function written(value: Suggestion["value"]): string {
+  return json(typeof value === "string" ? fromHome(value) : value);
+}
+
+/** How many characters the side bar of a small window shows in its rows. */
+const groupWidth = 20;
+const rowWidth = 27;
+
+/** The value of a suggestion, for a row of the side bar. */
+export function shortValueOf({ value }: Suggestion): string {
+  const whole = written(value);
+  return typeof value === "string" ? `"${shortPath(whole.slice(1, -1), groupWidth - 2)}"` : shortPath(whole, groupWidth);
+}
+
+/** Why no setting is suggested, for a row of the side bar; undefined if that is long. */
+export function shortReason(hint: string | undefined): string | undefined {
+  const reason = withHint("", hint?.replace(/ (is|are) stored there\b.*$/, "")).trim().replace(/\.$/, "");
+  return reason === "" || reason.length > groupWidth + 5 ? undefined : reason;
+}
+
+/** What was refused, for a row of the side bar that also holds other characters. */
+export function shortRow({ process, access, target }: DeniedParams, others: number): string {
+  // The view is narrow, so the words that all share are left out.
+  const act = `${process === undefined ? "" : `${text(process.name)}: `}${access.replaceAll("_", " ")}`;
+  return `${act} ${shortPath(fromHome(target), Math.max(12, rowWidth - others - act.length - 1))}`;
 }

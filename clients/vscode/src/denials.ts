@@ -3,10 +3,9 @@ import * as vscode from "vscode";
 import type { Allow } from "./allow";
 import { Batcher } from "./batcher";
 import { configuration } from "./configuration";
-import { json, line, text } from "./display";
+import { json, line } from "./display";
 import { describe } from "./errors";
-import { valueOf, withHint } from "./denialText";
-import { fromHome } from "./home";
+import { shortReason, shortRow, shortValueOf, valueOf, withHint } from "./denialText";
 import type { Manager } from "./manager";
 import { fail, inform, warn } from "./notices";
 import { LimitReachedNotification, ListRequest, StartedNotification, type DeniedParams, type Suggestion } from "./protocol.gen";
@@ -167,28 +166,34 @@ export class Denials implements vscode.TreeDataProvider<Element> {
 function groupItem({ key, suggestion, hint, refusals }: Group): vscode.TreeItem {
   const label =
     suggestion === undefined
-      ? withHint("", hint).trim() || vscode.l10n.t("No setting allows this.")
-      : valueOf(suggestion);
+      ? (shortReason(hint) ?? vscode.l10n.t("No setting allows this."))
+      : shortValueOf(suggestion);
   const item = new vscode.TreeItem(label, vscode.TreeItemCollapsibleState.Expanded);
   item.id = key;
-  if (suggestion !== undefined) item.description = suggestion.setting;
+  if (suggestion !== undefined) item.description = shortSetting(suggestion);
   item.iconPath = new vscode.ThemeIcon(suggestion === undefined ? "circle-slash" : "lightbulb");
-  item.tooltip = withHint(suggestion?.message ?? label, suggestion === undefined ? undefined : hint);
+  item.tooltip = suggestion === undefined ? withHint("", hint).trim() || label : withHint(suggestion.message, hint);
   item.contextValue = suggestion === undefined ? "group" : "allowable";
   item.accessibilityInformation = { label: vscode.l10n.t("{0}, {1} refused", item.tooltip, refusals.length) };
   return item;
 }
 
+/** What a setting gives, in a word; its name is in the hover. */
+function shortSetting({ setting }: Suggestion): string {
+  const name = setting.replace(/^(terminal|tool)\./, "");
+  if (name === "additional_read_write_paths") return vscode.l10n.t("write");
+  if (name === "additional_read_only_paths") return vscode.l10n.t("read");
+  return name === "additional_executable_paths" ? vscode.l10n.t("run") : name;
+}
+
 function refusalItem({ key, denial, total }: Refusal): vscode.TreeItem {
-  // The view is narrow, so the words that all share are left out.
-  const by = denial.process === undefined ? "" : `${text(denial.process.name)}: `;
-  const item = new vscode.TreeItem(`${by}${denial.access.replaceAll("_", " ")} ${text(fromHome(denial.target))}`);
+  const count = total > 1 ? vscode.l10n.t("{0} times", total) : "";
+  const item = new vscode.TreeItem(shortRow(denial, count.length));
   item.id = `one ${key}`;
-  if (total > 1) item.description = vscode.l10n.t("{0} times", total);
+  if (total > 1) item.description = count;
   item.tooltip = withHint(denial.message, denial.hint);
   item.contextValue = denial.suggestion === undefined ? "denial" : "allowable";
-  const times = total > 1 ? ` ${vscode.l10n.t("{0} times", total)}` : "";
-  item.accessibilityInformation = { label: denial.message + times };
+  item.accessibilityInformation = { label: `${denial.message} ${count}`.trimEnd() };
   return item;
 }
 

@@ -19,6 +19,21 @@ export function text(s: string): string {
   return shorten(escape(s, true), maxText);
 }
 
+/**
+ * A path of at most limit characters. Directories in its middle go first, so
+ * that its name stays.
+ */
+export function shortPath(s: string, limit: number): string {
+  const whole = escape(s, true);
+  if (Array.from(whole).length <= limit) return whole;
+  const parts = whole.split("/");
+  for (let i = 2; i < parts.length; i++) {
+    const rest = `${parts[0] ?? ""}/…/${parts.slice(i).join("/")}`;
+    if (Array.from(rest).length <= limit) return rest;
+  }
+  return parts.length === 1 ? shorten(whole, limit) : `…/${shorten(parts.at(-1) ?? "", limit - 2)}`;
+}
+
 /** Text in quotation marks, for use within a sentence. */
 export function quote(s: string, limit = maxText): string {
   const escaped = escape(s, true)

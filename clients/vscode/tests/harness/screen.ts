@@ -132,6 +132,8 @@ const texts = [
   ".monaco-dialog-box .dialog-message-detail",
   ".monaco-dialog-box .monaco-button",
   ".monaco-hover:visible p",
+  ".tree-explorer-viewlet-tree-view .label-name",
+  ".tree-explorer-viewlet-tree-view .label-description",
 ].join(", ");
 
 interface Rect {
@@ -189,7 +191,7 @@ function isCut(all: unknown): string[] {
       const box = above.getBoundingClientRect();
       const beside = overflowX !== "visible" && (text.right > box.right + 1 || text.left < box.left - 1);
       // A list may be scrolled, and cuts its last row.
-      const below = overflowY === "hidden" && above.closest(".monaco-list") === null && text.bottom > box.bottom + 4;
+      const below = overflowY === "hidden" && element.closest(".monaco-list") === null && text.bottom > box.bottom + 4;
       if (beside || below) return [`cut off: ${element.innerText}`];
     }
     return [];

@@ -47,19 +47,19 @@ describe("a denial", () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "notes", "list.txt");
     await window.run(`clear; echo x >>${file}; echo x >>${file}; echo twi''ce`, /^twice$/m);
-    const rows = await window.refused("bash: write ~/notes/list.txt");
+    const rows = await window.refused("bash: write ~/…/list.txt");
     await rows.first().waitFor();
     // A repeated denial is sent again after a second, with its count.
     await until("its number in the list", async () => /\d+ times/.test(await rows.first().innerText()));
     assert.equal(await rows.count(), 1);
-    await (await window.refused(/notes[^"]*"\s*additional_read_write_paths/)).first().waitFor();
+    await (await window.refused(/notes[^"]*"\s*write/)).first().waitFor();
     assert.equal(await (await window.listed(`write "${file}"`)).count(), 0);
   });
 
   it("is allowed from the list, with one notification", async () => {
     const { window, world } = fixture();
     await window.command("Notifications: Clear All Notifications");
-    const group = (await window.refused(/notes[^"]*"\s*additional_read_write_paths/)).first();
+    const group = (await window.refused(/notes[^"]*"\s*write/)).first();
     await group.hover();
     await group.getByRole("button", { name: "Allow…" }).click();
     await window.choose("For all my projects");

@@ -103,7 +103,7 @@ describe("hostile names", () => {
       await picture(notification, `notification-${what.replace(/\W/g, "-")}`);
     }
     await window.command("Notifications: Clear All Notifications");
-    const row = (await window.refused(/additional_read_only_paths/)).first();
+    const row = (await window.refused(/"\s*read/)).first();
     await row.waitFor();
     const view = window.page.locator(".pane-body", { hasText: "cat: read" }).first();
     await harmless(view.locator(".monaco-list-rows"), "the list");

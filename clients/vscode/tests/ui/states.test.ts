@@ -46,8 +46,13 @@ for (const look of looksToTry()) {
       await window.newTerminal();
       await window.run(`clear; echo x >>${world.home}/notes/list.txt`, refusedChange());
       await window.run(`cat ${world.secret}; echo status=$?`, /^status=1$/m);
+      const deep = path.join(world.home, "notes", "of-the-last-ten-years", "and-before", "a-rather-long-name.txt");
+      world.write(deep, "milk\n");
+      await window.run(`clear; cat ${deep}; cat ${deep}; echo again=$?`, /^again=1$/m);
       await screen.clear();
       await (await window.refused(/id_test/)).first().waitFor();
+      // The end of a long path stays.
+      await (await window.refused(/^cat: read …\/a.*…\w*\.txt/)).first().waitFor();
       await screen.take("refused");
       await window.command("View: Toggle Primary Side Bar Visibility");
     });
