@@ -4,9 +4,27 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
+
+// ProjectError is why no sandboxed session may start in a project; nil if one
+// may.
+func ProjectError(compiled settings.Compiled) error {
+	path, cause := compiled.Unready()
+	if cause == nil {
+		return nil
+	}
+	failed := &spawn.Error{
+		Attempt: "check the project", Path: path, Cause: cause,
+		Hint: "try again once the file system answers; sessions elsewhere can be started",
+	}
+	if redirect := (*settings.Redirect)(nil); errors.As(cause, &redirect) {
+		failed.Hint = "if you made the symlink, open " + display.Quote(redirect.Target) + " itself"
+	}
+	return failed
+}
 
 // NameSetting adds to an error of a start the setting that would allow it, if
 // the sandbox refused to execute the program. dir is the session's directory.

@@ -69,6 +69,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	if err != nil {
 		return protocol.InitializeResult{}, nil, fmt.Errorf("open settings: %w", err)
 	}
+	store.Remember(folderPaths(params.WorkspaceFolders)...)
 	s.mu.Lock()
 	s.store, s.capabilities, s.folders, s.phase = store, params.Capabilities, params.WorkspaceFolders, phaseServing
 	s.mu.Unlock()
@@ -126,11 +127,20 @@ func (s *Server) changeFolders(change protocol.WorkspaceFoldersChange) error {
 		})
 	})
 	s.folders = append(s.folders, change.Added...)
+	s.store.Remember(folderPaths(change.Added)...)
 	s.mu.Unlock()
 	// Even if none was added: this withdraws the diagnostics of removed folders.
 	// It reads files, and the handler of a notification must not block.
 	s.background.Go(func() { s.publishFolders(change.Added) })
 	return nil
+}
+
+func folderPaths(folders []protocol.WorkspaceFolder) []string {
+	paths := make([]string, len(folders))
+	for i, folder := range folders {
+		paths[i] = folder.Path
+	}
+	return paths
 }
 
 // folderOf is the innermost workspace folder that contains dir.

@@ -101,8 +101,8 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 		}
 		request.Full = true
 	}
-	if compiled.NoAnswer != "" {
-		return nil, compiled, noAnswer("read the project", compiled.NoAnswer)
+	if err := presentation.ProjectError(compiled); err != nil {
+		return nil, compiled, err
 	}
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Warnings = append(compiled.Warnings, err.Error())

@@ -45,6 +45,10 @@ type evaluation struct {
 	// that nobody knows what to protect; "" if all answer.
 	noAnswer string
 
+	// redirect is a symlink on the way to the project that cannot be relied on;
+	// nil if there is none.
+	redirect *Redirect
+
 	bounds bounds // what the organisation has taken away
 
 	// The rest is set by judge and evaluate.
@@ -221,6 +225,9 @@ func (s *Snapshot) run(
 			grants.unclear, reachable.unclear),
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
 	}
+	if projectDir != "" {
+		e.redirect = redirected(view, projectDir, s.others, grants.writable)
+	}
 	e.require(project, r)
 	e.diagnose(r)
 	e.diagnostics = document.Sort(r.list)
@@ -287,8 +294,7 @@ func projectOf(view fsView, dir, file string) project {
 	if errors.Is(target.Err, fsguard.ErrNoAnswer) {
 		p.noAnswer = p.path
 	}
-	// Symlinks on the way to the project are fine: the editor names the
-	// directory anew for each session.
+	// Symlinks on the way to the project are judged by redirected.
 	own, refusal := projectGrant(view, p.path)
 	p.grants = append(p.grants, own)
 	if refusal != "" {

@@ -3,6 +3,8 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -229,6 +231,68 @@ func locate(view fsView, p project, q request, r *reporter) (resolve.Target, boo
 func hasDotDot(path string) bool {
 	for name := range strings.SplitSeq(path, "/") {
 		if name == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// Redirect is a symlink on the way to a project that a session could have made,
+// and where the project's directory is by it.
+type Redirect struct{ Link, Target string }
+
+// Error says what is wrong with the project's directory.
+func (r *Redirect) Error() string {
+	return fmt.Sprintf("the symlink %s, which a session could have made, leads to %s", display.Quote(r.Link),
+		display.Quote(r.Target))
+}
+
+// Unready is why no sandboxed session may start in the project, and the path
+// that it is about, if the cause does not name it; nil if one may.
+func (c *Compiled) Unready() (path string, cause error) {
+	switch {
+	case c.NoAnswer != "":
+		return c.NoAnswer, fsguard.ErrNoAnswer
+	case c.Redirect != nil:
+		return "", c.Redirect
+	}
+	return "", nil
+}
+
+// redirected returns the first symlink on the way to a project that lies where a
+// session may write: in what the settings grant, in another project of the
+// editor's, or in a git repository, which somebody else's sidecar may have had
+// for a project. The session could point it to any directory, and the next
+// session would be granted that one.
+func redirected(view fsView, projectDir string, others []string, writable cover) *Redirect {
+	target := view.Resolve(projectDir)
+	if len(target.Links) == 0 {
+		return nil
+	}
+	made := maps.Clone(writable)
+	for _, other := range others {
+		if other != projectDir {
+			made.add(view.Resolve(other).Path, policy.Write)
+		}
+	}
+	home := view.Resolve(view.host.Home).Path
+	for _, l := range target.Links {
+		if made.at(l.Dir).Has(policy.Write) || inRepository(view, l.Dir, home) {
+			return &Redirect{Link: l.Path, Target: target.Path}
+		}
+	}
+	return nil
+}
+
+// inRepository reports whether a directory lies in a git repository. One that
+// holds the home directory does not count: it has the user's start-up files,
+// and links there lead to other disks.
+func inRepository(view fsView, dir, home string) bool {
+	for above := range upwards(dir) {
+		if above == "/" || above == home || strings.HasPrefix(home, above+"/") {
+			return false
+		}
+		if view.Entry(filepath.Join(above, ".git")).Err == nil {
 			return true
 		}
 	}

@@ -224,6 +224,7 @@ func TestRecall_ComparesTheSettings(t *testing.T) {
 			func(s *Snapshot) { s.project.Problem = &document.Diagnostic{} },
 		},
 		"granted":    {func(s *Snapshot) { s.granted = nil }, func(s *Snapshot) { s.granted[0].Value = "b" }},
+		"others":     {func(s *Snapshot) { s.others = []string{"/home/u"} }},
 		"projectDir": {func(s *Snapshot) { s.projectDir += "x" }},
 		"trust": {
 			func(s *Snapshot) { s.trust = nil }, func(s *Snapshot) { s.trust.Path = "/u" },

@@ -31,6 +31,7 @@ type Snapshot struct {
 	granted    []Suggestion   // until the sidecar ends, beside what any list holds
 	projectDir string         // clean
 	trust      *trust.List    // nil: nothing is trusted
+	others     []string       // directories of projects that the store was asked about
 	ownPaths   []string       // see Options.Guarded
 	hostsGap   func() string  // see Options.HostsGap
 	memory     *memory        // nil: each snapshot is evaluated
@@ -63,6 +64,9 @@ type Compiled struct {
 	// so that nobody knows what to protect there; "" if all answer. No
 	// sandboxed session may start then.
 	NoAnswer string
+	// Redirect is a symlink on the way to the project that a session could have
+	// made; nil if there is none. No sandboxed session may start then.
+	Redirect *Redirect
 
 	create  []string   // see MakeDirs
 	exposed []exposure // see Exposures
@@ -87,7 +91,7 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
 	}
 	if compiled.Policy.Restricted {
-		compiled.NoAnswer = e.noAnswer
+		compiled.NoAnswer, compiled.Redirect = e.noAnswer, e.redirect
 		if s.project != nil && s.project.NoAnswer && s.project.Good == nil {
 			compiled.NoAnswer = cmp.Or(compiled.NoAnswer, s.project.File)
 		}
@@ -299,7 +303,8 @@ func (s *Snapshot) sameSettings(other *Snapshot) bool {
 	sameProject := s.project == nil && other.project == nil ||
 		s.project != nil && other.project != nil && *s.project == *other.project
 	return sameProject && s.projectDir == other.projectDir && slices.Equal(s.user, other.user) &&
-		slices.Equal(s.granted, other.granted) && s.trust.Equal(other.trust)
+		slices.Equal(s.granted, other.granted) && slices.Equal(s.others, other.others) &&
+		s.trust.Equal(other.trust)
 }
 
 // recorded returns a snapshot that notes all that its evaluation asks.
@@ -330,7 +335,7 @@ func (s *Snapshot) with(granted []Suggestion) *Snapshot {
 	return &Snapshot{
 		host: s.host, files: s.files, askGit: s.askGit, user: s.user, project: s.project, command: s.command,
 		granted: granted, projectDir: s.projectDir, trust: s.trust, ownPaths: s.ownPaths, hostsGap: s.hostsGap,
-		memory: s.memory,
+		memory: s.memory, others: s.others,
 	}
 }
 

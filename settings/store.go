@@ -90,6 +90,7 @@ type Store struct {
 	mu      sync.Mutex              // guards what follows
 	latest  map[string]latest       // the newest snapshot of each project directory
 	granted map[string][]Suggestion // by project directory; see Grant
+	asked   []string                // directories of projects, in which sessions may have been
 }
 
 // latest is a snapshot, with the time and the store's count of changes before it
@@ -238,13 +239,34 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	if len(s.latest) >= maxLatest {
 		clear(s.latest)
 	}
+	s.addAsked(snapshot.projectDir)
+	snapshot.others = s.asked[:len(s.asked):len(s.asked)]
 	s.latest[projectDir] = latest{snapshot, changes, made}
 	return snapshot
+}
+
+// Remember says that sessions may run in these projects, and may have before.
+// No symlink in one of them leads to a project. Snapshot remembers its own.
+func (s *Store) Remember(projectDirs ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, dir := range projectDirs {
+		s.addAsked(dir)
+	}
+}
+
+// addAsked is Remember for one project. The caller holds mu.
+func (s *Store) addAsked(dir string) {
+	if filepath.IsAbs(dir) && len(s.asked) < maxAsked && !slices.Contains(s.asked, filepath.Clean(dir)) {
+		s.asked = append(s.asked, filepath.Clean(dir))
+	}
 }
 
 const (
 	// maxLatest bounds the snapshots that are kept.
 	maxLatest = 64
+	// maxAsked bounds the directories of projects that are remembered.
+	maxAsked = 1024
 	// maxAge bounds how old a snapshot may be for Latest. No watch reports what
 	// else its evaluation depends on: symlinks, repositories, and which
 	// credentials exist. It lets a burst of denials share one evaluation.

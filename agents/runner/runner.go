@@ -16,7 +16,6 @@ import (
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -94,8 +93,8 @@ func startable(compiled settings.Compiled) error {
 	case compiled.Doubt != nil:
 		return fmt.Errorf("not started: the user must fix a settings file first: %s:%d",
 			display.Quote(compiled.Doubt.File), compiled.Doubt.Line)
-	case compiled.NoAnswer != "":
-		return &spawn.Error{Attempt: "check the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
+	case presentation.ProjectError(compiled) != nil:
+		return presentation.ProjectError(compiled)
 	case !compiled.Policy.Restricted:
 		return ErrOff
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
@@ -92,8 +91,8 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if err := inDoubt(compiled.Doubt); err != nil {
 		return err
 	}
-	if compiled.NoAnswer != "" {
-		return &spawn.Error{Attempt: "check the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer}
+	if err := presentation.ProjectError(compiled); err != nil {
+		return err
 	}
 	if err := compiled.MakeDirs(); err != nil {
 		compiled.Risks = append(compiled.Risks, err.Error())

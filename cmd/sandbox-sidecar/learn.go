@@ -15,7 +15,6 @@ import (
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -135,10 +134,8 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	}
 	defer store.Close()
 	compiled := snapshot.Compile(l.kind)
-	if compiled.NoAnswer != "" {
-		return spawn.Exit{}, &spawn.Error{
-			Attempt: "check the project", Path: compiled.NoAnswer, Cause: fsguard.ErrNoAnswer,
-		}
+	if err := presentation.ProjectError(compiled); err != nil {
+		return spawn.Exit{}, err
 	}
 	if err := compiled.MakeDirs(); err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: %v\n", err)

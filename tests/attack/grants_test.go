@@ -202,3 +202,49 @@ func TestDangerousProjectsAreAnnounced(t *testing.T) {
 		}
 	}
 }
+
+// Puts a symlink to the outside in the place of a directory that is a project of
+// its own. The next session there would be granted what the link leads to, so
+// it does not start, and neither does one of the next sidecar.
+func TestALinkInPlaceOfAProjectGrantsNothing(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	leaks := func(settings string, again bool) bool {
+		s := newScene(t)
+		secretOutside(s)
+		nested := s.ProjectPath("nested")
+		harness.MakeDir(t, nested)
+		options := harness.Options{Settings: settings, Wrap: s.Wrap, Initialize: func(params *protocol.InitializeParams) {
+			params.WorkspaceFolders = []protocol.WorkspaceFolder{{Path: nested, Name: "n"}, {Path: s.Project, Name: "p"}}
+		}}
+		e := harness.Start(t, s.World, options)
+		if output, status := e.Tool(`mv nested old && ln -s "` + s.Outside + `" nested`); status != 0 {
+			t.Fatalf("the session could not replace a directory of its project: %s", output)
+		}
+		if again {
+			e = harness.Start(t, s.World, options)
+		}
+		params := protocol.SpawnParams{Kind: protocol.Tool, Cwd: nested, Command: "cat secret"}
+		result, err := harness.Try(e, protocol.Spawn, params)
+		if err != nil {
+			if !strings.Contains(err.Error(), "which a session could have made") {
+				t.Errorf("the session does not start for another reason: %v", err)
+			}
+			return false
+		}
+		session := e.Session(result)
+		session.Exit()
+		return strings.Contains(session.Output(), secretText)
+	}
+	for name, again := range map[string]bool{"the same sidecar": false, "the next sidecar": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !leaks(harness.Off(), again) {
+				t.Fatal("even without a sandbox the link does not lead to the secret")
+			}
+			if leaks(harness.Settings(nil), again) {
+				t.Error("a session was granted what another one has linked")
+			}
+		})
+	}
+}
