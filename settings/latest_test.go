@@ -34,6 +34,7 @@ func TestLatest_ADenialReadsNoFileAndCompilesNothing(t *testing.T) {
 	snapshot := store.Snapshot(d.project)
 	snapshot.Compile(document.KindTool)
 	kept := snapshot.evaluation(document.KindTool)
+	store.sources.Close() // or a late round of the watch sees that the files are gone
 	d.must(os.RemoveAll(d.project + "/.zed"))
 	d.must(os.RemoveAll(d.home + "/.config"))
 	snapshot.files.ReadFile = func(path string) ([]byte, error) {
@@ -115,7 +116,7 @@ func TestLatest_SeesNewCredentials(t *testing.T) {
 		t.Fatalf("without credentials %q is suggested", key)
 	}
 	d.write(dir+"/credentials.tfrc.json", "{}")
-	store.maxAge = 0
+	store.maxAge = time.Hour
 	if key := suggest(); key != "" {
 		t.Errorf("one click would grant credentials: %q is suggested", key)
 	}
