@@ -388,12 +388,11 @@ func (b bounding) keepTemporary() {
 		target := b.view.Resolve(path)
 		own := policy.Contains(b.project.path, target.Path) && b.project.path != ""
 		known := slices.ContainsFunc(b.policy.Temporary, func(t policy.Temporary) bool { return t.Path == target.Path })
-		if target.Err == nil && target.Exists && target.Mode.IsDir() && !own && !known &&
-			b.policy.At(target.Path) != 0 {
+		isDir := target.Err == nil && target.Exists && target.Mode.IsDir()
+		if isDir && !own && !known && b.policy.At(target.Path) != 0 {
 			from := b.bounds.from[temporaryKey]
-			b.policy.Temporary = append(b.policy.Temporary, policy.Temporary{
-				Path: target.Path, Origin: from.policy(temporaryKey, from.At),
-			})
+			added := policy.Temporary{Path: target.Path, Origin: from.policy(temporaryKey, from.At)}
+			b.policy.Temporary = append(b.policy.Temporary, added)
 		}
 	}
 	slices.SortFunc(b.policy.Temporary, func(x, y policy.Temporary) int { return cmp.Compare(x.Path, y.Path) })
@@ -463,9 +462,8 @@ func (b bounding) hide(s *settings) {
 			continue
 		}
 		b.setRules(slices.DeleteFunc(slices.Clone(b.policy.Rules), func(r policy.Rule) bool { return within(r.Path) }))
-		b.setSockets(slices.DeleteFunc(slices.Clone(b.evaluation.sockets), func(s socket) bool {
-			return within(s.path)
-		}))
+		hidden := func(s socket) bool { return within(s.path) }
+		b.setSockets(slices.DeleteFunc(slices.Clone(b.evaluation.sockets), hidden))
 		if b.policy.At(path) == 0 {
 			continue
 		}
@@ -473,9 +471,9 @@ func (b bounding) hide(s *settings) {
 			diagnose("macOS cannot hide %s, which %s holds", display.Quote(path), "a granted directory")
 			continue
 		}
-		b.policy.Hidden = append(slices.DeleteFunc(slices.Clone(b.policy.Hidden), func(h policy.Hidden) bool {
-			return h.Path == path
-		}), policy.Hidden{Path: path, Origin: from})
+		same := func(h policy.Hidden) bool { return h.Path == path }
+		others := slices.DeleteFunc(slices.Clone(b.policy.Hidden), same)
+		b.policy.Hidden = append(others, policy.Hidden{Path: path, Origin: from})
 		b.bounds.protects = true
 	}
 	slices.SortFunc(b.policy.Hidden, func(x, y policy.Hidden) int { return cmp.Compare(x.Path, y.Path) })
