@@ -27,10 +27,14 @@ local function require_denials()
   end
 end
 
+-- Shows messages whole, as a plugin does. The last line would cut them.
+local WHOLE = 'local notify = vim.notify; vim.notify = function(...) notify(...) end'
+
 T['denials show escaped names, in messages and in the list'] = function()
   require_denials()
   local world = H.world()
   local editor = tui.start(world)
+  editor.run(WHOLE)
   editor.run(
     'require("sandbox_sidecar").run({ "mkdir", ... })',
     world.outside .. '/' .. EVIL,
@@ -107,6 +111,7 @@ T["a project's requests are escaped, and all are shown before it can be trusted"
   local editor = tui.start(world)
   local status =
     'require("sandbox_sidecar.sidecar").request("project/status", { projectDir = ... }, function(_, s) _G.status = s end)'
+  editor.run(WHOLE)
   -- The first request for the project's status reports that it requests more.
   editor.run(status, world.project)
   check(tui.until_screen(editor, 'Press ENTER'))
