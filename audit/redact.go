@@ -41,9 +41,10 @@ var patterns = sync.OnceValue(func() redaction {
 			`[srp]k_live_\w{8,}|` +
 			`xox[abeprs]-[\w-]{8,}|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[\w-]{30,}|npm_\w{30,}|pypi-[\w-]{30,}|hf_\w{20,}|` +
 			`dop_v1_\w{20,}|SG\.[\w-]{10,}\.[\w-]{10,}|ya29\.[\w-]{10,}|eyJ[\w-]{8,}\.eyJ[\w-]+(?:\.[\w-]*)?)`),
-		certificate: regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`),
-		user:        regexp.MustCompile(`(?s)^([^:\s]+):.+$`),
-		userInLine:  regexp.MustCompile(`(?i)(\s|^)(-u|--user|--proxy-user)([= ]\s*)(["']?[^\s:"']+):[^\s"']+`),
+		certificate: regexp.MustCompile(
+			`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`),
+		user:       regexp.MustCompile(`(?s)^([^:\s]+):.+$`),
+		userInLine: regexp.MustCompile(`(?i)(\s|^)(-u|--user|--proxy-user)([= ]\s*)(["']?[^\s:"']+):[^\s"']+`),
 	}
 })
 
@@ -109,7 +110,8 @@ func Redact(argv []string) []string {
 // marks are parts of what the patterns find, in lower case. Compiling the
 // patterns takes longer than starting a program should wait.
 var marks = []string{
-	"token", "secret", "passw", "passphrase", "passcode", "pwd", "key", "credential", "bearer", "basic", "cookie", "auth",
+	"token", "secret", "passw", "passphrase", "passcode", "pwd", "key", "credential", "bearer", "basic",
+	"cookie", "auth",
 	"://", "-u", "--user", "--proxy-user", "mysql", "mariadb", "sshpass",
 	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "k_live_", "xox", "akia", "asia", "aiza",
 	"npm_", "pypi-", "hf_", "dop_v1_", "sg.", "ya29", "eyj", "-----begin",

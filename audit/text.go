@@ -114,5 +114,6 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("expected a duration such as 2h or 7d, or a day such as %s", now.Format(time.DateOnly))
+	today := now.Format(time.DateOnly)
+	return time.Time{}, fmt.Errorf("expected a duration such as 2h or 7d, or a day such as %s", today)
 }

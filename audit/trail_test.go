@@ -89,8 +89,9 @@ func TestTrail_KilledAtAnyStep(t *testing.T) {
 		dir := trailDir(t)
 		for n := 1; n <= 40; n += 1 + n/6 {
 			name := fmt.Sprintf("%s%d", call, n)
-			writer := exec.Command(strace, "-f", "-qq", "-o", os.DevNull, "-P", dir, "-P", filepath.Join(dir, current), "-P",
-				filepath.Join(dir, lockName), "-e", fmt.Sprintf("inject=%s:signal=SIGKILL:when=%d", call, n), os.Args[0])
+			writer := exec.Command(strace, "-f", "-qq", "-o", os.DevNull, "-P", dir,
+				"-P", filepath.Join(dir, current), "-P", filepath.Join(dir, lockName),
+				"-e", fmt.Sprintf("inject=%s:signal=SIGKILL:when=%d", call, n), os.Args[0])
 			writer.Env = append(os.Environ(), "AUDIT_TEST_WRITER="+dir, "AUDIT_TEST_NAME="+name)
 			acknowledged := runUntil(t, writer, enough)
 			if steps++; acknowledged < enough {
@@ -156,7 +157,10 @@ func TestTrail_ManyWriters(t *testing.T) {
 			writing.Go(func() {
 				for n := range each {
 					err := trails[i].Record(policy.Audit{Dir: dir, Required: n == 0},
-						Event{Event: Spawn, Session: fmt.Sprintf("%d-%d-%d", i, w, n), Argv: []string{strings.Repeat("y", n*10)}})
+						Event{
+							Event: Spawn, Session: fmt.Sprintf("%d-%d-%d", i, w, n),
+							Argv: []string{strings.Repeat("y", n*10)},
+						})
 					if err != nil {
 						t.Error(err)
 					}
@@ -271,7 +275,9 @@ func TestTrail_FollowsNothing(t *testing.T) {
 		"hard link": func(dir, elsewhere string) error {
 			return errors.Join(os.WriteFile(elsewhere, nil, 0o600), os.Link(elsewhere, filepath.Join(dir, current)))
 		},
-		"readable by others": func(dir, _ string) error { return os.WriteFile(filepath.Join(dir, current), nil, 0o644) },
+		"readable by others": func(dir, _ string) error {
+			return os.WriteFile(filepath.Join(dir, current), nil, 0o644)
+		},
 		"FIFO": func(dir, _ string) error {
 			return exec.Command("mkfifo", "-m", "600", filepath.Join(dir, current)).Run()
 		},

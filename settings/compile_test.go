@@ -75,7 +75,9 @@ func TestCompile_Paths(t *testing.T) {
 			name:   "a grant through a symlink in a writable directory is refused",
 			user:   `{"additional_read_write_paths": ["~/.cache"], "additional_read_only_paths": ["~/.cache/link", "~/project/escape"]}`,
 			access: map[string]string{"/home/u/.ssh/id": "none", "/home/u/.cache/x": "read,write,execute"},
-			says:   []string{"crosses the symlink \"/home/u/.cache/link\"", "crosses the symlink \"/home/u/project/escape\""},
+			says: []string{
+				`crosses the symlink "/home/u/.cache/link"`, `crosses the symlink "/home/u/project/escape"`,
+			},
 		},
 		{
 			name:   "dot-dot is taken from where the symlink leads, and said",
@@ -223,8 +225,8 @@ func TestCompile_RestrictsTheUnionOfWhatTheLayersRestrict(t *testing.T) {
 			t.Errorf("user %s, project %s: restricts %s, want %s", test.user, test.project, got.ApplyTo(), test.want)
 		}
 		if merged := s.Merged(); document.RestrictedKinds(*merged.Enabled, *merged.ApplyTo) != got {
-			t.Errorf("user %s, project %s: merged says enabled %t, apply_to %s", test.user, test.project, *merged.Enabled,
-				*merged.ApplyTo)
+			t.Errorf("user %s, project %s: merged says enabled %t, apply_to %s", test.user, test.project,
+				*merged.Enabled, *merged.ApplyTo)
 		}
 	}
 }
@@ -297,7 +299,8 @@ func TestCompile_DefaultLinuxPolicy(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
 		"/usr/bin/": "", "/usr/lib/": "", "/bin": "-> usr/bin", "/lib": "-> usr/lib", "/lib64": "-> usr/lib",
-		"/home/u/.zshrc": "-> dotfiles/zshrc", "/home/u/dotfiles/zshrc": "", "/home/u/project/": "", "/home/u/.config/": "",
+		"/home/u/.zshrc": "-> dotfiles/zshrc", "/home/u/dotfiles/zshrc": "", "/home/u/project/": "",
+		"/home/u/.config/": "",
 	})
 	c := snapshotOf(t, f, `{"enabled": true}`, "").Compile(document.KindTerminal)
 	golden.Compare(t, *update, "testdata/default_linux.golden", describePolicy(&c.Policy))
@@ -338,7 +341,8 @@ func describePolicy(p *policy.Policy) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "restricted %t\nproject %s\nruntime dir %t\nterminals %t\nnetwork %t\nunavailable %s\ndenied "+
 		"%s\nenv %s\n",
-		p.Restricted, p.Project, p.PrivateRuntimeDir, p.PrivateTerminals, p.Network.Allowed, p.OnUnavailable, p.OnDenied,
+		p.Restricted, p.Project, p.PrivateRuntimeDir, p.PrivateTerminals, p.Network.Allowed,
+		p.OnUnavailable, p.OnDenied,
 		strings.Join(p.Environment.Allowed, " "))
 	for _, rule := range p.Rules {
 		fmt.Fprintf(&out, "%-24s %s: %s\n", rule.Access, rule.Path, rule.Origin)

@@ -23,7 +23,9 @@ func TestCompile_SymlinksOnTheWayToAProject(t *testing.T) {
 		"a link of the user's": {entries: map[string]string{"/home/u/project": "-> /data/p", "/data/p/x": ""}},
 		"the disk of a home":   {entries: map[string]string{"/home": "-> /disk/home", "/disk/home/u/project/x": ""}},
 		"a home in git":        {entries: map[string]string{"/home/u/project": "-> /data/p", "/home/u/.git/HEAD": ""}},
-		"a project beside it":  {entries: map[string]string{"/home/u/project": "-> /data/p"}, others: []string{"/home/u/q"}},
+		"a project beside it": {
+			entries: map[string]string{"/home/u/project": "-> /data/p"}, others: []string{"/home/u/q"},
+		},
 		"in what is granted": {
 			entries: map[string]string{"/home/u/project": "-> /home/u/.ssh", "/home/u/.ssh/id": ""},
 			user:    `{"enabled": true, "additional_read_write_paths": ["~"]}`, link: "/home/u/project",
@@ -34,7 +36,8 @@ func TestCompile_SymlinksOnTheWayToAProject(t *testing.T) {
 		},
 		"in another project, behind a link": {
 			entries: map[string]string{
-				"/home/u/project": "-> /data/mono/a", "/data/mono/a": "-> /home/u/.ssh", "/home/u/work": "-> /data/mono",
+				"/home/u/project": "-> /data/mono/a", "/data/mono/a": "-> /home/u/.ssh",
+				"/home/u/work": "-> /data/mono",
 			},
 			others: []string{"/home/u/work"}, link: "/data/mono/a",
 		},

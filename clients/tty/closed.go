@@ -50,8 +50,8 @@ func findClosed(ctx context.Context, conn *client.Client, cwd string) (closedFil
 		"/boot/config",
 	} {
 		if _, err := os.ReadFile(file); err == nil && !granted(result.Policy, file) {
-			return closedFile{say: "Reading what the settings do not grant is refused, even if file permissions would " +
-				"allow it:", file: file}, func() {}, nil
+			say := "Reading what the settings do not grant is refused, even if file permissions would allow it:"
+			return closedFile{say: say, file: file}, func() {}, nil
 		}
 	}
 	return closedFile{}, nil, errors.Join(append(problems,

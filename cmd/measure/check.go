@@ -9,6 +9,7 @@ import (
 
 // The limits of this project.
 const (
+	columnsOfTab       = 4
 	mostColumns        = 120
 	mostCommentColumns = 85
 	mostWords          = 45 // of any sentence

@@ -16,7 +16,7 @@
 // directory is not in a repository. It leaves out generated files, hidden
 // directories, testdata, vendor and node_modules.
 //
-// The width of a line is its number of characters; a tab counts as one. A comment
+// The width of a line is its number of characters; a tab counts as four. A comment
 // line holds only a comment; directives such as "//go:build" are code. Files,
 // functions and their lines are counted without tests, lines and comments with
 // them. A percentile is one of the values (nearest rank).

@@ -27,7 +27,10 @@ type line struct {
 	data    int  // columns of string literals that cannot be broken well
 }
 
-func (l line) width() int { return utf8.RuneCountInString(l.text) }
+// width is the number of columns, where a tab takes four.
+func (l line) width() int {
+	return utf8.RuneCountInString(l.text) + (columnsOfTab-1)*strings.Count(l.text, "\t")
+}
 
 // isPreformatted reports whether a comment line is code or a table, which cannot
 // be wrapped.

@@ -44,7 +44,8 @@ type patterns struct {
 var secretPatterns = sync.OnceValue(func() patterns {
 	return patterns{
 		assignment: regexp.MustCompile(
-			`(?:^|[\s;&(|])(?:set(?:env)?\s+(?:-\S+\s+)*([A-Za-z_]\w*)\s+|\$env\.([A-Za-z_]\w*)\s*=\s*|([A-Za-z_]\w*)=)` +
+			`(?:^|[\s;&(|])(?:set(?:env)?\s+(?:-\S+\s+)*([A-Za-z_]\w*)\s+|` +
+				`\$env\.([A-Za-z_]\w*)\s*=\s*|([A-Za-z_]\w*)=)` +
 				`("(?:[^"\\]|\\.)*"|'[^']*'|[^\s;&|)]*)`),
 		name: regexp.MustCompile(`(?i)(token|secret|passw(or)?d|passphrase|api_?key|access_?key|` +
 			`private_?key|signing_?key|encryption_?key|credential)s?(_|$)|_pat$`),

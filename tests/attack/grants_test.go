@@ -214,9 +214,12 @@ func TestALinkInPlaceOfAProjectGrantsNothing(t *testing.T) {
 		secretOutside(s)
 		nested := s.ProjectPath("nested")
 		harness.MakeDir(t, nested)
-		options := harness.Options{Settings: settings, Wrap: s.Wrap, Initialize: func(params *protocol.InitializeParams) {
-			params.WorkspaceFolders = []protocol.WorkspaceFolder{{Path: nested, Name: "n"}, {Path: s.Project, Name: "p"}}
-		}}
+		initialize := func(params *protocol.InitializeParams) {
+			params.WorkspaceFolders = []protocol.WorkspaceFolder{
+				{Path: nested, Name: "n"}, {Path: s.Project, Name: "p"},
+			}
+		}
+		options := harness.Options{Settings: settings, Wrap: s.Wrap, Initialize: initialize}
 		e := harness.Start(t, s.World, options)
 		if output, status := e.Tool(`mv nested old && ln -s "` + s.Outside + `" nested`); status != 0 {
 			t.Fatalf("the session could not replace a directory of its project: %s", output)

@@ -309,7 +309,9 @@ func TestAudit_HostsAndAnswers(t *testing.T) {
 		}),
 		Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
 	})
-	client.OnRequest(e.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+	client.OnRequest(e.Client, protocol.RequestAccess, func(
+		p protocol.RequestAccessParams,
+	) protocol.RequestAccessResult {
 		if p.Target == secret {
 			return protocol.RequestAccessResult{Decision: protocol.DecisionSession}
 		}

@@ -221,7 +221,8 @@ func TestAsk_IsBounded(t *testing.T) {
 	}
 	for text, timeout := range map[string]time.Duration{"exec yes": askTimeout, "exec sleep 600": time.Millisecond} {
 		program := filepath.Join(t.TempDir(), "git")
-		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+		text = "#!/bin/sh\n" + text + "\n"
+		if err := os.WriteFile(program, []byte(text), 0o700); err != nil { //nolint:gosec // it is run
 			t.Fatal(err)
 		}
 		if _, err := ask(program, nil, timeout); !errors.Is(err, errDiffers) {
