@@ -65,8 +65,9 @@ export class Screen {
   /** Takes a picture of a state, in which nothing may be cut off. */
   async take(state: string): Promise<void> {
     const { page } = this.window;
+    let faults: string[] = [];
     // A notification slides in.
-    await until("nothing is cut off", async () => (await this.faults()).length === 0, 5).catch(() => undefined);
+    await until("nothing is cut off", async () => (faults = await this.faults()).length === 0, 5).catch(() => undefined);
     this.taken += 1;
     const directory = process.env["SHOTS"];
     if (directory !== undefined) {
@@ -74,7 +75,6 @@ export class Screen {
       const name = `${this.story}-${String(this.taken).padStart(2, "0")}-${state.replaceAll(/\W+/g, "-")}.png`;
       await page.screenshot({ path: path.join(directory, name), animations: "disabled", caret: "hide" });
     }
-    const faults = await this.faults();
     assert.deepEqual(faults, [], `${state}: it is cut off, or too long`);
   }
 
