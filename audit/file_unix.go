@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 const (
@@ -33,8 +35,17 @@ const (
 	maxOlder = 9
 )
 
-// errPlace means that something else is in the place of the trail.
-var errPlace = errors.New("not a private file of this user")
+var (
+	// errPlace means that something else is in the place of the trail.
+	errPlace = errors.New("not a private file of this user")
+	// errHeld means that the lock was not free in time.
+	errHeld = errors.New("another program holds it")
+)
+
+// patience is how long a writer on a remote file system waits for the lock. It
+// must be over before fsguard gives up: the whole file system would count as one
+// that does not answer.
+const patience = time.Second
 
 // directory is an open directory of a trail. One process may have several.
 type directory struct {
@@ -42,10 +53,24 @@ type directory struct {
 	dir  *os.File
 	lock *os.File
 	file *os.File // the current one; nil until it is needed
+	// patience bounds the wait for the lock; 0 is no bound.
+	patience time.Duration
 	// limits are constants, except in tests.
 	maxFile  int64
 	maxOlder int
 }
+
+// appendLine writes a line into a directory on a file system that may not
+// answer.
+var appendLine = fsguard.Define("append to the audit trail", func(path string, line []byte) error {
+	d, err := openDirectory(path)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	d.patience = patience
+	return d.write(line)
+})
 
 // openDirectory makes a directory, if it is missing, and opens it.
 func openDirectory(path string) (*directory, error) {
@@ -116,10 +141,21 @@ func (d *directory) close() {
 
 // hold takes the lock, and returns what gives it back.
 func (d *directory) hold(how int) (release func(), err error) {
-	for {
+	const pause = 5 * time.Millisecond
+	if d.patience > 0 {
+		how |= unix.LOCK_NB
+	}
+	for end := time.Now().Add(d.patience); ; {
 		err := unix.Flock(int(d.lock.Fd()), how)
-		if errors.Is(err, unix.EINTR) {
+		switch {
+		case errors.Is(err, unix.EINTR):
 			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			if time.Now().Before(end) {
+				time.Sleep(pause)
+				continue
+			}
+			err = errHeld
 		}
 		return func() { _ = unix.Flock(int(d.lock.Fd()), unix.LOCK_UN) }, err
 	}

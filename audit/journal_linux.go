@@ -17,7 +17,7 @@ func sendToJournal(event Event, text []byte) error {
 		fields["SANDBOX_SIDECAR_PROJECT"] = event.Project
 	}
 	if err := journal.Send(string(text), journal.PriInfo, fields); err != nil {
-		return fmt.Errorf("write to the journal of systemd: %w", err)
+		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	return nil
 }

@@ -2,7 +2,7 @@
 
 package audit
 
-import "errors"
+import "fmt"
 
 // sendToJournal fails: there is no journal of systemd.
-func sendToJournal(Event, []byte) error { return errors.New("this system has no journal of systemd") }
+func sendToJournal(Event, []byte) error { return fmt.Errorf("%w: this system has none", ErrJournal) }

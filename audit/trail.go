@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -33,6 +34,9 @@ const (
 
 // ErrLost means that a line that is required could not be written.
 var ErrLost = errors.New("the audit trail cannot be written, and audit_required is set")
+
+// ErrJournal means that a line could not be sent to the journal.
+var ErrJournal = errors.New("write to the journal of systemd")
 
 // errSilent means that a file system, or the journal, takes no line.
 var errSilent = errors.New("no answer")
@@ -169,7 +173,7 @@ func (t *Trail) Close(atMost time.Duration) {
 	}
 }
 
-// write writes the lines of the queue. It may wait for a file system for ever.
+// write writes the lines of the queue. A local disk may hold it up.
 func (t *Trail) write() {
 	defer close(t.ended)
 	open := map[string]*directory{}
@@ -266,6 +270,9 @@ func (t *Trail) writeLine(l *line, open map[string]*directory) error {
 func (t *Trail) writeFile(dir string, text []byte, open map[string]*directory) error {
 	d := open[dir]
 	if d == nil {
+		if fsguard.Kind(dir) != "" {
+			return appendLine(dir, text)
+		}
 		var err error
 		if d, err = openDirectory(dir); err != nil {
 			return err

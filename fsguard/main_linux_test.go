@@ -2,9 +2,11 @@ package fsguard
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -74,6 +76,30 @@ func TestHelper_IsReplacedWhenItDies(t *testing.T) {
 	defer helperPIDs.mu.Unlock()
 	if helperPIDs.last == pid {
 		t.Error("no helper has replaced it")
+	}
+}
+
+// opLength is a call whose error tells how much of its arguments has come.
+const opLength operation = "length"
+
+var length = Define(string(opLength), func(path string, data []byte) error {
+	return fmt.Errorf("%d and %d bytes in process %d", len(path), len(data), os.Getpid())
+})
+
+// A message to the helper holds the longest path with as much data as a defined
+// call may have. More is refused, and the helper lives on.
+func TestDefine_TheLongestCallFitsIntoAMessage(t *testing.T) {
+	q := request{Op: opLength, Path: text(strings.Repeat("/x", unix.PathMax/2)), Data: make([]byte, mostData)}
+	_, err := newRemote().call(q)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d and %d bytes", unix.PathMax, mostData)) ||
+		strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+		t.Error(err)
+	}
+	if err := length("/", make([]byte, mostData+1)); !errors.Is(err, unix.EMSGSIZE) {
+		t.Error(err)
+	}
+	if _, err := newRemote().call(request{Op: opLstat, Path: text("/")}); err != nil {
+		t.Error(err)
 	}
 }
 

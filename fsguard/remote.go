@@ -41,6 +41,7 @@ type request struct {
 	Most int         `json:",omitempty"`
 	Mode fs.FileMode `json:",omitempty"`
 	Mask uint32      `json:",omitempty"`
+	Data []byte      `json:",omitempty"`
 
 	passed int // a descriptor for opWatch
 }
@@ -209,9 +210,6 @@ func (a *answer) err(q request) error {
 	return &fs.PathError{Op: string(q.Op), Path: string(q.Path), Err: errors.New(a.Cause)}
 }
 
-// testOperations are further operations, of tests alone.
-var testOperations map[operation]func(path string) error
-
 // perform makes a call on this thread.
 func perform(q request) answer {
 	var done result
@@ -242,8 +240,8 @@ func perform(q request) answer {
 	case opMkdirAll:
 		err = os.MkdirAll(path, q.Mode)
 	default:
-		if test := testOperations[q.Op]; test != nil {
-			err = test(path)
+		if call := defined[q.Op]; call != nil {
+			err = call(path, q.Data)
 			break
 		}
 		done.Number, err = performHere(q)

@@ -25,15 +25,13 @@ func newRemote() *remote {
 // end.
 const opHang operation = "hang"
 
-func init() {
-	testOperations = map[operation]func(string) error{opHang: func(path string) error {
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		return file.Close()
-	}}
-}
+var _ = Define(string(opHang), func(path string, _ []byte) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+})
 
 // fifo is a call that hangs until release opens the other end.
 func fifo(t *testing.T) (q request, release func()) {

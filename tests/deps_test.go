@@ -16,7 +16,7 @@ import (
 // The road is rpc → spawn → platform → lifecycle. This table is all of it: what
 // each package may import of this module. A package must be in the table.
 var mayImport = map[string][]string{
-	"audit":              {"display", "platform/policy"},
+	"audit":              {"display", "fsguard", "platform/policy"},
 	"display":            {},
 	"platform/gitconfig": {},
 	"platform/gitchange": {"display", "platform/gitconfig"},

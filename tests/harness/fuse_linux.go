@@ -176,6 +176,10 @@ const (
 	fuseHeader = 40
 )
 
+// neverHeld are requests that nobody waits for, and the first one of a mount:
+// SIGKILL ends a wait for that.
+var neverHeld = []uint32{fuseInit, fuseForget, fuseManyForget, fuseInterrupt}
+
 func (f *FUSE) serve(device *os.File) {
 	buffer := make([]byte, 1<<20)
 	for {
@@ -189,8 +193,7 @@ func (f *FUSE) serve(device *os.File) {
 			body: slices.Clone(buffer[fuseHeader:n]),
 		}
 		f.mu.Lock()
-		hold := f.hangs != nil && request.op != fuseForget && request.op != fuseManyForget &&
-			request.op != fuseInterrupt && f.hangs(request.caller)
+		hold := f.hangs != nil && !slices.Contains(neverHeld, request.op) && f.hangs(request.caller)
 		if hold {
 			f.held = append(f.held, request)
 			close(f.changed)
@@ -204,7 +207,7 @@ func (f *FUSE) serve(device *os.File) {
 }
 
 // Hang takes every further request from the kernel and leaves it unanswered. A
-// process that waits for one cannot even be killed.
+// process that waits for one cannot even be killed. Only mounts are answered.
 func (f *FUSE) Hang() { f.HangFor(func(int) bool { return true }) }
 
 // HangFor is Hang for the threads that a function picks by their ids; the
