@@ -72,7 +72,22 @@ func enableAll(dir string, names []string) error {
 	if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(enabled, name) }) {
 		return nil
 	}
+	if occupied(dir) {
+		return unix.EBUSY
+	}
 	return writeCgroup(filepath.Join(dir, "cgroup.subtree_control"), "+"+strings.Join(names, " +"))
+}
+
+// occupied reports whether a cgroup, other than the root, holds processes. The
+// kernel refuses to give its children a controller, but not always: if all that
+// are wanted are threaded, like pids and cpu, it may allow it. The children can
+// then hold no process any more (cgroups(7), "Threaded mode").
+func occupied(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); errors.Is(err, fs.ErrNotExist) {
+		return false // the root has no type
+	}
+	procs, err := listed(dir, "cgroup.procs")
+	return err != nil || len(procs) > 0
 }
 
 // stepAside moves this process to a child of its cgroup, if it is alone there and

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -92,35 +93,96 @@ func init() {
 	}
 }
 
-// A process that is alone in a delegated cgroup steps aside, and its children's
-// cgroups get controllers. In any other cgroup it stays, and changes nothing.
-func TestControllers_StepAsideOnlyInADelegatedCgroupOfItsOwn(t *testing.T) {
-	t.Parallel()
+// givingTree is a tree whose groups get a controller.
+func givingTree(t *testing.T, name string) *Tree {
+	t.Helper()
 	undo := func() {}
 	t.Cleanup(func() { undo() }) // after the tree is gone, which uses the controller
 	tree := newTree(t)
-	root := filepath.Dir(tree.dir)
-	names, err := listed(root, "cgroup.controllers")
+	own := filepath.Dir(tree.dir)
+	if _, err := os.Stat(filepath.Join(own, "cgroup.type")); err == nil {
+		// Not the root, so no cgroup with the processes of these tests may give
+		// controllers. A new one beside it has none.
+		beside, err := os.MkdirTemp(filepath.Dir(own), "sandbox-sidecar-test-")
+		if err != nil {
+			harness.Skip(t, "cgroup_controllers", err.Error())
+		}
+		t.Cleanup(func() {
+			_, err := killCgroup(context.Background(), beside)
+			harness.Must(t, errors.Join(err, removeCgroup(beside)))
+		})
+		tree = &Tree{dir: beside, bornInside: tree.bornInside}
+	} else {
+		before, err := listed(own, "cgroup.subtree_control")
+		harness.Must(t, err)
+		if _, err := controllers(own, []string{name}); err != nil {
+			harness.Skip(t, "cgroup_controllers", err.Error())
+		}
+		if !slices.Contains(before, name) {
+			undo = func() { _ = writeCgroup(filepath.Join(own, "cgroup.subtree_control"), "-"+name) }
+		}
+	}
+	if names, err := listed(tree.dir, "cgroup.controllers"); err != nil || !slices.Contains(names, name) {
+		harness.Skip(t, "cgroup_controllers", fmt.Sprintf("%s is not among %v: %v", name, names, err))
+	}
+	harness.Must(t, enableAll(tree.dir, []string{name}))
+	return tree
+}
+
+// lastController is one that this process's cgroup has.
+func lastController(t *testing.T) string {
+	t.Helper()
+	own, err := ownCgroup()
+	harness.Must(t, err)
+	names, err := listed(own, "cgroup.controllers")
 	harness.Must(t, err)
 	if len(names) == 0 {
 		harness.Skip(t, "cgroup_controllers", "the cgroup has no controller")
 	}
-	name := names[len(names)-1]
-	before, err := listed(root, "cgroup.subtree_control")
+	return names[len(names)-1]
+}
+
+// A process that is alone in a delegated cgroup steps aside, and its children's
+// cgroups get controllers. In any other cgroup it stays, and changes nothing.
+func TestControllers_StepAsideOnlyInADelegatedCgroupOfItsOwn(t *testing.T) {
+	t.Parallel()
+	name := lastController(t)
+	tree := givingTree(t, name)
+	stepAsideOnlyWhereAllowed(t, tree, name)
+}
+
+// The kernel may give these two to the children of a cgroup with processes. The
+// children then could hold no process.
+func TestControllers_ThatAreThreadedStepAsideToo(t *testing.T) {
+	t.Parallel()
+	own, err := ownCgroup()
 	harness.Must(t, err)
-	if _, err := controllers(root, []string{name}); err != nil {
-		harness.Skip(t, "cgroup_controllers", err.Error())
+	names, err := listed(own, "cgroup.controllers")
+	harness.Must(t, err)
+	for _, name := range []string{pidsController, cpuController} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !slices.Contains(names, name) {
+				harness.Skip(t, "threaded_controllers", fmt.Sprintf("not among %v", names))
+			}
+			stepAsideOnlyWhereAllowed(t, givingTree(t, name), name)
+		})
 	}
-	if !slices.Contains(before, name) {
-		undo = func() { _ = writeCgroup(filepath.Join(root, "cgroup.subtree_control"), "-"+name) }
-	}
-	harness.Must(t, enableAll(tree.dir, []string{name}))
-	try := func(group string, prepare func(dir string)) string {
-		dir := newCgroup(t, tree, group).dir
-		prepare(dir)
-		out, err := proctest.Helper("controllers", dir, name).Output()
+}
+
+func stepAsideOnlyWhereAllowed(t *testing.T, tree *Tree, name string) {
+	t.Helper()
+	try := func(group string, prepare func(dir string)) (got, kind string) {
+		g := newCgroup(t, tree, group)
+		prepare(g.dir)
+		out, err := proctest.Helper("controllers", g.dir, name).Output()
 		harness.Must(t, err)
-		return strings.TrimSpace(string(out))
+		below := filepath.Join(g.dir, "below")
+		harness.Must(t, os.Mkdir(below, 0o755))
+		defer func() { harness.Must(t, os.Remove(below)) }()
+		children, err := os.ReadFile(filepath.Join(below, "cgroup.type"))
+		harness.Must(t, err)
+		return strings.TrimSpace(string(out)), strings.TrimSpace(string(children))
 	}
 	mark := func(dir string) {
 		if err := unix.Setxattr(dir, "user.delegate", []byte("1"), 0); err != nil {
@@ -128,24 +190,24 @@ func TestControllers_StepAsideOnlyInADelegatedCgroupOfItsOwn(t *testing.T) {
 		}
 	}
 	want := fmt.Sprintf("ready 0 given=[%s] shared=false moved=true error=<nil>", name)
-	if got := try("alone", mark); got != want {
-		t.Errorf("alone in a delegated cgroup: %s, want %s", got, want)
+	if got, kind := try("alone", mark); got != want || kind != "domain" {
+		t.Errorf("alone in a delegated cgroup: %s, children are %q; want %s", got, kind, want)
 	}
 	const stays = "ready 0 given=[] shared=true moved=false"
-	if got := try("unmarked", func(string) {}); !strings.HasPrefix(got, stays) {
-		t.Errorf("in a cgroup of somebody else: %s", got)
+	if got, kind := try("unmarked", func(string) {}); !strings.HasPrefix(got, stays) || kind != "domain" {
+		t.Errorf("in a cgroup of somebody else: %s, children are %q", got, kind)
 	}
 	other := proctest.Helper("wait")
 	harness.Must(t, other.Start())
 	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
-	got := try("crowded", func(dir string) {
+	got, kind := try("crowded", func(dir string) {
 		mark(dir)
 		harness.Must(t, writeCgroup(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(other.Process.Pid)))
 	})
-	if !strings.HasPrefix(got, stays) {
-		t.Errorf("beside another process: %s", got)
+	if !strings.HasPrefix(got, stays) || kind != "domain" {
+		t.Errorf("beside another process: %s, children are %q", got, kind)
 	}
-	if given, err := controllers(root, []string{"no-such-controller"}); given != nil || err == nil ||
+	if given, err := controllers(tree.dir, []string{"no-such-controller"}); given != nil || err == nil ||
 		!strings.Contains(err.Error(), "lacks the controllers no-such-controller") {
 		t.Errorf("a controller that is missing: %v, %v", given, err)
 	}

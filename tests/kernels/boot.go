@@ -84,6 +84,11 @@ func (m machine) log(kind string) string { return filepath.Join(m.logs, m.kernel
 func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
+	arch := m.kernel.architecture()
+	emulator, err := exec.LookPath(arch.emulator)
+	if err != nil {
+		return "", err
+	}
 	initrd, err := m.ownInitrd(ctx)
 	if err != nil {
 		return "", err
@@ -93,7 +98,6 @@ func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 	for _, s := range m.kernel.suites {
 		suites = append(suites, s.order(m.shares > 1))
 	}
-	arch := m.kernel.architecture()
 	cmdline := []string{
 		"console=" + arch.console, "sidecar.port=" + arch.port, "quiet", "panic=-1",
 		// Mitigations would only make it slower: nothing attacks this kernel's
@@ -112,7 +116,7 @@ func (m machine) emulate(ctx context.Context) (complaints string, err error) {
 	if arch.console != arch.port {
 		args = append(args, "-serial", "file:"+m.log("console"))
 	}
-	command := exec.CommandContext(ctx, arch.emulator, append(args, "-serial", "file:"+m.log("results"))...)
+	command := exec.CommandContext(ctx, emulator, append(args, "-serial", "file:"+m.log("results"))...)
 	var out bytes.Buffer
 	command.Stderr = &out
 	err = command.Run()

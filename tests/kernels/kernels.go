@@ -86,12 +86,14 @@ var kernels = []kernel{
 	{
 		name: "6.12-controllers-off", archive: "debian-security", suite: "trixie-security", pattern: linux612,
 		cmdline: "cgroup_disable=memory,pids,cpu,io", suites: groups([]string{asRoot}, escaping),
-		why: "cgroups without a controller that limits",
+		without: []string{"cgroup_controllers", "threaded_controllers"},
+		why:     "cgroups without a controller that limits",
 	},
 	{
 		name: "6.12-hybrid", archive: "debian-security", suite: "trixie-security", pattern: linux612,
 		cmdline: "sidecar.cgroup=hybrid", suites: groups([]string{asDelegated}, escaping),
-		why: "cgroup v2 next to v1, mounted elsewhere",
+		without: []string{"threaded_controllers"}, // pids belongs to v1
+		why:     "cgroup v2 next to v1, mounted elsewhere",
 	},
 	{
 		name: "6.12-wsl2", archive: "debian-security", suite: "trixie-security", pattern: linux612,
