@@ -73,7 +73,8 @@ func TestDevContainer_InstallsARelease(t *testing.T) {
 			server, root := release(t, test.version, test.sum), t.TempDir()
 			install := exec.Command("sh", script)
 			install.Env = append(os.Environ(), "VERSION="+test.version, "FROM="+server.URL, "DESTDIR="+root,
-				"TMPDIR="+t.TempDir(), "no_proxy=127.0.0.1")
+				"TMPDIR="+t.TempDir(), "no_proxy=127.0.0.1",
+				"_REMOTE_USER_HOME=/home/dev", fmt.Sprintf("_REMOTE_USER=%d", os.Getuid()))
 			out, err := install.CombinedOutput()
 			program := filepath.Join(root, "usr/local/bin/sandbox-sidecar")
 			if test.fails != "" {
@@ -95,6 +96,11 @@ func TestDevContainer_InstallsARelease(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(root, "usr/local/share/sandbox-sidecar/apparmor")); err != nil {
 				t.Error(err)
+			}
+			// A volume for private caches gets the mode of the directory below it.
+			caches, err := os.Stat(filepath.Join(root, "home/dev/.cache/sandbox-sidecar"))
+			if err != nil || caches.Mode() != os.ModeDir|0o700 {
+				t.Errorf("the directory of private caches: %v, %v", caches, err)
 			}
 		})
 	}

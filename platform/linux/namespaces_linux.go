@@ -63,7 +63,7 @@ func namespaceFix(machine fs.FS) string {
 	case read("proc/sys/user/max_user_namespaces") == "0":
 		return "run as root: sysctl -w user.max_user_namespaces=15000"
 	case exists(".dockerenv"), exists("run/.containerenv"):
-		return "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+		return containerFix
 	case read("proc/sys/kernel/unprivileged_userns_clone") == "0":
 		return "run as root: sysctl -w kernel.unprivileged_userns_clone=1"
 	case read("proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":

@@ -80,7 +80,7 @@ func reportedDenials(r Ruleset) platform.Protection {
 	case r.ObservationGap != "":
 		return platform.Protection{
 			Status: platform.Absent, Detail: "denials are not reported: " + r.ObservationGap,
-			Fix: fixObservation,
+			Fix: r.fixSupervision(),
 		}
 	case r.Filtering.Observed == seccomp.ObservedNone || r.Unreported:
 		return platform.Protection{Status: platform.Absent, Detail: "no client receives denials"}
@@ -118,7 +118,6 @@ func reportedDenials(r Ruleset) platform.Protection {
 }
 
 const (
-	fixObservation = "use Linux 5.19 or newer, outside of a container that supervises system calls itself"
 	// namedReads says which denied reads are reported with on_denied "report";
 	// see docs/design/system-call-filter.md.
 	namedReads = "denied reads of files are reported if the path is on the program's command line, as with cat, cp, " +
@@ -229,6 +228,22 @@ func (r Ruleset) fixNamespaces() string {
 		return r.NamespaceFix
 	}
 	return anyNamespaceFix
+}
+
+// supervising is what lets the sidecar supervise system calls. A container's
+// engine may refuse that, or supervise them itself.
+const supervising = "5.19 or newer; start a container with --security-opt seccomp=unconfined"
+
+// containerFix is the step for a container whose engine refuses namespaces.
+const containerFix = "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+
+// fixSupervision is the one step that lets the sidecar supervise system calls. A
+// container's engine that refuses namespaces refuses that, too.
+func (r Ruleset) fixSupervision() string {
+	if r.NamespaceFix == containerFix {
+		return containerFix
+	}
+	return "use Linux " + supervising
 }
 
 // anyNamespaceFix is for a kernel that has namespaces and refuses them to this

@@ -90,6 +90,41 @@ func TestReport_NamesTheKernelThatHelps(t *testing.T) {
 	}
 }
 
+// Where a container's engine refuses namespaces and supervision, each protection
+// names the same step, and no newer kernel.
+func TestReport_NamesOneStepInAContainer(t *testing.T) {
+	t.Parallel()
+	r := Translate(strict, 7)
+	r.Requested.Hosts, r.Requested.Caches, r.Requested.Hidden, r.Requested.Temporary = true, true, true, true
+	r.NamespaceGap, r.NamespaceFix = "refused", containerFix
+	r.ObservationGap, r.MediationGap, r.HostsGap, r.CacheGap = "refused", "refused", "refused", "refused"
+	in := report(r, namespace.Result{})
+	for _, name := range []string{
+		platform.FileTree, platform.TemporaryFiles, platform.HiddenPaths, platform.ToolchainCaches,
+		platform.NetworkHosts, platform.UnixSockets, platform.ProtectedPaths, platform.Denials,
+	} {
+		if in[name].Status == platform.Enforced || in[name].Fix != containerFix {
+			t.Errorf("%s is %s, and the fix is %q", name, in[name].Status, in[name].Fix)
+		}
+	}
+	// Elsewhere the steps differ. A container need not show that it is one.
+	const sysctl = "run as root: sysctl"
+	r.NamespaceFix = sysctl
+	lacking := report(r, namespace.Result{})
+	r.NamespaceGap, r.Namespaces = "", &namespace.Setup{}
+	having := report(r, namespace.Result{})
+	for name, want := range map[string][2]string{
+		platform.ToolchainCaches: {sysctl, "mount a volume"}, platform.UnixSockets: {"7.1", "7.1"},
+		platform.NetworkHosts: {sysctl, "5.19"}, platform.Denials: {"5.19", "seccomp=unconfined"},
+	} {
+		fixes := [2]string{lacking[name].Fix, having[name].Fix}
+		if !strings.Contains(fixes[0], want[0]) || !strings.Contains(fixes[1], want[1]) ||
+			strings.Contains(fixes[1], sysctl) {
+			t.Errorf("the fixes of %s are %q, without namespaces and with them, want %q", name, fixes, want)
+		}
+	}
+}
+
 func TestReport_MarksWhatIsNotRequested(t *testing.T) {
 	t.Parallel()
 	silent := *samples["everything"]

@@ -129,11 +129,15 @@ func toolchainCaches(r Ruleset) platform.Protection {
 			Detail: "the session writes no cache of a toolchain that must be private",
 		}
 	case r.CacheGap != "":
-		return platform.Protection{
+		shared := platform.Protection{
 			Status: platform.Absent,
 			Detail: "programs outside use what the session writes to caches of toolchains: " + r.CacheGap,
 			Fix:    fixOverlays,
 		}
+		if r.Namespaces == nil {
+			shared.Fix = r.fixNamespaces()
+		}
+		return shared
 	case len(r.LockedCaches) > 0:
 		var names []string
 		for _, c := range r.LockedCaches {
@@ -152,8 +156,8 @@ func toolchainCaches(r Ruleset) platform.Protection {
 	}
 }
 
-const fixOverlays = "use Linux 5.11 or newer with overlayfs and user namespaces, and a file system for " +
-	"~/.cache/sandbox-sidecar that can hold overlays, such as ext4, xfs or btrfs"
+const fixOverlays = "in a container, mount a volume at ~/.cache/sandbox-sidecar; elsewhere use Linux 5.11 or newer " +
+	"with overlayfs, and a file system there that can hold overlays, such as ext4, xfs or btrfs"
 
 func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection {
 	switch {
@@ -182,7 +186,7 @@ func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection
 		p.Detail += "; these do not exist; creating one is refused; a deliberate race is reported: " +
 			listed(mounts.Missing)
 	default:
-		p.Status, p.Fix = platform.Degraded, fixObservation
+		p.Status, p.Fix = platform.Degraded, r.fixSupervision()
 		p.Detail += "; these do not exist; creating one is noticed and reported, and not prevented: " +
 			listed(mounts.Missing)
 	}

@@ -46,10 +46,14 @@ func networkHosts(r Ruleset) platform.Protection {
 			Status: platform.Absent, NotRequested: true, Detail: "the settings do not allow single hosts",
 		}
 	case !r.Filtering.Hosts:
-		return platform.Protection{
+		none := platform.Protection{
 			Status: platform.Absent, Detail: "no host can be reached, not even those of allowed_hosts: " + r.HostsGap,
-			Fix: fixHosts + r.fixNamespaces(),
+			Fix: r.fixSupervision(),
 		}
+		if r.Namespaces == nil && none.Fix != containerFix {
+			none.Fix += "; " + r.fixNamespaces()
+		}
+		return none
 	}
 	hosts := platform.Protection{
 		Status: platform.Enforced, Mechanism: hostsMechanism(r),
@@ -71,8 +75,6 @@ func hostsMechanism(r Ruleset) string {
 	return "network namespace, seccomp (the sidecar connects)"
 }
 
-const fixHosts = "use Linux 5.19 or newer, outside of a container that supervises system calls itself; "
-
 func unixSockets(r Ruleset, mechanism string) platform.Protection {
 	switch {
 	case r.FS&fsConnect != 0 && !r.Filtering.Sockets:
@@ -91,14 +93,20 @@ func unixSockets(r Ruleset, mechanism string) platform.Protection {
 			Status: platform.Degraded, Mechanism: mechanism,
 			Detail: "abstract sockets of outside processes cannot be connected to; those with a path can" +
 				because(r.MediationGap),
-			Fix: fixSockets,
+			Fix: r.fixSockets(),
 		}
 	default:
 		return platform.Protection{
 			Status: platform.Absent, Detail: "sockets of outside processes can be connected to" +
-				because(r.MediationGap), Fix: fixSockets,
+				because(r.MediationGap), Fix: r.fixSockets(),
 		}
 	}
 }
 
-const fixSockets = "use Linux 7.1 or newer, or 5.19 or newer; start containers with --security-opt seccomp=unconfined"
+// fixSockets is fixSupervision for sockets, which Landlock can decide about, too.
+func (r Ruleset) fixSockets() string {
+	if fix := r.fixSupervision(); fix == containerFix {
+		return fix
+	}
+	return "use Linux 7.1 or newer, or " + supervising
+}

@@ -38,4 +38,12 @@ for program in sandbox-sidecar sandbox-sidecar-mcp; do
 	chmod 755 "${DESTDIR:-}/usr/local/bin/$program"
 done
 cp -r "$work/$name/share/." "${DESTDIR:-}/usr/local/share/"
+# A volume that is mounted there gets its owner and mode.
+if [ -n "${_REMOTE_USER_HOME:-}" ]; then
+	cache=${DESTDIR:-}$_REMOTE_USER_HOME/.cache
+	[ -d "$cache" ] || { mkdir -p "$cache" && chown "${_REMOTE_USER:-root}" "$cache"; }
+	mkdir -p "$cache/sandbox-sidecar"
+	chown "${_REMOTE_USER:-root}" "$cache/sandbox-sidecar"
+	chmod 700 "$cache/sandbox-sidecar"
+fi
 echo "sandbox-sidecar $version is installed; \"sandbox-sidecar doctor\" says what holds here"

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -78,6 +79,10 @@ func openDir(dir string) (*os.File, error) {
 // user alone.
 func openMade(dir string) (*os.File, error) {
 	real, err := fsguard.EvalSymlinks(dir)
+	var named *fs.PathError
+	if err != nil && !errors.As(err, &named) {
+		err = &fs.PathError{Op: "open", Path: dir, Err: err} // as of a file in the way
+	}
 	if err != nil {
 		return nil, err
 	}

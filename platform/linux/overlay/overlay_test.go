@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -114,6 +115,23 @@ func TestList_OfNothing(t *testing.T) {
 		}
 		if cleared, err := Clear(context.Background(), dir, everything); err != nil || len(cleared) != 0 {
 			t.Errorf("Clear(%q): %+v, %v", dir, cleared, err)
+		}
+	}
+}
+
+func TestList_NamesAFileInTheWay(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "overlays")} {
+		_, err := List(dir)
+		_, errClear := Clear(context.Background(), dir, everything)
+		for _, err := range []error{err, errClear} {
+			if err == nil || !strings.Contains(err.Error(), dir+": not a directory") {
+				t.Errorf("%s: %v", dir, err)
+			}
 		}
 	}
 }
