@@ -154,18 +154,36 @@ func TestHiddenPaths_AProjectOnlyAdds(t *testing.T) {
 	}
 }
 
-// A refused read names the setting. Nobody can be asked about a hidden file.
+// A refused access names the setting, also below a hidden directory, where
+// nothing is to be seen. Nobody can be asked about a hidden file.
 func TestHiddenPaths_AreReported(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "hidden_paths")
-	w := harness.NewWorld(t)
-	harness.Write(t, w.ProjectPath(".env"), "secret\n")
-	harness.Write(t, w.UserSettings(), harness.Defaults(harness.Sandbox{"hidden_paths": []string{".env"}}))
-	command := exec.Command(harness.Binary(t), "exec", "--", "cat", ".env")
-	command.Dir, command.Env = w.Project, harness.Environ(w)
-	output, _ := command.CombinedOutput()
-	if text := harness.Unfold(string(output)); !strings.Contains(text, `add "`+w.ProjectPath(".env")+`" to`) {
-		t.Errorf("exec says:\n%s", text)
+	for _, onDenied := range []string{"report", "ask"} {
+		w := harness.NewWorld(t)
+		harness.Write(t, w.ProjectPath(".env"), "secret\n")
+		harness.Write(t, w.ProjectPath("keys/deep/one"), "secret\n")
+		harness.Write(t, w.UserSettings(), harness.Defaults(harness.Sandbox{
+			"hidden_paths": []string{".env", "keys"}, "on_denied": onDenied,
+		}))
+		for line, want := range map[string]string{
+			"cat .env":          ".env",
+			"cat keys/deep/one": "keys/deep/one",
+			"cd / && cat " + w.ProjectPath("keys/deep/one"): "keys/deep/one",
+			"echo >keys/deep/one":                           "keys/deep/one",
+			"echo >keys/new":                                "keys",
+			"cat keys/none":                                 "", // nothing is there
+			"cat keys/deep/../../none":                      "",
+		} {
+			command := exec.Command(harness.Binary(t), "exec", "--", "sh", "-c", line)
+			command.Dir, command.Env = w.Project, harness.Environ(w)
+			output, _ := command.CombinedOutput()
+			text := harness.Unfold(string(output))
+			if said := strings.Contains(text, `add "`+w.ProjectPath(want)+`" to`); said != (want != "") ||
+				want == "" && strings.Contains(text, "refused") {
+				t.Errorf("%s, %s: exec says:\n%s", onDenied, line, text)
+			}
+		}
 	}
 }
 

@@ -306,7 +306,21 @@ func (d *Decider) harmless(op operation, flags openFlags, follow, bare bool, end
 		return false
 	}
 	found := d.lookup(0)
-	return found == unix.ENOENT || found == 0 && granted
+	return found == unix.ENOENT && !d.hidden(end) || found == 0 && granted
+}
+
+// hidden reports whether the path up to end is hidden, or leads into a hidden
+// directory. What is mounted back there counts, too.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) hidden(end int) bool {
+	for i := range d.policy.Hidden {
+		if d.contains(d.policy.Hidden[i].Path, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // lookup is Observer.openInMemory for the path.
@@ -360,10 +374,8 @@ func (d *Decider) grants(op operation, flags openFlags, end, dir int) bool {
 //go:nosplit
 //go:norace
 func (d *Decider) at(end int) policy.Access {
-	for i := range d.policy.Hidden {
-		if d.contains(d.policy.Hidden[i].Path, end) {
-			return 0
-		}
+	if d.hidden(end) {
+		return 0
 	}
 	temporary := 0 // the length of the path of Policy.Temporary that contains it
 	for i := range d.policy.Temporary {

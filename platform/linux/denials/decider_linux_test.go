@@ -171,6 +171,33 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 	}
 }
 
+// Nothing is there inside below a hidden directory. Only the slow path knows what
+// is there outside.
+func TestDecider_LeavesHiddenPathsToTheSlowPath(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.options.Policy.Hidden = []policy.Hidden{{Path: f.top + "/out/hidden"}}
+	for _, dir := range []string{"out/hidden", "out/seen"} {
+		if err := os.MkdirAll(filepath.Join(f.top, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := newDecider(f)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for name, hidden := range map[string]bool{f.top + "/out/hidden/none": true, f.top + "/out/seen/none": false} {
+		_, _ = os.Lstat(name) // so the kernel knows that it is missing
+		n := &notify.Notification{TID: uint32(unix.Gettid()), Number: 0, Arch: 1}
+		n.Args[0] = page(t, name)
+		c := &notify.Call{TID: unix.Gettid(), Number: 0, Arch: 1, Args: n.Args}
+		w, readable := f.literalPath(c, "open", pathArgs()["open"][0])
+		decided, fast := d.Decide(n), readable && f.harmless(w)
+		if decided == hidden || fast == hidden {
+			t.Errorf("%s: decided %t, by the fast path %t", name, decided, fast)
+		}
+	}
+}
+
 func TestDecider_ChecksDirectoriesEveryTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -133,7 +133,8 @@ func (o *Observer) harmless(w literalPath) bool {
 	}
 	switch o.stateOf(w.name) {
 	case stateAbsent:
-		return true
+		_, hidden := o.options.Policy.HiddenAt(w.name)
+		return !hidden
 	case statePlain:
 		return granted
 	}

@@ -49,18 +49,25 @@ func (p *location) close() {
 // resolve for the sidecar instead of the caller, and its target was opened
 // before.
 func locate(call *notify.Call, root, dir int, name string, follow bool) (*location, error) {
-	if !strings.HasPrefix(name, "/") {
-		from, err := directory(call.TID, root, dir)
-		if err != nil {
-			return nil, err
-		}
-		name = from + "/" + name // not cleaned: "link/.." is the parent of the link's target
+	name, err := absolute(call, root, dir, name)
+	if err != nil {
+		return nil, err
 	}
 	loc, err := resolve(root, name, follow)
 	if err == nil {
 		loc.name = name
 	}
 	return loc, err
+}
+
+// absolute returns a path from the caller's root. It is not cleaned: "link/.."
+// is the parent of the link's target.
+func absolute(call *notify.Call, root, dir int, name string) (string, error) {
+	if strings.HasPrefix(name, "/") {
+		return name, nil
+	}
+	from, err := directory(call.TID, root, dir)
+	return from + "/" + name, err
 }
 
 // rootOf opens the root directory of a thread. The caller closes it.

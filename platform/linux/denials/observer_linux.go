@@ -173,19 +173,59 @@ func (o *Observer) inspect(
 		dir = int(int32(call.Args[u.dir]))
 	}
 	loc, err := locate(call, root, dir, text, w.follow)
-	if err != nil {
+	absent = err == nil && !loc.exists()
+	var hidden *location
+	if ownRoot && (absent || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES)) {
+		hidden = o.hidden(call, root, dir, text, w.follow)
+	}
+	switch {
+	case hidden != nil:
+		if loc != nil {
+			loc.close()
+		}
+		loc = hidden
+	case err != nil:
 		return nil, false // the caller gets this very error from the kernel
 	}
 	access, refused := o.decide(w, loc)
 	if !refused || access == platform.RefusedRead && o.options.ChangesOnly || !o.permitted(call, root, w, loc, access) {
-		if ownRoot {
+		if ownRoot && hidden == nil {
 			o.remember(root, w, loc, begun)
 		}
 		loc.close()
-		return nil, !loc.exists()
+		return nil, absent
 	}
 	return &finding{refusal: refusal{access: access, target: display(loc.path)}, request: w, loc: loc, mode: mode},
 		false
+}
+
+// hidden returns what is outside at a path that leads into a hidden directory;
+// nil if it does not, or if that cannot be told. The caller closes it.
+func (o *Observer) hidden(call *notify.Call, root, dir int, name string, follow bool) *location {
+	if len(o.options.Policy.Hidden) == 0 {
+		return nil
+	}
+	name, err := absolute(call, root, dir, name)
+	if err != nil {
+		return nil
+	}
+	if _, is := o.options.Policy.HiddenAt(path.Clean(name)); !is {
+		return nil
+	}
+	outside, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(outside)
+	loc, err := resolve(outside, name, follow)
+	if err != nil {
+		return nil
+	}
+	if _, is := o.options.Policy.HiddenAt(loc.path); !is {
+		loc.close()
+		return nil
+	}
+	return loc
 }
 
 // flagsOf returns the flags of an open and the permissions of a file that it
