@@ -194,6 +194,42 @@ func TestCall_ReturnsDescriptorsAndAwaitsAnswers(t *testing.T) {
 	}
 }
 
+// Text takes no path that the kernel would not take, wherever it is in a page.
+func TestCall_TextsAreAsLongAsPaths(t *testing.T) {
+	t.Parallel()
+	c := newCaller(t, unix.SYS_PRCTL)
+	answers := make(chan error, 1)
+	supervise(t, c, map[notify.Key]notify.Handler{key(unix.SYS_PRCTL): {Handle: func(call *notify.Call) {
+		text, err := call.Text(call.Args[1])
+		if err == nil && len(text) != int(call.Args[2]) {
+			t.Errorf("%d bytes of %d", len(text), call.Args[2])
+		}
+		answers <- err
+		call.Succeed()
+	}}})
+	const page = 4096
+	memory, err := unix.Mmap(-1, 0, 4*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(memory) })
+	for _, offset := range []int{0, 1, 255, 256, 257, page / 2, page - 1} {
+		for _, length := range []int{0, 1, 256, page - 2, page - 1, page, page + 1, 2*page - 2, 2*page - 1, 2 * page} {
+			text := memory[offset : offset+length+1]
+			copy(text, bytes.Repeat([]byte("/"), length))
+			text[length] = 0
+			want := unix.Access(string(text[:length]), unix.F_OK)
+			if length == 0 {
+				want = nil // no path, but a text
+			}
+			c.Do(func() { prctl(unknownOption, uintptr(unsafe.Pointer(&text[0])), uintptr(length)) })
+			if got := <-answers; !errors.Is(got, want) {
+				t.Errorf("%d bytes at %d: %v, the kernel says %v", length, offset, got, want)
+			}
+		}
+	}
+}
+
 // A signal to the thread that answers, such as the Go scheduler sends, does not
 // make a call return 0 in the place of its descriptor.
 func TestCall_ReturnsDescriptorsDespiteSignals(t *testing.T) {

@@ -63,7 +63,7 @@ func (m *Memory) Write(address uint64, data []byte) error {
 func (m *Memory) Close() { m.file.Close() }
 
 // Text copies a NUL-terminated string, as Read does. The error is ENAMETOOLONG
-// if it is longer than PATH_MAX.
+// if it has PATH_MAX bytes or more, as the kernel says of a path.
 func (c *Call) Text(address uint64) (string, error) {
 	// Read in pieces that do not cross the end of a page: the next page may not
 	// be mapped.
@@ -74,7 +74,8 @@ func (c *Call) Text(address uint64) (string, error) {
 		if err := c.Read(address, piece); err != nil {
 			return "", err
 		}
-		if end := bytes.IndexByte(piece, 0); end >= 0 {
+		end := bytes.IndexByte(piece, 0)
+		if end >= 0 && len(text)+end < unix.PathMax {
 			return string(append(text, piece[:end]...)), nil
 		}
 		text = append(text, piece...)

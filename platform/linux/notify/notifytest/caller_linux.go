@@ -31,7 +31,10 @@ func NewCaller(t testing.TB, skip func(reason string), calls ...int) *Caller {
 		defer close(c.done)
 		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		c.TID = unix.Gettid()
-		fd, err := listen(calls)
+		fd, err := -1, withoutPreemption()
+		if err == nil {
+			fd, err = listen(calls)
+		}
 		if err == nil {
 			c.Listener = os.NewFile(uintptr(fd), "listener")
 		}
@@ -63,6 +66,14 @@ func (c *Caller) Go(do func()) <-chan struct{} {
 		do()
 	}
 	return done
+}
+
+// withoutPreemption blocks SIGURG for the calling thread. Go's scheduler sends
+// it, and a call would count as interrupted.
+func withoutPreemption() error {
+	var set unix.Sigset_t
+	set.Val[0] = 1 << (unix.SIGURG - 1)
+	return unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
 }
 
 // listen installs the filter on the calling thread and returns the listener.
