@@ -23,7 +23,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // File is the organisation's main file.
@@ -45,9 +44,9 @@ func Files() ([]string, error) {
 	// One more than allowed shows that there are too many.
 	entries, err := fsguard.ReadDir(DropIns, maxFiles+1)
 	switch {
-	case textfile.Missing(err):
+	case errors.Is(err, fs.ErrNotExist):
 		return list, nil
-	case err != nil:
+	case err != nil: // also a file in the place of a directory
 		return list, err
 	case len(entries) > maxFiles:
 		return list, fmt.Errorf("more than %d files", maxFiles)

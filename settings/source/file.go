@@ -213,17 +213,16 @@ func (s *File) inspect() (State, bool) {
 func (s *File) unusable(err error) (State, bool) {
 	message, exists := "cannot read: "+textfile.Cause(err), true
 	if textfile.Missing(err) {
-		link, linkErr := danglingLink(s.path)
+		why, whyErr := obstacle(s.path)
 		switch {
-		case linkErr != nil:
-			err, message = linkErr, "cannot read: "+textfile.Cause(linkErr)
-		case link == s.path:
+		case whyErr != nil:
+			err, message = whyErr, "cannot read: "+textfile.Cause(whyErr)
+		case why != "":
 			// A dangling link may mean a home directory that is only half
-			// mounted. Taking it for "no settings" would switch the sandbox
+			// mounted, and a file in the place of the directory one that was
+			// copied there. Taking it for "no settings" would switch the sandbox
 			// off.
-			message = "cannot read: a symlink to a file that does not exist"
-		case link != "":
-			message = fmt.Sprintf("cannot read: the directory %s is a symlink that leads nowhere", display.Quote(link))
+			message = "cannot read: " + why
 		case s.required:
 			message, exists = "cannot read: there is no such file", false
 		default:
@@ -243,26 +242,32 @@ func (s *File) unusable(err error) (State, bool) {
 	return next, changed
 }
 
-// danglingLink returns the symlink whose missing target makes a path missing:
-// the path itself or a directory above it. It is "" if the path just does not
+// obstacle says what makes a path missing: a symlink that leads nowhere, or a
+// regular file in the place of a directory. It is "" if the path just does not
 // exist. The error is one of looking it up.
-func danglingLink(path string) (string, error) {
-	for ; ; path = filepath.Dir(path) {
-		info, err := fsguard.Lstat(path)
+func obstacle(path string) (string, error) {
+	for at := path; ; at = filepath.Dir(at) {
+		info, err := fsguard.Lstat(at)
 		switch {
-		case textfile.Missing(err) && path != filepath.Dir(path):
+		case textfile.Missing(err) && at != filepath.Dir(at):
 			continue
 		case err != nil:
 			return "", err
-		case info.Mode()&fs.ModeSymlink == 0:
-			return "", nil
 		}
-		switch _, err := fsguard.Stat(path); {
-		case err == nil:
-			return "", nil
+		link := info.Mode()&fs.ModeSymlink != 0
+		if link {
+			info, err = fsguard.Stat(at)
+		}
+		switch {
 		case errors.Is(err, fsguard.ErrNoAnswer):
 			return "", err
+		case err != nil && at == path:
+			return "a symlink to a file that does not exist", nil
+		case err != nil:
+			return fmt.Sprintf("the directory %s is a symlink that leads nowhere", display.Quote(at)), nil
+		case at != path && info.Mode().IsRegular():
+			return fmt.Sprintf("%s is a file and should be a directory", display.Quote(at)), nil
 		}
-		return path, nil
+		return "", nil
 	}
 }

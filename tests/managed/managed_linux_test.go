@@ -185,6 +185,15 @@ func TestManaged_AFileThatIsWrong(t *testing.T) {
 		}, refused},
 		"directory": {func(o *organisation) error { return os.Mkdir(o.path("settings.json"), 0o755) }, refused},
 		"drop-in":   {func(o *organisation) error { o.writes("settings.d/a.json", "{"); return nil }, refused},
+		"a file for settings.d": {func(o *organisation) error {
+			o.writes("settings.d", everything)
+			return nil
+		}, refused},
+		"a file for the directory": {func(o *organisation) error {
+			empty := filepath.Join(o.etc, "empty", "sandbox-sidecar") // where it is mounted
+			return errors.Join(os.Remove(o.path("")), os.Remove(empty),
+				os.WriteFile(o.path(""), []byte(everything), 0o644), os.WriteFile(empty, nil, 0o644))
+		}, refused},
 		"writable": {func(o *organisation) error {
 			o.writes("settings.json", everything)
 			return os.Chmod(o.path("settings.json"), 0o664)
