@@ -80,7 +80,11 @@ func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainP
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("access", "%v", err)
 	}
-	x, err := s.store.InWindow(params.ProjectDir).Explain(kind, attempt, params.Target)
+	target, err := settings.ParseTarget(attempt, params.Target)
+	if err != nil {
+		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
+	}
+	x, err := s.store.InWindow(params.ProjectDir).Explain(kind, attempt, target)
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
 	}

@@ -363,7 +363,7 @@ func (e *evaluation) diagnoseAsks(r *reporter, asks []Ask) {
 		}
 		r.add(e.projectFile, at, document.SeverityWarning, a.Key,
 			"%s has no effect unless you trust this project; if you do: %s",
-			a.shown(), a.Opens)
+			e.withoutEffect(a), a.Opens)
 	}
 	reached := map[string]bool{}
 	for _, rule := range e.policy.Rules {
@@ -381,4 +381,22 @@ func (e *evaluation) diagnoseAsks(r *reporter, asks []Ask) {
 				display.Quote(g.text))
 		}
 	}
+}
+
+// withoutEffect is what an ask shows of its value, without what counts already:
+// a protected path that the project's file adds.
+func (e *evaluation) withoutEffect(a Ask) string {
+	if !a.whole || a.Key != protectedKey {
+		return a.shown()
+	}
+	var list []string
+	for _, entry := range e.project.values.ProtectedPaths {
+		if strings.HasPrefix(entry, "!") {
+			list = append(list, display.Quote(entry))
+		}
+	}
+	if len(list) == 0 {
+		return "replacing your own list"
+	}
+	return display.Shorten(strings.Join(list, ", "), display.MaxText)
 }

@@ -203,6 +203,21 @@ func TestAsks_AreSilentOnlyWhereTrustOpensNothing(t *testing.T) {
 	}
 }
 
+func TestAsks_ProtectedPathsThatAProjectAddsHaveAnEffect(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/.git/": ""})
+	for project, want := range map[string]string{
+		`{"protected_paths": ["!.git", "Makefile"]}`: `"!.git" has no effect unless you trust this project; if`,
+		`{"protected_paths": ["Makefile"]}`:          `replacing your own list has no effect unless you trust`,
+	} {
+		s := snapshotOf(t, f, `{"enabled": true, "protected_paths": ["mine"]}`, project)
+		got := said(s.Compile(document.KindTool), projectFile)
+		if !strings.Contains(got, want) || strings.Contains(got, "Makefile") {
+			t.Errorf("%s: %s", project, got)
+		}
+	}
+}
+
 func TestTrusted_FileCountsAsALayer(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{

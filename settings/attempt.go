@@ -1,11 +1,16 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 )
@@ -65,6 +70,31 @@ func ParseAttempt(name string) (Attempt, error) {
 	return "", fmt.Errorf("expected one of %s, found %s", strings.Join(names, ", "), display.Quote(name))
 }
 
+// ParseTarget checks what a user asks about, and returns it as Explain takes it:
+// a host without a port is asked about at that of HTTPS. Paths are not checked.
+func ParseTarget(attempt Attempt, target string) (string, error) {
+	const https = 443
+	switch {
+	case target == "":
+		return "", errors.New("it is empty")
+	case attempt == AttemptConnect:
+		host, err := hosts.ParseTargetAt(target, https)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", display.Quote(target), err)
+		}
+		return host.String(), nil
+	case attempt == AttemptBind:
+		address, port, err := net.SplitHostPort(target)
+		if _, notAddress := netip.ParseAddr(address); notAddress != nil && address != "" && address != "localhost" {
+			err = notAddress
+		}
+		if _, notPort := strconv.ParseUint(port, 10, 16); err != nil || notPort != nil {
+			return "", fmt.Errorf("%s: expected ADDRESS:PORT, such as 127.0.0.1:8080", display.Quote(target))
+		}
+	}
+	return target, nil
+}
+
 // refuses returns the origin of a requirement that forbids an access to a path;
 // nil if none does.
 func (bs *bounds) refuses(access policy.Access, path string) *policy.Origin {
@@ -107,8 +137,8 @@ func (x *explainer) byOrganisation() {
 }
 
 // unrestricted explains a session without a sandbox. ownFile is where the user
-// could turn the sandbox on, or "".
-func (x *explainer) unrestricted(ownFile string) {
+// could turn the sandbox on, or "". doubt is about a file that may ask for it.
+func (x *explainer) unrestricted(ownFile string, doubt *Doubt) {
 	key := "enabled"
 	if *x.merged.Enabled {
 		key = "apply_to"
@@ -116,6 +146,10 @@ func (x *explainer) unrestricted(ownFile string) {
 	origin := x.user.originOf(key)
 	why := "no settings file turns the sandbox on"
 	switch {
+	case origin.File == policy.OriginBuiltIn && doubt != nil && doubt.File != x.projectFile:
+		why = "the settings file that may turn the sandbox on is wrong"
+		x.Hint = fmt.Sprintf("fix line %d of %s; until then only editors' terminals start, with a warning",
+			doubt.Line, display.Quote(doubt.File))
 	case origin.File == policy.OriginBuiltIn:
 		if ownFile != "" {
 			x.Hint = fmt.Sprintf("sandbox-sidecar init writes %s, which turns it on", display.Quote(ownFile))

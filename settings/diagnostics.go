@@ -26,19 +26,41 @@ func (e *evaluation) diagnose(r *reporter) {
 			g.origin.Key == toolchainsKey {
 			continue
 		}
-		if what := e.sensitive.Holds(g.path); what != "" {
-			severity, text := document.SeverityWarning, g.text
-			if g.origin.Entry != "" {
-				severity, text = document.SeverityInfo, g.origin.Entry // the mode's name says so
-			}
-			r.add(g.origin.File, g.at, severity, g.origin.Key, "%s lets sessions %s %s", display.Quote(text),
-				verbs(g.access), what)
+		if _, own := e.policy.TemporaryAt(g.path); own && !g.access.Has(policy.Write) && g.origin.Entry == "" {
+			r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key,
+				"%s has no effect: sessions have their own; list the paths in it that they need", display.Quote(g.text))
+			continue
 		}
+		e.diagnoseSensitive(r, g)
 		e.diagnoseWider(r, g, writers)
 		e.diagnoseProtected(r, g)
 	}
 	e.diagnoseSockets(r)
 	e.diagnoseHosts(r)
+}
+
+// diagnoseSensitive finds a grant of keys or passwords. A machine without
+// namespaces hides none.
+func (e *evaluation) diagnoseSensitive(r *reporter, g grant) {
+	shown, covered := e.sensitive.Opens(g.path, func(path string) bool {
+		_, hidden := e.policy.HiddenAt(path)
+		return hidden && path != g.path && e.host.Platform == "linux"
+	})
+	what := shown
+	switch {
+	case shown == "" && covered == "":
+		return
+	case shown == "":
+		what = covered + " where there are no namespaces"
+	case covered != "":
+		what += "; without namespaces " + covered + ", too"
+	}
+	severity, text := document.SeverityWarning, g.text
+	if g.origin.Entry != "" {
+		severity, text = document.SeverityInfo, g.origin.Entry // the mode's name says so
+	}
+	r.add(g.origin.File, g.at, severity, g.origin.Key, "%s lets sessions %s %s", display.Quote(text),
+		verbs(g.access), what)
 }
 
 // diagnoseHosts finds lists of hosts without effect.
@@ -119,7 +141,9 @@ func (e *evaluation) diagnoseWider(r *reporter, g grant, writers map[string]gran
 		return
 	}
 	for path := g.path; ; path = filepath.Dir(path) {
-		if nearest, found := writers[path]; found {
+		nearest, found := writers[path]
+		rule := policy.Rule{Path: nearest.path, Access: nearest.access}
+		if found && e.policy.Given(rule, g.path).Has(policy.Write) {
 			r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key,
 				"%s can be written all the same: %s is granted (%s) by %s",
 				display.Quote(g.text), display.Quote(nearest.path), nearest.access, nearest.origin)

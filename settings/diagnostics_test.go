@@ -16,7 +16,7 @@ import (
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
-		"/home/u/project/.git/hooks/": "", "/home/u/.ssh/id": "", "/home/u/.gnupg/": "",
+		"/tmp/other/": "", "/home/u/project/.git/hooks/": "", "/home/u/.ssh/id": "", "/home/u/.gnupg/": "",
 		"/home/u/.config/gh/hosts.yml": "", "/home/u/cache/x": "",
 		"/home/u/cache/link": "-> ../.ssh", "/home/u/tools/": "", "/run/docker.sock": "",
 		"/home/u/.ssh/known_hosts": "", "/home/u/mail": "-> /home/u",
@@ -47,12 +47,14 @@ func TestDiagnostics(t *testing.T) {
 		},
 		{
 			"home", ok + `, "additional_read_only_paths": ["~"]`,
-			`1:75: warning: additional_read_only_paths: "~" lets sessions read your home directory, with SSH keys, ` +
+			`1:75: warning: additional_read_only_paths: "~" lets sessions read your home directory; ` +
+				`without namespaces SSH keys, ` +
 				`GnuPG keys and tokens of GitHub`,
 		},
 		{
 			"home by symlink", ok + `, "additional_read_only_paths": ["~/mail"]`,
-			`1:75: warning: additional_read_only_paths: "~/mail" lets sessions read your home directory, with`,
+			`1:75: warning: additional_read_only_paths: "~/mail" lets sessions read your home ` +
+				`directory; without namespaces`,
 		},
 		{
 			"above home", ok + `, "additional_executable_paths": ["/home"]`,
@@ -68,8 +70,20 @@ func TestDiagnostics(t *testing.T) {
 		},
 		{
 			"above a credential", ok + `, "system_paths": {"read_only": ["~/.config"]}`,
-			`1:75: warning: system_paths.read_only: "~/.config" lets sessions read tokens of GitHub`,
+			`1:75: warning: system_paths.read_only: "~/.config" lets sessions read tokens of GitHub ` +
+				`where there are no namespaces`,
 		},
+		{
+			"home with keys that are granted", ok + `, "additional_read_only_paths": ["~", "~/.ssh"]`,
+			`1:75: warning: additional_read_only_paths: "~" lets sessions read your home directory, with SSH keys; ` +
+				`without namespaces GnuPG keys and tokens of GitHub, too`,
+		},
+		{
+			"the /tmp of all programs", ok + `, "additional_read_only_paths": ["/tmp"]`,
+			`1:75: warning: additional_read_only_paths: "/tmp" has no effect: sessions have their own; list the paths`,
+		},
+		{"a directory in /tmp", ok + `, "additional_read_only_paths": ["/tmp/other"]`, ``},
+		{"the /tmp of all programs, shared", ok + `, "additional_read_write_paths": ["/tmp"]`, ``},
 		{"harmless beside keys", ok + `, "additional_read_only_paths": ["~/.ssh/known_hosts"]`, ``},
 		{
 			"off by omission", `"allow_network": false, "apply_to": "tool"`,
@@ -193,5 +207,26 @@ func TestDiagnostics_OfAFileThatCannotBeParsedGoWhenItIsFixed(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(d.user, "x"), 0o700))
 	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 1 || got[0].Line != 1 || got[0].Column != 1 {
 		t.Errorf("diagnostics of a directory: %v", got)
+	}
+}
+
+// What a session does not see is not said to be readable, except where nothing
+// can be hidden.
+func TestDiagnostics_AgreeWithExplain(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/.ssh/id": ""})
+	for platform, want := range map[string]string{
+		"linux":  "your home directory; without namespaces SSH keys, too",
+		"darwin": "your home directory, with SSH keys",
+	} {
+		s := snapshotOf(t, f, `{"enabled": true, "additional_read_only_paths": ["~"]}`, "")
+		s.host.Platform = platform
+		x, err := s.Explain(document.KindTool, AttemptRead, "/home/u/.ssh/id")
+		if err != nil || x.Allowed != (platform == "darwin") {
+			t.Errorf("%s: %+v, %v", platform, x, err)
+		}
+		if got := said(s.Compile(document.KindTool), userFile); !strings.HasSuffix(strings.TrimSpace(got), want) {
+			t.Errorf("%s: %s", platform, got)
+		}
 	}
 }

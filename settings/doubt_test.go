@@ -277,6 +277,45 @@ func TestDoubt_DirectoryThatIsADanglingSymlink(t *testing.T) {
 	}
 }
 
+// A file may have been copied to where its directory should be.
+func TestDoubt_FileInThePlaceOfADirectory(t *testing.T) {
+	t.Parallel()
+	for name, place := range map[string]string{
+		"the settings directory": ".config/sandbox-sidecar", "above it": ".config",
+	} {
+		for _, linked := range []bool{false, true} {
+			d := newFixture(t)
+			d.open(nil)
+			path := filepath.Join(d.home, place)
+			if linked {
+				d.write(filepath.Join(d.home, "file"), enabled)
+				d.must(os.MkdirAll(filepath.Dir(path), 0o700))
+				d.must(os.Symlink(filepath.Join(d.home, "file"), path))
+			} else {
+				d.write(path, enabled)
+			}
+			if got := d.tools(""); !strings.Contains(got, "/"+place+`" is a file and should be a directory`) {
+				t.Errorf("%s: doubt: %q", name, got)
+			}
+			d.must(os.Remove(path))
+			if got := d.tools(""); got != "" {
+				t.Errorf("%s: it is gone: %s", name, got)
+			}
+		}
+	}
+}
+
+// /dev/null as a home directory means that there is none.
+func TestDoubt_NoHome(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.home, d.user = "/dev/null", "/dev/null/.config/zed/settings.json"
+	d.open(nil)
+	if got := d.tools(""); got != "" {
+		t.Errorf("doubt: %s", got)
+	}
+}
+
 func TestAllow_DoesNotReplaceTheLastGoodContent(t *testing.T) {
 	t.Parallel()
 	suggestion := Suggestion{Key: "additional_read_only_paths", Value: "/opt"}

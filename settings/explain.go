@@ -75,7 +75,7 @@ func (s *Snapshot) Explain(kind document.Kind, attempt Attempt, target string) (
 			x.Hint = "it is set by your organisation; ask whoever administers this machine"
 		}
 	case !x.policy.Restricted:
-		x.unrestricted(s.ownFile())
+		x.unrestricted(s.ownFile(), doubt)
 	case x.end.Detour:
 		x.refuse(nil, "", "", `%s leads nowhere: there is a ".." behind what is no directory`, display.Quote(target))
 	case x.end.Err != nil:

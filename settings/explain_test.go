@@ -11,6 +11,21 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
+// A file that is wrong is not "no settings file".
+func TestExplain_OfATerminalDespiteAWrongFile(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
+	for content, want := range map[string]string{
+		`{"enabled": "x"}`: "the settings file that may turn the sandbox on is wrong fix line 1 of",
+		`{}`:               "no settings file turns the sandbox on sandbox-sidecar init",
+	} {
+		x, err := snapshotOf(t, f, content, "").Explain(document.KindTerminal, AttemptRead, "/home/u/.ssh/id")
+		if got := x.Reason + " " + x.Hint; err != nil || !x.Allowed || !strings.Contains(got, want) {
+			t.Errorf("%s: %v, %q, %v", content, x.Allowed, got, err)
+		}
+	}
+}
+
 func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{

@@ -43,9 +43,10 @@ var temporaryPaths = map[string][]string{
 }
 
 // temporaryOf lists the directories of temporary files that are the project's
-// own. Each must be granted for writing as a part of the system. One that
-// another key grants, too, or that contains the project, is meant to be shared.
-// forced: only the session itself may share one.
+// own: each one of which anything is granted. One that another key than
+// system_paths.read_write lets sessions write is meant to be shared, or one in a
+// directory that such a key lets them write. forced: only the session itself may
+// share one.
 func temporaryOf(view fsView, granted []grant, value document.TemporaryFiles, forced bool) []policy.Temporary {
 	list := []policy.Temporary{}
 	if value == document.TemporaryFilesShared {
@@ -53,16 +54,22 @@ func temporaryOf(view fsView, granted []grant, value document.TemporaryFiles, fo
 	}
 	for _, path := range temporaryPaths[view.host.Platform] {
 		target := view.Resolve(path)
-		own := slices.IndexFunc(granted, func(g grant) bool {
-			return g.path == target.Path && g.access.Has(policy.Write) && g.origin.Key == "system_paths.read_write"
-		})
-		meant := slices.ContainsFunc(granted, func(g grant) bool {
-			return policy.Contains(g.path, target.Path) && g.access.Has(policy.Write) &&
-				g.origin.Key != "system_paths.read_write" && (!forced || g.origin.File == policy.OriginSession)
-		})
+		var from *policy.Origin
+		meant := false
+		for _, g := range granted {
+			if !policy.Contains(g.path, target.Path) {
+				continue
+			}
+			ofSystem := g.origin.Key == "system_paths.read_write"
+			onPurpose := !ofSystem && g.access.Has(policy.Write)
+			meant = meant || onPurpose && (!forced || g.origin.File == policy.OriginSession)
+			if from == nil || ofSystem && g.path == target.Path {
+				from = &g.origin
+			}
+		}
 		known := slices.ContainsFunc(list, func(t policy.Temporary) bool { return t.Path == target.Path })
-		if target.Err == nil && target.Exists && target.Mode.IsDir() && own >= 0 && !meant && !known {
-			list = append(list, policy.Temporary{Path: target.Path, Origin: granted[own].origin})
+		if target.Err == nil && target.Exists && target.Mode.IsDir() && from != nil && !meant && !known {
+			list = append(list, policy.Temporary{Path: target.Path, Origin: *from})
 		}
 	}
 	slices.SortFunc(list, func(a, b policy.Temporary) int { return cmp.Compare(a.Path, b.Path) })
@@ -181,7 +188,7 @@ func (h *hider) layer(s *settings) {
 			}
 		}
 		path, err := h.view.host.Expand(entry, h.project.path)
-		switch dir, _ := filepath.Split(filepath.Clean(path)); {
+		switch dir, name := filepath.Split(h.written(entry, path)); {
 		case err != nil && h.project.path == "" && !strings.HasPrefix(entry, "~") && !strings.HasPrefix(entry, "$"):
 			// It is relative to a project, and there is none.
 		case err != nil:
@@ -190,21 +197,35 @@ func (h *hider) layer(s *settings) {
 			doubt("nothing would be left")
 		case strings.Contains(dir, "*"):
 			doubt("only the last name may contain *")
+		case strings.Contains(name, "*"):
+			h.entry(entry, h.view.matches(path), from.policy(hiddenKey, at), at)
 		default:
-			h.entry(entry, path, from.policy(hiddenKey, at), at)
+			h.entry(entry, []string{path}, from.policy(hiddenKey, at), at)
 		}
 	}
 }
 
-// entry hides what one entry names.
-func (h *hider) entry(text, path string, from policy.Origin, at document.Position) {
+// written is the part of an entry's path in which a * stands for any characters:
+// without the directory that it is relative to. path is not clean yet.
+func (h *hider) written(entry, path string) string {
+	base := ""
+	if strings.HasPrefix(entry, "~") {
+		base = h.view.host.Home
+	} else if _, absolute := h.view.host.Expand(entry, ""); absolute != nil {
+		base = h.project.path
+	}
+	return filepath.Clean(strings.TrimPrefix(path, base))
+}
+
+// entry hides the paths that one entry names.
+func (h *hider) entry(text string, paths []string, from policy.Origin, at document.Position) {
 	diagnose := func(severity document.Severity, format string, args ...any) {
 		h.reporter.add(from.File, at, severity, hiddenKey, "%s"+format, append([]any{display.Quote(text)}, args...)...)
 	}
 	if h.view.host.Platform != "linux" {
 		diagnose(document.SeverityWarning, ": macOS shows hidden paths within the grants")
 	}
-	for _, path := range h.view.matches(path) {
+	for _, path := range paths {
 		target := h.view.Resolve(path)
 		switch {
 		case target.Err != nil:

@@ -117,12 +117,7 @@ func (b bounding) switches(s *settings) {
 	}
 	if both := b.restricted.Union(strictestKinds(b.merged, &required)); both != b.restricted {
 		b.restricted = both
-		b.merged.Enabled, b.merged.ApplyTo = new(true), new(both.ApplyTo())
-		for _, key := range []string{"enabled", "apply_to"} {
-			if s.sets(key) {
-				b.decides(s, key, nil)
-			}
-		}
+		b.restrict(s)
 	}
 	if v := s.values.OnUnavailable; v != nil && *v == document.OnUnavailableRefuse {
 		b.decides(s, "on_unavailable", new(*v))

@@ -363,6 +363,24 @@ func TestRequired_IsNamedAsTheOrganisations(t *testing.T) {
 	}
 }
 
+// "enabled" alone restricts both kinds.
+func TestRequired_EnabledDecidesAboutApplyTo(t *testing.T) {
+	t.Parallel()
+	for user, want := range map[string]string{
+		`{"enabled": true, "apply_to": "neither"}`: managed.File, `{"enabled": true, "apply_to": "tool"}`: managed.File,
+		`{"apply_to": "both"}`: userFile,
+	} {
+		s := managedSnapshot(t, resolvetest.InMemory(meetTree), "{}", `{"enabled": true}`, user, "")
+		found := false
+		for _, one := range s.Compile(document.KindTool).Switches {
+			found = found || one.Key == "apply_to" && one.Value == `"both"` && one.Origin.File == want
+		}
+		if from := s.Origins()["apply_to"]; !found || from != want {
+			t.Errorf("%s: from %s: %+v", user, from, s.Compile(document.KindTool).Switches)
+		}
+	}
+}
+
 // A mistake in what is required lets nothing start, not even a terminal.
 func TestRequired_AMistakeRefusesEverything(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
@@ -70,10 +71,42 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 	if attempt == AttemptWrite && !x.Allowed && s.knownHosts(target) {
 		return Suggestion{Hint: knownHostsHint}, nil
 	}
-	if attempt == AttemptRead && x.Holds == sensitive.SSHKeys {
+	if why := s.notProgram(target); attempt == AttemptExecute && why != "" {
+		return Suggestion{Hint: why}, nil
+	}
+	if attempt == AttemptRead && x.Holds == sensitive.SSHKeys && s.evaluation(kind).mayAddSSH() {
 		suggestion.Hint += `; to use them through an agent, add "ssh" to "toolchains"`
 	}
 	return suggestion, nil
+}
+
+// notProgram says why nothing could execute a path, whatever the settings say;
+// "" if that is not known.
+func (s *Snapshot) notProgram(path string) string {
+	if !filepath.IsAbs(path) {
+		return ""
+	}
+	const executable = 0o111
+	end := resolve.NewView(s.files).Resolve(path)
+	switch {
+	case end.Err != nil || !end.Exists:
+		return ""
+	case end.Mode.IsDir():
+		return "it is a directory; name a program in it"
+	case end.Mode.IsRegular() && end.Mode&executable == 0:
+		return `the file is not executable; if it is a program, "chmod +x" makes it so`
+	}
+	return ""
+}
+
+// mayAddSSH reports whether the set "ssh" lets sessions use keys through an agent:
+// the organisation leaves it its effect.
+func (e *evaluation) mayAddSSH() bool {
+	forbids := func(bound settings) bool {
+		return bound.sets(socketsKey) ||
+			bound.sets(toolchainsKey) && !slices.Contains(bound.values.Toolchains, toolchain.SSH)
+	}
+	return len(e.policy.SigningKeys) > 0 && !slices.ContainsFunc(e.layers.bounds, forbids)
 }
 
 // knownHostsHint is the advice if ssh asked about a new server. A session that

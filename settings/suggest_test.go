@@ -52,6 +52,43 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 	}
 }
 
+// What nobody could execute needs no setting.
+func TestSuggest_NothingForWhatIsNoProgram(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/srv/data/file": ""})
+	for target, want := range map[string]string{
+		"/srv/data": "it is a directory", "/srv/data/file": "the file is not executable",
+	} {
+		s, err := snapshotOf(t, f, `{"enabled": true}`, "").Suggest(document.KindTool, "execute", target, "")
+		if err != nil || s.Key != "" || s.Value != "" || s.Allowed || !strings.HasPrefix(s.Hint, want) {
+			t.Errorf("%s: %+v, %v", target, s, err)
+		}
+	}
+}
+
+// The set "ssh" is named only where it would have an effect.
+func TestSuggest_SSHOnlyIfTheOrganisationLeavesIt(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		required, user string
+		named          bool
+	}{
+		{`{}`, `{"enabled": true}`, true},
+		{`{"enabled": true}`, `{}`, true},
+		{`{"mode": "strict"}`, `{}`, false},
+		{`{"enabled": true, "toolchains": ["go"]}`, `{}`, false},
+		{`{"enabled": true, "toolchains": ["ssh"]}`, `{}`, true},
+		{`{"enabled": true, "allowed_unix_sockets": []}`, `{}`, false},
+		{`{"enabled": true, "signing_keys": []}`, `{}`, false},
+	} {
+		s := managedSnapshot(t, resolvetest.InMemory(meetTree), "{}", test.required, test.user, "")
+		got, err := s.Suggest(document.KindTool, "read", "/home/u/.ssh/id", "cat")
+		if named := strings.Contains(got.Hint, `"ssh"`); err != nil || named != test.named || got.Hint == "" {
+			t.Errorf("required %s, user %s: %q, %v", test.required, test.user, got.Hint, err)
+		}
+	}
+}
+
 // A copied value means the same after it is pasted.
 func TestInstructionInFull_CanBeCopied(t *testing.T) {
 	t.Parallel()

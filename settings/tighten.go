@@ -34,6 +34,21 @@ func restrict(base document.Sandbox, l layers, tightened *settings) document.Kin
 	return both
 }
 
+// restrict takes over what the organisation restricts. "enabled" alone restricts
+// both kinds, so it decides about apply_to, too.
+func (b bounding) restrict(s *settings) {
+	applied := b.restricted.ApplyTo()
+	if s.sets("enabled") && !s.sets("apply_to") && applied != *b.merged.ApplyTo {
+		b.bounds.from["apply_to"], b.origins["apply_to"] = s.from["enabled"], s.from["enabled"].file
+	}
+	b.merged.Enabled, b.merged.ApplyTo = new(true), new(applied)
+	for _, key := range []string{"enabled", "apply_to"} {
+		if s.sets(key) {
+			b.decides(s, key, nil)
+		}
+	}
+}
+
 func network(base document.Sandbox, l layers, tightened *settings) policy.Network {
 	const key = "allow_network"
 	if l.projectSets(key) && !*l.project.values.AllowNetwork && *base.AllowNetwork {

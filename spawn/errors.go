@@ -3,8 +3,10 @@ package spawn
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -111,4 +113,21 @@ func launchError(request Request, err error) error {
 	default:
 		return &Error{Attempt: string(failure.Step), Path: failure.Path, Cause: errors.New(failure.Cause)}
 	}
+}
+
+// auditHint is what to do if the audit trail cannot be written.
+func auditHint(err error, to policy.Audit) string {
+	const otherwise = `see "sandbox-sidecar policy" for who requires the trail`
+	failed := func(causes ...error) bool {
+		return slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) })
+	}
+	switch {
+	case failed(syscall.ENOSPC, syscall.EDQUOT):
+		return "free space on the disk, or " + otherwise
+	case failed(audit.ErrJournal):
+		return `set "audit" to "file", or start systemd-journald; ` + otherwise
+	case failed(syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOTDIR) && to.Dir != "":
+		return fmt.Sprintf("make %s a directory that you can write, or %s", display.Quote(to.Dir), otherwise)
+	}
+	return otherwise
 }

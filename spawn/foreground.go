@@ -56,6 +56,7 @@ func (p *Prepared) Start(ctx context.Context, request Request) (*Foreground, err
 		p.Drop()
 		return nil, err
 	}
+	request.foreground = true
 	// Signals are caught before the start: one that came earlier would end this
 	// process and leave the program.
 	//

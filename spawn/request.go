@@ -52,6 +52,8 @@ type Request struct {
 	// Learn, if it is not nil, reports everything that the policy refuses; see
 	// platform.Hooks. It needs Ask.
 	Learn []string
+	// foreground: the session is on the caller's own terminal.
+	foreground bool
 }
 
 // Size of a terminal in character cells.
@@ -88,8 +90,10 @@ func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 		dropped = slices.DeleteFunc(dropped, func(dropped string) bool { return dropped == name })
 	}
 	set("PWD", r.Dir)
-	if term := lookUp(env, "TERM"); term == "" || term == "dumb" {
-		set("TERM", "xterm-256color") // an editor that a desktop started has none
+	// An editor that a desktop started has none, or one of its own, which is not
+	// that of its terminals.
+	if term := lookUp(env, "TERM"); term == "" || term == "dumb" && !r.foreground {
+		set("TERM", "xterm-256color")
 	}
 	if runtimeDir != "" {
 		for _, name := range runtimeVariables {
@@ -142,6 +146,9 @@ func (r *Request) check() error {
 	}
 	if !info.IsDir() {
 		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: fmt.Errorf("not a directory")}
+	}
+	if r.Program == "" {
+		return &Error{Attempt: "start program", Cause: errors.New("its name is empty")}
 	}
 	for _, text := range slices.Concat([]string{r.Program}, r.Argv, r.Env) {
 		if strings.ContainsRune(text, 0) {

@@ -86,6 +86,14 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+func TestEnvironment_TheCallersTerminalMayBeDumb(t *testing.T) {
+	t.Parallel()
+	r := Request{Env: []string{"TERM=dumb"}, Dir: "/dir", foreground: true}
+	if env, _ := r.environment(""); !slices.Contains(env, "TERM=dumb") {
+		t.Errorf("got %q", env)
+	}
+}
+
 func TestClamp(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[Size][2]uint16{
@@ -119,8 +127,9 @@ func TestCheck(t *testing.T) {
 		{"a relative directory", Request{Dir: "dir"}, "dir", nil, "not an absolute path"},
 		{"a missing directory", Request{Dir: dir + "/no"}, dir + "/no", fs.ErrNotExist, "no such file or directory"},
 		{"a file", Request{Dir: file}, file, nil, "not a directory"},
-		{"a NUL in an argument", Request{Dir: dir, Argv: []string{"a\x00b"}}, "", nil, "NUL"},
-		{"a NUL in a variable", Request{Dir: dir, Env: []string{"A=a\x00b"}}, "", nil, "NUL"},
+		{"no program", Request{Dir: dir, Argv: []string{""}}, "", nil, "its name is empty"},
+		{"a NUL in an argument", Request{Dir: dir, Program: "x", Argv: []string{"a\x00b"}}, "", nil, "NUL"},
+		{"a NUL in a variable", Request{Dir: dir, Program: "x", Env: []string{"A=a\x00b"}}, "", nil, "NUL"},
 		{"a NUL in the program", Request{Dir: dir, Program: "a\x00b"}, "", nil, "NUL"},
 	}
 	for _, test := range tests {

@@ -229,7 +229,8 @@ func (a *attempt) makeRuntimeDir() {
 }
 
 // makeTemporaryDirs makes the project's directories for temporary files. One
-// that cannot be made is not granted: the session would share the real one.
+// that cannot be made is not granted, or is hidden if a directory above it is:
+// the session would share the real one.
 func (a *attempt) makeTemporaryDirs() {
 	p := a.policy
 	if !p.Restricted {
@@ -246,6 +247,7 @@ func (a *attempt) makeTemporaryDirs() {
 			a.warnings = append(a.warnings, why)
 			a.lacking = append(a.lacking, platform.Missing{Path: t.Path, Reason: why})
 			p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r policy.Rule) bool { return r.Path == t.Path })
+			p.Hidden = slices.Concat(p.Hidden, []policy.Hidden{{Path: t.Path, Origin: t.Origin}})
 			continue
 		}
 		p.Temporary[i].Source = dir
@@ -373,15 +375,13 @@ func (a *attempt) stage(ctx context.Context) (platform.Launched, error) {
 	case err != nil && a.guardErr != nil:
 		return platform.Launched{}, &Error{Attempt: "track processes", Cause: a.guardErr}
 	case err != nil && a.auditErr != nil:
-		return platform.Launched{}, &Error{Attempt: "note session", Cause: a.auditErr, Hint: auditHint}
+		hint := auditHint(a.auditErr, a.request.Policy.Audit)
+		return platform.Launched{}, &Error{Attempt: "note session", Cause: a.auditErr, Hint: hint}
 	case err != nil:
 		return platform.Launched{}, launchError(a.request, err)
 	}
 	return launched, nil
 }
-
-// auditHint is what to do if the audit trail cannot be written.
-const auditHint = `free space on the disk, or see "sandbox-sidecar policy" for who requires the trail`
 
 // launch executes the target in the stage on standby, or in a new one. The
 // error wraps errRetry if another attempt may succeed.

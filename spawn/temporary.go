@@ -21,17 +21,21 @@ func (a *attempt) temporaryEnvironment(env []string) []string {
 		return env
 	}
 	if !a.target.Confinement.OwnTemporary {
+		writable := slices.DeleteFunc(slices.Clone(a.policy.Temporary), func(t policy.Temporary) bool {
+			return !a.policy.At(t.Path).Has(policy.Write)
+		})
+		if len(writable) == 0 {
+			return env
+		}
+		// Not in memory, as /dev/shm, if there is another.
+		disk := slices.IndexFunc(writable, func(t policy.Temporary) bool { return filepath.Base(t.Path) == "tmp" })
 		rest := env[:0:0]
 		for _, entry := range env {
 			if name, _, _ := strings.Cut(entry, "="); name != temporaryVariables[0] {
 				rest = append(rest, entry)
 			}
 		}
-		// Not in memory, as /dev/shm, if there is another.
-		disk := slices.IndexFunc(a.policy.Temporary, func(t policy.Temporary) bool {
-			return filepath.Base(t.Path) == "tmp"
-		})
-		return append(rest, temporaryVariables[0]+"="+a.policy.Temporary[max(disk, 0)].Source)
+		return append(rest, temporaryVariables[0]+"="+writable[max(disk, 0)].Source)
 	}
 	for _, name := range temporaryVariables {
 		value := lookUp(env, name)

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"strconv"
@@ -217,11 +218,16 @@ type Target struct {
 }
 
 // ParseTarget reads "host:port".
-func ParseTarget(text string) (Target, error) {
-	host, port, err := cutPort(text)
+func ParseTarget(text string) (Target, error) { return ParseTargetAt(text, 0) }
+
+// ParseTargetAt reads "host:port", or "host" for the given port. If that is 0, a
+// port must be there.
+func ParseTargetAt(text string, port uint16) (Target, error) {
+	host, given, err := cutPort(text)
 	if err != nil {
 		return Target{}, err
 	}
+	port = cmp.Or(given, port)
 	if port == 0 {
 		return Target{}, errPort
 	}

@@ -81,9 +81,10 @@ type Sandbox struct {
 	// TemporaryFiles set to "private" gives the sessions of each project a /tmp,
 	// /var/tmp and /dev/shm of their own, on Linux with namespaces. They are
 	// removed when the editor ends. Paths and sockets in them that other keys
-	// grant, and a project that lies there, stay as they are. Without namespaces
-	// only TMPDIR names a directory of the project's own. "shared" lets sessions
-	// read and write what programs outside keep there.
+	// grant, and a project that lies there, stay as they are. A whole one is
+	// shared if additional_read_write_paths has it, or a directory above. Without
+	// namespaces only TMPDIR names a directory of the project's own. "shared" lets
+	// sessions read and write what programs outside keep there.
 	TemporaryFiles *TemporaryFiles `json:"temporary_files"`
 	// Limits bound what a session takes of the machine.
 	Limits *Limits `json:"limits"`
@@ -177,8 +178,9 @@ const (
 	// defaults of the other keys say.
 	ModeStandard Mode = "standard"
 	// ModeRelaxed sandboxes tools and terminals, with the network, and lets
-	// them read and execute the whole disk, your keys and passwords included.
-	// What they may write, protected paths and the end of processes stay.
+	// them read and execute the whole disk. Hidden paths, such as your keys and
+	// passwords, are left out on Linux with namespaces; elsewhere they are read,
+	// too. What they may write, protected paths and the end of processes stay.
 	ModeRelaxed Mode = "relaxed"
 	// ModeOff sandboxes nothing.
 	ModeOff Mode = "off"

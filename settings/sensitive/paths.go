@@ -93,17 +93,29 @@ func Find(r *resolve.View, home string) *Paths {
 	return found
 }
 
-// Holds says what a grant of path opens to sessions; "" if nothing known
+// Holds says what a grant of path opens to sessions at most; "" if nothing known
 // matters. Places below path count only if they exist. A grant of ~/.ssh is one
 // of keys even before there are any.
 func (p *Paths) Holds(path string) string {
+	return p.holds(path, func(place) bool { return true })
+}
+
+// Opens is Holds in two parts: what a grant of path opens for certain, and the
+// places below it that it opens only where nothing can be hidden.
+func (p *Paths) Opens(path string, hidden func(path string) bool) (shown, covered string) {
+	shown = p.holds(path, func(known place) bool { return !hidden(known.Path) })
+	return shown, p.below(path, "", func(known place) bool { return hidden(known.Path) })
+}
+
+// holds is Holds with only those places below path that count.
+func (p *Paths) holds(path string, counts func(place) bool) string {
 	switch {
 	case p.home == "":
 		return ""
 	case path == p.home:
-		return "your home directory" + p.below(path, ", with ")
+		return "your home directory" + p.below(path, ", with ", counts)
 	case policy.Contains(path, p.home):
-		return "your home directory and much more" + p.below(path, ", with ")
+		return "your home directory and much more" + p.below(path, ", with ", counts)
 	}
 	for _, known := range p.All {
 		public := known.Holds == SSHKeys && strings.HasSuffix(path, ".pub")
@@ -111,15 +123,15 @@ func (p *Paths) Holds(path string) string {
 			return known.Holds
 		}
 	}
-	return p.below(path, "")
+	return p.below(path, "", counts)
 }
 
-// below lists the existing places below path, after a prefix; "" if there are
-// none.
-func (p *Paths) below(path, prefix string) string {
+// below lists the existing places below path that count, after a prefix; "" if
+// there are none.
+func (p *Paths) below(path, prefix string, counts func(place) bool) string {
 	var holds []string
 	for _, known := range p.All {
-		if known.Exists && policy.Contains(path, known.Path) && !slices.Contains(holds, known.Holds) {
+		if known.Exists && policy.Contains(path, known.Path) && counts(known) && !slices.Contains(holds, known.Holds) {
 			holds = append(holds, known.Holds)
 		}
 	}

@@ -110,7 +110,10 @@ func Prepare(r Request) (Session, error) {
 		return Session{}, err
 	}
 	s.fish(r, own)
-	return s, errors.Join(s.python(r, start), s.vim(r, own, start))
+	if err := s.python(r, start); err != nil {
+		return Session{}, err // on a full disk the next one fails, too
+	}
+	return s, s.vim(r, own, start)
 }
 
 func rule(path string, access policy.Access) policy.Rule {
@@ -394,7 +397,10 @@ func replace(path, content string) error {
 	}
 	defer os.Remove(file.Name()) // gone if all went well
 	_, err = file.WriteString(content)
-	if err = errors.Join(err, file.Close()); err != nil {
+	if failed := file.Close(); err == nil {
+		err = failed
+	}
+	if err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), path)

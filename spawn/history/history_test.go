@@ -122,3 +122,25 @@ func TestPrepare_RefusesADirectoryOfOthers(t *testing.T) {
 		t.Error("no home directory")
 	}
 }
+
+// On a full disk every write ends with an error. One line says so, once.
+func TestPrepare_TellsOneFailure(t *testing.T) {
+	r, home := request(t)
+	rc := filepath.Join(home, "vimrc")
+	if err := os.WriteFile(rc, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := vimrcs
+	vimrcs = []string{rc}
+	defer func() { vimrcs = before }()
+	r.Policy.Rules = []policy.Rule{rule(rc, policy.Read)}
+	for _, name := range []string{"startup.py", "vimrc"} {
+		path := filepath.Join(home, ".local/state/sandbox-sidecar/history/start", name)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Prepare(r); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
+}

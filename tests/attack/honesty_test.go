@@ -356,6 +356,7 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 	secretOutside(s)
 	e := s.Start(harness.Settings(harness.Sandbox{
 		"additional_read_only_paths": []string{"/"}, "additional_read_write_paths": []string{"~"},
+		"temporary_files": "shared", // a grant of / leaves out the /tmp of other programs
 	}))
 	result := s.attempt(e, "read", s.OutsidePath("secret"))
 	if !result.done() || !leaked(s, result.output) {

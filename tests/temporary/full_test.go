@@ -81,6 +81,45 @@ cat /tmp/full; echo x >/tmp/f; echo x >/var/tmp/f && echo works'`)
 	}
 }
 
+// Where a directory above is granted, a full /var/tmp is hidden: otherwise the
+// session would have that of all programs. A file of theirs, in turn, is seen if
+// the user shares the directory.
+func TestTemporaryFiles_OnAFullDiskBelowAGrant(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "temporary_files", "filesystem", "hidden_paths")
+	const fill = `mount -t tmpfs -o size=64k,nr_inodes=3 tmpfs /var/tmp &&
+		echo secret >/var/tmp/full && echo x >/var/tmp/second || exit 99; `
+	const attack = `"$0" exec -- sh -c 'echo "it reads $(cat /var/tmp/full)"
+		echo changed >/var/tmp/full; ls /var/tmp; echo works'; echo "it left $(cat /var/tmp/full)"`
+	system := map[string]any{"read_write": []string{"/dev/null"}}
+	for name, sandbox := range map[string]harness.Sandbox{
+		"relaxed":  {"mode": "relaxed"},
+		"readable": {"additional_read_only_paths": []string{"/"}, "system_paths": system},
+		"writable": {"system_paths": map[string]any{"read_write": []string{"/var", "/dev/null"}}},
+		"shared": {
+			"additional_read_only_paths": []string{"/"}, "system_paths": system, "temporary_files": "shared",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := harness.NewWorldOutsideDefaults(t)
+			harness.Write(t, w.UserSettings(), harness.Defaults(sandbox))
+			out := withOwn(t, w, fill+attack)
+			if reads := strings.Contains(out, "it reads secret"); reads != (name == "shared") ||
+				strings.Contains(out, "second") != reads {
+				t.Errorf("it reads files of other programs: %t\n%s", reads, out)
+			}
+			if !strings.Contains(out, "works") || !strings.Contains(out, "it left secret") {
+				t.Errorf("%s", out)
+			}
+			warned := strings.Contains(out, "warning: /var/tmp cannot be used")
+			if warned == (name == "shared") {
+				t.Errorf("warned: %t\n%s", warned, out)
+			}
+		})
+	}
+}
+
 // A session that fills its /tmp is told so by the kernel, as any program is.
 // Nothing of that is called a denial.
 func TestTemporaryFiles_AreFull(t *testing.T) {

@@ -261,6 +261,41 @@ func TestTemporaryFiles_WithoutNamespaces(t *testing.T) {
 	}
 }
 
+// Without namespaces, TMPDIR names a directory that the session may write, or
+// stays what it was.
+func TestTemporaryFiles_WithoutNamespacesAreWritable(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	for _, machine := range harness.Machines(t) {
+		if machine.Namespaces {
+			continue
+		}
+		for want, sandbox := range map[string]harness.Sandbox{
+			"/var/tmp/sandbox-sidecar-": {
+				"mode": "relaxed", "system_paths": map[string]any{"read_write": []string{"/var/tmp", "/dev/null"}},
+			},
+			"kept": {
+				"additional_read_only_paths": []string{"/"}, "allowed_env_vars": []string{"TMPDIR", "PATH"},
+				"system_paths": map[string]any{"read_write": []string{"/dev/null"}},
+			},
+		} {
+			w := harness.NewWorldOutsideDefaults(t)
+			own := w.Project + "/tmp"
+			harness.MakeDir(t, own)
+			e := harness.Start(t, w, harness.Options{Settings: harness.Defaults(sandbox), Wrap: machine.Wrap})
+			s, status := e.Run(protocol.SpawnParams{
+				Command: `f=$(mktemp) && echo "$f" && echo own >"$f"`, Env: map[string]string{"TMPDIR": own},
+			})
+			if want == "kept" {
+				want = own
+			}
+			if got := s.Output(); status != 0 || !strings.HasPrefix(got, want) {
+				t.Errorf("%s: status %d, want a file in %s: %s", machine.Name, status, want, got)
+			}
+		}
+	}
+}
+
 // exec has its own, and removes them.
 func TestTemporaryFiles_OfExec(t *testing.T) {
 	t.Parallel()

@@ -123,7 +123,7 @@ export class TurnOn {
       { label: "standard", detail: vscode.l10n.t("The network, and what your settings add."), mode: "standard" },
       {
         label: "relaxed",
-        detail: vscode.l10n.t("The whole disk may be read, also keys and passwords. The network is on."),
+        detail: vscode.l10n.t("The whole disk may be read, except hidden paths. The network is on."),
         mode: "relaxed",
       },
       { label: "off", detail: vscode.l10n.t("Nothing is sandboxed."), mode: "off" },

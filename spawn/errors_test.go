@@ -1,0 +1,31 @@
+package spawn
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+func TestAuditHint_FollowsTheCause(t *testing.T) {
+	t.Parallel()
+	to := policy.Audit{Dir: "/var/trail"}
+	for _, test := range []struct {
+		cause error
+		want  string
+	}{
+		{&os.PathError{Op: "write", Path: "/var/trail/x", Err: syscall.ENOSPC}, "free space on the disk"},
+		{&os.PathError{Op: "mkdir", Path: "/var/trail", Err: syscall.EACCES}, `make "/var/trail" a directory`},
+		{fmt.Errorf("%w: %w", audit.ErrJournal, syscall.ENOENT), `set "audit" to "file"`},
+		{audit.ErrLost, `see "sandbox-sidecar policy"`},
+	} {
+		got := auditHint(fmt.Errorf("%w: %w", audit.ErrLost, test.cause), to)
+		if !strings.HasPrefix(got, test.want) {
+			t.Errorf("%v: %s", test.cause, got)
+		}
+	}
+}
