@@ -45,17 +45,17 @@ func cache(flags *flagSet, args []string) error {
 		display.Fprintf(stdout, "cleared %s (%s)\n", quoted(s.Path), megabytes(s.Bytes, s.Partial))
 	}
 	if err == nil && len(cleared) == 0 {
-		fmt.Println("nothing to clear")
+		fmt.Fprintln(stdout, "nothing to clear")
 	}
 	return err
 }
 
 func printStored(stored []overlay.Stored) error {
 	if len(stored) == 0 {
-		fmt.Println("sessions have written no cache of a toolchain")
+		fmt.Fprintln(stdout, "sessions have written no cache of a toolchain")
 		return nil
 	}
-	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	out := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
 	var sum overlay.Stored
 	for _, s := range stored {
 		display.Fprintf(out, "%s\t%s\n", megabytes(s.Bytes, s.Partial), quoted(s.Path))

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -67,8 +66,9 @@ func commands() []command {
 		{commandline.Command{
 			Name: "learn", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,
 			Summary: "run a command and print the settings that it needs",
-			Details: "Reading and executing is allowed and recorded, except credentials. " +
-				"Writing outside of the project, sockets and a network that is off are refused and recorded: " +
+			Details: "CMD may read everything but known credentials, and execute programs of PATH, of its own " +
+				"directory and of toolchains: that is recorded. Other programs, writing outside of the project, " +
+				"sockets and a network that is off are refused and recorded: " +
 				"if CMD fails for that, add the printed settings and learn again.\n" +
 				"Refused Unix sockets are recorded only before Linux 7.1.",
 		}, learn},
@@ -155,7 +155,7 @@ func completion(flags *flagSet, args []string) error {
 	if flags.NArg() != 1 {
 		return misuse(flags, "expected bash, zsh or fish")
 	}
-	if !described(true).Completion(os.Stdout, flags.Arg(0)) {
+	if !described(true).Completion(output, flags.Arg(0)) {
 		return misuse(flags, "expected bash, zsh or fish, found %s", quoted(flags.Arg(0)))
 	}
 	return nil
@@ -166,7 +166,7 @@ func man(flags *flagSet, args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	described(true).Man(os.Stdout)
+	described(true).Man(output)
 	return nil
 }
 
@@ -182,7 +182,7 @@ func schema(flags *flagSet, args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	_, err := os.Stdout.Write(settings.Schema())
+	_, err := output.Write(settings.Schema())
 	return err
 }
 
@@ -194,7 +194,7 @@ func printVersion(flags *flagSet, args []string) error {
 	return nil
 }
 
-func showVersion() { fmt.Printf("sandbox-sidecar %s\n", versionName()) }
+func showVersion() { fmt.Fprintf(output, "sandbox-sidecar %s\n", versionName()) }
 
 // versionName is the version of this program. "go install MODULE@VERSION" leaves
 // it in the build information.
@@ -219,7 +219,7 @@ func showTrail(flags *flagSet, args []string) error {
 		return err
 	}
 	if *asSchema {
-		_, err := os.Stdout.Write(audit.Schema())
+		_, err := output.Write(audit.Schema())
 		return err
 	}
 	filter := audit.Filter{}
@@ -236,15 +236,22 @@ func showTrail(flags *flagSet, args []string) error {
 		}
 		filter.Project = realPath(dir)
 	}
-	store, err := openSettings(flags, *file)
+	store, err := openSettings(*file)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	snapshot := store.Snapshot("")
+	if *file != "" {
+		compiled := snapshot.Compile(settings.KindTool)
+		if err := unnamed(compiled.Doubt); err != nil {
+			printDiagnostics(stderr, snapshot, compiled.Diagnostics)
+			return err
+		}
+	}
 	found, torn, err := trailview.Show(trailview.Options{
 		Filter: filter, Dirs: snapshot.AuditDirs(), Journal: snapshot.Audit().Journal, Lines: *asJSON, Out: stdout,
-		Raw: os.Stdout,
+		Raw: output,
 	})
 	if err != nil {
 		return err

@@ -33,12 +33,11 @@ func doctor(flags *flagSet, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), doctorTimeout)
 	defer cancel()
-	tracker := lifecycle.Open(lifecycle.Options{Subreaper: reexec("subreaper"), Env: os.Environ()})
-	defer tracker.Close()
-	spawner := newSpawner(tracker, slog.New(slog.DiscardHandler))
+	spawner, end := prober()
+	defer end()
 	protections := spawner.Probe(ctx)
 	if !*asJSON {
-		if err := printHere(flags); err != nil {
+		if err := printHere(); err != nil {
 			return err
 		}
 		printProtections(protections)
@@ -48,18 +47,35 @@ func doctor(flags *flagSet, args []string) error {
 		return err
 	}
 	if *asJSON {
-		if err := diagnose(protections, findings).print(os.Stdout); err != nil {
+		if err := diagnose(protections, findings).print(output); err != nil {
 			return err
 		}
 	} else {
 		printFindings(findings)
 	}
 	if protections[platform.Filesystem].Status == platform.Absent {
-		fmt.Fprintln(stderr, "sandbox-sidecar: this machine cannot sandbox: tools do not start, terminals start with "+
-			"a warning")
+		fmt.Fprintln(stderr, "sandbox-sidecar: this machine cannot sandbox: "+unsandboxable)
 		return exitStatus(1)
 	}
 	return broken(findings)
+}
+
+// unsandboxable is what follows if files cannot be protected.
+const unsandboxable = "tools do not start, terminals start with a warning"
+
+// prober is a spawner for trials, and ends what they have started.
+func prober() (spawner *spawn.Spawner, end func()) {
+	tracker := lifecycle.Open(lifecycle.Options{Subreaper: reexec("subreaper"), Env: os.Environ()})
+	return newSpawner(tracker, slog.New(slog.DiscardHandler)), func() { _ = tracker.Close() }
+}
+
+// probe tries what this machine can enforce.
+func probe() spawn.Protections {
+	ctx, cancel := context.WithTimeout(context.Background(), doctorTimeout)
+	defer cancel()
+	spawner, end := prober()
+	defer end()
+	return spawner.Probe(ctx)
 }
 
 // Each protection and each attack starts with a line of three columns. What
@@ -70,12 +86,12 @@ const (
 )
 
 // printHere prints what is sandboxed in the working directory, and why.
-func printHere(flags *flagSet) error {
+func printHere() error {
 	dir, err := workingDir()
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
 	}
-	store, err := openSettings(flags, "")
+	store, err := openSettings("")
 	if err != nil {
 		return err
 	}

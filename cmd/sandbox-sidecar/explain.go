@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -39,7 +38,10 @@ func explain(flags *flagSet, args []string) error {
 	if err != nil {
 		return misuse(flags, "ACCESS: %v", err)
 	}
-	target := words[1]
+	target, err := settings.ParseTarget(attempt, words[1])
+	if err != nil {
+		return misuse(flags, "TARGET: %v", err)
+	}
 	if isPath(attempt, target) {
 		if target, err = filepath.Abs(target); err != nil {
 			return fmt.Errorf("find target: %w", err)
@@ -61,7 +63,7 @@ func explain(flags *flagSet, args []string) error {
 	}
 	result := presentation.Explanation(x)
 	if *asJSON {
-		encoder := json.NewEncoder(display.JSONWriter(os.Stdout))
+		encoder := json.NewEncoder(display.JSONWriter(output))
 		encoder.SetIndent("", "  ")
 		if err := encoder.Encode(result); err != nil {
 			return err

@@ -32,7 +32,7 @@ func newFlags(c command) *flagSet {
 	flags.Bool(commandline.VersionFlag, false, "print the version")
 	flags.help = func() {
 		flags.command.Flags = flags.FlagSet
-		described(false).CommandHelp(os.Stdout, flags.command)
+		described(false).CommandHelp(output, flags.command)
 	}
 	return flags
 }
@@ -51,7 +51,22 @@ func parse(flags *flagSet, args []string) error {
 		showVersion()
 		return exitStatus(0)
 	}
-	return nil
+	return notEmpty(flags)
+}
+
+// notEmpty refuses a flag with an empty value. In a script, that is a variable
+// that is not set, and what the flag should decide would be as without it.
+func notEmpty(flags *flagSet) error {
+	var name string
+	flags.Visit(func(f *flag.Flag) {
+		if f.Value.String() == "" {
+			name = f.Name
+		}
+	})
+	if name == "" {
+		return nil
+	}
+	return misuse(flags, "--%s is empty", name)
 }
 
 // parseNone is parse for a command that takes flags only.
@@ -70,8 +85,11 @@ func parseCommand(flags *flagSet, args []string) error {
 	if err := parse(flags, args); err != nil {
 		return err
 	}
-	if flags.NArg() == 0 {
+	switch {
+	case flags.NArg() == 0:
 		return misuse(flags, "no command given")
+	case flags.Arg(0) == "":
+		return misuse(flags, "the command is empty")
 	}
 	return nil
 }
@@ -171,7 +189,7 @@ func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot
 	if err != nil {
 		return nil, nil, "", err
 	}
-	store, err := openLayered(flags, p.settings, layer, !p.serves)
+	store, err := openLayered(p.settings, layer, !p.serves)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -180,16 +198,13 @@ func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot
 
 // openSettings opens the settings without watching them; user is a file to read
 // instead of the user's own, or "".
-func openSettings(flags *flagSet, user string) (*settings.Store, error) {
-	return openLayered(flags, user, nil, true)
+func openSettings(user string) (*settings.Store, error) {
+	return openLayered(user, nil, true)
 }
 
 // openLayered is openSettings with a layer of the command line. It watches the
 // files unless they are needed once.
-func openLayered(flags *flagSet, user string, layer []byte, once bool) (*settings.Store, error) {
-	if user == "" && given(flags, "settings") {
-		return nil, misuse(flags, "--settings: expected a file, found an empty name")
-	}
+func openLayered(user string, layer []byte, once bool) (*settings.Store, error) {
 	if user != "" {
 		var err error
 		if user, err = filepath.Abs(user); err != nil {

@@ -14,8 +14,10 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/starter"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
 // initialise writes settings that turn the sandbox on. It asks first, or has
@@ -36,11 +38,11 @@ func initialise(flags *flagSet, args []string) error {
 	if choice.Mode == settings.ModeOff || !slices.Contains(settings.Modes(), *mode) {
 		return misuse(flags, `--mode: expected "strict", "standard" or "relaxed", found %s`, quoted(*mode))
 	}
-	path, err := ownSettings(flags, *file)
+	path, err := ownSettings(*file)
 	if err != nil {
 		return err
 	}
-	if on, err := sandboxed(flags, path, *file != ""); err != nil || on.covers(choice.ApplyTo) {
+	if on, err := sandboxed(path, *file != ""); err != nil || on.covers(choice.ApplyTo) {
 		if err == nil {
 			display.Fprintf(stdout, "the sandbox is on already for %s\n", on)
 		}
@@ -57,13 +59,13 @@ func initialise(flags *flagSet, args []string) error {
 		}
 		choice.ApplyTo = chosen
 	}
-	return turnOn(flags, path, *file != "", choice)
+	return turnOn(path, *file != "", choice)
 }
 
 // turnOn writes the settings, and says what is sandboxed from now on.
-func turnOn(flags *flagSet, path string, named bool, choice starter.Choice) error {
+func turnOn(path string, named bool, choice starter.Choice) error {
 	found := starter.Look(os.Getenv, exec.LookPath)
-	created, err := starter.Write(path, settings.Platform, found, choice)
+	written, err := starter.Write(path, settings.Platform, found, choice)
 	var paste *starter.PasteError
 	if errors.As(err, &paste) {
 		printError(stderr, err)
@@ -74,28 +76,108 @@ func turnOn(flags *flagSet, path string, named bool, choice starter.Choice) erro
 		return err
 	}
 	verb := "changed"
-	if created {
+	if written.Created {
 		verb = "wrote"
 	}
 	display.Fprintf(stdout, "%s %s\n", verb, quoted(path))
-	for _, t := range found.Toolchains {
+	for _, t := range written.Toolchains {
 		display.Fprintf(stdout, "found %s: %s\n", t.Name, quoted(t.Program))
 	}
-	on, err := sandboxed(flags, path, named)
+	if len(written.Beside) > 0 {
+		display.Fprintf(stdout, "these keys were in the file, and count more than the mode %s: %s\n", choice.Mode,
+			strings.Join(written.Beside, ", "))
+	}
+	on, err := sandboxed(path, named)
 	if err != nil {
 		return err
 	}
 	if !on.covers(choice.ApplyTo) {
-		return fmt.Errorf("turn on the sandbox: another settings file overrides %s: see sandbox-sidecar policy",
-			quoted(path))
+		return whyNot(path, named, on)
 	}
-	display.Fprintf(stdout, "sandboxed from now on: %s\n", on)
-	fmt.Fprintln(stdout, "try it: sandbox-sidecar exec -- ls ~")
+	if named {
+		display.Fprintf(stdout, "sandboxed wherever --settings names this file: %s\n", on)
+	} else {
+		display.Fprintf(stdout, "sandboxed from now on: %s\n", on)
+	}
+	display.Fprintf(stdout, "try it: %s\n", trial(path, named, on))
+	if line := weaker(probe()); line != "" {
+		fmt.Fprintln(stdout, line)
+	}
 	return nil
 }
 
+// trial is a command that is sandboxed by what has been written.
+func trial(path string, named bool, on kinds) string {
+	words := "sandbox-sidecar exec"
+	if named {
+		words += " --settings " + quoted(path)
+	}
+	if !slices.Contains(on, settings.KindTerminal) {
+		words += " --kind " + string(settings.KindTool)
+	}
+	return words + " -- ls ~"
+}
+
+// whyNot says why a file that turns the sandbox on does not count for a kind of
+// session. on are the kinds that are sandboxed.
+func whyNot(path string, named bool, on kinds) error {
+	if !named {
+		path = ""
+	}
+	store, err := openSettings(path)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	snapshot := store.Snapshot("")
+	for _, kind := range []settings.Kind{settings.KindTerminal, settings.KindTool} {
+		if slices.Contains(on, kind) {
+			continue
+		}
+		compiled := snapshot.Compile(kind)
+		if compiled.Doubt != nil {
+			printDiagnostics(stderr, snapshot, compiled.Diagnostics)
+			return &doubtError{doubt: compiled.Doubt, tools: !compiled.Doubt.Named}
+		}
+		x, err := snapshot.Explain(kind, settings.AttemptConnect, "")
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("turn on the sandbox: %s: change that, too", x.Reason)
+	}
+	return nil
+}
+
+// weaker says in one line what this machine enforces not at all, or only in
+// part. It is empty if there is nothing to say.
+func weaker(protections spawn.Protections) string {
+	if protections[platform.Filesystem].Status == platform.Absent {
+		return "this machine cannot sandbox: " + unsandboxable + "; sandbox-sidecar doctor says why"
+	}
+	names := map[platform.Status][]string{}
+	for _, name := range platform.Protections {
+		if name != platform.Denials { // reports protect nothing
+			status := protections[name].Status
+			names[status] = append(names[status], name)
+		}
+	}
+	var parts []string
+	for _, part := range []struct {
+		status platform.Status
+		says   string
+	}{{platform.Absent, "not enforced here: "}, {platform.Degraded, "enforced in part: "}} {
+		if list := names[part.status]; len(list) > 0 {
+			parts = append(parts, part.says+strings.Join(list, ", "))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(append(parts, "sandbox-sidecar doctor says why, and what helps"), "; ")
+}
+
 // ownSettings is the file to write.
-func ownSettings(flags *flagSet, file string) (string, error) {
+func ownSettings(file string) (string, error) {
 	if file != "" {
 		path, err := filepath.Abs(file)
 		if err != nil {
@@ -103,7 +185,7 @@ func ownSettings(flags *flagSet, file string) (string, error) {
 		}
 		return path, nil
 	}
-	store, err := openSettings(flags, "")
+	store, err := openSettings("")
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +218,7 @@ func (k kinds) String() string {
 
 // sandboxed is what the user's settings sandbox now. A file that was named need
 // not exist.
-func sandboxed(flags *flagSet, path string, named bool) (kinds, error) {
+func sandboxed(path string, named bool) (kinds, error) {
 	user := ""
 	if named {
 		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
@@ -144,7 +226,7 @@ func sandboxed(flags *flagSet, path string, named bool) (kinds, error) {
 		}
 		user = path
 	}
-	store, err := openSettings(flags, user)
+	store, err := openSettings(user)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ import (
 // settings that grant all of it.
 func learn(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTool)
-	output := flags.String("o", "", "`FILE`: where to write the settings, instead of stdout")
+	file := flags.String("o", "", "`FILE`: where to write the settings, instead of stdout")
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
@@ -62,13 +62,13 @@ func learn(flags *flagSet, args []string) error {
 		fmt.Fprintln(stderr, "sandbox-sidecar: the command failed and may need more: add these settings "+
 			"and learn again")
 	}
-	if *output != "" {
-		if err := os.WriteFile(*output, text, 0o644); err != nil {
+	if *file != "" {
+		if err := os.WriteFile(*file, text, 0o644); err != nil {
 			return fmt.Errorf("write settings: %w", err)
 		}
 		return statusOf(exit)
 	}
-	if _, err := os.Stdout.Write(text); err != nil {
+	if _, err := output.Write(text); err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
 	return statusOf(exit)

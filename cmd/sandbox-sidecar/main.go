@@ -8,8 +8,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
@@ -26,9 +29,44 @@ var version string
 // errUsage is an invalid command line. The reason has been printed.
 var errUsage = errors.New("invalid command line")
 
+// output is standard output, and notes whether all of it could be written.
+var output = &noting{to: os.Stdout}
+
 // stdout and stderr are for people: each line is folded. What is for programs is
-// written to os.Stdout.
-var stdout, stderr = display.Folding(os.Stdout), display.Folding(os.Stderr)
+// written to output.
+var stdout, stderr = display.Folding(output), display.Folding(os.Stderr)
+
+// noting passes on what is written to it, and keeps the first error: most that
+// is printed is printed without a look at that.
+type noting struct {
+	to  io.Writer
+	err error
+}
+
+func (w *noting) Write(text []byte) (int, error) {
+	n, err := w.to.Write(text)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// status is the exit status of a command that ends with code: what nobody could
+// read is no success.
+func (w *noting) status(code int) int {
+	if w.err == nil {
+		return code
+	}
+	if !errors.Is(w.err, syscall.EPIPE) { // else the reader has read enough
+		cause := w.err
+		var path *fs.PathError
+		if errors.As(cause, &path) {
+			cause = path.Err
+		}
+		display.Fprintf(stderr, "sandbox-sidecar: the output is not complete: %v: send it elsewhere\n", cause)
+	}
+	return max(code, 1)
+}
 
 // exitStatus is an error without a message that sets the exit status.
 type exitStatus int
@@ -70,7 +108,7 @@ func run(args []string) int {
 	case len(args) == 2 && args[0] == "help":
 		name, args = args[1], []string{"--help"}
 	case args[0] == "--help" || args[0] == "-h" || args[0] == "help":
-		described(false).Help(os.Stdout)
+		described(false).Help(output)
 		return 0
 	case args[0] == "--version":
 		name, args = "version", nil
@@ -97,6 +135,8 @@ func exitCode(err error) int {
 		return int(status)
 	case errors.Is(err, errUsage):
 		return 2
+	case output.err != nil && errors.Is(err, output.err): // see noting.status
+		return 1
 	default:
 		printError(stderr, err)
 		return failureStatus(err)
@@ -117,6 +157,7 @@ const (
 
 // finish ends this process, once the audit trail has everything.
 func finish(code int) {
+	code = output.status(code)
 	trail.Close(trailTimeout)
 	os.Exit(code)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // asProgram makes the test binary run as the program.
@@ -184,7 +186,7 @@ func TestTurningOn(t *testing.T) {
 		{"explain --mode strict connect x --settings " + off, 0, `^refused: the network is off by mode: strict`, ""},
 		{"exec --mode robot -- true", 2, "", `--mode: expected "strict", "standard", "relaxed" or "off", ` +
 			`found "robot"`},
-		{"exec --mode  -- true", 2, "", `--mode: expected`},
+		{"exec --mode  -- true", 2, "", `--mode is empty`},
 		{"exec --sandbox --mode off -- true", 2, "", `--sandbox and --mode off contradict each other`},
 		{
 			"exec --settings " + off + " -- true", 0, "",
@@ -199,7 +201,8 @@ func TestTurningOn(t *testing.T) {
 		},
 		{
 			"init --yes --apply-to tool --settings " + dir + "/new.json", 0,
-			`^wrote ".*/new.json" .*sandboxed from now on: tools try it: `, "",
+			`^wrote ".*/new.json" .*sandboxed wherever --settings names this file: tools try it: ` +
+				`sandbox-sidecar exec --settings ".*/new.json" --kind tool -- ls ~`, "",
 		},
 		{"init --yes --apply-to tool --settings " + dir + "/new.json", 0, `^the sandbox is on already for tools$`, ""},
 		{"policy --kind tool --settings " + dir + "/new.json", 0, `enabled true mode: standard`, ""},
@@ -208,6 +211,35 @@ func TestTurningOn(t *testing.T) {
 		status, stdout, stderr := sidecar(t, args...)
 		if status != test.status || !match(test.stdout, stdout) || test.said != "" && !match(test.said, stderr) {
 			t.Errorf("%s: exit status %d\n%s\n%s", test.args, status, stdout, stderr)
+		}
+	}
+}
+
+// What init has turned on is weaker on some machines, and it says so.
+func TestInit_SaysWhatThisMachineLacks(t *testing.T) {
+	t.Parallel()
+	machine := func(weak map[string]platform.Status) spawn.Protections {
+		protections := spawn.Protections{}
+		for _, name := range platform.Protections {
+			protections[name] = platform.Protection{Status: cmp.Or(weak[name], platform.Enforced)}
+		}
+		return protections
+	}
+	for want, weak := range map[string]map[string]platform.Status{
+		"": {platform.Denials: platform.Degraded},
+		"enforced in part: limits; sandbox-sidecar doctor says why, and what helps": {
+			platform.Limits: platform.Degraded,
+		},
+		"not enforced here: file_tree, hidden_paths; enforced in part: protected_paths; " +
+			"sandbox-sidecar doctor says why, and what helps": {
+			platform.FileTree: platform.Absent, platform.HiddenPaths: platform.Absent,
+			platform.ProtectedPaths: platform.Degraded,
+		},
+		"this machine cannot sandbox: tools do not start, terminals start with a warning; " +
+			"sandbox-sidecar doctor says why": {platform.Filesystem: platform.Absent, platform.Limits: platform.Absent},
+	} {
+		if got := weaker(machine(weak)); got != want {
+			t.Errorf("%v: %q, want %q", weak, got, want)
 		}
 	}
 }
@@ -245,5 +277,108 @@ func TestPrintError_PrintsTheHintOnALineOfItsOwn(t *testing.T) {
 	const want = "sandbox-sidecar: wrapped: execute: \"/p\": no\nsandbox-sidecar: hint: do\nsandbox-sidecar: plain\n"
 	if out.String() != want {
 		t.Errorf("printed %q, want %q", &out, want)
+	}
+}
+
+func TestLearn_SaysWhatMayRun(t *testing.T) {
+	t.Parallel()
+	_, stdout, _ := sidecar(t, "learn", "--help")
+	if !match(`execute programs of PATH, of its own directory and of toolchains: .* Other programs, .* are refused`,
+		stdout) {
+		t.Error(stdout)
+	}
+}
+
+// What could not be written is no success, and the reason is on one line.
+func TestRun_AFullDisk(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		harness.Skip(t, "dev_full", err.Error())
+	}
+	defer full.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		"completion bash", "policy", "policy --json", "explain read /", "explain --check read /", "doctor",
+		"doctor --json", "man", "version", "--version", "help", "help exec", "cache", "cache clear",
+		"trust --show /", "untrust /", "shell install", "schema", "audit", "audit --schema", "init --yes",
+	} {
+		home := t.TempDir()
+		if err := os.Chmod(home, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		command := exec.Command(self, strings.Fields(args)...)
+		command.Env = []string{asProgram + "=1", "HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin"}
+		command.Stdout, command.Stderr = full, &said
+		_ = command.Run()
+		if code := command.ProcessState.ExitCode(); code != 1 || !match(
+			`sandbox-sidecar: the output is not complete: `+
+				`no space left on device: send it elsewhere$`, said.String()) ||
+			strings.Count(said.String(), "no space") != 1 {
+			t.Errorf("%s: exit status %d: %s", args, code, said.String())
+		}
+	}
+}
+
+// What init says is true of the next commands.
+func TestInit_SaysWhatCounts(t *testing.T) {
+	t.Parallel()
+	const block = `{"terminal": {"sandbox": {%s}}}`
+	for _, test := range []struct {
+		own, zed, args string
+		status         int
+		stdout, stderr string // patterns
+	}{
+		{"", "", "", 0, `^wrote .*sandboxed from now on: terminals and tools try it: sandbox-sidecar exec -- ls ~`, ""},
+		{"", "", "--apply-to tool", 0, `from now on: tools try it: sandbox-sidecar exec --kind tool -- ls ~`, ""},
+		{
+			`"apply_to": "tool"`, "", "", 1, "", `sandbox-sidecar/settings.json" stays as it is: ` +
+				`line 1 says already what is sandboxed: apply_to is "tool" .*hint: .*"apply_to": "both"`,
+		},
+		{`"apply_to": "neither"`, "", "--apply-to tool", 1, "", `apply_to is "neither"`},
+		{
+			"", "{", "", 1, `^wrote `,
+			`zed/settings.json:1:.*will not start until it is fixed: .*zed/settings.json:1 .*hint: fix`,
+		},
+		{
+			`"allow_network": true`, "", "--mode strict", 0,
+			`^changed \S+ these keys were in the file, and count more than the mode strict: ` +
+				`allow_network sandboxed`, "",
+		},
+		{`"toolchains": ["go"]`, "", "", 0, `^changed \S+ sandboxed from now on`, ""},
+	} {
+		home := t.TempDir()
+		for path, text := range map[string]string{"sandbox-sidecar": test.own, "zed": test.zed} {
+			dir := filepath.Join(home, ".config", path)
+			if path == "sandbox-sidecar" && text != "" {
+				text = fmt.Sprintf(block, text)
+			}
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if text == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := exec.Command(self, append([]string{"init", "--yes"}, strings.Fields(test.args)...)...)
+		command.Env = []string{asProgram + "=1", "HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin"}
+		var out, errs bytes.Buffer
+		command.Stdout, command.Stderr = &out, &errs
+		_ = command.Run()
+		if status := command.ProcessState.ExitCode(); status != test.status || !match(test.stdout, out.String()) ||
+			!match(test.stderr, errs.String()) {
+			t.Errorf("%s, %s, %s: exit status %d\n%s\n%s", test.own, test.zed, test.args, status, &out, &errs)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -39,7 +38,7 @@ func printPolicy(flags *flagSet, args []string) error {
 	}
 	result := presentation.Policy(compiled)
 	if *asJSON {
-		encoder := json.NewEncoder(display.JSONWriter(os.Stdout))
+		encoder := json.NewEncoder(display.JSONWriter(output))
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}

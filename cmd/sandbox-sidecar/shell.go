@@ -209,7 +209,7 @@ func installShells(flags *flagSet, args []string) error {
 		fmt.Fprintf(stdout, "\n%s (%s):\n", recipe.Program, recipe.Where)
 		for _, line := range recipe.Lines {
 			// Not folded: it is copied.
-			fmt.Println("  " + display.Escape(line))
+			fmt.Fprintln(output, "  "+display.Escape(line))
 		}
 	}
 	return nil

@@ -55,13 +55,16 @@ func confirmTrust(p settings.Project) error {
 	if err := printProject(p); err != nil {
 		return err
 	}
+	if output.err != nil {
+		return output.err // nobody has seen them
+	}
 	fmt.Fprint(stdout, "Trust these settings? Type yes, or press Enter to leave them untrusted: ")
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil {
-		fmt.Println()
+		fmt.Fprintln(stdout)
 	}
 	if strings.TrimSpace(line) != "yes" {
-		fmt.Println("not trusted")
+		fmt.Fprintln(stdout, "not trusted")
 		return exitStatus(1)
 	}
 	return nil
@@ -88,8 +91,11 @@ func openProject(flags *flagSet, args []string) (*settings.Store, string, error)
 	if err := parse(flags, args); err != nil {
 		return nil, "", err
 	}
-	if flags.NArg() > 1 {
+	switch {
+	case flags.NArg() > 1:
 		return nil, "", misuse(flags, "unexpected argument %s", quoted(flags.Arg(1)))
+	case flags.NArg() == 1 && flags.Arg(0) == "":
+		return nil, "", misuse(flags, "the project is empty")
 	}
 	dir, err := filepath.Abs(flags.Arg(0))
 	if err != nil {
@@ -100,7 +106,7 @@ func openProject(flags *flagSet, args []string) (*settings.Store, string, error)
 	} else if err != nil || !info.IsDir() {
 		return nil, "", misuse(flags, "%s is not a directory", quoted(dir))
 	}
-	store, err := openSettings(flags, *user)
+	store, err := openSettings(*user)
 	if err != nil {
 		return nil, "", err
 	}

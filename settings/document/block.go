@@ -12,6 +12,9 @@ import (
 // Member is a key with its value as JSON.
 type Member struct{ Key, Text string }
 
+// ErrEmpty is AddBlock's error for a file that holds nothing but comments.
+var ErrEmpty = errors.New("it is empty")
+
 // AddBlock adds keys to the "terminal.sandbox" block of a settings file and
 // changes no other byte of it. It fails if the file is wrong, or says already
 // whether the sandbox is on.
@@ -23,7 +26,7 @@ func AddBlock(data []byte, platform string, members []Member) ([]byte, error) {
 	case block.FirstError != nil:
 		return nil, fmt.Errorf("line %d: %s", block.FirstError.Line, block.FirstError.Message)
 	case block.Empty:
-		return nil, errors.New("it is empty")
+		return nil, ErrEmpty
 	}
 	for _, key := range []string{"enabled", "mode", KeyOf(KindTool, "enabled"), KeyOf(KindTerminal, "enabled")} {
 		if span, set := block.Spans[key]; set {

@@ -92,3 +92,23 @@ func expandModes(values *Sandbox, where map[string]Span) {
 		}
 	}
 }
+
+// Beside are the keys of a block that say something else than a mode would, and
+// that count more if the block gets it. What is sandboxed is not among them.
+func (d *Block) Beside(mode Mode) []string {
+	var keys []string
+	for _, v := range valuesOf(mode) {
+		if OnlyWhole(v.key) || v.key == "enabled" {
+			continue
+		}
+		for _, key := range []string{v.key, KeyOf(KindTerminal, v.key), KeyOf(KindTool, v.key)} {
+			if _, set := d.Spans[key]; !set {
+				continue
+			}
+			if value, _ := KeyNamed(key).Get(&d.Values); !reflect.DeepEqual(value.Interface(), v.value) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}

@@ -86,7 +86,7 @@ func (f Found) Text(c Choice) []byte {
 	}
 	add := func(format string, args ...any) { lines = append(lines, "      "+fmt.Sprintf(format, args...)) }
 	add("// strict: no network, only the project. standard: the defaults.")
-	add("// relaxed: the whole disk may be read. off: no sandbox.")
+	add("// relaxed: the whole disk may be read, except hidden_paths. off: no sandbox.")
 	add("\"mode\": %q,", c.Mode)
 	add("// What is sandboxed: both, tool (what agents run), terminal, or neither.")
 	add("\"apply_to\": %q,", c.ApplyTo)
@@ -116,7 +116,7 @@ func (f Found) Text(c Choice) []byte {
 func (f Found) members(c Choice) []document.Member {
 	members := []document.Member{{Key: "mode", Text: fmt.Sprintf("%q", c.Mode)}}
 	if c.ApplyTo != document.ApplyToBoth {
-		members = append(members, document.Member{Key: "apply_to", Text: fmt.Sprintf("%q", c.ApplyTo)})
+		members = append(members, document.Member{Key: applyTo, Text: fmt.Sprintf("%q", c.ApplyTo)})
 	}
 	if len(f.Toolchains) > 0 && c.Mode != document.ModeStrict {
 		members = append(members, document.Member{Key: "toolchains", Text: list(f.names())})
@@ -129,10 +129,20 @@ func list(names []string) string {
 	return `["` + strings.Join(names, `", "`) + `"]`
 }
 
+// Written is what Write has written.
+type Written struct {
+	// Created reports whether the file is new.
+	Created bool
+	// Toolchains are those that the file lists since then.
+	Toolchains []Toolchain
+	// Beside are the keys that were in the file, and count more than the mode.
+	Beside []string
+}
+
 // PasteError says why a file stays as it is, and what the user can paste.
 type PasteError struct {
 	File, Reason string
-	// Text is the block to paste.
+	// Text is the block to paste: a whole file where there is nothing yet.
 	Text string
 }
 
@@ -143,51 +153,90 @@ func (e *PasteError) Error() string {
 
 // Write writes the choice to a settings file. A file that exists keeps every
 // byte, and gets the block if it has none; otherwise the error is a
-// *PasteError. created reports whether the file is new.
-func Write(path, platform string, f Found, c Choice) (created bool, err error) {
-	paste := func(reason string) (bool, error) {
+// *PasteError.
+func Write(path, platform string, f Found, c Choice) (Written, error) {
+	paste := func(reason string, whole bool, more ...document.Member) (Written, error) {
 		var keys []string
-		for _, m := range f.members(c) {
+		for _, m := range append(f.members(c), more...) {
 			keys = append(keys, fmt.Sprintf("%q: %s", m.Key, m.Text))
 		}
-		return false, &PasteError{
-			File: path, Reason: reason,
-			Text: `"terminal": { "sandbox": { ` + strings.Join(keys, ", ") + ` } }`,
+		text := `"terminal": { "sandbox": { ` + strings.Join(keys, ", ") + ` } }`
+		if whole {
+			text = "{ " + text + " }"
 		}
+		return Written{}, &PasteError{File: path, Reason: reason, Text: text}
 	}
 	info, err := fsguard.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err := create(path, f.Text(c))
-		return err == nil, err
+		if err := create(path, f.Text(c)); err != nil {
+			return Written{}, err
+		}
+		return f.written(c, true, nil), nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("turn on the sandbox: %w", err)
+		return Written{}, fmt.Errorf("turn on the sandbox: %w", err)
 	}
 	real, err := fsguard.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return paste("it is a symlink to a file that does not exist")
+		return paste("it is a symlink to a file that does not exist", true)
 	}
 	if err == nil {
 		info, err = fsguard.Stat(real)
 	}
 	if err != nil {
-		return false, fmt.Errorf("turn on the sandbox: %w", err)
+		return Written{}, fmt.Errorf("turn on the sandbox: %w", err)
+	}
+	if info.IsDir() {
+		const what = "turn on the sandbox: %s is a directory: remove it, or name a file with --settings"
+		return Written{}, fmt.Errorf(what, display.Quote(path))
 	}
 	data, _, err := textfile.Read(real)
 	if err != nil {
-		return paste("it cannot be read: " + textfile.Cause(err))
+		return paste("it cannot be read: "+textfile.Cause(err), false)
 	}
 	changed, err := document.AddBlock(data, platform, f.members(c))
 	if err != nil {
-		return paste(err.Error())
+		return paste(err.Error(), errors.Is(err, document.ErrEmpty))
+	}
+	block, _ := document.Decode(data, platform, document.Editor) // AddBlock has read it, too
+	if from, set := block.Spans[applyTo]; set && !covers(*block.Values.ApplyTo, c.ApplyTo) {
+		reason := fmt.Sprintf("line %d says already what is sandboxed: %s is %q", from.At.Line, applyTo,
+			*block.Values.ApplyTo)
+		if c.ApplyTo != document.ApplyToBoth {
+			return paste(reason, false)
+		}
+		return paste(reason, false, document.Member{Key: applyTo, Text: fmt.Sprintf("%q", c.ApplyTo)})
 	}
 	if err := textfile.Replace(real, changed); err != nil {
-		return false, fmt.Errorf("turn on the sandbox: %w", err)
+		return Written{}, fmt.Errorf("turn on the sandbox: %w", err)
 	}
 	if err := os.Chmod(real, info.Mode().Perm()); err != nil {
-		return false, fmt.Errorf("turn on the sandbox: %w", err)
+		return Written{}, fmt.Errorf("turn on the sandbox: %w", err)
 	}
-	return false, nil
+	return f.written(c, false, block), nil
+}
+
+const applyTo = "apply_to"
+
+// covers reports whether an apply_to sandboxes all that is wanted.
+func covers(has, wanted document.ApplyTo) bool {
+	kinds, want := document.RestrictedKinds(true, has), document.RestrictedKinds(true, wanted)
+	return kinds.Union(want) == kinds
+}
+
+// written is what the file has got. before is its block as it was; nil if the
+// file is new.
+func (f Found) written(c Choice, created bool, before *document.Block) Written {
+	w := Written{Created: created}
+	listed := false
+	if before != nil {
+		_, listed = before.Spans["toolchains"]
+		w.Beside = before.Beside(c.Mode)
+	}
+	if !listed && c.Mode != document.ModeStrict {
+		w.Toolchains = f.Toolchains
+	}
+	return w
 }
 
 // create makes a file that does not exist, for the user alone. It follows no

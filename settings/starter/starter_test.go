@@ -81,14 +81,15 @@ func TestText_IsASettingsFile(t *testing.T) {
 func TestWrite_ANewFileIsTheUsersAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "settings.json")
-	created, err := Write(path, "linux", everything, standard)
+	written, err := Write(path, "linux", everything, standard)
 	must(t, err)
 	text, err := os.ReadFile(path)
 	must(t, err)
 	info, err := os.Stat(path)
 	must(t, err)
-	if !created || info.Mode().Perm() != 0o600 || string(text) != string(everything.Text(standard)) {
-		t.Errorf("created %t, mode %s\n%s", created, info.Mode(), text)
+	if !written.Created || len(written.Toolchains) != 2 || len(written.Beside) > 0 ||
+		info.Mode().Perm() != 0o600 || string(text) != string(everything.Text(standard)) {
+		t.Errorf("%+v, mode %s\n%s", written, info.Mode(), text)
 	}
 	if again, err := os.Stat(filepath.Dir(path)); err != nil || again.Mode().Perm() != 0o700 {
 		t.Errorf("the directory: %v, %v", again, err)
@@ -107,7 +108,7 @@ func TestWrite_AFileWithoutABlockGetsOne(t *testing.T) {
 		must(t, os.WriteFile(path, []byte(before), 0o640))
 		link := path + ".link"
 		must(t, os.Symlink("settings.json", link))
-		created, err := Write(link, "linux", everything, standard)
+		written, err := Write(link, "linux", everything, standard)
 		if err != nil {
 			t.Errorf("%s: %v", before, err)
 			continue
@@ -118,8 +119,8 @@ func TestWrite_AFileWithoutABlockGetsOne(t *testing.T) {
 		must(t, err)
 		target, err := os.Stat(path)
 		must(t, err)
-		if created || info.Mode()&os.ModeSymlink == 0 || target.Mode().Perm() != 0o640 {
-			t.Errorf("%s: created %t, the link is %s, the file %s", before, created, info.Mode(), target.Mode())
+		if written.Created || info.Mode()&os.ModeSymlink == 0 || target.Mode().Perm() != 0o640 {
+			t.Errorf("%s: created %t, the link is %s, the file %s", before, written.Created, info.Mode(), target.Mode())
 		}
 		block, problem := document.Decode(after, "linux", document.Editor)
 		if problem != nil || len(block.Problems) > 0 || !*block.Values.Enabled ||
@@ -142,7 +143,8 @@ func TestWrite_WhatIsThereStays(t *testing.T) {
 		``, `// only a comment`, `{`, `[]`, `{"terminal": {"sandbox": {"enabled": false}}}`, `{"terminal": null}`,
 		`{"terminal": {"sandbox": {"mode": "off"}}}`, `{"terminal": {"sandbox": {"tool": {"enabled": false}}}}`,
 		`{"linux": {"terminal": {"sandbox": {"enabled": false}}}}`, `{"terminal": {"sandbox": {"aply_to": "both"}}}`,
-		`{"terminal": {"sandbox": "on"}}`,
+		`{"terminal": {"sandbox": "on"}}`, `{"terminal": {"sandbox": {"apply_to": "neither"}}}`,
+		`{"linux": {"terminal": {"sandbox": {"apply_to": "terminal"}}}}`,
 	} {
 		path := filepath.Join(t.TempDir(), "settings.json")
 		must(t, os.WriteFile(path, []byte(before), 0o600))
@@ -153,9 +155,23 @@ func TestWrite_WhatIsThereStays(t *testing.T) {
 			t.Errorf("%s: %v, now %s", before, err, after)
 			continue
 		}
-		if s := decoded(t, []byte("{"+paste.Text+"}")); !*s.Enabled || *s.ApplyTo != document.ApplyToTool {
+		text := paste.Text
+		if before != "" && !strings.HasPrefix(before, "//") { // else it is the whole file
+			text = "{" + text + "}"
+		}
+		if s := decoded(t, []byte(text)); !*s.Enabled || *s.ApplyTo != document.ApplyToTool {
 			t.Errorf("to paste: %s", paste.Text)
 		}
+	}
+}
+
+func TestWrite_HasNothingToPasteIntoADirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, err := Write(dir, "linux", everything, standard)
+	var paste *PasteError
+	if err == nil || errors.As(err, &paste) || !strings.Contains(err.Error(), dir+`" is a directory`) {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -165,8 +181,9 @@ func TestWrite_FollowsNoDanglingSymlink(t *testing.T) {
 	must(t, os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "settings.json")))
 	must(t, os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(dir, "config")))
 	for _, path := range []string{"settings.json", "config/settings.json", "config/sandbox-sidecar/settings.json"} {
-		if created, err := Write(filepath.Join(dir, path), "linux", everything, standard); err == nil || created {
-			t.Errorf("%s: created %t, %v", path, created, err)
+		written, err := Write(filepath.Join(dir, path), "linux", everything, standard)
+		if err == nil || written.Created {
+			t.Errorf("%s: %+v, %v", path, written, err)
 		}
 	}
 	names, err := os.ReadDir(dir)
@@ -174,4 +191,51 @@ func TestWrite_FollowsNoDanglingSymlink(t *testing.T) {
 	if len(names) != 2 {
 		t.Errorf("made: %v", names)
 	}
+}
+
+// What the file says itself counts more than what is added.
+func TestWrite_SaysWhatTheFileKeeps(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		keys   string
+		mode   document.Mode
+		lists  int
+		beside []string
+	}{
+		{``, document.ModeStandard, 2, nil},
+		{``, document.ModeStrict, 0, nil},
+		{`"toolchains": ["go"]`, document.ModeStandard, 0, nil},
+		{
+			`"toolchains": ["go"], "allow_network": true`, document.ModeStrict, 0,
+			[]string{"allow_network", "toolchains"},
+		},
+		{`"toolchains": [], "allow_network": false`, document.ModeStrict, 0, nil},
+		{
+			`"tool": {"allow_network": false}, "apply_to": "both"`, document.ModeStandard, 2,
+			[]string{"tool.allow_network"},
+		},
+		{`"system_paths": {"read_only": ["/etc"]}`, document.ModeStrict, 0, []string{"system_paths.read_only"}},
+	} {
+		path := filepath.Join(t.TempDir(), "settings.json")
+		must(t, os.WriteFile(path, []byte(`{"terminal": {"sandbox": {`+test.keys+`}}}`), 0o600))
+		written, err := Write(path, "linux", everything, Choice{test.mode, document.ApplyToBoth})
+		must(t, err)
+		if len(written.Toolchains) != test.lists || !slices.Equal(written.Beside, test.beside) {
+			t.Errorf("%s, %s: %+v", test.keys, test.mode, written)
+		}
+	}
+}
+
+func TestWrite_LeavesApplyToToTheUser(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "settings.json")
+	must(t, os.WriteFile(path, []byte(`{"terminal": {"sandbox": {"apply_to": "tool"}}}`), 0o600))
+	_, err := Write(path, "linux", everything, Choice{document.ModeStandard, document.ApplyToBoth})
+	var paste *PasteError
+	if !errors.As(err, &paste) || !strings.Contains(paste.Text, `"apply_to": "both"`) ||
+		paste.Reason != `line 1 says already what is sandboxed: apply_to is "tool"` {
+		t.Errorf("%v", err)
+	}
+	_, err = Write(path, "linux", everything, Choice{document.ModeStandard, document.ApplyToTool})
+	must(t, err)
 }

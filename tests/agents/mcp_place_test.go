@@ -77,7 +77,7 @@ func TestMCP_ChecksItsFlags(t *testing.T) {
 	for _, c := range []struct{ flag, want string }{
 		{"--kind=both", `expected "terminal" or "tool"`},
 		{"--project=/nowhere", "is not a directory"},
-		{"--settings=", "found an empty name"},
+		{"--settings=", "--settings is empty"},
 		{"--mode=off", "not defined: -mode"},
 		{"--sidecar=/bin/true", "not defined: -sidecar"},
 		{"more", "unexpected argument"},

@@ -112,7 +112,7 @@ func Recipes(dir, shell, system string) []Recipe {
 		}},
 		{"Zed", "settings.json", []string{fmt.Sprintf(`"terminal": {"shell": {"program": %q}}`, own)}},
 		{"JetBrains", "Settings, Tools, Terminal, Shell path", []string{own}},
-		{"Neovim", "init.lua", []string{fmt.Sprintf(`vim.o.shell = %q`, own)}},
+		{"Neovim", "init.lua", []string{fmt.Sprintf(`vim.o.shell = %q; vim.o.shelltemp = false`, own)}},
 		{"Emacs", "init.el", []string{
 			fmt.Sprintf(`(setq shell-file-name %q explicit-shell-file-name %q vterm-shell %q)`, own, own, own),
 		}},

@@ -102,3 +102,23 @@ func TestFind(t *testing.T) {
 		t.Errorf("%s names this program: %v", Variable, err)
 	}
 }
+
+// Without the second line of Neovim's, a filter's file is one that the sandbox
+// hides.
+func TestRecipes_SayWhatTheDocumentationSays(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, recipe := range Recipes("…/shells", "bash", "linux") {
+		if recipe.Program == "others" {
+			continue // the table writes it otherwise
+		}
+		for _, line := range recipe.Lines {
+			if line = strings.TrimSuffix(line, ","); !strings.Contains(string(doc), "`"+line+"`") {
+				t.Errorf("%s: docs/agents.md has no %s", recipe.Program, line)
+			}
+		}
+	}
+}
