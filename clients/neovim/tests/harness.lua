@@ -92,6 +92,11 @@ function M.settings(extra)
   })
 end
 
+-- A command that prints the terminal's size, and each later one. The trap only
+-- sets a variable: a shell may forget a signal that comes while it runs a trap.
+M.sizes = 'trap changed=1 WINCH; stty size; '
+  .. 'while :; do sleep 0.05; if [ $changed ]; then changed=; stty size; fi; done'
+
 M.settings_off = '{ "terminal": { "sandbox": { "enabled": false } } }'
 
 ---@class World

@@ -130,8 +130,11 @@ T['exec runs sandboxed in a terminal of the editor, and TermClose has the exit c
         end,
       })
     ]])
-    child.cmd('botright Sidecar exec cat ../outside/secret; exit 6')
+    -- The kernel may drop what a terminal's first process wrote just before it
+    -- ended, so this one waits until its text was seen.
+    child.cmd('botright Sidecar exec cat ../outside/secret; read line; exit 6')
     H.until_text(child, case[2])
+    child.api.nvim_chan_send(child.bo.channel, '\r')
     H.until_true(child, '_G.status ~= nil')
     H.eq(child.lua_get('_G.status'), 6)
     H.eq(child.bo.buftype, 'terminal')
@@ -142,7 +145,7 @@ end
 
 T['exec in a terminal of the editor sees its size change'] = function()
   local child = H.child()
-  child.cmd([[Sidecar exec trap 'stty size' WINCH; stty size; while :; do sleep 0.05; done]])
+  child.cmd('Sidecar exec ' .. H.sizes)
   H.until_text(child, '22 80')
   local buf = child.api.nvim_get_current_buf()
   child.cmd('vsplit | enew')
@@ -225,7 +228,11 @@ T['audit shows what was noted of this project'] = function()
   H.until_text(child, 'nothing was noted')
   child.cmd('quit')
   H.terminal(child, { cmd = 'echo of this project' })
-  H.until_text(child, 'of this project')
+  -- What the command shows does not change later.
+  H.wait('the end in the audit trail', function()
+    local trail = vim.fn.glob(world.home .. '/.local/state/sandbox-sidecar/audit/*.jsonl')
+    return (H.read(trail) or ''):find('"exit_code":0', 1, true)
+  end)
   child.cmd('tab Sidecar audit 1h')
   H.until_text(child, 'echo of this project')
   H.until_text(child, 'ended: exit status 0')
@@ -268,7 +275,7 @@ T['the option settings_path applies to terminals, tools and exec'] = function()
   H.terminal(child, { cmd = cat })
   H.until_text(child, 'Permission denied')
   H.eq(child.lua_get('require("sandbox_sidecar").run(...):wait().exit_code', { cat }), 1)
-  child.cmd('tab Sidecar exec ' .. cat)
+  child.cmd('tab Sidecar exec ' .. cat .. '; read line')
   H.until_text(child, 'Permission denied')
 end
 

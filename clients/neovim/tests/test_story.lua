@@ -158,8 +158,10 @@ T['the screen says what is so: off, on, refused, allowed, changed, reopened, kil
   story:shows('changed', 'Sandbox: 1 terminal still uses old settings. See ":Sidecar reopen".')
   H.eq(editor.call('vim.b.sandbox_sidecar.stale'), true)
   story:command('Sidecar reopen')
+  H.wait('another terminal', function()
+    return editor.call('vim.b.sandbox_sidecar.stale') == false
+  end)
   story:ready()
-  H.eq(editor.call('vim.b.sandbox_sidecar.stale'), false)
   H.eq(writes('salt'), true)
   story:shows('reopened', 'salt: 0')
 

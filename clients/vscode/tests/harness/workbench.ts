@@ -9,6 +9,12 @@ interface TerminalLine {
   translateToString(trim: boolean): string;
 }
 
+interface Drawn {
+  textContent: string;
+  closest(selector: string): Drawn | null;
+  getBoundingClientRect(): { right: number };
+}
+
 interface TerminalElement {
   xterm: {
     cols: number;
@@ -203,6 +209,21 @@ export class Workbench {
   /** Returns the clipboard's text. */
   async clipboard(): Promise<string> {
     return this.page.evaluate(() => (globalThis as unknown as WithClipboard).navigator.clipboard.readText());
+  }
+
+  /** Waits until every line of the active editor is as long as its view at most. */
+  async wholeLines(): Promise<void> {
+    const lines = this.page.locator(".editor-instance .editor-scrollable .view-line > span");
+    await until("lines that are not cut off", async () => {
+      const cut = await lines.evaluateAll((elements) => {
+        const right = (of: Drawn | null) => of?.getBoundingClientRect().right ?? 0;
+        return (elements as unknown as Drawn[])
+          .filter((line) => right(line) > right(line.closest(".editor-scrollable")))
+          .map((line) => line.textContent);
+      });
+      if (cut.length > 0) throw new Error(`these are cut off: ${cut.join("\n")}`);
+      return true;
+    });
   }
 
   /** Returns the visible text of the active editor. */

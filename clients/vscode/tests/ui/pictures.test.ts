@@ -95,15 +95,7 @@ for (const look of looks) {
       await window.command("Sandbox: Show Policy");
       await window.choose("Terminals");
       await until("the policy", async () => (await window.editorText()).includes("FILES"));
-      const editor = await window.page.locator(".editor-instance .editor-scrollable").boundingBox();
-      const lines = await window.page.locator(".editor-instance .view-line > span").all();
-      for (const line of lines) {
-        const box = await line.boundingBox();
-        assert.ok(
-          editor && box && box.x + box.width <= editor.x + editor.width,
-          `it is cut off: ${await line.innerText()}`,
-        );
-      }
+      await window.wholeLines();
       await take("policy");
       await window.page.keyboard.press("Control+B");
       await window.page.locator(".explorer-viewlet").waitFor(); // beside it, the page is narrower
@@ -114,11 +106,7 @@ for (const look of looks) {
       const { window } = at();
       await window.command("Sandbox: Doctor");
       await until("what holds", async () => /This machine/.test(await window.editorText()));
-      const editor = await window.page.locator(".editor-instance .editor-scrollable").boundingBox();
-      for (const line of await window.page.locator(".editor-instance .view-line > span").all()) {
-        const box = await line.boundingBox();
-        assert.ok(editor && box && box.x + box.width <= editor.x + editor.width, `it is cut off: ${await line.innerText()}`);
-      }
+      await window.wholeLines();
       await take("doctor", others);
     });
 

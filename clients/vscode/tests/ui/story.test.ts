@@ -27,7 +27,12 @@ for (const look of looksToTry()) {
       const screen = new Screen(window, `story-${look.name}`);
       const one = expectedBar("1 of 1 terminal");
       const list = path.join(world.home, "notes", "list.txt");
-      const prompt = () => until("a prompt", async () => (await window.terminal()).trimEnd().endsWith("ready$"));
+      const prompt = () =>
+        until("a prompt", async () => {
+          const text = (await window.terminal()).trimEnd();
+          if (!text.endsWith("ready$")) throw new Error(JSON.stringify(text.slice(-2000)));
+          return true;
+        });
       // A choice among several terminals has them all selected.
       const reopen = async (notice: string) => {
         await window.answer(notice, "Reopen…");
