@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"runtime"
 	"testing"
 	"time"
 )
@@ -29,16 +30,19 @@ func Quick(t testing.TB, what string, limit time.Duration, do func() time.Durati
 
 // Linear fails a test if work on n things takes more than ten times as long as
 // work on a quarter of them. Where the way is quadratic, it takes 16 times as
-// long. Both are measured in turns, and the fastest of each counts.
+// long. Both are measured in turns, and the fastest of each counts. Only the
+// caller's own work counts, not what other programs take meanwhile.
 func Linear(t testing.TB, n int, work func(n int)) {
 	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	fewest, most := time.Duration(1<<62), time.Duration(1<<62)
 	for try := range tries {
-		begun := time.Now()
+		begun := threadTime()
 		work(n / 4)
-		middle := time.Now()
+		middle := threadTime()
 		work(n)
-		fewest, most = min(fewest, middle.Sub(begun)), min(most, time.Since(middle))
+		fewest, most = min(fewest, middle-begun), min(most, threadTime()-middle)
 		if try > 0 && most <= 10*fewest {
 			t.Logf("%d take %v, and %d take %v", n/4, fewest, n, most)
 			return

@@ -223,8 +223,21 @@ func TestProcessesLeftByADeadSubreaperAreKilled(t *testing.T) {
 // A session that may signal its subreaper and the sidecar can kill both. Then
 // its processes in a session of their own are not found again. That is what
 // "degraded" means in a reply. If it did not happen, the reply would be wrong.
+// Rarely the watchdog looks before the last thread of the subreaper has ended,
+// and finds them.
 func TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 	t.Parallel()
+	const rounds = 5
+	for range rounds {
+		if escapes(t) {
+			return
+		}
+	}
+	t.Errorf("it was found %d times, although the reply gives no guarantee", rounds)
+}
+
+func escapes(t *testing.T) bool {
+	t.Helper()
 	w := harness.NewWorld(t)
 	e := harness.Start(t, w, harness.Options{Settings: harness.Off(), Wrap: harness.WithoutCgroups(t)})
 	s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: ownSession + "echo ready; sleep 1000"})
@@ -243,9 +256,7 @@ func TestAProcessThatKillsItsSubreaperAndTheSidecarEscapes(t *testing.T) {
 	kill(t, e.Process(), unix.SIGKILL)
 	_ = e.HangUp()
 	harness.Eventually(t, "the watchdog has ended", func() bool { return len(harness.Watchdogs(w)) == 0 })
-	if !harness.Alive(pid) {
-		t.Errorf("it was found, although the reply gives no guarantee")
-	}
+	return harness.Alive(pid)
 }
 
 // ownSession starts a process with a session id of its own, and ownSessionPID
