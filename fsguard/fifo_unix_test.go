@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // Nobody waits for a writer of a FIFO that is in the place of a directory.
@@ -27,7 +29,7 @@ func TestReadDir_DoesNotWaitForAFIFO(t *testing.T) {
 		if !errors.Is(err, syscall.ENOTDIR) {
 			t.Errorf("%v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-deadline.After(time.Minute):
 		t.Error("it waits")
 	}
 }

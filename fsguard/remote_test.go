@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // newRemote is a file system without a call under way. A busy machine may take
@@ -67,10 +69,10 @@ func TestCall_GivesUpOnceAndThenFailsAtOnce(t *testing.T) {
 		t.Errorf("another call meanwhile: %v", err)
 	}
 	release()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := deadline.New(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		if _, err := r.call(request{Op: opLstat, Path: text("/")}); err == nil {
 			break
-		} else if time.Now().After(end) {
+		} else if end.Passed() {
 			t.Fatalf("after its answer: %v", err)
 		}
 	}

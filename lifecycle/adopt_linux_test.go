@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 func init() { proctest.Helpers["adopt"] = adopter }
@@ -40,8 +41,8 @@ func adopter([]string) {
 	if err := unix.Kill(orphan, unix.SIGKILL); err != nil {
 		panic(err)
 	}
-	deadline := time.Now().Add(proctest.Timeout)
-	for err == nil && time.Now().Before(deadline) {
+	end := deadline.New(proctest.Timeout)
+	for err == nil && !end.Passed() {
 		time.Sleep(10 * time.Millisecond)
 		_, err = proc.Find(orphan)
 	}

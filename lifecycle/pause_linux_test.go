@@ -14,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/subreaper"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // counter is a command whose two processes count by the lengths of two files,
@@ -41,8 +42,8 @@ func goesOn(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"leader", "other"} {
 		from := count(dir, name)
-		for deadline := time.Now().Add(proctest.Timeout); count(dir, name) <= from; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
+		for end := deadline.New(proctest.Timeout); count(dir, name) <= from; time.Sleep(time.Millisecond) {
+			if end.Passed() {
 				t.Fatalf("%s stands still", name)
 			}
 		}
@@ -98,11 +99,11 @@ func TestPause_StopsAndContinuesEveryProcess(t *testing.T) {
 			})
 			stopped := proctest.StartIn(t, group.Start, counter(dir))[1]
 			goesOn(t, dir)
-			for deadline := time.Now().Add(proctest.Timeout); ; time.Sleep(time.Millisecond) {
+			for end := deadline.New(proctest.Timeout); ; time.Sleep(time.Millisecond) {
 				if entry, err := proc.Find(stopped); err == nil && entry.Stopped {
 					break // a signal to stop takes a moment
 				}
-				if time.Now().After(deadline) {
+				if end.Passed() {
 					t.Fatal("no process is stopped")
 				}
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // rewrite is a sidecar that only compacts its journal, while directories are
@@ -89,7 +90,7 @@ func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 	t.Helper()
 	var left []string
-	for deadline := time.Now().Add(proctest.Timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for end := deadline.New(proctest.Timeout); !end.Passed(); time.Sleep(time.Millisecond) {
 		left = nil
 		entries, _ := os.ReadDir(dir)
 		for _, entry := range entries {

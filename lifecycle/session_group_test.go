@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -125,8 +125,8 @@ func TestTable_MarksZombies(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It remains a zombie until it is waited for.
-	for deadline := time.Now().Add(proctest.Timeout); proctest.Running(pid); {
-		if time.Now().After(deadline) {
+	for end := deadline.New(proctest.Timeout); proctest.Running(pid); {
+		if end.Passed() {
 			t.Fatal("the process does not die")
 		}
 		runtime.Gosched()

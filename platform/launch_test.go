@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // timeout is far above what any stage needs.
@@ -113,7 +114,7 @@ func TestLaunch_StageIsKilledWhenTheContextIsCancelled(t *testing.T) {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("error is %v", err)
 		}
-	case <-time.After(timeout):
+	case <-deadline.After(timeout):
 		t.Fatal("the launch did not end with its context")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // bodies are frames that an editor sends.
@@ -147,14 +148,14 @@ func TestConn_CountsLogLinesThatDoNotFit(t *testing.T) {
 	c := newConn(newStream(&written{}, out))
 	const lines = 2000
 	c.logLine(protocol.LogInfo, "line")
-	for deadline := time.Now().Add(timeout); c.stream.out.started.Load() == 0 && time.Now().Before(deadline); {
+	for end := deadline.New(timeout); c.stream.out.started.Load() == 0 && !end.Passed(); {
 		time.Sleep(time.Millisecond) // the writer blocks on that line, and makes no room
 	}
 	for range lines - 1 {
 		c.logLine(protocol.LogInfo, "line")
 	}
 	close(out.opened)
-	for deadline := time.Now().Add(timeout); len(c.stream.out.fromReader) > 0 && time.Now().Before(deadline); {
+	for end := deadline.New(timeout); len(c.stream.out.fromReader) > 0 && !end.Passed(); {
 		time.Sleep(time.Millisecond)
 	}
 	c.logLine(protocol.LogInfo, "last")

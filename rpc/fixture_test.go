@@ -20,6 +20,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // timeout bounds every wait; it only matters if a test fails.
@@ -104,7 +105,7 @@ func (f *fixture) wait() {
 	f.t.Helper()
 	select {
 	case <-f.ended:
-	case <-time.After(timeout):
+	case <-deadline.After(timeout):
 		f.t.Fatal("Serve does not return")
 	}
 }
@@ -163,7 +164,7 @@ func (e *editor) printed(id string) string {
 // until waits for a condition on the guarded fields.
 func (e *editor) until(what string, condition func() bool) {
 	e.f.t.Helper()
-	timeout := time.After(timeout)
+	timeout := deadline.After(timeout)
 	for {
 		e.mu.Lock()
 		met, changed := condition(), e.changed

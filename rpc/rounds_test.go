@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // Sessions end in every way: by close, by a close before they have started, by
@@ -60,7 +61,7 @@ func TestSessions_LeaveNoGoroutine(t *testing.T) {
 		round(i)
 	}
 	settled := func(atMost int) (n int) {
-		for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for end := deadline.New(timeout); !end.Passed(); time.Sleep(time.Millisecond) {
 			if n = runtime.NumGoroutine(); n <= atMost {
 				break
 			}

@@ -206,7 +206,7 @@ func (m *maze) compare(t *testing.T) (asked, allowed int) {
 		refused = refused || result.Errno == unix.ELOOP ||
 			resolver.Resolve(acts[i].Path).Detour && (result.Errno == unix.ENOTDIR || result.Errno == unix.ENOENT)
 		if x.Allowed != result.OK() || !x.Allowed && !refused {
-			t.Errorf("%s: the model says %t (%s), the kernel says %q\nsettings %s", acts[i], x.Allowed, x.Reason,
+			harness.Breach(t, "%s: the model says %t (%s), the kernel says %q\nsettings %s", acts[i], x.Allowed, x.Reason,
 				result.Error, block)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // fixture is a home directory with a store on it.
@@ -89,7 +90,7 @@ func (d *fixture) openWatching(change func(*Options), with source.Watching) *Sto
 // await waits until a change of the file is reported.
 func (d *fixture) await(file string) {
 	d.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := deadline.After(20 * time.Second)
 	for {
 		select {
 		case c := <-d.changes:

@@ -92,7 +92,7 @@ func (m *maze) compareBound(t *testing.T) boundAttempts {
 		listed := os.Geteuid() == 0 && acts[i].Verb == platformtest.List // root may list an empty directory
 		switch {
 		case result.OK() && !mayAlone[i] && !listed:
-			t.Errorf("%s is done\ndefaults %s\nrequired %s\nuser     %s\nproject  %s", acts[i], defaults, required,
+			harness.Breach(t, "%s is done\ndefaults %s\nrequired %s\nuser     %s\nproject  %s", acts[i], defaults, required,
 				user, project)
 		case result.OK():
 			counts.done++

@@ -13,6 +13,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 func TestWatch_TellsEveryKindOfChange(t *testing.T) {
@@ -228,7 +229,7 @@ func TestWatch_WhatCannotBeWatchedIsPolledAndThatIsSaid(t *testing.T) {
 				if !strings.Contains(text, test.says) || !strings.Contains(text, "checked every 2s") {
 					t.Errorf("said %q", text)
 				}
-			case <-time.After(20 * time.Second):
+			case <-deadline.After(20 * time.Second):
 				t.Fatal("nothing was said")
 			}
 			d.save(d.user, enabled)

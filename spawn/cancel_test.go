@@ -17,6 +17,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 func TestStart_CancelledLeavesNothing(t *testing.T) {
@@ -66,7 +67,7 @@ func TestStart_CancelledKillsWhatTheProgramStarted(t *testing.T) {
 		failed <- err
 	}()
 	pid := 0
-	for deadline := time.Now().Add(timeout); pid == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for end := deadline.New(timeout); pid == 0 && !end.Passed(); time.Sleep(time.Millisecond) {
 		text, _ := os.ReadFile(file)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
@@ -75,7 +76,7 @@ func TestStart_CancelledKillsWhatTheProgramStarted(t *testing.T) {
 		t.Error("a cancelled start has succeeded")
 	}
 	gone := func() bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
-	for deadline := time.Now().Add(timeout); !gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for end := deadline.New(timeout); !gone() && !end.Passed(); time.Sleep(time.Millisecond) {
 	} // a dead process may still wait for its new parent
 	if pid == 0 || !gone() {
 		t.Errorf("process %d is left", pid)

@@ -21,6 +21,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // timeout bounds every wait; it only matters if a test fails.
@@ -57,7 +58,7 @@ func (r *recorder) Exited(exit Exit)     { r.update(func() { r.exit = &exit }) }
 
 func (r *recorder) until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	timeout := time.After(timeout)
+	timeout := deadline.After(timeout)
 	for {
 		r.mu.Lock()
 		met, changed := condition(), r.changed
@@ -361,7 +362,7 @@ func TestStart_RuntimeDirectoryGoesWithTheSession(t *testing.T) {
 		t.Fatalf("got %+v and %q", exit, output)
 	}
 	gone := func() bool { _, err := os.Lstat(dir); return errors.Is(err, os.ErrNotExist) }
-	for deadline := time.Now().Add(timeout); !gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for end := deadline.New(timeout); !gone() && !end.Passed(); time.Sleep(time.Millisecond) {
 	} // a busy machine removes it in the background
 	if !gone() {
 		t.Errorf("%s was not removed", dir)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // The kernel sends a death signal (PR_SET_PDEATHSIG, prctl(2)) when the thread
@@ -63,7 +64,7 @@ func onDyingThread(do func()) (thread int) {
 		}()
 		<-ended
 	}
-	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for end := deadline.New(timeout); !end.Passed(); time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", thread)); err != nil {
 			break
 		}

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 		"lifecycle/subreaper", "lifecycle/signaldomain", "fsguard",
 	},
 	"lifecycle/proc":          {},
-	"lifecycle/proc/proctest": {},
+	"lifecycle/proc/proctest": {"tests/deadline"},
 	"lifecycle/journal":       {"lifecycle/proc"},
 	"lifecycle/session":       {"lifecycle/proc", "lifecycle/journal"},
 	"lifecycle/cgroup":        {"lifecycle/proc", "lifecycle/journal"},
@@ -151,7 +151,9 @@ var mayImport = map[string][]string{
 	"tests":                 {"rpc/client", "rpc/protocol", "tests/containers", "tests/harness"},
 	"tests/containers":      {},
 	"tests/golden":          {},
-	"tests/harness":         {"rpc/client", "rpc/protocol"},
+	"tests/ci":              {},
+	"tests/deadline":        {},
+	"tests/harness":         {"rpc/client", "rpc/protocol", "tests/deadline"},
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/ordinary":        {"rpc/protocol", "tests/harness"},
 	"tests/lifetime":        {"rpc/client", "rpc/protocol", "tests/harness"},
@@ -184,7 +186,8 @@ var mayImport = map[string][]string{
 // testsMayImport are packages that every package's tests may import too: those
 // that start a real stage, the harness, and the comparison with files.
 var testsMayImport = []string{
-	"platform/linux", "platform/platformtest", "tests/golden", "tests/harness", "lifecycle/proc/proctest",
+	"platform/linux", "platform/platformtest", "tests/golden", "tests/harness", "tests/deadline",
+	"lifecycle/proc/proctest",
 }
 
 // testsOfMayImport are packages that the tests of one package may import too,

@@ -186,10 +186,10 @@ func leaveBehind(t *testing.T, settings string, wrap func(*exec.Cmd)) {
 		t.Fatalf("exit status %d, output %q", status, out)
 	}
 	if harness.Alive(pid) {
-		t.Errorf("process %d is alive", pid)
+		harness.Breach(t, "process %d is alive", pid)
 	}
 	if left := w.Cgroups(t, command.Process.Pid); len(left) != 0 {
-		t.Errorf("cgroups are left: %s", left)
+		harness.Breach(t, "cgroups are left: %s", left)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestExec_LeavesStreamsAlone(t *testing.T) {
 	}
 	data := bytes.Repeat([]byte{0, 255, '\n', 'x'}, 300_000)
 	if out, failures, status := run(data, "cat"); out != string(data) || failures != "" || status != 0 {
-		t.Errorf("%d bytes of %d through a pipe, stderr %q, status %d", len(out), len(data), failures, status)
+		harness.Breach(t, "%d bytes of %d through a pipe, stderr %q, status %d", len(out), len(data), failures, status)
 	}
 	if out, failures, status := run(nil, "sh", "-c",
 		"echo out; echo err >&2; test -t 0 || test -t 1 || exit 9"); out != "out\n" || failures != "err\n" ||

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 func TestMain(m *testing.M) { proctest.Main(m, nil) }
@@ -232,7 +233,7 @@ func TestJournal_EachStateOfACompactionIsComplete(t *testing.T) {
 func sweepAll(t *testing.T, dir string) {
 	t.Helper()
 	var left []os.DirEntry
-	for deadline := time.Now().Add(proctest.Timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for end := deadline.New(proctest.Timeout); !end.Passed(); time.Sleep(time.Millisecond) {
 		if err := Sweep(proctest.Soon(t), dir, enders); err != nil {
 			t.Error(err)
 		}

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // TestWait_HoldsNoThread is not parallel, so that the goroutines it looks for
@@ -49,7 +49,7 @@ func mustHoldNoThread(t *testing.T, stops bool, waits func(stack string) bool) {
 	}
 	stacks := make([]byte, 1<<20)
 	idle := 0
-	for deadline := time.Now().Add(proctest.Timeout); idle < count && time.Now().Before(deadline); runtime.Gosched() {
+	for end := deadline.New(proctest.Timeout); idle < count && !end.Passed(); runtime.Gosched() {
 		idle = 0
 		for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
 			if waits(stack) {

@@ -10,18 +10,18 @@ import (
 	"runtime"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc/proctest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 func mustClose(t *testing.T, gone <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-gone:
-	case <-time.After(proctest.Timeout):
+	case <-deadline.After(proctest.Timeout):
 		t.Error("the end of the process was not noticed")
 	}
 }
@@ -47,10 +47,10 @@ func TestWatchProcess_EndsWithItsContext(t *testing.T) {
 	}
 	cancel()
 	stacks := make([]byte, 1<<20)
-	for deadline := time.Now().Add(proctest.Timeout); bytes.Contains(stacks[:runtime.Stack(stacks, true)],
+	for end := deadline.New(proctest.Timeout); bytes.Contains(stacks[:runtime.Stack(stacks, true)],
 		[]byte("proc.watchProcess")) ||
 		bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("proc.pollProcess")); {
-		if time.Now().After(deadline) {
+		if end.Passed() {
 			t.Fatalf("the watch continues after its context:\n%s", stacks)
 		}
 		runtime.Gosched()

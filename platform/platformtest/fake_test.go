@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 func TestMain(m *testing.M) { platformtest.Main(m, platformtest.ConfineFake) }
@@ -132,7 +133,7 @@ func TestFake_HoldsUntilReleased(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-deadline.After(30 * time.Second):
 		t.Fatal("the launch did not continue")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // What a search finds on a busy machine is no question of time here.
@@ -330,7 +331,7 @@ func TestFindings_DoNotWaitForAFIFO(t *testing.T) {
 		if len(found) != 1 {
 			t.Errorf("%+v", found)
 		}
-	case <-time.After(time.Minute):
+	case <-deadline.After(time.Minute):
 		t.Error("it waits")
 	}
 }

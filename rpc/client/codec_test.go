@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // Output arrives in whatever form it is written, in its order among the other
@@ -44,7 +45,7 @@ func TestOutput_OfAnyForm(t *testing.T) {
 			if text != want {
 				t.Errorf("got %.100s, want %.100s", text, want)
 			}
-		case <-time.After(30 * time.Second):
+		case <-deadline.After(30 * time.Second):
 			t.Fatalf("no %.100s", want)
 		}
 	}
@@ -60,7 +61,7 @@ func TestHeader_Invalid(t *testing.T) {
 		fmt.Fprint(sidecar.out, header)
 		select {
 		case <-c.Gone():
-		case <-time.After(30 * time.Second):
+		case <-deadline.After(30 * time.Second):
 			t.Errorf("%q: the connection goes on", header)
 		}
 	}

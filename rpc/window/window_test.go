@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -72,7 +73,7 @@ func await[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case got := <-from:
 		return got
-	case <-time.After(timeout):
+	case <-deadline.After(timeout):
 		t.Fatalf("waited in vain: %s", what)
 		panic("unreachable")
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // While one file is read, which may take as long as its file system does, the
@@ -28,7 +30,7 @@ func TestStore_OneFileDoesNotWaitForAnother(t *testing.T) {
 		if state.Good == nil || !*state.Good.Values.Enabled {
 			t.Error("the user's settings do not count")
 		}
-	case <-time.After(20 * time.Second):
+	case <-deadline.After(20 * time.Second):
 		t.Fatal("the state of another file waits")
 	}
 }

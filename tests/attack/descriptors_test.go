@@ -38,7 +38,7 @@ func TestDescriptorsLeakedToTheSidecarDoNotArrive(t *testing.T) {
 		e := harness.Start(t, s.World, harness.Options{Settings: settings, Wrap: leak})
 		result := s.attempt(e, "descriptors")
 		if !result.done() || strings.Contains(result.output, "descriptor ") {
-			t.Errorf("%s: the session has descriptors above stderr: status %d\n%s", name, result.status, result.output)
+			harness.Breach(t, "%s: the session has descriptors above stderr: status %d\n%s", name, result.status, result.output)
 		}
 	}
 }
@@ -54,12 +54,12 @@ func TestASessionHasThreeDescriptors(t *testing.T) {
 		e.Shell().Await(`[#$] `)
 	}
 	if result := s.attempt(e, "descriptors"); !result.done() || strings.Contains(result.output, "descriptor ") {
-		t.Errorf("a tool has more: status %d\n%s", result.status, result.output)
+		harness.Breach(t, "a tool has more: status %d\n%s", result.status, result.output)
 	}
 	shell := e.Shell()
 	shell.Type("'" + s.Victim + "' descriptors; echo stat''us $?\n")
 	shell.Await(`status 0`)
 	if strings.Contains(shell.Output(), "descriptor ") {
-		t.Errorf("a terminal has more:\n%s", shell.Output())
+		harness.Breach(t, "a terminal has more:\n%s", shell.Output())
 	}
 }

@@ -94,7 +94,7 @@ func TestHooksPassByTheirExactNamesOnly(t *testing.T) {
 	} {
 		got, result := arrived(harness.Settings(harness.Sandbox{"allowed_env_vars": allowed}))
 		if len(got) > 0 {
-			t.Errorf("%s: THE ATTACK WORKS: %v arrive", name, got)
+			harness.Breach(t, "%s: THE ATTACK WORKS: %v arrive", name, got)
 		}
 		for _, hook := range hooks {
 			if !slices.Contains(result.reply.Environment.Dropped, hook) {
@@ -154,7 +154,7 @@ func TestTheHandshakeLeavesNoTrace(t *testing.T) {
 			if lower := strings.ToLower(variable); strings.Contains(lower, "stage") ||
 				strings.Contains(lower, "sidecar_") ||
 				strings.Contains(lower, "handshake") {
-				t.Errorf("%s: a trace: %s", name, variable)
+				harness.Breach(t, "%s: a trace: %s", name, variable)
 			}
 		}
 	}
@@ -178,11 +178,11 @@ func TestValuesOfDroppedVariablesAreNeverReported(t *testing.T) {
 	reported, err := json.Marshal([]any{session.SpawnResult, harness.Call(e, protocol.List, protocol.Empty{}), e.Hello})
 	harness.Must(t, err)
 	if strings.Contains(string(reported), secretText) || strings.Contains(e.Log.String(), secretText) {
-		t.Errorf("a value is reported:\n%s\n%s", reported, e.Log)
+		harness.Breach(t, "a value is reported:\n%s\n%s", reported, e.Log)
 	}
 	// Control: the value would be found if it were reported.
 	if control := s.attemptFrom(e, request, "environ"); strings.Contains(control.output, secretText) {
-		t.Errorf("THE ATTACK WORKS:\n%s", control.output)
+		harness.Breach(t, "THE ATTACK WORKS:\n%s", control.output)
 	}
 	s = newScene(t)
 	e, request = startWith(s, harness.Off(), variables)

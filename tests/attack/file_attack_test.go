@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -27,6 +28,7 @@ type fileAttack struct {
 	as        account
 	sandboxed bool
 	wrap      string
+	shared    *sidecars
 }
 
 // carryOut plays the attack in a world of its own and returns the result for
@@ -52,9 +54,10 @@ func (a fileAttack) carryOut(t *testing.T) string {
 		text, _ := os.ReadFile(said.Name())
 		t.Fatalf("prepare: %v\n%s", err, text)
 	}
-	e := a.start(t, w)
+	e := a.editor(t, w)
 	session := e.Spawn(protocol.SpawnParams{
-		Kind: protocol.Kind(a.file.Key("kind")), Command: "/bin/bash", Args: []string{"attack.sh"},
+		Kind: protocol.Kind(a.file.Key("kind")), Command: "/bin/bash", Args: []string{"attack.sh"}, Cwd: w.Project,
+		ProjectDir: w.Project, Env: map[string]string{"PATH": a.path(w)},
 	})
 	session.Exit()
 	if session.Sandbox.Applied != a.sandboxed {
@@ -109,7 +112,7 @@ func (a fileAttack) judge(
 	case harm && a.reported(review):
 		return cellReported
 	case harm && held:
-		t.Errorf("THE ATTACK WORKS, by %s under %q, and the reply says that %s is %s; it printed:\n%s",
+		harness.Breach(t, "THE ATTACK WORKS, by %s under %q, and the reply says that %s is %s; it printed:\n%s",
 			a.as.name, a.wrap, protection, status, session.Output())
 		return cellHole
 	case harm:
@@ -136,7 +139,7 @@ func (a fileAttack) reported(review []protocol.Finding) bool {
 
 // newWorld makes one that belongs to the account, in a directory that every
 // user may enter.
-func (a fileAttack) newWorld(t *testing.T) *harness.World {
+func (a fileAttack) newWorld(t testing.TB) *harness.World {
 	t.Helper()
 	root, err := os.MkdirTemp("", "sidecar-attack-")
 	harness.Must(t, err)
@@ -167,10 +170,15 @@ func (a fileAttack) newWorld(t *testing.T) *harness.World {
 	return w
 }
 
-// preamble are the variables of every script.
+// preamble are the variables of every script, and a function that waits until a
+// command succeeds, which also ends.
 func (a fileAttack) preamble(t testing.TB, w *harness.World) string {
-	return fmt.Sprintf("PROJECT='%s' OUTSIDE='%s' SECRET='%s' SIDECAR='%s'\n", w.Project, w.Outside, secretText,
-		harness.Binary(t))
+	return fmt.Sprintf(`PROJECT='%s' OUTSIDE='%s' SECRET='%s' SIDECAR='%s'
+await() {
+	local tries=0
+	until "$@"; do [ $((tries += 1)) -lt %d ] || { echo "waited in vain: $*"; exit 1; }; sleep 0.02; done
+}
+`, w.Project, w.Outside, secretText, harness.Binary(t), 50*int(harness.Timeout.Seconds()))
 }
 
 // script is a section as a command of the account, in a process group of its
@@ -192,8 +200,57 @@ func (a fileAttack) variables(w *harness.World) []string {
 	return []string{"PATH=" + a.path(w), "SECRET_VARIABLE=" + secretText, "PYTHONSTARTUP=" + w.Outside}
 }
 
+// sidecars are those that attacks share: one for each account and circumstance.
+// They start when they are needed.
+type sidecars struct {
+	t   testing.TB // they end with it
+	mu  sync.Mutex // guards all
+	all map[string]*harness.Editor
+}
+
+// touches is what an attack names that it does not have for itself in a shared
+// sidecar: its home, the settings, the program and the cgroup.
+var touches = regexp.MustCompile(`HOME|~|gitconfig|--global|SIDECAR|PPID|SECRET_VARIABLE|PYTHONSTARTUP|cgroup|/tmp`)
+
+// shares reports whether an attack can share its sidecar. One that ends processes
+// could end it, and a control has its effect.
+func (a fileAttack) shares() bool {
+	text := a.file.Key("settings") + a.file.Key("program")
+	for _, section := range []string{"prepare", "attack", "harm", "cleanup"} {
+		text += touches.FindString(a.file.Section(section))
+	}
+	return a.sandboxed && text == "" && a.file.Key("stops") != "signals"
+}
+
+// editor is the editor of an attack: one of its own, or a shared one.
+func (a fileAttack) editor(t *testing.T, w *harness.World) *harness.Editor {
+	t.Helper()
+	if !a.shares() {
+		return a.start(t, w)
+	}
+	a.shared.mu.Lock()
+	defer a.shared.mu.Unlock()
+	key := a.as.name + " " + a.wrap
+	if a.shared.all[key] == nil {
+		home := fileAttack{as: a.as, wrap: a.wrap, sandboxed: true}
+		first := failing{a.shared.t, t}
+		a.shared.all[key] = home.start(first, home.newWorld(first))
+	}
+	return a.shared.all[key].For(t)
+}
+
+// failing is a test that makes things for all tests, and that fails for one.
+type failing struct {
+	testing.TB
+	one testing.TB
+}
+
+func (f failing) Fatal(args ...any) { f.one.Fatal(args...) }
+
+func (f failing) Fatalf(format string, args ...any) { f.one.Fatalf(format, args...) }
+
 // start starts the account's sidecar.
-func (a fileAttack) start(t *testing.T, w *harness.World) *harness.Editor {
+func (a fileAttack) start(t testing.TB, w *harness.World) *harness.Editor {
 	t.Helper()
 	settings := harness.Off()
 	if a.sandboxed {

@@ -68,7 +68,7 @@ func TestMisleadingGrantsDoNotCount(t *testing.T) {
 			e := s.Start(harness.Settings(harness.Sandbox{"additional_read_write_paths": []string{text(s)}}))
 			result := s.attempt(e, "write", s.OutsidePath("secret"), "overwritten")
 			if !result.refused(refusalOfChange(result)) || changed(s, "") {
-				t.Errorf("the entry counts: status %d\n%s", result.status, result.output)
+				harness.Breach(t, "the entry counts: status %d\n%s", result.status, result.output)
 			}
 			if warnings := strings.Join(result.reply.Sandbox.Warnings, "\n"); !strings.Contains(warnings,
 				"additional_read_write_paths") {
@@ -161,7 +161,7 @@ func TestAtomicSavesNeedAGrantOfTheDirectory(t *testing.T) {
 		refusal = "EXDEV" // a single file that is granted is a mount
 	}
 	if !result.refused(refusal) {
-		t.Errorf("a file that is granted singly was replaced from inside: status %d\n%s", result.status, result.output)
+		harness.Breach(t, "a file that is granted singly was replaced from inside: status %d\n%s", result.status, result.output)
 	}
 	if result := s.attempt(e, "read", s.OutsidePath("single")); !result.done() {
 		t.Errorf("a new session must get the new file: status %d\n%s", result.status, result.output)
@@ -249,7 +249,7 @@ func TestALinkInPlaceOfAProjectGrantsNothing(t *testing.T) {
 				t.Fatal("even without a sandbox the link does not lead to the secret")
 			}
 			if leaks(harness.Settings(nil), again) {
-				t.Error("a session was granted what another one has linked")
+				harness.Breach(t, "a session was granted what another one has linked")
 			}
 		})
 	}

@@ -71,7 +71,7 @@ var claims = map[string]claim{
 			t.Errorf("an allowed host, while the status is %q: %s", status, output)
 		}
 		if output, _ := e.Tool(fmt.Sprintf(line, "1")); strings.Contains(output, "reached") {
-			t.Errorf("a host that is not allowed: %s", output)
+			harness.Breach(t, "a host that is not allowed: %s", output)
 		}
 	},
 	"unix_sockets": unixSocketsClaim,
@@ -100,7 +100,8 @@ var claims = map[string]claim{
 		result := s.attempt(e, "read", file.Name())
 		// Without namespaces only TMPDIR is the project's own.
 		if open := strings.Contains(result.output, "a temporary secret"); open == (status == protocol.Enforced) {
-			t.Errorf("the reply says %s; leaked: %t; status %d\n%s", status, open, result.status, result.output)
+			harness.Breach(t, "the reply says %s; leaked: %t; status %d\n%s", status, open, result.status,
+				result.output)
 		}
 	},
 	"hidden_paths": func(t *testing.T, status protocol.ProtectionStatus) {
@@ -125,14 +126,15 @@ var claims = map[string]claim{
 		e := s.Start(harness.Settings(harness.Sandbox{"toolchains": []string{"node"}}))
 		result := s.attempt(e, "write", filepath.Join(cache, "new"), "x")
 		if open := exists(filepath.Join(cache, "new")); open == (status == protocol.Enforced) || !result.done() {
-			t.Errorf("the reply says %s; seen outside: %t; status %d\n%s", status, open, result.status, result.output)
+			harness.Breach(t, "the reply says %s; seen outside: %t; status %d\n%s", status, open,
+				result.status, result.output)
 		}
 	},
 	"syscalls": func(t *testing.T, status protocol.ProtectionStatus) {
 		s := newScene(t)
 		result := s.attempt(s.Start(""), "privileges")
 		if status != protocol.Absent && field(t, result.output, "NoNewPrivs") != 1 {
-			t.Errorf("status %s without no_new_privs:\n%s", status, result.output)
+			harness.Breach(t, "status %s without no_new_privs:\n%s", status, result.output)
 		}
 		// In a container the tests themselves may run under filters that are
 		// not the sidecar's.
@@ -159,7 +161,7 @@ var claims = map[string]claim{
 		session.Close(0)
 		switch alive := harness.Alive(pid); {
 		case alive && session.Tracking.Guarantee:
-			t.Errorf("tracking %+v, yet process %d is alive", session.Tracking, pid)
+			harness.Breach(t, "tracking %+v, yet process %d is alive", session.Tracking, pid)
 		case !alive && status == protocol.Absent:
 			t.Errorf("status %s, yet process %d is dead", status, pid)
 		}
@@ -191,7 +193,7 @@ func mustAgree(t *testing.T, status protocol.ProtectionStatus, result result, wo
 		t.Skipf("degraded by what this kernel lacks: what is left of it has no attack here: %s", result.output)
 	}
 	if enforced := status == protocol.Enforced; works == enforced || !works && result.status != 1 {
-		t.Errorf("the reply says %s, and the attack works: %v; status %d\n%s", status, works, result.status,
+		harness.Breach(t, "the reply says %s, and the attack works: %v; status %d\n%s", status, works, result.status,
 			result.output)
 	}
 }
@@ -215,7 +217,7 @@ func unixSocketsClaim(t *testing.T, status protocol.ProtectionStatus) {
 	e := s.Start("")
 	byPath, abstract := s.attempt(e, "connect", path+"/daemon"), s.attempt(e, "connect-abstract", name)
 	if byPath.done() == (status == protocol.Enforced) || abstract.done() != (status == protocol.Absent) {
-		t.Errorf("the reply says %s; by path: status %d %s; abstract: status %d %s",
+		harness.Breach(t, "the reply says %s; by path: status %d %s; abstract: status %d %s",
 			status, byPath.status, byPath.output, abstract.status, abstract.output)
 	}
 	if !byPath.done() && !byPath.refused("EACCES") || !abstract.done() && !abstract.refused("EPERM") {
@@ -286,10 +288,10 @@ func (s *scene) checkMissing(t *testing.T, before, reply protocol.Protection) {
 		path, err := strconv.Unquote(quoted)
 		_, name, below := strings.Cut(path, "/"+filepath.Base(s.Project)+"/")
 		if err != nil || !below && !strings.Contains(path, "…") {
-			t.Errorf("%s is no path of the project", quoted)
+			harness.Breach(t, "%s is no path of the project", quoted)
 		}
 		if _, err := os.Lstat(s.ProjectPath(name)); below && !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s exists", quoted)
+			harness.Breach(t, "%s exists", quoted)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func mustBeRefused(t *testing.T, e *harness.Editor, params protocol.SpawnParams)
 		t.Errorf("the refused session is listed: %+v", sessions)
 	}
 	if harness.Read(t, e.World.Project+"/ran") != "" {
-		t.Error("the refused command ran")
+		harness.Breach(t, "the refused command ran")
 	}
 }
 

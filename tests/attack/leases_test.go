@@ -36,7 +36,7 @@ func TestAReadOnlyFileCannotBeLeased(t *testing.T) {
 	}
 	said, blocks := try(func(s *scene) string { return harness.Settings(readOnlyOutside(s)) })
 	if blocks {
-		t.Error("THE ATTACK WORKS: nobody can open the file")
+		harness.Breach(t, "THE ATTACK WORKS: nobody can open the file")
 	}
 	if said != "refused: lease: EACCES" {
 		t.Errorf("want a refusal with EACCES: %s", said)

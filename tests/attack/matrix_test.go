@@ -110,6 +110,7 @@ func TestAttacks(t *testing.T) {
 	files := slices.DeleteFunc(attackFiles(t), func(file harness.CaseFile) bool {
 		return file.Number%*shares != *share
 	})
+	shared := &sidecars{t: t, all: map[string]*harness.Editor{}}
 	t.Run("all", func(t *testing.T) {
 		for _, file := range files {
 			for _, as := range accounts() {
@@ -121,7 +122,8 @@ func TestAttacks(t *testing.T) {
 						harness.Skip(t, missing, "not there")
 					}
 					for _, c := range circumstances() {
-						cell := fileAttack{file: file, as: as, wrap: c.wrap, sandboxed: c.sandboxed}.carryOut(t)
+						attack := fileAttack{file: file, as: as, wrap: c.wrap, sandboxed: c.sandboxed, shared: shared}
+						cell := attack.carryOut(t)
 						mu.Lock()
 						cells[file.Name+as.name+c.name] = cell
 						mu.Unlock()

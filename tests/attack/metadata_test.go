@@ -47,7 +47,7 @@ func TestMetadataOutsideCannotBeChanged(t *testing.T) {
 				switch tree.Status {
 				case protocol.Enforced:
 					if harm || !result.refused("EROFS") {
-						t.Errorf("THE ATTACK WORKS: %t, %s: status %d\n%s", harm, machine.Name, result.status,
+						harness.Breach(t, "THE ATTACK WORKS: %t, %s: status %d\n%s", harm, machine.Name, result.status,
 							result.output)
 					}
 				default:

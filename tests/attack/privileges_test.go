@@ -99,14 +99,14 @@ func TestRootInsideHasNoDangerousCapability(t *testing.T) {
 	s := newScene(t)
 	result := s.attempt(s.Start(""), "exec", s.Victim, "privileges")
 	if field(t, result.output, "NoNewPrivs") != 1 {
-		t.Errorf("no_new_privs is not set:\n%s", result.output)
+		harness.Breach(t, "no_new_privs is not set:\n%s", result.output)
 	}
 	control := newScene(t)
 	before := control.attempt(control.Start(harness.Off()), "exec", control.Victim, "privileges")
 	for _, set := range []string{"CapEff", "CapPrm", "CapBnd"} {
 		for _, capability := range dangerous {
 			if field(t, result.output, set)&(1<<capability) != 0 {
-				t.Errorf("%s holds capability %d", set, capability)
+				harness.Breach(t, "%s holds capability %d", set, capability)
 			}
 		}
 		if field(t, before.output, set)&(1<<unix.CAP_SYS_ADMIN) == 0 {
@@ -183,7 +183,7 @@ func TestFileCapabilitiesDoNotBringBackWhatWasDropped(t *testing.T) {
 	}
 	result := try("")
 	if result.done() && field(t, result.output, "CapEff")&(1<<unix.CAP_SYS_ADMIN) != 0 {
-		t.Errorf("THE ATTACK WORKS:\n%s", result.output)
+		harness.Breach(t, "THE ATTACK WORKS:\n%s", result.output)
 	}
 	if !result.done() && !result.refused("EPERM") {
 		t.Errorf("want the program without the capability, or EPERM; got status %d\n%s", result.status, result.output)

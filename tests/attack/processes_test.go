@@ -96,7 +96,7 @@ func TestAProcessOutsideCannotBeKilled(t *testing.T) {
 			}
 			result, killed := try("", false)
 			if killed {
-				t.Errorf("THE ATTACK WORKS: status %d\n%s", result.status, result.output)
+				harness.Breach(t, "THE ATTACK WORKS: status %d\n%s", result.status, result.output)
 			}
 			// The kernel sends a signal for a pipe later, and refuses it
 			// silently.
@@ -119,7 +119,7 @@ func TestTheSidecarCannotBeEnded(t *testing.T) {
 		t.Errorf("want a refusal with EPERM, got status %d\n%s", result.status, result.output)
 	}
 	if output, status := e.Tool("echo served"); status != 0 {
-		t.Errorf("THE ATTACK WORKS: the sidecar serves no more: status %d\n%s", status, output)
+		harness.Breach(t, "THE ATTACK WORKS: the sidecar serves no more: status %d\n%s", status, output)
 	}
 	s = newScene(t)
 	e = s.Start(harness.Off())
@@ -153,7 +153,8 @@ func TestAProcessOfAnotherSessionCannotBeKilled(t *testing.T) {
 		t.Fatalf("control: without a sandbox it must work: status %d\n%s", result.status, result.output)
 	}
 	if result, killed := try(""); killed || !result.refused("EPERM") {
-		t.Errorf("want a refusal with EPERM, got status %d, killed %v\n%s", result.status, killed, result.output)
+		t.Errorf("want a refusal with EPERM, got status %d, killed %v\n%s", result.status, killed,
+			result.output)
 	}
 }
 
@@ -203,7 +204,8 @@ func TestAProcessOutsideCannotBeInspected(t *testing.T) {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
 			}
 			if result := try(""); !result.refused(attempt.refusal) || leaked(nil, result.output) {
-				t.Errorf("want a refusal with %s, got status %d\n%s", attempt.refusal, result.status, result.output)
+				t.Errorf("want a refusal with %s, got status %d\n%s", attempt.refusal, result.status,
+					result.output)
 			}
 		})
 	}

@@ -221,7 +221,7 @@ func TestProtectedPathsStayAsTheyAre(t *testing.T) {
 			}
 			harm, output, status, reply := try(harness.Defaults(nil))
 			if harm {
-				t.Errorf("THE ATTACK WORKS: status %d\n%s", status, output)
+				harness.Breach(t, "THE ATTACK WORKS: status %d\n%s", status, output)
 			}
 			if !slices.ContainsFunc(strings.Split(attack.refusal, "|"), func(words string) bool {
 				return strings.Contains(output, words)
@@ -279,7 +279,7 @@ func TestTheSidecarsOwnProgramCannotBeReplaced(t *testing.T) {
 				t.Fatalf("control: without a sandbox the attack must work:\n%s", output)
 			}
 			if output, changed := run(harness.Settings(nil)); changed || !strings.Contains(output, try.refusal) {
-				t.Errorf("THE ATTACK WORKS: %t\n%s", changed, output)
+				harness.Breach(t, "THE ATTACK WORKS: %t\n%s", changed, output)
 			}
 		})
 	}

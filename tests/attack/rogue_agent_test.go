@@ -121,7 +121,7 @@ func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 			case data := <-received:
 				if sandboxed := strings.Contains(harness.Read(t, s.UserSettings()), "true"); sandboxed &&
 					strings.Contains(data, secretText) {
-					t.Errorf("THE ATTACK WORKS: sent %q", data)
+					harness.Breach(t, "THE ATTACK WORKS: sent %q", data)
 				}
 				return strings.HasPrefix(data, "fn main")
 			case <-time.After(harness.Timeout):
@@ -191,7 +191,7 @@ func TestARogueAgentCannotUseSudo(t *testing.T) {
 		t.Fatalf("control: without a sandbox it must work:\n%s", control)
 	}
 	if got := try(harness.Defaults(nil)); got == "0" {
-		t.Error("THE ATTACK WORKS: the program is root")
+		harness.Breach(t, "THE ATTACK WORKS: the program is root")
 	}
 }
 
@@ -286,7 +286,7 @@ func TestARogueAgentCanOnlyRemoveWhatItMayWrite(t *testing.T) {
 			"Documents/letter"), s.HomePath(".ssh/id_ed25519"), s.HomePath(".cargo/bin/cargo"), s.UserSettings(),
 	} {
 		if !exists(path) {
-			t.Errorf("THE ATTACK WORKS: %s is gone", path)
+			harness.Breach(t, "THE ATTACK WORKS: %s is gone", path)
 		}
 	}
 }

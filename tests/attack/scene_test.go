@@ -98,7 +98,7 @@ func (a attack) mustFail(t *testing.T) {
 		t.Errorf("the reply says that no sandbox is applied: %+v", result.reply.Sandbox)
 	}
 	if harm {
-		t.Errorf("THE ATTACK WORKS: status %d, output:\n%s", result.status, result.output)
+		harness.Breach(t, "THE ATTACK WORKS: status %d, output:\n%s", result.status, result.output)
 	}
 	refusal := a.refusal
 	if refusal == "" {

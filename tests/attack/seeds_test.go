@@ -28,7 +28,7 @@ func TestRmRfIsBlockedOutsideAndEffectiveUnsandboxed(t *testing.T) {
 		t.Error("control: without a sandbox the directory must be gone")
 	}
 	if _, kept := try(""); !kept {
-		t.Error("THE ATTACK WORKS: files are gone")
+		harness.Breach(t, "THE ATTACK WORKS: files are gone")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestReadsOutsideTheProjectAreBlocked(t *testing.T) {
 		t.Errorf("control: without a sandbox it must work, got %q", got)
 	}
 	if got := try(""); got != "" {
-		t.Errorf("THE ATTACK WORKS: %q", got)
+		harness.Breach(t, "THE ATTACK WORKS: %q", got)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestAdditionalReadWritePathsGrantAccess(t *testing.T) {
 		return harness.Read(t, s.OutsidePath("file")) == "x\n"
 	}
 	if try(func(*scene) harness.Sandbox { return nil }) {
-		t.Error("THE ATTACK WORKS: the write succeeds without the grant")
+		harness.Breach(t, "THE ATTACK WORKS: the write succeeds without the grant")
 	}
 	if !try(func(s *scene) harness.Sandbox {
 		return harness.Sandbox{"additional_read_write_paths": []string{s.Outside}}
@@ -123,7 +123,7 @@ func TestAdditionalReadOnlyPathsAllowReadAndBlockWrite(t *testing.T) {
 		t.Errorf("the read fails: %q", read)
 	}
 	if left != secretText {
-		t.Errorf("THE ATTACK WORKS: %q", left)
+		harness.Breach(t, "THE ATTACK WORKS: %q", left)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestEnvironmentVariablesAreFiltered(t *testing.T) {
 		t.Errorf("control: without a sandbox the variable must arrive:\n%s", output)
 	}
 	if output := try(""); leaked(nil, output) {
-		t.Errorf("THE ATTACK WORKS:\n%s", output)
+		harness.Breach(t, "THE ATTACK WORKS:\n%s", output)
 	}
 }
 

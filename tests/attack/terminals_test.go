@@ -80,7 +80,7 @@ func TestAnotherTerminalCannotBeRead(t *testing.T) {
 			return
 		}
 		if want := refusalOfTerminal("spy", machine); said != want {
-			t.Errorf("THE ATTACK WORKS: want %q, got %q", want, said)
+			harness.Breach(t, "THE ATTACK WORKS: want %q, got %q", want, said)
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestAnotherTerminalCannotBeWrittenTo(t *testing.T) {
 			t.Errorf("want %q, got %q", want, got)
 		}
 		if u.screen.Len() > 0 {
-			t.Errorf("THE ATTACK WORKS: %q", u.screen.String())
+			harness.Breach(t, "THE ATTACK WORKS: %q", u.screen.String())
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestTheTerminalOfAnotherSessionCannotBeOpened(t *testing.T) {
 			other.Type("echo af''ter " + mark[7:] + "\n")
 			other.Await("after " + mark[7:])
 			if strings.Contains(other.Output(), "forged-") {
-				t.Errorf("THE ATTACK WORKS by %s:\n%s", path, other.Output())
+				harness.Breach(t, "THE ATTACK WORKS by %s:\n%s", path, other.Output())
 			}
 		}
 	})
@@ -180,7 +180,7 @@ func TestAMasterCannotBeTakenFromTheSidecar(t *testing.T) {
 		other.Type("echo af''ter\n")
 		other.Await("after")
 		if strings.Contains(other.Output(), "stolen") {
-			t.Errorf("THE ATTACK WORKS:\n%s", other.Output())
+			harness.Breach(t, "THE ATTACK WORKS:\n%s", other.Output())
 		}
 	})
 }

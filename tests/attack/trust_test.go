@@ -74,7 +74,7 @@ func TestASessionCannotTrustItsOwnProject(t *testing.T) {
 			}
 			result, list, reads := attemptAt(harness.Settings(nil))
 			if reads || list != `{"version": 1, "projects": []}` || !result.reply.Sandbox.Applied {
-				t.Errorf("THE ATTACK WORKS: reads the secret %t, list %s", reads, list)
+				harness.Breach(t, "THE ATTACK WORKS: reads the secret %t, list %s", reads, list)
 			}
 			if result.done() || !strings.Contains(result.output, "refused: ") {
 				t.Errorf("status %d, output:\n%s", result.status, result.output)
@@ -111,7 +111,7 @@ func TestASessionCannotRunTheTrustCommand(t *testing.T) {
 			harness.Sandbox{"additional_executable_paths": []string{filepath.Dir(harness.Binary(t))}})
 	})
 	if reads || !strings.Contains(harness.Unfold(output), refusal) {
-		t.Errorf("THE ATTACK WORKS: %t\n%s", reads, output)
+		harness.Breach(t, "THE ATTACK WORKS: %t\n%s", reads, output)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestTrustDoesNotSpread(t *testing.T) {
 		t.Fatalf("control: a session can write a project's file that nothing protects: %s", result.output)
 	}
 	if s.reads(e) {
-		t.Error("THE ATTACK WORKS: what a session wrote is trusted")
+		harness.Breach(t, "THE ATTACK WORKS: what a session wrote is trusted")
 	}
 	now := harness.Call(e, protocol.ProjectStatus, protocol.ProjectParams{ProjectDir: s.Project})
 	if now.Trusted || len(now.Asks) != 1 || now.Asks[0].Key != "additional_read_write_paths" ||
@@ -153,7 +153,7 @@ func TestTrustDoesNotSpread(t *testing.T) {
 	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Cwd: other, Command: "cat " + s.OutsidePath("secret")})
 	session.Exit()
 	if strings.Contains(session.Output(), secretText) {
-		t.Error("THE ATTACK WORKS: a trusted content is trusted in every directory")
+		harness.Breach(t, "THE ATTACK WORKS: a trusted content is trusted in every directory")
 	}
 }
 

@@ -44,7 +44,7 @@ func TestASessionCannotGrantItselfAnything(t *testing.T) {
 	pipe := fmt.Sprintf("/proc/%d/fd/0", e.Process())
 	result := s.attempt(e, "write", pipe, message)
 	if result.done() || !result.reply.Sandbox.Applied || s.reads(e) {
-		t.Errorf("THE ATTACK WORKS: status %d\n%s", result.status, result.output)
+		harness.Breach(t, "THE ATTACK WORKS: status %d\n%s", result.status, result.output)
 	}
 	control, err := os.OpenFile(pipe, os.O_WRONLY, 0)
 	if err == nil {
@@ -82,12 +82,12 @@ func TestAGrantForTheWindowIsNarrow(t *testing.T) {
 		Kind: protocol.Tool, Cwd: s.Home, ProjectDir: s.Home, Command: "cat " + s.OutsidePath("secret"),
 	})
 	if other.Exit(); strings.Contains(other.Output(), secretText) {
-		t.Error("another project has it")
+		harness.Breach(t, "another project has it")
 	}
 	if now := harness.Read(t, s.UserSettings()); now != before {
 		t.Errorf("the settings are %s", now)
 	}
 	if again := s.Start(harness.Settings(nil)); s.reads(again) {
-		t.Error("the next sidecar has it")
+		harness.Breach(t, "the next sidecar has it")
 	}
 }

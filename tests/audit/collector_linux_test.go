@@ -225,7 +225,7 @@ func (c *collected) hasAll(s *scene) string {
 	slices.Sort(written)
 	slices.Sort(arrived)
 	if !slices.Equal(arrived, written) {
-		c.t.Errorf("%d lines were written, and %d have arrived", len(written), len(arrived))
+		harness.Breach(c.t, "%d lines were written, and %d have arrived", len(written), len(arrived))
 	}
 	return raw
 }

@@ -207,7 +207,7 @@ func TestAudit_TwoHundredSessionsAtOnce(t *testing.T) {
 	})
 	for _, e := range s.events() {
 		if e.Lost > 0 {
-			t.Errorf("%d lines are lost", e.Lost)
+			harness.Breach(t, "%d lines are lost", e.Lost)
 		}
 		if e.Event == trail.Review {
 			continue // another test builds a program meanwhile

@@ -5,7 +5,8 @@ import (
 	"regexp"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // Buffer gathers bytes and lets others wait for them. The zero value is ready.
@@ -45,7 +46,7 @@ func (b *Buffer) Len() int {
 func (b *Buffer) Await(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	timeout := time.After(Timeout)
+	end := deadline.New(Timeout)
 	for {
 		b.mu.Lock()
 		if b.changed == nil {
@@ -56,9 +57,7 @@ func (b *Buffer) Await(t testing.TB, pattern string) []string {
 		if groups != nil {
 			return groups
 		}
-		select {
-		case <-changed:
-		case <-timeout:
+		if end.Passed() || !end.Wait(changed) {
 			t.Fatalf("waited in vain for %q in:\n%s", pattern, b.String())
 		}
 	}

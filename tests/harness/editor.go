@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -11,10 +12,11 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
-// Timeout bounds every wait. It is only reached if a test fails. It is long
-// because other tests may keep the machine busy.
+// Timeout bounds every wait; see deadline.Deadline. It is only reached if a test
+// fails.
 const Timeout = 90 * time.Second
 
 // Editor is a running sidecar with a connection to it.
@@ -26,8 +28,20 @@ type Editor struct {
 	// Log is what the sidecar writes to stderr.
 	Log *Buffer
 
-	mu       sync.Mutex // guards sessions
-	sessions map[string]*Session
+	sessions *sessions
+}
+
+// sessions are those of a sidecar, by their ids.
+type sessions struct {
+	mu  sync.Mutex // guards all
+	all map[string]*Session
+}
+
+// For is the same editor for another test, which its methods then fail.
+func (e *Editor) For(t testing.TB) *Editor {
+	other := *e
+	other.t = t
+	return &other
 }
 
 // Options of an editor. The zero value is an editor with settings
@@ -62,7 +76,7 @@ func Start(t testing.TB, w *World, options Options) *Editor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Editor{Client: connection, t: t, World: w, Log: log, sessions: map[string]*Session{}}
+	e := &Editor{Client: connection, t: t, World: w, Log: log, sessions: &sessions{all: map[string]*Session{}}}
 	client.On(connection, protocol.Output, func(p protocol.OutputParams) {
 		e.session(p.SessionID).output.Write(p.Data)
 	})
@@ -111,9 +125,18 @@ func Call[P, R any](e *Editor, method protocol.Request[P, R], params P) R {
 
 // Try sends a request that may be refused, with a *client.Error.
 func Try[P, R any](e *Editor, method protocol.Request[P, R], params P) (R, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
-	defer cancel()
-	return client.Call(ctx, e.Client, method, params)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	go func() {
+		if !deadline.New(Timeout).Wait(ctx.Done()) {
+			cancel(fmt.Errorf("no answer after %v", Timeout))
+		}
+	}()
+	result, err := client.Call(ctx, e.Client, method, params)
+	if late := context.Cause(ctx); err != nil && late != nil {
+		err = late
+	}
+	return result, err
 }
 
 // Notify sends a notification.
@@ -134,12 +157,12 @@ type Session struct {
 }
 
 func (e *Editor) session(id string) *Session {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.sessions[id] == nil {
-		e.sessions[id] = &Session{e: e, exited: make(chan struct{})}
+	e.sessions.mu.Lock()
+	defer e.sessions.mu.Unlock()
+	if e.sessions.all[id] == nil {
+		e.sessions.all[id] = &Session{e: e, exited: make(chan struct{})}
 	}
-	return e.sessions[id]
+	return e.sessions.all[id]
 }
 
 // Spawn starts a session that must start. An empty cwd is the project.
@@ -154,7 +177,7 @@ func (e *Editor) Spawn(params protocol.SpawnParams) *Session {
 // Session is the session of an answer to a spawn request.
 func (e *Editor) Session(result protocol.SpawnResult) *Session {
 	s := e.session(result.SessionID)
-	s.SpawnResult = result
+	s.SpawnResult, s.e = result, e
 	return s
 }
 
@@ -208,13 +231,10 @@ func (s *Session) Await(pattern string) []string {
 // Exit waits for terminal/exited.
 func (s *Session) Exit() protocol.ExitedParams {
 	s.e.t.Helper()
-	select {
-	case <-s.exited:
-		return s.exit
-	case <-time.After(Timeout):
+	if !deadline.New(Timeout).Wait(s.exited) {
 		s.e.t.Fatalf("session %s has not ended; it printed:\n%s", s.SessionID, s.Output())
-		panic("unreachable")
 	}
+	return s.exit
 }
 
 // Close ends the session.
@@ -232,12 +252,18 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// Within reports whether a condition comes true before the timeout ends.
+// Within reports whether a condition comes true before the timeout ends. One that
+// searches all processes is not tried all the time, or the test would keep a
+// processor busy that others wait for.
 func Within(condition func() bool) bool {
-	for deadline := time.Now().Add(Timeout); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	for end := deadline.New(Timeout); ; {
+		begun := time.Now()
+		if condition() {
+			return true
+		}
+		if end.Passed() {
 			return false
 		}
+		time.Sleep(max(5*time.Millisecond, 4*time.Since(begun)))
 	}
-	return true
 }

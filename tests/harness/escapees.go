@@ -143,7 +143,7 @@ func (b *Escapees) AwaitDead(t *testing.T) time.Time {
 	t.Helper()
 	const looks = 20
 	var gone time.Time
-	Eventually(t, fmt.Sprintf("the escapees are dead, at %d looks in a row", looks), func() bool {
+	MustEnd(t, fmt.Sprintf("the escapees are dead, at %d looks in a row", looks), func() bool {
 		gone = time.Now()
 		for range looks {
 			if len(b.Alive()) > 0 {
@@ -175,7 +175,7 @@ func (b *Escapees) AwaitSessionDead(t *testing.T) time.Time {
 			b.token + "-deaf",
 		"stopped-" + b.token,
 	} {
-		Eventually(t, name+" is dead", func() bool { return len(Find(name)) == 0 })
+		MustEnd(t, name+" is dead", func() bool { return len(Find(name)) == 0 })
 	}
 	return time.Now()
 }

@@ -6,9 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // Terminal is a command on a terminal of its own, with a user who types and
@@ -74,9 +75,7 @@ func (p *Terminal) Await(pattern string) {
 func (p *Terminal) Status() int {
 	p.t.Helper()
 	for _, done := range []chan struct{}{p.ended, p.read} {
-		select {
-		case <-done:
-		case <-time.After(Timeout):
+		if !deadline.New(Timeout).Wait(done) {
 			p.t.Fatalf("the command has not ended; on the screen:\n%s", p.Screen)
 		}
 	}

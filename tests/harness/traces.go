@@ -45,13 +45,13 @@ func (w *World) Cgroups(t testing.TB, sidecar int) []string {
 // nothing: no state, no process, no cgroup.
 func NoTrace(t testing.TB, w *World, sidecar int) {
 	t.Helper()
-	Eventually(t, "the sidecar has ended", func() bool { return !Alive(sidecar) })
-	Eventually(t, "the state directory is empty", func() bool {
+	MustEnd(t, "the sidecar has ended", func() bool { return !Alive(sidecar) })
+	MustEnd(t, "the state directory is empty", func() bool {
 		entries, err := os.ReadDir(w.State())
 		return err == nil && len(entries) == 0
 	})
-	Eventually(t, "the watchdog has ended", func() bool { return len(Watchdogs(w)) == 0 })
-	Eventually(t, "the cgroups are gone", func() bool { return len(w.Cgroups(t, sidecar)) == 0 })
+	MustEnd(t, "the watchdog has ended", func() bool { return len(Watchdogs(w)) == 0 })
+	MustEnd(t, "the cgroups are gone", func() bool { return len(w.Cgroups(t, sidecar)) == 0 })
 }
 
 // Watchdogs lists the watchdogs of the world's sidecars.
@@ -67,14 +67,19 @@ func DomainKillers(subreaper int) []int { return inRole("domain-killer", subreap
 // CacheHolders lists the holders of caches' overlays that a sidecar has started.
 func CacheHolders(sidecar int) []int { return inRole("cache-holder", sidecar) }
 
-// holdsCaches reports whether a process has a directory of overlays in the
-// world's home open, or a file in it.
+// holdsCaches reports whether a holder of caches' overlays has something in the
+// world's home open.
 func (w *World) holdsCaches() bool {
-	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	return slices.ContainsFunc(links, func(link string) bool {
-		to, err := os.Readlink(link)
-		return err == nil && strings.HasPrefix(to, w.Home+"/") && strings.Contains(to, "/sandbox-sidecar/overlays")
-	})
+	for _, pid := range find(func(line string) bool { return strings.HasSuffix(line, "\x00cache-holder\x00") }) {
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		if slices.ContainsFunc(links, func(link string) bool {
+			to, err := os.Readlink(link)
+			return err == nil && strings.HasPrefix(to, w.Home+"/") && strings.Contains(to, "/sandbox-sidecar/overlays")
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // inRole finds the children of a process that are the sidecar's binary in a

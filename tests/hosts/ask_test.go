@@ -118,10 +118,10 @@ func TestAsk_ConnectsBecauseTheUserSaysSo(t *testing.T) {
 			})
 			if got := s.victim(e.Editor, "v6 api.allowed.example:80"); got != "hello from 93.184.216.34" ||
 				early != "" {
-				t.Errorf("%s; looked up before the answer: %q", got, early)
+				harness.Breach(t, "%s; looked up before the answer: %q", got, early)
 			}
 			if got := s.victim(e.Editor, "connect evil.example:80"); got != "EACCES" {
-				t.Errorf("what the user refuses: %s", got)
+				harness.Breach(t, "what the user refuses: %s", got)
 			}
 			if names := s.asked(); !slices.Equal(names, []string{"api.allowed.example"}) {
 				t.Errorf("looked up %q", names)
@@ -162,7 +162,7 @@ func TestAsk_RemembersAnswers(t *testing.T) {
 		t.Error(got)
 	}
 	if got := s.victim(e.Editor, "connect allowed.example:80"); got != "connected" {
-		t.Errorf("another session: %s", got)
+		harness.Breach(t, "another session: %s", got)
 	}
 	if got, want := e.targets(), "allowed.example:80 evil.example:80 allowed.example:80"; got != want {
 		t.Errorf("asked about %q, want %q", got, want)
@@ -215,7 +215,7 @@ func TestAsk_DoesNotHoldNonBlockingCallers(t *testing.T) {
 			})
 			session.Await("begun")
 			if visits := s.visits(); visits != "" {
-				t.Errorf("visited before the answer: %s", visits)
+				harness.Breach(t, "visited before the answer: %s", visits)
 			}
 			release <- decision
 			session.Exit()
@@ -223,7 +223,7 @@ func TestAsk_DoesNotHoldNonBlockingCallers(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 			if (s.visits() != "") != (decision == protocol.DecisionOnce) {
-				t.Errorf("visited: %s", s.visits())
+				harness.Breach(t, "visited: %s", s.visits())
 			}
 		})
 	}

@@ -128,12 +128,12 @@ func reachAllowedHostsAlone(t *testing.T, s *scene) {
 			before = s.visits()
 			output = s.run(e, "sh -c "+harness.Quote(strings.ReplaceAll(client.line, "%h", "evil.example")))
 			if s.visits() != before {
-				t.Errorf("reached a host that is not allowed: %s", output)
+				harness.Breach(t, "reached a host that is not allowed: %s", output)
 			}
 		})
 	}
 	if names := s.asked(); !slices.Equal(names, []string{"allowed.example"}) {
-		t.Errorf("asked outside about %q", names)
+		harness.Breach(t, "asked outside about %q", names)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestTLS_IsUntouched(t *testing.T) {
 		}
 	}
 	if output := s.run(e, "curl -sS -m 60 http://api.allowed.example"); !strings.Contains(output, "Failed to connect") {
-		t.Errorf("another port: %s", output)
+		harness.Breach(t, "another port: %s", output)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestNames_MustNotLeadIntoPrivateNetworks(t *testing.T) {
 		awaitDenial(t, denials, leads)
 	}
 	if visits := s.visits(); visits != "" {
-		t.Errorf("visited: %s", visits)
+		harness.Breach(t, "visited: %s", visits)
 	}
 }
 
@@ -164,12 +164,12 @@ func TestPackets_OfDeniedHostsDoNotExist(t *testing.T) {
 		case strings.HasPrefix(line, "tcp 93.184.216.34:"), line == "udp 127.0.0.53:53":
 		case strings.HasPrefix(line, "udp 127.0.0.1:"): // the answers
 		default:
-			t.Errorf("a packet: %s", line)
+			harness.Breach(t, "a packet: %s", line)
 		}
 	}
 	for _, name := range s.asked() {
 		if name != "allowed.example" {
-			t.Errorf("asked outside about %q", name)
+			harness.Breach(t, "asked outside about %q", name)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestToolchains_BringTheirRegistries(t *testing.T) {
 			t.Errorf("%v: %s, want %s", test.settings, got, test.want)
 		}
 		if got := s.victim(e, "connect registry.npmjs.org:80"); got != "EACCES" {
-			t.Errorf("%v: another port: %s", test.settings, got)
+			harness.Breach(t, "%v: another port: %s", test.settings, got)
 		}
 	}
 }
@@ -251,7 +251,7 @@ func TestResolver_AsksNobodyAboutNames(t *testing.T) {
 	}
 	for _, name := range s.asked() {
 		if name != "allowed.example" && !strings.HasPrefix(name, "intranet") {
-			t.Errorf("asked outside about %q", name)
+			harness.Breach(t, "asked outside about %q", name)
 		}
 	}
 }
@@ -420,7 +420,7 @@ func TestSessions_DoNotShareHosts(t *testing.T) {
 	})
 	terminal.Await(`connected\s+EACCES`)
 	if got := s.victim(e, "connect allowed.example:80"); got != "EACCES" {
-		t.Errorf("the tool reaches the terminal's host: %s", got)
+		harness.Breach(t, "the tool reaches the terminal's host: %s", got)
 	}
 	if got := s.victim(e, "connect api.allowed.example:80"); got != "connected" {
 		t.Errorf("the tool: %s", got)

@@ -116,11 +116,11 @@ func TestPorts_ShowAServerUntilTheSessionEnds(t *testing.T) {
 			defer open.Close()
 			session.Close(0)
 			if err := echoes(address, 16); !errors.Is(err, unix.ECONNREFUSED) {
-				t.Errorf("after the session's end: %v", err)
+				harness.Breach(t, "after the session's end: %v", err)
 			}
 			_ = open.SetDeadline(time.Now().Add(time.Minute))
 			if _, err := open.Read(make([]byte, 1)); err == nil || errors.Is(err, unix.ETIMEDOUT) {
-				t.Errorf("a connection outlives the session: %v", err)
+				harness.Breach(t, "a connection outlives the session: %v", err)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestPorts_OfAHostileSession(t *testing.T) {
 	shown, err := forward(e, other, 3000, freePort(t))
 	harness.Must(t, err)
 	if err := echoes(shown.Address, 16); err != nil {
-		t.Errorf("another session: %v", err)
+		harness.Breach(t, "another session: %v", err)
 	}
 }
 

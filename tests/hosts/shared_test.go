@@ -160,11 +160,11 @@ func TestShared_NothingElseReachesTheNetwork(t *testing.T) {
 		"fast-open 93.184.216.34:7 sendto": "ENOTSUP",
 	})
 	if visits := s.visits(); visits != "" {
-		t.Errorf("visits: %s", visits)
+		harness.Breach(t, "visits: %s", visits)
 	}
 	for _, name := range s.asked() {
 		if name != "allowed.example" {
-			t.Errorf("asked outside about %q", name)
+			harness.Breach(t, "asked outside about %q", name)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestShared_RacesReachNoOtherHost(t *testing.T) {
 		t.Error(got)
 	}
 	if visits := s.visits(); strings.Contains(visits, "port 22") {
-		t.Errorf("visits: %s", visits)
+		harness.Breach(t, "visits: %s", visits)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestHosts_AreOffWithoutASupervisor(t *testing.T) {
 		t.Errorf("the warnings: %s", warnings)
 	}
 	if strings.Contains(session.Output(), "connected") || s.visits() != "" {
-		t.Errorf("reached a host: %s", session.Output())
+		harness.Breach(t, "reached a host: %s", session.Output())
 	}
 	file := s.ProjectPath("settings.json")
 	harness.Write(t, file, harness.Defaults(allowed("allowed.example")))

@@ -91,15 +91,15 @@ git push -q -u origin main; git fetch -q; git rev-parse --abbrev-ref main@{u}`
 	out, err := run("evil.example", settings(one), inside...)
 	if err == nil || s.visits() != before ||
 		!strings.Contains(harness.Unfold(out), `add "evil.example:2022" to "allowed_hosts"`) {
-		t.Errorf("another host: %v: %s", err, out)
+		harness.Breach(t, "another host: %v: %s", err, out)
 	}
 	// A key that is not chosen logs in nowhere, also where the host is allowed.
 	one["signing_keys"] = []string{}
 	out, err = run("allowed.example", settings(one), inside...)
 	if err == nil || !strings.Contains(harness.Unfold(out), `to log in as "root"`) {
-		t.Errorf("another key: %v: %s", err, out)
+		harness.Breach(t, "another key: %v: %s", err, out)
 	}
 	if subjects() != "allowed.example evil.example" {
-		t.Errorf("pushed: %s", subjects())
+		harness.Breach(t, "pushed: %s", subjects())
 	}
 }

@@ -4,7 +4,6 @@ package hung
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -190,43 +190,27 @@ func (s *scene) repeated(what string, do func()) {
 	harness.Quick(s.t, what, soon, func() time.Duration { return s.timed(what, do) })
 }
 
-// timed runs a function that must return after at most once, and records the
-// longest time. It returns how long the function took without the time for which
-// the sidecar and its descendants had no processor, as on a busy machine.
+// timed runs a function that must return after at most once, apart from the time
+// for which the sidecar and its descendants had no processor. It returns how long
+// it took, and records the longest time.
 func (s *scene) timed(what string, do func()) (took time.Duration) {
 	s.t.Helper()
-	begun, before := time.Now(), harness.Starved(s.Process())
-	done := make(chan struct{})
-	go func() { defer close(done); do() }()
-	tooLong, sample := time.After(harness.Timeout), time.NewTicker(100*time.Millisecond)
-	defer sample.Stop()
-	starved := time.Duration(0)
-	for waiting := true; waiting; {
+	returned := make(chan struct{})
+	go func() {
 		select {
-		case <-done:
-			waiting = false
-		case <-sample.C: // threads end, and the sidecar may
-		case <-tooLong:
-			s.t.Errorf("%s: not done after %s", what, time.Since(begun).Round(time.Millisecond))
+		case <-returned:
+		case <-deadline.After(harness.Timeout):
+			s.t.Errorf("%s: not done after %s", what, harness.Timeout)
 			s.fuse.Answer() // so that the test ends
-			<-done
-			return time.Since(begun)
 		}
-		starved = max(starved, harness.Starved(s.Process())-before)
-	}
-	took = time.Since(begun)
+	}()
+	took = deadline.Took(s.Process(), do)
+	close(returned)
 	s.longest = max(s.longest, took)
-	if took <= once {
-		return took - min(took, starved)
+	if took > once {
+		s.t.Errorf("%s: took %s, more than %s", what, took.Round(time.Millisecond), once)
 	}
-	text := fmt.Sprintf("%s: took %s, more than %s; no processor for %s", what, took.Round(time.Millisecond), once,
-		starved.Round(time.Millisecond))
-	if took-starved > once {
-		s.t.Error(text)
-	} else {
-		s.t.Log(text)
-	}
-	return took - min(took, starved)
+	return took
 }
 
 // needs are the parameters of a session that needs the place.

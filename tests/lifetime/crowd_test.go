@@ -53,10 +53,10 @@ func aCrowdMustDie(t *testing.T, crowd int, settings string, wrap func(*exec.Cmd
 	// counts.
 	result := s.Close(0)
 	if left := harness.Find(sleeper); len(left) != 0 {
-		t.Errorf("close was answered with %d processes alive", len(left))
+		harness.Breach(t, "close was answered with %d processes alive", len(left))
 	}
 	if result.Killed <= crowd || result.Remaining != 0 {
-		t.Errorf("close says %+v, expected more than %d killed and none left", result, crowd)
+		harness.Breach(t, "close says %+v, expected more than %d killed and none left", result, crowd)
 	}
 	t.Logf("%s, guarantee %t: %d processes killed in %d ms", s.Tracking.Mechanism, s.Tracking.Guarantee, result.Killed,
 		result.ElapsedMs)
@@ -183,6 +183,6 @@ func (c *chainPage) mustStandStill(t *testing.T) {
 		_ = harness.Find("nothing")
 	}
 	if after := c.hops(); after != before {
-		t.Errorf("the chains hop on: %d hops, then %d", before, after)
+		harness.Breach(t, "the chains hop on: %d hops, then %d", before, after)
 	}
 }

@@ -216,7 +216,7 @@ func TestLimits_OfFiftySessionsThatTakeTooMuch(t *testing.T) {
 	before := mustEcho(t, e, other, "calm")
 	start(fifty)
 	during := mustEcho(t, e, other, "storm")
-	t.Logf("the slowest of ten echoes took %s during the storm, and %s before", during, before)
+	t.Logf("the slowest echo took %s during the storm, and %s before", during, before)
 	var ending sync.WaitGroup
 	for _, s := range storms {
 		ending.Go(func() {

@@ -111,7 +111,7 @@ func (s *scene) close(t *testing.T, graceMs, killed int) {
 	result := s.escapees.Session.Close(graceMs)
 	s.deadAlready(t, "close was answered")
 	if !mayBeLate(result.Remaining) || result.Killed < killed && s.escapees.Session.Tracking.Guarantee {
-		t.Errorf("close says %+v, expected %d or more killed and none left", result, killed)
+		harness.Breach(t, "close says %+v, expected %d or more killed and none left", result, killed)
 	}
 }
 
@@ -127,7 +127,7 @@ func (s *scene) exited(t *testing.T) protocol.ExitedParams {
 func (s *scene) deadAlready(t *testing.T, when string) {
 	t.Helper()
 	if left := s.escapees.Alive(); s.escapees.Session.Tracking.Guarantee && !mayBeLate(len(left)) {
-		t.Errorf("%s with %d processes alive", when, len(left))
+		harness.Breach(t, "%s with %d processes alive", when, len(left))
 	}
 }
 

@@ -40,7 +40,7 @@ func TestTheGuaranteeHoldsWhereProcHidesProcesses(t *testing.T) {
 			}
 			away := ownSessionPID(t, w)
 			kill(t, e.Process(), unix.SIGKILL)
-			harness.Eventually(t, "all of the session is dead", func() bool {
+			harness.MustEnd(t, "all of the session is dead", func() bool {
 				return !harness.Alive(away) && !harness.Alive(s.PID)
 			})
 		})

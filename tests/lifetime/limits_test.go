@@ -87,7 +87,7 @@ func TestLimits_BoundTheProcessesOfOneSession(t *testing.T) {
 		}
 	}
 	if result := full.Close(0); result.Remaining != 0 {
-		t.Errorf("close says %+v", result)
+		harness.Breach(t, "close says %+v", result)
 	}
 }
 

@@ -217,7 +217,7 @@ func cross(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 			t.Errorf("%s, %d in the list", outcome, listed)
 		}
 		if left := harness.Find(token); len(left) != 0 {
-			t.Errorf("%s, %d processes are left", outcome, len(left))
+			harness.Breach(t, "%s, %d processes are left", outcome, len(left))
 		}
 		if code := tryClose(t, e, id); code != protocol.CodeSessionNotFound {
 			t.Errorf("a second close is answered with code %d", code)
@@ -268,7 +268,7 @@ func shutDownAHundred(t *testing.T, wrap func(*exec.Cmd)) {
 	left := harness.Find(token)
 	spawns.Wait()
 	if len(left) != 0 {
-		t.Errorf("shutdown was answered with %d processes alive", len(left))
+		harness.Breach(t, "shutdown was answered with %d processes alive", len(left))
 	}
 	t.Logf("shut down with %d sessions; %d of %d that came late were refused", running, refused.Load(), coming)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)

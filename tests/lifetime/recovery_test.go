@@ -50,7 +50,7 @@ func onlyJournal(t *testing.T, w *harness.World) string {
 // end of a sidecar interrupts its recovery, and the next one continues it.
 func awaitRecovery(t *testing.T, journal string) {
 	t.Helper()
-	harness.Eventually(t, "the dead sidecar's journal is gone", func() bool {
+	harness.MustEnd(t, "the dead sidecar's journal is gone", func() bool {
 		_, err := os.Lstat(journal)
 		return errors.Is(err, fs.ErrNotExist)
 	})
@@ -92,13 +92,13 @@ func TestTheNextSidecarCleansUpAfterASidecarAndItsWatchdog(t *testing.T) {
 	}
 	next := harness.Start(t, w, off)
 	left.AwaitPromisedDeath(t)
-	harness.Eventually(t, "the dead sidecar's cgroups are gone", func() bool {
+	harness.MustEnd(t, "the dead sidecar's cgroups are gone", func() bool {
 		return len(w.Cgroups(t, dead.Process())) == 0
 	})
 	awaitRecovery(t, journal)
 	_ = next.HangUp() // its end does not affect the other sidecar either
 	if got := len(kept.Alive()); got < 7 {
-		t.Errorf("the recovery touched a living sidecar's session: %d processes are left", got)
+		harness.Breach(t, "the recovery touched a living sidecar's session: %d processes are left", got)
 	}
 	kept.Session.Close(0)
 	kept.AwaitPromisedDeath(t)
@@ -131,7 +131,7 @@ func TestALockedJournalIsNotCleanedUp(t *testing.T) {
 		t.Error("hanging up without shutdown is exit status 1")
 	}
 	if got := len(left.Alive()); got < 4 { // the others were killed by the end of their terminal
-		t.Errorf("%d processes are left by a recovery that may not touch them, expected 4 or more", got)
+		harness.Breach(t, "%d processes are left by a recovery that may not touch them, expected 4 or more", got)
 	}
 	lock.Close()
 	last := harness.Start(t, w, off)

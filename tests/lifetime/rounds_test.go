@@ -90,7 +90,7 @@ func comeAndGo(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 	t.Logf("after:  %v", after)
 	for _, pid := range lookAlikes {
 		if !harness.Alive(pid) {
-			t.Errorf("process %d, which only looks like a session's, is dead", pid)
+			harness.Breach(t, "process %d, which only looks like a session's, is dead", pid)
 		}
 	}
 	mustLeaveNobody(t, e.Client)

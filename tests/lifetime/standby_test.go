@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -153,7 +154,7 @@ func TestAStandbyStage(t *testing.T) {
 				t.Parallel()
 				e, stage := startStandby(t, mode)
 				kill(t, stage, unix.SIGKILL)
-				harness.Eventually(t, "it is dead", func() bool { return !harness.Alive(stage) })
+				harness.MustEnd(t, "it is dead", func() bool { return !harness.Alive(stage) })
 				if output, status := e.Tool("echo on"); status != 0 || output != "on\n" {
 					t.Errorf("status %d, %q", status, output)
 				}
@@ -164,12 +165,12 @@ func TestAStandbyStage(t *testing.T) {
 				harness.Quick(t, "the next session", 10*time.Second, func() time.Duration {
 					e, stage := startStandby(t, mode)
 					harness.Stop(t, stage)
-					begun := time.Now()
-					if output, status := e.Tool("echo on"); status != 0 || output != "on\n" {
-						t.Errorf("status %d, %q", status, output)
-					}
-					took := time.Since(begun)
-					harness.Eventually(t, "the stage that was stopped has ended", func() bool {
+					took := deadline.Took(e.Process(), func() {
+						if output, status := e.Tool("echo on"); status != 0 || output != "on\n" {
+							t.Errorf("status %d, %q", status, output)
+						}
+					})
+					harness.MustEnd(t, "the stage that was stopped has ended", func() bool {
 						return !harness.Alive(stage)
 					})
 					return took
@@ -179,7 +180,7 @@ func TestAStandbyStage(t *testing.T) {
 				t.Parallel()
 				e, stage := startStandby(t, mode)
 				kill(t, e.Process(), unix.SIGKILL)
-				harness.Eventually(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
+				harness.MustEnd(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
 				harness.NoTrace(t, e.World, e.Process())
 			})
 			t.Run("ends with the conversation", func(t *testing.T) {
@@ -187,14 +188,14 @@ func TestAStandbyStage(t *testing.T) {
 				e, stage := startStandby(t, mode)
 				harness.Call(e, protocol.Shutdown, protocol.Empty{})
 				if harness.Alive(stage) || len(waitingStages(e.Process())) > 0 {
-					t.Errorf("stage %d lives after shutdown", stage)
+					harness.Breach(t, "stage %d lives after shutdown", stage)
 				}
 			})
 			t.Run("ends when nobody needs it", func(t *testing.T) {
 				t.Parallel()
 				e, stage := startStandby(t, mode)
-				harness.Eventually(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
-				harness.Eventually(t, "its cgroup is gone", func() bool {
+				harness.MustEnd(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
+				harness.MustEnd(t, "its cgroup is gone", func() bool {
 					return len(e.World.Cgroups(t, e.Process())) <= 1
 				})
 			})

@@ -236,10 +236,10 @@ func TestADeepPrivateDirectory(t *testing.T) {
 		before = take(t, e.Process(), w).descriptors
 		begun := time.Now()
 		if result := s.Close(0); result.Remaining != 0 {
-			t.Errorf("close says %+v", result)
+			harness.Breach(t, "close says %+v", result)
 		}
 		closed := time.Now()
-		harness.Eventually(t, "the directory is gone", func() bool {
+		harness.MustEnd(t, "the directory is gone", func() bool {
 			most = max(most, take(t, e.Process(), w).descriptors)
 			_, err := os.Lstat(dir)
 			return errors.Is(err, fs.ErrNotExist)
@@ -257,7 +257,7 @@ func TestADeepPrivateDirectory(t *testing.T) {
 		t.Errorf("%d descriptors, where there were %d", most, before)
 	}
 	if strings.Contains(e.Log.String(), "surviv") || strings.Contains(e.Log.String(), "not removed") {
-		t.Error("the log speaks of survivors")
+		harness.Breach(t, "the log speaks of survivors")
 	}
 	_ = e.HangUp()
 	harness.NoTrace(t, w, e.Process())

@@ -116,11 +116,11 @@ func dieAt(t *testing.T, settings string, wrap func(*exec.Cmd), target target, s
 	case target == targetWatchdog && step == 0:
 		harness.NoTrace(t, w, sidecar) // this is all that it has to do
 	case target == targetWatchdog:
-		harness.Eventually(t, "the watchdog has ended", func() bool { return len(harness.Watchdogs(w)) == 0 })
+		harness.MustEnd(t, "the watchdog has ended", func() bool { return len(harness.Watchdogs(w)) == 0 })
 	}
 	steps = mustBeSwept(t, w, e.Client, sidecar, e.Log)
 	if left := harness.Find(token); len(left) != 0 {
-		t.Errorf("%d processes are left", len(left))
+		harness.Breach(t, "%d processes are left", len(left))
 	}
 	return steps
 }

@@ -251,7 +251,7 @@ func fiftyStormsMustEnd(t *testing.T, e *harness.Editor, action string, each int
 		return anyPrints(storms, "full")
 	})
 	during := mustEcho(t, e, other, "storm")
-	t.Logf("the slowest of ten echoes took %s during the storm, and %s before", during, before)
+	t.Logf("the slowest echo took %s during the storm, and %s before", during, before)
 	harness.Call(e, protocol.List, protocol.Empty{})
 	mustCloseSoon(t, e, storms)
 	mustEcho(t, e, other, "after")

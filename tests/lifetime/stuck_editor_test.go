@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -212,17 +213,17 @@ func stuckEnd(t *testing.T, logged bool, load, end func(d *stuckEditor)) time.Du
 	harness.Eventually(t, "the session runs", func() bool { return len(harness.Find(token)) > 1 })
 	load(d)
 
-	begun := time.Now()
-	end(d)
-	if !harness.Within(func() bool { return len(harness.Find(token)) == 0 && !harness.Alive(spawned.PID) }) {
-		t.Fatalf("the session lives on; the log:\n%.2000s", d.log.String())
-	}
-	select {
-	case <-d.ended:
-	case <-time.After(harness.Timeout):
-		t.Error("the sidecar does not end")
-	}
-	return time.Since(begun)
+	return deadline.Took(d.sidecar.Process.Pid, func() {
+		end(d)
+		if !harness.Within(func() bool { return len(harness.Find(token)) == 0 && !harness.Alive(spawned.PID) }) {
+			harness.Breach(t, "the session lives on; the log:\n%.2000s", d.log.String())
+		}
+		select {
+		case <-d.ended:
+		case <-deadline.After(harness.Timeout):
+			harness.Breach(t, "the sidecar does not end")
+		}
+	})
 }
 
 // session is the id of the one session that the test watches.

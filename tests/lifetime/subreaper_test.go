@@ -119,7 +119,7 @@ func TestAKilledSubreaperAndSidecarLeaveNothingOfASandboxedSession(t *testing.T)
 	for _, pid := range []int{subreaper, sidecar} {
 		kill(t, pid, unix.SIGKILL)
 	}
-	harness.Eventually(t, "all of the session is dead", func() bool {
+	harness.MustEnd(t, "all of the session is dead", func() bool {
 		return !harness.Alive(away) && !harness.Alive(s.PID)
 	})
 }
@@ -150,7 +150,7 @@ func TestAStoppedSubreaperEndsItsSession(t *testing.T) {
 	})
 	s.Await("stopped")
 	if result := s.Close(0); result.Remaining != 0 || result.Killed != 2 {
-		t.Errorf("close says %+v", result)
+		harness.Breach(t, "close says %+v", result)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestASandboxedSessionCannotReachTheProcessesThatEndIt(t *testing.T) {
 	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; "+
 		"done; echo tri''ed\n", subreaper, domainKillers[0]))
 	if said := s.Await(`reached|tried`); said[0] != "tried" {
-		t.Error("the session can signal who is to end it")
+		harness.Breach(t, "the session can signal who is to end it")
 	}
 	// The control: a process outside can kill the domain killer, and the
 	// session ends with it.
@@ -207,7 +207,7 @@ func TestProcessesLeftByADeadSubreaperAreKilled(t *testing.T) {
 		}
 		s.Exit()
 		reported, pid := time.Now(), ownSessionPID(t, w)
-		harness.Eventually(t, "what has left the session id is dead", func() bool { return !harness.Alive(pid) })
+		harness.MustEnd(t, "what has left the session id is dead", func() bool { return !harness.Alive(pid) })
 		longest = max(longest, time.Since(reported))
 	}
 	t.Logf("%d rounds, none left, %d ms at most after the end was reported", rounds, longest.Milliseconds())
@@ -215,7 +215,7 @@ func TestProcessesLeftByADeadSubreaperAreKilled(t *testing.T) {
 		return harness.Read(t, filepath.Join(w.Project, "kept")) != ""
 	})
 	if other := processIn(t, w, "kept"); !harness.Alive(other) || !harness.Alive(kept.PID) {
-		t.Error("a session beside it is dead too")
+		harness.Breach(t, "a session beside it is dead too")
 	}
 	kept.Close(0)
 }
@@ -250,12 +250,12 @@ func escapes(t *testing.T) bool {
 	kill(t, subreaper, unix.SIGKILL)
 	// As long as one of these lives, the watchdog finds the process below it.
 	// The kernel kills the leader when the subreaper has ended.
-	harness.Eventually(t, "the subreaper and the leader are dead", func() bool {
+	harness.MustEnd(t, "the subreaper and the leader are dead", func() bool {
 		return !harness.Alive(subreaper) && !harness.Alive(s.PID)
 	})
 	kill(t, e.Process(), unix.SIGKILL)
 	_ = e.HangUp()
-	harness.Eventually(t, "the watchdog has ended", func() bool { return len(harness.Watchdogs(w)) == 0 })
+	harness.MustEnd(t, "the watchdog has ended", func() bool { return len(harness.Watchdogs(w)) == 0 })
 	return harness.Alive(pid)
 }
 

@@ -88,10 +88,10 @@ func TestProcessesThatGainedRightsOrANamespaceAreKilled(t *testing.T) {
 				return slices.ContainsFunc(harness.Find(token), func(pid int) bool { return comm(pid) == "sleep" })
 			})
 			if result := s.Close(0); result.Remaining != 0 {
-				t.Errorf("close says %+v", result)
+				harness.Breach(t, "close says %+v", result)
 			}
 			if left := harness.Find(token); len(left) != 0 {
-				t.Errorf("%d processes are left", len(left))
+				harness.Breach(t, "%d processes are left", len(left))
 			}
 		})
 	}

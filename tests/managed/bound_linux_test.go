@@ -47,7 +47,7 @@ func TestManaged_NothingOpensMoreThanIsRequired(t *testing.T) {
 		alone := b.attempt(o, w, path, required, nil)
 		for what := range bound {
 			if done++; !alone[what] {
-				t.Errorf("%s succeeds\ndefaults %s\nrequired %s\nuser     %s\nproject  %s", what,
+				harness.Breach(t, "%s succeeds\ndefaults %s\nrequired %s\nuser     %s\nproject  %s", what,
 					text(t, defaults), text(t, required), text(t, user), text(t, project))
 			}
 		}

@@ -81,7 +81,7 @@ func TestProtectedPathsCannotBeCreated(t *testing.T) {
 				}), harness.Machine{})
 				_, output, _, _ := e.run(c[0])
 				if _, err := os.Lstat(s.ProjectPath(c[1])); err == nil || !strings.Contains(output, "not permitted") {
-					t.Errorf("%s: it was created (%v): %s", denied, err == nil, output)
+					harness.Breach(t, "%s: it was created (%v): %s", denied, err == nil, output)
 				}
 				explained, err := harness.Try(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
 					Kind: protocol.Tool, ProjectDir: s.Project, Access: "write", Target: s.ProjectPath(c[1]),
@@ -125,7 +125,7 @@ func TestWaysToProtectedPathsCannotBeReplaced(t *testing.T) {
 			}
 			_, output, _, _ := s.start(harness.Defaults(harness.Sandbox{}), harness.Machine{}).run(command)
 			if _, err := os.Stat(s.ProjectPath(".cargo/config.toml")); err == nil {
-				t.Errorf("it was created: %s", output)
+				harness.Breach(t, "it was created: %s", output)
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestTheProgramBesideTheSidecarCannotBeCreated(t *testing.T) {
 				t.Fatalf("control: without a sandbox the attack must work:\n%s", output)
 			}
 			if output, there := run(harness.Defaults(nil)); there {
-				t.Errorf("THE ATTACK WORKS:\n%s", output)
+				harness.Breach(t, "THE ATTACK WORKS:\n%s", output)
 			}
 		})
 	}

@@ -70,7 +70,7 @@ func TestCreatedProtectedPathsAreReported(t *testing.T) {
 			has(t, "review", s.review(end), "created .envrc", "created .git/commondir",
 				"created .github/workflows/ci.yml", "created package.json", "created sub/.git")
 			if _, err := os.Stat(s.ProjectPath(".mcp.json")); err == nil {
-				t.Error("the session created .mcp.json")
+				harness.Breach(t, "the session created .mcp.json")
 			}
 			p := session.Sandbox.Protections["protected_paths"]
 			status := protocol.Degraded
@@ -168,7 +168,7 @@ func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 		if _, err := os.Stat(s.ProjectPath("ran")); err == nil {
-			t.Errorf("%s: the refused command ran", kind)
+			harness.Breach(t, "%s: the refused command ran", kind)
 		}
 		// The defaults grant the temporary directory, where the tests' sidecar lies,
 		// and its own program is always protected.
@@ -248,7 +248,7 @@ func TestStreamsDoNotLeadPastTheMounts(t *testing.T) {
 			harm, output, err := try(harness.Defaults(nil))
 			output = strings.Join(strings.Fields(output), " ") // unfolded
 			if harm || err == nil || !strings.Contains(output, "ead-only file system") {
-				t.Errorf("harm %t, %v: %s", harm, err, output)
+				harness.Breach(t, "harm %t, %v: %s", harm, err, output)
 			}
 			if strings.Contains(output, "confine") == test.runs {
 				t.Errorf("runs: %s", output)

@@ -37,7 +37,7 @@ func TestASocketThatWasMovedIsNotGranted(t *testing.T) {
 		later := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: hear})
 		later.Exit()
 		if output := later.Output(); !contains(output, "refused: E") || other.contacts.Load() != 0 {
-			t.Errorf("%s: THE ATTACK WORKS: %s", machine.Name, output)
+			harness.Breach(t, "%s: THE ATTACK WORKS: %s", machine.Name, output)
 		}
 		if warnings := strings.Join(later.Sandbox.Warnings, "\n"); !contains(warnings, s.at("agent")) {
 			t.Errorf("%s: nothing is said of it: %q", machine.Name, warnings)

@@ -72,7 +72,7 @@ func TestASupervisorsDeathOpensNothing(t *testing.T) {
 		return refused() || len(subreapers) > 0 && len(harness.Find(name)) == 0
 	})
 	if got := server.contacts.Load(); got != 0 {
-		t.Errorf("THE ATTACK WORKS: %d contacts", got)
+		harness.Breach(t, "THE ATTACK WORKS: %d contacts", got)
 	}
 	if err := unix.Kill(watchdogs[0], unix.SIGCONT); err != nil {
 		t.Fatal(err)

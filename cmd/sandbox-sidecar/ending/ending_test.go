@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/ending"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // TestBySignal_EndsWithTheSignalAsItsCause is not parallel, as a signal is for
@@ -24,7 +25,7 @@ func TestBySignal_EndsWithTheSignalAsItsCause(t *testing.T) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(30 * time.Second):
+		case <-deadline.After(30 * time.Second):
 			t.Fatalf("%s was not noticed", unix.SignalName(signal))
 		}
 		var ended ending.Signalled

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // Timeout bounds every wait. It only matters if a test fails.
@@ -209,9 +211,9 @@ func Start[P Process](by func(string, []string, *os.ProcAttr) (P, error), comman
 // (Linux, kernel/exit.c).
 func MustBeGone(t *testing.T, pids []int) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	end := deadline.New(5 * time.Second)
 	for _, pid := range pids {
-		for Running(pid) && time.Now().Before(deadline) {
+		for Running(pid) && !end.Passed() {
 			time.Sleep(time.Millisecond)
 		}
 		if Running(pid) {

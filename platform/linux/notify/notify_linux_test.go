@@ -11,6 +11,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify/notifytest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -203,7 +204,7 @@ func TestSession_AnswersMoreSessionsThanThereAreThreads(t *testing.T) {
 	await := func(what string, done <-chan struct{}) {
 		select {
 		case <-done:
-		case <-time.After(timeout):
+		case <-deadline.After(timeout):
 			t.Errorf("%s are not answered", what)
 		}
 	}
@@ -313,7 +314,7 @@ func TestSession_ReportsThatItIsEmpty(t *testing.T) {
 	defer session.Close()
 	select {
 	case <-session.Empty():
-	case <-time.After(timeout):
+	case <-deadline.After(timeout):
 		t.Error("the session has no caller and is not reported empty")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // watched is a directory with a tripwire for some names in it.
@@ -72,7 +74,7 @@ func (w *watched) must(err error) {
 func (w *watched) expect(want ...string) {
 	w.t.Helper()
 	slices.Sort(want)
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := deadline.New(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		w.mu.Lock()
 		got := slices.Clone(w.reported)
 		w.mu.Unlock()
@@ -80,7 +82,7 @@ func (w *watched) expect(want ...string) {
 		if slices.Equal(got, want) {
 			return
 		}
-		if len(got) > len(want) || time.Now().After(end) {
+		if len(got) > len(want) || end.Passed() {
 			w.t.Fatalf("reported %q, want %q", got, want)
 		}
 	}
