@@ -26,4 +26,6 @@ func asOrdinaryUser(t *testing.T, dir string) {
 	if err := unix.Setfsuid(nobody); err != nil {
 		t.Fatal(err)
 	}
+	// The directory above is not that user's: only root can remove this one.
+	t.Cleanup(func() { _ = unix.Setfsuid(0) })
 }
