@@ -29,7 +29,7 @@ if (process.argv.includes("tests")) {
   for (const dir of ["unit", "ui"]) {
     for (const name of await readdir(`tests/${dir}`)) if (name.endsWith(".test.ts")) tests.push(`tests/${dir}/${name}`);
   }
-  const entryPoints = [...tests, "tests/host/index.ts", "tests/host/suite.ts"];
+  const entryPoints = [...tests, "tests/host/index.ts", "tests/host/suite.ts", "tests/harness/events.ts"];
   await build({
     ...common,
     entryPoints,

@@ -9,8 +9,7 @@ M.plugin = vim.fs.dirname(M.tests)
 M.binary = vim.env.SIDECAR_BINARY
 M.tools = vim.env.SIDECAR_TOOLS
 
--- The timeout of every wait, in milliseconds. Only a failing test, or a busy
--- machine, needs it.
+-- The timeout of every wait, in milliseconds. Only a failing test needs it.
 M.timeout = 30000
 
 ---@param text string
@@ -18,17 +17,36 @@ function M.fail(text)
   error(text, 2)
 end
 
----Polls until the condition returns a true value, and returns that.
-function M.wait(what, condition, timeout)
-  local value
-  local ok = vim.wait(timeout or M.timeout, function()
-    value = condition()
-    return value
-  end, 20)
-  if not ok then
-    error('gave up waiting for ' .. what, 2)
+-- For how many milliseconds some process has waited for a processor; see
+-- Documentation/accounting/psi.rst of the kernel. 0 if the kernel counts nothing.
+local function starved()
+  local file = io.open('/proc/pressure/cpu')
+  if not file then
+    return 0
   end
-  return value
+  local total = (file:read('*l') or ''):match('total=(%d+)')
+  file:close()
+  return tonumber(total or 0) / 1000
+end
+
+---Polls until the condition returns a true value, and returns that. The timeout is
+---prolonged by the time in which a processor was missing, to five times as long at
+---most.
+function M.wait(what, condition, timeout)
+  timeout = timeout or M.timeout
+  local value
+  local begun, before = vim.uv.hrtime(), starved()
+  repeat
+    local ok = vim.wait(math.min(timeout, 1000), function()
+      value = condition()
+      return value
+    end, 20)
+    if ok then
+      return value
+    end
+    local took = (vim.uv.hrtime() - begun) / 1e6
+  until took > timeout + math.min(starved() - before, 4 * timeout)
+  error('gave up waiting for ' .. what, 2)
 end
 
 function M.write(path, text)

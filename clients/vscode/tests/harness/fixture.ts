@@ -65,8 +65,7 @@ export async function tearDown(fixture: Fixture | undefined): Promise<void> {
  */
 export function useFixture(options: FixtureOptions = {}): () => Fixture {
   let fixture: Fixture | undefined;
-  before(async function () {
-    this.timeout(240_000);
+  before(async () => {
     fixture = await setUp(options);
   });
   afterEach(async function () {
@@ -75,8 +74,7 @@ export function useFixture(options: FixtureOptions = {}): () => Fixture {
     const name = this.currentTest.fullTitle().replace(/\W+/g, "-").slice(0, 80);
     await fixture?.browser.page.screenshot({ path: path.join(dir, `${name}.png`) }).catch(() => undefined);
   });
-  after(async function () {
-    this.timeout(60_000);
+  after(async () => {
     await tearDown(fixture);
   });
   return () => {

@@ -19,7 +19,7 @@ interface Report {
  * Runs the tests of tests/host in an extension host, and reports each of them.
  */
 describe("in the extension host", function () {
-  this.timeout(600_000);
+  this.timeout(1_600_000);
   let report: Report;
 
   before(async () => {
@@ -57,7 +57,7 @@ describe("in the extension host", function () {
       const late = new Promise<never>((_, reject) => {
         timer = setTimeout(
           () => reject(new Error(`the extension host's tests do not end:\n${said.slice(-40).join("\n")}`)),
-          540_000,
+          1_500_000,
         );
       });
       await Promise.race([ended, late]);

@@ -21,8 +21,7 @@ for (const look of looks) {
   const small = look.size.width < dark.size.width;
   describe(`pictures, ${look.name}`, () => {
     let fixture: Fixture | undefined;
-    before(async function () {
-      this.timeout(240_000);
+    before(async () => {
       mkdirSync(directory, { recursive: true });
       mkdirSync(others, { recursive: true });
       fixture = await setUp({
@@ -42,8 +41,7 @@ for (const look of looks) {
         },
       });
     });
-    after(async function () {
-      this.timeout(60_000);
+    after(async () => {
       await tearDown(fixture);
     });
     const at = (): Fixture => {

@@ -140,6 +140,6 @@ for (const look of looksToTry()) {
       await window.run("clear; echo rye >>~/notes/list.txt; echo status=$?", /^status=0$/m);
       await window.run(`cat ${world.secret}; echo secret=$?`, /^secret=1$/m);
       await screen.shows("restarted", { bar: one, hover: sandboxed, terminal: "bash (sandbox)" });
-    }).timeout(240_000);
+    });
   });
 }

@@ -121,7 +121,7 @@ describe("a terminal in the window", () => {
     assert.ok(during, "the flood was over before the palette opened, so nothing was tested");
     assert.ok(recorder.most > 0, "the emulator's queue was not seen");
     assert.ok(recorder.most < 2 << 20, `${recorder.most} bytes waited for the emulator`);
-  }).timeout(240_000);
+  });
 
   it("ends with its shell", async () => {
     const { window } = fixture();
