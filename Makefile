@@ -2,13 +2,15 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-vscode-user test-systemd test-kernels test-suites ci-list attack race check format vet measure lint lint-lua lint-vscode generate cross fuzz release check-release vsix screenshots recording bench bench-packages clean
+.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-all test-vscode-user test-systemd test-kernels test-suites ci-list attack race check check-fast check-slow format vet measure lint lint-lua lint-vscode generate cross fuzz release check-release vsix screenshots recording bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
 
 SIDECAR := bin/sandbox-sidecar
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# Runs parts of tests/ci, which says what failed at the end.
+PARTS = go build -o bin/ci ./tests/ci && bin/ci only
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 FUZZTIME ?= 30s
@@ -24,27 +26,32 @@ run: build ## open a sandboxed shell here, through the real sidecar (without a t
 build: ## build bin/sandbox-sidecar, and bin/sandbox-sidecar-mcp for its command mcp
 	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(dir $(SIDECAR)) ./cmd/sandbox-sidecar ./cmd/sandbox-sidecar-mcp
 
-test: test-go test-clients ## run every test; installs missing programs first (as root; otherwise prints how)
+test: ## run every test; installs missing programs first (as root; otherwise prints how)
+	@tests/prerequisites
+	@$(PARTS) go vscode neovim neovim-oldest
+
+test-all: ## run everything, as root, as an ordinary user and under the race detector, whatever has changed
+	.ci/run all
 
 test-go: ## run every test of the sidecar
 	@tests/prerequisites
-	tests/failures-last go test -timeout 10m ./...
+	@$(PARTS) go
 
 test-clients: ## run every test of the editors' plugins
 	@tests/prerequisites
-	tests/on-debian tests/failures-last tests/side-by-side clients/neovim/tests/run clients/vscode/tests/run
+	@$(PARTS) vscode neovim neovim-oldest
 
 test-neovim: ## run the tests of the Neovim plugin, in the oldest Neovim that it supports and in the newest
 	@tests/prerequisites
-	clients/neovim/tests/run
+	@$(PARTS) neovim neovim-oldest
 
 test-vscode: ## run the tests of the VS Code extension: its parts, and the whole in a real VS Code
 	@tests/prerequisites
-	clients/vscode/tests/run
+	@$(PARTS) vscode
 
-test-user: ## run every test of the sidecar as an ordinary user (root only; SHORT=1: fewer rounds of tests that repeat themselves)
+test-user: ## run every test of the sidecar as an ordinary user (root only)
 	@tests/prerequisites
-	tests/as-user tests/failures-last go test -vet=off -timeout 10m $(if $(SHORT),-short) $$(tests/packages)
+	@$(PARTS) user
 
 test-vscode-user: ## run the tests of the VS Code extension as an ordinary user (root only)
 	@tests/prerequisites
@@ -63,24 +70,23 @@ test-suites: ## run the test suites of CPython and Go without a sandbox and in o
 	@$(if $(filter 0,$(shell id -u)),tests/as-user) sh -c 'make build && go run ./tests/suites $(if $(RUN),-run "$(RUN)")'
 
 ci-list: ## list which tests .ci/run runs as root, as an ordinary user, and under the race detector
-	@tests/ci-list
+	@go run ./tests/ci list
 
 attack: ## try every attack, without and with a sandbox, and print what happened, then by docs/design/what-runs-outside.md
 	@tests/prerequisites
 	@matrix=$$(mktemp); go test -count=1 -timeout 10m -run '^TestAttacks$$' ./tests/attack -matrix "$$matrix"; status=$$?; \
 	cat "$$matrix"; rm -f "$$matrix"; exit $$status
 
-# Tests of many generated settings, in one goroutine.
-GENERATED := ^(TestMeet_(AProject|OnARealTree)|TestExplain_(Agrees|TheSetting)|TestRequired_(Nothing|Holds)|TestForbidden_Grants)
-
-# The packages whose code runs concurrently.
-RACE := ./rpc/... ./spawn/... ./settings/... ./lifecycle/... ./platform/linux/notify/... ./platform/linux/sockets/...
-
-# Property tests run on one goroutine and can show no race.
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 tests/failures-last go test -race -vet=off -timeout 10m -skip '$(GENERATED)' $(RACE)
+	@$(PARTS) race
 
-check: format vet measure lint lint-lua lint-vscode cross ## formatting, vet, lengths, linters, and the builds for other systems (generated files and imports are tests)
+check: check-fast check-slow ## all checks
+
+check-fast: format measure ## the checks that take seconds: formatting, lengths, and the tests of messages, generated files, imports and documents
+	@go test -vet=off ./tests/messages ./cmd/gen
+	@go test -vet=off -run '^Test(Imports|Documents|Packages|Exported|Architecture|Security|RunOnce)' ./tests
+
+check-slow: vet lint lint-lua lint-vscode cross ## vet, linters, and the builds for other systems
 
 format:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted (gofmt -w): $$unformatted"; exit 1; }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// flake is a test that failed and then passed alone.
+type flake struct {
+	Part   string `json:"part"`
+	Test   string `json:"test"` // its package and its name there
+	Output string `json:"output"`
+}
+
+// again runs the failed tests of a part again, with nothing beside them. It
+// returns those that passed, and why the run is red if one did not.
+func again(ctx context.Context, out io.Writer, r *ran) (flakes []flake, red string) {
+	failed := r.failed()
+	if len(failed) == 0 {
+		return nil, ""
+	}
+	second := newResults(func(string) {})
+	for _, command := range r.again(failed) {
+		fmt.Fprintf(out, "%s: once more, alone: %s\n", r.name, strings.Join(command, " "))
+		alone := part{name: r.name, command: command, env: r.env, again: r.part.again, quiet: true}
+		each := run(ctx, alone, func(why string) { red = why }, nil)
+		if red != "" {
+			return nil, r.name + ": " + red + "\n" + each.all()
+		}
+		second.merge(each.results)
+	}
+	for _, t := range second.failed() {
+		return nil, fmt.Sprintf("%s: %s %s fails alone\n%s", r.name, t.Package, t.Name, second.said(t))
+	}
+	for _, t := range failed {
+		if !second.passed(t) {
+			return nil, fmt.Sprintf("%s: %s %s failed, and did not run again\n%s", r.name, t.Package, t.Name, r.said(t))
+		}
+		flakes = append(flakes, flake{Part: r.name, Test: t.Package + " " + t.Name, Output: r.said(t)})
+	}
+	return flakes, ""
+}

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// choice is what runs besides the parts that always run. Packages are paths from
+// the module's root, with "./" before them.
+type choice struct {
+	// why says what the choice was made by, for people.
+	why        string
+	user, race []string
+	// whole are packages in which tests that repeat themselves do so as often as it
+	// may find something; others do so less often.
+	whole, others            []string
+	oldestNeovim, properties bool
+}
+
+// touchesAll are paths whose change can matter to every test: what confines, what
+// each session's start runs through, what the tests are run by.
+var touchesAll = []string{
+	"platform/linux/", "lifecycle/", "spawn/", "fsguard/", "go.mod", "go.sum", "Makefile", ".ci/run",
+	"tests/harness/", "tests/ci/", "tests/as-user", "tests/prerequisites", "tests/run-once", "tests/skip",
+	"tests/build-programs", "tests/on-debian", "clients/neovim/tests/tools",
+}
+
+// reach has the packages below tests/ that a change can matter to, by the path of
+// the change; the longest path counts. These packages start programs instead of
+// importing them. So a change of what the programs hold, or of a file in no
+// package, matters to all of them, unless this table says otherwise.
+var reach = map[string][]string{
+	// What no program of sandboxed sessions holds, or only what answers people.
+	"clients": nil, "clients/tty": {""}, "agents/acp": {"agents"}, "agents/mcp": {"agents"},
+	"cmd/sandbox-sidecar-mcp":         {"agents"},
+	"cmd/sandbox-sidecar/commandline": {"", "recording"}, "cmd/sandbox-sidecar/trailview": {"audit", "managed"},
+	"settings/starter": {"", "ordinary", "recording"},
+	// What is reported, and to whom, but not what is refused.
+	"presentation": {"", "agents", "denials", "hosts", "managed", "protected", "recording", "shells", "stories"},
+	"audit":        {"", "audit", "hung", "lifetime", "managed"},
+	// Programs of one package's tests.
+	"tests/agents/victim": {"agents"}, "tests/hosts/victim": {"hosts"}, "tests/sockets/victim": {"sockets"},
+	"tests/syscalls/victim": {"syscalls"},
+	// Read by a test, or by people alone.
+	"docs": {"", "attack", "audit", "ordinary", "recording"}, "README.md": {"", "ordinary", "recording"},
+	"CHANGELOG.md": {""}, "SECURITY.md": {""},
+	"ARCHITECTURE.md": {""}, "CONTRIBUTING.md": {""}, "LICENSE": nil, ".github": {""}, ".gitignore": nil,
+	".golangci.yml": nil, ".ci": {""}, "doc": nil, "lua": nil, "plugin": nil,
+}
+
+// isProgram reports whether the packages below tests/ start the program of a
+// directory. A change of a package that none of these programs holds matters to
+// none of them.
+func isProgram(dir string) bool {
+	return isBelow(dir, "cmd/sandbox-sidecar") || dir == "cmd/sandbox-sidecar-mcp" || dir == "clients/tty" ||
+		isBelow(dir, "tests") && path.Base(dir) == "victim"
+}
+
+// pkg is what "go list" says of a package of this module.
+type pkg struct {
+	Dir                                string // from the module's root
+	ImportPath, Name                   string
+	Imports, TestImports, XTestImports []string
+	TestGoFiles, XTestGoFiles          []string
+}
+
+// decide chooses what runs, for all or for what has changed since the commit that
+// all was run for.
+func decide(ctx context.Context, all bool) (choice, error) {
+	packages, err := listPackages(ctx, ".")
+	if err != nil {
+		return choice{}, err
+	}
+	once, err := runOnce("tests/run-once")
+	if err != nil {
+		return choice{}, err
+	}
+	if all {
+		return choose(packages, once, []string{"go.mod"}, "everything"), nil
+	}
+	since, why := lastWhole(ctx, ".")
+	if since == "" {
+		return choose(packages, once, []string{"go.mod"}, "everything: "+why), nil
+	}
+	files, err := changedSince(ctx, ".", since)
+	if err != nil {
+		return choice{}, err
+	}
+	return choose(packages, once, files, fmt.Sprintf("what %d files can matter to, changed since %.12s", len(files),
+		since)), nil
+}
+
+// choose chooses what runs for the change of files.
+func choose(packages []pkg, once []string, files []string, why string) choice {
+	touched, all := touchedBy(packages, files)
+	c := choice{why: why, properties: touched["settings"]}
+	for _, p := range packages {
+		name := "./" + p.Dir
+		changed := slices.ContainsFunc(files, func(file string) bool { return isBelow(file, p.Dir) })
+		if touched[p.Dir] && (all || changed || !isBelow(p.Dir, "tests")) {
+			c.whole = append(c.whole, name)
+		} else {
+			c.others = append(c.others, name)
+		}
+		if !touched[p.Dir] || len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+			continue
+		}
+		if !slices.Contains(once, p.Dir) {
+			c.user = append(c.user, name)
+		}
+		if slices.ContainsFunc(concurrent, func(dir string) bool { return isBelow(p.Dir, dir) }) {
+			c.race = append(c.race, name)
+		}
+	}
+	c.oldestNeovim = all || slices.ContainsFunc(files, func(file string) bool {
+		return isBelow(file, "clients/neovim") || isBelow(file, "rpc/protocol") ||
+			slices.Contains([]string{"lua", "plugin", "doc"}, file)
+	})
+	return c
+}
+
+// touchedBy returns the directories of the packages that a change of files can
+// matter to: those that hold them, those that import such packages, and those
+// below tests/ that start programs of them. all means that it can matter to
+// everything.
+func touchedBy(packages []pkg, files []string) (touched map[string]bool, all bool) {
+	touched = map[string]bool{}
+	changed := map[string]bool{} // import paths of packages that importers see changed
+	held := heldByPrograms(packages)
+	for _, file := range files {
+		if slices.ContainsFunc(touchesAll, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
+			for _, p := range packages {
+				touched[p.Dir] = true
+			}
+			return touched, true
+		}
+		owner := ownerOf(packages, file)
+		if owner != nil {
+			touched[owner.Dir] = true
+			changed[owner.ImportPath] = changed[owner.ImportPath] || !isTestFile(file)
+			if isTestFile(file) || !held[owner.ImportPath] {
+				continue
+			}
+		}
+		for _, p := range packages {
+			if isBelow(p.Dir, "tests") && reaches(file, p.Dir) {
+				touched[p.Dir] = true
+			}
+		}
+	}
+	for _, p := range packages {
+		reached := closure(packages, slices.Concat(p.Imports, p.TestImports, p.XTestImports))
+		for path, is := range changed {
+			touched[p.Dir] = touched[p.Dir] || is && reached[path]
+		}
+	}
+	return touched, false
+}
+
+// heldByPrograms are the import paths of all that the programs are made of.
+func heldByPrograms(packages []pkg) map[string]bool {
+	var roots []string
+	for _, p := range packages {
+		if p.Name == "main" && isProgram(p.Dir) {
+			roots = append(roots, p.ImportPath)
+		}
+	}
+	return closure(packages, roots)
+}
+
+// closure is packages with all that they import, directly or not. The tests of an
+// imported package do not count.
+func closure(packages []pkg, roots []string) map[string]bool {
+	imports := map[string][]string{}
+	for _, p := range packages {
+		imports[p.ImportPath] = p.Imports
+	}
+	seen := map[string]bool{}
+	for next := slices.Clone(roots); len(next) > 0; {
+		last := next[len(next)-1]
+		next = next[:len(next)-1]
+		if !seen[last] {
+			seen[last] = true
+			next = append(next, imports[last]...)
+		}
+	}
+	return seen
+}
+
+// ownerOf is the package in whose directory, or below it, a file is; nil if
+// there is none.
+func ownerOf(packages []pkg, file string) (owner *pkg) {
+	for i, p := range packages {
+		if isBelow(file, p.Dir) && (owner == nil || len(p.Dir) > len(owner.Dir)) {
+			owner = &packages[i]
+		}
+	}
+	return owner
+}
+
+// isTestFile reports whether a file of a package is only there for its tests.
+func isTestFile(file string) bool {
+	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/")
+}
+
+// reaches looks a package below tests/ up in the table reach.
+func reaches(file, dir string) bool {
+	for at := file; at != "."; at = path.Dir(at) {
+		if names, known := reach[at]; known {
+			return slices.ContainsFunc(names, func(name string) bool { return path.Join("tests", name) == dir })
+		}
+	}
+	return true
+}
+
+func isBelow(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, dir+"/")
+}
+
+// listPackages asks the go command for the packages of this module.
+func listPackages(ctx context.Context, root string) (all []pkg, err error) {
+	root, err = filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,Imports,TestImports,XTestImports,"+
+		"TestGoFiles,XTestGoFiles", "./...")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", stderrOf(err))
+	}
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		switch err := decoder.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("list packages: %w", err)
+		}
+		if p.Dir, err = filepath.Rel(root, p.Dir); err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+}
+
+// runOnce reads the packages of the file run-once.
+func runOnce(name string) (dirs []string, err error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "#" {
+			dirs = append(dirs, fields[0])
+		}
+	}
+	return dirs, nil
+}
+
+// wholeFile holds the commit for which everything last ran and passed.
+const wholeFile = ".ci/whole"
+
+var isHash = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
+
+// lastWhole is that commit; "" with the reason if it cannot be compared with.
+func lastWhole(ctx context.Context, checkout string) (commit, why string) {
+	text, err := os.ReadFile(filepath.Join(checkout, wholeFile))
+	if err != nil {
+		return "", "there is no " + wholeFile
+	}
+	commit = strings.TrimSpace(string(text))
+	if !isHash.MatchString(commit) {
+		return "", wholeFile + " names no commit"
+	}
+	if _, err := git(ctx, checkout, "merge-base", "--is-ancestor", "--end-of-options", commit, "HEAD"); err != nil {
+		return "", fmt.Sprintf("%s names %.12q, which is no ancestor of this commit", wholeFile, commit)
+	}
+	return commit, ""
+}
+
+// changedSince lists the files that differ from a commit, with those that git
+// does not track yet.
+func changedSince(ctx context.Context, checkout, commit string) (files []string, err error) {
+	for _, args := range [][]string{
+		{"diff", "--name-only", "--no-renames", "-z", commit, "--"},
+		{"ls-files", "--others", "--exclude-standard", "-z"},
+	} {
+		out, err := git(ctx, checkout, args...)
+		if err != nil {
+			return nil, err
+		}
+		for name := range strings.SplitSeq(out, "\x00") {
+			if name != "" && name != wholeFile {
+				files = append(files, name)
+			}
+		}
+	}
+	return files, nil
+}
+
+// withoutGit leaves out variables that name another repository, as in a hook.
+func withoutGit(environ []string) []string {
+	return slices.DeleteFunc(environ, func(variable string) bool { return strings.HasPrefix(variable, "GIT_") })
+}
+
+// git runs git in a directory, and returns what it prints.
+func git(ctx context.Context, dir string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)
+	command.Env = withoutGit(os.Environ())
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", args[0], stderrOf(err))
+	}
+	return string(out), nil
+}
+
+// stderrOf adds what a failed command has said.
+func stderrOf(err error) error {
+	var failed *exec.ExitError
+	if errors.As(err, &failed) && len(failed.Stderr) > 0 {
+		line, _, _ := bufio.NewReader(strings.NewReader(string(failed.Stderr))).ReadLine()
+		return fmt.Errorf("%w: %s", err, line)
+	}
+	return err
+}

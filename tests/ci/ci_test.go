@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sample is a part that runs tests of the package testdata/sample or, if that is
+// its name, testdata/breach. What fails "once" there fails once for each part.
+func sample(t *testing.T, name, tests string, flags ...string) part {
+	t.Helper()
+	env := []string{"SAMPLE=" + t.TempDir()}
+	if name == "survivor" {
+		env = append(env, "SAMPLE_SURVIVOR=1")
+	}
+	if name == "race" {
+		env = append(env, "CGO_ENABLED=1")
+	}
+	flags = append(flags, "-count=1", "-run", "^("+tests+")$")
+	dir := "./testdata/sample"
+	if name == "breach" {
+		dir = "./testdata/breach"
+	}
+	return goTests(name, "", nil, env, flags, []string{dir})
+}
+
+// What runs again, and what is red at once. The tests of the sample pass when
+// they run a second time.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		part     func(t *testing.T) part
+		red      string // part of the reason; "" is green
+		flaky    []string
+		runAgain bool
+	}{
+		"all pass": {part: func(t *testing.T) part { return sample(t, "go", "TestPasses|TestSkipped") }},
+		"one fails once": {
+			part:  func(t *testing.T) part { return sample(t, "go", "TestPasses|TestOnce") },
+			flaky: []string{"TestOnce"}, runAgain: true,
+		},
+		"subtests fail once": {
+			part:  func(t *testing.T) part { return sample(t, "go", "TestOnceBelow") },
+			flaky: []string{"TestOnceBelow/a+b_(c)", "TestOnceBelow/d/e"}, runAgain: true,
+		},
+		"one fails each time": {
+			part: func(t *testing.T) part { return sample(t, "go", "TestPasses|TestAlways") },
+			red:  "TestAlways fails alone", runAgain: true,
+		},
+		"six fail": {
+			part: func(t *testing.T) part { return sample(t, "go", "TestMany") },
+			red:  "more than 5 tests failed",
+		},
+		"a breach, once": {
+			part: func(t *testing.T) part { return sample(t, "breach", "TestOnce") },
+			red:  "TestOnce: the attack works",
+		},
+		"a breach, and then a hang": {
+			part: func(t *testing.T) part { return sample(t, "breach", "TestThenHangs") },
+			red:  "TestThenHangs: the attack works",
+		},
+		"a panic, once": {part: func(t *testing.T) part { return sample(t, "go", "TestPanic") }, red: "panic: once"},
+		"the time limit, once": {
+			part: func(t *testing.T) part { return sample(t, "go", "TestHangs", "-timeout", "1s") },
+			red:  "panic: test timed out after 1s",
+		},
+		"a race, once": {
+			part: func(t *testing.T) part { return sample(t, "race", "TestRace", "-race") }, red: "WARNING: DATA RACE",
+		},
+		"a survivor, once": {
+			part: func(t *testing.T) part { return sample(t, "survivor", "TestPasses") },
+			red:  "failed outside of its tests",
+		},
+		"what does not compile": {
+			part: func(*testing.T) part { return goTests("go", "", nil, nil, nil, []string{"./testdata/broken"}) },
+			red:  "does not compile",
+		},
+		"a check": {
+			part: func(*testing.T) part {
+				return part{name: "check", command: []string{"sh", "-c", "echo too long; exit 3"}}
+			},
+			red: "exit status 3",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "a race, once" {
+				if _, err := exec.LookPath("gcc"); err != nil {
+					t.Skip("the race detector needs a C compiler")
+				}
+			}
+			var out bytes.Buffer
+			all, certain := runLanes(t.Context(), &out, [][]part{{test.part(t)}})
+			flakes, red := secondTry(t.Context(), &out, all, certain)
+			report(&out, all, red)
+			showFlakes(&out, flakes)
+			if test.red == "" && red != "" || !strings.Contains(red, test.red) {
+				t.Errorf("red: %q, want %q\n%s", red, test.red, quoted(&out))
+			}
+			var names []string
+			for _, f := range flakes {
+				names = append(names, strings.TrimPrefix(f.Test, sampleImport+" "))
+				if !strings.Contains(out.String(), "the first time") {
+					t.Errorf("the first output is missing:\n%s", quoted(&out))
+				}
+			}
+			if strings.Join(names, " ") != strings.Join(test.flaky, " ") {
+				t.Errorf("flaky: %q, want %q", names, test.flaky)
+			}
+			if again := strings.Contains(out.String(), "once more, alone"); again != test.runAgain {
+				t.Errorf("ran again: %t\n%s", again, quoted(&out))
+			}
+		})
+	}
+}
+
+const sampleImport = "github.com/sandbox-sidecar/sandbox-sidecar/tests/ci/testdata/sample"
+
+// quoted is an output without marks, or the run of this test would be red at once.
+func quoted(out *bytes.Buffer) string { return strings.ReplaceAll(out.String(), Mark, "(mark) ") }
+
+// A part that ends before its tests have, or without any, is red.
+func TestResults_OfWhatDidNotRun(t *testing.T) {
+	t.Parallel()
+	const fails = `{"Action":"fail","Package":"p","Test":"T"}` + "\n"
+	failure := errors.New("exit status 1")
+	for name, test := range map[string]struct {
+		lines string
+		err   error
+		red   string
+	}{
+		"whole":          {fails + `{"Action":"fail","Package":"p"}`, failure, ""},
+		"ended too soon": {fails, failure, "p has not ended"},
+		"a package of two": {
+			`{"Action":"start","Package":"q"}` + "\n" + fails + `{"Action":"fail","Package":"p"}`, failure,
+			"q has not ended",
+		},
+		"nothing":     {"text\n", nil, "it ran no test"},
+		"skipped":     {"skipped, because this machine lacks debian: x\n", nil, ""},
+		"a wrong end": {fails + `{"Action":"fail","Package":"p"}`, nil, "no error"},
+		"a long panic": {
+			`{"Action":"output","Package":"p","Test":"T","Output":"panic: x\n"}` + "\n" + strings.Repeat(
+				`{"Action":"output","Package":"p","Test":"T","Output":"`+strings.Repeat("x", 1000)+`"}`+"\n", 1000) +
+				fails + `{"Action":"fail","Package":"p"}`, failure, "panic: x",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			red := ""
+			r := newResults(func(why string) { red = why })
+			for line := range strings.Lines(test.lines) {
+				r.line([]byte(line))
+			}
+			r.ended(test.err, true)
+			if test.red == "" && red != "" || !strings.Contains(red, test.red) {
+				t.Errorf("red: %q, want %q", red, test.red)
+			}
+		})
+	}
+}
+
+// A part that is certainly red ends the others, with all their processes.
+func TestRunLanes_ACertainFailureEndsTheOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	begun := filepath.Join(dir, "begun")
+	slow := part{name: "slow", command: []string{"sh", "-c", "sleep 600 & echo $! >pid.new && mv pid.new pid; wait"}}
+	slow.command[2] = strings.ReplaceAll(slow.command[2], "pid", begun)
+	red := part{name: "red", command: []string{"sh", "-c", "until [ -e " + begun + " ]; do sleep 0.01; done; exit 1"}}
+	never := part{name: "never", command: []string{"touch", filepath.Join(dir, "never")}}
+	start := time.Now()
+	_, certain := runLanes(t.Context(), &bytes.Buffer{}, [][]part{{slow, never}, {red, never}})
+	if !strings.HasPrefix(certain, "red: ") || time.Since(start) > 5*time.Minute {
+		t.Errorf("%q after %v", certain, time.Since(start))
+	}
+	pid, err := os.ReadFile(begun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); alive(strings.TrimSpace(string(pid))); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a process of the ended part lives")
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "never")); err == nil {
+		t.Error("the next part of a lane has run")
+	}
+}
+
+func alive(pid string) bool {
+	out, _ := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
+	return len(out) > 0 && out[0] != 'Z'
+}
+
+// The editors' tests print events among other text.
+func TestResults_OfEditors(t *testing.T) {
+	t.Parallel()
+	r := newResults(func(why string) { t.Errorf("certain: %s", why) })
+	for line := range strings.Lines(`
+  ✔ a title (12ms)
+{"Action":"pass","Package":"vscode","Test":"a title"}
+{"Action":"output","Package":"vscode","Test":"a suite","Output":"before all: no browser\n"}
+{"Action":"fail","Package":"vscode","Test":"a suite"}
+{"Action":"fail","Package":"vscode"}
+{"not": "an event"}
+`) {
+		r.line([]byte(line))
+	}
+	r.ended(context.DeadlineExceeded, true)
+	failed := r.failed()
+	if len(failed) != 1 || failed[0].Name != "a suite" || r.said(failed[0]) != "before all: no browser\n" {
+		t.Errorf("failed: %q", failed)
+	}
+	if !r.passed(test{"vscode", "a title"}) || !r.passed(test{"vscode", "a"}) || r.passed(test{"vscode", "a suite"}) ||
+		r.passed(test{"neovim", "a title"}) {
+		t.Error("passed is wrong")
+	}
+	commands := vscodePart().again([]test{{"vscode", "a (suite)"}, {"vscode", "b"}})
+	if got := strings.Join(commands[0], " "); got != `tests/on-debian clients/vscode/tests/run -g ^(a \(suite\)|b)` {
+		t.Error(got)
+	}
+	commands = neovimPart("newest").again([]test{{"neovim", "test_a.lua | x"}, {"neovim", "test_a.lua | y | 1"}})
+	if got := strings.Join(commands[0], " "); got != "tests/on-debian clients/neovim/tests/run "+
+		"clients/neovim/tests/test_a.lua" {
+		t.Error(got)
+	}
+}
+
+// The processor time of a part counts, also of processes that nobody waits for.
+func TestTimed(t *testing.T) {
+	t.Parallel()
+	work := "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done"
+	self := filepath.Join(t.TempDir(), "ci")
+	if out, err := exec.Command("go", "build", "-o", self, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	pid := filepath.Join(t.TempDir(), "pid")
+	line := "(sh -c '" + work + "' & echo $! >" + pid + "); n=0; while kill -0 $(cat " + pid +
+		") 2>/dev/null && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done; exit 7"
+	seconds := func(args ...string) float64 {
+		t.Helper()
+		command := exec.Command(self, append(append([]string{"timed"}, args...), "bash", "-c", line)...)
+		out, _ := command.Output()
+		if status := command.ProcessState.ExitCode(); status != 7 {
+			t.Errorf("exit status %d: %s", status, out)
+		}
+		r := newResults(func(string) {})
+		for text := range bytes.Lines(out) {
+			r.line(text)
+		}
+		return r.seconds[""]
+	}
+	if without, with := seconds(), seconds(orphansFlag); without == 0 || with < 2*without {
+		t.Errorf("%f seconds, and %f with the orphan", without, with)
+	}
+}

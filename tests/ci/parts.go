@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// part is a command that runs tests or checks.
+type part struct {
+	name    string
+	as      string // who runs it, for make ci-list
+	command []string
+	env     []string
+	// packages are those of Go tests; "./..." is all of them.
+	packages []string
+	// again lists commands that run failed tests again; nil if it has no tests.
+	again func(failed []test) [][]string
+	// quiet means that its text for people is only shown if it fails.
+	quiet bool
+}
+
+// lanes are the parts of a run on this machine. Parts of one lane run one after
+// the other. The editors' tests mostly wait, so each editor has a lane. The
+// checks take the processor time that is left.
+func lanes(c choice) [][]part {
+	all := [][]part{goParts(c), {vscodePart()}, {neovimPart("newest")}, {checkPart()}}
+	add := func(lane int, wanted bool, p part) {
+		if wanted {
+			all[lane] = append(all[lane], p)
+		}
+	}
+	add(0, isRoot() && len(c.user) > 0, userPart(c.user))
+	add(1, len(c.race) > 0, racePart(c.race))
+	add(2, c.oldestNeovim, neovimPart("oldest"))
+	add(3, c.properties, propertiesPart())
+	return all
+}
+
+// named finds parts by their names. Each is a lane of its own.
+func named(names []string, c choice) (found [][]part, err error) {
+	var known []string
+	for _, p := range slices.Concat(lanes(c)...) {
+		known = append(known, p.name)
+		if slices.Contains(names, p.name) {
+			found = append(found, []part{p})
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("no part is called %q; the parts are: %s", name, strings.Join(known, ", "))
+		}
+	}
+	return found, nil
+}
+
+func isRoot() bool { return os.Getuid() == 0 }
+
+// packageTime is the time limit of a package's tests. Only a test that hangs
+// reaches it, on a busy machine too.
+const packageTime = "30m"
+
+// goTests is a part of Go tests. prefix are words before "go test". No result comes
+// from the cache, which does not know as which user a test ran.
+func goTests(name, as string, prefix, env, flags, packages []string) part {
+	start := []string{"go", "test", "-json", "-vet=off", "-count=1", "-timeout", packageTime}
+	command := slices.Concat(prefix, start, timing(), flags)
+	return part{
+		name: name, as: as, env: env, packages: packages,
+		command: slices.Concat(command, packages),
+		again: func(failed []test) [][]string {
+			var commands [][]string
+			for _, t := range failed {
+				commands = append(commands,
+					slices.Concat(command, []string{"-run", pattern(t.Name), t.Package}))
+			}
+			return commands
+		},
+	}
+}
+
+// pattern is the value of -run that selects one test or subtest.
+func pattern(name string) string {
+	elements := strings.Split(name, "/")
+	for i, element := range elements {
+		elements[i] = "^" + regexp.QuoteMeta(element) + "$"
+	}
+	return strings.Join(elements, "/")
+}
+
+// fewRounds is for tests that repeat themselves: they do so less often.
+var fewRounds = []string{"-short"}
+
+// goParts are every Go test, as whoever starts the run.
+func goParts(c choice) (parts []part) {
+	as := "whoever starts it"
+	if isRoot() {
+		as = "root"
+	}
+	env := []string{"CGO_ENABLED=0"}
+	if len(c.whole) > 0 {
+		parts = append(parts, goTests("go", as, nil, env, nil, c.whole))
+	}
+	if len(c.others) > 0 {
+		parts = append(parts, goTests("go-others", as, nil, env, fewRounds, c.others))
+	}
+	return parts
+}
+
+// userPart is run by root: an ordinary user has no cgroup of its own unless one
+// is delegated, and cannot try what only root can. Where udev runs, everybody may
+// open /dev/fuse.
+func userPart(packages []string) part {
+	missing := os.Getenv("SIDECAR_MISSING") + " process_tracking root sudo systemd"
+	if info, err := os.Stat("/dev/fuse"); err != nil || info.Mode().Perm() != 0o666 {
+		missing += " fuse"
+	}
+	return goTests("user", "an ordinary user", []string{"tests/as-user"},
+		[]string{"SIDECAR_MISSING=" + missing, "SIDECAR_SECOND_RUN=1"}, fewRounds, packages)
+}
+
+// racePart leaves out the property tests: they run on one goroutine and can show
+// no race.
+func racePart(packages []string) part {
+	return goTests("race", "the race detector", nil, []string{"CGO_ENABLED=1"},
+		[]string{"-race", "-skip", generated}, packages)
+}
+
+// generated are tests of many generated settings.
+const generated = `^(TestMeet_(AProject|OnARealTree)|TestExplain_(Agrees|TheSetting)|TestRequired_(Nothing|Holds)|` +
+	`TestForbidden_Grants)`
+
+// concurrent are the directories of the packages whose code runs concurrently.
+var concurrent = []string{
+	"rpc", "spawn", "settings", "lifecycle", "platform/linux/notify", "platform/linux/sockets",
+}
+
+// propertiesPart tries many generated settings; part go tries few. Each run has
+// others, so all runs together have far more.
+func propertiesPart() part {
+	return goTests("properties", "the lowest priority", []string{"nice", "-n", "19"},
+		[]string{"CGO_ENABLED=0", "SIDECAR_PAIRS=20000", "SIDECAR_EXPLAIN_POLICIES=300"},
+		[]string{"-count=1", "-run", "TestMeet_AProjectNeverGrantsMoreThanTheUser|TestExplain_AgreesWithTheKernel"},
+		[]string{"./settings/..."})
+}
+
+// checkPart is the checks that take minutes. .ci/run runs the others first.
+func checkPart() part {
+	return part{
+		name: "check", as: "the lowest priority", command: []string{"nice", "-n", "19", "make", "check-slow"},
+		env: []string{"CGO_ENABLED=0"}, quiet: true,
+	}
+}
+
+func vscodePart() part {
+	run := []string{"tests/on-debian", "clients/vscode/tests/run"}
+	return part{
+		name: "vscode", as: "the editor", command: withOrphans(run), env: []string{"SIDECAR_EVENTS=1"}, quiet: true,
+		again: func(failed []test) [][]string {
+			var titles []string
+			for _, t := range failed {
+				titles = append(titles, regexp.QuoteMeta(t.Name))
+			}
+			return [][]string{append(slices.Clone(run), "-g", "^("+strings.Join(titles, "|")+")")}
+		},
+	}
+}
+
+func neovimPart(which string) part {
+	name := map[string]string{"newest": "neovim", "oldest": "neovim-oldest"}[which]
+	run := []string{"tests/on-debian", "clients/neovim/tests/run"}
+	return part{
+		name: name, as: "the editor", command: withOrphans(run), quiet: true,
+		env: []string{"SIDECAR_EVENTS=1", "NEOVIMS=" + which},
+		again: func(failed []test) [][]string {
+			var files []string
+			for _, t := range failed {
+				file, _, _ := strings.Cut(t.Name, " | ")
+				files = append(files, filepath.Join("clients/neovim/tests", file))
+			}
+			slices.Sort(files)
+			return [][]string{append(slices.Clone(run), slices.Compact(files)...)}
+		},
+	}
+}

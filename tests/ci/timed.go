@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// timing are the flags of "go test" that have it start each package's tests by
+// timed, if the program for that is built.
+func timing() []string {
+	programs := os.Getenv("SIDECAR_PROGRAMS")
+	if programs == "" {
+		return nil
+	}
+	return []string{"-exec", "'" + filepath.Join(programs, "tests/ci") + "' timed"} // it is split at blanks
+}
+
+// withOrphans is a command that is timed with all of its descendants: those of
+// an editor's tests do not wait for each other.
+func withOrphans(command []string) []string {
+	self, err := os.Executable()
+	if err != nil {
+		return command
+	}
+	return append([]string{self, "timed", orphansFlag}, command...)
+}
+
+const orphansFlag = "-orphans"
+
+// secondsFormat is how timed prints processor seconds.
+const secondsFormat = "processor seconds: %f\n"
+
+// timed runs a program, and prints the processor seconds that it and the
+// processes that it waited for have taken; after orphansFlag, those of all
+// descendants whose parents have ended too. It ends the way the program ends.
+func timed(args []string) error {
+	if args[0] == orphansFlag {
+		args = args[1:]
+		if err := adoptOrphans(); err != nil {
+			return err
+		}
+	}
+	// "go test" asks a program that hangs for its stacks by SIGQUIT. SIGTERM comes
+	// to the whole process group: the program may have to clean up.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread() // whose end is the parent's for endWithParent
+	process, err := os.StartProcess(path, args, &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: endWithParent(),
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		for s := range signals {
+			if s == syscall.SIGQUIT {
+				_ = process.Signal(s)
+			}
+		}
+	}()
+	seconds := 0.0
+	for {
+		var status syscall.WaitStatus
+		var used syscall.Rusage
+		pid, err := syscall.Wait4(-1, &status, 0, &used)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, spent := range []syscall.Timeval{used.Utime, used.Stime} {
+			seconds += float64(spent.Nano()) / 1e9
+		}
+		if pid != process.Pid {
+			continue
+		}
+		fmt.Printf("\n"+secondsFormat, seconds)
+		if status.Signaled() {
+			fmt.Fprintln(os.Stderr, "signal:", status.Signal())
+			os.Exit(128 + int(status.Signal()))
+		}
+		os.Exit(status.ExitStatus())
+	}
+}
