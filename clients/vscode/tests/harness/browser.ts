@@ -4,6 +4,7 @@ import * as path from "node:path";
 import { chromium, type BrowserContext, type Page } from "playwright-core";
 
 import { dark } from "./looks";
+import { limit } from "./until";
 import type { World } from "./world";
 
 /** A browser for one test. */
@@ -43,7 +44,9 @@ export class Browser {
       env: { ...process.env, HOME: profile },
     });
     const page = context.pages()[0] ?? (await context.newPage());
-    page.setDefaultTimeout(60_000);
+    const prolong = setInterval(() => page.setDefaultTimeout(limit(60)), 1000);
+    page.on("close", () => clearInterval(prolong));
+    page.setDefaultTimeout(limit(60));
     return new Browser(context, page, profile);
   }
 

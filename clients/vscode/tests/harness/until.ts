@@ -26,12 +26,26 @@ export async function until<T>(what: string, check: () => T | Promise<T>, second
 }
 
 /**
+ * A time limit in milliseconds for what begins now, for whoever can wait only for
+ * a fixed time: five times as long as on an idle machine if for the last minute
+ * some process has always waited for a processor.
+ */
+export function limit(seconds: number): number {
+  return seconds * 1000 * (1 + (4 * pressure(/some avg10=\S+ avg60=(\S+)/)) / 100);
+}
+
+/**
  * For how many seconds some process has waited for a processor; see
  * Documentation/accounting/psi.rst of the kernel. 0 if the kernel counts nothing.
  */
 function starved(): number {
+  return pressure(/total=(\d+)/) / 1e6;
+}
+
+/** A figure of the kernel; 0 if it counts nothing. */
+function pressure(figure: RegExp): number {
   try {
-    return Number(/total=(\d+)/.exec(readFileSync("/proc/pressure/cpu", "utf8"))?.[1] ?? 0) / 1e6;
+    return Number(figure.exec(readFileSync("/proc/pressure/cpu", "utf8"))?.[1] ?? 0);
   } catch {
     return 0;
   }

@@ -1,7 +1,7 @@
 import type { Locator, Page } from "playwright-core";
 
 import type { Server } from "./server";
-import { until } from "./until";
+import { limit, until } from "./until";
 
 interface TerminalLine {
   /** The line continues the one above. */
@@ -44,7 +44,7 @@ export class Workbench {
   /** Waits until the extension is active. */
   async loaded(): Promise<void> {
     await this.page.locator(".monaco-workbench").waitFor();
-    await this.status.waitFor({ timeout: 120_000 });
+    await this.status.waitFor({ timeout: limit(120) });
   }
 
   get status(): Locator {
