@@ -101,10 +101,10 @@ func TestJobControl_InterruptReachesTheForegroundAlone(t *testing.T) {
 	if status := s.Await(`status (\d+)\r\n`)[1]; status != "130" {
 		t.Errorf("the foreground ended with status %s, want 130", status)
 	}
-	s.Await("alive")
+	s.Await(`alive\r\n\$ $`)
 	// At an empty prompt the shell itself survives.
 	s.Type("\x03")
-	s.Await(`alive\r\n\$ \^C\r\n\$ $`) // the interrupt may flush input from before that
+	s.Await(`\$ \^C\r\n\$ $`) // the interrupt may flush input from before that
 	s.Type("echo st''ill\n")
 	s.Await("still")
 }

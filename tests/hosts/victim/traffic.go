@@ -109,6 +109,8 @@ func manyNames(args []string) error {
 	host, _, _ := net.SplitHostPort(args[1])
 	before := conn.RemoteAddr().(*net.TCPAddr).IP.String()
 	var failed atomic.Int64
+	var last atomic.Value // an error of those that failed
+	last.Store("")
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
@@ -116,6 +118,7 @@ func manyNames(args []string) error {
 				if _, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip4", fmt.Sprintf("n%d.example",
 					i)); err != nil {
 					failed.Add(1)
+					last.Store(fmt.Sprint(" (", err, ")"))
 				}
 			}
 		})
@@ -130,7 +133,7 @@ func manyNames(args []string) error {
 	}
 	got := make([]byte, 4)
 	_, err = io.ReadFull(conn, got)
-	fmt.Printf("%s, %d failed, same address: %v\n", got, failed.Load(), list[0] == before)
+	fmt.Printf("%s, %d failed%s, same address: %v\n", got, failed.Load(), last.Load(), list[0] == before)
 	return err
 }
 
