@@ -32,7 +32,7 @@ type choice struct {
 // each session's start runs through, what the tests are run by.
 var touchesAll = []string{
 	"platform/linux/", "lifecycle/", "spawn/", "fsguard/", "go.mod", "go.sum", "Makefile", ".ci/run",
-	"tests/harness/", "tests/ci/", "tests/as-user", "tests/prerequisites", "tests/run-once", "tests/skip",
+	"tests/harness/", "tests/as-user", "tests/prerequisites", "tests/run-once", "tests/skip",
 	"tests/build-programs", "tests/on-debian", "clients/neovim/tests/tools",
 }
 
@@ -46,6 +46,17 @@ var reach = map[string][]string{
 	"cmd/sandbox-sidecar-mcp":         {"agents"},
 	"cmd/sandbox-sidecar/commandline": {"", "recording"}, "cmd/sandbox-sidecar/trailview": {"audit", "managed"},
 	"settings/starter": {"", "ordinary", "recording"},
+	// What grants or protects one kind of thing.
+	"settings/gnupg":     {"", "protected", "sockets", "stories"},
+	"settings/sshconfig": {"", "attack", "ordinary", "protected", "shells", "sockets", "stories"},
+	"settings/git":       {"", "attack", "history", "ordinary", "protected", "stories"},
+	"platform/gitconfig": {"", "attack", "history", "ordinary", "protected", "stories"},
+	"platform/gitchange": {"", "attack", "history", "ordinary", "protected", "stories"},
+	"settings/managed":   {"", "managed"},
+	"settings/toolchain": {"", "ordinary", "stories", "toolchains"},
+	"platform/hosts":     {"", "agents", "attack", "hosts", "managed", "ordinary", "stories"},
+	"platform/outbound":  {"", "agents", "attack", "hosts", "ordinary", "stories"},
+	"platform/proxy":     {"", "agents", "attack", "hosts", "ordinary", "stories"},
 	// What is reported, and to whom, but not what is refused.
 	"presentation": {"", "agents", "denials", "hosts", "managed", "protected", "recording", "shells", "stories"},
 	"audit":        {"", "audit", "hung", "lifetime", "managed"},
@@ -87,28 +98,30 @@ func decide(ctx context.Context, all bool) (choice, error) {
 		return choice{}, err
 	}
 	if all {
-		return choose(packages, once, []string{"go.mod"}, "everything"), nil
+		return choose(packages, once, []string{"go.mod"}, true, "everything"), nil
 	}
 	since, why := lastWhole(ctx, ".")
 	if since == "" {
-		return choose(packages, once, []string{"go.mod"}, "everything: "+why), nil
+		return choose(packages, once, []string{"go.mod"}, false, "everything: "+why), nil
 	}
 	files, err := changedSince(ctx, ".", since)
 	if err != nil {
 		return choice{}, err
 	}
-	return choose(packages, once, files, fmt.Sprintf("what %d files can matter to, changed since %.12s", len(files),
-		since)), nil
+	return choose(packages, once, files, false, fmt.Sprintf("what %d files can matter to, changed since %.12s",
+		len(files), since)), nil
 }
 
-// choose chooses what runs for the change of files.
-func choose(packages []pkg, once []string, files []string, why string) choice {
+// choose chooses what runs for the change of files. rounds means that tests that
+// repeat themselves do so in every package that is touched; otherwise those below
+// tests/ do so only if they have changed themselves.
+func choose(packages []pkg, once, files []string, rounds bool, why string) choice {
 	touched, all := touchedBy(packages, files)
 	c := choice{why: why, properties: touched["settings"]}
 	for _, p := range packages {
 		name := "./" + p.Dir
 		changed := slices.ContainsFunc(files, func(file string) bool { return isBelow(file, p.Dir) })
-		if touched[p.Dir] && (all || changed || !isBelow(p.Dir, "tests")) {
+		if touched[p.Dir] && (rounds || changed || !isBelow(p.Dir, "tests")) {
 			c.whole = append(c.whole, name)
 		} else {
 			c.others = append(c.others, name)

@@ -49,6 +49,14 @@ func TestChoose(t *testing.T) {
 			whole:      []string{"platform/gitconfig", "settings"},
 			properties: true,
 		},
+		"a leaf that few tests know": {
+			files:      []string{"settings/gnupg/gnupg.go"},
+			user:       []string{"settings/gnupg", "settings", "tests", "tests/protected", "tests/stories"},
+			race:       []string{"settings", "rpc"},
+			neither:    []string{"tests/attack", "tests/lifetime", "tests/hosts", "lifecycle"},
+			whole:      []string{"settings/gnupg"},
+			properties: true,
+		},
 		"a test of a leaf": {
 			files:   []string{"settings/sshconfig/parse_test.go"},
 			user:    []string{"settings/sshconfig"},
@@ -58,19 +66,19 @@ func TestChoose(t *testing.T) {
 			files:  []string{"platform/linux/landlock_linux.go"},
 			user:   []string{"tests/attack", "settings/gnupg", "audit"},
 			race:   []string{"lifecycle/cgroup", "rpc"},
-			whole:  []string{"tests/lifetime", "settings/gnupg"},
+			whole:  []string{"lifecycle/journal", "settings/gnupg"},
 			oldest: true, properties: true,
 		},
 		"a module": {
 			files:  []string{"go.mod"},
 			user:   []string{"tests", "settings/gnupg"},
-			whole:  []string{"tests/lifetime", "settings/gnupg"},
+			whole:  []string{"lifecycle/journal", "settings/gnupg"},
 			oldest: true, properties: true,
 		},
 		"what the tests share": {
 			files:  []string{"tests/harness/editor.go"},
 			user:   []string{"tests/attack", "settings"},
-			whole:  []string{"tests/lifetime", "settings/gnupg"},
+			whole:  []string{"lifecycle/journal", "settings/gnupg"},
 			oldest: true, properties: true,
 		},
 		"one package's attack": {
@@ -105,7 +113,7 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := choose(packages, []string{"cmd/measure"}, test.files, "")
+			c := choose(packages, []string{"cmd/measure"}, test.files, false, "")
 			for _, dir := range test.user {
 				if !slices.Contains(c.user, "./"+dir) {
 					t.Errorf("%s is left out as an ordinary user: %q", dir, c.user)
@@ -185,12 +193,15 @@ func TestChoose_EverythingIsAllPackagesWithTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := choose(packages, once, []string{"go.mod"}, "")
+	c := choose(packages, once, []string{"go.mod"}, true, "")
 	tested := 0
 	for _, p := range packages {
 		if len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
 			tested++
 		}
+	}
+	if len(c.others) > 0 {
+		t.Errorf("%q repeat themselves less often", c.others)
 	}
 	if len(c.user) != tested-len(once) || len(c.race) < 20 {
 		t.Errorf("%d packages of %d, %d run once; %d under the race detector", len(c.user), tested, len(once), len(c.race))

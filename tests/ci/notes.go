@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -194,10 +193,6 @@ func passed(ctx context.Context, checkout, ran string, all bool) error {
 		return os.WriteFile(path, []byte(tree), 0o644)
 	}); err != nil || !all {
 		return err
-	}
-	if !isRoot() || exec.Command("sh", "-c", "tests/on-debian true | grep -q skipped").Run() == nil {
-		fmt.Printf("no %s: everything runs only as root on Debian\n", wholeFile)
-		return nil
 	}
 	commit, err := git(ctx, checkout, "rev-parse", "HEAD")
 	if err != nil {

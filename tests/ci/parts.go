@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -58,6 +59,12 @@ func named(names []string, c choice) (found [][]part, err error) {
 }
 
 func isRoot() bool { return os.Getuid() == 0 }
+
+// runsEverything reports whether this machine and user can run every part.
+func runsEverything() bool {
+	skipped, err := exec.Command("tests/on-debian", "true").Output()
+	return isRoot() && err == nil && len(skipped) == 0
+}
 
 // packageTime is the time limit of a package's tests. Only a test that hangs
 // reaches it, on a busy machine too.
