@@ -73,5 +73,9 @@ function _G.RunTests(files)
     execute = { reporter = reporter },
     silent = true,
   })
-  MiniTest.run()
+  local ok, why = xpcall(MiniTest.run, debug.traceback)
+  if not ok then -- a file does not load
+    io.stdout:write(('\n%s\n'):format(why))
+    vim.cmd('1cquit')
+  end
 end
