@@ -152,7 +152,9 @@ func touchedBy(packages []pkg, files []string) (touched map[string]bool, all boo
 	changed := map[string]bool{} // import paths of packages that importers see changed
 	held := heldByPrograms(packages)
 	for _, file := range files {
-		if slices.ContainsFunc(touchesAll, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
+		if !isTestFile(file) && slices.ContainsFunc(touchesAll, func(prefix string) bool {
+			return strings.HasPrefix(file, prefix)
+		}) {
 			for _, p := range packages {
 				touched[p.Dir] = true
 			}

@@ -106,6 +106,11 @@ func TestChoose(t *testing.T) {
 			neither: []string{"tests", "tests/attack"},
 			oldest:  true,
 		},
+		"a test of what confines": {
+			files:   []string{"platform/linux/seccomp/filter_test.go", "spawn/testdata/x"},
+			user:    []string{"platform/linux/seccomp", "spawn"},
+			neither: []string{"tests", "tests/attack", "settings"},
+		},
 		"a new file at the top": {
 			files: []string{"whatever"},
 			user:  []string{"tests", "tests/attack", "tests/hosts"},

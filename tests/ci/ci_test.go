@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // sample is a part that runs tests of the package testdata/sample or, if that is
@@ -93,7 +96,7 @@ func TestVerdict(t *testing.T) {
 			t.Parallel()
 			if name == "a race, once" {
 				if _, err := exec.LookPath("gcc"); err != nil {
-					t.Skip("the race detector needs a C compiler")
+					harness.Skip(t, "gcc", "the race detector needs a C compiler")
 				}
 			}
 			var out bytes.Buffer
@@ -184,10 +187,8 @@ func TestRunLanes_ACertainFailureEndsTheOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); alive(strings.TrimSpace(string(pid))); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a process of the ended part lives")
-		}
+	if !deadline.Until(time.Minute, func() bool { return !alive(strings.TrimSpace(string(pid))) }) {
+		t.Fatal("a process of the ended part lives")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "never")); err == nil {
 		t.Error("the next part of a lane has run")

@@ -66,8 +66,11 @@ func (r *ran) String() string {
 	switch {
 	case len(counts) == 0 && r.err == nil:
 		result = "passed"
-	case len(counts) == 0:
+	case len(r.outcome) == 0 && r.err != nil:
 		result = fmt.Sprintf("failed: %v", r.err)
+	}
+	for _, line := range r.lacks {
+		result += "; " + line
 	}
 	return fmt.Sprintf("%s: %s in %s, %d processor seconds", r.name, result, r.took.Round(time.Second),
 		int(r.processor.Seconds()))

@@ -165,6 +165,24 @@ func writeAll(out io.Writer, dirs []string, name string, write func(path string)
 	return nil
 }
 
+// forget removes the stamp of this commit's tree: it is judged anew.
+func forget(ctx context.Context, checkout string) error {
+	tree, err := git(ctx, checkout, "rev-parse", "HEAD^{tree}")
+	if err != nil {
+		return err
+	}
+	dirs, err := gitDirs(ctx, checkout)
+	if err != nil {
+		return err
+	}
+	return writeAll(os.Stdout, dirs, stampFile, func(path string) error {
+		if stamp, err := os.ReadFile(path); err != nil || string(stamp) != tree {
+			return nil // there is none, or another
+		}
+		return os.Remove(path)
+	})
+}
+
 // passed notes that the run of a tree was green: the tree in the stamp and, if
 // everything ran, the commit in the file that the next change is compared with.
 // If the checkout has changes, or another commit by now, no tree has passed.
@@ -198,6 +216,6 @@ func passed(ctx context.Context, checkout, ran string, all bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("everything passed: commit %s, which names this commit\n", wholeFile)
+	fmt.Printf("everything passed: commit %s in the checkout, with the line %s", wholeFile, commit)
 	return os.WriteFile(filepath.Join(checkout, wholeFile), []byte(commit), 0o644)
 }

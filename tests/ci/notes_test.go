@@ -49,6 +49,15 @@ func TestPassed_WritesTheStamp(t *testing.T) {
 	mustBe("another commit", "")
 	must(passed(t.Context(), clone, tree, false))
 	mustBe("a green run", tree)
+	must(forget(t.Context(), clone))
+	mustBe("a run that has begun", "")
+	must(passed(t.Context(), clone, tree, false))
+	for _, stamp := range stamps {
+		must(os.WriteFile(stamp, []byte("another\n"), 0o644))
+	}
+	must(forget(t.Context(), clone))
+	mustBe("a run of another tree", "another")
+	must(passed(t.Context(), clone, tree, false))
 	if got := read(t, filepath.Join(clone, wholeFile)); got != "" {
 		t.Errorf("not everything ran, and %s has %q", wholeFile, got)
 	}

@@ -40,6 +40,7 @@ type results struct {
 	seconds  map[string]float64 // processor seconds of packages; "" is all
 	packages map[string]string  // the outcome of each package; "" while it runs
 	grave    map[string]string  // what a package has printed that is certain if it fails
+	lacks    []string           // lines that say what is skipped as a whole; see tests/skip
 	why      string             // given to certain
 	text     tail               // what was printed beside the events
 }
@@ -69,11 +70,17 @@ func (r *results) line(line []byte) (text string) {
 	defer r.mu.Unlock()
 	r.text.add(string(line))
 	r.mark(string(line), "")
+	if strings.HasPrefix(string(line), lacking) {
+		r.lacks = append(r.lacks, strings.TrimSpace(string(line)))
+	}
 	if hidden.Match(line) {
 		r.isCertain(fmt.Sprintf("a result among other text: %.200q", line))
 	}
 	return string(line)
 }
+
+// lacking begins a line of tests/skip.
+const lacking = "skipped, because this machine lacks"
 
 // hidden is an event that something else was printed on the same line with.
 var hidden = regexp.MustCompile(`\{"[^}]*"Action":"(pass|fail|skip)"`)
@@ -183,7 +190,7 @@ func (r *results) ended(err error, hasTests bool) {
 		r.isCertain(fmt.Sprintf("it ended with %v, and no test failed", err))
 	case err == nil && len(r.failedTests()) > 0:
 		r.isCertain("a test failed, and it ended with no error")
-	case hasTests && len(r.outcome) == 0 && !strings.Contains(r.text.String(), "skipped, because this machine lacks"):
+	case hasTests && len(r.outcome) == 0 && len(r.lacks) == 0:
 		r.isCertain("it ran no test")
 	}
 }
@@ -210,13 +217,17 @@ func (r *results) failed() []test {
 	return r.failedTests()
 }
 
-// counts are how many tests had each outcome: "pass", "fail" and "skip".
+// counts are how many tests had each outcome: "pass", "fail" and "skip". What is
+// skipped as a whole counts as one.
 func (r *results) counts() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	counts := map[string]int{}
 	for outcome := range maps.Values(r.outcome) {
 		counts[outcome]++
+	}
+	if len(r.lacks) > 0 {
+		counts["skip"] += len(r.lacks)
 	}
 	return counts
 }
