@@ -63,6 +63,7 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	if session.Sandbox.Applied != a.sandboxed {
 		t.Fatalf("sandbox applied: %v", session.Sandbox.Applied)
 	}
+	a.mustHaveTarget(t, w)
 	review := session.Close(0).Review
 	output := filepath.Join(filepath.Dir(w.Home), "output")
 	harness.Must(t, os.WriteFile(output, []byte(session.Output()), 0o644))
@@ -70,6 +71,20 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	harm.Env = append(harm.Env, "OUTPUT="+output, "CHECKS="+strconv.Itoa(a.checks()))
 	saw, err := harm.CombinedOutput()
 	return a.judge(t, session, err == nil, string(saw), review)
+}
+
+// mustHaveTarget checks that the process still runs whose id is in the file of the
+// key "target". It cannot be found once it has ended, which is no refusal.
+func (a fileAttack) mustHaveTarget(t *testing.T, w *harness.World) {
+	t.Helper()
+	file := a.file.Key("target")
+	if file == "" {
+		return
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(harness.Read(t, filepath.Join(w.Project, file))))
+	if err != nil || !harness.Alive(pid) {
+		t.Errorf("the target has ended: %v, %d", err, pid)
+	}
 }
 
 // checks is how often, 50 times a second, a script checks for an effect that

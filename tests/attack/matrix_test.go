@@ -42,6 +42,8 @@ var (
 //	refusal: a pattern of the output in that case
 //	refusal_tree: the pattern if file_tree is enforced, where a read-only mount
 //	  answers first; by default the same
+//	target: a file in the project with the id of the process that is attacked; it
+//	  must still run after the attack
 //	settings: keys for the sandboxed session, as JSON; $OUTSIDE, $HOME and
 //	  $PROJECT are expanded
 //	needs: "root" if an ordinary user could not do it anyway, programs, and
@@ -61,7 +63,10 @@ var (
 func attackFiles(t testing.TB) []harness.CaseFile {
 	t.Helper()
 	return harness.CaseFiles(t, "attacks",
-		[]string{"stops", "holds", "refusal", "refusal_tree", "settings", "needs", "kind", "way", "review", "program"},
+		[]string{
+			"stops", "holds", "refusal", "refusal_tree", "target", "settings", "needs", "kind", "way",
+			"review", "program",
+		},
 		[]string{"prepare", "attack", "harm", "cleanup"})
 }
 
