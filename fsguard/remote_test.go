@@ -69,12 +69,12 @@ func TestCall_GivesUpOnceAndThenFailsAtOnce(t *testing.T) {
 		t.Errorf("another call meanwhile: %v", err)
 	}
 	release()
-	for end := deadline.New(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := r.call(request{Op: opLstat, Path: text("/")}); err == nil {
-			break
-		} else if end.Passed() {
-			t.Fatalf("after its answer: %v", err)
-		}
+	var err error
+	if !deadline.Until(20*time.Second, func() bool {
+		_, err = r.call(request{Op: opLstat, Path: text("/")})
+		return err == nil
+	}) {
+		t.Fatalf("after its answer: %v", err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -41,12 +40,10 @@ func adopter([]string) {
 	if err := unix.Kill(orphan, unix.SIGKILL); err != nil {
 		panic(err)
 	}
-	end := deadline.New(proctest.Timeout)
-	for err == nil && !end.Passed() {
-		time.Sleep(10 * time.Millisecond)
-		_, err = proc.Find(orphan)
-	}
-	fmt.Println("the orphan is gone:", err != nil)
+	fmt.Println("the orphan is gone:", deadline.Until(proctest.Timeout, func() bool {
+		_, err := proc.Find(orphan)
+		return err != nil
+	}))
 	status, err := quick.Wait(false)
 	fmt.Println("status", status.ExitStatus(), err)
 	if err := tracker.Close(); err != nil {

@@ -42,10 +42,8 @@ func goesOn(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"leader", "other"} {
 		from := count(dir, name)
-		for end := deadline.New(proctest.Timeout); count(dir, name) <= from; time.Sleep(time.Millisecond) {
-			if end.Passed() {
-				t.Fatalf("%s stands still", name)
-			}
+		if !deadline.Until(proctest.Timeout, func() bool { return count(dir, name) > from }) {
+			t.Fatalf("%s stands still", name)
 		}
 	}
 }
@@ -99,13 +97,11 @@ func TestPause_StopsAndContinuesEveryProcess(t *testing.T) {
 			})
 			stopped := proctest.StartIn(t, group.Start, counter(dir))[1]
 			goesOn(t, dir)
-			for end := deadline.New(proctest.Timeout); ; time.Sleep(time.Millisecond) {
-				if entry, err := proc.Find(stopped); err == nil && entry.Stopped {
-					break // a signal to stop takes a moment
-				}
-				if end.Passed() {
-					t.Fatal("no process is stopped")
-				}
+			if !deadline.Until(proctest.Timeout, func() bool {
+				entry, err := proc.Find(stopped)
+				return err == nil && entry.Stopped // a signal to stop takes a moment
+			}) {
+				t.Fatal("no process is stopped")
 			}
 			for range 3 {
 				resume, err := group.Pause(proctest.Soon(t))

@@ -90,7 +90,7 @@ func TestJournal_ADeathWhileItIsCompactedLosesNothing(t *testing.T) {
 func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 	t.Helper()
 	var left []string
-	for end := deadline.New(proctest.Timeout); !end.Passed(); time.Sleep(time.Millisecond) {
+	if !deadline.Until(proctest.Timeout, func() bool {
 		left = nil
 		entries, _ := os.ReadDir(dir)
 		for _, entry := range entries {
@@ -99,9 +99,8 @@ func mustBeEmpty(t *testing.T, dir string, unnamed bool) {
 				left = append(left, entry.Name())
 			}
 		}
-		if len(left) == 0 {
-			return
-		}
+		return len(left) == 0
+	}) {
+		t.Fatalf("left: %q", left)
 	}
-	t.Fatalf("left: %q", left)
 }

@@ -5,7 +5,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"runtime"
 	"syscall"
 	"testing"
 
@@ -125,11 +124,8 @@ func TestTable_MarksZombies(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It remains a zombie until it is waited for.
-	for end := deadline.New(proctest.Timeout); proctest.Running(pid); {
-		if end.Passed() {
-			t.Fatal("the process does not die")
-		}
-		runtime.Gosched()
+	if !deadline.Until(proctest.Timeout, func() bool { return !proctest.Running(pid) }) {
+		t.Fatal("the process does not die")
 	}
 	if members, err := sessionMembers(pid); err != nil || len(members) > 0 {
 		t.Errorf("a zombie counts: %v, %v", members, err)

@@ -148,16 +148,13 @@ func TestConn_CountsLogLinesThatDoNotFit(t *testing.T) {
 	c := newConn(newStream(&written{}, out))
 	const lines = 2000
 	c.logLine(protocol.LogInfo, "line")
-	for end := deadline.New(timeout); c.stream.out.started.Load() == 0 && !end.Passed(); {
-		time.Sleep(time.Millisecond) // the writer blocks on that line, and makes no room
-	}
+	// The writer blocks on that line, and makes no room.
+	deadline.Until(timeout, func() bool { return c.stream.out.started.Load() > 0 })
 	for range lines - 1 {
 		c.logLine(protocol.LogInfo, "line")
 	}
 	close(out.opened)
-	for end := deadline.New(timeout); len(c.stream.out.fromReader) > 0 && !end.Passed(); {
-		time.Sleep(time.Millisecond)
-	}
+	deadline.Until(timeout, func() bool { return len(c.stream.out.fromReader) == 0 })
 	c.logLine(protocol.LogInfo, "last")
 	c.stream.out.close(timeout)
 	sent := strings.Count(out.String(), `"message":"line"`)

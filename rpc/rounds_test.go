@@ -5,7 +5,6 @@ package rpc
 import (
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -61,11 +60,10 @@ func TestSessions_LeaveNoGoroutine(t *testing.T) {
 		round(i)
 	}
 	settled := func(atMost int) (n int) {
-		for end := deadline.New(timeout); !end.Passed(); time.Sleep(time.Millisecond) {
-			if n = runtime.NumGoroutine(); n <= atMost {
-				break
-			}
-		}
+		deadline.Until(timeout, func() bool {
+			n = runtime.NumGoroutine()
+			return n <= atMost
+		})
 		return n
 	}
 	before := runtime.NumGoroutine()

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -67,18 +66,18 @@ func TestStart_CancelledKillsWhatTheProgramStarted(t *testing.T) {
 		failed <- err
 	}()
 	pid := 0
-	for end := deadline.New(timeout); pid == 0 && !end.Passed(); time.Sleep(time.Millisecond) {
+	deadline.Until(timeout, func() bool {
 		text, _ := os.ReadFile(file)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
-	}
+		return pid != 0
+	})
 	cancel()
 	if err := <-failed; err == nil {
 		t.Error("a cancelled start has succeeded")
 	}
+	// A dead process may still wait for its new parent.
 	gone := func() bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
-	for end := deadline.New(timeout); !gone() && !end.Passed(); time.Sleep(time.Millisecond) {
-	} // a dead process may still wait for its new parent
-	if pid == 0 || !gone() {
+	if pid == 0 || !deadline.Until(timeout, gone) {
 		t.Errorf("process %d is left", pid)
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}

@@ -361,10 +361,9 @@ func TestStart_RuntimeDirectoryGoesWithTheSession(t *testing.T) {
 	if exit != (Exit{}) || !strings.HasPrefix(dir, filepath.Join(s.dir, ".local/state/sandbox-sidecar/run")+"/") {
 		t.Fatalf("got %+v and %q", exit, output)
 	}
+	// A busy machine removes it in the background.
 	gone := func() bool { _, err := os.Lstat(dir); return errors.Is(err, os.ErrNotExist) }
-	for end := deadline.New(timeout); !gone() && !end.Passed(); time.Sleep(time.Millisecond) {
-	} // a busy machine removes it in the background
-	if !gone() {
+	if !deadline.Until(timeout, gone) {
 		t.Errorf("%s was not removed", dir)
 	}
 	if confined := fake.Confined()[0]; len(confined.Rules) != 1 || confined.Rules[0].Path != dir ||

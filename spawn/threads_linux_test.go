@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -64,10 +63,9 @@ func onDyingThread(do func()) (thread int) {
 		}()
 		<-ended
 	}
-	for end := deadline.New(timeout); !end.Passed(); time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", thread)); err != nil {
-			break
-		}
-	}
+	deadline.Until(timeout, func() bool {
+		_, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", thread))
+		return err != nil
+	})
 	return thread
 }

@@ -220,10 +220,10 @@ func TestFlood_KeystrokesEchoMeanwhile(t *testing.T) {
 	var echoes []time.Duration
 	for i := range keys {
 		word := fmt.Sprintf("word %d", i)
-		echoes = append(echoes, deadline.TookAlone(e.Process(), func() {
+		echoes = append(echoes, deadline.TookBy(func() {
 			other.Type(word + "\n")
 			other.Await(word + "\r\n")
-		}))
+		}, e.Process(), other.PID))
 	}
 	flood.Close(0)
 	// Waiting behind the flood would take a second for each key. Something else may

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -233,15 +232,15 @@ func TestJournal_EachStateOfACompactionIsComplete(t *testing.T) {
 func sweepAll(t *testing.T, dir string) {
 	t.Helper()
 	var left []os.DirEntry
-	for end := deadline.New(proctest.Timeout); !end.Passed(); time.Sleep(time.Millisecond) {
+	if !deadline.Until(proctest.Timeout, func() bool {
 		if err := Sweep(proctest.Soon(t), dir, enders); err != nil {
 			t.Error(err)
 		}
-		if left, _ = os.ReadDir(dir); len(left) == 0 {
-			return
-		}
+		left, _ = os.ReadDir(dir)
+		return len(left) == 0
+	}) {
+		t.Fatalf("left: %v", left)
 	}
-	t.Fatalf("left: %v", left)
 }
 
 // A sweep opens a journal just before its owner continues in another file, and

@@ -49,15 +49,15 @@ func mustHoldNoThread(t *testing.T, stops bool, waits func(stack string) bool) {
 	}
 	stacks := make([]byte, 1<<20)
 	idle := 0
-	for end := deadline.New(proctest.Timeout); idle < count && !end.Passed(); runtime.Gosched() {
+	if !deadline.Until(proctest.Timeout, func() bool {
 		idle = 0
 		for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
 			if waits(stack) {
 				idle++
 			}
 		}
-	}
-	if idle < count {
+		return idle == count
+	}) {
 		t.Errorf("stops %t: %d of %d waits hold no thread:\n%s", stops, idle, count, stacks)
 	}
 	for _, process := range processes {

@@ -47,13 +47,11 @@ func TestWatchProcess_EndsWithItsContext(t *testing.T) {
 	}
 	cancel()
 	stacks := make([]byte, 1<<20)
-	for end := deadline.New(proctest.Timeout); bytes.Contains(stacks[:runtime.Stack(stacks, true)],
-		[]byte("proc.watchProcess")) ||
-		bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("proc.pollProcess")); {
-		if end.Passed() {
-			t.Fatalf("the watch continues after its context:\n%s", stacks)
-		}
-		runtime.Gosched()
+	if !deadline.Until(proctest.Timeout, func() bool {
+		all := stacks[:runtime.Stack(stacks, true)]
+		return !bytes.Contains(all, []byte("proc.watchProcess")) && !bytes.Contains(all, []byte("proc.pollProcess"))
+	}) {
+		t.Fatalf("the watch continues after its context:\n%s", stacks)
 	}
 	_ = command.Process.Kill()
 	_ = command.Wait()

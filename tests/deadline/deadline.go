@@ -21,17 +21,13 @@ const (
 // threads that have ended as far as it has seen them.
 type starved struct {
 	delays func(pid int, of map[int]time.Duration)
-	pid    int
+	pids   []int
 	before map[int]time.Duration
 	at     time.Time
 }
 
-// newStarved is for a process alone, or with its descendants.
-func newStarved(pid int, alone bool) *starved {
-	s := &starved{delays: delays, pid: pid, at: time.Now()}
-	if alone {
-		s.delays = ownDelays
-	}
+func newStarved(delays func(pid int, of map[int]time.Duration), pids ...int) *starved {
+	s := &starved{delays: delays, pids: pids, at: time.Now()}
 	s.more()
 	return s
 }
@@ -40,7 +36,9 @@ func newStarved(pid int, alone bool) *starved {
 // time, so it is no longer than the time since then.
 func (s *starved) more() (sum time.Duration) {
 	now, at := map[int]time.Duration{}, time.Now()
-	s.delays(s.pid, now)
+	for _, pid := range s.pids {
+		s.delays(pid, now)
+	}
 	for thread, delay := range now {
 		sum += max(0, delay-s.before[thread])
 	}
@@ -51,11 +49,11 @@ func (s *starved) more() (sum time.Duration) {
 
 // Took runs a function, and returns how long it took without the time for which
 // a process and its descendants waited for a processor meanwhile.
-func Took(pid int, do func()) time.Duration { return took(newStarved(pid, false), do) }
+func Took(pid int, do func()) time.Duration { return took(newStarved(delays, pid), do) }
 
-// TookAlone is Took for a process whose descendants never stop working: it leaves
-// out only the time for which the process itself waited.
-func TookAlone(pid int, do func()) time.Duration { return took(newStarved(pid, true), do) }
+// TookBy is Took for processes whose descendants never stop working: it leaves out
+// only the time for which these processes themselves waited.
+func TookBy(do func(), pids ...int) time.Duration { return took(newStarved(ownDelays, pids...), do) }
 
 func took(s *starved, do func()) time.Duration {
 	begun := time.Now()
@@ -100,7 +98,7 @@ func waited() time.Duration {
 	now := time.Now()
 	switch {
 	case waiting.starved == nil:
-		waiting.starved = newStarved(os.Getpid(), false)
+		waiting.starved = newStarved(delays, os.Getpid())
 	case now.Sub(waiting.starved.at) >= sampleTime:
 		waiting.sum += waiting.starved.more()
 	}
@@ -149,6 +147,22 @@ func (d *Deadline) Wait(done <-chan struct{}) bool {
 			return true
 		case <-timer.C:
 		}
+	}
+}
+
+// Until calls a condition again and again, and reports whether it came true within
+// a limit. One that takes long is called less often, or it would keep a processor
+// busy that others wait for.
+func Until(limit time.Duration, condition func() bool) bool {
+	for end := New(limit); ; {
+		begun := time.Now()
+		if condition() {
+			return true
+		}
+		if end.Passed() {
+			return false
+		}
+		time.Sleep(max(5*time.Millisecond, 4*time.Since(begun)))
 	}
 }
 

@@ -252,18 +252,5 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// Within reports whether a condition comes true before the timeout ends. One that
-// searches all processes is not tried all the time, or the test would keep a
-// processor busy that others wait for.
-func Within(condition func() bool) bool {
-	for end := deadline.New(Timeout); ; {
-		begun := time.Now()
-		if condition() {
-			return true
-		}
-		if end.Passed() {
-			return false
-		}
-		time.Sleep(max(5*time.Millisecond, 4*time.Since(begun)))
-	}
-}
+// Within reports whether a condition comes true before the timeout ends.
+func Within(condition func() bool) bool { return deadline.Until(Timeout, condition) }

@@ -95,11 +95,13 @@ func newEscapees(t *testing.T, dir string) (*Escapees, []string) {
 	script(t, start, strings.ReplaceAll(startScript, "LENGTH", strconv.Itoa(chainLength)))
 	t.Cleanup(func() {
 		_ = os.Remove(hop) // a chain may be faster than one scan
-		for deadline := time.Now().Add(Timeout); len(b.Alive()) > 0 && time.Now().Before(deadline); {
-			for _, pid := range b.Alive() {
+		Within(func() bool {
+			alive := b.Alive()
+			for _, pid := range alive {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
-		}
+			return len(alive) == 0
+		})
 	})
 	return b, []string{start, b.token, hop}
 }

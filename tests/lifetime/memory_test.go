@@ -165,16 +165,17 @@ func echoes() int {
 }
 
 // mustEcho types some lines into a shell, and returns how long the slowest answer
-// took. Most take at most 2 s, apart from the time in which somebody waited for a
-// processor. Where no memory is left, all wait for the kernel to end somebody.
+// took. Most take at most 2 s, apart from the time in which the sidecar and the
+// shell waited for a processor. Where no memory is left, all wait for the kernel to
+// end somebody.
 func mustEcho(t *testing.T, e *harness.Editor, shell *harness.Session, word string) (longest time.Duration) {
 	t.Helper()
 	var slow []string
 	for i := range echoes() {
-		took := deadline.Took(e.Process(), func() {
+		took := deadline.TookBy(func() {
 			shell.Type(fmt.Sprintf("echo %s-$((%d+1))\n", word, i))
 			shell.Await(fmt.Sprintf("%s-%d", word, i+1))
-		})
+		}, e.Process(), shell.PID)
 		if took > 2*time.Second {
 			slow = append(slow, fmt.Sprintf("an echo took %s", took))
 		}
@@ -190,7 +191,7 @@ func mustEcho(t *testing.T, e *harness.Editor, shell *harness.Session, word stri
 // would give up, apart from the time in which it waited for a processor.
 func mustCloseSoon(t *testing.T, e *harness.Editor, sessions []*harness.Session) {
 	t.Helper()
-	took := deadline.TookAlone(e.Process(), func() {
+	took := deadline.TookBy(func() {
 		var closing sync.WaitGroup
 		for _, s := range sessions {
 			closing.Go(func() {
@@ -204,7 +205,7 @@ func mustCloseSoon(t *testing.T, e *harness.Editor, sessions []*harness.Session)
 			})
 		}
 		closing.Wait()
-	})
+	}, e.Process())
 	if took > 8*time.Second {
 		t.Errorf("%d sessions took %s to close", len(sessions), took)
 	}

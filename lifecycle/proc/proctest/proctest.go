@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -211,11 +212,8 @@ func Start[P Process](by func(string, []string, *os.ProcAttr) (P, error), comman
 // (Linux, kernel/exit.c).
 func MustBeGone(t *testing.T, pids []int) {
 	t.Helper()
-	end := deadline.New(5 * time.Second)
+	deadline.Until(5*time.Second, func() bool { return !slices.ContainsFunc(pids, Running) })
 	for _, pid := range pids {
-		for Running(pid) && !end.Passed() {
-			time.Sleep(time.Millisecond)
-		}
 		if Running(pid) {
 			t.Errorf("process %d is still there", pid)
 			_ = unix.Kill(pid, unix.SIGKILL)

@@ -74,17 +74,16 @@ func (w *watched) must(err error) {
 func (w *watched) expect(want ...string) {
 	w.t.Helper()
 	slices.Sort(want)
-	for end := deadline.New(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	var got []string
+	deadline.Until(20*time.Second, func() bool {
 		w.mu.Lock()
-		got := slices.Clone(w.reported)
+		got = slices.Clone(w.reported)
 		w.mu.Unlock()
 		slices.Sort(got)
-		if slices.Equal(got, want) {
-			return
-		}
-		if len(got) > len(want) || end.Passed() {
-			w.t.Fatalf("reported %q, want %q", got, want)
-		}
+		return len(got) > len(want) || slices.Equal(got, want)
+	})
+	if !slices.Equal(got, want) {
+		w.t.Fatalf("reported %q, want %q", got, want)
 	}
 }
 
