@@ -25,7 +25,7 @@ func again(ctx context.Context, out io.Writer, r *ran) (flakes []flake, red stri
 	for _, command := range r.again(failed) {
 		fmt.Fprintf(out, "%s: once more, alone: %s\n", r.name, strings.Join(command, " "))
 		alone := part{name: r.name, command: command, env: r.env, again: r.part.again, quiet: true}
-		each := run(ctx, alone, func(why string) { red = why }, nil)
+		each := run(ctx, alone, func(why string) { red = why }, func(string) {})
 		if red != "" {
 			return nil, r.name + ": " + red + "\n" + each.all()
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -81,7 +82,7 @@ func run(ctx context.Context, p part, certain, say func(string)) *ran {
 	r := &ran{part: p, results: newResults(certain)}
 	begun := time.Now()
 	r.err = start(ctx, p.command, p.env, func(line []byte) {
-		if text := r.line(line); text != "" && !p.quiet {
+		if text := r.line(line); text != "" && (!p.quiet || strings.HasPrefix(text, "failed: ")) {
 			say(text)
 		}
 	}, &r.processor)

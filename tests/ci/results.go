@@ -125,11 +125,14 @@ func (r *results) event(e event) (text string) {
 		if r.outcome[name] != "fail" { // two tests of an editor may have one title
 			r.outcome[name] = e.Action
 		}
+		if e.Action == "fail" {
+			text = fmt.Sprintf("failed: %s %s\n", e.Package, e.Test)
+		}
 		if len(r.failedTests()) > mostFailed {
 			r.isCertain(fmt.Sprintf("more than %d tests failed", mostFailed))
 		}
 	}
-	return ""
+	return text
 }
 
 // packageLine is the last line of "go test" about a package.
