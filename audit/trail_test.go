@@ -276,7 +276,8 @@ func TestTrail_FollowsNothing(t *testing.T) {
 			return errors.Join(os.WriteFile(elsewhere, nil, 0o600), os.Link(elsewhere, filepath.Join(dir, current)))
 		},
 		"readable by others": func(dir, _ string) error {
-			return os.WriteFile(filepath.Join(dir, current), nil, 0o644)
+			path := filepath.Join(dir, current)
+			return errors.Join(os.WriteFile(path, nil, 0o644), os.Chmod(path, 0o644)) // whatever the umask
 		},
 		"FIFO": func(dir, _ string) error {
 			return exec.Command("mkfifo", "-m", "600", filepath.Join(dir, current)).Run()

@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,8 @@ func TestStateDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, mode := range map[string]os.FileMode{"own": 0o700, "open": 0o755, "home": 0o755, "taken": 0o700} {
-		if err := os.Mkdir(filepath.Join(root, name), mode); err != nil {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.Mkdir(path, mode), os.Chmod(path, mode)); err != nil { // whatever the umask
 			t.Fatal(err)
 		}
 	}

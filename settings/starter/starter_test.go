@@ -106,6 +106,7 @@ func TestWrite_AFileWithoutABlockGetsOne(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "settings.json")
 		must(t, os.WriteFile(path, []byte(before), 0o640))
+		must(t, os.Chmod(path, 0o640)) // whatever the umask
 		link := path + ".link"
 		must(t, os.Symlink("settings.json", link))
 		written, err := Write(link, "linux", everything, standard)
