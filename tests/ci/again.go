@@ -15,7 +15,7 @@ type flake struct {
 }
 
 // again runs the failed tests of a part again, with nothing beside them. It
-// returns those that passed, and why the run is red if one did not.
+// returns those that passed, and why the run is red if another did not.
 func again(ctx context.Context, out io.Writer, r *ran) (flakes []flake, red string) {
 	failed := r.failed()
 	if len(failed) == 0 {
@@ -31,14 +31,15 @@ func again(ctx context.Context, out io.Writer, r *ran) (flakes []flake, red stri
 		}
 		second.merge(each.results)
 	}
-	for _, t := range second.failed() {
-		return nil, fmt.Sprintf("%s: %s %s fails alone\n%s", r.name, t.Package, t.Name, second.said(t))
-	}
 	for _, t := range failed {
-		if !second.passed(t) {
-			return nil, fmt.Sprintf("%s: %s %s failed, and did not run again\n%s", r.name, t.Package, t.Name, r.said(t))
+		if second.passed(t) {
+			flakes = append(flakes, flake{Part: r.name, Test: t.Package + " " + t.Name, Output: r.said(t)})
+		} else {
+			red = fmt.Sprintf("%s: %s %s failed, and did not run again\n%s", r.name, t.Package, t.Name, r.said(t))
 		}
-		flakes = append(flakes, flake{Part: r.name, Test: t.Package + " " + t.Name, Output: r.said(t)})
 	}
-	return flakes, ""
+	for _, t := range second.failed() {
+		red = fmt.Sprintf("%s: %s %s fails alone\n%s", r.name, t.Package, t.Name, second.said(t))
+	}
+	return flakes, red
 }

@@ -45,7 +45,7 @@ var reach = map[string][]string{
 	"clients": nil, "clients/tty": {""}, "agents/acp": {"agents"}, "agents/mcp": {"agents"},
 	"cmd/sandbox-sidecar-mcp":         {"agents"},
 	"cmd/sandbox-sidecar/commandline": {"", "recording"}, "cmd/sandbox-sidecar/trailview": {"audit", "managed"},
-	"settings/starter": {"", "ordinary", "recording"},
+	"settings/starter": {"", "agents", "ordinary", "recording"},
 	// What grants or protects one kind of thing.
 	"settings/gnupg":     {"", "protected", "sockets", "stories"},
 	"settings/sshconfig": {"", "attack", "ordinary", "protected", "shells", "sockets", "stories"},
@@ -53,10 +53,9 @@ var reach = map[string][]string{
 	"platform/gitconfig": {"", "attack", "history", "ordinary", "protected", "stories"},
 	"platform/gitchange": {"", "attack", "history", "ordinary", "protected", "stories"},
 	"settings/managed":   {"", "managed"},
-	"settings/toolchain": {"", "ordinary", "stories", "toolchains"},
-	"platform/hosts":     {"", "agents", "attack", "hosts", "managed", "ordinary", "stories"},
-	"platform/outbound":  {"", "agents", "attack", "hosts", "ordinary", "stories"},
-	"platform/proxy":     {"", "agents", "attack", "hosts", "ordinary", "stories"},
+	"platform/hosts":     {"", "agents", "attack", "audit", "hosts", "managed", "ordinary", "stories"},
+	"platform/outbound":  {"", "agents", "attack", "audit", "hosts", "ordinary", "stories"},
+	"platform/proxy":     {"", "agents", "attack", "audit", "hosts", "ordinary", "stories"},
 	// What is reported, and to whom, but not what is refused.
 	"presentation": {"", "agents", "denials", "hosts", "managed", "protected", "recording", "shells", "stories"},
 	"audit":        {"", "audit", "hung", "lifetime", "managed"},

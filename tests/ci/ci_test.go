@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +21,14 @@ import (
 func sample(t *testing.T, name, tests string, flags ...string) part {
 	t.Helper()
 	env := []string{"SAMPLE=" + t.TempDir()}
-	if name == "survivor" {
+	switch name {
+	case "survivor":
 		env = append(env, "SAMPLE_SURVIVOR=1")
+	case "none":
+		env = append(env, "SAMPLE_NONE=1")
+	}
+	if how, is := strings.CutPrefix(name, "ends: "); is {
+		env = append(env, "SAMPLE_ENDS="+how)
 	}
 	if name == "race" {
 		env = append(env, "CGO_ENABLED=1")
@@ -38,12 +45,7 @@ func sample(t *testing.T, name, tests string, flags ...string) part {
 // they run a second time.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		part     func(t *testing.T) part
-		red      string // part of the reason; "" is green
-		flaky    []string
-		runAgain bool
-	}{
+	for name, test := range map[string]verdictCase{
 		"all pass": {part: func(t *testing.T) part { return sample(t, "go", "TestPasses|TestSkipped") }},
 		"one fails once": {
 			part:  func(t *testing.T) part { return sample(t, "go", "TestPasses|TestOnce") },
@@ -81,6 +83,17 @@ func TestVerdict(t *testing.T) {
 			part: func(t *testing.T) part { return sample(t, "survivor", "TestPasses") },
 			red:  "failed outside of its tests",
 		},
+		"a part and the whole": {
+			part: func(t *testing.T) part { return sample(t, "go", "TestWhole") },
+			red:  "TestWhole fails alone", runAgain: true, flaky: []string{"TestWhole/a"},
+		},
+		"a race in a helper": {
+			part: func(t *testing.T) part { return sample(t, "race", "TestRaceOfAHelper", "-race") },
+			red:  "WARNING: DATA RACE",
+		},
+		"no test, with success": {
+			part: func(t *testing.T) part { return sample(t, "none", "TestPasses") }, red: "ended before its tests",
+		},
 		"what does not compile": {
 			part: func(*testing.T) part { return goTests("go", "", nil, nil, nil, []string{"./testdata/broken"}) },
 			red:  "does not compile",
@@ -94,33 +107,68 @@ func TestVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name == "a race, once" {
-				if _, err := exec.LookPath("gcc"); err != nil {
-					harness.Skip(t, "gcc", "the race detector needs a C compiler")
-				}
-			}
-			var out bytes.Buffer
-			all, certain := runLanes(t.Context(), &out, [][]part{{test.part(t)}})
-			flakes, red := secondTry(t.Context(), &out, all, certain)
-			report(&out, all, red)
-			showFlakes(&out, flakes)
-			if test.red == "" && red != "" || !strings.Contains(red, test.red) {
-				t.Errorf("red: %q, want %q\n%s", red, test.red, quoted(&out))
-			}
-			var names []string
-			for _, f := range flakes {
-				names = append(names, strings.TrimPrefix(f.Test, sampleImport+" "))
-				if !strings.Contains(out.String(), "the first time") {
-					t.Errorf("the first output is missing:\n%s", quoted(&out))
-				}
-			}
-			if strings.Join(names, " ") != strings.Join(test.flaky, " ") {
-				t.Errorf("flaky: %q, want %q", names, test.flaky)
-			}
-			if again := strings.Contains(out.String(), "once more, alone"); again != test.runAgain {
-				t.Errorf("ran again: %t\n%s", again, quoted(&out))
-			}
+			test.mustBe(t)
 		})
+	}
+}
+
+// A failure that may be forgiven forgives no other: the process has to reach the
+// end of its tests.
+func TestVerdict_OfWhatEndsTooSoon(t *testing.T) {
+	t.Parallel()
+	const within = "sample ended within TestThenEnds"
+	for how, red := range map[string]string{
+		"fatal": within, "exit": within, "kill": within, "panic": within, "hang": within, "close": within,
+		"success": "TestThenEnds panic: unexpected call to os.Exit(0)",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			verdictCase{
+				part: func(t *testing.T) part {
+					return sample(t, "ends: "+how, "TestOnceAndEnds|TestThenEnds", "-timeout", "10s")
+				},
+				red: red,
+			}.mustBe(t)
+		})
+	}
+}
+
+// verdictCase is a part and how it is judged.
+type verdictCase struct {
+	part     func(t *testing.T) part
+	red      string // part of the reason; "" is green
+	flaky    []string
+	runAgain bool
+}
+
+func (test verdictCase) mustBe(t *testing.T) {
+	t.Helper()
+	p := test.part(t)
+	if slices.Contains(p.command, "-race") {
+		if _, err := exec.LookPath("gcc"); err != nil {
+			harness.Skip(t, "gcc", "the race detector needs a C compiler")
+		}
+	}
+	var out bytes.Buffer
+	all, certain := runLanes(t.Context(), &out, [][]part{{p}})
+	flakes, red := secondTry(t.Context(), &out, all, certain)
+	report(&out, all, red)
+	showFlakes(&out, flakes)
+	if test.red == "" && red != "" || !strings.Contains(red, test.red) {
+		t.Errorf("red: %q, want %q\n%s", red, test.red, quoted(&out))
+	}
+	var names []string
+	for _, f := range flakes {
+		names = append(names, strings.TrimPrefix(f.Test, sampleImport+" "))
+		if !strings.Contains(out.String(), "the first time") {
+			t.Errorf("the first output is missing:\n%s", quoted(&out))
+		}
+	}
+	if strings.Join(names, " ") != strings.Join(test.flaky, " ") {
+		t.Errorf("flaky: %q, want %q", names, test.flaky)
+	}
+	if again := strings.Contains(out.String(), "once more, alone"); again != test.runAgain {
+		t.Errorf("ran again: %t\n%s", again, quoted(&out))
 	}
 }
 

@@ -21,9 +21,6 @@ func judge(ctx context.Context, all bool) error {
 		return err
 	}
 	fmt.Println("this run:", c.why)
-	if err := forget(ctx, "."); err != nil {
-		return err
-	}
 	remove, err := buildPrograms(ctx)
 	if err != nil {
 		return err

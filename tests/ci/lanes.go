@@ -91,6 +91,7 @@ func run(ctx context.Context, p part, certain, say func(string)) *ran {
 		r.processor = time.Duration(all * float64(time.Second))
 	}
 	if ctx.Err() == nil {
+		r.mustHaveRun(p.packages)
 		r.ended(r.err, p.again != nil)
 	}
 	return r

@@ -6,8 +6,10 @@
 //	go run ./tests/ci only PART...
 //	                          run parts by their names; see parts.go
 //	go run ./tests/ci list    print what runs where, with processor seconds
+//	go run ./tests/ci begins
+//	                          note that this commit is judged anew; see notes.go
 //	go run ./tests/ci passed TREE [all]
-//	                          note that the run of a tree was green; see notes.go
+//	                          note that the run of a tree was green
 //
 // It runs the parts of parts.go side by side. When all have ended, it runs the
 // failed tests again, one after the other with nothing beside them. A test that
@@ -42,7 +44,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: go run ./tests/ci [all | only PART... | list | passed TREE [all]]")
+var errUsage = errors.New("usage: go run ./tests/ci [all | only PART... | list | begins | passed TREE [all]]")
 
 func command(ctx context.Context, args []string) error {
 	verb := ""
@@ -66,6 +68,8 @@ func command(ctx context.Context, args []string) error {
 		return errUsage
 	case verb == "" || verb == "all":
 		return judge(ctx, verb == "all")
+	case verb == "begins":
+		return forget(ctx, ".")
 	case verb == "list":
 		return list(ctx, os.Stdout)
 	}

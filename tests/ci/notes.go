@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -183,6 +184,24 @@ func forget(ctx context.Context, checkout string) error {
 	})
 }
 
+// unusual is a line of "git ls-files -v" with a file that git does not look at.
+var unusual = regexp.MustCompile(`(?m)^[^H] .*`)
+
+// unseenFiles are files that can matter to a test although git says nothing about
+// changes of theirs, one a line.
+func unseenFiles(ctx context.Context, checkout string) (string, error) {
+	flags, err := git(ctx, checkout, "ls-files", "-v")
+	if err != nil {
+		return "", err
+	}
+	ignored, err := git(ctx, checkout, "ls-files", "--others", "--ignored", "--exclude-standard", "--", "*.go", "*.s",
+		":!*/node_modules/*")
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(append(unusual.FindAllString(flags, -1), ignored), "\n"), nil
+}
+
 // passed notes that the run of a tree was green: the tree in the stamp and, if
 // everything ran, the commit in the file that the next change is compared with.
 // If the checkout has changes, or another commit by now, no tree has passed.
@@ -193,6 +212,14 @@ func passed(ctx context.Context, checkout, ran string, all bool) error {
 	}
 	if ran == "" || status != "" {
 		fmt.Printf("no stamp: the checkout has, or had, changes that no commit has\n%s", status)
+		return nil
+	}
+	unseen, err := unseenFiles(ctx, checkout)
+	if err != nil {
+		return err
+	}
+	if unseen != "" {
+		fmt.Printf("no stamp: git does not look at these files\n%s", unseen)
 		return nil
 	}
 	tree, err := git(ctx, checkout, "rev-parse", "HEAD^{tree}")

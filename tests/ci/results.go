@@ -39,6 +39,8 @@ type results struct {
 	output   map[test]*tail
 	seconds  map[string]float64 // processor seconds of packages; "" is all
 	packages map[string]string  // the outcome of each package; "" while it runs
+	begun    map[test]bool      // "go test" says which tests begin; the name "" is the package
+	summed   map[string]bool    // packages whose test process has reached its end
 	grave    map[string]string  // what a package has printed that is certain if it fails
 	lacks    []string           // lines that say what is skipped as a whole; see tests/skip
 	why      string             // given to certain
@@ -48,7 +50,7 @@ type results struct {
 func newResults(certain func(why string)) *results {
 	return &results{
 		certain: certain, outcome: map[test]string{}, output: map[test]*tail{}, seconds: map[string]float64{},
-		packages: map[string]string{}, grave: map[string]string{},
+		packages: map[string]string{}, grave: map[string]string{}, begun: map[test]bool{}, summed: map[string]bool{},
 	}
 }
 
@@ -83,7 +85,7 @@ func (r *results) line(line []byte) (text string) {
 const lacking = "skipped, because this machine lacks"
 
 // hidden is an event that something else was printed on the same line with.
-var hidden = regexp.MustCompile(`\{"[^}]*"Action":"(pass|fail|skip)"`)
+var hidden = regexp.MustCompile(`\{".*"Action":"(pass|fail|skip)"`)
 
 func (r *results) event(e event) (text string) {
 	if e.Package == "" {
@@ -102,8 +104,12 @@ func (r *results) event(e event) (text string) {
 		}
 		r.output[name].add(e.Output)
 		r.mark(e.Output, e.Package)
+		r.summed[e.Package] = r.summed[e.Package] || e.Test == "" && (e.Output == "PASS\n" || e.Output == "FAIL\n")
 		if found := neverAgain.FindString(e.Output); found != "" && r.grave[e.Package] == "" {
 			r.grave[e.Package] = strings.TrimSpace(e.Test + " " + found)
+		}
+		if strings.HasPrefix(e.Output, "WARNING: DATA RACE") { // also a helper's, whose end nobody may look at
+			r.isCertain(strings.TrimSpace(e.Package + " " + e.Test + " " + e.Output))
 		}
 		var seconds float64
 		if _, err := fmt.Sscanf(e.Output, secondsFormat, &seconds); err == nil {
@@ -112,6 +118,8 @@ func (r *results) event(e event) (text string) {
 		if e.Test == "" && e.Action == "output" && packageLine.MatchString(e.Output) {
 			return e.Output
 		}
+	case "start", "run":
+		r.begun[name] = true
 	case "build-fail":
 		r.isCertain(e.Package + " does not compile")
 	case "pass", "fail", "skip":
@@ -120,6 +128,7 @@ func (r *results) event(e event) (text string) {
 			if e.Action == "fail" {
 				r.packageFailed(e.Package)
 			}
+			r.packageEnded(e.Package, e.Action)
 			break
 		}
 		if r.outcome[name] != "fail" { // two tests of an editor may have one title
@@ -152,6 +161,18 @@ func (r *results) packageFailed(pkg string) {
 	}
 }
 
+// packageEnded looks for tests that have not run to their end.
+func (r *results) packageEnded(pkg, action string) {
+	for name := range r.begun {
+		if name.Package == pkg && name.Name != "" && r.outcome[name] == "" {
+			r.isCertain(fmt.Sprintf("%s ended within %s", pkg, name.Name))
+		}
+	}
+	if r.begun[test{pkg, ""}] && action != "skip" && !r.summed[pkg] {
+		r.isCertain(pkg + " ended before its tests")
+	}
+}
+
 // Mark begins a line of output that makes a run red at once; harness.Breach
 // prints it.
 const Mark = "NEVER AGAIN: "
@@ -175,6 +196,22 @@ func (r *results) isCertain(why string) {
 	if r.why == "" {
 		r.why = why
 		r.certain(why)
+	}
+}
+
+// mustHaveRun looks for packages that have not even begun.
+func (r *results) mustHaveRun(dirs []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, dir := range dirs {
+		if strings.Contains(dir, "...") {
+			continue
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(r.packages)), func(pkg string) bool {
+			return strings.HasSuffix(pkg, strings.TrimPrefix(dir, "."))
+		}) {
+			r.isCertain(dir + " has not run")
+		}
 	}
 }
 
@@ -207,11 +244,17 @@ func (r *results) failedTests() []test {
 		}
 	}
 	return slices.SortedFunc(slices.Values(slices.DeleteFunc(slices.Clone(failed), func(parent test) bool {
+		if own := r.output[parent]; own != nil && logged.MatchString(own.text) {
+			return false // it may have failed by itself
+		}
 		return slices.ContainsFunc(failed, func(child test) bool {
 			return child.Package == parent.Package && strings.HasPrefix(child.Name, parent.Name+"/")
 		})
 	})), func(a, b test) int { return strings.Compare(a.Package+" "+a.Name, b.Package+" "+b.Name) })
 }
+
+// logged is what t.Error and t.Log print.
+var logged = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: `)
 
 // failed is failedTests for other goroutines.
 func (r *results) failed() []test {
@@ -240,6 +283,9 @@ func (r *results) counts() map[string]int {
 func (r *results) passed(name test) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if own := r.outcome[name]; own != "" {
+		return own == "pass"
+	}
 	for of, outcome := range r.outcome {
 		if outcome == "pass" && of.Package == name.Package &&
 			(of.Name == name.Name || strings.HasPrefix(of.Name, name.Name+" ")) {
@@ -273,10 +319,9 @@ func (r *results) all() string {
 func (r *results) merge(other *results) {
 	for name, outcome := range other.outcome {
 		if r.outcome[name] != "fail" {
-			r.outcome[name] = outcome
+			r.outcome[name], r.output[name] = outcome, other.output[name]
 		}
 	}
-	maps.Copy(r.output, other.output)
 }
 
 // said is what a test printed, with that of the tests that it is part of.
