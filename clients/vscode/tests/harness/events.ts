@@ -12,7 +12,7 @@ class Events extends Mocha.reporters.Spec {
     runner.on("pass", (test) => print("pass", test.fullTitle()));
     runner.on("pending", (test) => print("skip", test.fullTitle()));
     runner.on("fail", (test, error: Error) => {
-      const title = (test.type as string) === "hook" ? (test.parent?.fullTitle() ?? "") : test.fullTitle();
+      const title = (test.type as string) === "hook" ? (test.parent?.fullTitle() || "around all tests") : test.fullTitle();
       print("output", title, `${test.title}: ${error.stack ?? error.message}\n`);
       print("fail", title);
     });
