@@ -79,7 +79,7 @@ func took(s *starved, do func()) time.Duration {
 	}()
 	took := time.Since(begun)
 	<-ended
-	return max(0, took-waited)
+	return max(took/(1+mostProlonged), took-waited)
 }
 
 // waiting adds up for how long this process and its descendants have waited for a
@@ -162,7 +162,7 @@ func Until(limit time.Duration, condition func() bool) bool {
 		if end.Passed() {
 			return false
 		}
-		time.Sleep(max(5*time.Millisecond, 4*time.Since(begun)))
+		time.Sleep(max(5*time.Millisecond, min(4*time.Since(begun), end.left())))
 	}
 }
 

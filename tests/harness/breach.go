@@ -22,7 +22,7 @@ func Breach(t testing.TB, format string, args ...any) {
 	first, _, _ := strings.Cut(text, "\n")
 	// One call, so that nothing comes in between.
 	fmt.Fprintf(os.Stdout, "\n%s%s: %s\n", breachMark, t.Name(), first)
-	t.Error(text)
+	t.Error(breachMark + text)
 }
 
 // MustEnd waits until something of a session or of the sidecar has ended that
