@@ -196,14 +196,16 @@ func TestAProcessOutsideCannotBeInspected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			try := func(settings string) result {
+			try := func(settings string) (r result, refused bool) {
 				s := newScene(t)
-				return s.attempt(s.Start(settings), attempt.actions(newProcessID(t, s))...)
+				p := newProcessID(t, s)
+				r = s.attempt(s.Start(settings), attempt.actions(p)...)
+				return r, r.refusedOf(p.pid, attempt.refusal)
 			}
-			if control := try(harness.Off()); !control.done() || attempt.leaks && !leaked(nil, control.output) {
+			if control, _ := try(harness.Off()); !control.done() || attempt.leaks && !leaked(nil, control.output) {
 				t.Fatalf("control: without a sandbox it must work: status %d\n%s", control.status, control.output)
 			}
-			if result := try(""); !result.refused(attempt.refusal) || leaked(nil, result.output) {
+			if result, refused := try(""); !refused || leaked(nil, result.output) {
 				t.Errorf("want a refusal with %s, got status %d\n%s", attempt.refusal, result.status,
 					result.output)
 			}

@@ -50,6 +50,12 @@ func (r result) refused(errno string) bool {
 		strings.HasSuffix(strings.TrimSpace(r.output), ": "+errno)
 }
 
+// refusedOf is refused for an action on a process by its files in /proc. A process
+// that still runs may be missing there (hidepid, proc(5)).
+func (r result) refusedOf(pid int, errno string) bool {
+	return r.refused(errno) || r.refused("ENOENT") && harness.Alive(pid)
+}
+
 // refusalOfChange is the kernel's answer to a change outside the grants. If the
 // session has a file tree of its own, a read-only mount answers before Landlock.
 func refusalOfChange(r result) string {
