@@ -26,6 +26,8 @@ type choice struct {
 	// may find something; others do so less often.
 	whole, others            []string
 	oldestNeovim, properties bool
+	// odd repeats the tests on a machine that is set up otherwise.
+	odd bool
 }
 
 // touchesAll are paths whose change can matter to every test: what confines, what
@@ -107,8 +109,8 @@ func decide(ctx context.Context, all bool) (choice, error) {
 	if err != nil {
 		return choice{}, err
 	}
-	return choose(packages, once, files, false, fmt.Sprintf("what %d files can matter to, changed since %.12s",
-		len(files), since)), nil
+	return choose(packages, once, files, false, fmt.Sprintf("what the change since %.12s can matter to, of files: %d",
+		since, len(files))), nil
 }
 
 // choose chooses what runs for the change of files. rounds means that tests that
@@ -116,7 +118,7 @@ func decide(ctx context.Context, all bool) (choice, error) {
 // tests/ do so only if they have changed themselves.
 func choose(packages []pkg, once, files []string, rounds bool, why string) choice {
 	touched, all := touchedBy(packages, files)
-	c := choice{why: why, properties: touched["settings"]}
+	c := choice{why: why, properties: touched["settings"], odd: rounds}
 	for _, p := range packages {
 		name := "./" + p.Dir
 		changed := slices.ContainsFunc(files, func(file string) bool { return isBelow(file, p.Dir) })

@@ -86,7 +86,7 @@ func verdict(ctx context.Context, out io.Writer, lanes [][]part, noted bool) err
 		}
 	}
 	if whole {
-		if err := noteTimes(ctx, all); err != nil {
+		if err := noteTimes(ctx, all, noted); err != nil {
 			fmt.Fprintf(out, "note: the processor seconds are not noted: %v\n", err)
 		}
 	}

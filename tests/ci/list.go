@@ -20,18 +20,24 @@ import (
 // package; those of a whole part are at "".
 type times map[string]map[string]float64
 
-// noteTimes notes what the parts of a run have taken. Those of other parts stay.
-func noteTimes(ctx context.Context, all []*ran) error {
+// noteTimes notes what the parts of a run have taken, for the checkout's origin
+// too if it is a run of .ci/run. What was not measured stays.
+func noteTimes(ctx context.Context, all []*ran, ofChange bool) error {
 	dirs, err := gitDirs(ctx, ".")
 	if err != nil {
 		return err
+	}
+	if !ofChange {
+		dirs = dirs[:1]
 	}
 	t, err := readTimes(dirs[0])
 	if err != nil {
 		return err
 	}
 	for _, r := range all {
-		t[r.name] = map[string]float64{}
+		if t[r.name] == nil {
+			t[r.name] = map[string]float64{}
+		}
 		maps.Copy(t[r.name], r.seconds)
 		t[r.name][""] = r.processor.Seconds()
 	}
@@ -94,6 +100,7 @@ func list(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "Tests and, after a slash, the processor seconds of the last run; - for none.\n"+
 		".ci/run now runs %s. In brackets is what it leaves out; \"make test-all\" runs that too.\n\n", c.why)
+	fmt.Fprint(out, "In part go, * is a package in which tests that repeat themselves do so as often as they can.\n\n")
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "package\tgo\tuser\trace\n")
 	for _, p := range packages {
@@ -105,7 +112,11 @@ func list(ctx context.Context, out io.Writer) error {
 			continue
 		}
 		name := "./" + p.Dir
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Dir, t.cell("go", p, tests, true, true),
+		often := ""
+		if slices.Contains(c.whole, name) {
+			often = "*"
+		}
+		fmt.Fprintf(table, "%s\t%s%s\t%s\t%s\n", p.Dir, t.cell("go", p, tests, true, true), often,
 			t.cell("user", p, tests-once, slices.Contains(everything.user, name), slices.Contains(c.user, name)),
 			t.cell("race", p, tests, slices.Contains(everything.race, name), slices.Contains(c.race, name)))
 	}
@@ -120,7 +131,11 @@ func list(ctx context.Context, out io.Writer) error {
 		if !runs {
 			left = ", left out now"
 		}
-		fmt.Fprintf(out, "part %s (%s): %.0f processor seconds%s\n", p.name, p.as, t[p.name][""], left)
+		took := "not measured yet"
+		if seconds, known := t[p.name][""]; known {
+			took = fmt.Sprintf("%.0f processor seconds", seconds)
+		}
+		fmt.Fprintf(out, "part %s (%s): %s%s\n", p.name, p.as, took, left)
 	}
 	fmt.Fprintln(out, "\nPart user leaves out the packages of tests/run-once, and single tests that call\n"+
 		"harness.Once, because an ordinary user would see the same.")

@@ -36,6 +36,7 @@ func lanes(c choice) [][]part {
 	}
 	add(0, isRoot() && len(c.user) > 0, userPart(c.user))
 	add(1, len(c.race) > 0, racePart(c.race))
+	add(1, isRoot() && c.odd, oddPart(c.user))
 	add(2, c.oldestNeovim, neovimPart("oldest"))
 	add(3, c.properties, propertiesPart())
 	return all
@@ -127,6 +128,17 @@ func userPart(packages []string) part {
 	}
 	return goTests("user", "an ordinary user", []string{"tests/as-user"},
 		[]string{"SIDECAR_MISSING=" + missing, "SIDECAR_SECOND_RUN=1"}, fewRounds, packages)
+}
+
+// oddPart is userPart for what starts the program, on a machine that is set up
+// otherwise; see tests/odd-machine.
+func oddPart(packages []string) part {
+	packages = slices.DeleteFunc(slices.Clone(packages), func(name string) bool {
+		return !isBelow(name, "./tests") || name == "./tests/ci"
+	})
+	p := userPart(packages)
+	return goTests("user-odd", "an ordinary user, otherwise set up", []string{"tests/odd-machine", "tests/as-user"},
+		p.env, fewRounds, packages)
 }
 
 // racePart leaves out the property tests: they run on one goroutine and can show
