@@ -42,6 +42,7 @@ type results struct {
 	begun    map[test]bool      // "go test" says which tests begin; the name "" is the package
 	summed   map[string]bool    // packages whose test process has reached its end
 	grave    map[string]string  // what a package has printed that is certain if it fails
+	cause    map[test]bool      // tests to which "go test" attributes that
 	lacks    []string           // lines that say what is skipped as a whole; see tests/skip
 	why      string             // given to certain
 	text     tail               // what was printed beside the events
@@ -51,6 +52,7 @@ func newResults(certain func(why string)) *results {
 	return &results{
 		certain: certain, outcome: map[test]string{}, output: map[test]*tail{}, seconds: map[string]float64{},
 		packages: map[string]string{}, grave: map[string]string{}, begun: map[test]bool{}, summed: map[string]bool{},
+		cause: map[test]bool{},
 	}
 }
 
@@ -107,6 +109,7 @@ func (r *results) event(e event) (text string) {
 		r.summed[e.Package] = r.summed[e.Package] || e.Test == "" && (e.Output == "PASS\n" || e.Output == "FAIL\n")
 		if found := neverAgain.FindString(e.Output); found != "" && r.grave[e.Package] == "" {
 			r.grave[e.Package] = strings.TrimSpace(e.Test + " " + found)
+			r.cause[name] = true
 		}
 		if strings.HasPrefix(e.Output, "WARNING: DATA RACE") { // also a helper's, whose end nobody may look at
 			r.isCertain(strings.TrimSpace(e.Package + " " + e.Test + " " + e.Output))
@@ -308,7 +311,8 @@ func (r *results) all() string {
 		if t.Name == "" {
 			outcome = r.packages[t.Package]
 		}
-		if outcome != "pass" && outcome != "skip" {
+		// A panic may come after the end of the test that it is attributed to.
+		if outcome != "pass" && outcome != "skip" || r.cause[t] {
 			all.WriteString(r.output[t].String())
 		}
 	}
