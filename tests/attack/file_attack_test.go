@@ -63,7 +63,11 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	if session.Sandbox.Applied != a.sandboxed {
 		t.Fatalf("sandbox applied: %v", session.Sandbox.Applied)
 	}
-	a.mustHaveTarget(t, w)
+	if file := a.file.Key("target"); file != "" {
+		if err := targetRuns(filepath.Join(w.Project, file)); err != nil {
+			t.Error(err)
+		}
+	}
 	review := session.Close(0).Review
 	output := filepath.Join(filepath.Dir(w.Home), "output")
 	harness.Must(t, os.WriteFile(output, []byte(session.Output()), 0o644))
@@ -73,17 +77,33 @@ func (a fileAttack) carryOut(t *testing.T) string {
 	return a.judge(t, session, err == nil, string(saw), review)
 }
 
-// mustHaveTarget checks that the process still runs whose id is in the file of the
-// key "target". It cannot be found once it has ended, which is no refusal.
-func (a fileAttack) mustHaveTarget(t *testing.T, w *harness.World) {
-	t.Helper()
-	file := a.file.Key("target")
-	if file == "" {
-		return
+// targetRuns returns an error unless the process runs whose id is in a file. It
+// cannot be found once it has ended, which is no refusal.
+func targetRuns(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(harness.Read(t, filepath.Join(w.Project, file))))
-	if err != nil || !harness.Alive(pid) {
-		t.Errorf("the target has ended: %v, %d", err, pid)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil && !harness.Alive(pid) {
+		err = fmt.Errorf("the target %d has ended, so nothing was refused", pid)
+	}
+	return err
+}
+
+// An attack of a process that has ended shows nothing.
+func TestTargetRuns(t *testing.T) {
+	t.Parallel()
+	ended := exec.Command("true")
+	harness.Must(t, ended.Run())
+	for text, runs := range map[string]bool{
+		fmt.Sprintln(os.Getpid()): true, fmt.Sprintln(ended.Process.Pid): false, "": false, "none": false,
+	} {
+		file := filepath.Join(t.TempDir(), "pid")
+		harness.Write(t, file, text)
+		if err := targetRuns(file); (err == nil) != runs {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

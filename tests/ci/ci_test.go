@@ -217,6 +217,45 @@ func TestResults_OfWhatDidNotRun(t *testing.T) {
 	}
 }
 
+// A panic is shown if it is attributed to a test that has passed.
+func TestResults_ShowAPanicAfterATest(t *testing.T) {
+	t.Parallel()
+	r := newResults(func(string) {})
+	for _, e := range []event{
+		{Action: "pass", Test: "TestA"}, {Action: "output", Test: "TestA", Output: "panic: why\n"},
+		{Action: "output", Test: "TestA", Output: "goroutine 1\n"}, {Action: "fail"},
+	} {
+		e.Package = "p"
+		r.event(e)
+	}
+	if all := r.all(); !strings.Contains(all, "goroutine 1") {
+		t.Errorf("%q", all)
+	}
+}
+
+// Whichever package of all has no event, it is missed.
+func TestResults_OfAPackageThatDidNotBegin(t *testing.T) {
+	t.Parallel()
+	packages := ourPackages(t)
+	var dirs []string
+	for _, p := range packages {
+		dirs = append(dirs, "./"+p.Dir)
+	}
+	for missing := -1; missing < len(packages); missing++ {
+		red := ""
+		r := newResults(func(why string) { red = why })
+		for i, p := range packages {
+			if i != missing {
+				r.event(event{Action: "start", Package: p.ImportPath})
+			}
+		}
+		r.mustHaveRun(dirs)
+		if missing < 0 && red != "" || missing >= 0 && !strings.HasSuffix(red, " has not run") {
+			t.Errorf("without %d: %q", missing, red)
+		}
+	}
+}
+
 // A part that is certainly red ends the others, with all their processes.
 func TestRunLanes_ACertainFailureEndsTheOthers(t *testing.T) {
 	t.Parallel()

@@ -69,6 +69,23 @@ func TestTook_LeavesOutWaitingForAProcessor(t *testing.T) {
 	}
 }
 
+// What starves itself is late all the same. Not parallel, as it keeps all busy.
+func TestTook_OfWhatKeepsAllProcessorsBusy(t *testing.T) {
+	busy := exec.Command("sh", "-c", "for i in $(seq $(($(nproc) * 4))); do timeout 10 sh -c 'while :; do :; done' & done; wait")
+	busy.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Kill(-busy.Process.Pid, unix.SIGKILL)
+		_ = busy.Wait()
+	})
+	const slept = 2 * time.Second
+	if took := Took(busy.Process.Pid, func() { time.Sleep(slept) }); took < slept/(1+mostProlonged) {
+		t.Errorf("it took %s", took)
+	}
+}
+
 // A deadline is prolonged while a descendant has no processor, and not otherwise.
 // Not parallel, because others would prolong it too.
 func TestDeadline_IsProlongedByTheLoad(t *testing.T) {
