@@ -43,6 +43,9 @@ var creations = map[string][2]string{
 	"moved and back": {
 		`mkdir .cargo; mv -T .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml",
 	},
+	"a closed way": {
+		`mkdir .cargo; cd .cargo; chmod 0 ..; echo x >config.toml; chmod 755 ..`, ".cargo/config.toml",
+	},
 	"over an empty one":  {`mkdir .cargo y; echo x >y/config.toml; mv -T y .cargo`, ".cargo/config.toml"},
 	"a linked way":       {`mkdir y; echo x >y/config.toml; ln -s y .cargo`, ".cargo/config.toml"},
 	"a way by hard link": {`mkdir y; echo x >y/config.toml; ln -s y z; ln -P z .cargo`, ".cargo/config.toml"},

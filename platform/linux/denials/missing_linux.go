@@ -221,7 +221,7 @@ func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (targ
 		return "", false
 	}
 	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+	case nothingThere(err):
 		return "", false // the kernel answers the same
 	case err != nil:
 		return dirs[0] + "/" + base, true // nobody knows where it leads
@@ -231,16 +231,17 @@ func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (targ
 		return "", false // it exists
 	}
 	for _, dir := range dirs {
-		if o.sameDirectory(root, dir, at.fd) {
+		if o.mayBeDirectory(root, dir, at.fd) {
 			return dir + "/" + base, true
 		}
 	}
 	return "", false
 }
 
-// sameDirectory reports whether a path of the session leads to an open
-// directory.
-func (o *Observer) sameDirectory(root int, path string, fd int) bool {
+// mayBeDirectory reports whether a path of the session leads to an open
+// directory, or cannot be followed. A program that keeps the directory open can
+// take away the right to reach it from above.
+func (o *Observer) mayBeDirectory(root int, path string, fd int) bool {
 	o.rootMu.RLock()
 	defer o.rootMu.RUnlock()
 	if o.rootFD >= 0 {
@@ -248,10 +249,15 @@ func (o *Observer) sameDirectory(root int, path string, fd int) bool {
 	}
 	known, err := openPath(root, path, true)
 	if err != nil {
-		return false
+		return !nothingThere(err)
 	}
 	defer unix.Close(known)
 	return sameFile(known, fd)
+}
+
+// nothingThere reports whether an error says that a path leads nowhere.
+func nothingThere(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
 func sameFile(a, b int) bool {
