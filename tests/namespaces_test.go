@@ -35,9 +35,8 @@ func TestTerminal_ProgramsThatOpenTerminalsWork(t *testing.T) {
 		{"expect", `expect -c 'spawn -noecho tty; expect eof'`},
 		{
 			"tmux",
-			`tmux -S "$PWD/t" -f /dev/null new-session -d 'tty >tty; sleep 100'; until [ -s tty ]; do sleep 0.01; ` +
-				`done; cat tty; ` +
-				`tmux -S "$PWD/t" kill-server`,
+			`tmux -S "$PWD/t" -f /dev/null new-session -d 'tty >tty; sleep 100' && ` +
+				`for i in $(seq 6000); do [ -s tty ] && break; sleep 0.01; done; cat tty; tmux -S "$PWD/t" kill-server`,
 		},
 		{"bash", `script -qec "bash --norc -ic 'sleep 100 & jobs; kill %1; exec 3<>/dev/tty; tty'" /dev/null`},
 	} {

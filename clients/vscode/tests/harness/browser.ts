@@ -33,6 +33,7 @@ export class Browser {
       headless: true,
       viewport: look.size,
       colorScheme: look.scheme,
+      reducedMotion: "reduce",
       permissions: ["clipboard-read", "clipboard-write"],
       // Chromium's sandbox does not start as root. The browser visits only the
       // tests' server.

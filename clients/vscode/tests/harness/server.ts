@@ -18,6 +18,9 @@ const baseSettings = {
   "workbench.tips.enabled": false,
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "workbench.enableExperiments": false,
+  // What moves without end is drawn all the time, by the processor.
+  "workbench.reduceMotion": "on",
+  "editor.cursorBlinking": "solid",
   "telemetry.telemetryLevel": "off",
   "update.mode": "none",
   "update.showReleaseNotes": false,

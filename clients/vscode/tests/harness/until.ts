@@ -11,6 +11,7 @@ export async function until<T>(what: string, check: () => T | Promise<T>, second
   const before = starved();
   let last: unknown;
   for (;;) {
+    const tried = Date.now();
     try {
       const found = await check();
       if (found) return found;
@@ -21,7 +22,9 @@ export async function until<T>(what: string, check: () => T | Promise<T>, second
     const took = (Date.now() - begun) / 1000;
     if (took > seconds && took > seconds + Math.min(starved() - before, 4 * seconds))
       throw new Error(`waited ${Math.round(took)} s in vain: ${what} (last: ${String(last)})`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // A check that takes long is made less often: others wait for the processor.
+    const pause = Math.min(2000, Math.max(50, 4 * (Date.now() - tried)));
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 
