@@ -13,6 +13,8 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 PARTS = go build -o bin/ci ./tests/ci && bin/ci only
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+# The version that this golangci-lint holds, or it would ask for another format.
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 FUZZTIME ?= 30s
 
 help: ## list the targets
@@ -89,7 +91,8 @@ check-fast: format measure ## the checks that take seconds: formatting, lengths,
 check-slow: vet lint lint-lua lint-vscode cross ## vet, linters, and the builds for other systems
 
 format:
-	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted (gofmt -w): $$unformatted"; exit 1; }
+	@unformatted=$$(go run $(GOFUMPT) -l $$(git ls-files '*.go')) || exit 1; \
+	[ -z "$$unformatted" ] || { echo "not formatted (go run $(GOFUMPT) -w): $$unformatted"; exit 1; }
 
 vet:
 	go vet ./...

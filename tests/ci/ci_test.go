@@ -222,8 +222,10 @@ func TestResults_ShowAPanicAfterATest(t *testing.T) {
 	t.Parallel()
 	r := newResults(func(string) {})
 	for _, e := range []event{
-		{Action: "pass", Test: "TestA"}, {Action: "output", Test: "TestA", Output: "panic: why\n"},
-		{Action: "output", Test: "TestA", Output: "goroutine 1\n"}, {Action: "fail"},
+		{Action: "pass", Test: "TestA"},
+		{Action: "output", Test: "TestA", Output: "panic: why\n"},
+		{Action: "output", Test: "TestA", Output: "goroutine 1\n"},
+		{Action: "fail"},
 	} {
 		e.Package = "p"
 		r.event(e)
