@@ -235,7 +235,7 @@ func TestResults_ShowAPanicAfterATest(t *testing.T) {
 	}
 }
 
-// Whichever package of all has no event, it is missed.
+// Whichever package has no event, it is the one that is missed.
 func TestResults_OfAPackageThatDidNotBegin(t *testing.T) {
 	t.Parallel()
 	packages := ourPackages(t)
@@ -244,16 +244,17 @@ func TestResults_OfAPackageThatDidNotBegin(t *testing.T) {
 		dirs = append(dirs, "./"+p.Dir)
 	}
 	for missing := -1; missing < len(packages); missing++ {
-		red := ""
+		red, want := "", ""
 		r := newResults(func(why string) { red = why })
 		for i, p := range packages {
-			if i != missing {
+			if i == missing {
+				want = dirs[i] + " has not run"
+			} else {
 				r.event(event{Action: "start", Package: p.ImportPath})
 			}
 		}
-		r.mustHaveRun(dirs)
-		if missing < 0 && red != "" || missing >= 0 && !strings.HasSuffix(red, " has not run") {
-			t.Errorf("without %d: %q", missing, red)
+		if r.mustHaveRun(dirs); red != want {
+			t.Errorf("got %q, want %q", red, want)
 		}
 	}
 }

@@ -202,8 +202,9 @@ func (r *results) isCertain(why string) {
 	}
 }
 
-// mustHaveRun looks for packages that have not even begun. Each event is of one
-// directory: "audit" has not run because "tests/audit" has.
+// mustHaveRun looks for packages that have not even begun. A package stands for
+// one directory alone: tests/audit does not stand for audit, whose path its own
+// ends with.
 func (r *results) mustHaveRun(dirs []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
