@@ -255,7 +255,7 @@ func TestAudit_TheRealJournald(t *testing.T) {
 		mount --bind /run/machine-id /etc/machine-id
 		mkdir -p /run/systemd/journal /run/log/journal/0123456789abcdef0123456789abcdef
 		"$1" & journald=$!
-		n=0; until [ -S /run/systemd/journal/socket ] || [ $n = 100 ]; do sleep 0.1; n=$((n+1)); done
+		n=0; until [ -S /run/systemd/journal/socket ] || [ $n = 1200 ]; do sleep 0.1; n=$((n+1)); done
 		"$2" exec -- sh -c 'exit 0' --token hunter2hunter2
 		logger --journald <<-END
 			MESSAGE={"v":1,"time":"2026-01-01T00:00:00Z","event":"forged"}

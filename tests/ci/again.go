@@ -15,19 +15,22 @@ type flake struct {
 }
 
 // again runs the failed tests of a part again, with nothing beside them. It
-// returns those that passed, and why the run is red if another did not.
+// returns those that passed, and why the run is red if another did not. A failure
+// that is certain is the last to run.
 func again(ctx context.Context, out io.Writer, r *ran) (flakes []flake, red string) {
 	failed := r.failed()
 	if len(failed) == 0 {
 		return nil, ""
 	}
 	second := newResults(func(string) {})
+	certain := ""
 	for _, command := range r.again(failed) {
 		fmt.Fprintf(out, "%s: once more, alone: %s\n", r.name, strings.Join(command, " "))
 		alone := part{name: r.name, command: command, env: r.env, again: r.part.again, quiet: true}
-		each := run(ctx, alone, func(why string) { red = why }, func(string) {})
-		if red != "" {
-			return nil, r.name + ": " + red + "\n" + each.all()
+		each := run(ctx, alone, func(why string) { certain = why }, func(string) {})
+		if certain != "" {
+			certain = r.name + ": " + certain + "\n" + each.all()
+			break
 		}
 		second.merge(each.results)
 	}
@@ -40,6 +43,9 @@ func again(ctx context.Context, out io.Writer, r *ran) (flakes []flake, red stri
 	}
 	for _, t := range second.failed() {
 		red = fmt.Sprintf("%s: %s %s fails alone\n%s", r.name, t.Package, t.Name, second.said(t))
+	}
+	if certain != "" {
+		red = certain
 	}
 	return flakes, red
 }

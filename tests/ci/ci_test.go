@@ -79,6 +79,10 @@ func TestVerdict(t *testing.T) {
 		"a race, once": {
 			part: func(t *testing.T) part { return sample(t, "race", "TestRace", "-race") }, red: "WARNING: DATA RACE",
 		},
+		"one fails once, and another then panics alone": {
+			part: func(t *testing.T) part { return sample(t, "go", "TestOnce|TestPanicsAlone") },
+			red:  "panic: alone", runAgain: true, flaky: []string{"TestOnce"},
+		},
 		"a survivor, once": {
 			part: func(t *testing.T) part { return sample(t, "survivor", "TestPasses") },
 			red:  "failed outside of its tests",

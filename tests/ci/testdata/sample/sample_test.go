@@ -72,6 +72,13 @@ func TestPanic(*testing.T) {
 	}
 }
 
+func TestPanicsAlone(t *testing.T) {
+	if !first("panics-alone") {
+		panic("alone")
+	}
+	t.Error("the first time")
+}
+
 func TestHangs(*testing.T) {
 	if first("hangs") {
 		time.Sleep(time.Hour)
