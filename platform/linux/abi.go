@@ -1,15 +1,33 @@
 package linux
 
-import landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
+import "github.com/landlock-lsm/go-landlock/landlock"
 
-// abiVersion is what one version of Landlock's ABI adds.
+// presets are all the rights and scopes that each ABI version knows, from
+// version 1 on.
+var presets = []landlock.Config{
+	landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9,
+	landlock.V10, landlock.V11,
+}
+
+// handled returns everything that a ruleset of this ABI version governs: all
+// rights that the kernel knows, so that what has no rule is refused. A version
+// above the last preset is treated as the last. The preset's rights about TCP
+// and UDP are left out; see handledNet.
+func handled(abi int) (fs landlock.AccessFSSet, scoped landlock.ScopedSet) {
+	if abi < 1 {
+		return 0, 0
+	}
+	preset := presets[min(abi, len(presets))-1]
+	return preset.HandledAccessFS, preset.Scoped
+}
+
+// abiVersion is one version of Landlock's ABI, without which a protection is
+// weaker.
 type abiVersion struct {
 	version int
 	kernel  string // the first release with it
-	fs      FSAccess
-	scoped  Scope
 	// without says what a session can do, or cannot do, on a kernel below this
-	// version; empty if the report need not mention it.
+	// version.
 	without string
 	// protection is the one that is weaker below this version.
 	protection string
@@ -18,49 +36,26 @@ type abiVersion struct {
 // truncationABI is the first version that governs truncation (Linux 6.2).
 const truncationABI = 3
 
-// abiVersions are all versions that matter here; a new one is a row. Versions
-// that add only rights about TCP or UDP have no row: Landlock governs TCP only
-// in sessions that reach hosts without namespaces; see handledNet. A kernel
-// above the last row is treated as the last row.
-// Source: Linux Documentation/userspace-api/landlock.rst.
+// abiVersions are the versions that the report mentions. Below 2 Landlock
+// refuses every rename and link between two directories; that weakens no
+// protection. Source: Linux Documentation/userspace-api/landlock.rst.
 var abiVersions = []abiVersion{
-	{version: 1, kernel: "5.13", fs: FSAccess(
-		landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile |
-			landlock.AccessFSReadDir | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile |
-			landlock.AccessFSMakeChar |
-			landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock |
-			landlock.AccessFSMakeFifo | landlock.AccessFSMakeBlock | landlock.AccessFSMakeSym)},
-	// Below 2 Landlock refuses every rename and link between two directories.
-	// That weakens no protection.
-	{version: 2, kernel: "5.19", fs: FSAccess(landlock.AccessFSRefer)},
 	{
-		version: truncationABI, kernel: "6.2", fs: FSAccess(landlock.AccessFSTruncate),
+		version: truncationABI, kernel: "6.2",
 		without: "truncate(2) and openat2(2) are refused even for the session's own files, because this " +
 			"kernel's Landlock does not govern truncation",
 		protection: "filesystem",
 	},
 	{
-		version: 5, kernel: "6.10", fs: FSAccess(landlock.AccessFSIoctlDev),
+		version: 5, kernel: "6.10",
 		without: "every ioctl is allowed on devices that may be opened", protection: "filesystem",
 	},
 	{
-		version: 6, kernel: "6.12", scoped: Scope(landlock.ScopeAbstractUnixSocket | landlock.ScopeSignal),
+		version: 6, kernel: "6.12",
 		without: "processes outside the session can be signalled", protection: "signals",
 	},
 	{
-		version: 9, kernel: "7.1", fs: FSAccess(landlock.AccessFSResolveUnix),
+		version: 9, kernel: "7.1",
 		without: "Unix sockets of outside processes that have a path can be connected to", protection: "unix_sockets",
 	},
-}
-
-// handled returns everything that a ruleset of this ABI version governs: all
-// rights that the kernel knows, so that what has no rule is refused.
-func handled(abi int) (fs FSAccess, scoped Scope) {
-	for _, row := range abiVersions {
-		if row.version <= abi {
-			fs |= row.fs
-			scoped |= row.scoped
-		}
-	}
-	return fs, scoped
 }

@@ -67,7 +67,7 @@ func (o older) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confine
 }
 
 // The test tries all versions whose rights this kernel knows. A version above
-// the last row of the table is treated as the last row.
+// the last preset is treated as the last.
 func TestBackend_ConformsOnOtherKernels(t *testing.T) {
 	t.Parallel()
 	abi := requireLandlock(t)

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -14,7 +15,7 @@ import (
 // landlockABI returns the ABI version of the kernel's Landlock. If there is
 // none, the error says why, in words that a user can act on.
 func landlockABI() (int, error) {
-	version, err := landlock.LandlockGetABIVersion()
+	version, err := ll.LandlockGetABIVersion()
 	switch {
 	case errors.Is(err, unix.ENOSYS):
 		return 0, errors.New("this kernel has no Landlock, or a filter of this process hides it")
@@ -29,7 +30,7 @@ func landlockABI() (int, error) {
 // fixedErrata returns the faults that the kernel has fixed, as bits; see
 // unfixedErrata.
 func fixedErrata() int {
-	fixed, err := landlock.LandlockGetErrata()
+	fixed, err := ll.LandlockGetErrata()
 	if err != nil {
 		return 0
 	}
@@ -40,9 +41,9 @@ func fixedErrata() int {
 // must be locked and must have no_new_privs set. It returns the paths that could
 // not be granted. ownTerminals is true if /dev/pts is the session's own.
 func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
-	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{
+	fd, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{
 		HandledAccessFS:  uint64(r.FS),
-		HandledAccessNet: r.handledNet(),
+		HandledAccessNet: uint64(r.handledNet()),
 		Scoped:           uint64(r.Scoped),
 	}, 0)
 	if err != nil {
@@ -65,7 +66,7 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 			return nil, err
 		}
 	}
-	if err := landlock.LandlockRestrictSelf(fd, r.logging()); err != nil {
+	if err := ll.LandlockRestrictSelf(fd, r.logging()); err != nil {
 		return nil, fmt.Errorf("enforce landlock ruleset: %w", err)
 	}
 	return missing, nil
@@ -74,18 +75,18 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 // handledNet is what the ruleset governs of the network. No rule grants any of
 // it: the sidecar connects the sockets of a session that shares the machine's
 // network.
-func (r Ruleset) handledNet() uint64 {
+func (r Ruleset) handledNet() landlock.AccessNetSet {
 	if !r.Filtering.Shared {
 		return 0
 	}
-	return landlock.AccessNetBindTCP | landlock.AccessNetConnectTCP
+	return netTCP
 }
 
 // addTerminals grants the session's own terminals: all of /dev/pts if that is
 // its own, and in any case the terminals among its standard streams. Those are
 // granted by their descriptors: a caller's terminal may have no path inside, and
 // on the shared devpts a path can lead to another terminal by then.
-func addTerminals(ruleset int, handled FSAccess, all bool) error {
+func addTerminals(ruleset int, handled landlock.AccessFSSet, all bool) error {
 	access := (fsRead | fsWrite | fsDevice) & handled
 	if all {
 		if err := addRule(ruleset, Rule{Path: namespace.TerminalDir, Access: access}); err != nil {
@@ -96,8 +97,8 @@ func addTerminals(ruleset int, handled FSAccess, all bool) error {
 		if !namespace.IsTerminal(fd) {
 			continue
 		}
-		err := landlock.LandlockAddPathBeneathRule(ruleset,
-			&landlock.PathBeneathAttr{AllowedAccess: uint64(access & fsFile), ParentFd: fd}, 0)
+		err := ll.LandlockAddPathBeneathRule(ruleset,
+			&ll.PathBeneathAttr{AllowedAccess: uint64(access & fsFile), ParentFd: fd}, 0)
 		if err != nil {
 			return fmt.Errorf("grant terminal that is %s: %w", name, err)
 		}
@@ -136,11 +137,6 @@ func addRule(ruleset int, rule Rule) error {
 	if access == 0 {
 		return nil
 	}
-	return landlock.LandlockAddPathBeneathRule(ruleset,
-		&landlock.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
+	return ll.LandlockAddPathBeneathRule(ruleset,
+		&ll.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
 }
-
-// fsFile are the rights that apply to files. The kernel refuses a rule that
-// gives a file any other right (EINVAL).
-const fsFile = FSAccess(landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile |
-	landlock.AccessFSTruncate | landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix)

@@ -1,6 +1,6 @@
 package linux
 
-import landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
+import ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
 // loggingABI is the first ABI version of a Landlock that logs refusals (Linux
 // 6.15).
@@ -12,9 +12,9 @@ func (r Ruleset) logging() uint32 {
 	if r.ABI < loggingABI {
 		return 0
 	}
-	const off = landlock.FlagRestrictSelfLogSameExecOff | landlock.FlagRestrictSelfLogSubdomainsOff
+	const off = ll.FlagRestrictSelfLogSameExecOff | ll.FlagRestrictSelfLogSubdomainsOff
 	if r.Logged {
-		return off | landlock.FlagRestrictSelfLogNewExecOn
+		return off | ll.FlagRestrictSelfLogNewExecOn
 	}
 	return off
 }

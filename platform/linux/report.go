@@ -52,7 +52,7 @@ func byABI(name string, abi int, whole platform.Protection) platform.Protection 
 	var gaps []string
 	kernel := ""
 	for _, row := range abiVersions {
-		if row.protection == name && row.version > abi && row.without != "" {
+		if row.protection == name && row.version > abi {
 			gaps = append(gaps, row.without)
 			kernel = row.kernel
 		}

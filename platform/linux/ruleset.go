@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/landlock-lsm/go-landlock/landlock"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
@@ -15,10 +17,10 @@ import (
 // grants, and what the filter of system calls does. The sidecar sends it to the
 // stage; see orders.
 type Ruleset struct {
-	ABI    int      `json:"abi"`
-	FS     FSAccess `json:"fs"`
-	Scoped Scope    `json:"scoped"`
-	Rules  []Rule   `json:"rules"`
+	ABI    int                  `json:"abi"`
+	FS     landlock.AccessFSSet `json:"fs"`
+	Scoped landlock.ScopedSet   `json:"scoped"`
+	Rules  []Rule               `json:"rules"`
 	// Canary proves that the ruleset is in force; nil if the policy leaves none.
 	Canary *Canary `json:"canary"`
 	// Requested says which protections the policy wants.
@@ -78,8 +80,8 @@ type Ruleset struct {
 // Rule grants rights below a path. If the path is a file, the stage removes the
 // rights that apply only to directories.
 type Rule struct {
-	Path   platform.RawString `json:"path"`
-	Access FSAccess           `json:"access"`
+	Path   platform.RawString   `json:"path"`
+	Access landlock.AccessFSSet `json:"access"`
 	// Required is true for the project directory and others without which the
 	// session must not start.
 	Required bool `json:"required,omitempty"`
@@ -183,7 +185,7 @@ func (r Ruleset) writable() []string {
 // dropGuarded removes the rights that hold only if protected paths are mounted
 // read-only; see policy.Rule.
 func (r *Ruleset) dropGuarded(p *policy.Policy) {
-	guarded := map[platform.RawString]FSAccess{}
+	guarded := map[platform.RawString]landlock.AccessFSSet{}
 	for _, rule := range p.Rules {
 		if rule.Guarded != 0 {
 			guarded[platform.RawString(rule.Path)] = translateAccess(rule.Guarded)
@@ -194,11 +196,11 @@ func (r *Ruleset) dropGuarded(p *policy.Policy) {
 	}
 }
 
-func translateAccess(access policy.Access) FSAccess {
-	var fs FSAccess
+func translateAccess(access policy.Access) landlock.AccessFSSet {
+	var fs landlock.AccessFSSet
 	for _, pair := range []struct {
 		from policy.Access
-		to   FSAccess
+		to   landlock.AccessFSSet
 	}{{policy.Read, fsRead}, {policy.Write, fsWrite}, {policy.Execute, fsExecute}, {policy.Device, fsDevice}} {
 		if access.Has(pair.from) {
 			fs |= pair.to

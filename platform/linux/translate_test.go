@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/golden"
 )
@@ -99,6 +101,7 @@ func TestTranslate_NeverGrantsMoreThanThePolicy(t *testing.T) {
 	}
 }
 
+// An ABI version above the last preset is treated as the last.
 func TestHandled_GrowsWithTheVersion(t *testing.T) {
 	t.Parallel()
 	fs, scoped := handled(0)
@@ -110,30 +113,10 @@ func TestHandled_GrowsWithTheVersion(t *testing.T) {
 		if nextFS&fs != fs || nextScoped&scoped != scoped {
 			t.Errorf("ABI %d handles less than %d: %s, %s", abi, abi-1, nextFS, nextScoped)
 		}
-		if abi > 1 && abiVersions[len(abiVersions)-1].version < abi && (nextFS != fs || nextScoped != scoped) {
-			t.Errorf("ABI %d, which is not in the table, handles what ABI %d does not", abi, abi-1)
+		if abi > len(presets) && (nextFS != fs || nextScoped != scoped) {
+			t.Errorf("ABI %d, which has no preset, handles what ABI %d does not", abi, abi-1)
 		}
 		fs, scoped = nextFS, nextScoped
-	}
-	if known := FSAccess(1)<<len(fsNames) - 1; fs != known {
-		t.Errorf("the last version handles %s, but %s have names", fs, known)
-	}
-	for i := 1; i < len(abiVersions); i++ {
-		if abiVersions[i-1].version >= abiVersions[i].version {
-			t.Errorf("the table is not in order at version %d", abiVersions[i].version)
-		}
-	}
-}
-
-func TestString_NamesUnknownBits(t *testing.T) {
-	t.Parallel()
-	for got, want := range map[string]string{
-		FSAccess(0).String(): "none", FSAccess(
-			1 | 1<<40).String(): "execute 1<<40", Scope(3).String(): "abstract_unix_socket signal",
-	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 }
 
@@ -181,8 +164,7 @@ func check(t *testing.T, p *policy.Policy, abi int) {
 		if granted.Access == 0 || granted.Access&^r.FS != 0 {
 			t.Errorf("ABI %d: %q grants %s of the handled %s", abi, granted.Path, granted.Access, r.FS)
 		}
-		if names := granted.Access.String(); strings.Contains(names, "make_char") ||
-			strings.Contains(names, "make_block") {
+		if granted.Access&(ll.AccessFSMakeChar|ll.AccessFSMakeBlock) != 0 {
 			t.Errorf("%q may make device nodes", granted.Path)
 		}
 		if !covered(p, granted) {
