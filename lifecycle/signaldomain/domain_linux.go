@@ -6,8 +6,8 @@ import (
 	"io"
 	"os"
 	"syscall"
-	"unsafe"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
@@ -94,28 +94,23 @@ func Restrict() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	attr := unix.LandlockRulesetAttr{
-		Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER, Scoped: unix.LANDLOCK_SCOPE_SIGNAL,
+	ruleset, err := ll.LandlockCreateRuleset(
+		&ll.RulesetAttr{HandledAccessFS: ll.AccessFSRefer, Scoped: ll.ScopeSignal}, 0)
+	if err != nil {
+		return fmt.Errorf("create ruleset: %w", err)
 	}
-	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)),
-		unsafe.Offsetof(attr.Quiet_access_fs), 0)
-	if errno != 0 {
-		return fmt.Errorf("create ruleset: %w", errno)
-	}
-	defer unix.Close(int(ruleset))
+	defer unix.Close(ruleset)
 	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open /: %w", err)
 	}
 	defer unix.Close(root)
-	everywhere := unix.LandlockPathBeneathAttr{Allowed_access: unix.LANDLOCK_ACCESS_FS_REFER, Parent_fd: int32(root)}
-	_, _, errno = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(&everywhere)), 0, 0, 0)
-	if errno != 0 {
-		return fmt.Errorf("add rule: %w", errno)
+	everywhere := ll.PathBeneathAttr{AllowedAccess: ll.AccessFSRefer, ParentFd: root}
+	if err := ll.LandlockAddPathBeneathRule(ruleset, &everywhere, 0); err != nil {
+		return fmt.Errorf("add rule: %w", err)
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
-		return fmt.Errorf("enforce ruleset: %w", errno)
+	if err := ll.LandlockRestrictSelf(ruleset, 0); err != nil {
+		return fmt.Errorf("enforce ruleset: %w", err)
 	}
 	return nil
 }
