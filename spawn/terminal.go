@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -80,25 +81,47 @@ func callersStreams(target *platform.Target, _ Request) (master *os.File, releas
 // openTerminal opens a PTY. Before anything is written to it, it has its size
 // and knows that text is UTF-8.
 func openTerminal(size Size) (master, terminal *os.File, err error) {
-	master, terminal, err = pty.Open()
+	opened, terminal, err := pty.Open()
 	if err != nil {
 		return nil, nil, err
 	}
-	if err = setSize(master, size); err == nil {
+	defer opened.Close()
+	cols, rows := size.clamp()
+	if err = pty.Setsize(opened, &pty.Winsize{Cols: cols, Rows: rows}); err == nil {
 		err = setUTF8(terminal)
 	}
 	if err == nil {
-		// pty.Open calls Fd, which leaves the master in blocking mode, where
-		// deadlines have no effect: a read that gathers output would wait for
-		// more output, and nothing would end it at the end of a session.
-		err = control(master, func(fd int) error { return unix.SetNonblock(fd, true) })
+		master, err = polled(opened)
 	}
 	if err != nil {
-		master.Close()
 		terminal.Close()
 		return nil, nil, err
 	}
 	return master, terminal, nil
+}
+
+// polled returns another file of an open one, in non-blocking mode and in Go's
+// poller. The master of pty.Open is neither: the package calls Fd, and for macOS
+// it opens the master in blocking mode, which keeps the poller from it for good.
+// Without both, deadlines have no effect: a read that gathers output would wait
+// for more output, and nothing would end it at the end of a session.
+func polled(file *os.File) (*os.File, error) {
+	var fd int
+	err := control(file, func(opened int) (err error) {
+		if err = unix.SetNonblock(opened, true); err == nil {
+			fd, err = unix.FcntlInt(uintptr(opened), unix.F_DUPFD_CLOEXEC, 0)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	other := os.NewFile(uintptr(fd), file.Name())
+	if err := other.SetReadDeadline(time.Time{}); err != nil { // the poller has not accepted it
+		other.Close()
+		return nil, err
+	}
+	return other, nil
 }
 
 func changeTermios(terminal *os.File, get, set uint) error {
@@ -115,8 +138,9 @@ func changeTermios(terminal *os.File, get, set uint) error {
 	})
 }
 
-// setSize sets a terminal's size (TIOCSWINSZ, ioctl_tty(2)). pty.Setsize is no
-// alternative, because it calls Fd; see control.
+// setSize sets the size of a session's terminal (TIOCSWINSZ, ioctl_tty(2)).
+// pty.Setsize is for terminals that no session has yet: it calls Fd; see
+// control.
 func setSize(terminal *os.File, size Size) error {
 	cols, rows := size.clamp()
 	return control(terminal, func(fd int) error {
@@ -124,8 +148,9 @@ func setSize(terminal *os.File, size Size) error {
 	})
 }
 
-// control calls use with a file's descriptor. (*os.File).Fd would put the file
-// into blocking mode, and take it from the poller.
+// control calls use with a file's descriptor, which is not closed meanwhile.
+// (*os.File).Fd holds nothing open, and puts a file that Go has opened into
+// blocking mode.
 func control(file *os.File, use func(fd int) error) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
