@@ -146,3 +146,68 @@ func documents(t *testing.T) []string {
 	}
 	return found
 }
+
+var dependencyRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+
+// docs/design/dependencies.md has a row for each direct requirement of go.mod,
+// and no other.
+func TestDocuments_SayWhatEachDependencyDoes(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/design/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for _, row := range dependencyRow.FindAllStringSubmatch(string(page), -1) {
+		if rows[row[1]] {
+			t.Errorf("dependencies.md has two rows for %s", row[1])
+		}
+		rows[row[1]] = true
+	}
+	required := requirements(t)
+	if len(required) < 10 {
+		t.Fatalf("go.mod requires %v: it was not understood", required)
+	}
+	for _, module := range required {
+		if !rows[module] {
+			t.Errorf("dependencies.md has no row for %s, which go.mod requires", module)
+		}
+		delete(rows, module)
+	}
+	for module := range rows {
+		t.Errorf("dependencies.md has a row for %s, which go.mod does not require directly", module)
+	}
+}
+
+// requirements are the modules that go.mod requires directly.
+func requirements(t *testing.T) []string {
+	t.Helper()
+	file, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modules []string
+	block := false
+	for line := range strings.Lines(string(file)) {
+		code, comment, _ := strings.Cut(strings.TrimSpace(line), "//")
+		fields := strings.Fields(code)
+		switch {
+		case len(fields) == 0:
+			continue
+		case fields[0] == ")":
+			block = false
+			continue
+		case fields[0] == "require":
+			fields = fields[1:]
+			if block = fields[0] == "("; block {
+				continue
+			}
+		case !block:
+			continue
+		}
+		if strings.TrimSpace(comment) != "indirect" {
+			modules = append(modules, fields[0])
+		}
+	}
+	return modules
+}
