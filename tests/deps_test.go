@@ -262,8 +262,10 @@ func TestImports_FollowTheRoad(t *testing.T) {
 // it is part of every session's start.
 var mustNotLink = []string{"net/http", "crypto/tls", "encoding/gob", "text/template", "html/template"}
 
-func TestImports_TheProgramThatConfinesHoldsNoHTTP(t *testing.T) {
-	t.Parallel()
+// linked returns the packages of a program for a system, each with the packages
+// that it imports.
+func linked(t *testing.T, system, program string) map[string][]string {
+	t.Helper()
 	// Read here, so that the test cache notices every change.
 	goFiles(t, func(file string) {
 		if !strings.HasSuffix(file, "_test.go") {
@@ -275,27 +277,72 @@ func TestImports_TheProgramThatConfinesHoldsNoHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	linked := func(system, program string) []string {
-		list := exec.Command("go", "list", "-deps", "./"+program)
-		list.Dir, list.Env = "..", append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system)
-		list.Stderr = t.Output()
-		out, err := list.Output()
-		if err != nil {
-			t.Fatalf("go list %s for %s: %v", program, system, err)
-		}
-		return strings.Fields(string(out))
+	list := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./"+program)
+	list.Dir, list.Env = "..", append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system)
+	list.Stderr = t.Output()
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list %s for %s: %v", program, system, err)
 	}
+	packages := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		names := strings.Fields(line)
+		packages[names[0]] = names[1:]
+	}
+	return packages
+}
+
+func TestImports_TheProgramThatConfinesHoldsNoHTTP(t *testing.T) {
+	t.Parallel()
 	for _, system := range []string{"linux", "darwin"} {
-		packages := linked(system, "cmd/sandbox-sidecar")
+		packages := linked(t, system, "cmd/sandbox-sidecar")
 		for _, banned := range mustNotLink {
-			if slices.Contains(packages, banned) {
+			if _, found := packages[banned]; found {
 				t.Errorf("sandbox-sidecar for %s links %s: see go list -deps ./cmd/sandbox-sidecar", system, banned)
 			}
 		}
 	}
 	// The program beside it does: this test would see it.
-	if !slices.Contains(linked("linux", "cmd/sandbox-sidecar-mcp"), "net/http") {
+	if _, found := linked(t, "linux", "cmd/sandbox-sidecar-mcp")["net/http"]; !found {
 		t.Error("sandbox-sidecar-mcp links no net/http, so this test finds nothing")
+	}
+}
+
+// mustImport are the packages that the sidecar is built on, with the systems
+// for which it imports them. docs/design/dependencies.md says what each does.
+var mustImport = map[string][]string{
+	"github.com/creack/pty":                        {"linux", "darwin"},
+	"github.com/fsnotify/fsnotify":                 {"linux", "darwin"},
+	"github.com/google/uuid":                       {"linux", "darwin"},
+	"github.com/landlock-lsm/go-landlock/landlock": {"linux"},
+	"golang.org/x/sys/unix":                        {"linux", "darwin"},
+}
+
+func TestImports_TheSidecarIsBuiltOnItsPackages(t *testing.T) {
+	t.Parallel()
+	// importedByUs are the packages that a package of this module imports.
+	importedByUs := func(system, program string) map[string]bool {
+		found := map[string]bool{}
+		for name, imports := range linked(t, system, program) {
+			if strings.HasPrefix(name, module) {
+				for _, imported := range imports {
+					found[imported] = true
+				}
+			}
+		}
+		return found
+	}
+	for _, system := range []string{"linux", "darwin"} {
+		found := importedByUs(system, "cmd/sandbox-sidecar")
+		for name, systems := range mustImport {
+			if slices.Contains(systems, system) && !found[name] {
+				t.Errorf("no package of sandbox-sidecar for %s imports %s", system, name)
+			}
+		}
+	}
+	// The program beside it has no terminals: this test would see it.
+	if importedByUs("linux", "cmd/sandbox-sidecar-mcp")["github.com/creack/pty"] {
+		t.Error("sandbox-sidecar-mcp imports creack/pty, so this test would find everything")
 	}
 }
 
