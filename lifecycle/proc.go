@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/reserve"
 )
 
 // Process is a process that a group has started.
@@ -20,8 +21,8 @@ type Survivors = proc.Survivors
 var ErrSurvivors = proc.ErrSurvivors
 
 // SmallRuntime is an environment for processes of this program that do one
-// thing after another; see proc.SmallRuntime.
-var SmallRuntime = proc.SmallRuntime
+// thing after another; see reserve.SmallRuntime.
+var SmallRuntime = reserve.SmallRuntime
 
 // Start starts a process that belongs to no group.
 func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
@@ -30,10 +31,6 @@ func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
 
 // ReserveThreads starts threads that the runtime keeps; see proc.ReserveThreads.
 func ReserveThreads(number int) { proc.ReserveThreads(number) }
-
-// SealReserve keeps a stage from raising its limit of processes; see
-// proc.SealReserve.
-func SealReserve() error { return proc.SealReserve() }
 
 // WatchProcess returns a channel that is closed when the process has ended; see
 // proc.Watch.

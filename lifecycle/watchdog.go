@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/reserve"
 )
 
 // watchdog is a second process that ends every session if this one dies first:
@@ -170,7 +171,7 @@ func (w *watchdog) start() error {
 	}
 	process, err := proc.Start(path, append(argv, w.journal), &os.ProcAttr{
 		Files: []*os.File{null, null, os.Stderr, theirs, w.reader},
-		Env:   proc.SmallRuntime,
+		Env:   reserve.SmallRuntime,
 		// A session of its own protects it from signals to our process group
 		// and from the hang-up of a terminal.
 		Sys: &syscall.SysProcAttr{Setsid: true},

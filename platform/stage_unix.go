@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/reserve"
 )
 
 // ConfineSelf confines the calling thread, proves it, and returns what is
@@ -93,7 +93,7 @@ func warmUpJSON() {
 
 // runOrder returns nil only for a probe; after an execution it does not return.
 func runOrder(order *Order, confine ConfineSelf) *Failure {
-	if err := lifecycle.SealReserve(); err != nil {
+	if err := reserve.Seal(); err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
 	if order.Dir != "" {

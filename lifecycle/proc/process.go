@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/reserve"
 )
 
 // Process is a process that a group has started. Its methods may be called from
@@ -65,13 +67,13 @@ func (c child) Signal(signal syscall.Signal) error { return c.process.Signal(sig
 
 // Start starts a process that belongs to no group.
 func Start(path string, argv []string, attr *os.ProcAttr) (Process, error) {
-	return start(path, argv, attr, withLimit)
+	return start(path, argv, attr, reserve.Keep)
 }
 
 // StartLeader starts the leader of a session, which leaves a reserve of the
-// user's processes to this program; see LeaveReserve.
+// user's processes to this program; see reserve.Leave.
 func StartLeader(path string, argv []string, attr *os.ProcAttr) (Process, error) {
-	return start(path, argv, attr, LeaveReserve)
+	return start(path, argv, attr, reserve.Leave)
 }
 
 func start(path string, argv []string, attr *os.ProcAttr, limited func(func() error) error) (Process, error) {
@@ -81,12 +83,6 @@ func start(path string, argv []string, attr *os.ProcAttr, limited func(func() er
 	}
 	return child{process, process.Pid}, nil
 }
-
-// SmallRuntime is an environment for processes of this program that do one
-// thing after another. Without it Go's runtime starts threads for every
-// processor, and searches a list of mounts for the limits of its cgroup. That
-// takes a fifth of such a process's start.
-var SmallRuntime = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
 
 // GiveUp kills a process that was started and could not be added to its group.
 func GiveUp(p Process) {

@@ -10,7 +10,7 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/reserve"
 )
 
 // A signal domain is a Landlock domain whose only rule is that no process in it
@@ -59,7 +59,7 @@ func Enter() (*Domain, error) {
 	}
 	defer null.Close()
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"sandbox-sidecar", "domain-killer"}, &syscall.ProcAttr{
-		Dir: "/", Env: proc.SmallRuntime,
+		Dir: "/", Env: reserve.SmallRuntime,
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd(), socketFD},
 		// The session's program must not find a child that it has not started.
 		Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT},

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/reserve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/signaldomain"
 )
 
@@ -203,7 +204,7 @@ func (k *subreaper) start(s *startOrder) bool {
 		s.Sys.Pdeathsig = unix.SIGKILL
 	}
 	var pid int
-	err := proc.LeaveReserve(func() (err error) {
+	err := reserve.Leave(func() (err error) {
 		pid, err = syscall.ForkExec(string(s.Path), stringsOf(s.Argv), attr)
 		return err
 	})

@@ -1,10 +1,7 @@
-package proc
+package reserve
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
-	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -12,7 +9,7 @@ import (
 
 // The reserve is left only while a leader is started, and a small limit keeps
 // most of what it is.
-func TestLeaveReserve(t *testing.T) {
+func TestLeave(t *testing.T) {
 	t.Parallel()
 	before := processLimit(t)
 	if before.Cur == unix.RLIM_INFINITY {
@@ -22,8 +19,8 @@ func TestLeaveReserve(t *testing.T) {
 		}
 	}
 	failed := errors.New("failed")
-	err := LeaveReserve(func() error {
-		if now := processLimit(t); now.Cur != before.Cur-reserve(before.Cur) || now.Max != before.Max {
+	err := Leave(func() error {
+		if now := processLimit(t); now.Cur != before.Cur-size(before.Cur) || now.Max != before.Max {
 			t.Errorf("meanwhile %+v, before %+v", now, before)
 		}
 		return failed
@@ -35,7 +32,7 @@ func TestLeaveReserve(t *testing.T) {
 		t.Errorf("after it %+v, before %+v", after, before)
 	}
 	for limit, want := range map[uint64]uint64{63_000: 64, 256: 64, 100: 25, 3: 0, 0: 0} {
-		if got := reserve(limit); got != want {
+		if got := size(limit); got != want {
 			t.Errorf("reserve of %d is %d, want %d", limit, got, want)
 		}
 	}
@@ -47,19 +44,4 @@ func processLimit(t *testing.T) (limit unix.Rlimit) {
 		t.Fatal(err)
 	}
 	return limit
-}
-
-// Other tests of this process start threads too, and the runtime ends none. So
-// there are at least as many as were reserved.
-func TestReserveThreads(t *testing.T) {
-	t.Parallel()
-	const reserved = 40
-	ReserveThreads(reserved)
-	tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(os.Getpid()), "task"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(tasks) < reserved {
-		t.Errorf("%d threads", len(tasks))
-	}
 }

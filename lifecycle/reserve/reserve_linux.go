@@ -1,4 +1,4 @@
-package proc
+package reserve
 
 import (
 	"fmt"
@@ -11,21 +11,21 @@ import (
 // (RLIMIT_NPROC, getrlimit(2)) sessions leave to this program.
 const processReserve = 64
 
-// reserve is a quarter of a small limit.
-func reserve(limit uint64) uint64 { return min(processReserve, limit/4) }
+// size is at most a quarter of a small limit.
+func size(limit uint64) uint64 { return min(processReserve, limit/4) }
 
 // lowered is held for writing while this process has the limit of sessions, and
 // for reading while it starts a child that must not have it.
 var lowered sync.RWMutex
 
-// LeaveReserve calls start while the soft limit of processes is lower by the
+// Leave calls start while the soft limit of processes is lower by the
 // reserve. The kernel compares the number of the user's processes with the
 // limit of whoever forks. So a child that was started meanwhile, and its
 // descendants, cannot take the reserve. If the child is in a new user namespace,
 // that remembers the limit for all its processes (Linux 5.14). For a moment this
 // process has no reserve either: Go tries for a fifth of a second to start a
 // thread.
-func LeaveReserve(start func() error) error {
+func Leave(start func() error) error {
 	lowered.Lock()
 	defer lowered.Unlock()
 	var limit unix.Rlimit
@@ -36,7 +36,7 @@ func LeaveReserve(start func() error) error {
 		return start()
 	}
 	less := limit
-	less.Cur -= reserve(limit.Cur)
+	less.Cur -= size(limit.Cur)
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &less); err != nil {
 		return fmt.Errorf("limit processes: %w", err)
 	}
@@ -47,10 +47,10 @@ func LeaveReserve(start func() error) error {
 	return start()
 }
 
-// SealReserve makes the limit of processes final for this process and what it
-// starts. A session's leader was started by LeaveReserve, and could otherwise
-// raise the soft limit again.
-func SealReserve() error {
+// Seal makes the limit of processes final for this process and what it starts.
+// A session's leader was started by Leave, and could otherwise raise the soft
+// limit again.
+func Seal() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
 		return fmt.Errorf("find the limit of processes: %w", err)
@@ -62,7 +62,9 @@ func SealReserve() error {
 	return nil
 }
 
-func withLimit(start func() error) error {
+// Keep calls start while no other child is started by Leave, so that the new one
+// has this process's own limit.
+func Keep(start func() error) error {
 	lowered.RLock()
 	defer lowered.RUnlock()
 	return start()
