@@ -33,7 +33,7 @@ type Backend interface {
 	// before the policy is known. It fits every policy for which Confine returns
 	// the same StandbyKey.
 	Likely() Confinement
-	// Stage returns the command line that runs the stage. RunStage does the
-	// rest of the handshake.
+	// Stage returns the command line that runs the stage. handshake.RunStage does
+	// the rest.
 	Stage() (path string, argv []string)
 }

@@ -165,7 +165,3 @@ type Proving interface {
 	// called once, when the target was executed.
 	Proven(*Enforcement)
 }
-
-// Orders are instructions of a backend to its part in the stage. Only the two
-// know their form.
-type Orders []byte

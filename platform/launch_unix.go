@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
 // stageTimeout bounds the time from an order to the target's execution. A stage
@@ -105,7 +106,7 @@ func describe(status syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
-// handshake is the sidecar's side of the protocol in handshake.go. It fills in
+// handshake is the sidecar's side of the protocol in package handshake. It fills in
 // l as it goes, also if it fails later. first bounds the wait for the first
 // answer.
 func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, first time.Duration) error {
@@ -147,7 +148,7 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 	heard, received, confirmed := false, false, false
 	reports := json.NewDecoder(conn)
 	for {
-		var report Report
+		var report handshake.Report
 		err := reports.Decode(&report)
 		if !heard {
 			switch {
@@ -189,7 +190,7 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 }
 
 // receive takes the descriptors that the stage passes, and lets it continue.
-func (l *Launched) receive(conn *conn, passed []Passed, prepared any, target Target) error {
+func (l *Launched) receive(conn *conn, passed []handshake.Passed, prepared any, target Target) error {
 	if len(passed) != len(conn.passed) {
 		return fmt.Errorf("talk to stage: descriptors: %d arrived, but %d were announced",
 			len(conn.passed), len(passed))
@@ -204,24 +205,24 @@ func (l *Launched) receive(conn *conn, passed []Passed, prepared any, target Tar
 	for i, kind := range passed {
 		var to **os.File
 		switch {
-		case kind == PassedTerminal && target.Order.Terminal != nil:
+		case kind == handshake.PassedTerminal && target.Order.Terminal != nil:
 			to = &l.Terminal
-		case kind == PassedHeld:
+		case kind == handshake.PassedHeld:
 			l.HeldFiles = append(l.HeldFiles, nil)
 			to = &l.HeldFiles[len(l.HeldFiles)-1]
-		case kind == PassedListener && target.Confinement.Supervise != nil:
+		case kind == handshake.PassedListener && target.Confinement.Supervise != nil:
 			to = &handover.Listener
-		case kind == PassedDiag && target.Confinement.Supervise != nil:
+		case kind == handshake.PassedDiag && target.Confinement.Supervise != nil:
 			to = &handover.Diag
-		case kind == PassedResolverUDP && target.Confinement.Supervise != nil:
+		case kind == handshake.PassedResolverUDP && target.Confinement.Supervise != nil:
 			to = &handover.Hosts.ResolverUDP
-		case kind == PassedResolverTCP && target.Confinement.Supervise != nil:
+		case kind == handshake.PassedResolverTCP && target.Confinement.Supervise != nil:
 			to = &handover.Hosts.ResolverTCP
-		case kind == PassedRelay && target.Confinement.Supervise != nil:
+		case kind == handshake.PassedRelay && target.Confinement.Supervise != nil:
 			to = &handover.Hosts.Relay
-		case kind == PassedLocal && target.Confinement.Localhost != nil && local[0] == nil:
+		case kind == handshake.PassedLocal && target.Confinement.Localhost != nil && local[0] == nil:
 			to = &local[0]
-		case kind == PassedLocal && target.Confinement.Localhost != nil:
+		case kind == handshake.PassedLocal && target.Confinement.Localhost != nil:
 			to = &local[1]
 		}
 		if to == nil || *to != nil {
@@ -251,7 +252,7 @@ func (l *Launched) receive(conn *conn, passed []Passed, prepared any, target Tar
 	if err := target.settle(); err != nil {
 		return err
 	}
-	if _, err := conn.Write([]byte{goAhead}); err != nil {
+	if _, err := conn.Write([]byte{handshake.GoAhead}); err != nil {
 		return handshakeError(err)
 	}
 	return nil

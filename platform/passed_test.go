@@ -13,12 +13,13 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
 // passing is a backend whose stage passes the given descriptors. Each is a file
 // that contains its kind's name.
-func passing(t *testing.T, kinds ...platform.Passed) (*platformtest.Fake, platformtest.Job) {
+func passing(t *testing.T, kinds ...handshake.Passed) (*platformtest.Fake, platformtest.Job) {
 	t.Helper()
 	fake := &platformtest.Fake{Passed: kinds}
 	return fake, platformtest.Confined(t, fake, platformtest.Policy(t), platformtest.Act{Verb: platformtest.Files})
@@ -56,7 +57,7 @@ func start(t *testing.T, fake *platformtest.Fake, job platformtest.Job) (platfor
 
 func TestLaunch_TakesPassedDescriptors(t *testing.T) {
 	t.Parallel()
-	fake, job := passing(t, platform.PassedListener, platform.PassedTerminal, platform.PassedDiag)
+	fake, job := passing(t, handshake.PassedListener, handshake.PassedTerminal, handshake.PassedDiag)
 	watching := &supervision{}
 	got := ""
 	job.Confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
@@ -83,36 +84,36 @@ func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no room")
 	for name, test := range map[string]struct {
-		passed    []platform.Passed
+		passed    []handshake.Passed
 		terminal  bool
 		supervise error // Supervise's error; errNoSupervisor: there is no Supervise
 		says      string
 	}{
 		"an unrequested terminal": {
-			[]platform.Passed{platform.PassedTerminal}, false, errNoSupervisor, "not asked for",
+			[]handshake.Passed{handshake.PassedTerminal}, false, errNoSupervisor, "not asked for",
 		},
-		"an unrequested listener": {[]platform.Passed{platform.PassedListener}, true, errNoSupervisor, "not asked for"},
+		"an unrequested listener": {[]handshake.Passed{handshake.PassedListener}, true, errNoSupervisor, "not asked for"},
 		"two terminals": {
-			[]platform.Passed{platform.PassedTerminal, platform.PassedTerminal},
+			[]handshake.Passed{handshake.PassedTerminal, handshake.PassedTerminal},
 			true,
 			errNoSupervisor, "not asked for",
 		},
-		"something unknown": {[]platform.Passed{"what"}, true, nil, "not asked for"},
+		"something unknown": {[]handshake.Passed{"what"}, true, nil, "not asked for"},
 		"two listeners": {
-			[]platform.Passed{platform.PassedListener, platform.PassedListener},
+			[]handshake.Passed{handshake.PassedListener, handshake.PassedListener},
 			false,
 			nil, "not asked for",
 		},
-		"an unrequested list": {[]platform.Passed{platform.PassedDiag}, false, errNoSupervisor, "not asked for"},
+		"an unrequested list": {[]handshake.Passed{handshake.PassedDiag}, false, errNoSupervisor, "not asked for"},
 		"a list and no listener": {
-			[]platform.Passed{platform.PassedDiag},
+			[]handshake.Passed{handshake.PassedDiag},
 			false, nil,
 			"passed nothing to supervise",
 		},
 		"nothing for a terminal": {nil, true, errNoSupervisor, "passed no terminal"},
 		"nothing to supervise":   {nil, false, nil, "passed nothing to supervise"},
 		"no supervisor": {
-			[]platform.Passed{platform.PassedTerminal, platform.PassedListener},
+			[]handshake.Passed{handshake.PassedTerminal, handshake.PassedListener},
 			true,
 			refused, "no room",
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -44,4 +45,4 @@ func (u Unsupported) Probe(context.Context) map[string]Protection {
 }
 
 // RefuseToConfine is Unsupported's part in the stage.
-func RefuseToConfine(*Order) (Confined, error) { return Confined{}, ErrUnavailable }
+func RefuseToConfine(*Order) (handshake.Confined, error) { return handshake.Confined{}, ErrUnavailable }

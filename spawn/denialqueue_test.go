@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -166,7 +167,7 @@ func TestDenialQueue_ReportsTheNumberOfMissedDenials(t *testing.T) {
 // reports them before its end.
 func TestSession_ReportsDenialsUntilItsSupervisionIsClosed(t *testing.T) {
 	t.Parallel()
-	fake := &platformtest.Fake{Passed: []platform.Passed{platform.PassedListener}}
+	fake := &platformtest.Fake{Passed: []handshake.Passed{handshake.PassedListener}}
 	leader := make(chan int, 1)
 	fake.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 		handover.Close()

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -28,7 +29,7 @@ func TestStart_RunsNothingWithoutAWatchdog(t *testing.T) {
 			d := &eventLog{tracking: subreaper, unguarded: unguarded}
 			fake := &platformtest.Fake{}
 			if request.Restricted {
-				fake.Passed, fake.Supervise = []platform.Passed{platform.PassedListener}, d.supervise
+				fake.Passed, fake.Supervise = []handshake.Passed{handshake.PassedListener}, d.supervise
 			}
 			s := newFixture(t, fake)
 			s.Tracker = d

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -140,7 +141,7 @@ func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 			t.Parallel()
 			d := &eventLog{tracking: test.tracking}
 			fake := &platformtest.Fake{
-				Enforcement: test.enforcement, Passed: []platform.Passed{platform.PassedListener},
+				Enforcement: test.enforcement, Passed: []handshake.Passed{handshake.PassedListener},
 				Supervise: d.supervise,
 			}
 			s := newFixture(t, fake)

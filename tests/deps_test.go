@@ -41,10 +41,11 @@ var mayImport = map[string][]string{
 	"lifecycle/subreaper": {
 		"lifecycle/proc", "lifecycle/journal", "lifecycle/reserve", "lifecycle/session", "lifecycle/signaldomain",
 	},
-	"lifecycle/libsystem":     {},
-	"platform":                {"platform/policy", "lifecycle", "lifecycle/reserve"},
+	"lifecycle/libsystem": {},
+	"platform":            {"platform/handshake", "platform/policy", "lifecycle"},
+	"platform/handshake":  {"lifecycle/reserve"},
 	"platform/linux": {
-		"platform", "platform/policy", "platform/linux/notify", "platform/linux/sockets",
+		"platform", "platform/handshake", "platform/policy", "platform/linux/notify", "platform/linux/sockets",
 		"platform/linux/denials", "platform/linux/tripwire", "platform/linux/audit", "platform/linux/seccomp",
 		"platform/linux/namespace", "platform/linux/overlay", "platform/linux/network", "platform/hosts",
 		"lifecycle", "fsguard",
@@ -59,9 +60,9 @@ var mayImport = map[string][]string{
 	},
 	"platform/linux/gitwrite": {"platform/gitchange", "platform/gitconfig", "lifecycle/proc", "fsguard"},
 	"platform/linux/namespace": {
-		"platform", "platform/policy", "platform/hosts", "platform/linux/overlay", "platform/linux/network",
+		"platform", "platform/handshake", "platform/policy", "platform/hosts", "platform/linux/overlay", "platform/linux/network",
 	},
-	"platform/linux/overlay":  {"platform", "lifecycle", "fsguard"},
+	"platform/linux/overlay":  {"platform/handshake", "lifecycle", "fsguard"},
 	"platform/linux/notify":   {},
 	"platform/linux/seccomp":  {},
 	"platform/linux/tripwire": {"fsguard"},
@@ -70,9 +71,9 @@ var mayImport = map[string][]string{
 	"platform/linux/sockets":           {"platform/linux/notify", "fsguard"},
 	"platform/linux/notify/notifytest": {},
 	"platform/darwin": {
-		"platform", "platform/hosts", "platform/policy", "platform/proxy", "lifecycle", "lifecycle/libsystem",
+		"platform", "platform/handshake", "platform/hosts", "platform/policy", "platform/proxy", "lifecycle", "lifecycle/libsystem",
 	},
-	"platform/platformtest": {"platform", "platform/policy", "lifecycle"},
+	"platform/platformtest": {"platform", "platform/handshake", "platform/policy", "lifecycle"},
 	"settings": {
 		"audit",
 		"display", "platform/hosts", "platform/policy", "platform/protected", "fsguard", "settings/document",
@@ -187,9 +188,11 @@ var mayImport = map[string][]string{
 }
 
 // testsMayImport are packages that every package's tests may import too: those
-// that start a real stage, the harness, and the comparison with files.
+// that start a real stage, what it says, the harness, and the comparison with
+// files.
 var testsMayImport = []string{
-	"platform/linux", "platform/platformtest", "tests/golden", "tests/harness", "tests/deadline",
+	"platform/handshake", "platform/linux", "platform/platformtest", "tests/golden", "tests/harness",
+	"tests/deadline",
 	"lifecycle/proc/proctest",
 }
 

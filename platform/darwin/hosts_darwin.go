@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/proxy"
@@ -44,7 +45,7 @@ func (b *Backend) planHosts(plan *Plan, p *policy.Policy, hooks platform.Hooks) 
 	}
 	plan.Proxy = server.Port()
 	for _, path := range b.Fixed {
-		plan.Grants = append(plan.Grants, Grant{Path: platform.RawString(path), Access: policy.Read | policy.Execute})
+		plan.Grants = append(plan.Grants, Grant{Path: handshake.RawString(path), Access: policy.Read | policy.Execute})
 	}
 	return r, nil
 }

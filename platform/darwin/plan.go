@@ -2,7 +2,7 @@ package darwin
 
 import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -20,15 +20,15 @@ type Plan struct {
 	Grants      []Grant                      `json:"grants"`
 	// Protected paths stay unchanged even if a grant covers them, except paths
 	// in missing directories; see Scene.Unkept.
-	Protected []platform.RawString `json:"protected"`
+	Protected []handshake.RawString `json:"protected"`
 	// Sockets of outside processes may be connected to.
-	Sockets []platform.RawString `json:"sockets"`
+	Sockets []handshake.RawString `json:"sockets"`
 	// Closed are the sidecar's own directories. Only what is granted below them
 	// is visible.
-	Closed []platform.RawString `json:"closed"`
+	Closed []handshake.RawString `json:"closed"`
 	// Fixed are the sidecar's own files and those that decide about sessions.
 	// They can be neither written nor created, whatever is granted.
-	Fixed []platform.RawString `json:"fixed"`
+	Fixed []handshake.RawString `json:"fixed"`
 	// Network opens the whole network; otherwise nothing is open, not even
 	// localhost.
 	Network bool `json:"network"`
@@ -44,8 +44,8 @@ type Plan struct {
 
 // Grant grants access to a path and everything below it.
 type Grant struct {
-	Path   platform.RawString `json:"path"`
-	Access policy.Access      `json:"access"`
+	Path   handshake.RawString `json:"path"`
+	Access policy.Access       `json:"access"`
 	// Required says that the stage fails if the path cannot be granted, as for
 	// the project directory.
 	Required bool `json:"required,omitempty"`
@@ -79,7 +79,7 @@ type Host struct {
 func Translate(p *policy.Policy, host Host) Plan {
 	plan := Plan{
 		Tag: host.Tag, Fingerprint: host.Fingerprint,
-		Closed: platform.RawStrings(host.Closed), Fixed: platform.RawStrings(host.Fixed),
+		Closed: handshake.RawStrings(host.Closed), Fixed: handshake.RawStrings(host.Fixed),
 		Network: p.Network.Allowed,
 		Requested: Requested{
 			Network: !p.Network.Allowed, Hosts: p.Network.ByHost(), ProtectedPaths: len(p.Protected) > 0,
@@ -92,7 +92,7 @@ func Translate(p *policy.Policy, host Host) Plan {
 		}
 		own := rule.Origin.File == policy.OriginSession
 		plan.Grants = append(plan.Grants, Grant{
-			Path: platform.RawString(rule.Path), Access: rule.Access, Required: own,
+			Path: handshake.RawString(rule.Path), Access: rule.Access, Required: own,
 			Private: own && rule.Path != p.Project,
 		})
 	}
@@ -101,14 +101,14 @@ func Translate(p *policy.Policy, host Host) Plan {
 			continue // what exists has an entry of its own
 		}
 		if protected.Decides {
-			plan.Fixed = append(plan.Fixed, platform.RawString(protected.Path))
+			plan.Fixed = append(plan.Fixed, handshake.RawString(protected.Path))
 			continue
 		}
-		plan.Protected = append(plan.Protected, platform.RawString(protected.Path))
+		plan.Protected = append(plan.Protected, handshake.RawString(protected.Path))
 	}
 	for _, socket := range p.UnixSockets {
 		if socket.Path != "" { // macOS has no abstract names
-			plan.Sockets = append(plan.Sockets, platform.RawString(socket.Path))
+			plan.Sockets = append(plan.Sockets, handshake.RawString(socket.Path))
 		}
 	}
 	for _, path := range canaries {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -88,7 +89,7 @@ func (p Plan) Resolve(files Files) (Scene, []platform.Missing, error) {
 		}
 		scene.Grants = append(scene.Grants, ResolvedGrant{Real: real, Access: grant.Access, Private: grant.Private})
 	}
-	refused := func(list []platform.RawString) (out []Name, err error) {
+	refused := func(list []handshake.RawString) (out []Name, err error) {
 		for _, path := range list {
 			names, err := refuse(files, string(path))
 			if err != nil {

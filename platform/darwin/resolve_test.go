@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -31,9 +31,9 @@ func TestResolve_SpellsPathsAsTheDiskDoes(t *testing.T) {
 		Grants: []Grant{{
 			Path: "/users/U/p", Access: policy.ReadWrite,
 		}, {Path: "/Users/u/P/Main.go", Access: policy.Read}},
-		Protected: []platform.RawString{"/users/u/P/.GIT/Hooks", "/Users/U/p/.VSCode"},
-		Fixed:     []platform.RawString{"/Users/U/p/.Zed/settings.json"},
-		Sockets:   []platform.RawString{"/private/var/run/Docker.sock"},
+		Protected: []handshake.RawString{"/users/u/P/.GIT/Hooks", "/Users/U/p/.VSCode"},
+		Fixed:     []handshake.RawString{"/Users/U/p/.Zed/settings.json"},
+		Sockets:   []handshake.RawString{"/private/var/run/Docker.sock"},
 	}
 	scene := resolve(t, plan, mac())
 	want := []ResolvedGrant{
@@ -79,7 +79,7 @@ func TestResolve_ReportsMissingGrants(t *testing.T) {
 			{Path: "relative", Access: policy.Read},
 			{Path: "/a\x00b", Access: policy.Read},
 		},
-		Sockets: []platform.RawString{"/private/var/run/none.sock"},
+		Sockets: []handshake.RawString{"/private/var/run/none.sock"},
 	}
 	scene, missing, err := plan.Resolve(disk)
 	if err != nil || len(scene.Grants) != 0 || len(scene.Sockets) != 0 || len(missing) != len(plan.Grants)+1 {
@@ -112,10 +112,10 @@ func (f failing) Real(name string) (Real, error) {
 func TestResolve_FailsIfAPathCannotBeDenied(t *testing.T) {
 	t.Parallel()
 	for _, plan := range []Plan{
-		{Protected: []platform.RawString{"/Users/u/p/.git/hooks"}},
-		{Protected: []platform.RawString{"/Users/u/p/.git/none"}},
-		{Closed: []platform.RawString{"/Users/u/p/.git"}},
-		{Fixed: []platform.RawString{"/Users/u/p/.git/config"}},
+		{Protected: []handshake.RawString{"/Users/u/p/.git/hooks"}},
+		{Protected: []handshake.RawString{"/Users/u/p/.git/none"}},
+		{Closed: []handshake.RawString{"/Users/u/p/.git"}},
+		{Fixed: []handshake.RawString{"/Users/u/p/.git/config"}},
 	} {
 		if scene, _, err := plan.Resolve(failing{mac(), "/Users/u/p/.git"}); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("%+v: %+v, %v", plan, scene, err)
@@ -124,8 +124,8 @@ func TestResolve_FailsIfAPathCannotBeDenied(t *testing.T) {
 			t.Errorf("%+v: %v", plan, err)
 		}
 	}
-	for _, name := range []platform.RawString{"/Users/u/p/../x", "x", "/a\x00b"} {
-		if scene, _, err := (Plan{Protected: []platform.RawString{name}}).Resolve(mac()); err == nil {
+	for _, name := range []handshake.RawString{"/Users/u/p/../x", "x", "/a\x00b"} {
+		if scene, _, err := (Plan{Protected: []handshake.RawString{name}}).Resolve(mac()); err == nil {
 			t.Errorf("%q: %+v", name, scene)
 		}
 	}
@@ -140,7 +140,7 @@ func TestResolve_FollowsSymlinksToDeniedPaths(t *testing.T) {
 	disk.add("-> loop", "/Users/u/p/loop")
 	plan := Plan{
 		Grants:    []Grant{{Path: "/Users/u/p", Access: policy.ReadWrite}},
-		Protected: []platform.RawString{"/Users/u/p/sub/.git/hooks", "/Users/u/p/alias/git/new"},
+		Protected: []handshake.RawString{"/Users/u/p/sub/.git/hooks", "/Users/u/p/alias/git/new"},
 	}
 	scene := resolve(t, plan, disk)
 	want := []Name{
@@ -157,12 +157,12 @@ func TestResolve_FollowsSymlinksToDeniedPaths(t *testing.T) {
 			t.Errorf("%s is not pinned: %v", dir, scene.Pinned)
 		}
 	}
-	_, _, err := (Plan{Protected: []platform.RawString{"/Users/u/p/loop/x"}}).Resolve(disk)
+	_, _, err := (Plan{Protected: []handshake.RawString{"/Users/u/p/loop/x"}}).Resolve(disk)
 	if !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a loop: %v", err)
 	}
 	// A protected symlink is protected itself.
-	scene = resolve(t, Plan{Protected: []platform.RawString{"/Users/u/p/sub/.git"}}, disk)
+	scene = resolve(t, Plan{Protected: []handshake.RawString{"/Users/u/p/sub/.git"}}, disk)
 	if want := []Name{{"/Users/u/p/sub/.git", "/Users/u/p/sub/.git"}}; !slices.Equal(scene.Protected, want) {
 		t.Errorf("protected: %v", scene.Protected)
 	}
@@ -264,10 +264,10 @@ func isName(text string) bool {
 
 func fuzzed(t testing.TB, first, second string) Profile {
 	return profileOf(t, Plan{
-		Grants:      []Grant{{Path: platform.RawString("/Users/u/" + first), Access: policy.ReadWrite}},
-		Protected:   []platform.RawString{platform.RawString("/Users/u/" + first + "/" + second)},
-		Sockets:     []platform.RawString{platform.RawString("/Users/u/" + second + "/socket")},
-		Closed:      []platform.RawString{platform.RawString("/Users/u/closed-" + second)},
+		Grants:      []Grant{{Path: handshake.RawString("/Users/u/" + first), Access: policy.ReadWrite}},
+		Protected:   []handshake.RawString{handshake.RawString("/Users/u/" + first + "/" + second)},
+		Sockets:     []handshake.RawString{handshake.RawString("/Users/u/" + second + "/socket")},
+		Closed:      []handshake.RawString{handshake.RawString("/Users/u/closed-" + second)},
 		Fingerprint: lifecycle.SessionFingerprint{ID: "1", Dir: "/Users/u/mark-" + second},
 	}, anywhere{})
 }

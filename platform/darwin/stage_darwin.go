@@ -12,50 +12,51 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
-// RunStage is the stage of this platform; see platform.RunStage.
-func RunStage() int { return platform.RunStage(confineSelf, nil) }
+// RunStage is the stage of this platform; see handshake.RunStage.
+func RunStage() int { return handshake.RunStage(confineSelf, nil) }
 
 // confineSelf applies the profile. Everything that needs the file system
 // happens before, and the proof after.
-func confineSelf(order *platform.Order) (platform.Confined, error) {
+func confineSelf(order *platform.Order) (handshake.Confined, error) {
 	var plan Plan
 	if err := json.Unmarshal(order.Orders, &plan); err != nil {
-		return platform.Confined{}, fmt.Errorf("read plan: %w", err)
+		return handshake.Confined{}, fmt.Errorf("read plan: %w", err)
 	}
 	// macOS ignores a second profile without an error, and the process stays in
 	// the first.
 	if err := outsideOfSandboxes(); err != nil {
-		return platform.Confined{}, err
+		return handshake.Confined{}, err
 	}
 	if plan.Canary != "" {
 		if _, err := os.ReadDir(plan.Canary); err != nil {
-			return platform.Confined{}, fmt.Errorf("try canary before: %w", err)
+			return handshake.Confined{}, fmt.Errorf("try canary before: %w", err)
 		}
 	}
 	scene, missing, err := plan.Resolve(kernelFiles{})
 	if err != nil {
-		return platform.Confined{}, err
+		return handshake.Confined{}, err
 	}
 	if scene.WorkDir, err = unix.Getwd(); err != nil {
-		return platform.Confined{}, fmt.Errorf("find working directory: %w", err)
+		return handshake.Confined{}, fmt.Errorf("find working directory: %w", err)
 	}
 	scene.Terminal = ownTerminal()
-	confined := platform.Confined{}
+	confined := handshake.Confined{}
 	if !plan.Fingerprint.IsZero() {
 		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return platform.Confined{}, fmt.Errorf("prepare handshake: %w", err)
+			return handshake.Confined{}, fmt.Errorf("prepare handshake: %w", err)
 		}
-		confined.Passed = []platform.PassedFile{{Kind: platform.PassedListener, FD: fd}}
+		confined.Passed = []handshake.PassedFile{{Kind: handshake.PassedListener, FD: fd}}
 	}
 	profile := scene.Profile()
 	if err := libsystem.Confine(profile.Text, profile.Parameters); err != nil {
-		return platform.Confined{}, err
+		return handshake.Confined{}, err
 	}
 	if err := prove(plan); err != nil {
-		return platform.Confined{}, err
+		return handshake.Confined{}, err
 	}
 	if !plan.TrackOnly {
 		confined.Enforcement = platform.Enforcement{Protections: report(scene), Missing: missing}

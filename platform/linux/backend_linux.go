@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
@@ -75,7 +76,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 		// Executing a file needs the right to read it, too
 		// (get_required_file_open_access, security/landlock/fs.c).
 		ruleset.Rules = append(ruleset.Rules, Rule{
-			Path: platform.RawString(dir), Access: (fsRead | fsExecute) & ruleset.FS,
+			Path: handshake.RawString(dir), Access: (fsRead | fsExecute) & ruleset.FS,
 		})
 	}
 	confinement, err := confine(ruleset, p, hooks)

@@ -8,6 +8,7 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -80,7 +81,7 @@ type Ruleset struct {
 // Rule grants rights below a path. If the path is a file, the stage removes the
 // rights that apply only to directories.
 type Rule struct {
-	Path   platform.RawString   `json:"path"`
+	Path   handshake.RawString  `json:"path"`
 	Access landlock.AccessFSSet `json:"access"`
 	// Required is true for the project directory and others without which the
 	// session must not start.
@@ -141,13 +142,13 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 			continue
 		}
 		ruleset.Rules = append(ruleset.Rules, Rule{
-			Path: platform.RawString(rule.Path), Access: access,
+			Path: handshake.RawString(rule.Path), Access: access,
 			Required: rule.Origin.File == policy.OriginSession,
 		})
 	}
 	for _, socket := range p.UnixSockets {
 		if socket.Path != "" && fsConnect&fs != 0 {
-			ruleset.Rules = append(ruleset.Rules, Rule{Path: platform.RawString(socket.Path), Access: fsConnect})
+			ruleset.Rules = append(ruleset.Rules, Rule{Path: handshake.RawString(socket.Path), Access: fsConnect})
 		}
 	}
 	for _, path := range canaryPaths {
@@ -185,10 +186,10 @@ func (r Ruleset) writable() []string {
 // dropGuarded removes the rights that hold only if protected paths are mounted
 // read-only; see policy.Rule.
 func (r *Ruleset) dropGuarded(p *policy.Policy) {
-	guarded := map[platform.RawString]landlock.AccessFSSet{}
+	guarded := map[handshake.RawString]landlock.AccessFSSet{}
 	for _, rule := range p.Rules {
 		if rule.Guarded != 0 {
-			guarded[platform.RawString(rule.Path)] = translateAccess(rule.Guarded)
+			guarded[handshake.RawString(rule.Path)] = translateAccess(rule.Guarded)
 		}
 	}
 	for i, rule := range r.Rules {

@@ -7,16 +7,17 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 )
 
-// RunStage is the stage of this platform; see platform.RunStage.
-func RunStage() int { return platform.RunStage(confineSelf, rehearse) }
+// RunStage is the stage of this platform; see handshake.RunStage.
+func RunStage() int { return handshake.RunStage(confineSelf, rehearse) }
 
-// rehearse decodes an order without meaning; see platform.RunStage.
+// rehearse decodes an order without meaning; see handshake.RunStage.
 func rehearse() {
 	_, _ = readRuleset([]byte(`{"rules":[{"path":""}],"canary":{},"namespaces":{"mounts":{"protected":[""]}},` +
 		`"missing":[{}],"warnings":[""]}`))
@@ -32,41 +33,41 @@ func rehearse() {
 //     Both belong to this thread, and execve keeps them.
 //  5. Landlock. After it, even opening the granted paths could fail.
 //  6. The filter of system calls, so that it need not allow the steps above.
-func confineSelf(order *platform.Order) (platform.Confined, error) {
+func confineSelf(order *platform.Order) (handshake.Confined, error) {
 	ruleset, err := readRuleset(order.Orders)
 	if err != nil {
-		return platform.Confined{}, err
+		return handshake.Confined{}, err
 	}
 	if err := namespace.CheckStreams(ruleset.Requested.Network, ruleset.Filtering.Sockets); err != nil {
-		return platform.Confined{}, err
+		return handshake.Confined{}, err
 	}
 	preferForOOM() // before /proc is read-only
 	var result namespace.Result
 	if ruleset.Namespaces != nil {
 		if result, err = ruleset.Namespaces.Enter(order); err != nil {
-			return platform.Confined{}, err
+			return handshake.Confined{}, err
 		}
 	}
 	limited := ruleset.Namespaces != nil && ruleset.Namespaces.User && ruleset.Processes > 0
 	if limited {
 		if result.NoProcessLimit, err = namespace.TryProcessLimit(); err != nil {
-			return platform.Confined{}, err
+			return handshake.Confined{}, err
 		}
 	}
 	missing, err := restrict(ruleset, order.InSignalDomain, result.Terminals)
 	if err != nil {
-		return platform.Confined{}, err
+		return handshake.Confined{}, err
 	}
 	passed, err := installFilters(ruleset)
 	if err != nil {
-		return platform.Confined{}, err
+		return handshake.Confined{}, err
 	}
 	if limited {
 		if err := namespace.LimitProcesses(ruleset.Processes, order.InSignalDomain); err != nil {
-			return platform.Confined{}, err
+			return handshake.Confined{}, err
 		}
 	}
-	return platform.Confined{
+	return handshake.Confined{
 		Enforcement: platform.Enforcement{
 			Protections: report(ruleset, result), Missing: append(missing, ruleset.Missing...),
 			Warnings: ruleset.Warnings,
@@ -117,7 +118,7 @@ func restrict(ruleset Ruleset, inSignalDomain, ownTerminals bool) ([]platform.Mi
 
 // installFilters installs and proves all filters. It returns what the sidecar
 // needs to supervise the session.
-func installFilters(ruleset Ruleset) ([]platform.PassedFile, error) {
+func installFilters(ruleset Ruleset) ([]handshake.PassedFile, error) {
 	if ruleset.ABI < truncationABI {
 		if err := seccomp.InstallTruncation(); err != nil {
 			return nil, err
@@ -137,22 +138,22 @@ func installFilters(ruleset Ruleset) ([]platform.PassedFile, error) {
 
 // installSupervised installs the main filter. It returns what the sidecar needs
 // to supervise it.
-func installSupervised(ruleset Ruleset) ([]platform.PassedFile, error) {
-	var passed []platform.PassedFile
+func installSupervised(ruleset Ruleset) ([]handshake.PassedFile, error) {
+	var passed []handshake.PassedFile
 	if ruleset.Filtering.Sockets && networkNamespace() != ruleset.Network {
 		// Before the filter, which would refuse it.
 		list, err := sockets.OpenDiag()
 		if err != nil {
 			return nil, err
 		}
-		passed = append(passed, platform.PassedFile{Kind: platform.PassedDiag, FD: list})
+		passed = append(passed, handshake.PassedFile{Kind: handshake.PassedDiag, FD: list})
 	}
 	listener, err := seccomp.Install(ruleset.Program, ruleset.Filtering)
 	if err != nil {
 		return nil, err
 	}
 	if listener >= 0 {
-		passed = append(passed, platform.PassedFile{Kind: platform.PassedListener, FD: listener})
+		passed = append(passed, handshake.PassedFile{Kind: handshake.PassedListener, FD: listener})
 	}
 	return passed, nil
 }

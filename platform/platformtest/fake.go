@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -37,9 +38,9 @@ type Fake struct {
 	Hold *Hold
 	// Passed lists the descriptors that the stage passes. Each is the reading
 	// end of a pipe that contains the kind's name.
-	Passed []platform.Passed
+	Passed []handshake.Passed
 	// Supervise is that of every confinement. Passed must then contain a
-	// platform.PassedListener.
+	// handshake.PassedListener.
 	Supervise func(platform.Handover) (platform.Supervision, error)
 	// Unconfirmed, if not empty, is why the stage finds itself unsupervised.
 	Unconfirmed string
@@ -57,7 +58,7 @@ type fakeOrders struct {
 	Enforcement platform.Enforcement `json:"enforcement"`
 	Failure     string               `json:"failure"`
 	Hold        *Hold                `json:"hold"`
-	Passed      []platform.Passed    `json:"passed"`
+	Passed      []handshake.Passed   `json:"passed"`
 	Unconfirmed string               `json:"unconfirmed"`
 	Collect     bool                 `json:"collect"`
 }
@@ -138,32 +139,32 @@ func allProtections(p platform.Protection) map[string]platform.Protection {
 }
 
 // ConfineFake is Fake's part in the stage.
-func ConfineFake(order *platform.Order) (platform.Confined, error) {
+func ConfineFake(order *platform.Order) (handshake.Confined, error) {
 	var orders fakeOrders
 	if err := json.Unmarshal(order.Orders, &orders); err != nil {
-		return platform.Confined{}, fmt.Errorf("read fake orders: %w", err)
+		return handshake.Confined{}, fmt.Errorf("read fake orders: %w", err)
 	}
 	if orders.Collect {
 		collect()
 	}
 	if orders.Hold != nil {
 		if err := orders.Hold.wait(); err != nil {
-			return platform.Confined{}, err
+			return handshake.Confined{}, err
 		}
 	}
 	if orders.Failure != "" {
-		return platform.Confined{}, errors.New(orders.Failure)
+		return handshake.Confined{}, errors.New(orders.Failure)
 	}
-	confined := platform.Confined{Enforcement: orders.Enforcement}
+	confined := handshake.Confined{Enforcement: orders.Enforcement}
 	if orders.Unconfirmed != "" {
 		confined.Confirm = func() error { return errors.New(orders.Unconfirmed) }
 	}
 	for _, kind := range orders.Passed {
 		fd, err := pipeWith(string(kind))
 		if err != nil {
-			return platform.Confined{}, err
+			return handshake.Confined{}, err
 		}
-		confined.Passed = append(confined.Passed, platform.PassedFile{Kind: kind, FD: fd})
+		confined.Passed = append(confined.Passed, handshake.PassedFile{Kind: kind, FD: fd})
 	}
 	return confined, nil
 }

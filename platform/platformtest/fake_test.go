@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
@@ -64,7 +65,7 @@ func TestFake_RecordsHooksAndIsSupervised(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no supervisor today")
 	fake := &platformtest.Fake{
-		Passed: []platform.Passed{platform.PassedListener},
+		Passed: []handshake.Passed{handshake.PassedListener},
 		Supervise: func(handover platform.Handover) (platform.Supervision, error) {
 			return nil, errors.Join(refused, handover.Listener.Close())
 		},

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // session's terminal there. If the session inherits a terminal instead, that
 // one keeps its name. If it cannot keep it, the shared devpts stays mounted,
 // and the result says why.
-func (r *Result) setTerminals(terminal *platform.Terminal) error {
+func (r *Result) setTerminals(terminal *handshake.Terminal) error {
 	devpts, err := newDevpts()
 	if err != nil {
 		return err
@@ -42,12 +42,12 @@ func (r *Result) setTerminals(terminal *platform.Terminal) error {
 		if err != nil {
 			return err
 		}
-		r.Passed = append(r.Passed, platform.PassedFile{Kind: platform.PassedTerminal, FD: master})
+		r.Passed = append(r.Passed, handshake.PassedFile{Kind: handshake.PassedTerminal, FD: master})
 	case inherited != nil:
 		if err := inherited.mount(devpts); err != nil {
 			return err
 		}
-		r.Passed = append(r.Passed, platform.PassedFile{Kind: platform.PassedHeld, FD: inherited.master})
+		r.Passed = append(r.Passed, handshake.PassedFile{Kind: handshake.PassedHeld, FD: inherited.master})
 	}
 	r.Terminals = true
 	return ensureOwnPTMX(devpts)
@@ -102,7 +102,7 @@ func openPeer(master int) (int, error) {
 
 // openTerminal opens a terminal, makes it the controlling terminal and the
 // standard streams of this process, and returns the master.
-func openTerminal(devpts int, terminal *platform.Terminal) (int, error) {
+func openTerminal(devpts int, terminal *handshake.Terminal) (int, error) {
 	master, err := openMaster(devpts)
 	if err != nil {
 		return -1, err

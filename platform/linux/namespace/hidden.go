@@ -3,7 +3,7 @@ package namespace
 import (
 	"encoding/json"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -38,13 +38,13 @@ func PlanHidden(p *policy.Policy) *Hidden {
 
 // wireHidden is the JSON form of a HiddenPath.
 type wireHidden struct {
-	Path platform.RawString   `json:"path"`
-	Back []platform.RawString `json:"back,omitempty"`
+	Path handshake.RawString   `json:"path"`
+	Back []handshake.RawString `json:"back,omitempty"`
 }
 
-// MarshalJSON keeps every byte of the paths; see platform.RawString.
+// MarshalJSON keeps every byte of the paths; see handshake.RawString.
 func (h HiddenPath) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireHidden{Path: platform.RawString(h.Path), Back: platform.RawStrings(h.Back)})
+	return json.Marshal(wireHidden{Path: handshake.RawString(h.Path), Back: handshake.RawStrings(h.Back)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -53,6 +53,6 @@ func (h *HiddenPath) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	*h = HiddenPath{Path: string(wire.Path), Back: platform.PlainStrings(wire.Back)}
+	*h = HiddenPath{Path: string(wire.Path), Back: handshake.PlainStrings(wire.Back)}
 	return nil
 }

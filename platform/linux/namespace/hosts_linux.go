@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 )
@@ -32,24 +32,24 @@ var resolverConfig = "nameserver " + network.ResolverAddr.String() + "\nsearch .
 // the session to hosts: addresses for names, and sockets for the resolver and
 // the relay. A socket stays in the namespace that it was made in. openHosts then
 // directs programs to the resolver.
-func openHosts() ([]platform.PassedFile, error) {
+func openHosts() ([]handshake.PassedFile, error) {
 	if err := addPrefix(); err != nil {
 		return nil, fmt.Errorf("give the loopback interface addresses for names: %w", err)
 	}
-	var passed []platform.PassedFile
+	var passed []handshake.PassedFile
 	for _, socket := range []struct {
-		kind platform.Passed
+		kind handshake.Passed
 		open func() (int, error)
 	}{
-		{platform.PassedResolverUDP, func() (int, error) { return bound(unix.SOCK_DGRAM, network.Port) }},
-		{platform.PassedResolverTCP, func() (int, error) { return bound(unix.SOCK_STREAM, network.Port) }},
-		{platform.PassedRelay, openRelay},
+		{handshake.PassedResolverUDP, func() (int, error) { return bound(unix.SOCK_DGRAM, network.Port) }},
+		{handshake.PassedResolverTCP, func() (int, error) { return bound(unix.SOCK_STREAM, network.Port) }},
+		{handshake.PassedRelay, openRelay},
 	} {
 		fd, err := socket.open()
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", socket.kind, err)
 		}
-		passed = append(passed, platform.PassedFile{Kind: socket.kind, FD: fd})
+		passed = append(passed, handshake.PassedFile{Kind: socket.kind, FD: fd})
 	}
 	return passed, coverNames()
 }

@@ -4,22 +4,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
 // openLocal makes the two sockets through which the sidecar connects to servers
 // of the session; see network.NewLocalhost.
-func openLocal() ([]platform.PassedFile, error) {
+func openLocal() ([]handshake.PassedFile, error) {
 	family := unix.AF_INET
 	if hasIPv6() {
 		family = unix.AF_INET6
 	}
-	var passed []platform.PassedFile
+	var passed []handshake.PassedFile
 	for range len(platform.LocalSockets{}) {
 		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		if err != nil {
 			return passed, err
 		}
-		passed = append(passed, platform.PassedFile{Kind: platform.PassedLocal, FD: fd})
+		passed = append(passed, handshake.PassedFile{Kind: handshake.PassedLocal, FD: fd})
 	}
 	return passed, nil
 }

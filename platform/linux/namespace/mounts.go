@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -24,13 +24,13 @@ type ProtectedMounts struct {
 
 // wireMounts is the JSON form of ProtectedMounts.
 type wireMounts struct {
-	Protected []platform.RawString `json:"protected"`
-	Pinned    []platform.RawString `json:"pinned"`
+	Protected []handshake.RawString `json:"protected"`
+	Pinned    []handshake.RawString `json:"pinned"`
 }
 
-// MarshalJSON keeps every byte of the paths; see platform.RawString.
+// MarshalJSON keeps every byte of the paths; see handshake.RawString.
 func (m ProtectedMounts) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireMounts{Protected: platform.RawStrings(m.Protected), Pinned: platform.RawStrings(m.Pinned)})
+	return json.Marshal(wireMounts{Protected: handshake.RawStrings(m.Protected), Pinned: handshake.RawStrings(m.Pinned)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -39,7 +39,7 @@ func (m *ProtectedMounts) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	*m = ProtectedMounts{Protected: platform.PlainStrings(wire.Protected), Pinned: platform.PlainStrings(wire.Pinned)}
+	*m = ProtectedMounts{Protected: handshake.PlainStrings(wire.Protected), Pinned: handshake.PlainStrings(wire.Pinned)}
 	return nil
 }
 

@@ -3,7 +3,7 @@ package namespace
 import (
 	"encoding/json"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
 // Overlays are mounted over the caches of toolchains; see
@@ -17,13 +17,13 @@ type Overlays struct {
 
 // wireOverlays is the JSON form of Overlays.
 type wireOverlays struct {
-	Dir   platform.RawString   `json:"dir"`
-	Paths []platform.RawString `json:"paths"`
+	Dir   handshake.RawString   `json:"dir"`
+	Paths []handshake.RawString `json:"paths"`
 }
 
-// MarshalJSON keeps every byte of the paths; see platform.RawString.
+// MarshalJSON keeps every byte of the paths; see handshake.RawString.
 func (o Overlays) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireOverlays{Dir: platform.RawString(o.Dir), Paths: platform.RawStrings(o.Paths)})
+	return json.Marshal(wireOverlays{Dir: handshake.RawString(o.Dir), Paths: handshake.RawStrings(o.Paths)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -32,6 +32,6 @@ func (o *Overlays) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	*o = Overlays{Dir: string(wire.Dir), Paths: platform.PlainStrings(wire.Paths)}
+	*o = Overlays{Dir: string(wire.Dir), Paths: handshake.PlainStrings(wire.Paths)}
 	return nil
 }

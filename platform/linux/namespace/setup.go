@@ -1,6 +1,6 @@
 package namespace
 
-import "github.com/sandbox-sidecar/sandbox-sidecar/platform"
+import "github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 
 // Setup is the namespaces that the stage enters, and what it makes in them,
 // before it confines itself. A mount namespace and an IPC namespace are always
@@ -72,5 +72,5 @@ type Result struct {
 	NoProcessLimit string
 	Mounts         MountResult
 	// Passed are the descriptors that the stage hands over to the sidecar.
-	Passed []platform.PassedFile
+	Passed []handshake.PassedFile
 }

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
 // Prepare adds what the stage cannot find out itself. The sidecar calls it.
@@ -72,7 +72,7 @@ func ipcNamespace() (string, error) {
 // Enter moves this thread of the stage into new namespaces, and makes everything
 // in them. Nothing of it is visible in other namespaces. The other threads of
 // the stage stay outside; they end when this one executes the program.
-func (s *Setup) Enter(order *platform.Order) (Result, error) {
+func (s *Setup) Enter(order *handshake.Order) (Result, error) {
 	var result Result
 	if err := s.unshare(); err != nil {
 		return result, err

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -71,16 +71,16 @@ func grantedBelow(p *policy.Policy, dir string) []string {
 
 // wireTemporary is the JSON form of a TemporaryDir.
 type wireTemporary struct {
-	Path     platform.RawString   `json:"path"`
-	Source   platform.RawString   `json:"source"`
-	Back     []platform.RawString `json:"back,omitempty"`
-	Optional bool                 `json:"optional,omitempty"`
+	Path     handshake.RawString   `json:"path"`
+	Source   handshake.RawString   `json:"source"`
+	Back     []handshake.RawString `json:"back,omitempty"`
+	Optional bool                  `json:"optional,omitempty"`
 }
 
-// MarshalJSON keeps every byte of the paths; see platform.RawString.
+// MarshalJSON keeps every byte of the paths; see handshake.RawString.
 func (t TemporaryDir) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireTemporary{
-		Path: platform.RawString(t.Path), Source: platform.RawString(t.Source), Back: platform.RawStrings(t.Back),
+		Path: handshake.RawString(t.Path), Source: handshake.RawString(t.Source), Back: handshake.RawStrings(t.Back),
 		Optional: t.Optional,
 	})
 }
@@ -92,7 +92,7 @@ func (t *TemporaryDir) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*t = TemporaryDir{
-		Path: string(wire.Path), Source: string(wire.Source), Back: platform.PlainStrings(wire.Back),
+		Path: string(wire.Path), Source: string(wire.Source), Back: handshake.PlainStrings(wire.Back),
 		Optional: wire.Optional,
 	}
 	return nil

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -42,12 +42,12 @@ func PlanTree(writable []string, p *policy.Policy) *Tree {
 
 // wireTree is the JSON form of Tree.
 type wireTree struct {
-	Writable []platform.RawString `json:"writable"`
+	Writable []handshake.RawString `json:"writable"`
 }
 
-// MarshalJSON keeps every byte of the paths; see platform.RawString.
+// MarshalJSON keeps every byte of the paths; see handshake.RawString.
 func (t Tree) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireTree{Writable: platform.RawStrings(t.Writable)})
+	return json.Marshal(wireTree{Writable: handshake.RawStrings(t.Writable)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -56,6 +56,6 @@ func (t *Tree) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	*t = Tree{Writable: platform.PlainStrings(wire.Writable)}
+	*t = Tree{Writable: handshake.PlainStrings(wire.Writable)}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
 // Client is a sidecar's connection to the user's holder. It may be used from
@@ -73,7 +73,7 @@ func (c *Client) Prepare(caches []Cache, user bool) (Prepared, error) {
 			failed[i] = err.Error()
 			continue
 		}
-		r.Prepare = append(r.Prepare, wireCache{Path: platform.RawString(cache.Path), Empty: cache.Empty})
+		r.Prepare = append(r.Prepare, wireCache{Path: handshake.RawString(cache.Path), Empty: cache.Empty})
 		asked = append(asked, i)
 	}
 	for attempts := 0; ; attempts++ {

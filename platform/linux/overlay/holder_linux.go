@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
 // The descriptors that a holder is started with.
@@ -223,7 +223,7 @@ func (h *holder) prepare(caches []wireCache) answer {
 
 var errNotPrepared = errors.New("the cache has no overlay")
 
-func (h *holder) clones(paths []platform.RawString) (mounts []int, err error) {
+func (h *holder) clones(paths []handshake.RawString) (mounts []int, err error) {
 	for _, path := range paths {
 		m, known := h.mounts[string(path)]
 		if !known || len(mounts) == MaxCaches {

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
 // send sends a message with descriptors over a socket that keeps messages apart.
@@ -140,7 +140,7 @@ func Clone(dir string, paths []string) ([]int, error) {
 		return nil, fmt.Errorf("connect to the holder of caches: %w", err)
 	}
 	defer unix.Close(socket)
-	_, mounts, err := ask(socket, request{Clone: platform.RawStrings(paths)})
+	_, mounts, err := ask(socket, request{Clone: handshake.RawStrings(paths)})
 	if err == nil && len(mounts) != len(paths) {
 		closeAll(mounts)
 		err = fmt.Errorf("mounts that arrived: %d of %d", len(mounts), len(paths))

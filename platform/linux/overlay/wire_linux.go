@@ -1,6 +1,6 @@
 package overlay
 
-import "github.com/sandbox-sidecar/sandbox-sidecar/platform"
+import "github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 
 // Cache is a cache that gets an overlay.
 type Cache struct {
@@ -16,15 +16,15 @@ type request struct {
 	// Prepare are caches that the next session uses. The answer has the useLock.
 	Prepare []wireCache `json:"prepare,omitempty"`
 	// Clone are the paths of caches. The answer has a mount for each.
-	Clone []platform.RawString `json:"clone,omitempty"`
+	Clone []handshake.RawString `json:"clone,omitempty"`
 	// End ends the holder if nobody else is connected. The sender has the
 	// startLock.
 	End bool `json:"end,omitempty"`
 }
 
 type wireCache struct {
-	Path  platform.RawString `json:"path"`
-	Empty bool               `json:"empty,omitempty"`
+	Path  handshake.RawString `json:"path"`
+	Empty bool                `json:"empty,omitempty"`
 }
 
 // answer is one message of the holder.

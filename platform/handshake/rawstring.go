@@ -1,4 +1,4 @@
-package platform
+package handshake
 
 import "encoding/base64"
 

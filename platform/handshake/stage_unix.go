@@ -1,6 +1,6 @@
 //go:build unix
 
-package platform
+package handshake
 
 import (
 	"encoding/json"
@@ -175,7 +175,7 @@ func sendReport(confined Confined) error {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return fmt.Errorf("wait for the sidecar: %w", err)
-		case n == 0 || answer[0] != goAhead:
+		case n == 0 || answer[0] != GoAhead:
 			return errors.New("wait for the sidecar: it is gone")
 		default:
 			return nil

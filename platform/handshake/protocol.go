@@ -1,8 +1,6 @@
-package platform
+package handshake
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // The sidecar and the stage share one stream socket, which is descriptor
 // StageFD in the stage and close-on-exec there:
@@ -24,46 +22,11 @@ import (
 // the order reads the end of the stream and exits. See
 // docs/design/handshake.md.
 
-// goAhead is the byte after which a stage that has passed something continues.
-const goAhead = 'g'
+// GoAhead is the byte after which a stage that has passed something continues.
+const GoAhead = 'g'
 
 // StageFD is the handshake's descriptor number in the stage.
 const StageFD = 3
-
-// Order is what the sidecar wants executed.
-type Order struct {
-	// Program is a path, or a name to look up in the PATH of Env. If it is
-	// empty, the stage confines itself, reports and exits (a probe).
-	Program string
-	// Argv holds the arguments, the program's own name first.
-	Argv []string
-	// Env is the whole environment.
-	Env []string
-	// Dir is the working directory, absolute.
-	Dir string
-	// InSignalDomain makes the stage enter a signal domain; see
-	// lifecycle.SignalDomainGroup. It needs Orders, and a leader that was
-	// started for it.
-	InSignalDomain bool
-	// Full executes the program only if every protection that is requested is
-	// enforced; see Enforcement.Full.
-	Full bool
-	// Terminal is the terminal that the stage opens; nil if the sidecar opens
-	// it or there is none.
-	Terminal *Terminal
-	// Orders are the backend's; nil leaves the process unconfined.
-	Orders Orders
-}
-
-// Terminal describes a terminal to open. It becomes the session's controlling
-// terminal and its standard output and error.
-type Terminal struct {
-	// Cols and Rows are its size.
-	Cols uint16 `json:"cols"`
-	Rows uint16 `json:"rows"`
-	// NoInput leaves standard input as it is.
-	NoInput bool `json:"noInput,omitempty"`
-}
 
 // Report is one message of the stage. One of its fields is set.
 type Report struct {

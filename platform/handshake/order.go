@@ -1,4 +1,4 @@
-package platform
+package handshake
 
 import (
 	"encoding/json"
@@ -6,6 +6,45 @@ import (
 	"fmt"
 	"io"
 )
+
+// Order is what the sidecar wants executed.
+type Order struct {
+	// Program is a path, or a name to look up in the PATH of Env. If it is
+	// empty, the stage confines itself, reports and exits (a probe).
+	Program string
+	// Argv holds the arguments, the program's own name first.
+	Argv []string
+	// Env is the whole environment.
+	Env []string
+	// Dir is the working directory, absolute.
+	Dir string
+	// InSignalDomain makes the stage enter a signal domain; see
+	// lifecycle.SignalDomainGroup. It needs Orders, and a leader that was
+	// started for it.
+	InSignalDomain bool
+	// Full executes the program only if every protection that is requested is
+	// enforced; see Enforcement.Full.
+	Full bool
+	// Terminal is the terminal that the stage opens; nil if the sidecar opens
+	// it or there is none.
+	Terminal *Terminal
+	// Orders are the backend's; nil leaves the process unconfined.
+	Orders Orders
+}
+
+// Terminal describes a terminal to open. It becomes the session's controlling
+// terminal and its standard output and error.
+type Terminal struct {
+	// Cols and Rows are its size.
+	Cols uint16 `json:"cols"`
+	Rows uint16 `json:"rows"`
+	// NoInput leaves standard input as it is.
+	NoInput bool `json:"noInput,omitempty"`
+}
+
+// Orders are instructions of a backend to its part in the stage. Only the two
+// know their form.
+type Orders []byte
 
 // wireOrder is the JSON form of an Order. Names and arguments are bytes and
 // need not be UTF-8.
