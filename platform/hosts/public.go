@@ -2,11 +2,6 @@ package hosts
 
 import "net/netip"
 
-// Own is the prefix that a session has on its loopback interface. Each name
-// that the session looks up gets an address of it. It is meant for tests of
-// devices (RFC 2544), so no network has it.
-var Own = netip.MustParsePrefix("198.18.0.0/15")
-
 // special are addresses that no host of the Internet has, or that belong to the
 // network that this machine is in. Source: IANA's registries of special-purpose
 // addresses.

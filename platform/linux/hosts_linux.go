@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
@@ -140,7 +141,7 @@ func namespacesIdentified() error {
 // ownAddresses are those that the names of hosts get in the session.
 func (r Ruleset) ownAddresses() netip.Prefix {
 	if r.Filtering.Hosts {
-		return hosts.Own
+		return loopback.Own
 	}
 	return netip.Prefix{}
 }

@@ -2,8 +2,6 @@ package linux
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -69,26 +67,6 @@ func effectivePolicy(p *policy.Policy, r Ruleset) *policy.Policy {
 		}
 	}
 	return &effective
-}
-
-// observedCanary is a file that a process may write as its user, and that no
-// policy grants: it has the name of the process. It is given by the path that
-// the sidecar uses.
-func observedCanary(pid int) string { return fmt.Sprintf("/proc/%d/comm", pid) }
-
-// proveObserved makes a call that the observer must notice, and returns an error
-// if no supervisor answers. Only the sidecar knows whether it was noticed; see
-// supervision.Proven.
-func proveObserved() error {
-	// O_CREAT, because some filters observe nothing but creations.
-	fd, err := unix.Open(observedCanary(os.Getpid()), unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0)
-	switch {
-	case err == nil:
-		unix.Close(fd)
-	case errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("open a file for writing, observed: no supervisor answers: %w", err)
-	}
-	return nil
 }
 
 // unproven is the report on an observer that has not noticed its canary.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
@@ -86,7 +87,7 @@ func superviseBadly(
 		return nil, err
 	}
 	s := &supervision{mediator: mediator, observer: denials.New(denials.Options{
-		Policy: p, Report: func(platform.Denial) {}, Canary: observedCanary(h.PID),
+		Policy: p, Report: func(platform.Denial) {}, Canary: canary.ObservedFile(h.PID),
 	})}
 	handlers := map[string]notify.Handler{"connect": {Handle: mediator.Connect}, "bind": {Handle: mediator.Bind}}
 	for _, call := range append(denials.Calls(), "kill", "pidfd_send_signal") {

@@ -8,10 +8,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 )
 
 // RunStage is the stage of this platform; see handshake.RunStage.
@@ -142,7 +141,7 @@ func installSupervised(ruleset Ruleset) ([]handshake.PassedFile, error) {
 	var passed []handshake.PassedFile
 	if ruleset.Filtering.Sockets && networkNamespace() != ruleset.Network {
 		// Before the filter, which would refuse it.
-		list, err := sockets.OpenDiag()
+		list, err := canary.OpenDiag()
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +161,7 @@ func installSupervised(ruleset Ruleset) ([]handshake.PassedFile, error) {
 // with a supervisor.
 func (r Ruleset) confirm() error {
 	if r.Filtering.Sockets {
-		if err := sockets.Prove(); err != nil {
+		if err := canary.ProveSockets(); err != nil {
 			return err
 		}
 	}
@@ -172,17 +171,17 @@ func (r Ruleset) confirm() error {
 				return err
 			}
 		}
-		if err := proveObserved(); err != nil {
+		if err := canary.ProveObserved(); err != nil {
 			return err
 		}
 	}
 	if r.Filtering.Hosts {
-		if err := network.Prove(); err != nil {
+		if err := canary.ProveHosts(); err != nil {
 			return err
 		}
 	}
 	if r.Filtering.Shared {
-		if err := network.ProveShared(); err != nil {
+		if err := canary.ProveShared(); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
@@ -136,7 +137,7 @@ func (r Ruleset) supervise(
 			Signals:     r.Scoped&scopeSignal != 0 && !r.Logged,
 			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
 			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
-			Canary: observedCanary(handover.PID), Missing: f.missing, Own: r.ownAddresses(),
+			Canary: canary.ObservedFile(handover.PID), Missing: f.missing, Own: r.ownAddresses(),
 			GitConfigs: f.configs, Configured: hooks.Configured,
 		})
 	}

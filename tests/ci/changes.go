@@ -33,9 +33,9 @@ type choice struct {
 // touchesAll are paths whose change can matter to every test: what confines, what
 // each session's start runs through, what the tests are run by.
 var touchesAll = []string{
-	"platform/linux/", "lifecycle/", "spawn/", "fsguard/", "go.mod", "go.sum", "Makefile", ".ci/run",
-	"tests/harness/", "tests/as-user", "tests/prerequisites", "tests/run-once", "tests/skip",
-	"tests/build-programs", "tests/on-debian", "clients/neovim/tests/tools",
+	"platform/linux/", "platform/handshake/", "platform/hosts/loopback/", "lifecycle/", "spawn/", "fsguard/",
+	"go.mod", "go.sum", "Makefile", ".ci/run", "tests/harness/", "tests/as-user", "tests/prerequisites",
+	"tests/run-once", "tests/skip", "tests/build-programs", "tests/on-debian", "clients/neovim/tests/tools",
 }
 
 // reach has the packages below tests/ that a change can matter to, by the path of

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
 )
 
 // ResolverConfig is the file that tells programs which DNS server to ask
@@ -26,7 +25,7 @@ const (
 
 // resolverConfig has no domains to search: programs would ask for every name
 // below them, too.
-var resolverConfig = "nameserver " + network.ResolverAddr.String() + "\nsearch .\noptions edns0\n"
+var resolverConfig = "nameserver " + loopback.Resolver.String() + "\nsearch .\noptions edns0\n"
 
 // openHosts makes what the sidecar needs in this network namespace to connect
 // the session to hosts: addresses for names, and sockets for the resolver and
@@ -41,8 +40,8 @@ func openHosts() ([]handshake.PassedFile, error) {
 		kind handshake.Passed
 		open func() (int, error)
 	}{
-		{handshake.PassedResolverUDP, func() (int, error) { return bound(unix.SOCK_DGRAM, network.Port) }},
-		{handshake.PassedResolverTCP, func() (int, error) { return bound(unix.SOCK_STREAM, network.Port) }},
+		{handshake.PassedResolverUDP, func() (int, error) { return bound(unix.SOCK_DGRAM, loopback.ResolverPort) }},
+		{handshake.PassedResolverTCP, func() (int, error) { return bound(unix.SOCK_STREAM, loopback.ResolverPort) }},
 		{handshake.PassedRelay, openRelay},
 	} {
 		fd, err := socket.open()
@@ -63,13 +62,13 @@ func addPrefix() error {
 	}
 	defer unix.Close(fd)
 	mask := [4]byte{}
-	for bit := range hosts.Own.Bits() {
+	for bit := range loopback.Own.Bits() {
 		mask[bit/8] |= 0x80 >> (bit % 8)
 	}
 	for _, step := range []struct {
 		command uint
 		value   [4]byte
-	}{{unix.SIOCSIFADDR, network.Gateway.As4()}, {unix.SIOCSIFNETMASK, mask}} {
+	}{{unix.SIOCSIFADDR, loopback.Gateway.As4()}, {unix.SIOCSIFNETMASK, mask}} {
 		request, err := unix.NewIfreq("lo:1")
 		if err != nil {
 			return err
@@ -92,7 +91,7 @@ func bound(kind, port int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	err = unix.Bind(fd, &unix.SockaddrInet4{Addr: network.ResolverAddr.As4(), Port: port})
+	err = unix.Bind(fd, &unix.SockaddrInet4{Addr: loopback.Resolver.As4(), Port: port})
 	if err == nil && kind == unix.SOCK_STREAM {
 		err = unix.Listen(fd, backlog)
 	}

@@ -6,14 +6,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay/message"
 )
 
 // mount mounts copies of the holder's overlays over the caches, and proves by
 // the paths that they are there. It follows no symlink. Without an overlay the
 // session would write the real cache, so any error is one of the session.
 func (o *Overlays) mount() error {
-	mounts, err := overlay.Clone(o.Dir, o.Paths)
+	mounts, err := message.Clone(o.Dir, o.Paths)
 	defer func() {
 		for _, fd := range mounts {
 			unix.Close(fd)

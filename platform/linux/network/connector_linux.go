@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/outbound"
@@ -166,7 +167,7 @@ func (c *Connector) Connect(call *sockets.Internet) (errno unix.Errno, answer bo
 		return call.Connect()
 	}
 	if !isTCP(call.FD()) {
-		if !hosts.Own.Contains(to.Addr()) {
+		if !loopback.Own.Contains(to.Addr()) {
 			c.reportDatagram(call, to)
 		}
 		return call.Connect() // which finds no way out
@@ -180,7 +181,7 @@ func (c *Connector) Connect(call *sockets.Internet) (errno unix.Errno, answer bo
 // decide decides about a connection to a host, and makes it.
 func (c *Connector) decide(call *sockets.Internet, to netip.AddrPort) (errno unix.Errno, answer bool) {
 	target, release := outbound.Target{Addr: to.Addr(), Port: to.Port()}, func() {}
-	if hosts.Own.Contains(to.Addr()) {
+	if loopback.Own.Contains(to.Addr()) {
 		name, free, found := c.names.Hold(to.Addr())
 		if !found {
 			return unix.EHOSTUNREACH, true
@@ -210,11 +211,11 @@ func (c *Connector) connect(call *sockets.Internet, to netip.AddrPort, o *outsid
 		go o.abandon()
 		return early, answer
 	}
-	relay := netip.AddrPortFrom(Gateway, c.at.Port())
+	relay := netip.AddrPortFrom(loopback.Gateway, c.at.Port())
 	switch {
 	case c.shared:
 		relay = c.relayFor(to)
-	case hosts.Own.Contains(to.Addr()):
+	case loopback.Own.Contains(to.Addr()):
 		relay = netip.AddrPortFrom(to.Addr(), c.at.Port()) // so that the caller finds its peer's address unchanged
 	case to.Addr().Is6():
 		relay = netip.AddrPortFrom(netip.IPv6Loopback(), c.at.Port())
@@ -311,7 +312,7 @@ func programOf(call interface{ Process() (int, string, error) }) Program {
 // own reports whether an address is the session's own, so that the kernel finds
 // nobody else there.
 func own(addr netip.Addr) bool {
-	return addr.IsLoopback() || addr.IsUnspecified() || reserved.Contains(addr)
+	return addr.IsLoopback() || addr.IsUnspecified() || loopback.Reserved.Contains(addr)
 }
 
 func isTCP(fd int) bool {

@@ -6,22 +6,8 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
 )
-
-// Addresses in hosts.Own that have a meaning of their own. The first 256 are
-// never given to names.
-var (
-	// Gateway is the session's own address.
-	Gateway = netip.MustParseAddr("198.18.0.1")
-	// ResolverAddr is where the resolver answers.
-	ResolverAddr = netip.MustParseAddr("198.18.0.2")
-
-	reserved = netip.MustParsePrefix("198.18.0.0/24")
-)
-
-// Port is where the resolver answers.
-const Port = 53
 
 // Names are the names that a session has looked up, with their addresses. Those
 // that were not used for the longest time are forgotten. Its methods may be
@@ -75,8 +61,8 @@ func (n *Names) Address(name string) (netip.Addr, bool) {
 
 // free returns the next address without a name.
 func (n *Names) free() netip.Addr {
-	first := binary.BigEndian.Uint32(hosts.Own.Addr().AsSlice())
-	size, skipped := uint32(1)<<(32-hosts.Own.Bits()), uint32(1)<<(32-reserved.Bits())
+	first := binary.BigEndian.Uint32(loopback.Own.Addr().AsSlice())
+	size, skipped := uint32(1)<<(32-loopback.Own.Bits()), uint32(1)<<(32-loopback.Reserved.Bits())
 	for {
 		n.next = max((n.next+1)%(size-1), skipped) // without the last, which is a broadcast address
 		addr := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, first+n.next)))

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
 )
 
 func TestNames_KeepTheirAddressesWhileTheyAreUsed(t *testing.T) {
@@ -23,7 +24,7 @@ func TestNames_KeepTheirAddressesWhileTheyAreUsed(t *testing.T) {
 	for i := range 200_000 {
 		name := fmt.Sprintf("n%d.example", i)
 		addr, ok := names.Address(name)
-		if !ok || !hosts.Own.Contains(addr) || reserved.Contains(addr) || addr == held {
+		if !ok || !loopback.Own.Contains(addr) || loopback.Reserved.Contains(addr) || addr == held {
 			t.Fatalf("%s has %v, %v", name, addr, ok)
 		}
 		if again, _ := names.Address(name); again != addr {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 )
@@ -84,7 +85,8 @@ func (c *Connector) relayFor(to netip.AddrPort) netip.AddrPort {
 
 // isResolver reports whether programs take an address for that of a DNS server.
 func (c *Connector) isResolver(to netip.AddrPort) bool {
-	return to.Port() == Port && (to.Addr() == ResolverAddr || slices.Contains(c.nameservers, to.Addr()))
+	return to.Port() == loopback.ResolverPort &&
+		(to.Addr() == loopback.Resolver || slices.Contains(c.nameservers, to.Addr()))
 }
 
 // answering is a connection to the session's resolver.
@@ -202,7 +204,7 @@ func (c *Connector) Datagram(fd int) (sockets.Datagram, bool) {
 	of := sockets.Datagram{V6: d.v6}
 	of.Own = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+cookie%ports))
 	for _, server := range c.nameservers {
-		if of.From = netip.AddrPortFrom(server, Port); d.v6 || server.Is4() {
+		if of.From = netip.AddrPortFrom(server, loopback.ResolverPort); d.v6 || server.Is4() {
 			break
 		}
 	}
@@ -226,10 +228,10 @@ func (c *Connector) ConnectDatagrams(call *notify.Call, fd int, to netip.AddrPor
 	case !to.IsValid():
 		d.peer.Store(nil)
 		return 0
-	case to.Port() == Port || to.Addr().IsLoopback():
+	case to.Port() == loopback.ResolverPort || to.Addr().IsLoopback():
 		d.peer.Store(&to)
 		return 0
-	case !own(to.Addr()) && !hosts.Own.Contains(to.Addr()):
+	case !own(to.Addr()) && !loopback.Own.Contains(to.Addr()):
 		c.reportDatagram(call, to)
 	}
 	return unix.ECONNREFUSED

@@ -12,7 +12,17 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay/message"
 )
+
+// Cache is a cache that gets an overlay.
+type Cache struct {
+	// Path is the real path of the cache.
+	Path string
+	// Empty is true if sessions must not see the real cache: only its place is
+	// used.
+	Empty bool
+}
 
 // Client is a sidecar's connection to the user's holder. It may be used from
 // several goroutines. The end of the process closes it.
@@ -40,7 +50,7 @@ func (c *Client) ProbePath() string {
 
 // Prepared says which caches have an overlay.
 type Prepared struct {
-	// Dir is for Clone.
+	// Dir is for message.Clone.
 	Dir string
 	// Impossible says why this machine or file system cannot have overlays;
 	// empty if it can.
@@ -49,7 +59,7 @@ type Prepared struct {
 	Failed map[int]string
 }
 
-var errTooMany = fmt.Errorf("there are more than %d caches", MaxCaches)
+var errTooMany = fmt.Errorf("there are more than %d caches", message.MaxCaches)
 
 // Prepare has the holder make the overlays of caches, or refresh them. user
 // says that this takes a user namespace. After an error no cache has one.
@@ -57,7 +67,7 @@ func (c *Client) Prepare(caches []Cache, user bool) (Prepared, error) {
 	if c == nil {
 		return Prepared{}, errNoDir
 	}
-	if len(caches) > MaxCaches {
+	if len(caches) > message.MaxCaches {
 		return Prepared{}, errTooMany
 	}
 	c.mu.Lock()
@@ -67,13 +77,13 @@ func (c *Client) Prepare(caches []Cache, user bool) (Prepared, error) {
 		return Prepared{}, err
 	}
 	defer dir.Close()
-	r, asked, failed := request{Prepare: []wireCache{}}, []int{}, map[int]string{}
+	r, asked, failed := message.Request{Prepare: []message.Cache{}}, []int{}, map[int]string{}
 	for i, cache := range caches {
 		if err := fsguard.Answers(cache.Path); err != nil { // the holder would wait for it
 			failed[i] = err.Error()
 			continue
 		}
-		r.Prepare = append(r.Prepare, wireCache{Path: handshake.RawString(cache.Path), Empty: cache.Empty})
+		r.Prepare = append(r.Prepare, message.Cache{Path: handshake.RawString(cache.Path), Empty: cache.Empty})
 		asked = append(asked, i)
 	}
 	for attempts := 0; ; attempts++ {
@@ -83,7 +93,7 @@ func (c *Client) Prepare(caches []Cache, user bool) (Prepared, error) {
 				return Prepared{}, err
 			}
 		}
-		a, fds, err := ask(c.socket, r)
+		a, fds, err := message.Ask(c.socket, r)
 		if err == nil {
 			c.keep(fds)
 			for i, why := range a.Failed {
@@ -105,7 +115,7 @@ func (c *Client) keep(fds []int) {
 		return
 	}
 	if len(c.use) > 0 {
-		closeAll(fds)
+		message.CloseAll(fds)
 		return
 	}
 	c.use = fds
@@ -122,7 +132,7 @@ func (c *Client) connected(dir *os.File, user bool) (int, error) {
 	if err := lock(start, 0); err != nil {
 		return -1, fmt.Errorf("lock caches: %w", err)
 	}
-	socket, err := connect(dir)
+	socket, err := message.Connect(dir)
 	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT) {
 		return c.startHolder(dir, user)
 	}
@@ -164,7 +174,7 @@ func (c *Client) startHolder(dir *os.File, user bool) (int, error) {
 		if user {
 			enterUserNamespace(attr.Sys)
 		}
-		err = errors.Join(bound(pair[0]), c.Start(attr))
+		err = errors.Join(message.Bound(pair[0]), c.Start(attr))
 	}
 	if err != nil {
 		unix.Close(pair[0])
@@ -189,15 +199,15 @@ func enterUserNamespace(attr *syscall.SysProcAttr) {
 
 // listen makes the holder's socket.
 func listen(dir *os.File) (*os.File, error) {
-	if err := unix.Unlinkat(int(dir.Fd()), socketName, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+	if err := unix.Unlinkat(int(dir.Fd()), message.SocketName, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return nil, err
 	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	listener := os.NewFile(uintptr(fd), socketName)
-	if err = unix.Bind(fd, address(dir)); err == nil {
+	listener := os.NewFile(uintptr(fd), message.SocketName)
+	if err = unix.Bind(fd, message.Address(dir)); err == nil {
 		err = unix.Listen(fd, maxConnections)
 	}
 	if err != nil {

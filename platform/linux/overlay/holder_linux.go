@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay/message"
 )
 
 // The descriptors that a holder is started with.
@@ -31,7 +32,7 @@ func RunHolder() int {
 		dir: os.NewFile(holderDir, "overlays"), use: os.NewFile(holderUse, useLock),
 		listener: holderListener, connections: []int{holderFirst}, mounts: map[string]mounted{},
 	}
-	path, err := os.Readlink(fdPath(holderDir))
+	path, err := os.Readlink(message.FDPath(holderDir))
 	if err == nil {
 		err = unix.Unshare(unix.CLONE_NEWNS)
 	}
@@ -156,7 +157,7 @@ func (h *holder) release() {
 		_ = unmount(m)
 		m.close()
 	}
-	_ = unix.Unlinkat(int(h.dir.Fd()), socketName, 0)
+	_ = unix.Unlinkat(int(h.dir.Fd()), message.SocketName, 0)
 	h.use.Close()
 }
 
@@ -167,7 +168,7 @@ func (h *holder) accept() {
 		return
 	}
 	peer, err := unix.GetsockoptUcred(c, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil || int(peer.Uid) != os.Geteuid() || len(h.connections) >= maxConnections || bound(c) != nil {
+	if err != nil || int(peer.Uid) != os.Geteuid() || len(h.connections) >= maxConnections || message.Bound(c) != nil {
 		unix.Close(c)
 		return
 	}
@@ -176,9 +177,9 @@ func (h *holder) accept() {
 
 // answer answers one request. An error means that the connection has ended.
 func (h *holder) answer(c int) error {
-	var r request
-	fds, err := receive(c, &r)
-	closeAll(fds)
+	var r message.Request
+	fds, err := message.Receive(c, &r)
+	message.CloseAll(fds)
 	if err != nil {
 		return err
 	}
@@ -186,23 +187,23 @@ func (h *holder) answer(c int) error {
 		if h.done = len(h.connections) == 1; h.done {
 			h.release()
 		}
-		return send(c, answer{Used: !h.done})
+		return message.Send(c, message.Answer{Used: !h.done})
 	}
 	if len(r.Clone) > 0 {
 		mounts, err := h.clones(r.Clone)
-		defer closeAll(mounts)
+		defer message.CloseAll(mounts)
 		if err != nil {
-			return send(c, answer{Error: err.Error()})
+			return message.Send(c, message.Answer{Error: err.Error()})
 		}
-		return send(c, answer{}, mounts...)
+		return message.Send(c, message.Answer{}, mounts...)
 	}
-	return send(c, h.prepare(r.Prepare), int(h.use.Fd()))
+	return message.Send(c, h.prepare(r.Prepare), int(h.use.Fd()))
 }
 
 // prepare makes the overlays that do not exist yet, and refreshes the others.
-func (h *holder) prepare(caches []wireCache) answer {
+func (h *holder) prepare(caches []message.Cache) message.Answer {
 	if h.impossible != "" || h.failure != "" {
-		return answer{Impossible: h.impossible, Error: h.failure}
+		return message.Answer{Impossible: h.impossible, Error: h.failure}
 	}
 	failed := map[int]string{}
 	for i, c := range caches {
@@ -218,7 +219,7 @@ func (h *holder) prepare(caches []wireCache) answer {
 			failed[i] = err.Error()
 		}
 	}
-	return answer{Failed: failed}
+	return message.Answer{Failed: failed}
 }
 
 var errNotPrepared = errors.New("the cache has no overlay")
@@ -226,7 +227,7 @@ var errNotPrepared = errors.New("the cache has no overlay")
 func (h *holder) clones(paths []handshake.RawString) (mounts []int, err error) {
 	for _, path := range paths {
 		m, known := h.mounts[string(path)]
-		if !known || len(mounts) == MaxCaches {
+		if !known || len(mounts) == message.MaxCaches {
 			return mounts, fmt.Errorf("%s: %w", path, errNotPrepared)
 		}
 		mount, err := m.clone()

@@ -9,11 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay/message"
 )
 
 // The directory of a user's overlays has a directory for each cache, and:
@@ -46,10 +46,7 @@ func nameOf(path string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-var (
-	errNoDir  = errors.New("set XDG_CACHE_HOME or HOME to a directory")
-	errNotOwn = errors.New("it is not a directory of this user alone (mode 0700)")
-)
+var errNoDir = errors.New("set XDG_CACHE_HOME or HOME to a directory")
 
 // Dir returns the directory of the user's overlays; "" if the environment names
 // none.
@@ -86,27 +83,7 @@ func openMade(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(real, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkOwn(file); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
-}
-
-func checkOwn(dir *os.File) error {
-	info, err := dir.Stat()
-	if err != nil {
-		return err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
-		return &os.PathError{Op: "use", Path: dir.Name(), Err: errNotOwn}
-	}
-	return nil
+	return message.OpenOwn(real)
 }
 
 // openLock opens a lock file without locking it.

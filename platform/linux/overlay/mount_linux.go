@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay/message"
 )
 
 // mounted is an overlay in the holder's mount namespace.
@@ -136,7 +138,7 @@ func newOverlay(layers map[string]int, user bool) (int, error) {
 	}
 	defer unix.Close(context)
 	for _, option := range []string{"lowerdir", "upperdir", "workdir"} {
-		if err := unix.FsconfigSetString(context, option, fdPath(layers[option])); err != nil {
+		if err := unix.FsconfigSetString(context, option, message.FDPath(layers[option])); err != nil {
 			return -1, &mountError{err}
 		}
 	}
@@ -258,5 +260,5 @@ func probe(dir *os.File, user bool) (err error) {
 // unmount takes an overlay away from its place.
 func unmount(m mounted) error {
 	// The path of the mount leads to its root.
-	return unix.Unmount(fdPath(m.mount), unix.MNT_DETACH)
+	return unix.Unmount(message.FDPath(m.mount), unix.MNT_DETACH)
 }

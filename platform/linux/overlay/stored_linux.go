@@ -6,11 +6,13 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay/message"
 )
 
 // endIdle has the holder end if no sidecar is connected.
 func endIdle(dir *os.File) error {
-	socket, err := connect(dir)
+	socket, err := message.Connect(dir)
 	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -18,8 +20,8 @@ func endIdle(dir *os.File) error {
 		return err
 	}
 	defer unix.Close(socket)
-	a, fds, err := ask(socket, request{End: true})
-	closeAll(fds)
+	a, fds, err := message.Ask(socket, message.Request{End: true})
+	message.CloseAll(fds)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
 		return nil // it has died

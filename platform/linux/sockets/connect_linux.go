@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
@@ -137,7 +138,7 @@ func (m *Mediator) report(call *notify.Call, target string) {
 // shut down before the caller gets the answer.
 func (m *Mediator) connectAbstract(a *attempt, to address) (errno unix.Errno, answer bool) {
 	if refusal := m.mayReachAbstract(a.fd, to.abstract); refusal != 0 {
-		if refusal == refusedAbstract {
+		if refusal == canary.RefusedAbstract {
 			m.report(a.call, "abstract:"+to.abstract)
 		}
 		return refusal, true

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 )
 
 func TestConnect_ReachesOwnAndGrantedSockets(t *testing.T) {
@@ -34,12 +36,12 @@ func TestConnect_ReachesOwnAndGrantedSockets(t *testing.T) {
 	s.expect("@out"+s.dir, unix.EPERM)
 	s.expect("@missing"+s.dir, unix.ECONNREFUSED)
 	s.Do(func() {
-		if err := Prove(); err != nil {
+		if err := canary.ProveSockets(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := Prove(); err == nil {
-		t.Error("Prove succeeds without a mediator")
+	if err := canary.ProveSockets(); err == nil {
+		t.Error("ProveSockets succeeds without a mediator")
 	}
 	// The kernel decides about the type of the socket.
 	packets := socket(t, unix.SOCK_SEQPACKET)

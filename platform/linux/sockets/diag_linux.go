@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 )
 
 // diag lists the Unix sockets of one network namespace (sock_diag(7)).
@@ -41,7 +43,6 @@ const (
 	inAnyState = 1<<32 - 1
 	listening  = 1 << 10 // TCP_LISTEN
 
-	diagTimeout = 5 // seconds; the kernel answers at once
 )
 
 // diagRequest is struct nlmsghdr followed by struct unix_diag_req.
@@ -54,25 +55,9 @@ type diagRequest struct {
 	cookie, cookie2 uint32
 }
 
-// OpenDiag returns the netlink socket for New's second argument, in the network
-// namespace of the calling thread. It is close-on-exec.
-func OpenDiag() (fd int, err error) {
-	fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
-	if err == nil {
-		err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: diagTimeout})
-		if err != nil {
-			unix.Close(fd)
-		}
-	}
-	if err != nil {
-		return -1, fmt.Errorf("make socket that lists sockets: %w", err)
-	}
-	return fd, nil
-}
-
 // openDiag opens one for this process.
 func openDiag() (*diag, error) {
-	fd, err := OpenDiag()
+	fd, err := canary.OpenDiag()
 	if err != nil {
 		return nil, err
 	}

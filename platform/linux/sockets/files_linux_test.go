@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -206,7 +207,7 @@ func TestConnect_AcrossNetworkNamespaces(t *testing.T) {
 			t.Error(err)
 			return nil
 		}
-		fd, err := OpenDiag()
+		fd, err := canary.OpenDiag()
 		if err != nil {
 			t.Error(err)
 			return nil

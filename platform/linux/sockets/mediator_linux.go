@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 )
 
@@ -34,7 +35,7 @@ type Mediator struct {
 	sockets       locks
 }
 
-// New returns a mediator. own comes from OpenDiag in the session's network
+// New returns a mediator. own comes from canary.OpenDiag in the session's network
 // namespace, and is nil if that is ours. New takes ownership of own, also on an
 // error. It fails if sockets cannot be listed here (CONFIG_UNIX_DIAG).
 func New(grants Grants, own *os.File) (*Mediator, error) {
@@ -120,11 +121,9 @@ func addressLength(fd int) (uint32, error) {
 	return length, nil
 }
 
-// The answers to a denied connect(2), the same as Landlock's.
-const (
-	refusedPath     = unix.EACCES
-	refusedAbstract = unix.EPERM
-)
+// refusedPath is the answer to a denied connection to a path, the same as
+// Landlock's.
+const refusedPath = unix.EACCES
 
 // mayReach decides about a socket file: 0 allows, anything else is the answer.
 func (m *Mediator) mayReach(p *socketFile, tid int) unix.Errno {
@@ -181,16 +180,16 @@ func (m *Mediator) decide(refused unix.Errno, matches func(listed) bool, namespa
 // the network namespace of the socket, so a socket from another namespace is
 // denied.
 func (m *Mediator) mayReachAbstract(fd int, name string) unix.Errno {
-	if name == canaryName {
-		return refusedAbstract
+	if name == canary.AbstractName {
+		return canary.RefusedAbstract
 	}
 	if slices.Contains(m.grants.Abstract, name) {
 		return 0
 	}
 	if m.host != nil && !m.sameNamespace(fd) {
-		return refusedAbstract
+		return canary.RefusedAbstract
 	}
-	return m.decide(refusedAbstract, func(s listed) bool { return s.name == "\x00"+name }, m.session)
+	return m.decide(canary.RefusedAbstract, func(s listed) bool { return s.name == "\x00"+name }, m.session)
 }
 
 // sameNamespace reports whether a socket is in the network namespace whose

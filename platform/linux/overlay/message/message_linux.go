@@ -1,4 +1,4 @@
-package overlay
+package message
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
-// send sends a message with descriptors over a socket that keeps messages apart.
+// Send sends a message with descriptors over a socket that keeps messages apart.
 // It does not wait for the receiver.
-func send(socket int, message any, fds ...int) error {
+func Send(socket int, message any, fds ...int) error {
 	data, err := json.Marshal(message)
 	if err != nil {
 		return err
@@ -33,9 +33,9 @@ func send(socket int, message any, fds ...int) error {
 	}
 }
 
-// receive receives a message and the descriptors that come with it, which the
+// Receive receives a message and the descriptors that come with it, which the
 // caller closes. The error is io.EOF if the other side has closed.
-func receive(socket int, into any) (fds []int, err error) {
+func Receive(socket int, into any) (fds []int, err error) {
 	data := make([]byte, maxMessage)
 	control := make([]byte, unix.CmsgSpace(MaxCaches*4))
 	var n, controlled, flags int
@@ -64,13 +64,14 @@ func receive(socket int, into any) (fds []int, err error) {
 		err = json.Unmarshal(data[:n], into)
 	}
 	if err != nil {
-		closeAll(fds)
+		CloseAll(fds)
 		return nil, err
 	}
 	return fds, nil
 }
 
-func closeAll(fds []int) {
+// CloseAll closes descriptors.
+func CloseAll(fds []int) {
 	for _, fd := range fds {
 		unix.Close(fd)
 	}
@@ -80,15 +81,15 @@ func closeAll(fds []int) {
 // millisecond for each cache.
 const answerTimeout = 5 * time.Second
 
-// connect connects to the holder's socket. The path goes through a descriptor,
+// Connect connects to the holder's socket. The path goes through a descriptor,
 // because the address of a socket has room for only 107 bytes.
-func connect(dir *os.File) (socket int, err error) {
+func Connect(dir *os.File) (socket int, err error) {
 	socket, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err = bound(socket); err == nil {
-		err = unix.Connect(socket, address(dir))
+	if err = Bound(socket); err == nil {
+		err = unix.Connect(socket, Address(dir))
 	}
 	if err != nil {
 		unix.Close(socket)
@@ -97,52 +98,55 @@ func connect(dir *os.File) (socket int, err error) {
 	return socket, nil
 }
 
-// bound bounds the waits of a socket.
-func bound(socket int) error {
+// Bound bounds the waits of a socket.
+func Bound(socket int) error {
 	timeout := unix.NsecToTimeval(answerTimeout.Nanoseconds())
 	return errors.Join(unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout),
 		unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout))
 }
 
-func address(dir *os.File) unix.Sockaddr {
-	return &unix.SockaddrUnix{Name: fdPath(int(dir.Fd())) + "/" + socketName}
+// Address is that of the holder's socket; see Connect.
+func Address(dir *os.File) unix.Sockaddr {
+	return &unix.SockaddrUnix{Name: FDPath(int(dir.Fd())) + "/" + SocketName}
 }
 
-func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+// FDPath is a path that leads to what a descriptor of this process is for.
+func FDPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// ask sends a request and receives the answer.
-func ask(socket int, r request) (answer, []int, error) {
-	if err := send(socket, r); err != nil {
-		return answer{}, nil, err
+// Ask sends a request and receives the answer.
+func Ask(socket int, r Request) (Answer, []int, error) {
+	if err := Send(socket, r); err != nil {
+		return Answer{}, nil, err
 	}
-	var a answer
-	fds, err := receive(socket, &a)
+	var a Answer
+	fds, err := Receive(socket, &a)
 	if err == nil && a.Error != "" {
-		closeAll(fds)
-		return answer{}, nil, errors.New(a.Error)
+		CloseAll(fds)
+		return Answer{}, nil, errors.New(a.Error)
 	}
 	return a, fds, err
 }
 
 // Clone returns copies of the holder's mounts of caches that were prepared, in
-// their order. The stage mounts them. The caller closes them.
+// their order. dir is the real path of the directory of the overlays. The stage
+// mounts them. The caller closes them.
 func Clone(dir string, paths []string) ([]int, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	file, err := openMade(dir)
+	file, err := OpenOwn(dir)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the holder of caches: %w", err)
 	}
 	defer file.Close()
-	socket, err := connect(file)
+	socket, err := Connect(file)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the holder of caches: %w", err)
 	}
 	defer unix.Close(socket)
-	_, mounts, err := ask(socket, request{Clone: handshake.RawStrings(paths)})
+	_, mounts, err := Ask(socket, Request{Clone: handshake.RawStrings(paths)})
 	if err == nil && len(mounts) != len(paths) {
-		closeAll(mounts)
+		CloseAll(mounts)
 		err = fmt.Errorf("mounts that arrived: %d of %d", len(mounts), len(paths))
 	}
 	if err != nil {

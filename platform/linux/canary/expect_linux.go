@@ -1,13 +1,13 @@
-package notify
+package canary
 
 import (
 	"errors"
 	"fmt"
 )
 
-// Expect compares the answer to an attempt with the one that only a supervisor
+// expect compares the answer to an attempt with the one that only a supervisor
 // gives.
-func Expect(attempt string, got, want error) error {
+func expect(attempt string, got, want error) error {
 	switch {
 	case errors.Is(got, want):
 		return nil

@@ -1,4 +1,4 @@
-package network
+package canary
 
 import (
 	"fmt"
@@ -8,18 +8,17 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
 )
 
-// canaryName is a name that no list can allow, and that has no address.
-const canaryName = "canary.invalid"
+// unknownHost is a name that no list can allow, and that has no address.
+const unknownHost = "canary.invalid"
 
-// Prove checks that a connector and a resolver serve the calling thread: a name
+// ProveHosts checks that a connector and a resolver serve the calling thread: a name
 // gets an address, and a connection to it is denied. The kernel alone would
 // answer ECONNREFUSED.
-func Prove() error {
-	addr, err := lookUp(canaryName)
+func ProveHosts() error {
+	addr, err := lookUp(unknownHost)
 	if err != nil {
 		return fmt.Errorf("ask the session's resolver: %w", err)
 	}
@@ -28,7 +27,7 @@ func Prove() error {
 		return err
 	}
 	defer unix.Close(fd)
-	return notify.Expect("connect to a host that is not allowed",
+	return expect("connect to a host that is not allowed",
 		unix.Connect(fd, &unix.SockaddrInet4{Port: 1, Addr: addr}), unix.EACCES)
 }
 
@@ -40,15 +39,19 @@ func ProveShared() error {
 		return err
 	}
 	defer unix.Close(fd)
-	loopback := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
-	if err := notify.Expect("bind a socket of TCP", unix.Bind(fd, loopback), unix.EACCES); err != nil {
+	local := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	if err := expect("bind a socket of TCP", unix.Bind(fd, local), unix.EACCES); err != nil {
 		return err
 	}
-	return notify.Expect("listen on a socket of TCP", unix.Listen(fd, 1), unix.EACCES)
+	return expect("listen on a socket of TCP", unix.Listen(fd, 1), unix.EACCES)
 }
 
 // answerTimeout is far above what an answer takes.
 const answerTimeout = 10 * time.Second
+
+// maxAnswer is the length of an answer to a question that names no other (RFC
+// 1035).
+const maxAnswer = 512
 
 func lookUp(name string) (addr [4]byte, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -60,7 +63,7 @@ func lookUp(name string) (addr [4]byte, err error) {
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
 		return addr, err
 	}
-	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: Port, Addr: ResolverAddr.As4()}); err != nil {
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: loopback.ResolverPort, Addr: loopback.Resolver.As4()}); err != nil {
 		return addr, err
 	}
 	asked := dnsmessage.Message{Questions: []dnsmessage.Question{{
@@ -73,7 +76,7 @@ func lookUp(name string) (addr [4]byte, err error) {
 	if _, err := unix.Write(fd, message); err != nil {
 		return addr, err
 	}
-	buffer := make([]byte, mostUDP)
+	buffer := make([]byte, maxAnswer)
 	n, err := unix.Read(fd, buffer)
 	if err != nil {
 		return addr, err
@@ -83,7 +86,7 @@ func lookUp(name string) (addr [4]byte, err error) {
 		return addr, err
 	}
 	for _, resource := range answer.Answers {
-		if a, is := resource.Body.(*dnsmessage.AResource); is && hosts.Own.Contains(netip.AddrFrom4(a.A)) {
+		if a, is := resource.Body.(*dnsmessage.AResource); is && loopback.Own.Contains(netip.AddrFrom4(a.A)) {
 			return a.A, nil
 		}
 	}

@@ -1,20 +1,11 @@
-package overlay
+package message
 
 import "github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 
-// Cache is a cache that gets an overlay.
-type Cache struct {
-	// Path is the real path of the cache.
-	Path string
-	// Empty is true if sessions must not see the real cache: only its place is
-	// used.
-	Empty bool
-}
-
-// request is one message to the holder. Exactly one field is set.
-type request struct {
+// Request is one message to the holder. Exactly one field is set.
+type Request struct {
 	// Prepare are caches that the next session uses. The answer has the useLock.
-	Prepare []wireCache `json:"prepare,omitempty"`
+	Prepare []Cache `json:"prepare,omitempty"`
 	// Clone are the paths of caches. The answer has a mount for each.
 	Clone []handshake.RawString `json:"clone,omitempty"`
 	// End ends the holder if nobody else is connected. The sender has the
@@ -22,13 +13,14 @@ type request struct {
 	End bool `json:"end,omitempty"`
 }
 
-type wireCache struct {
+// Cache is a cache that gets an overlay; see package overlay.
+type Cache struct {
 	Path  handshake.RawString `json:"path"`
 	Empty bool                `json:"empty,omitempty"`
 }
 
-// answer is one message of the holder.
-type answer struct {
+// Answer is one message of the holder.
+type Answer struct {
 	// Impossible says why no overlay can be made on this machine or file system.
 	Impossible string `json:"impossible,omitempty"`
 	// Failed says why a cache has no overlay, by the index in the request.
@@ -45,4 +37,6 @@ const (
 	// MaxCaches bounds the caches of a session. The kernel passes at most 253
 	// descriptors in a message (SCM_MAX_FD).
 	MaxCaches = 128
+	// SocketName is the holder's socket, in the directory of the overlays.
+	SocketName = "socket"
 )
