@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 )
 
@@ -12,7 +12,7 @@ import (
 // that the stage executes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "stage" {
-		os.Exit(linux.RunStage())
+		os.Exit(stage.Run())
 	}
 	platformtest.Main(m, nil)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -41,18 +42,18 @@ func (Backend) Stage() (string, []string) {
 // tries the namespaces of this machine, which takes some milliseconds; see
 // Guess.
 func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
-	abi, err := landlockABI()
+	abi, err := stage.LandlockABI()
 	if err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
 	if err := seccomp.Available(); err != nil {
 		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, err)
 	}
-	ruleset := Translate(p, abi)
+	ruleset := ruleset{stage.Translate(p, abi)}
 	ruleset.Errata = unfixedErrata(abi, fixedErrata())
 	var invalidateGuess func()
 	var overlays *namespace.Overlays
-	if ruleset.Requested.needsNamespaces() {
+	if ruleset.Requested.NeedsNamespaces() {
 		available, guessed := b.available()
 		if guessed {
 			invalidateGuess = func() { availableNamespaces() }
@@ -66,7 +67,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 		ruleset.NamespaceGap, ruleset.NamespaceFix = available.Gap, available.Fix
 	}
 	if ruleset.Namespaces == nil {
-		ruleset.dropGuarded(p)
+		ruleset.DropGuarded(p)
 		p = sharedPolicy(p)
 	} else {
 		ruleset.Namespaces.Overlays = overlays
@@ -75,8 +76,8 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 	for _, dir := range hooks.Learn {
 		// Executing a file needs the right to read it, too
 		// (get_required_file_open_access, security/landlock/fs.c).
-		ruleset.Rules = append(ruleset.Rules, Rule{
-			Path: handshake.RawString(dir), Access: (fsRead | fsExecute) & ruleset.FS,
+		ruleset.Rules = append(ruleset.Rules, stage.Rule{
+			Path: handshake.RawString(dir), Access: (stage.FSRead | stage.FSExecute) & ruleset.FS,
 		})
 	}
 	confinement, err := confine(ruleset, p, hooks)
@@ -138,3 +139,18 @@ func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	}
 	return enforcement.Protections
 }
+
+// absent is the report of a machine that has no Landlock or cannot filter system
+// calls.
+func absent(cause error) map[string]platform.Protection {
+	protections := map[string]platform.Protection{}
+	for _, name := range platform.Protections {
+		if name != platform.ProcessTracking {
+			protections[name] = platform.Protection{Status: platform.Absent, Detail: cause.Error(), Fix: fixKernel}
+		}
+	}
+	return protections
+}
+
+const fixKernel = `use Linux 5.13 or newer on amd64 or arm64, with Landlock enabled ("landlock" in ` +
+	`/sys/kernel/security/lsm; boot parameter lsm=landlock,…) and CONFIG_SECCOMP_FILTER`

@@ -202,20 +202,17 @@ func TestStage_AbstractSocketsFollowTheScope(t *testing.T) {
 	}
 }
 
-func TestCanary_MustBeListedBeforeAndRefusedAfter(t *testing.T) {
+func TestAbsent_NamesTheCauseAndTheFix(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := proveBefore(&Canary{Path: dir}); err != nil {
-		t.Error(err)
-	}
-	if err := proveBefore(&Canary{Path: dir + "/gone"}); !errors.Is(err, unix.ENOENT) {
-		t.Errorf("a canary that does not exist: %v", err)
-	}
-	if err := proveAfter(&Canary{Path: dir}); err == nil {
-		t.Error("a canary that can still be listed proves a sandbox")
-	}
-	if err := proveAfter(&Canary{Path: dir + "/gone"}); !errors.Is(err, unix.ENOENT) {
-		t.Errorf("a canary that is gone proves a sandbox: %v", err)
+	got := absent(errors.New("switched off"))
+	for _, name := range platform.Protections {
+		p, ok := got[name]
+		if ok == (name == platform.ProcessTracking) {
+			t.Errorf("%s: reported is %t", name, ok)
+		}
+		if ok && (p.Status != platform.Absent || p.Detail != "switched off" || p.Fix == "" || p.Mechanism != "") {
+			t.Errorf("%s: %+v", name, p)
+		}
 	}
 }
 
@@ -244,4 +241,8 @@ func hasBit(t *testing.T, hex string, bit uint) bool {
 		t.Fatal("no set of capabilities")
 	}
 	return set&(1<<bit) != 0
+}
+
+func rule(path string, access policy.Access, file string) policy.Rule {
+	return policy.Rule{Path: path, Access: access, Origin: policy.Origin{File: file, Key: "test"}}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -15,7 +16,7 @@ import (
 // writing: the reason may be one of the moment, which a session could bring
 // about. It returns the policy that holds, and the overlays for Setup; nil if
 // there are none.
-func (r *Ruleset) overlayCaches(
+func (r *ruleset) overlayCaches(
 	client *overlay.Client, n namespace.Available, p *policy.Policy,
 ) (*policy.Policy, *namespace.Overlays) {
 	if len(p.Caches) == 0 {
@@ -53,7 +54,7 @@ func (r *Ruleset) overlayCaches(
 }
 
 // lockAlways takes the right to write from the caches that must be private.
-func (r *Ruleset) lockAlways(p *policy.Policy, why string) *policy.Policy {
+func (r *ruleset) lockAlways(p *policy.Policy, why string) *policy.Policy {
 	for _, c := range p.Caches {
 		if c.Always {
 			r.LockedCaches = append(r.LockedCaches, platform.Missing{Path: c.Path, Reason: why})
@@ -63,7 +64,7 @@ func (r *Ruleset) lockAlways(p *policy.Policy, why string) *policy.Policy {
 }
 
 // lockCaches takes the right to write from the LockedCaches.
-func (r *Ruleset) lockCaches(p *policy.Policy) *policy.Policy {
+func (r *ruleset) lockCaches(p *policy.Policy) *policy.Policy {
 	locked := func(path string) bool {
 		return slices.ContainsFunc(r.LockedCaches, func(c platform.Missing) bool {
 			return policy.Contains(c.Path, path)
@@ -78,7 +79,7 @@ func (r *Ruleset) lockCaches(p *policy.Policy) *policy.Policy {
 	}
 	for i, rule := range r.Rules {
 		if locked(string(rule.Path)) {
-			r.Rules[i].Access &^= fsWrite
+			r.Rules[i].Access &^= stage.FSWrite
 		}
 	}
 	return &effective

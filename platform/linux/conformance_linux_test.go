@@ -8,18 +8,19 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-func TestMain(m *testing.M) { platformtest.Main(m, confineSelf) }
+func TestMain(m *testing.M) { platformtest.Main(m, stage.ConfineSelf) }
 
 // requireLandlock returns the kernel's ABI version. If there is none, it skips the
 // test; see harness.Skip.
 func requireLandlock(t *testing.T) int {
 	t.Helper()
-	abi, err := landlockABI()
+	abi, err := stage.LandlockABI()
 	if err != nil {
 		harness.Skip(t, platform.Filesystem, err.Error())
 	}
@@ -29,7 +30,7 @@ func requireLandlock(t *testing.T) int {
 // features are what a kernel with this ABI version can do.
 func features(abi int) platformtest.Features {
 	return platformtest.Features{
-		Files: true, FileTree: availableNamespaces().Mounts, Truncate: abi >= truncationABI, Signals: abi >= 6,
+		Files: true, FileTree: availableNamespaces().Mounts, Truncate: abi >= stage.TruncationABI, Signals: abi >= 6,
 		UnixSockets: abi >= 9 || mediationAvailable() == nil,
 	}
 }
@@ -63,7 +64,7 @@ type older struct {
 }
 
 func (o older) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
-	return confine(Translate(p, o.abi), p, hooks)
+	return confine(ruleset{stage.Translate(p, o.abi)}, p, hooks)
 }
 
 // The test tries all versions whose rights this kernel knows. A version above
@@ -71,10 +72,10 @@ func (o older) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confine
 func TestBackend_ConformsOnOtherKernels(t *testing.T) {
 	t.Parallel()
 	abi := requireLandlock(t)
-	have, haveScoped := handled(abi)
+	have, haveScoped := stage.Handled(abi)
 	tried := 0
-	for _, version := range abis {
-		fs, scoped := handled(version)
+	for _, version := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20} {
+		fs, scoped := stage.Handled(version)
 		if fs&^have != 0 || scoped&^haveScoped != 0 {
 			continue
 		}

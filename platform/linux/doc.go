@@ -1,10 +1,10 @@
-// Package linux is the backend for Linux. It confines sessions with Landlock, a
-// filter of system calls, and namespaces if the machine has them.
+// Package linux is the sidecar's part of the backend for Linux. The stage's is in
+// package stage.
 //
-// In the sidecar, [Backend.Confine] turns a policy into a confinement. Its
-// ruleset ([Translate]) is a pure function of the policy and of Landlock's ABI
-// version. In the stage, [RunStage] puts the ruleset in force and reports what
-// is enforced. Whatever a kernel lacks is in that report.
+// [Backend.Confine] turns a policy into a confinement: it finds out what this
+// machine has, plans the ruleset, and supervises the session for which it is in
+// force. Denials, allowed hosts and Unix sockets are answered by the packages
+// below.
 //
 // Files whose name ends in _linux.go make system calls; all others are pure.
 package linux

@@ -2,11 +2,7 @@ package linux
 
 import (
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 )
 
 func TestUnfixedErrata_AsTheKernelReports(t *testing.T) {
@@ -25,19 +21,6 @@ func TestUnfixedErrata_AsTheKernelReports(t *testing.T) {
 	} {
 		if got := unfixedErrata(test.abi, test.fixed); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
-	}
-}
-
-func TestReport_NamesErrata(t *testing.T) {
-	t.Parallel()
-	for _, fixed := range []int{0, 1 << 2} {
-		r := Translate(strict, 7)
-		r.Errata = unfixedErrata(7, fixed)
-		files := report(r, namespace.Result{})[platform.Filesystem]
-		if named := strings.Contains(files.Detail, errata[0].effect); named != (fixed == 0) ||
-			files.Status != platform.Enforced {
-			t.Errorf("errata %b: %+v", fixed, files)
 		}
 	}
 }

@@ -8,13 +8,14 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // grantSockets returns the grants of Unix sockets. If the session may write a
 // socket's directory, the socket is granted only if sockets.CheckPinned accepts
 // it. A grant without effect is removed from the rules and reported as missing.
-func (r *Ruleset) grantSockets(p *policy.Policy) sockets.Grants {
+func (r *ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 	var granted sockets.Grants
 	for _, socket := range p.UnixSockets {
 		if socket.Path == "" {
@@ -39,11 +40,11 @@ func (r *Ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 }
 
 // revokeConnect removes the right to connect to a path from the rules.
-func (r *Ruleset) revokeConnect(path string) {
+func (r *ruleset) revokeConnect(path string) {
 	for i := range r.Rules {
 		if string(r.Rules[i].Path) == path {
-			r.Rules[i].Access &^= fsConnect
+			r.Rules[i].Access &^= stage.FSConnect
 		}
 	}
-	r.Rules = slices.DeleteFunc(r.Rules, func(rule Rule) bool { return rule.Access == 0 })
+	r.Rules = slices.DeleteFunc(r.Rules, func(rule stage.Rule) bool { return rule.Access == 0 })
 }

@@ -17,13 +17,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // planHosts lets the session reach the policy's hosts, if this machine can tell
 // them from others. Otherwise the network stays off. If somebody is asked about
 // hosts, or learns which a command needs, the policy may have none.
-func (r *Ruleset) planHosts(p *policy.Policy, hooks platform.Hooks) {
+func (r *ruleset) planHosts(p *policy.Policy, hooks platform.Hooks) {
 	asked := hooks.Denied != nil && (hooks.Learn != nil || hooks.Ask != nil && p.OnDenied == policy.Ask)
 	if !r.Requested.Hosts && (!r.Requested.Network || !asked) {
 		return
@@ -41,19 +42,19 @@ func (r *Ruleset) planHosts(p *policy.Policy, hooks platform.Hooks) {
 
 // openHosts lets the session reach hosts: in its own network namespace, or, if
 // it has none, in that of the machine.
-func (r *Ruleset) openHosts() {
+func (r *ruleset) openHosts() {
 	r.Filtering.Hosts = true
 	if r.ownNetwork() {
 		r.Namespaces.Hosts = true
 		return
 	}
-	r.Filtering.Shared, r.Filtering.Sockets, r.Network = true, true, networkNamespace()
+	r.Filtering.Shared, r.Filtering.Sockets, r.Network = true, true, stage.NetworkNamespace()
 }
 
-func (r *Ruleset) ownNetwork() bool { return r.Namespaces != nil && r.Namespaces.Network }
+func (r *ruleset) ownNetwork() bool { return r.Namespaces != nil && r.Namespaces.Network }
 
 // hostsAvailable returns nil if this ruleset's session can reach hosts.
-func (r *Ruleset) hostsAvailable() error {
+func (r *ruleset) hostsAvailable() error {
 	if err := answeringAvailable(); err != nil {
 		return err
 	}
@@ -70,12 +71,12 @@ func (r *Ruleset) hostsAvailable() error {
 // cannot sandbox at all. The first call takes some 10 ms, if no session has
 // needed hosts before.
 func HostsGap() string {
-	abi, err := landlockABI()
+	abi, err := stage.LandlockABI()
 	if err != nil {
 		return ""
 	}
 	strictest := strictestPolicy()
-	r := Translate(strictest, abi)
+	r := ruleset{stage.Translate(strictest, abi)}
 	r.Namespaces = r.plan(availableNamespaces(), strictest)
 	if err := r.hostsAvailable(); err != nil {
 		return err.Error()
@@ -86,13 +87,13 @@ func HostsGap() string {
 var (
 	hostsProved = sync.OnceValue(func() error {
 		strictest := strictestPolicy()
-		return proveHosts(strictest, func(r *Ruleset) { r.Namespaces = r.plan(availableNamespaces(), strictest) })
+		return proveHosts(strictest, func(r *ruleset) { r.Namespaces = r.plan(availableNamespaces(), strictest) })
 	})
 	sharedHostsProved = sync.OnceValue(func() error {
 		if err := mediationAvailable(); err != nil {
 			return err
 		}
-		return proveHosts(sharedPolicy(strictestPolicy()), func(*Ruleset) {})
+		return proveHosts(sharedPolicy(strictestPolicy()), func(*ruleset) {})
 	})
 )
 
@@ -100,15 +101,15 @@ var (
 const tcpABI = 4
 
 // proveHosts tries it with a stage that executes nothing.
-func proveHosts(strictest *policy.Policy, plan func(*Ruleset)) error {
+func proveHosts(strictest *policy.Policy, plan func(*ruleset)) error {
 	if err := namespacesIdentified(); err != nil {
 		return err
 	}
-	abi, err := landlockABI()
+	abi, err := stage.LandlockABI()
 	if err != nil {
 		return err
 	}
-	ruleset := Translate(strictest, abi)
+	ruleset := ruleset{stage.Translate(strictest, abi)}
 	plan(&ruleset)
 	if !ruleset.ownNetwork() && abi < tcpABI {
 		return errors.New("there are no namespaces, and Landlock governs TCP only since Linux 6.7")
@@ -139,7 +140,7 @@ func namespacesIdentified() error {
 }
 
 // ownAddresses are those that the names of hosts get in the session.
-func (r Ruleset) ownAddresses() netip.Prefix {
+func (r ruleset) ownAddresses() netip.Prefix {
 	if r.Filtering.Hosts {
 		return loopback.Own
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 )
 
 // auditLog returns the machine's audit log, which stays open as long as this
@@ -40,8 +41,8 @@ func untilOpen(open func() (*audit.Log, error)) func() (*audit.Log, error) {
 // useLog lets Landlock log refusals if the sidecar can read the log. Denied reads
 // are then reported from there, and no longer observed. Changes still are: the
 // log has the directory of a refused change and not the name in it.
-func (r *Ruleset) useLog() {
-	if r.ABI < loggingABI || r.Filtering.Observed == seccomp.ObservedNone {
+func (r *ruleset) useLog() {
+	if r.ABI < stage.LoggingABI || r.Filtering.Observed == seccomp.ObservedNone {
 		return
 	}
 	log, err := auditLog()

@@ -14,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -63,7 +64,7 @@ func namespaceFix(machine fs.FS) string {
 	case read("proc/sys/user/max_user_namespaces") == "0":
 		return "run as root: sysctl -w user.max_user_namespaces=15000"
 	case exists(".dockerenv"), exists("run/.containerenv"):
-		return containerFix
+		return stage.ContainerFix
 	case read("proc/sys/kernel/unprivileged_userns_clone") == "0":
 		return "run as root: sysctl -w kernel.unprivileged_userns_clone=1"
 	case read("proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
@@ -97,12 +98,12 @@ const tryTimeout = 10 * time.Second
 
 // try starts a stage in the namespaces that executes nothing.
 func try(n namespace.Available) error {
-	abi, err := landlockABI()
+	abi, err := stage.LandlockABI()
 	if err != nil {
 		return err
 	}
 	strictest := strictestPolicy()
-	ruleset := Translate(strictest, abi)
+	ruleset := ruleset{stage.Translate(strictest, abi)}
 	ruleset.Namespaces = ruleset.plan(n, strictest)
 	confinement, err := prepare(ruleset)
 	if err != nil {
@@ -115,17 +116,17 @@ func try(n namespace.Available) error {
 }
 
 // plan returns what the stage makes in these namespaces.
-func (r Ruleset) plan(n namespace.Available, p *policy.Policy) *namespace.Setup {
+func (r ruleset) plan(n namespace.Available, p *policy.Policy) *namespace.Setup {
 	setup := n.Plan(r.Requested.Terminals, r.Requested.Network)
 	if setup != nil {
-		setup.Tree, setup.Temporary = namespace.PlanTree(r.writable(), p), namespace.PlanTemporary(p)
+		setup.Tree, setup.Temporary = namespace.PlanTree(r.Writable(), p), namespace.PlanTemporary(p)
 		setup.Mounts, setup.Hidden = namespace.PlanMounts(p), namespace.PlanHidden(p)
 	}
 	return setup
 }
 
 // prepare makes the confinement of a ruleset.
-func prepare(r Ruleset) (platform.Confinement, error) {
+func prepare(r ruleset) (platform.Confinement, error) {
 	r.Filtering.Offline = r.offline()
 	var err error
 	if r.Program, err = seccomp.ForThisMachine(r.Filtering); err != nil {
@@ -136,7 +137,7 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 			return platform.Confinement{}, err
 		}
 	}
-	orders, err := r.orders()
+	orders, err := r.Orders()
 	if err != nil {
 		return platform.Confinement{}, err
 	}
@@ -153,6 +154,6 @@ func prepare(r Ruleset) (platform.Confinement, error) {
 
 // offline reports whether the filter must refuse the network. In a network
 // namespace of its own a session can make sockets: it reaches nothing.
-func (r Ruleset) offline() bool {
+func (r ruleset) offline() bool {
 	return r.Requested.Network && (r.Namespaces == nil || !r.Namespaces.Network)
 }

@@ -46,7 +46,7 @@ var answeringAvailable = sync.OnceValue(func() error {
 // effectivePolicy returns the policy as it holds in a session. Rules for paths
 // that do not exist have no effect, and a path is protected only if it is
 // mounted on itself.
-func effectivePolicy(p *policy.Policy, r Ruleset) *policy.Policy {
+func effectivePolicy(p *policy.Policy, r ruleset) *policy.Policy {
 	effective := *p
 	effective.Rules, effective.Protected = nil, nil
 	for _, rule := range p.Rules {

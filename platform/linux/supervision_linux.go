@@ -19,6 +19,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -35,12 +36,12 @@ type supervision struct {
 
 // confine adds to a ruleset what depends on this machine, and returns the
 // confinement with its supervision.
-func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
-	if r.FS&fsConnect == 0 && !r.Filtering.Shared { // which has them already
+func confine(r ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
+	if r.FS&stage.FSConnect == 0 && !r.Filtering.Shared { // which has them already
 		if err := mediationAvailable(); err != nil {
 			r.MediationGap = err.Error()
 		} else {
-			r.Filtering.Sockets, r.Network = true, networkNamespace()
+			r.Filtering.Sockets, r.Network = true, stage.NetworkNamespace()
 		}
 	}
 	if err := listenerAvailable(); err != nil {
@@ -83,7 +84,7 @@ func confine(r Ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 
 // observeDenials lets the filter send calls that may be refused to an observer,
 // if this machine can have one. reads adds all opens for reading.
-func (r *Ruleset) observeDenials(reads bool) {
+func (r *ruleset) observeDenials(reads bool) {
 	if err := observationAvailable(); err != nil {
 		r.ObservationGap = err.Error()
 		return
@@ -104,7 +105,7 @@ type facts struct {
 	members   members            // set if priorities are checked
 }
 
-func (r Ruleset) gather(p *policy.Policy, leader int) facts {
+func (r ruleset) gather(p *policy.Policy, leader int) facts {
 	var f facts
 	if r.Filtering.Observed != seccomp.ObservedNone {
 		f.effective, f.missing = effectivePolicy(p, r), denials.Missing(p)
@@ -120,7 +121,7 @@ func (r Ruleset) gather(p *policy.Policy, leader int) facts {
 
 // supervise starts the supervision of a session under this ruleset. It takes
 // over the files of the handover.
-func (r Ruleset) supervise(
+func (r ruleset) supervise(
 	p *policy.Policy, grants sockets.Grants, handover platform.Handover, hooks platform.Hooks,
 ) (platform.Supervision, error) {
 	f, prepared := handover.Prepared.(facts)
@@ -134,7 +135,7 @@ func (r Ruleset) supervise(
 	if filtering.Observed != seccomp.ObservedNone {
 		s.observer = denials.New(denials.Options{
 			Policy:      f.effective,
-			Signals:     r.Scoped&scopeSignal != 0 && !r.Logged,
+			Signals:     r.Scoped&stage.ScopeSignal != 0 && !r.Logged,
 			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
 			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
 			Canary: canary.ObservedFile(handover.PID), Missing: f.missing, Own: r.ownAddresses(),
@@ -313,14 +314,4 @@ func tryListener(flags uintptr) (err error) {
 		return fmt.Errorf("another program, such as a container engine, supervises the sidecar's system calls: %w", err)
 	}
 	return err
-}
-
-// networkNamespace identifies the network namespace of this process; 0 if that
-// fails.
-func networkNamespace() uint64 {
-	var stat unix.Stat_t
-	if unix.Stat("/proc/self/ns/net", &stat) != nil {
-		return 0
-	}
-	return stat.Ino
 }

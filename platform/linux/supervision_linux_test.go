@@ -14,9 +14,9 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
@@ -134,7 +134,7 @@ func TestSupervision_IsProved(t *testing.T) {
 	for name, take := range map[string]func(platform.Handover) (platform.Supervision, error){
 		"closed": func(h platform.Handover) (platform.Supervision, error) { h.Close(); return noSupervision{}, nil },
 		"another": func(h platform.Handover) (platform.Supervision, error) {
-			another := Ruleset{Filtering: seccomp.Filtering{}}
+			another := ruleset{stage.Ruleset{Filtering: seccomp.Filtering{}}}
 			h.Prepared = facts{}
 			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, platform.Hooks{})
 		},
@@ -198,31 +198,5 @@ func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 	}
 	if got := plain.run("echo alive"); got != "alive" {
 		t.Errorf("the shell prints %q", got)
-	}
-}
-
-func TestReport_UnixSockets(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		abi      int
-		mediated bool
-		want     platform.Status
-		by       string
-	}{
-		{9, false, platform.Enforced, "landlock"},
-		{7, true, platform.Enforced, "seccomp"},
-		{1, true, platform.Enforced, "seccomp"},
-		{7, false, platform.Degraded, "landlock"},
-		{5, false, platform.Absent, ""},
-	} {
-		r := Translate(&policy.Policy{Restricted: true}, test.abi)
-		r.Filtering.Sockets, r.MediationGap = test.mediated, "no reason at all"
-		got := report(r, namespace.Result{})[platform.UnixSockets]
-		if got.Status != test.want || !strings.Contains(got.Mechanism, test.by) {
-			t.Errorf("ABI %d, mediated %t: %+v", test.abi, test.mediated, got)
-		}
-		if test.want != platform.Enforced && (!strings.Contains(got.Detail, r.MediationGap) || got.Fix == "") {
-			t.Errorf("ABI %d: the reason is missing: %+v", test.abi, got)
-		}
 	}
 }

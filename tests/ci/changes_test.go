@@ -63,7 +63,7 @@ func TestChoose(t *testing.T) {
 			neither: []string{"settings", "tests/attack"},
 		},
 		"what confines": {
-			files:  []string{"platform/linux/landlock_linux.go"},
+			files:  []string{"platform/linux/stage/landlock_linux.go"},
 			user:   []string{"tests/attack", "settings/gnupg", "audit"},
 			race:   []string{"lifecycle/cgroup", "rpc"},
 			whole:  []string{"lifecycle/journal", "settings/gnupg"},

@@ -46,7 +46,7 @@ var (
 	// launching and confining are about how a sandbox is made, and what it
 	// promises.
 	launching = suite{pkg: "platform", contexts: []string{asRoot}}
-	confining = suite{pkg: "platform/linux", data: []string{"testdata"}, contexts: []string{asRoot}}
+	confining = suite{pkg: "platform/linux", contexts: []string{asRoot}}
 	filtering = suite{pkg: "platform/linux/seccomp", data: []string{"testdata"}, contexts: []string{asRoot}}
 	isolating = suite{pkg: "platform/linux/namespace", contexts: []string{asRoot}}
 	sessions  = suite{pkg: "spawn", contexts: []string{asDelegated}}

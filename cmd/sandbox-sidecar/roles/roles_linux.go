@@ -3,12 +3,12 @@ package roles
 import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 )
 
 var hidden = map[string]func() int{
-	"stage": linux.RunStage, "subreaper": lifecycle.RunSubreaper,
+	"stage": stage.Run, "subreaper": lifecycle.RunSubreaper,
 	"domain-killer": lifecycle.RunDomainKiller, "fsguard": fsguard.RunHelper,
 	"cache-holder": overlay.RunHolder,
 }

@@ -3,11 +3,14 @@ package namespace
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
-// openLocal makes the two sockets through which the sidecar connects to servers
+// localSockets is the number of sockets through which the sidecar connects to
+// servers of the session; see platform.LocalSockets.
+const localSockets = 2
+
+// openLocal makes the sockets through which the sidecar connects to servers
 // of the session; see network.NewLocalhost.
 func openLocal() ([]handshake.PassedFile, error) {
 	family := unix.AF_INET
@@ -15,7 +18,7 @@ func openLocal() ([]handshake.PassedFile, error) {
 		family = unix.AF_INET6
 	}
 	var passed []handshake.PassedFile
-	for range len(platform.LocalSockets{}) {
+	for range localSockets {
 		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		if err != nil {
 			return passed, err

@@ -1,17 +1,15 @@
-package linux
+package stage
 
-import (
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
-)
+import "github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 
 // networkOff says how the network is cut off.
-func networkOff(r Ruleset) platform.Protection {
+func networkOff(r Ruleset) handshake.Protection {
 	switch {
 	case !r.Requested.Network:
-		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "the network is not restricted"}
+		return handshake.Protection{Status: handshake.Absent, NotRequested: true, Detail: "the network is not restricted"}
 	case r.Namespaces != nil && r.Namespaces.Network:
-		return platform.Protection{
-			Status: platform.Enforced, Mechanism: "network namespace, seccomp",
+		return handshake.Protection{
+			Status: handshake.Enforced, Mechanism: "network namespace, seccomp",
 			Detail: "the network has nothing but a loopback interface of the session's own; only Unix, IP " +
 				"and routing sockets can be created",
 		}
@@ -24,8 +22,8 @@ func networkOff(r Ruleset) platform.Protection {
 		if r.Filtering.Shared {
 			created = "only Unix, routing and TCP sockets can be created; the sidecar connects those of TCP"
 		}
-		return platform.Protection{
-			Status: platform.Enforced, Mechanism: "seccomp",
+		return handshake.Protection{
+			Status: handshake.Enforced, Mechanism: "seccomp",
 			Detail: created + "; localhost is off too" + why,
 			Fix:    "for localhost: " + r.fixNamespaces(),
 		}
@@ -34,29 +32,29 @@ func networkOff(r Ruleset) platform.Protection {
 
 // networkHosts says whether the session reaches the allowed hosts, and only
 // those.
-func networkHosts(r Ruleset) platform.Protection {
+func networkHosts(r Ruleset) handshake.Protection {
 	switch {
 	case !r.Requested.Hosts && r.Filtering.Hosts:
-		return platform.Protection{
-			Status: platform.Enforced, Mechanism: hostsMechanism(r), NotRequested: true,
+		return handshake.Protection{
+			Status: handshake.Enforced, Mechanism: hostsMechanism(r), NotRequested: true,
 			Detail: "the settings do not allow single hosts; the user is asked about each",
 		}
 	case !r.Requested.Hosts:
-		return platform.Protection{
-			Status: platform.Absent, NotRequested: true, Detail: "the settings do not allow single hosts",
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true, Detail: "the settings do not allow single hosts",
 		}
 	case !r.Filtering.Hosts:
-		none := platform.Protection{
-			Status: platform.Absent, Detail: "no host can be reached, not even those of allowed_hosts: " + r.HostsGap,
+		none := handshake.Protection{
+			Status: handshake.Absent, Detail: "no host can be reached, not even those of allowed_hosts: " + r.HostsGap,
 			Fix: r.fixSupervision(),
 		}
-		if r.Namespaces == nil && none.Fix != containerFix {
+		if r.Namespaces == nil && none.Fix != ContainerFix {
 			none.Fix += "; " + r.fixNamespaces()
 		}
 		return none
 	}
-	hosts := platform.Protection{
-		Status: platform.Enforced, Mechanism: hostsMechanism(r),
+	hosts := handshake.Protection{
+		Status: handshake.Enforced, Mechanism: hostsMechanism(r),
 		Detail: "only allowed hosts can be reached, by TCP; other names are not looked up outside; the server's name " +
 			"in TLS must be allowed, too; what an allowed host passes on is not checked",
 	}
@@ -75,29 +73,29 @@ func hostsMechanism(r Ruleset) string {
 	return "network namespace, seccomp (the sidecar connects)"
 }
 
-func unixSockets(r Ruleset, mechanism string) platform.Protection {
+func unixSockets(r Ruleset, mechanism string) handshake.Protection {
 	switch {
-	case r.FS&fsConnect != 0 && !r.Filtering.Sockets:
-		return platform.Protection{
-			Status: platform.Enforced, Mechanism: mechanism,
+	case r.FS&FSConnect != 0 && !r.Filtering.Sockets:
+		return handshake.Protection{
+			Status: handshake.Enforced, Mechanism: mechanism,
 			Detail: "only granted sockets of outside processes can be connected to",
 		}
 	case r.Filtering.Sockets:
-		return platform.Protection{
-			Status: platform.Enforced, Mechanism: "seccomp (the sidecar connects)",
+		return handshake.Protection{
+			Status: handshake.Enforced, Mechanism: "seccomp (the sidecar connects)",
 			Detail: "only granted sockets and sockets of the session itself can be connected to; Unix " +
 				"datagram sockets cannot be created; servers see the sidecar as the peer",
 		}
 	case r.Scoped != 0:
-		return platform.Protection{
-			Status: platform.Degraded, Mechanism: mechanism,
+		return handshake.Protection{
+			Status: handshake.Degraded, Mechanism: mechanism,
 			Detail: "abstract sockets of outside processes cannot be connected to; those with a path can" +
 				because(r.MediationGap),
 			Fix: r.fixSockets(),
 		}
 	default:
-		return platform.Protection{
-			Status: platform.Absent, Detail: "sockets of outside processes can be connected to" +
+		return handshake.Protection{
+			Status: handshake.Absent, Detail: "sockets of outside processes can be connected to" +
 				because(r.MediationGap), Fix: r.fixSockets(),
 		}
 	}
@@ -105,7 +103,7 @@ func unixSockets(r Ruleset, mechanism string) platform.Protection {
 
 // fixSockets is fixSupervision for sockets, which Landlock can decide about, too.
 func (r Ruleset) fixSockets() string {
-	if fix := r.fixSupervision(); fix == containerFix {
+	if fix := r.fixSupervision(); fix == ContainerFix {
 		return fix
 	}
 	return "use Linux 7.1 or newer, or " + supervising

@@ -1,20 +1,19 @@
-package linux
+package stage
 
 import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/signaldomain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
-// RunStage is the stage of this platform; see handshake.RunStage.
-func RunStage() int { return handshake.RunStage(confineSelf, rehearse) }
+// Run is the stage of this platform; see handshake.RunStage.
+func Run() int { return handshake.RunStage(ConfineSelf, rehearse) }
 
 // rehearse decodes an order without meaning; see handshake.RunStage.
 func rehearse() {
@@ -22,7 +21,7 @@ func rehearse() {
 		`"missing":[{}],"warnings":[""]}`))
 }
 
-// confineSelf confines the calling thread. The order matters:
+// ConfineSelf confines the calling thread. The order matters:
 //
 //  1. Mounts, because Landlock refuses them.
 //  2. The canary, while everything is still allowed.
@@ -32,7 +31,7 @@ func rehearse() {
 //     Both belong to this thread, and execve keeps them.
 //  5. Landlock. After it, even opening the granted paths could fail.
 //  6. The filter of system calls, so that it need not allow the steps above.
-func confineSelf(order *platform.Order) (handshake.Confined, error) {
+func ConfineSelf(order *handshake.Order) (handshake.Confined, error) {
 	ruleset, err := readRuleset(order.Orders)
 	if err != nil {
 		return handshake.Confined{}, err
@@ -67,7 +66,7 @@ func confineSelf(order *platform.Order) (handshake.Confined, error) {
 		}
 	}
 	return handshake.Confined{
-		Enforcement: platform.Enforcement{
+		Enforcement: handshake.Enforcement{
 			Protections: report(ruleset, result), Missing: append(missing, ruleset.Missing...),
 			Warnings: ruleset.Warnings,
 		},
@@ -75,18 +74,18 @@ func confineSelf(order *platform.Order) (handshake.Confined, error) {
 	}, nil
 }
 
-// restrict does steps 2 to 5 of confineSelf. It returns the paths that could not
+// restrict does steps 2 to 5 of ConfineSelf. It returns the paths that could not
 // be granted.
-func restrict(ruleset Ruleset, inSignalDomain, ownTerminals bool) ([]platform.Missing, error) {
+func restrict(ruleset Ruleset, inSignalDomain, ownTerminals bool) ([]handshake.Missing, error) {
 	if ruleset.Canary != nil {
 		if err := proveBefore(ruleset.Canary); err != nil {
 			return nil, err
 		}
 	}
-	var domain *lifecycle.SignalDomain
+	var domain *signaldomain.Domain
 	if inSignalDomain {
 		var err error
-		if domain, err = lifecycle.EnterSignalDomain(); err != nil {
+		if domain, err = signaldomain.Enter(); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +117,7 @@ func restrict(ruleset Ruleset, inSignalDomain, ownTerminals bool) ([]platform.Mi
 // installFilters installs and proves all filters. It returns what the sidecar
 // needs to supervise the session.
 func installFilters(ruleset Ruleset) ([]handshake.PassedFile, error) {
-	if ruleset.ABI < truncationABI {
+	if ruleset.ABI < TruncationABI {
 		if err := seccomp.InstallTruncation(); err != nil {
 			return nil, err
 		}
@@ -139,7 +138,7 @@ func installFilters(ruleset Ruleset) ([]handshake.PassedFile, error) {
 // to supervise it.
 func installSupervised(ruleset Ruleset) ([]handshake.PassedFile, error) {
 	var passed []handshake.PassedFile
-	if ruleset.Filtering.Sockets && networkNamespace() != ruleset.Network {
+	if ruleset.Filtering.Sockets && NetworkNamespace() != ruleset.Network {
 		// Before the filter, which would refuse it.
 		list, err := canary.OpenDiag()
 		if err != nil {

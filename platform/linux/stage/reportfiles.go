@@ -1,24 +1,24 @@
-package linux
+package stage
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
 // filesystem says what Landlock protects of the file system.
-func filesystem(r Ruleset, result namespace.Result, mechanism string) platform.Protection {
-	files := byABI(platform.Filesystem, r.ABI, platform.Protection{
-		Status: platform.Enforced, Mechanism: mechanism,
+func filesystem(r Ruleset, result namespace.Result, mechanism string) handshake.Protection {
+	files := byABI(handshake.Filesystem, r.ABI, handshake.Protection{
+		Status: handshake.Enforced, Mechanism: mechanism,
 		Detail: "what is not granted cannot be opened, created, removed, renamed or linked; its existence " +
 			"and metadata stay visible",
 	})
 	if r.Requested.WholeFilesystem {
-		files = platform.Protection{
-			Status: platform.Degraded, Mechanism: mechanism,
+		files = handshake.Protection{
+			Status: handshake.Degraded, Mechanism: mechanism,
 			Detail: "the settings grant reading everywhere, so a test cannot prove that anything is refused",
 			Fix:    `remove "/" from the granted paths`,
 		}
@@ -31,7 +31,7 @@ func filesystem(r Ruleset, result namespace.Result, mechanism string) platform.P
 
 // withTerminals adds what the session can do with terminals that are not its
 // own.
-func withTerminals(files platform.Protection, r Ruleset, result namespace.Result) platform.Protection {
+func withTerminals(files handshake.Protection, r Ruleset, result namespace.Result) handshake.Protection {
 	switch {
 	case !r.Requested.Terminals:
 		files.Detail += "; terminals below /dev/pts can be opened as far as the settings grant them"
@@ -54,83 +54,83 @@ func withTerminals(files platform.Protection, r Ruleset, result namespace.Result
 }
 
 // fileTree says whether what is not granted for writing is mounted read-only.
-func fileTree(r Ruleset) platform.Protection {
+func fileTree(r Ruleset) handshake.Protection {
 	switch {
 	case !r.Requested.FileTree:
-		return platform.Protection{
-			Status: platform.Absent, NotRequested: true,
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true,
 			Detail: "the settings grant writing everywhere, so nothing is mounted read-only",
 		}
 	case r.Namespaces == nil:
-		return platform.Protection{
-			Status: platform.Absent,
+		return handshake.Protection{
+			Status: handshake.Absent,
 			Detail: "modes, owners, times and extended attributes of the user's files outside the grants can " +
 				"be changed: " + r.NamespaceGap,
 			Fix: r.fixNamespaces(),
 		}
 	}
-	return platform.Protection{
-		Status: platform.Enforced, Mechanism: "mount namespace",
+	return handshake.Protection{
+		Status: handshake.Enforced, Mechanism: "mount namespace",
 		Detail: "what is not granted for writing is mounted read-only: modes, owners, times and extended attributes " +
 			"cannot be changed either; not so on file systems that are mounted outside later",
 	}
 }
 
 // temporaryFiles says who shares the session's temporary files.
-func temporaryFiles(r Ruleset) platform.Protection {
+func temporaryFiles(r Ruleset) handshake.Protection {
 	switch {
 	case !r.Requested.Temporary:
-		return platform.Protection{
-			Status: platform.Absent, NotRequested: true,
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true,
 			Detail: "the settings share temporary files with all programs, or grant none",
 		}
 	case r.Namespaces == nil:
-		return platform.Protection{
-			Status: platform.Degraded, Mechanism: "TMPDIR",
+		return handshake.Protection{
+			Status: handshake.Degraded, Mechanism: "TMPDIR",
 			Detail: "TMPDIR names a directory of the project's own; what is written to /tmp itself is " +
 				"shared with all programs: " + r.NamespaceGap,
 			Fix: r.fixNamespaces(),
 		}
 	}
-	return platform.Protection{
-		Status: platform.Enforced, Mechanism: "mount namespace",
+	return handshake.Protection{
+		Status: handshake.Enforced, Mechanism: "mount namespace",
 		Detail: "/tmp, /var/tmp and /dev/shm are the project's own; other programs' files there are not seen",
 	}
 }
 
 // hiddenPaths says whether paths are hidden.
-func hiddenPaths(r Ruleset) platform.Protection {
+func hiddenPaths(r Ruleset) handshake.Protection {
 	switch {
 	case !r.Requested.Hidden:
-		return platform.Protection{
-			Status: platform.Absent, NotRequested: true, Detail: "no path within the grants is hidden",
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true, Detail: "no path within the grants is hidden",
 		}
 	case r.Namespaces == nil:
-		return platform.Protection{
-			Status: platform.Absent,
+		return handshake.Protection{
+			Status: handshake.Absent,
 			Detail: "hidden paths can be read as far as they lie within the grants: " + r.NamespaceGap,
 			Fix:    r.fixNamespaces(),
 		}
 	}
-	return platform.Protection{
-		Status: platform.Enforced, Mechanism: "mount namespace",
+	return handshake.Protection{
+		Status: handshake.Enforced, Mechanism: "mount namespace",
 		Detail: "hidden paths are empty and cannot be changed; a file that a program outside replaces is " +
 			"seen until the session ends",
 	}
 }
 
 // toolchainCaches says who uses what the session writes to caches of toolchains.
-func toolchainCaches(r Ruleset) platform.Protection {
+func toolchainCaches(r Ruleset) handshake.Protection {
 	const mechanism = "mount namespace, overlayfs"
 	switch {
 	case !r.Requested.Caches:
-		return platform.Protection{
-			Status: platform.Absent, NotRequested: true,
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true,
 			Detail: "the session writes no cache of a toolchain that must be private",
 		}
 	case r.CacheGap != "":
-		shared := platform.Protection{
-			Status: platform.Absent,
+		shared := handshake.Protection{
+			Status: handshake.Absent,
 			Detail: "programs outside use what the session writes to caches of toolchains: " + r.CacheGap,
 			Fix:    fixOverlays,
 		}
@@ -143,14 +143,14 @@ func toolchainCaches(r Ruleset) platform.Protection {
 		for _, c := range r.LockedCaches {
 			names = append(names, fmt.Sprintf("%q (%s)", c.Path, c.Reason))
 		}
-		return platform.Protection{
-			Status: platform.Degraded, Mechanism: mechanism,
+		return handshake.Protection{
+			Status: handshake.Degraded, Mechanism: mechanism,
 			Detail: "these caches of toolchains are read-only, because they could not be made private: " +
 				strings.Join(names[:min(len(names), maxListed)], ", "),
 		}
 	}
-	return platform.Protection{
-		Status: platform.Enforced, Mechanism: mechanism,
+	return handshake.Protection{
+		Status: handshake.Enforced, Mechanism: mechanism,
 		Detail: "what the session writes to caches of toolchains is kept for the user's sandboxed sessions; programs " +
 			"outside do not see it",
 	}
@@ -159,22 +159,22 @@ func toolchainCaches(r Ruleset) platform.Protection {
 const fixOverlays = "in a container, mount a volume at ~/.cache/sandbox-sidecar; elsewhere use Linux 5.11 or newer " +
 	"with overlayfs, and a file system there that can hold overlays, such as ext4, xfs or btrfs"
 
-func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection {
+func protectedPaths(r Ruleset, mounts namespace.MountResult) handshake.Protection {
 	switch {
 	case !r.Requested.ProtectedPaths:
-		return platform.Protection{
-			Status: platform.Absent, NotRequested: true,
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true,
 			Detail: "the session has no protected paths",
 		}
 	case r.Namespaces == nil:
-		return platform.Protection{
-			Status: platform.Degraded, Mechanism: "tripwire",
+		return handshake.Protection{
+			Status: handshake.Degraded, Mechanism: "tripwire",
 			Detail: "changes of protected paths are noticed and reported, and not prevented: " + r.NamespaceGap,
 			Fix:    r.fixNamespaces(),
 		}
 	}
-	p := platform.Protection{
-		Status: platform.Enforced, PreventsChanges: true, Mechanism: "mount namespace, tripwire",
+	p := handshake.Protection{
+		Status: handshake.Enforced, PreventsChanges: true, Mechanism: "mount namespace, tripwire",
 		Detail: "protected paths are mounted read-only, and the directories above them cannot be renamed",
 	}
 	switch {
@@ -186,12 +186,12 @@ func protectedPaths(r Ruleset, mounts namespace.MountResult) platform.Protection
 		p.Detail += "; these do not exist; creating one is refused; a deliberate race is reported: " +
 			listed(mounts.Missing)
 	default:
-		p.Status, p.Fix = platform.Degraded, r.fixSupervision()
+		p.Status, p.Fix = handshake.Degraded, r.fixSupervision()
 		p.Detail += "; these do not exist; creating one is noticed and reported, and not prevented: " +
 			listed(mounts.Missing)
 	}
 	if len(mounts.Symlinks) > 0 {
-		p.Status = platform.Degraded
+		p.Status = handshake.Degraded
 		p.Detail += "; these are symlinks or lie behind one, so changes are noticed and reported, and not prevented: " +
 			listed(mounts.Symlinks)
 		p.Fix = "protect the paths that the symlinks lead to, or replace the symlinks by the files"

@@ -1,4 +1,4 @@
-package linux
+package stage
 
 import (
 	"errors"
@@ -8,13 +8,13 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 )
 
-// landlockABI returns the ABI version of the kernel's Landlock. If there is
+// LandlockABI returns the ABI version of the kernel's Landlock. If there is
 // none, the error says why, in words that a user can act on.
-func landlockABI() (int, error) {
+func LandlockABI() (int, error) {
 	version, err := ll.LandlockGetABIVersion()
 	switch {
 	case errors.Is(err, unix.ENOSYS):
@@ -27,20 +27,10 @@ func landlockABI() (int, error) {
 	return version, nil
 }
 
-// fixedErrata returns the faults that the kernel has fixed, as bits; see
-// unfixedErrata.
-func fixedErrata() int {
-	fixed, err := ll.LandlockGetErrata()
-	if err != nil {
-		return 0
-	}
-	return fixed
-}
-
 // enforce puts the ruleset in force on the calling thread, for good. The thread
 // must be locked and must have no_new_privs set. It returns the paths that could
 // not be granted. ownTerminals is true if /dev/pts is the session's own.
-func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
+func enforce(r Ruleset, ownTerminals bool) ([]handshake.Missing, error) {
 	fd, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{
 		HandledAccessFS:  uint64(r.FS),
 		HandledAccessNet: uint64(r.handledNet()),
@@ -50,7 +40,7 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 		return nil, fmt.Errorf("create landlock ruleset: %w", err)
 	}
 	defer unix.Close(fd)
-	var missing []platform.Missing
+	var missing []handshake.Missing
 	for _, rule := range r.Rules {
 		err := addRule(fd, rule)
 		if err == nil {
@@ -59,7 +49,7 @@ func enforce(r Ruleset, ownTerminals bool) ([]platform.Missing, error) {
 		if rule.Required || !unreachable(err) {
 			return nil, fmt.Errorf("grant %s: %w", rule.Path, err)
 		}
-		missing = append(missing, platform.Missing{Path: string(rule.Path), Reason: err.Error()})
+		missing = append(missing, handshake.Missing{Path: string(rule.Path), Reason: err.Error()})
 	}
 	if r.Requested.Terminals {
 		if err := addTerminals(fd, r.FS, ownTerminals); err != nil {
@@ -87,7 +77,7 @@ func (r Ruleset) handledNet() landlock.AccessNetSet {
 // granted by their descriptors: a caller's terminal may have no path inside, and
 // on the shared devpts a path can lead to another terminal by then.
 func addTerminals(ruleset int, handled landlock.AccessFSSet, all bool) error {
-	access := (fsRead | fsWrite | fsDevice) & handled
+	access := (FSRead | FSWrite | fsDevice) & handled
 	if all {
 		if err := addRule(ruleset, Rule{Path: namespace.TerminalDir, Access: access}); err != nil {
 			return fmt.Errorf("grant %s: %w", namespace.TerminalDir, err)

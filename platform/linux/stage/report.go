@@ -1,54 +1,54 @@
-package linux
+package stage
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
 // report says what a ruleset protects. The ruleset and the filter are in force,
 // and their canaries were refused.
-func report(r Ruleset, result namespace.Result) map[string]platform.Protection {
+func report(r Ruleset, result namespace.Result) map[string]handshake.Protection {
 	mechanism := fmt.Sprintf("landlock (ABI %d)", r.ABI)
-	protections := map[string]platform.Protection{
-		platform.Filesystem:      filesystem(r, result, mechanism),
-		platform.FileTree:        fileTree(r),
-		platform.TemporaryFiles:  temporaryFiles(r),
-		platform.HiddenPaths:     hiddenPaths(r),
-		platform.ToolchainCaches: toolchainCaches(r),
-		platform.Execute: {
-			Status: platform.Enforced, Mechanism: mechanism,
+	protections := map[string]handshake.Protection{
+		handshake.Filesystem:      filesystem(r, result, mechanism),
+		handshake.FileTree:        fileTree(r),
+		handshake.TemporaryFiles:  temporaryFiles(r),
+		handshake.HiddenPaths:     hiddenPaths(r),
+		handshake.ToolchainCaches: toolchainCaches(r),
+		handshake.Execute: {
+			Status: handshake.Enforced, Mechanism: mechanism,
 			Detail: "programs run only from paths granted for executing; an interpreter or the loader " +
 				"still runs files that it can read",
 		},
-		platform.Network:      networkOff(r),
-		platform.NetworkHosts: networkHosts(r),
-		platform.UnixSockets:  unixSockets(r, mechanism),
-		platform.Signals: byABI(platform.Signals, r.ABI, platform.Protection{
-			Status: platform.Enforced, Mechanism: mechanism,
+		handshake.Network:      networkOff(r),
+		handshake.NetworkHosts: networkHosts(r),
+		handshake.UnixSockets:  unixSockets(r, mechanism),
+		handshake.Signals: byABI(handshake.Signals, r.ABI, handshake.Protection{
+			Status: handshake.Enforced, Mechanism: mechanism,
 			Detail: "processes outside the session cannot be signalled",
 		}),
-		platform.ProtectedPaths: protectedPaths(r, result.Mounts),
-		platform.Syscalls: {
-			Status: platform.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
+		handshake.ProtectedPaths: protectedPaths(r, result.Mounts),
+		handshake.Syscalls: {
+			Status: handshake.Enforced, Mechanism: "seccomp, no_new_privs, capability bounding set",
 			Detail: "calls that lead out of the session or deep into the kernel are refused: io_uring, namespaces, " +
 				"mounting, typing into terminals, reading other processes and others; setuid programs " +
 				"gain no rights; dangerous capabilities are dropped; " + systemV(r.Namespaces) + "; " +
 				priorities(r) + "; " + inotify(r, result),
 		},
-		platform.Limits:  limits(r, result),
-		platform.Denials: reportedDenials(r),
+		handshake.Limits:  limits(r, result),
+		handshake.Denials: reportedDenials(r),
 	}
 	return protections
 }
 
 // byABI lowers a protection to degraded if the kernel's ABI version lacks a part
 // of it, or to absent if nothing is left.
-func byABI(name string, abi int, whole platform.Protection) platform.Protection {
+func byABI(name string, abi int, whole handshake.Protection) handshake.Protection {
 	var gaps []string
 	kernel := ""
 	for _, row := range abiVersions {
@@ -60,9 +60,9 @@ func byABI(name string, abi int, whole platform.Protection) platform.Protection 
 	if len(gaps) == 0 {
 		return whole
 	}
-	whole.Status = platform.Degraded
-	if name == platform.Signals {
-		whole.Status, whole.Mechanism = platform.Absent, ""
+	whole.Status = handshake.Degraded
+	if name == handshake.Signals {
+		whole.Status, whole.Mechanism = handshake.Absent, ""
 	}
 	whole.Detail = strings.Join(gaps, "; ")
 	whole.Fix = fmt.Sprintf("use Linux %s or newer", kernel)
@@ -70,29 +70,29 @@ func byABI(name string, abi int, whole platform.Protection) platform.Protection 
 }
 
 // reportedDenials says which refusals the sidecar reports.
-func reportedDenials(r Ruleset) platform.Protection {
+func reportedDenials(r Ruleset) handshake.Protection {
 	switch {
 	case !r.Requested.Denials:
-		return platform.Protection{
-			Status: platform.Absent, NotRequested: true,
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true,
 			Detail: "on_denied is \"ignore\": denials are not reported",
 		}
 	case r.ObservationGap != "":
-		return platform.Protection{
-			Status: platform.Absent, Detail: "denials are not reported: " + r.ObservationGap,
+		return handshake.Protection{
+			Status: handshake.Absent, Detail: "denials are not reported: " + r.ObservationGap,
 			Fix: r.fixSupervision(),
 		}
 	case r.Filtering.Observed == seccomp.ObservedNone || r.Unreported:
-		return platform.Protection{Status: platform.Absent, Detail: "no client receives denials"}
+		return handshake.Protection{Status: handshake.Absent, Detail: "no client receives denials"}
 	}
 	const changes = "denied changes of files, programs, signals and connections are reported, with the setting that " +
 		"would allow each"
-	p := platform.Protection{
-		Status:    platform.Enforced,
+	p := handshake.Protection{
+		Status:    handshake.Enforced,
 		Mechanism: "seccomp (the sidecar inspects calls before the kernel does)",
 	}
 	if r.Filtering.Observed == seccomp.ObservedNamed {
-		p.Status, p.Fix = platform.Degraded, fixNamedReads
+		p.Status, p.Fix = handshake.Degraded, fixNamedReads
 		p.Detail = changes + "; " + namedReads
 		if r.LogGap != "" {
 			p.Detail += "; the kernel's log, which has those, is not read: " + r.LogGap
@@ -108,10 +108,10 @@ func reportedDenials(r Ruleset) platform.Protection {
 			from = "reads, " + from
 		}
 		p.Detail += "; denials of " + from + " come from the kernel's log, which drops records under load"
-	case r.FS&fsConnect != 0:
+	case r.FS&FSConnect != 0:
 		p.Detail += "; denied connections to Unix sockets are not reported"
 	}
-	if r.Scoped&scopeSignal == 0 {
+	if r.Scoped&ScopeSignal == 0 {
 		p.Detail += "; this kernel does not deny signals"
 	}
 	return p
@@ -129,27 +129,27 @@ const (
 )
 
 // limits says what bounds the session's processes.
-func limits(r Ruleset, result namespace.Result) platform.Protection {
+func limits(r Ruleset, result namespace.Result) handshake.Protection {
 	switch {
 	case r.Processes == 0:
-		return platform.Protection{Status: platform.Absent, NotRequested: true, Detail: "the policy has no limits"}
+		return handshake.Protection{Status: handshake.Absent, NotRequested: true, Detail: "the policy has no limits"}
 	case r.Namespaces == nil:
-		return platform.Protection{
-			Status: platform.Absent, Detail: "nothing limits the session's processes: " + r.NamespaceGap,
+		return handshake.Protection{
+			Status: handshake.Absent, Detail: "nothing limits the session's processes: " + r.NamespaceGap,
 			Fix: r.fixNamespaces(),
 		}
 	case !r.Namespaces.User:
-		return platform.Protection{
-			Status: platform.Absent, Detail: "nothing limits the session's processes: the kernel limits root's nowhere",
+		return handshake.Protection{
+			Status: handshake.Absent, Detail: "nothing limits the session's processes: the kernel limits root's nowhere",
 			Fix: "start the editor as an ordinary user",
 		}
 	case result.NoProcessLimit != "":
-		return platform.Protection{
-			Status: platform.Absent, Detail: "nothing limits the session's processes: " + result.NoProcessLimit,
+		return handshake.Protection{
+			Status: handshake.Absent, Detail: "nothing limits the session's processes: " + result.NoProcessLimit,
 		}
 	}
-	return platform.Protection{
-		Status: platform.Enforced, Mechanism: "user namespace, RLIMIT_NPROC",
+	return handshake.Protection{
+		Status: handshake.Enforced, Mechanism: "user namespace, RLIMIT_NPROC",
 		Detail: fmt.Sprintf("the session has at most %d processes and threads", r.Processes),
 	}
 }
@@ -207,21 +207,6 @@ func listed(paths []string) string {
 	return strings.Join(names, ", ")
 }
 
-// absent is the report of a machine that has no Landlock or cannot filter system
-// calls.
-func absent(cause error) map[string]platform.Protection {
-	protections := map[string]platform.Protection{}
-	for _, name := range platform.Protections {
-		if name != platform.ProcessTracking {
-			protections[name] = platform.Protection{Status: platform.Absent, Detail: cause.Error(), Fix: fixKernel}
-		}
-	}
-	return protections
-}
-
-const fixKernel = `use Linux 5.13 or newer on amd64 or arm64, with Landlock enabled ("landlock" in ` +
-	`/sys/kernel/security/lsm; boot parameter lsm=landlock,…) and CONFIG_SECCOMP_FILTER`
-
 // fixNamespaces is the one step that gives this machine's sessions namespaces.
 func (r Ruleset) fixNamespaces() string {
 	if r.NamespaceFix != "" {
@@ -234,14 +219,14 @@ func (r Ruleset) fixNamespaces() string {
 // engine may refuse that, or supervise them itself.
 const supervising = "5.19 or newer; start a container with --security-opt seccomp=unconfined"
 
-// containerFix is the step for a container whose engine refuses namespaces.
-const containerFix = "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+// ContainerFix is the step for a container whose engine refuses namespaces.
+const ContainerFix = "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
 
 // fixSupervision is the one step that lets the sidecar supervise system calls. A
 // container's engine that refuses namespaces refuses that, too.
 func (r Ruleset) fixSupervision() string {
-	if r.NamespaceFix == containerFix {
-		return containerFix
+	if r.NamespaceFix == ContainerFix {
+		return ContainerFix
 	}
 	return "use Linux " + supervising
 }

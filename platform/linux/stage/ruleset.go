@@ -1,4 +1,4 @@
-package linux
+package stage
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
@@ -44,8 +43,7 @@ type Ruleset struct {
 	MediationGap string `json:"mediationGap,omitempty"`
 	// SupervisionGap says why Filtering.Priorities is false; empty otherwise.
 	SupervisionGap string `json:"supervisionGap,omitempty"`
-	// Errata are the effects of faults of this kernel's Landlock; see
-	// unfixedErrata.
+	// Errata are the effects of faults of this kernel's Landlock.
 	Errata []string `json:"errata,omitempty"`
 	// ObservationGap says why Filtering.Observed is empty although
 	// Requested.Denials is true; empty otherwise.
@@ -63,7 +61,7 @@ type Ruleset struct {
 	// although they must not be; empty otherwise.
 	CacheGap string `json:"cacheGap,omitempty"`
 	// LockedCaches are read-only, because they could not be made private.
-	LockedCaches []platform.Missing `json:"lockedCaches,omitempty"`
+	LockedCaches []handshake.Missing `json:"lockedCaches,omitempty"`
 	// HostsGap says why Filtering.Hosts is false although Requested.Hosts is
 	// true; empty otherwise.
 	HostsGap string `json:"hostsGap,omitempty"`
@@ -71,7 +69,7 @@ type Ruleset struct {
 	// there is no limit.
 	Processes int `json:"processes,omitempty"`
 	// Missing are grants without effect, as far as the sidecar knows them.
-	Missing []platform.Missing `json:"missing,omitempty"`
+	Missing []handshake.Missing `json:"missing,omitempty"`
 	// Warnings are shown to the user.
 	Warnings []string `json:"warnings,omitempty"`
 	// Network is the inode of the sidecar's network namespace; 0 if unknown.
@@ -121,8 +119,8 @@ type Requested struct {
 	WholeFilesystem bool `json:"wholeFilesystem"`
 }
 
-// needsNamespaces reports whether a requested protection needs namespaces.
-func (r Requested) needsNamespaces() bool {
+// NeedsNamespaces reports whether a requested protection needs namespaces.
+func (r Requested) NeedsNamespaces() bool {
 	return r.Terminals || r.Network || r.ProtectedPaths || r.Caches || r.Temporary || r.Hidden ||
 		r.FileTree
 }
@@ -134,7 +132,7 @@ var canaryPaths = []string{"/", "/sys", "/boot", "/var", "/home"}
 // Translate turns a policy into a ruleset for a kernel with the given ABI
 // version. It is a pure function: only the stage finds out which paths exist.
 func Translate(p *policy.Policy, abi int) Ruleset {
-	fs, scoped := handled(abi)
+	fs, scoped := Handled(abi)
 	ruleset := Ruleset{ABI: abi, FS: fs, Scoped: scoped, Rules: []Rule{}, Processes: p.Limits.Processes}
 	for _, rule := range p.Rules {
 		access := translateAccess(rule.Access) & fs
@@ -147,8 +145,8 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 		})
 	}
 	for _, socket := range p.UnixSockets {
-		if socket.Path != "" && fsConnect&fs != 0 {
-			ruleset.Rules = append(ruleset.Rules, Rule{Path: handshake.RawString(socket.Path), Access: fsConnect})
+		if socket.Path != "" && FSConnect&fs != 0 {
+			ruleset.Rules = append(ruleset.Rules, Rule{Path: handshake.RawString(socket.Path), Access: FSConnect})
 		}
 	}
 	for _, path := range canaryPaths {
@@ -165,27 +163,27 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 		Caches:          len(p.Caches) > 0,
 		Temporary:       len(p.Temporary) > 0,
 		Hidden:          len(p.Hidden) > 0,
-		FileTree:        !slices.Contains(ruleset.writable(), "/"),
+		FileTree:        !slices.Contains(ruleset.Writable(), "/"),
 		Denials:         p.OnDenied != policy.Ignore,
 		WholeFilesystem: ruleset.Canary == nil,
 	}
 	return ruleset
 }
 
-// writable lists the paths of the rules that give any right to write.
-func (r Ruleset) writable() []string {
+// Writable lists the paths of the rules that give any right to write.
+func (r Ruleset) Writable() []string {
 	var paths []string
 	for _, rule := range r.Rules {
-		if rule.Access&fsWrite != 0 {
+		if rule.Access&FSWrite != 0 {
 			paths = append(paths, string(rule.Path))
 		}
 	}
 	return paths
 }
 
-// dropGuarded removes the rights that hold only if protected paths are mounted
+// DropGuarded removes the rights that hold only if protected paths are mounted
 // read-only; see policy.Rule.
-func (r *Ruleset) dropGuarded(p *policy.Policy) {
+func (r *Ruleset) DropGuarded(p *policy.Policy) {
 	guarded := map[handshake.RawString]landlock.AccessFSSet{}
 	for _, rule := range p.Rules {
 		if rule.Guarded != 0 {
@@ -202,7 +200,7 @@ func translateAccess(access policy.Access) landlock.AccessFSSet {
 	for _, pair := range []struct {
 		from policy.Access
 		to   landlock.AccessFSSet
-	}{{policy.Read, fsRead}, {policy.Write, fsWrite}, {policy.Execute, fsExecute}, {policy.Device, fsDevice}} {
+	}{{policy.Read, FSRead}, {policy.Write, FSWrite}, {policy.Execute, FSExecute}, {policy.Device, fsDevice}} {
 		if access.Has(pair.from) {
 			fs |= pair.to
 		}

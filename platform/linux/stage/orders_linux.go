@@ -1,16 +1,16 @@
-package linux
+package stage
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
-// orders returns the ruleset as readRuleset reads it: JSON, then the filter as
+// Orders returns the ruleset as readRuleset reads it: JSON, then the filter as
 // it is, which is longer than all the rest.
-func (r Ruleset) orders() (platform.Orders, error) {
+func (r Ruleset) Orders() (handshake.Orders, error) {
 	message, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("write ruleset: %w", err)
@@ -18,7 +18,7 @@ func (r Ruleset) orders() (platform.Orders, error) {
 	return append(message, r.Program...), nil
 }
 
-func readRuleset(orders platform.Orders) (Ruleset, error) {
+func readRuleset(orders handshake.Orders) (Ruleset, error) {
 	var r Ruleset
 	decoder := json.NewDecoder(bytes.NewReader(orders))
 	if err := decoder.Decode(&r); err != nil {

@@ -1,4 +1,4 @@
-package linux
+package stage
 
 import (
 	"encoding/json"
@@ -104,12 +104,12 @@ func TestTranslate_NeverGrantsMoreThanThePolicy(t *testing.T) {
 // An ABI version above the last preset is treated as the last.
 func TestHandled_GrowsWithTheVersion(t *testing.T) {
 	t.Parallel()
-	fs, scoped := handled(0)
+	fs, scoped := Handled(0)
 	if fs != 0 || scoped != 0 {
 		t.Errorf("without landlock %s and %s are handled", fs, scoped)
 	}
 	for abi := 1; abi <= 25; abi++ {
-		nextFS, nextScoped := handled(abi)
+		nextFS, nextScoped := Handled(abi)
 		if nextFS&fs != fs || nextScoped&scoped != scoped {
 			t.Errorf("ABI %d handles less than %d: %s, %s", abi, abi-1, nextFS, nextScoped)
 		}
@@ -156,7 +156,7 @@ func decode(data []byte) *policy.Policy {
 func check(t *testing.T, p *policy.Policy, abi int) {
 	t.Helper()
 	r := Translate(p, abi)
-	fs, scoped := handled(abi)
+	fs, scoped := Handled(abi)
 	if r.FS != fs || r.Scoped != scoped || r.ABI != abi {
 		t.Errorf("ABI %d: not every right of the kernel is handled: %s, %s", abi, r.FS, r.Scoped)
 	}
@@ -210,7 +210,7 @@ func covered(p *policy.Policy, granted Rule) bool {
 		}
 	}
 	for _, socket := range p.UnixSockets {
-		if socket.Path == string(granted.Path) && granted.Access == fsConnect {
+		if socket.Path == string(granted.Path) && granted.Access == FSConnect {
 			return true
 		}
 	}
@@ -233,11 +233,11 @@ func TestTranslate_DropsGuardedAccessWithoutProtection(t *testing.T) {
 		{Path: "/inside", Access: policy.ReadWrite},
 	}}
 	ruleset := Translate(p, 9)
-	if ruleset.Rules[0].Access != fsRead|fsWrite {
+	if ruleset.Rules[0].Access != FSRead|FSWrite {
 		t.Errorf("with protection: %s", ruleset.Rules[0].Access)
 	}
-	ruleset.dropGuarded(p)
-	if ruleset.Rules[0].Access != fsRead || ruleset.Rules[1].Access != fsRead|fsWrite|fsExecute {
+	ruleset.DropGuarded(p)
+	if ruleset.Rules[0].Access != FSRead || ruleset.Rules[1].Access != FSRead|FSWrite|FSExecute {
 		t.Errorf("without protection: %s, %s", ruleset.Rules[0].Access, ruleset.Rules[1].Access)
 	}
 }
@@ -254,7 +254,7 @@ func TestRequested_TakesNamespacesOnlyIfTheyGiveAProtection(t *testing.T) {
 		{Requested{Network: true}, true},
 		{Requested{ProtectedPaths: true}, true},
 	} {
-		if got := test.requested.needsNamespaces(); got != test.want {
+		if got := test.requested.NeedsNamespaces(); got != test.want {
 			t.Errorf("%+v: %t", test.requested, got)
 		}
 	}

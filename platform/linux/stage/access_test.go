@@ -1,4 +1,4 @@
-package linux
+package stage
 
 import (
 	"slices"
@@ -60,7 +60,7 @@ func knownBy(abi int, rights []headerRight) (set uint64) {
 func TestHandled_HasTheBitsOfTheKernelsHeader(t *testing.T) {
 	t.Parallel()
 	for abi := range 30 {
-		fs, scoped := handled(abi)
+		fs, scoped := Handled(abi)
 		if want := knownBy(abi, headerRights.fs); uint64(fs) != want {
 			t.Errorf("ABI %d: %#x, the kernel knows %#x", abi, uint64(fs), want)
 		}
@@ -76,22 +76,22 @@ func TestAccess_HasTheBitsOfTheKernelsHeader(t *testing.T) {
 		got  uint64
 		want []string
 	}{
-		"read": {uint64(fsRead), []string{"LANDLOCK_ACCESS_FS_READ_FILE", "LANDLOCK_ACCESS_FS_READ_DIR"}},
-		"write": {uint64(fsWrite), []string{
+		"read": {uint64(FSRead), []string{"LANDLOCK_ACCESS_FS_READ_FILE", "LANDLOCK_ACCESS_FS_READ_DIR"}},
+		"write": {uint64(FSWrite), []string{
 			"LANDLOCK_ACCESS_FS_WRITE_FILE", "LANDLOCK_ACCESS_FS_TRUNCATE", "LANDLOCK_ACCESS_FS_REMOVE_DIR",
 			"LANDLOCK_ACCESS_FS_REMOVE_FILE", "LANDLOCK_ACCESS_FS_MAKE_DIR", "LANDLOCK_ACCESS_FS_MAKE_REG",
 			"LANDLOCK_ACCESS_FS_MAKE_SOCK", "LANDLOCK_ACCESS_FS_MAKE_FIFO", "LANDLOCK_ACCESS_FS_MAKE_SYM",
 			"LANDLOCK_ACCESS_FS_REFER",
 		}},
-		"execute": {uint64(fsExecute), []string{"LANDLOCK_ACCESS_FS_EXECUTE"}},
+		"execute": {uint64(FSExecute), []string{"LANDLOCK_ACCESS_FS_EXECUTE"}},
 		"device":  {uint64(fsDevice), []string{"LANDLOCK_ACCESS_FS_IOCTL_DEV"}},
-		"connect": {uint64(fsConnect), []string{"LANDLOCK_ACCESS_FS_RESOLVE_UNIX"}},
+		"connect": {uint64(FSConnect), []string{"LANDLOCK_ACCESS_FS_RESOLVE_UNIX"}},
 		"file": {uint64(fsFile), []string{
 			"LANDLOCK_ACCESS_FS_EXECUTE", "LANDLOCK_ACCESS_FS_WRITE_FILE", "LANDLOCK_ACCESS_FS_READ_FILE",
 			"LANDLOCK_ACCESS_FS_TRUNCATE", "LANDLOCK_ACCESS_FS_IOCTL_DEV", "LANDLOCK_ACCESS_FS_RESOLVE_UNIX",
 		}},
 		"tcp":     {uint64(netTCP), []string{"LANDLOCK_ACCESS_NET_BIND_TCP", "LANDLOCK_ACCESS_NET_CONNECT_TCP"}},
-		"signals": {uint64(scopeSignal), []string{"LANDLOCK_SCOPE_SIGNAL"}},
+		"signals": {uint64(ScopeSignal), []string{"LANDLOCK_SCOPE_SIGNAL"}},
 	} {
 		if want := bits(t, set.want); set.got != want {
 			t.Errorf("%s: %#x, in the kernel's header %#x", name, set.got, want)

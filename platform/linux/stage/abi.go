@@ -1,4 +1,4 @@
-package linux
+package stage
 
 import "github.com/landlock-lsm/go-landlock/landlock"
 
@@ -9,11 +9,11 @@ var presets = []landlock.Config{
 	landlock.V10, landlock.V11,
 }
 
-// handled returns everything that a ruleset of this ABI version governs: all
+// Handled returns everything that a ruleset of this ABI version governs: all
 // rights that the kernel knows, so that what has no rule is refused. A version
 // above the last preset is treated as the last. The preset's rights about TCP
 // and UDP are left out; see handledNet.
-func handled(abi int) (fs landlock.AccessFSSet, scoped landlock.ScopedSet) {
+func Handled(abi int) (fs landlock.AccessFSSet, scoped landlock.ScopedSet) {
 	if abi < 1 {
 		return 0, 0
 	}
@@ -33,15 +33,15 @@ type abiVersion struct {
 	protection string
 }
 
-// truncationABI is the first version that governs truncation (Linux 6.2).
-const truncationABI = 3
+// TruncationABI is the first version that governs truncation (Linux 6.2).
+const TruncationABI = 3
 
 // abiVersions are the versions that the report mentions. Below 2 Landlock
 // refuses every rename and link between two directories; that weakens no
 // protection. Source: Linux Documentation/userspace-api/landlock.rst.
 var abiVersions = []abiVersion{
 	{
-		version: truncationABI, kernel: "6.2",
+		version: TruncationABI, kernel: "6.2",
 		without: "truncate(2) and openat2(2) are refused even for the session's own files, because this " +
 			"kernel's Landlock does not govern truncation",
 		protection: "filesystem",
