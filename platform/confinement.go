@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
 // Confinement is one session's sandbox, as a backend prepares it in the
@@ -40,9 +41,13 @@ type Confinement struct {
 	// started or confined. The confinement rests on a guess about the machine;
 	// the backend then checks the machine and makes another.
 	InvalidateGuess func()
-	// Localhost, if not nil, takes sockets of the session's own localhost, which
-	// the stage passes. It is nil if the session has none of its own.
-	Localhost func(LocalSockets) Localhost
+	// Descriptors are those that the stage passes beside a terminal and held
+	// files, which Localhost and Supervise take. A kind that may come twice is
+	// listed twice.
+	Descriptors []Descriptor
+	// Localhost, if not nil, takes what the stage passes of the session's own
+	// localhost, before Supervise. It is nil if the session has none of its own.
+	Localhost func(Handover) Localhost
 	// Watch, if not nil, starts to watch the protected paths, before anything
 	// of the session runs. Its argument is called with each alarm from another
 	// goroutine, one at a time.
@@ -56,30 +61,39 @@ type Confinement struct {
 	Supervise func(Handover) (Supervision, error)
 }
 
+// Descriptor is one that a stage passes for the backend's part in the sidecar.
+type Descriptor struct {
+	Kind handshake.Passed
+	// Required is true if the session must not start without it.
+	Required bool
+}
+
 // Handover is what a stage passes for the supervision of its session. The
-// receiver closes the files.
+// receiver closes it.
 type Handover struct {
 	// PID is the stage's process id. The stage becomes the session's leader.
 	PID int
 	// Prepared is what Confinement.Prepare has returned.
 	Prepared any
-	// Listener receives the session's intercepted system calls.
-	Listener *os.File
-	// Diag lists the sockets of the session's network namespace; nil if that is
-	// the sidecar's own.
-	Diag *os.File
-	// Hosts are sockets in that namespace; nil if no hosts can be reached.
-	Hosts HostSockets
+	// Files are what came of Confinement.Descriptors, by their kind.
+	Files map[handshake.Passed][]*os.File
 }
 
-// LocalSockets are two stream sockets of a session's network namespace that
-// nothing was done with.
-type LocalSockets [2]*os.File
+// Take returns the next file of a kind, which the caller closes; nil if there is
+// none.
+func (h Handover) Take(kind handshake.Passed) *os.File {
+	files := h.Files[kind]
+	if len(files) == 0 {
+		return nil
+	}
+	h.Files[kind] = files[1:]
+	return files[0]
+}
 
-// Close closes both.
-func (s LocalSockets) Close() {
-	for _, file := range s {
-		if file != nil {
+// Close closes every file that was not taken.
+func (h Handover) Close() {
+	for kind := range h.Files {
+		for file := h.Take(kind); file != nil; file = h.Take(kind) {
 			file.Close()
 		}
 	}
@@ -92,25 +106,6 @@ type Localhost interface {
 	// Close must be called once the session's processes are gone. Connections
 	// stay. Closing twice is harmless.
 	Close() error
-}
-
-// HostSockets are a session's sockets through which it reaches hosts.
-type HostSockets struct {
-	// ResolverUDP and ResolverTCP receive the session's DNS questions.
-	ResolverUDP, ResolverTCP *os.File
-	// Relay accepts connections that the session believes to be to hosts.
-	Relay *os.File
-}
-
-// Close closes every file.
-func (h Handover) Close() {
-	for _, file := range []*os.File{
-		h.Listener, h.Diag, h.Hosts.ResolverUDP, h.Hosts.ResolverTCP, h.Hosts.Relay,
-	} {
-		if file != nil {
-			file.Close()
-		}
-	}
 }
 
 // Hooks are what the sidecar wants from a confinement beyond the policy. The

@@ -195,59 +195,22 @@ func (l *Launched) receive(conn *conn, passed []handshake.Passed, prepared any, 
 		return fmt.Errorf("talk to stage: descriptors: %d arrived, but %d were announced",
 			len(conn.passed), len(passed))
 	}
-	handover := Handover{PID: l.Process.PID(), Prepared: prepared}
-	var local LocalSockets
-	refuse := func(why string) error {
-		handover.Close()
-		local.Close()
-		return errors.New("talk to stage: it passed " + why)
-	}
-	for i, kind := range passed {
-		var to **os.File
-		switch {
-		case kind == handshake.PassedTerminal && target.Order.Terminal != nil:
-			to = &l.Terminal
-		case kind == handshake.PassedHeld:
-			l.HeldFiles = append(l.HeldFiles, nil)
-			to = &l.HeldFiles[len(l.HeldFiles)-1]
-		case kind == handshake.PassedListener && target.Confinement.Supervise != nil:
-			to = &handover.Listener
-		case kind == handshake.PassedDiag && target.Confinement.Supervise != nil:
-			to = &handover.Diag
-		case kind == handshake.PassedResolverUDP && target.Confinement.Supervise != nil:
-			to = &handover.Hosts.ResolverUDP
-		case kind == handshake.PassedResolverTCP && target.Confinement.Supervise != nil:
-			to = &handover.Hosts.ResolverTCP
-		case kind == handshake.PassedRelay && target.Confinement.Supervise != nil:
-			to = &handover.Hosts.Relay
-		case kind == handshake.PassedLocal && target.Confinement.Localhost != nil && local[0] == nil:
-			to = &local[0]
-		case kind == handshake.PassedLocal && target.Confinement.Localhost != nil:
-			to = &local[1]
-		}
-		if to == nil || *to != nil {
-			return refuse(fmt.Sprintf("a %s that was not asked for", kind))
-		}
-		*to, conn.passed[i] = conn.passed[i], nil
-	}
+	files, err := l.take(conn, passed, &target)
+	handover := Handover{PID: l.Process.PID(), Prepared: prepared, Files: files}
 	switch {
-	case target.Order.Terminal != nil && l.Terminal == nil:
-		return refuse("no terminal")
-	case target.Confinement.Supervise != nil && handover.Listener == nil:
-		return refuse("nothing to supervise")
-	case target.Confinement.Localhost != nil && local[1] == nil:
-		return refuse("no sockets of the session's localhost")
+	case err != nil:
+		handover.Close()
+		return err
 	case len(passed) == 0:
 		return nil
 	}
 	if target.Confinement.Localhost != nil {
-		l.Localhost = target.Confinement.Localhost(local)
+		l.Localhost = target.Confinement.Localhost(handover)
 	}
-	if handover.Listener != nil {
-		var err error
-		if l.Supervision, err = target.Confinement.Supervise(handover); err != nil {
-			return fmt.Errorf("supervise session: %w", err)
-		}
+	if target.Confinement.Supervise == nil {
+		handover.Close()
+	} else if l.Supervision, err = target.Confinement.Supervise(handover); err != nil {
+		return fmt.Errorf("supervise session: %w", err)
 	}
 	if err := target.settle(); err != nil {
 		return err
@@ -256,6 +219,46 @@ func (l *Launched) receive(conn *conn, passed []handshake.Passed, prepared any, 
 		return handshakeError(err)
 	}
 	return nil
+}
+
+// take sorts the passed descriptors by their kind. It returns those of
+// Confinement.Descriptors, also with an error. Nothing else may come, and nothing
+// that is needed may be missing.
+func (l *Launched) take(conn *conn, passed []handshake.Passed, target *Target) (map[handshake.Passed][]*os.File, error) {
+	files := map[handshake.Passed][]*os.File{}
+	room := map[handshake.Passed]int{}
+	for _, descriptor := range target.Confinement.Descriptors {
+		room[descriptor.Kind]++
+	}
+	for i, kind := range passed {
+		switch {
+		case kind == handshake.PassedHeld:
+			l.HeldFiles = append(l.HeldFiles, conn.passed[i])
+		case kind == handshake.PassedTerminal && target.Order.Terminal != nil && l.Terminal == nil:
+			l.Terminal = conn.passed[i]
+		case len(files[kind]) < room[kind]:
+			files[kind] = append(files[kind], conn.passed[i])
+		default:
+			return files, fmt.Errorf("talk to stage: it passed a %s that was not asked for", kind)
+		}
+		conn.passed[i] = nil
+	}
+	if target.Order.Terminal != nil && l.Terminal == nil {
+		return files, errors.New("talk to stage: it passed no terminal")
+	}
+	required := map[handshake.Passed]int{}
+	for _, descriptor := range target.Confinement.Descriptors {
+		if !descriptor.Required {
+			continue
+		}
+		if required[descriptor.Kind]++; len(files[descriptor.Kind]) < required[descriptor.Kind] {
+			return files, fmt.Errorf("talk to stage: it passed no %s", descriptor.Kind)
+		}
+	}
+	if len(passed) == 0 && target.waits() {
+		return files, errors.New("talk to stage: it passed nothing, and did not wait")
+	}
+	return files, nil
 }
 
 // waits reports whether the stage passes something, and then waits until the

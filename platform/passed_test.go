@@ -57,16 +57,17 @@ func start(t *testing.T, fake *platformtest.Fake, job platformtest.Job) (platfor
 
 func TestLaunch_TakesPassedDescriptors(t *testing.T) {
 	t.Parallel()
-	fake, job := passing(t, handshake.PassedListener, handshake.PassedTerminal, handshake.PassedDiag)
+	fake, job := passing(t, platformtest.PassedListener, handshake.PassedTerminal, platformtest.PassedDiag)
 	watching := &supervision{}
 	got := ""
 	job.Confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-		got = readAll(t, handover.Listener)
-		if handover.Diag != nil {
-			got += " and " + readAll(t, handover.Diag)
+		got = readAll(t, handover.Take(platformtest.PassedListener))
+		if diag := handover.Take(platformtest.PassedDiag); diag != nil {
+			got += " and " + readAll(t, diag)
 		}
 		return watching, nil
 	}
+	job.Confinement.Descriptors = platformtest.Descriptors
 	job.Terminal = &platform.Terminal{Cols: 1, Rows: 1}
 	launched, err := start(t, fake, job)
 	if err != nil {
@@ -92,7 +93,7 @@ func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 		"an unrequested terminal": {
 			[]handshake.Passed{handshake.PassedTerminal}, false, errNoSupervisor, "not asked for",
 		},
-		"an unrequested listener": {[]handshake.Passed{handshake.PassedListener}, true, errNoSupervisor, "not asked for"},
+		"an unrequested listener": {[]handshake.Passed{platformtest.PassedListener}, true, errNoSupervisor, "not asked for"},
 		"two terminals": {
 			[]handshake.Passed{handshake.PassedTerminal, handshake.PassedTerminal},
 			true,
@@ -100,20 +101,20 @@ func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 		},
 		"something unknown": {[]handshake.Passed{"what"}, true, nil, "not asked for"},
 		"two listeners": {
-			[]handshake.Passed{handshake.PassedListener, handshake.PassedListener},
+			[]handshake.Passed{platformtest.PassedListener, platformtest.PassedListener},
 			false,
 			nil, "not asked for",
 		},
-		"an unrequested list": {[]handshake.Passed{handshake.PassedDiag}, false, errNoSupervisor, "not asked for"},
+		"an unrequested list": {[]handshake.Passed{platformtest.PassedDiag}, false, errNoSupervisor, "not asked for"},
 		"a list and no listener": {
-			[]handshake.Passed{handshake.PassedDiag},
+			[]handshake.Passed{platformtest.PassedDiag},
 			false, nil,
-			"passed nothing to supervise",
+			"passed no listener",
 		},
 		"nothing for a terminal": {nil, true, errNoSupervisor, "passed no terminal"},
-		"nothing to supervise":   {nil, false, nil, "passed nothing to supervise"},
+		"nothing to supervise":   {nil, false, nil, "passed no listener"},
 		"no supervisor": {
-			[]handshake.Passed{handshake.PassedTerminal, handshake.PassedListener},
+			[]handshake.Passed{handshake.PassedTerminal, platformtest.PassedListener},
 			true,
 			refused, "no room",
 		},
@@ -128,6 +129,7 @@ func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 				job.Terminal = &platform.Terminal{Cols: 1, Rows: 1}
 			}
 			if !errors.Is(test.supervise, errNoSupervisor) {
+				job.Confinement.Descriptors = platformtest.Descriptors
 				job.Confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 					handover.Close()
 					if test.supervise != nil {
@@ -141,6 +143,51 @@ func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 			}
 			if _, err := os.Stat(marker); len(test.passed) > 0 && err == nil {
 				t.Error("the program ran without its supervisor")
+			}
+		})
+	}
+}
+
+// A backend lists a kind as often as it may come. One that is required and does
+// not come ends the launch.
+func TestLaunch_TakesAsManyOfAKindAsAreListed(t *testing.T) {
+	t.Parallel()
+	const kind handshake.Passed = "end of a pair"
+	for name, test := range map[string]struct {
+		passed      []handshake.Passed
+		descriptors []platform.Descriptor
+		says        string // empty: it is launched
+	}{
+		"both":       {[]handshake.Passed{kind, kind}, []platform.Descriptor{{kind, true}, {kind, true}}, ""},
+		"one of two": {[]handshake.Passed{kind}, []platform.Descriptor{{kind, true}, {kind, true}}, "passed no end"},
+		"the second is optional": {
+			[]handshake.Passed{kind}, []platform.Descriptor{{kind, true}, {kind, false}}, "",
+		},
+		"a third": {
+			[]handshake.Passed{kind, kind, kind}, []platform.Descriptor{{kind, true}, {kind, true}}, "not asked for",
+		},
+		"nothing, and nothing is listed": {nil, nil, "did not wait"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fake, job := passing(t, test.passed...)
+			taken := 0
+			job.Confinement.Descriptors = test.descriptors
+			job.Confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
+				for file := handover.Take(kind); file != nil; file = handover.Take(kind) {
+					taken++
+					if got := readAll(t, file); got != string(kind) {
+						t.Errorf("it is a %q", got)
+					}
+				}
+				return &supervision{}, nil
+			}
+			_, err := start(t, fake, job)
+			switch {
+			case test.says == "" && (err != nil || taken != len(test.passed)):
+				t.Errorf("%d of %d were taken: %v", taken, len(test.passed), err)
+			case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)):
+				t.Errorf("error is %v, want one that says %q", err, test.says)
 			}
 		})
 	}

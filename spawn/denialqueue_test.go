@@ -167,7 +167,7 @@ func TestDenialQueue_ReportsTheNumberOfMissedDenials(t *testing.T) {
 // reports them before its end.
 func TestSession_ReportsDenialsUntilItsSupervisionIsClosed(t *testing.T) {
 	t.Parallel()
-	fake := &platformtest.Fake{Passed: []handshake.Passed{handshake.PassedListener}}
+	fake := &platformtest.Fake{Passed: []handshake.Passed{platformtest.PassedListener}}
 	leader := make(chan int, 1)
 	fake.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 		handover.Close()

@@ -29,7 +29,7 @@ func TestStart_RunsNothingWithoutAWatchdog(t *testing.T) {
 			d := &eventLog{tracking: subreaper, unguarded: unguarded}
 			fake := &platformtest.Fake{}
 			if request.Restricted {
-				fake.Passed, fake.Supervise = []handshake.Passed{handshake.PassedListener}, d.supervise
+				fake.Passed, fake.Supervise = []handshake.Passed{platformtest.PassedListener}, d.supervise
 			}
 			s := newFixture(t, fake)
 			s.Tracker = d

@@ -141,7 +141,7 @@ func TestTracking_HasAGuaranteeInASignalDomain(t *testing.T) {
 			t.Parallel()
 			d := &eventLog{tracking: test.tracking}
 			fake := &platformtest.Fake{
-				Enforcement: test.enforcement, Passed: []handshake.Passed{handshake.PassedListener},
+				Enforcement: test.enforcement, Passed: []handshake.Passed{platformtest.PassedListener},
 				Supervise: d.supervise,
 			}
 			s := newFixture(t, fake)

@@ -68,10 +68,10 @@ var mayImport = map[string][]string{
 	},
 	"platform/linux/gitwrite": {"platform/gitchange", "platform/gitconfig", "lifecycle/proc", "fsguard"},
 	"platform/linux/namespace": {
-		"platform/handshake", "platform/policy", "platform/hosts/loopback",
+		"platform/handshake", "platform/policy", "platform/hosts/loopback", "platform/linux/canary",
 		"platform/linux/overlay/message",
 	},
-	"platform/linux/canary":          {"platform/hosts/loopback"},
+	"platform/linux/canary":          {"platform/handshake", "platform/hosts/loopback"},
 	"platform/linux/overlay":         {"platform/handshake", "platform/linux/overlay/message", "lifecycle", "fsguard"},
 	"platform/linux/overlay/message": {"platform/handshake"},
 	"platform/linux/notify":          {},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -72,6 +73,7 @@ func (b *Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Conf
 	}
 	confinement := platform.Confinement{Orders: orders, Environ: way.environ()}
 	if hooks.Mark != nil {
+		confinement.Descriptors = []platform.Descriptor{{Kind: passedWaiting, Required: true}}
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 			// The stage passes a file only to say that it waits: it is confined
 			// now and has executed nothing.
@@ -104,6 +106,10 @@ func (b *Backend) logger() *slog.Logger {
 	}
 	return b.Logger
 }
+
+// passedWaiting is a file of which nothing is used: the stage passes it to say
+// that it waits.
+const passedWaiting handshake.Passed = "file that says that the stage waits"
 
 // supervision of a session that the kernel alone confines. It only reads the
 // denials from the log.

@@ -49,7 +49,7 @@ func confineSelf(order *platform.Order) (handshake.Confined, error) {
 		if err != nil {
 			return handshake.Confined{}, fmt.Errorf("prepare handshake: %w", err)
 		}
-		confined.Passed = []handshake.PassedFile{{Kind: handshake.PassedListener, FD: fd}}
+		confined.Passed = []handshake.PassedFile{{Kind: passedWaiting, FD: fd}}
 	}
 	profile := scene.Profile()
 	if err := libsystem.Confine(profile.Text, profile.Parameters); err != nil {

@@ -38,7 +38,8 @@ type Report struct {
 	Failure     *Failure     `json:"failure,omitempty"`
 }
 
-// Passed is the kind of a descriptor that the stage passes.
+// Passed is the kind of a descriptor that the stage passes. A backend has more
+// than these.
 type Passed string
 
 const (
@@ -47,19 +48,6 @@ const (
 	// PassedHeld is a file that the sidecar only keeps open while the session
 	// lives.
 	PassedHeld Passed = "held"
-	// PassedListener is Handover.Listener.
-	PassedListener Passed = "listener"
-	// PassedDiag is Handover.Diag. It comes only with a listener.
-	PassedDiag Passed = "diag"
-	// PassedResolverUDP is one of Handover.Hosts, as the next two. They come only
-	// with a listener.
-	PassedResolverUDP Passed = "UDP socket of the resolver"
-	// PassedResolverTCP is one of Handover.Hosts.
-	PassedResolverTCP Passed = "TCP socket of the resolver"
-	// PassedRelay is one of Handover.Hosts.
-	PassedRelay Passed = "relay"
-	// PassedLocal is one of LocalSockets, of which there are two.
-	PassedLocal Passed = "socket of the session's localhost"
 )
 
 // Step is the part of the stage's work that failed.

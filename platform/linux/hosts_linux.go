@@ -14,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
@@ -149,7 +150,7 @@ func (r ruleset) ownAddresses() netip.Prefix {
 
 // connectHosts starts to connect the session to its hosts.
 func (s *supervision) connectHosts(
-	p *policy.Policy, files platform.HostSockets, shared bool, connected func(target, process string),
+	p *policy.Policy, handover platform.Handover, shared bool, connected func(target, process string),
 ) (*network.Connector, error) {
 	rules, err := hosts.Parse(p.Network)
 	if err != nil {
@@ -165,10 +166,10 @@ func (s *supervision) connectHosts(
 	if shared {
 		return network.NewShared(rules, user)
 	}
-	if files.ResolverUDP == nil || files.ResolverTCP == nil || files.Relay == nil {
-		return nil, errors.New("the stage passed no sockets for the session's network")
-	}
-	return network.New(rules, network.Files{UDP: files.ResolverUDP, TCP: files.ResolverTCP, Relay: files.Relay}, user)
+	return network.New(rules, network.Files{
+		UDP: handover.Take(canary.PassedResolverUDP), TCP: handover.Take(canary.PassedResolverTCP),
+		Relay: handover.Take(canary.PassedRelay),
+	}, user)
 }
 
 // handleShared adds what only a session needs that reaches hosts in the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
@@ -146,7 +147,13 @@ func prepare(r ruleset) (platform.Confinement, error) {
 		confinement.OwnTerminal = r.Namespaces.Terminals
 		confinement.Attach, confinement.StandbyKey = r.Namespaces.Attach, r.Namespaces.StandbyKey()
 		if r.Namespaces.Network {
-			confinement.Localhost = network.NewLocalhost
+			for range canary.LocalSockets {
+				confinement.Descriptors = append(confinement.Descriptors,
+					platform.Descriptor{Kind: canary.PassedLocal, Required: true})
+			}
+			confinement.Localhost = func(h platform.Handover) platform.Localhost {
+				return network.NewLocalhost(h.Take(canary.PassedLocal), h.Take(canary.PassedLocal))
+			}
 		}
 	}
 	return confinement, nil

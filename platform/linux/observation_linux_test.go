@@ -82,7 +82,7 @@ func TestObservation_IsClaimedOnlyIfItWasProved(t *testing.T) {
 func superviseBadly(
 	h platform.Handover, p *policy.Policy, answer func(string, *denials.Observer) notify.Handler,
 ) (platform.Supervision, error) {
-	mediator, err := sockets.New(sockets.Grants{}, h.Diag)
+	mediator, err := sockets.New(sockets.Grants{}, h.Take(canary.PassedDiag))
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +101,6 @@ func superviseBadly(
 	if err != nil {
 		return nil, err
 	}
-	s.session, err = notify.SuperviseWith(h.Listener, numbering.table(handlers), nil)
+	s.session, err = notify.SuperviseWith(h.Take(canary.PassedListener), numbering.table(handlers), nil)
 	return s, err
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
@@ -74,12 +75,26 @@ func confine(r ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 		confinement.Watch = watchProtected(p, r.Namespaces != nil, r.Filtering.Observed != seccomp.ObservedNone)
 	}
 	if r.Filtering.Supervised() {
+		confinement.Descriptors = append(confinement.Descriptors, r.descriptors()...)
 		confinement.Prepare = func(pid int) any { return r.gather(p, pid) }
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
 			return r.supervise(p, granted, handover, hooks)
 		}
 	}
 	return confinement, nil
+}
+
+// descriptors are those that the stage passes for supervise.
+func (r ruleset) descriptors() []platform.Descriptor {
+	list := []platform.Descriptor{{Kind: canary.PassedListener, Required: true}, {Kind: canary.PassedDiag}}
+	if r.Namespaces != nil && r.Namespaces.Hosts {
+		for _, kind := range []handshake.Passed{
+			canary.PassedResolverUDP, canary.PassedResolverTCP, canary.PassedRelay,
+		} {
+			list = append(list, platform.Descriptor{Kind: kind, Required: true})
+		}
+	}
+	return list
 }
 
 // observeDenials lets the filter send calls that may be refused to an observer,
@@ -124,9 +139,9 @@ func (r ruleset) gather(p *policy.Policy, leader int) facts {
 func (r ruleset) supervise(
 	p *policy.Policy, grants sockets.Grants, handover platform.Handover, hooks platform.Hooks,
 ) (platform.Supervision, error) {
+	defer handover.Close()
 	f, prepared := handover.Prepared.(facts)
 	if !prepared {
-		handover.Close()
 		return nil, errors.New("supervise session: not prepared")
 	}
 	s := &supervision{}
@@ -144,8 +159,7 @@ func (r ruleset) supervise(
 	}
 	if filtering.Hosts {
 		var err error
-		if s.network, err = s.connectHosts(p, handover.Hosts, filtering.Shared, hooks.Connected); err != nil {
-			handover.Close()
+		if s.network, err = s.connectHosts(p, handover, filtering.Shared, hooks.Connected); err != nil {
 			s.close()
 			return nil, err
 		}
@@ -153,8 +167,7 @@ func (r ruleset) supervise(
 	}
 	if filtering.Sockets {
 		var err error
-		if s.mediator, err = sockets.New(grants, handover.Diag); err != nil {
-			handover.Listener.Close()
+		if s.mediator, err = sockets.New(grants, handover.Take(canary.PassedDiag)); err != nil {
 			s.close()
 			return nil, err
 		}
@@ -188,9 +201,7 @@ func (r ruleset) supervise(
 		if s.observer != nil {
 			decider = denials.NewDecider(s.observer, numbering.decided)
 		}
-		s.session, err = notify.SuperviseWith(handover.Listener, numbering.table(handlers), decider)
-	} else {
-		handover.Listener.Close()
+		s.session, err = notify.SuperviseWith(handover.Take(canary.PassedListener), numbering.table(handlers), decider)
 	}
 	if err != nil {
 		s.close()

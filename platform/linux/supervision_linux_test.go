@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
@@ -176,7 +177,7 @@ func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 		c.Attach = func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 		take := c.Supervise
 		c.Supervise = func(h platform.Handover) (platform.Supervision, error) {
-			diag = h.Diag != nil
+			diag = len(h.Files[canary.PassedDiag]) > 0
 			return take(h)
 		}
 	})
@@ -189,7 +190,7 @@ func TestSupervision_FollowsIntoANetworkNamespace(t *testing.T) {
 	plain := converse(t, platform.Hooks{}, func(c *platform.Confinement) {
 		take := c.Supervise
 		c.Supervise = func(h platform.Handover) (platform.Supervision, error) {
-			diag = h.Diag != nil
+			diag = len(h.Files[canary.PassedDiag]) > 0
 			return take(h)
 		}
 	})

@@ -40,7 +40,7 @@ type Fake struct {
 	// end of a pipe that contains the kind's name.
 	Passed []handshake.Passed
 	// Supervise is that of every confinement. Passed must then contain a
-	// handshake.PassedListener.
+	// PassedListener, and may contain a PassedDiag.
 	Supervise func(platform.Handover) (platform.Supervision, error)
 	// Unconfirmed, if not empty, is why the stage finds itself unsupervised.
 	Unconfirmed string
@@ -52,6 +52,15 @@ type Fake struct {
 	confined []*policy.Policy
 	hooks    []platform.Hooks
 }
+
+// What the stage of a Fake passes to be supervised.
+const (
+	PassedListener handshake.Passed = "listener"
+	PassedDiag     handshake.Passed = "diag"
+)
+
+// Descriptors are those of a Fake that is supervised.
+var Descriptors = []platform.Descriptor{{Kind: PassedListener, Required: true}, {Kind: PassedDiag}}
 
 // fakeOrders are a Fake's orders for ConfineFake.
 type fakeOrders struct {
@@ -99,7 +108,11 @@ func (f *Fake) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confine
 		Enforcement: f.enforcement(), Failure: f.Failure, Hold: f.Hold, Passed: f.Passed,
 		Unconfirmed: f.Unconfirmed, Collect: f.Collect,
 	})
-	return platform.Confinement{Orders: orders, Supervise: f.Supervise}, err
+	confinement := platform.Confinement{Orders: orders}
+	if f.Supervise != nil {
+		confinement.Descriptors, confinement.Supervise = Descriptors, f.Supervise
+	}
+	return confinement, err
 }
 
 // Confined returns every policy that Confine was called with so far, in order.

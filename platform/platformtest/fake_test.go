@@ -65,9 +65,9 @@ func TestFake_RecordsHooksAndIsSupervised(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no supervisor today")
 	fake := &platformtest.Fake{
-		Passed: []handshake.Passed{handshake.PassedListener},
+		Passed: []handshake.Passed{platformtest.PassedListener},
 		Supervise: func(handover platform.Handover) (platform.Supervision, error) {
-			return nil, errors.Join(refused, handover.Listener.Close())
+			return nil, errors.Join(refused, handover.Take(platformtest.PassedListener).Close())
 		},
 	}
 	order := platformtest.Order(t)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 )
 
 // ResolverConfig is the file that tells programs which DNS server to ask
@@ -40,9 +41,9 @@ func openHosts() ([]handshake.PassedFile, error) {
 		kind handshake.Passed
 		open func() (int, error)
 	}{
-		{handshake.PassedResolverUDP, func() (int, error) { return bound(unix.SOCK_DGRAM, loopback.ResolverPort) }},
-		{handshake.PassedResolverTCP, func() (int, error) { return bound(unix.SOCK_STREAM, loopback.ResolverPort) }},
-		{handshake.PassedRelay, openRelay},
+		{canary.PassedResolverUDP, func() (int, error) { return bound(unix.SOCK_DGRAM, loopback.ResolverPort) }},
+		{canary.PassedResolverTCP, func() (int, error) { return bound(unix.SOCK_STREAM, loopback.ResolverPort) }},
+		{canary.PassedRelay, openRelay},
 	} {
 		fd, err := socket.open()
 		if err != nil {

@@ -4,11 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 )
-
-// localSockets is the number of sockets through which the sidecar connects to
-// servers of the session; see platform.LocalSockets.
-const localSockets = 2
 
 // openLocal makes the sockets through which the sidecar connects to servers
 // of the session; see network.NewLocalhost.
@@ -18,12 +15,12 @@ func openLocal() ([]handshake.PassedFile, error) {
 		family = unix.AF_INET6
 	}
 	var passed []handshake.PassedFile
-	for range localSockets {
+	for range canary.LocalSockets {
 		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		if err != nil {
 			return passed, err
 		}
-		passed = append(passed, handshake.PassedFile{Kind: handshake.PassedLocal, FD: fd})
+		passed = append(passed, handshake.PassedFile{Kind: canary.PassedLocal, FD: fd})
 	}
 	return passed, nil
 }

@@ -30,17 +30,22 @@ type localhost struct {
 	closed    bool
 }
 
-// NewLocalhost takes over sockets of a session's network namespace.
-func NewLocalhost(sockets platform.LocalSockets) platform.Localhost {
-	defer sockets.Close()
-	l := &localhost{listener: -1, caller: -1}
-	for i, to := range []*int{&l.listener, &l.caller} {
-		if fd, err := unix.FcntlInt(sockets[i].Fd(), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-			_ = unix.SetNonblock(fd, true)
-			*to = fd
-		}
+// NewLocalhost takes over sockets of a session's network namespace that nothing
+// was done with.
+func NewLocalhost(listener, caller *os.File) platform.Localhost {
+	defer listener.Close()
+	defer caller.Close()
+	return &localhost{listener: unblocked(listener), caller: unblocked(caller)}
+}
+
+// unblocked returns a copy of a socket that does not block; -1 if there is none.
+func unblocked(socket *os.File) int {
+	fd, err := unix.FcntlInt(socket.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1
 	}
-	return l
+	_ = unix.SetNonblock(fd, true)
+	return fd
 }
 
 // Close closes the two sockets.

@@ -144,14 +144,14 @@ func installSupervised(ruleset Ruleset) ([]handshake.PassedFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		passed = append(passed, handshake.PassedFile{Kind: handshake.PassedDiag, FD: list})
+		passed = append(passed, handshake.PassedFile{Kind: canary.PassedDiag, FD: list})
 	}
 	listener, err := seccomp.Install(ruleset.Program, ruleset.Filtering)
 	if err != nil {
 		return nil, err
 	}
 	if listener >= 0 {
-		passed = append(passed, handshake.PassedFile{Kind: handshake.PassedListener, FD: listener})
+		passed = append(passed, handshake.PassedFile{Kind: canary.PassedListener, FD: listener})
 	}
 	return passed, nil
 }
