@@ -224,7 +224,9 @@ func (l *Launched) receive(conn *conn, passed []handshake.Passed, prepared any, 
 // take sorts the passed descriptors by their kind. It returns those of
 // Confinement.Descriptors, also with an error. Nothing else may come, and nothing
 // that is needed may be missing.
-func (l *Launched) take(conn *conn, passed []handshake.Passed, target *Target) (map[handshake.Passed][]*os.File, error) {
+func (l *Launched) take(
+	conn *conn, passed []handshake.Passed, target *Target,
+) (map[handshake.Passed][]*os.File, error) {
 	files := map[handshake.Passed][]*os.File{}
 	room := map[handshake.Passed]int{}
 	for _, descriptor := range target.Confinement.Descriptors {

@@ -93,7 +93,9 @@ func TestLaunch_FailsOnWrongDescriptors(t *testing.T) {
 		"an unrequested terminal": {
 			[]handshake.Passed{handshake.PassedTerminal}, false, errNoSupervisor, "not asked for",
 		},
-		"an unrequested listener": {[]handshake.Passed{platformtest.PassedListener}, true, errNoSupervisor, "not asked for"},
+		"an unrequested listener": {
+			[]handshake.Passed{platformtest.PassedListener}, true, errNoSupervisor, "not asked for",
+		},
 		"two terminals": {
 			[]handshake.Passed{handshake.PassedTerminal, handshake.PassedTerminal},
 			true,

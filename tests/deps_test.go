@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 		"platform", "platform/hosts", "platform/hosts/loopback", "platform/outbound", "platform/linux/notify",
 		"platform/linux/sockets",
 	},
-	// The wall: see mayReach.
+	// The wall: TestWall holds what this reaches.
 	"platform/linux/stage": {
 		"platform/handshake", "platform/policy", "platform/linux/canary", "platform/linux/namespace",
 		"platform/linux/seccomp", "lifecycle/signaldomain",
@@ -82,7 +82,8 @@ var mayImport = map[string][]string{
 	"platform/linux/sockets":           {"platform/linux/canary", "platform/linux/notify", "fsguard"},
 	"platform/linux/notify/notifytest": {},
 	"platform/darwin": {
-		"platform", "platform/handshake", "platform/hosts", "platform/policy", "platform/proxy", "lifecycle", "lifecycle/libsystem",
+		"platform", "platform/handshake", "platform/hosts", "platform/policy", "platform/proxy", "lifecycle",
+		"lifecycle/libsystem",
 	},
 	"platform/platformtest": {"platform", "platform/handshake", "platform/policy", "lifecycle"},
 	"settings": {

@@ -63,7 +63,8 @@ func lookUp(name string) (addr [4]byte, err error) {
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
 		return addr, err
 	}
-	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: loopback.ResolverPort, Addr: loopback.Resolver.As4()}); err != nil {
+	resolver := &unix.SockaddrInet4{Port: loopback.ResolverPort, Addr: loopback.Resolver.As4()}
+	if err := unix.Connect(fd, resolver); err != nil {
 		return addr, err
 	}
 	asked := dnsmessage.Message{Questions: []dnsmessage.Question{{

@@ -30,7 +30,9 @@ type wireMounts struct {
 
 // MarshalJSON keeps every byte of the paths; see handshake.RawString.
 func (m ProtectedMounts) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireMounts{Protected: handshake.RawStrings(m.Protected), Pinned: handshake.RawStrings(m.Pinned)})
+	return json.Marshal(wireMounts{
+		Protected: handshake.RawStrings(m.Protected), Pinned: handshake.RawStrings(m.Pinned),
+	})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.

@@ -140,8 +140,9 @@ func limits(r Ruleset, result namespace.Result) handshake.Protection {
 		}
 	case !r.Namespaces.User:
 		return handshake.Protection{
-			Status: handshake.Absent, Detail: "nothing limits the session's processes: the kernel limits root's nowhere",
-			Fix: "start the editor as an ordinary user",
+			Status: handshake.Absent,
+			Detail: "nothing limits the session's processes: the kernel limits root's nowhere",
+			Fix:    "start the editor as an ordinary user",
 		}
 	case result.NoProcessLimit != "":
 		return handshake.Protection{

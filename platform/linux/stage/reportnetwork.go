@@ -6,7 +6,9 @@ import "github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 func networkOff(r Ruleset) handshake.Protection {
 	switch {
 	case !r.Requested.Network:
-		return handshake.Protection{Status: handshake.Absent, NotRequested: true, Detail: "the network is not restricted"}
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true, Detail: "the network is not restricted",
+		}
 	case r.Namespaces != nil && r.Namespaces.Network:
 		return handshake.Protection{
 			Status: handshake.Enforced, Mechanism: "network namespace, seccomp",
