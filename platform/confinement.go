@@ -120,9 +120,6 @@ type Hooks struct {
 	// Denials says what it cannot. It is called from several goroutines, must
 	// not block, and may still be called shortly after Supervision.Close.
 	Denied func(Denial)
-	// Missed, if not nil, is called as Denied is, if denials may have been
-	// lost.
-	Missed func()
 	// Configured, if not nil, is called as Denied is, if a session has changed
 	// the configuration of a git repository in a way that is accepted. keys are
 	// the settings.

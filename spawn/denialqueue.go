@@ -157,13 +157,6 @@ func (q *denialQueue) known(d platform.Denial) bool {
 	return true
 }
 
-// miss counts a denial of which nothing else is known.
-func (q *denialQueue) miss() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.missed++
-}
-
 // evict removes the entry that was silent for longest, and reports whether
 // there was one. q.mu is held.
 func (q *denialQueue) evict() bool {

@@ -152,8 +152,7 @@ func TestDenialQueue_ReportsTheNumberOfMissedDenials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newDenialQueue(maxDenials)
 		stop := collect(q)
-		q.miss()
-		q.miss()
+		q.missed = 2
 		time.Sleep(time.Second)
 		q.put(refused("a"))
 		synctest.Wait()

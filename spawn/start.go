@@ -302,7 +302,7 @@ func (a *attempt) hooks() platform.Hooks {
 	}
 	denials := newDenialQueue(most)
 	a.running.denials = denials
-	hooks.Denied, hooks.Missed = running.denied, denials.miss
+	hooks.Denied = running.denied
 	if ask, learns := request.Ask, request.Learn != nil; ask != nil && (p.OnDenied == policy.Ask || learns) {
 		hooks.Ask = func(ctx context.Context, d platform.Denial) Answer {
 			if platform.Expected(d) {

@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"platform/linux": {
 		"platform", "platform/handshake", "platform/policy", "platform/linux/stage", "platform/linux/notify",
 		"platform/linux/sockets",
-		"platform/linux/denials", "platform/linux/tripwire", "platform/linux/audit", "platform/linux/seccomp",
+		"platform/linux/denials", "platform/linux/tripwire", "platform/linux/seccomp",
 		"platform/linux/canary", "platform/linux/namespace", "platform/linux/overlay", "platform/linux/network",
 		"platform/hosts", "platform/hosts/loopback", "lifecycle", "fsguard",
 	},
@@ -61,7 +61,6 @@ var mayImport = map[string][]string{
 		"platform/handshake", "platform/policy", "platform/linux/canary", "platform/linux/namespace",
 		"platform/linux/seccomp", "lifecycle/signaldomain",
 	},
-	"platform/linux/audit": {"platform/linux/notify"},
 	"platform/linux/denials": {
 		"platform", "platform/gitchange", "platform/gitconfig", "platform/policy", "platform/linux/gitwrite",
 		"platform/linux/notify", "lifecycle/proc", "fsguard",

@@ -20,7 +20,6 @@ func TestObservation_EveryObservedCallHasAHandler(t *testing.T) {
 	t.Parallel()
 	for _, filtering := range []seccomp.Filtering{
 		{Observed: seccomp.ObservedCreations},
-		{Observed: seccomp.ObservedChanges},
 		{Observed: seccomp.ObservedNamed},
 		{Observed: seccomp.ObservedAll, Isolated: true},
 		{Observed: seccomp.ObservedNamed, Offline: true},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
@@ -31,7 +30,6 @@ type supervision struct {
 	mediator *sockets.Mediator  // nil if Landlock decides about sockets
 	observer *denials.Observer  // nil if no denials are reported
 	network  *network.Connector // nil if no hosts can be reached
-	logged   *audit.Watch       // nil if the audit log is not read
 	once     sync.Once          // for Close
 }
 
@@ -53,9 +51,6 @@ func confine(r ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 	r.Filtering.Offline = r.offline()
 	if r.Requested.Denials && hooks.Denied != nil {
 		r.observeDenials(p.OnDenied == policy.Ask || hooks.Learn != nil)
-		if hooks.Learn == nil {
-			r.useLog()
-		}
 	}
 	changes := len(denials.Missing(p)) > 0 || r.Namespaces != nil && len(denials.GitConfigs(p)) > 0
 	if r.Filtering.Observed == seccomp.ObservedNone && changes && observationAvailable() == nil {
@@ -149,10 +144,8 @@ func (r ruleset) supervise(
 	handlers := map[string]notify.Handler{}
 	if filtering.Observed != seccomp.ObservedNone {
 		s.observer = denials.New(denials.Options{
-			Policy:      f.effective,
-			Signals:     r.Scoped&stage.ScopeSignal != 0 && !r.Logged,
-			ChangesOnly: filtering.Observed == seccomp.ObservedChanges,
-			Report:      hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
+			Policy: f.effective, Signals: r.Scoped&stage.ScopeSignal != 0,
+			Report: hooks.Denied, Ask: hooks.Ask, Learn: hooks.Learn != nil,
 			Canary: canary.ObservedFile(handover.PID), Missing: f.missing, Own: r.ownAddresses(),
 			GitConfigs: f.configs, Configured: hooks.Configured,
 		})
@@ -206,9 +199,6 @@ func (r ruleset) supervise(
 	if err != nil {
 		s.close()
 		return nil, err
-	}
-	if r.Logged {
-		s.logged = watchLog(handover.PID, filtering.Observed == seccomp.ObservedChanges, hooks)
 	}
 	return s, nil
 }
@@ -274,9 +264,6 @@ func (s *supervision) Close() error {
 
 // close closes everything but the notify session.
 func (s *supervision) close() {
-	if s.logged != nil {
-		s.logged.Close()
-	}
 	if s.mediator != nil {
 		s.mediator.Close()
 	}

@@ -72,11 +72,11 @@ var kernels = []kernel{
 	{
 		name: "7", archive: "debian", suite: "trixie-backports", pattern: linux7,
 		suites: []suite{
-			attacks, confining, filtering, isolating, signalDomains, connecting, reading, logging,
+			attacks, confining, filtering, isolating, signalDomains, connecting, silence,
 			limits([]string{asRoot}, "TestLimits_InACgroupOfTheSidecarsOwn"),
 		},
 		cmdline: "audit=1",
-		why:     "Landlock restricts Unix sockets, and its audit log is on",
+		why:     "Landlock restricts Unix sockets, and audit is on",
 	},
 	{
 		name: "6.1-landlock-off", archive: "debian-security", suite: "bookworm-security", pattern: linux61,

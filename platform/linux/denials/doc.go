@@ -1,7 +1,7 @@
 // Package denials reports what the sandbox denies a session.
 //
 // Landlock reports its denials only to the audit log, which few processes may
-// read (see package audit). So denials are predicted: the seccomp filter sends
+// read. So denials are predicted: the seccomp filter sends
 // calls that may fail to an [Observer], through package notify. The observer
 // evaluates the policy, reports a denial, and lets the call continue. Landlock
 // still decides. A process that changes a path or its arguments meanwhile can

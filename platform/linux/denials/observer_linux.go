@@ -26,8 +26,6 @@ type Options struct {
 	Policy *policy.Policy
 	// Signals is true if the sandbox denies signals to processes outside.
 	Signals bool
-	// ChangesOnly is true if somebody else reports denied reads.
-	ChangesOnly bool
 	// Report is called for each denial. It must not block.
 	Report func(platform.Denial)
 	// Ask, if not nil, is called before a file access is denied; see
@@ -188,7 +186,7 @@ func (o *Observer) inspect(
 		return nil, false // the caller gets this very error from the kernel
 	}
 	access, refused := o.decide(w, loc)
-	if !refused || access == platform.RefusedRead && o.options.ChangesOnly || !o.permitted(call, root, w, loc, access) {
+	if !refused || !o.permitted(call, root, w, loc, access) {
 		if ownRoot && hidden == nil {
 			o.remember(root, w, loc, begun)
 		}

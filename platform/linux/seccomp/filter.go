@@ -41,10 +41,8 @@ const (
 	// place of one. A program's execution is among them, which tells that the
 	// stage is done.
 	ObservedCreations Observed = "creations"
-	// ObservedChanges are calls that change files, run programs, send signals
-	// and use the network.
-	ObservedChanges Observed = "changes"
-	// ObservedNamed adds those file opens for reading that namedRules describe.
+	// ObservedNamed adds calls that change files, run programs, send signals and
+	// use the network, and those file opens for reading that namedRules describe.
 	ObservedNamed Observed = "some"
 	// ObservedAll adds all file opens.
 	ObservedAll Observed = "all"

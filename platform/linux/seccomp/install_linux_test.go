@@ -175,7 +175,7 @@ func compiledFilter(t testing.TB, filtering Filtering) []byte {
 // The kernel runs the program for every call number when it is installed, so
 // that the order of its comparisons is a part of every start.
 func BenchmarkInstall(b *testing.B) {
-	code, err := ForThisMachine(Filtering{Sockets: true, Observed: ObservedChanges})
+	code, err := ForThisMachine(Filtering{Sockets: true, Observed: ObservedNamed})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func BenchmarkInstall(b *testing.B) {
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 				return err
 			}
-			listener, err := Install(code, Filtering{Sockets: true, Observed: ObservedChanges})
+			listener, err := Install(code, Filtering{Sockets: true, Observed: ObservedNamed})
 			if err == nil && listener >= 0 {
 				unix.Close(listener)
 			}

@@ -102,12 +102,10 @@ func (f Filtering) observationRules() []rule {
 	switch f.Observed {
 	case ObservedAll:
 		rules = append(rules, readingRules...)
-	case ObservedNamed:
-		rules = append(append(rules, changingRules...), namedRules...)
 	case ObservedCreations:
 		rules = append(rules, creatingRules...)
 	default:
-		rules = append(rules, changingRules...)
+		rules = append(append(rules, changingRules...), namedRules...)
 	}
 	for _, call := range creatingCalls {
 		rules = append(rules, rule{call: call, do: actionNotify, why: "it may create a protected name, or be refused"})

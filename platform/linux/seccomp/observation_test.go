@@ -12,7 +12,7 @@ func TestObservation_AllowsNothingThatTheRulesRefuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, plain := range []Filtering{{}, {Offline: true}, {Sockets: true}, {Offline: true, Sockets: true}} {
-			for _, level := range []Observed{ObservedCreations, ObservedChanges, ObservedNamed, ObservedAll} {
+			for _, level := range []Observed{ObservedCreations, ObservedNamed, ObservedAll} {
 				observed := plain
 				observed.Observed, observed.Isolated = level, !plain.Offline
 				program := filter(t, goarch, observed)
@@ -94,8 +94,7 @@ func TestObservation_SeesOpensOfPathsOnTheCommandLine(t *testing.T) {
 		{"amd64", amd64, 257, [6]uint64{here, line, 0x200000}, false, "O_PATH"},
 	} {
 		for observed, want := range map[Observed]bool{
-			ObservedNone: false, ObservedCreations: false, ObservedChanges: false, ObservedNamed: test.observed,
-			ObservedAll: true,
+			ObservedNone: false, ObservedCreations: false, ObservedNamed: test.observed, ObservedAll: true,
 		} {
 			program := filter(t, test.goarch, Filtering{Observed: observed})
 			got := run(t, program, seccompData{nr: test.nr, arch: test.arch, args: test.args})

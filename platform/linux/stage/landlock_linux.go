@@ -56,7 +56,7 @@ func enforce(r Ruleset, ownTerminals bool) ([]handshake.Missing, error) {
 			return nil, err
 		}
 	}
-	if err := ll.LandlockRestrictSelf(fd, r.logging()); err != nil {
+	if err := ll.LandlockRestrictSelf(fd, r.silence()); err != nil {
 		return nil, fmt.Errorf("enforce landlock ruleset: %w", err)
 	}
 	return missing, nil

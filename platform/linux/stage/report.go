@@ -94,21 +94,10 @@ func reportedDenials(r Ruleset) handshake.Protection {
 	if r.Filtering.Observed == seccomp.ObservedNamed {
 		p.Status, p.Fix = handshake.Degraded, fixNamedReads
 		p.Detail = changes + "; " + namedReads
-		if r.LogGap != "" {
-			p.Detail += "; the kernel's log, which has those, is not read: " + r.LogGap
-		}
-	} else { // if only changes are observed, the log has the denied reads
+	} else {
 		p.Detail = "denied reads, " + strings.TrimPrefix(changes, "denied ")
 	}
-	switch {
-	case r.Logged:
-		p.Mechanism = "audit log, " + p.Mechanism
-		from := "Unix sockets and signals"
-		if r.Filtering.Observed == seccomp.ObservedChanges {
-			from = "reads, " + from
-		}
-		p.Detail += "; denials of " + from + " come from the kernel's log, which drops records under load"
-	case r.FS&FSConnect != 0:
+	if r.FS&FSConnect != 0 {
 		p.Detail += "; denied connections to Unix sockets are not reported"
 	}
 	if r.Scoped&ScopeSignal == 0 {

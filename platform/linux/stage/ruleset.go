@@ -51,12 +51,6 @@ type Ruleset struct {
 	// Unreported: calls are observed only to refuse the creation of protected
 	// paths; nobody receives denials.
 	Unreported bool `json:"unreported,omitempty"`
-	// Logged lets Landlock log what it refuses to the session's programs,
-	// because the sidecar reads the log; see package audit.
-	Logged bool `json:"logged,omitempty"`
-	// LogGap says why the log cannot be read, on a kernel that logs; empty
-	// otherwise.
-	LogGap string `json:"logGap,omitempty"`
 	// CacheGap says why toolchains' caches are shared with programs outside,
 	// although they must not be; empty otherwise.
 	CacheGap string `json:"cacheGap,omitempty"`
