@@ -113,22 +113,99 @@ func TestProtectedPathsCannotBeCreated(t *testing.T) {
 func TestWaysToProtectedPathsCannotBeReplaced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
-	for before, command := range map[string]string{
-		`mkdir .cargo`:             `mv -T .cargo y; echo x >y/config.toml; mv -T y .cargo`,
-		`mkdir y; ln -s y .cargo`:  `mkdir z; echo x >z/config.toml; rm .cargo; mv -T z .cargo`,
-		`mkdir y; ln -s y/ .cargo`: `mkdir z; echo x >z/config.toml; rm .cargo; ln -s z .cargo`,
+	const filled, create = `mkdir z; echo x >z/secret; `, `mkdir mine; echo x >mine/secret`
+	for before, commands := range map[string][]string{
+		`mkdir mine`:              {`mv -T mine y; echo x >y/secret; mv -T y mine`},
+		`mkdir y; ln -s y mine`:   {filled + `rm mine; mv -T z mine`},
+		`mkdir y; ln -s y/ mine`:  {filled + `rm mine; ln -s z mine`},
+		`echo x >mine`:            {`rm mine; ` + create, filled + `rm mine; mv -T z mine`},
+		`mkfifo mine`:             {`rm mine; ` + create, filled + `rm mine; ln -s z mine`},
+		`ln -s mine mine`:         {`rm mine; ` + create, filled + `rm mine; mv -T z mine`},
+		`ln -s nothing mine`:      {`rm mine; ` + create, `mkdir nothing; echo x >mine/secret`},
+		`echo x >y; ln -s y mine`: {`rm mine; ` + create},
 	} {
-		t.Run(before, func(t *testing.T) {
+		for _, command := range commands {
+			t.Run(before+"; "+command, func(t *testing.T) {
+				t.Parallel()
+				run := func(settings string) (output string, there bool) {
+					s := newScene(t)
+					prepare := exec.Command("sh", "-c", before)
+					prepare.Dir = s.Project
+					if out, err := prepare.CombinedOutput(); err != nil {
+						t.Fatalf("%v: %s", err, out)
+					}
+					_, output, _, _ = s.start(settings, harness.Machine{}).run(command)
+					_, err := os.Stat(s.ProjectPath("mine/secret"))
+					return output, err == nil
+				}
+				if output, there := run(harness.Off()); !there {
+					t.Fatalf("control: without a sandbox it must be created: %s", output)
+				}
+				protecting := harness.Sandbox{"protected_paths": []string{"mine/secret"}}
+				if output, there := run(harness.Defaults(protecting)); there {
+					harness.Breach(t, "it was created: %s", output)
+				}
+			})
+		}
+	}
+}
+
+// closedWays keep a protected directory open, take away the right to reach it,
+// and create the name by each call that can. "dir" is the open directory.
+var closedWays = map[string]string{
+	"openat":    `os.close(os.open("config.toml", os.O_CREAT | os.O_WRONLY, dir_fd=dir))`,
+	"mkdirat":   `os.mkdir("config.toml", dir_fd=dir)`,
+	"mknodat":   `os.mknod("config.toml", 0o600 | stat.S_IFREG, dir_fd=dir)`,
+	"mkfifoat":  `os.mkfifo("config.toml", dir_fd=dir)`,
+	"symlinkat": `os.symlink("/tmp", "config.toml", dir_fd=dir)`,
+	"linkat":    `os.link("y", "config.toml", src_dir_fd=dir, dst_dir_fd=dir)`,
+	"renameat":  `os.rename("y", "config.toml", src_dir_fd=dir, dst_dir_fd=dir)`,
+	"renameat2": `if libc.renameat2(dir, b"y", dir, b"config.toml", 1): ` + // RENAME_NOREPLACE
+		`raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))`,
+	"bind":       `socket.socket(socket.AF_UNIX).bind(f"/proc/self/fd/{dir}/config.toml")`,
+	"proc":       `open(f"/proc/self/fd/{dir}/config.toml", "w")`,
+	"proc cwd":   `os.fchdir(dir); open("/proc/thread-self/cwd/config.toml", "w")`,
+	"relative":   `os.fchdir(dir); open("config.toml", "w")`,
+	"a symlink":  `os.fchdir(dir); os.symlink("config.toml", "l"); open("l", "w")`,
+	"by proc":    `os.fchdir(dir); os.symlink("/proc/self/cwd/config.toml", "l"); open("l", "w")`,
+	"hidden":     `libc.prctl(4, 0, 0, 0, 0); os.fchdir(dir); open("config.toml", "w")`,
+	"hidden way": `os.symlink("config.toml", "l", dir_fd=dir); libc.prctl(4, 0, 0, 0, 0); os.fchdir(dir); open("l", "w")`,
+	"a thread": `os.fchdir(dir); t = threading.Thread(target=lambda: open("config.toml", "w")); ` +
+		`t.start(); t.join()`,
+}
+
+func TestProtectedPathsCannotBeCreatedBehindAClosedWay(t *testing.T) {
+	t.Parallel()
+	requireObserver(t)
+	harness.RequirePrograms(t, "python3")
+	const frame = `
+import ctypes, os, socket, stat, threading
+libc = ctypes.CDLL(None, use_errno=True)
+os.mkdir(".cargo")
+open(".cargo/y", "w").close()
+top, dir = os.open(".", os.O_RDONLY), os.open(".cargo", os.O_RDONLY)
+os.fchmod(top, 0)
+try:
+    `
+	const end = `
+finally:
+    os.fchmod(top, 0o755)
+`
+	for name, act := range closedWays {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
-			prepare := exec.Command("sh", "-c", before)
-			prepare.Dir = s.Project
-			if out, err := prepare.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
+			run := func(settings string) (output string, there bool) {
+				s := newScene(t)
+				harness.Write(t, s.ProjectPath("act.py"), frame+act+end)
+				_, output, _, _ = s.start(settings, harness.Machine{}).run("python3 act.py")
+				_, err := os.Lstat(s.ProjectPath(".cargo/config.toml"))
+				return output, err == nil
 			}
-			_, output, _, _ := s.start(harness.Defaults(harness.Sandbox{}), harness.Machine{}).run(command)
-			if _, err := os.Stat(s.ProjectPath(".cargo/config.toml")); err == nil {
-				harness.Breach(t, "it was created: %s", output)
+			if output, there := run(harness.Off()); !there {
+				t.Fatalf("control: without a sandbox it must be created: %s", output)
+			}
+			if output, there := run(harness.Defaults(nil)); there || !strings.Contains(output, "not permitted") {
+				harness.Breach(t, "it was created (%t): %s", there, output)
 			}
 		})
 	}

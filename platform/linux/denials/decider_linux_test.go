@@ -145,8 +145,8 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 						fast := readable &&
 							(w.name == "" || !f.missing.concerns(w.request, w.name) && f.harmless(w))
 						if made, ok, err := f.creation(c, call, u); ok && err == nil && (continues || fast) {
-							if target, refused := f.createsMissing(c, f.root, made); refused {
-								t.Errorf("%s of %q in %d continues, and creates %s", call, name, dir, target)
+							if target, err := f.createsMissing(c, f.root, made); target != "" || err != nil {
+								t.Errorf("%s of %q in %d continues, and creates %s, %v", call, name, dir, target, err)
 							}
 						}
 						found, _ := f.inspect(c, f.root, true, call, u)

@@ -3,7 +3,6 @@ package denials
 import (
 	"encoding/binary"
 	"errors"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -31,8 +30,8 @@ type missing struct {
 	names, patterns map[string][]string
 	// ways are the missing directories that lead to such a name, by their last
 	// name. Nothing may be renamed to one, or a directory could be filled
-	// elsewhere first. Those that exist are mounts, which nothing can move, unless
-	// they are symlinks.
+	// elsewhere first. Directories that exist are mounts, which nothing can move;
+	// a file or a symlink in the place of one is not.
 	ways map[string][]string
 	// affixes are the names and patterns, for Decider.
 	affixes []affixes
@@ -59,8 +58,8 @@ func Missing(p *policy.Policy) []policy.Protected {
 		if one.Creatable {
 			continue
 		}
-		if _, err := fsguard.Lstat(one.Path); one.Pattern || errors.Is(err, fs.ErrNotExist) {
-			list = append(list, one)
+		if _, err := fsguard.Lstat(one.Path); one.Pattern || err != nil {
+			list = append(list, one) // a file in the place of its directory can be removed
 		}
 	}
 	return list
@@ -82,7 +81,7 @@ func missingNames(list []policy.Protected, p *policy.Policy) *missing {
 		}
 		for dir := filepath.Dir(one.Path); dir != "/" && dir != p.Project; dir = filepath.Dir(dir) {
 			info, err := fsguard.Lstat(dir)
-			replaceable := errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink != 0
+			replaceable := err != nil || !info.IsDir()
 			if _, movable := p.Writable(filepath.Dir(dir)); movable && replaceable {
 				add(m.ways, dir)
 			}
@@ -136,16 +135,48 @@ func (o *Observer) refuseMissing(call *notify.Call, root int, name string, list 
 			call.Fail(unix.EFAULT)
 			return true
 		}
-		if !ok {
-			continue
-		}
-		if target, refused := o.createsMissing(call, root, c); refused {
-			o.report(call, refusal{access: platform.RefusedCreate, target: target})
-			call.Fail(unix.EPERM)
+		if ok && o.refuseCreation(call, root, c) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayCreate reports whether a call creates a name, or cannot be read.
+func (o *Observer) mayCreate(call *notify.Call, name string, list []pathArg) bool {
+	return slices.ContainsFunc(list, func(u pathArg) bool {
+		_, ok, err := o.creation(call, name, u)
+		return ok || err != nil
+	})
+}
+
+// refuseUnrooted refuses a call that creates a name if the root directory of its
+// caller cannot be opened, so that nobody can follow the path. The exception is a
+// process without namespaces that hides itself; see
+// docs/design/protected-names.md.
+func (o *Observer) refuseUnrooted(call *notify.Call, err error) bool {
+	if o.missing.empty() || !o.started.Load() || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return false
+	}
+	call.Fail(errnoOf(err))
+	return true
+}
+
+// refuseCreation refuses a call that creates a protected path, and reports it. A
+// call whose path cannot be followed gets the error that says why. It returns
+// false if the call may create the name.
+func (o *Observer) refuseCreation(call *notify.Call, root int, c creation) bool {
+	target, err := o.createsMissing(call, root, c)
+	switch {
+	case target != "":
+		o.report(call, refusal{access: platform.RefusedCreate, target: target})
+		call.Fail(unix.EPERM)
+	case err != nil:
+		call.Fail(errnoOf(err))
+	default:
+		return false
+	}
+	return true
 }
 
 // creation is a name that a call may create.
@@ -196,19 +227,20 @@ func (o *Observer) creation(call *notify.Call, name string, u pathArg) (c creati
 	return c, true, nil
 }
 
-// createsMissing reports whether a name that a call creates is a protected path.
-func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (target string, refused bool) {
+// createsMissing returns the protected path that a call creates; "" if there is
+// none. It returns an error if nobody knows which name the call creates.
+func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (target string, err error) {
 	if fsguard.Answers(c.text) != nil {
 		// Nobody can follow it without waiting, so its last name decides.
 		base := filepath.Base(c.text)
 		if dirs := o.missing.dirs(base, c.way); len(dirs) > 0 {
-			return dirs[0] + "/" + base, true
+			return dirs[0] + "/" + base, nil
 		}
-		return "", false
+		return "", nil
 	}
 	at := walk{call: call, root: root, fd: -1}
 	defer at.close()
-	err := at.start(c)
+	err = at.start(c)
 	if err == nil {
 		err = at.follow(c.text, c.follow)
 	}
@@ -217,42 +249,44 @@ func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (targ
 		base = filepath.Base(c.text)
 	}
 	dirs := o.missing.dirs(base, c.way)
-	if len(dirs) == 0 {
-		return "", false
-	}
 	switch {
 	case nothingThere(err):
-		return "", false // the kernel answers the same
-	case err != nil:
-		return dirs[0] + "/" + base, true // nobody knows where it leads
+		return "", nil // the kernel answers the same
+	case err != nil && len(dirs) > 0:
+		return dirs[0] + "/" + base, nil // nobody knows where it leads
+	case err != nil && c.follow:
+		return "", err // a symlink may lead to any name
+	case len(dirs) == 0:
+		return "", nil
 	}
 	var stat unix.Stat_t
 	if unix.Fstatat(at.fd, base, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && !c.way {
-		return "", false // it exists
+		return "", nil // it exists
 	}
 	for _, dir := range dirs {
-		if o.mayBeDirectory(root, dir, at.fd) {
-			return dir + "/" + base, true
+		if o.mayBeDirectory(dir, at.fd) {
+			return dir + "/" + base, nil
 		}
 	}
-	return "", false
+	return "", nil
 }
 
 // mayBeDirectory reports whether a path of the session leads to an open
 // directory, or cannot be followed. A program that keeps the directory open can
 // take away the right to reach it from above.
-func (o *Observer) mayBeDirectory(root int, path string, fd int) bool {
+func (o *Observer) mayBeDirectory(path string, fd int) bool {
 	o.rootMu.RLock()
 	defer o.rootMu.RUnlock()
-	if o.rootFD >= 0 {
-		root = o.rootFD
+	if o.rootFD < 0 {
+		return true // only callers with another root so far, where the path may lead elsewhere
 	}
-	known, err := openPath(root, path, true)
+	known, err := openPath(o.rootFD, path, true)
 	if err != nil {
 		return !nothingThere(err)
 	}
 	defer unix.Close(known)
-	return sameFile(known, fd)
+	same, err := sameFile(known, fd)
+	return same || err != nil
 }
 
 // nothingThere reports whether an error says that a path leads nowhere.
@@ -260,9 +294,10 @@ func nothingThere(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-func sameFile(a, b int) bool {
+func sameFile(a, b int) (bool, error) {
 	var x, y unix.Stat_t
-	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Ino == y.Ino && x.Dev == y.Dev
+	err := errors.Join(unix.Fstat(a, &x), unix.Fstat(b, &y))
+	return err == nil && x.Ino == y.Ino && x.Dev == y.Dev, err
 }
 
 // walk follows a path as the kernel does for a caller, magic links of /proc
@@ -284,6 +319,17 @@ func (w *walk) close() {
 	}
 }
 
+// openat is openat(2). It begins again if the runtime's signals interrupt it, as
+// on FUSE.
+func openat(dir int, name string, flags int) (fd int, err error) {
+	for range maxTries {
+		if fd, err = unix.Openat(dir, name, flags, 0); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	return fd, err
+}
+
 const onlyPath = unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW
 
 // start opens the directory where the path begins.
@@ -297,7 +343,7 @@ func (w *walk) start(c creation) (err error) {
 	default:
 		link += "/fd/" + strconv.Itoa(c.dir)
 	}
-	w.fd, err = unix.Open(link, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	w.fd, err = openat(unix.AT_FDCWD, link, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY)
 	if err == nil && c.inRoot {
 		w.top, err = unix.FcntlInt(uintptr(w.fd), unix.F_DUPFD_CLOEXEC, 0)
 		w.root = w.top
@@ -328,16 +374,21 @@ func (w *walk) follow(text string, last bool) error {
 	for len(rest) > 0 {
 		name := rest[0]
 		rest = rest[1:]
+		if name == ".." {
+			if top, err := sameFile(w.fd, w.root); err != nil {
+				return err
+			} else if top {
+				continue
+			}
+		}
 		switch {
 		case name == "" || name == ".":
-			continue
-		case name == ".." && sameFile(w.fd, w.root):
 			continue
 		case len(rest) == 0 && !last && name != "..":
 			w.name = name
 			return nil
 		}
-		fd, err := unix.Openat(w.fd, name, onlyPath, 0)
+		fd, err := openat(w.fd, name, onlyPath)
 		if errors.Is(err, unix.ENOENT) && len(rest) == 0 {
 			w.name = name
 			return nil
@@ -363,7 +414,7 @@ func (w *walk) follow(text string, last bool) error {
 			return err
 		}
 		if target == "" { // a magic link
-			fd, err := unix.Openat(w.fd, name, unix.O_PATH|unix.O_CLOEXEC, 0)
+			fd, err := openat(w.fd, name, unix.O_PATH|unix.O_CLOEXEC)
 			if err != nil {
 				return err
 			}

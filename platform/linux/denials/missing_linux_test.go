@@ -1,7 +1,9 @@
 package denials
 
 import (
+	"errors"
 	"os"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -92,5 +94,56 @@ func TestMissingNames_SymlinksAreWays(t *testing.T) {
 	m := missingNames(list, f.options.Policy)
 	if len(m.ways) != 2 || m.ways["link"] == nil || m.ways["none"] == nil {
 		t.Errorf("ways: %v", m.ways)
+	}
+}
+
+// A file in the place of a directory can be removed, and then a protected name
+// can be created below it.
+func TestMissing_WhatIsBelowAFileIsMissing(t *testing.T) {
+	f := newFixture(t)
+	f.link("loop", "rw/loop")
+	p := *f.options.Policy
+	p.Protected = []policy.Protected{
+		{Path: f.top + "/rw/file/new"}, {Path: f.top + "/rw/loop/new"}, {Path: f.top + "/rw/dir/file"},
+	}
+	list := Missing(&p)
+	if len(list) != 2 || list[0] != p.Protected[0] || list[1] != p.Protected[1] {
+		t.Errorf("missing: %v", list)
+	}
+	if m := missingNames(list, &p); len(m.ways) != 2 || m.ways["file"] == nil || m.ways["loop"] == nil {
+		t.Errorf("ways: %v", m.ways)
+	}
+}
+
+// A creation that cannot be followed is refused: if nobody knows which name it
+// creates, and if nobody knows which directory that is.
+func TestCreatesMissing_RefusesWhatCannotBeFollowed(t *testing.T) {
+	f := protecting(t, ".mcp.json")
+	self := &notify.Call{TID: unix.Gettid()}
+	gone := &notify.Call{TID: 1 << 30}
+	tooLong := f.top + "/rw/" + strings.Repeat("n", unix.PathMax)
+	for name, test := range map[string]struct {
+		call   *notify.Call
+		c      creation
+		target bool
+		err    error
+	}{
+		"followed":              {self, creation{text: f.top + "/rw/.mcp.json", follow: true}, true, nil},
+		"another name":          {self, creation{text: f.top + "/rw/other", follow: true}, false, nil},
+		"nothing there":         {self, creation{text: f.top + "/none/.mcp.json", follow: true}, false, nil},
+		"an unknown directory":  {self, creation{text: tooLong + "/.mcp.json"}, true, nil},
+		"a name behind it":      {self, creation{text: tooLong + "/l", follow: true}, false, unix.ENAMETOOLONG},
+		"another name there":    {self, creation{text: tooLong + "/l"}, false, nil},
+		"a caller that is gone": {gone, creation{dir: unix.AT_FDCWD, text: "dir/.mcp.json"}, false, nil},
+	} {
+		target, err := f.createsMissing(test.call, f.root, test.c)
+		if (target != "") != test.target || !errors.Is(err, test.err) {
+			t.Errorf("%s: %q, %v", name, target, err)
+		}
+	}
+	f.Close() // as if no caller had the session's root so far
+	c := creation{text: f.top + "/rw/dir/.mcp.json", follow: true}
+	if target, err := f.createsMissing(self, f.root, c); target == "" || err != nil {
+		t.Errorf("without the session's root: %q, %v", target, err)
 	}
 }

@@ -48,16 +48,13 @@ func (o *Observer) BindUnix(call *notify.Call) (answered bool) {
 	name := unix.ByteSliceToString(raw[pathAt:])
 	root, err := rootOf(call.TID)
 	if err != nil {
-		return false
+		return o.refuseUnrooted(call, err)
 	}
 	defer unix.Close(root)
 	w := newRequest(opCreate, 0)
-	if o.started.Load() {
-		if target, refused := o.createsMissing(call, root, creation{dir: unix.AT_FDCWD, text: name}); refused {
-			o.report(call, refusal{access: platform.RefusedCreate, target: target})
-			call.Fail(unix.EPERM)
-			return true
-		}
+	if o.started.Load() && !o.missing.empty() &&
+		o.refuseCreation(call, root, creation{dir: unix.AT_FDCWD, text: name}) {
+		return true
 	}
 	loc, err := locate(call, root, unix.AT_FDCWD, name, false)
 	if err != nil {

@@ -101,7 +101,7 @@ func SlowPath(o *Observer, name string) func(*notify.Call) {
 func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 	root, err := rootOf(call.TID)
 	if err != nil {
-		return false
+		return o.mayCreate(call, name, list) && o.refuseUnrooted(call, err)
 	}
 	defer unix.Close(root)
 	ownRoot := !mayHaveOtherRoot || !otherRoot(call.TID)
