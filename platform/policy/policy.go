@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Policy is what one session may do. The zero value restricts nothing; see
@@ -240,39 +238,7 @@ type Protected struct {
 
 // Covers reports whether a clean path is the protected path or lies below it.
 func (p Protected) Covers(path string) bool {
-	if !p.Pattern {
-		return Contains(p.Path, path)
-	}
-	dir, pattern := filepath.Split(p.Path)
-	rest, below := strings.CutPrefix(path, dir)
-	name, _, _ := strings.Cut(rest, "/")
-	return below && MatchName(pattern, name)
-}
-
-// MatchName reports whether a name matches a pattern in which each * stands for
-// any characters. A project's file chooses patterns and a session names, so it
-// never tries a part of the pattern again: the first place that a part fits is
-// as good as any later one.
-func MatchName(pattern, name string) bool {
-	first, rest, wild := strings.Cut(pattern, "*")
-	if !wild {
-		return name == pattern
-	}
-	name, starts := strings.CutPrefix(name, first)
-	if !starts {
-		return false
-	}
-	for {
-		part, more, wild := strings.Cut(rest, "*")
-		if !wild {
-			return strings.HasSuffix(name, part)
-		}
-		_, after, found := strings.Cut(name, part)
-		if !found {
-			return false
-		}
-		name, rest = after, more
-	}
+	return p.covers(path)
 }
 
 // OnUnavailable is the reaction to a machine that cannot enforce a policy.
@@ -362,12 +328,3 @@ func (p *Policy) Find(access Access, path string) (Rule, bool) {
 
 // Writable returns a rule that lets the session write path, if any.
 func (p *Policy) Writable(path string) (Rule, bool) { return p.Find(Write, path) }
-
-// Contains reports whether path is dir or lies below it. Both are absolute and
-// clean.
-func Contains(dir, path string) bool {
-	if dir == path || dir == "/" {
-		return true
-	}
-	return strings.HasPrefix(path, dir) && path[len(dir)] == filepath.Separator
-}

@@ -1,7 +1,5 @@
 package policy
 
-import "slices"
-
 // Temporary is a directory of temporary files, such as /tmp. What lies there
 // outside is not seen inside, except what has a rule of its own: that is mounted
 // back into the directory.
@@ -44,10 +42,8 @@ type Hidden struct {
 // TemporaryAt returns the directory of the project's own that a path leads to
 // inside, if it is not mounted back. The path must be absolute and clean.
 func (p *Policy) TemporaryAt(path string) (Temporary, bool) {
-	for _, temporary := range p.Temporary {
-		if Contains(temporary.Path, path) {
-			return temporary, !p.mountedBack(temporary.Path, path)
-		}
+	if at := p.temporaryAt(path); at >= 0 {
+		return p.Temporary[at], !p.ruledBelow(p.Temporary[at].Path, path)
 	}
 	return Temporary{}, false
 }
@@ -56,13 +52,8 @@ func (p *Policy) TemporaryAt(path string) (Temporary, bool) {
 // of the project's own is not what the entry is about. The path must be absolute
 // and clean.
 func (p *Policy) HiddenAt(path string) (Hidden, bool) {
-	for _, hidden := range p.Hidden {
-		if !Contains(hidden.Path, path) || p.ruledBelow(hidden.Path, path) {
-			continue
-		}
-		if _, own := p.TemporaryAt(hidden.Path); !own {
-			return hidden, true
-		}
+	if at := p.hiddenAt(path); at >= 0 {
+		return p.Hidden[at], true
 	}
 	return Hidden{}, false
 }
@@ -80,27 +71,8 @@ func (p *Policy) Outside(path string) Access {
 // absolute and clean. The rule for a directory of temporary files lets nobody
 // write what is mounted back into it: the mount is read-only.
 func (p *Policy) Given(rule Rule, path string) Access {
-	switch {
-	case !Contains(rule.Path, path):
+	if !Contains(rule.Path, path) {
 		return 0
-	case p.mountedBack(rule.Path, path):
-		return rule.Access &^ Write
 	}
-	return rule.Access
-}
-
-// mountedBack reports whether dir is one of Temporary, and path is mounted back
-// into it.
-func (p *Policy) mountedBack(dir, path string) bool {
-	return slices.ContainsFunc(p.Temporary, func(t Temporary) bool { return t.Path == dir }) && p.ruledBelow(dir, path)
-}
-
-// ruledBelow reports whether a path below dir has a rule or is below one that
-// dir contains. Allowed sockets count, too.
-func (p *Policy) ruledBelow(dir, path string) bool {
-	below := func(granted string) bool {
-		return granted != dir && Contains(dir, granted) && Contains(granted, path)
-	}
-	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return below(r.Path) }) ||
-		slices.ContainsFunc(p.UnixSockets, func(s UnixSocket) bool { return s.Path != "" && below(s.Path) })
+	return p.given(&rule, path)
 }

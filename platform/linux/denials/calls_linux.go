@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // operation is what a system call does with a path argument.
@@ -64,18 +66,54 @@ var pathArgs = sync.OnceValue(func() map[string][]pathArg {
 	}
 })
 
+// needs is what a policy must grant so that a request is not denied, whatever
+// exists at its path: at the path itself, and above, in its directory. A name that
+// is created or removed must be writable itself, or it is protected. It may be
+// called without Go's scheduler.
+//
+//go:nosplit
+//go:norace
+func needs(op operation, flags openFlags) (at, above policy.Access) {
+	switch op {
+	case opExecute:
+		return policy.Execute, 0
+	case opTruncate:
+		return policy.Write, 0
+	case opOpen:
+		if flags.reads() {
+			at |= policy.Read
+		}
+		if flags.writes() || flags.has(unix.O_CREAT) {
+			at |= policy.Write
+		}
+		if flags.has(unix.O_CREAT) {
+			above = policy.Write
+		}
+		return at, above
+	default:
+		return policy.Write, policy.Write
+	}
+}
+
 // openFlags are the flags of open(2).
 type openFlags uint64
 
+//go:nosplit
+//go:norace
 func (f openFlags) has(flag openFlags) bool { return f&flag == flag }
 
 // writes reports whether the file is opened for writing. O_TRUNC writes,
 // whatever the access mode says.
+//
+//go:nosplit
+//go:norace
 func (f openFlags) writes() bool {
 	mode := f & unix.O_ACCMODE
 	return mode == unix.O_WRONLY || mode == unix.O_RDWR || f&unix.O_TRUNC != 0
 }
 
+//go:nosplit
+//go:norace
 func (f openFlags) reads() bool {
 	mode := f & unix.O_ACCMODE
 	return mode == unix.O_RDONLY || mode == unix.O_RDWR

@@ -306,21 +306,7 @@ func (d *Decider) harmless(op operation, flags openFlags, follow, bare bool, end
 		return false
 	}
 	found := d.lookup(0)
-	return found == unix.ENOENT && !d.hidden(end) || found == 0 && granted
-}
-
-// hidden reports whether the path up to end is hidden, or leads into a hidden
-// directory. What is mounted back there counts, too.
-//
-//go:nosplit
-//go:norace
-func (d *Decider) hidden(end int) bool {
-	for i := range d.policy.Hidden {
-		if d.contains(d.policy.Hidden[i].Path, end) {
-			return true
-		}
-	}
-	return false
+	return found == unix.ENOENT && !d.policy.IsHidden(d.name(end)) || found == 0 && granted
 }
 
 // lookup is Observer.openInMemory for the path.
@@ -341,90 +327,22 @@ func (d *Decider) lookup(flags uint64) unix.Errno {
 	return errno
 }
 
-// grants is Observer.grants. dir is where the path's directory ends.
+// grants is Observer.grants. dir is where the path's directory ends. What is
+// replaced is left to Go.
 //
 //go:nosplit
 //go:norace
 func (d *Decider) grants(op operation, flags openFlags, end, dir int) bool {
-	at := d.at(end)
-	above := policy.Write
-	if (op != opOpen || flags&unix.O_CREAT != 0) && op != opExecute && op != opTruncate {
-		above = d.at(dir)
-	}
-	needs := policy.Write
-	switch op {
-	case opExecute:
-		return at&policy.Execute != 0
-	case opOpen:
-		needs = 0
-		mode := flags & unix.O_ACCMODE
-		if mode == unix.O_RDONLY || mode == unix.O_RDWR {
-			needs |= policy.Read
-		}
-		if mode == unix.O_WRONLY || mode == unix.O_RDWR || flags&(unix.O_TRUNC|unix.O_CREAT) != 0 {
-			needs |= policy.Write
-		}
-	}
-	return at&needs == needs && above&policy.Write != 0
+	at, above := needs(op, flags)
+	return !d.policy.IsReplaced(d.name(end)) && d.policy.InPlace(d.name(end))&at == at &&
+		(above == 0 || d.policy.InPlace(d.name(dir))&above == above)
 }
 
-// at is Policy.At for the path up to end. For a path in a hidden one it is 0, so
-// that Go decides.
+// name is the path up to end.
 //
 //go:nosplit
 //go:norace
-func (d *Decider) at(end int) policy.Access {
-	if d.hidden(end) {
-		return 0
-	}
-	temporary := 0 // the length of the path of Policy.Temporary that contains it
-	for i := range d.policy.Temporary {
-		if d.contains(d.policy.Temporary[i].Path, end) {
-			temporary = len(d.policy.Temporary[i].Path)
-		}
-	}
-	var access, given policy.Access // given: by the rule for that path
-	below := false                  // a rule below that path contains it
-	for i := range d.policy.Rules {
-		rule := &d.policy.Rules[i]
-		if rule.Access&^access == 0 && temporary == 0 || !d.contains(rule.Path, end) {
-			continue
-		}
-		if temporary > 0 && len(rule.Path) == temporary {
-			given = rule.Access
-			continue
-		}
-		below = below || temporary > 0 && len(rule.Path) > temporary
-		access |= rule.Access
-	}
-	if below {
-		given &^= policy.Write
-	}
-	access |= given
-	for i := range d.policy.Protected {
-		if access&policy.Write != 0 && d.contains(d.policy.Protected[i].Path, end) {
-			access &^= policy.Write
-		}
-	}
-	return access
-}
-
-// contains is policy.Contains for the path up to end.
-//
-//go:nosplit
-//go:norace
-func (d *Decider) contains(dir string, end int) bool {
-	size := end - 1
-	if len(dir) > size {
-		return false
-	}
-	for i := 0; i < len(dir); i++ {
-		if d.path[1+i] != dir[i] {
-			return false
-		}
-	}
-	return len(dir) == size || len(dir) == 1 || d.path[1+len(dir)] == '/'
-}
+func (d *Decider) name(end int) string { return unsafe.String(&d.path[1], end-1) }
 
 // procLink writes "/proc/TID/" to link, and returns where it ends.
 //

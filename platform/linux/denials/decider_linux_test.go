@@ -57,10 +57,11 @@ func page(t *testing.T, text string) uint64 {
 func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 	f := newFixture(t)
 	f.options.Policy.Protected = []policy.Protected{{Path: f.top + "/rw/protected"}}
+	f.options.Policy.Replaced = []policy.Replaced{{Path: f.top + "/rw/replaced", Source: f.top + "/out/dir"}}
 	f.options.Policy.Hidden = []policy.Hidden{{Path: f.top + "/rw/hidden"}}
 	f.options.Policy.Temporary = []policy.Temporary{{Path: f.top + "/rw"}}
 	f.options.Policy.Rules = append(f.options.Policy.Rules, policy.Rule{Path: f.top + "/rw/back", Access: policy.Read})
-	for _, dir := range []string{"rw/protected", "rw/gone", "rw/dir/deep/er", "rw/hidden", "rw/back"} {
+	for _, dir := range []string{"rw/protected", "rw/gone", "rw/dir/deep/er", "rw/hidden", "rw/back", "rw/replaced"} {
 		if err := os.MkdirAll(filepath.Join(f.top, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -75,6 +76,8 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 		{Path: f.top + "/rw/.mcp.json"}, {Path: f.top + "/rw/none2/deep"}, {Path: f.top + "/rw/*.ws", Pattern: true},
 	}
 	f.options.Policy.Protected = append(f.options.Policy.Protected, list...)
+	f.options.Policy.Protected = append(f.options.Policy.Protected,
+		policy.Protected{Path: f.top + "/rw/dir/creatable", Creatable: true})
 	f.missing = missingNames(list, f.options.Policy)
 	d := newDecider(f)
 	var dirs []int
@@ -92,7 +95,7 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 	names := []string{
 		".mcp.json", "dir/../.mcp.json", "dir/.mcp.json", "none2", "none2/deep", "x.ws", ".ws", "x.ws/", "x.wss",
 		"file", "new", "dir", "dir/file", "dir/new", "dir/deep/er/new", "none/new", "protected", "protected/new",
-		"hidden", "hidden/new", "back", "back/new", "back/../new",
+		"hidden", "hidden/new", "back", "back/new", "back/../new", "replaced/new",
 		"to-out", "to-out/file", "to-out/new", "to-dir/file", "dir/to-file", "to-file", "to-own-file", "dangling",
 		"to-rw/file", "to-rw/new", "", ".", "..", "./file", "dir/./file", "../rw/file", "../out/file", "../out/new",
 		"dir/", "dir//file", "dir/..", "file/new", "...", ".hidden", "..hidden/new",
@@ -140,6 +143,13 @@ func TestDecider_AgreesWithFastPathAndSlowPath(t *testing.T) {
 								t.Errorf("%s of %q is decided", call, name)
 							}
 							continue
+						}
+						if p := f.options.Policy; continues && strings.HasPrefix(name, "/") && flag&unix.O_PATH == 0 {
+							// Either the policy grants it, or nothing exists there.
+							at, _ := needs(u.op, openFlags(flag))
+							if _, err := os.Lstat(name); err == nil && !p.At(filepath.Clean(name)).Has(at) {
+								t.Errorf("%s of %q with %#x is decided", call, name, flag)
+							}
 						}
 						w, readable := f.literalPath(c, call, u)
 						fast := readable &&

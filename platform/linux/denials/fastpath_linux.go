@@ -15,7 +15,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // Most calls concern files that the session may change, or files that do not
@@ -133,8 +132,7 @@ func (o *Observer) harmless(w literalPath) bool {
 	}
 	switch o.stateOf(w.name) {
 	case stateAbsent:
-		_, hidden := o.options.Policy.HiddenAt(w.name)
-		return !hidden
+		return !o.options.Policy.IsHidden(w.name)
 	case statePlain:
 		return granted
 	}
@@ -160,27 +158,8 @@ func otherRoot(tid int) bool {
 // path.
 func (o *Observer) grants(w request, name string) bool {
 	p := o.options.Policy
-	at, above := p.At(name), policy.Access(0)
-	if w.op == opOpen && !w.flags.has(unix.O_CREAT) || w.op == opExecute || w.op == opTruncate {
-		above = policy.Write
-	} else {
-		above = p.At(path.Dir(name))
-	}
-	switch w.op {
-	case opExecute:
-		return at.Has(policy.Execute)
-	case opOpen:
-		needs := policy.Access(0)
-		if w.flags.reads() {
-			needs |= policy.Read
-		}
-		if w.flags.writes() || w.flags.has(unix.O_CREAT) {
-			needs |= policy.Write
-		}
-		return at.Has(needs) && above.Has(policy.Write)
-	default: // the name itself must be writable too, or it is protected
-		return at.Has(policy.Write) && above.Has(policy.Write)
-	}
+	at, above := needs(w.op, w.flags)
+	return p.At(name).Has(at) && (above == 0 || p.At(path.Dir(name)).Has(above))
 }
 
 // pathState is what is known about a path.

@@ -278,6 +278,7 @@ func (o *Observer) decide(w request, loc *location) (access platform.Refused, re
 		return "", false
 	}
 	at := p.At(loc.path)
+	needed, _ := needs(w.op, w.flags)
 	switch w.op {
 	case opCreate, opLink, opRemove:
 		access = platform.RefusedCreate
@@ -290,9 +291,9 @@ func (o *Observer) decide(w request, loc *location) (access platform.Refused, re
 		_, protected := p.ProtectedAt(loc.path)
 		return access, protected || !p.At(loc.parentPath).Has(policy.Write)
 	case opTruncate:
-		return platform.RefusedWrite, loc.kind() == unix.S_IFREG && !at.Has(policy.Write)
+		return platform.RefusedWrite, loc.kind() == unix.S_IFREG && !at.Has(needed)
 	case opExecute:
-		return platform.RefusedExecute, loc.kind() == unix.S_IFREG && !at.Has(policy.Execute)
+		return platform.RefusedExecute, loc.kind() == unix.S_IFREG && !at.Has(needed)
 	}
 	return o.decideOpening(w.flags, loc, at)
 }

@@ -1,0 +1,199 @@
+package policy
+
+// This file answers what a policy says at a path. All others ask it: explain, the
+// ruleset, and the observer's three readings of a call. The observer also asks
+// where Go's scheduler must not be needed (see package notify). So these functions
+// are nosplit and norace, allocate nothing, and call only each other.
+
+// At returns the union of what the rules grant for a path, without Write if the
+// path is protected, and nothing if it is hidden. The path must be absolute and
+// clean; the caller resolves symlinks. At ignores Restricted.
+func (p *Policy) At(path string) Access { return p.InPlace(p.inside(path)) }
+
+// InPlace is At for a path that is not Replaced. It may be called without Go's
+// scheduler.
+//
+//go:nosplit
+//go:norace
+func (p *Policy) InPlace(path string) Access {
+	if p.hiddenAt(path) >= 0 {
+		return 0
+	}
+	var access Access
+	for i := range p.Rules {
+		if rule := &p.Rules[i]; rule.Access&^access != 0 && Contains(rule.Path, path) {
+			access |= p.given(rule, path)
+		}
+	}
+	if access&Write != 0 && p.protects(path) {
+		access &^= Write
+	}
+	return access
+}
+
+// IsReplaced reports whether something else is at a path inside; see Replaced. It
+// may be called without Go's scheduler.
+//
+//go:nosplit
+//go:norace
+func (p *Policy) IsReplaced(path string) bool {
+	for i := range p.Replaced {
+		if Contains(p.Replaced[i].Path, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsHidden reports whether a path has an entry of HiddenAt. It may be called
+// without Go's scheduler.
+//
+//go:nosplit
+//go:norace
+func (p *Policy) IsHidden(path string) bool { return p.hiddenAt(path) >= 0 }
+
+// hiddenAt is the index of the entry that hides a path; -1 if there is none. What
+// lies in a directory of the project's own is not what an entry is about.
+//
+//go:nosplit
+//go:norace
+func (p *Policy) hiddenAt(path string) int {
+	for i := range p.Hidden {
+		hidden := p.Hidden[i].Path
+		if !Contains(hidden, path) || p.ruledBelow(hidden, path) {
+			continue
+		}
+		if at := p.temporaryAt(hidden); at < 0 || p.ruledBelow(p.Temporary[at].Path, hidden) {
+			return i
+		}
+	}
+	return -1
+}
+
+// temporaryAt is the index of the directory of Temporary that contains a path; -1
+// if there is none.
+//
+//go:nosplit
+//go:norace
+func (p *Policy) temporaryAt(path string) int {
+	for i := range p.Temporary {
+		if Contains(p.Temporary[i].Path, path) {
+			return i
+		}
+	}
+	return -1
+}
+
+// given is what a rule that contains a path gives there. What is mounted back into
+// a directory of Temporary is read-only by the rule for that.
+//
+//go:nosplit
+//go:norace
+func (p *Policy) given(rule *Rule, path string) Access {
+	for i := range p.Temporary {
+		if p.Temporary[i].Path == rule.Path && p.ruledBelow(rule.Path, path) {
+			return rule.Access &^ Write
+		}
+	}
+	return rule.Access
+}
+
+// ruledBelow reports whether a path below dir has a rule or is below one that
+// dir contains. Allowed sockets count, too.
+//
+//go:nosplit
+//go:norace
+func (p *Policy) ruledBelow(dir, path string) bool {
+	if len(path) <= len(dir) {
+		return false
+	}
+	for i := range p.Rules {
+		if granted := p.Rules[i].Path; granted != dir && Contains(granted, path) && Contains(dir, granted) {
+			return true
+		}
+	}
+	for i := range p.UnixSockets {
+		granted := p.UnixSockets[i].Path
+		if granted != "" && granted != dir && Contains(granted, path) && Contains(dir, granted) {
+			return true
+		}
+	}
+	return false
+}
+
+// protects reports whether a path is protected; see ProtectedAt.
+//
+//go:nosplit
+//go:norace
+func (p *Policy) protects(path string) bool {
+	for i := range p.Protected {
+		if one := &p.Protected[i]; !one.Creatable && one.covers(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers is Covers.
+//
+//go:nosplit
+//go:norace
+func (p *Protected) covers(path string) bool {
+	if !p.Pattern {
+		return Contains(p.Path, path)
+	}
+	start := len(p.Path) // of the last name
+	for start > 0 && p.Path[start-1] != '/' {
+		start--
+	}
+	if len(path) < start || path[:start] != p.Path[:start] {
+		return false
+	}
+	end := start
+	for end < len(path) && path[end] != '/' {
+		end++
+	}
+	return MatchName(p.Path[start:], path[start:end])
+}
+
+// Contains reports whether path is dir or lies below it. Both are absolute and
+// clean. It may be called without Go's scheduler.
+//
+//go:nosplit
+//go:norace
+func Contains(dir, path string) bool {
+	if len(path) <= len(dir) {
+		return path == dir
+	}
+	return dir == "/" || path[len(dir)] == '/' && path[:len(dir)] == dir
+}
+
+// MatchName reports whether a name matches a pattern in which each * stands for
+// any characters. A project's file chooses patterns and a session names, so no
+// part of the pattern is tried again once a later one fits: the first place that a
+// part fits is as good as any later one. It may be called without Go's scheduler.
+//
+//go:nosplit
+//go:norace
+func MatchName(pattern, name string) bool {
+	at, part, tried := 0, -1, 0 // part begins after the last *, and is tried at a place of the name
+	for i := 0; i < len(name); {
+		switch {
+		case at < len(pattern) && pattern[at] == '*':
+			at++
+			part, tried = at, i
+		case at < len(pattern) && pattern[at] == name[i]:
+			at++
+			i++
+		case part >= 0:
+			tried++
+			at, i = part, tried
+		default:
+			return false
+		}
+	}
+	for at < len(pattern) && pattern[at] == '*' {
+		at++
+	}
+	return at == len(pattern)
+}
