@@ -97,8 +97,8 @@ format:
 vet:
 	go vet ./...
 
-measure: ## check the lengths of lines, sentences and packages
-	go run ./cmd/measure -check
+measure: ## check the lengths of lines and sentences
+	go run ./cmd/measure
 
 lint: $(GOLANGCI) ## run the linters of .golangci.yml
 	$(GOLANGCI) run --allow-parallel-runners ./...

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -14,7 +13,6 @@ const (
 	mostCommentColumns = 85
 	mostWords          = 45 // of any sentence
 	mostWordsNinety    = 30 // of nine sentences in ten, in each file
-	mostFiles          = 30 // of a package, without tests
 )
 
 // findings are what is over a limit, each "file:line: what: what to do".
@@ -25,13 +23,6 @@ func findings(p project) []string {
 	}
 	for _, file := range p.mds {
 		all = append(all, longSentences(file)...)
-	}
-	dirs := p.packages()
-	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if files := len(dirs[dir]); files > mostFiles {
-			all = append(all, fmt.Sprintf("%s:1: package of %d files without tests, at most %d: move a part "+
-				"of it into a package of its own", dirs[dir][0].name, files, mostFiles))
-		}
 	}
 	return all
 }

@@ -1,14 +1,11 @@
-// Measure prints how long the lines, comments, sentences, functions, files and
-// packages of Go projects are, one project a row, so that a project can be
-// compared with others.
+// Measure prints which lines, comments and sentences of a Go project are longer
+// than this project's rules allow: file, line and what to do.
 //
-//	go run ./cmd/measure DIR...
-//	go run ./cmd/measure -check [DIR]
+//	go run ./cmd/measure [DIR...]
 //
-// With -check it prints what is over the limits of this project instead: file,
-// line and what to do. The exit status is 1 if it finds anything. It lets strings
-// over several lines, and long strings in tests, be wide: they are data. It also
-// lets preformatted comments be as wide as code.
+// The exit status is 1 if it finds anything. It lets strings over several lines,
+// and long strings in tests, be wide: they are data. It also lets preformatted
+// comments be as wide as code.
 //
 // # What is measured
 //
@@ -17,16 +14,12 @@
 // directories, testdata, vendor and node_modules.
 //
 // The width of a line is its number of characters; a tab counts as four. A comment
-// line holds only a comment; directives such as "//go:build" are code. Files,
-// functions and their lines are counted without tests, lines and comments with
-// them. A percentile is one of the values (nearest rank).
+// line holds only a comment; directives such as "//go:build" are code.
 //
 // Sentences are those of Markdown prose: paragraphs and list items. Headings,
 // code blocks and link targets are left out; a code span is one word. A sentence
 // ends at a full stop, an exclamation or a question mark before a capital, a
 // digit or markup, or at the end of its paragraph. Text of fewer than four words
 // is a label and does not count. Table cells count only for the longest sentence
-// that -check allows.
-//
-// "where" for "if" is a guess: see [saysWhereForIf].
+// that is allowed.
 package main

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -12,11 +11,8 @@ import (
 
 // goFile is what one Go file measures.
 type goFile struct {
-	name      string
-	test      bool
-	code      int // lines that are neither blank nor a comment
-	lines     []line
-	functions []int // lines of each, from its signature to its closing brace
+	name  string
+	lines []line
 }
 
 // line is a line of a file that is not blank.
@@ -49,7 +45,7 @@ func measureGo(s source) (goFile, bool) {
 	if err != nil || generated.Match(s.text) {
 		return goFile{}, false
 	}
-	file := goFile{name: s.name, test: strings.HasSuffix(path.Base(s.name), "_test.go")}
+	file := goFile{name: s.name}
 	comments := commentLines(set, parsed, s.text)
 	for i, text := range strings.Split(strings.TrimSuffix(string(s.text), "\n"), "\n") {
 		text = strings.TrimSuffix(text, "\r")
@@ -57,19 +53,11 @@ func measureGo(s source) (goFile, bool) {
 			continue
 		}
 		file.lines = append(file.lines, line{number: i + 1, text: text, comment: comments[i+1]})
-		if !comments[i+1] {
-			file.code++
-		}
 	}
-	data := map[int]int{}
+	data, test := map[int]int{}, strings.HasSuffix(s.name, "_test.go")
 	ast.Inspect(parsed, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.FuncDecl:
-			if n.Body != nil {
-				file.functions = append(file.functions, set.Position(n.End()).Line-set.Position(n.Pos()).Line+1)
-			}
-		case *ast.BasicLit:
-			addData(data, set.PositionFor(n.Pos(), false).Line, n.Value, file.test)
+		if literal, ok := n.(*ast.BasicLit); ok {
+			addData(data, set.PositionFor(literal.Pos(), false).Line, literal.Value, test)
 		}
 		return true
 	})

@@ -20,7 +20,6 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("measure", flag.ContinueOnError)
-	check := flags.Bool("check", false, "print what is over the limits, and fail if anything is")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -28,24 +27,12 @@ func run(args []string, out io.Writer) error {
 	if len(dirs) == 0 {
 		dirs = []string{"."}
 	}
-	var projects []project
+	count := 0
 	for _, dir := range dirs {
-		measured, err := measure(dir)
+		p, err := measure(dir)
 		if err != nil {
 			return fmt.Errorf("measure %s: %w", dir, err)
 		}
-		projects = append(projects, measured)
-	}
-	if *check {
-		return checkAll(out, projects)
-	}
-	return printTables(out, projects)
-}
-
-// checkAll prints the findings of every project.
-func checkAll(out io.Writer, projects []project) error {
-	count := 0
-	for _, p := range projects {
 		for _, f := range findings(p) {
 			fmt.Fprintln(out, f)
 			count++
