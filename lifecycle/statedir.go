@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 )
 
 // StateDir makes and returns the directory for the journals and private
@@ -20,22 +20,13 @@ import (
 // there, or one could reach another's sockets; so /tmp is excluded. The first
 // candidate that can be made is used. Its path is real.
 func StateDir(env []string) (string, error) {
-	value := func(name string) string {
-		for _, entry := range env {
-			if value, ok := strings.CutPrefix(entry, name+"="); ok {
-				return value
-			}
-		}
-		return ""
-	}
+	user := places.OfList(env)
 	var candidates []string
-	if dir := value("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && private(dir) {
-		candidates = append(candidates, filepath.Join(dir, "sandbox-sidecar"))
+	if dir := user.Runtime(); dir != "" && private(filepath.Dir(dir)) {
+		candidates = append(candidates, dir)
 	}
-	if dir := value("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		candidates = append(candidates, filepath.Join(dir, "sandbox-sidecar", "run"))
-	} else if home := value("HOME"); filepath.IsAbs(home) {
-		candidates = append(candidates, filepath.Join(home, ".local", "state", "sandbox-sidecar", "run"))
+	if dir := user.Run(); dir != "" {
+		candidates = append(candidates, dir)
 	}
 	var problems []error
 	for _, dir := range candidates {

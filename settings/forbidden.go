@@ -3,8 +3,10 @@ package settings
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
@@ -44,7 +46,7 @@ func (s *Snapshot) forbidden(r *resolve.View) []forbiddenPlace {
 			continue
 		}
 		path := state.File
-		if ownDirectory(path) {
+		if places.HoldsOnlySettings(path) {
 			path = filepath.Dir(path)
 		}
 		list = append(list, forbiddenPlace{r.Resolve(path).Path, "the settings, which say what later sessions may do"})
@@ -55,31 +57,10 @@ func (s *Snapshot) forbidden(r *resolve.View) []forbiddenPlace {
 // stateDirs are the directories of the sidecar's own files, whether they exist
 // or not.
 func stateDirs(h resolve.Host) []string {
-	var list []string
-	if dir := h.Env["XDG_RUNTIME_DIR"]; filepath.IsAbs(dir) {
-		list = append(list, filepath.Join(dir, "sandbox-sidecar"))
-	}
-	if dir := h.Env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {
-		list = append(list, filepath.Join(dir, "sandbox-sidecar"))
-	} else if h.Home != "" {
-		list = append(list, filepath.Join(h.Home, ".local", "state", "sandbox-sidecar"))
-	}
-	if dir := cacheDir(h); dir != "" {
-		list = append(list, dir)
-	}
-	return list
-}
-
-// cacheDir is the sidecar's cache directory, which has the overlays over caches
-// of toolchains; "" if there is none.
-func cacheDir(h resolve.Host) string {
-	if dir := h.Env["XDG_CACHE_HOME"]; filepath.IsAbs(dir) {
-		return filepath.Join(dir, "sandbox-sidecar")
-	}
-	if h.Home == "" {
-		return ""
-	}
-	return filepath.Join(h.Home, ".cache", "sandbox-sidecar")
+	user := h.Places()
+	return slices.DeleteFunc([]string{user.Runtime(), user.State(), user.Cache()}, func(dir string) bool {
+		return dir == ""
+	})
 }
 
 // undoes says why a grant for writing of a path would undo the sandbox; "" if

@@ -295,7 +295,7 @@ func toolchainCaches(base document.Sandbox, l layers, tightened *settings) docum
 // open, also if this session has no toolchains: other projects have caches
 // there. It must exist to be protected, so create lists it.
 func guardCaches(view fsView, granted cover) (list []policy.Protected, create []string) {
-	dir := cacheDir(view.host)
+	dir := view.host.Places().Cache()
 	if view.host.Platform != "linux" || dir == "" {
 		return nil, nil
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
 // Options configure a Store. The zero value reads the standard files of the
@@ -141,7 +140,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	s.sources = source.Open(source.Options{
 		Platform: options.Platform, Files: s.files, Required: options.UserPath != "", Managed: true,
-		Trust:  trust.Path(s.host),
+		Trust:  s.host.Places().Trust(),
 		Logger: log, Once: options.Once, OnChange: s.onChange, OnNotice: options.OnNotice, Watching: with,
 	})
 	if options.Recorder != nil && !options.Once {
@@ -186,15 +185,14 @@ func (s *Store) Close() error {
 // and remembers that it was told now. If it cannot remember, it is the first
 // time.
 func (s *Store) FirstTime(note string) bool {
-	list := trust.Path(s.host)
-	if list == "" {
+	path := s.host.Places().Told(note)
+	if path == "" {
 		return true
 	}
-	dir := filepath.Dir(list)
-	if err := fsguard.MkdirAll(dir, 0o700); err != nil {
+	if err := fsguard.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return true
 	}
-	file, err := os.OpenFile(filepath.Join(dir, "told-"+note), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return !errors.Is(err, fs.ErrExist)
 	}
@@ -292,18 +290,7 @@ func userFiles(userPath string, h resolve.Host) []string {
 	if userPath != "" {
 		return []string{filepath.Clean(userPath)}
 	}
-	// The XDG base directory specification says to ignore a relative path.
-	config := h.Env["XDG_CONFIG_HOME"]
-	if !filepath.IsAbs(config) {
-		if h.Home == "" {
-			return nil
-		}
-		config = filepath.Join(h.Home, ".config")
-	}
-	return []string{
-		filepath.Join(config, "zed", "settings.json"),
-		filepath.Join(config, "sandbox-sidecar", "settings.json"),
-	}
+	return h.Places().Settings()
 }
 
 // givenState is a layer that is no file.

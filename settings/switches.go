@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
@@ -172,19 +173,13 @@ const noAuditDir = "/dev/null/no-home-directory"
 // and last for the organisation's, which no variable moves. A symlink in the
 // place of the directory itself is not followed.
 func auditDirs(view *resolve.View, h resolve.Host) []string {
-	var states []string
-	if dir := h.Env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {
-		states = append(states, dir)
-	} else if h.Home != "" {
-		states = append(states, filepath.Join(h.Home, ".local", "state"))
+	var list []string
+	for _, state := range []string{h.Places().State(), places.User{Home: h.Account}.State()} {
+		if state != "" {
+			list = append(list, places.Audit(view.Resolve(state).Path))
+		}
 	}
-	if h.Account != "" {
-		states = append(states, filepath.Join(h.Account, ".local", "state"))
-	}
-	for i, dir := range states {
-		states[i] = filepath.Join(view.Resolve(filepath.Join(dir, "sandbox-sidecar")).Path, "audit")
-	}
-	return slices.Compact(states)
+	return slices.Compact(list)
 }
 
 // guardAudit protects audit trails in places that the grants open. A directory

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
@@ -177,7 +178,7 @@ func (s *Snapshot) guarded(r *resolve.View) []string {
 	list := slices.Concat(s.settingsFiles(r), s.trustFiles(r))
 	for _, state := range s.user {
 		dir := filepath.Dir(state.File)
-		if state.File == policy.OriginEditor || !ownDirectory(state.File) {
+		if state.File == policy.OriginEditor || !places.HoldsOnlySettings(state.File) {
 			continue
 		}
 		real := r.Resolve(dir).Path
@@ -217,12 +218,6 @@ func (s *Snapshot) programs(r *resolve.View) []string {
 		}
 	}
 	return list
-}
-
-// ownDirectory reports whether a settings file is in a directory that holds
-// only settings.
-func ownDirectory(file string) bool {
-	return slices.Contains([]string{"zed", "sandbox-sidecar"}, filepath.Base(filepath.Dir(file)))
 }
 
 // settingsFiles are the user's files: each under its real path, and under its

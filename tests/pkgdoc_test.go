@@ -105,7 +105,12 @@ func parse(t *testing.T, file string) *ast.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ParseComments)
+	return parseText(t, string(source))
+}
+
+func parseText(t *testing.T, source string) *ast.File {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}

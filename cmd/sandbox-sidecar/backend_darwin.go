@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/darwin"
 )
@@ -19,10 +20,7 @@ func newBackend(logger *slog.Logger) platform.Backend {
 		}
 	}
 	if dir, err := lifecycle.StateDir(os.Environ()); err == nil {
-		if filepath.Base(dir) == "run" {
-			dir = filepath.Dir(dir) // the list of trusted projects is beside it
-		}
-		backend.Closed = []string{dir}
+		backend.Closed = []string{places.Closed(dir)}
 	}
 	return backend
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
@@ -28,7 +29,7 @@ func backendForOne(*slog.Logger) platform.Backend {
 // caches connects to the process that holds the overlays over caches of
 // toolchains, or starts it.
 var caches = sync.OnceValue(func() *overlay.Client {
-	return &overlay.Client{Dir: overlay.Dir(os.Getenv), Start: func(attr *os.ProcAttr) error {
+	return &overlay.Client{Dir: places.Of(os.Getenv).Overlays(), Start: func(attr *os.ProcAttr) error {
 		path, argv := linux.Backend{}.Stage()
 		attr.Env = lifecycle.SmallRuntime
 		process, err := lifecycle.Start(path, []string{argv[0], "cache-holder"}, attr)

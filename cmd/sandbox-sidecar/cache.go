@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
@@ -22,7 +23,7 @@ func cache(flags *flagSet, args []string) error {
 	if err := parse(flags, args); err != nil {
 		return err
 	}
-	dir := overlay.Dir(os.Getenv)
+	dir := places.Of(os.Getenv).Overlays()
 	if flags.NArg() == 0 {
 		stored, err := overlay.List(dir)
 		if err != nil {

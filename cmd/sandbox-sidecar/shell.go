@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -109,8 +110,8 @@ func asShell(name string, argv []string) error {
 	command, _ := find("exec")
 	flags := newFlags(command)
 	return addProjectFlags(flags, kind).run(flags, job{
-		program: real, argv: argv, env: env, quiet: true, shells: []string{shellFinder.Self, shells.Dir(os.Getenv)},
-		variables: integration, report: told, held: held,
+		program: real, argv: argv, env: env, quiet: true, variables: integration, report: told, held: held,
+		shells: []string{shellFinder.Self, places.Of(os.Getenv).Shells()},
 	})
 }
 
@@ -183,7 +184,7 @@ func installShells(flags *flagSet, args []string) error {
 		return err
 	}
 	if *dir == "" {
-		*dir = shells.Dir(os.Getenv)
+		*dir = places.Of(os.Getenv).Shells()
 	}
 	if *dir == "" {
 		return misuse(flags, "HOME is not set: use --dir")

@@ -5,6 +5,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 )
 
 // Host is what the paths of settings are expanded against.
@@ -20,6 +22,11 @@ type Host struct {
 	Root bool
 	// Env maps the names of variables to their values.
 	Env map[string]string
+}
+
+// Places are those of the user.
+func (h Host) Places() places.User {
+	return places.User{Home: h.Home, Getenv: func(name string) string { return h.Env[name] }}
 }
 
 // NewHost returns the host for an environment of "NAME=value" entries. An empty

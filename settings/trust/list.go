@@ -19,7 +19,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
@@ -190,17 +189,4 @@ func (f *File) refresh() bool {
 		})
 	f.list = list
 	return changed
-}
-
-// Path is where the list of trusted projects is; "" if the home directory is
-// not known.
-func Path(h resolve.Host) string {
-	state := h.Env["XDG_STATE_HOME"]
-	if !filepath.IsAbs(state) {
-		if h.Home == "" {
-			return ""
-		}
-		state = filepath.Join(h.Home, ".local", "state")
-	}
-	return filepath.Join(state, "sandbox-sidecar", "trust.json")
 }

@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -122,14 +123,10 @@ func rule(path string, access policy.Access) policy.Rule {
 
 // stateDir makes the directory of all projects, which only the user may enter.
 func stateDir(env []string) (string, error) {
-	state := lookUp(env, "XDG_STATE_HOME")
-	if home := lookUp(env, "HOME"); !filepath.IsAbs(state) && filepath.IsAbs(home) {
-		state = filepath.Join(home, ".local", "state")
-	}
-	if !filepath.IsAbs(state) {
+	dir := places.OfList(env).History()
+	if dir == "" {
 		return "", errors.New("neither XDG_STATE_HOME nor HOME is set")
 	}
-	dir := filepath.Join(state, "sandbox-sidecar", "history")
 	if err := fsguard.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}

@@ -13,20 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is the directory of the links if the user names none; "" if the
-// environment names no home.
-func Dir(getenv func(string) string) string {
-	data := getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(data) {
-		home := getenv("HOME")
-		if !filepath.IsAbs(home) {
-			return ""
-		}
-		data = filepath.Join(home, ".local", "share")
-	}
-	return filepath.Join(data, "sandbox-sidecar", "shells")
-}
-
 // Install makes a link for each shell of this machine, and returns their paths.
 // Links that lead to this program stay. Anything else in their place is an
 // error.

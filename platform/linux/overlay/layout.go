@@ -48,18 +48,6 @@ func nameOf(path string) string {
 
 var errNoDir = errors.New("set XDG_CACHE_HOME or HOME to a directory")
 
-// Dir returns the directory of the user's overlays; "" if the environment names
-// none.
-func Dir(getenv func(string) string) string {
-	if dir := getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "sandbox-sidecar", "overlays")
-	}
-	if home := getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".cache", "sandbox-sidecar", "overlays")
-	}
-	return ""
-}
-
 // openDir makes the directory of the overlays and opens it. The result has no
 // symlink in its path.
 func openDir(dir string) (*os.File, error) {

@@ -14,23 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestDir_IsBelowTheCacheDirectory(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		env  map[string]string
-		want string
-	}{
-		{map[string]string{"HOME": "/h"}, "/h/.cache/sandbox-sidecar/overlays"},
-		{map[string]string{"HOME": "/h", "XDG_CACHE_HOME": "/c"}, "/c/sandbox-sidecar/overlays"},
-		{map[string]string{"HOME": "/h", "XDG_CACHE_HOME": "c"}, "/h/.cache/sandbox-sidecar/overlays"},
-		{map[string]string{"HOME": "h"}, ""},
-	} {
-		if got := Dir(func(name string) string { return test.env[name] }); got != test.want {
-			t.Errorf("Dir of %v: %q, want %q", test.env, got, test.want)
-		}
-	}
-}
-
 // stored makes a directory of overlays with one cache.
 func stored(t *testing.T) (dir, upper string) {
 	t.Helper()

@@ -1,0 +1,124 @@
+// Package places says where the sidecar keeps its files, and where its user's
+// settings are. It looks at no file: whether a place exists, or is fit, its user
+// finds out.
+//
+// It follows the XDG base directory specification, which says to ignore a
+// variable that is no absolute path.
+package places
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// name is that of the sidecar's directories.
+const name = "sandbox-sidecar"
+
+// User is whose places they are. The zero value has none.
+type User struct {
+	// Home is the home directory; "" if it is not known.
+	Home string
+	// Getenv returns the value of a variable; nil if no variable counts.
+	Getenv func(name string) string
+}
+
+// Of is the user of an environment, whose home is HOME.
+func Of(getenv func(name string) string) User { return User{Home: getenv("HOME"), Getenv: getenv} }
+
+// OfList is the user of an environment of "NAME=value" entries.
+func OfList(env []string) User {
+	return Of(func(name string) string {
+		for _, entry := range env {
+			if value, ok := strings.CutPrefix(entry, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	})
+}
+
+// base is the directory that a variable names, else one below home; "" if there
+// is neither.
+func (u User) base(variable string, below ...string) string {
+	if u.Getenv != nil {
+		if dir := u.Getenv(variable); filepath.IsAbs(dir) {
+			return dir
+		}
+	}
+	if len(below) == 0 || !filepath.IsAbs(u.Home) {
+		return ""
+	}
+	return filepath.Join(append([]string{u.Home}, below...)...)
+}
+
+// in is a path in a directory; "" if that is "".
+func in(dir string, names ...string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{dir}, names...)...)
+}
+
+// Runtime is the directory for what ends with the login: journals, sockets and
+// private directories; "" if the environment names none. The directory above it
+// is the user's, who may have opened it to others.
+func (u User) Runtime() string { return in(u.base("XDG_RUNTIME_DIR"), name) }
+
+// State is the directory of what the sidecar keeps; "" if it has none, as for
+// all of the following.
+func (u User) State() string { return in(u.base("XDG_STATE_HOME", ".local", "state"), name) }
+
+// Run is in the place of Runtime if that cannot be used.
+func (u User) Run() string { return in(u.State(), run) }
+
+const run = "run"
+
+// Closed is the directory that no session may read if journals are in dir: that
+// which has the list of trusted projects, too.
+func Closed(dir string) string {
+	if filepath.Base(dir) == run {
+		return filepath.Dir(dir)
+	}
+	return dir
+}
+
+// Trust is the list of trusted projects.
+func (u User) Trust() string { return in(u.State(), "trust.json") }
+
+// Told is a file that exists once the user was told a note of that name.
+func (u User) Told(note string) string { return in(u.State(), "told-"+note) }
+
+// History is the directory of what programs in sessions remember.
+func (u User) History() string { return in(u.State(), "history") }
+
+// Audit is the directory of the audit trail in a state directory.
+func Audit(state string) string { return in(state, "audit") }
+
+// Cache is the directory of what can be made again.
+func (u User) Cache() string { return in(u.base("XDG_CACHE_HOME", ".cache"), name) }
+
+// Overlays is the directory of the overlays over caches of toolchains.
+func (u User) Overlays() string { return in(u.Cache(), "overlays") }
+
+// Shells is the directory of the links that are shells, if the user names no
+// other.
+func (u User) Shells() string { return in(u.base("XDG_DATA_HOME", ".local", "share"), name, "shells") }
+
+// Settings are the user's settings files, lowest first: that of Zed, and the
+// sidecar's own.
+func (u User) Settings() []string {
+	config := u.base("XDG_CONFIG_HOME", ".config")
+	if config == "" {
+		return nil
+	}
+	return []string{filepath.Join(config, zed, "settings.json"), filepath.Join(config, name, "settings.json")}
+}
+
+const zed = "zed"
+
+// HoldsOnlySettings reports whether a settings file is in a directory that holds
+// only settings.
+func HoldsOnlySettings(file string) bool {
+	dir := filepath.Base(filepath.Dir(file))
+	return dir == zed || dir == name
+}

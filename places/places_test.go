@@ -1,0 +1,59 @@
+package places
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func all(u User) []string {
+	return append([]string{
+		u.Runtime(), u.State(), u.Run(), u.Trust(), u.Told("x"), u.History(), Audit(u.State()), u.Cache(),
+		u.Overlays(), u.Shells(),
+	}, u.Settings()...)
+}
+
+func TestUser_HasItsPlaces(t *testing.T) {
+	t.Parallel()
+	const s = "sandbox-sidecar"
+	home := []string{
+		"", "/h/.local/state/" + s, "/h/.local/state/" + s + "/run", "/h/.local/state/" + s + "/trust.json",
+		"/h/.local/state/" + s + "/told-x", "/h/.local/state/" + s + "/history", "/h/.local/state/" + s + "/audit",
+		"/h/.cache/" + s, "/h/.cache/" + s + "/overlays", "/h/.local/share/" + s + "/shells",
+		"/h/.config/zed/settings.json", "/h/.config/" + s + "/settings.json",
+	}
+	variables := []string{
+		"/r/" + s, "/s/" + s, "/s/" + s + "/run", "/s/" + s + "/trust.json", "/s/" + s + "/told-x",
+		"/s/" + s + "/history", "/s/" + s + "/audit", "/c/" + s, "/c/" + s + "/overlays", "/d/" + s + "/shells",
+		"/e/zed/settings.json", "/e/" + s + "/settings.json",
+	}
+	nowhere := make([]string, 10)
+	const xdg = "XDG_RUNTIME_DIR=/r XDG_STATE_HOME=/s XDG_CACHE_HOME=/c XDG_DATA_HOME=/d XDG_CONFIG_HOME=/e"
+	for env, want := range map[string][]string{
+		"HOME=/h":         home,
+		"HOME=/h " + xdg:  variables,
+		xdg:               variables,
+		"":                nowhere,
+		"HOME=h":          nowhere,
+		"HOME=/h HOME=/i": home,
+		"HOME=/h " + strings.ReplaceAll(xdg, "=/", "="): home, // relative
+	} {
+		if got := all(OfList(strings.Fields(env))); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", env, got, want)
+		}
+	}
+	if got := all(User{Home: "/h"}); !slices.Equal(got, home) {
+		t.Errorf("without variables: %q, want %q", got, home)
+	}
+}
+
+func TestClosed_HoldsTheListOfTrust(t *testing.T) {
+	t.Parallel()
+	u := User{Home: "/h"}
+	if got := Closed(u.Run()); got != u.State() {
+		t.Errorf("%s: %s", u.Run(), got)
+	}
+	if got := Closed("/r/sandbox-sidecar"); got != "/r/sandbox-sidecar" {
+		t.Error(got)
+	}
+}
