@@ -62,14 +62,14 @@ type directory struct {
 
 // appendLine writes a line into a directory on a file system that may not
 // answer.
-var appendLine = fsguard.Define("append to the audit trail", func(path string, line []byte) error {
+var appendLine = fsguard.Define("append to the audit trail", func(path string, line []byte) ([]byte, error) {
 	d, err := openDirectory(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer d.close()
 	d.patience = patience
-	return d.write(line)
+	return nil, d.write(line)
 })
 
 // openDirectory makes a directory, if it is missing, and opens it.

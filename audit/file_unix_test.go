@@ -35,7 +35,7 @@ func TestTrail_WaitsForALockOnlySoLong(t *testing.T) {
 		t.Errorf("while the lock is held: %v", err)
 	}
 	release()
-	if err := appendLine(dir, []byte("written\n")); err != nil {
+	if _, err := appendLine(dir, []byte("written\n")); err != nil {
 		t.Errorf("when it is free: %v", err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, current)); string(got) != "written\n" {

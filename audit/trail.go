@@ -271,7 +271,8 @@ func (t *Trail) writeFile(dir string, text []byte, open map[string]*directory) e
 	d := open[dir]
 	if d == nil {
 		if fsguard.Kind(dir) != "" {
-			return appendLine(dir, text)
+			_, err := appendLine(dir, text)
+			return err
 		}
 		var err error
 		if d, err = openDirectory(dir); err != nil {

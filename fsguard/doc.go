@@ -10,6 +10,8 @@
 // once.
 //
 // [Stat], [ReadDir], [ReadFile] and the others replace the functions of package
-// os. The functions whose names end in Plain expect a path without symlinks.
+// os, which a test forbids on paths that a user, a project or a session chooses.
+// [Replace] and [Create] write files whole, and [Define] is for other calls. The
+// functions whose names end in Plain expect a path without symlinks.
 // See docs/design/unresponsive-file-systems.md.
 package fsguard

@@ -129,13 +129,19 @@ func (r *running) send(q request) (<-chan answer, error) {
 	q.ID = r.last
 	r.pending[q.ID] = p
 	r.mu.Unlock()
-	message, err := json.Marshal(q)
-	var rights []byte
-	if q.Op == opWatch {
+	err := q.detach()
+	var message, rights []byte
+	if err == nil {
+		message, err = json.Marshal(q)
+	}
+	if q.Op == opWatch || q.InFile {
 		rights = unix.UnixRights(q.passed)
 	}
 	if err == nil {
 		_, _, err = r.requests.WriteMsgUnix(message, rights, nil)
+	}
+	if q.InFile {
+		unix.Close(q.passed)
 	}
 	if err != nil {
 		r.mu.Lock()
@@ -144,6 +150,52 @@ func (r *running) send(q request) (<-chan answer, error) {
 		return nil, err
 	}
 	return p.answers, nil
+}
+
+// mostData is how much data goes into a message, besides the longest path. JSON
+// makes it a third longer.
+const mostData = 40 << 10
+
+// detach puts data that is too long for a message into a file in memory.
+func (q *request) detach() error {
+	if len(q.Data) <= mostData {
+		return nil
+	}
+	fd, err := unix.MemfdCreate("data", unix.MFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	q.passed, q.InFile = fd, true
+	for rest, done := q.Data, 0; len(rest) > 0; rest = rest[done:] {
+		if done, err = unix.Pwrite(fd, rest, int64(len(q.Data)-len(rest))); err != nil {
+			return err
+		}
+	}
+	q.Data = nil
+	return nil
+}
+
+// attach takes the data out of the file in memory.
+func (q *request) attach() error {
+	if !q.InFile {
+		return nil
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(q.passed, &stat); err != nil {
+		return err
+	}
+	q.Data = make([]byte, stat.Size)
+	for read := 0; read < len(q.Data); {
+		n, err := unix.Pread(q.passed, q.Data[read:], int64(read))
+		if n == 0 && err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		read += n
+	}
+	return nil
 }
 
 // listen passes answers to the goroutines that wait for them. If the helper
@@ -200,7 +252,12 @@ func RunHelper() int {
 		}
 		q.passed = taken(rights[:passed])
 		go func() {
-			a := perform(q)
+			var a answer
+			if err := q.attach(); err != nil {
+				a = answerOf(result{}, err)
+			} else {
+				a = perform(q)
+			}
 			a.ID = q.ID
 			if q.passed >= 0 {
 				unix.Close(q.passed)

@@ -1,6 +1,7 @@
 package fsguard
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -82,21 +83,25 @@ func TestHelper_IsReplacedWhenItDies(t *testing.T) {
 // opLength is a call whose error tells how much of its arguments has come.
 const opLength operation = "length"
 
-var length = Define(string(opLength), func(path string, data []byte) error {
-	return fmt.Errorf("%d and %d bytes in process %d", len(path), len(data), os.Getpid())
+var _ = Define(string(opLength), func(path string, data []byte) ([]byte, error) {
+	return nil, fmt.Errorf("%d and %d bytes in process %d", len(path), len(data), os.Getpid())
 })
 
-// A message to the helper holds the longest path with as much data as a defined
-// call may have. More is refused, and the helper lives on.
-func TestDefine_TheLongestCallFitsIntoAMessage(t *testing.T) {
-	q := request{Op: opLength, Path: text(strings.Repeat("/x", unix.PathMax/2)), Data: make([]byte, mostData)}
-	_, err := newRemote().call(q)
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d and %d bytes", unix.PathMax, mostData)) ||
-		strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
-		t.Error(err)
+// A message to the helper holds the longest path with mostData. More comes in a
+// file, and no descriptor is left.
+func TestDefine_DataOfAnyLengthReachesTheHelper(t *testing.T) {
+	before := descriptors(t)
+	for _, size := range []int{mostData, mostData + 1, 5 << 20} {
+		data := bytes.Repeat([]byte("abc"), size/3+1)[:size]
+		q := request{Op: opLength, Path: text(strings.Repeat("/x", unix.PathMax/2)), Data: data}
+		_, err := newRemote().call(q)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d and %d bytes", unix.PathMax, size)) ||
+			strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
 	}
-	if err := length("/", make([]byte, mostData+1)); !errors.Is(err, unix.EMSGSIZE) {
-		t.Error(err)
+	if after := descriptors(t); after > before+3 { // the helper's own ends
+		t.Errorf("%d descriptors, before %d", after, before)
 	}
 	if _, err := newRemote().call(request{Op: opLstat, Path: text("/")}); err != nil {
 		t.Error(err)
@@ -157,4 +162,13 @@ func TestPlain_RefusesSymlinks(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }

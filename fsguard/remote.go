@@ -29,6 +29,8 @@ const (
 	opReadDir  operation = "readdir"
 	opReadFile operation = "read"
 	opMkdirAll operation = "mkdir"
+	opReplace  operation = "replace"
+	opCreate   operation = "create"
 	opPlain    operation = "plain"
 	opWatch    operation = "watch"
 )
@@ -42,8 +44,10 @@ type request struct {
 	Mode fs.FileMode `json:",omitempty"`
 	Mask uint32      `json:",omitempty"`
 	Data []byte      `json:",omitempty"`
+	// InFile says that the data is in a file whose descriptor comes along.
+	InFile bool `json:",omitempty"`
 
-	passed int // a descriptor for opWatch
+	passed int // a descriptor: for opWatch, or of that file
 }
 
 // text is a string whose bytes are kept: names need not be UTF-8, which JSON
@@ -239,9 +243,13 @@ func perform(q request) answer {
 		}
 	case opMkdirAll:
 		err = os.MkdirAll(path, q.Mode)
+	case opReplace:
+		err = replace(path, q.Data, q.Mode)
+	case opCreate:
+		err = create(path, q.Data, q.Mode)
 	default:
 		if call := defined[q.Op]; call != nil {
-			err = call(path, q.Data)
+			done.Data, err = call(path, q.Data)
 			break
 		}
 		done.Number, err = performHere(q)

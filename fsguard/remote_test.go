@@ -27,12 +27,12 @@ func newRemote() *remote {
 // end.
 const opHang operation = "hang"
 
-var _ = Define(string(opHang), func(path string, _ []byte) error {
+var _ = Define(string(opHang), func(path string, _ []byte) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return file.Close()
+	return nil, file.Close()
 })
 
 // fifo is a call that hangs until release opens the other end.

@@ -2,9 +2,9 @@ package presentation
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -58,7 +58,7 @@ func SandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome, guarded 
 	if outcome.Confined {
 		for _, path := range guarded {
 			_, protected := compiled.Policy.ProtectedAt(path)
-			if _, err := os.Lstat(path); err == nil && protected && ProtectsExistingPaths(outcome) {
+			if _, err := fsguard.Lstat(path); err == nil && protected && ProtectsExistingPaths(outcome) {
 				continue
 			}
 			if rule, writable := compiled.Policy.Writable(path); writable {

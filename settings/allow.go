@@ -3,6 +3,7 @@ package settings
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -205,12 +206,8 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 	if err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
-	dir, err := os.OpenRoot(filepath.Dir(real))
-	if err != nil {
-		return fmt.Errorf("write settings: %w", err)
-	}
-	defer dir.Close()
-	if _, err := s.change(dir, filepath.Base(real), suggestion, base); err != nil {
+	change := entry{filepath.Base(real), s.options.Platform, suggestion.Key, suggestion.Value, base}
+	if _, err := change.write(writeInto, filepath.Dir(real)); err != nil {
 		return fmt.Errorf("write settings: %s: %w", display.Quote(file), err)
 	}
 	s.sources.State(file) // so that the next denial is answered by the new content
@@ -221,23 +218,8 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 // content. Sessions can write the project, so it follows no symlink out of the
 // project.
 func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []string) (digest string, err error) {
-	if _, err := fsguard.Stat(projectDir); err != nil {
-		return "", fmt.Errorf("write the project's settings: %w", err)
-	}
-	root, err := os.OpenRoot(projectDir)
-	if err != nil {
-		return "", fmt.Errorf("write the project's settings: %w", err)
-	}
-	defer root.Close()
-	if err := root.Mkdir(".zed", 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("write the project's settings: %w", err)
-	}
-	dir, err := root.OpenRoot(".zed")
-	if err != nil {
-		return "", fmt.Errorf("write the project's settings: %w", err)
-	}
-	defer dir.Close()
-	data, err := s.change(dir, "settings.json", suggestion, base)
+	change := entry{"settings.json", s.options.Platform, suggestion.Key, suggestion.Value, base}
+	data, err := change.write(writeIntoProject, projectDir)
 	if err != nil {
 		return "", fmt.Errorf("write the project's settings: %s: %w",
 			display.Quote(filepath.Join(projectDir, ".zed", "settings.json")), err)
@@ -246,8 +228,55 @@ func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []st
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// change adds the entry to a file in a directory and returns the new content.
-func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []string) ([]byte, error) {
+// entry is what to add to a file of a directory.
+type entry struct {
+	Name, Platform, Key, Value string
+	Base                       []string
+}
+
+func (e entry) write(call fsguard.Call, dir string) ([]byte, error) {
+	order, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	return call(dir, order)
+}
+
+// writeInto adds an entry to a file in a directory, and returns the new content.
+var writeInto = fsguard.Define("write settings", func(path string, order []byte) ([]byte, error) {
+	dir, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return addEntry(dir, order)
+})
+
+// writeIntoProject is writeInto the directory of a project's settings, which it
+// makes.
+var writeIntoProject = fsguard.Define("write the project's settings", func(path string, order []byte) ([]byte, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if err := root.Mkdir(".zed", 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	dir, err := root.OpenRoot(".zed")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return addEntry(dir, order)
+})
+
+func addEntry(dir *os.Root, order []byte) ([]byte, error) {
+	var e entry
+	if err := json.Unmarshal(order, &e); err != nil {
+		return nil, err
+	}
+	name := e.Name
 	mode := fs.FileMode(0o644)
 	info, err := dir.Lstat(name)
 	switch {
@@ -265,7 +294,7 @@ func (s *Store) change(dir *os.Root, name string, suggestion Suggestion, base []
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	changed, err := document.AddEntry(data, s.options.Platform, suggestion.Key, suggestion.Value, base)
+	changed, err := document.AddEntry(data, e.Platform, e.Key, e.Value, e.Base)
 	if err != nil {
 		return nil, err
 	}

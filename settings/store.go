@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -192,12 +191,7 @@ func (s *Store) FirstTime(note string) bool {
 	if err := fsguard.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return true
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return !errors.Is(err, fs.ErrExist)
-	}
-	file.Close()
-	return true
+	return !errors.Is(fsguard.Create(path, nil, 0o600), fs.ErrExist)
 }
 
 // Snapshot returns the settings that hold now for a session in projectDir, an

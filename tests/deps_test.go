@@ -122,13 +122,13 @@ var mayImport = map[string][]string{
 	"spawn/history": {"platform/policy", "fsguard", "places"},
 	"spawn/forward": {"platform/outbound"},
 	"spawn/printed": {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},
-	"presentation":  {"display", "platform/policy", "rpc/protocol", "settings", "spawn"},
+	"presentation":  {"display", "fsguard", "platform/policy", "rpc/protocol", "settings", "spawn"},
 	"rpc": {
 		"audit", "display", "presentation", "rpc/protocol", "rpc/window", "settings", "spawn",
 		"spawn/forward", "fsguard",
 	},
 	"rpc/client": {"rpc/protocol"},
-	"rpc/window": {"rpc/protocol"},
+	"rpc/window": {"fsguard", "rpc/protocol"},
 	"agents/runner": {
 		"display", "fsguard", "platform/policy", "presentation", "rpc/protocol", "settings", "spawn",
 	},
@@ -152,7 +152,7 @@ var mayImport = map[string][]string{
 	"cmd/sandbox-sidecar/logqueue":    {},
 	"cmd/sandbox-sidecar/trailview":   {"audit", "display"},
 
-	"cmd/sandbox-sidecar/shells": {},
+	"cmd/sandbox-sidecar/shells": {"fsguard"},
 	"cmd/sandbox-sidecar/report": {"presentation", "rpc/protocol", "rpc/window", "settings", "spawn"},
 	"cmd/sandbox-sidecar/roles": {
 		"platform/linux/overlay", "platform/linux/stage", "platform/darwin", "platform/proxy", "lifecycle", "fsguard",

@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/agents/acp"
 	"github.com/sandbox-sidecar/sandbox-sidecar/agents/runner"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/ending"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
@@ -37,7 +38,7 @@ func serveMCP(flags *flagSet, args []string) error {
 		return err
 	}
 	program := beside(self, mcpProgram)
-	if info, err := os.Stat(program); err != nil || !info.Mode().IsRegular() {
+	if info, err := fsguard.Stat(program); err != nil || !info.Mode().IsRegular() {
 		return &absentError{program}
 	}
 	project.sandbox = true

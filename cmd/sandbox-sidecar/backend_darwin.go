@@ -3,8 +3,8 @@ package main
 import (
 	"log/slog"
 	"os"
-	"path/filepath"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -15,7 +15,7 @@ func newBackend(logger *slog.Logger) platform.Backend {
 	backend := &darwin.Backend{Executable: os.Args[0], Logger: logger}
 	if path, err := os.Executable(); err == nil {
 		backend.Executable = path
-		if real, err := filepath.EvalSymlinks(path); err == nil {
+		if real, err := fsguard.EvalSymlinks(path); err == nil {
 			backend.Fixed = []string{real}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
@@ -100,7 +101,7 @@ func cachePaths(names []string) (paths []string, err error) {
 
 // realPath is the path without symlinks; as it is, if it does not exist.
 func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
+	if real, err := fsguard.EvalSymlinks(path); err == nil {
 		return real
 	}
 	return filepath.Clean(path)

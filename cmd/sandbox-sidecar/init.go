@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/starter"
@@ -221,7 +222,7 @@ func (k kinds) String() string {
 func sandboxed(path string, named bool) (kinds, error) {
 	user := ""
 	if named {
-		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		if _, err := fsguard.Lstat(path); errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}
 		user = path

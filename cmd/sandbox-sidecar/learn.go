@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -217,11 +218,11 @@ func (l *learner) programDirs(program string, secrets func(string) string) ([]st
 		}
 	}
 	dirs := append(filepath.SplitList(os.Getenv("PATH")), filepath.Dir(program))
-	if real, err := filepath.EvalSymlinks(program); err == nil {
+	if real, err := fsguard.EvalSymlinks(program); err == nil {
 		dirs = append(dirs, filepath.Dir(real))
 	}
 	for _, dir := range dirs {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && filepath.IsAbs(real) && secrets(real) == "" {
+		if real, err := fsguard.EvalSymlinks(dir); err == nil && filepath.IsAbs(real) && secrets(real) == "" {
 			places = append(places, real)
 		}
 	}

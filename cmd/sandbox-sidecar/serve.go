@@ -16,6 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/ending"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/logqueue"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
@@ -187,7 +188,7 @@ func executable() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find this program: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
+	if real, err := fsguard.EvalSymlinks(path); err == nil {
 		path = real
 	}
 	return path, nil

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // name is that of the socket in its directory.
@@ -25,7 +27,7 @@ func check(stateDir, path string) error {
 		path string
 		kind os.FileMode
 	}{{stateDir, os.ModeDir}, {dir, os.ModeDir}, {path, os.ModeSocket}} {
-		info, err := os.Lstat(file.path)
+		info, err := fsguard.Lstat(file.path)
 		if err != nil {
 			return err
 		}

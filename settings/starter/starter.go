@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -207,10 +206,7 @@ func Write(path, platform string, f Found, c Choice) (Written, error) {
 		}
 		return paste(reason, false, document.Member{Key: applyTo, Text: fmt.Sprintf("%q", c.ApplyTo)})
 	}
-	if err := textfile.Replace(real, changed); err != nil {
-		return Written{}, fmt.Errorf("turn on the sandbox: %w", err)
-	}
-	if err := os.Chmod(real, info.Mode().Perm()); err != nil {
+	if err := fsguard.Replace(real, changed, info.Mode().Perm()); err != nil {
 		return Written{}, fmt.Errorf("turn on the sandbox: %w", err)
 	}
 	return f.written(c, false, block), nil
@@ -245,13 +241,7 @@ func create(path string, text []byte) error {
 	if err := fsguard.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("turn on the sandbox: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("turn on the sandbox: %w", err)
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		_ = os.Remove(path) // a part of it would be a mistake in the settings
+	if err := fsguard.Create(path, text, 0o600); err != nil {
 		return fmt.Errorf("turn on the sandbox: %w", err)
 	}
 	return nil

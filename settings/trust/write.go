@@ -14,7 +14,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // lockTimeout bounds the wait for another sidecar that writes the list. A write
@@ -53,7 +52,7 @@ func Change(path string, change func(*List) []Project) error {
 	if err != nil {
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
-	if err := textfile.Replace(path, append(data, '\n')); err != nil {
+	if err := fsguard.Replace(path, append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
 	return nil

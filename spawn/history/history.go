@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -94,10 +95,10 @@ func Prepare(r Request) (Session, error) {
 		return Session{}, fmt.Errorf("%s: sessions may write it", dir)
 	}
 	own := filepath.Join(dir, nameOf(r.Project))
-	if err := r.fill(dir, own); err != nil {
+	if err := r.fill(own); err != nil {
 		return Session{}, err
 	}
-	if err := clean(own); err != nil {
+	if _, err := clean(own, nil); err != nil {
 		return Session{}, err
 	}
 	s := Session{Rules: []policy.Rule{rule(own, policy.Read|policy.Write)}}
@@ -152,7 +153,7 @@ func private(dir string) error {
 }
 
 func makeDir(path string) error {
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := fsguard.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
 	return private(path)
@@ -171,32 +172,52 @@ func nameOf(project string) string {
 	return string(name[:min(len(name), most)]) + "-" + hex.EncodeToString(sum[:8])
 }
 
-// fill makes a project's directory in one step, so that the sidecar never
-// writes where a session may have put something.
-func (r Request) fill(dir, own string) error {
-	if _, err := os.Lstat(own); err == nil {
+// fill makes a project's directory, unless it exists.
+func (r Request) fill(own string) error {
+	if _, err := fsguard.Lstat(own); err == nil {
 		return private(own)
 	}
-	temp, err := os.MkdirTemp(dir, ".new-")
+	contents := map[string][]byte{}
+	for _, p := range slices.Concat(shells, programs) {
+		if text := r.readOwn(p.own); len(text) > 0 {
+			contents[p.name] = text
+		}
+	}
+	order, err := json.Marshal(contents)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp)
-	if err := os.Mkdir(filepath.Join(temp, fishDir), 0o700); err != nil {
-		return err
-	}
-	for _, p := range slices.Concat(shells, programs) {
-		if text := r.readOwn(p.own); len(text) > 0 {
-			if err := os.WriteFile(filepath.Join(temp, p.name), text, 0o600); err != nil {
-				return err
-			}
-		}
-	}
-	if err := os.Rename(temp, own); err != nil && !errors.Is(err, fs.ErrExist) {
+	if _, err := makeFilled(own, order); err != nil {
 		return err
 	}
 	return private(own) // perhaps another sidecar's
 }
+
+// makeFilled makes a project's directory in one step, so that the sidecar never
+// writes where a session may have put something.
+var makeFilled = fsguard.Define("make history", func(own string, order []byte) ([]byte, error) {
+	var contents map[string][]byte
+	if err := json.Unmarshal(order, &contents); err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(own), ".new-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temp)
+	if err := os.Mkdir(filepath.Join(temp, fishDir), 0o700); err != nil {
+		return nil, err
+	}
+	for name, text := range contents {
+		if err := os.WriteFile(filepath.Join(temp, name), text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Rename(temp, own); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return nil, nil
+})
 
 // readOwn is the content of a user's own file, if the session may read it.
 func (r Request) readOwn(name string) []byte {
@@ -218,10 +239,10 @@ func (r Request) readOwn(name string) []byte {
 // clean removes what no program keeps there: a directory in the place of a
 // file, which would end the history, and what fish would run. It follows no
 // symlink.
-func clean(own string) error {
+var clean = fsguard.Define("clean history", func(own string, _ []byte) ([]byte, error) {
 	root, err := os.OpenRoot(own)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer root.Close()
 	for _, p := range slices.Concat(shells, programs) {
@@ -230,33 +251,33 @@ func clean(own string) error {
 		}
 		if info, err := root.Lstat(p.name); err == nil && !info.Mode().IsRegular() {
 			if err := root.RemoveAll(p.name); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	if info, err := root.Lstat(fishDir); err == nil && !info.IsDir() {
 		if err := root.Remove(fishDir); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := root.Mkdir(fishDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return nil, err
 	}
 	fish, err := root.Open(fishDir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer fish.Close()
 	entries, _ := fish.ReadDir(maxEntries)
 	for _, entry := range entries {
 		if !entry.Type().IsRegular() || !strings.HasPrefix(entry.Name(), "fish_history") {
 			if err := root.RemoveAll(filepath.Join(fishDir, entry.Name())); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return nil
-}
+	return nil, nil
+})
 
 // variables names the files to the programs. A variable that the user has set
 // to no file stays, and so does one that the settings pass.
@@ -385,22 +406,10 @@ func (s *Session) vim(r Request, own, start string) error {
 
 // replace writes a file in one step, unless it has that content already.
 func replace(path, content string) error {
-	if was, err := os.ReadFile(path); err == nil && string(was) == content {
+	if was, err := fsguard.ReadFile(path, len(content)); err == nil && string(was.Data) == content {
 		return nil
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // gone if all went well
-	_, err = file.WriteString(content)
-	if failed := file.Close(); err == nil {
-		err = failed
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return fsguard.Replace(path, []byte(content), 0o600)
 }
 
 func lookUp(env []string, name string) string {

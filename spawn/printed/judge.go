@@ -139,4 +139,4 @@ func (j *Judge) refused(said Said, t target) (platform.Refused, bool) {
 
 // permitted reports whether a file's own permissions allow the user an access.
 // They allow root all but running what nobody may run.
-func permitted(path string, mode uint32) bool { return unix.Access(path, mode) == nil }
+func permitted(path string, mode uint32) bool { return fsguard.Access(path, mode) == nil }

@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // Variable names the real shell, if it is set. It counts more than the name that
@@ -85,20 +88,24 @@ var (
 // usable returns an error unless a path is an executable file that is not this
 // program.
 func (f Finder) usable(path string) error {
-	info, err := os.Stat(path)
+	info, err := fsguard.Stat(path)
 	if err != nil {
 		return rootCause(err)
 	}
-	if self, err := os.Stat(f.Self); err != nil || os.SameFile(self, info) {
+	if self, err := fsguard.Stat(f.Self); err != nil || sameFile(self, info) {
 		return errors.Join(errSelf, err)
 	}
 	if !info.Mode().IsRegular() {
 		return errNotProgram
 	}
-	if err := unix.Access(path, unix.X_OK); err != nil {
-		return err
-	}
-	return nil
+	return fsguard.Access(path, unix.X_OK)
+}
+
+// sameFile is os.SameFile, which knows only what package os has returned.
+func sameFile(a, b os.FileInfo) bool {
+	one, ok := a.Sys().(*syscall.Stat_t)
+	other, both := b.Sys().(*syscall.Stat_t)
+	return ok && both && one.Dev == other.Dev && one.Ino == other.Ino
 }
 
 func rootCause(err error) error {
@@ -112,7 +119,7 @@ func rootCause(err error) error {
 // Environment is the environment of the real shell. SHELL names that, if it
 // names this program: what a session starts is confined already.
 func Environment(env []string, self, real string) []string {
-	own, err := os.Stat(self)
+	own, err := fsguard.Stat(self)
 	if err != nil {
 		return env
 	}
@@ -122,7 +129,7 @@ func Environment(env []string, self, real string) []string {
 		if !is {
 			continue
 		}
-		if info, err := os.Stat(path); err == nil && os.SameFile(own, info) {
+		if info, err := fsguard.Stat(path); err == nil && sameFile(own, info) {
 			env[i] = "SHELL=" + real
 		}
 	}
