@@ -104,6 +104,9 @@ func (u User) Overlays() string { return in(u.Cache(), "overlays") }
 // other.
 func (u User) Shells() string { return in(u.base("XDG_DATA_HOME", ".local", "share"), name, "shells") }
 
+// ShellsElsewhere has a symlink to each other directory of such links.
+func (u User) ShellsElsewhere() string { return in(u.State(), "shells") }
+
 // Settings are the user's settings files, lowest first: that of Zed, and the
 // sidecar's own.
 func (u User) Settings() []string {

@@ -38,6 +38,9 @@ func (s *Snapshot) forbidden(r *resolve.View) []forbiddenPlace {
 			"the program that confines it, or what that program keeps about sessions",
 		})
 	}
+	for _, dir := range s.shells(r) {
+		list = append(list, forbiddenPlace{dir, "the shells that confine what editors and agents run"})
+	}
 	for _, dir := range stateDirs(s.host) {
 		list = append(list, forbiddenPlace{r.Resolve(dir).Path, "what the sidecar keeps about sessions and trusts"})
 	}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -144,6 +145,7 @@ func (s *Snapshot) findExposed(e *evaluation) []exposure {
 	}
 	add("the settings file", s.settingsFiles(e.View))
 	add("the list of trusted projects", s.trustFiles(e.View))
+	add("the directory of shells", s.shells(e.View))
 	return list
 }
 
@@ -166,8 +168,9 @@ func (c *Compiled) Exposures(kept bool) []string {
 // names under which they are found; the list of trusted projects; and the other
 // files of the standard settings directories, because tasks and key bindings
 // run programs, too. A missing file is listed if creating it would add settings
-// or trust. The running program is listed as well, which the next start runs, and
-// those beside it that it runs.
+// or trust. The running program is listed as well, which the next start runs, with
+// the links to it and those beside it that it runs. So are the directories of
+// links that are shells.
 func (s *Snapshot) Guarded() []string { return s.guarded(resolve.NewView(s.files)) }
 
 // maxNeighbours bounds the other files of a settings directory that are
@@ -193,9 +196,38 @@ func (s *Snapshot) guarded(r *resolve.View) []string {
 			}
 		}
 	}
-	list = append(list, s.programs(r)...)
+	list = slices.Concat(list, s.programs(r), s.shells(r))
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// shells are the directories of links that are shells, and that which says where
+// such directories are. A symlink is listed with what it leads to.
+func (s *Snapshot) shells(r *resolve.View) []string {
+	user := s.host.Places()
+	listed := user.ShellsElsewhere()
+	dirs := []string{user.Shells(), listed}
+	if listed != "" {
+		names, err := s.files.ReadDir(r.Resolve(listed).Path)
+		if err != nil {
+			names = nil // mostly there is none
+		}
+		for _, name := range names {
+			dirs = append(dirs, filepath.Join(listed, name))
+		}
+	}
+	var list []string
+	for _, dir := range dirs {
+		if dir == "" || !r.Resolve(dir).Exists {
+			continue
+		}
+		for _, path := range bothNames(r, dir) {
+			if !slices.ContainsFunc(list, func(above string) bool { return policy.Contains(above, path) }) {
+				list = append(list, path)
+			}
+		}
+	}
+	return list
 }
 
 // programs are the running program, and those beside it that it runs, even if
@@ -203,6 +235,9 @@ func (s *Snapshot) guarded(r *resolve.View) []string {
 func (s *Snapshot) programs(r *resolve.View) []string {
 	var list, missing []string
 	for _, path := range s.ownPaths {
+		if named := bothNames(r, path)[1]; r.Entry(named).Mode&fs.ModeSymlink != 0 {
+			list = append(list, named) // the next start goes by it
+		}
 		switch entry := r.Resolve(path); {
 		case !entry.Exists:
 			missing = append(missing, entry.Path)

@@ -118,6 +118,13 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 		"/home/u/my/unrelated.txt":             "",
 		"/home/u/src/bin/sandbox-sidecar":      "",
 		"/home/u/state/kept":                   "",
+		"/home/u/.local/bin/sandbox-sidecar":   "-> /home/u/src/bin/sandbox-sidecar",
+
+		"/home/u/.local/share/sandbox-sidecar/shells":     "-> /home/u/links",
+		"/home/u/links/bash":                              "-> /home/u/src/bin/sandbox-sidecar",
+		"/home/u/project/shells/bash":                     "-> /home/u/src/bin/sandbox-sidecar",
+		"/home/u/.local/state/sandbox-sidecar/shells/one": "-> /home/u/project/shells",
+		"/home/u/.local/state/sandbox-sidecar/shells/two": "-> /home/u/gone",
 	})
 	s := snapshotOf(t, f, "", "")
 	s.user = []source.State{
@@ -131,9 +138,13 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 		"/home/u/dotfiles/zed.json",
 		"/home/u/elsewhere/sidecar/other.json", "/home/u/elsewhere/sidecar/settings.json", "/home/u/my/settings.json",
 		"/home/u/src/bin/sandbox-sidecar", "/home/u/src/bin/sandbox-sidecar-mcp",
+		"/home/u/.local/bin/sandbox-sidecar", "/home/u/.local/share/sandbox-sidecar/shells", "/home/u/links",
+		"/home/u/.local/state/sandbox-sidecar/shells", "/home/u/project/shells",
 	}
+	slices.Sort(want)
 	s.ownPaths = []string{
 		"/home/u/src/bin/sandbox-sidecar", "/home/u/src/bin/sandbox-sidecar-mcp", "/home/u/state", "/home/u/missing",
+		"/home/u/.local/bin/sandbox-sidecar",
 	}
 	if got := s.Guarded(); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

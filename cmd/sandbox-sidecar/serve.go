@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,13 +174,23 @@ func guarded() []string {
 }
 
 // program is the path of this program, and that of the one beside it that it
-// runs; an empty list if they are unknown.
+// runs, and then the links in PATH to it; an empty list if they are unknown.
 func program() []string {
 	self, err := executable()
 	if err != nil {
 		return nil
 	}
-	return []string{self, beside(self, mcpProgram)}
+	list := []string{self, beside(self, mcpProgram)}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		link := filepath.Join(dir, filepath.Base(self))
+		if !filepath.IsAbs(dir) || link == self || slices.Contains(list, link) {
+			continue
+		}
+		if real, err := fsguard.EvalSymlinks(link); err == nil && real == self {
+			list = append(list, link)
+		}
+	}
+	return list
 }
 
 // executable is the real path of this program.

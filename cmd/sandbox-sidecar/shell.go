@@ -201,6 +201,12 @@ func installShells(flags *flagSet, args []string) error {
 	if err != nil {
 		return err
 	}
+	// Without a home nothing is kept anywhere.
+	if user := places.Of(os.Getenv); path != user.Shells() && user.State() != "" {
+		if err := shells.Record(user.ShellsElsewhere(), path); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintln(stdout, "made links that are shells whose commands are sandboxed:")
 	for _, link := range links {
 		display.Fprintf(stdout, "  %s\n", display.Text(link))

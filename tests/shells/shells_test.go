@@ -341,4 +341,11 @@ func TestInstall(t *testing.T) {
 	if out, err := install(open); err == nil || !strings.Contains(out, "choose a directory of your own") {
 		t.Errorf("a directory that others may write: %v: %s", err, out)
 	}
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "main.go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := install(full); err == nil || !strings.Contains(out, "it holds other files") {
+		t.Errorf("a directory that holds more: %v: %s", err, out)
+	}
 }

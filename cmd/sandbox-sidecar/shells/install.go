@@ -3,6 +3,8 @@
 package shells
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +25,9 @@ func Install(dir string, finder Finder) (links []string, err error) {
 	if err := ownAlone(dir); err != nil {
 		return nil, fmt.Errorf("use %s: %w", dir, err)
 	}
+	if err := holdsShells(dir); err != nil {
+		return nil, fmt.Errorf("use %s: %w", dir, err)
+	}
 	for _, name := range Names {
 		if _, err := finder.Find(name); err != nil && name != Generic {
 			continue
@@ -34,6 +39,37 @@ func Install(dir string, finder Finder) (links []string, err error) {
 		links = append(links, link)
 	}
 	return links, nil
+}
+
+var errOtherFiles = errors.New("it holds other files, which no session could write: choose a directory for this alone")
+
+// holdsShells returns an error if a directory has anything but shells. Sessions
+// cannot write there.
+func holdsShells(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !slices.Contains(Names, entry.Name()) {
+			return errOtherFiles
+		}
+	}
+	return nil
+}
+
+// Record notes in a directory of such notes that dir has links, so that sessions
+// can be kept from changing them. Nothing is noted twice.
+func Record(notes, dir string) error {
+	if err := os.MkdirAll(notes, 0o700); err != nil {
+		return fmt.Errorf("note where the shells are: %w", err)
+	}
+	sum := sha256.Sum256([]byte(dir))
+	note := filepath.Join(notes, hex.EncodeToString(sum[:8]))
+	if err := os.Symlink(dir, note); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("note where the shells are: %w", err)
+	}
+	return nil
 }
 
 var errOthers = errors.New("others may write there, and could replace the shells: choose a directory of your own")
