@@ -380,3 +380,43 @@ func TestIndex(t *testing.T) {
 		}
 	}
 }
+
+// A change of commands is listed however the file is written, and a change of
+// dependencies is not.
+func TestFindings_CommandsOfAPackage(t *testing.T) {
+	t.Parallel()
+	const good, evil = `{"test":"true"}`, `{"test":"true","postinstall":"evil"}`
+	for name, after := range map[string]string{
+		"plain":              `{"scripts":` + evil + `}`,
+		"twice, first":       `{"scripts":` + evil + `,"scripts":` + good + `}`,
+		"twice, last":        `{"scripts":` + good + `,"scripts":` + evil + `}`,
+		"twice, escaped":     `{"scripts":` + evil + `,"\u0073cripts":` + good + `}`,
+		"another case":       `{"scripts":` + evil + `,"Scripts":` + good + `}`,
+		"another case first": `{"SCRIPTS":` + good + `,"scripts":` + evil + `}`,
+		"a long s":           `{"scripts":` + evil + `,"ſcripts":` + good + `}`,
+		"a command twice":    `{"scripts":{"test":"evil","test":"true"}}`,
+		"hooks":              `{"scripts":` + good + `,"gitHooks":{"pre-commit":"evil"}}`,
+		"hooks twice":        `{"scripts":` + good + `,"gitHooks":{"x":"evil"},"gitHooks":{}}`,
+		"behind it":          `{"scripts":` + good + `}{"scripts":` + evil + `}`,
+		"a mark":             "\ufeff" + `{"scripts":` + evil + `}`,
+		"not UTF-8":          `{"scripts":` + good + `,"x":"` + "\xff" + `"}`,
+		"a list":             `[{"scripts":` + evil + `}]`,
+		"an object inside":   `{"scripts":{"test":{"x":"evil"}}}`,
+		"a remark":           `{"scripts":` + evil + `/*"scripts":` + good + `*/}`,
+		"not closed":         `{"scripts":` + evil,
+		"dependencies":       `{"name":"x","scripts":` + good + `,"dependencies":{"y":"1","y":"2"}}`,
+		"blanks around":      "\n{\n  \"scripts\": " + good + "\n}\n",
+	} {
+		p := project{t, t.TempDir()}
+		p.write("package.json", `{"scripts":`+good+`}`)
+		state := Take(protecting(p.dir))
+		p.write("package.json", after)
+		want := 1
+		if name == "dependencies" || name == "blanks around" {
+			want = 0
+		}
+		if found := state.Findings(); len(found) != want {
+			t.Errorf("%s: %d findings: %v", name, len(found), found)
+		}
+	}
+}

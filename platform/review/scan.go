@@ -1,15 +1,18 @@
 package review
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -182,23 +185,85 @@ func signature(info fs.FileInfo) string {
 }
 
 // packageScripts returns a hash of the commands in a package.json. A file that
-// cannot be parsed counts as a whole.
+// programs may read in different ways counts as a whole.
 func packageScripts(path string) (commands string, there bool, err error) {
 	info, err := fsguard.Lstat(path)
 	if err != nil {
 		return "", false, err
 	}
-	var content struct {
-		Scripts json.RawMessage `json:"scripts"`
-		Hooks   json.RawMessage `json:"gitHooks"`
-	}
 	if !info.Mode().IsRegular() || info.Size() > maxPackage {
 		return signature(info), true, nil
 	}
 	read, err := fsguard.ReadFile(path, maxPackage)
-	if err != nil || json.Unmarshal(read.Data, &content) != nil {
+	if err != nil {
 		return signature(info), true, err
 	}
-	sum := sha256.Sum256(append(append(content.Scripts, 0), content.Hooks...))
+	text, ok := commandsOf(read.Data)
+	if !ok {
+		return signature(info), true, nil
+	}
+	sum := sha256.Sum256(text)
 	return string(sum[:]), true, nil
+}
+
+// commandKeys are the members of a package.json that programs run commands of.
+var commandKeys = []string{"scripts", "gitHooks"}
+
+// commandsOf returns the members of a package.json that hold commands. It
+// returns false if parsers may disagree about them: of a member that is there
+// twice one takes the first and another the last, and some ignore case.
+func commandsOf(data []byte) (text []byte, ok bool) {
+	if !utf8.Valid(data) {
+		return nil, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
+		return nil, false
+	}
+	values := map[string]json.RawMessage{}
+	for decoder.More() {
+		name, err := decoder.Token()
+		var value json.RawMessage
+		if err != nil || decoder.Decode(&value) != nil {
+			return nil, false
+		}
+		for _, key := range commandKeys {
+			if !strings.EqualFold(key, name.(string)) { // a name, or Token would have failed
+				continue
+			}
+			if _, twice := values[key]; twice || key != name || !unambiguous(value) {
+				return nil, false
+			}
+			values[key] = value
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, false
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, false // text behind the object
+	}
+	for _, key := range commandKeys {
+		text = append(append(text, values[key]...), 0)
+	}
+	return text, true
+}
+
+// unambiguous reports whether a member with commands is what package managers
+// expect: an object of strings without a doubled name.
+func unambiguous(value json.RawMessage) bool {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
+		return false
+	}
+	seen := map[string]bool{}
+	for decoder.More() {
+		name, err := decoder.Token()
+		command, failed := decoder.Token()
+		if _, is := command.(string); err != nil || failed != nil || !is || seen[name.(string)] {
+			return false
+		}
+		seen[name.(string)] = true
+	}
+	return true
 }

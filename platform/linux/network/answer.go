@@ -2,6 +2,7 @@ package network
 
 import (
 	"encoding/binary"
+	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -31,35 +32,44 @@ type query struct {
 	name string
 	// room is the size of the longest answer over UDP.
 	room int
+	// malformed: the message is more or less than one question.
+	malformed bool
 }
 
-// readQuery reads a message. It returns false for what has no answer.
+// readQuery reads a message. It returns false for what has no answer: what is
+// no question, or has no whole header. The query has malformed set if the rest
+// is not exactly one question, with nothing else but options (RFC 6891).
 func readQuery(message []byte) (query, bool) {
 	var p dnsmessage.Parser
 	header, err := p.Start(message)
 	if err != nil || header.Response {
 		return query{}, false
 	}
-	question, err := p.Question()
-	if err != nil {
-		return query{}, false
+	q := query{header: header, room: leastUDP, malformed: true}
+	questions, err := p.AllQuestions()
+	if err != nil || len(questions) != 1 {
+		return q, true
 	}
-	q := query{header: header, question: question, room: leastUDP}
-	q.name, _ = hosts.Canonical(question.Name.String())
-	if p.SkipAllQuestions() == nil && p.SkipAllAnswers() == nil && p.SkipAllAuthorities() == nil {
-		for {
-			h, err := p.AdditionalHeader()
-			if err != nil {
-				break
-			}
-			if h.Type == dnsmessage.TypeOPT {
-				q.room = min(max(int(h.Class), leastUDP), mostUDP)
-			}
-			if p.SkipAdditional() != nil {
-				break
-			}
+	if _, err := p.AnswerHeader(); !errors.Is(err, dnsmessage.ErrSectionDone) {
+		return q, true
+	}
+	if _, err := p.AuthorityHeader(); !errors.Is(err, dnsmessage.ErrSectionDone) {
+		return q, true
+	}
+	options := false
+	for {
+		h, err := p.AdditionalHeader()
+		if errors.Is(err, dnsmessage.ErrSectionDone) {
+			break
 		}
+		if err != nil || h.Type != dnsmessage.TypeOPT || h.Name.String() != "." || options || p.SkipAdditional() != nil {
+			return q, true
+		}
+		options = true
+		q.room = min(max(int(h.Class), leastUDP), mostUDP)
 	}
+	q.question, q.malformed = questions[0], false
+	q.name, _ = hosts.Canonical(q.question.Name.String())
 	return q, true
 }
 
@@ -70,7 +80,9 @@ func (q query) reply(code dnsmessage.RCode, resources ...dnsmessage.ResourceBody
 			ID: q.header.ID, Response: true, OpCode: q.header.OpCode, RecursionDesired: q.header.RecursionDesired,
 			RecursionAvailable: true, RCode: code,
 		},
-		Questions: []dnsmessage.Question{q.question},
+	}
+	if !q.malformed {
+		message.Questions = []dnsmessage.Question{q.question}
 	}
 	for _, body := range resources {
 		message.Answers = append(message.Answers, dnsmessage.Resource{
@@ -100,6 +112,8 @@ func (q query) truncated() []byte {
 // must be asked outside.
 func (r *Resolver) answer(q query) (message []byte, forward bool) {
 	switch {
+	case q.malformed:
+		return q.reply(dnsmessage.RCodeFormatError), false
 	case q.header.OpCode != 0:
 		return q.reply(dnsmessage.RCodeNotImplemented), false
 	case q.question.Class != dnsmessage.ClassINET && q.question.Class != dnsmessage.ClassANY:
