@@ -46,8 +46,11 @@ func readQuery(message []byte) (query, bool) {
 		return query{}, false
 	}
 	q := query{header: header, room: leastUDP, malformed: true}
-	questions, err := p.AllQuestions()
-	if err != nil || len(questions) != 1 {
+	question, err := p.Question()
+	if err != nil {
+		return q, true
+	}
+	if _, err := p.Question(); !errors.Is(err, dnsmessage.ErrSectionDone) {
 		return q, true
 	}
 	if _, err := p.AnswerHeader(); !errors.Is(err, dnsmessage.ErrSectionDone) {
@@ -62,13 +65,16 @@ func readQuery(message []byte) (query, bool) {
 		if errors.Is(err, dnsmessage.ErrSectionDone) {
 			break
 		}
-		if err != nil || h.Type != dnsmessage.TypeOPT || h.Name.String() != "." || options || p.SkipAdditional() != nil {
+		if err != nil || h.Type != dnsmessage.TypeOPT || h.Name.String() != "." || options {
+			return q, true
+		}
+		if p.SkipAdditional() != nil {
 			return q, true
 		}
 		options = true
 		q.room = min(max(int(h.Class), leastUDP), mostUDP)
 	}
-	q.question, q.malformed = questions[0], false
+	q.question, q.malformed = question, false
 	q.name, _ = hosts.Canonical(q.question.Name.String())
 	return q, true
 }
@@ -112,10 +118,10 @@ func (q query) truncated() []byte {
 // must be asked outside.
 func (r *Resolver) answer(q query) (message []byte, forward bool) {
 	switch {
-	case q.malformed:
-		return q.reply(dnsmessage.RCodeFormatError), false
 	case q.header.OpCode != 0:
 		return q.reply(dnsmessage.RCodeNotImplemented), false
+	case q.malformed:
+		return q.reply(dnsmessage.RCodeFormatError), false
 	case q.question.Class != dnsmessage.ClassINET && q.question.Class != dnsmessage.ClassANY:
 		return q.reply(dnsmessage.RCodeRefused), false
 	case q.question.Type == dnsmessage.TypePTR:

@@ -86,6 +86,8 @@ func FuzzAnswer(f *testing.F) {
 				f.Fatal(err)
 			}
 			f.Add(packed)
+			f.Add(append(packed, packed...))
+			f.Add(append([]byte("\x00\x07\x01\x00\x00\x02\x00\x01\x00\x01\x00\x02"), packed[12:]...))
 		}
 	}
 	allowed, err := hosts.ParseAllowed("allowed.example")
@@ -105,9 +107,88 @@ func FuzzAnswer(f *testing.F) {
 			}
 			answer = q.truncated()
 		}
+		if q.malformed && (q.name != "" || len(answer) != 12) {
+			t.Fatalf("answers what it does not understand: %x", answer)
+		}
 		var parsed dnsmessage.Message
 		if err := parsed.Unpack(answer); err != nil || parsed.ID != q.header.ID || !parsed.Response {
 			t.Fatalf("the answer to %q is %x: %v", q.name, answer, err)
 		}
 	})
+}
+
+// Exactly one question is answered, with options at most. All else is malformed.
+func TestAnswer_OneQuestion(t *testing.T) {
+	t.Parallel()
+	allowed, err := hosts.ParseAllowed("allowed.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Resolver{names: NewNames(10), rules: hosts.New([]hosts.Pattern{allowed}, nil)}
+	question := dnsmessage.Question{
+		Name: dnsmessage.MustNewName("allowed.example."), Type: dnsmessage.TypeTXT, Class: dnsmessage.ClassINET,
+	}
+	other := question
+	other.Name = dnsmessage.MustNewName("evil.example.")
+	record := dnsmessage.Resource{
+		Header: dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET},
+		Body:   &dnsmessage.AResource{},
+	}
+	options := dnsmessage.Resource{
+		Header: dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName("."), Class: 1232},
+		Body:   &dnsmessage.OPTResource{},
+	}
+	named := options
+	named.Header.Name = question.Name
+	one, list := []dnsmessage.Question{question}, func(r ...dnsmessage.Resource) []dnsmessage.Resource { return r }
+	twice := list(options, options)
+	const none, malformed = dnsmessage.RCodeSuccess, dnsmessage.RCodeFormatError
+	for name, test := range map[string]struct {
+		message dnsmessage.Message
+		cut     int // bytes at its end
+		code    dnsmessage.RCode
+		forward bool
+	}{
+		"one":               {dnsmessage.Message{Questions: one}, 0, none, true},
+		"with options":      {dnsmessage.Message{Questions: one, Additionals: list(options)}, 0, none, true},
+		"none":              {dnsmessage.Message{}, 0, malformed, false},
+		"two":               {dnsmessage.Message{Questions: append(one, other)}, 0, malformed, false},
+		"the same twice":    {dnsmessage.Message{Questions: append(one, question)}, 0, malformed, false},
+		"cut":               {dnsmessage.Message{Questions: one}, 1, malformed, false},
+		"an answer":         {dnsmessage.Message{Questions: one, Answers: list(record)}, 0, malformed, false},
+		"an authority":      {dnsmessage.Message{Questions: one, Authorities: list(record)}, 0, malformed, false},
+		"another record":    {dnsmessage.Message{Questions: one, Additionals: list(record)}, 0, malformed, false},
+		"options twice":     {dnsmessage.Message{Questions: one, Additionals: twice}, 0, malformed, false},
+		"options of a name": {dnsmessage.Message{Questions: one, Additionals: list(named)}, 0, malformed, false},
+		"options cut":       {dnsmessage.Message{Questions: one, Additionals: list(options)}, 1, malformed, false},
+		"another operation": {
+			dnsmessage.Message{Header: dnsmessage.Header{OpCode: 5}, Questions: append(one, other)},
+			0,
+			dnsmessage.RCodeNotImplemented, false,
+		},
+	} {
+		packed, err := test.message.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, ok := readQuery(packed[:len(packed)-test.cut])
+		if !ok {
+			t.Errorf("%s: no answer", name)
+			continue
+		}
+		answer, forward := r.answer(q)
+		if forward != test.forward {
+			t.Errorf("%s: asks outside: %t", name, forward)
+		}
+		if forward {
+			continue
+		}
+		var parsed dnsmessage.Message
+		if err := parsed.Unpack(answer); err != nil || parsed.RCode != test.code || len(parsed.Answers) > 0 {
+			t.Errorf("%s: answered %v, %v", name, parsed.RCode, err)
+		}
+	}
+	if _, ok := readQuery([]byte("short")); ok {
+		t.Error("what has no header is answered")
+	}
 }
