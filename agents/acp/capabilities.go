@@ -1,90 +1,109 @@
 package acp
 
 import (
-	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
 // outside reports whether an agent's request would make the editor run a command
 // or open a file, which no sandbox of the agent holds. Version 2 of the protocol
-// has none of them.
-func outside(method string) bool {
-	return strings.HasPrefix(method, "terminal/") || strings.HasPrefix(method, "fs/")
+// has none of them. It returns what the method begins with, or "".
+func outside(method string) string {
+	for _, prefix := range []string{"terminal/", "fs/"} {
+		if len(method) >= len(prefix) && strings.EqualFold(method[:len(prefix)], prefix) {
+			return prefix
+		}
+	}
+	return ""
 }
 
 // terminalAuth is the key by which editors let an agent name a command for
 // signing in, in "_meta" of capabilities and of methods to sign in.
 const terminalAuth = "terminal-auth"
 
+// authMethods is the key of methods to sign in: in the result of "initialize",
+// and in errors that ask for it.
+const authMethods = "authMethods"
+
+// isTerminalAuth reports whether some parser takes a key for that.
+func isTerminalAuth(key string, _ int) bool { return strings.EqualFold(key, terminalAuth) }
+
 // hide takes from the parameters of "initialize" what the editor offers to do
 // outside for the agent: its terminals, its files, and commands to sign in. An
 // agent then does all of that itself, in its sandbox.
 func hide(params json.RawMessage) json.RawMessage {
-	fields, err := parseObject(params)
-	if err != nil {
+	s := strict{in: params, leave: isTerminalAuth}
+	if err := s.read(); err != nil {
+		return json.RawMessage("{}")
+	}
+	fields, is := objectOf(s.out)
+	if !is {
 		return json.RawMessage("{}") // an agent would not understand it either
 	}
-	for _, key := range []string{"clientCapabilities", "capabilities"} { // of version 1, of version 2
-		offered := fields.get(key)
-		if offered == nil {
-			continue
+	var kept object
+	for _, m := range fields {
+		switch {
+		case strings.EqualFold(m.key, "clientCapabilities"), strings.EqualFold(m.key, "capabilities"):
+			// Of version 1, of version 2.
+			kept = append(kept, member{m.key, hideCapabilities(m.value)})
+		default:
+			kept = append(kept, m)
 		}
-		capabilities, err := parseObject(offered)
-		if err != nil {
-			fields = fields.with(key, json.RawMessage("{}"))
-			continue
-		}
-		capabilities = capabilities.without("terminal").without("fs")
-		if auth, err := parseObject(capabilities.get("auth")); err == nil {
-			capabilities = capabilities.with("auth", auth.without("terminal").bytes())
-		}
-		if meta, err := parseObject(capabilities.get("_meta")); err == nil {
-			capabilities = capabilities.with("_meta", meta.without(terminalAuth).bytes())
-		}
-		fields = fields.with(key, capabilities.bytes())
 	}
-	return fields.bytes()
+	return kept.bytes()
 }
 
-// withoutCommands takes from a result of "initialize" the methods to sign in
-// that name a command or variables: the editor would run the one outside, or
-// start this program with the others.
-func withoutCommands(result json.RawMessage) json.RawMessage {
-	if !bytes.Contains(result, []byte("authMethods")) && !bytes.Contains(result, []byte(`\u`)) {
-		return result
+func hideCapabilities(value json.RawMessage) json.RawMessage {
+	fields, is := objectOf(value)
+	if !is {
+		return json.RawMessage("{}")
 	}
-	fields, err := parseObject(result)
-	if err != nil || fields.get("authMethods") == nil {
-		return result
+	var kept object
+	for _, m := range fields {
+		switch {
+		case strings.EqualFold(m.key, "terminal"), strings.EqualFold(m.key, "fs"):
+			continue
+		case strings.EqualFold(m.key, "auth"):
+			auth, is := objectOf(m.value)
+			if !is {
+				continue
+			}
+			m.value = auth.withoutFold("terminal").bytes()
+		}
+		kept = append(kept, m)
 	}
-	var methods []json.RawMessage
-	if json.Unmarshal(fields.get("authMethods"), &methods) != nil {
-		return fields.with("authMethods", json.RawMessage("[]")).bytes()
+	return kept.bytes()
+}
+
+// safeMethods returns methods to sign in without those that are not the agent's
+// own: the editor would run the command of some outside, or start this program
+// with the variables of others. It returns nil if the value may stay.
+func safeMethods(key string, value []byte) []byte {
+	if !strings.EqualFold(key, authMethods) {
+		return nil
+	}
+	methods, isObject, is := split(value)
+	if isObject || !is {
+		return []byte("[]")
 	}
 	kept := []json.RawMessage{}
-	changed := false
-	for _, text := range methods {
-		method, err := parseObject(text)
-		if err != nil || method.text("type") == "terminal" {
-			changed = true
+	for _, m := range methods {
+		fields, is := objectOf(m.value)
+		if kind := fields.get("type"); !is || kind != nil && string(kind) != `"agent"` {
 			continue
 		}
-		for _, key := range []string{"command", "args", "env"} {
-			if method.get(key) != nil {
-				method, changed = method.without(key), true
-			}
-		}
-		if value := method.get("_meta"); value != nil {
-			meta, err := parseObject(value)
-			if err != nil || meta.get(terminalAuth) != nil {
-				method, changed = method.with("_meta", meta.without(terminalAuth).bytes()), true
+		var method object
+		for _, field := range fields {
+			if slices.Contains([]string{"id", "name", "description", "type", "_meta"}, field.key) {
+				method = append(method, field)
 			}
 		}
 		kept = append(kept, method.bytes())
 	}
-	if !changed {
-		return result
+	safe := encodeList(kept)
+	if string(safe) == string(value) {
+		return nil
 	}
-	return fields.with("authMethods", encode(kept)).bytes()
+	return safe
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 // member is a member of a JSON object, whose value keeps its bytes.
@@ -18,40 +21,63 @@ type member struct {
 // object is a JSON object in the order of its text.
 type object []member
 
-var errNotObject = errors.New("expected a JSON object")
+// split returns the members of an object, or the elements of an array, which
+// have no key. It returns false for anything else. The text is one that strict
+// has written; the values share its bytes.
+func split(text []byte) (list object, isObject, ok bool) {
+	if len(text) == 0 || text[0] != '{' && text[0] != '[' {
+		return nil, false, false
+	}
+	isObject = text[0] == '{'
+	for at := 1; at < len(text)-1; at++ {
+		key := ""
+		if isObject {
+			to := at + valueSize(text[at:])
+			key, at = unquote(text[at:to]), to+len(":")
+		}
+		to := at + valueSize(text[at:])
+		list = append(list, member{key, text[at:to:to]})
+		at = to
+	}
+	return list, isObject, true
+}
 
-// parseObject reads one JSON object, and nothing behind it. A key that is there
-// twice is an error: parsers disagree which of both counts.
-func parseObject(text []byte) (object, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return nil, errNotObject
-	}
-	var list object
-	seen := map[string]bool{}
-	for decoder.More() {
-		key, err := decoder.Token()
-		if err != nil {
-			return nil, err
+// objectOf returns the members of an object. It returns false for anything else.
+func objectOf(text []byte) (object, bool) {
+	list, isObject, _ := split(text)
+	return list, isObject
+}
+
+// valueSize is the length of the value at the beginning of a text.
+func valueSize(text []byte) int {
+	depth, quoted := 0, false
+	for at := 0; at < len(text); at++ {
+		switch c := text[at]; {
+		case quoted && c == '\\':
+			at++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth < 0 {
+				return at
+			}
+		case depth == 0 && (c == ',' || c == ':'):
+			return at
 		}
-		name := key.(string) // or the decoder would have failed
-		if seen[name] {
-			return nil, fmt.Errorf("the key %q is there twice", name)
-		}
-		seen[name] = true
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return nil, err
-		}
-		list = append(list, member{name, value})
 	}
-	if _, err := decoder.Token(); err != nil {
-		return nil, err
+	return len(text)
+}
+
+// unquote is the value of a string that strict has written.
+func unquote(text []byte) string {
+	var value string
+	if json.Unmarshal(text, &value) != nil {
+		return ""
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("text behind the JSON object")
-	}
-	return list, nil
+	return value
 }
 
 // get is the value of a key, or nil.
@@ -65,13 +91,7 @@ func (o object) get(key string) json.RawMessage {
 }
 
 // text is the value of a key if that is a string, else "".
-func (o object) text(key string) string {
-	var text string
-	if json.Unmarshal(o.get(key), &text) != nil {
-		return ""
-	}
-	return text
-}
+func (o object) text(key string) string { return unquote(o.get(key)) }
 
 // with returns the object with another value of a key.
 func (o object) with(key string, value json.RawMessage) object {
@@ -85,11 +105,11 @@ func (o object) with(key string, value json.RawMessage) object {
 	return append(changed, member{key, value})
 }
 
-// without returns the object without a key.
-func (o object) without(key string) object {
+// withoutFold returns the object without what some parser takes for a key.
+func (o object) withoutFold(key string) object {
 	var rest object
 	for _, m := range o {
-		if m.key != key {
+		if !strings.EqualFold(m.key, key) {
 			rest = append(rest, m)
 		}
 	}
@@ -97,18 +117,34 @@ func (o object) without(key string) object {
 }
 
 func (o object) bytes() json.RawMessage {
-	var b bytes.Buffer
+	size := len("{}")
+	for _, m := range o {
+		size += len(m.key) + len(m.value) + len(`"":,`)
+	}
+	b := bytes.NewBuffer(make([]byte, 0, size))
 	b.WriteByte('{')
 	for i, m := range o {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.Write(encode(m.key))
+		b.Write(quoted(m.key))
 		b.WriteByte(':')
 		b.Write(m.value)
 	}
 	b.WriteByte('}')
 	return b.Bytes()
+}
+
+// encodeList is the JSON of a list.
+func encodeList(values []json.RawMessage) json.RawMessage {
+	list := []byte{'['}
+	for i, value := range values {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, value...)
+	}
+	return append(list, ']')
 }
 
 // encode is the JSON of a value that always has one.
@@ -123,59 +159,110 @@ func encode(value any) json.RawMessage {
 // message is a message of JSON-RPC.
 type message struct {
 	object
+	bytes  []byte          // as it passes
 	method string          // "" for a response
 	id     json.RawMessage // nil for a notification
+	left   bool            // something was left out
 }
 
-// parseMessage reads a message. What parsers read in different ways is an error,
-// such as "Method" beside "method": both ends must mean the same by it.
-func parseMessage(text []byte) (message, error) {
-	fields, err := parseObject(text)
+// What is no message of ACP.
+var (
+	errMessage = errors.New("it is no object")
+	errVersion = errors.New("its version is not that of JSON-RPC 2.0")
+	errID      = errors.New("its id is neither a whole number that all parsers can hold, nor a short text")
+	errMethod  = errors.New("its method is no name")
+	errForm    = errors.New("it is not exactly one of a request, a result and an error")
+	errParams  = errors.New("its parameters are no object")
+	errResult  = errors.New("its result is no object")
+	errError   = errors.New("its error has not the form of JSON-RPC")
+)
+
+// aMethod has no character that a parser could drop or fold.
+var aMethod = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_$][A-Za-z0-9_$./:+-]{0,255}$`)
+})
+
+// parse reads a message, and encodes it anew. Of one that may not pass it
+// returns what is needed to answer: whether it asks something, by its method or
+// a name for one, and its id.
+func parse(s *strict) (msg message, asks bool, err error) {
+	leave := s.leave
+	s.leave = func(key string, depth int) bool {
+		if depth == 1 { // JSON-RPC has no others
+			return !slices.Contains(names, key)
+		}
+		return leave != nil && leave(key, depth)
+	}
+	err = s.read()
+	if len(s.ids) == 1 && validID(s.ids[0]) {
+		msg.id = s.ids[0]
+	}
 	if err != nil {
-		return message{}, err
+		return msg, s.called, err
 	}
-	for _, m := range fields {
-		for _, name := range []string{"jsonrpc", "method", "id", "params", "result", "error"} {
-			if m.key != name && strings.EqualFold(m.key, name) {
-				return message{}, fmt.Errorf("the key %q is not %q", m.key, name)
-			}
-		}
+	msg.bytes, msg.left = s.out, s.left
+	var is bool
+	if msg.object, is = objectOf(s.out); !is {
+		return msg, false, errMessage
 	}
-	msg := message{object: fields, id: fields.get("id")}
-	if method := fields.get("method"); method != nil {
-		if json.Unmarshal(method, &msg.method) != nil || msg.method == "" {
-			return message{}, errors.New("the method is not a name")
-		}
-	}
-	return msg, nil
+	return msg, s.called, msg.check()
 }
 
-// each calls change with every message of a line: one, or those of a batch.
-// change returns what takes the message's place; nil removes it. A line that
-// nothing changes keeps its bytes.
-func each(line []byte, change func(text []byte) []byte) []byte {
-	trimmed := bytes.TrimSpace(line)
-	if len(trimmed) == 0 || trimmed[0] != '[' {
-		return change(trimmed)
+// check says why a message may not pass.
+func (m *message) check() error {
+	if version := m.get("jsonrpc"); version != nil && string(version) != `"2.0"` { // some agents leave it out
+		return errVersion
 	}
-	var batch []json.RawMessage
-	if json.Unmarshal(trimmed, &batch) != nil {
-		return change(trimmed) // reports it
-	}
-	changed := len(batch) == 0
-	var kept []json.RawMessage
-	for _, text := range batch {
-		now := change(text)
-		changed = changed || !bytes.Equal(now, text)
-		if now != nil {
-			kept = append(kept, now)
+	method, params, result, failed := m.get("method"), m.get("params"), m.get("result"), m.get("error")
+	given := 0
+	for _, value := range []json.RawMessage{method, result, failed} {
+		if value != nil {
+			given++
 		}
 	}
+	id := m.get("id")
 	switch {
-	case !changed:
-		return trimmed
-	case kept == nil:
-		return nil
+	case given != 1 || method == nil && (params != nil || id == nil):
+		return errForm
+	case id != nil && m.id == nil && (failed == nil || string(id) != "null"):
+		return errID
+	case method != nil:
+		if m.method = unquote(method); method[0] != '"' || !aMethod().MatchString(m.method) {
+			m.method = ""
+			return errMethod
+		}
+		if params != nil && !objectOrNull(params) {
+			return errParams
+		}
+	// Some parsers read an object from a list of its values.
+	case result != nil && !objectOrNull(result):
+		return errResult
+	case failed != nil:
+		fields, is := objectOf(failed)
+		if _, err := strconv.ParseInt(string(fields.get("code")), 10, 32); !is || err != nil {
+			return errError
+		}
+		if text := fields.get("message"); text == nil || text[0] != '"' {
+			return errError
+		}
+		if data := fields.get("data"); data != nil && data[0] == '[' {
+			return errError
+		}
 	}
-	return encode(kept)
+	return nil
+}
+
+func objectOrNull(value json.RawMessage) bool { return value[0] == '{' || string(value) == "null" }
+
+// maxID bounds an id in bytes.
+const maxID = 256
+
+// validID reports whether an id is one that every parser reads alike.
+func validID(id []byte) bool {
+	if id[0] == '"' {
+		return len(id) <= maxID
+	}
+	const mostExact = 1<<53 - 1
+	number, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil && number >= -mostExact && number <= mostExact && string(id) != "-0"
 }

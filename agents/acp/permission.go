@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -31,32 +33,49 @@ var options = map[protocol.Decision]option{
 	protocol.DecisionDeny:    {Name: "Refuse", Kind: "reject_once"},
 }
 
+// readingTime is what a person needs at least to read a question and answer it.
+// An answer that comes sooner is a program's: some editors approve by themselves
+// what agents ask for.
+const readingTime = 500 * time.Millisecond
+
+// approving are the names of editors that have a setting to approve all, and then
+// take an option that allows something once.
+var approving = []string{"zed"}
+
 // optionsOf are the options for some choices. Editors show them in this order.
-func optionsOf(choices []protocol.Decision) []option {
-	var list []option
-	var refuse []option
+// The refusal is the first one, because some editors take that by themselves.
+func optionsOf(choices []protocol.Decision, client string) []option {
+	var list, refuse []option
 	for _, choice := range choices {
 		o := options[choice]
 		o.ID = choice
-		if choice == protocol.DecisionDeny {
+		switch {
+		case choice == protocol.DecisionDeny:
 			refuse = append(refuse, o)
-			continue
+		case choice == protocol.DecisionOnce && slices.Contains(approving, strings.ToLower(client)):
+		default:
+			list = append(list, o)
 		}
-		list = append(list, o)
 	}
-	return append(list, refuse...)
+	return append(refuse, list...)
+}
+
+// question is one of ours that the editor has not answered.
+type question struct {
+	answer chan json.RawMessage
+	shown  time.Time // when the editor had it; zero until then
 }
 
 // ask asks the editor's user. It denies if nobody can answer.
-func (p *proxy) ask(ctx context.Context, question protocol.RequestAccessParams) protocol.Decision {
+func (p *proxy) ask(ctx context.Context, about protocol.RequestAccessParams) protocol.Decision {
 	// Nobody but the editor learns this id, so no answer to a request of the
 	// agent can be taken for an answer to this.
 	id := string(encode("sandbox-sidecar-" + uuid.NewString()))
-	answer := make(chan json.RawMessage, 1)
+	asked := &question{answer: make(chan json.RawMessage, 1)}
 	p.mu.Lock()
-	session, version := p.session, p.version
+	session, version, client := p.session, p.version, p.client
 	if session != "" {
-		p.asked[id] = answer
+		p.asked[id] = asked
 	}
 	p.mu.Unlock()
 	if session == "" { // the editor has no place to show it
@@ -69,10 +88,13 @@ func (p *proxy) ask(ctx context.Context, question protocol.RequestAccessParams) 
 	}()
 	p.toEditor(encode(map[string]any{
 		"jsonrpc": "2.0", "id": json.RawMessage(id), "method": "session/request_permission",
-		"params": permission(session, version, question),
+		"params": permission(session, version, client, about),
 	}))
+	p.mu.Lock()
+	asked.shown = p.now()
+	p.mu.Unlock()
 	select {
-	case result := <-answer:
+	case result := <-asked.answer:
 		return decided(result)
 	case <-ctx.Done():
 		p.toEditor(encode(map[string]any{
@@ -85,8 +107,8 @@ func (p *proxy) ask(ctx context.Context, question protocol.RequestAccessParams) 
 
 // permission are the parameters of session/request_permission, in the form of a
 // version of the protocol.
-func permission(session string, version int, question protocol.RequestAccessParams) map[string]any {
-	params := map[string]any{"sessionId": session, "options": optionsOf(question.Choices)}
+func permission(session string, version int, client string, question protocol.RequestAccessParams) map[string]any {
+	params := map[string]any{"sessionId": session, "options": optionsOf(question.Choices, client)}
 	detail := question.Hint
 	if version >= 2 {
 		params["title"] = question.Message
@@ -109,29 +131,33 @@ func permission(session string, version int, question protocol.RequestAccessPara
 
 // decided is the user's decision. What is not understood denies.
 func decided(result json.RawMessage) protocol.Decision {
-	var chosen struct {
-		Outcome struct {
-			Outcome  string            `json:"outcome"`
-			OptionID protocol.Decision `json:"optionId"`
-		} `json:"outcome"`
-	}
-	if json.Unmarshal(result, &chosen) != nil || chosen.Outcome.Outcome != "selected" {
+	fields, _ := objectOf(result)
+	outcome, _ := objectOf(fields.get("outcome"))
+	if outcome.text("outcome") != "selected" {
 		return protocol.DecisionDeny
 	}
-	return chosen.Outcome.OptionID
+	return protocol.Decision(outcome.text("optionId"))
 }
 
 // answered takes an editor's answer to a question of ours. It returns false for
-// any other answer.
+// any other answer. One that comes before anybody can have read the question
+// refuses.
 func (p *proxy) answered(msg message) bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	answer, ours := p.asked[string(msg.id)]
-	if ours {
-		delete(p.asked, string(msg.id))
-		answer <- msg.get("result")
+	asked, ours := p.asked[string(msg.id)]
+	delete(p.asked, string(msg.id))
+	early := ours && (asked.shown.IsZero() || p.now().Sub(asked.shown) < readingTime)
+	p.mu.Unlock()
+	if !ours {
+		return false
 	}
-	return ours
+	result := msg.get("result")
+	if early && decided(result) != protocol.DecisionDeny {
+		p.log("refused: the editor has allowed an access before anybody can have read the question")
+		result = nil
+	}
+	asked.answer <- result
+	return true
 }
 
 // refusals describes what was refused and not reported yet.
@@ -164,19 +190,24 @@ func describe(refused runner.Refused) string {
 
 // prompt notes which session the user writes to. The agent gets, behind what the
 // user wrote, what was refused since the last time: it sees only errors.
-func (p *proxy) prompt(msg message, params object, text []byte) []byte {
+func (p *proxy) prompt(msg message, params object) []byte {
+	blocks, isObject, isList := split(params.get("prompt"))
 	p.mu.Lock()
 	p.session = params.text("sessionId")
 	lines := p.untold
+	if isObject || !isList || len(lines) == 0 {
+		p.mu.Unlock()
+		return msg.bytes
+	}
 	p.untold = nil
 	p.mu.Unlock()
-	var blocks []json.RawMessage
-	if len(lines) == 0 || json.Unmarshal(params.get("prompt"), &blocks) != nil {
-		return text
-	}
 	note := "Note of the sandbox, which only the user can change by settings:\n" + strings.Join(lines, "\n")
-	blocks = append(blocks, encode(map[string]any{"type": "text", "text": note}))
-	return msg.with("params", params.with("prompt", encode(blocks)).bytes()).bytes()
+	var list []json.RawMessage
+	for _, block := range blocks {
+		list = append(list, block.value)
+	}
+	list = append(list, encode(map[string]any{"type": "text", "text": note}))
+	return msg.with("params", params.with("prompt", encodeList(list)).bytes()).bytes()
 }
 
 // report shows the user what was refused during a turn.

@@ -6,7 +6,8 @@
 // What the agent does itself, the kernel confines. The proxy keeps the editor
 // from doing anything for it outside: it hides the editor's terminals and files,
 // and refuses requests for them. It puts questions about denials to the user by
-// the protocol's own request for permission. Everything else passes unchanged.
+// the protocol's own request for permission. Everything else passes as it was
+// meant: encoded anew, if no two parsers can read it in different ways.
 package acp
 
 import (
@@ -18,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -28,7 +30,7 @@ import (
 
 const (
 	// maxLine bounds a message in bytes.
-	maxLine = 256 << 20
+	maxLine = 64 << 20
 	// grace is how long an agent may go on once the editor has gone.
 	grace = 3 * time.Second
 	// drain is how long the rest of an output may take once all processes of the
@@ -51,10 +53,10 @@ type Streams struct {
 
 // proxy is between an editor and an agent.
 type proxy struct {
-	runner  *runner.Runner
 	streams Streams
 	toAgent *queue
 	running *runner.Running
+	now     func() time.Time
 
 	writing sync.Mutex // held while a line is written to the editor
 
@@ -64,9 +66,10 @@ type proxy struct {
 	mu      sync.Mutex // guards the fields below
 	version int        // of the protocol, as the agent has answered
 	pending map[string]request
-	asked   map[string]chan json.RawMessage // our own requests, by their ids
-	session string                          // the last one that the user wrote to
-	untold  []string                        // refusals that the agent does not know of yet
+	asked   map[string]*question // our own requests, by their ids
+	client  string               // the editor's name, as it says itself
+	session string               // the last one that the user wrote to
+	untold  []string             // refusals that the agent does not know of yet
 }
 
 // request is a request of the editor that the agent has not answered.
@@ -75,13 +78,18 @@ type request struct {
 	method, session string
 }
 
+func newProxy(streams Streams) *proxy {
+	return &proxy{
+		streams: streams, pending: map[string]request{}, asked: map[string]*question{},
+		known: map[string]bool{}, version: 1, now: time.Now,
+	}
+}
+
 // Serve runs the agent until it ends, and returns how. It ends the agent if the
 // editor goes, or the context ends. An error means that it was not started.
 func Serve(ctx context.Context, r *runner.Runner, argv []string, streams Streams) (spawn.Exit, error) {
-	p := &proxy{
-		runner: r, streams: streams, pending: map[string]request{}, asked: map[string]chan json.RawMessage{},
-		known: map[string]bool{}, version: 1,
-	}
+	p := newProxy(streams)
+
 	var inside, ours [3]*os.File
 	defer func() {
 		for _, file := range inside {
@@ -166,126 +174,151 @@ func (p *proxy) log(format string, args ...any) {
 	display.Fprintf(p.streams.Log, "sandbox-sidecar: "+format+"\n", args...)
 }
 
-// errTooLong means that a message is longer than anything that is passed on.
-var errTooLong = errors.New("a message has more than 256 MiB")
+// keptBuffer is how many bytes are kept for the next line.
+const keptBuffer = 1 << 20
 
-// lines calls use with each line, without its end. Empty lines are left out.
-func lines(from io.Reader, use func(line []byte)) error {
+// lines calls use with each line, without its end. use must not keep it. Of a
+// line that is too long it gets the beginning. Empty lines are left out.
+func lines(from io.Reader, use func(line []byte, whole bool)) {
 	reader := bufio.NewReaderSize(from, 64<<10)
 	var line []byte
-	for {
+	for whole := true; ; {
 		part, err := reader.ReadSlice('\n')
 		if len(line)+len(part) > maxLine {
-			return errTooLong
+			part, whole = part[:maxLine-len(line)], false
 		}
 		line = append(line, part...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
+		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
-		case len(bytes.TrimSpace(line)) > 0:
-			use(bytes.TrimRight(line, "\r\n"))
 		}
-		line = nil // what was used may still wait
+		if len(bytes.TrimSpace(line)) > 0 {
+			use(line, whole)
+		}
+		if line, whole = line[:0], true; cap(line) > keptBuffer {
+			line = nil
+		}
 		if err != nil {
-			return nil
+			return
 		}
 	}
+}
+
+// read reads a message of a line.
+func read(line []byte, whole bool, s strict) (msg message, asks bool, err error) {
+	s.in = line
+	msg, asks, err = parse(&s)
+	if !whole {
+		err = errTooLong
+	}
+	return msg, asks, err
 }
 
 // fromEditor passes on what the editor says, until it says no more.
 func (p *proxy) fromEditor() {
-	err := lines(p.streams.In, func(line []byte) {
-		if passed := each(line, p.editorSays); passed != nil {
-			p.toAgent.put(append(bytes.Clone(passed), '\n'))
+	lines(p.streams.In, func(line []byte, whole bool) {
+		msg, asks, err := read(line, whole, strict{})
+		switch {
+		case err == nil:
+			if passed := p.editorSays(msg); passed != nil {
+				p.toAgent.put(passed)
+			}
+			return
+		case msg.id == nil:
+		case asks:
+			p.toEditor(failure(msg.id, codeInvalidRequest, notPassed(err)))
+		case p.answered(message{id: msg.id}): // as a refusal
+		default:
+			p.reply(msg.id, codeInternal, "the answer is "+notPassed(err))
 		}
+		p.log("a message of the editor is %s", notPassed(err))
 	})
-	if err != nil {
-		p.log("the editor's connection is closed: %v", err)
-	}
 }
 
-// editorSays returns what of an editor's message reaches the agent. The editor
-// is trusted: what cannot be read passes.
-func (p *proxy) editorSays(text []byte) []byte {
-	msg, err := parseMessage(text)
-	if err != nil {
-		return text
-	}
+func notPassed(err error) string { return "not passed on: " + err.Error() }
+
+// editorSays returns what of an editor's message reaches the agent.
+func (p *proxy) editorSays(msg message) []byte {
 	if msg.method == "" {
 		if p.answered(msg) {
 			return nil
 		}
-		return text
+		return msg.bytes
 	}
-	params, _ := parseObject(msg.get("params"))
+	params, _ := objectOf(msg.get("params"))
 	if msg.id != nil {
 		p.mu.Lock()
-		p.pending[string(msg.id)] = request{msg.id, msg.method, params.text("sessionId")}
+		p.pending[string(msg.id)] = request{bytes.Clone(msg.id), msg.method, params.text("sessionId")}
 		p.mu.Unlock()
 	}
 	switch msg.method {
 	case "initialize":
+		info, _ := objectOf(params.get("clientInfo"))
+		p.mu.Lock()
+		p.client = info.text("name")
+		p.mu.Unlock()
 		return msg.with("params", hide(msg.get("params"))).bytes()
 	case "session/prompt":
-		return p.prompt(msg, params, text)
+		return p.prompt(msg, params)
 	}
-	return text
+	return msg.bytes
 }
 
 // fromAgent passes on what the agent says, until it says no more.
 func (p *proxy) fromAgent(out io.Reader) {
-	err := lines(out, func(line []byte) {
-		// Between the tokens of JSON this means nothing. But some parsers end a
-		// line there, and would find other messages than the ones checked here.
-		line = bytes.ReplaceAll(line, []byte("\r"), []byte(" "))
-		if passed := each(line, p.agentSays); passed != nil {
-			p.toEditor(passed)
+	told := false
+	lines(out, func(line []byte, whole bool) {
+		msg, asks, err := read(line, whole, strict{leave: isTerminalAuth, safe: safeMethods})
+		if err == nil {
+			if msg.left && !told {
+				told = true
+				p.log("left out of a message of the agent: a way to sign in outside, or what JSON-RPC does not have")
+			}
+			if passed := p.agentSays(msg); passed != nil {
+				p.toEditor(passed)
+			}
+			return
+		}
+		p.log("a message of the agent is %s", notPassed(err))
+		if msg.id == nil {
+			return
+		}
+		if asks {
+			p.reply(msg.id, codeInvalidRequest, notPassed(err))
+		} else if done, found := p.take(msg.id); found {
+			p.toEditor(failure(done.id, codeInternal, "the agent's answer is "+notPassed(err)))
+			p.ended(done)
 		}
 	})
-	if err != nil {
-		p.log("the agent is ended: %v", err)
-		p.running.Kill()
-	}
 }
 
 // agentSays returns what of an agent's message reaches the editor.
-func (p *proxy) agentSays(text []byte) []byte {
-	msg, err := parseMessage(text)
-	if err != nil {
-		p.log("the agent wrote what is no message, which is not passed on: %v: %s", err, display.Text(shorten(text)))
-		p.reply(nil, codeInvalidRequest, "not passed on: "+err.Error())
-		return nil
-	}
-	if outside(msg.method) {
-		p.log("the agent's request %s is refused: the editor would act outside the sandbox", display.Quote(msg.method))
+func (p *proxy) agentSays(msg message) []byte {
+	if prefix := outside(msg.method); prefix != "" {
+		p.log("the agent's request %s* is refused: the editor would act outside the sandbox", prefix)
 		if msg.id != nil {
 			p.reply(msg.id, codeUnknownMethod, "refused by the sandbox: do this yourself, inside: "+msg.method)
 		}
 		return nil
 	}
 	if msg.method != "" {
-		return text
+		return msg.bytes
 	}
 	done, found := p.take(msg.id)
-	if found && done.method == "session/prompt" {
-		p.report(done.session)
+	if found {
+		p.ended(done)
 	}
-	result := msg.get("result")
-	if result == nil {
-		return text
-	}
-	if found && done.method == "initialize" {
+	if result := msg.get("result"); found && done.method == "initialize" && result != nil {
 		p.negotiated(result)
 	}
-	// Whatever it answers: the editor decides by itself what it takes it for.
-	if safe := withoutCommands(result); !bytes.Equal(safe, result) {
-		p.log("a way to sign in that runs a command outside is left out")
-		return msg.with("result", safe).bytes()
-	}
-	return text
+	return msg.bytes
 }
 
-func shorten(text []byte) string { return string(text[:min(len(text), 200)]) }
+// ended reports what was refused, if a request was a turn of the agent.
+func (p *proxy) ended(r request) {
+	if r.method == "session/prompt" {
+		p.report(r.session)
+	}
+}
 
 // take returns the editor's request that the agent answers.
 func (p *proxy) take(id json.RawMessage) (request, bool) {
@@ -298,12 +331,11 @@ func (p *proxy) take(id json.RawMessage) (request, bool) {
 
 // negotiated notes the version of the protocol.
 func (p *proxy) negotiated(result json.RawMessage) {
-	var answer struct {
-		ProtocolVersion int `json:"protocolVersion"`
-	}
-	if json.Unmarshal(result, &answer) == nil {
+	fields, _ := objectOf(result)
+	version, err := strconv.Atoi(string(fields.get("protocolVersion")))
+	if err == nil {
 		p.mu.Lock()
-		p.version = answer.ProtocolVersion
+		p.version = version
 		p.mu.Unlock()
 	}
 }
@@ -312,12 +344,12 @@ func (p *proxy) negotiated(result json.RawMessage) {
 func (p *proxy) toEditor(line []byte) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	_, _ = p.streams.Out.Write(append(bytes.Clone(line), '\n'))
+	_, _ = p.streams.Out.Write(append(line, '\n'))
 }
 
 // reply answers the agent with an error.
 func (p *proxy) reply(id json.RawMessage, code int, text string) {
-	p.toAgent.put(append(failure(id, code, text), '\n'))
+	p.toAgent.put(failure(id, code, text))
 }
 
 func failure(id json.RawMessage, code int, text string) []byte {

@@ -7,7 +7,10 @@ import (
 
 // mostQueued is how many bytes may wait for an agent that does not read. Then
 // the editor has to wait.
-const mostQueued = 256 << 20
+const mostQueued = maxLine
+
+// lineCost is what a short line takes beside its bytes.
+const lineCost = 64
 
 // queue writes lines to an agent, so that whoever reads the editor's answers
 // never waits for the agent: the agent itself may wait for an answer.
@@ -40,18 +43,19 @@ func (q *queue) write(to io.WriteCloser) {
 			return
 		}
 		line := q.lines[0]
+		q.lines[0] = nil
 		q.lines = q.lines[1:]
 		q.mu.Unlock()
 		_, err := to.Write(line)
 		q.mu.Lock()
-		q.bytes -= len(line)
+		q.bytes -= len(line) + lineCost
 		q.failed = q.failed || err != nil
 		q.changed.Broadcast()
 		q.mu.Unlock()
 	}
 }
 
-// put adds a line, with its end. What comes after close is lost.
+// put adds a line, and its end. It keeps the line. What comes after close is lost.
 func (q *queue) put(line []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,8 +65,9 @@ func (q *queue) put(line []byte) {
 	if q.closed || q.failed {
 		return
 	}
+	line = append(line, '\n')
 	q.lines = append(q.lines, line)
-	q.bytes += len(line)
+	q.bytes += len(line) + lineCost
 	q.changed.Broadcast()
 }
 

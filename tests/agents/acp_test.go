@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
@@ -45,6 +46,8 @@ type editor struct {
 	endedBy error
 	allow   string // the option that the user chooses, if it is offered
 	version int
+	// approves: it answers questions at once, without its user.
+	approves bool
 
 	mu      sync.Mutex // guards the fields below, and writes
 	changed sync.Cond
@@ -53,6 +56,9 @@ type editor struct {
 	asked   []json.RawMessage // parameters of session/request_permission
 	next    int
 }
+
+// reads is how long a user takes to read a question: longer than nobody can.
+const reads = 600 * time.Millisecond
 
 // newEditor starts an agent below sandbox-sidecar acp, or alone.
 func newEditor(t *testing.T, settings string, confined bool) *editor {
@@ -149,7 +155,16 @@ func (e *editor) acts(msg message) {
 		}
 	case "session/request_permission":
 		e.asked = append(e.asked, msg.Params)
-		e.writes(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":%s}}`, msg.ID, e.outcome(msg.Params)))
+		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":%s}}`, msg.ID, e.outcome(msg.Params))
+		if e.approves {
+			e.writes(answer)
+			return
+		}
+		time.AfterFunc(reads, func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.writes(answer)
+		})
 	}
 }
 
@@ -229,6 +244,7 @@ func TestACP_NothingRunsOutside(t *testing.T) {
 		"two":       "{} x\rPLAIN",
 		"file":      `{"jsonrpc":"2.0","id":7,"method":"fs/write_text_file","params":FILE}`,
 		"blanks":    `   {  "jsonrpc" : "2.0", "id": 7, "method" : "terminal/create", "params" : PARAMS }   `,
+		"nul":       `{"jsonrpc":"2.0","id":7,"method":"terminal/create","params":PARAMS,"x\u0000":1}`,
 		"its error": `{"jsonrpc":"2.0","id":7,"method":"terminal/create","params":PARAMS,"error":{"code":1}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -382,46 +398,76 @@ func TestACP_HidesWhatTheEditorOffers(t *testing.T) {
 	}
 }
 
-// What the proxy does not know passes byte for byte, in both directions.
+// An editor that approves by itself what agents ask for allows nothing.
+func TestACP_AnEditorThatApprovesByItself(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for _, approves := range []bool{false, true} {
+		e := newEditor(t, harness.Defaults(harness.Sandbox{"on_denied": "ask"}), true)
+		e.allow, e.approves = "user", approves
+		e.begin()
+		file := filepath.Join(e.Outside, "file")
+		if said := e.prompt("write " + file); (said == "written") == approves {
+			t.Errorf("approves by itself: %t; said %q", approves, said)
+		}
+		if strings.Contains(harness.Read(t, e.UserSettings()), "additional_read_write_paths") == approves {
+			t.Errorf("approves by itself: %t; the settings: %s", approves, harness.Read(t, e.UserSettings()))
+		}
+	}
+}
+
+// What the proxy does not know passes, in both directions, as it was meant.
 func TestACP_PassesEverythingElse(t *testing.T) {
 	t.Parallel()
 	e := newEditor(t, harness.Defaults(nil), true)
 	e.begin()
-	for _, line := range []string{
-		`{"jsonrpc":"2.0","method":"_future/thing","params":{"b":1,"a":[ 1.0 , ` +
-			`1e400,"<\u003c\ud83d\ude00"]},"extra":{}}`,
-		`{"jsonrpc":"2.0","id":"a/b","method":"elicitation/create","params":{"terminal/create":"fs/write_text_file"}}`,
-		`[{"jsonrpc":"2.0","method":"x"} , {"jsonrpc":"2.0","method":"y","params": {}}]`,
+	for line, passes := range map[string]string{
+		`{"jsonrpc":"2.0","method":"_future/thing","params":{"b":1,"a":[ 1.0 , 1e300,"<\u003c\ud83d\ude00"]},"extra":{}}`: `{` +
+			`"jsonrpc":"2.0","method":"_future/thing","params":{"b":1,"a":[1.0,1e300,"<<😀"]}}`,
+		`{"jsonrpc":"2.0","id":"a/b","method":"elicitation/create","params":{"terminal/create":"fs/write_text_file"}}`: "",
 	} {
+		if passes == "" {
+			passes = line
+		}
 		e.prompt("say " + line)
-		if !e.has(line) {
-			t.Errorf("the editor did not get %s", line)
+		if !e.has(passes) {
+			t.Errorf("the editor did not get %s", passes)
 		}
 		e.mu.Lock()
 		e.writes(line)
 		e.mu.Unlock()
-		if got := e.prompt("received"); !strings.Contains(got, line+"\n") {
-			t.Errorf("the agent did not get %s", line)
+		if got := e.prompt("received"); !strings.Contains(got, passes+"\n") {
+			t.Errorf("the agent did not get %s", passes)
 		}
 	}
-	e.prompt("say no JSON at all")
-	if e.has("no JSON at all") {
-		t.Error("what is no message was passed on")
+	for _, line := range []string{
+		`no JSON at all`, `[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","method":"y","params":{}}]`,
+		`{"jsonrpc":"2.0","method":"x","params":{"a":1e400}}`,
+	} {
+		e.prompt("say " + line)
+		if e.has(line) {
+			t.Errorf("%s was passed on", line)
+		}
 	}
 }
 
 func TestACP_PassesLargeMessages(t *testing.T) {
 	t.Parallel()
-	const size = 64 << 20
+	const size = 60 << 20 // of 64 that a message may have
 	e := newEditor(t, harness.Defaults(nil), true)
 	e.begin()
 	e.prompt(fmt.Sprintf("fill %d", size))
 	const around = len(`{"jsonrpc":"2.0","method":"session/update","params":{"x":""}}`)
 	if !e.has(fmt.Sprintf("%d bytes", size+around)) {
-		t.Error("64 MiB did not reach the editor")
+		t.Error("60 MiB did not reach the editor")
 	}
 	if got := e.prompt("count " + strings.Repeat("x", size)); got != fmt.Sprint(size) {
 		t.Errorf("the agent got %s bytes", got)
+	}
+	const more = 65 << 20
+	e.prompt(fmt.Sprintf("fill %d", more))
+	if e.has(fmt.Sprintf("%d bytes", more+around)) {
+		t.Error("65 MiB reached the editor")
 	}
 }
 
