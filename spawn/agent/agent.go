@@ -14,7 +14,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 )
@@ -184,12 +183,12 @@ func (f *Filter) serve(client net.Conn) {
 func (f *Filter) serveSSH(client net.Conn) {
 	var agent net.Conn
 	for {
-		request, err := read(client)
+		received, err := read(client)
 		if err != nil {
 			return
 		}
-		what, passes := judge(request)
-		if !passes {
+		request, signing, what := judge(received)
+		if request == nil {
 			if what != "" {
 				f.session.Refused(what)
 			}
@@ -205,7 +204,7 @@ func (f *Filter) serveSSH(client net.Conn) {
 			defer f.drop(agent)
 		}
 		answer := []byte{failure}
-		if request[0] != signRequest || f.maySign(client, agent, request) {
+		if signing == nil || f.maySign(client, agent, *signing) {
 			answer, err = ask(agent, request)
 		}
 		if err != nil || write(client, answer) != nil {
@@ -228,35 +227,44 @@ func (f *Filter) dial() (net.Conn, error) {
 	return c, nil
 }
 
-// judge reports whether a request may pass. what it is about is "" if nobody
-// needs to know.
-func judge(request []byte) (what string, passes bool) {
-	switch kind := request[0]; kind {
+// judge returns a request as it may pass: whole, with nothing behind it, and
+// encoded here. It returns nil if it may not; what it is about is "" then if
+// nobody needs to know. signing is set if the request is to sign.
+func judge(received []byte) (request []byte, signing *signing, what string) {
+	switch kind, rest := received[0], received[1:]; kind {
 	case requestIdentities:
-		return "", len(request) == 1
-	case signRequest: // see maySign
-		return "", true
+		if len(rest) == 0 {
+			request = []byte{requestIdentities}
+		}
+		return request, nil, ""
+	case signRequest:
+		asked, ok := parseSigning(rest)
+		if !ok {
+			return nil, nil, ""
+		}
+		return asked.request(), &asked, ""
 	case extension:
-		name := extensionOf(request)
-		return "", name == sessionBind
+		return bindRequest(rest), nil, ""
 	default:
 		if what = refused[kind]; what == "" {
 			what = fmt.Sprintf("do what is not known (%d)", kind)
 		}
-		return what, false
+		return nil, nil, what
 	}
 }
 
-func extensionOf(request []byte) string {
-	rest := request[1:]
-	if len(rest) < 4 {
-		return ""
+// bindRequest is a request to bind a connection to a server (PROTOCOL.agent of
+// OpenSSH), encoded anew; nil for other extensions, and for more or less.
+func bindRequest(rest []byte) []byte {
+	fields, rest, ok := cutStrings(rest, 4) // name, server's key, session, signature
+	if !ok || string(fields[0]) != sessionBind || len(rest) != 1 || rest[0] > 1 {
+		return nil
 	}
-	size := binary.BigEndian.Uint32(rest)
-	if rest = rest[4:]; uint64(size) > uint64(len(rest)) {
-		return ""
+	request := []byte{extension}
+	for _, field := range fields {
+		request = appendString(request, field)
 	}
-	return strings.ToValidUTF8(string(rest[:size]), "")
+	return append(request, rest[0])
 }
 
 // answers are the messages that may follow a request.

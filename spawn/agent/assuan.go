@@ -46,6 +46,7 @@ var refusedCommands = map[string]string{
 // when a session first needs them: every stage starts with this package, too.
 var (
 	aKeygrip = pattern(`^[0-9A-Fa-f]{40}$`)
+	aNonce   = pattern(`^-- +[0-9A-Za-z]{1,64}$`) // it names a cache, and is left out
 	aVersion = pattern(`^[0-9.]{1,16}$`)
 	aList    = pattern(`^--list(=[0-9]{1,6})?$`)
 	aHash    = pattern(`^(?:--hash=[a-z0-9-]{1,16}|[0-9]{1,3}) +(?:[0-9A-Fa-f]{2}){16,64}$`)
@@ -161,6 +162,9 @@ func (f *Filter) serveGPG(c net.Conn, description string, options []string) {
 			_ = client.send("OK")
 			return
 		}
+		if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			rest = unreadable
+		}
 		answer, err := talk.answer(command, rest)
 		if err != nil || client.send(answer...) != nil {
 			return
@@ -184,7 +188,7 @@ func (g *gpgTalk) answer(command, rest string) ([]string, error) {
 	case "RESET", "SIGKEY", "SETKEY":
 		g.grip = ""
 	case "PKSIGN":
-		if g.grip == "" {
+		if g.grip == "" || requests == nil {
 			return []string{errSyntax}, nil
 		}
 		use := Use{Key: g.grip, Purpose: "to sign", Comment: func() string { return "" }}
@@ -228,6 +232,9 @@ func (g *gpgTalk) refuse(command string) {
 	}
 }
 
+// unreadable is the rest of a line with control characters: no form allows it.
+const unreadable = "\x00"
+
 // translate returns what to ask the agent for a client's command: nothing if the
 // answer is OK, nil if the command is malformed. known is false if the command
 // may not pass.
@@ -240,14 +247,25 @@ func translate(command, rest, description string) (requests []string, known bool
 	}
 	words := strings.Fields(rest)
 	switch command {
-	case "NOP", "SETKEYDESC", "END", "CAN":
+	case "NOP", "END", "CAN":
+		if rest != "" {
+			return nil, true
+		}
+		return []string{}, true
+	case "SETKEYDESC":
 		// The description is the filter's: a session could lie to the user.
+		if rest == unreadable {
+			return nil, true
+		}
 		return []string{}, true
 	case "RESET":
-		return []string{"RESET"}, true
+		return one(rest == "", "RESET")
 	case "OPTION":
 		// Others name terminals, displays and variables of what asks for the
 		// passphrase, outside of the sandbox. They are the filter's, too.
+		if rest == unreadable {
+			return nil, true
+		}
 		name, value, _ := strings.Cut(strings.ReplaceAll(strings.TrimPrefix(rest, "--"), " ", ""), "=")
 		if name == "agent-awareness" {
 			return one(aVersion().MatchString(value), "OPTION agent-awareness="+value)
@@ -262,14 +280,16 @@ func translate(command, rest, description string) (requests []string, known bool
 		if len(words) == 1 && aList().MatchString(words[0]) {
 			return []string{"KEYINFO --list"}, true
 		}
-		words = withoutOptions(words)
-		return one(len(words) == 1 && areKeygrips(words), "KEYINFO "+strings.Join(words, ""))
+		fallthrough
 	case "READKEY", "SIGKEY", "SETKEY":
-		words = withoutOptions(words)
+		words = withoutOptions(command, words)
 		return one(len(words) == 1 && areKeygrips(words), command+" "+strings.Join(words, ""))
 	case "SETHASH":
 		return one(aHash().MatchString(rest), "SETHASH "+rest)
 	case "PKSIGN":
+		if rest != "" && !aNonce().MatchString(rest) {
+			return nil, true
+		}
 		return []string{"SETKEYDESC " + description, "PKSIGN"}, true
 	}
 	return nil, false
@@ -281,8 +301,28 @@ func areKeygrips(words []string) bool {
 	})
 }
 
-func withoutOptions(words []string) []string {
-	return slices.DeleteFunc(words, func(word string) bool { return strings.HasPrefix(word, "--") })
+// ignored are options of commands that say how to answer. They are left out, once
+// each: the answer without them is one that clients understand, too.
+var ignored = map[string][]string{
+	"KEYINFO": {"--data", "--ssh-fpr", "--with-ssh", "--"}, "READKEY": {"--no-data", "--"},
+	"SIGKEY": {"--another", "--"}, "SETKEY": {"--another", "--"},
+}
+
+// withoutOptions returns the words of a command behind those. Others stay, and
+// are no keygrips.
+func withoutOptions(command string, words []string) []string {
+	options := slices.Clone(ignored[command])
+	for len(words) > 0 {
+		i := slices.Index(options, words[0])
+		if i < 0 {
+			return words
+		}
+		if words = words[1:]; options[i] == "--" {
+			return words
+		}
+		options = slices.Delete(options, i, i+1)
+	}
+	return words
 }
 
 // Description is the text of a question for a passphrase, in the form of the

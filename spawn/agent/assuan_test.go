@@ -123,7 +123,14 @@ func TestGPG_ListsAndSignsAndNothingElse(t *testing.T) {
 	hash := strings.Repeat("0a", 32)
 	for command, want := range map[string]string{
 		"RESET": "RESET", "reset": "RESET", "GETINFO version": "GETINFO version", "NOP": "", "# export": "", "": "",
-		"SIGKEY " + grip: "SIGKEY " + grip, "SIGKEY --x -- " + grip: "SIGKEY " + grip,
+		"SIGKEY " + grip: "SIGKEY " + grip, "SIGKEY --another -- " + grip: "SIGKEY " + grip,
+		"SIGKEY --x -- " + grip: "malformed", "SIGKEY --another --another " + grip: "malformed",
+		"SIGKEY -- --another " + grip: "malformed", "SIGKEY " + grip + " --another": "malformed",
+		"SIGKEY\t" + grip: "do what is not known", "SIGKEY \t" + grip: "malformed",
+		"SIGKEY " + grip + "\x00": "malformed",
+		"SIGKEY " + grip + "\r":   "malformed", "SIGKEY " + grip + "00": "malformed", "RESET x": "malformed",
+		"NOP x": "malformed", "SETKEYDESC a\x00b": "malformed", "OPTION display=:9\x01": "malformed",
+		"READKEY --no-data " + grip: "READKEY " + grip, "READKEY --format=ssh " + grip: "malformed",
 		"HAVEKEY " + grip + " " + grip: "HAVEKEY " + grip + " " + grip,
 		"HAVEKEY --list=1000":          "HAVEKEY --list=1000",
 		"KEYINFO --list":               "KEYINFO --list",
@@ -188,6 +195,9 @@ func TestGPG_ChosenKeys(t *testing.T) {
 		first + "\nSIGKEY --another " + otherGrip + "\nPKSIGN": {first + "|" + second, otherGrip},
 		first + "\nRESET\nPKSIGN":                              {first + "|RESET", ""},
 		first + " " + otherGrip + "\nPKSIGN":                   {"", ""},
+		first + "\nPKSIGN --hash=sha1":                         {first, ""},
+		first + "\nPKSIGN -- a b":                              {first, ""},
+		first + "\nPKSIGN \x00":                                {first, ""},
 	} {
 		s := newGPGScene(t, nil)
 		got := s.says(t, said+"\nBYE\n")

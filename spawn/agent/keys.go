@@ -13,22 +13,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// signing is a request to sign.
+type signing struct {
+	key, data []byte
+	flags     uint32
+}
+
+// Flags of a request to sign (draft-ietf-sshm-ssh-agent, section 3.6.1). They
+// exclude each other.
+const (
+	rsaSHA256 = 2
+	rsaSHA512 = 4
+)
+
+// parseSigning reads a request to sign behind its first byte.
+func parseSigning(rest []byte) (signing, bool) {
+	fields, rest, ok := cutStrings(rest, 2)
+	if !ok || len(rest) != 4 {
+		return signing{}, false
+	}
+	s := signing{fields[0], fields[1], binary.BigEndian.Uint32(rest)}
+	return s, s.flags == 0 || s.flags == rsaSHA256 || s.flags == rsaSHA512
+}
+
+// request is the request as it passes.
+func (s signing) request() []byte {
+	request := appendString(appendString([]byte{signRequest}, s.key), s.data)
+	return binary.BigEndian.AppendUint32(request, s.flags)
+}
+
 // maySign reports whether a request to sign may pass: its key is one that the
 // session may use.
-func (f *Filter) maySign(client, agent net.Conn, request []byte) bool {
-	key, rest, ok := cutString(request[1:])
-	data, _, alsoOK := cutString(rest)
-	if !ok || !alsoOK {
-		return false
-	}
-	plain, ok := plainKey(key)
+func (f *Filter) maySign(client, agent net.Conn, asked signing) bool {
+	plain, ok := plainKey(asked.key)
 	if !ok {
-		f.session.Refused("sign with a certificate of an unknown kind")
+		f.session.Refused("sign with a key or certificate of an unknown form")
 		return false
 	}
-	what, name := purpose(data)
+	what, name := purpose(asked.data)
 	return f.mayUse(client, Use{
-		Key: fingerprint(plain), Purpose: what, For: name, Comment: func() string { return comment(agent, key) },
+		Key: fingerprint(plain), Purpose: what, For: name, Comment: func() string { return comment(agent, asked.key) },
 	})
 }
 
@@ -92,27 +116,58 @@ var certificates = map[string]struct {
 	"sk-ecdsa-sha2-nistp256-cert-v01@openssh.com": {"sk-ecdsa-sha2-nistp256@openssh.com", 3},
 }
 
+// maxFields bounds the fields of a key. Those of ssh-dss are four.
+const maxFields = 8
+
 // plainKey is the key in a certificate, or the key itself. A certificate has the
-// fingerprint of its key. It is false if nobody knows where the key is in it.
+// fingerprint of its key. It is false if nobody knows where the key is in it, and
+// if anything is missing or more.
 func plainKey(blob []byte) ([]byte, bool) {
 	kind, rest, ok := cutString(blob)
-	if !ok || !strings.Contains(string(kind), "-cert-v") {
-		return blob, ok
+	if !ok || len(kind) == 0 {
+		return nil, false
+	}
+	if !strings.Contains(string(kind), "-cert-v") {
+		// Every kind is a list of strings.
+		for range maxFields {
+			if _, rest, ok = cutString(rest); !ok {
+				return nil, false
+			}
+			if len(rest) == 0 {
+				return blob, true
+			}
+		}
+		return nil, false
 	}
 	known, is := certificates[string(kind)]
 	_, rest, ok = cutString(rest) // the nonce
 	if !is || !ok {
 		return nil, false
 	}
+	fields, rest, ok := cutStrings(rest, known.fields)
+	if !ok || !endsCertificate(rest) {
+		return nil, false
+	}
 	plain := appendString(nil, []byte(known.kind))
-	for range known.fields {
-		var field []byte
-		if field, rest, ok = cutString(rest); !ok {
-			return nil, false
-		}
+	for _, field := range fields {
 		plain = appendString(plain, field)
 	}
 	return plain, true
+}
+
+// endsCertificate reports whether a text is exactly what follows the key in a
+// certificate.
+func endsCertificate(rest []byte) bool {
+	const serialAndType, times = 8 + 4, 8 + 8
+	if len(rest) < serialAndType {
+		return false
+	}
+	_, rest, ok := cutStrings(rest[serialAndType:], 2) // name, principals
+	if !ok || len(rest) < times {
+		return false
+	}
+	_, rest, ok = cutStrings(rest[times:], 5) // critical, extensions, reserved, authority's key, signature
+	return ok && len(rest) == 0
 }
 
 // userAuth is the message of the ssh protocol that a login signs (RFC 4252,
@@ -182,6 +237,18 @@ func cutString(data []byte) (text, rest []byte, ok bool) {
 		return nil, nil, false
 	}
 	return data[:size], data[size:], true
+}
+
+// cutStrings splits off so many strings.
+func cutStrings(data []byte, count int) (fields [][]byte, rest []byte, ok bool) {
+	for range count {
+		var field []byte
+		if field, data, ok = cutString(data); !ok {
+			return nil, nil, false
+		}
+		fields = append(fields, field)
+	}
+	return fields, data, true
 }
 
 func appendString(to, text []byte) []byte {

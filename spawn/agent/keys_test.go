@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +76,7 @@ func TestPlainKey_IsThatOfOpenSSH(t *testing.T) {
 				t.Errorf("%s of %s: %v, %s", what, key.Type(), ok, fingerprint(plain))
 			}
 			for cut := range blob { // no part of it stands for the key
-				if plain, ok := plainKey(blob[:cut]); ok && what == "key" && fingerprint(plain) == want {
+				if plain, ok := plainKey(blob[:cut]); ok && fingerprint(plain) == want {
 					t.Errorf("%s of %s: its first %d bytes", what, key.Type(), cut)
 				}
 			}
@@ -203,4 +204,109 @@ func TestComment_OfAnAgentThatLies(t *testing.T) {
 		}
 		near.Close()
 	}
+}
+
+// Only whole requests reach the agent, as they are encoded here.
+func TestJudge_OnlyWholeRequests(t *testing.T) {
+	t.Parallel()
+	text := func(texts ...string) string {
+		var all []byte
+		for _, one := range texts {
+			all = appendString(all, []byte(one))
+		}
+		return string(all)
+	}
+	const none, sha256, sha512 = "\x00\x00\x00\x00", "\x00\x00\x00\x02", "\x00\x00\x00\x04"
+	signs, binds := "\x0d"+text("key", "data"), "\x1b"+text(sessionBind, "host", "session", "signature")
+	for name, test := range map[string]struct {
+		request string
+		passes  bool
+	}{
+		"list": {"\x0b", true}, "list and more": {"\x0b\x00", false},
+		"sign": {signs + none, true}, "sign, SHA-256": {signs + sha256, true}, "sign, SHA-512": {signs + sha512, true},
+		"sign, both": {signs + "\x00\x00\x00\x06", false}, "sign, a new flag": {signs + "\x00\x00\x00\x01", false},
+		"sign, no flags": {signs, false}, "sign, short flags": {signs + "\x00\x00\x00", false},
+		"sign and more": {signs + none + "\x00", false}, "sign twice": {signs + none + signs + none, false},
+		"sign, a long key":  {"\x0d\x00\x00\x00\x04key" + none, false},
+		"sign, a huge key":  {"\x0d\xff\xff\xff\xffkey" + none, false},
+		"sign, a long text": {"\x0d" + text("key") + "\x00\x00\x01\x00data" + none, false},
+		"sign, no text":     {"\x0d" + text("key"), false},
+		"bind":              {binds + "\x00", true}, "bind, forwarded": {binds + "\x01", true},
+		"bind, no flag": {binds, false}, "bind, another flag": {binds + "\x02", false},
+		"bind and more": {binds + "\x00\x00", false}, "bind twice": {binds + "\x00" + binds + "\x00", false},
+		"bind, a field more":     {binds + text("more") + "\x00", false},
+		"bind, a field less":     {"\x1b" + text(sessionBind, "host", "session") + "\x00", false},
+		"bind, the name alone":   {"\x1b" + text(sessionBind), false},
+		"bind, a name and a NUL": {"\x1b" + text(sessionBind+"\x00", "host", "session", "signature") + "\x00", false},
+		"query":                  {"\x1b" + text("query"), false}, "add": {"\x11", false}, "unknown": {"\x00", false},
+	} {
+		got, asked, _ := judge([]byte(test.request))
+		if passes := got != nil; passes != test.passes {
+			t.Errorf("%s: passes: %t", name, passes)
+		}
+		if got != nil && string(got) != test.request {
+			t.Errorf("%s: passes as %q", name, got)
+		}
+		if (asked != nil) != (test.passes && got[0] == signRequest) {
+			t.Errorf("%s: signs: %t", name, asked != nil)
+		}
+	}
+}
+
+// Of a key with anything behind it, or with less, nobody knows which it is.
+func TestPlainKey_OnlyWholeKeys(t *testing.T) {
+	t.Parallel()
+	text := func(texts ...string) []byte {
+		var all []byte
+		for _, one := range texts {
+			all = appendString(all, []byte(one))
+		}
+		return all
+	}
+	whole := text("ssh-rsa", "e", "n")
+	head := text("ssh-ed25519-cert-v01@openssh.com", "nonce", "key")
+	certificate := slices.Concat(head, make([]byte, 8+4), text("name", "principals"), make([]byte, 8+8),
+		text("critical", "extensions", "reserved", "authority", "signature"))
+	for name, test := range map[string]struct {
+		blob  []byte
+		whole bool
+	}{
+		"a key": {whole, true}, "a certificate": {certificate, true},
+		"a byte more": {append(slices.Clone(whole), 0), false}, "a byte less": {whole[:len(whole)-1], false},
+		"a kind alone": {text("ssh-rsa"), false}, "no kind": {text("", "e"), false}, "nothing": {nil, false},
+		"many fields":               {text("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"), false},
+		"a certificate and more":    {append(slices.Clone(certificate), 0), false},
+		"a certificate and a field": {slices.Concat(certificate, text("more")), false},
+		"less of a certificate":     {certificate[:len(certificate)-1], false},
+		"the head of a certificate": {head, false},
+		"no times":                  {slices.Concat(head, make([]byte, 8+4), text("name", "principals")), false},
+	} {
+		if _, ok := plainKey(test.blob); ok != test.whole {
+			t.Errorf("%s: %t", name, ok)
+		}
+	}
+}
+
+// What passes is whole, and read again it is the same.
+func FuzzJudge(f *testing.F) {
+	f.Add([]byte("\x0b"))
+	f.Add([]byte("\x0d\x00\x00\x00\x01k\x00\x00\x00\x01d\x00\x00\x00\x02"))
+	const fields = "\x00\x00\x00\x01k\x00\x00\x00\x01d\x00\x00\x00\x01s\x01"
+	f.Add(append(appendString([]byte{extension}, []byte(sessionBind)), fields...))
+	f.Fuzz(func(t *testing.T, received []byte) {
+		if len(received) == 0 {
+			return
+		}
+		request, asked, _ := judge(received)
+		if request == nil {
+			return
+		}
+		again, _, _ := judge(request)
+		if !slices.Equal(again, request) || len(request) != len(received) {
+			t.Fatalf("%q passes as %q, and that as %q", received, request, again)
+		}
+		if asked != nil && !slices.Equal(asked.request(), request) {
+			t.Fatalf("judged is %+v, and %q passes", asked, request)
+		}
+	})
 }
