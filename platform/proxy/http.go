@@ -1,9 +1,8 @@
 package proxy
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net"
 	"net/textproto"
@@ -26,9 +25,9 @@ const maxAttempts = 4
 // serveHTTP serves a client of an HTTP proxy (RFC 9110, RFC 9112).
 func (s *Server) serveHTTP(conn *net.TCPConn, first byte) {
 	for range maxAttempts {
-		r, ok := readRequest(conn, first)
-		if !ok {
-			answer(conn, "400 Bad Request", "the proxy does not understand this request")
+		r, refusal := readRequest(conn, first)
+		if refusal != "" {
+			answer(conn, "400 Bad Request", refusal)
 			return
 		}
 		session := s.find(r.token())
@@ -58,27 +57,90 @@ type request struct {
 }
 
 // readRequest reads exactly a request's head, of which the first byte was read
-// already, so that whatever follows stays for the relay.
-func readRequest(conn *net.TCPConn, first byte) (request, bool) {
+// already, so that whatever follows stays for the relay. refusal says what is
+// wrong with it, as far as a client can be told.
+func readRequest(conn *net.TCPConn, first byte) (r request, refusal string) {
 	head := []byte{first}
-	for !strings.HasSuffix(string(head[max(0, len(head)-4):]), "\r\n\r\n") {
+	for !bytes.HasSuffix(head, []byte("\r\n\r\n")) {
+		if len(head) >= maxHead {
+			return request{}, "the head of this request is too long"
+		}
+		// A lone CR or LF is the end of a line for some servers.
+		if n := len(head); head[n-1] == '\n' && (n < 2 || head[n-2] != '\r') ||
+			n > 1 && head[n-2] == '\r' && head[n-1] != '\n' {
+			return request{}, "a line of this request does not end in CR LF"
+		}
 		var next [1]byte
-		if _, err := conn.Read(next[:]); err != nil || len(head) >= maxHead {
-			return request{}, false
+		if _, err := conn.Read(next[:]); err != nil {
+			return request{}, "the proxy does not understand this request"
 		}
 		head = append(head, next[0])
 	}
-	reader := textproto.NewReader(bufio.NewReader(strings.NewReader(string(head))))
-	line, err := reader.ReadLine()
-	if err != nil {
-		return request{}, false
+	return parseRequest(string(head))
+}
+
+// The parts of a head (RFC 9110, 5.6.2; RFC 9112, 3). What is refused here, two
+// servers could read in different ways.
+const token = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+func isToken(text string) bool { return text != "" && strings.Trim(text, token) == "" }
+
+// once are headers that a request has once at most.
+var once = []string{"Host", "Content-Length", "Transfer-Encoding", "Proxy-Authorization"}
+
+// maxHeaders bounds the headers of a request.
+const maxHeaders = 256
+
+// parseRequest reads a head whose lines end in CR LF, the last of them empty.
+func parseRequest(head string) (r request, refusal string) {
+	lines := strings.Split(strings.TrimSuffix(head, "\r\n\r\n"), "\r\n")
+	parts := strings.Split(lines[0], " ")
+	if len(parts) != 3 || !isToken(parts[0]) || parts[1] == "" || parts[2] != "HTTP/1.1" && parts[2] != "HTTP/1.0" {
+		return r, "the proxy does not understand this request"
 	}
-	parts := strings.Split(line, " ")
-	if len(parts) != 3 || !strings.HasPrefix(parts[2], "HTTP/1.") {
-		return request{}, false
+	r = request{method: parts[0], target: parts[1], version: parts[2], header: textproto.MIMEHeader{}}
+	if strings.ContainsFunc(r.target, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+		return r, "the address of this request has a character that it must not have"
 	}
-	header, err := reader.ReadMIMEHeader()
-	return request{method: parts[0], target: parts[1], version: parts[2], header: header}, err == nil
+	if len(lines) > maxHeaders {
+		return r, "this request has too many headers"
+	}
+	for _, line := range lines[1:] {
+		name, value, found := strings.Cut(line, ":")
+		switch {
+		case line == "" || line[0] == ' ' || line[0] == '\t':
+			return r, "a header of this request has more than one line"
+		case !found || !isToken(name):
+			return r, "a header of this request has no name"
+		case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
+			return r, "a header of this request has a character that it must not have"
+		}
+		r.header.Add(name, strings.Trim(value, " \t"))
+	}
+	for _, name := range once {
+		if len(r.header.Values(name)) > 1 {
+			return r, "this request has the header " + name + " twice"
+		}
+	}
+	return r, r.ambiguous()
+}
+
+// ambiguous says what of the headers two servers could read in different ways.
+func (r request) ambiguous() string {
+	length, coding := r.header["Content-Length"], r.header["Transfer-Encoding"]
+	switch {
+	case length != nil && coding != nil:
+		return "this request has both Content-Length and Transfer-Encoding"
+	case coding != nil && (!strings.EqualFold(coding[0], "chunked") || r.version != "HTTP/1.1"):
+		return "this request has a Transfer-Encoding that the proxy does not know"
+	case length != nil && (length[0] == "" || len(length[0]) > 18 || strings.Trim(length[0], "0123456789") != ""):
+		return "the Content-Length of this request is no number"
+	case r.method == "CONNECT" && (length != nil && length[0] != "0" || coding != nil):
+		return "a CONNECT has no body"
+	case r.header["Host"] == nil && r.version == "HTTP/1.1" && r.method != "CONNECT":
+		return "this request has no Host"
+	}
+	return ""
 }
 
 // token is the password of the proxy's credentials (RFC 7617).
@@ -102,28 +164,9 @@ func (r request) hasBody() bool {
 
 // serveRequest serves a client that has the token of this session.
 func (s *session) serveRequest(conn *net.TCPConn, r request) {
-	host, port, err := net.SplitHostPort(r.target)
-	plain := r.method != "CONNECT"
-	var rest string
-	if plain {
-		var parsed *url.URL
-		if parsed, err = url.Parse(r.target); err == nil && parsed.Scheme != "http" {
-			err = errors.New("not http")
-		}
-		if err == nil {
-			host, port, rest = parsed.Hostname(), parsed.Port(), parsed.RequestURI()
-			r.header.Set("Host", parsed.Host) // RFC 9112, 3.2.2
-			if port == "" {
-				port = "80"
-			}
-		}
-	}
-	to, ok := outbound.Target{}, false
-	if err == nil {
-		to, ok = targetOf(host, port)
-	}
-	if !ok {
-		answer(conn, "400 Bad Request", "the proxy does not understand this address")
+	to, rest, refusal := r.where()
+	if refusal != "" {
+		answer(conn, "400 Bad Request", refusal)
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
@@ -133,7 +176,7 @@ func (s *session) serveRequest(conn *net.TCPConn, r request) {
 		return
 	}
 	defer there.Close()
-	if plain {
+	if r.method != "CONNECT" {
 		_, err = there.Write(r.forHost(rest))
 	} else {
 		_, err = fmt.Fprint(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
@@ -141,6 +184,59 @@ func (s *session) serveRequest(conn *net.TCPConn, r request) {
 	if err == nil {
 		s.relay(conn, there, to)
 	}
+}
+
+// where returns what a request is for, and the target that the host gets. The
+// Host of a request must name the same.
+func (r request) where() (to outbound.Target, rest, refusal string) {
+	authority, port := r.target, ""
+	if r.method != "CONNECT" {
+		parsed, err := url.Parse(r.target)
+		if err != nil || parsed.Scheme != "http" || parsed.User != nil || parsed.Opaque != "" || parsed.Fragment != "" {
+			return to, "", "the proxy does not understand this address"
+		}
+		authority, port, rest = parsed.Host, "80", parsed.RequestURI()
+	}
+	to, ok := targetOfAuthority(authority, port)
+	if !ok {
+		return to, "", "the proxy does not understand this address"
+	}
+	if host := r.header["Host"]; host != nil {
+		// Clients leave a CONNECT's port out of Host, or not.
+		if port == "" {
+			_, port, _ = net.SplitHostPort(authority)
+		}
+		if named, ok := targetOfAuthority(host[0], port); !ok || named != to {
+			return to, "", "the Host of this request is not that of its address"
+		}
+	}
+	r.header.Set("Host", authority) // RFC 9112, 3.2.2
+	return to, rest, ""
+}
+
+// targetOfAuthority reads "host" or "host:port", with a port for the first.
+func targetOfAuthority(authority, usual string) (outbound.Target, bool) {
+	host, port, err := net.SplitHostPort(authority)
+	if err != nil {
+		if usual == "" {
+			return outbound.Target{}, false
+		}
+		host, port = authority, usual
+		if inside, is := strings.CutPrefix(host, "["); is {
+			if host, is = strings.CutSuffix(inside, "]"); !is || !strings.Contains(host, ":") {
+				return outbound.Target{}, false
+			}
+		} else if strings.Contains(host, ":") {
+			return outbound.Target{}, false
+		}
+	}
+	if port == "" {
+		port = usual // as in "http://host:/"
+	}
+	if strings.Trim(port, "0123456789") != "" {
+		return outbound.Target{}, false
+	}
+	return targetOf(host, port)
 }
 
 // forHost is the head that the host gets. The connection is for one request:

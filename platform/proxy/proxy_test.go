@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -289,4 +290,122 @@ func TestConnect_IsAProxyCommand(t *testing.T) {
 	if got := s.run(s.env, strings.ReplaceAll(ask, "PORT", s.closed)); !strings.Contains(got, "403") || s.visits > 0 {
 		t.Errorf("a host that is not allowed: %s", got)
 	}
+}
+
+// What two servers could read in different ways is refused, and says why.
+func TestHTTP_OnlyOneReading(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, false)
+	at := host + ":" + s.port
+	auth := "Proxy-Authorization: Basic " + basic(s.token) + "\r\n"
+	end := auth + "\r\n"
+	get := "GET http://" + at + "/x HTTP/1.1\r\n"
+	named := "Host: " + at + "\r\n"
+	whole, connect := get+named+auth, "CONNECT "+at+" HTTP/1.1\r\n"
+	post := "POST http://" + at + "/p HTTP/1.1\r\n" + named + auth
+	for name, test := range map[string]struct{ head, want string }{
+		"whole":                 {get + named + end, "hello /x"},
+		"blanks around a value": {get + "Host:\t" + at + " \r\n" + end, "hello /x"},
+		"a chunked body": {
+			post + "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
+			"hello /pbody",
+		},
+		"a body": {
+			post + "Content-Length: 4\r\n\r\nbody", "hello /pbody",
+		},
+		"HTTP/1.0":              {"GET http://" + at + "/x HTTP/1.0\r\n" + end, "hello /x"},
+		"CONNECT":               {connect + end, " 200 "},
+		"CONNECT, a short Host": {connect + "Host: " + host + "\r\n" + end, " 200 "},
+		"two Hosts":             {get + named + named + end, "the header Host twice"},
+		"two Hosts, case":       {get + named + "hOST: evil\r\n" + end, "the header Host twice"},
+		"another Host":          {get + "Host: evil.example\r\n" + end, "not that of its address"},
+		"another port":          {get + "Host: " + host + ":1\r\n" + end, "not that of its address"},
+		"a list of Hosts":       {get + "Host: " + at + ", evil\r\n" + end, "not that of its address"},
+		"an empty Host":         {get + "Host: \r\n" + end, "not that of its address"},
+		"CONNECT, another Host": {connect + "Host: evil:1\r\n" + end, "not that of its"},
+		"no Host":               {get + end, "no Host"},
+		"a folded header":       {whole + "X: a\r\n b\r\n\r\n", "more than one line"},
+		"a folded Host":         {get + "Host:\r\n\t" + at + "\r\n" + end, "more than one line"},
+		"folded at once":        {get + " " + named + end, "more than one line"},
+		"a bare LF":             {get + "X: a\nHost: evil\r\n" + end, "does not end in CR LF"},
+		"only LF":               {"GET http://" + at + "/x HTTP/1.1\n" + "\n", "does not end in CR LF"},
+		"a bare CR":             {get + "X: a\rHost: evil\r\n" + end, "does not end in CR LF"},
+		"two CRs":               {get + named + "X: a\r\r\n" + end, "does not end in CR LF"},
+		"NUL":                   {get + named + "X: a\x00b\r\n" + end, "must not have"},
+		"NUL in the address":    {"GET http://" + at + "/\x00 HTTP/1.1\r\n" + named + end, "must not have"},
+		"NUL in a name":         {get + "Host\x00: x\r\n" + named + end, "has no name"},
+		"a blank behind a name": {get + "Host : evil\r\n" + named + end, "has no name"},
+		"no colon":              {get + named + "Host\r\n" + end, "has no name"},
+		"a blank more":          {"GET  http://" + at + "/x HTTP/1.1\r\n" + named + end, "does not understand"},
+		"a tab":                 {"GET\thttp://" + at + "/x HTTP/1.1\r\n" + named + end, "does not understand"},
+		"another version":       {"GET http://" + at + "/x HTTP/1.2\r\n" + named + end, "does not understand"},
+		"a method":              {"G:T http://" + at + "/x HTTP/1.1\r\n" + named + end, "does not understand"},
+		"an empty line first":   {"\r\n" + get + named + end, "does not understand"},
+		"a user":                {"GET http://a@" + at + "/x HTTP/1.1\r\n" + named + end, "this address"},
+		"a fragment":            {"GET http://" + at + "/x#a HTTP/1.1\r\n" + named + end, "this address"},
+		"only a path":           {"GET /x HTTP/1.1\r\n" + named + end, "this address"},
+		"both lengths": {
+			whole + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "both Content-Length and",
+		},
+		"two lengths":        {whole + "Content-Length: 0\r\nContent-Length: 0\r\n\r\n", "Content-Length twice"},
+		"a list of lengths":  {whole + "Content-Length: 0, 0\r\n\r\n", "is no number"},
+		"a signed length":    {whole + "Content-Length: +1\r\n\r\n", "is no number"},
+		"a huge length":      {whole + "Content-Length: " + strings.Repeat("9", 30) + "\r\n\r\n", "is no number"},
+		"another coding":     {whole + "Transfer-Encoding: gzip, chunked\r\n\r\n", "does not know"},
+		"an unknown coding":  {whole + "Transfer-Encoding: \x0bchunked\r\n\r\n", "must not have"},
+		"CONNECT and a body": {connect + auth + "Content-Length: 4\r\n\r\nbody", "has no body"},
+		"two tokens":         {get + named + auth + end, "Proxy-Authorization twice"},
+		"many headers":       {whole + strings.Repeat("X: a\r\n", maxHeaders) + "\r\n", "too many headers"},
+		"a long head":        {whole + "X: " + strings.Repeat("a", maxHead) + "\r\n\r\n", "too long"},
+	} {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.proxy.Port()))
+		harness.Must(t, err)
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		go func() { _, _ = io.WriteString(conn, test.head) }()
+		var got strings.Builder
+		buffer := make([]byte, 4096)
+		for !strings.Contains(got.String(), test.want) {
+			n, err := conn.Read(buffer)
+			got.Write(buffer[:n])
+			if err != nil {
+				break
+			}
+		}
+		conn.Close()
+		passes := strings.HasPrefix(test.want, "hello") || test.want == " 200 "
+		if !strings.Contains(got.String(), test.want) || !passes && !strings.HasPrefix(got.String(), "HTTP/1.1 400 ") {
+			t.Errorf("%s: %q", name, got.String())
+		}
+	}
+}
+
+// What a host gets has one reading: Go's parser finds the host that was judged.
+func FuzzRequest(f *testing.F) {
+	f.Add("GET http://a.example/x?y HTTP/1.1\r\nHost: a.example\r\nX: y\r\n\r\n")
+	f.Add("POST http://[::1]:8/ HTTP/1.1\r\nHost: [::1]:8\r\nContent-Length: 4\r\n\r\n")
+	f.Add("GET http://a.example:80 HTTP/1.0\r\nTransfer-Encoding: chunked\r\nConnection: Host\r\n\r\n")
+	f.Fuzz(func(t *testing.T, head string) {
+		bare := strings.ContainsAny(strings.ReplaceAll(head, "\r\n", ""), "\r\n")
+		if strings.Index(head, "\r\n\r\n") != len(head)-4 || bare {
+			return // the reader does not come so far
+		}
+		r, refusal := parseRequest(head)
+		if refusal != "" || r.method == "CONNECT" {
+			return
+		}
+		to, rest, refusal := r.where()
+		if refusal != "" {
+			return
+		}
+		passed := string(r.forHost(rest))
+		got, err := http.ReadRequest(bufio.NewReader(strings.NewReader(passed)))
+		if err != nil {
+			t.Fatalf("%q passes, and is no request: %v", passed, err)
+		}
+		named, ok := targetOfAuthority(got.Host, "80")
+		if !ok || named != to || got.Method != r.method || len(got.Header["Host"]) > 0 ||
+			strings.Count(strings.ToLower(passed), "\r\nhost:") != 1 {
+			t.Fatalf("%q passes for %v: host %q", passed, to, got.Host)
+		}
+	})
 }

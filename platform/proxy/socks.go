@@ -96,7 +96,7 @@ func readCounted(conn *net.TCPConn) ([]byte, bool) {
 // cannot have that.
 func readCommand(conn *net.TCPConn) (to outbound.Target, reply byte) {
 	var head [4]byte // version, command, 0, type
-	if _, err := io.ReadFull(conn, head[:]); err != nil || head[0] != socksVersion {
+	if _, err := io.ReadFull(conn, head[:]); err != nil || head[0] != socksVersion || head[2] != 0 {
 		return to, replyNotAllowed
 	}
 	var host string
