@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -146,7 +148,9 @@ func TestAgent_SuggestionsStayInTheBlockForTools(t *testing.T) {
 	d.write(d.user, `{"agent": {"sandbox_permissions": {"write_paths": ["/srv"]}},
   "terminal": {"sandbox": {"enabled": true}}}`)
 	store := d.open(nil)
-	s, err := store.Snapshot("").Suggest(document.KindTool, "write", "/usr", "")
+	data := filepath.Join(d.home, "data")
+	must(t, os.Mkdir(data, 0o755))
+	s, err := store.Snapshot("").Suggest(document.KindTool, "write", data, "")
 	must(t, err)
 	if s.Key != "tool.additional_read_write_paths" {
 		t.Fatalf("suggested: %+v", s)
@@ -154,7 +158,7 @@ func TestAgent_SuggestionsStayInTheBlockForTools(t *testing.T) {
 	must(t, store.Allow(ScopeUser, "", s))
 	after := store.Snapshot("")
 	if got := after.MergedFor(document.KindTool).AdditionalReadWritePaths; !slices.Equal(got,
-		[]string{"/srv", "/usr"}) {
+		[]string{"/srv", data}) {
 		t.Errorf("tools: %q", got)
 	}
 	if got := after.MergedFor(document.KindTerminal).AdditionalReadWritePaths; len(got) > 0 {

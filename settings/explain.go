@@ -13,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
@@ -38,6 +39,12 @@ type Explanation struct {
 	// Holds names the keys or passwords that the setting would also open; "" if
 	// none are known.
 	Holds string
+	// Acts is a clause that says which program outside acts on what the setting
+	// would let sessions write; "" if none is known.
+	Acts string
+	// Set is the entry of "toolchains" that gives sessions what they need there
+	// without that risk; "" if there is none. The hint names it.
+	Set string
 }
 
 // DecidingRule is the rule that decides an explanation.
@@ -241,6 +248,8 @@ func (x *explainer) protected(p policy.Protected) {
 		// git's configuration elsewhere: no entry of protected_paths reaches
 		// it, but a grant of exactly this path does. See guardGit.
 		x.refuse(rule, x.writtenKey("additional_read_write_paths"), p.Path, form, display.Quote(p.Path), p.Origin)
+		x.Acts = "git outside acts on it"
+		x.Hint = "careful: " + x.Acts
 		return
 	}
 	if i := slices.IndexFunc(x.policy.Protected, func(one policy.Protected) bool {
@@ -325,12 +334,18 @@ func (x *explainer) notGranted(a attemptKind) {
 		}
 	case x.attempt == AttemptWrite && (slices.Contains(x.guarded, x.end.Path) || x.undoes(x.end.Path) != ""):
 		x.Key, x.Value, x.Hint = "", "", neverWritable
+	case what == "" && x.toolchain(a.access):
+	case what == "" && x.actedOn(x.end.Path):
+		if !x.end.Exists {
+			x.Key, x.Value = "", "" // a grant of it opens nothing yet
+		}
 	case !x.end.Exists:
 		// A grant of a path that does not exist opens nothing. The nearest
 		// directory that exists has to be granted.
 		x.Value = x.nearestDir()
-		if x.Holds = x.holds(x.Value); x.Holds != "" || x.Value == "/" || x.undoes(x.Value) != "" {
-			x.Key, x.Value = "", ""
+		if x.Holds = x.holds(x.Value); x.Holds != "" || x.Value == "/" || x.undoes(x.Value) != "" ||
+			x.actedOn(x.Value) {
+			x.Key, x.Value, x.Acts, x.Set = "", "", "", ""
 			x.Hint = fmt.Sprintf("create it first: a grant of it by %s counts for sessions that start once it exists",
 				x.writtenKey(a.key))
 		}
@@ -340,11 +355,35 @@ func (x *explainer) notGranted(a attemptKind) {
 		x.Hint = "a session has terminals of its own, and this one is another's; a grant opens all of yours"
 	case what != "":
 		x.Hint, x.Holds = x.careful(what), what
-	default:
-		if name := x.toolchainOf(a.access); name != "" {
-			x.Key, x.Value = x.writtenKey(toolchainsKey), name
-		}
 	}
+}
+
+// toolchain chooses the toolchain that grants the access. It reports whether
+// there is one.
+func (x *explainer) toolchain(access policy.Access) bool {
+	name := x.toolchainOf(access)
+	if name != "" {
+		x.Key, x.Value = x.writtenKey(toolchainsKey), name
+	}
+	return name != ""
+}
+
+// actedOn reports whether programs outside act on what a grant of path would let
+// sessions write. It says so in the hint.
+func (x *explainer) actedOn(path string) bool {
+	if x.attempt != AttemptWrite {
+		return false
+	}
+	actor, found := sensitive.FindActor(x.View, x.host.Home, path)
+	if !found {
+		return false
+	}
+	x.Acts, x.Hint = actor.Acts, "careful: "+actor.Acts
+	if actor.Set != "" && !hasToolchain(x.toolchains, actor.Set) {
+		x.Set = actor.Set
+		x.Hint += fmt.Sprintf("; %q in \"toolchains\" gives sessions what they need", actor.Set)
+	}
+	return true
 }
 
 // holds says what a grant of path would open that gives power elsewhere, or

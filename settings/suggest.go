@@ -12,7 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -74,7 +74,7 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 	if why := s.notProgram(target); attempt == AttemptExecute && why != "" {
 		return Suggestion{Hint: why}, nil
 	}
-	if attempt == AttemptRead && x.Holds == sensitive.SSHKeys && s.evaluation(kind).mayAddSSH() {
+	if attempt == AttemptRead && x.Holds == risks.SSHKeys && s.evaluation(kind).mayAddSSH() {
 		suggestion.Hint += `; to use them through an agent, add "ssh" to "toolchains"`
 	}
 	return suggestion, nil
@@ -142,7 +142,9 @@ func (x Explanation) suggestion() Suggestion {
 	switch {
 	case x.Allowed:
 		return Suggestion{Hint: allowedByNow, Allowed: true}
-	case x.Holds != "":
+	case x.Set != "":
+		return Suggestion{Hint: x.Hint}
+	case x.Holds != "" || x.Acts != "":
 		return Suggestion{Hint: x.Hint + ", so no setting is suggested"}
 	case !utf8.ValidString(x.Value) || strings.Contains(x.Value, "$"):
 		return Suggestion{Hint: "its name cannot be written in settings; grant a directory above it"}

@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
@@ -115,6 +116,14 @@ func (e *evaluation) findProjectRisks() []string {
 	case project == real("/tmp") || project == real("/var/tmp"):
 		return []string{fmt.Sprintf("the project directory %s is shared by all programs: sessions may change "+
 			"their temporary files", display.Quote(project))}
+	}
+	if what := e.sensitive.Holds(project); what != "" {
+		return []string{fmt.Sprintf("the project directory %s holds %s: sessions may read and write them",
+			display.Quote(project), what)}
+	}
+	if actor, found := sensitive.ActorAt(home, project); found {
+		return []string{fmt.Sprintf("the project directory %s: sessions may write it, and %s", display.Quote(project),
+			actor.Acts)}
 	}
 	return nil
 }

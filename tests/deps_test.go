@@ -91,7 +91,8 @@ var mayImport = map[string][]string{
 		"audit", "places",
 		"display", "platform/hosts", "platform/policy", "platform/protected", "fsguard", "settings/document",
 		"settings/git", "settings/gnupg", "settings/managed", "settings/resolve",
-		"settings/sensitive", "settings/source", "settings/sshconfig", "settings/textfile", "settings/toolchain",
+		"settings/risks", "settings/sensitive", "settings/source", "settings/sshconfig",
+		"settings/textfile", "settings/toolchain",
 		"settings/trust",
 	},
 	"settings/document": {"display"},
@@ -102,7 +103,10 @@ var mayImport = map[string][]string{
 	"settings/managed":             {"display", "fsguard", "settings/textfile"},
 	"settings/resolve":             {"display", "fsguard", "places", "settings/textfile"},
 	"settings/resolve/resolvetest": {"settings/resolve"},
-	"settings/sensitive":           {"platform/policy", "settings/document", "settings/resolve"},
+	"settings/risks":               {},
+	"settings/sensitive": {
+		"display", "platform/policy", "platform/protected", "settings/document", "settings/risks", "settings/resolve",
+	},
 	"settings/source": {
 		"display", "fsguard", "settings/document", "settings/managed", "settings/resolve", "settings/textfile",
 		"settings/trust",

@@ -29,8 +29,11 @@ import (
 // settings that grant all of it.
 func learn(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTool)
-	file := flags.String("o", "", "`FILE`: where to write the settings, instead of stdout")
+	file := flags.String("o", "", "`FILE`: where to write the settings, instead of stdout; a new file")
 	if err := parseCommand(flags, args); err != nil {
+		return err
+	}
+	if err := isNew(*file); err != nil {
 		return err
 	}
 	store, snapshot, kind, err := project.open(flags)
@@ -64,8 +67,8 @@ func learn(flags *flagSet, args []string) error {
 			"and learn again")
 	}
 	if *file != "" {
-		if err := os.WriteFile(*file, text, 0o644); err != nil {
-			return fmt.Errorf("write settings: %w", err)
+		if err := writeNew(*file, text); err != nil {
+			return err
 		}
 		return statusOf(exit)
 	}
@@ -73,6 +76,32 @@ func learn(flags *flagSet, args []string) error {
 		return fmt.Errorf("write settings: %w", err)
 	}
 	return statusOf(exit)
+}
+
+// isNew refuses a file that exists, before the command runs: what is in it would
+// be lost.
+func isNew(file string) error {
+	if file == "" {
+		return nil
+	}
+	if _, err := fsguard.Lstat(file); err == nil {
+		return fmt.Errorf("write settings: %s exists, and learn replaces no file; name a new one, or leave out -o",
+			display.Quote(file))
+	}
+	return nil
+}
+
+// writeNew writes settings to a file that does not exist.
+func writeNew(file string, text []byte) error {
+	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	_, err = out.Write(text)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	return nil
 }
 
 // learner is one run of learn.

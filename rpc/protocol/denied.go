@@ -50,7 +50,8 @@ type DeniedParams struct {
 	// policy refuses exactly that. It is absent if the sandbox noticed it.
 	Source DenialSource `json:"source,omitempty"`
 	// Suggestion is the setting that would allow this in later sessions; absent
-	// if no setting would, or if it would expose credentials.
+	// if no setting would, or if it would expose credentials or let sessions write
+	// what programs outside act on. The hint says so.
 	Suggestion *Suggestion `json:"suggestion,omitempty"`
 	// Hint is one sentence for the user, to be shown as plain text.
 	Hint string `json:"hint,omitempty"`

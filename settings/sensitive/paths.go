@@ -1,8 +1,9 @@
-// Package sensitive knows what in a home directory gives power elsewhere: keys,
-// tokens and passwords.
+// Package sensitive finds what gives power elsewhere, by the table of
+// settings/risks: keys, tokens and passwords, and what programs outside act on.
 //
-// [Find] looks for the known places, [Paths.Holds] says what a grant would open,
-// and [Assignments] finds secrets in the start-up files of shells.
+// [Find] looks for the places of secrets, [Paths.Holds] says what a grant would
+// open, [FindActor] says who acts on what is written, and [Assignments] finds
+// secrets in the start-up files of shells.
 package sensitive
 
 import (
@@ -12,61 +13,8 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
-
-// known is a path in the home directory that gives its reader power elsewhere.
-type known struct{ path, holds string }
-
-// SSHKeys is what ~/.ssh holds. An agent can use them for a session.
-const SSHKeys = "SSH keys"
-
-// knownPlaces are relative to the home directory. Those of the other platform
-// never exist.
-var knownPlaces = []known{
-	{".ssh", SSHKeys},
-	{".gnupg", "GnuPG keys"},
-	{".aws", "keys of Amazon's cloud"},
-	{".azure", "tokens of Microsoft's cloud"},
-	{".config/gcloud", "tokens of Google's cloud"},
-	{".config/doctl", "tokens of DigitalOcean"},
-	{".kube", "credentials of Kubernetes clusters"},
-	{".docker", "passwords of container registries"},
-	{".config/gh", "tokens of GitHub"},
-	{".config/glab-cli", "tokens of GitLab"},
-	{".config/hub", "tokens of GitHub"},
-	{".git-credentials", "passwords of git servers"},
-	{".config/git/credentials", "passwords of git servers"},
-	{".netrc", "passwords of servers"},
-	{".npmrc", "tokens of package registries"},
-	{".pypirc", "tokens of package registries"},
-	{".cargo/credentials.toml", "tokens of package registries"},
-	{".gem/credentials", "tokens of package registries"},
-	{".m2/settings.xml", "passwords of package registries"},
-	{".gradle/gradle.properties", "passwords of package registries"},
-	{".composer/auth.json", "tokens of package registries"},
-	{".config/composer/auth.json", "tokens of package registries"},
-	{".nuget/NuGet/NuGet.Config", "passwords of package registries"},
-	{".terraform.d/credentials.tfrc.json", "tokens of Terraform"},
-	{".vault-token", "a token of Vault"},
-	{".config/rclone", "passwords of cloud storage"},
-	{".config/op", "sessions of a password manager"},
-	{".password-store", "passwords"},
-	{".local/share/keyrings", "the desktop's key ring"},
-	{".local/share/kwalletd", "the desktop's key ring"},
-	{".mozilla", "a browser's cookies and passwords"},
-	{".config/google-chrome", "a browser's cookies and passwords"},
-	{".config/chromium", "a browser's cookies and passwords"},
-	{"Library/Keychains", "the key chain"},
-	{"Library/Application Support/Google/Chrome", "a browser's cookies and passwords"},
-	{"Library/Application Support/Firefox", "a browser's cookies and passwords"},
-}
-
-// harmlessNames are files in such places that hold no secret and are often
-// needed.
-var harmlessNames = []string{
-	"known_hosts", "known_hosts2", "allowed_signers", "config", "config.json", "gpg.conf", "gpg-agent.conf",
-	"pubring.kbx", "trustdb.gpg",
-}
 
 // Paths are the sensitive places of a home directory: real paths, with what
 // each holds and whether it exists.
@@ -78,6 +26,7 @@ type Paths struct {
 type place struct {
 	Path, Holds string
 	Exists      bool
+	plain       []string // names of files without secrets, as in risks.Place
 }
 
 // Find resolves the known places of keys and tokens in a home directory.
@@ -86,9 +35,15 @@ func Find(r *resolve.View, home string) *Paths {
 		return &Paths{}
 	}
 	found := &Paths{home: r.Resolve(home).Path}
-	for _, known := range knownPlaces {
-		target := r.Resolve(filepath.Join(found.home, known.path))
-		found.All = append(found.All, place{Path: target.Path, Holds: known.holds, Exists: target.Exists})
+	for _, known := range risks.All {
+		below, inHome := strings.CutPrefix(known.Path, "~/")
+		if known.Secret == "" || !inHome {
+			continue
+		}
+		target := r.Resolve(filepath.Join(found.home, below))
+		found.All = append(found.All, place{
+			Path: target.Path, Holds: known.Secret, Exists: target.Exists, plain: known.Plain,
+		})
 	}
 	return found
 }
@@ -118,12 +73,19 @@ func (p *Paths) holds(path string, counts func(place) bool) string {
 		return "your home directory and much more" + p.below(path, ", with ", counts)
 	}
 	for _, known := range p.All {
-		public := known.Holds == SSHKeys && strings.HasSuffix(path, ".pub")
-		if policy.Contains(known.Path, path) && !public && !slices.Contains(harmlessNames, filepath.Base(path)) {
+		if policy.Contains(known.Path, path) && !known.isPlain(path) {
 			return known.Holds
 		}
 	}
 	return p.below(path, "", counts)
+}
+
+// isPlain reports whether a file below a place holds no secret, by its name.
+func (p place) isPlain(path string) bool {
+	return path != p.Path && slices.ContainsFunc(p.plain, func(pattern string) bool {
+		matches, _ := filepath.Match(pattern, filepath.Base(path)) // a test checks the patterns
+		return matches
+	})
 }
 
 // below lists the existing places below path that count, after a prefix; "" if

@@ -28,6 +28,7 @@ type learnt struct {
 func (s *scene) learn(settings string, argv ...string) learnt {
 	s.T.Helper()
 	file := filepath.Join(s.Home, "learnt.json")
+	_ = os.Remove(file) // of a run before
 	command := s.execute(settings, append([]string{"learn", "-o", file, "--"}, argv...)...)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
@@ -119,6 +120,32 @@ func TestLearnPrintsWhatACommandNeeds(t *testing.T) {
 	// Learning again adds nothing.
 	if again := s.learn(harness.Settings(block), "sh", "-c", line); again.text != first.text || again.status != 0 {
 		t.Errorf("status %d, learnt\n%s\nafter\n%s", again.status, again.text, first.text)
+	}
+}
+
+// A file that exists stays as it is, and the command does not run.
+func TestLearnReplacesNoFile(t *testing.T) {
+	t.Parallel()
+	s := newObservedScene(t)
+	settings := harness.Settings(nil)
+	file, ran := filepath.Join(s.Home, "settings.json"), filepath.Join(s.Project, "ran")
+	harness.Write(t, file, "mine")
+	out, err := s.execute(settings, "learn", "-o", file, "--", "touch", ran).CombinedOutput()
+	if err == nil || !strings.Contains(harness.Unfold(string(out)), "learn replaces no file") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if got := harness.Read(t, file); got != "mine" {
+		t.Errorf("the file holds %q", got)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command has run")
+	}
+	harness.Must(t, os.Remove(file)) // the control
+	if out, err := s.execute(settings, "learn", "-o", file, "--", "touch", ran).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if got := harness.Read(t, file); !strings.Contains(got, `"sandbox"`) {
+		t.Errorf("the file holds %q", got)
 	}
 }
 

@@ -524,7 +524,7 @@ export interface DeniedParams {
   source?: DenialSource;
   /**
    * The setting that would allow this in later sessions; absent if no setting would, or if it would expose
-   * credentials.
+   * credentials or let sessions write what programs outside act on. The hint says so.
    */
   suggestion?: Suggestion;
   /** One sentence for the user, to be shown as plain text. */

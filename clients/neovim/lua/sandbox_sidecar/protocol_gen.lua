@@ -269,7 +269,7 @@
 ---@field process? sandbox_sidecar.Process The process that was refused; absent if it is unknown, as for protected paths.
 ---@field count integer How often this has happened since its last report. It is reported again after one second, then two, and so on up to a minute, and at the end of the session.
 ---@field source? sandbox_sidecar.DenialSource "output" if the session's own output told of the denial, and the policy refuses exactly that. It is absent if the sandbox noticed it.
----@field suggestion? sandbox_sidecar.Suggestion The setting that would allow this in later sessions; absent if no setting would, or if it would expose credentials.
+---@field suggestion? sandbox_sidecar.Suggestion The setting that would allow this in later sessions; absent if no setting would, or if it would expose credentials or let sessions write what programs outside act on. The hint says so.
 ---@field hint? string One sentence for the user, to be shown as plain text.
 ---@field missed? integer `missed` counts other denials without a report: a session has at most 20 reports at once, and then 20 a second.
 

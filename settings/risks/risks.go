@@ -1,0 +1,57 @@
+// Package risks is the table of what matters outside of a project: files that
+// programs outside the sandbox act on, and files whose reader has power
+// elsewhere. What is suggested, hidden and warned of reads it. The names within
+// a project are in platform/protected.
+//
+// See docs/design/advice.md.
+package risks
+
+// Place is a file or a directory with everything below it.
+type Place struct {
+	// Path is absolute, or begins with "~/" and is relative to the home
+	// directory. It has no symlinks of its own: who compares it resolves it.
+	Path string
+	// Secret names what its reader gets, such as "SSH keys"; "" for a place that
+	// holds none.
+	Secret string
+	// Plain are names of files in it, at any depth, that hold no secret and are
+	// often needed. * stands for any characters.
+	Plain []string
+	// Acts is a clause that says who acts on what is written there, such as
+	// "shells run it when they start"; "" if nobody does.
+	Acts string
+	// Set is the entry of "toolchains" that gives sessions what they need of the
+	// place without a risk; "" if there is none.
+	Set string
+}
+
+// The clauses that several places share.
+const (
+	byShells   = "your shells run it when they start"
+	byLogin    = "your desktop or login runs it"
+	byPath     = "your shells find programs there"
+	byEditor   = "your editor runs what it names"
+	byTerminal = "your terminal starts what it names"
+	byDebugger = "your debugger runs its commands"
+	byGit      = "git outside runs the programs that it names"
+	byMachine  = "programs of the whole machine act on it"
+)
+
+// All is the table. Secrets come first, in the order in which a grant of several
+// is described.
+var All = concat(secrets, shells, sessions, programs, tools, editors, agents, machine)
+
+func concat(lists ...[]Place) (all []Place) {
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// acted makes places that the same programs act on.
+func acted(acts string, paths ...string) (list []Place) {
+	for _, path := range paths {
+		list = append(list, Place{Path: path, Acts: acts})
+	}
+	return list
+}
