@@ -7,127 +7,110 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
+
+	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// conn is JSON-RPC over a stream. One goroutine calls read; the other methods
-// may be called from several. They wait for the editor, unless they say
-// otherwise.
+// conn is a connection of package jsonrpc2. Its methods may be called from
+// several goroutines. They wait for the editor, unless they say otherwise.
 type conn struct {
-	stream *stream
-	closed chan struct{} // closed by close: the editor sends no more answers
+	stream *objects
+	rpc    *jsonrpc2.Conn
+	handle func(*conn, *jsonrpc2.Request) error
 
-	mu      sync.Mutex // guards the fields below
-	last    uint64
-	pending map[string]chan incoming // requests to the editor, by id
+	last    atomic.Uint64 // the id of the last request to the editor
+	sending sync.Mutex    // guards stream.body
 }
 
-func newConn(s *stream) *conn {
-	return &conn{stream: s, closed: make(chan struct{}), pending: map[string]chan incoming{}}
+// newConn makes a connection. After start, one goroutine calls handle for every
+// request and notification, in the order of their arrival, until handle fails or
+// the stream ends. Then stream.ended receives the reason.
+func newConn(s *stream, handle func(*conn, *jsonrpc2.Request) error) *conn {
+	c := &conn{handle: handle, stream: &objects{
+		stream: s, ready: make(chan struct{}), ended: make(chan error, 1), closed: make(chan struct{}),
+	}}
+	// The connection ends by close alone: what was read before is answered.
+	c.rpc = jsonrpc2.NewConn(context.Background(), c.stream, c, jsonrpc2.OnRecv(c.stream.receiving),
+		jsonrpc2.OnSend(c.stream.sending), jsonrpc2.SetLogger(silent{}))
+	return c
 }
 
-// read calls handle for every request and notification, in the order of their
-// arrival, until handle fails or the stream ends. It returns the reason.
-func (c *conn) read(handle func(incoming) error) error {
-	for {
-		body, err := c.stream.readFrame()
-		if err != nil {
-			return err
-		}
-		message, refusal := parseMessage(body)
-		switch {
-		case refusal != nil:
-			err = c.stream.out.answer(refusal)
-		case message.kind == isResponse:
-			c.settle(message)
-		default:
-			err = handle(message)
-		}
-		if err != nil {
-			return err
-		}
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// start begins to read. It must be called once.
+func (c *conn) start() { close(c.stream.ready) }
+
+// Handle is for jsonrpc2, which calls it on the goroutine that reads.
+func (c *conn) Handle(_ context.Context, _ *jsonrpc2.Conn, request *jsonrpc2.Request) {
+	c.stream.failed = c.handle(c, request)
+}
+
+// send queues the message that give gives to jsonrpc2. It waits for the editor
+// if queue does.
+func (c *conn) send(queue func(body []byte) error, give func() error) error {
+	c.sending.Lock()
+	err := give()
+	body := c.stream.body
+	c.stream.body = nil // free it
+	c.sending.Unlock()
+	if err != nil {
+		return err
 	}
-}
-
-// settle delivers the answer to a request. It drops an answer to a request that
-// no longer waits.
-func (c *conn) settle(answer incoming) {
-	c.mu.Lock()
-	waiting := c.pending[string(answer.id)]
-	delete(c.pending, string(answer.id))
-	c.mu.Unlock()
-	if waiting != nil {
-		waiting <- answer // the channel has room for one
-	}
+	return queue(body)
 }
 
 // Call sends a request to the editor and waits for its answer. An error in the
-// answer is a *responseError. If ctx ends first, the editor is told that nobody
+// answer is a *jsonrpc2.Error. If ctx ends first, the editor is told that nobody
 // waits any more.
 func (c *conn) Call(ctx context.Context, method string, params, result any) error {
-	answered := make(chan incoming, 1)
-	c.mu.Lock()
-	c.last++
-	number := c.last
+	if err := c.stream.mayCall(); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	number := c.last.Add(1)
 	id := strconv.FormatUint(number, 10)
-	c.pending[id] = answered
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.pending, id)
-		c.mu.Unlock()
-	}()
-	body, err := callBody(json.RawMessage(id), method, params)
-	if err != nil {
+	var answer jsonrpc2.Waiter
+	err := c.send(c.stream.out.send, func() (err error) {
+		answer, err = c.rpc.DispatchCall(ctx, method, params, jsonrpc2.PickID(rawID(id)))
 		return err
+	})
+	if err == nil {
+		err = answer.Wait(ctx, result)
 	}
-	if err := c.stream.out.send(body); err != nil {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ctx.Err()):
+		c.stream.desert(id)
+		return errors.Join(err, c.Notify(ctx, protocol.CancelRequest.Method, protocol.CancelParams{ID: number}))
+	default:
+		return fmt.Errorf("%s: %w", method, err)
 	}
-	select {
-	case answer := <-answered:
-		return readAnswer(answer, method, result)
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), c.Notify(ctx, protocol.CancelRequest.Method, protocol.CancelParams{ID: number}))
-	case <-c.closed:
-		return errClosed
-	}
-}
-
-func readAnswer(answer incoming, method string, result any) error {
-	if answer.failed != nil {
-		var refused responseError
-		if err := json.Unmarshal(answer.failed, &refused); err != nil {
-			return fmt.Errorf("%s: read error: %w", method, err)
-		}
-		return &refused
-	}
-	if err := json.Unmarshal(answer.result, result); err != nil {
-		return fmt.Errorf("%s: read answer: %w", method, err)
-	}
-	return nil
 }
 
 // Notify sends a notification to the editor.
-func (c *conn) Notify(_ context.Context, method string, params any) error {
-	body, err := callBody(nil, method, params)
-	if err != nil {
-		return err
-	}
-	return c.stream.out.send(body)
+func (c *conn) Notify(ctx context.Context, method string, params any) error {
+	return c.send(c.stream.out.send, func() error { return c.rpc.Notify(ctx, method, params) })
 }
 
-// replyBody is the answer to a request: a result or an error.
-func replyBody(id json.RawMessage, result any, err error) []byte {
-	if err == nil {
-		var body []byte
-		if body, err = resultBody(id, result); err == nil {
-			return body
+// reply answers a request with a result or an error. queue is the writer's
+// answer on the goroutine that reads, and its send on any other.
+func (c *conn) reply(queue func(body []byte) error, id jsonrpc2.ID, result any, failure error) error {
+	answer := &jsonrpc2.Response{ID: id}
+	if failure == nil {
+		if err := answer.SetResult(result); err != nil {
+			failure = fmt.Errorf("write result: %w", err)
 		}
 	}
-	return errorBody(id, toWire(err))
+	if failure != nil {
+		answer.Error = toWire(failure)
+	}
+	return c.send(queue, func() error { return c.rpc.SendResponse(context.Background(), answer) })
 }
 
 // logLine puts a line into the editor's log. It does not wait. A line that does
@@ -138,13 +121,10 @@ func (c *conn) logLine(level int, text string) {
 		if missed > 0 {
 			text = fmt.Sprintf("%s (lines missing before this one: %d)", text, missed)
 		}
-		body, err := callBody(nil, protocol.LogMessage.Method, protocol.LogMessageParams{Type: level, Message: text})
-		if err != nil {
-			panic(fmt.Sprintf("BUG(sandbox-sidecar): %v", err))
-		}
-		return body
+		params := json.RawMessage(mustMarshal(protocol.LogMessageParams{Type: level, Message: text}))
+		return requestBody(&jsonrpc2.Request{Method: protocol.LogMessage.Method, Params: &params, Notif: true})
 	})
 }
 
-// close ends every Call that waits. It must be called once at most.
-func (c *conn) close() { close(c.closed) }
+// close ends reading, and every Call that waits.
+func (c *conn) close() { _ = c.rpc.Close() }

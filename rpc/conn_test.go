@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
@@ -52,13 +53,13 @@ func TestConn_AnswersInvalidMessages(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var out written
-			c := newConn(newStream(bodies(test.body, `{"jsonrpc":"2.0","id":1,"method":"good"}`), &out))
 			var got []string
-			err := c.read(func(m incoming) error {
-				got = append(got, m.method)
-				return nil
-			})
-			c.stream.out.close(time.Minute)
+			c := newConn(newStream(bodies(test.body, `{"jsonrpc":"2.0","id":1,"method":"good"}`), &out),
+				func(_ *conn, request *jsonrpc2.Request) error {
+					got = append(got, request.Method)
+					return nil
+				})
+			err := readAll(c)
 			if !errors.Is(err, io.EOF) || fmt.Sprint(got) != "[good]" {
 				t.Errorf("the message behind it: got %q, %v", got, err)
 			}
@@ -69,39 +70,13 @@ func TestConn_AnswersInvalidMessages(t *testing.T) {
 	}
 }
 
-// An answer has the id byte for byte, even one that no Go number holds, and one
-// that encoding/json would escape differently.
-func TestConn_ReturnsIDsUnchanged(t *testing.T) {
-	t.Parallel()
-	for _, id := range []string{
-		"0", "-1", "1.5", "-0", "1e400", "18446744073709551616", "123456789012345678901234567890", "null", `""`,
-		`"a"`, `"1"`,
-		`"\u0041\n\"\\\/"`, `"<&>"`, `"é` + "\u2028" + `"`, `"` + strings.Repeat("x", maxID-2) + `"`,
-	} {
-		m, refusal := parseMessage([]byte(`{"jsonrpc":"2.0","method":"x","id": ` + id + ` }`))
-		if refusal != nil || m.kind != isRequest {
-			t.Errorf("%s: kind %d, refused with %s", id, m.kind, refusal)
-			continue
-		}
-		for want, body := range map[string][]byte{
-			`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`: replyBody(m.id,
-				struct{}{}, nil),
-			`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"boom"}}`: replyBody(m.id,
-				nil, errors.New("boom")),
-			`{"jsonrpc":"2.0","id":` + id +
-				`,"error":{"code":-32600,"message":"the method is not a string"}}`: func() []byte {
-				_, r := parseMessage([]byte(`{"method":1,"id":` + id + `}`))
-				return r
-			}(),
-		} {
-			if string(body) != want || !json.Valid(body) {
-				t.Errorf("got %s, want %s", body, want)
-			}
-		}
-	}
-	if m, refusal := parseMessage([]byte(`{"method":"x"}`)); refusal != nil || m.kind != isNotification {
-		t.Errorf("without an id: %+v, %s", m, refusal)
-	}
+// readAll reads to the end of a connection's stream, and returns the reason.
+func readAll(c *conn) error {
+	c.start()
+	reason := <-c.stream.ended
+	c.stream.out.close(time.Minute)
+	c.close()
+	return reason
 }
 
 // The reading goroutine notices the end of an editor that does not read,
@@ -124,17 +99,20 @@ func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				editor := stuck{make(chan struct{})}
 				in := bytes.Repeat(bodies(test.body).Bytes(), test.most)
-				c := newConn(newStream(io.NopCloser(bytes.NewReader(in)), editor))
+				c := newConn(newStream(io.NopCloser(bytes.NewReader(in)), editor),
+					func(c *conn, _ *jsonrpc2.Request) error {
+						c.logLine(protocol.LogWarning, "ignored")
+						return nil
+					})
 				begun := time.Now()
-				err := c.read(func(incoming) error {
-					c.logLine(protocol.LogWarning, "ignored")
-					return nil
-				})
+				c.start()
+				err := <-c.stream.ended
 				if elapsed := time.Since(begun); !errors.Is(err, test.want) || elapsed > readerTimeout {
 					t.Errorf("reading ended after %v with %v, want %v", elapsed, err, test.want)
 				}
 				close(editor.closed)
 				c.stream.out.close(time.Minute)
+				c.close()
 			})
 		})
 	}
@@ -145,7 +123,9 @@ func TestConn_ReadsOnWhileNothingIsWritten(t *testing.T) {
 func TestConn_CountsLogLinesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	out := &gate{opened: make(chan struct{})}
-	c := newConn(newStream(&written{}, out))
+	c := newConn(newStream(&written{}, out), nil)
+	c.start()
+	defer c.close()
 	const lines = 2000
 	c.logLine(protocol.LogInfo, "line")
 	// The writer blocks on that line, and makes no room.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
@@ -96,14 +98,18 @@ func onNotification[P any](d *dispatcher, method protocol.Notification[P], handl
 // Handle handles a request or a notification. The reading goroutine calls it in
 // the order of arrival. It does not wait for the editor. An error ends the
 // connection.
-func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) error {
-	size := len(message.params)
-	if message.kind == isNotification {
-		d.notify(message.method, message.params)
+func (d *dispatcher) Handle(ctx context.Context, c *conn, request *jsonrpc2.Request) error {
+	method, id := request.Method, request.ID
+	var raw json.RawMessage
+	if request.Params != nil {
+		raw = *request.Params
+	}
+	size := len(raw)
+	if request.Notif {
+		d.notify(method, raw)
 		d.handled(size)
 		return nil
 	}
-	method, id := message.method, message.id
 	// Admit messages in order too: a request right behind initialize comes after
 	// it.
 	handle, known := d.requests[method]
@@ -114,19 +120,17 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 			message: fmt.Sprintf("method %s: not found", display.Quote(method)),
 		}
 	}
-	raw := message.params
-	carryOut := func() (body []byte, after func()) {
+	carryOut := func() (result any, after func(), _ error) {
 		if err != nil {
-			return replyBody(id, nil, err), nil
+			return nil, nil, err
 		}
 		params := raw
 		raw = nil // free the params of a request that waits for an hour
-		result, after, err := handle(ctx, params)
-		return replyBody(id, result, err), after
+		return handle(ctx, params)
 	}
 	if d.inline[method] {
-		body, after := carryOut()
-		if err := c.stream.out.answer(body); err != nil || after == nil {
+		result, after, failure := carryOut()
+		if err := c.reply(c.stream.out.answer, id, result, failure); err != nil || after == nil {
 			return err
 		}
 		d.begin(after)
@@ -141,11 +145,11 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 				return // the editor takes no more answers
 			}
 		}
-		body, after := carryOut()
+		result, after, failure := carryOut()
 		if !d.waits[method] {
 			<-d.computing
 		}
-		_ = c.stream.out.send(body)
+		_ = c.reply(c.stream.out.send, id, result, failure)
 		if after != nil {
 			after()
 		}
@@ -163,9 +167,9 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, message incoming) erro
 		return nil
 	default:
 		d.handled(size)
-		return c.stream.out.answer(replyBody(id, nil, &wireError{
+		return c.reply(c.stream.out.answer, id, nil, &wireError{
 			code: protocol.CodeInternalError, message: fmt.Sprintf("more than %d requests at once", maxConcurrent),
-		}))
+		})
 	}
 }
 

@@ -8,10 +8,11 @@
 //
 // # Files
 //
-// A message passes stream.go (frames), wire.go (JSON-RPC), conn.go (ids),
-// dispatch.go (typed handlers) and the handler: lifecycle.go, spawn.go,
-// terminal.go, settings.go or project.go. Frames leave through writer.go;
-// sink.go sends what sessions produce.
+// A message passes stream.go (frames), wire.go (JSON-RPC), objects.go (what
+// package jsonrpc2 sees of it), conn.go (the connection), dispatch.go (typed
+// handlers) and the handler: lifecycle.go, spawn.go, terminal.go, settings.go or
+// project.go. Frames leave through writer.go; sink.go sends what sessions
+// produce.
 //
 // # Concurrency
 //

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -80,7 +82,7 @@ func sessionNotFound(id string) *wireError {
 
 // toWire converts an error to the protocol's form. An error without a code is
 // CodeInternalError.
-func toWire(err error) *responseError {
+func toWire(err error) *jsonrpc2.Error {
 	var wire *wireError
 	var start *spawn.Error
 	switch {
@@ -103,12 +105,12 @@ func toWire(err error) *responseError {
 	}
 	// The last defence against a path or a name that was not quoted. Only
 	// Data.Path is raw.
-	out := &responseError{Code: wire.code, Message: display.Line(wire.message)}
+	out := &jsonrpc2.Error{Code: int64(wire.code), Message: display.Line(wire.message)}
 	if wire.data != nil {
-		out.Data = &protocol.ErrorData{
+		out.SetError(protocol.ErrorData{
 			Reason: display.Line(wire.data.Reason), Path: wire.data.Path,
 			Hint: display.Line(wire.data.Hint),
-		}
+		})
 	}
 	return out
 }

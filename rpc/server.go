@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -131,19 +133,19 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	defer cancel()
 	s.ctx = ctx
 	frames := newStream(in, out)
-	s.stream, s.conn = frames, newConn(frames)
+	s.stream = frames
+	s.conn = newConn(frames, func(c *conn, request *jsonrpc2.Request) error {
+		return s.dispatcher.Handle(ctx, c, request)
+	})
 	defer s.memory.stop()
-	read := make(chan error, 1)
-	go func() {
-		read <- s.conn.read(func(message incoming) error { return s.dispatcher.Handle(ctx, s.conn, message) })
-	}()
+	s.conn.start()
 
 	var reason error
 	select {
 	case <-s.exited:
 	case <-s.editorGone:
 		reason = errors.New("the editor's process has ended")
-	case reason = <-read:
+	case reason = <-s.conn.stream.ended:
 	case <-frames.out.broken:
 		reason = errClosed
 	case <-ctx.Done():
@@ -179,7 +181,6 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	frames.out.close(max(lastTimeout, time.Until(deadline)))
 	cancel()
 	s.conn.close()
-	_ = frames.Close()
 	<-answered
 	s.background.Wait()
 	if err != nil {

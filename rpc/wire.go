@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
+
+	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
@@ -40,7 +43,7 @@ func parseMessage(body []byte) (m incoming, refusal []byte) {
 	var syntax *json.SyntaxError
 	switch err := json.Unmarshal(body, &members); {
 	case errors.As(err, &syntax):
-		return m, errorBody(nil, &responseError{Code: protocol.CodeParseError, Message: "the body is not JSON"})
+		return m, refusalBody(nil, protocol.CodeParseError, "the body is not JSON")
 	case err != nil:
 		return m, invalidRequest(nil, "not a request, notification or response")
 	}
@@ -83,57 +86,45 @@ func checkID(id json.RawMessage) string {
 	return ""
 }
 
-// resultBody is the answer to a request.
-func resultBody(id json.RawMessage, result any) ([]byte, error) {
-	raw, err := json.Marshal(result)
-	if err != nil {
-		return nil, fmt.Errorf("write result: %w", err)
-	}
-	return answerBody(id, "result", raw), nil
-}
-
-// responseError is the error in an answer.
-type responseError struct {
-	Code    protocol.Code       `json:"code"`
-	Message string              `json:"message"`
-	Data    *protocol.ErrorData `json:"data,omitempty"`
-}
-
-func (e *responseError) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
-
-// errorBody is the answer to a request that failed. An unknown id becomes null,
-// as JSON-RPC requires.
-func errorBody(id json.RawMessage, failure *responseError) []byte {
-	return answerBody(id, "error", mustMarshal(failure))
-}
-
+// invalidRequest is the answer to what is no message. An unknown id becomes
+// null, as JSON-RPC requires.
 func invalidRequest(id json.RawMessage, message string) []byte {
-	return errorBody(id, &responseError{Code: protocol.CodeInvalidRequest, Message: message})
+	return refusalBody(id, protocol.CodeInvalidRequest, message)
 }
 
-// answerBody builds an answer without encoding/json, which would rewrite the
-// id.
-func answerBody(id json.RawMessage, member string, value []byte) []byte {
+func refusalBody(id json.RawMessage, code protocol.Code, message string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	body := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
-	body = append(body, `,"`+member+`":`...)
-	return append(append(body, value...), '}')
+	return responseBody(&jsonrpc2.Response{
+		ID: rawID(string(id)), Error: &jsonrpc2.Error{Code: int64(code), Message: message},
+	})
 }
 
-// callBody is a request, or a notification if id is nil.
-func callBody(id json.RawMessage, method string, params any) ([]byte, error) {
-	body, err := json.Marshal(struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id,omitempty"`
-		Method  string          `json:"method"`
-		Params  any             `json:"params"`
-	}{"2.0", id, method, params})
-	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", method, err)
+// rawID is an id as jsonrpc2 holds it here: a string of the id's own bytes,
+// because no type of that package holds every JSON number.
+func rawID(id string) jsonrpc2.ID { return jsonrpc2.ID{Str: id, IsString: true} }
+
+// responseBody is an answer. It is made without encoding/json, which would
+// rewrite the id.
+func responseBody(answer *jsonrpc2.Response) []byte {
+	member, value := `,"result":`, []byte(nil)
+	if answer.Error != nil {
+		member, value = `,"error":`, mustMarshal(answer.Error)
+	} else {
+		value = *answer.Result
 	}
-	return body, nil
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`+answer.ID.Str+member), value, []byte("}"))
+}
+
+// requestBody is a request or a notification. The order of its members is a
+// promise: clients read the first bytes of a request without a decoder.
+func requestBody(r *jsonrpc2.Request) []byte {
+	head := `{"jsonrpc":"2.0",`
+	if !r.Notif {
+		head += `"id":` + r.ID.Str + ","
+	}
+	return slices.Concat([]byte(head+`"method":`), mustMarshal(r.Method), []byte(`,"params":`), *r.Params, []byte("}"))
 }
 
 func mustMarshal(value any) []byte {

@@ -337,6 +337,7 @@ var mustImport = map[string][]string{
 	"github.com/fsnotify/fsnotify":                 {"linux", "darwin"},
 	"github.com/google/uuid":                       {"linux", "darwin"},
 	"github.com/landlock-lsm/go-landlock/landlock": {"linux"},
+	"github.com/sourcegraph/jsonrpc2":              {"linux", "darwin"},
 	"golang.org/x/sys/unix":                        {"linux", "darwin"},
 }
 
