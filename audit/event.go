@@ -97,6 +97,8 @@ type Event struct {
 	Access  string `json:"access,omitempty"`
 	Target  string `json:"target,omitempty"`
 	Process string `json:"process,omitempty"`
+	// Detail says what of the first bytes to an allowed host was refused.
+	Detail string `json:"detail,omitempty"`
 	// Count says how often, between First and Last.
 	Count int        `json:"count,omitempty"`
 	First *time.Time `json:"first,omitempty"`

@@ -88,6 +88,9 @@ func attempt(e Event) string {
 	if e.Process != "" {
 		text += " by " + e.Process
 	}
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
 	return text
 }
 

@@ -13,6 +13,9 @@ type Denial struct {
 	// Datagram says that it was no connection of TCP, for which alone a setting
 	// opens single hosts.
 	Datagram bool
+	// Greeting says in words what of the first bytes to an allowed host was
+	// refused; "" if it was something else.
+	Greeting string
 	// PID and Process are the process: its id on the host and its own name for
 	// itself. PID is 0 if it is unknown.
 	PID     int

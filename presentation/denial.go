@@ -1,6 +1,7 @@
 package presentation
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -24,6 +25,9 @@ func Suggest(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denia
 	s, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
 	if denial.Datagram && (s.Key != "" || s.Allowed) {
 		return settings.Suggestion{Hint: OnlyTCP}, err
+	}
+	if denial.Greeting != "" && s.Allowed {
+		return settings.Suggestion{Hint: OnlyPlainTLS}, err
 	}
 	if err == nil && s.Allowed && denial.Lacking != "" {
 		s.Hint = denial.Lacking
@@ -53,13 +57,16 @@ func WayOn(denial spawn.Denial) string {
 // OnlyTCP says why no setting opens a single host for datagrams.
 const OnlyTCP = "single hosts are reached by TCP alone; most programs that send datagrams fall back to it"
 
+// OnlyPlainTLS says which setting lets every greeting of TLS pass.
+const OnlyPlainTLS = `"allowed_hosts" passes TLS in the form that all servers read alike; "allow_network" passes all`
+
 // Denial is the notification of a denial. The suggestion is the
 // setting that would allow the access; its zero value means that none would.
 func Denial(sessionID string, denial spawn.Denial, suggestion settings.Suggestion) protocol.DeniedParams {
 	params := protocol.DeniedParams{
 		SessionID: sessionID, Access: string(denial.Access), Target: denial.Target, Process: process(denial),
 		Count: denial.Count, Source: protocol.DenialSource(denial.Source), Missed: denial.Missed,
-		Detail:  display.Line(denial.Detail),
+		Detail:  display.Line(cmp.Or(denial.Detail, denial.Greeting)),
 		Hint:    display.Line(suggestion.Hint),
 		Message: denialMessage(denial, suggestion),
 		Line:    uncounted(denial),
@@ -83,7 +90,7 @@ func DenialLine(denial spawn.Denial) string {
 	if denial.Detail != "" {
 		return fmt.Sprintf("git's %s%s", display.Line(denial.Detail), times(denial.Count))
 	}
-	text := fmt.Sprintf("%s %s%s", denial.Access, display.Quote(denial.Target), asked(denial.Name))
+	text := string(denial.Access) + " " + display.Quote(denial.Target) + asked(denial.Name) + greeted(denial.Greeting)
 	if denial.Access == "sign" {
 		text = phrase(denial)
 	}
@@ -223,6 +230,14 @@ func asked(name string) string {
 	return fmt.Sprintf(" (the address of %s)", display.Quote(name))
 }
 
+// greeted says what of the first bytes was refused, behind the target.
+func greeted(greeting string) string {
+	if greeting == "" {
+		return ""
+	}
+	return fmt.Sprintf(" by %s", display.Line(greeting))
+}
+
 // phrase is an access as a verb with its object: `read "/a"`.
 func phrase(denial spawn.Denial) string {
 	access, target := string(denial.Access), display.Quote(denial.Target)
@@ -232,7 +247,7 @@ func phrase(denial spawn.Denial) string {
 	case "execute":
 		return "run " + target
 	case "connect_unix", "connect":
-		return "connect to " + target + asked(denial.Name)
+		return "connect to " + target + asked(denial.Name) + greeted(denial.Greeting)
 	case "bind":
 		return "listen on " + target
 	case "sign":

@@ -82,6 +82,7 @@ type denialQueue struct {
 type denialKey struct {
 	access                        platform.Refused
 	target, process, detail, name string
+	greeting                      string
 	datagram                      bool
 }
 
@@ -107,7 +108,7 @@ func (q *denialQueue) put(d platform.Denial) {
 	if q.ended || q.known(d) {
 		return
 	}
-	key := denialKey{d.Access, d.Target, d.Process, d.Detail, d.Name, d.Datagram}
+	key := denialKey{d.Access, d.Target, d.Process, d.Detail, d.Name, d.Greeting, d.Datagram}
 	e := q.entries[key]
 	if e == nil {
 		if len(q.entries) >= q.most && !q.evict() {

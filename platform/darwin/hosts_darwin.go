@@ -20,7 +20,7 @@ type reach struct {
 	token      string
 	executable string
 	rules      *hosts.Rules
-	refused    func(target string)
+	refused    func(target, greeting string)
 	connected  func(target string)
 }
 
@@ -31,15 +31,19 @@ func (b *Backend) planHosts(plan *Plan, p *policy.Policy, hooks platform.Hooks) 
 	if err != nil {
 		return nil, err
 	}
-	r := &reach{server: server, token: proxy.NewToken(), executable: b.Executable, refused: func(target string) {
+	r := &reach{server: server, token: proxy.NewToken(), executable: b.Executable}
+	r.refused = func(target, greeting string) {
 		if hooks.Denied != nil && p.OnDenied != policy.Ignore {
-			hooks.Denied(platform.Denial{Access: platform.RefusedConnect, Target: target, Count: 1})
+			hooks.Denied(platform.Denial{
+				Access: platform.RefusedConnect, Target: target, Greeting: greeting, Count: 1,
+			})
 		}
-	}, connected: func(target string) {
+	}
+	r.connected = func(target string) {
 		if hooks.Connected != nil {
 			hooks.Connected(target, "")
 		}
-	}}
+	}
 	if r.rules, err = hosts.Parse(p.Network); err != nil {
 		return nil, err
 	}

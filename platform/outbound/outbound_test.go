@@ -35,8 +35,8 @@ func (c *recording) SetDeadline(time.Time) error { return nil }
 
 func (c *recording) Close() error { return nil }
 
-// hello returns the first bytes of a TLS client of this Go.
-func hello(config *tls.Config) []byte {
+// clientHello returns the first bytes of a TLS client of this Go.
+func clientHello(config *tls.Config) []byte {
 	config.InsecureSkipVerify = true
 	conn := &recording{in: strings.NewReader("")}
 	_ = tls.Client(conn, config).Handshake()
@@ -60,75 +60,7 @@ func longHello(name string) []byte {
 	for i := range 180 {
 		protocols = append(protocols, fmt.Sprintf("protocol-%d-%s", i, strings.Repeat("x", 100)))
 	}
-	return hello(&tls.Config{ServerName: name, NextProtos: protocols})
-}
-
-func TestGreet_FindsTheNameInAnyPieces(t *testing.T) {
-	t.Parallel()
-	short := hello(&tls.Config{ServerName: "Allowed.Example"})
-	for name, data := range map[string][]byte{
-		"one record": short, "TLS 1.2": hello(&tls.Config{ServerName: "allowed.example", MaxVersion: tls.VersionTLS12}),
-		"records of 1 byte": records(short, 1), "records of 100 bytes": records(short, 100),
-		"20 KB": longHello("allowed.example"),
-	} {
-		for n := range len(data) {
-			if what, found, need := greet(data[:n]); what != unfinished || need <= n {
-				t.Fatalf("%s: %d of %d bytes are %v %q, need %d", name, n, len(data), what, found, need)
-			}
-			if n > 3000 && n < len(data)-3000 {
-				continue
-			}
-		}
-		if what, found, _ := greet(data); what != tlsHello || found != "allowed.example" {
-			t.Errorf("%s: %v %q", name, what, found)
-		}
-	}
-	if what, found, _ := greet(hello(&tls.Config{})); what != tlsHello || found != "" {
-		t.Errorf("without a name: %v %q", what, found)
-	}
-}
-
-func TestGreet_LeavesOtherProtocolsAlone(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{
-		"GET / HTTP/1.1\r\n", "SSH-2.0-x\r\n", "\x00", "\x16\x01\x02",
-		"\x80\x2e\x01\x03\x01",
-	} {
-		if what, _, _ := greet([]byte(text)); what != otherProtocol {
-			t.Errorf("%q: %v", text, what)
-		}
-	}
-}
-
-// servers are what a server of crypto/tls takes from the same bytes.
-func servers(data []byte) (name string, parsed bool) {
-	conn := &recording{in: bytes.NewReader(data)}
-	_ = tls.Server(conn, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		name, parsed = h.ServerName, true
-		return nil, errors.New("enough")
-	}}).Handshake()
-	return name, parsed
-}
-
-func FuzzGreet(f *testing.F) {
-	for _, config := range []*tls.Config{{ServerName: "a.example"}, {}, {
-		ServerName: "b.example",
-		MaxVersion: tls.VersionTLS12,
-	}} {
-		data := hello(config)
-		f.Add(data)
-		f.Add(records(data, 50))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		what, name, need := greet(data)
-		if what == unfinished && need <= len(data) {
-			t.Fatalf("%d bytes are unfinished, but %d are enough", len(data), need)
-		}
-		theirs, parsed := servers(data)
-		if parsed && (what == otherProtocol || what == tlsHello && !strings.EqualFold(name, theirs)) {
-			t.Fatalf("greet finds %v %q, a server %q", what, name, theirs)
-		}
-	})
+	return clientHello(&tls.Config{ServerName: name, NextProtos: protocols})
 }
 
 // pipe returns both ends of a TCP connection.
@@ -155,18 +87,16 @@ func pipe(t *testing.T) (a, b *net.TCPConn) {
 }
 
 // relayed starts a relay that allows one name. ended has its result.
-func relayed(t *testing.T) (client, host *net.TCPConn, ended chan bool) {
+func relayed(t *testing.T) (client, host *net.TCPConn, ended chan *Refusal) {
 	t.Helper()
 	client, inner := pipe(t)
 	outer, host := pipe(t)
-	ended = make(chan bool, 1)
+	ended = make(chan *Refusal, 1)
 	for _, c := range []*net.TCPConn{inner, outer} {
 		_ = c.SetDeadline(time.Time{})
 	}
-	go func() {
-		_, ok := Relay(inner, outer, func(name string) bool { return name == "allowed.example" || name == "" })
-		ended <- ok
-	}()
+	judge := &Judge{Rules: rules(t, "allowed.example"), To: Target{Name: "allowed.example", Port: 80}}
+	go func() { ended <- Relay(inner, outer, judge) }()
 	return client, host, ended
 }
 
@@ -186,8 +116,8 @@ func TestRelay_KeepsHalfClosedConnections(t *testing.T) {
 	if got, err := io.ReadAll(client); !bytes.Equal(got, big) || err != nil {
 		t.Fatalf("%d bytes of %d, %v", len(got), len(big), err)
 	}
-	if !<-ended {
-		t.Error("refused")
+	if refusal := <-ended; refusal != nil {
+		t.Errorf("refused %+v", refusal)
 	}
 }
 
@@ -239,16 +169,24 @@ func TestRelay_LetsTheServerSpeakFirst(t *testing.T) {
 
 func TestRelay_RefusesAnotherName(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string][]byte{
-		"another name": hello(&tls.Config{ServerName: "evil.example"}),
-		"garbage":      append([]byte{22, 3, 1, 0, 50, 1, 0, 0, 46}, bytes.Repeat([]byte{0xee}, 46)...),
-		"too long":     append([]byte{22, 3, 1, 0, 50, 1, 0xff, 0xff, 0xff}, make([]byte, 100)...),
-		"in records":   records(hello(&tls.Config{ServerName: "evil.example"}), 7),
+	evil := clientHello(&tls.Config{ServerName: "evil.example"})
+	for name, test := range map[string]struct {
+		first []byte
+		want  Refusal
+	}{
+		"another name": {evil, Refusal{Target: "evil.example:80"}},
+		"in records":   {records(evil, 7), Refusal{Target: "evil.example:80"}},
+		"garbage": {
+			append([]byte{22, 3, 1, 0, 50, 1, 0, 0, 46}, bytes.Repeat([]byte{0xee}, 46)...),
+			Refusal{Target: "allowed.example:80", Greeting: "a hello that cannot be read"},
+		},
+		"without an end": {evil[:50], Refusal{Target: "allowed.example:80", Greeting: "a hello without its end"}},
 	} {
 		client, host, ended := relayed(t)
-		_, _ = client.Write(first)
-		if <-ended {
-			t.Errorf("%s: allowed", name)
+		_, _ = client.Write(test.first)
+		_ = client.CloseWrite()
+		if refusal := <-ended; refusal == nil || *refusal != test.want {
+			t.Errorf("%s: %+v, want %+v", name, refusal, test.want)
 		}
 		if got, err := io.ReadAll(host); len(got) > 0 {
 			t.Errorf("%s: %d bytes reached the host, %v", name, len(got), err)
@@ -262,8 +200,8 @@ func TestRelay_RefusesAnotherName(t *testing.T) {
 func TestRelay_PassesAnAllowedGreetingOnUnchanged(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string][]byte{
-		"short": hello(&tls.Config{ServerName: "allowed.example"}), "long": longHello("allowed.example"),
-		"no name": hello(&tls.Config{}), "text": []byte("GET / HTTP/1.0\r\n\r\n"),
+		"short": clientHello(&tls.Config{ServerName: "allowed.example"}), "long": longHello("allowed.example"),
+		"no name": clientHello(&tls.Config{}), "text": []byte("GET / HTTP/1.0\r\n\r\n"),
 	} {
 		client, host, _ := relayed(t)
 		for part := first; len(part) > 0; {
@@ -367,5 +305,41 @@ func TestErrno_IsWhatTheNetworkWouldAnswer(t *testing.T) {
 	}
 	if got := Errno(context.DeadlineExceeded); got != syscall.ETIMEDOUT {
 		t.Errorf("a timeout: %v", got)
+	}
+}
+
+// Behind an address, and on this machine, every server is allowed that is not
+// denied.
+func TestJudge_TheServersNameMustBeAllowed(t *testing.T) {
+	t.Parallel()
+	denied, err := hosts.ParseDenied("denied.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := hosts.ParseAllowed("allowed.example:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := hosts.New([]hosts.Pattern{allowed}, []hosts.Pattern{denied})
+	for _, test := range []struct {
+		to      Target
+		server  string
+		allowed bool
+	}{
+		{Target{Name: "allowed.example", Port: 443}, "allowed.example", true},
+		{Target{Name: "allowed.example", Port: 443}, "", true},
+		{Target{Name: "allowed.example", Port: 443}, "evil.example", false},
+		{Target{Name: "other.example", Port: 443}, "approved.example", true},
+		{Target{Addr: netip.MustParseAddr("10.1.1.1"), Port: 443}, "any.example", true},
+		{Target{Addr: netip.MustParseAddr("10.1.1.1"), Port: 443}, "denied.example", false},
+		{Target{Name: hosts.HostName, Port: 443}, "any.example", true},
+		{Target{Name: hosts.HostName, Port: 443}, "denied.example", false},
+	} {
+		judge := Judge{Rules: both, To: test.to, Approved: func(target string) bool {
+			return target == "approved.example:443"
+		}}
+		if got := judge.allowsServer(test.server); got != test.allowed {
+			t.Errorf("%+v: %v", test, got)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -13,20 +12,20 @@ import (
 )
 
 // Relay copies between a client and a host until both have ended, and closes
-// both connections. The end of one direction leaves the other open. If the
-// client begins with TLS, allowed is asked about the server's name in it; the
-// name is empty if there is none. Without consent, or if the name cannot be
-// read, nothing reaches the host, and the client's connection is reset. The
-// result is the refused name then. If allowed is nil, all bytes are copied.
-func Relay(client, host *net.TCPConn, allowed func(name string) bool) (refused string, ok bool) {
+// both connections. The end of one direction leaves the other open. The judge
+// decides about the client's first bytes. If it refuses them, nothing reaches
+// the host, the client's connection is reset, and the result says what was
+// refused. Without a judge all bytes are copied.
+func Relay(client, host *net.TCPConn, judge *Judge) *Refusal {
 	r := &relay{client: client, host: host}
 	back := make(chan bool, 1)
 	go func() { back <- r.download() }()
-	if ok = allowed == nil; !ok {
-		refused, ok = r.greet(allowed)
+	var refusal *Refusal
+	if judge != nil {
+		refusal = r.greet(judge)
 	}
-	clean := ok && r.upload()
-	if !ok {
+	clean := refusal == nil && r.upload()
+	if refusal != nil {
 		host.Close() // which ends download
 	}
 	clean = <-back && clean
@@ -36,7 +35,7 @@ func Relay(client, host *net.TCPConn, allowed func(name string) bool) (refused s
 	}
 	client.Close()
 	host.Close()
-	return refused, ok
+	return refusal
 }
 
 // Copy does what Relay does, whatever the bytes are.
@@ -46,30 +45,28 @@ func Copy(client, host *net.TCPConn) {
 
 type relay struct{ client, host *net.TCPConn }
 
-// greet passes the client's first bytes on. It returns false if it must not.
-func (r *relay) greet(allowed func(string) bool) (name string, ok bool) {
+// greet passes the client's first bytes on, unless the judge refuses them.
+func (r *relay) greet(judge *Judge) *Refusal {
+	var g greeting
 	buffer := make([]byte, typicalHelloBytes)
-	n, need := 0, 0
+	n := 0
 	for {
 		read, err := r.client.Read(buffer[n:])
 		n += read
 		if n == 0 {
-			return "", true // upload finds the same
+			return nil // upload finds the same
 		}
-		if n < need && err == nil {
-			continue
-		}
-		var what greeting
-		what, name, need = greet(buffer[:n])
+		refusal, done := judge.judge(&g, buffer[:n])
 		switch {
-		case what == tlsMalformed, what == tlsHello && !allowed(name), need > maxGreeting,
-			what == unfinished && err != nil:
-			return name, false
-		case what == unfinished:
-			buffer = slices.Grow(buffer[:n], need-n)[:need]
-		default:
+		case refusal != nil:
+			return refusal
+		case done:
 			_, _ = r.host.Write(buffer[:n]) // upload finds the same error
-			return name, true
+			return nil
+		case err != nil:
+			return &Refusal{Target: judge.To.String(), Greeting: "a hello without its end"}
+		case n == len(buffer):
+			buffer = append(buffer, make([]byte, n)...)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,8 +15,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,9 +80,12 @@ func newScene(t *testing.T, secure bool) *scene {
 	s.proxy, err = Listen()
 	harness.Must(t, err)
 	t.Cleanup(s.proxy.Close)
-	s.end = s.proxy.Admit(s.token, hosts.New([]hosts.Pattern{pattern}, nil), func(target string) {
+	s.end = s.proxy.Admit(s.token, hosts.New([]hosts.Pattern{pattern}, nil), func(target, greeting string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if greeting != "" {
+			target += ": " + greeting
+		}
 		s.refused = append(s.refused, target)
 	}, func(target string) {
 		s.mu.Lock()
@@ -215,35 +221,34 @@ func basic(token string) string {
 	return strings.TrimPrefix(request.Header.Get("Authorization"), "Basic ")
 }
 
-// A client of TLS may ask for the allowed server alone; behind the host's own
-// name every one is, so the address stands for another name here.
-func TestTLS_TheServersNameMustBeAllowed(t *testing.T) {
+// A client of TLS may ask for the allowed server alone. What is refused is told.
+func TestTLS_TheGreetingIsJudged(t *testing.T) {
 	t.Parallel()
-	s := &session{rules: hosts.New(patterns(t, "allowed.example:443", "10.0.0.0/8:443"), nil)}
-	for _, test := range []struct {
-		to, server string
-		allowed    bool
-	}{
-		{"allowed.example", "allowed.example", true},
-		{"allowed.example", "", true},
-		{"allowed.example", "evil.example", false},
-		{"10.1.1.1", "any.example", true},
+	s := newScene(t, true)
+	for lie, told := range map[string]string{
+		"\x15\x03\x01\x00\x02\x01\x00": "a record of type 21 before the end of the hello",
+		"\x80\x2e\x01":                 "a hello in the form of SSL 2",
 	} {
-		to, ok := targetOf(test.to, "443")
-		if got := s.allowsServer(to, test.server); !ok || got != test.allowed {
-			t.Errorf("%+v: %v", test, got)
-		}
-	}
-}
-
-func patterns(t *testing.T, allowed ...string) (list []hosts.Pattern) {
-	t.Helper()
-	for _, text := range allowed {
-		p, err := hosts.ParseAllowed(text)
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.proxy.Port()))
 		harness.Must(t, err)
-		list = append(list, p)
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprintf(conn, "CONNECT %s:%s HTTP/1.1\r\nProxy-Authorization: Basic %s\r\n\r\n", host, s.port, basic(s.token))
+		text := make([]byte, 39)
+		if _, err := io.ReadFull(conn, text); err != nil || !strings.Contains(string(text), " 200 ") {
+			t.Fatalf("%q %v", text, err)
+		}
+		_, _ = conn.Write([]byte(lie))
+		if _, err := conn.Read(text); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%q: %v", lie, err)
+		}
+		conn.Close()
+		want := host + ":" + s.port + ": " + told
+		harness.Eventually(t, want, func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return slices.Contains(s.refused, want)
+		})
 	}
-	return list
 }
 
 // Go's own client of HTTP reuses connections and reads the variables' form.

@@ -36,7 +36,7 @@ type key [sha256.Size]byte
 // session is what one token may do.
 type session struct {
 	rules     *hosts.Rules
-	refused   func(target string)
+	refused   func(target, greeting string)
 	connected func(target string)
 	ctx       context.Context // ends with the session
 }
@@ -77,8 +77,10 @@ func NewToken() string {
 
 // Admit lets clients with this token connect to what the rules allow, until end
 // is called, which ends their connections. refused and connected are called with
-// "host:port", from several goroutines.
-func (s *Server) Admit(token string, rules *hosts.Rules, refused, connected func(target string)) (end func()) {
+// "host:port", from several goroutines. greeting is that of outbound.Refusal.
+func (s *Server) Admit(token string, rules *hosts.Rules, refused func(target, greeting string),
+	connected func(target string),
+) (end func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	id := key(sha256.Sum256([]byte(token)))
 	s.mu.Lock()
@@ -161,7 +163,7 @@ func (s *session) dial(to outbound.Target) (*net.TCPConn, error) {
 	conn, err := (&outbound.Dialer{Rules: s.rules}).Dial(s.ctx, to)
 	var refused *outbound.RefusedError
 	if errors.As(err, &refused) {
-		s.refused(refused.Refused())
+		s.refused(refused.Refused(), "")
 	}
 	if err == nil {
 		s.connected(to.String())
@@ -177,22 +179,7 @@ func (s *session) relay(client, host *net.TCPConn, to outbound.Target) {
 		client.Close()
 		host.Close()
 	})()
-	if name, ok := outbound.Relay(client, host, func(name string) bool { return s.allowsServer(to, name) }); !ok {
-		if name != "" {
-			to = outbound.Target{Name: name, Port: to.Port}
-		}
-		s.refused(to.String())
+	if refusal := outbound.Relay(client, host, &outbound.Judge{Rules: s.rules, To: to}); refusal != nil {
+		s.refused(refusal.Target, refusal.Greeting)
 	}
-}
-
-// allowsServer reports whether a client may ask the target for a server of this
-// name by TLS, as package network decides on Linux.
-func (s *session) allowsServer(to outbound.Target, name string) bool {
-	switch {
-	case name == "" || name == to.Name:
-		return true
-	case to.Name == "" || to.Name == hosts.HostName:
-		return !s.rules.DeniedName(name, to.Port)
-	}
-	return s.rules.Name(name, to.Port)
 }

@@ -36,8 +36,9 @@ type DeniedParams struct {
 	// socket's family, such as "inet".
 	Target string `json:"target"`
 	// Detail says in one line which part of a change was refused and why, such as
-	// a setting of git and what git would do. It can be shown as it is. Denials
-	// with different details are different.
+	// a setting of git and what git would do, or what of the first bytes to an
+	// allowed host. It can be shown as it is. Denials with different details are
+	// different.
 	Detail string `json:"detail,omitempty"`
 	// Process is the process that was refused; absent if it is unknown, as for
 	// protected paths.

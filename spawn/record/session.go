@@ -112,7 +112,8 @@ func (s *Session) Denied(d platform.Denial) {
 		return
 	}
 	s.fold(audit.Event{
-		Event: audit.Refused, Access: string(d.Access), Target: d.Target, Process: d.Process, Count: d.Count,
+		Event: audit.Refused, Access: string(d.Access), Target: d.Target, Process: d.Process, Detail: d.Greeting,
+		Count: d.Count,
 	})
 }
 
@@ -174,7 +175,7 @@ func (s *Session) Ended(code int, signal syscall.Signal, survivors bool, finding
 // repetitions of each minute.
 func (s *Session) fold(event audit.Event) {
 	now := time.Now().UTC()
-	key := event.Event + "\x00" + event.Access + "\x00" + event.Target + "\x00" + event.Process
+	key := event.Event + "\x00" + event.Access + "\x00" + event.Target + "\x00" + event.Process + "\x00" + event.Detail
 	s.mu.Lock()
 	f := s.folded[key]
 	switch {

@@ -207,6 +207,55 @@ func TestTLS_MayAskForAllowedServersAlone(t *testing.T) {
 	}
 }
 
+// Servers tolerate bytes before the hello, and other versions of its record. What
+// they would take for a hello does not reach them, whatever it looks like.
+func TestTLS_NoOtherFormReachesAnotherName(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	lies := map[string]string{
+		"2.1": "the record version 2.1", "0.0": "the record version 0.0", "4.1": "the record version 4.1",
+		"3.4": "the record version 3.4", "warning": "a record of type 21 before the end of the hello",
+		"change-cipher-spec": "a record of type 20 before the end of the hello",
+	}
+	for lie := range lies { // the control: this server takes all but one
+		if got := s.unconfined("tls", "93.184.216.34:443", "evil.example", lie); got != "connected" &&
+			lie != "change-cipher-spec" {
+			t.Errorf("control: %s: %s", lie, got)
+		}
+	}
+	e := s.start(harness.Sandbox{
+		"allow_network": false, "allowed_hosts": []string{"allowed.example"}, "audit": "file",
+	})
+	denials := harness.RecordDenials(e)
+	before := s.visits()
+	for lie, told := range lies {
+		for _, name := range []string{"evil.example", "allowed.example"} {
+			if got := s.victim(e, "tls allowed.example:443", name, lie); got != "ECONNRESET" {
+				harness.Breach(t, "%s, %s: %s", lie, name, got)
+			}
+		}
+		harness.Eventually(t, "a report of "+lie, func() bool {
+			return slices.ContainsFunc(denials.All(), func(d protocol.DeniedParams) bool {
+				return d.Target == "allowed.example:443" && d.Detail == told && d.Suggestion == nil &&
+					strings.Contains(d.Hint, "allow_network") && strings.Contains(d.Message, told) &&
+					program(d) == "victim"
+			})
+		})
+	}
+	if s.visits() != before {
+		harness.Breach(t, "visits: %s", s.visits())
+	}
+	command := exec.Command(harness.Binary(t), "audit")
+	command.Env = harness.Environ(s.World)
+	trail, err := command.CombinedOutput()
+	text := strings.Join(strings.Fields(string(trail)), " ")
+	for _, told := range lies {
+		if !strings.Contains(text, "connect allowed.example:443 by victim: "+told) {
+			t.Errorf("the trail lacks %q: %v: %s", told, err, trail)
+		}
+	}
+}
+
 // A toolchain brings its registries, and no list of hosts is needed for them.
 func TestToolchains_BringTheirRegistries(t *testing.T) {
 	t.Parallel()

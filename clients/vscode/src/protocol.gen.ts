@@ -507,7 +507,8 @@ export interface DeniedParams {
   target: string;
   /**
    * `detail` says in one line which part of a change was refused and why, such as a setting of git and what git
-   * would do. It can be shown as it is. Denials with different details are different.
+   * would do, or what of the first bytes to an allowed host. It can be shown as it is. Denials with different
+   * details are different.
    */
   detail?: string;
   /** The process that was refused; absent if it is unknown, as for protected paths. */

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/outbound"
 )
 
@@ -52,27 +51,12 @@ func (c *Connector) serve(conn *net.TCPConn) {
 		return
 	}
 	defer c.open.remove(conn)
-	name, ok := outbound.Relay(conn, o.conn, func(name string) bool { return c.allowsServer(o.to, name) })
-	if !ok {
-		refused := o.to
-		if name != "" {
-			refused = outbound.Target{Name: name, Port: o.to.Port}
-		}
-		c.report(denialOf(o.program, refused.String()))
+	judge := &outbound.Judge{Rules: c.rules, To: o.to, Approved: c.approved}
+	if refusal := outbound.Relay(conn, o.conn, judge); refusal != nil {
+		denial := denialOf(o.program, refusal.Target)
+		denial.Greeting = refusal.Greeting
+		c.report(denial)
 	}
-}
-
-// allowsServer reports whether a client may ask the target for a server of this
-// name by TLS. Behind an address that the rules name, and on this machine, every
-// server is allowed that is not denied.
-func (c *Connector) allowsServer(to outbound.Target, name string) bool {
-	switch {
-	case name == "" || name == to.Name:
-		return true
-	case to.Name == "" || to.Name == hosts.HostName:
-		return !c.rules.DeniedName(name, to.Port)
-	}
-	return c.rules.Name(name, to.Port) || c.approved(outbound.Target{Name: name, Port: to.Port}.String())
 }
 
 // connections are those that have to be closed when the session ends.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,30 +62,58 @@ func storm(args []string) error {
 	return nil
 }
 
-// helloTLS HOST:PORT SNI asks for a name by TLS.
+// lies are first bytes that some servers take for the beginning of TLS.
+var lies = map[string]func(first []byte) []byte{
+	"2.1": version(2, 1), "0.0": version(0, 0), "4.1": version(4, 1), "3.4": version(3, 4),
+	"warning":            before(21, 3, 1, 0, 2, 1, 90), // user_canceled
+	"change-cipher-spec": before(20, 3, 3, 0, 1, 1),
+}
+
+func version(major, minor byte) func([]byte) []byte {
+	return func(first []byte) []byte {
+		first[1], first[2] = major, minor
+		return first
+	}
+}
+
+func before(front ...byte) func([]byte) []byte {
+	return func(first []byte) []byte { return append(front, first...) }
+}
+
+// helloTLS HOST:PORT SNI [long | LIE] asks for a name by TLS.
 func helloTLS(args []string) error {
 	conn, err := net.DialTimeout("tcp", args[0], patience)
 	if err != nil {
 		return err
 	}
 	config := &tls.Config{ServerName: args[1], InsecureSkipVerify: true}
-	if len(args) > 2 { // a greeting of more than a record
+	how := ""
+	if len(args) > 2 {
+		how = args[2]
+	}
+	if how == "long" { // a greeting of more than a record
 		for i := range 150 {
 			config.NextProtos = append(config.NextProtos, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 120)))
 		}
 	}
-	client := tls.Client(pieces{conn}, config)
-	if err := client.Handshake(); err != nil && len(args) < 3 {
+	client := tls.Client(&pieces{conn, lies[how]}, config)
+	if err := client.Handshake(); err != nil && how != "long" {
 		return err
 	}
 	fmt.Println("connected")
 	return nil
 }
 
-// pieces writes in several segments.
-type pieces struct{ net.Conn }
+// pieces writes in several segments, and changes what is written first.
+type pieces struct {
+	net.Conn
+	change func([]byte) []byte // nil for nothing
+}
 
-func (p pieces) Write(data []byte) (n int, err error) {
+func (p *pieces) Write(data []byte) (n int, err error) {
+	if p.change != nil {
+		data, p.change = p.change(slices.Clone(data)), nil
+	}
 	for len(data) > 0 {
 		part := data[:min(len(data), 200)]
 		if _, err := p.Conn.Write(part); err != nil {

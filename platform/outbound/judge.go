@@ -1,0 +1,51 @@
+package outbound
+
+import "github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+
+// Judge decides about what a client sends to a target at first. It does not
+// change.
+type Judge struct {
+	Rules *hosts.Rules
+	To    Target
+	// Approved reports whether the user has allowed a target, "host:port". May
+	// be nil.
+	Approved func(target string) bool
+}
+
+// Refusal is what a judge has refused.
+type Refusal struct {
+	// Target is "host:port" of the server that was asked for.
+	Target string
+	// Greeting says in words what of the client's first bytes was refused; "" if
+	// it is the server's name alone.
+	Greeting string
+}
+
+// allowsServer reports whether a client may ask the target for a server of this
+// name by TLS; "" is none. Behind an address that the rules name, and on this
+// machine, every server is allowed that is not denied.
+func (j *Judge) allowsServer(name string) bool {
+	switch {
+	case name == "" || name == j.To.Name:
+		return true
+	case j.To.Name == "" || j.To.Name == hosts.HostName:
+		return !j.Rules.DeniedName(name, j.To.Port)
+	}
+	return j.Rules.Name(name, j.To.Port) || j.Approved != nil && j.Approved(j.server(name))
+}
+
+// server is "host:port" of a server behind the target.
+func (j *Judge) server(name string) string { return Target{Name: name, Port: j.To.Port}.String() }
+
+// judge decides about the client's first bytes. done is false if more are needed.
+func (j *Judge) judge(g *greeting, data []byte) (refusal *Refusal, done bool) {
+	switch what, h, why := g.next(data); {
+	case what == unfinished:
+		return nil, false
+	case what == unacceptable:
+		return &Refusal{Target: j.To.String(), Greeting: why}, true
+	case what == tlsHello && !j.allowsServer(h.name):
+		return &Refusal{Target: j.server(h.name)}, true
+	}
+	return nil, true
+}
