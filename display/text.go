@@ -28,7 +28,8 @@ const MaxLine = 2000
 // characters that change the direction of text, or have no shape or width;
 // combining marks without a letter; backquotes, "<" and the backslash; and what
 // makes "](" and "://" links, "$(" icons and "&x;" entities. A longer text
-// loses its middle. Right-to-left letters stay.
+// loses its middle. Right-to-left letters stay, and so do tcp:// and tls://,
+// which entries of settings begin with and nothing opens.
 func Text(s string) string { return Shorten(Escape(s), MaxText) }
 
 // Quote is Text in quotation marks, for use inside a sentence. It also escapes
@@ -78,7 +79,7 @@ func escape(s string, all bool) string {
 			b.WriteString(`\\`)
 		case all && (r == '`' || r == '<' || r == ' ' && strings.HasSuffix(before, " ")),
 			r == '(' && (strings.HasSuffix(before, "]") || strings.HasSuffix(before, "$")),
-			r == '/' && strings.HasSuffix(before, ":") && strings.HasPrefix(s[i:], "/"),
+			r == '/' && strings.HasSuffix(before, ":") && strings.HasPrefix(s[i:], "/") && !ofSettings(before),
 			r == '&' && isEntity(s[i:]),
 			piled > maxMarks || !visible(r):
 			b.WriteString(escaped(r))
@@ -87,6 +88,17 @@ func escape(s string, all bool) string {
 		}
 	}
 	return b.String()
+}
+
+// ofSettings reports whether a text ends with a scheme that entries of settings
+// have, and not with a longer one.
+func ofSettings(text string) bool {
+	rest, is := strings.CutSuffix(text, "tcp:")
+	if !is {
+		rest, is = strings.CutSuffix(text, "tls:")
+	}
+	last, _ := utf8.DecodeLastRuneInString(rest)
+	return is && (rest == "" || last == ' ' || last == '"' || last == '`')
 }
 
 // isEntity reports whether rest, the text after an "&", begins with an HTML

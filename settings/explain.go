@@ -468,6 +468,15 @@ func (x *explainer) network() {
 	}
 }
 
+// entryFor is the entry of allowed_hosts for a target; "" if there is none.
+func (x *explainer) entryFor(to hosts.Target) string {
+	entry, err := hosts.ParseAllowed(to.String())
+	if err != nil {
+		return ""
+	}
+	return entry.String()
+}
+
 // toHost explains a connection while the network is off, if the hosts that may
 // be reached nevertheless say something about it.
 func (x *explainer) toHost() bool {
@@ -477,18 +486,36 @@ func (x *explainer) toHost() bool {
 	}
 	x.Target = text.String()
 	network := x.policy.Network
-	if i, found := hosts.Find(patternsOfHosts(x.hosts.denied), text.Host, text.Port); found {
+	whole := text // a denied host is denied whatever is spoken
+	whole.Other = false
+	if i, found := hosts.Find(patternsOfHosts(x.hosts.denied), whole); found {
 		x.refuse(&DecidingRule{Origin: x.hosts.denied[i].origin}, "", "", "%s is refused by %s",
 			display.Quote(x.Target), x.hosts.denied[i].origin)
 		return true
 	}
-	if i, found := hosts.Find(patternsOfHosts(x.hosts.allowed), text.Host, text.Port); found {
+	if i, found := hosts.Find(patternsOfHosts(x.hosts.allowed), text); found {
 		x.allow(&DecidingRule{Origin: x.hosts.allowed[i].origin}, "%s may be reached by %s", display.Quote(x.Target),
 			x.hosts.allowed[i].origin)
 		x.Hint = "a name must not lead into a private network, unless an entry has its addresses"
+		other := text
+		other.Other = true
+		if _, any := hosts.Find(patternsOfHosts(x.hosts.allowed), other); !any {
+			x.Hint = fmt.Sprintf("only TLS passes at this port; for another protocol add %q to \"allowed_hosts\"",
+				x.entryFor(other))
+		}
 		return true
 	}
 	entry, err := hosts.ParseAllowed(x.Target)
+	if i, found := hosts.Find(patternsOfHosts(x.hosts.allowed), whole); found && err == nil {
+		x.refuse(&DecidingRule{Origin: x.hosts.allowed[i].origin}, x.writtenKey(allowedHostsKey), entry.String(),
+			"only TLS passes to %s, by %s", display.Quote(whole.String()), x.hosts.allowed[i].origin)
+		if x.alone != nil && x.alone.reaches()(entry) {
+			x.Key, x.Value = "", ""
+			x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",
+				display.Quote(x.projectFile))
+		}
+		return true
+	}
 	rule := &DecidingRule{Origin: network.Origin}
 	const dns = 53
 	decides, server := network.ByHost() || x.policy.OnDenied == policy.Ask, !text.Named && text.Port == dns

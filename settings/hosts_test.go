@@ -40,6 +40,29 @@ func TestHosts_AProjectOnlyTakesThemAway(t *testing.T) {
 		{`"allow_network": true`, `"allow_network": false, "allowed_hosts": ["a.org"]`, "a.org", ""},
 		{`"allow_network": true, "allowed_hosts": ["a.org"]`, "", "", ""},
 		{`"allow_network": false`, `"allowed_hosts": ["a.org"]`, "", ""},
+		// What may be spoken is a part of it.
+		{
+			`"allow_network": false, "allowed_hosts": ["a.org"]`, `"allowed_hosts": ["tcp://a.org:443"]`,
+			"a.org:443", "",
+		},
+		{
+			`"allow_network": false, "allowed_hosts": ["tcp://a.org:443"]`, `"allowed_hosts": ["a.org"]`, "a.org:443", "",
+		},
+		{
+			`"allow_network": false, "allowed_hosts": ["tcp://a.org:443"]`, `"allowed_hosts": ["tcp://*.org:443"]`, "", "",
+		},
+		{
+			`"allow_network": false, "allowed_hosts": ["a.org:636"]`, `"allowed_hosts": ["tls://a.org:636"]`,
+			"tls://a.org:636", "",
+		},
+		{
+			`"allow_network": false, "allowed_hosts": ["tls://a.org:636"]`, `"allowed_hosts": ["tcp://a.org:636"]`,
+			"tls://a.org:636", "",
+		},
+		{
+			`"allow_network": true`, `"allow_network": false, "allowed_hosts": ["tcp://a.org:443"]`, "tcp://a.org:443", "",
+		},
+		{`"allow_network": false, "allowed_hosts": ["a.org"], "denied_hosts": ["tcp://b.org:1"]`, "", "", ""},
 		// What is wrong opens nothing.
 		{`"allow_network": false, "allowed_hosts": ["*", "a.org", "*.com", "x:0"]`, "", "a.org", ""},
 		{`"allow_network": false, "allowed_hosts": ["a.org"], "denied_hosts": ["*"]`, "", "", ""},
@@ -117,7 +140,7 @@ func TestHosts_MistakesHaveALineAndAColumn(t *testing.T) {
 	f := resolvetest.Tree(t, nil)
 	s := snapshotOf(t, f, `{"enabled": true, "allow_network": false,
 		"allowed_hosts": ["a.org",
-			"*.com"], "denied_hosts": ["a.org:0"]}`, "")
+			"*.com", "tcp://a.org"], "denied_hosts": ["a.org:0"]}`, "")
 	var found []string
 	for _, d := range s.Diagnostics() {
 		found = append(found, d.Key)
@@ -126,7 +149,7 @@ func TestHosts_MistakesHaveALineAndAColumn(t *testing.T) {
 		}
 	}
 	slices.Sort(found)
-	if !slices.Equal(found, []string{"allowed_hosts", "denied_hosts"}) {
+	if !slices.Equal(found, []string{"allowed_hosts", "allowed_hosts", "denied_hosts"}) {
 		t.Errorf("diagnostics on %q", found)
 	}
 	if doubt := s.Compile(document.KindTool).Doubt; doubt == nil || !doubt.Refused || doubt.Key != "denied_hosts" {
@@ -206,12 +229,18 @@ func TestExplain_OfAHostNamesTheEntry(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, nil)
 	s := snapshotOf(t, f, `{"enabled": true, "allow_network": false,
-		"allowed_hosts": ["*.a.org:443", "localhost:1", "10.0.0.0/8"], "denied_hosts": ["bad.a.org"]}`,
+		"allowed_hosts": ["*.a.org:443", "localhost:1", "10.0.0.0/8", "tcp://ssh.a.org:443"],
+		"denied_hosts": ["bad.a.org"]}`,
 		`{"denied_hosts": ["theirs.a.org"]}`)
 	for target, want := range map[string]Explanation{
 		"x.a.org:443":              {Allowed: true, Key: "allowed_hosts"},
 		"X.A.org.:443":             {Allowed: true, Key: "allowed_hosts"},
 		"x.a.org:80":               {Key: "allowed_hosts", Value: "x.a.org:80"},
+		"tcp://x.a.org:443":        {Key: "allowed_hosts", Value: "tcp://x.a.org:443"},
+		"tcp://ssh.a.org:443":      {Allowed: true, Key: "allowed_hosts"},
+		"tcp://10.1.2.3:443":       {Key: "allowed_hosts", Value: "tcp://10.1.2.3:443"},
+		"tcp://10.1.2.3:80":        {Allowed: true, Key: "allowed_hosts"},
+		"tcp://bad.a.org:443":      {},
 		"bad.a.org:443":            {},
 		"theirs.a.org:443":         {},
 		"host.sandbox.internal:1":  {Allowed: true, Key: "allowed_hosts"},

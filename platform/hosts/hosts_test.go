@@ -23,6 +23,11 @@ func TestParseAllowed_KnowsTheForms(t *testing.T) {
 		"[2001:db8::/32]:443": "[2001:db8::/32]:443", "[2606:4700::1111]:443": "[2606:4700::1111]:443",
 		"::ffff:10.0.0.0/104": "10.0.0.0/8", "_sip._tcp.example.org": "_sip._tcp.example.org", "intranet": "intranet",
 		"a.example.org:65535": "a.example.org:65535", "169.254.169.254/32": "169.254.169.254",
+		// The schemes, which are left out where they say what the port says.
+		"tcp://ssh.GitHub.com:443": "tcp://ssh.github.com:443", "tls://db.example:5432": "tls://db.example:5432",
+		"tcp://db.example:22": "db.example:22", "tls://a.example:443": "a.example:443",
+		"tcp://*.example.org:443": "tcp://*.example.org:443", "tcp://[2001:db8::/32]:443": "tcp://[2001:db8::/32]:443",
+		"tls://10.0.0.0/8:636": "tls://10.0.0.0/8:636", "tcp://localhost:443": "tcp://localhost:443",
 	} {
 		p, err := ParseAllowed(text)
 		if err != nil || p.String() != want {
@@ -48,7 +53,10 @@ func TestParseAllowed_RefusesWhatIsWrongOrTooWide(t *testing.T) {
 		"10.0.0.0/08": errCIDR, "0.0.0.0/0": errEvery, "::/0": errEvery, "127.0.0.1:80": errLoopback,
 		"127.0.0.0/8": errLoopback, "[::1]:80": errLoopback, "0.0.0.0": errLoopback, "224.0.0.1": errNoHost,
 		"198.18.0.0/15": errNoHost, "198.18.3.4": errNoHost, "fe80::1%eth0": errCIDR, "1.2.3": errName,
-		"example.0x7f": errName,
+		"example.0x7f": errName, "tcp://example.org": errNoPort, "tls://*.example.org": errNoPort,
+		"tcp://10.0.0.0/8": errNoPort, "TCP://example.org:1": errScheme, "udp://example.org:1": errScheme,
+		"tcp://tls://example.org:1": errScheme, "tcp://": errEmpty, "tls://example.org:443/": errPort,
+		"tcp://*.com:443": errAnybodys, "tcp:example.org:443": errCIDR,
 		"[2001:db8::1": errName, "[2001:db8::1]x": errPort, "2001:db8::zz": errCIDR, "xn--a.example": nil,
 		strings.Repeat("a", 64) + ".org": errName, strings.Repeat("a.", 127) + "org": errName, "a\x00.org": errName,
 		"\xff.example.org": errName,
@@ -69,6 +77,61 @@ func TestParseDenied_MayBeWide(t *testing.T) {
 	}
 	if _, err := ParseDenied("*"); !errors.Is(err, errAllDeny) {
 		t.Errorf("*: %v", err)
+	}
+	for _, text := range []string{"tcp://a.example:443", "tls://a.example:1", "tls://a.example"} {
+		if _, err := ParseDenied(text); !errors.Is(err, errDenied) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// What is no TLS passes at no port of HTTPS, unless an entry says so.
+func TestRules_DecideWhatMayBeSpoken(t *testing.T) {
+	t.Parallel()
+	r := New(patterns(t, ParseAllowed, "a.example", "b.example", "tcp://b.example:443", "tls://c.example:5000",
+		"tls://d.example:5000", "d.example:5000", "*.e.example:443", "tcp://x.e.example:443", "10.0.0.0/8",
+		"tcp://10.1.0.0/16:443", "tcp://localhost:443"), patterns(t, ParseDenied, "x.e.example:444"))
+	for target, want := range map[string]string{
+		"a.example:443": "tls", "a.example:80": "any", "b.example:443": "any", "c.example:5000": "tls",
+		"c.example:443": "", "d.example:5000": "any", "y.e.example:443": "tls", "x.e.example:443": "any",
+		"x.e.example:444": "", "host.sandbox.internal:443": "any", "localhost:443": "",
+		"10.2.0.1:443": "tls", "10.1.0.1:443": "any", "10.2.0.1:80": "any", "11.0.0.1:443": "",
+	} {
+		to, err := ParseTarget(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		allowed, other := r.Name(to.Host, to.Port), r.OtherName(to.Host, to.Port)
+		if !to.Named {
+			addr := netip.MustParseAddr(to.Host)
+			allowed, other = r.Address(addr, to.Port), r.OtherAddress(addr, to.Port)
+		}
+		if got := map[[2]bool]string{{true, false}: "tls", {true, true}: "any"}[[2]bool{allowed, other}]; got != want {
+			t.Errorf("%s: %q, want %q", target, got, want)
+		}
+	}
+	if (*Rules)(nil).OtherName("a.example", 80) || (*Rules)(nil).OtherAddress(netip.MustParseAddr("10.1.0.1"), 80) {
+		t.Error("no rules allow something")
+	}
+}
+
+func TestParseTarget_TellsTLSFromOthers(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Target{
+		"a.example:443":       {Host: "a.example", Port: 443, Named: true},
+		"tcp://a.example:443": {Host: "a.example", Port: 443, Named: true, Other: true},
+		"tcp://[::1]:22":      {Host: "::1", Port: 22, Other: true},
+	} {
+		got, err := ParseTarget(text)
+		if err != nil || got != want || got.String() != text {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	if got, err := ParseTarget("tls://a.example:5000"); err != nil || got.String() != "a.example:5000" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := ParseTarget("ftp://a.example:21"); !errors.Is(err, errScheme) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -170,7 +233,8 @@ func someEntries(random *rand.Rand) []Pattern {
 			if strings.Contains(text, "::") {
 				text = "[" + text + "]"
 			}
-			text = fmt.Sprintf("%s:%d", text, 1+random.IntN(2))
+			text = fmt.Sprintf("%s:%d", text, []int{1, 2, 443}[random.IntN(3)])
+			text = []string{"", "", tcpScheme, tlsScheme}[random.IntN(4)] + text
 		}
 		if p, err := ParseAllowed(text); err == nil {
 			list = append(list, p)
@@ -194,16 +258,24 @@ func TestMeet_AllowsExactlyWhatBothAllow(t *testing.T) {
 		a, b := someEntries(random), someEntries(random)
 		met := Meet(a, b)
 		one, other, both := New(a, nil), New(b, nil), New(met, nil)
-		for port := range uint16(4) {
+		for _, port := range []uint16{0, 1, 2, 3, 443} {
 			for _, name := range names {
 				if want := one.Name(name, port) && other.Name(name, port); both.Name(name, port) != want {
 					t.Fatalf("%v and %v meet in %v: %s:%d is %v", a, b, met, name, port, !want)
+				}
+				want := one.OtherName(name, port) && other.OtherName(name, port)
+				if both.OtherName(name, port) != want {
+					t.Fatalf("%v and %v meet in %v: without TLS %s:%d is %v", a, b, met, name, port, !want)
 				}
 			}
 			for _, text := range addresses {
 				addr := netip.MustParseAddr(text)
 				if want := one.Address(addr, port) && other.Address(addr, port); both.Address(addr, port) != want {
 					t.Fatalf("%v and %v meet in %v: %s port %d is %v", a, b, met, text, port, !want)
+				}
+				want := one.OtherAddress(addr, port) && other.OtherAddress(addr, port)
+				if both.OtherAddress(addr, port) != want {
+					t.Fatalf("%v and %v meet in %v: without TLS %s port %d is %v", a, b, met, text, port, !want)
 				}
 			}
 		}
@@ -235,12 +307,22 @@ func TestFind_NamesThePatternThatDecides(t *testing.T) {
 	t.Parallel()
 	list := patterns(t, ParseAllowed, "a.example.org", "*.example.org:443", "10.0.0.0/8", "localhost:1")
 	for target, want := range map[string]int{"a.example.org": 0, "b.example.org": 1, "10.0.0.1": 2, "c.org": -1} {
-		if got, _ := Find(list, target, 443); got != want {
+		to, err := ParseTargetAt(target, 443)
+		if got, _ := Find(list, to); got != want || err != nil {
 			t.Errorf("%s: %d, want %d", target, got, want)
 		}
 	}
-	if got, _ := Find(list, HostName, 1); got != 3 {
+	if got, _ := Find(list, Target{Host: HostName, Port: 1, Named: true}); got != 3 {
 		t.Errorf("%s: %d", HostName, got)
+	}
+	list = patterns(t, ParseAllowed, "a.example", "tcp://a.example:443", "tls://a.example:1")
+	for to, want := range map[Target]int{
+		{Host: "a.example", Port: 443}: 0, {Host: "a.example", Port: 443, Other: true}: 1,
+		{Host: "a.example", Port: 1, Other: true}: 0,
+	} {
+		if got, _ := Find(list, to); got != want {
+			t.Errorf("%s: %d, want %d", to, got, want)
+		}
 	}
 }
 
@@ -259,7 +341,7 @@ func TestCanonical_RefusesWhatIsNoName(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"*.example.org:443", "[2001:db8::/32]:1", "10.0.0.0/8", "bücher.example",
-		"localhost:1",
+		"localhost:1", "tcp://ssh.example.org:443", "tls://[2001:db8::/32]:1",
 	} {
 		f.Add(text)
 	}

@@ -26,7 +26,7 @@ func Covers(list []Pattern) func(Pattern) bool {
 	t := tableOf(list)
 	return func(p Pattern) bool {
 		for set := range t.around(p) {
-			if set[0] || p.port != 0 && set[p.port] {
+			if set[0] != 0 && p.port == 0 || p.port != 0 && set.at(p.port)&p.protocols() == p.protocols() {
 				return true
 			}
 		}
@@ -51,14 +51,20 @@ func (t *table) around(p Pattern) func(func(ports) bool) {
 	}
 }
 
-// meetPorts adds the pattern with each port that is in the set, too.
+// meetPorts adds the pattern with each port that is in the set, too, and with
+// what both let sessions speak there.
 func (p Pattern) meetPorts(set ports, met map[Pattern]bool) {
 	switch {
-	case set.has(p.port):
+	case p.port != 0:
+		if both := set.at(p.port) & p.protocols(); both != 0 {
+			p.spoken = both.spokenAt(p.port)
+			met[p] = true
+		}
+	case set[0] != 0:
 		met[p] = true
-	case p.port == 0:
-		for port := range set {
-			p.port = port
+	default:
+		for port, speaks := range set {
+			p.port, p.spoken = port, (speaks & usual(port)).spokenAt(port)
 			met[p] = true
 		}
 	}

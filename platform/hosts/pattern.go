@@ -17,7 +17,8 @@ type Pattern struct {
 	// addresses is masked, and no IPv4 address in IPv6's form.
 	addresses netip.Prefix
 	// port is 0 for all ports.
-	port uint16
+	port   uint16
+	spoken spoken
 }
 
 // Errors of ParseAllowed and ParseDenied, in words for the user.
@@ -28,7 +29,9 @@ var (
 	errWild     = errors.New("a * must be the whole of the first labels, as in *.example.org")
 	errAnybodys = errors.New("anybody can register names below it: write the names, such as *.example.com")
 	errName     = errors.New("not the name of a host")
-	errScheme   = errors.New("expected a host alone, without a scheme or a path")
+	errScheme   = errors.New("expected a host alone, without a scheme (but for tcp:// and tls://) or a path")
+	errNoPort   = errors.New("with tcp:// or tls:// it needs a port, as in tcp://ssh.example.org:443")
+	errDenied   = errors.New("a denied host is denied whatever is spoken: write it without tcp:// or tls://")
 	errPort     = errors.New("expected a port from 1 to 65535")
 	errLocal    = errors.New("localhost needs a port, as in localhost:5432")
 	errCIDR     = errors.New("not an address with a prefix length, as in 10.1.0.0/16")
@@ -41,10 +44,16 @@ var (
 // ParseAllowed reads an entry of allowed_hosts. The error says in words what is
 // wrong with it.
 func ParseAllowed(text string) (Pattern, error) {
-	p, err := parse(text)
+	rest, speaks, schemed := cutScheme(text)
+	p, err := parse(rest)
+	if schemed {
+		p.spoken = speaks.spokenAt(p.port)
+	}
 	switch {
 	case err != nil:
 		return Pattern{}, err
+	case schemed && p.port == 0:
+		return Pattern{}, errNoPort
 	case p.below && anybodys(p.name):
 		return Pattern{}, errAnybodys
 	case p.name == localName && p.port == 0:
@@ -64,6 +73,9 @@ func ParseAllowed(text string) (Pattern, error) {
 // ParseDenied reads an entry of denied_hosts. It may be wider than one of
 // allowed_hosts.
 func ParseDenied(text string) (Pattern, error) {
+	if _, _, schemed := cutScheme(text); schemed {
+		return Pattern{}, errDenied
+	}
 	p, err := parse(text)
 	if errors.Is(err, errAll) {
 		err = errAllDeny
@@ -196,7 +208,7 @@ func (p Pattern) String() string {
 	if p.port != 0 {
 		text += ":" + strconv.Itoa(int(p.port))
 	}
-	return text
+	return p.scheme() + text
 }
 
 // last returns the last address of a prefix.
@@ -215,15 +227,20 @@ type Target struct {
 	Host  string
 	Port  uint16
 	Named bool // Host is a name
+	// Other says that something else than TLS is to be spoken, whatever the port.
+	Other bool
 }
 
-// ParseTarget reads "host:port".
+// ParseTarget reads "host:port", or "tcp://host:port" for something else than
+// TLS.
 func ParseTarget(text string) (Target, error) { return ParseTargetAt(text, 0) }
 
 // ParseTargetAt reads "host:port", or "host" for the given port. If that is 0, a
 // port must be there.
 func ParseTargetAt(text string, port uint16) (Target, error) {
-	host, given, err := cutPort(text)
+	rest, speaks, _ := cutScheme(text)
+	other := speaks&others != 0
+	host, given, err := cutPort(rest)
 	if err != nil {
 		return Target{}, err
 	}
@@ -232,17 +249,21 @@ func ParseTargetAt(text string, port uint16) (Target, error) {
 		return Target{}, errPort
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
-		return Target{Host: addr.Unmap().String(), Port: port}, nil
+		return Target{Host: addr.Unmap().String(), Port: port, Other: other}, nil
 	}
 	name, valid := written(host)
 	if !valid {
 		return Target{}, errName
 	}
-	return Target{Host: name, Port: port, Named: true}, nil
+	return Target{Host: name, Port: port, Named: true, Other: other}, nil
 }
 
-// String is "host:port".
+// String is the target as ParseTarget reads it.
 func (t Target) String() string {
+	if t.Other {
+		t.Other = false
+		return tcpScheme + t.String()
+	}
 	if !t.Named && strings.Contains(t.Host, ":") {
 		return "[" + t.Host + "]:" + strconv.Itoa(int(t.Port))
 	}

@@ -64,7 +64,20 @@ func (r *Rules) Name(name string, port uint16) bool {
 	case HostName:
 		name = localName
 	}
-	return port != 0 && r.allows(func(t *table) bool { return t.name(name, port) }) && !r.denied.name(name, port)
+	return port != 0 && r.allows(func(t *table) bool { return t.name(name, port) != 0 }) &&
+		r.denied.name(name, port) == 0
+}
+
+// OtherName reports whether a session may speak something else than TLS with a
+// name: the port does not serve TLS, or an entry says so by tcp://.
+func (r *Rules) OtherName(name string, port uint16) bool {
+	if !r.Name(name, port) {
+		return false
+	}
+	if name == HostName {
+		name = localName
+	}
+	return r.allows(func(t *table) bool { return t.name(name, port)&others != 0 })
 }
 
 // Named reports whether a name is allowed at any port.
@@ -73,7 +86,7 @@ func (r *Rules) Named(name string) bool {
 		return false
 	}
 	for set := range r.denied.ofName(name) {
-		if set[0] {
+		if set[0] != 0 {
 			return false
 		}
 	}
@@ -96,7 +109,7 @@ func (r *Rules) allows(has func(*table) bool) bool {
 
 // DeniedName reports whether a list of denied hosts names a host.
 func (r *Rules) DeniedName(name string, port uint16) bool {
-	return r != nil && r.denied.name(name, port)
+	return r != nil && r.denied.name(name, port) != 0
 }
 
 // Address reports whether a session may connect to an address that it names
@@ -106,15 +119,21 @@ func (r *Rules) Address(addr netip.Addr, port uint16) bool {
 		return false
 	}
 	addr = addr.Unmap()
-	return !never(addr) && r.allows(func(t *table) bool { return t.address(addr, port) }) &&
-		!r.denied.address(addr, port)
+	return !never(addr) && r.allows(func(t *table) bool { return t.address(addr, port) != 0 }) &&
+		r.denied.address(addr, port) == 0
+}
+
+// OtherAddress is OtherName for an address that the session names itself.
+func (r *Rules) OtherAddress(addr netip.Addr, port uint16) bool {
+	return r.Address(addr, port) &&
+		r.allows(func(t *table) bool { return t.address(addr.Unmap(), port)&others != 0 })
 }
 
 // Result reports whether an address that an allowed name leads to may be
 // connected to. Whoever answers for a name could lead it to this machine's own
 // network. So such an address needs an entry of its own.
 func (r *Rules) Result(addr netip.Addr, port uint16) bool {
-	if r == nil || r.denied.address(addr.Unmap(), port) {
+	if r == nil || r.denied.address(addr.Unmap(), port) != 0 {
 		return false
 	}
 	return Public(addr) || r.Address(addr, port)
@@ -125,26 +144,36 @@ func (r *Rules) Empty() bool {
 	return r == nil || !r.allows(func(t *table) bool { return len(t.exact)+len(t.below)+len(t.addresses) > 0 })
 }
 
-// Find returns the first pattern of a list that holds a target: a name in the
-// form of Canonical, or an address. It is for explanations.
-func Find(list []Pattern, host string, port uint16) (index int, found bool) {
+// Find returns the first pattern of a list that holds a target. It is for
+// explanations.
+func Find(list []Pattern, to Target) (index int, found bool) {
 	index = slices.IndexFunc(list, func(p Pattern) bool {
 		one := tableOf([]Pattern{p})
-		if addr, err := netip.ParseAddr(host); err == nil {
-			return one.address(addr.Unmap(), port)
+		speaks := protocols(0)
+		switch addr, err := netip.ParseAddr(to.Host); {
+		case err == nil:
+			speaks = one.address(addr.Unmap(), to.Port)
+		case to.Host == HostName:
+			speaks = one.name(localName, to.Port)
+		default:
+			speaks = one.name(to.Host, to.Port)
 		}
-		if host == HostName {
-			return one.name(localName, port)
-		}
-		return one.name(host, port)
+		return speaks&tls != 0 && (!to.Other || speaks&others != 0)
 	})
 	return index, index >= 0
 }
 
-// ports is a set of ports. The key 0 stands for all.
-type ports map[uint16]bool
+// ports is a set of ports, with what may be spoken there. The key 0 stands for
+// all, with what is usual at each.
+type ports map[uint16]protocols
 
-func (p ports) has(port uint16) bool { return p[0] || p[port] }
+// at is what may be spoken at a port; 0 if the port is not in the set.
+func (p ports) at(port uint16) protocols {
+	if p[0] != 0 {
+		return p[port] | usual(port)
+	}
+	return p[port]
+}
 
 // table finds the ports of a host without a look at each pattern: by the name,
 // by each name above it, and by each length that a prefix has.
@@ -160,7 +189,7 @@ func tableOf(list []Pattern) table {
 	for _, p := range list {
 		switch {
 		case p.addresses.IsValid():
-			put(t.addresses, p.addresses, p.port)
+			put(t.addresses, p.addresses, p)
 			lengths := &t.lengths6
 			if p.addresses.Addr().Is4() {
 				lengths = &t.lengths4
@@ -169,28 +198,28 @@ func tableOf(list []Pattern) table {
 				*lengths = append(*lengths, p.addresses.Bits())
 			}
 		case p.below:
-			put(t.below, p.name, p.port)
+			put(t.below, p.name, p)
 		case p.name != "":
-			put(t.exact, p.name, p.port)
+			put(t.exact, p.name, p)
 		}
 	}
 	return t
 }
 
-func put[K comparable](m map[K]ports, key K, port uint16) {
+func put[K comparable](m map[K]ports, key K, p Pattern) {
 	if m[key] == nil {
 		m[key] = ports{}
 	}
-	m[key][port] = true
+	m[key][p.port] |= p.protocols()
 }
 
-func (t *table) name(name string, port uint16) bool {
+// name is what may be spoken at a port of a name; 0 if the table lacks it.
+func (t *table) name(name string, port uint16) protocols {
+	speaks := protocols(0)
 	for set := range t.ofName(name) {
-		if set.has(port) {
-			return true
-		}
+		speaks |= set.at(port)
 	}
-	return false
+	return speaks
 }
 
 // ofName yields the sets of ports for a name.
@@ -207,13 +236,13 @@ func (t *table) ofName(name string) func(func(ports) bool) {
 	}
 }
 
-func (t *table) address(addr netip.Addr, port uint16) bool {
+// address is the same for an address.
+func (t *table) address(addr netip.Addr, port uint16) protocols {
+	speaks := protocols(0)
 	for set := range t.ofPrefix(netip.PrefixFrom(addr, addr.BitLen())) {
-		if set.has(port) {
-			return true
-		}
+		speaks |= set.at(port)
 	}
-	return false
+	return speaks
 }
 
 // ofPrefix yields the sets of ports for all addresses of a prefix. Of link-local

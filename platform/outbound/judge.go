@@ -5,6 +5,7 @@ import "github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 // Judge decides about what a client sends to a target at first. It does not
 // change.
 type Judge struct {
+	// Rules have allowed the target.
 	Rules *hosts.Rules
 	To    Target
 	// Approved reports whether the user has allowed a target, "host:port". May
@@ -14,7 +15,8 @@ type Judge struct {
 
 // Refusal is what a judge has refused.
 type Refusal struct {
-	// Target is "host:port" of the server that was asked for.
+	// Target is "host:port" of the server that was asked for, with tcp:// before
+	// it if only TLS passes to it.
 	Target string
 	// Greeting says in words what of the client's first bytes was refused; "" if
 	// it is the server's name alone.
@@ -37,11 +39,25 @@ func (j *Judge) allowsServer(name string) bool {
 // server is "host:port" of a server behind the target.
 func (j *Judge) server(name string) string { return Target{Name: name, Port: j.To.Port}.String() }
 
+// Other is the refusal of what is no TLS; nil if that may pass.
+func (j *Judge) Other() *Refusal {
+	allowed := j.Rules.OtherAddress(j.To.Addr, j.To.Port)
+	if j.To.Name != "" {
+		allowed = j.Rules.OtherName(j.To.Name, j.To.Port)
+	}
+	if allowed {
+		return nil
+	}
+	return &Refusal{Target: "tcp://" + j.To.String(), Greeting: "another protocol than TLS"}
+}
+
 // judge decides about the client's first bytes. done is false if more are needed.
 func (j *Judge) judge(g *greeting, data []byte) (refusal *Refusal, done bool) {
 	switch what, h, why := g.next(data); {
 	case what == unfinished:
 		return nil, false
+	case what == otherProtocol:
+		return j.Other(), true
 	case what == unacceptable:
 		return &Refusal{Target: j.To.String(), Greeting: why}, true
 	case what == tlsHello && !j.allowsServer(h.name):

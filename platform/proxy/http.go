@@ -170,6 +170,12 @@ func (s *session) serveRequest(conn *net.TCPConn, r request) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
+	if refusal := (&outbound.Judge{Rules: s.rules, To: to}).Other(); r.method != "CONNECT" && refusal != nil &&
+		(&outbound.Dialer{Rules: s.rules}).Allows(to) {
+		s.refused(refusal.Target, refusal.Greeting)
+		answer(conn, "403 Forbidden", fmt.Sprintf("connect to %s: only TLS passes", to))
+		return
+	}
 	there, err := s.dial(to)
 	if err != nil {
 		answer(conn, status(err), fmt.Sprintf("connect to %s: %v", to, err))

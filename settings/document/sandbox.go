@@ -37,14 +37,17 @@ type Sandbox struct {
 	AllowNetwork *bool `json:"allow_network"`
 	// AllowedHosts are hosts that sessions reach by TCP while allow_network is
 	// false. An entry is a name, *.NAME for all names below it, or addresses as
-	// ADDRESS/BITS; :PORT behind it allows that port alone. No certificates are
+	// ADDRESS/BITS; :PORT behind it allows that port alone. At port 443 only TLS
+	// passes, unless the entry is tcp://HOST:443, as for ssh at ssh.github.com.
+	// tls://HOST:PORT lets only TLS pass at another port. No certificates are
 	// needed, and on Linux no variables. A name that leads into a private network
 	// needs an entry for its addresses, too. localhost:PORT is a service of this
 	// machine, which sessions reach as host.sandbox.internal. Toolchains add the
 	// registries that their tools download from. An empty list allows none of
 	// these either.
 	AllowedHosts []string `json:"allowed_hosts"`
-	// DeniedHosts are exceptions from allowed_hosts, in the same form.
+	// DeniedHosts are exceptions from allowed_hosts, in the same form without
+	// tcp:// and tls://.
 	DeniedHosts []string `json:"denied_hosts"`
 	// AllowedEnvVars are the variables that sessions get: NAME or PREFIX_*.
 	// They always get TERM, COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and

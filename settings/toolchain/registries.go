@@ -10,8 +10,8 @@ type Registry struct {
 
 // registries are the hosts of each toolchain. Hosts where anybody may keep what
 // they like for others to fetch, such as github.com and object stores, are not
-// among them. What Composer needs of GitHub is the exception: nothing installs
-// without it.
+// among them. What Composer needs of GitHub is one exception: nothing installs
+// without it. Those of ssh are the other: whoever logs in there needs a key.
 var registries = map[string][]Registry{
 	"go": {
 		{"proxy.golang.org:443", "modules and toolchains"},
@@ -88,6 +88,10 @@ var registries = map[string][]Registry{
 		{"api.business.githubcopilot.com:443", "the models, with an account of a company"},
 		{"api.enterprise.githubcopilot.com:443", "the models, with an account of a company"},
 		{"api.github.com:443", "renews the sign-in"},
+	},
+	"ssh": {
+		{"tcp://ssh.github.com:443", "ssh of GitHub at the port of HTTPS"},
+		{"tcp://altssh.gitlab.com:443", "ssh of GitLab at the port of HTTPS"},
 	},
 	"nix": {
 		{"cache.nixos.org:443", "what is built already"},

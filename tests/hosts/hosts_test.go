@@ -256,6 +256,36 @@ func TestTLS_NoOtherFormReachesAnotherName(t *testing.T) {
 	}
 }
 
+// At a port that serves TLS nothing else passes, unless an entry says so. Then
+// also a server that speaks first is understood.
+func TestTLS_IsAloneAtItsPorts(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	if got := s.unconfined("speak", "10.9.8.7:443"); got != "welcome" {
+		t.Fatalf("control: %s", got)
+	}
+	harness.Write(t, s.dir+"/visits", "")
+	e := s.start(allowed("10.9.8.7", "allowed.example", "tls://allowed.example:80"))
+	denials := harness.RecordDenials(e)
+	s.answers(e, map[string]string{
+		"speak 10.9.8.7:443": "ECONNRESET", "v6 10.9.8.7:80": "hello from 10.9.8.7",
+		"v6 allowed.example:80": "hello from 93.184.216.34", // by the wider entry
+	})
+	const entry = "tcp://10.9.8.7:443"
+	denial := awaitDenial(t, denials, entry)
+	if denial.Suggestion == nil || denial.Suggestion.Setting != "allowed_hosts" ||
+		string(denial.Suggestion.Value) != `"`+entry+`"` || denial.Detail != "another protocol than TLS" ||
+		!strings.Contains(denial.Message, `To allow it: add "`+entry+`" to "allowed_hosts"`) {
+		t.Errorf("%+v, %+v", denial, denial.Suggestion)
+	}
+	if visits := s.visits(); strings.Contains(visits, "SSH") {
+		harness.Breach(t, "visits: %s", visits)
+	}
+	s.answers(s.start(allowed(entry, "tls://allowed.example:80")), map[string]string{
+		"speak 10.9.8.7:443": "welcome", "v6 allowed.example:80": "ECONNRESET",
+	})
+}
+
 // A toolchain brings its registries, and no list of hosts is needed for them.
 func TestToolchains_BringTheirRegistries(t *testing.T) {
 	t.Parallel()

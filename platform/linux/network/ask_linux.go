@@ -31,15 +31,18 @@ type User struct {
 
 // reach connects to a host. The user is asked about what the rules refuse: about
 // the target before anybody looks its name up, and then about an address that
-// the name leads to.
-func (c *Connector) reach(ctx context.Context, to outbound.Target, program Program) (*net.TCPConn, error) {
+// the name leads to. The rules are those of the session with what the user has
+// allowed.
+func (c *Connector) reach(
+	ctx context.Context, to outbound.Target, program Program,
+) (*net.TCPConn, *hosts.Rules, error) {
 	const asks = 2
 	dialer, before := outbound.Dialer{Rules: c.rules}, ""
 	for asked := 0; ; asked++ {
 		conn, err := dialer.Dial(ctx, to)
 		var refused *outbound.RefusedError
 		if !errors.As(err, &refused) || refused.Refused() == before || asked == asks {
-			return conn, err
+			return conn, dialer.Rules, err
 		}
 		before = refused.Refused()
 		denial := denialOf(program, before)
@@ -47,9 +50,9 @@ func (c *Connector) reach(ctx context.Context, to outbound.Target, program Progr
 		pattern, invalid := hosts.ParseAllowed(before)
 		switch {
 		case invalid != nil || !c.ask(ctx, denial):
-			return nil, err
+			return nil, nil, err
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
 		dialer.Rules = dialer.Rules.With(pattern)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/outbound"
 )
 
@@ -19,6 +20,7 @@ type outside struct {
 	release func()        // called once it has ended
 	done    chan struct{} // closed when the rest is set
 	conn    *net.TCPConn
+	rules   *hosts.Rules // that allow it
 	err     error
 	// answer, if not nil, serves the caller in the place of a host.
 	answer func(net.Conn)
@@ -32,7 +34,7 @@ func (c *Connector) dial(to outbound.Target, program Program, release func()) *o
 	ctx, o.cancel = context.WithCancel(c.ctx)
 	go func() {
 		defer close(o.done)
-		o.conn, o.err = c.reach(ctx, to, program)
+		o.conn, o.rules, o.err = c.reach(ctx, to, program)
 		if o.err == nil && c.user.Connected != nil {
 			c.user.Connected(to.String(), program.Name)
 		}

@@ -51,7 +51,7 @@ func (c *Connector) serve(conn *net.TCPConn) {
 		return
 	}
 	defer c.open.remove(conn)
-	judge := &outbound.Judge{Rules: c.rules, To: o.to, Approved: c.approved}
+	judge := &outbound.Judge{Rules: o.rules, To: o.to, Approved: c.approved}
 	if refusal := outbound.Relay(conn, o.conn, judge); refusal != nil {
 		denial := denialOf(o.program, refusal.Target)
 		denial.Greeting = refusal.Greeting

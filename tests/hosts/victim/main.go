@@ -22,7 +22,7 @@ var actions = map[string]func(args []string) error{
 	"names": manyNames, "ask": ask, "hear": hear, "halves": halves, "many": many, "relay": findRelay, "peer": peer,
 	"serve": echo, "flood": flood,
 	"upgrade": upgrade, "shared": connectShared, "inherited": useInherited,
-	"eager": eager, "crowd": crowd,
+	"eager": eager, "speak": speak, "crowd": crowd,
 	"listen": listenTCP, "bind": bindTCP, "unix": unixPair, "scatter": scatter, "short": shortAddress,
 	"route": sourceRoute, "device": otherDevice, "kinds": kinds, "swap": swap, "knock": knock, "query": queryUDP,
 }

@@ -104,6 +104,25 @@ func helloTLS(args []string) error {
 	return nil
 }
 
+// speak HOST:PORT listens first and then says something, as ssh does.
+func speak(args []string) error {
+	conn, err := net.DialTimeout("tcp", args[0], patience)
+	if err != nil {
+		return err
+	}
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	answers := bufio.NewReader(conn)
+	if _, err := answers.ReadString('\n'); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(conn, "SSH-2.0-client\r\n"); err != nil {
+		return err
+	}
+	answer, err := answers.ReadString('\n')
+	fmt.Print(answer)
+	return err
+}
+
 // pieces writes in several segments, and changes what is written first.
 type pieces struct {
 	net.Conn

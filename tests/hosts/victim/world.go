@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -266,6 +267,16 @@ func serve(dir string) error {
 		Handler: web("tls", visits), TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
 	}
 	go func() { _ = server.ServeTLS(secure, "", "") }()
+	early, err := listen(privateHost + ":443")
+	if err != nil {
+		return err
+	}
+	go accept(early, func(c net.Conn) {
+		fmt.Fprint(c, "SSH-2.0-world\r\n")
+		line, _ := bufio.NewReader(c).ReadString('\n')
+		visits.write("port 443 %s", strings.TrimSpace(line))
+		fmt.Fprint(c, "welcome\n")
+	})
 	shell, err := listen(publicHost + ":2222")
 	if err != nil {
 		return err
