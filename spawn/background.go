@@ -3,7 +3,6 @@ package spawn
 import (
 	"context"
 	"os"
-	"sync"
 	"syscall"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -16,10 +15,6 @@ type Background struct {
 	done    chan struct{} // closed once the fields below are set
 	exit    Exit
 	err     error
-	alarms  []Alarm
-
-	mu       sync.Mutex // held while processes are killed
-	released bool
 }
 
 // Background starts a program with three streams. It ignores Size, NoInput and
@@ -44,41 +39,18 @@ func (s *Spawner) Background(ctx context.Context, request Request, files [3]*os.
 	return b, nil
 }
 
-// await reaps the leader, and ends what it left behind.
 func (b *Background) await() {
 	defer close(b.done)
-	ended := make(chan struct{})
-	var reaping sync.WaitGroup
-	reaping.Go(func() { reapTraced(ended, b.running.process.PID()) })
-	b.exit = waitFor(b.running.process)
-	close(ended)
-	reaping.Wait()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.err = b.kill()
-	b.running.protection.end()
-	for alarm, ok := b.running.protection.next(); ok; alarm, ok = b.running.protection.next() {
-		b.alarms = append(b.alarms, alarm)
-	}
-	b.running.release(b.err)
-	b.running.noteEnd(b.exit, b.err != nil)
-	b.released = true
-}
-
-func (b *Background) kill() error {
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
-	_, err := b.running.kill(ctx)
-	return err
+	b.exit, b.err = b.running.end(ending{
+		await:       func() Exit { return waitFor(b.running.process) },
+		leaderEnded: func(Exit) {},
+		drain:       func() {}, // the caller reads the output
+	})
 }
 
 // Kill ends every process of the session, and returns once Done is closed.
 func (b *Background) Kill() {
-	b.mu.Lock()
-	if !b.released {
-		_ = b.kill() // await tries again, and reports it
-	}
-	b.mu.Unlock()
+	_ = b.running.kill() // Exit has the error
 	<-b.done
 }
 
@@ -86,12 +58,15 @@ func (b *Background) Kill() {
 func (b *Background) Done() <-chan struct{} { return b.done }
 
 // Exit says how the program ended. An error means that some processes could not
-// be killed. It must not be called before Done is closed; nor must Alarms and
-// Findings.
+// be killed. It must not be called before Done is closed; nor must Alarms,
+// Findings and Limits.
 func (b *Background) Exit() (Exit, error) { return b.exit, b.err }
 
 // Alarms are what happened to protected paths.
-func (b *Background) Alarms() []Alarm { return b.alarms }
+func (b *Background) Alarms() []Alarm { return b.running.alarms }
+
+// Limits are those that the program has reached, as far as the kernel tells.
+func (b *Background) Limits() []Reached { return b.running.limits.list() }
 
 // Findings are the files that changed while the program ran and that programs
 // outside the sandbox act on.

@@ -12,8 +12,9 @@
 // # Files
 //
 // start.go holds the phases of a start, in order; docs/design/spawn.md explains
-// them. standby.go starts stages in advance. session.go owns a session until
-// its end; output.go, inputs.go and gate.go move its bytes.
+// them. standby.go starts stages in advance. session.go owns a session on a
+// terminal of its own, and running.go the end of every session. output.go,
+// inputs.go and gate.go move bytes.
 //
 // # Concurrency
 //

@@ -20,10 +20,6 @@ import (
 type Foreground struct {
 	running *running
 	signals chan os.Signal // caught since before the start
-	follows sync.WaitGroup // of Follow
-
-	alarms   []Alarm   // set by Wait
-	findings []Finding // likewise
 }
 
 // Prepared is the start of a program in the foreground whose request is not
@@ -114,7 +110,7 @@ func (f *Foreground) Outcome() Outcome { return f.running.outcome }
 
 // Alarms are what happened to protected paths. It must not be called before
 // Wait has returned.
-func (f *Foreground) Alarms() []Alarm { return f.alarms }
+func (f *Foreground) Alarms() []Alarm { return f.running.alarms }
 
 // Limits are those that the program has reached, as far as the kernel tells. It
 // must not be called before Wait has returned.
@@ -126,15 +122,12 @@ func (f *Foreground) Denials() (list []Denial, missed int) { return f.running.de
 
 // Findings are the files that changed while the program ran and that programs
 // outside the sandbox act on. It must not be called before Wait has returned.
-func (f *Foreground) Findings() []Finding { return f.findings }
+func (f *Foreground) Findings() []Finding { return f.running.protection.reviewed() }
 
 // Follow has an observer told what happens to the program, until Wait returns.
 // It must be called once at most, and before Wait.
 func (f *Foreground) Follow(observer Observer) {
-	f.running.deliver(&f.follows, observer, func(alarm Alarm) {
-		f.alarms = append(f.alarms, alarm)
-		observer.Alarm(alarm)
-	})
+	f.running.deliver(observer, true)
 }
 
 // Wait passes signals on, stops when the program stops, kills what the program
@@ -160,28 +153,14 @@ func (f *Foreground) Wait() (Exit, error) {
 			}
 		}
 	}()
-	var reaping sync.WaitGroup
-	reaping.Go(func() { reapTraced(ended, f.running.process.PID()) })
-	exit := f.await()
-	close(ended)
-	<-forwarded
-	reaping.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
-	_, err := f.running.kill(ctx)
-	f.running.checkLimits()
-	f.findings = f.running.protection.end()
-	if err == nil { // else Tracker.Close tries again; the user's next sidecar cleans up the rest
-		f.running.release(nil)
-	}
-	f.running.denials.end()
-	f.running.limits.end()
-	f.follows.Wait()
-	for alarm, ok := f.running.protection.next(); ok; alarm, ok = f.running.protection.next() {
-		f.alarms = append(f.alarms, alarm)
-	}
-	f.running.noteEnd(exit, err != nil)
-	return exit, err
+	return f.running.end(ending{
+		await: f.await,
+		leaderEnded: func(Exit) {
+			close(ended)
+			<-forwarded
+		},
+		drain: func() {}, // the output is the caller's
+	})
 }
 
 // await waits for the program's end. It also stops with the program: otherwise

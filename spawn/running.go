@@ -2,9 +2,11 @@ package spawn
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
@@ -35,6 +37,14 @@ type running struct {
 	tracker        Tracker
 	log            *slog.Logger
 	record         *record.Session // nil if there is no audit trail
+
+	delivering sync.WaitGroup // of deliver
+	alarms     []Alarm        // see keep; complete once end has returned
+
+	groupMu  sync.Mutex // held while the group is killed or given back, so that no cgroup vanishes during a kill
+	killed   int        // processes that had to be killed; guarded by groupMu
+	survived error      // of the first kill with survivors; guarded by groupMu
+	released bool       // guarded by groupMu
 }
 
 // denied reports a denial, unless programs expect it.
@@ -47,35 +57,28 @@ func (r *running) denied(d platform.Denial) {
 	r.denials.put(d)
 }
 
-// deliver tells an observer what happens, on goroutines of the wait group, until
-// protection, denials and limits have ended. alarm takes its alarms.
-func (r *running) deliver(delivering *sync.WaitGroup, observer Observer, alarm func(Alarm)) {
-	delivering.Go(func() {
+// deliver tells an observer what happens, on goroutines that end waits for. It
+// is called once at most. keep says whether alarms are kept for the end, too.
+func (r *running) deliver(observer Observer, keep bool) {
+	r.delivering.Go(func() {
 		for a, ok := r.protection.next(); ok; a, ok = r.protection.next() {
-			alarm(a)
+			if keep {
+				r.alarms = append(r.alarms, a)
+			}
+			observer.Alarm(a)
 		}
 	})
-	delivering.Go(func() {
+	r.delivering.Go(func() {
 		for denial, ok := r.denials.next(); ok; denial, ok = r.denials.next() {
 			observer.Denied(denial)
 		}
 	})
 	limits := r.limits.listen()
-	delivering.Go(func() {
+	r.delivering.Go(func() {
 		for limit := range limits {
 			observer.Reached(limit)
 		}
 	})
-}
-
-// noteEnd notes the session's end. survivors says that processes are left.
-func (r *running) noteEnd(exit Exit, survivors bool) {
-	r.record.Ended(exit.Code, exit.Signal, survivors, r.protection.reviewed())
-}
-
-// kill ends every process of the group; see lifecycle.Group.
-func (r *running) kill(ctx context.Context) (killed int, err error) {
-	return r.group.Kill(ctx)
 }
 
 // endSupervision ends what the sidecar does for the session. It may wait for the
@@ -94,10 +97,102 @@ func (r *running) endSupervision() {
 	})
 }
 
-// release gives back everything but the terminal. The group must be empty, or
-// killErr must name the survivors, which are killed in the background from then
-// on. Failures are only logged, because the session has ended all the same.
-func (r *running) release(killErr error) {
+// ending is what the end of a session depends on: whose terminal it has.
+type ending struct {
+	// await reaps the leader.
+	await func() Exit
+	// leaderEnded is called once the leader was reaped.
+	leaderEnded func(Exit)
+	// drain waits for the rest of the output.
+	drain func()
+}
+
+// end owns the end of a session, in the one order that every kind of session
+// has. It returns once every event was delivered and everything was given back
+// but what drain owns. The error names the survivors; see kill.
+func (r *running) end(e ending) (Exit, error) {
+	ended := make(chan struct{})
+	var reaping sync.WaitGroup
+	reaping.Go(func() { reapTraced(ended, r.process.PID()) })
+	exit := e.await()
+	close(ended)
+	e.leaderEnded(exit)
+	reaping.Wait()
+	err := r.kill()
+	// No process is left that could do anything. What is told last comes from
+	// whoever watched, and from the output.
+	r.protection.end()
+	r.endSupervision()
+	e.drain()
+	r.denials.end()
+	r.checkLimits() // before the group is given back
+	r.limits.end()
+	r.delivering.Wait()
+	for alarm, ok := r.protection.next(); ok; alarm, ok = r.protection.next() {
+		r.alarms = append(r.alarms, alarm) // nobody was told of it
+	}
+	r.release()
+	r.record.Ended(exit.Code, exit.Signal, err != nil, r.protection.reviewed())
+	return exit, err
+}
+
+func waitFor(process lifecycle.Process) Exit {
+	status, err := process.Wait(false)
+	if err != nil {
+		// A bug: no other code waits for this child.
+		panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for leader %d: %v", process.PID(), err))
+	}
+	return exitOf(status)
+}
+
+func exitOf(status syscall.WaitStatus) Exit {
+	if status.Signaled() {
+		return Exit{Signal: status.Signal()}
+	}
+	return Exit{Code: status.ExitStatus()}
+}
+
+// kill ends every process of the group; see lifecycle.Group. Survivors are
+// killed in the background from then on, and later calls return the same error
+// at once. After the session's end it has no effect.
+func (r *running) kill() error {
+	r.groupMu.Lock()
+	defer r.groupMu.Unlock()
+	if r.released {
+		return r.survived // do not wait for the survivors again
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	killed, err := r.group.Kill(ctx)
+	r.killed += killed
+	if err != nil {
+		r.survived = err
+		r.giveBack()
+	}
+	return err
+}
+
+// killedSoFar is how many processes had to be killed.
+func (r *running) killedSoFar() int {
+	r.groupMu.Lock()
+	defer r.groupMu.Unlock()
+	return r.killed
+}
+
+// release gives back everything but the terminal, unless kill has. The group
+// must be empty.
+func (r *running) release() {
+	r.groupMu.Lock()
+	defer r.groupMu.Unlock()
+	if !r.released {
+		r.giveBack()
+	}
+}
+
+// giveBack is called once, with groupMu held. Failures are only logged, because
+// the session has ended all the same.
+func (r *running) giveBack() {
+	r.released = true
 	r.protection.end()
 	r.endSupervision()
 	for _, filter := range r.agents {
@@ -107,8 +202,8 @@ func (r *running) release(killErr error) {
 	for _, file := range r.held {
 		file.Close()
 	}
-	if killErr != nil {
-		r.log.Error("processes of a session survived; they are killed in the background", "error", killErr)
+	if r.survived != nil {
+		r.log.Error("processes of a session survived; they are killed in the background", "error", r.survived)
 		r.tracker.Linger(r.group)
 		return
 	}
@@ -120,10 +215,8 @@ func (r *running) release(killErr error) {
 // abandon ends what a failed start left behind. The program may already have
 // been executed and have started others, if the start was cancelled just then.
 func (r *running) abandon() {
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
-	_, err := r.kill(ctx)
-	r.release(err)
+	_ = r.kill() // which gives the survivors to the tracker
+	r.release()
 	if r.master != nil {
 		r.master.Close()
 	}

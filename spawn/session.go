@@ -72,12 +72,8 @@ type Session struct {
 	exit        Exit
 	done        chan struct{} // closed once everything of the session is gone and reported
 	killErr     error         // set before done is closed
-	killed      atomic.Int64
-	ending      atomic.Bool // every process is dead, so that output ends; see read
+	ending      atomic.Bool   // every process is dead, so that output ends; see read
 	begin       sync.Once
-
-	groupMu  sync.Mutex // held while the group is killed or given back, so that no cgroup vanishes during a kill
-	survived error      // of the first kill with survivors; guarded by groupMu
 }
 
 func newSession(request Request, running *running, onLeaderEnd func()) *Session {
@@ -113,7 +109,7 @@ func (s *Session) Outcome() Outcome { return s.running.outcome }
 // no effect.
 func (s *Session) Begin(sink Sink, first []byte) {
 	s.begin.Do(func() {
-		var reading, delivering sync.WaitGroup
+		var reading sync.WaitGroup
 		reading.Go(func() {
 			if len(first) > 0 {
 				sink.Output(first)
@@ -121,84 +117,40 @@ func (s *Session) Begin(sink Sink, first []byte) {
 			s.readOutput(sink)
 			s.watch.end()
 		})
-		s.running.deliver(&delivering, sink, sink.Alarm)
+		s.running.deliver(sink, false)
 		go s.typeInputs()
-		go s.awaitEnd(sink, &reading, &delivering)
+		go s.awaitEnd(sink, &reading)
 	})
 }
 
-// awaitEnd owns the end of the session. It reaps the leader, kills what the
-// leader left behind, waits for the rest of the output, and then reports the
-// end.
-func (s *Session) awaitEnd(sink Sink, reading, delivering *sync.WaitGroup) {
+// awaitEnd waits for the session's end, and reports it.
+func (s *Session) awaitEnd(sink Sink, reading *sync.WaitGroup) {
 	defer close(s.done)
-	var reaping sync.WaitGroup
-	reaping.Go(func() { reapTraced(s.leaderEnded, s.PID()) })
-	s.exit = waitFor(s.running.process)
-	close(s.leaderEnded)
-	s.onLeaderEnd()
-	reaping.Wait()
-	s.killErr = s.killGroup()
-	for _, f := range s.running.protection.end() {
+	_, s.killErr = s.running.end(ending{
+		await: func() Exit { return waitFor(s.running.process) },
+		leaderEnded: func(exit Exit) {
+			s.exit = exit
+			close(s.leaderEnded)
+			s.onLeaderEnd()
+		},
+		drain: func() { s.drain(reading) },
+	})
+	for _, f := range s.Findings() {
 		s.running.log.Info("check this file before a program outside the sandbox uses it", "session", s.id,
 			"path", f.Path, "others", f.Others, "change", f.How, "why", f.Why)
 	}
-	s.running.endSupervision()
+	sink.Exited(s.exit)
+}
+
+// drain waits for the rest of the output, and closes the terminal.
+func (s *Session) drain(reading *sync.WaitGroup) {
 	s.inputs.close()
 	// Nothing else may end the reader's current read: a process that left the
 	// group can hold the terminal open.
 	s.ending.Store(true)
 	_ = s.master.SetReadDeadline(time.Now().Add(s.pause))
 	reading.Wait()
-	s.running.denials.end() // the output told of the last ones
-	s.running.checkLimits()
-	s.running.limits.end()
-	delivering.Wait()
 	s.master.Close()
-	s.releaseGroup()
-	s.running.noteEnd(s.exit, s.killErr != nil)
-	sink.Exited(s.exit)
-}
-
-func waitFor(process lifecycle.Process) Exit {
-	status, err := process.Wait(false)
-	if err != nil {
-		// A bug: no other code waits for this child.
-		panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for leader %d: %v", process.PID(), err))
-	}
-	return exitOf(status)
-}
-
-func exitOf(status syscall.WaitStatus) Exit {
-	if status.Signaled() {
-		return Exit{Signal: status.Signal()}
-	}
-	return Exit{Code: status.ExitStatus()}
-}
-
-func (s *Session) killGroup() error {
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
-	s.groupMu.Lock()
-	defer s.groupMu.Unlock()
-	if s.survived != nil {
-		return s.survived // do not wait for the survivors again
-	}
-	killed, err := s.running.kill(ctx)
-	s.killed.Add(int64(killed))
-	if err != nil {
-		s.survived = err
-		s.running.release(err)
-	}
-	return err
-}
-
-func (s *Session) releaseGroup() {
-	s.groupMu.Lock()
-	defer s.groupMu.Unlock()
-	if s.survived == nil {
-		s.running.release(nil)
-	}
 }
 
 // LeaderEnded is closed when the leader has ended; Exit may be called then.
@@ -344,7 +296,7 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error
 		case <-ctx.Done():
 		}
 	}
-	err := s.killGroup()
+	err := s.running.kill()
 	if err != nil {
 		// The leader may be the survivor. Its end is reported whenever it comes.
 		bounded, cancel := context.WithTimeout(ctx, survivorPause)
@@ -357,7 +309,7 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error
 	case <-ctx.Done():
 		err = errors.Join(err, lifecycle.ErrSurvivors)
 	}
-	closed := Closed{Killed: int(s.killed.Load())}
+	closed := Closed{Killed: s.running.killedSoFar()}
 	if survivors, known := errors.AsType[*lifecycle.Survivors](err); known {
 		closed.Remaining = len(survivors.PIDs)
 	}

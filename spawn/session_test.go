@@ -31,6 +31,7 @@ const timeout = 30 * time.Second
 type recorder struct {
 	alarms  []Alarm
 	denials []Denial
+	limits  []Reached
 	mu      sync.Mutex // guards the fields below
 	changed chan struct{}
 	output  bytes.Buffer
@@ -52,7 +53,7 @@ func (r *recorder) update(change func()) {
 
 func (r *recorder) Output(data []byte)   { r.update(func() { r.output.Write(data); r.pieces++ }) }
 func (r *recorder) Alarm(alarm Alarm)    { r.update(func() { r.alarms = append(r.alarms, alarm) }) }
-func (r *recorder) Reached(Reached)      {}
+func (r *recorder) Reached(l Reached)    { r.update(func() { r.limits = append(r.limits, l) }) }
 func (r *recorder) Denied(denial Denial) { r.update(func() { r.denials = append(r.denials, denial) }) }
 func (r *recorder) Exited(exit Exit)     { r.update(func() { r.exit = &exit }) }
 

@@ -160,6 +160,9 @@ func (p *proxy) serve(ctx context.Context, out, errors *os.File) (spawn.Exit, er
 		p.log("%v", err)
 	}
 	p.failPending(exit)
+	for _, line := range p.running.Limits() {
+		p.log("note: %s", line)
+	}
 	for _, line := range p.running.Changed() {
 		p.log("check before programs outside the sandbox use it: %s", line)
 	}

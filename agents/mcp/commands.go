@@ -143,6 +143,7 @@ func (c *command) result() Result {
 		result.ExitCode = *status.ExitCode
 	}
 	result.Refused, result.RefusedMore, result.Changed = c.report.read()
+	result.Limits = c.report.reachedSoFar()
 	return result
 }
 
@@ -165,6 +166,7 @@ func (c *command) state() Result {
 	}
 	result := Result{Warnings: c.told}
 	result.Refused, result.RefusedMore, _ = c.report.read()
+	result.Limits = c.report.reachedSoFar()
 	return result
 }
 

@@ -45,6 +45,9 @@ func newSidecar(ctx context.Context, c *client.Client, options Options) (*sideca
 	client.On(c, protocol.Denied, func(params protocol.DeniedParams) {
 		s.with(params.SessionID, func(c *command) { c.report.denied(params) })
 	})
+	client.On(c, protocol.LimitReached, func(params protocol.LimitParams) {
+		s.with(params.SessionID, func(c *command) { c.report.reached(params) })
+	})
 	client.On(c, protocol.Exited, func(params protocol.ExitedParams) {
 		s.with(params.SessionID, func(c *command) { c.exited(params) })
 	})
@@ -241,6 +244,7 @@ type report struct {
 	at      map[denialKey]int       // indices of denials
 	missed  int
 	changes []string
+	limits  []string
 }
 
 // denialKey says which reports are about the same denial.
@@ -280,6 +284,22 @@ func (r *report) changed(line string) {
 	if len(r.changes) < mostKnown {
 		r.changes = append(r.changes, line)
 	}
+}
+
+// reached adds a limit, of which the sidecar tells once.
+func (r *report) reached(limit protocol.LimitParams) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.limits) < mostKnown {
+		r.limits = append(r.limits, strings.TrimSuffix(limit.Message, "."))
+	}
+}
+
+// reachedSoFar lists the limits that were reached.
+func (r *report) reachedSoFar() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.limits)
 }
 
 // read lists what was refused, and how much more there was; and the files that

@@ -207,6 +207,20 @@ func TestReport_AddsRepetitions(t *testing.T) {
 	}
 }
 
+func TestReport_SaysWhichLimitsWereReached(t *testing.T) {
+	t.Parallel()
+	c := &command{ended: make(chan struct{}), exit: make(chan struct{})}
+	c.report.reached(protocol.LimitParams{Setting: "limits.memory", Message: "The kernel ended the command."})
+	close(c.ended)
+	for _, got := range []Result{c.result(), c.state()} {
+		text := RunOutput{Result: got}.text()
+		if !slices.Equal(got.Limits, []string{"The kernel ended the command"}) ||
+			!strings.Contains(text, "[limit: The kernel ended the command]") {
+			t.Errorf("%+v: %s", got, text)
+		}
+	}
+}
+
 func TestReport_IsBounded(t *testing.T) {
 	t.Parallel()
 	var r report

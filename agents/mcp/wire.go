@@ -49,6 +49,7 @@ type Result struct {
 	Refused     []Refused `json:"refused,omitempty" jsonschema:"what the sandbox refused"`
 	RefusedMore int       `json:"refused_more,omitempty" jsonschema:"how much more it refused"`
 	Changed     []string  `json:"changed,omitempty" jsonschema:"changed files that programs outside act on"`
+	Limits      []string  `json:"limits,omitempty" jsonschema:"limits of the sandbox that it reached"`
 	Warnings    []string  `json:"warnings,omitempty" jsonschema:"what to know about the sandbox"`
 }
 
@@ -88,6 +89,7 @@ func (o RunOutput) text() string {
 	if o.RefusedMore > 0 {
 		lines = append(lines, fmt.Sprintf("[the sandbox refused %d more]", o.RefusedMore))
 	}
+	lines = append(lines, labelled("[limit: ", o.Limits, "]")...)
 	lines = append(lines, labelled("[the user should check: ", o.Changed, "]")...)
 	return strings.Join(append(lines, labelled("[warning: ", o.Warnings, "]")...), "\n")
 }

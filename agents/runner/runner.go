@@ -169,5 +169,15 @@ func (r *Running) Changed() []string {
 	return lines
 }
 
+// Limits lists the limits that the session has reached, as far as the kernel
+// tells. The session must have ended.
+func (r *Running) Limits() []string {
+	var lines []string
+	for _, limit := range r.Background.Limits() {
+		lines = append(lines, presentation.LimitLine(limit))
+	}
+	return lines
+}
+
 // Warnings are what the user must know about the session.
 func (r *Running) Warnings() []string { return display.Lines(r.warnings) }

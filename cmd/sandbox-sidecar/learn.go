@@ -203,6 +203,9 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	if err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
 	}
+	for _, limit := range running.Limits() {
+		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", presentation.LimitLine(limit))
+	}
 	denials, missed := running.Denials()
 	if missed > 0 {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: accesses that were not recorded: %d\n", missed)

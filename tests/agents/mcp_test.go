@@ -61,6 +61,7 @@ type result struct {
 	Output    string `json:"output"`
 	Truncated bool   `json:"truncated"`
 	TimedOut  bool   `json:"timed_out"`
+	Limits    []string
 	Refused   []struct {
 		Access, Target, Setting, Value string
 		ToAllow                        string `json:"to_allow"`
@@ -180,6 +181,25 @@ func TestMCP_ReportsHowACommandEnds(t *testing.T) {
 	if !got.Truncated || len(got.Output) > 70<<10 || !strings.HasPrefix(got.Output, "first\n") ||
 		!strings.HasSuffix(got.Output, "last\n") {
 		t.Errorf("10 MB of output: %d bytes, truncated: %t", len(got.Output), got.Truncated)
+	}
+}
+
+// An agent learns which limit its command has reached: it would try again
+// otherwise. Nothing limits root's processes.
+func TestMCP_SaysWhichLimitWasReached(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, harness.Defaults(harness.Sandbox{"limits": map[string]any{"processes": 20}}))
+	able := os.Geteuid() != 0 && harness.Namespaces(t)
+	for _, test := range []struct {
+		processes int
+		reached   bool
+	}{{2, false}, {40, true}} {
+		line := fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & i=$((i+1)); done", test.processes)
+		got, text := a.run(map[string]any{"command": line})
+		said := len(got.Limits) == 1 && strings.Contains(text, "limits.processes")
+		if said != (test.reached && able) {
+			t.Errorf("%d processes: %+v\n%s", test.processes, got, text)
+		}
 	}
 }
 
