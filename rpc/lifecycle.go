@@ -60,7 +60,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	}
 	store, err := settings.Open(settings.Options{
 		UserPath: options.UserSettingsPath, Editor: editorLayer(options.Settings), Command: s.options.Command,
-		Env: s.options.Env, Guarded: s.options.Guarded, HostsGap: s.options.HostsGap,
+		Env: s.options.Env, Guarded: s.options.Guarded, HostsGap: s.options.HostsGap, Complete: s.options.Complete,
 		Recorder: s.options.Recorder, Logger: s.log, OnChange: s.settingsChanged,
 		OnNotice: func(text string) {
 			s.conn.logLine(protocol.LogWarning, text) // may be called on the reading goroutine

@@ -42,6 +42,8 @@ type Options struct {
 	Guarded []string
 	// HostsGap is for settings.Options.
 	HostsGap func() string
+	// Complete is for settings.Options; nil adds nothing.
+	Complete settings.Completion
 	// Window opens the socket on which shells report.
 	Window func() (*window.Listener, error)
 	// Recorder is for settings.Options.

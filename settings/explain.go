@@ -127,7 +127,7 @@ type explainer struct {
 // view of its own, because explanations may run at the same time.
 func (s *Snapshot) explainer(kind document.Kind, attempt Attempt) *explainer {
 	e := *s.evaluation(kind)
-	e.View, e.policy = resolve.NewView(s.files), e.policyFor(kind)
+	e.View, e.policy = resolve.NewView(s.files), s.policyFor(&e, kind)
 	x := &explainer{evaluation: &e, kind: kind, attempt: attempt}
 	x.live = x.liveRules(&e)
 	return x
@@ -139,8 +139,11 @@ func (s *Snapshot) explainer(kind document.Kind, attempt Attempt) *explainer {
 func (x *explainer) liveRules(e *evaluation) *policy.Policy {
 	live := e.policy
 	live.Rules = slices.DeleteFunc(slices.Clone(live.Rules), func(rule policy.Rule) bool {
-		// The caches of toolchains are made before a session starts.
-		return !x.Resolve(rule.Path).Exists && !slices.Contains(e.create, rule.Path)
+		// The caches of toolchains are made before a session starts, and so is
+		// what it has for itself.
+		made := rule.Origin.File == policy.OriginSession && rule.Path != live.Project ||
+			slices.Contains(e.create, rule.Path)
+		return !x.Resolve(rule.Path).Exists && !made
 	})
 	return &live
 }
@@ -205,6 +208,8 @@ func (x *explainer) path() {
 	x.allow(&DecidingRule{Path: rule.Path, Access: rule.Access, Origin: rule.Origin}, "%s is granted (%s) by %s",
 		display.Quote(rule.Path), rule.Access, rule.Origin)
 	switch {
+	case x.live.Inside(x.end.Path) != x.end.Path:
+		x.Hint = "only the project's sessions see what they have in its place, if this machine can give them that"
 	case !x.end.Exists && x.attempt != AttemptWrite:
 		x.Hint = "there is no such file"
 	case x.attempt == AttemptWrite && x.ownTemporary():
@@ -219,7 +224,7 @@ func (x *explainer) path() {
 // rule finds the most specific rule that grants an access to the target.
 func (x *explainer) rule(live *policy.Policy, access policy.Access) (best policy.Rule, found bool) {
 	for _, rule := range live.Rules {
-		if live.Given(rule, x.end.Path).Has(access) && (!found || len(rule.Path) > len(best.Path)) {
+		if live.Given(rule, live.Inside(x.end.Path)).Has(access) && (!found || len(rule.Path) > len(best.Path)) {
 			best, found = rule, true
 		}
 	}

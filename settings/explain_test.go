@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
@@ -22,6 +23,43 @@ func TestExplain_OfATerminalDespiteAWrongFile(t *testing.T) {
 		x, err := snapshotOf(t, f, content, "").Explain(document.KindTerminal, AttemptRead, "/home/u/.ssh/id")
 		if got := x.Reason + " " + x.Hint; err != nil || !x.Allowed || !strings.Contains(got, want) {
 			t.Errorf("%s: %v, %q, %v", content, x.Allowed, got, err)
+		}
+	}
+}
+
+// What a session has for itself is explained, also before it is made, and also
+// in the place of the user's own. The control has none of it.
+func TestExplain_KnowsWhatASessionHas(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/.local/share/fish/history": ""})
+	complete := func(p policy.Policy, kind Kind) policy.Policy {
+		if kind == document.KindTerminal {
+			p.Rules = append(p.Rules, policy.Rule{
+				Path: "/home/u/state/p", Access: policy.Read | policy.Write, Origin: policy.Origin{
+					File: policy.OriginSession, Key: "history",
+				},
+			})
+			p.Replaced = append(p.Replaced, policy.Replaced{
+				Path: "/home/u/.local/share/fish", Source: "/home/u/state/p/fish",
+			})
+		}
+		return p
+	}
+	for _, path := range []string{"/home/u/state/p/new", "/home/u/.local/share/fish/history"} {
+		for _, kind := range []Kind{document.KindTerminal, document.KindTool} {
+			s := snapshotOf(t, f, `{"enabled": true}`, "")
+			s.complete = complete
+			x, err := s.Explain(kind, AttemptWrite, path)
+			if err != nil || x.Allowed != (kind == document.KindTerminal) {
+				t.Errorf("%s, %s: %+v, %v", kind, path, x, err)
+			}
+			inPlace := strings.Contains(x.Hint, "in its place")
+			if inPlace != (x.Allowed && strings.Contains(path, "fish")) {
+				t.Errorf("%s, %s: hint %q", kind, path, x.Hint)
+			}
+			if got := s.Compile(kind).Policy; (len(got.Replaced) > 0) != x.Allowed {
+				t.Errorf("%s: compiled %+v", kind, got.Replaced)
+			}
 		}
 	}
 }

@@ -232,7 +232,7 @@ func TestRecall_ComparesTheSettings(t *testing.T) {
 			func(s *Snapshot) { s.trust.Projects = nil },
 		},
 	}
-	ofTheStore := []string{"host", "files", "askGit", "command", "ownPaths", "hostsGap", "memory"}
+	ofTheStore := []string{"host", "files", "askGit", "command", "ownPaths", "hostsGap", "memory", "complete"}
 	own := []string{"once", "kept"}
 	for i := range reflect.TypeFor[Snapshot]().NumField() {
 		name := reflect.TypeFor[Snapshot]().Field(i).Name

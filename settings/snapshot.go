@@ -35,6 +35,7 @@ type Snapshot struct {
 	ownPaths   []string       // see Options.Guarded
 	hostsGap   func() string  // see Options.HostsGap
 	memory     *memory        // nil: each snapshot is evaluated
+	complete   Completion     // nil: nothing is added
 
 	once [2]sync.Once   // guards kept
 	kept [2]*evaluation // for tools, and for terminals if they differ
@@ -85,7 +86,7 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	e := s.evaluation(kind)
 	compiled := Compiled{
 		proxies: proxyPasswords(s.host.Env, e.policy.Environment),
-		Policy:  e.policyFor(kind), Diagnostics: s.Diagnostics(), Warnings: s.warnings(e, kind),
+		Policy:  s.policyFor(e, kind), Diagnostics: s.Diagnostics(), Warnings: s.warnings(e, kind),
 		Risks: e.risks(kind), unreached: e.unreached, ssh: hasToolchain(e.toolchains, toolchain.SSH),
 		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
@@ -103,6 +104,16 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 // RefuseUnconfined has no session start that this machine cannot confine,
 // whatever on_unavailable says.
 func (c *Compiled) RefuseUnconfined() { c.Policy.OnUnavailable = policy.Refuse }
+
+// policyFor is the policy of a kind of session, with what the session has for
+// itself.
+func (s *Snapshot) policyFor(e *evaluation, kind document.Kind) policy.Policy {
+	p := e.policyFor(kind)
+	if s.complete != nil {
+		p = s.complete(p, kind)
+	}
+	return p
+}
 
 // policyFor completes the policy with what depends on the kind.
 func (e *evaluation) policyFor(kind document.Kind) policy.Policy {
@@ -335,7 +346,7 @@ func (s *Snapshot) with(granted []Suggestion) *Snapshot {
 	return &Snapshot{
 		host: s.host, files: s.files, askGit: s.askGit, user: s.user, project: s.project, command: s.command,
 		granted: granted, projectDir: s.projectDir, trust: s.trust, ownPaths: s.ownPaths, hostsGap: s.hostsGap,
-		memory: s.memory, others: s.others,
+		memory: s.memory, others: s.others, complete: s.complete,
 	}
 }
 

@@ -21,6 +21,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
+// Completion returns a policy with what each session of a kind has for itself. It
+// leaves p as it is, and gives the same answer until the machine changes.
+type Completion func(p policy.Policy, kind Kind) policy.Policy
+
 // Options configure a Store. The zero value reads the standard files of the
 // current user's home directory.
 type Options struct {
@@ -48,6 +52,9 @@ type Options struct {
 	// HostsGap says why this machine cannot tell hosts apart; "" if it can. It is
 	// called only if it matters. May be nil.
 	HostsGap func() string
+	// Complete adds to a policy what each session of a kind has for itself. May
+	// be nil.
+	Complete Completion
 	// Recorder takes what is trusted and changed for an audit trail. May be nil.
 	Recorder audit.Recorder
 	// Logger may be nil.
@@ -201,7 +208,7 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
 	snapshot := &Snapshot{
 		host: s.host, files: s.fs, askGit: s.askGit, ownPaths: s.options.Guarded,
-		hostsGap: s.options.HostsGap, command: s.command, memory: s.memory,
+		hostsGap: s.options.HostsGap, command: s.command, memory: s.memory, complete: s.options.Complete,
 	}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)

@@ -255,23 +255,34 @@ func (a *attempt) makeTemporaryDirs() {
 	p.Temporary = slices.DeleteFunc(p.Temporary, failed)
 }
 
-// prepareHistory gives a terminal its project's own history of shells. What
-// tools type there would be offered to the user in the next terminal.
+// prepareHistory makes the project's own history of shells, if the policy has
+// it. What tools type there would be offered to the user in the next terminal.
 func (a *attempt) prepareHistory() {
 	p := a.policy
-	if !p.Restricted || p.Project == "" || a.request.NoInput || a.request.Pipe || a.request.Tool {
+	if !p.Restricted || !history.Granted(p) {
 		return
 	}
-	prepared, err := history.Prepare(history.Request{
-		Project: p.Project, Policy: p, Outer: lastOfEach(a.request.Env), Program: a.request.Program,
-	})
-	if err != nil {
-		a.running.log.Warn("no history of shells for a session", "error", err)
-		return
+	var prepared history.Session // without it, the session has none
+	if !a.request.NoInput && !a.request.Pipe && !a.request.Tool {
+		var err error
+		prepared, err = history.Prepare(history.Request{
+			Project: p.Project, Policy: p, Outer: lastOfEach(a.request.Env), Program: a.request.Program,
+		})
+		if err != nil {
+			a.running.log.Warn("no history of shells for a session", "error", err)
+			prepared = history.Session{}
+		}
+		if !grantsAll(p, prepared.Rules) {
+			a.running.log.Warn("no history of shells for a session: HOME or XDG_STATE_HOME is another inside")
+			prepared = history.Session{}
+		}
 	}
 	a.own = append(a.own, prepared.Env...)
-	p.Rules = slices.Concat(p.Rules, prepared.Rules)
-	p.Replaced = prepared.Replaced
+	a.policy = history.Limited(p, prepared)
+}
+
+func grantsAll(p *policy.Policy, rules []policy.Rule) bool {
+	return !slices.ContainsFunc(rules, func(r policy.Rule) bool { return !slices.Contains(p.Rules, r) })
 }
 
 // noRuntimeDir warns the user of a session that should have a private runtime

@@ -121,6 +121,7 @@ var mayImport = map[string][]string{
 		"audit", "display", "platform", "platform/policy", "platform/review", "lifecycle",
 		"fsguard", "spawn/forward", "spawn/agent", "spawn/history", "spawn/printed", "spawn/record",
 	},
+	"session":       {"fsguard", "platform/policy", "spawn/history"},
 	"spawn/agent":   {},
 	"spawn/record":  {"audit", "platform", "platform/policy", "platform/review"},
 	"spawn/history": {"platform/policy", "fsguard", "places"},
@@ -140,7 +141,7 @@ var mayImport = map[string][]string{
 	"agents/mcp": {"display", "rpc/client", "rpc/protocol"}, // nothing that confines
 	"cmd/sandbox-sidecar": {
 		"agents/acp", "agents/runner", "audit",
-		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "settings", "settings/starter",
+		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "session", "settings", "settings/starter",
 		"settings/toolchain", "spawn", "platform",
 		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/overlay", "platform/linux/seccomp",
 		"platform/darwin", "lifecycle",

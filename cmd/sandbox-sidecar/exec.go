@@ -18,6 +18,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -41,8 +42,6 @@ type job struct {
 	// quiet: warnings are one line, and nothing is said if settings leave the
 	// sandbox off. It is still said if no settings file decides.
 	quiet bool
-	// shells are granted for reading and executing, if they are not already.
-	shells []string
 	// variables are passed on, whatever the settings list.
 	variables []string
 	// report tells an editor's window about the session; nil if there is none.
@@ -65,8 +64,9 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	var warnings []string
 	var policyID string
 	if j.report != nil {
-		policyID = compiled.Policy.ID()
+		policyID = compiled.Policy.ID() // as the window's sidecar compiles it
 	}
+	compiled.Policy = session.Complete(compiled.Policy, session.Facts{Variables: j.variables})
 	if !compiled.Policy.Restricted && compiled.Doubt == nil {
 		// The explanation names the setting; it is the same for every access.
 		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
@@ -76,10 +76,6 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 			}
 		}
 	}
-	grantShells(&compiled.Policy, j.shells)
-	allowed := slices.Concat(compiled.Policy.Environment.Allowed, j.variables)
-	slices.Sort(allowed)
-	compiled.Policy.Environment.Allowed = allowed
 	if p.sandbox {
 		compiled.Policy.OnUnavailable = policy.Refuse // the user asked for a sandbox
 	}

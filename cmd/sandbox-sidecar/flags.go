@@ -213,7 +213,7 @@ func openLayered(user string, layer []byte, once bool) (*settings.Store, error) 
 	}
 	return settings.Open(settings.Options{
 		UserPath: user, Command: layer, Env: os.Environ(), Guarded: program(), HostsGap: hostsGap, Once: once,
-		Recorder: &trail,
+		Complete: complete, Recorder: &trail,
 	})
 }
 

@@ -330,7 +330,7 @@ func (l *learner) open() (*settings.Store, *settings.Snapshot, error) {
 	}
 	store, err := settings.Open(settings.Options{
 		UserPath: absoluteOr(l.user), Editor: layer, Env: os.Environ(),
-		Guarded: program(), Once: true,
+		Guarded: program(), Complete: complete, Once: true,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -19,8 +19,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
+	"github.com/sandbox-sidecar/sandbox-sidecar/session"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -68,7 +72,7 @@ func serve(flags *flagSet, args []string) error {
 	spawner.Standby = true
 	server := rpc.New(rpc.Options{
 		Version: versionName(), Spawner: spawner, Env: environ(), UserSettingsPath: *userSettings,
-		Command: layer, Sandbox: *sandbox, Guarded: guarded(), HostsGap: hostsGap, Recorder: &trail,
+		Command: layer, Sandbox: *sandbox, Guarded: guarded(), HostsGap: hostsGap, Complete: complete, Recorder: &trail,
 		WatchProcess: lifecycle.WatchProcess, Logger: logger,
 		Window: func() (*window.Listener, error) { return openWindow(tracker, logger) },
 	})
@@ -191,6 +195,15 @@ func program() []string {
 		}
 	}
 	return list
+}
+
+// complete adds to a policy what each session has for itself.
+func complete(p policy.Policy, kind settings.Kind) policy.Policy {
+	machine := session.Machine{Env: os.Environ(), Shells: places.Of(os.Getenv).Shells()}
+	if self, err := executable(); err == nil {
+		machine.Program = self
+	}
+	return machine.Complete(p, kind == settings.KindTerminal)
 }
 
 // executable is the real path of this program.

@@ -13,10 +13,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/shells"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -110,8 +108,8 @@ func asShell(name string, argv []string) error {
 	command, _ := find("exec")
 	flags := newFlags(command)
 	return addProjectFlags(flags, kind).run(flags, job{
-		program: real, argv: argv, env: env, quiet: true, variables: integration, report: told, held: held,
-		shells: []string{shellFinder.Self, places.Of(os.Getenv).Shells()},
+		program: real, argv: argv, env: env, quiet: true,
+		variables: integration, report: told, held: held,
 	})
 }
 
@@ -152,29 +150,6 @@ func reportApart() (undo func()) {
 // without returns an environment without a variable.
 func without(env []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, name+"=") })
-}
-
-// grantShells lets a session see the links, and this program: what is told to
-// use them runs inside, too.
-func grantShells(p *policy.Policy, paths []string) {
-	if !p.Restricted {
-		return
-	}
-	const access = policy.Read | policy.Execute
-	for _, path := range paths {
-		real, err := fsguard.EvalSymlinks(path)
-		if err != nil {
-			continue
-		}
-		// A session has a /tmp of its own: what is granted as a part of that is
-		// not there.
-		if _, own := p.TemporaryAt(real); own || !p.At(real).Has(access) {
-			p.Rules = append(p.Rules, policy.Rule{
-				Path: real, Access: access, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "shell"},
-			})
-		}
-	}
-	slices.SortFunc(p.Rules, func(a, b policy.Rule) int { return strings.Compare(a.Path, b.Path) })
 }
 
 // installShells makes the links, and prints what to do with them.

@@ -8,7 +8,7 @@ package policy
 // At returns the union of what the rules grant for a path, without Write if the
 // path is protected, and nothing if it is hidden. The path must be absolute and
 // clean; the caller resolves symlinks. At ignores Restricted.
-func (p *Policy) At(path string) Access { return p.InPlace(p.inside(path)) }
+func (p *Policy) At(path string) Access { return p.InPlace(p.Inside(path)) }
 
 // InPlace is At for a path that is not Replaced. It may be called without Go's
 // scheduler.

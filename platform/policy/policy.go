@@ -36,7 +36,7 @@ type Policy struct {
 	// are sorted by path.
 	Temporary []Temporary `json:"temporary"`
 	// Replaced are files and directories that have something else in their place
-	// inside, if there are namespaces. They are added when a session starts.
+	// inside, if they exist and there are namespaces.
 	Replaced []Replaced `json:"replaced,omitempty"`
 	// Hidden are paths that the session must not see, even if a rule grants
 	// them. They are sorted by path.

@@ -21,8 +21,9 @@ type Replaced struct {
 	Source string `json:"source"`
 }
 
-// inside is where a path leads inside.
-func (p *Policy) inside(path string) string {
+// Inside is where a path leads inside, as far as something else is in its place.
+// The path must be absolute and clean.
+func (p *Policy) Inside(path string) string {
 	for _, r := range p.Replaced {
 		if Contains(r.Path, path) {
 			return r.Source + path[len(r.Path):]
@@ -61,7 +62,7 @@ func (p *Policy) HiddenAt(path string) (Hidden, bool) {
 // Outside returns what the rules grant for what is at a path outside: nothing if
 // the session sees something else there. The path must be absolute and clean.
 func (p *Policy) Outside(path string) Access {
-	if _, own := p.TemporaryAt(path); own || p.inside(path) != path {
+	if _, own := p.TemporaryAt(path); own || p.Inside(path) != path {
 		return 0
 	}
 	return p.At(path)

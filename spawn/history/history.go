@@ -1,8 +1,9 @@
 // Package history keeps what shells and other programs remember of what was
 // typed, for each project apart from the user's own.
 //
-// [Prepare] makes a project's directory, and says what a session needs to use
-// it. See docs/design/history.md.
+// [Find] says what a policy must hold for a session to use a project's history.
+// [Prepare] makes the project's directory, and says which variables name what is
+// there. See docs/design/history.md.
 package history
 
 import (
@@ -80,8 +81,96 @@ type Request struct {
 	Policy *policy.Policy
 	// Outer is the environment before the policy's filter.
 	Outer []string
-	// Program is the session's leader.
+	// Program is the session's leader. Find does not need it.
 	Program string
+}
+
+// Find says which rules and replacements a session's policy needs, and changes
+// nothing. What they name may not exist yet; Prepare makes it. Its answer does
+// not depend on the program. Session.Env is empty.
+func Find(r Request) (Session, error) {
+	path, err := statePath(r.Outer)
+	if err != nil {
+		return Session{}, err
+	}
+	dir, err := realPath(path)
+	if err != nil {
+		return Session{}, err
+	}
+	if err := private(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Session{}, err
+	}
+	return r.find(dir)
+}
+
+// find is Find for the real path of the directory of all projects.
+func (r Request) find(dir string) (Session, error) {
+	r.Policy = Without(r.Policy)
+	if r.Policy.Outside(dir).Has(policy.Write) {
+		return Session{}, fmt.Errorf("%s: sessions may write it", dir)
+	}
+	own, start := filepath.Join(dir, nameOf(r.Project)), filepath.Join(dir, "start")
+	s := Session{Rules: []policy.Rule{rule(own, policy.Read|policy.Write), rule(start, policy.Read)}}
+	if home := lookUp(r.Outer, "HOME"); filepath.IsAbs(home) {
+		// fish has no variable for its history alone.
+		real, err := realPath(filepath.Join(home, fishData))
+		if err == nil && r.Policy.At(real) == 0 {
+			source := filepath.Join(own, fishDir)
+			s.Replaced = append(s.Replaced, policy.Replaced{Path: real, Source: source})
+			// Landlock does not look above a mount's root.
+			s.Rules = append(s.Rules, rule(source, policy.Read|policy.Write))
+		}
+	}
+	if rc := r.vimrc(); rc != "" {
+		s.Replaced = append(s.Replaced, policy.Replaced{Path: rc, Source: filepath.Join(start, "vimrc")})
+	}
+	return s, nil
+}
+
+// realPath is a path without symlinks, as far as it exists.
+func realPath(path string) (string, error) {
+	for dir, rest := path, ""; ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
+		real, err := fsguard.EvalSymlinks(dir)
+		switch {
+		case err == nil:
+			return filepath.Join(real, rest), nil
+		case !errors.Is(err, fs.ErrNotExist) || dir == "/":
+			return "", err
+		}
+		if info, err := fsguard.Lstat(dir); err == nil {
+			return "", fmt.Errorf("%s leads nowhere (%s)", dir, info.Mode().Type())
+		}
+	}
+}
+
+// originKey marks the rules of this package.
+const originKey = "history"
+
+func ours(r policy.Rule) bool {
+	return r.Origin.File == policy.OriginSession && r.Origin.Key == originKey
+}
+
+// Granted reports whether a policy lets its session use a history.
+func Granted(p *policy.Policy) bool { return slices.ContainsFunc(p.Rules, ours) }
+
+// Without is a policy that lets its session use no history.
+func Without(p *policy.Policy) *policy.Policy { return Limited(p, Session{}) }
+
+// Limited is a policy that holds nothing of a history but what a session has.
+func Limited(p *policy.Policy, to Session) *policy.Policy {
+	limited := *p
+	sources := []string{}
+	limited.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r policy.Rule) bool {
+		if ours(r) {
+			sources = append(sources, r.Path)
+		}
+		return ours(r) && !slices.Contains(to.Rules, r)
+	})
+	limited.Replaced = slices.DeleteFunc(slices.Clone(p.Replaced), func(r policy.Replaced) bool {
+		is := slices.ContainsFunc(sources, func(source string) bool { return policy.Contains(source, r.Source) })
+		return is && !slices.Contains(to.Replaced, r)
+	})
+	return &limited
 }
 
 // Prepare makes the project's directory, and fills it from the user's own files
@@ -94,6 +183,7 @@ func Prepare(r Request) (Session, error) {
 	if r.Policy.Outside(dir).Has(policy.Write) {
 		return Session{}, fmt.Errorf("%s: sessions may write it", dir)
 	}
+	r.Policy = Without(r.Policy)
 	own := filepath.Join(dir, nameOf(r.Project))
 	if err := r.fill(own); err != nil {
 		return Session{}, err
@@ -101,37 +191,58 @@ func Prepare(r Request) (Session, error) {
 	if _, err := clean(own, nil); err != nil {
 		return Session{}, err
 	}
-	s := Session{Rules: []policy.Rule{rule(own, policy.Read|policy.Write)}}
 	start := filepath.Join(dir, "start")
 	if err := makeDir(start); err != nil {
 		return Session{}, err
 	}
-	s.Rules = append(s.Rules, rule(start, policy.Read))
+	if home := lookUp(r.Outer, "HOME"); r.program() == "fish" && filepath.IsAbs(home) {
+		// Only what exists can be replaced. fish makes it at its first start.
+		_ = fsguard.MkdirAll(filepath.Join(home, fishData), 0o700)
+	}
+	s, err := r.find(dir)
+	if err != nil {
+		return Session{}, err
+	}
 	s.variables(r, own)
 	if err := s.zsh(r, start); err != nil {
 		return Session{}, err
 	}
-	s.fish(r, own)
 	if err := s.python(r, start); err != nil {
 		return Session{}, err // on a full disk the next one fails, too
 	}
-	return s, s.vim(r, own, start)
+	if err := s.vim(r, own, start); err != nil {
+		return Session{}, err
+	}
+	s.Replaced = slices.DeleteFunc(s.Replaced, func(replaced policy.Replaced) bool {
+		_, err := fsguard.Lstat(replaced.Path)
+		return err != nil
+	})
+	return s, nil
 }
 
 func rule(path string, access policy.Access) policy.Rule {
-	return policy.Rule{Path: path, Access: access, Origin: policy.Origin{File: policy.OriginSession, Key: "history"}}
+	return policy.Rule{Path: path, Access: access, Origin: policy.Origin{File: policy.OriginSession, Key: originKey}}
 }
 
-// stateDir makes the directory of all projects, which only the user may enter.
-func stateDir(env []string) (string, error) {
+// statePath is the directory of all projects.
+func statePath(env []string) (string, error) {
 	dir := places.OfList(env).History()
 	if dir == "" {
 		return "", errors.New("neither XDG_STATE_HOME nor HOME is set")
 	}
+	return dir, nil
+}
+
+// stateDir makes the directory of all projects, which only the user may enter.
+func stateDir(env []string) (string, error) {
+	dir, err := statePath(env)
+	if err != nil {
+		return "", err
+	}
 	if err := fsguard.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	dir, err := fsguard.EvalSymlinks(dir)
+	dir, err = fsguard.EvalSymlinks(dir)
 	if err != nil {
 		return "", err
 	}
@@ -356,25 +467,6 @@ func (s *Session) python(r Request, start string) error {
 	return nil
 }
 
-// fish has no variable for its history alone.
-func (s *Session) fish(r Request, own string) {
-	home := lookUp(r.Outer, "HOME")
-	if !filepath.IsAbs(home) {
-		return
-	}
-	path := filepath.Join(home, fishData)
-	if r.program() == "fish" {
-		// Only what exists can be replaced. fish makes it at its first start.
-		_ = fsguard.MkdirAll(path, 0o700)
-	}
-	if real, err := fsguard.EvalSymlinks(path); err == nil && r.Policy.At(real) == 0 {
-		source := filepath.Join(own, fishDir)
-		s.Replaced = append(s.Replaced, policy.Replaced{Path: real, Source: source})
-		// Landlock does not look above a mount's root.
-		s.Rules = append(s.Rules, rule(source, policy.Read|policy.Write))
-	}
-}
-
 // viminfoLines end a copy of the system's vimrc.
 //
 //go:embed viminfo.vim
@@ -383,24 +475,36 @@ var viminfoLines string
 // vimrcs are where systems have the configuration that vim reads first.
 var vimrcs = []string{"/etc/vim/vimrc", "/etc/vimrc", "/usr/share/vim/vimrc"}
 
-// vim has no variable at all. Its system's configuration names the file.
-func (s *Session) vim(r Request, own, start string) error {
+// vimrc is the system's configuration of vim, if a session may read it; "" if
+// there is none.
+func (r Request) vimrc() string {
 	for _, path := range vimrcs {
 		real, err := fsguard.EvalSymlinks(path)
 		if err != nil || !r.Policy.At(real).Has(policy.Read) {
 			continue
 		}
-		file, err := fsguard.ReadFile(real, maxOwn)
-		if err != nil || !file.Before.Mode().IsRegular() || len(file.Data) > maxOwn {
-			continue
+		if info, err := fsguard.Lstat(real); err == nil && info.Mode().IsRegular() && info.Size() <= maxOwn {
+			return real
 		}
-		if err := replace(filepath.Join(start, "vimrc"), string(file.Data)+viminfoLines); err != nil {
-			return err
-		}
-		s.Replaced = append(s.Replaced, policy.Replaced{Path: real, Source: filepath.Join(start, "vimrc")})
-		s.Env = append(s.Env, "SANDBOX_SIDECAR_VIMINFO="+filepath.Join(own, viminfo))
+	}
+	return ""
+}
+
+// vim has no variable at all. Its system's configuration names the file.
+func (s *Session) vim(r Request, own, start string) error {
+	rc := r.vimrc()
+	if rc == "" {
 		return nil
 	}
+	file, err := fsguard.ReadFile(rc, maxOwn)
+	if err != nil || !file.Before.Mode().IsRegular() || len(file.Data) > maxOwn {
+		s.Replaced = slices.DeleteFunc(s.Replaced, func(replaced policy.Replaced) bool { return replaced.Path == rc })
+		return nil
+	}
+	if err := replace(filepath.Join(start, "vimrc"), string(file.Data)+viminfoLines); err != nil {
+		return err
+	}
+	s.Env = append(s.Env, "SANDBOX_SIDECAR_VIMINFO="+filepath.Join(own, viminfo))
 	return nil
 }
 

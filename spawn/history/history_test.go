@@ -144,3 +144,35 @@ func TestPrepare_TellsOneFailure(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What a session does not have leaves its policy, and nothing else does.
+func TestLimited(t *testing.T) {
+	t.Parallel()
+	r, home := request(t)
+	if err := os.MkdirAll(filepath.Join(home, fishData), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Find(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := policy.Rule{Path: "/usr", Access: policy.Read}
+	agent := policy.Replaced{Path: "/run/agent", Source: "/run/filter"}
+	p := &policy.Policy{
+		Rules: append(found.Rules, other), Replaced: append(found.Replaced, agent),
+	}
+	if !Granted(p) || len(found.Replaced) == 0 {
+		t.Fatalf("%+v", found)
+	}
+	if same := Limited(p, found); len(same.Rules) != len(p.Rules) || len(same.Replaced) != len(p.Replaced) {
+		t.Errorf("all of it: %+v", same)
+	}
+	without := Without(p)
+	if Granted(without) || len(without.Rules) != 1 || without.Rules[0] != other || len(without.Replaced) != 1 ||
+		without.Replaced[0] != agent {
+		t.Errorf("nothing of it: %+v", without)
+	}
+	if _, err := os.Lstat(filepath.Join(home, ".local/state")); err == nil {
+		t.Error("Find has made a directory")
+	}
+}

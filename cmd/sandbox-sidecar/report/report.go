@@ -28,7 +28,7 @@ type Report struct {
 type Session struct {
 	Running    *spawn.Foreground
 	Compiled   settings.Compiled
-	PolicyID   string // of the settings alone
+	PolicyID   string // without the variables of a shell
 	Store      *settings.Store
 	Cwd        string
 	ProjectDir string
