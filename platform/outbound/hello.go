@@ -44,8 +44,9 @@ const tooLong = "a hello of more than 64 KiB"
 
 // hello is what a ClientHello says.
 type hello struct {
-	name string // the server's; "" if there is none
-	size int    // with the headers of its records
+	name      string // the server's; "" if there is none
+	encrypted bool   // another hello is hidden in it (ECH)
+	size      int    // with the headers of its records
 }
 
 // greeting reads the first bytes of a client. Servers differ in what they
@@ -85,7 +86,7 @@ func (g *greeting) next(data []byte) (what verdict, h hello, why string) {
 		g.read += recordHeader + length
 		whole, why := isWhole(g.message)
 		if why == "" && whole {
-			h.name, why = readHello(g.message[messageHeader:])
+			h, why = readHello(g.message[messageHeader:])
 			h.size = g.read
 		}
 		switch {
@@ -170,8 +171,8 @@ func (r *reader) vector(width int) reader {
 	return reader{data: part, ok: r.ok}
 }
 
-// readHello finds the server's name in a ClientHello without its header.
-func readHello(message []byte) (name, why string) {
+// readHello reads a ClientHello without its header.
+func readHello(message []byte) (h hello, why string) {
 	r := &reader{data: message, ok: true}
 	major, minor := r.number(1), r.number(1)
 	r.take(randomLength)
@@ -179,34 +180,36 @@ func readHello(message []byte) (name, why string) {
 	switch {
 	case !r.ok || len(suites.data) == 0 || len(suites.data)%2 != 0 || len(compression.data) == 0 ||
 		len(session.data) > maxSession:
-		return "", "a hello that cannot be read"
+		return hello{}, "a hello that cannot be read"
 	case major != versionMajor || minor < minorLowest || minor > minorHighest:
-		return "", fmt.Sprintf("a hello of version %d.%d", major, minor)
+		return hello{}, fmt.Sprintf("a hello of version %d.%d", major, minor)
 	case len(r.data) == 0:
-		return "", "" // before TLS 1.3 there may be no extensions
+		return hello{}, "" // before TLS 1.3 there may be no extensions
 	}
 	list := r.vector(2)
 	if !r.ok || len(r.data) > 0 {
-		return "", "a hello with extensions that cannot be read"
+		return hello{}, "a hello with extensions that cannot be read"
 	}
 	seen := map[int]bool{}
 	for len(list.data) > 0 {
 		kind, content := list.number(2), list.vector(2)
 		switch {
 		case !list.ok:
-			return "", "a hello with extensions that cannot be read"
+			return hello{}, "a hello with extensions that cannot be read"
 		case seen[kind]:
-			return "", fmt.Sprintf("a hello that has the extension %d twice", kind)
+			return hello{}, fmt.Sprintf("a hello that has the extension %d twice", kind)
 		}
 		seen[kind] = true
-		if kind != extensionName {
-			continue
-		}
-		if name, why = oneName(content); why != "" {
-			return "", why
+		switch kind {
+		case extensionECH, extensionECHObsolete:
+			h.encrypted = true
+		case extensionName:
+			if h.name, why = oneName(content); why != "" {
+				return hello{}, why
+			}
 		}
 	}
-	return name, ""
+	return h, ""
 }
 
 // oneName reads the extension server_name (RFC 6066). A list of several names

@@ -52,16 +52,25 @@ func (j *Judge) Other() *Refusal {
 }
 
 // judge decides about the client's first bytes. done is false if more are needed.
-func (j *Judge) judge(g *greeting, data []byte) (refusal *Refusal, done bool) {
+// first is the hello; nil if the client does not speak TLS.
+func (j *Judge) judge(g *greeting, data []byte) (first *hello, refusal *Refusal, done bool) {
 	switch what, h, why := g.next(data); {
 	case what == unfinished:
-		return nil, false
+		return nil, nil, false
 	case what == otherProtocol:
-		return j.Other(), true
+		return nil, j.Other(), true
 	case what == unacceptable:
-		return &Refusal{Target: j.To.String(), Greeting: why}, true
-	case what == tlsHello && !j.allowsServer(h.name):
-		return &Refusal{Target: j.server(h.name)}, true
+		return nil, j.refuse(why), true
+	case h.encrypted && h.name == "":
+		return nil, j.refuse("an encrypted hello (ECH) without the name of an allowed server"), true
+	case !j.allowsServer(h.name):
+		return nil, &Refusal{Target: j.server(h.name)}, true
+	default:
+		return &h, nil, true
 	}
-	return nil, true
+}
+
+// refuse is the refusal of something in the client's first bytes.
+func (j *Judge) refuse(greeting string) *Refusal {
+	return &Refusal{Target: j.To.String(), Greeting: greeting}
 }

@@ -17,14 +17,15 @@ import (
 // the host, the client's connection is reset, and the result says what was
 // refused. Without a judge all bytes are copied.
 func Relay(client, host *net.TCPConn, judge *Judge) *Refusal {
-	r := &relay{client: client, host: host}
+	r := &relay{client: client, host: host, answered: make(chan struct{}), judged: judge != nil}
 	back := make(chan bool, 1)
 	go func() { back <- r.download() }()
 	var refusal *Refusal
+	failed := error(nil)
 	if judge != nil {
-		refusal = r.greet(judge)
+		refusal, failed = r.greet(judge)
 	}
-	clean := refusal == nil && r.upload()
+	clean := refusal == nil && r.upload() && failed == nil
 	if refusal != nil {
 		host.Close() // which ends download
 	}
@@ -43,33 +44,97 @@ func Copy(client, host *net.TCPConn) {
 	Relay(client, host, nil)
 }
 
-type relay struct{ client, host *net.TCPConn }
+type relay struct {
+	client, host *net.TCPConn
+	judged       bool
+	answered     chan struct{} // closed when outcome is set
+	outcome      outcome
+}
 
-// greet passes the client's first bytes on, unless the judge refuses them.
-func (r *relay) greet(judge *Judge) *Refusal {
+// greet passes the client's first bytes on, unless the judge refuses them. The
+// error is one of the connection.
+func (r *relay) greet(judge *Judge) (*Refusal, error) {
 	var g greeting
-	buffer := make([]byte, typicalHelloBytes)
-	n := 0
-	for {
-		read, err := r.client.Read(buffer[n:])
-		n += read
-		if n == 0 {
-			return nil // upload finds the same
+	var first *hello
+	data, refusal, err := r.gather(nil, func(data []byte) (refusal *Refusal, done bool) {
+		first, refusal, done = judge.judge(&g, data)
+		return refusal, done
+	})
+	switch {
+	case refusal != nil || len(data) == 0:
+		return refusal, nil // upload finds the end
+	case err != nil:
+		return judge.refuse("a hello without its end"), nil
+	case first == nil:
+		_, _ = r.host.Write(data) // upload finds the same error
+		return nil, nil
+	}
+	// What a client sends before the server's answer is held: it could be a
+	// second hello.
+	_, _ = r.host.Write(data[:first.size])
+	return r.follow(judge, *first, data[first.size:])
+}
+
+// follow waits for the server's answer to the hello, once the client sends more.
+// If the server asks for another hello, that is judged, too.
+func (r *relay) follow(judge *Judge, first hello, held []byte) (*Refusal, error) {
+	if len(held) == 0 {
+		raw, err := r.client.SyscallConn()
+		if err != nil {
+			return nil, err
 		}
-		refusal, done := judge.judge(&g, buffer[:n])
-		switch {
-		case refusal != nil:
-			return refusal
-		case done:
-			_, _ = r.host.Write(buffer[:n]) // upload finds the same error
-			return nil
-		case err != nil:
-			return &Refusal{Target: judge.To.String(), Greeting: "a hello without its end"}
-		case n == len(buffer):
+		if ended, err := awaitBytes(raw); ended || err != nil {
+			return nil, err
+		}
+	}
+	<-r.answered
+	switch r.outcome {
+	case agreed:
+	case retry:
+		between := false
+		data, refusal, err := r.gather(held, func(data []byte) (refusal *Refusal, done bool) {
+			refusal, done, between = judge.second(first, data)
+			return refusal, done
+		})
+		if refusal != nil {
+			return refusal, nil
+		}
+		if err != nil && (!between || errors.Is(err, errTooLong)) {
+			return judge.refuse("a second hello without its end"), nil
+		}
+		held = data
+	default:
+		return judge.refuse("more bytes after an answer that is no TLS"), nil
+	}
+	_, _ = r.host.Write(held) // upload finds the same error
+	return nil, nil
+}
+
+// gather reads from the client until enough reports that the bytes suffice, or
+// refuses them. They begin with those that were read before.
+func (r *relay) gather(before []byte, enough func([]byte) (*Refusal, bool)) ([]byte, *Refusal, error) {
+	buffer := make([]byte, max(typicalHelloBytes, len(before)))
+	n := copy(buffer, before)
+	for {
+		if n > 0 {
+			if refusal, done := enough(buffer[:n]); refusal != nil || done {
+				return buffer[:n], refusal, nil
+			}
+		}
+		if n == len(buffer) {
+			if n >= maxGreeting {
+				return nil, nil, errTooLong
+			}
 			buffer = append(buffer, make([]byte, n)...)
+		}
+		read, err := r.client.Read(buffer[n:])
+		if n += read; read == 0 && err != nil {
+			return buffer[:n], nil, err
 		}
 	}
 }
+
+var errTooLong = errors.New("too many bytes before the end of a hello")
 
 // upload copies from the client to the host. It returns false after an error.
 func (r *relay) upload() bool {
@@ -90,7 +155,10 @@ const lastWords = 5 * time.Second
 
 // download copies from the host to the client.
 func (r *relay) download() bool {
-	err := pump(r.client, r.host)
+	err := r.observe()
+	if err == nil {
+		err = pump(r.client, r.host)
+	}
 	if err == nil {
 		err = r.client.CloseWrite()
 	}
@@ -99,6 +167,36 @@ func (r *relay) download() bool {
 		r.client.Close() // which ends upload
 	}
 	return err == nil
+}
+
+// observe passes the server's first bytes on until they say what the client may
+// send next.
+func (r *relay) observe() error {
+	if !r.judged {
+		return nil
+	}
+	defer close(r.answered)
+	raw, err := r.host.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var a answer
+	for r.outcome == unknown {
+		if ended, err := awaitBytes(raw); ended || err != nil {
+			return err // pump finds the end
+		}
+		piece, free := borrow(false)
+		n, err := r.host.Read(piece)
+		r.outcome = a.next(piece[:n])
+		if _, failed := r.client.Write(piece[:n]); failed != nil {
+			err = failed
+		}
+		free()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // buffers are for what is on its way. A connection that is idle has none, and
@@ -144,7 +242,7 @@ func pump(to, from *net.TCPConn) error {
 	}
 	filled := false
 	for {
-		if err := awaitBytes(raw); err != nil {
+		if _, err := awaitBytes(raw); err != nil {
 			return err
 		}
 		piece, free := borrow(filled)
@@ -167,12 +265,14 @@ func pump(to, from *net.TCPConn) error {
 
 // awaitBytes waits until a connection can be read, or has ended. The error is
 // the connection's own, which the kernel reports only once.
-func awaitBytes(raw syscall.RawConn) error {
+func awaitBytes(raw syscall.RawConn) (ended bool, err error) {
 	var failed error
-	err := raw.Read(func(fd uintptr) bool {
+	n := 0
+	err = raw.Read(func(fd uintptr) bool {
 		var one [1]byte
-		_, _, failed = unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		n, _, failed = unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		return !errors.Is(failed, unix.EAGAIN)
 	})
-	return errors.Join(err, failed)
+	err = errors.Join(err, failed)
+	return err == nil && n == 0, err
 }

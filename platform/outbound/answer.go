@@ -1,0 +1,110 @@
+package outbound
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// outcome is what a server's first flight means for the client's next bytes.
+type outcome int
+
+const (
+	unknown    outcome = iota // more bytes are needed
+	agreed                    // the server has taken the hello
+	retry                     // it asks for a second hello (HelloRetryRequest)
+	unreadable                // it is no TLS, or in no usual form
+)
+
+const (
+	recordAlert          = 21
+	recordCipher         = 20
+	recordData           = 23
+	messageServer        = 2
+	randomAt             = messageHeader + 2
+	maxCipher            = maxRecord + 256 // RFC 8446, 5.2
+	extensionECH         = 0xfe0d
+	extensionECHObsolete = 0xffce
+)
+
+// retryRandom is the random of a ServerHello that is a HelloRetryRequest
+// (RFC 8446, 4.1.3).
+var retryRandom = []byte{
+	0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
+	0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+}
+
+// answer reads the first flight of a server, as far as the random.
+type answer struct{ data, message []byte }
+
+// next takes further bytes. Alerts before the answer are skipped, as clients do.
+func (a *answer) next(more []byte) outcome {
+	a.data = append(a.data, more...)
+	for len(a.data) > 0 {
+		if a.data[0] != recordHandshake && a.data[0] != recordAlert {
+			return unreadable
+		}
+		if len(a.data) < recordHeader {
+			break
+		}
+		length := int(binary.BigEndian.Uint16(a.data[3:]))
+		if a.data[1] != versionMajor || length == 0 || length > maxRecord {
+			return unreadable
+		}
+		if len(a.data) < recordHeader+length {
+			break
+		}
+		if a.data[0] == recordHandshake {
+			a.message = append(a.message, a.data[recordHeader:recordHeader+length]...)
+		}
+		a.data = a.data[recordHeader+length:]
+		switch {
+		case len(a.message) > 0 && a.message[0] != messageServer:
+			return unreadable
+		case len(a.message) < randomAt+randomLength:
+			continue
+		case bytes.Equal(a.message[randomAt:randomAt+randomLength], retryRandom):
+			return retry
+		}
+		return agreed
+	}
+	return unknown
+}
+
+// second judges what a client sends after a HelloRetryRequest: a hello for the
+// same server, after what was on its way (early data, an alert, and a
+// change_cipher_spec, which servers skip). done is false if more is needed. If
+// between is true, no hello has begun yet, and the bytes may pass if they end.
+func (j *Judge) second(first hello, data []byte) (refusal *Refusal, done, between bool) {
+	rest := data
+	for len(rest) > 0 && rest[0] != recordHandshake {
+		if rest[0] != recordCipher && rest[0] != recordAlert && rest[0] != recordData {
+			return j.refuse("bytes that are no second hello"), true, false
+		}
+		if len(rest) < recordHeader {
+			return nil, false, false
+		}
+		length := int(binary.BigEndian.Uint16(rest[3:]))
+		if rest[1] != versionMajor || rest[2] < minorLowest || rest[2] > minorHighest ||
+			length == 0 || length > maxCipher {
+			return j.refuse(fmt.Sprintf("a record of type %d that cannot be read", rest[0])), true, false
+		}
+		if len(rest) < recordHeader+length {
+			return nil, false, false
+		}
+		rest = rest[recordHeader+length:]
+	}
+	if len(rest) == 0 {
+		return nil, false, true
+	}
+	var g greeting
+	switch what, h, why := g.next(rest); {
+	case what == unfinished:
+		return nil, false, false
+	case what == unacceptable:
+		return j.refuse("in the second hello, " + why), true, false
+	case h.name != first.name || h.encrypted != first.encrypted:
+		return &Refusal{Target: j.server(h.name), Greeting: "a second hello that differs from the first"}, true, false
+	}
+	return nil, true, false
+}
