@@ -1,13 +1,12 @@
 // Package session completes a policy by what a session has for itself.
 //
-// [Complete] adds the history of shells and the links that are shells, so that
+// [Complete] adds the history of shells and the program that links lead to, so that
 // the policy, its id and every explanation know all that the session can do.
 // [Machine] looks up what Complete needs. See docs/design/session.md.
 package session
 
 import (
 	"cmp"
-	"path/filepath"
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -22,8 +21,8 @@ type Facts struct {
 	// Rules and Replaced are those of the project's history of shells.
 	Rules    []policy.Rule
 	Replaced []policy.Replaced
-	// Programs are real paths that a session may read and execute: the links
-	// that are shells, and the program that they lead to.
+	// Programs are real paths that a session may read and execute: the program
+	// to which the links that are shells lead.
 	Programs []string
 	// Variables are passed, whatever the settings list.
 	Variables []string
@@ -92,10 +91,10 @@ func (m Machine) find(p *policy.Policy, typed bool) Facts {
 	if m.Shells == "" || m.Program == "" {
 		return f
 	}
-	links, err := fsguard.EvalSymlinks(m.Shells)
-	if err != nil || !filepath.IsAbs(links) {
-		return f // nobody has made links
+	// A session may have put anything there. So it only says that links were made,
+	// and nothing that it leads to is granted.
+	if _, err := fsguard.Lstat(m.Shells); err == nil {
+		f.Programs = []string{m.Program}
 	}
-	f.Programs = []string{m.Program, links}
 	return f
 }

@@ -42,6 +42,8 @@ type job struct {
 	// quiet: warnings are one line, and nothing is said if settings leave the
 	// sandbox off. It is still said if no settings file decides.
 	quiet bool
+	// programs are real paths that may be read and executed.
+	programs []string
 	// variables are passed on, whatever the settings list.
 	variables []string
 	// report tells an editor's window about the session; nil if there is none.
@@ -66,7 +68,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if j.report != nil {
 		policyID = compiled.Policy.ID() // as the window's sidecar compiles it
 	}
-	compiled.Policy = session.Complete(compiled.Policy, session.Facts{Variables: j.variables})
+	compiled.Policy = session.Complete(compiled.Policy, session.Facts{Variables: j.variables, Programs: j.programs})
 	if !compiled.Policy.Restricted && compiled.Doubt == nil {
 		// The explanation names the setting; it is the same for every access.
 		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {

@@ -105,11 +105,15 @@ func asShell(name string, argv []string) error {
 		}
 	}
 	env = without(without(env, shells.ReportVariable), window.Variable)
+	var self []string // what the session tells to use a link runs it
+	if path, err := executable(); err == nil {
+		self = []string{path}
+	}
 	command, _ := find("exec")
 	flags := newFlags(command)
 	return addProjectFlags(flags, kind).run(flags, job{
 		program: real, argv: argv, env: env, quiet: true,
-		variables: integration, report: told, held: held,
+		programs: self, variables: integration, report: told, held: held,
 	})
 }
 
