@@ -150,6 +150,26 @@ func TestWaysToProtectedPathsCannotBeReplaced(t *testing.T) {
 	}
 }
 
+// A regular file leads to no protected name, so it may come to the place of the
+// directory: .config of kconfig, where mise has its own.
+func TestFilesMayBeRenamedToWhereADirectoryIsMissing(t *testing.T) {
+	t.Parallel()
+	requireObserver(t)
+	for _, command := range []string{
+		"mv .tmp .config", "mv .tmp .config; mv .config .config.old; mv .config.old .config",
+		"mkdir d; mv .tmp d/.config; mv d/.config .", "mv .tmp a; cp a .config.new; mv .config.new .config",
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			_, output, _, _ := s.start(harness.Defaults(nil), harness.Machine{}).run("echo new >.tmp; " + command)
+			if got, err := os.ReadFile(s.ProjectPath(".config")); err != nil || string(got) != "new\n" {
+				t.Errorf("%q, %v: %s", got, err, output)
+			}
+		})
+	}
+}
+
 // closedWays keep a protected directory open, take away the right to reach it,
 // and create the name by each call that can. "dir" is the open directory.
 var closedWays = map[string]string{

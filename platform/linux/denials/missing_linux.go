@@ -135,11 +135,43 @@ func (o *Observer) refuseMissing(call *notify.Call, root int, name string, list 
 			call.Fail(unix.EFAULT)
 			return true
 		}
+		if c.way && len(o.missing.ways[filepath.Base(c.text)]) > 0 && o.movesFile(call, root, name, list) {
+			c.way = false
+		}
 		if ok && o.refuseCreation(call, root, c) {
 			return true
 		}
 	}
 	return false
+}
+
+// movesFile reports whether a call renames a regular file, which leads nowhere:
+// programs replace files in this way, as kconfig does with .config.
+func (o *Observer) movesFile(call *notify.Call, root int, name string, list []pathArg) bool {
+	if !slices.Contains(gitRenames, name) || name == "renameat2" && call.Args[4]&unix.RENAME_EXCHANGE != 0 {
+		return false
+	}
+	from := creation{dir: unix.AT_FDCWD}
+	for _, u := range list {
+		if u.op != opRemove {
+			continue
+		}
+		text, err := call.Text(call.Args[u.path])
+		if err != nil || text == "" || fsguard.Answers(text) != nil {
+			return false
+		}
+		if from.text = text; u.dir != workDir {
+			from.dir = int(int32(call.Args[u.dir]))
+		}
+	}
+	at := walk{call: call, root: root, fd: -1}
+	defer at.close()
+	if from.text == "" || at.start(from) != nil || at.follow(from.text, false) != nil || at.name == "" {
+		return false
+	}
+	var stat unix.Stat_t
+	err := unix.Fstatat(at.fd, at.name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
 // mayCreate reports whether a call creates a name, or cannot be read.
