@@ -66,11 +66,14 @@ type question struct {
 	shown  time.Time // when the editor had it; zero until then
 }
 
+// ourIDs is how the ids of our questions begin, as JSON.
+const ourIDs = `"sandbox-sidecar-`
+
 // ask asks the editor's user. It denies if nobody can answer.
 func (p *proxy) ask(ctx context.Context, about protocol.RequestAccessParams) protocol.Decision {
 	// Nobody but the editor learns this id, so no answer to a request of the
 	// agent can be taken for an answer to this.
-	id := string(encode("sandbox-sidecar-" + uuid.NewString()))
+	id := ourIDs + uuid.NewString() + `"`
 	asked := &question{answer: make(chan json.RawMessage, 1)}
 	p.mu.Lock()
 	session, version, client := p.session, p.version, p.client

@@ -242,7 +242,7 @@ func notPassed(err error) string { return "not passed on: " + err.Error() }
 // editorSays returns what of an editor's message reaches the agent.
 func (p *proxy) editorSays(msg message) []byte {
 	if msg.method == "" {
-		if p.answered(msg) {
+		if p.answered(msg) || bytes.HasPrefix(msg.id, []byte(ourIDs)) { // too late, or twice
 			return nil
 		}
 		return msg.bytes

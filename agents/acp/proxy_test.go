@@ -132,6 +132,20 @@ func TestProxy_AnswersForWhatDoesNotPass(t *testing.T) {
 
 // A line that is too long is dropped, answered if its id can be told, and the
 // next one passes.
+// An answer to a question of ours never reaches the agent, although it comes when
+// nobody waits for it any more.
+func TestProxy_KeepsLateAnswers(t *testing.T) {
+	t.Parallel()
+	const ours, theirs = `{"id":"sandbox-sidecar-x","result":{"outcome":{"outcome":"selected","optionId":"once"}}}`,
+		`{"id":"other","result":{}}`
+	b := newBetween(ours + "\n" + theirs + "\n")
+	b.proxy.fromEditor()
+	_, toAgent := b.said()
+	if len(toAgent) != 1 || !strings.Contains(toAgent[0], `"other"`) {
+		t.Errorf("the agent got %q", toAgent)
+	}
+}
+
 func TestProxy_BoundsLines(t *testing.T) {
 	t.Parallel()
 	const next = `{"id":2,"method":"y"}`
