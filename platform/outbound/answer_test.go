@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"math/big"
+	"net/netip"
 	"slices"
 	"syscall"
 	"testing"
@@ -135,6 +136,9 @@ func selfSigned(t *testing.T) tls.Certificate {
 func TestJudge_AnEncryptedHelloNeedsAnAllowedName(t *testing.T) {
 	t.Parallel()
 	judge := Judge{Rules: rules(t, "allowed.example"), To: Target{Name: "allowed.example", Port: 443}}
+	byAddress := Judge{
+		Rules: rules(t, "192.0.2.1"), To: Target{Addr: netip.MustParseAddr("192.0.2.1"), Port: 443},
+	}
 	for _, kind := range []int{extensionECH, extensionECHObsolete} {
 		for name, allowed := range map[string]bool{"allowed.example": true, "evil.example": false, "": false} {
 			p := usualParts()
@@ -142,9 +146,14 @@ func TestJudge_AnEncryptedHelloNeedsAnAllowedName(t *testing.T) {
 			if name != "" {
 				p.extensions = append(p.extensions, serverName(name))
 			}
-			first, refusal, done := judge.judge(new(greeting), record(recordHandshake, 3, 1, p.message()))
+			hello := record(recordHandshake, 3, 1, p.message())
+			first, refusal, done := judge.judge(new(greeting), hello)
 			if !done || (refusal == nil) != allowed || allowed && !first.encrypted {
 				t.Errorf("%x, %q: %+v, %+v", kind, name, first, refusal)
+			}
+			// Every server behind an allowed address is allowed.
+			if _, refusal, done := byAddress.judge(new(greeting), hello); !done || refusal != nil {
+				t.Errorf("%x, %q, by address: %+v", kind, name, refusal)
 			}
 		}
 	}

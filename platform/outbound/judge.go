@@ -30,11 +30,15 @@ func (j *Judge) allowsServer(name string) bool {
 	switch {
 	case name == "" || name == j.To.Name:
 		return true
-	case j.To.Name == "" || j.To.Name == hosts.HostName:
+	case j.byAddress():
 		return !j.Rules.DeniedName(name, j.To.Port)
 	}
 	return j.Rules.Name(name, j.To.Port) || j.Approved != nil && j.Approved(j.server(name))
 }
+
+// byAddress reports whether the rules allow the target as an address, or as this
+// machine, and with it every server behind it.
+func (j *Judge) byAddress() bool { return j.To.Name == "" || j.To.Name == hosts.HostName }
 
 // server is "host:port" of a server behind the target.
 func (j *Judge) server(name string) string { return Target{Name: name, Port: j.To.Port}.String() }
@@ -61,7 +65,7 @@ func (j *Judge) judge(g *greeting, data []byte) (first *hello, refusal *Refusal,
 		return nil, j.Other(), true
 	case what == unacceptable:
 		return nil, j.refuse(why), true
-	case h.encrypted && h.name == "":
+	case h.encrypted && h.name == "" && !j.byAddress(): // browsers send one to each address, too
 		return nil, j.refuse("an encrypted hello (ECH) without the name of an allowed server"), true
 	case !j.allowsServer(h.name):
 		return nil, &Refusal{Target: j.server(h.name)}, true
