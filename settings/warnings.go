@@ -230,6 +230,11 @@ func (s *Snapshot) shells(r *resolve.View) []string {
 		if dir == "" || !r.Resolve(dir).Exists {
 			continue
 		}
+		// A session may have made such a symlink, to keep all later ones from
+		// writing anything.
+		if s.host.Home != "" && policy.Contains(r.Resolve(dir).Path, r.Resolve(s.host.Home).Path) {
+			continue
+		}
 		for _, path := range bothNames(r, dir) {
 			if !slices.ContainsFunc(list, func(above string) bool { return policy.Contains(above, path) }) {
 				list = append(list, path)

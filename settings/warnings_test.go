@@ -125,6 +125,7 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 		"/home/u/project/shells/bash":                     "-> /home/u/src/bin/sandbox-sidecar",
 		"/home/u/.local/state/sandbox-sidecar/shells/one": "-> /home/u/project/shells",
 		"/home/u/.local/state/sandbox-sidecar/shells/two": "-> /home/u/gone",
+		"/home/u/.local/state/sandbox-sidecar/shells/all": "-> /",
 	})
 	s := snapshotOf(t, f, "", "")
 	s.user = []source.State{

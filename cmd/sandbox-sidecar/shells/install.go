@@ -65,8 +65,7 @@ func Record(notes, dir string) error {
 		return fmt.Errorf("note where the shells are: %w", err)
 	}
 	sum := sha256.Sum256([]byte(dir))
-	note := filepath.Join(notes, hex.EncodeToString(sum[:8]))
-	if err := os.Symlink(dir, note); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := place(filepath.Join(notes, hex.EncodeToString(sum[:8])), dir); err != nil {
 		return fmt.Errorf("note where the shells are: %w", err)
 	}
 	return nil
@@ -93,7 +92,8 @@ func ownAlone(dir string) error {
 	}
 }
 
-// place makes a link, unless it is there already.
+// place makes a link, unless it is there already. Another link in its place is
+// removed.
 func place(link, target string) error {
 	found, err := os.Readlink(link)
 	switch {
