@@ -1,9 +1,9 @@
 package policy
 
-// This file answers what a policy says at a path. All others ask it: explain, the
-// ruleset, and the observer's three readings of a call. The observer also asks
-// where Go's scheduler must not be needed (see package notify). So these functions
-// are nosplit and norace, allocate nothing, and call only each other.
+// This file answers what a policy says at a path, above all for the observer's
+// three readings of a call. One of them must not need Go's scheduler (see package
+// notify). So InPlace, IsReplaced, IsHidden and what they call are nosplit and
+// norace, allocate nothing, and call only each other.
 
 // At returns the union of what the rules grant for a path, without Write if the
 // path is protected, and nothing if it is hidden. The path must be absolute and
