@@ -123,7 +123,7 @@ func (m *missing) concerns(w request, name string) bool {
 
 // refuseMissing refuses a call that would create a protected path, and reports
 // it. It returns false if the call is none.
-func (o *Observer) refuseMissing(call *notify.Call, root int, name string, list []pathArg) bool {
+func (o *Observer) refuseMissing(call *notify.Call, root int, ownRoot bool, name string, list []pathArg) bool {
 	if o.missing.empty() || !o.started.Load() {
 		return false
 	}
@@ -138,11 +138,39 @@ func (o *Observer) refuseMissing(call *notify.Call, root int, name string, list 
 		if c.way && len(o.missing.ways[filepath.Base(c.text)]) > 0 && o.movesFile(call, root, name, list) {
 			c.way = false
 		}
-		if ok && o.refuseCreation(call, root, c) {
+		if !ok {
+			continue
+		}
+		switch target, err := o.createsMissing(call, root, c); {
+		case target != "":
+			o.refuseCreated(call, target)
+			return true
+		case err != nil:
+			// A hidden directory is one that nobody can enter. The report names it.
+			o.reportFirst(call, root, ownRoot, name, list)
+			call.Fail(errnoOf(err))
 			return true
 		}
 	}
 	return false
+}
+
+// reportFirst reports the first access of a call that the policy refuses. The
+// caller refuses the call for another reason.
+func (o *Observer) reportFirst(call *notify.Call, root int, ownRoot bool, name string, list []pathArg) {
+	for _, u := range list {
+		if f, _ := o.inspect(call, root, ownRoot, name, u); f != nil {
+			f.loc.close()
+			o.report(call, f.refusal)
+			return
+		}
+	}
+}
+
+// refuseCreated refuses a call that creates a protected path, and reports it.
+func (o *Observer) refuseCreated(call *notify.Call, target string) {
+	o.report(call, refusal{access: platform.RefusedCreate, target: target})
+	call.Fail(unix.EPERM)
 }
 
 // movesFile reports whether a call renames a regular file, which leads nowhere:
@@ -201,8 +229,7 @@ func (o *Observer) refuseCreation(call *notify.Call, root int, c creation) bool 
 	target, err := o.createsMissing(call, root, c)
 	switch {
 	case target != "":
-		o.report(call, refusal{access: platform.RefusedCreate, target: target})
-		call.Fail(unix.EPERM)
+		o.refuseCreated(call, target)
 	case err != nil:
 		call.Fail(errnoOf(err))
 	default:

@@ -111,7 +111,7 @@ func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 	if ownRoot && o.changeGit(call, root, name, list) {
 		return true
 	}
-	if o.refuseMissing(call, root, name, list) {
+	if o.refuseMissing(call, root, ownRoot, name, list) {
 		return true
 	}
 	for _, u := range list {
