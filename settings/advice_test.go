@@ -81,7 +81,7 @@ func TestAdvice(t *testing.T) {
 		"/home/u/project/": "", "/srv/data/file": "", "/srv/repo/.git/config": "", "/srv/repo/src/a": "",
 		"/home/u/.bashrc": "-> dotfiles/bashrc", "/home/u/dotfiles/bashrc": "", "/home/u/.codex/config.toml": "",
 		"/home/u/.kube/config": "", "/home/u/.docker/config.json": "", "/home/u/.ssh/config": "", "/home/u/.ssh/id": "",
-		"/home/u/.ssh/id.pub": "", "/etc/": "", "/home/u/data/": "",
+		"/home/u/.ssh/id.pub": "", "/etc/": "", "/home/u/data/file": "", "/home/u/.codex/auth.json": "",
 	}
 	const none = "none: "
 	for _, test := range []struct{ access, target, want string }{
@@ -101,7 +101,9 @@ func TestAdvice(t *testing.T) {
 		{"read", "/home/u/.docker/config.json", none + "careful: passwords of container registries are stored there"},
 		{"read", "/home/u/.ssh/id", none + "careful: SSH keys are stored there"},
 		{"read", "/home/u/.ssh/id.pub", "toolchains=ssh"},
-		{"read", "/home/u/.codex/config.toml", "additional_read_only_paths=/home/u/.codex/config.toml"},
+		{"read", "/home/u/.codex/auth.json", none + "careful: Codex keeps its sign-in there, so no setting"},
+		{"read", "/home/u/data/file", "additional_read_only_paths=/home/u/data/file"},
+		{"create", "/home/u/new", none + "careful: that would open your home directory"},
 	} {
 		snapshot := snapshotOf(t, resolvetest.InMemory(tree), `{"enabled": true}`, "")
 		s, err := snapshot.Suggest(document.KindTool, test.access, test.target, "")

@@ -42,10 +42,7 @@ func (e *evaluation) diagnose(r *reporter) {
 // diagnoseSensitive finds a grant of keys or passwords. A machine without
 // namespaces hides none.
 func (e *evaluation) diagnoseSensitive(r *reporter, g grant) {
-	shown, covered := e.sensitive.Opens(g.path, func(path string) bool {
-		_, hidden := e.policy.HiddenAt(path)
-		return hidden && path != g.path && e.host.Platform == "linux"
-	})
+	shown, covered := e.sensitive.Opens(g.path, func(path string) bool { return path != g.path && e.hides(path) })
 	what := shown
 	switch {
 	case shown == "" && covered == "":
@@ -61,6 +58,12 @@ func (e *evaluation) diagnoseSensitive(r *reporter, g grant) {
 	}
 	r.add(g.origin.File, g.at, severity, g.origin.Key, "%s lets sessions %s %s", display.Quote(text),
 		verbs(g.access), what)
+}
+
+// hides reports whether sessions do not see a path, where there are namespaces.
+func (e *evaluation) hides(path string) bool {
+	_, hidden := e.policy.HiddenAt(path)
+	return hidden && e.host.Platform == "linux"
 }
 
 // diagnoseHosts finds lists of hosts without effect.

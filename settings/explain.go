@@ -40,7 +40,8 @@ type Explanation struct {
 	// none are known.
 	Holds string
 	// Acts is a clause that says which program outside acts on what the setting
-	// would let sessions write; "" if none is known.
+	// would let sessions write, or which agent signs in with what they would read;
+	// "" if none is known.
 	Acts string
 	// Set is the entry of "toolchains" that gives sessions what they need there
 	// without that risk; "" if there is none. The hint names it.
@@ -344,12 +345,14 @@ func (x *explainer) notGranted(a attemptKind) {
 		if !x.end.Exists {
 			x.Key, x.Value = "", "" // a grant of it opens nothing yet
 		}
+	case !x.end.Exists && what != "":
+		x.Hint, x.Holds = x.careful(what), what
+		x.Key, x.Value = "", ""
 	case !x.end.Exists:
 		// A grant of a path that does not exist opens nothing. The nearest
 		// directory that exists has to be granted.
 		x.Value = x.nearestDir()
-		if x.Holds = x.holds(x.Value); x.Holds != "" || x.Value == "/" || x.undoes(x.Value) != "" ||
-			x.actedOn(x.Value) {
+		if x.holds(x.Value) != "" || x.Value == "/" || x.undoes(x.Value) != "" || x.actedOn(x.Value) {
 			x.Key, x.Value, x.Acts, x.Set = "", "", "", ""
 			x.Hint = fmt.Sprintf("create it first: a grant of it by %s counts for sessions that start once it exists",
 				x.writtenKey(a.key))
@@ -374,16 +377,25 @@ func (x *explainer) toolchain(access policy.Access) bool {
 }
 
 // actedOn reports whether programs outside act on what a grant of path would let
-// sessions write. It says so in the hint.
+// sessions write, or whether an agent keeps its sign-in there. It says so in the
+// hint.
 func (x *explainer) actedOn(path string) bool {
-	if x.attempt != AttemptWrite {
-		return false
+	var actor sensitive.Actor
+	found := false
+	switch x.attempt {
+	case AttemptWrite:
+		actor, found = sensitive.FindActor(x.View, x.host.Home, path)
+		x.Acts = actor.Acts
+	case AttemptRead:
+		actor, _ = sensitive.ActorAt(x.Resolve(x.host.Home).Path, path)
+		if found = actor.Agent != ""; found {
+			x.Acts, actor.Set = actor.SignIn(), "" // the set opens it
+		}
 	}
-	actor, found := sensitive.FindActor(x.View, x.host.Home, path)
 	if !found {
 		return false
 	}
-	x.Acts, x.Hint = actor.Acts, "careful: "+actor.Acts
+	x.Hint = "careful: " + x.Acts
 	if actor.Set != "" && !hasToolchain(x.toolchains, actor.Set) {
 		x.Set = actor.Set
 		x.Hint += fmt.Sprintf("; %q in \"toolchains\" gives sessions what they need", actor.Set)

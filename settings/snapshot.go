@@ -10,6 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
@@ -350,7 +351,19 @@ func (s *Snapshot) with(granted []Suggestion) *Snapshot {
 	}
 }
 
-// Secrets returns a function that says which keys or passwords a grant of a
-// real path would open to sessions; "" if none are known. It describes the file
-// system of this moment.
-func (s *Snapshot) Secrets() func(path string) string { return s.view().sensitive.Holds }
+// Secrets returns a function that says which keys or passwords a grant of a real
+// path would open to sessions, an agent's sign-in among them; "" if none are
+// known. It describes the file system of this moment.
+func (s *Snapshot) Secrets() func(path string) string {
+	view := s.view()
+	known, home := view.sensitive, view.Resolve(s.host.Home).Path
+	return func(path string) string {
+		if what := known.Holds(path); what != "" {
+			return what
+		}
+		if actor, _ := sensitive.ActorAt(home, path); actor.Agent != "" {
+			return "the sign-in of " + actor.Agent
+		}
+		return ""
+	}
+}

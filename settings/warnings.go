@@ -117,7 +117,7 @@ func (e *evaluation) findProjectRisks() []string {
 		return []string{fmt.Sprintf("the project directory %s is shared by all programs: sessions may change "+
 			"their temporary files", display.Quote(project))}
 	}
-	if what := e.sensitive.Holds(project); what != "" {
+	if what, _ := e.sensitive.Opens(project, e.hides); what != "" {
 		return []string{fmt.Sprintf("the project directory %s holds %s: sessions may read and write them",
 			display.Quote(project), what)}
 	}

@@ -26,7 +26,14 @@ func (l *learner) block() (text []byte, notes []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	needs := fold(l.needs, snapshot.Secrets())
+	secrets := snapshot.Secrets()
+	needs := fold(l.needs, func(dir need) bool {
+		if secrets(dir.target) != "" {
+			return false
+		}
+		s, err := snapshot.Suggest(l.kind, dir.access, dir.target, "")
+		return err == nil && (s.Key != "" || s.Allowed)
+	})
 	store.Close()
 	for _, turn := range []turn{entries, addresses, values, paths} {
 		for _, n := range needs {
@@ -114,9 +121,9 @@ func (l *learner) text() ([]byte, error) {
 // enoughToFold is how many files of one directory are replaced by the directory.
 const enoughToFold = 4
 
-// fold replaces many files by their directory unless that holds credentials, and
+// fold replaces many files by their directory if a setting may grant that, and
 // sorts the widest first.
-func fold(needs []need, secrets func(string) string) []need {
+func fold(needs []need, grantable func(dir need) bool) []need {
 	for {
 		in := map[need][]need{}
 		for _, n := range needs {
@@ -129,7 +136,7 @@ func fold(needs []need, secrets func(string) string) []need {
 		}
 		folded := false
 		for dir, entries := range in {
-			if len(entries) >= enoughToFold && secrets(dir.target) == "" && strings.Count(dir.target, "/") > 1 {
+			if len(entries) >= enoughToFold && strings.Count(dir.target, "/") > 1 && grantable(dir) {
 				folded = true
 				needs = append(slices.DeleteFunc(needs, func(n need) bool { return slices.Contains(entries, n) }), dir)
 			}

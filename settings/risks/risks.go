@@ -23,6 +23,9 @@ type Place struct {
 	// Set is the entry of "toolchains" that gives sessions what they need of the
 	// place without a risk; "" if there is none.
 	Set string
+	// Agent is the agent whose state it is; "" if it is none. An agent keeps its
+	// sign-in there.
+	Agent string
 }
 
 // The clauses that several places share.

@@ -139,35 +139,39 @@ var editors = concat(
 
 // agents act on hooks, lists of servers and instructions.
 var agents = []Place{
-	{Path: "~/.claude", Acts: actsAgent("Claude Code"), Set: "claude"},
-	{Path: "~/.claude.json", Acts: actsAgent("Claude Code"), Set: "claude"},
-	{Path: "~/.config/claude", Acts: actsAgent("Claude Code"), Set: "claude"},
-	{Path: "~/.codex", Acts: actsAgent("Codex"), Set: "codex"},
-	{Path: "~/.gemini", Acts: actsAgent("Gemini CLI"), Set: "gemini"},
-	{Path: "~/.config/opencode", Acts: actsAgent("OpenCode"), Set: "opencode"},
-	{Path: "~/.local/share/opencode", Acts: actsAgent("OpenCode"), Set: "opencode"},
-	{Path: "~/.opencode", Acts: actsAgent("OpenCode"), Set: "opencode"},
-	{Path: "~/.copilot", Acts: actsAgent("Copilot CLI"), Set: "copilot"},
+	agent("Claude Code", "claude", "~/.claude"),
+	agent("Claude Code", "claude", "~/.claude.json"),
+	agent("Claude Code", "claude", "~/.config/claude"),
+	agent("Codex", "codex", "~/.codex"),
+	agent("Gemini CLI", "gemini", "~/.gemini"),
+	agent("OpenCode", "opencode", "~/.config/opencode"),
+	agent("OpenCode", "opencode", "~/.local/share/opencode"),
+	{Path: "~/.opencode", Acts: actsAgent("OpenCode"), Set: "opencode"}, // the program
+	agent("Copilot CLI", "copilot", "~/.copilot"),
 	{Path: "~/.config/github-copilot", Secret: "a token of Copilot", Acts: actsAgent("Copilot")},
-	{Path: "~/.aider", Acts: actsAgent("aider"), Set: "aider"},
-	{Path: "~/.aider.conf.yml", Acts: actsAgent("aider"), Set: "aider"},
-	{Path: "~/.aider.model.settings.yml", Acts: actsAgent("aider"), Set: "aider"},
-	{Path: "~/.cursor", Acts: actsAgent("Cursor")},
-	{Path: "~/.qwen", Acts: actsAgent("Qwen Code")},
-	{Path: "~/.kiro", Acts: actsAgent("Kiro")},
-	{Path: "~/.factory", Acts: actsAgent("Factory Droid")},
-	{Path: "~/.junie", Acts: actsAgent("Junie")},
-	{Path: "~/.kilocode", Acts: actsAgent("Kilo Code")},
-	{Path: "~/.roo", Acts: actsAgent("Roo Code")},
-	{Path: "~/.amazonq", Acts: actsAgent("Amazon Q")},
-	{Path: "~/.continue", Acts: actsAgent("Continue")},
-	{Path: "~/.config/goose", Acts: actsAgent("goose")},
-	{Path: "~/.config/crush", Acts: actsAgent("Crush")},
-	{Path: "~/.config/amp", Acts: actsAgent("Amp")},
-	{Path: "~/.codeium", Acts: actsAgent("Codeium")},
+	agent("aider", "aider", "~/.aider"),
+	agent("aider", "aider", "~/.aider.conf.yml"),
+	agent("aider", "aider", "~/.aider.model.settings.yml"),
+	agent("Cursor", "", "~/.cursor"),
+	agent("Qwen Code", "", "~/.qwen"),
+	agent("Kiro", "", "~/.kiro"),
+	agent("Factory Droid", "", "~/.factory"),
+	agent("Junie", "", "~/.junie"),
+	agent("Kilo Code", "", "~/.kilocode"),
+	agent("Roo Code", "", "~/.roo"),
+	agent("Amazon Q", "", "~/.amazonq"),
+	agent("Continue", "", "~/.continue"),
+	agent("goose", "", "~/.config/goose"),
+	agent("Crush", "", "~/.config/crush"),
+	agent("Amp", "", "~/.config/amp"),
+	agent("Codeium", "", "~/.codeium"),
 }
 
 func actsAgent(name string) string { return name + " outside runs the servers and hooks that it names" }
+
+func agent(name, set, path string) Place {
+	return Place{Path: path, Acts: actsAgent(name), Set: set, Agent: name}
+}
 
 // machine is what mostly only root can write.
 var machine = concat(acted(byMachine,

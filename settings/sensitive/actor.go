@@ -19,7 +19,12 @@ type Actor struct {
 	// Set is the entry of "toolchains" that gives sessions what they need of the
 	// place without that risk; "" if there is none.
 	Set string
+	// Agent is the agent whose state it is, with its sign-in; "" if it is none.
+	Agent string
 }
+
+// SignIn is a clause that says what a reader of an agent's state gets.
+func (a Actor) SignIn() string { return a.Agent + " keeps its sign-in there" }
 
 // FindActor says who acts on what is written at a path or below it. The path is
 // absolute, without symlinks. A place below the path counts if it does not exist
@@ -81,7 +86,8 @@ func within(all []acting, path string) (actor Actor, found bool) {
 	longest := -1
 	for _, known := range all {
 		if policy.Contains(known.real, path) && len(known.real) > longest {
-			longest, actor, found = len(known.real), Actor{Acts: known.Acts, Set: known.Set}, true
+			longest, found = len(known.real), true
+			actor = Actor{Acts: known.Acts, Set: known.Set, Agent: known.Agent}
 		}
 	}
 	return actor, found
