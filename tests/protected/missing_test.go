@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -167,6 +169,34 @@ func TestFilesMayBeRenamedToWhereADirectoryIsMissing(t *testing.T) {
 				t.Errorf("%q, %v: %s", got, err, output)
 			}
 		})
+	}
+}
+
+// A protected name that appears while a session runs is not replaced by a file,
+// although a directory of that name would lead to another.
+func TestFilesDoNotReplaceAProtectedNameThatAppears(t *testing.T) {
+	t.Parallel()
+	requireObserver(t)
+	for settings, replaced := range map[string]bool{
+		harness.Off(): true, // the control
+		harness.Defaults(harness.Sandbox{"protected_paths": []string{"mine", "mine/secret"}}): false,
+	} {
+		s := newScene(t)
+		e := s.start(settings, harness.Machine{})
+		go func() {
+			ready := func() bool {
+				_, err := os.Stat(s.ProjectPath("ready"))
+				return err == nil
+			}
+			if deadline.Until(time.Minute, ready) {
+				_ = os.WriteFile(s.ProjectPath("mine"), []byte("outside"), 0o644)
+			}
+		}()
+		_, output, _, _ := e.run("echo inside >x; touch ready; n=0; " +
+			"until [ -s mine ] || [ $n = 600 ]; do sleep 0.1; n=$((n+1)); done; mv -f x mine")
+		if got := harness.Read(t, s.ProjectPath("mine")); (got == "inside\n") != replaced {
+			harness.Breach(t, "replaced: %t, want %t: %s", !replaced, replaced, output)
+		}
 	}
 }
 

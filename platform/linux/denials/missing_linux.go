@@ -135,12 +135,10 @@ func (o *Observer) refuseMissing(call *notify.Call, root int, ownRoot bool, name
 			call.Fail(unix.EFAULT)
 			return true
 		}
-		if c.way && len(o.missing.ways[filepath.Base(c.text)]) > 0 && o.movesFile(call, root, name, list) {
-			c.way = false
-		}
 		if !ok {
 			continue
 		}
+		c.file = len(o.missing.ways[filepath.Base(c.text)]) > 0 && o.movesFile(call, root, name, list)
 		switch target, err := o.createsMissing(call, root, c); {
 		case target != "":
 			o.refuseCreated(call, target)
@@ -247,6 +245,8 @@ type creation struct {
 	inRoot bool
 	// way says that a directory with content, or a symlink, may come there.
 	way bool
+	// file says that it is a regular file, which is no way to another name.
+	file bool
 }
 
 // creation reads a path argument of a call if the call can create that name. The
@@ -307,7 +307,7 @@ func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (targ
 	if base == "" {
 		base = filepath.Base(c.text)
 	}
-	dirs := o.missing.dirs(base, c.way)
+	dirs := o.missing.dirs(base, c.way && !c.file)
 	switch {
 	case nothingThere(err):
 		return "", nil // the kernel answers the same
