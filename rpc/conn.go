@@ -66,8 +66,8 @@ func (c *conn) send(queue func(body []byte) error, give func() error) error {
 }
 
 // Call sends a request to the editor and waits for its answer. An error in the
-// answer is a *jsonrpc2.Error. If ctx ends first, the editor is told that nobody
-// waits any more.
+// answer is a *jsonrpc2.Error. If ctx ends first, a cancellation tells the
+// editor that nobody waits any more.
 func (c *conn) Call(ctx context.Context, method string, params, result any) error {
 	if err := c.stream.mayCall(); err != nil {
 		return fmt.Errorf("%s: %w", method, err)

@@ -119,7 +119,7 @@ func (r *running) end(e ending) (Exit, error) {
 	e.leaderEnded(exit)
 	reaping.Wait()
 	err := r.kill()
-	// No process is left that could do anything. What is told last comes from
+	// No process is left that could do anything. The last reports come from
 	// whoever watched, and from the output.
 	r.protection.end()
 	r.endSupervision()

@@ -31,7 +31,7 @@ func (g *limitingGroup) Reached() lifecycle.Reached {
 	return lifecycle.Reached{Processes: true}
 }
 
-// follower notes what it is told.
+// follower notes the events that it gets.
 type follower struct {
 	mu      sync.Mutex // guards the fields below
 	alarms  []Alarm

@@ -221,7 +221,7 @@ func basic(token string) string {
 	return strings.TrimPrefix(request.Header.Get("Authorization"), "Basic ")
 }
 
-// A client of TLS may ask for the allowed server alone. What is refused is told.
+// A client of TLS may ask for the allowed server alone. Refusals are reported.
 func TestTLS_TheGreetingIsJudged(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, true)
