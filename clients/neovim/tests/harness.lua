@@ -49,11 +49,14 @@ function M.wait(what, condition, timeout)
   error('gave up waiting for ' .. what, 2)
 end
 
+---Replaces a file as a whole: who watches it never sees it empty.
 function M.write(path, text)
   vim.fn.mkdir(vim.fs.dirname(path), 'p')
-  local file = assert(io.open(path, 'w'))
+  path = vim.uv.fs_realpath(path) or path
+  local file = assert(io.open(path .. '.new', 'w'))
   file:write(text)
   file:close()
+  assert(vim.uv.fs_rename(path .. '.new', path))
 end
 
 function M.read(path)
