@@ -206,8 +206,13 @@ func packageScripts(path string) (commands string, there bool, err error) {
 	return string(sum[:]), true, nil
 }
 
-// commandKeys are the members of a package.json that programs run commands of.
-var commandKeys = []string{"scripts", "gitHooks"}
+// commandKeys are the members of a package.json with commands: of package
+// managers, of packages that set git's hooks, and of what those hooks start.
+var commandKeys = []string{
+	"scripts", "wireit",
+	"config", "gitHooks", "husky", "pre-commit", "pre-push", "simple-git-hooks",
+	"lint-staged", "nano-staged",
+}
 
 // commandsOf returns the members of a package.json that hold commands. It
 // returns false if parsers may disagree about them: of a member that is there
@@ -231,7 +236,7 @@ func commandsOf(data []byte) (text []byte, ok bool) {
 			if !strings.EqualFold(key, name.(string)) { // a name, or Token would have failed
 				continue
 			}
-			if _, twice := values[key]; twice || key != name || !unambiguous(value) {
+			if _, twice := values[key]; twice || key != name || !unambiguous(json.NewDecoder(bytes.NewReader(value))) {
 				return nil, false
 			}
 			values[key] = value
@@ -249,21 +254,27 @@ func commandsOf(data []byte) (text []byte, ok bool) {
 	return text, true
 }
 
-// unambiguous reports whether a member with commands is what package managers
-// expect: an object of strings without a doubled name.
-func unambiguous(value json.RawMessage) bool {
-	decoder := json.NewDecoder(bytes.NewReader(value))
-	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return false
+// unambiguous reports whether all parsers agree about the next value: no object
+// in it has a name twice.
+func unambiguous(decoder *json.Decoder) bool {
+	token, err := decoder.Token()
+	begins, is := token.(json.Delim)
+	if err != nil || !is {
+		return err == nil
 	}
 	seen := map[string]bool{}
 	for decoder.More() {
-		name, err := decoder.Token()
-		command, failed := decoder.Token()
-		if _, is := command.(string); err != nil || failed != nil || !is || seen[name.(string)] {
+		if begins == '{' {
+			name, err := decoder.Token()
+			if err != nil || seen[name.(string)] {
+				return false
+			}
+			seen[name.(string)] = true
+		}
+		if !unambiguous(decoder) {
 			return false
 		}
-		seen[name.(string)] = true
 	}
-	return true
+	_, err = decoder.Token() // the end
+	return err == nil
 }
