@@ -27,7 +27,7 @@ var (
 	errMany    = errors.New("an object has too many members")
 	errTooLong = fmt.Errorf("it has more than %d MiB", maxLine>>20)
 	errTwice   = errors.New("a key is there twice")
-	errKey     = errors.New("a key has a control character, or half a surrogate pair")
+	errKey     = errors.New("a key has NUL, or half a surrogate pair")
 	errCase    = errors.New("a key of JSON-RPC is written in another case")
 	errNumber  = errors.New("a number is too large")
 )
@@ -283,8 +283,8 @@ const maxKey = 64
 
 // text reads a string and writes it in its one form. It returns its value; "" if
 // that is longer than any key which counts. Half a surrogate pair, which programs
-// leave when they cut a text, becomes U+FFFD. odd says that there was one, or a
-// control character, at which some parsers end a text.
+// leave when they cut a text, becomes U+FFFD. odd says that there was one, or NUL,
+// at which some parsers end a text.
 func (s *strict) text() (value string, odd bool, err error) {
 	s.at++
 	from := len(s.out)
@@ -316,7 +316,7 @@ func (s *strict) text() (value string, odd bool, err error) {
 			if err != nil {
 				return "", false, err
 			}
-			odd = odd || r < ' '
+			odd = odd || r <= 0
 			s.write(r)
 		default:
 			r, size := utf8.DecodeRune(s.in[s.at:])

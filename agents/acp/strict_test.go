@@ -53,6 +53,7 @@ func TestAgent_WhatPasses(t *testing.T) {
 		"another member":   {`{"id":1,"result":{},"authMethods":[` + signIn + `]}`, `{"id":1,"result":{}}`, nil, ""},
 		"half in a key":    {`{"id":1,"result":{"\ud83d":1}}`, "", errKey, "1"},
 		"NUL in a key":     {`{"id":1,"result":{"terminal-auth\u0000":1}}`, "", errKey, "1"},
+		"lines in a key":   {`{"id":1,"result":{"a\n\tb":1}}`, `{"id":1,"result":{"a\n\u0009b":1}}`, nil, ""},
 		"NUL in a long":    {`{"id":1,"result":{"terminal-auth\u0000` + long + `":1}}`, "", errKey, "1"},
 		"a key twice":      {`{"id":1,"result":{"a":1,"a":1}}`, "", errTwice, "1"},
 		"escaped twice":    {`{"id":1,"result":{"a":1,"b":2,"\u0061":1}}`, "", errTwice, "1"},
