@@ -2,7 +2,7 @@ package presentation
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -31,8 +31,11 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 	question = protocol.RequestAccessParams{
 		Access: string(denial.Access), Target: denial.Target, Process: process(denial),
 		Hint: display.Line(suggestion.Hint), Message: questionMessage(denial),
-		Choices:    []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
+		Choices:    []protocol.Decision{protocol.DecisionDeny},
 		Suggestion: suggested(suggestion),
+	}
+	if !private(suggestion, denial) {
+		question.Choices = append(question.Choices, protocol.DecisionOnce, protocol.DecisionSession)
 	}
 	for _, scope := range []settings.Scope{settings.ScopeProject, settings.ScopeUser} {
 		if snapshot.Allowable(scope, suggestion) == nil {
@@ -40,6 +43,12 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 		}
 	}
 	return question, suggestion, true
+}
+
+// private reports whether the setting gives later sessions a directory of their
+// own, where an answer would open the user's real one.
+func private(suggestion settings.Suggestion, denial spawn.Denial) bool {
+	return suggestion.Setting() == "toolchains" && string(denial.Access) == string(settings.AttemptWrite)
 }
 
 // questionOfGit asks about a setting of git, which no setting of ours allows for
@@ -63,18 +72,25 @@ func questionOfKey(denial spawn.Denial) protocol.RequestAccessParams {
 }
 
 // CarryOut writes the suggestion into the settings if the user decided so, and
-// returns the answer for the session. An error means that the settings could
-// not be written; the session gets its access all the same.
-func CarryOut(store *settings.Store, projectDir string, suggestion settings.Suggestion, decision protocol.Decision) (
-	spawn.Answer, error,
-) {
+// returns the answer for the session: a no if the decision was not offered. An
+// error means that the settings could not be written; the answer stays.
+func CarryOut(store *settings.Store, projectDir string, question protocol.RequestAccessParams,
+	suggestion settings.Suggestion, decision protocol.Decision,
+) (spawn.Answer, error) {
+	if !slices.Contains(question.Choices, decision) {
+		return spawn.AnswerDeny, nil
+	}
 	switch decision {
 	case protocol.DecisionOnce:
 		return spawn.AnswerOnce, nil
 	case protocol.DecisionSession:
 		return spawn.AnswerSession, nil
 	case protocol.DecisionProject, protocol.DecisionUser:
-		return spawn.AnswerSession, store.Allow(settings.Scope(decision), projectDir, suggestion)
+		answer := spawn.AnswerSession
+		if !slices.Contains(question.Choices, protocol.DecisionSession) {
+			answer = spawn.AnswerDeny
+		}
+		return answer, store.Allow(settings.Scope(decision), projectDir, suggestion)
 	}
 	return spawn.AnswerDeny, nil
 }
@@ -87,7 +103,7 @@ func questionMessage(denial spawn.Denial) string {
 
 // askable reports whether a suggestion grants paths, or a host.
 func askable(s settings.Suggestion) bool {
-	switch s.Key[strings.LastIndexByte(s.Key, '.')+1:] { // without the block for one kind of session
+	switch s.Setting() {
 	case "toolchains", "additional_read_only_paths", "additional_read_write_paths", "allowed_hosts":
 		return true
 	}

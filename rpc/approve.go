@@ -44,7 +44,7 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	}
 	s.log.Info("the user decided about an access", "session", e.id, "access", denial.Access, "target", denial.Target,
 		"decision", result.Decision)
-	answer, err := presentation.CarryOut(s.store, e.projectDir, suggestion, result.Decision)
+	answer, err := presentation.CarryOut(s.store, e.projectDir, question, suggestion, result.Decision)
 	if err != nil {
 		s.logMessage(protocol.LogError, "%s is allowed in this session only: %v", display.Quote(denial.Target), err)
 	}

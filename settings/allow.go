@@ -44,7 +44,7 @@ var ErrNotAllowable = errors.New("allow by a setting")
 // scope, or nil. Only entries of lists can be written. Anything else the user
 // has to write.
 func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
-	key := suggestion.setting()
+	key := suggestion.Setting()
 	if known := key == toolchainsKey || key == allowedHostsKey || strings.HasPrefix(key, "additional_"); !known ||
 		!document.IsList(suggestion.Key) {
 		return fmt.Errorf("%w: %q is no list that can be added to", ErrNotAllowable, suggestion.Key)

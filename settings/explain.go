@@ -455,7 +455,7 @@ func (x *explainer) socket() {
 	if name := x.toolchainOfSocket(); name != "" {
 		x.Key, x.Value = x.writtenKey(toolchainsKey), name
 	}
-	x.Hint = "a session can use its own sockets; a grant gives it the full power of the program behind the socket"
+	x.Hint = "careful: a grant gives the full power of the program behind the socket; a session can use its own"
 }
 
 // names reports whether a socket of a policy is the target.

@@ -171,7 +171,7 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		},
 		{
 			on, "", AttemptConnectUnix, "/run/user/1000/bus",
-			`no no rule lets a session use the socket "/run/user/1000/bus" [allowed_unix_sockets=/run/user/1000/bus] a session can use`,
+			`no no rule lets a session use the socket "/run/user/1000/bus" [allowed_unix_sockets=/run/user/1000/bus] careful: a grant gives the full power`,
 		},
 		{on, "", AttemptConnectUnix, "abstract:x", `yes the socket "abstract:x" is granted by`},
 		{

@@ -40,7 +40,7 @@ func (s *Snapshot) Suggest(kind document.Kind, access, target, program string) (
 			return Suggestion{Hint: knownHostsHint}, nil
 		}
 		suggestion, err := s.suggestName(kind, target)
-		if err != nil || suggestion.Allowed || suggestion.setting() == protectedKey {
+		if err != nil || suggestion.Allowed || suggestion.Setting() == protectedKey {
 			return suggestion, err
 		}
 		switch name, made := s.toolchainFor(kind, target, program); {
@@ -155,17 +155,17 @@ func (x Explanation) suggestion() Suggestion {
 // Entry reports whether the value is an entry to add to a list. Otherwise it is
 // the key's whole value.
 func (s Suggestion) Entry() bool {
-	return s.setting() != "allow_network" && s.setting() != protectedKey
+	return s.Setting() != "allow_network" && s.Setting() != protectedKey
 }
 
-// setting is the key without the block for one kind of session.
-func (s Suggestion) setting() string {
+// Setting is the key without the block for one kind of session.
+func (s Suggestion) Setting() string {
 	_, name := document.SplitKey(s.Key)
 	return name
 }
 
 // Unprotects reports whether the setting gives up the protection of a path.
-func (s Suggestion) Unprotects() bool { return s.Key == protectedKey }
+func (s Suggestion) Unprotects() bool { return s.Setting() == protectedKey }
 
 // JSON is the value as it stands in a settings file: an entry of a list, or the
 // whole value of another key. It is the whole value of protected_paths, because
@@ -191,7 +191,7 @@ func (s Suggestion) InstructionInFull() string { return s.instruction(display.Ma
 func (s Suggestion) instruction(limit int) string {
 	// JSON's own escapes stay, so that the pasted text means the same.
 	value := display.Shorten(display.Line(string(display.JSON(s.JSON()))), limit)
-	where := fmt.Sprintf("%q", s.setting())
+	where := fmt.Sprintf("%q", s.Setting())
 	if kind, _ := document.SplitKey(s.Key); kind != "" {
 		where += fmt.Sprintf(" of %q", kind)
 	}

@@ -183,7 +183,7 @@ func (p *proxy) refusals() []string {
 func describe(refused runner.Refused) string {
 	text := "refused: " + refused.Message
 	if refused.ToAllow != "" {
-		return text + ". To allow it: " + refused.ToAllow
+		text += ". To allow it: " + refused.ToAllow
 	}
 	if refused.Hint != "" {
 		return text + ". " + refused.Hint

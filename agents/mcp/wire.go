@@ -79,10 +79,10 @@ func (o RunOutput) text() string {
 	}
 	for _, refused := range o.Refused {
 		lines = append(lines, "[the sandbox refused: "+refused.Message+"]")
-		switch {
-		case refused.ToAllow != "":
+		if refused.ToAllow != "" {
 			lines = append(lines, "[only the user can allow it: "+refused.ToAllow+"]")
-		case refused.Hint != "":
+		}
+		if refused.Hint != "" {
 			lines = append(lines, "["+refused.Hint+"]")
 		}
 	}

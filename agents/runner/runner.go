@@ -113,7 +113,7 @@ func (r *Runner) ask(ctx context.Context, c Command, denial spawn.Denial) spawn.
 		return spawn.AnswerDeny
 	}
 	// What cannot be written to the settings is allowed in this session.
-	answer, _ := presentation.CarryOut(r.Store, r.Project, suggestion, decision)
+	answer, _ := presentation.CarryOut(r.Store, r.Project, question, suggestion, decision)
 	return answer
 }
 

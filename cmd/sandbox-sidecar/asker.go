@@ -64,7 +64,7 @@ func (a *asker) askWindow(ctx context.Context, denial spawn.Denial) (answer spaw
 	if !asked || ctx.Err() != nil || !slices.Contains(question.Choices, decision) {
 		return spawn.AnswerDeny, asked
 	}
-	answer, err := presentation.CarryOut(a.store, a.projectDir, suggestion, decision)
+	answer, err := presentation.CarryOut(a.store, a.projectDir, question, suggestion, decision)
 	if err != nil {
 		a.report.Log(fmt.Sprintf("%s is allowed in this session only: %v", display.Quote(denial.Target), err))
 	}
@@ -117,7 +117,7 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 	var answer spawn.Answer
 	talk.hold(func() {
 		decision = talk.ask(lines, question.Choices)
-		answer, err = presentation.CarryOut(a.store, a.projectDir, suggestion, decision)
+		answer, err = presentation.CarryOut(a.store, a.projectDir, question, suggestion, decision)
 		if err != nil {
 			talk.print("allowed in this session only: %v", err)
 		} else if file := a.writtenTo(decision, suggestion); file != "" {

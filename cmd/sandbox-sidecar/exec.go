@@ -280,13 +280,16 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapsh
 		suggestion, err := presentation.Suggest(snapshot, kind, denial)
 		switch {
 		case err != nil:
+			continue
 		case suggestion.Unprotects():
 			way := cmp.Or(presentation.WayOn(denial), "if you trust the command, run it outside the sandbox")
 			fmt.Fprintf(w, "sandbox-sidecar:     %s\n", way)
 			display.Fprintf(w, "sandbox-sidecar:     to give up the protection: %s\n", suggestion.InstructionInFull())
+			continue
 		case suggestion.Key != "":
 			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.InstructionInFull())
-		case suggestion.Hint != "":
+		}
+		if suggestion.Hint != "" {
 			display.Fprintf(w, "sandbox-sidecar:     %s\n", note(suggestion.Hint))
 		}
 	}

@@ -119,6 +119,38 @@ func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 	}
 }
 
+// A toolchain gives sessions a cache of their own. An answer would open the real
+// one, so only the setting is offered, which later sessions start with.
+func TestAnAnswerDoesNotOpenTheRealCacheOfAToolchain(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	cached := filepath.Join(s.Home, ".cargo", "registry", "cached")
+	harness.Write(t, cached, "real\n")
+	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
+		if p.Access == "read" {
+			return protocol.DecisionSession
+		}
+		return protocol.DecisionUser
+	})
+	if session, status, _ := e.tool("cat", cached); status != 0 || session.Output() != "real\n" {
+		t.Errorf("control: reading after a yes: status %d: %s", status, session.Output())
+	}
+	session, status, _ := e.tool("sh", "-c", `echo changed >"$1"`, "sh", cached)
+	asked := e.all()
+	last := asked[len(asked)-1]
+	if status == 0 || last.Access != "write" || last.Suggestion == nil || last.Suggestion.Setting != "toolchains" ||
+		!slices.Equal(last.Choices, []protocol.Decision{"deny", "project", "user"}) {
+		t.Errorf("status %d, asked %+v: %s", status, last, session.Output())
+	}
+	if got := harness.Read(t, cached); got != "real\n" {
+		harness.Breach(t, "an answer opened the real cache for writing: %q", got)
+	}
+	if got := harness.Read(t, s.UserSettings()); !strings.Contains(got, "rust") {
+		t.Errorf("the settings do not have the toolchain: %s", got)
+	}
+}
+
 func TestAnAnswerForTheSessionIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
