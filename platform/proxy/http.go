@@ -170,7 +170,8 @@ func (s *session) serveRequest(conn *net.TCPConn, r request) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	if refusal := (&outbound.Judge{Rules: s.rules, To: to}).Other(); r.method != "CONNECT" && refusal != nil &&
+	judge := s.judge(to)
+	if refusal := judge.Other(); r.method != "CONNECT" && refusal != nil &&
 		(&outbound.Dialer{Rules: s.rules}).Allows(to) {
 		s.refused(refusal.Target, refusal.Greeting)
 		answer(conn, "403 Forbidden", fmt.Sprintf("connect to %s: only TLS passes", to))
@@ -183,12 +184,14 @@ func (s *session) serveRequest(conn *net.TCPConn, r request) {
 	}
 	defer there.Close()
 	if r.method != "CONNECT" {
+		// The host reads our head first, so the body is no greeting of TLS.
 		_, err = there.Write(r.forHost(rest))
+		judge = nil
 	} else {
 		_, err = fmt.Fprint(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
 	}
 	if err == nil {
-		s.relay(conn, there, to)
+		s.relay(conn, there, judge)
 	}
 }
 

@@ -251,6 +251,40 @@ func TestTLS_TheGreetingIsJudged(t *testing.T) {
 	}
 }
 
+// The body of a request is the host's, whatever it begins with. The control is
+// that the same bytes do not pass as a greeting.
+func TestHTTP_ABodyIsNoGreeting(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, false)
+	bodies := []string{
+		"\x15\x03\x01\x00\x02\x01\x00", "\x16\x02\x01\x00\x01\x01", "\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10",
+	}
+	for _, body := range bodies {
+		for method, want := range map[string]string{"POST": "hello /x" + body, "CONNECT": ""} {
+			conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.proxy.Port()))
+			harness.Must(t, err)
+			_ = conn.SetDeadline(time.Now().Add(time.Minute))
+			target, at := host+":"+s.port, host+":"+s.port
+			head := ""
+			if method == "POST" {
+				target, head = "http://"+at+"/x", fmt.Sprintf("Content-Length: %d\r\n", len(body))
+			}
+			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\n%sProxy-Authorization: Basic %s\r\n\r\n%s",
+				method, target, at, head, basic(s.token), body)
+			got, _ := io.ReadAll(conn)
+			conn.Close()
+			if !strings.HasSuffix(string(got), want) || want == "" && strings.Contains(string(got), "hello") {
+				t.Errorf("%s of %q: %q", method, body, got)
+			}
+		}
+	}
+	harness.Eventually(t, "a report of each CONNECT", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.refused) == len(bodies)
+	})
+}
+
 // Go's own client of HTTP reuses connections and reads the variables' form.
 func TestGo_ReachesTheHostByTLS(t *testing.T) {
 	t.Parallel()

@@ -158,6 +158,11 @@ func targetOf(host, port string) (outbound.Target, bool) {
 	return to, ok
 }
 
+// judge judges what a client sends first through a tunnel to a host.
+func (s *session) judge(to outbound.Target) *outbound.Judge {
+	return &outbound.Judge{Rules: s.rules, To: to}
+}
+
 // dial connects to an allowed host, and reports one that is not.
 func (s *session) dial(to outbound.Target) (*net.TCPConn, error) {
 	conn, err := (&outbound.Dialer{Rules: s.rules}).Dial(s.ctx, to)
@@ -172,14 +177,14 @@ func (s *session) dial(to outbound.Target) (*net.TCPConn, error) {
 }
 
 // relay copies between a client and the host, until the session ends at the
-// latest.
-func (s *session) relay(client, host *net.TCPConn, to outbound.Target) {
+// latest. Without a judge all bytes pass.
+func (s *session) relay(client, host *net.TCPConn, judge *outbound.Judge) {
 	_ = client.SetDeadline(time.Time{})
 	defer context.AfterFunc(s.ctx, func() {
 		client.Close()
 		host.Close()
 	})()
-	if refusal := outbound.Relay(client, host, &outbound.Judge{Rules: s.rules, To: to}); refusal != nil {
+	if refusal := outbound.Relay(client, host, judge); refusal != nil {
 		s.refused(refusal.Target, refusal.Greeting)
 	}
 }

@@ -77,7 +77,7 @@ func (s *Server) serveSOCKS(conn *net.TCPConn) {
 	}
 	defer there.Close()
 	if sendReply(conn, replySucceeded) {
-		session.relay(conn, there, to)
+		session.relay(conn, there, session.judge(to))
 	}
 }
 
