@@ -71,40 +71,60 @@ func (a *answer) next(more []byte) outcome {
 	return unknown
 }
 
-// second judges what a client sends after a HelloRetryRequest: a hello for the
-// same server, after what was on its way (early data, an alert, and a
-// change_cipher_spec, which servers skip). done is false if more is needed. If
-// between is true, no hello has begun yet, and the bytes may pass if they end.
-func (j *Judge) second(first hello, data []byte) (refusal *Refusal, done, between bool) {
-	rest := data
-	for len(rest) > 0 && rest[0] != recordHandshake {
-		if rest[0] != recordCipher && rest[0] != recordAlert && rest[0] != recordData {
-			return j.refuse("bytes that are no second hello"), true, false
-		}
+// further judges what a client sends after the server's answer. skipped is how
+// many bytes of whole records may pass at once, as no server takes them for a
+// hello. known is true if all that follows may pass; else more is needed.
+func (j *Judge) further(first hello, to outcome, data []byte) (skipped int, refusal *Refusal, known bool) {
+	for skipped < len(data) && skips(to, data[skipped]) {
+		rest := data[skipped:]
 		if len(rest) < recordHeader {
-			return nil, false, false
+			return skipped, nil, false
 		}
 		length := int(binary.BigEndian.Uint16(rest[3:]))
 		if rest[1] != versionMajor || rest[2] < minorLowest || rest[2] > minorHighest ||
 			length == 0 || length > maxCipher {
-			return j.refuse(fmt.Sprintf("a record of type %d that cannot be read", rest[0])), true, false
+			return 0, j.refuse(fmt.Sprintf("a record of type %d that cannot be read", rest[0])), true
 		}
 		if len(rest) < recordHeader+length {
-			return nil, false, false
+			return skipped, nil, false
 		}
-		rest = rest[recordHeader+length:]
+		skipped += recordHeader + length
 	}
-	if len(rest) == 0 {
-		return nil, false, true
+	rest := data[skipped:]
+	switch {
+	case len(rest) == 0:
+		return skipped, nil, false
+	case to == retry:
+		refusal, known = j.second(first, rest)
+	case to == agreed:
+		known = true
+	default:
+		return 0, j.refuse("more bytes after an answer that is no TLS"), true
+	}
+	return skipped, refusal, known
+}
+
+// skips reports whether a client may send a record of this type before what has
+// to be judged: an alert, and after a HelloRetryRequest also what was on its way
+// (early data) and a change_cipher_spec.
+func skips(to outcome, kind byte) bool {
+	return kind == recordAlert || to == retry && (kind == recordCipher || kind == recordData)
+}
+
+// second judges the hello after a HelloRetryRequest: it must be for the same
+// server. done is false if more bytes are needed.
+func (j *Judge) second(first hello, data []byte) (refusal *Refusal, done bool) {
+	if data[0] != recordHandshake {
+		return j.refuse("bytes that are no second hello"), true
 	}
 	var g greeting
-	switch what, h, why := g.next(rest); {
+	switch what, h, why := g.next(data); {
 	case what == unfinished:
-		return nil, false, false
+		return nil, false
 	case what == unacceptable:
-		return j.refuse("in the second hello, " + why), true, false
+		return j.refuse("in the second hello, " + why), true
 	case h.name != first.name || h.encrypted != first.encrypted:
-		return &Refusal{Target: j.server(h.name), Greeting: "a second hello that differs from the first"}, true, false
+		return &Refusal{Target: j.server(h.name), Greeting: "a second hello that differs from the first"}, true
 	}
-	return nil, true, false
+	return nil, true
 }

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -80,8 +81,10 @@ func TestRelay_JudgesTheSecondHello(t *testing.T) {
 			if refusal := <-ended; (refusal == nil) != test.passes {
 				t.Errorf("%s, at once %v: %+v", name, atOnce, refusal)
 			}
-			if want := map[bool][]byte{true: test.second}[test.passes]; !slices.Equal(rest, want) {
-				t.Errorf("%s, at once %v: %d bytes reached the host, want %d", name, atOnce, len(rest), len(want))
+			// What servers skip may have passed before.
+			if test.passes && !slices.Equal(rest, test.second) || !bytes.HasPrefix(test.second, rest) ||
+				!test.passes && bytes.Contains(rest, []byte(".example")) {
+				t.Errorf("%s, at once %v: %d bytes reached the host, of %d", name, atOnce, len(rest), len(test.second))
 			}
 			if _, err := client.Read(make([]byte, 1)); !test.passes && !errors.Is(err, syscall.ECONNRESET) {
 				t.Errorf("%s: the client got %v", name, err)

@@ -180,7 +180,6 @@ func TestRelay_RefusesAnotherName(t *testing.T) {
 			append([]byte{22, 3, 1, 0, 50, 1, 0, 0, 46}, bytes.Repeat([]byte{0xee}, 46)...),
 			Refusal{Target: "allowed.example:80", Greeting: "a hello that cannot be read"},
 		},
-		"without an end": {evil[:50], Refusal{Target: "allowed.example:80", Greeting: "a hello without its end"}},
 	} {
 		client, host, ended := relayed(t)
 		_, _ = client.Write(test.first)
@@ -225,6 +224,94 @@ func TestRelay_PassesAResetOn(t *testing.T) {
 	host.Close()
 	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the client got %v", err)
+	}
+}
+
+// end is how a side ends its connection.
+type end func(*net.TCPConn)
+
+func closes(c *net.TCPConn) { c.Close() }
+
+func finishes(c *net.TCPConn) { _ = c.CloseWrite() }
+
+func resets(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	c.Close()
+}
+
+// Who ends a connection early asks for nobody, so that is no denial. Nothing of
+// what had begun reaches the host.
+func TestRelay_AnEndIsNoDenial(t *testing.T) {
+	t.Parallel()
+	good := clientHello(&tls.Config{ServerName: "allowed.example"})
+	alert := record(recordAlert, 3, 3, []byte{2, 70})
+	again := serverHello(retryRandom)
+	for name, test := range map[string]struct {
+		first           []byte
+		client          end    // after the first bytes
+		answer          []byte // of the host
+		host            end    // after the answer
+		second          []byte
+		afterwards      end // of the client
+		passes          []byte
+		refused, resets bool
+	}{
+		"the client, in its hello":        {first: good[:50], client: closes},
+		"the client, in its hello, RST":   {first: good[:50], client: resets},
+		"the client, in its hello, FIN":   {first: good[:50], client: finishes, resets: true},
+		"the client, RST":                 {client: resets},
+		"the host, in the client's hello": {first: good[:50], host: resets, resets: true},
+		"the host, before its answer":     {first: good, host: finishes, second: alert, passes: good},
+		"the host, in its answer":         {first: good, answer: again[:20], host: resets, second: good, passes: good},
+		"the client, after an answer that is no TLS": {
+			first: good, answer: []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), second: alert, afterwards: finishes,
+			passes: append(good[:len(good):len(good)], alert...),
+		},
+		"the client, in its second hello": {
+			first: good, answer: again, second: good[:50], afterwards: closes, passes: good,
+		},
+		"the client, in its second hello, FIN": {
+			first: good, answer: again, second: good[:50], afterwards: finishes, passes: good, resets: true,
+		},
+		"control": {
+			first: good, answer: again, second: clientHello(&tls.Config{ServerName: "evil.example"}), passes: good,
+			afterwards: finishes, refused: true, resets: true,
+		},
+	} {
+		client, host, ended := relayed(t)
+		_, _ = client.Write(test.first)
+		if test.client != nil {
+			test.client(client)
+		}
+		var got []byte
+		if len(test.passes) > 0 {
+			got = make([]byte, len(test.first))
+			if _, err := io.ReadFull(host, got); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		_, _ = host.Write(test.answer)
+		if test.host != nil {
+			test.host(host)
+		}
+		if _, err := io.ReadFull(client, make([]byte, len(test.answer))); err != nil && test.host == nil {
+			t.Fatalf("%s: the answer: %v", name, err)
+		}
+		_, _ = client.Write(test.second)
+		if test.afterwards != nil {
+			test.afterwards(client)
+		}
+		rest, _ := io.ReadAll(host)
+		if got = append(got, rest...); !bytes.Equal(got, test.passes) {
+			t.Errorf("%s: %d bytes reached the host, want %d", name, len(got), len(test.passes))
+		}
+		host.Close()
+		if refusal := <-ended; (refusal != nil) != test.refused {
+			t.Errorf("%s: reported %+v", name, refusal)
+		}
+		if _, err := io.ReadAll(client); test.resets && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: the client got %v", name, err)
+		}
 	}
 }
 

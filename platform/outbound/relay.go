@@ -15,7 +15,8 @@ import (
 // both connections. The end of one direction leaves the other open. The judge
 // decides about the client's first bytes. If it refuses them, nothing reaches
 // the host, the client's connection is reset, and the result says what was
-// refused. Without a judge all bytes are copied.
+// refused. Without a judge all bytes are copied. A connection that ends before
+// the judge has decided is reset, and the result is nil.
 func Relay(client, host *net.TCPConn, judge *Judge) *Refusal {
 	r := &relay{client: client, host: host, answered: make(chan struct{}), judged: judge != nil}
 	back := make(chan bool, 1)
@@ -25,8 +26,8 @@ func Relay(client, host *net.TCPConn, judge *Judge) *Refusal {
 	if judge != nil {
 		refusal, failed = r.greet(judge)
 	}
-	clean := refusal == nil && r.upload() && failed == nil
-	if refusal != nil {
+	clean := refusal == nil && failed == nil && r.upload()
+	if refusal != nil || failed != nil {
 		host.Close() // which ends download
 	}
 	clean = <-back && clean
@@ -61,10 +62,12 @@ func (r *relay) greet(judge *Judge) (*Refusal, error) {
 		return refusal, done
 	})
 	switch {
-	case refusal != nil || len(data) == 0:
-		return refusal, nil // upload finds the end
+	case refusal != nil:
+		return refusal, nil
+	case len(data) == 0 && errors.Is(err, io.EOF):
+		return nil, nil // upload finds the end, too
 	case err != nil:
-		return judge.refuse("a hello without its end"), nil
+		return nil, err // nobody was asked for
 	case first == nil:
 		_, _ = r.host.Write(data) // upload finds the same error
 		return nil, nil
@@ -75,8 +78,8 @@ func (r *relay) greet(judge *Judge) (*Refusal, error) {
 	return r.follow(judge, *first, data[first.size:])
 }
 
-// follow waits for the server's answer to the hello, once the client sends more.
-// If the server asks for another hello, that is judged, too.
+// follow waits for the server's answer to the hello, once the client sends more,
+// and judges what that is.
 func (r *relay) follow(judge *Judge, first hello, held []byte) (*Refusal, error) {
 	if len(held) == 0 {
 		raw, err := r.client.SyscallConn()
@@ -88,26 +91,34 @@ func (r *relay) follow(judge *Judge, first hello, held []byte) (*Refusal, error)
 		}
 	}
 	<-r.answered
-	switch r.outcome {
-	case agreed:
-	case retry:
-		between := false
-		data, refusal, err := r.gather(held, func(data []byte) (refusal *Refusal, done bool) {
-			refusal, done, between = judge.second(first, data)
-			return refusal, done
-		})
-		if refusal != nil {
-			return refusal, nil
-		}
-		if err != nil && (!between || errors.Is(err, errTooLong)) {
-			return judge.refuse("a second hello without its end"), nil
-		}
-		held = data
-	default:
-		return judge.refuse("more bytes after an answer that is no TLS"), nil
+	if r.outcome == unknown {
+		return nil, errNoAnswer
 	}
-	_, _ = r.host.Write(held) // upload finds the same error
-	return nil, nil
+	for {
+		var skipped int
+		var known bool
+		data, refusal, err := r.gather(held, func(data []byte) (refusal *Refusal, done bool) {
+			skipped, refusal, known = judge.further(first, r.outcome, data)
+			return refusal, known || skipped > 0
+		})
+		switch {
+		case refusal != nil:
+			return refusal, nil
+		case len(data) == 0 && errors.Is(err, io.EOF):
+			return nil, nil
+		case errors.Is(err, errTooLong):
+			return judge.refuse("in the second hello, " + tooLong), nil
+		case err != nil:
+			return nil, err
+		case known:
+			_, _ = r.host.Write(data) // upload finds the same error
+			return nil, nil
+		}
+		if _, err := r.host.Write(data[:skipped]); err != nil {
+			return nil, err
+		}
+		held = data[skipped:]
+	}
 }
 
 // gather reads from the client until enough reports that the bytes suffice, or
@@ -134,7 +145,10 @@ func (r *relay) gather(before []byte, enough func([]byte) (*Refusal, bool)) ([]b
 	}
 }
 
-var errTooLong = errors.New("too many bytes before the end of a hello")
+var (
+	errTooLong  = errors.New("too many bytes before the end of a hello")
+	errNoAnswer = errors.New("the host has ended before its answer")
+)
 
 // upload copies from the client to the host. It returns false after an error.
 func (r *relay) upload() bool {
