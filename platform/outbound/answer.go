@@ -21,6 +21,9 @@ const (
 	recordCipher         = 20
 	recordData           = 23
 	messageServer        = 2
+	messageCertificate   = 11
+	messageKeys          = 16 // client_key_exchange
+	messageSupplement    = 23 // supplemental_data (RFC 4680), before a certificate
 	randomAt             = messageHeader + 2
 	maxCipher            = maxRecord + 256 // RFC 8446, 5.2
 	extensionECH         = 0xfe0d
@@ -97,7 +100,7 @@ func (j *Judge) further(first hello, to outcome, data []byte) (skipped int, refu
 	case to == retry:
 		refusal, known = j.second(first, rest)
 	case to == agreed:
-		known = true
+		refusal, known = j.keys(rest)
 	default:
 		return 0, j.refuse("more bytes after an answer that is no TLS"), true
 	}
@@ -109,6 +112,33 @@ func (j *Judge) further(first hello, to outcome, data []byte) (skipped int, refu
 // (early data) and a change_cipher_spec.
 func skips(to outcome, kind byte) bool {
 	return kind == recordAlert || to == retry && (kind == recordCipher || kind == recordData)
+}
+
+// keys judges what a client sends after the server has taken its hello: keys, a
+// certificate, or records that are encrypted. OpenSSL before 1.1.0 takes another
+// hello at this place, in the clear, and forgets the first (Server Gated
+// Cryptography). done is false if more bytes are needed.
+func (j *Judge) keys(data []byte) (refusal *Refusal, done bool) {
+	switch {
+	case data[0] == recordCipher || data[0] == recordData:
+		return nil, true
+	case data[0] != recordHandshake:
+		return j.refuse("bytes that are no TLS after the server's answer"), true
+	case len(data) < recordHeader:
+		return nil, false
+	}
+	switch length := binary.BigEndian.Uint16(data[3:]); {
+	case length == 0:
+		return j.refuse("an empty record after the server's answer"), true
+	case len(data) == recordHeader:
+		return nil, false
+	}
+	switch kind := data[recordHeader]; kind {
+	case messageCertificate, messageKeys, messageSupplement:
+		return nil, true
+	default:
+		return j.refuse(fmt.Sprintf("a message of type %d after the server's answer", kind)), true
+	}
 }
 
 // second judges the hello after a HelloRetryRequest: it must be for the same
