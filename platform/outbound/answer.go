@@ -151,6 +151,8 @@ func (j *Judge) second(first hello, data []byte) (refusal *Refusal, done bool) {
 	switch what, h, why := g.next(data); {
 	case what == unfinished:
 		return nil, false
+	case what == otherProtocol:
+		return j.refuse("bytes that are no second hello"), true
 	case what == unacceptable:
 		return j.refuse("in the second hello, " + why), true
 	case h.name != first.name || h.encrypted != first.encrypted:

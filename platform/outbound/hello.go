@@ -21,11 +21,12 @@ const (
 const (
 	recordLowest      = 20 // change_cipher_spec
 	recordHandshake   = 22
-	recordHighest     = 23 // application_data
+	recordHighest     = 24 // heartbeat
 	recordHeader      = 5
 	maxRecord         = 1 << 14
 	versionMajor      = 3 // of TLS 1.0 to 1.3
-	minorLowest       = 1
+	minorLowest       = 0 // in records: old clients of GnuTLS begin with 3.0
+	minorHello        = 1
 	minorHighest      = 3
 	messageHello      = 1
 	messageHeader     = 4
@@ -34,8 +35,19 @@ const (
 	extensionName     = 0
 	nameHost          = 0
 	ssl2Lowest        = 0x80 // the first byte of a record's length, up to 16 KiB
-	ssl2Highest       = 0xc0
+	ssl2Highest       = 0xc5 // OpenSSL's buffer has no room for more
 	ssl2MessageAt     = 2
+	ssl2VersionAt     = 3
+	ssl2Minor         = 2 // SSL 2.0 is 0.2
+	ssl2SuitesAt      = 5
+	ssl2HeaderLength  = 11
+	ssl2SuiteLength   = 3
+	smallestHello     = 38      // with nothing but the version, the random, and empty vectors
+	largestHello      = 1 << 18 // OpenSSL and GnuTLS take 128 KiB
+	maxLoose          = 1<<14 + 1<<12
+	alertLength       = 2
+	alertFatal        = 2
+	alertClose        = 0       // close_notify
 	maxGreeting       = 1 << 16 // with the headers of its records
 	typicalHelloBytes = 2048
 )
@@ -51,7 +63,7 @@ type hello struct {
 
 // greeting reads the first bytes of a client. Servers differ in what they
 // tolerate, so only the form passes that all read alike: records of a handshake
-// with the versions 3.1 to 3.3, which hold one ClientHello and nothing else.
+// with the versions 3.0 to 3.3, which hold one ClientHello and nothing else.
 type greeting struct {
 	read    int    // bytes of the records that were whole
 	message []byte // what these records hold
@@ -102,23 +114,106 @@ func (g *greeting) next(data []byte) (what verdict, h hello, why string) {
 	return unfinished, hello{}, ""
 }
 
-// protocolOf tells TLS from other protocols by the first bytes. No server of
-// TLS accepts a record of another type. Some accept the hello of SSL 2, which
-// can ask for a later version, but has no place for the server's name.
+// protocolOf tells TLS from other protocols by the first bytes. What a server of
+// TLS could take for a record is TLS, in whatever form. Some servers accept the
+// hello of SSL 2, too. It can ask for a later version, but has no place for the
+// server's name.
 func protocolOf(data []byte) (what verdict, why string) {
 	switch {
 	case len(data) == 0:
 		return unfinished, ""
 	case data[0] >= recordLowest && data[0] <= recordHighest:
-		return tlsHello, ""
-	case data[0] < ssl2Lowest || data[0] > ssl2Highest:
-		return otherProtocol, ""
-	case len(data) <= ssl2MessageAt:
-		return unfinished, ""
-	case data[ssl2MessageAt] == messageHello:
-		return unacceptable, "a hello in the form of SSL 2"
+		return recordOf(data), ""
+	case data[0] >= ssl2Lowest && data[0] <= ssl2Highest:
+		return ssl2Of(data)
 	}
 	return otherProtocol, ""
+}
+
+// recordOf tells a record of TLS from a message of another protocol that begins
+// with its own length, such as those of MySQL and MongoDB. With the version 3.x
+// everything is TLS. Servers that do not look at the version (Go, wolfSSL) still
+// look at the content: with another version it is TLS if they would go on.
+func recordOf(data []byte) verdict {
+	switch {
+	case len(data) < 2:
+		return unfinished
+	case data[1] == versionMajor:
+		return tlsHello
+	case len(data) < recordHeader:
+		return unfinished
+	}
+	length := int(binary.BigEndian.Uint16(data[3:]))
+	body := data[recordHeader:min(len(data), recordHeader+length)]
+	switch {
+	case length == 0 || length > maxLoose:
+		return otherProtocol
+	case len(body) == 0:
+		return unfinished
+	case data[0] == recordCipher && length == 1 && body[0] == 1:
+		return tlsHello
+	case data[0] == recordAlert:
+		return alertsOf(body, length)
+	case data[0] == recordHandshake && body[0] == messageHello:
+		return helloOf(body, length)
+	}
+	return otherProtocol // nobody takes data or a heartbeat before a hello
+}
+
+// helloOf looks at the length of a hello, of which a record has the beginning.
+func helloOf(body []byte, length int) verdict {
+	if len(body) < messageHeader {
+		return tlsIf(len(body) == length)
+	}
+	size := int(body[1])<<16 + int(body[2])<<8 + int(body[3])
+	if size < smallestHello || size > largestHello {
+		return otherProtocol
+	}
+	return tlsHello
+}
+
+// tlsIf is TLS if no further bytes count.
+func tlsIf(certain bool) verdict {
+	if certain {
+		return tlsHello
+	}
+	return unfinished
+}
+
+// alertsOf tells whether a server could go on after a record that has alerts of
+// two bytes: it ends the connection at a fatal one and at close_notify.
+func alertsOf(body []byte, length int) verdict {
+	if length%alertLength != 0 {
+		return otherProtocol
+	}
+	for i := 0; i+1 < len(body); i += alertLength {
+		if body[i] == alertFatal || body[i+1] == alertClose {
+			return otherProtocol
+		}
+	}
+	return tlsIf(len(body) == length)
+}
+
+// ssl2Of finds the hello of SSL 2 with the version 2.0 or 3.x (RFC 5246, E.2).
+// Its parts fill the message.
+func ssl2Of(data []byte) (what verdict, why string) {
+	version := data[min(ssl2VersionAt, len(data)):]
+	switch {
+	case len(data) > ssl2MessageAt && data[ssl2MessageAt] != messageHello,
+		len(version) > 0 && version[0] != versionMajor && version[0] != 0,
+		len(version) > 1 && version[0] == 0 && version[1] != ssl2Minor:
+		return otherProtocol, ""
+	case len(data) < ssl2HeaderLength:
+		return unfinished, ""
+	}
+	r := reader{data: data, ok: true}
+	length := r.number(2) &^ (ssl2Lowest << 8)
+	r.take(ssl2SuitesAt - 2)
+	suites, session, challenge := r.number(2), r.number(2), r.number(2)
+	if suites == 0 || suites%ssl2SuiteLength != 0 || ssl2HeaderLength-2+suites+session+challenge > length {
+		return otherProtocol, ""
+	}
+	return unacceptable, "a hello in the form of SSL 2"
 }
 
 // isWhole reports whether a message is complete, and is a ClientHello so far.
@@ -181,7 +276,7 @@ func readHello(message []byte) (h hello, why string) {
 	case !r.ok || len(suites.data) == 0 || len(suites.data)%2 != 0 || len(compression.data) == 0 ||
 		len(session.data) > maxSession:
 		return hello{}, "a hello that cannot be read"
-	case major != versionMajor || minor < minorLowest || minor > minorHighest:
+	case major != versionMajor || minor < minorHello || minor > minorHighest:
 		return hello{}, fmt.Sprintf("a hello of version %d.%d", major, minor)
 	case len(r.data) == 0:
 		return hello{}, "" // before TLS 1.3 there may be no extensions

@@ -85,6 +85,16 @@ func usualParts() parts {
 	}
 }
 
+// ssl2Hello is the beginning of a hello of SSL 2, as far as the suites.
+func ssl2Hello(major, minor byte, suites, session, challenge int) []byte {
+	length := 9 + 3*suites + session + challenge
+	data := []byte{byte(0x80 | length>>8), byte(length), 1, major, minor}
+	for _, n := range []int{3 * suites, session, challenge} {
+		data = append(data, byte(n>>8), byte(n))
+	}
+	return data
+}
+
 // Of all forms that some server takes, only one passes.
 func TestGreeting_OnlyOneFormOfTLSPasses(t *testing.T) {
 	t.Parallel()
@@ -97,7 +107,8 @@ func TestGreeting_OnlyOneFormOfTLSPasses(t *testing.T) {
 	good := record(recordHandshake, 3, 1, usual)
 	// Positive controls.
 	for name, data := range map[string][]byte{
-		"usual": good, "record version 3.2": record(22, 3, 2, usual), "record version 3.3": record(22, 3, 3, usual),
+		"usual": good, "record version 3.0": record(22, 3, 0, usual),
+		"record version 3.2": record(22, 3, 2, usual), "record version 3.3": record(22, 3, 3, usual),
 		"followed by early data": slices.Concat(good, record(23, 3, 3, []byte("early"))),
 		"no extensions at all": record(22, 3, 1, append([]byte{messageHello}, counted(3, slices.Concat([]byte{3, 1},
 			make([]byte, randomLength), []byte{0, 0, 2, 0, 47, 1, 0}))...)),
@@ -112,10 +123,13 @@ func TestGreeting_OnlyOneFormOfTLSPasses(t *testing.T) {
 	}
 	for why, cases := range map[string][][]byte{
 		"the record version": {
-			record(22, 2, 1, usual), record(22, 0, 0, usual), record(22, 4, 1, usual), record(22, 3, 0, usual),
-			record(22, 3, 4, usual), slices.Concat(record(22, 3, 1, usual[:50]), record(22, 2, 1, usual[50:])),
+			record(22, 2, 1, usual), record(22, 0, 0, usual), record(22, 4, 1, usual), record(22, 3, 4, usual),
+			record(22, 255, 255, usual), record(22, 2, 1, usual[:1]),
+			slices.Concat(record(22, 3, 1, usual[:50]), record(22, 2, 1, usual[50:])),
 		},
 		"a record of type": {
+			record(21, 2, 1, []byte{1, 0x5a}), record(21, 0, 0, []byte{0, 0x5a, 7, 7}), record(20, 9, 9, []byte{1}),
+			record(24, 3, 2, []byte{1}), record(23, 3, 0, nil), record(21, 3, 3, []byte{2, 0}),
 			slices.Concat(record(21, 3, 1, []byte{1, 0}), good), slices.Concat(record(20, 3, 3, []byte{1}), good),
 			slices.Concat(record(23, 3, 3, []byte{1}), good),
 			slices.Concat(record(22, 3, 1, usual[:50]), record(21, 3, 1, []byte{1, 0}), record(22, 3, 1, usual[50:])),
@@ -163,7 +177,10 @@ func TestGreeting_OnlyOneFormOfTLSPasses(t *testing.T) {
 			changed(func(p *parts) { p.extensions[1] = serverName("93.184.216.34") }),
 			changed(func(p *parts) { p.extensions[1] = serverName("") }),
 		},
-		"the form of SSL 2": {[]byte("\x80\x2e\x01\x03\x01"), []byte("\x80\x2e\x01\x00\x02"), []byte("\xbf\xff\x01")},
+		"the form of SSL 2": {
+			ssl2Hello(3, 1, 7, 0, 16), ssl2Hello(3, 3, 1, 0, 32), ssl2Hello(0, 2, 1, 16, 16),
+			ssl2Hello(3, 200, 5440, 0, 32),
+		},
 	} {
 		for i, data := range cases {
 			if what, _, said := new(greeting).next(data); what != unacceptable || !strings.Contains(said, why) {
@@ -177,9 +194,78 @@ func TestGreeting_LeavesOtherProtocolsAlone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"GET / HTTP/1.1\r\n", "SSH-2.0-x\r\n", "\x00", "\xff\xfd\x01", "\x80\x00\x00\x28", "\x05\x01\x00",
+		"\x94\x00\x01\xa4ping\x90",            // msgpack-rpc
+		"\x82\x21\x01\x03get\x00\x00\x00\x00", // Thrift's compact protocol
+		"\x80\x2e\x01\x00\x03", "\xff\xfd\x01",
 	} {
 		if what, _, why := new(greeting).next([]byte(text)); what != otherProtocol {
 			t.Errorf("%q: %v %q", text, what, why)
+		}
+	}
+}
+
+// mysql is a client's first packet (HandshakeResponse41) of this length, without
+// its header.
+func mysql(length int) []byte {
+	capabilities := []byte{0x8d, 0xa6, 0xff, 0x09} // of MariaDB's client
+	packet := append([]byte{byte(length), byte(length >> 8), byte(length >> 16), 1}, capabilities...)
+	packet = append(packet, 0, 0, 0, 1, 0x21)
+	packet = append(packet, make([]byte, 23)...)
+	packet = append(packet, "user\x00\x14aaaaaaaaaaaaaaaaaaaadatabase\x00mysql_native_password\x00"...)
+	return append(packet, bytes.Repeat([]byte("a"), 4+length-len(packet))...)
+}
+
+// mongo is a client's first message (OP_MSG) of this length.
+func mongo(length, request int) []byte {
+	message := []byte{byte(length), byte(length >> 8), 0, 0}
+	message = append(message, byte(request), byte(request>>8), byte(request>>16), byte(request>>24))
+	message = append(message, 0, 0, 0, 0, 0xdd, 7, 0, 0, 0, 0, 0, 0, 0)
+	return append(message, make([]byte, length-len(message))...)
+}
+
+// Messages that begin with their length pass at every length, also if its lowest
+// byte is a type of TLS.
+func TestGreeting_LeavesMessagesWithTheirLengthAlone(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	check := func(name string, length int, message []byte) {
+		what, _, why := new(greeting).next(message)
+		if what != otherProtocol {
+			t.Errorf("%s of %d bytes: %v %q", name, length, what, why)
+		}
+		if message[0] >= 20 && message[0] <= 23 {
+			seen++
+		}
+	}
+	for length := 100; length < 700; length++ {
+		check("MySQL", length, mysql(length))
+		for _, request := range []int{0, 1, 2, 3, 4, 20, 255, 512, 1000, 65535, 1804289383} {
+			check("MongoDB", length, mongo(length, request))
+		}
+	}
+	if seen == 0 {
+		t.Error("no length began like TLS")
+	}
+}
+
+// At a port that serves TLS the same message is refused as another protocol, and
+// the refusal names the entry that passes it.
+func TestJudge_NamesTheEntryForAnotherProtocol(t *testing.T) {
+	t.Parallel()
+	packet := mysql(0x116)
+	for entry, refused := range map[string]bool{
+		"allowed.example": true, "tcp://allowed.example:443": false, "tls://allowed.example:3306": true,
+		"allowed.example:3306": false, "allowed.example:443": true,
+	} {
+		to := Target{Name: "allowed.example", Port: 443}
+		if strings.HasSuffix(entry, ":3306") {
+			to.Port = 3306
+		}
+		want := &Refusal{Target: "tcp://" + to.String(), Greeting: "another protocol than TLS"}
+		judge := Judge{Rules: rules(t, entry), To: to}
+		_, got, done := judge.judge(new(greeting), packet)
+		if !done || (got != nil) != refused || refused && *got != *want {
+			t.Errorf("%s: %+v", entry, got)
 		}
 	}
 }
@@ -222,8 +308,12 @@ func FuzzGreeting(f *testing.F) {
 		}
 		var pieces greeting // must give the same
 		for n := range data {
-			if early, _, _ := pieces.next(data[:n]); early != unfinished && early != what {
+			early, _, _ := pieces.next(data[:n])
+			if early != unfinished && early != what {
 				t.Fatalf("%d bytes are %v, all are %v", n, early, what)
+			}
+			if early != unfinished {
+				break // nobody asks again
 			}
 		}
 	})

@@ -226,8 +226,8 @@ func TestTLS_TheGreetingIsJudged(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, true)
 	for lie, told := range map[string]string{
-		"\x15\x03\x01\x00\x02\x01\x00": "a record of type 21 before the end of the hello",
-		"\x80\x2e\x01":                 "a hello in the form of SSL 2",
+		"\x15\x03\x01\x00\x02\x01\x00":                 "a record of type 21 before the end of the hello",
+		"\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10": "a hello in the form of SSL 2",
 	} {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.proxy.Port()))
 		harness.Must(t, err)
