@@ -72,7 +72,10 @@ type greeting struct {
 // next looks at all bytes that have come so far. why says in words what is
 // unacceptable.
 func (g *greeting) next(data []byte) (what verdict, h hello, why string) {
-	if what, why := protocolOf(data); what != tlsHello {
+	switch what, why := protocolOf(data); {
+	case what == unfinished && len(data) >= maxGreeting:
+		return unacceptable, hello{}, tooLong
+	case what != tlsHello:
 		return what, hello{}, why
 	}
 	for {
@@ -135,7 +138,14 @@ func protocolOf(data []byte) (what verdict, why string) {
 // everything is TLS. Servers that do not look at the version (Go, wolfSSL) still
 // look at the content: with another version it is TLS if they would go on.
 func recordOf(data []byte) verdict {
+	for len(data) >= recordHeader && data[0] == recordHandshake && data[1] != versionMajor && data[3]|data[4] == 0 {
+		data = data[recordHeader:] // empty, which some servers skip
+	}
 	switch {
+	case len(data) == 0:
+		return unfinished
+	case data[0] < recordLowest || data[0] > recordHighest:
+		return otherProtocol
 	case len(data) < 2:
 		return unfinished
 	case data[1] == versionMajor:

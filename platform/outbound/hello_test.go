@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 )
 
 func TestGreeting_FindsTheNameInAnyPieces(t *testing.T) {
@@ -144,6 +146,7 @@ func TestGreeting_OnlyOneFormOfTLSPasses(t *testing.T) {
 		},
 		"a hello of more than 64 KiB": {
 			record(22, 3, 1, []byte{1, 1, 0, 0}),
+			bytes.Repeat(record(22, 9, 9, nil), maxGreeting/recordHeader+1),
 			records(record(22, 3, 1, append([]byte{1, 0, 0xf0, 0}, make([]byte, 0xf000)...)), 1),
 		},
 		"a hello of version": {
@@ -314,6 +317,152 @@ func FuzzGreeting(f *testing.F) {
 			}
 			if early != unfinished {
 				break // nobody asks again
+			}
+		}
+	})
+}
+
+// tolerant is a receiver that takes everything that any receiver takes that we
+// know of: records of any version (wolfSSL), warnings (Go, BoringSSL), of any
+// level (GnuTLS) and several in one record (OpenSSL before 1.1.0), a
+// change_cipher_spec (GnuTLS), empty records (OpenSSL, BoringSSL), early data, and
+// several messages in a record. It returns every name in every hello.
+func tolerant(data []byte) (names []string) {
+	var message []byte
+	for len(data) >= recordHeader {
+		length := int(data[3])<<8 | int(data[4])
+		if length > maxLoose || len(data) < recordHeader+length {
+			break
+		}
+		body := data[recordHeader : recordHeader+length]
+		switch kind := data[0]; {
+		case kind == recordHandshake:
+			message = append(message, body...)
+		case kind == recordCipher && length == 1 && body[0] == 1:
+		case kind == recordAlert && length >= 2 && length%2 == 0:
+			for i := 0; i < length; i += 2 {
+				if body[i] == 2 || body[i+1] == 0 {
+					return names
+				}
+			}
+		default:
+			return names
+		}
+		data = data[recordHeader+length:]
+		for len(message) >= messageHeader {
+			size := messageHeader + int(message[1])<<16 + int(message[2])<<8 + int(message[3])
+			if message[0] != messageHello || size > 1<<18 {
+				return names
+			}
+			if len(message) < size {
+				break
+			}
+			names = append(names, namesOf(message[messageHeader:size])...)
+			message = message[size:]
+		}
+	}
+	return names
+}
+
+// namesOf finds the names in a hello of any version, as far as it can be read.
+func namesOf(hello []byte) (names []string) {
+	r := &reader{data: hello, ok: true}
+	r.take(2 + randomLength)
+	r.vector(1)
+	r.vector(2)
+	r.vector(1)
+	list := r.vector(2)
+	for list.ok && len(list.data) > 0 {
+		kind, content := list.number(2), list.vector(2)
+		if kind != extensionName {
+			continue
+		}
+		for entries := content.vector(2); entries.ok && len(entries.data) > 0; {
+			entries.number(1)
+			if name := entries.vector(2); name.ok {
+				names = append(names, string(name.data))
+			}
+		}
+	}
+	return names
+}
+
+// lying are beginnings for the fuzz tests: every form in every place.
+func lying(add func([]byte)) {
+	hello := record(recordHandshake, 3, 1, usualParts().message())
+	for _, first := range [][]byte{
+		nil, {21, 3, 1, 0, 2, 1, 90}, {20, 3, 3, 0, 1, 1}, {22, 3, 1, 0, 0}, {21, 0, 0, 0, 4, 1, 90, 0, 1},
+	} {
+		for _, version := range []byte{0, 2, 3, 15, 255} {
+			one := slices.Clone(hello)
+			one[1] = version
+			add(slices.Concat(first, one))
+			add(slices.Concat(first, records(one, 40), one))
+		}
+	}
+	add(mysql(0x116))
+	add(mongo(0x116, 1))
+	add(slices.Concat(ssl2Hello(3, 1, 1, 0, 16), make([]byte, 19), hello))
+}
+
+// What passes has one name for the most tolerant receiver, too: the name that was
+// judged. What passes as another protocol has none.
+func FuzzTolerance(f *testing.F) {
+	lying(func(data []byte) { f.Add(data) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		what, h, _ := new(greeting).next(data)
+		switch what {
+		case otherProtocol:
+			if names := tolerant(data); len(names) > 0 {
+				t.Fatalf("another protocol, with the names %q", names)
+			}
+		case tlsHello:
+			for _, name := range tolerant(data[:h.size]) {
+				if !strings.EqualFold(strings.TrimSuffix(name, "."), h.name) {
+					t.Fatalf("we find %q, a server %q", h.name, name)
+				}
+			}
+		}
+	})
+}
+
+// After the first hello nothing passes in the clear that has another name, and
+// nothing that is judged byte by byte passes in another way than at once.
+func FuzzFurther(f *testing.F) {
+	lying(func(data []byte) {
+		f.Add(data, true)
+		f.Add(data, false)
+	})
+	list, err := hosts.ParseAllowed("allowed.example")
+	if err != nil {
+		f.Fatal(err)
+	}
+	judge := &Judge{Rules: hosts.New([]hosts.Pattern{list}, nil), To: Target{Name: "allowed.example", Port: 443}}
+	f.Fuzz(func(t *testing.T, data []byte, again bool) {
+		to := agreed
+		if again {
+			to = retry
+		}
+		skipped, refusal, known := judge.further(hello{name: "allowed.example"}, to, data)
+		passes := data[:skipped]
+		switch {
+		case refusal != nil:
+			return
+		case known && to == retry: // the second hello, and what is encrypted behind it
+			var g greeting
+			if _, h, _ := g.next(data[skipped:]); h.name != "allowed.example" {
+				t.Fatalf("the second hello is for %q", h.name)
+			}
+			passes = data[:skipped+g.read]
+		case known: // what follows a change_cipher_spec or data is encrypted
+			passes = data
+			if kind := data[skipped]; kind == recordCipher || kind == recordData {
+				passes = data[:skipped]
+			}
+		}
+		for _, name := range tolerant(passes) {
+			if !strings.EqualFold(strings.TrimSuffix(name, "."), "allowed.example") || to == agreed {
+				t.Fatalf("a hello for %q passes", name)
 			}
 		}
 	})
