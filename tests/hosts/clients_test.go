@@ -43,6 +43,14 @@ var clients = map[string]clientProgram{
 		r.on("trailers", (t) => console.log("status", t["grpc-status"])); r.on("close", () => c.close());'`,
 		want: "call 0 from tls\ncall 1 from tls\ncall 2 from tls\nstatus 0",
 	},
+	"git over HTTPS": {
+		needs: []string{"git"}, line: `git -c http.sslCAInfo=$PWD/world/ca.pem ls-remote https://%h/x`,
+		want: "info/refs not valid",
+	},
+	"openssl": {needs: []string{"openssl"}, line: `sh -c "printf 'GET / HTTP/1.0\r\nHost: %h\r\n\r\n' | ` +
+		`openssl s_client -quiet -CAfile world/ca.pem -verify_return_error -connect %h:443"`, want: "hello from tls"},
+	"gnutls-cli": {needs: []string{"gnutls-cli"}, line: `sh -c "printf 'GET / HTTP/1.0\r\nHost: %h\r\n\r\n' | ` +
+		`gnutls-cli --priority NORMAL:%SSL3_RECORD_VERSION --x509cafile world/ca.pem %h"`, want: "hello from tls"},
 	"perl": {
 		needs: []string{"perl"},
 		line: `perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new("%h:80") or die $!; ` +
