@@ -62,16 +62,17 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 	if d.owner == Editor {
 		d.agent(root)
 	}
-	for _, member := range root.Members {
-		name := memberName(member)
-		switch inner := member.Value; {
+	for _, name := range platformNames {
+		value := d.member(root, name, "")
+		switch {
+		case value.Value == nil:
 		case name == PlatformBlock(platform):
-			if object := d.object(inner, name); object != nil {
+			if object := d.object(value, name); object != nil {
 				d.block(object, name+".")
 				d.strays(object, name+".")
 			}
-		case slices.Contains(platformNames, name):
-			d.otherPlatform(member)
+		default:
+			d.otherPlatform(name, value)
 		}
 	}
 	return d.Block, nil
@@ -79,11 +80,13 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 
 // otherPlatform checks the block of another platform. The same file is often
 // used on several machines, and the mistake would show only on the other one.
-func (d *decoder) otherPlatform(member hujson.ObjectMember) {
-	name := memberName(member)
-	object, ok := member.Value.Value.(*hujson.Object)
+func (d *decoder) otherPlatform(name string, value hujson.Value) {
+	object, ok := value.Value.(*hujson.Object)
 	if !ok {
-		return // another program's key, because here it cannot be ours
+		if d.owner == Sidecar {
+			d.object(value, name)
+		}
+		return // in an editor's file it is the editor's to report
 	}
 	aside := &decoder{
 		Block: &Block{Spans: map[string]Span{}}, lines: d.lines, platform: d.platform, owner: d.owner,
@@ -93,7 +96,7 @@ func (d *decoder) otherPlatform(member hujson.ObjectMember) {
 	aside.strays(object, name+".")
 	d.Problems = append(d.Problems, aside.Problems...)
 	if name == blockWindows && len(aside.Spans) > 0 {
-		d.report(member.Name, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, "+
+		d.report(value, SeverityInfo, "", "has no effect: on Windows the sidecar runs inside WSL, "+
 			"where %q counts", blockLinux)
 	}
 }
@@ -207,8 +210,8 @@ func (d *decoder) member(object *hujson.Object, name, prefix string) hujson.Valu
 		}
 		if found.Value != nil {
 			severity := SeverityWarning
-			if reaches(found, name) || d.owner == Sidecar && (name == "required" || name == "defaults") {
-				severity = SeverityError // the one that does not count holds settings of ours
+			if reaches(found, name) || d.owner == Sidecar {
+				severity = SeverityError // the one that does not count may hold settings of ours
 			}
 			d.report(member.Name, severity, "", "%s is written twice; the last one counts", prefix+name)
 		}

@@ -52,11 +52,13 @@ func (d *decoder) strays(root *hujson.Object, prefix string) {
 	if prefix == "" {
 		known = append(known, platformNames...)
 	}
+	d.unchecked(root)
 	for _, member := range root.Members[:min(len(root.Members), maxChecked)] {
 		name := memberName(member)
 		terminal, isObject := member.Value.Value.(*hujson.Object)
 		switch {
 		case name == "terminal" && isObject:
+			d.unchecked(terminal)
 			for _, inner := range terminal.Members[:min(len(terminal.Members), maxChecked)] {
 				if memberName(inner) != "sandbox" {
 					d.stray(inner, prefix+"terminal.", []string{"sandbox"})
@@ -69,6 +71,19 @@ func (d *decoder) strays(root *hujson.Object, prefix string) {
 	}
 }
 
+// unchecked reports the keys that strays does not look at.
+func (d *decoder) unchecked(object *hujson.Object) {
+	if len(object.Members) <= maxChecked {
+		return
+	}
+	severity := SeverityWarning
+	if d.owner == Sidecar {
+		severity = SeverityError // the rest may have been meant as settings
+	}
+	d.report(object.Members[maxChecked].Name, severity, "", "only the first %d keys are searched for misplaced settings",
+		maxChecked)
+}
+
 // stray reports a key beside the known ones, if it was meant for us.
 func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []string) {
 	name := memberName(member)
@@ -77,7 +92,7 @@ func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []strin
 	if platform := meantPlatform(name); platform != "" && top &&
 		(d.owner == Sidecar || reaches(member.Value, platform)) {
 		severity := SeverityWarning
-		if platform == PlatformBlock(d.platform) {
+		if platform == PlatformBlock(d.platform) || d.owner == Sidecar {
 			severity = SeverityError
 		}
 		d.report(member.Name, severity, "", "%s: unknown setting, did you mean %q?", display.Quote(key), platform)
@@ -95,10 +110,8 @@ func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []strin
 	case d.owner == Editor && !top && anywhere(member.Value):
 		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", display.Quote(key), rightPlace)
 	case d.owner == Editor:
-	case Nearest(name, blockKeys()) != "" || anywhere(member.Value):
-		d.report(member.Name, SeverityError, "", "%s: unknown setting; %s", display.Quote(key), rightPlace)
 	default:
-		d.report(member.Name, SeverityWarning, "", "%s: unknown setting; %s", display.Quote(key), rightPlace)
+		d.report(member.Name, SeverityError, "", "%s: unknown setting; %s", display.Quote(key), rightPlace)
 	}
 }
 

@@ -83,12 +83,24 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 		},
 		{
 			`{"darwin": {"terminal": {"sandbox": ` + block + `}}}`,
-			`1:2: warning: "darwin": unknown setting, did you mean "macos"?`, `1:2: warning: "darwin": unknown`,
+			`!1:2: error: "darwin": unknown setting, did you mean "macos"?`, `1:2: warning: "darwin": unknown`,
 		},
-		{`{"darwin": 1}`, `1:2: warning: "darwin": unknown`, ""},
-		// A word that other programs have, too, counts if it stands in a
-		// sandbox.
-		{`{"my-tools": {"deep": {"enabled": true}}}`, `1:2: warning: "my-tools": unknown setting; ` + place, ""},
+		{`{"darwin": 1}`, `!1:2: error: "darwin": unknown`, ""},
+		// Every unknown key of a file of ours stops tools.
+		{`{"my-tools": {"deep": {"enabled": true}}}`, `!1:2: error: "my-tools": unknown setting; ` + place, ""},
+		{`{"sidecar": {"enabled": true}}`, `!1:2: error: "sidecar": unknown setting; ` + place, ""},
+		{`{"policy": {}}`, `!1:2: error: "policy": unknown setting; ` + place, ""},
+		{`{"permissions": null}`, `!1:2: error: "permissions": unknown setting; ` + place, ""},
+		{`{"sandboxSidecar.enabled": true}`, `!1:2: error: "sandboxSidecar.enabled": unknown setting; ` + place, ""},
+		{`{"": 1}`, `!1:2: error: "": unknown setting; ` + place, ""},
+		{`{"linux": {"policy": 1}}`, `!1:12: error: "linux.policy": unknown setting; ` + place, ""},
+		{`{"macos": {"policy": 1}}`, `1:12: error: "macos.policy": unknown setting; ` + place, ""},
+		{`{"windows": []}`, `!1:13: error: windows: expected an object, found an array`, ""},
+		{`{"linux": {}, "linux": {}}`, `!1:15: error: linux is written twice`, `1:15: warning: linux is written twice`},
+		{
+			`{"linux": {"terminal": {"sandbox": ` + block + `}}, "linux": {}}`, `!1:57: error: linux is written twice`,
+			`!1:57: error: linux is written twice`,
+		},
 		{`{"my-tools": {"sandbox": {"enabled": true}}}`, `!1:2: error: "my-tools": unknown setting; ` + place, ""},
 		{`{"my-tools": {"deep": {"apply_to": "tool"}}}`, `!1:2: error: "my-tools": unknown setting; ` + place, ""},
 		{
@@ -112,18 +124,18 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 			`!error: terminal is written twice`, `!error: terminal is written twice`,
 		},
 		{`{"terminal": {"sandbox": {"$schema": "x", "enabled": true}}}`, "", ""},
-		{`{"theme": "One"}`, `1:2: warning: "theme": unknown setting; ` + place, ""},
-		{`{"terminal": {"font_size": 12}}`, `1:15: warning: "terminal.font_size": unknown setting; ` + place, ""},
+		{`{"theme": "One"}`, `!1:2: error: "theme": unknown setting; ` + place, ""},
+		{`{"terminal": {"font_size": 12}}`, `!1:15: error: "terminal.font_size": unknown setting; ` + place, ""},
 		{`{"$schema": "settings.schema.json"}`, "", ""},
 		{
 			`{"terminal": {"sandbox": ` + block + `}, "terminal": {}}`, `!1:46: error: terminal is written twice`,
 			`!1:46: error: terminal is written twice`,
 		},
 		{
-			`{"terminal": {"a": 1}, "terminal": {"sandbox": ` + block + `}}`, `1:15: warning: "terminal.a"`,
+			`{"terminal": {"a": 1}, "terminal": {"sandbox": ` + block + `}}`, `!1:15: error: "terminal.a"`,
 			`1:24: warning: terminal is written twice`,
 		},
-		{`{"\u001b]8;;x\u0007enabled": 1}`, `1:2: warning: "\x1b]8;;x\x07enabled": unknown`, ""},
+		{`{"\u001b]8;;x\u0007enabled": 1}`, `!1:2: error: "\x1b]8;;x\x07enabled": unknown`, ""},
 	} {
 		for whose, want := range map[Owner]string{Sidecar: test.own, Editor: test.foreign} {
 			block, problem := Decode([]byte(test.text), "linux", whose)
