@@ -60,7 +60,8 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 	d.block(root, "")
 	d.strays(root, "")
 	if d.owner == Editor {
-		d.agent(root)
+		d.agent(root, "")
+		d.zed(root)
 	}
 	for _, name := range platformNames {
 		value := d.member(root, name, "")
@@ -70,6 +71,9 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 			if object := d.object(value, name); object != nil {
 				d.block(object, name+".")
 				d.strays(object, name+".")
+				if d.owner == Editor {
+					d.agent(object, name+".")
+				}
 			}
 		default:
 			d.otherPlatform(name, value)

@@ -80,8 +80,8 @@ func (d *decoder) unchecked(object *hujson.Object) {
 	if d.owner == Sidecar {
 		severity = SeverityError // the rest may have been meant as settings
 	}
-	d.report(object.Members[maxChecked].Name, severity, "", "only the first %d keys are searched for misplaced settings",
-		maxChecked)
+	d.report(object.Members[maxChecked].Name, severity, "",
+		"only the first %d keys are searched for misplaced settings", maxChecked)
 }
 
 // stray reports a key beside the known ones, if it was meant for us.
@@ -109,7 +109,17 @@ func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []strin
 		d.report(member.Name, SeverityError, "", "%s: unknown setting, did you mean %q?", display.Quote(key), near)
 	case d.owner == Editor && !top && anywhere(member.Value):
 		d.report(member.Name, SeverityError, "", "%s is in the wrong place; %s", display.Quote(key), rightPlace)
+	case d.owner == Editor && commonMeant(name, member.Value) && (top || name != "shell"):
+		severity := SeverityError
+		if d.HasSettings() {
+			severity = SeverityWarning // the sandbox is not left out: the file has settings in the right place
+		}
+		d.report(member.Name, severity, "", "%s has no effect; %s", display.Quote(key), rightPlace)
 	case d.owner == Editor:
+		if holdsBlock(member.Value) && !readByZed(name, prefix) {
+			d.report(member.Name, SeverityError, "", "%s has no effect: it holds a terminal.sandbox; %s",
+				display.Quote(key), rightPlace)
+		}
 	default:
 		d.report(member.Name, SeverityError, "", "%s: unknown setting; %s", display.Quote(key), rightPlace)
 	}

@@ -16,7 +16,10 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 		own, foreign string
 	}{
 		{`{"terminal": {"sandbox": ` + block + `}}`, "", ""},
-		{`{"enabled": true}`, `!1:2: error: "enabled" is in the wrong place; ` + place, ""},
+		{
+			`{"enabled": true}`, `!1:2: error: "enabled" is in the wrong place; ` + place,
+			`!1:2: error: "enabled" has no effect; ` + place,
+		},
 		{
 			`{"allow_network": false}`, `!1:2: error: "allow_network" is in the wrong place`,
 			`!1:2: error: "allow_network" is in the wrong place`,
@@ -50,7 +53,10 @@ func TestDecode_MisplacedSettingsNameTheRightPlace(t *testing.T) {
 			`!1:15: error: "terminal.sandbx"`,
 		},
 		{`{"terminal": {"sandbx": {"a": 1}}}`, `!1:15: error: "terminal.sandbx"`, ""},
-		{`{"terminal": {"enabled": true}}`, `!1:15: error: "terminal.enabled" is in the wrong place`, ""},
+		{
+			`{"terminal": {"enabled": true}}`, `!1:15: error: "terminal.enabled" is in the wrong place`,
+			`!1:15: error: "terminal.enabled" has no effect; ` + place,
+		},
 		{
 			`{"terminal": {"apply_to": "tool"}}`, `!1:15: error: "terminal.apply_to" is in the wrong place`,
 			`!1:15: error: "terminal.apply_to" is`,
@@ -163,7 +169,7 @@ func TestDecode_ZedsOwnSettingsRaiseNothing(t *testing.T) {
 	t.Parallel()
 	const text = `{
   "agent": {
-    "enabled": true, "sandbox": {"enabled": true, "allow_network": true},
+    "enabled": true, "profiles": {"write": {"name": "Write", "tools": {"terminal": true}}},
     "sandbox_permissions": {"network": true, "allow_hosts": ["example.org"], "write_paths": ["/x"]},
     "tool_permissions": {"tools": {"terminal": {"default": "confirm"}}}
   },
@@ -175,7 +181,7 @@ func TestDecode_ZedsOwnSettingsRaiseNothing(t *testing.T) {
     "toolbar": {"breadcrumbs": true}, "scrollbar": {"show": null}, "font_size": 15, "font_family": "x", "font_features": {"calt": false},
     "font_weight": 400, "max_scroll_history_lines": 10000, "path_hyperlink_regexes": [], "path_hyperlink_timeout_ms": 1, "scroll_multiplier": 1
   },
-  "linux": {"terminal": {"font_size": 12}, "theme": "x"}, "macos": {"buffer_font_size": 1}, "windows": {}, "profiles": {"x": {"enabled": true}},
+  "linux": {"terminal": {"font_size": 12}, "theme": "x"}, "macos": {"buffer_font_size": 1}, "windows": {}, "profiles": {"x": {"base": "user", "settings": {"agent": {"enabled": true}, "terminal": {"font_size": 1}}}},
   "languages": {"Go": {"enabled": true}}, "lsp": {"enabled": {}}, "indent_guides": {"enabled": true}, "terminal_panel": {"enabled": true},
   "journal": {}, "ssh_connections": [], "git": {"enabled": true}, "preview": {"terminal": {"font_size": 1}}, "stable": {}, "nightly": {}, "dev": {},
   "node": {"path": "x"}, "context_servers": {"sandbox": {"command": "x", "enabled": true}}, "toolchains": []
