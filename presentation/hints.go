@@ -57,7 +57,8 @@ func Hints(f Failed) []string {
 	}
 	if names := missed(f); len(names) > 0 {
 		hints = append(hints, fmt.Sprintf(
-			`variables that were not passed: %s; "allowed_env_vars" is the list of those that are`, listed(names)))
+			`variables that were not passed: %s; to pass one, add %s to "allowed_env_vars"`, listed(names),
+			display.Quote("+"+names[0])))
 	}
 	return hints
 }

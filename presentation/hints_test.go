@@ -83,7 +83,7 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 			Failed{
 				Exit: failed, Argv: []string{"x"}, Outcome: confined,
 				Heard: spawn.Heard{Variables: []string{"EVIL\x1b", "B", "C", "D"}},
-			}, []string{`EVIL\x1b, B, C, …`},
+			}, []string{`EVIL\x1b, B, C, …; to pass one, add "+EVIL\x1b" to "allowed_env_vars"`},
 		},
 	} {
 		test.failed.FirstTime = func(string) bool { return true }

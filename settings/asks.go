@@ -247,7 +247,7 @@ func (b *asker) switches() {
 }
 
 func (b *asker) variables() {
-	const key = "allowed_env_vars"
+	const key = variablesKey
 	allowed := b.alone.policy.Environment.Allowed
 	if !b.projects(key) {
 		return

@@ -189,7 +189,7 @@ func (e *evaluation) diagnoseSockets(r *reporter) {
 		for _, name := range variablesIn(s.text) {
 			if !e.policy.Environment.Allows(name) {
 				r.add(file, at, document.SeverityWarning, socketsKey,
-					"sessions do not get the variable %s, so programs will not find the socket; see allowed_env_vars",
+					"sessions do not get the variable %s, which names the socket; add +%[1]s to allowed_env_vars",
 					name)
 			}
 		}

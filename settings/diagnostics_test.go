@@ -124,7 +124,7 @@ func TestDiagnostics(t *testing.T) {
 		{
 			"a socket nobody finds", ok + `, "allowed_unix_sockets": ["$AGENT"], "allowed_env_vars": ["PATH"]`,
 			`1:69: warning: allowed_unix_sockets: sessions do not get the variable AGENT, ` +
-				`so programs will not find the socket`,
+				`which names the socket; add +AGENT to allowed_env_vars`,
 		},
 		{
 			"a socket and no network", ok + `, "allowed_unix_sockets": ["/run/docker.sock"], "allow_network": false`,

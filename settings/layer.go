@@ -42,6 +42,7 @@ func (s *Snapshot) layers(how treatment, kind document.Kind) layers {
 	if how == asTightening {
 		tightening := mergeStates(l.states[len(s.user):], kind)
 		tightening.limit(s.project.Good, kind)
+		tightening.dropAdding()
 		l.project, counting = &tightening, s.user
 	}
 	if s.command != nil {
@@ -85,6 +86,11 @@ func (l layers) othersRestricted() bool {
 type origin struct {
 	file string
 	document.Span
+	// entries are where those of a list stand that several layers have made; nil
+	// if one layer has.
+	entries []origin
+	// onDefaults says that such a list contains the built-in one.
+	onDefaults bool
 }
 
 // settings is a Sandbox with the origin of each key that is set. A key without
@@ -176,6 +182,10 @@ func (s *settings) set(to, from document.Key, state source.State, mode place) {
 		return
 	}
 	if v, ok := from.Get(&state.Good.Values); ok {
+		if document.OfVariables(to.Name) && document.Adds(v.Interface().([]string)) {
+			s.addVariables(v.Interface().([]string), origin{file: state.File, Span: span})
+			return
+		}
 		to.Set(&s.values, v)
 	}
 	s.from[to.Name] = origin{file: state.File, Span: span}
@@ -239,3 +249,13 @@ func (o origin) policy(key string, at document.Position) policy.Origin {
 
 // element is where the i-th entry of the list stands.
 func (o origin) element(i int) document.Position { return o.Elements[i] }
+
+// entry is where the i-th entry of the list stands, if several layers may have
+// made the list.
+func (o origin) entry(i int) origin {
+	if o.entries != nil {
+		return o.entries[i]
+	}
+	o.At = o.Elements[i]
+	return o
+}

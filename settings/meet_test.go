@@ -128,7 +128,15 @@ func (c choose) keys() map[string]any {
 	maybe("on_denied", word(document.OnDenied("").Values()))
 	maybe("allowed_hosts", list(meetNets))
 	maybe("denied_hosts", list(meetNets))
-	maybe("allowed_env_vars", list(meetVars))
+	maybe("allowed_env_vars", func() any {
+		names := c.some(meetVars)
+		if c(3) == 1 {
+			for i := range names {
+				names[i] = "+" + names[i]
+			}
+		}
+		return names
+	})
 	maybe("allowed_unix_sockets", list(meetNames))
 	maybe("signing_keys", list(meetKeys))
 	maybe("protected_paths", list(meetSecret))

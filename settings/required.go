@@ -244,7 +244,7 @@ func (b bounding) network(s *settings) {
 // variables takes the variables away that the file does not list, those of
 // toolchains included.
 func (b bounding) variables(s *settings) {
-	const key = "allowed_env_vars"
+	const key = variablesKey
 	if !s.sets(key) {
 		return
 	}

@@ -60,6 +60,7 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 		`{"additional_read_only_paths": "~/x"}`:                                false,
 		`{"additional_read_only_paths": [1]}`:                                  false,
 		`{"allowed_env_vars": ["PATH", "LC_*"]}`:                               true,
+		`{"allowed_env_vars": ["+PATH", "+LC_*"]}`:                             true,
 		`{"allow_network": false}`:                                             true,
 		`{"toolchains": ["go", "rust", "nix"]}`:                                true,
 		`{"protected_paths": []}`:                                              true,
@@ -90,7 +91,8 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 	// The schema may also find what only evaluation finds.
 	for _, block := range []string{
 		`{"toolchains": ["cobol"]}`, `{"allowed_env_vars": ["*"]}`,
-		`{"allowed_env_vars": ["A-B"]}`, `{"additional_read_only_paths": ["~root/x", ""]}`,
+		`{"allowed_env_vars": ["A-B"]}`, `{"allowed_env_vars": ["++A"]}`,
+		`{"additional_read_only_paths": ["~root/x", ""]}`,
 	} {
 		if valid(t, schema, `{"terminal": {"sandbox": `+block+`}}`) == nil {
 			t.Errorf("%s is valid", block)

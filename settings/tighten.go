@@ -108,7 +108,7 @@ func memoryOf(l *document.Limits) policy.Memory {
 // chooseVariables lists the variables that sessions get, those of the toolchains
 // included.
 func chooseVariables(l layers, toolchains []chosen, tightened *settings, r *reporter) ([]Variable, policy.Environment) {
-	const key = "allowed_env_vars"
+	const key = variablesKey
 	allowed := patternsOf(&l.user, r)
 	if allowed == nil {
 		allowed = slices.Sorted(slices.Values(document.DefaultEnvVars))
@@ -128,7 +128,10 @@ func chooseVariables(l layers, toolchains []chosen, tightened *settings, r *repo
 		origin := from
 		// The line of the entry itself, if the list is one file's.
 		if source := l.user.from[key]; !l.projectSets(key) && source.file != "" {
-			origin = source.policy(key, source.element(slices.Index(l.user.values.AllowedEnvVars, pattern)))
+			source = source.entry(slices.Index(l.user.values.AllowedEnvVars, pattern))
+			if origin = source.policy(key, source.At); source.file == "" {
+				origin = policy.Origin{File: policy.OriginBuiltIn, Key: key}
+			}
 		}
 		variables = append(variables, Variable{Pattern: pattern, Origin: origin})
 	}
@@ -273,7 +276,7 @@ func checkPattern(pattern string) error {
 // patternsOf returns the valid entries of allowed_env_vars, sorted; nil if the
 // layer does not set it.
 func patternsOf(s *settings, r *reporter) []string {
-	const key = "allowed_env_vars"
+	const key = variablesKey
 	from, ok := s.from[key]
 	if !ok {
 		return nil
@@ -281,7 +284,8 @@ func patternsOf(s *settings, r *reporter) []string {
 	list := []string{}
 	for i, pattern := range s.values.AllowedEnvVars {
 		if err := checkPattern(pattern); err != nil {
-			r.add(from.file, from.element(i), document.SeverityError, key,
+			entry := from.entry(i)
+			r.add(entry.file, entry.At, document.SeverityError, key,
 				"%s: %v; the entry does not count", display.Quote(pattern), err)
 			continue
 		}

@@ -58,8 +58,9 @@ var schemaHints = map[string]hint{
 	"hidden_paths":                paths(".env", "*.pem", "~/notes/private"),
 	"protected_paths":             paths("secrets", "*.pem", "!.claude"),
 	"allowed_env_vars": {
-		pattern: `^[A-Za-z_][A-Za-z0-9_]*\*?$`, message: "NAME, or PREFIX_* for every variable whose name begins so.",
-		examples: []string{"PATH", "HOME", "LANG", "LC_*", "SSH_AUTH_SOCK"},
+		pattern:  `^\+?[A-Za-z_][A-Za-z0-9_]*\*?$`,
+		message:  "NAME, or PREFIX_* for every variable whose name begins so. With + before all entries the list adds.",
+		examples: []string{"+NAME", "+LC_*", "PATH", "HOME", "LANG", "LC_*", "SSH_AUTH_SOCK"},
 	},
 	"allowed_hosts": hosts("github.com", "*.npmjs.org:443", "10.1.0.0/16:5432", "localhost:5432"),
 	"denied_hosts":  hosts("telemetry.example.org", "*.example.net"),

@@ -144,8 +144,9 @@ func (d *decoder) sandbox(sandbox *hujson.Object) {
 	enableKinds(&values, where)
 	for _, l := range allKeys() {
 		if v, ok := l.Get(&values); ok {
+			v, span := d.joinVariables(l, v, where[l.Name])
 			l.Set(&d.Values, v)
-			d.Spans[l.Name] = where[l.Name]
+			d.Spans[l.Name] = span
 		} else if where[l.Name].Baseline {
 			l.Clear(&d.Values)
 			d.Spans[l.Name] = where[l.Name]
@@ -322,6 +323,9 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 				return
 			}
 			at.Elements = d.elements(array, field, key)
+			if OfVariables(key) {
+				d.markedVariables(field, key, at.Elements)
+			}
 			break
 		}
 		decode := func() bool { return d.enum(value, field, key, wrong) }
@@ -379,7 +383,10 @@ func (d *decoder) elements(array *hujson.Array, field reflect.Value, key string)
 }
 
 func (d *decoder) report(value hujson.Value, severity Severity, key, format string, args ...any) {
-	at := d.at(value.StartOffset)
+	d.reportAt(d.at(value.StartOffset), severity, key, format, args...)
+}
+
+func (d *decoder) reportAt(at Position, severity Severity, key, format string, args ...any) {
 	problem := Diagnostic{
 		Line: at.Line, Column: at.Column, Severity: severity, Key: key,
 		Message: display.Line(fmt.Sprintf(format, args...)),

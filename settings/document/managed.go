@@ -43,6 +43,9 @@ func DecodeManaged(data []byte, platform string) (Managed, *Diagnostic) {
 				d.otherManaged(object, part.name, name)
 			}
 		}
+		if part.name == "required" {
+			d.refuseAdding()
+		}
 		*part.to = d.Block
 	}
 	return found, nil
@@ -73,5 +76,8 @@ func (d *decoder) managed(root *hujson.Object, name, prefix string) {
 func (d *decoder) otherManaged(object *hujson.Object, name, platform string) {
 	aside := &decoder{Block: &Block{Spans: map[string]Span{}}, lines: d.lines, platform: d.platform, owner: d.owner}
 	aside.managed(object, name, platform+".")
+	if name == "required" {
+		aside.refuseAdding()
+	}
 	d.Problems = append(d.Problems, aside.Problems...)
 }

@@ -49,11 +49,13 @@ type Sandbox struct {
 	// DeniedHosts are exceptions from allowed_hosts, in the same form without
 	// tcp:// and tls://.
 	DeniedHosts []string `json:"denied_hosts"`
-	// AllowedEnvVars are the variables that sessions get: NAME or PREFIX_*.
-	// They always get TERM, COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and
-	// ZED_TERM. Variables that make loaders, shells or interpreters run code
-	// (LD_*, BASH_ENV, NODE_OPTIONS, …) need their exact name. A variable of
-	// certificates also makes the file readable that it names.
+	// AllowedEnvVars are the variables that sessions get: NAME or PREFIX_*. A list
+	// in which each entry begins with "+", as "+NAME", adds to the list that would
+	// count without it; other lists replace that. A project's file adds nothing
+	// unless it is trusted. TERM, COLORTERM, TERM_PROGRAM, TERM_PROGRAM_VERSION and
+	// ZED_TERM always pass if they are set. Variables that make loaders, shells or
+	// interpreters run code (LD_*, BASH_ENV, NODE_OPTIONS, …) need their exact
+	// name. A variable of certificates also makes the file readable that it names.
 	AllowedEnvVars []string `json:"allowed_env_vars"`
 	// AllowedUnixSockets are sockets of outside processes that sessions may
 	// connect to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A granted socket
