@@ -27,6 +27,11 @@ func (d *decoder) zed(root *hujson.Object) {
 	for _, name := range channelNames {
 		d.inactive(valueOf(root, name), name, "nobody tells the sidecar which release channel of Zed runs")
 	}
+	whole := hujson.Value{Value: root}
+	if env := lastMember(lastMember(&whole, "terminal"), "env"); asks(env) && d.HasSettings() {
+		d.report(*env, SeverityInfo, "",
+			"terminal.env has no effect on sandboxed sessions: only their editor sets variables")
+	}
 	const why = "nobody tells the sidecar which profile of Zed is chosen"
 	profiles, _ := valueOf(root, "profiles").Value.(*hujson.Object)
 	if profiles == nil {

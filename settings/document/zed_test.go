@@ -107,6 +107,12 @@ func TestDecode_SettingsAtZedsOwnPlacesAreReported(t *testing.T) {
 			`!1:2: error: "agent" has no effect: it holds a terminal.sandbox`,
 		},
 		{`{"linux": {"agent": {"sandbox": {"enabled": true}}}}`, `!1:22: error: "linux.agent.sandbox" has no effect`},
+		{
+			`{"terminal": {"env": {"A": "b"}, "sandbox": {"enabled": true}}}`,
+			`1:22: info: terminal.env has no effect on sandboxed sessions: only their editor sets`,
+		},
+		{`{"terminal": {"env": {}, "sandbox": {"enabled": true}}}`, ""},
+		{`{"terminal": {"env": {"A": "b"}}}`, ""},
 		{`{"agent": null}`, ""},
 		{`{"agent": []}`, ""},
 		{`{"terminal": {"mode": "strict"}}`, `!1:15: error: "terminal.mode" has no effect`},
