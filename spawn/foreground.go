@@ -8,18 +8,23 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"syscall"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/caller"
 )
 
 // Foreground is a program that runs on the caller's own terminal.
 type Foreground struct {
 	running *running
-	signals chan os.Signal // caught since before the start
+	signals <-chan caller.Signal // caught since before the start
+	modes   caller.Modes         // before the start
+	// resuming is true from the moment this process stops with the program until
+	// the signal that has continued it was taken.
+	resuming atomic.Bool
 }
 
 // Prepared is the start of a program in the foreground whose request is not
@@ -59,17 +64,16 @@ func (p *Prepared) Start(ctx context.Context, request Request) (*Foreground, err
 	// The terminal sends a key's signal to the whole foreground process group,
 	// so the program has it already. Here it must not kill this process. It must
 	// not stop it either: await does that once the program has stopped, and two
-	// stops would need two continuations. A signal that another process sends
-	// only to this process is passed on.
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1,
-		unix.SIGUSR2)
+	// stops would need two continuations. A signal that another process sends is
+	// passed on.
+	modes := caller.ModesNow()
+	signals, stop := caller.Catch()
 	running, err := p.spawner.start(ctx, request, callersStreams, p.stage)
 	if err != nil {
-		signal.Stop(signals)
+		stop()
 		return nil, err
 	}
-	return &Foreground{running: running, signals: signals}, nil
+	return &Foreground{running: running, signals: signals, modes: modes}, nil
 }
 
 // Drop ends the stage.
@@ -131,8 +135,8 @@ func (f *Foreground) Follow(observer Observer) {
 }
 
 // Wait passes signals on, stops when the program stops, kills what the program
-// leaves behind, and returns how it ended. An error means that some processes
-// could not be killed.
+// leaves behind, restores the modes of the standard streams, and returns how the
+// program ended. An error means that some processes could not be killed.
 //
 // Signals stay caught afterwards: the interrupt that ended the program may
 // reach this process later, and would end it before it passed the exit status
@@ -144,15 +148,14 @@ func (f *Foreground) Wait() (Exit, error) {
 		defer close(forwarded)
 		for {
 			select {
-			case got := <-f.signals:
-				if got != os.Signal(unix.SIGINT) && got != os.Signal(unix.SIGQUIT) && got != os.Signal(unix.SIGTSTP) {
-					_ = f.running.process.Signal(got.(syscall.Signal))
-				}
+			case arrived := <-f.signals:
+				f.passOn(arrived)
 			case <-ended:
 				return
 			}
 		}
 	}()
+	defer f.modes.Restore()
 	return f.running.end(ending{
 		await: f.await,
 		leaderEnded: func(Exit) {
@@ -161,6 +164,16 @@ func (f *Foreground) Wait() (Exit, error) {
 		},
 		drain: func() {}, // the output is the caller's
 	})
+}
+
+// passOn sends the program a signal that it does not have yet. If a terminal
+// hangs up, its session's leader gets the signal alone.
+func (f *Foreground) passOn(arrived caller.Signal) {
+	if arrived.FromTerminal && arrived.Number != unix.SIGHUP ||
+		arrived.Number == unix.SIGCONT && f.resuming.CompareAndSwap(true, false) {
+		return
+	}
+	_ = f.running.process.Signal(arrived.Number)
 }
 
 // await waits for the program's end. It also stops with the program: otherwise
@@ -189,6 +202,7 @@ func (f *Foreground) stopWithProgram() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
+	f.resuming.Store(true)
 	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 	<-continued
 	if group, err := unix.Getpgid(pid); err == nil && group != unix.Getpgrp() {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/caller"
 )
 
 // streams sets a target's standard streams. It returns the master of the
@@ -75,6 +76,7 @@ func ownPipe(target *platform.Target, _ Request) (reader *os.File, release func(
 func callersStreams(target *platform.Target, _ Request) (master *os.File, release func(), err error) {
 	target.Streams = [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
 	target.Attr = &syscall.SysProcAttr{}
+	target.Order.Ignored = caller.Ignored()
 	return nil, func() {}, nil
 }
 

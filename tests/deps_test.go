@@ -119,10 +119,11 @@ var mayImport = map[string][]string{
 	"settings/trust":     {"display", "fsguard", "settings/textfile"},
 	"spawn": {
 		"audit", "display", "platform", "platform/policy", "platform/review", "lifecycle",
-		"fsguard", "spawn/forward", "spawn/agent", "spawn/history", "spawn/printed", "spawn/record",
+		"fsguard", "spawn/forward", "spawn/agent", "spawn/caller", "spawn/history", "spawn/printed", "spawn/record",
 	},
 	"session":       {"fsguard", "platform/policy", "spawn/history"},
 	"spawn/agent":   {},
+	"spawn/caller":  {"lifecycle/proc"},
 	"spawn/record":  {"audit", "platform", "platform/policy", "platform/review"},
 	"spawn/history": {"platform/policy", "fsguard", "places"},
 	"spawn/forward": {"platform/outbound"},
@@ -142,7 +143,7 @@ var mayImport = map[string][]string{
 	"cmd/sandbox-sidecar": {
 		"agents/acp", "agents/runner", "audit",
 		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "session", "settings", "settings/starter",
-		"settings/toolchain", "spawn", "platform",
+		"settings/toolchain", "spawn", "spawn/caller", "platform",
 		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/overlay", "platform/linux/seccomp",
 		"platform/darwin", "lifecycle",
 		"cmd/sandbox-sidecar/commandline", "cmd/sandbox-sidecar/ending", "cmd/sandbox-sidecar/logqueue",

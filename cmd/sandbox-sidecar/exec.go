@@ -138,11 +138,11 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	}
 	hints := j.hints(running, exit, compiled.HasSSH(), store)
 	if j.report.End(exit, hints) {
-		return statusOf(exit)
+		return endOf(exit)
 	}
 	j.held.Pass()
 	printEnd(running, store.Snapshot(snapshot.ProjectDir()), kind, hints)
-	return statusOf(exit)
+	return endOf(exit)
 }
 
 // hints say what the sandbox may have to do with a failure.
@@ -191,6 +191,15 @@ func warnUnsandboxed(why, advice string, held bool) {
 	if colours {
 		fmt.Fprint(os.Stderr, "\x1b[0m")
 	}
+}
+
+// endOf makes this process end as a command has: by the same signal, or with the
+// same exit status.
+func endOf(exit spawn.Exit) error {
+	if exit.Signal != 0 {
+		return endedBy(exit.Signal)
+	}
+	return statusOf(exit)
 }
 
 // statusOf is the exit status that reports how a command ended.

@@ -15,12 +15,15 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	// runs in place of main if this process is the stage, for example
 	_ "github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/roles"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/shells"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/caller"
 )
 
 // version is set by the linker, except for "go install".
@@ -72,6 +75,15 @@ func (w *noting) status(code int) int {
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// endedBy is an error without a message: a signal by which this process is to
+// end.
+type endedBy unix.Signal
+
+func (s endedBy) Error() string { return "ended by " + unix.SignalName(unix.Signal(s)) }
+
+// lastSignal is the signal by which finish ends this process; 0: by none.
+var lastSignal unix.Signal
 
 // failureStatus is the exit status after an error. It is that of shells if the
 // command itself could not be executed.
@@ -128,11 +140,15 @@ func run(args []string) int {
 // exitCode prints an error, and returns the exit status for it.
 func exitCode(err error) int {
 	var status exitStatus
+	var ended endedBy
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &status):
 		return int(status)
+	case errors.As(err, &ended):
+		lastSignal = unix.Signal(ended)
+		return 128 + int(ended) // as shells report it
 	case errors.Is(err, errUsage):
 		return 2
 	case output.err != nil && errors.Is(err, output.err): // see noting.status
@@ -159,5 +175,8 @@ const (
 func finish(code int) {
 	code = output.status(code)
 	trail.Close(trailTimeout)
+	if lastSignal != 0 {
+		caller.EndBy(lastSignal)
+	}
 	os.Exit(code)
 }

@@ -28,6 +28,9 @@ type Order struct {
 	// Terminal is the terminal that the stage opens; nil if the sidecar opens
 	// it or there is none.
 	Terminal *Terminal
+	// Ignored are the signals that the program starts with ignored; all others
+	// have their default action.
+	Ignored []int
 	// Orders are the backend's; nil leaves the process unconfined.
 	Orders Orders
 }
@@ -56,6 +59,7 @@ type wireOrder struct {
 	InSignalDomain bool        `json:"inSignalDomain,omitempty"`
 	Full           bool        `json:"full,omitempty"`
 	Terminal       *Terminal   `json:"terminal,omitempty"`
+	Ignored        []int       `json:"ignored,omitempty"`
 	// Orders is the length of the orders, which follow the JSON as they are;
 	// 0 if there are none.
 	Orders int `json:"orders,omitempty"`
@@ -68,7 +72,8 @@ func (o Order) Encode() ([]byte, error) {
 	}
 	message, err := json.Marshal(wireOrder{
 		Program: RawString(o.Program), Argv: RawStrings(o.Argv), Env: RawStrings(o.Env), Dir: RawString(o.Dir),
-		InSignalDomain: o.InSignalDomain, Full: o.Full, Terminal: o.Terminal, Orders: len(o.Orders),
+		InSignalDomain: o.InSignalDomain, Full: o.Full, Terminal: o.Terminal, Ignored: o.Ignored,
+		Orders: len(o.Orders),
 	})
 	return append(message, o.Orders...), err
 }
@@ -83,6 +88,7 @@ func ReadOrder(r io.Reader) (Order, error) {
 	order := Order{
 		Program: string(wire.Program), Argv: PlainStrings(wire.Argv), Env: PlainStrings(wire.Env),
 		Dir: string(wire.Dir), InSignalDomain: wire.InSignalDomain, Full: wire.Full, Terminal: wire.Terminal,
+		Ignored: wire.Ignored,
 	}
 	if wire.Orders == 0 {
 		return order, nil

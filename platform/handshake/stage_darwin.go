@@ -21,11 +21,15 @@ func closeOnExec(first int) error {
 	return nil
 }
 
-// resetSignals gives every signal its default action. execve(2) resets handlers
+// resetSignals gives every signal its default action, but for those that are to
+// be ignored. execve(2) resets handlers
 // but keeps ignored signals, which an editor started under nohup would pass on
 // to every shell. Handling every signal turns the ignored ones into handled
 // ones, which execve then resets.
-func resetSignals() error {
+func resetSignals(ignored []int) error {
 	signal.Notify(make(chan os.Signal, 1))
+	for _, number := range ignored {
+		signal.Ignore(unix.Signal(number))
+	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -40,19 +41,25 @@ type kernelSigaction struct {
 	mask     uint64
 }
 
-// resetSignals gives every signal its default action and unblocks all of them.
+// resetSignals gives every signal its default action, but for those that are to
+// be ignored, and unblocks all of them.
 // execve(2) resets handlers but keeps ignored and blocked signals. An editor
 // started under nohup, or one that ignores SIGTSTP, would pass that on to every
 // shell. signal.Notify would do the same portably, but switches threads for
 // each signal: 5 ms in all.
-func resetSignals() error {
+func resetSignals(ignored []int) error {
 	var standard kernelSigaction
+	ignore := kernelSigaction{handler: 1} // SIG_IGN
 	for number := 1; number <= 64; number++ {
 		if number == int(unix.SIGKILL) || number == int(unix.SIGSTOP) {
 			continue
 		}
+		action := &standard
+		if slices.Contains(ignored, number) {
+			action = &ignore
+		}
 		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number),
-			uintptr(unsafe.Pointer(&standard)), 0, 8, 0, 0)
+			uintptr(unsafe.Pointer(action)), 0, 8, 0, 0)
 		if errno != 0 {
 			return fmt.Errorf("reset signal %d: %w", number, errno)
 		}

@@ -117,7 +117,7 @@ func runOrder(order *Order, confine ConfineSelf) *Failure {
 		}
 		return confirm(confined)
 	}
-	if err := resetSignals(); err != nil {
+	if err := resetSignals(order.Ignored); err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
 	if err := sendReport(confined); err != nil {

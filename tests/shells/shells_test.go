@@ -129,7 +129,7 @@ func TestTransparency(t *testing.T) {
 	w := newWorld(t, harness.Defaults(nil))
 	for line, want := range map[string]string{
 		"exit 3":                                "exit status 3",
-		"kill -TERM $$":                         "exit status 143",
+		"kill -TERM $$":                         "signal: terminated",
 		"printf 'a\\0b'; cat":                   "a\x00bstdin",
 		"echo $0":                               "/bin/bash\n",
 		`[ "$SHELL" = /bin/bash ] && echo $-`:   "hBc\n",
