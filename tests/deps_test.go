@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 		"platform/linux/sockets",
 		"platform/linux/denials", "platform/linux/tripwire", "platform/linux/seccomp",
 		"platform/linux/canary", "platform/linux/namespace", "platform/linux/overlay", "platform/linux/network",
-		"platform/hosts", "platform/hosts/loopback", "lifecycle", "fsguard",
+		"platform/hosts", "platform/hosts/loopback", "lifecycle", "lifecycle/proc", "fsguard",
 	},
 	"platform/linux/network": {
 		"platform", "platform/hosts", "platform/hosts/loopback", "platform/outbound", "platform/linux/notify",

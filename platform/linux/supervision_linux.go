@@ -113,6 +113,7 @@ type facts struct {
 	missing   []policy.Protected // protected paths that do not exist, if denials are observed
 	configs   []string           // see denials.GitConfigs; none if nothing else protects them
 	members   members            // set if priorities are checked
+	existence existence          // the same
 }
 
 func (r ruleset) gather(p *policy.Policy, leader int) facts {
@@ -124,7 +125,7 @@ func (r ruleset) gather(p *policy.Policy, leader int) facts {
 		}
 	}
 	if r.Filtering.Priorities {
-		f.members = membersOf(leader)
+		f.members, f.existence = membersOf(leader), existenceFor(leader)
 	}
 	return f
 }
@@ -187,6 +188,7 @@ func (r ruleset) supervise(
 			f.members.enterMounts() // only now, as the stage makes the namespace once it has its order
 		}
 		handlePriorities(handlers, f.members)
+		f.existence.handle(handlers)
 	}
 	numbering, err := numberingOf(slices.Sorted(maps.Keys(handlers)))
 	if err == nil {

@@ -170,8 +170,10 @@ func TestASandboxedSessionCannotReachTheProcessesThatEndIt(t *testing.T) {
 	if len(domainKillers) != 1 {
 		t.Fatalf("domain killers %v, expected one", domainKillers)
 	}
-	s.Type(fmt.Sprintf("for p in %d %d; do for s in 0 STOP KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; "+
-		"done; echo tri''ed\n", subreaper, domainKillers[0]))
+	// Signal 0 sends nothing, and tells whether an ancestor lives: the subreaper is
+	// one.
+	s.Type(fmt.Sprintf("for p in %d %d; do for s in STOP TERM KILL; do kill -$s $p 2>/dev/null && echo rea''ched; done; "+
+		"done; kill -0 %[2]d 2>/dev/null && echo rea''ched; echo tri''ed\n", subreaper, domainKillers[0]))
 	if said := s.Await(`reached|tried`); said[0] != "tried" {
 		harness.Breach(t, "the session can signal who is to end it")
 	}

@@ -22,17 +22,24 @@ func (o *Observer) Kill(call *notify.Call) {
 
 // KillHandle checks pidfd_send_signal(2).
 func (o *Observer) KillHandle(call *notify.Call) {
+	o.signal(call, Target(call), int(int32(call.Args[1])))
+}
+
+// Target is the process that a call of pidfd_send_signal(2) names; -1 if there
+// is none, or it has ended.
+func Target(call *notify.Call) int {
 	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", call.TID, int32(call.Args[0])))
 	if err != nil {
-		return
+		return -1
 	}
 	for line := range strings.Lines(string(info)) {
 		if text, ok := strings.CutPrefix(line, "Pid:"); ok {
 			if pid, err := strconv.Atoi(strings.TrimSpace(text)); err == nil {
-				o.signal(call, pid, int(int32(call.Args[1])))
+				return pid
 			}
 		}
 	}
+	return -1
 }
 
 // signal reports a signal to a process that is certainly outside the session.

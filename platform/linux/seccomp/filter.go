@@ -17,7 +17,8 @@ type Filtering struct {
 	// carries them out or refuses them.
 	Observed Observed `json:"observed,omitempty"`
 	// Priorities sends calls that change the priority of other processes to the
-	// supervisor. If it is false, they are refused.
+	// supervisor, and those that ask whether a process exists. If it is false,
+	// the first are refused.
 	Priorities bool `json:"priorities,omitempty"`
 	// Isolated adds calls that use the network to the observed ones. It is for
 	// sessions whose network has nothing but a loopback interface.
@@ -62,6 +63,9 @@ func rulesFor(f Filtering) []rule {
 	}
 	rules = append(rules, baseRules...)
 	rules = append(rules, priorityRules(f.Priorities)...)
+	if f.Priorities && (f.Observed == ObservedNone || f.Observed == ObservedCreations) {
+		rules = append(rules, existenceRules()...) // otherwise changingCalls have them
+	}
 	switch {
 	case f.Offline && f.Shared:
 		return append(rules, sharedSocketRules(f.Observed != ObservedNone)...)
