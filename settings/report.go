@@ -92,6 +92,9 @@ func (s *Snapshot) readDiagnostics(l layers) []document.FileDiagnostic {
 		if state.Good == nil {
 			continue
 		}
+		if state.Limited != "" && state.Bound.HasSettings() {
+			r.add(state.File, start, document.SeverityWarning, "", "can only tighten: %s", state.Limited)
+		}
 		if state.Good.Empty && state.Exists {
 			r.add(state.File, start, document.SeverityWarning, "", "%s", document.EmptyText)
 		}

@@ -26,8 +26,9 @@ func boundsOf(states []source.State, kind document.Kind) []settings {
 		if !state.Bound.HasSettings() {
 			continue
 		}
-		bound := mergeStates([]source.State{{File: state.File, Good: state.Bound}}, kind)
-		bound.limit(state.Bound, kind)
+		required := requirementsOf(state)
+		bound := mergeStates([]source.State{{File: state.File, Good: required}}, kind)
+		bound.limit(required, kind)
 		list = append(list, bound)
 	}
 	return list
@@ -129,7 +130,7 @@ func (b bounding) switches(s *settings) {
 	case v != nil && *v != document.OnDeniedAsk:
 		b.policy.OnDenied = onDenied[*v]
 		b.decides(s, "on_denied", new(*v))
-	case v == nil && b.policy.OnDenied == policy.Ask:
+	case v == nil && b.policy.OnDenied == policy.Ask && managed.Holds(b.fileOf(s)):
 		b.policy.OnDenied = policy.Report
 		b.bounds.from["on_denied"] = origin{file: b.fileOf(s)}
 		b.origins["on_denied"], b.merged.OnDenied = b.fileOf(s), new(document.OnDeniedReport)

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,6 +44,9 @@ type Options struct {
 	// Home is the user's home directory; empty: HOME from Env, else the
 	// system's user database.
 	Home string
+	// Account is the home directory in the system's user database; empty: Home,
+	// else what the database says.
+	Account string
 	// Platform is "linux" or "darwin"; empty means the one this program was
 	// built for.
 	Platform string
@@ -81,7 +85,8 @@ type Store struct {
 	options Options
 	log     *slog.Logger
 	host    resolve.Host
-	files   []string // of the user, lowest first
+	users   userFiles
+	files   []string // all of the user, lowest first
 	editor  *source.State
 	command *source.State
 	sources *source.Store
@@ -136,8 +141,9 @@ func open(options Options, with source.Watching) (*Store, error) {
 		s.memory = &memory{kept: map[remembered]memo{}}
 		s.fs.Dirs = resolve.RememberDirs()
 	}
-	s.host.Account = managed.Home()
-	s.files = userFiles(options.UserPath, s.host)
+	s.host.Account = cmp.Or(options.Account, options.Home, managed.Home())
+	s.users = userFilesOf(options.UserPath, s.host)
+	s.files = s.users.all()
 	if options.Editor != nil {
 		s.editor = givenState(policy.OriginEditor, options.Editor, options.Platform)
 	}
@@ -217,9 +223,7 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 			"projectDir", projectDir)
 	}
 	snapshot.user = s.sources.Managed()
-	for _, path := range s.files {
-		snapshot.user = append(snapshot.user, s.sources.State(path))
-	}
+	snapshot.user = append(snapshot.user, s.userStates()...)
 	if s.editor != nil {
 		snapshot.user = append(snapshot.user, *s.editor)
 	}
@@ -284,14 +288,6 @@ func (s *Store) Latest(projectDir string) *Snapshot {
 		return s.Snapshot(projectDir)
 	}
 	return kept.snapshot
-}
-
-// userFiles lists the user's settings files, lowest first.
-func userFiles(userPath string, h resolve.Host) []string {
-	if userPath != "" {
-		return []string{filepath.Clean(userPath)}
-	}
-	return h.Places().Settings()
 }
 
 // givenState is a layer that is no file.

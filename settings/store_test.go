@@ -64,12 +64,22 @@ func TestOpen_Options(t *testing.T) {
 		want    []string
 	}{
 		"home from the environment": {
-			Options{Env: []string{"HOME=" + home}},
+			Options{Account: home, Env: []string{"HOME=" + home + "/"}},
 			[]string{home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json"},
+		},
+		"another home in the environment": {
+			Options{Account: home, Env: []string{"HOME=" + home + "/x"}},
+			[]string{
+				home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json",
+				home + "/x/.config/zed/settings.json", home + "/x/.config/sandbox-sidecar/settings.json",
+			},
 		},
 		"XDG_CONFIG_HOME": {
 			Options{Home: home, Env: []string{"XDG_CONFIG_HOME=" + home + "/x"}},
-			[]string{home + "/x/zed/settings.json", home + "/x/sandbox-sidecar/settings.json"},
+			[]string{
+				home + "/.config/zed/settings.json", home + "/.config/sandbox-sidecar/settings.json",
+				home + "/x/zed/settings.json", home + "/x/sandbox-sidecar/settings.json",
+			},
 		},
 		"a relative XDG_CONFIG_HOME": {
 			Options{Home: home, Env: []string{"XDG_CONFIG_HOME=x"}},

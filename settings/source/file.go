@@ -71,6 +71,9 @@ type State struct {
 	// Ignored is why a file of the organisation's does not count at all; nil if
 	// it counts.
 	Ignored *document.Diagnostic
+	// Limited is why a file of the user's only tightens, as Bound says; "" if it
+	// counts as it is written.
+	Limited string
 	// NoAnswer: the file system does not answer, so nobody knows what is there.
 	NoAnswer bool
 }
@@ -99,12 +102,12 @@ func (s State) Doubt() *document.Diagnostic {
 }
 
 func newFile(path, platform string) *File {
-	return &File{path: path, platform: platform, owner: ownerOf(path), state: State{File: path}}
+	return &File{path: path, platform: platform, owner: OwnerOf(path), state: State{File: path}}
 }
 
-// ownerOf distinguishes Zed's settings files, the user's and projects', from
+// OwnerOf distinguishes Zed's settings files, the user's and projects', from
 // ours by their names.
-func ownerOf(path string) document.Owner {
+func OwnerOf(path string) document.Owner {
 	dir := strings.ToLower(filepath.Base(filepath.Dir(path))) // "Zed" on Windows, as seen from WSL
 	switch {
 	case filepath.Base(path) != "settings.json":

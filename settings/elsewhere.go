@@ -1,0 +1,114 @@
+package settings
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
+)
+
+// A session can make whatever starts the next one set HOME or XDG_CONFIG_HOME: a
+// line in .env is enough. So these variables cannot take settings away, as
+// docs/design/settings-places.md explains.
+
+// userFiles are the user's settings files, each list lowest first.
+type userFiles struct {
+	// own are those of the home directory in the user database, or the one that
+	// the caller names.
+	own []string
+	// named are those that HOME or XDG_CONFIG_HOME name, if they are others.
+	named []string
+}
+
+// userFilesOf finds the settings files of a user; userPath is Options.UserPath.
+func userFilesOf(userPath string, h resolve.Host) userFiles {
+	if userPath != "" {
+		return userFiles{own: []string{filepath.Clean(userPath)}}
+	}
+	own, named := places.User{Home: h.Account}.Settings(), h.Places().Settings()
+	switch {
+	case len(own) == 0: // the user database does not know the user
+		return userFiles{own: named}
+	case len(named) == 0 || samePlaces(own, named):
+		return userFiles{own: own}
+	}
+	return userFiles{own: own, named: named}
+}
+
+// all lists every file, lowest first.
+func (u userFiles) all() []string { return slices.Concat(u.own, u.named) }
+
+// samePlaces reports whether two lists lead to the same files.
+func samePlaces(a, b []string) bool {
+	if slices.Equal(a, b) {
+		return true
+	}
+	view := resolve.NewView(resolve.OS)
+	return slices.EqualFunc(a, b, func(a, b string) bool {
+		x, y := view.Resolve(a), view.Resolve(b)
+		return x.Err == nil && y.Err == nil && x.Path == y.Path
+	})
+}
+
+// userStates are the states of the user's files, lowest first.
+func (s *Store) userStates() []source.State {
+	own, named := s.statesOf(s.users.own), s.statesOf(s.users.named)
+	if len(named) > 0 && anySettings(own) {
+		named = onlyTightening(named, "your settings are in "+filepath.Dir(filepath.Dir(s.users.own[0])))
+	}
+	return slices.Concat(own, named)
+}
+
+func (s *Store) statesOf(files []string) []source.State {
+	var list []source.State
+	for _, file := range files {
+		list = append(list, s.sources.State(file))
+	}
+	return list
+}
+
+// anySettings reports whether one of the files has settings for us, or may have.
+// Zed's file is there for Zed, too.
+func anySettings(states []source.State) bool {
+	return slices.ContainsFunc(states, func(state source.State) bool {
+		return state.Doubt() != nil || state.Good.HasSettings() ||
+			state.Exists && source.OwnerOf(state.File) == document.Sidecar
+	})
+}
+
+// nothing is the content of a file that asks for nothing.
+var nothing = &document.Block{}
+
+// onlyTightening is how files count that must not loosen anything: they bound
+// the finished policy. why is for people.
+func onlyTightening(states []source.State, why string) []source.State {
+	list := slices.Clone(states)
+	for i, state := range list {
+		if state.Good != nil {
+			list[i].Good, list[i].Bound, list[i].Limited = nothing, state.Good, why
+		}
+	}
+	return list
+}
+
+// requirementsOf is what a file requires. One of the user's that only tightens
+// has no say in what a project's file has none in.
+func requirementsOf(state source.State) *document.Block {
+	if state.Limited == "" {
+		return state.Bound
+	}
+	block := *state.Bound
+	block.Agent, block.Spans = nil, maps.Clone(block.Spans) // Zed's permissions only grant
+	for _, key := range []string{"on_denied", "process_tracking", shellKey, auditKey, auditRequiredKey} {
+		for _, of := range []string{
+			key, document.KeyOf(document.KindTool, key), document.KeyOf(document.KindTerminal, key),
+		} {
+			delete(block.Spans, of)
+		}
+	}
+	return &block
+}

@@ -1,0 +1,131 @@
+package managed
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// account makes a user database in which the caller's home directory is that of
+// the world. Tests change HOME, which usually names it.
+func (o *organisation) account(w *harness.World) {
+	o.t.Helper()
+	line := "root:x:0:0::" + w.Home + ":/bin/sh\n" // the namespace has no other user
+	if err := os.WriteFile(filepath.Join(o.etc, "empty", "passwd"), []byte(line), 0o644); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// elsewhere are the ways to name another place of settings, given a directory.
+// Each has the settings directory that it leads to.
+func elsewhere(dir string) map[string]struct {
+	env    []string
+	config string
+} {
+	return map[string]struct {
+		env    []string
+		config string
+	}{
+		"HOME":            {[]string{"HOME=" + dir}, filepath.Join(dir, ".config")},
+		"XDG_CONFIG_HOME": {[]string{"XDG_CONFIG_HOME=" + dir}, dir},
+		"both":            {[]string{"HOME=/nonexistent", "XDG_CONFIG_HOME=" + dir}, dir},
+	}
+}
+
+// TestPlace_NoVariableTakesSettingsAway has a session write settings into its
+// project, and the next command be started with a variable that names them.
+func TestPlace_NoVariableTakesSettingsAway(t *testing.T) {
+	t.Parallel()
+	for _, layer := range []string{"sandbox-sidecar", "zed"} {
+		for name, content := range map[string]string{
+			"off":     harness.Off(),
+			"opens":   harness.Defaults(harness.Sandbox{"additional_read_only_paths": []string{"/"}}),
+			"relaxed": `{"terminal": {"sandbox": {"mode": "relaxed"}}}`,
+			"tools":   `{"terminal": {"sandbox": {"enabled": true, "terminal": {"enabled": false}}}}`,
+			"empty":   "{}",
+			"nothing": "",
+			"broken":  "{",
+		} {
+			t.Run(layer+" "+name, func(t *testing.T) {
+				t.Parallel()
+				w := harness.NewWorldOutsideDefaults(t)
+				path := secret(t, w)
+				o := newOrganisation(t)
+				o.account(w)
+				for way, to := range elsewhere(filepath.Join(w.Project, "elsewhere")) {
+					file := filepath.Join(to.config, layer, "settings.json")
+					harness.Write(t, file, content)
+					own := filepath.Join(w.Home, ".config", layer, "settings.json")
+					harness.Write(t, own, harness.Defaults(nil))
+					out, ok := o.runBinary(harness.Binary(t), w, to.env, "exec", "--", "cat", path)
+					if ok || strings.Contains(out, "the secret") {
+						harness.Breach(t, "%s in the place of the user's settings: %s", way, out)
+					}
+					if name == "broken" || name == "nothing" && layer != "zed" {
+						continue // nothing starts, as with every file
+					}
+					if out, ok := o.runBinary(harness.Binary(t), w, to.env, "exec", "--", "true"); !ok {
+						t.Errorf("%s: control: nothing runs: %s", way, out)
+					}
+					if err := os.Remove(own); err != nil {
+						t.Fatal(err)
+					}
+					out, ok = o.runBinary(harness.Binary(t), w, to.env, "exec", "--", "cat", path)
+					if !ok && name == "off" {
+						t.Errorf("%s: control: without settings at home: %s", way, out)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestPlace_SettingsElsewhereTighten switches the network off by a file that a
+// variable names, beside the user's own settings.
+func TestPlace_SettingsElsewhereTighten(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	o := newOrganisation(t)
+	o.account(w)
+	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+	for way, to := range elsewhere(filepath.Join(w.Project, "elsewhere")) {
+		file := filepath.Join(to.config, "sandbox-sidecar", "settings.json")
+		for content, want := range map[string]string{
+			`{"terminal": {"sandbox": {"allow_network": false}}}`: "false",
+			`{"terminal": {"sandbox": {"allow_network": true}}}`:  "true",
+		} {
+			harness.Write(t, file, content)
+			out, ok := o.runBinary(harness.Binary(t), w, to.env, "policy")
+			if !ok || !strings.Contains(strings.Join(strings.Fields(out), " "), "allow_network "+want) ||
+				!strings.Contains(out, "can only tighten") {
+				t.Errorf("%s, %s: %s", way, content, out)
+			}
+		}
+	}
+}
+
+// TestPlace_WithoutSettingsAtHomeThoseElsewhereCount is the story of a user
+// whose settings are where XDG_CONFIG_HOME says.
+func TestPlace_WithoutSettingsAtHomeThoseElsewhereCount(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	config := filepath.Join(w.Home, "configuration")
+	o := newOrganisation(t)
+	o.account(w)
+	// Every user of Zed has this file, and it says nothing about sessions.
+	harness.Write(t, filepath.Join(w.Home, ".config", "zed", "settings.json"), `{"theme": "One Dark"}`)
+	for content, readable := range map[string]bool{
+		harness.Defaults(nil): false,
+		harness.Defaults(harness.Sandbox{"additional_read_only_paths": []string{path}}): true,
+	} {
+		harness.Write(t, filepath.Join(config, "sandbox-sidecar", "settings.json"), content)
+		out, ok := o.runBinary(harness.Binary(t), w, []string{"XDG_CONFIG_HOME=" + config}, "exec", "--", "cat", path)
+		if ok != readable || strings.Contains(out, "only tighten") {
+			t.Errorf("%s: %s", content, out)
+		}
+	}
+}
