@@ -61,7 +61,8 @@ func (s *Snapshot) forbidden(r *resolve.View) []forbiddenPlace {
 // or not.
 func stateDirs(h resolve.Host) []string {
 	user := h.Places()
-	return slices.DeleteFunc([]string{user.Runtime(), user.State(), user.Cache()}, func(dir string) bool {
+	account := places.User{Home: h.Account}.State() // no variable moves it
+	return slices.DeleteFunc([]string{user.Runtime(), user.State(), user.Cache(), account}, func(dir string) bool {
 		return dir == ""
 	})
 }

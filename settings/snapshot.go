@@ -209,6 +209,8 @@ type Doubt struct {
 	// Named says that nothing starts: the user named this file, or it is the
 	// organisation's.
 	Named bool
+	// Lost says that the user's settings were elsewhere, and are gone.
+	Lost bool
 }
 
 // Managed reports whether the doubt is about the organisation's settings.
@@ -224,7 +226,7 @@ func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
 		}
 		doubt := &Doubt{FileDiagnostic: document.FileDiagnostic{File: state.File, Diagnostic: *d}}
 		doubt.Refused = state.Refuses(kind) != nil
-		doubt.Named = state.Refuses(document.KindTerminal) != nil
+		doubt.Named, doubt.Lost = state.Refuses(document.KindTerminal) != nil, state.Lost
 		if first == nil || doubt.Refused && !first.Refused || doubt.Named && !first.Named {
 			first = doubt
 		}

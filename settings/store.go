@@ -223,11 +223,11 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 			"projectDir", projectDir)
 	}
 	snapshot.user = s.sources.Managed()
-	snapshot.user = append(snapshot.user, s.userStates()...)
+	snapshot.trust = s.sources.Trust()
+	snapshot.user = append(snapshot.user, s.userStates(snapshot)...)
 	if s.editor != nil {
 		snapshot.user = append(snapshot.user, *s.editor)
 	}
-	snapshot.trust = s.sources.Trust()
 	if snapshot.projectDir != "" {
 		path := filepath.Join(snapshot.projectDir, ".zed", "settings.json")
 		// If the project's directory is that of the user's own file, the file

@@ -74,6 +74,9 @@ type State struct {
 	// Limited is why a file of the user's only tightens, as Bound says; "" if it
 	// counts as it is written.
 	Limited string
+	// Lost: the user's settings were elsewhere and are gone, so that nothing
+	// starts. Problem says so.
+	Lost bool
 	// NoAnswer: the file system does not answer, so nobody knows what is there.
 	NoAnswer bool
 }
@@ -84,7 +87,7 @@ func (s State) Refuses(kind document.Kind) *document.Diagnostic {
 	switch unknown := s.Problem != nil && s.Good == nil; {
 	case kind == document.KindTool, s.Managed:
 		return s.Doubt()
-	case unknown && s.Required:
+	case unknown && (s.Required || s.Lost):
 		return s.Problem
 	}
 	return nil

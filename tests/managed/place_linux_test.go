@@ -129,3 +129,96 @@ func TestPlace_WithoutSettingsAtHomeThoseElsewhereCount(t *testing.T) {
 		}
 	}
 }
+
+// TestPlace_SettingsElsewhereAreRemembered has settings where XDG_CONFIG_HOME
+// says, and none at home. A later value of a variable does not hide them.
+func TestPlace_SettingsElsewhereAreRemembered(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	o := newOrganisation(t)
+	o.account(w)
+	config := filepath.Join(w.Home, "configuration")
+	file := filepath.Join(config, "sandbox-sidecar", "settings.json")
+	note := filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "settings-place")
+	reads := func(env ...string) (string, bool) {
+		t.Helper()
+		return o.runBinary(harness.Binary(t), w, env, "exec", "--", "cat", path)
+	}
+	attacks := func() map[string][]string {
+		ways := map[string][]string{"none": nil, "empty": {"XDG_CONFIG_HOME=" + filepath.Join(w.Project, "empty")}}
+		for name, to := range elsewhere(filepath.Join(w.Project, "elsewhere")) {
+			harness.Write(t, filepath.Join(to.config, "sandbox-sidecar", "settings.json"), harness.Off())
+			ways[name] = to.env
+		}
+		return ways
+	}()
+	for name, env := range attacks {
+		if out, ok := reads(env...); !ok {
+			t.Errorf("%s: control: nothing is noted yet: %s", name, out)
+		}
+	}
+	if _, err := os.Lstat(note); err == nil {
+		t.Fatal("a file that a session may write was noted")
+	}
+	harness.Write(t, file, harness.Defaults(nil))
+	if out, ok := reads("XDG_CONFIG_HOME=" + config); ok || harness.Read(t, note) != config+"\n" {
+		t.Fatalf("the settings elsewhere: %s", out)
+	}
+	for name, env := range attacks {
+		if out, ok := reads(env...); ok || strings.Contains(out, "the secret") {
+			harness.Breach(t, "%s hides the settings: %s", name, out)
+		}
+		if out, ok := o.runBinary(harness.Binary(t), w, env, "exec", "--", "true"); !ok {
+			t.Errorf("%s: control: nothing runs: %s", name, out)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := reads("XDG_CONFIG_HOME=" + config); !ok {
+		t.Errorf("a removed file asks for nothing: %s", out)
+	}
+	for name, env := range attacks {
+		if out, ok := reads(env...); ok || !strings.Contains(out, "your settings were in") {
+			t.Errorf("%s, and the settings are gone: %s", name, out)
+		}
+	}
+	for _, content := range []string{"", "relative", config + "/"} {
+		harness.Write(t, note, content)
+		if out, ok := reads("XDG_CONFIG_HOME=" + config); ok || !strings.Contains(out, "note about your settings") {
+			t.Errorf("a note %q: %s", content, out)
+		}
+	}
+	harness.Write(t, w.UserSettings(), "{}")
+	if out, ok := reads("XDG_CONFIG_HOME=" + config); !ok {
+		t.Errorf("settings at home that ask for nothing: %s", out)
+	}
+}
+
+// TestPlace_AFirstFileThatASessionMayWriteOnlyTightens has no settings anywhere
+// but in the project.
+func TestPlace_AFirstFileThatASessionMayWriteOnlyTightens(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	path := secret(t, w)
+	o := newOrganisation(t)
+	o.account(w)
+	content := harness.Defaults(harness.Sandbox{"additional_read_only_paths": []string{w.Outside}})
+	link := filepath.Join(w.Project, "link")
+	harness.MakeDir(t, filepath.Join(w.Home, "kept"))
+	if err := os.Symlink(filepath.Join(w.Home, "kept"), link); err != nil {
+		t.Fatal(err)
+	}
+	for config, counts := range map[string]bool{
+		filepath.Join(w.Home, "kept"): true, filepath.Join(w.Project, "made"): false, link: false,
+		filepath.Join(harness.ShortDir(t), "temporary"): false,
+	} {
+		harness.Write(t, filepath.Join(config, "sandbox-sidecar", "settings.json"), content)
+		_ = os.RemoveAll(filepath.Join(w.Home, ".local"))
+		out, ok := o.runBinary(harness.Binary(t), w, []string{"XDG_CONFIG_HOME=" + config}, "exec", "--", "cat", path)
+		if ok != counts {
+			t.Errorf("%s: %s", config, out)
+		}
+	}
+}
