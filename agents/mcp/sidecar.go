@@ -22,7 +22,7 @@ import (
 // sidecar starts commands in one project, by the protocol that editors speak.
 type sidecar struct {
 	client  *client.Client
-	project string // as the sidecar names it
+	project string // as the user named it: a link to it is judged at each start
 	kind    protocol.Kind
 
 	mu       sync.Mutex          // guards the fields below
@@ -38,7 +38,10 @@ var errOff = errors.New("not started: the settings leave the sandbox off; see sa
 
 // newSidecar opens the conversation with a sidecar that was just started.
 func newSidecar(ctx context.Context, c *client.Client, options Options) (*sidecar, error) {
-	s := &sidecar{client: c, kind: options.Kind, commands: map[string]*command{}, warned: map[string]bool{}}
+	s := &sidecar{
+		client: c, project: options.Project, kind: options.Kind, commands: map[string]*command{},
+		warned: map[string]bool{},
+	}
 	client.On(c, protocol.Output, func(params protocol.OutputParams) {
 		s.with(params.SessionID, func(c *command) { _, _ = c.output.Write(params.Data) })
 	})
@@ -65,12 +68,9 @@ func newSidecar(ctx context.Context, c *client.Client, options Options) (*sideca
 	if err := client.Notify(c, protocol.Initialized, protocol.Empty{}); err != nil {
 		return nil, errGone
 	}
-	s.project = options.Project
-	got, err := s.policy(ctx)
-	if err != nil {
+	if _, err := s.policy(ctx); err != nil {
 		return nil, err
 	}
-	s.project = got.Project
 	return s, nil
 }
 

@@ -89,7 +89,7 @@ func connect(t *testing.T, fake *fakeSidecar) *sidecar {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.project != "/real" {
+	if s.project != "/project" {
 		t.Errorf("project %q", s.project)
 	}
 	return s

@@ -140,7 +140,15 @@ func situations() []situation {
 			},
 		},
 		{
-			name: "a session could have made a symlink to the project",
+			name: "the user has made a symlink to the project",
+			prepare: func(s *scene) {
+				s.project = s.HomePath("link")
+				s.cwd = s.project
+				harness.Must(s.t, os.Symlink(s.Project, s.project))
+			},
+		},
+		{
+			name: "a session could have made it",
 			prepare: func(s *scene) {
 				repository := filepath.Join(filepath.Dir(s.Project), "repository")
 				harness.MakeDir(s.t, filepath.Join(repository, ".git"))
