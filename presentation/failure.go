@@ -4,7 +4,6 @@ import (
 	"errors"
 	"path/filepath"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -21,7 +20,7 @@ func ProjectError(compiled settings.Compiled) error {
 		Hint: "try again once the file system answers; sessions elsewhere can be started",
 	}
 	if redirect := (*settings.Redirect)(nil); errors.As(cause, &redirect) {
-		failed.Hint = "if you made the symlink, open " + display.Quote(redirect.Target) + " itself"
+		failed.Hint = redirect.Hint()
 	}
 	return failed
 }

@@ -91,11 +91,11 @@ func keyOf(e *entry) policyKey { return policyKey{e.projectDir, e.kind} }
 // compileFor returns the id of the policy that a session would get now; "" if
 // its project's file system does not answer.
 func (s *Server) compileFor(k policyKey) string {
-	compiled := s.compile(s.store.InWindow(k.project), settings.Kind(k.kind))
-	if compiled.NoAnswer != "" {
+	plan := s.plan(s.store.InWindow(k.project), k.kind, "")
+	if plan.NoAnswer != "" {
 		return ""
 	}
-	return compiled.Policy.ID()
+	return plan.PolicyID()
 }
 
 // listTimeout is how long terminal/list waits for policies to be compiled,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -32,20 +33,25 @@ func invalidParams(field, format string, args ...any) *wireError {
 	}
 }
 
-// errUnsandboxed is the answer to terminal/spawn if the sidecar was started to
-// confine every session, and the settings would not confine this one.
-var errUnsandboxed = &wireError{
-	code:    protocol.CodeSandboxUnavailable,
-	message: "not started: the settings leave the sandbox off; see sandbox-sidecar policy",
-	data:    &protocol.ErrorData{Reason: "every session must be sandboxed here"},
-}
-
-// errPolicyChanged is the answer to terminal/spawn if the policy is not the one
-// to which the user has agreed.
-var errPolicyChanged = &wireError{
-	code:    protocol.CodePolicyChanged,
-	message: "not started: the settings have changed since the user agreed to them; ask again",
-	data:    &protocol.ErrorData{Reason: "policyId names another policy"},
+// notAdmitted is the answer to terminal/spawn if the session may not start as
+// the settings are; nil if err is no such reason.
+func notAdmitted(err error) *wireError {
+	var doubtful *session.DoubtError
+	switch {
+	case errors.As(err, &doubtful):
+		return settingsInvalid(doubtful.Doubt)
+	case errors.Is(err, session.ErrOff):
+		return &wireError{
+			code: protocol.CodeSandboxUnavailable, message: err.Error(),
+			data: &protocol.ErrorData{Reason: "every session must be sandboxed here"},
+		}
+	case errors.Is(err, session.ErrPolicyChanged):
+		return &wireError{
+			code: protocol.CodePolicyChanged, message: err.Error(),
+			data: &protocol.ErrorData{Reason: "policyId names another policy"},
+		}
+	}
+	return nil
 }
 
 // settingsInvalid names the file that must be fixed before a session starts.
@@ -83,10 +89,10 @@ func sessionNotFound(id string) *wireError {
 // toWire converts an error to the protocol's form. An error without a code is
 // CodeInternalError.
 func toWire(err error) *jsonrpc2.Error {
-	var wire *wireError
+	wire := notAdmitted(err)
 	var start *spawn.Error
 	switch {
-	case errors.As(err, &wire):
+	case wire != nil, errors.As(err, &wire):
 	case errors.As(err, &start):
 		wire = &wireError{
 			code: protocol.CodeSpawnFailed, message: start.Error(),

@@ -61,9 +61,9 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 		return protocol.PolicyGetResult{}, err
 	}
 	snapshot := s.store.InWindow(params.ProjectDir)
-	compiled := s.compile(snapshot, kind)
-	s.publish(snapshot, compiled.Diagnostics)
-	return presentation.Policy(compiled), nil
+	plan := s.plan(snapshot, protocol.Kind(kind), "")
+	s.publish(snapshot, plan.Diagnostics)
+	return presentation.Policy(plan.Compiled), nil
 }
 
 func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainParams) (protocol.PolicyExplainResult,

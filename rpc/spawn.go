@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -40,17 +40,18 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		return fail(&wireError{code: protocol.CodeInvalidRequest, message: fmt.Sprintf("terminal/spawn: %v", err)})
 	}
 	defer close(e.started)
-	session, compiled, err := s.startSession(ctx, &request, params)
+	started, admitted, err := s.startSession(ctx, &request, params)
 	if err != nil {
 		s.sessions.removeFailed(e)
 		return fail(err)
 	}
-	e.policyID = request.PolicyID()
-	outcome := session.Outcome()
-	warnings := slices.Concat(compiled.Warnings, compiled.Exposures(presentation.ProtectsExistingPaths(outcome)),
+	e.policyID = admitted.PolicyID()
+	compiled, outcome := admitted.Compiled, started.Outcome()
+	warnings := slices.Concat(compiled.Warnings, admitted.Unmade, admitted.Told,
+		compiled.Exposures(presentation.ProtectsExistingPaths(outcome)),
 		presentation.SandboxWarnings(compiled, outcome, s.options.Guarded))
 	result := protocol.SpawnResult{
-		SessionID: e.id, PID: session.PID(), Argv: request.Argv, PolicyID: e.policyID,
+		SessionID: e.id, PID: started.PID(), Argv: request.Argv, PolicyID: e.policyID,
 		Sandbox:     presentation.Sandbox(compiled.Policy.Restricted, outcome, warnings),
 		Tracking:    presentation.Tracking(outcome),
 		Environment: protocol.EnvironmentLog{Dropped: append([]string{}, outcome.Dropped...)},
@@ -58,7 +59,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	if params.Command != "" {
 		e.argv, e.noSSH = request.Argv, !compiled.HasSSH()
 	}
-	e.begin(session)
+	e.begin(started)
 	first := append(presentation.UnsandboxedLine(outcome), presentation.DoubtLine(outcome.Confined, compiled.Doubt)...)
 	switch {
 	case params.Pipe:
@@ -68,66 +69,42 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}
 	return result, func() {
 		close(e.answered)
-		session.Begin(&sink{server: s, entry: e}, first)
+		started.Begin(&sink{server: s, entry: e}, first)
 	}, nil
 }
 
-// compile returns what new sessions get.
-func (s *Server) compile(snapshot *settings.Snapshot, kind settings.Kind) settings.Compiled {
-	compiled := snapshot.Compile(kind)
-	if s.options.Sandbox {
-		compiled.RefuseUnconfined()
-	}
-	return compiled
+// plan plans a session. agreed is a policy's id, or "".
+func (s *Server) plan(snapshot *settings.Snapshot, kind protocol.Kind, agreed string) *session.Plan {
+	return session.New(s.store, snapshot, session.Wish{
+		Kind: settings.Kind(kind), Confined: s.options.Sandbox, Certain: s.options.Sandbox, Agreed: agreed,
+	})
 }
 
-// startSession compiles the policy and starts the session under it. It completes
-// the request.
+// startSession starts the session of a request. It chooses the shell.
 func (s *Server) startSession(ctx context.Context, request *spawn.Request, params protocol.SpawnParams) (*spawn.Session,
-	settings.Compiled, error,
+	*session.Admitted, error,
 ) {
 	snapshot := s.store.InWindow(params.ProjectDir)
-	compiled := s.compile(snapshot, settings.Kind(params.Kind))
-	s.publish(snapshot, compiled.Diagnostics)
-	if doubt := compiled.Doubt; doubt != nil && (doubt.Refused || s.options.Sandbox) {
-		return nil, settings.Compiled{}, settingsInvalid(doubt)
+	plan := s.plan(snapshot, params.Kind, params.PolicyID)
+	s.publish(snapshot, plan.Diagnostics)
+	admitted, err := plan.Admit()
+	if err != nil {
+		return nil, nil, err
 	}
-	if s.options.Sandbox && !compiled.Policy.Restricted {
-		return nil, settings.Compiled{}, errUnsandboxed
-	}
-	if params.PolicyID != "" {
-		if compiled.Policy.ID() != params.PolicyID {
-			return nil, settings.Compiled{}, errPolicyChanged
-		}
-		request.Full = true
-	}
-	if err := presentation.ProjectError(compiled); err != nil {
-		return nil, compiled, err
-	}
-	if err := compiled.MakeDirs(); err != nil {
-		compiled.Warnings = append(compiled.Warnings, err.Error())
-	}
-	for _, note := range compiled.Notes() {
-		if s.store.FirstTime(note.Name) {
-			compiled.Warnings = append(compiled.Warnings, note.Text)
-		}
-	}
-	request.Policy, request.PolicyID = compiled.Policy, sync.OnceValue(compiled.Policy.ID)
 	switch {
 	case params.Command != "" && params.Args == nil:
-		shell := compiled.Shell
+		shell := plan.Shell
 		if shell == nil {
-			shell = []string{spawn.CommandShell(&compiled.Policy)}
+			shell = []string{spawn.CommandShell(&plan.Policy)}
 		}
 		request.Program, request.Argv = shell[0], slices.Concat(shell, []string{"-c", params.Command})
-	case params.Command == "" && params.Shell == nil && compiled.Shell != nil:
-		request.Program, request.Argv = compiled.Shell[0], compiled.Shell
+	case params.Command == "" && params.Shell == nil && plan.Shell != nil:
+		request.Program, request.Argv = plan.Shell[0], plan.Shell
 	}
-	session, err := s.options.Spawner.Start(ctx, *request)
-	if err != nil {
-		err = presentation.NameSetting(err, snapshot, settings.Kind(params.Kind), request.Dir)
-	}
-	return session, compiled, err
+	started, err := session.Start(admitted, *request, func(r spawn.Request) (*spawn.Session, error) {
+		return s.options.Spawner.Start(ctx, r)
+	})
+	return started, admitted, err
 }
 
 // request checks params, fills in their defaults, and converts them to a

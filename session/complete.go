@@ -1,8 +1,10 @@
-// Package session completes a policy by what a session has for itself.
+// Package session is the way of every session from the settings to its start.
 //
-// [Complete] adds the history of shells and the program that links lead to, so that
-// the policy, its id and every explanation know all that the session can do.
-// [Machine] looks up what Complete needs. See docs/design/session.md.
+// [New] plans a session, [Plan.Admit] decides whether it may start, and [Start]
+// starts it. [Complete] adds the history of shells and the program that links
+// lead to, so that the policy, its id and every explanation know all that the
+// session can do. [Machine] looks up what Complete needs. See
+// docs/design/session.md.
 package session
 
 import (

@@ -247,6 +247,11 @@ func (r *Redirect) Error() string {
 		display.Quote(r.Target))
 }
 
+// Hint says what the user can do.
+func (r *Redirect) Hint() string {
+	return "if you made the symlink, open " + display.Quote(r.Target) + " itself"
+}
+
 // Unready is why no sandboxed session may start in the project, and the path
 // that it is about, if the cause does not name it; nil if one may.
 func (c *Compiled) Unready() (path string, cause error) {
