@@ -3,11 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 )
 
@@ -97,14 +99,14 @@ func (e *doubtError) hint() string {
 	return "fix the file; a file that asks for nothing holds {}"
 }
 
-// inDoubt returns why a command is not run, or nil if the settings can be read.
-// It refuses terminals too, unlike the editor's: the user has a terminal to fix
-// the file in.
-func inDoubt(doubt *settings.Doubt) error {
-	if doubt == nil {
-		return nil
+// inDoubt is the error of a session that was not admitted, in this program's
+// words if the settings cannot be read.
+func inDoubt(err error) error {
+	var doubtful *session.DoubtError
+	if errors.As(err, &doubtful) {
+		return &doubtError{doubt: doubtful.Doubt}
 	}
-	return &doubtError{doubt: doubt}
+	return err
 }
 
 // unnamed returns why a question about settings cannot be answered: the file of

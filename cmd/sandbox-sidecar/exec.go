@@ -61,52 +61,34 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		return err
 	}
 	defer store.Close()
-	compiled := snapshot.Compile(kind)
+	plan := session.New(store, snapshot, session.Wish{
+		Kind: kind, Confined: p.sandbox, Certain: true, // the user has a terminal to fix a file in
+		Facts: session.Facts{Variables: j.variables, Programs: j.programs},
+	})
 	// For a window. The id takes long.
-	var warnings []string
 	var policyID string
 	if j.report != nil {
-		policyID = compiled.Policy.ID() // as the window's sidecar compiles it
+		policyID = plan.PolicyID()
 	}
-	compiled.Policy = session.Complete(compiled.Policy, session.Facts{Variables: j.variables, Programs: j.programs})
-	if !compiled.Policy.Restricted && compiled.Doubt == nil {
-		// The explanation names the setting; it is the same for every access.
-		if x, err := snapshot.Explain(kind, settings.AttemptConnect, ""); err == nil {
-			if why, advice := unsandboxed(x); advice != "" || !j.quiet {
-				warnUnsandboxed(why, advice, j.held != nil)
-				warnings = append(warnings, strings.TrimSpace(why+" "+advice))
-			}
-		}
-	}
-	if p.sandbox {
-		compiled.Policy.OnUnavailable = policy.Refuse // the user asked for a sandbox
-	}
+	warnings := j.warnOff(plan, snapshot, kind)
 	if j.quiet {
-		printErrors(stderr, compiled.Diagnostics)
+		printErrors(stderr, plan.Diagnostics)
 	} else {
-		printDiagnostics(stderr, snapshot, compiled.Diagnostics)
+		printDiagnostics(stderr, snapshot, plan.Diagnostics)
 	}
-	if err := inDoubt(compiled.Doubt); err != nil {
-		return err
+	admitted, err := plan.Admit()
+	if err != nil {
+		return inDoubt(err)
 	}
-	if err := presentation.ProjectError(compiled); err != nil {
-		return err
-	}
-	if err := compiled.MakeDirs(); err != nil {
-		compiled.Risks = append(compiled.Risks, err.Error())
-		warnings = append(warnings, err.Error())
-	}
+	compiled := admitted.Compiled
+	risks := slices.Concat(compiled.Risks, admitted.Unmade)
+	warnings = slices.Concat(warnings, admitted.Unmade, admitted.Told)
 	if j.quiet {
-		printBriefly(stderr, snapshot, compiled.Diagnostics, compiled.Risks)
+		printBriefly(stderr, snapshot, compiled.Diagnostics, risks)
 	} else {
-		printWarnings(compiled.Risks)
+		printWarnings(risks)
 	}
-	for _, note := range compiled.Notes() {
-		if store.FirstTime(note.Name) {
-			display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", note.Text)
-			warnings = append(warnings, note.Text)
-		}
-	}
+	printNotes(admitted.Told)
 	dir, err := workingDir()
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
@@ -114,12 +96,13 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	asker := &asker{
 		store: store, projectDir: snapshot.ProjectDir(), kind: kind, report: j.report, runs: make(chan struct{}),
 	}
-	running, err := start.take().Start(context.Background(), spawn.Request{
-		ID: spawn.NewID(), Policy: compiled.Policy, Program: j.program, Argv: j.argv, Env: j.env, Dir: dir,
-		Ask: asker.ask, Tool: kind == settings.KindTool,
+	running, err := session.Start(admitted, spawn.Request{
+		Program: j.program, Argv: j.argv, Env: j.env, Dir: dir, Ask: asker.ask,
+	}, func(request spawn.Request) (*spawn.Foreground, error) {
+		return start.take().Start(context.Background(), request)
 	})
 	if err != nil {
-		return presentation.NameSetting(err, snapshot, kind, dir)
+		return err
 	}
 	j.report.Begin(report.Session{
 		Running: running, Compiled: compiled, PolicyID: policyID, Store: store, Cwd: dir,
@@ -143,6 +126,24 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	j.held.Pass()
 	printEnd(running, store.Snapshot(snapshot.ProjectDir()), kind, hints)
 	return endOf(exit)
+}
+
+// warnOff prints and returns why the settings leave a job without a sandbox.
+func (j job) warnOff(plan *session.Plan, snapshot *settings.Snapshot, kind settings.Kind) []string {
+	if plan.Policy.Restricted || plan.Doubt != nil {
+		return nil
+	}
+	// The explanation names the setting; it is the same for every access.
+	x, err := snapshot.Explain(kind, settings.AttemptConnect, "")
+	if err != nil {
+		return nil
+	}
+	why, advice := unsandboxed(x)
+	if advice == "" && j.quiet {
+		return nil
+	}
+	warnUnsandboxed(why, advice, j.held != nil)
+	return []string{strings.TrimSpace(why + " " + advice)}
 }
 
 // hints say what the sandbox may have to do with a failure.
@@ -169,6 +170,12 @@ func printEnd(running *spawn.Foreground, snapshot *settings.Snapshot, kind setti
 func printWarnings(warnings []string) {
 	for _, warning := range warnings {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
+	}
+}
+
+func printNotes(notes []string) {
+	for _, note := range notes {
+		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", note)
 	}
 }
 

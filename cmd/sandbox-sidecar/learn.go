@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -41,11 +43,7 @@ func learn(flags *flagSet, args []string) error {
 		return err
 	}
 	store.Close()
-	compiled := snapshot.Compile(kind)
-	printDiagnostics(stderr, snapshot, compiled.Diagnostics)
-	if err := inDoubt(compiled.Doubt); err != nil {
-		return err
-	}
+	printDiagnostics(stderr, snapshot, snapshot.Diagnostics())
 	l := &learner{
 		user: project.settings, project: project.project, kind: kind, values: map[string]any{"enabled": true},
 		reads: map[string]bool{},
@@ -163,15 +161,14 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 		return spawn.Exit{}, err
 	}
 	defer store.Close()
-	compiled := snapshot.Compile(l.kind)
-	if err := presentation.ProjectError(compiled); err != nil {
-		return spawn.Exit{}, err
-	}
-	if err := compiled.MakeDirs(); err != nil {
-		display.Fprintf(stderr, "sandbox-sidecar: warning: %v\n", err)
-	}
 	// Without a sandbox or reports of denials there is nothing to learn.
-	compiled.Policy.OnUnavailable, compiled.Policy.OnDenied = policy.Refuse, policy.Report
+	plan := session.New(store, snapshot, session.Wish{Kind: l.kind, Confined: true, Certain: true, Reported: true})
+	admitted, err := plan.Admit()
+	if err != nil {
+		return spawn.Exit{}, inDoubt(err)
+	}
+	printWarnings(slices.Concat(plan.Risks, admitted.Unmade))
+	printNotes(admitted.Told)
 	program, err := exec.LookPath(command[0])
 	if err != nil {
 		return spawn.Exit{}, notFound(command[0], err)
@@ -192,13 +189,16 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	if err != nil {
 		return spawn.Exit{}, err
 	}
-	running, err := newSpawner(tracker, logger).Foreground(context.Background(), spawn.Request{
-		ID: spawn.NewID(), Policy: compiled.Policy, Program: program, Argv: command, Env: os.Environ(), Dir: dir,
+	running, err := session.Start(admitted, spawn.Request{
+		Program: program, Argv: command, Env: os.Environ(), Dir: dir,
 		Learn: places, Ask: func(_ context.Context, d spawn.Denial) spawn.Answer { return l.allowRead(d, secrets) },
+	}, func(request spawn.Request) (*spawn.Foreground, error) {
+		return newSpawner(tracker, logger).Foreground(context.Background(), request)
 	})
 	if err != nil {
 		return spawn.Exit{}, err
 	}
+	printWarnings(plan.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
 	exit, err := running.Wait()
 	if err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
@@ -321,15 +321,15 @@ func (l *learner) record(program string, denials []spawn.Denial) {
 // mostNames bounds the names that are recorded of one directory.
 const mostNames = 8
 
-// open opens the settings, with what is learned so far as their top layer. The
-// caller closes the store.
+// open opens the settings, with what is learned so far as their top layer, and
+// the sandbox on whatever they say. The caller closes the store.
 func (l *learner) open() (*settings.Store, *settings.Snapshot, error) {
 	layer, err := l.text()
 	if err != nil {
 		return nil, nil, err
 	}
 	store, err := settings.Open(settings.Options{
-		UserPath: absoluteOr(l.user), Editor: layer, Env: os.Environ(),
+		UserPath: absoluteOr(l.user), Editor: layer, Command: []byte(sandboxLayer), Env: os.Environ(),
 		Guarded: program(), Complete: complete, Once: true,
 	})
 	if err != nil {
