@@ -120,6 +120,9 @@ func Serve(ctx context.Context, r *runner.Runner, argv []string, streams Streams
 	for _, warning := range p.running.Warnings() {
 		p.log("warning: %s", warning)
 	}
+	for _, note := range p.running.Notes() {
+		p.log("note: %s", note)
+	}
 	for i := range inside {
 		inside[i].Close()
 		inside[i] = nil

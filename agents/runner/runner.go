@@ -18,6 +18,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -48,57 +49,42 @@ type Command struct {
 // Running is a command that was started.
 type Running struct {
 	*spawn.Background
-	runner   *Runner
-	warnings []string
+	runner          *Runner
+	warnings, notes []string
 }
-
-// ErrOff means that no sandbox would confine the command.
-var ErrOff = errors.New("not started: the settings leave the sandbox off; see sandbox-sidecar policy")
 
 // Start starts a command. On an error nothing runs.
 func (r *Runner) Start(ctx context.Context, c Command) (*Running, error) {
 	snapshot := r.Store.Snapshot(r.Project)
-	compiled := snapshot.Compile(r.Kind)
-	if err := startable(compiled); err != nil {
+	admitted, err := session.New(r.Store, snapshot, session.Wish{Kind: r.Kind, Confined: true, Certain: true}).Admit()
+	var doubtful *session.DoubtError
+	switch {
+	case errors.As(err, &doubtful):
+		return nil, fmt.Errorf("not started: the user must fix a settings file first: %s:%d",
+			display.Quote(doubtful.Doubt.File), doubtful.Doubt.Line)
+	case err != nil:
 		return nil, err
 	}
-	running := &Running{runner: r, warnings: slices.Clone(compiled.Warnings)}
-	if err := compiled.MakeDirs(); err != nil {
-		running.warnings = append(running.warnings, err.Error())
-	}
-	compiled.RefuseUnconfined()
-	request := spawn.Request{
-		ID: spawn.NewID(), Policy: compiled.Policy, Env: r.Env, Dir: c.Dir, Tool: true,
-		Program: c.Argv[0], Argv: c.Argv,
-	}
+	request := spawn.Request{Env: r.Env, Dir: c.Dir, Tool: true, Program: c.Argv[0], Argv: c.Argv}
 	if c.Ask != nil {
 		request.Ask = func(ctx context.Context, d spawn.Denial) spawn.Answer { return r.ask(ctx, c, d) }
 	}
-	background, err := r.Spawner.Background(ctx, request, c.Files)
+	background, err := session.Start(admitted, request, func(request spawn.Request) (*spawn.Background, error) {
+		return r.Spawner.Background(ctx, request, c.Files)
+	})
 	if err != nil {
-		return nil, presentation.NameSetting(err, snapshot, r.Kind, c.Dir)
+		return nil, err
 	}
-	if outcome := background.Outcome(); !outcome.Confined {
+	outcome := background.Outcome()
+	if !outcome.Confined {
 		background.Kill() // refused above; if that ever changes, nothing may go on
-		return nil, errors.Join(ErrOff, outcome.Unconfinable)
+		return nil, errors.Join(session.ErrOff, outcome.Unconfinable)
 	}
-	running.Background = background
-	running.warnings = append(running.warnings, background.Outcome().Enforcement.Warnings...)
-	return running, nil
-}
-
-// startable returns why no session may start with what the settings say.
-func startable(compiled settings.Compiled) error {
-	switch {
-	case compiled.Doubt != nil:
-		return fmt.Errorf("not started: the user must fix a settings file first: %s:%d",
-			display.Quote(compiled.Doubt.File), compiled.Doubt.Line)
-	case presentation.ProjectError(compiled) != nil:
-		return presentation.ProjectError(compiled)
-	case !compiled.Policy.Restricted:
-		return ErrOff
-	}
-	return nil
+	return &Running{
+		Background: background, runner: r, notes: admitted.Told,
+		warnings: slices.Concat(admitted.Warnings, admitted.Unmade,
+			admitted.Exposures(presentation.ProtectsExistingPaths(outcome)), outcome.Enforcement.Warnings),
+	}, nil
 }
 
 // ask puts a denial to the user. It denies unless the answer is one of the
@@ -181,3 +167,6 @@ func (r *Running) Limits() []string {
 
 // Warnings are what the user must know about the session.
 func (r *Running) Warnings() []string { return display.Lines(r.warnings) }
+
+// Notes are what the user is told once.
+func (r *Running) Notes() []string { return display.Lines(r.notes) }

@@ -46,7 +46,7 @@ func serveMCP(flags *flagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	printDiagnostics(stderr, snapshot, snapshot.Compile(kind).Diagnostics)
+	printDiagnostics(stderr, snapshot, snapshot.Diagnostics())
 	store.Close()
 	argv := []string{mcpProgram, "--sidecar", self, "--project", snapshot.ProjectDir(), "--kind", string(kind)}
 	if project.settings != "" {
@@ -102,7 +102,7 @@ func (p *projectFlags) serveAgent(flags *flagSet, serve func(context.Context, *r
 		return err
 	}
 	defer store.Close()
-	printDiagnostics(stderr, snapshot, snapshot.Compile(kind).Diagnostics)
+	printDiagnostics(stderr, snapshot, snapshot.Diagnostics())
 	ending.KeepOnPipe()
 	logger := slog.New(plainLog{})
 	reserveThreads(endingThreads + answeringThreads())
