@@ -167,6 +167,7 @@ func (r *running) kill() error {
 	r.killed += killed
 	if err != nil {
 		r.survived = err
+		r.checkLimits() // while the group still knows
 		r.giveBack()
 	}
 	return err
@@ -190,7 +191,8 @@ func (r *running) release() {
 }
 
 // giveBack is called once, with groupMu held. Failures are only logged, because
-// the session has ended all the same.
+// the session has ended all the same. If processes survive, the output is still
+// to be read, so that end alone ends the denials and the limits.
 func (r *running) giveBack() {
 	r.released = true
 	r.protection.end()
@@ -198,7 +200,6 @@ func (r *running) giveBack() {
 	for _, filter := range r.agents {
 		filter.Close()
 	}
-	r.denials.end()
 	for _, file := range r.held {
 		file.Close()
 	}

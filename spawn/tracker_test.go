@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // eventLog is a tracker that records what happens to a group and its
@@ -196,5 +198,73 @@ func TestClose_NamesTheSurvivors(t *testing.T) {
 	r.end(t) // the leader's end is reported all the same
 	if got, want := d.read(), []string{"kill", "linger"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// reachedUntilLinger is a group that knows its limits until others have it.
+type reachedUntilLinger struct{ notedGroup }
+
+func (g *reachedUntilLinger) Limit(lifecycle.Limits, func()) {}
+
+func (g *reachedUntilLinger) Reached() lifecycle.Reached {
+	return lifecycle.Reached{Processes: !slices.Contains(g.read(), "linger")}
+}
+
+type reachedLog struct{ *eventLog }
+
+func (l *reachedLog) NewGroup(string) (lifecycle.Group, error) {
+	return &reachedUntilLinger{notedGroup{eventLog: l.eventLog}}, nil
+}
+
+// lateReader takes the first bytes only once the session is given up.
+type lateReader struct {
+	*recorder
+	givenUp chan struct{}
+}
+
+func (r *lateReader) Output(data []byte) {
+	<-r.givenUp
+	r.recorder.Output(data)
+}
+
+// If processes survive, the last output is still read, and what it says of
+// refusals is reported. So is a limit that only the group knew.
+func TestEnd_ReportsTheLastRefusalsBesideSurvivors(t *testing.T) {
+	t.Parallel()
+	for name, survivors := range map[string][]int{"survivors": {4711}, "none": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &eventLog{tracking: subreaper, survivors: survivors}
+			s := newFixture(t, &platformtest.Fake{
+				Enforcement: platform.Enforcement{
+					Protections: Protections{platform.Limits: {Status: platform.Enforced}},
+				},
+				Passed: []handshake.Passed{platformtest.PassedListener}, Supervise: d.supervise,
+			})
+			s.Tracker = &reachedLog{d}
+			request := s.line("echo 'cat: /etc/passwd: Permission denied'; : >said; exec sleep 1000")
+			request.Policy = policy.Policy{Restricted: true, Limits: policy.Limits{Processes: 40}}
+			session, err := s.Start(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &lateReader{newRecorder(), make(chan struct{})}
+			session.Begin(r, []byte("first\n"))
+			said := func() bool { _, err := os.Stat(filepath.Join(s.dir, "said")); return err == nil }
+			if !deadline.Until(timeout, said) {
+				t.Fatal("nothing was printed")
+			}
+			if err := session.running.kill(); (err != nil) != (survivors != nil) {
+				t.Fatal(err)
+			}
+			close(r.givenUp)
+			r.end(t)
+			if len(r.denials) != 1 || r.denials[0].Target != "/etc/passwd" {
+				t.Errorf("denials: %+v", r.denials)
+			}
+			if want := []Reached{{Key: ProcessesKey, Most: 40}}; !slices.Equal(r.limits, want) {
+				t.Errorf("limits: %+v", r.limits)
+			}
+		})
 	}
 }
