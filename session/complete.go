@@ -9,7 +9,9 @@ package session
 
 import (
 	"cmp"
+	"errors"
 	"slices"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -69,6 +71,19 @@ type Machine struct {
 	Program string
 	// Shells is the directory for links that are shells; "" if there is none.
 	Shells string
+	// Memory keeps answers; nil: each question is a new one.
+	Memory *Memory
+}
+
+// Memory is what a machine has answered last. It answers while a file system is
+// silent: a policy, and so its id, must not change because a home directory is
+// slow. What was never known is as it is written, and links to shells are not
+// made. A Memory is for one Machine, and may be used from several goroutines. The
+// zero value knows nothing.
+type Memory struct {
+	mu     sync.Mutex // guards the fields below
+	places *history.Places
+	links  bool
 }
 
 // Complete is the function Complete with what is found on the machine. typed says
@@ -84,9 +99,14 @@ func (m Machine) find(p *policy.Policy, typed bool) Facts {
 	if !p.Restricted {
 		return f
 	}
+	memory := m.Memory
+	if memory == nil {
+		memory = &Memory{}
+	}
 	if typed && p.Project != "" {
-		// Without one there is no history; the log says why when it is made.
-		if found, err := history.Find(history.Request{Project: p.Project, Policy: p, Outer: m.Env}); err == nil {
+		// Without one there is no history. The log says why when a session starts.
+		places := memory.historyAt(history.Look(m.Env))
+		if found, err := places.Find(history.Request{Project: p.Project, Policy: p}); err == nil {
 			f.Rules, f.Replaced = found.Rules, found.Replaced
 		}
 	}
@@ -95,8 +115,32 @@ func (m Machine) find(p *policy.Policy, typed bool) Facts {
 	}
 	// A session may have put anything there. So it only says that links were made,
 	// and nothing that it leads to is granted.
-	if _, err := fsguard.Lstat(m.Shells); err == nil {
+	if _, err := fsguard.Lstat(m.Shells); memory.linksAt(err) {
 		f.Programs = []string{m.Program}
 	}
 	return f
+}
+
+// historyAt is where histories are, by what the machine says now.
+func (m *Memory) historyAt(now history.Places, silent error) history.Places {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case silent == nil:
+		m.places = &now
+	case m.places != nil:
+		return *m.places
+	}
+	return now
+}
+
+// linksAt reports whether links that are shells were made, by the answer to
+// lstat(2).
+func (m *Memory) linksAt(now error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !errors.Is(now, fsguard.ErrNoAnswer) {
+		m.links = now == nil
+	}
+	return m.links
 }

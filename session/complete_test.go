@@ -2,11 +2,15 @@ package session
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/history"
 )
@@ -103,5 +107,41 @@ func TestMachine_AnswersTheSameAfterTheFirstSession(t *testing.T) {
 	}
 	if open := m.Complete(p, true); history.Granted(&open) {
 		t.Errorf("a directory that is open to others: %+v", open)
+	}
+}
+
+// While a file system is silent, what the machine has said last counts.
+func TestMemory_AnswersForASilentMachine(t *testing.T) {
+	t.Parallel()
+	look := func(state string) history.Places {
+		places, err := history.Look([]string{"XDG_STATE_HOME=" + state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return places
+	}
+	real, written, moved := look("/a"), look("/b"), look("/c")
+	silent := fmt.Errorf("lstat: %w", fsguard.ErrNoAnswer)
+	var m Memory
+	for i, step := range []struct {
+		now    history.Places
+		silent error
+		want   history.Places
+		lstat  error
+		made   bool
+	}{
+		{written, silent, written, silent, false}, // nothing is known yet
+		{real, nil, real, nil, true},
+		{written, silent, real, silent, true},
+		{moved, nil, moved, fs.ErrNotExist, false},
+		{written, silent, moved, silent, false},
+		{real, nil, real, fs.ErrPermission, false},
+	} {
+		if got := m.historyAt(step.now, step.silent); !reflect.DeepEqual(got, step.want) {
+			t.Errorf("%d: %+v, want %+v", i, got, step.want)
+		}
+		if got := m.linksAt(step.lstat); got != step.made {
+			t.Errorf("%d: links %t", i, got)
+		}
 	}
 }

@@ -258,12 +258,18 @@ func (a *attempt) makeTemporaryDirs() {
 // prepareHistory makes the project's own history of shells, if the policy has
 // it. What tools type there would be offered to the user in the next terminal.
 func (a *attempt) prepareHistory() {
-	p := a.policy
-	if !p.Restricted || !history.Granted(p) {
+	p, typed := a.policy, !a.request.NoInput && !a.request.Pipe && !a.request.Tool
+	if !p.Restricted {
+		return
+	}
+	if !history.Granted(p) {
+		if typed && p.Project != "" {
+			a.sayWhyNoHistory()
+		}
 		return
 	}
 	var prepared history.Session // without it, the session has none
-	if !a.request.NoInput && !a.request.Pipe && !a.request.Tool {
+	if typed {
 		var err error
 		prepared, err = history.Prepare(history.Request{
 			Project: p.Project, Policy: p, Outer: lastOfEach(a.request.Env), Program: a.request.Program,
@@ -279,6 +285,17 @@ func (a *attempt) prepareHistory() {
 	}
 	a.own = append(a.own, prepared.Env...)
 	a.policy = history.Limited(p, prepared)
+}
+
+// sayWhyNoHistory logs why the policy of a terminal has no history.
+func (a *attempt) sayWhyNoHistory() {
+	places, err := history.Look(a.request.Env)
+	if err == nil {
+		_, err = places.Find(history.Request{Project: a.policy.Project, Policy: a.policy})
+	}
+	if err != nil {
+		a.running.log.Warn("no history of shells for a session", "error", err)
+	}
 }
 
 func grantsAll(p *policy.Policy, rules []policy.Rule) bool {

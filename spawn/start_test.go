@@ -48,7 +48,11 @@ func TestStart_TheHistoryIsThePolicys(t *testing.T) {
 			s := newFixture(t, backend)
 			request := s.line("echo file=$HISTFILE.")
 			request.Policy = policy.Policy{Restricted: true, Project: s.dir}
-			found, err := history.Find(history.Request{Project: s.dir, Policy: &request.Policy, Outer: request.Env})
+			places, err := history.Look(request.Env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := places.Find(history.Request{Project: s.dir, Policy: &request.Policy})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -197,9 +197,12 @@ func program() []string {
 	return list
 }
 
+// answered is what the machine has answered about that.
+var answered session.Memory
+
 // complete adds to a policy what each session has for itself.
 func complete(p policy.Policy, kind settings.Kind) policy.Policy {
-	machine := session.Machine{Env: os.Environ(), Shells: places.Of(os.Getenv).Shells()}
+	machine := session.Machine{Env: os.Environ(), Shells: places.Of(os.Getenv).Shells(), Memory: &answered}
 	if self, err := executable(); err == nil {
 		machine.Program = self
 	}

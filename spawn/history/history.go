@@ -1,9 +1,10 @@
 // Package history keeps what shells and other programs remember of what was
 // typed, for each project apart from the user's own.
 //
-// [Find] says what a policy must hold for a session to use a project's history.
-// [Prepare] makes the project's directory, and says which variables name what is
-// there. See docs/design/history.md.
+// [Places.Find] says what a policy must hold for a session to use a project's
+// history, and [Look] finds what it needs to know of the machine. [Prepare] makes
+// the project's directory, and says which variables name what is there. See
+// docs/design/history.md.
 package history
 
 import (
@@ -81,50 +82,105 @@ type Request struct {
 	Policy *policy.Policy
 	// Outer is the environment before the policy's filter.
 	Outer []string
-	// Program is the session's leader. Find does not need it.
+	// Program is the session's leader.
 	Program string
 }
 
-// Find says which rules and replacements a session's policy needs, and changes
-// nothing. What they name may not exist yet; Prepare makes it. Its answer does
-// not depend on the program. Session.Env is empty.
-func Find(r Request) (Session, error) {
-	path, err := statePath(r.Outer)
-	if err != nil {
-		return Session{}, err
-	}
-	dir, err := realPath(path)
-	if err != nil {
-		return Session{}, err
-	}
-	if err := private(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Session{}, err
-	}
-	return r.find(dir)
+// Places are where histories and what programs read at start are, whatever a
+// policy says.
+type Places struct {
+	dir    string   // of all projects; real
+	none   error    // why there is no history; nil if there can be one
+	fish   string   // where fish keeps its own; real, "" if unknown
+	vimrcs []string // of the system; real
 }
 
-// find is Find for the real path of the directory of all projects.
-func (r Request) find(dir string) (Session, error) {
-	r.Policy = Without(r.Policy)
-	if r.Policy.Outside(dir).Has(policy.Write) {
-		return Session{}, fmt.Errorf("%s: sessions may write it", dir)
+// Look finds the places. What they name may not exist yet. The error is that of
+// a file system that does not answer (fsguard.ErrNoAnswer). Then the places are
+// taken as they are written, and Prepare finds out.
+func Look(env []string) (Places, error) {
+	var p Places
+	var silent error
+	answered := func(err error) error {
+		if errors.Is(err, fsguard.ErrNoAnswer) {
+			silent = err
+			return nil
+		}
+		return err
 	}
-	own, start := filepath.Join(dir, nameOf(r.Project)), filepath.Join(dir, "start")
-	s := Session{Rules: []policy.Rule{rule(own, policy.Read|policy.Write), rule(start, policy.Read)}}
-	if home := lookUp(r.Outer, "HOME"); filepath.IsAbs(home) {
-		// fish has no variable for its history alone.
-		real, err := realPath(filepath.Join(home, fishData))
-		if err == nil && r.Policy.At(real) == 0 {
-			source := filepath.Join(own, fishDir)
-			s.Replaced = append(s.Replaced, policy.Replaced{Path: real, Source: source})
-			// Landlock does not look above a mount's root.
-			s.Rules = append(s.Rules, rule(source, policy.Read|policy.Write))
+	real := func(path string) (string, error) {
+		real, err := realPath(path)
+		if err != nil && answered(err) == nil {
+			return path, nil
+		}
+		return real, err
+	}
+	path, err := statePath(env)
+	if err == nil {
+		p.dir, err = real(path)
+	}
+	if err == nil {
+		if err = answered(private(p.dir)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
 		}
 	}
-	if rc := r.vimrc(); rc != "" {
+	p.none = err
+	if home := lookUp(env, "HOME"); filepath.IsAbs(home) {
+		if path, err := real(filepath.Join(home, fishData)); err == nil {
+			p.fish = path
+		}
+	}
+	for _, rc := range vimrcs {
+		path, err := fsguard.EvalSymlinks(rc)
+		if err != nil {
+			if answered(err) == nil {
+				p.vimrcs = append(p.vimrcs, rc)
+			}
+			continue
+		}
+		info, err := fsguard.Lstat(path)
+		if err == nil && info.Mode().IsRegular() && info.Size() <= maxOwn || err != nil && answered(err) == nil {
+			p.vimrcs = append(p.vimrcs, path)
+		}
+	}
+	return p, silent
+}
+
+// Find says which rules and replacements a session's policy needs, and asks the
+// machine nothing. What they name may not exist yet; Prepare makes it. The answer
+// does not depend on Outer and Program. Session.Env is empty.
+func (p Places) Find(r Request) (Session, error) {
+	if p.none != nil {
+		return Session{}, p.none
+	}
+	r.Policy = Without(r.Policy)
+	if r.Policy.Outside(p.dir).Has(policy.Write) {
+		return Session{}, fmt.Errorf("%s: sessions may write it", p.dir)
+	}
+	own, start := filepath.Join(p.dir, nameOf(r.Project)), filepath.Join(p.dir, "start")
+	s := Session{Rules: []policy.Rule{rule(own, policy.Read|policy.Write), rule(start, policy.Read)}}
+	// fish has no variable for its history alone.
+	if p.fish != "" && r.Policy.At(p.fish) == 0 {
+		source := filepath.Join(own, fishDir)
+		s.Replaced = append(s.Replaced, policy.Replaced{Path: p.fish, Source: source})
+		// Landlock does not look above a mount's root.
+		s.Rules = append(s.Rules, rule(source, policy.Read|policy.Write))
+	}
+	if rc := p.vimrc(r.Policy); rc != "" {
 		s.Replaced = append(s.Replaced, policy.Replaced{Path: rc, Source: filepath.Join(start, "vimrc")})
 	}
 	return s, nil
+}
+
+// vimrc is the system's configuration of vim, if a session may read it; "" if
+// there is none.
+func (p Places) vimrc(session *policy.Policy) string {
+	for _, path := range p.vimrcs {
+		if session.At(path).Has(policy.Read) {
+			return path
+		}
+	}
+	return ""
 }
 
 // realPath is a path without symlinks, as far as it exists.
@@ -199,7 +255,11 @@ func Prepare(r Request) (Session, error) {
 		// Only what exists can be replaced. fish makes it at its first start.
 		_ = fsguard.MkdirAll(filepath.Join(home, fishData), 0o700)
 	}
-	s, err := r.find(dir)
+	found, err := Look(r.Outer)
+	if err != nil {
+		return Session{}, err
+	}
+	s, err := found.Find(r)
 	if err != nil {
 		return Session{}, err
 	}
@@ -210,7 +270,7 @@ func Prepare(r Request) (Session, error) {
 	if err := s.python(r, start); err != nil {
 		return Session{}, err // on a full disk the next one fails, too
 	}
-	if err := s.vim(r, own, start); err != nil {
+	if err := s.vim(found.vimrc(r.Policy), own, start); err != nil {
 		return Session{}, err
 	}
 	s.Replaced = slices.DeleteFunc(s.Replaced, func(replaced policy.Replaced) bool {
@@ -475,24 +535,8 @@ var viminfoLines string
 // vimrcs are where systems have the configuration that vim reads first.
 var vimrcs = []string{"/etc/vim/vimrc", "/etc/vimrc", "/usr/share/vim/vimrc"}
 
-// vimrc is the system's configuration of vim, if a session may read it; "" if
-// there is none.
-func (r Request) vimrc() string {
-	for _, path := range vimrcs {
-		real, err := fsguard.EvalSymlinks(path)
-		if err != nil || !r.Policy.At(real).Has(policy.Read) {
-			continue
-		}
-		if info, err := fsguard.Lstat(real); err == nil && info.Mode().IsRegular() && info.Size() <= maxOwn {
-			return real
-		}
-	}
-	return ""
-}
-
 // vim has no variable at all. Its system's configuration names the file.
-func (s *Session) vim(r Request, own, start string) error {
-	rc := r.vimrc()
+func (s *Session) vim(rc, own, start string) error {
 	if rc == "" {
 		return nil
 	}

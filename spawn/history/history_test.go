@@ -152,7 +152,11 @@ func TestLimited(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(home, fishData), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	found, err := Find(r)
+	places, err := Look(r.Outer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := places.Find(r)
 	if err != nil {
 		t.Fatal(err)
 	}

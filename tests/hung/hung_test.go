@@ -192,6 +192,49 @@ func TestSettingsThatNeverAnswered(t *testing.T) {
 	s.end("SIGTERM")
 }
 
+// The policies of projects elsewhere, and so their ids, are the same while the
+// directory of histories and links is silent. A terminal there has no history.
+func TestPoliciesStayTheSame(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, where{
+		mount: func(w *harness.World) string { return w.HomePath(".local") },
+		files: map[string]string{"share/sandbox-sidecar/shells/bash": "", "state/other": ""},
+		env: func(w *harness.World) []string {
+			return []string{"XDG_RUNTIME_DIR=" + filepath.Join(w.Outside, "runtime")}
+		},
+		prepare: func(t *testing.T, w *harness.World) {
+			harness.Must(t, os.Mkdir(filepath.Join(w.Outside, "runtime"), 0o700))
+		},
+	}, false, nil)
+	ask := func(kind protocol.Kind) protocol.PolicyGetResult {
+		return harness.Call(s.Editor, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: s.healthy, Kind: kind})
+	}
+	kinds := []protocol.Kind{protocol.Terminal, protocol.Tool}
+	known := map[protocol.Kind]protocol.PolicyGetResult{}
+	for _, kind := range kinds {
+		known[kind] = ask(kind)
+		has := func(suffix string) bool {
+			return slices.ContainsFunc(known[kind].Policy.Rules, func(r protocol.PolicyRule) bool {
+				return strings.HasSuffix(r.Path, suffix)
+			})
+		}
+		if program := harness.Binary(t); !has(program) || has("/history/start") != (kind == protocol.Terminal) {
+			t.Errorf("%s: this compares nothing: %+v", kind, known[kind].Policy.Rules)
+		}
+	}
+	s.fuse.Hang()
+	for _, kind := range kinds {
+		if now := ask(kind); now.PolicyID != known[kind].PolicyID {
+			t.Errorf("%s: another id, with %+v, and before with %+v", kind, now.Policy.Rules, known[kind].Policy.Rules)
+		}
+	}
+	s.health(protocol.Terminal)
+	s.fuse.Answer()
+	for _, kind := range kinds {
+		harness.Eventually(t, "the same id", func() bool { return ask(kind).PolicyID == known[kind].PolicyID })
+	}
+}
+
 // A process that waits for a file system cannot be killed. Closing its session
 // reports that in time, and neither another session nor the sidecar's end waits
 // for it. When the file system answers, the process dies before it does
