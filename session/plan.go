@@ -52,7 +52,7 @@ func New(store *settings.Store, snapshot *settings.Snapshot, wish Wish) *Plan {
 	p.common = sync.OnceValue(common.ID)
 	p.id = p.common
 	if !wish.Facts.empty() {
-		p.Policy = Complete(p.Policy, wish.Facts)
+		p.Add(func(q policy.Policy) policy.Policy { return Complete(q, wish.Facts) })
 		p.id = sync.OnceValue(p.Policy.ID)
 	}
 	return p

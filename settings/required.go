@@ -63,6 +63,8 @@ type bounds struct {
 	network *policy.Origin // closes the network
 	sockets *policy.Origin
 	keys    *policy.Origin
+	// variables are what each file lets sessions get, of those that list some.
+	variables []policy.Environment
 	// unclear is a requirement that could not be understood; nil if there is
 	// none. Nothing starts then.
 	unclear *document.FileDiagnostic
@@ -249,7 +251,9 @@ func (b bounding) variables(s *settings) {
 	if !s.sets(key) {
 		return
 	}
-	allowed := meetPatterns(b.policy.Environment.Allowed, patternsOf(s, b.reporter))
+	listed := patternsOf(s, b.reporter)
+	b.bounds.variables = append(b.bounds.variables, policy.Environment{Allowed: listed})
+	allowed := meetPatterns(b.policy.Environment.Allowed, listed)
 	var list []Variable
 	for _, pattern := range allowed {
 		found := Variable{Pattern: pattern, Origin: s.originOf(key)}

@@ -75,7 +75,8 @@ type Compiled struct {
 	proxies []string   // see Notes
 	// unreached are notes on variables that do not arrive.
 	unreached []Note
-	ssh       bool // see HasSSH
+	ssh       bool   // see HasSSH
+	bounds    bounds // see Add
 }
 
 // HasSSH reports whether sessions have what ssh needs: the set of that name.
@@ -91,6 +92,7 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 		Risks: e.risks(kind), unreached: e.unreached, ssh: hasToolchain(e.toolchains, toolchain.SSH),
 		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
+		bounds: e.bounds,
 	}
 	if compiled.Policy.Restricted {
 		compiled.NoAnswer, compiled.Redirect = e.noAnswer, e.redirect
@@ -111,7 +113,7 @@ func (c *Compiled) RefuseUnconfined() { c.Policy.OnUnavailable = policy.Refuse }
 func (s *Snapshot) policyFor(e *evaluation, kind document.Kind) policy.Policy {
 	p := e.policyFor(kind)
 	if s.complete != nil {
-		p = s.complete(p, kind)
+		p = e.bounds.within(p, s.complete(p, kind))
 	}
 	return p
 }

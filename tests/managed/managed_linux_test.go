@@ -242,6 +242,33 @@ func TestManaged_PolicyAndExplainNameIt(t *testing.T) {
 	}
 }
 
+// What a session has for itself is bounded, too: the history of its project. The
+// control is the same without the requirement.
+func TestManaged_BoundsTheHistory(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+	free, bound := newOrganisation(t), newOrganisation(t)
+	bound.writes("settings.json", `{"required": {"additional_read_write_paths": []}}`)
+	file, did := free.run(w, "exec", "--", "/bin/sh", "-c", `: >>"$HISTFILE" && printf %s "$HISTFILE"`)
+	if !did || !strings.HasSuffix(file, "_history") {
+		t.Fatalf("the control writes no history: %s", file)
+	}
+	for name, o := range map[string]*organisation{"free": free, "bound": bound} {
+		explained, may := o.run(w, "explain", "--check", "write", file)
+		output, did := o.run(w, "exec", "--", "/bin/sh", "-c", ": >>'"+file+"'")
+		if may != did {
+			harness.Breach(t, "%s: explain says %s, the kernel %t: %s", name, explained, did, output)
+		}
+		if did != (name == "free") {
+			t.Errorf("%s: %s", name, output)
+		}
+		if named, _ := o.run(w, "exec", "--", "/bin/sh", "-c", "echo ${HISTFILE-none}"); (named == "none\n") == did {
+			t.Errorf("%s: HISTFILE is %s", name, named)
+		}
+	}
+}
+
 // TestManaged_IsWatched: a file that appears while the editor runs counts for
 // the next session, and the editor hears of it.
 func TestManaged_IsWatched(t *testing.T) {
