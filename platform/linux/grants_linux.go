@@ -14,7 +14,8 @@ import (
 
 // grantSockets returns the grants of Unix sockets. If the session may write a
 // socket's directory, the socket is granted only if sockets.CheckPinned accepts
-// it. A grant without effect is removed from the rules and reported as missing.
+// it. So is one that is also put in another's place, where its path is that
+// place's. A grant without effect is removed from the rules and reported as missing.
 func (r *ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 	var granted sockets.Grants
 	for _, socket := range p.UnixSockets {
@@ -22,7 +23,8 @@ func (r *ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 			granted.Abstract = append(granted.Abstract, socket.Abstract)
 			continue
 		}
-		if _, movable := p.Find(policy.Write, filepath.Dir(socket.Path)); !movable {
+		elsewhere := slices.ContainsFunc(p.Replaced, func(r policy.Replaced) bool { return r.Source == socket.Path })
+		if _, movable := p.Find(policy.Write, filepath.Dir(socket.Path)); !movable && !elsewhere {
 			granted.Paths = append(granted.Paths, socket.Path)
 			continue
 		}
