@@ -193,7 +193,7 @@ func (x *explainer) refuse(rule *DecidingRule, key, value, format string, args .
 func (x *explainer) path() {
 	a := pathAttempts[x.attempt]
 	rule, granted := x.rule(x.live, a.access)
-	if x.unseen(a, granted) {
+	if x.ownTerminals(a) || x.unseen(a, granted) {
 		return
 	}
 	if x.attempt == AttemptWrite {
@@ -221,6 +221,26 @@ func (x *explainer) path() {
 		x.Hint = `only if this machine can protect paths; "sandbox-sidecar doctor" says if it can`
 	}
 }
+
+// ownTerminals explains the directory of a session's own terminals. The numbers of
+// terminals outside are not theirs.
+func (x *explainer) ownTerminals(a attemptKind) bool {
+	at := x.end.Path == terminalDir && a.access == policy.Read || x.end.Path == terminalDir+"/ptmx"
+	if !at || !x.live.PrivateTerminals || a.access == policy.Execute {
+		return false
+	}
+	x.allow(&DecidingRule{
+		Path: x.end.Path, Access: policy.Read | policy.Write, Origin: policy.Origin{
+			File: policy.OriginSession, Key: "private terminals",
+		},
+	}, "a session has terminals of its own at %s", terminalDir)
+	x.Key = ""
+	x.Hint = "if this machine can give sessions their own"
+	return true
+}
+
+// terminalDir holds terminals.
+const terminalDir = "/dev/pts"
 
 // rule finds the most specific rule that grants an access to the target.
 func (x *explainer) rule(live *policy.Policy, access policy.Access) (best policy.Rule, found bool) {
@@ -440,6 +460,9 @@ func (x *explainer) nearestDir() string {
 func (x *explainer) socket() {
 	if i := slices.IndexFunc(x.policy.UnixSockets, x.names); i >= 0 {
 		granted := x.policy.UnixSockets[i]
+		if x.filtered(granted) {
+			return
+		}
 		x.allow(&DecidingRule{Path: x.Target, Origin: granted.Origin},
 			"the socket %s is granted by %s", display.Quote(x.Target), granted.Origin)
 		return
@@ -456,6 +479,29 @@ func (x *explainer) socket() {
 		x.Key, x.Value = x.writtenKey(toolchainsKey), name
 	}
 	x.Hint = "careful: a grant gives the full power of the program behind the socket; a session can use its own"
+}
+
+// filtered explains the socket of an agent of which sessions have a part. It
+// returns false if the part is at that path.
+func (x *explainer) filtered(s policy.UnixSocket) bool {
+	rule := &DecidingRule{Path: x.Target, Origin: s.Origin}
+	switch {
+	case s.Agent == "":
+		return false
+	case x.live.Replaceable(s):
+		x.refuse(rule, "", "", "sessions may write where the socket of the %s is, %s", s.Agent, display.Quote(x.Target))
+		x.Hint = "so another program could be behind it; grant sessions less of that directory"
+	case s.InPlace:
+		x.Hint = "a filter is in its place, which passes on what sessions may use, if this machine can put it there"
+		return false
+	default:
+		x.refuse(rule, "", "", "a session has a part of the %s, and not at its socket %s", s.Agent,
+			display.Quote(x.Target))
+		x.Hint = fmt.Sprintf("inside, %s leads to a filter before it", map[policy.Agent]string{
+			policy.SSHAgent: "SSH_AUTH_SOCK", policy.GPGAgent: "GNUPGHOME",
+		}[s.Agent])
+	}
+	return true
 }
 
 // names reports whether a socket of a policy is the target.

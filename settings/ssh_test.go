@@ -57,6 +57,33 @@ func TestSSH_GrantsWhatIsPublic(t *testing.T) {
 	}
 }
 
+// A session has a part of an agent, behind a filter. Only a filter in the place of
+// the socket is at its path. Nothing is put before a socket that sessions could
+// replace.
+func TestSSH_ExplainsTheFilters(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ user, target, want string }{
+		{withSSH, "/run/agent", "no: a session has a part of the ssh-agent, and not at its socket"},
+		{withSSH, "/run/other", `yes: the socket "/run/other" is granted by toolchains: ssh`},
+		{
+			`{"enabled": true, "toolchains": ["ssh"], "additional_read_write_paths": ["/run"]}`, "/run/agent",
+			"no: sessions may write where the socket of the ssh-agent is",
+		},
+		{
+			`{"enabled": true, "allowed_unix_sockets": ["/run/agent"]}`, "/run/agent",
+			`yes: the socket "/run/agent" is granted by allowed_unix_sockets`,
+		},
+	} {
+		s := snapshotOf(t, sshHome(t), test.user, "")
+		s.host.Env["SSH_AUTH_SOCK"] = "/run/agent"
+		x, err := s.Explain(document.KindTool, AttemptConnectUnix, test.target)
+		if got := map[bool]string{true: "yes: ", false: "no: "}[x.Allowed] + x.Reason; err != nil ||
+			!strings.HasPrefix(got, test.want) || !x.Allowed && (x.Key != "" || x.Hint == "") {
+			t.Errorf("%s, %s: %q, %+v, %v", test.user, test.target, got, x, err)
+		}
+	}
+}
+
 // What a session may write never says what the next one is granted.
 func TestSSH_ConfigThatSessionsMayWrite(t *testing.T) {
 	t.Parallel()

@@ -5,13 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *testing.T) {
 	t.Parallel()
-	f := resolvetest.Tree(t, map[string]string{"/dev/pts/": "", "/dev/ptmx": "", "/home/u/project/": ""})
+	f := resolvetest.Tree(t, map[string]string{
+		"/dev/pts/ptmx": "", "/dev/pts/3": "", "/dev/ptmx": "", "/home/u/project/": "",
+	})
 	for _, test := range []struct {
 		name, user, project string
 		own                 bool
@@ -72,6 +75,16 @@ func TestCompile_TerminalsAreTheSessionsOwnUnlessThoseOfOthersAreGranted(t *test
 		}
 		if got := granted.at("/dev/pts/3").String(); got != test.others {
 			t.Errorf("%s: another's terminal: %s, want %s", test.name, got, test.others)
+		}
+		s := snapshotOf(t, f, test.user, test.project)
+		for target, want := range map[string]bool{
+			"/dev/pts/ptmx": c.Policy.Restricted && (test.own || granted.at("/dev/pts").Has(policy.Write)),
+			"/dev/pts/3":    granted.at("/dev/pts").Has(policy.Write),
+		} {
+			x, err := s.Explain(document.KindTerminal, AttemptWrite, target)
+			if err != nil || c.Policy.Restricted && x.Allowed != want {
+				t.Errorf("%s: write %s is explained %+v, %v", test.name, target, x, err)
+			}
 		}
 		warned := slices.ContainsFunc(c.Diagnostics, func(d document.FileDiagnostic) bool {
 			return strings.Contains(d.Message, "the terminals of other programs")

@@ -49,7 +49,7 @@ func (a *attempt) filterAgents() {
 		case policy.SSHAgent:
 			err = a.filterSSH(socket)
 		case policy.GPGAgent:
-			err = a.filterGPG(socket.Path)
+			err = a.filterGPG(socket)
 		}
 		if err != nil {
 			why := "the " + string(socket.Agent) + " cannot be used: " + cause(err).Error()
@@ -66,7 +66,7 @@ var errReplaceable = errors.New("sessions may write where its socket is")
 func (a *attempt) filterSSH(granted policy.UnixSocket) error {
 	real, err := fsguard.EvalSymlinks(lookUp(lastOfEach(a.request.Env), agentVariable))
 	byVariable := err == nil && real == granted.Path
-	if a.policy.Outside(filepath.Dir(granted.Path)).Has(policy.Write) {
+	if a.policy.Replaceable(granted) {
 		return errReplaceable
 	}
 	if !byVariable && !granted.InPlace {
@@ -118,10 +118,11 @@ func (a *attempt) placeFilter(listen func(socket string) (*agent.Filter, error),
 
 // filterGPG gives the session a home directory of GnuPG with copies of what is
 // public, and with a link to the filter for the agent.
-func (a *attempt) filterGPG(whole string) error {
-	if a.policy.Outside(filepath.Dir(whole)).Has(policy.Write) {
+func (a *attempt) filterGPG(granted policy.UnixSocket) error {
+	if a.policy.Replaceable(granted) {
 		return errReplaceable
 	}
+	whole := granted.Path
 	if _, err := fsguard.Lstat(whole); errors.Is(err, fs.ErrNotExist) {
 		// It may start any time. Until then gpg says what it lacks.
 		a.running.log.Info("no gpg-agent is running", "socket", whole)

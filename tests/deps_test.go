@@ -193,6 +193,8 @@ var mayImport = map[string][]string{
 	"tests/systemd":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/toolchains":      {"rpc/protocol", "tests/harness"},
 	"tests/history":         {"rpc/protocol", "tests/harness"},
+	"tests/explain":         {"rpc/protocol", "tests/harness"},
+	"tests/explain/victim":  {},
 	"tests/temporary":       {"rpc/protocol", "tests/harness"},
 	"tests/stories":         {"tests/harness"},
 	"tests/shells":          {"rpc/client", "rpc/protocol", "tests/harness"},

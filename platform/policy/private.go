@@ -1,5 +1,7 @@
 package policy
 
+import "path/filepath"
+
 // Temporary is a directory of temporary files, such as /tmp. What lies there
 // outside is not seen inside, except what has a rule of its own: that is mounted
 // back into the directory.
@@ -76,4 +78,10 @@ func (p *Policy) Given(rule Rule, path string) Access {
 		return 0
 	}
 	return p.given(&rule, path)
+}
+
+// Replaceable reports whether the session may write where a socket is, so that
+// another program could be behind it. No filter is put before such an agent.
+func (p *Policy) Replaceable(s UnixSocket) bool {
+	return s.Path != "" && p.Outside(filepath.Dir(s.Path)).Has(Write)
 }

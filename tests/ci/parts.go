@@ -155,7 +155,9 @@ var generated = []string{
 }
 
 // repeated are those of them that part properties runs.
-var repeated = []string{"TestMeet_AProjectNeverGrantsMoreThanTheUser", "TestExplain_AgreesWithTheKernel"}
+var repeated = []string{
+	"TestMeet_AProjectNeverGrantsMoreThanTheUser", "TestExplain_AgreesWithTheKernel", "TestExplain_AgreesWithASession",
+}
 
 // begins is a pattern of names that begin like one of these.
 func begins(names []string) string { return "^(" + strings.Join(names, "|") + ")" }
@@ -171,7 +173,7 @@ func propertiesPart() part {
 	return goTests("properties", "the lowest priority", []string{"nice", "-n", "19"},
 		[]string{"CGO_ENABLED=0", "SIDECAR_PAIRS=20000", "SIDECAR_EXPLAIN_POLICIES=300"},
 		[]string{"-run", begins(repeated)},
-		[]string{"./settings/..."})
+		[]string{"./settings/...", "./tests/explain"})
 }
 
 // checkPart is the checks that take minutes. .ci/run runs the others first.

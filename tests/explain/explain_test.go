@@ -1,0 +1,310 @@
+//go:build linux
+
+package explain
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// act is one access to a target. made is how the victim tries it.
+type act struct {
+	access protocol.Access
+	target string
+	made   string
+}
+
+func (a act) String() string { return fmt.Sprintf("%s %s (%s)", a.access, a.target, a.made) }
+
+// scene is a world with everything that a session can name: files, histories,
+// links, sockets of agents, directories that sessions have for themselves.
+type scene struct {
+	*harness.World
+	random  *rand.Rand
+	env     []string
+	victim  string
+	places  []string // what settings name
+	sockets []string
+	acts    []act
+	name    string // of what is created
+	count   int    // makes unique names
+}
+
+func newScene(t *testing.T, random *rand.Rand) *scene {
+	t.Helper()
+	harness.RequireSandbox(t)
+	s := &scene{World: harness.NewWorldOutsideDefaults(t), random: random}
+	s.name = filepath.Base(filepath.Dir(s.Home))
+	s.victim = s.ProjectPath("victim")
+	harness.Victim(t, "tests/explain/victim", s.victim)
+	runtime := s.runtime()
+	harness.MakeDir(t, runtime)
+	for _, path := range []string{
+		s.ProjectPath("file"), s.ProjectPath(".mcp.json"), s.ProjectPath("dir/file"), s.OutsidePath("file"),
+		s.OutsidePath("dir/file"), s.HomePath(".bashrc"), s.HomePath(".ssh/id"), s.HomePath(".ssh/known_hosts"),
+		s.HomePath(".local/share/other"), filepath.Join(runtime, "file"),
+	} {
+		harness.Write(t, path, "content\n")
+	}
+	program, err := exec.LookPath("true")
+	harness.Must(t, err)
+	for _, path := range []string{s.OutsidePath("true"), s.OutsidePath("dir/true"), s.ProjectPath("dir/true")} {
+		harness.CopyProgram(t, program, path)
+	}
+	short := harness.ShortDir(t) // sockets' paths are short
+	gnupg := filepath.Join(short, "gnupg")
+	harness.MakeDir(t, gnupg)
+	for _, path := range []string{
+		filepath.Join(short, "ssh"), filepath.Join(short, "named"), filepath.Join(gnupg, "S.gpg-agent"),
+		filepath.Join(short, "other"),
+	} {
+		listener, err := net.Listen("unix", path)
+		harness.Must(t, err)
+		t.Cleanup(func() { listener.Close() })
+		s.sockets = append(s.sockets, path)
+	}
+	harness.Write(t, s.HomePath(".ssh/config"), "IdentityAgent "+s.sockets[1]+"\n")
+	s.env = []string{"SSH_AUTH_SOCK=" + s.sockets[0], "GNUPGHOME=" + gnupg, "XDG_RUNTIME_DIR=" + runtime}
+	s.sidecar(t, harness.Defaults(nil), "exec", "--", "true") // makes the history
+	all := s.HomePath(".local/state/sandbox-sidecar/history")
+	dirs, err := filepath.Glob(filepath.Join(all, "project-*"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("%q, %v", dirs, err)
+	}
+	harness.Write(t, filepath.Join(all, "other/bash_history"), "secret\n")
+	if random.IntN(3) > 0 {
+		s.sidecar(t, harness.Defaults(nil), "shell", "install")
+	}
+	s.places = []string{
+		s.Outside, s.OutsidePath("dir"), s.OutsidePath("file"), s.OutsidePath("true"), s.HomePath(".local/share"),
+		s.HomePath(".local"), s.HomePath(".ssh"), s.HomePath(".bashrc"), all, filepath.Dir(harness.Binary(t)), runtime,
+		s.ProjectPath("dir"), "/tmp",
+	}
+	if os.Geteuid() == 0 { // nobody else may open the ptmx that is there outside
+		s.places = append(s.places, "/dev/pts")
+	}
+	s.findActs(t, dirs[0], all)
+	return s
+}
+
+// runtime is the user's runtime directory. It is not below /tmp, which projects
+// have for themselves, and sockets in it have short paths.
+func (s *scene) runtime() string { return filepath.Join(filepath.Dir(s.Home), "r") }
+
+// findActs lists what is tried under each policy.
+func (s *scene) findActs(t *testing.T, own, all string) {
+	t.Helper()
+	links, state := s.HomePath(".local/share/sandbox-sidecar/shells"), s.HomePath(".local/state/sandbox-sidecar")
+	temporary, err := os.CreateTemp("", "explain-")
+	harness.Must(t, err)
+	temporary.Close()
+	t.Cleanup(func() { os.Remove(temporary.Name()) })
+	add := func(access protocol.Access, made string, targets ...string) {
+		for _, target := range targets {
+			if _, err := os.Lstat(target); err == nil {
+				s.acts = append(s.acts, act{access, target, made})
+			}
+		}
+	}
+	add(protocol.AccessRead, "read", s.ProjectPath("file"), s.Outside, s.OutsidePath("file"), s.OutsidePath("dir/file"),
+		s.HomePath(".bashrc"), s.HomePath(".ssh/id"), s.HomePath(".ssh/known_hosts"), s.HomePath(".local/share/other"),
+		filepath.Join(all, "other/bash_history"), filepath.Join(all, "start/startup.py"), all, own,
+		filepath.Join(links, "bash"), harness.Binary(t), temporary.Name(), filepath.Join(s.runtime(), "file"),
+		s.UserSettings(), "/etc/passwd", "/dev/ptmx", "/dev/pts/ptmx", "/dev/pts")
+	add(protocol.AccessWrite, "write", s.ProjectPath("file"), s.ProjectPath(".mcp.json"), s.ProjectPath("dir/file"),
+		s.OutsidePath("file"), s.OutsidePath("dir/file"), filepath.Join(all, "start/startup.py"),
+		filepath.Join(all, "other/bash_history"), harness.Binary(t), s.UserSettings(), temporary.Name(), "/dev/null",
+		"/dev/ptmx", "/dev/pts/ptmx")
+	add(protocol.AccessExecute, "execute", s.OutsidePath("true"), s.OutsidePath("dir/true"), s.ProjectPath("dir/true"),
+		harness.Binary(t), filepath.Join(links, "bash"), "/bin/true")
+	for _, dir := range []string{
+		s.Project, s.ProjectPath("dir"), s.Outside, s.OutsidePath("dir"), own, all, filepath.Join(all, "start"),
+		filepath.Join(all, "other"), links, s.runtime(), state, "/tmp", "/var/tmp", "/dev/shm",
+	} {
+		add(protocol.AccessWrite, "create", dir)
+	}
+	add(protocol.AccessConnectUnix, "connect_unix", s.sockets...)
+}
+
+// sidecar runs the binary under settings.
+func (s *scene) sidecar(t *testing.T, settings string, args ...string) string {
+	t.Helper()
+	harness.Write(t, s.UserSettings(), settings)
+	command := exec.Command(harness.Binary(t), args...)
+	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), s.env...)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", args, err, output)
+	}
+	return string(output)
+}
+
+// some are up to so many of a list.
+func (s *scene) some(most int, list []string) []string {
+	some := []string{}
+	for range s.random.IntN(most + 1) {
+		some = append(some, list[s.random.IntN(len(list))])
+	}
+	return some
+}
+
+func (s *scene) settings() string {
+	one := func(list ...string) string { return list[s.random.IntN(len(list))] }
+	block := harness.Sandbox{
+		"temporary_files":             one("private", "shared"),
+		"toolchains":                  s.some(2, []string{"ssh", "gpg"}),
+		"additional_read_only_paths":  s.some(2, s.places),
+		"additional_executable_paths": s.some(2, s.places),
+		"additional_read_write_paths": s.some(2, s.places),
+		"hidden_paths":                s.some(2, s.places),
+		"protected_paths":             s.some(1, []string{"dir", "file", "!.mcp.json"}),
+		"allowed_unix_sockets":        s.some(1, s.sockets),
+	}
+	return harness.Defaults(block)
+}
+
+// concrete names what is to be created, so that each attempt has its own name.
+func (s *scene) concrete() []act {
+	acts := slices.Clone(s.acts)
+	for i := range acts {
+		if acts[i].made == "create" {
+			s.count++
+			acts[i].target = filepath.Join(acts[i].target, fmt.Sprintf("explain-%s-%d", s.name, s.count))
+		}
+	}
+	return acts
+}
+
+// compared counts questions, and those that were allowed.
+type compared struct {
+	asked, allowed int
+	differences    []string
+}
+
+// compare asks about all acts under one policy, and tries them in a session.
+// lie changes an answer; nil: nobody lies.
+func (s *scene) compare(t *testing.T, lie func(a act, allowed bool) bool) compared {
+	t.Helper()
+	settings, acts := s.settings(), s.concrete()
+	kind := []protocol.Kind{protocol.Terminal, protocol.Tool}[s.random.IntN(2)]
+	e := harness.Start(t, s.World, harness.Options{Settings: settings, Env: s.env})
+	found := compared{asked: len(acts)}
+	answers := make([]protocol.PolicyExplainResult, len(acts))
+	args := []string{}
+	for i, a := range acts {
+		answers[i] = harness.Call(e, protocol.PolicyExplain, protocol.PolicyExplainParams{
+			ProjectDir: s.Project, Kind: kind, Access: a.access, Target: a.target,
+		})
+		args = append(args, a.made+" "+a.target)
+	}
+	front := []string{"exec", "rpc"}[s.random.IntN(2)]
+	var output string
+	if front == "exec" {
+		output = s.sidecar(t, settings, append([]string{"exec", "--kind", string(kind), "--", s.victim}, args...)...)
+	} else {
+		params := protocol.SpawnParams{Kind: kind, Cwd: s.Project, ProjectDir: s.Project}
+		if kind == protocol.Terminal { // that somebody types into
+			params.Shell = &protocol.Shell{Program: s.victim, Args: args}
+		} else {
+			params.Command, params.Args = s.victim, args
+		}
+		session := e.Spawn(params)
+		exit := session.Exit()
+		if output = session.Output(); exit.ExitCode == nil || *exit.ExitCode != 0 {
+			t.Fatalf("%+v: %s", exit, output)
+		}
+	}
+	var results, said []string
+	for line := range strings.Lines(output) {
+		if result, is := strings.CutPrefix(strings.TrimSpace(line), "result "); is {
+			results = append(results, result)
+		} else {
+			said = append(said, line)
+		}
+	}
+	if len(results) != len(acts) {
+		t.Fatalf("%d results for %d acts: %s", len(results), len(acts), output)
+	}
+	for i, a := range acts {
+		allowed := answers[i].Allowed
+		if lie != nil {
+			allowed = lie(a, allowed)
+		}
+		if allowed {
+			found.allowed++
+		}
+		hidden := strings.Contains(answers[i].Reason, "is hidden")
+		if hidden && a.made == "read" && isDir(a.target) && os.Geteuid() == 0 {
+			continue // root may list the empty directory
+		}
+		if allowed != (results[i] == "done") {
+			found.differences = append(found.differences, fmt.Sprintf(
+				"%s, %s, %s: explain says %t (%s; %s), the kernel says %s\nsaid %s\nsettings %s",
+				front, kind, a, allowed, answers[i].Reason, answers[i].Hint, results[i], strings.Join(said, ""),
+				settings))
+		}
+	}
+	return found
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// What is explained is what a process inside meets, for random settings, both
+// kinds, and both fronts: exec and the protocol. SIDECAR_EXPLAIN_POLICIES makes
+// it longer.
+func TestExplain_AgreesWithASession(t *testing.T) {
+	policies, random := harness.Generated(t, 6, 11)
+	var all compared
+	var s *scene
+	for i := range policies {
+		if i%20 == 0 {
+			s = newScene(t, random)
+		}
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			one := s.compare(t, nil)
+			all.asked, all.allowed = all.asked+one.asked, all.allowed+one.allowed
+			for _, difference := range one.differences {
+				harness.Breach(t, "%s", difference)
+			}
+		})
+	}
+	t.Logf("%d policies, %d questions, %d of them allowed", policies, all.asked, all.allowed)
+	if all.allowed == 0 || all.allowed == all.asked {
+		t.Error("this compares nothing")
+	}
+}
+
+// A lie about any kind of access is found.
+func TestExplain_FindsALie(t *testing.T) {
+	_, random := harness.Generated(t, 1, 12)
+	s := newScene(t, random)
+	for _, made := range []string{"read", "write", "create", "execute", "connect_unix"} {
+		t.Run(made, func(t *testing.T) {
+			var lied act
+			found := s.compare(t, func(a act, allowed bool) bool {
+				if lied.made == "" && a.made == made {
+					lied, allowed = a, !allowed
+				}
+				return allowed
+			})
+			if len(found.differences) != 1 || !strings.Contains(found.differences[0], lied.String()) {
+				t.Errorf("lied about %s, found %q", lied, found.differences)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+//go:build linux
+
+// Command victim tries what explanations are about. Each argument is an access
+// and a target, as "read /etc/passwd". It prints one line for each: "done", or
+// the name of the error.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	for _, act := range os.Args[1:] {
+		access, target, _ := strings.Cut(act, " ")
+		if err := try(access, target); err != nil {
+			fmt.Printf("result %s\n", nameOf(err))
+			continue
+		}
+		fmt.Println("result done")
+	}
+}
+
+func nameOf(err error) string {
+	if errno, is := errors.AsType[unix.Errno](err); is {
+		return unix.ErrnoName(errno)
+	}
+	return err.Error()
+}
+
+// try makes the attempt with the calls that programs make. Nothing that exists
+// changes, but for the names that "create" makes.
+func try(access, target string) error {
+	open := func(flags int) error {
+		fd, err := unix.Open(target, flags|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0o600)
+		if err != nil {
+			return err
+		}
+		return unix.Close(fd)
+	}
+	switch access {
+	case "read":
+		return open(unix.O_RDONLY)
+	case "write":
+		return open(unix.O_WRONLY)
+	case "create":
+		return open(unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL)
+	case "execute":
+		process, err := os.StartProcess(target, []string{target, "--version"}, &os.ProcAttr{})
+		if err != nil {
+			return err
+		}
+		_, err = process.Wait()
+		return err
+	case "connect_unix":
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Connect(fd, &unix.SockaddrUnix{Name: target})
+	}
+	return fmt.Errorf("misused: %q", access)
+}
