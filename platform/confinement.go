@@ -128,6 +128,11 @@ type Hooks struct {
 	// sidecar has made to a host, "host:port". process is the program's name for
 	// itself, if it is known.
 	Connected func(target, process string)
+	// Crowded, if not nil, is called as Denied is, for each connection to a host
+	// that was refused because the session has too many: with how many it may
+	// have. shared is true if that is less than the policy says, as the sidecar has
+	// no more.
+	Crowded func(most int, shared bool)
 	// Learn, if not nil, lists directories from which programs may be executed
 	// beyond the policy. Then every denial is wanted: Denied is called for each
 	// program that runs as if it had been denied. Ask is called for each open,

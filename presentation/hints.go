@@ -225,6 +225,13 @@ func LimitLine(limit spawn.Reached) string {
 		}
 		return fmt.Sprintf("The kernel ended %s at %d MB of memory; %q sets it", what, limit.Most>>20, limit.Key)
 	}
+	if limit.Key == spawn.ConnectionsKey {
+		if limit.Shared {
+			return fmt.Sprintf("A connection beyond %d was refused: the sidecar has no more (ulimit -n)",
+				limit.Most)
+		}
+		return fmt.Sprintf("A connection beyond %d was refused; %q sets it", limit.Most, limit.Key)
+	}
 	if limit.Printed {
 		return fmt.Sprintf("A program says it got no process beyond %d; %q sets it", limit.Most, limit.Key)
 	}

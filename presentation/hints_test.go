@@ -124,6 +124,14 @@ func TestLimitReached_IsOneShortLine(t *testing.T) {
 			spawn.Reached{Key: spawn.MemoryKey, Most: 1 << 40, Whole: true},
 			`The kernel ended the command at 1048576 MB of memory; "limits.memory" sets it.`,
 		},
+		{
+			spawn.Reached{Key: spawn.ConnectionsKey, Most: 4096},
+			`A connection beyond 4096 was refused; "limits.connections" sets it.`,
+		},
+		{
+			spawn.Reached{Key: spawn.ConnectionsKey, Most: 4096, Shared: true},
+			`A connection beyond 4096 was refused: the sidecar has no more (ulimit -n).`,
+		},
 	} {
 		got := LimitReached("s", test.limit)
 		if got.Message != test.want || got.Setting != test.limit.Key || (got.Source != "") != test.limit.Printed {

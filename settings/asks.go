@@ -228,6 +228,9 @@ func (b *asker) switches() {
 	if weight := b.e.policy.Limits.CPUWeight; weight > b.alone.policy.Limits.CPUWeight {
 		b.addKey(weightKey, "a session's share of a busy processor may be %d, compared with 100", weight)
 	}
+	if most := b.e.policy.Limits.Connections; most > b.alone.policy.Limits.Connections {
+		b.addKey(connectionsKey, "a session may have %d connections to hosts at a time", most)
+	}
 	for _, kind := range b.e.kinds() {
 		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
 			b.addKey("on_unavailable", "%ss start without a sandbox if the machine has none", kind)

@@ -54,6 +54,9 @@ func exceedsGrants(narrow, wide *policy.Policy) string {
 		return "it may have more processes"
 	case narrow.Limits.Memory.Lower(wide.Limits.Memory) != narrow.Limits.Memory:
 		return "it may have more memory"
+	case wide.Limits.Connections != 0 &&
+		(narrow.Limits.Connections == 0 || narrow.Limits.Connections > wide.Limits.Connections):
+		return "connections"
 	case wide.Limits.CPUWeight != 0 &&
 		(narrow.Limits.CPUWeight == 0 || narrow.Limits.CPUWeight > wide.Limits.CPUWeight):
 		return "it may have more of the processor"

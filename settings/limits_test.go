@@ -114,6 +114,33 @@ func TestLimits_AProjectOnlyLowersMemoryAndWeight(t *testing.T) {
 	}
 }
 
+func TestLimits_AProjectOnlyLowersConnections(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
+	for _, test := range []struct {
+		user, project string
+		want          int
+	}{
+		{`{}`, ``, 256},
+		{`{"limits": {"connections": 900}}`, `{"limits": {"connections": 901}}`, 900},
+		{`{"limits": {"connections": 900}}`, `{"limits": {"connections": 8}}`, 8},
+		{`{"limits": {"connections": 0}}`, `{"limits": {"connections": 5000}}`, 256},
+	} {
+		got := snapshotOf(t, f, test.user, test.project).Compile(document.KindTool).Policy.Limits.Connections
+		if got != test.want {
+			t.Errorf("user %s, project %s: %d, want %d", test.user, test.project, got, test.want)
+		}
+	}
+	s := trusting(t, f, `{"enabled": true}`, `{"limits": {"connections": 900}}`)
+	if got := s.Compile(document.KindTool).Policy.Limits.Connections; got != 900 {
+		t.Errorf("trusted: %d", got)
+	}
+	if got := describeAsks(s.evaluation(document.KindTool).asks); got !=
+		"limits.connections 900: a session may have 900 connections to hosts at a time\n" {
+		t.Errorf("asks: %q", got)
+	}
+}
+
 func TestLimits_AWrongAmountLiftsNone(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})

@@ -266,8 +266,10 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 	base := func() *policy.Policy {
 		return &policy.Policy{
 			Restricted: true, OnUnavailable: policy.Refuse, Protected: []policy.Protected{{Path: "/p/a"}},
-			Limits: policy.Limits{Processes: 40, Memory: policy.Memory{Bytes: 1 << 30, Percent: 50}, CPUWeight: 100},
-			Rules:  []policy.Rule{{Path: "/a", Access: policy.Read}, {Path: "/p", Access: policy.ReadWrite}},
+			Limits: policy.Limits{
+				Processes: 40, Memory: policy.Memory{Bytes: 1 << 30, Percent: 50}, CPUWeight: 100, Connections: 9,
+			},
+			Rules: []policy.Rule{{Path: "/a", Access: policy.Read}, {Path: "/p", Access: policy.ReadWrite}},
 		}
 	}
 	for name, loosen := range map[string]func(*policy.Policy){
@@ -279,19 +281,20 @@ func TestMeet_ExceedsNoticesEveryLoosening(t *testing.T) {
 		"host": func(p *policy.Policy) {
 			p.Network.AllowedHosts = []policy.Host{{Pattern: "sum.golang.org:443"}}
 		},
-		"runtime":   func(p *policy.Policy) { p.PrivateRuntimeDir = true },
-		"warn":      func(p *policy.Policy) { p.OnUnavailable = policy.Warn },
-		"variable":  func(p *policy.Policy) { p.Environment.Allowed = []string{"LD_PRELOAD"} },
-		"prefix":    func(p *policy.Policy) { p.Environment.Allowed = []string{"Q*"} },
-		"socket":    func(p *policy.Policy) { p.UnixSockets = []policy.UnixSocket{{Abstract: "x"}} },
-		"protected": func(p *policy.Policy) { p.Protected = nil },
-		"key":       func(p *policy.Policy) { p.SigningKeys = []policy.SigningKey{{Key: aKey}} },
-		"processes": func(p *policy.Policy) { p.Limits.Processes++ },
-		"bytes":     func(p *policy.Policy) { p.Limits.Memory.Bytes++ },
-		"percent":   func(p *policy.Policy) { p.Limits.Memory.Percent++ },
-		"all bytes": func(p *policy.Policy) { p.Limits.Memory.Bytes = 0 },
-		"weight":    func(p *policy.Policy) { p.Limits.CPUWeight++ },
-		"no limit":  func(p *policy.Policy) { p.Limits = policy.Limits{} },
+		"runtime":     func(p *policy.Policy) { p.PrivateRuntimeDir = true },
+		"warn":        func(p *policy.Policy) { p.OnUnavailable = policy.Warn },
+		"variable":    func(p *policy.Policy) { p.Environment.Allowed = []string{"LD_PRELOAD"} },
+		"prefix":      func(p *policy.Policy) { p.Environment.Allowed = []string{"Q*"} },
+		"socket":      func(p *policy.Policy) { p.UnixSockets = []policy.UnixSocket{{Abstract: "x"}} },
+		"protected":   func(p *policy.Policy) { p.Protected = nil },
+		"key":         func(p *policy.Policy) { p.SigningKeys = []policy.SigningKey{{Key: aKey}} },
+		"processes":   func(p *policy.Policy) { p.Limits.Processes++ },
+		"bytes":       func(p *policy.Policy) { p.Limits.Memory.Bytes++ },
+		"percent":     func(p *policy.Policy) { p.Limits.Memory.Percent++ },
+		"all bytes":   func(p *policy.Policy) { p.Limits.Memory.Bytes = 0 },
+		"weight":      func(p *policy.Policy) { p.Limits.CPUWeight++ },
+		"connections": func(p *policy.Policy) { p.Limits.Connections++ },
+		"no limit":    func(p *policy.Policy) { p.Limits = policy.Limits{} },
 	} {
 		loose := base()
 		loosen(loose)

@@ -175,6 +175,10 @@ func (b bounding) limits(s *settings) {
 			b.decides(s, memoryKey, new(*s.values.Limits.Memory))
 		}
 	}
+	if s.sets(connectionsKey) && *s.values.Limits.Connections < limits.Connections {
+		limits.Connections = *s.values.Limits.Connections
+		b.decides(s, connectionsKey, new(limits.Connections))
+	}
 	if s.sets(weightKey) && *s.values.Limits.CPUWeight < limits.CPUWeight {
 		limits.CPUWeight = *s.values.Limits.CPUWeight
 		b.decides(s, weightKey, new(limits.CPUWeight))

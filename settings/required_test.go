@@ -190,15 +190,16 @@ func TestRequired_TakesAwayWhatTheUserOpens(t *testing.T) {
 	ignores := func(p *policy.Policy) bool { return p.OnDenied == policy.Ignore }
 	noGo := func(p *policy.Policy) bool { return !p.Environment.Allows("GOPATH") }
 	for required, holds := range map[string]func(p *policy.Policy) bool{
-		`{"enabled": true}`:            restricted,
-		`{"tool": {"enabled": true}}`:  restricted,
-		`{"mode": "strict"}`:           func(p *policy.Policy) bool { return p.Restricted && hidden(p) },
-		`{"allow_network": false}`:     func(p *policy.Policy) bool { return !p.Network.Allowed && !hosts(p) },
-		`{"allowed_hosts": ["b.org"]}`: hosts,
-		`{"denied_hosts": ["b.org"]}`:  hosts,
-		`{"hidden_paths": ["~/.ssh"]}`: hidden,
-		`{"on_unavailable": "refuse"}`: func(p *policy.Policy) bool { return p.OnUnavailable == policy.Refuse },
-		`{"limits": {"processes": 7}}`: func(p *policy.Policy) bool { return p.Limits.Processes == 7 },
+		`{"enabled": true}`:              restricted,
+		`{"tool": {"enabled": true}}`:    restricted,
+		`{"mode": "strict"}`:             func(p *policy.Policy) bool { return p.Restricted && hidden(p) },
+		`{"allow_network": false}`:       func(p *policy.Policy) bool { return !p.Network.Allowed && !hosts(p) },
+		`{"allowed_hosts": ["b.org"]}`:   hosts,
+		`{"denied_hosts": ["b.org"]}`:    hosts,
+		`{"hidden_paths": ["~/.ssh"]}`:   hidden,
+		`{"on_unavailable": "refuse"}`:   func(p *policy.Policy) bool { return p.OnUnavailable == policy.Refuse },
+		`{"limits": {"processes": 7}}`:   func(p *policy.Policy) bool { return p.Limits.Processes == 7 },
+		`{"limits": {"connections": 7}}`: func(p *policy.Policy) bool { return p.Limits.Connections == 7 },
 		`{"protected_paths": ["x"]}`: func(p *policy.Policy) bool {
 			_, is := p.ProtectedAt("/home/u/project/x")
 			return is
@@ -243,7 +244,8 @@ func TestRequired_KnowsEveryKey(t *testing.T) {
 		"allowed_env_vars": "[]", "allowed_unix_sockets": "[]", "signing_keys": `["ask:*"]`,
 		"protected_paths": `["x"]`, "hidden_paths": `["~/.ssh"]`,
 		"temporary_files": `"private"`, "limits.processes": "7", "limits.memory": `"10%"`, "limits.cpu_weight": "3",
-		"toolchains": "[]", "toolchain_caches": `"private"`, "shell": "-", "on_unavailable": `"refuse"`,
+		"limits.connections": "3",
+		"toolchains":         "[]", "toolchain_caches": `"private"`, "shell": "-", "on_unavailable": `"refuse"`,
 		"on_denied": `"ignore"`, "process_tracking": "-",
 		"audit": `"file"`, "audit_required": "true",
 	}

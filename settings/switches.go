@@ -40,6 +40,7 @@ func (e *evaluation) switches(kind document.Kind) []Switch {
 		{processesKey, e.policy.Limits.Processes},
 		{memoryKey, *e.merged.Limits.Memory},
 		{weightKey, e.policy.Limits.CPUWeight},
+		{connectionsKey, e.policy.Limits.Connections},
 		{"on_unavailable", e.onUnavailable(kind)},
 		{"on_denied", e.policy.OnDenied},
 		{auditKey, *e.merged.Audit},

@@ -60,16 +60,17 @@ func network(base document.Sandbox, l layers, tightened *settings) policy.Networ
 }
 
 const (
-	processesKey = "limits.processes"
-	memoryKey    = "limits.memory"
-	weightKey    = "limits.cpu_weight"
+	processesKey   = "limits.processes"
+	memoryKey      = "limits.memory"
+	weightKey      = "limits.cpu_weight"
+	connectionsKey = "limits.connections"
 )
 
 // limitsOf are the lower limits of the user and the project.
 func limitsOf(base document.Sandbox, l layers, tightened *settings) policy.Limits {
 	limits := policy.Limits{
 		Processes: *base.Limits.Processes, Origin: l.user.originOf(processesKey), Memory: memoryOf(base.Limits),
-		CPUWeight: *base.Limits.CPUWeight,
+		CPUWeight: *base.Limits.CPUWeight, Connections: *base.Limits.Connections,
 	}
 	if l.project == nil || l.project.values.Limits == nil {
 		return limits
@@ -89,6 +90,10 @@ func limitsOf(base document.Sandbox, l layers, tightened *settings) policy.Limit
 	if l.projectSets(weightKey) && *project.CPUWeight < limits.CPUWeight {
 		limits.CPUWeight, lower.CPUWeight = *project.CPUWeight, project.CPUWeight
 		tightened.decide(l, weightKey)
+	}
+	if l.projectSets(connectionsKey) && *project.Connections < limits.Connections {
+		limits.Connections, lower.Connections = *project.Connections, project.Connections
+		tightened.decide(l, connectionsKey)
 	}
 	if lower != (document.Limits{}) {
 		tightened.values.Limits = &lower

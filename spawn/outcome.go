@@ -136,7 +136,7 @@ func amount(m policy.Memory) string {
 
 // Reached is a limit that a session has reached.
 type Reached struct {
-	// Key is that of the setting: ProcessesKey or MemoryKey.
+	// Key is that of the setting: ProcessesKey, MemoryKey or ConnectionsKey.
 	Key string
 	// Most is the limit: a number, or bytes.
 	Most int64
@@ -144,12 +144,15 @@ type Reached struct {
 	Printed bool
 	// Whole: the kernel has ended the session as a whole.
 	Whole bool
+	// Shared: the setting allows more, and the sidecar has no more to share.
+	Shared bool
 }
 
 // The keys of limits that can be reached.
 const (
-	ProcessesKey = "limits.processes"
-	MemoryKey    = "limits.memory"
+	ProcessesKey   = "limits.processes"
+	MemoryKey      = "limits.memory"
+	ConnectionsKey = "limits.connections"
 )
 
 // reachedLimits are the limits that a session has reached, each once.
@@ -168,7 +171,7 @@ type reachedLimits struct {
 func (l *reachedLimits) listen() <-chan Reached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queue = make(chan Reached, 2) // one for each key
+	l.queue = make(chan Reached, 3) // one for each key
 	for _, r := range l.all {
 		l.queue <- r
 	}
@@ -216,6 +219,11 @@ func (r *running) checkLimits() {
 	if reached.Memory {
 		r.limits.put(Reached{Key: MemoryKey, Most: most.Memory.Of(lifecycle.MachineMemory()), Whole: r.limits.whole})
 	}
+}
+
+// crowded notes that a connection was one too many.
+func (r *running) crowded(most int, shared bool) {
+	r.limits.put(Reached{Key: ConnectionsKey, Most: int64(most), Shared: shared})
 }
 
 // heardExhausted notes that a program has said that it could start no process.

@@ -319,6 +319,7 @@ func (a *attempt) hooks() platform.Hooks {
 		hooks.Connected = a.record.Connected
 	}
 	if p.Restricted {
+		hooks.Crowded = running.crowded
 		hooks.Configured = func(path string, keys []string) { running.protection.configured(path, keys) }
 	}
 	if !p.Restricted || p.OnDenied == policy.Ignore {

@@ -19,9 +19,7 @@ type reach struct {
 	server     *proxy.Server
 	token      string
 	executable string
-	rules      *hosts.Rules
-	refused    func(target, greeting string)
-	connected  func(target string)
+	client     proxy.Client
 }
 
 // planHosts opens the proxy's port for a session, and lets it run this binary
@@ -32,19 +30,20 @@ func (b *Backend) planHosts(plan *Plan, p *policy.Policy, hooks platform.Hooks) 
 		return nil, err
 	}
 	r := &reach{server: server, token: proxy.NewToken(), executable: b.Executable}
-	r.refused = func(target, greeting string) {
+	r.client.Refused = func(target, greeting string) {
 		if hooks.Denied != nil && p.OnDenied != policy.Ignore {
 			hooks.Denied(platform.Denial{
 				Access: platform.RefusedConnect, Target: target, Greeting: greeting, Count: 1,
 			})
 		}
 	}
-	r.connected = func(target string) {
+	r.client.Connections, r.client.Crowded = p.Limits.Connections, hooks.Crowded
+	r.client.Connected = func(target string) {
 		if hooks.Connected != nil {
 			hooks.Connected(target, "")
 		}
 	}
-	if r.rules, err = hosts.Parse(p.Network); err != nil {
+	if r.client.Rules, err = hosts.Parse(p.Network); err != nil {
 		return nil, err
 	}
 	plan.Proxy = server.Port()
@@ -67,5 +66,5 @@ func (r *reach) admit() (end func()) {
 	if r == nil {
 		return func() {}
 	}
-	return r.server.Admit(r.token, r.rules, r.refused, r.connected)
+	return r.server.Admit(r.token, r.client)
 }

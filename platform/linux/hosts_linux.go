@@ -150,13 +150,13 @@ func (r ruleset) ownAddresses() netip.Prefix {
 
 // connectHosts starts to connect the session to its hosts.
 func (s *supervision) connectHosts(
-	p *policy.Policy, handover platform.Handover, shared bool, connected func(target, process string),
+	p *policy.Policy, handover platform.Handover, shared bool, hooks platform.Hooks,
 ) (*network.Connector, error) {
 	rules, err := hosts.Parse(p.Network)
 	if err != nil {
 		return nil, err
 	}
-	user := network.User{Connected: connected}
+	user, most := network.User{Connected: hooks.Connected, Crowded: hooks.Crowded}, p.Limits.Connections
 	if o := s.observer; o != nil {
 		user.Refused = o.ConnectHost
 		if o.Asks() {
@@ -164,12 +164,12 @@ func (s *supervision) connectHosts(
 		}
 	}
 	if shared {
-		return network.NewShared(rules, user)
+		return network.NewShared(rules, user, most)
 	}
 	return network.New(rules, network.Files{
 		UDP: handover.Take(canary.PassedResolverUDP), TCP: handover.Take(canary.PassedResolverTCP),
 		Relay: handover.Take(canary.PassedRelay),
-	}, user)
+	}, user, most)
 }
 
 // handleShared adds what only a session needs that reaches hosts in the

@@ -153,7 +153,7 @@ func (r ruleset) supervise(
 	}
 	if filtering.Hosts {
 		var err error
-		if s.network, err = s.connectHosts(p, handover, filtering.Shared, hooks.Connected); err != nil {
+		if s.network, err = s.connectHosts(p, handover, filtering.Shared, hooks); err != nil {
 			s.close()
 			return nil, err
 		}

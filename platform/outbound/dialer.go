@@ -32,7 +32,12 @@ func (t Target) String() string {
 }
 
 // Dialer connects to targets. It uses the system's resolver.
-type Dialer struct{ Rules *hosts.Rules }
+type Dialer struct {
+	Rules *hosts.Rules
+	// Buffer is how many bytes the kernel may hold for a connection in each
+	// direction; 0 leaves that to the kernel.
+	Buffer int
+}
 
 // timeout is when Linux itself gives up: after six repetitions of the first
 // packet (tcp(7), tcp_syn_retries).
@@ -97,7 +102,7 @@ func (d *Dialer) Dial(ctx context.Context, to Target) (*net.TCPConn, error) {
 			host += "." // or the resolver might try it below another domain
 		}
 	}
-	return dial(ctx, host, to.Port, func(addr netip.Addr) error {
+	return d.dial(ctx, host, to.Port, func(addr netip.Addr) error {
 		if to.Name == "" || d.Rules.Result(addr, to.Port) && (!isOurs(addr) || d.Rules.Address(addr, to.Port)) {
 			return nil
 		}
@@ -113,9 +118,9 @@ func (d *Dialer) dialHost(ctx context.Context, to Target) (*net.TCPConn, error) 
 		}
 		return &RefusedError{Target: to, Addr: addr}
 	}
-	conn, err := dial(ctx, "127.0.0.1", to.Port, onlyLoopback)
+	conn, err := d.dial(ctx, "127.0.0.1", to.Port, onlyLoopback)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		if conn, err6 := dial(ctx, "::1", to.Port, onlyLoopback); err6 == nil {
+		if conn, err6 := d.dial(ctx, "::1", to.Port, onlyLoopback); err6 == nil {
 			return conn, nil
 		}
 	}
@@ -124,7 +129,9 @@ func (d *Dialer) dialHost(ctx context.Context, to Target) (*net.TCPConn, error) 
 
 // dial connects to a host. check is asked about each address right before it is
 // used, so that no second look-up can give another.
-func dial(ctx context.Context, host string, port uint16, check func(netip.Addr) error) (*net.TCPConn, error) {
+func (d *Dialer) dial(
+	ctx context.Context, host string, port uint16, check func(netip.Addr) error,
+) (*net.TCPConn, error) {
 	dialer := net.Dialer{Timeout: timeout, ControlContext: func(_ context.Context, _, address string,
 		_ syscall.RawConn,
 	) error {
@@ -138,7 +145,19 @@ func dial(ctx context.Context, host string, port uint16, check func(netip.Addr) 
 	if err != nil {
 		return nil, err
 	}
-	return conn.(*net.TCPConn), nil
+	tcp := conn.(*net.TCPConn)
+	Bound(tcp, d.Buffer)
+	return tcp, nil
+}
+
+// Bound limits how many bytes the kernel holds for a connection, in each
+// direction; 0 leaves that to the kernel. A peer that does not read, or reads
+// slowly, would otherwise take megabytes of what all programs share (tcp_mem).
+func Bound(conn *net.TCPConn, buffer int) {
+	if buffer > 0 {
+		_ = conn.SetReadBuffer(buffer) // otherwise the kernel's own bounds hold
+		_ = conn.SetWriteBuffer(buffer)
+	}
 }
 
 // isOurs reports whether an address is one of this machine's. Servers here may

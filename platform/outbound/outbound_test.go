@@ -360,7 +360,7 @@ func TestDialer_RefusesANameThatLeadsHere(t *testing.T) {
 	// The name of this machine's loopback interface stands for any name whose
 	// owner leads it there.
 	refuses := func(addr netip.Addr) error { return &RefusedError{Addr: addr} }
-	_, err := dial(t.Context(), "localhost", 9, refuses)
+	_, err := (&Dialer{}).dial(t.Context(), "localhost", 9, refuses)
 	var refused *RefusedError
 	if !errors.As(err, &refused) || !refused.Addr.IsLoopback() {
 		t.Errorf("%v", err)

@@ -101,6 +101,9 @@ type Limits struct {
 	// CPUWeight is its share of a busy processor, in the unit of cpu.weight
 	// (cgroup v2); 0 leaves it as it is.
 	CPUWeight int `json:"cpuWeight,omitempty"`
+	// Connections is how many connections to hosts it has at a time; 0 if only
+	// the sidecar's own limit counts.
+	Connections int `json:"connections,omitempty"`
 }
 
 // Memory is an amount of memory: the lower one, if it has both fields. The zero

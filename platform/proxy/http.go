@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/textproto"
@@ -177,12 +178,12 @@ func (s *session) serveRequest(conn *net.TCPConn, r request) {
 		answer(conn, "403 Forbidden", fmt.Sprintf("connect to %s: only TLS passes", to))
 		return
 	}
-	there, err := s.dial(to)
+	there, release, err := s.dial(to)
 	if err != nil {
 		answer(conn, status(err), fmt.Sprintf("connect to %s: %v", to, err))
 		return
 	}
-	defer there.Close()
+	defer release()
 	if r.method != "CONNECT" {
 		// The host reads our head first, so the body is no greeting of TLS.
 		_, err = there.Write(r.forHost(rest))
@@ -272,6 +273,9 @@ func (r request) forHost(target string) []byte {
 
 // status is the answer for an error of a dialer.
 func status(err error) string {
+	if errors.Is(err, errCrowded) {
+		return "503 Service Unavailable"
+	}
 	switch outbound.Errno(err) {
 	case syscall.EACCES:
 		return "403 Forbidden"

@@ -80,18 +80,19 @@ func newScene(t *testing.T, secure bool) *scene {
 	s.proxy, err = Listen()
 	harness.Must(t, err)
 	t.Cleanup(s.proxy.Close)
-	s.end = s.proxy.Admit(s.token, hosts.New([]hosts.Pattern{pattern}, nil), func(target, greeting string) {
+	rules := hosts.New([]hosts.Pattern{pattern}, nil)
+	s.end = s.proxy.Admit(s.token, Client{Rules: rules, Refused: func(target, greeting string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if greeting != "" {
 			target += ": " + greeting
 		}
 		s.refused = append(s.refused, target)
-	}, func(target string) {
+	}, Connected: func(target string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.connected = append(s.connected, target)
-	})
+	}})
 	self, err := os.Executable()
 	harness.Must(t, err)
 	s.env = append(Environ(s.proxy.Port(), s.token, self), "PATH="+os.Getenv("PATH"), "HOME="+s.dir)

@@ -38,6 +38,7 @@ type session struct {
 	rules     *hosts.Rules
 	refused   func(target, greeting string)
 	connected func(target string)
+	quota     *outbound.Quota
 	ctx       context.Context // ends with the session
 }
 
@@ -75,17 +76,31 @@ func NewToken() string {
 	return hex.EncodeToString(secret[:])
 }
 
+// Client is whose connections a token is for. Its functions are called from
+// several goroutines.
+type Client struct {
+	Rules *hosts.Rules
+	// Connections is how many it may have at a time; see outbound.NewQuota, also
+	// for Crowded.
+	Connections int
+	Crowded     func(most int, shared bool)
+	// Refused and Connected are called with "host:port". greeting is that of
+	// outbound.Refusal.
+	Refused   func(target, greeting string)
+	Connected func(target string)
+}
+
 // Admit lets clients with this token connect to what the rules allow, until end
-// is called, which ends their connections. refused and connected are called with
-// "host:port", from several goroutines. greeting is that of outbound.Refusal.
-func (s *Server) Admit(token string, rules *hosts.Rules, refused func(target, greeting string),
-	connected func(target string),
-) (end func()) {
+// is called, which ends their connections.
+func (s *Server) Admit(token string, client Client) (end func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	id := key(sha256.Sum256([]byte(token)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sessions[id] = &session{rules: rules, refused: refused, connected: connected, ctx: ctx}
+	s.sessions[id] = &session{
+		rules: client.Rules, refused: client.Refused, connected: client.Connected, ctx: ctx,
+		quota: outbound.NewQuota(client.Connections, maxConnections, client.Crowded),
+	}
 	return func() {
 		cancel()
 		s.mu.Lock()
@@ -163,23 +178,38 @@ func (s *session) judge(to outbound.Target) *outbound.Judge {
 	return &outbound.Judge{Rules: s.rules, To: to}
 }
 
-// dial connects to an allowed host, and reports one that is not.
-func (s *session) dial(to outbound.Target) (*net.TCPConn, error) {
-	conn, err := (&outbound.Dialer{Rules: s.rules}).Dial(s.ctx, to)
+// errCrowded means that the session has too many connections.
+var errCrowded = errors.New("this session has too many connections (limits.connections)")
+
+// dial connects to an allowed host, and reports one that is not. release is
+// called when the connection has ended.
+func (s *session) dial(to outbound.Target) (conn *net.TCPConn, release func(), err error) {
+	place := s.quota.Take()
+	if place == nil {
+		return nil, nil, errCrowded
+	}
+	conn, err = (&outbound.Dialer{Rules: s.rules, Buffer: s.quota.Buffer()}).Dial(s.ctx, to)
+	place.Made()
 	var refused *outbound.RefusedError
 	if errors.As(err, &refused) {
 		s.refused(refused.Refused(), "")
 	}
-	if err == nil {
-		s.connected(to.String())
+	if err != nil {
+		place.Release()
+		return nil, nil, err
 	}
-	return conn, err
+	s.connected(to.String())
+	return conn, func() {
+		conn.Close()
+		place.Release()
+	}, nil
 }
 
 // relay copies between a client and the host, until the session ends at the
 // latest. Without a judge all bytes pass.
 func (s *session) relay(client, host *net.TCPConn, judge *outbound.Judge) {
 	_ = client.SetDeadline(time.Time{})
+	outbound.Bound(client, s.quota.Buffer())
 	defer context.AfterFunc(s.ctx, func() {
 		client.Close()
 		host.Close()

@@ -70,12 +70,12 @@ func (s *Server) serveSOCKS(conn *net.TCPConn) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	there, err := session.dial(to)
+	there, release, err := session.dial(to)
 	if err != nil {
 		sendReply(conn, replyFor(err))
 		return
 	}
-	defer there.Close()
+	defer release()
 	if sendReply(conn, replySucceeded) {
 		session.relay(conn, there, session.judge(to))
 	}

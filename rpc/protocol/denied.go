@@ -157,8 +157,8 @@ var LimitReached = Notification[LimitParams]{"sandbox/limit", ToEditor}
 // LimitParams describes a limit that was reached.
 type LimitParams struct {
 	SessionID string `json:"sessionId"`
-	// Setting is the key of the limit in "terminal.sandbox": "limits.processes"
-	// or "limits.memory".
+	// Setting is the key of the limit in "terminal.sandbox": "limits.processes",
+	// "limits.memory" or "limits.connections".
 	Setting string `json:"setting"`
 	// Message says in one line what happened, and which setting decides. Show it
 	// as plain text.

@@ -21,13 +21,15 @@ func Defaults() Sandbox {
 		SigningKeys:               []string{"*"},
 		HiddenPaths:               []string{},
 		TemporaryFiles:            new(TemporaryFilesPrivate),
-		Limits:                    &Limits{Processes: new(4096), Memory: new("75%"), CPUWeight: new(100)},
-		Toolchains:                []string{},
-		ToolchainCaches:           new(ToolchainCachesPrivate),
-		OnDenied:                  new(OnDeniedReport),
-		ProcessTracking:           new(ProcessTrackingAuto),
-		Audit:                     new(AuditOff),
-		AuditRequired:             new(false),
+		Limits: &Limits{
+			Processes: new(4096), Memory: new("75%"), CPUWeight: new(100), Connections: new(256),
+		},
+		Toolchains:      []string{},
+		ToolchainCaches: new(ToolchainCachesPrivate),
+		OnDenied:        new(OnDeniedReport),
+		ProcessTracking: new(ProcessTrackingAuto),
+		Audit:           new(AuditOff),
+		AuditRequired:   new(false),
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 
 // ranges are the numbers that a key may have, by the key in a block.
 var ranges = map[string]struct{ least, most int }{
-	"limits.processes":  {1, 1 << 22}, // the kernel's PID_MAX_LIMIT
-	"limits.cpu_weight": {1, 10000},   // the kernel's range of cpu.weight
+	"limits.processes":   {1, 1 << 22}, // the kernel's PID_MAX_LIMIT
+	"limits.connections": {1, 2048},    // each has 32 KiB then; with less, a loopback interface stalls
+	"limits.cpu_weight":  {1, 10000},   // the kernel's range of cpu.weight
 }
 
 // Range is the least and the greatest number that a key may have.

@@ -169,6 +169,12 @@ type Limits struct {
 	// compared with 100 for the sidecar and for other sessions. It needs a
 	// cgroup, as memory does.
 	CPUWeight *int `json:"cpu_weight"`
+	// Connections is how many connections to hosts a session has at a time while
+	// the network is off and allowed_hosts opens some; a quarter of them may be
+	// waiting for their host. Beyond, connect(2) fails with EAGAIN. Each has
+	// 256 KiB for bytes that nobody has read, and all together 64 MiB. A session
+	// never has more than a quarter of what the sidecar's open files allow.
+	Connections *int `json:"connections"`
 }
 
 // Mode is a shorthand for several keys.

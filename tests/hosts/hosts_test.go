@@ -341,13 +341,15 @@ func TestMuch_AtATime(t *testing.T) {
 	for line, want := range map[string]string{
 		// Names are forgotten, but not while they are used.
 		"names 20000 allowed.example:7":                   "echo, 0 failed, same address: true",
-		"storm allowed.example:81 allowed.example:80 300": "connected",
-		"many allowed.example:7 5000":                     "connected",
+		"storm allowed.example:81 allowed.example:80 200": "connected",
+		"many allowed.example:7 1000":                     "connected",
 	} {
 		t.Run(strings.Fields(line)[0], func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			if got := s.victim(s.start(allowed("allowed.example")), line); got != want {
+			settings := allowed("allowed.example")
+			settings["limits"] = harness.Sandbox{"connections": 1024}
+			if got := s.victim(s.start(settings), line); got != want {
 				t.Errorf("%s: %s", line, got)
 			}
 		})

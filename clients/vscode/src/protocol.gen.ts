@@ -595,7 +595,7 @@ export interface RequestAccessResult {
 /** `LimitParams` describes a limit that was reached. */
 export interface LimitParams {
   sessionId: string;
-  /** The key of the limit in "terminal.sandbox": "limits.processes" or "limits.memory". */
+  /** The key of the limit in "terminal.sandbox": "limits.processes", "limits.memory" or "limits.connections". */
   setting: string;
   /** `message` says in one line what happened, and which setting decides. Show it as plain text. */
   message: string;

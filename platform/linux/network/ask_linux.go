@@ -21,6 +21,9 @@ type User struct {
 	// Connected is called for each connection that was made to a host. It must
 	// not block. May be nil.
 	Connected func(target, process string)
+	// Crowded is called for each connection that is one too many for the
+	// session; see outbound.NewQuota. It must not block.
+	Crowded func(most int, shared bool)
 	// Ask waits until the user has decided about a target that the rules refuse,
 	// or ctx ends.
 	Ask func(context.Context, platform.Denial) (allowed bool)
@@ -37,7 +40,7 @@ func (c *Connector) reach(
 	ctx context.Context, to outbound.Target, program Program,
 ) (*net.TCPConn, *hosts.Rules, error) {
 	const asks = 2
-	dialer, before := outbound.Dialer{Rules: c.rules}, ""
+	dialer, before := outbound.Dialer{Rules: c.rules, Buffer: c.quota.Buffer()}, ""
 	for asked := 0; ; asked++ {
 		conn, err := dialer.Dial(ctx, to)
 		var refused *outbound.RefusedError

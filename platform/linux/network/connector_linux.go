@@ -59,6 +59,7 @@ type Connector struct {
 	at       netip.AddrPort // the relay's
 	cookie   uint64         // of the session's network namespace
 	meetings meetings
+	quota    *outbound.Quota
 
 	// What follows is for a session that shares the machine's network; see
 	// NewShared.
@@ -73,9 +74,9 @@ type Connector struct {
 	open    connections
 }
 
-// New starts to serve a session. It takes ownership of the files, also on an
-// error.
-func New(rules *hosts.Rules, files Files, user User) (*Connector, error) {
+// New starts to serve a session, with most connections at a time; see
+// outbound.NewQuota. It takes ownership of the files, also on an error.
+func New(rules *hosts.Rules, files Files, user User, most int) (*Connector, error) {
 	defer files.Close()
 	raw, err := files.Relay.SyscallConn()
 	if err != nil {
@@ -101,15 +102,16 @@ func New(rules *hosts.Rules, files Files, user User) (*Connector, error) {
 		tcp.Close()
 		return nil, errors.Join(errors.New("take over relay: not a TCP socket"), err)
 	}
-	c := newConnector(rules, user, relay, cookie)
+	c := newConnector(rules, user, relay, cookie, most)
 	c.resolver = NewResolver(c.names, rules, udp, tcp)
 	c.start()
 	return c, nil
 }
 
-func newConnector(rules *hosts.Rules, user User, relay *net.TCPListener, cookie uint64) *Connector {
+func newConnector(rules *hosts.Rules, user User, relay *net.TCPListener, cookie uint64, most int) *Connector {
 	c := &Connector{
 		rules: rules, user: user, names: NewNames(maxNames), relay: relay, at: plain(relay.Addr()), cookie: cookie,
+		quota: outbound.NewQuota(most, cap(slots()), user.Crowded),
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
@@ -194,13 +196,14 @@ func (c *Connector) decide(call *sockets.Internet, to netip.AddrPort) (errno uni
 		c.report(denialOf(program, target.String()))
 		return unix.EACCES, true
 	}
-	if !takeSlot() {
+	place := c.take()
+	if place == nil {
 		release()
 		return unix.EAGAIN, true
 	}
-	return c.connect(call, to, c.dial(target, program, func() {
+	return c.connect(call, to, c.dial(target, program, place.Made, func() {
 		release()
-		freeSlot()
+		c.give(place)
 	}))
 }
 

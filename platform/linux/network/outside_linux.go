@@ -2,8 +2,10 @@ package network
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,14 +28,15 @@ type outside struct {
 	answer func(net.Conn)
 }
 
-// dial starts to connect. release is called once the connection has ended, or
-// was not made.
-func (c *Connector) dial(to outbound.Target, program Program, release func()) *outside {
+// dial starts to connect. made is called once the connection was made, or not,
+// and release once it has ended.
+func (c *Connector) dial(to outbound.Target, program Program, made, release func()) *outside {
 	o := &outside{to: to, program: program, done: make(chan struct{}), release: release}
 	var ctx context.Context
 	ctx, o.cancel = context.WithCancel(c.ctx)
 	go func() {
 		defer close(o.done)
+		defer made()
 		o.conn, o.rules, o.err = c.reach(ctx, to, program)
 		if o.err == nil && c.user.Connected != nil {
 			c.user.Connected(to.String(), program.Name)
@@ -63,14 +66,68 @@ var slots = sync.OnceValue(func() chan struct{} {
 	return make(chan struct{}, max(least, min(most, limit.Cur/each)))
 })
 
-// takeSlot returns false if there are too many connections.
-func takeSlot() bool {
+// take takes a place for a connection of the session; nil if there are too many,
+// in it or in the sidecar.
+func (c *Connector) take() *outbound.Place {
+	place := c.quota.Take()
+	if place == nil {
+		return nil
+	}
 	select {
 	case slots() <- struct{}{}:
-		return true
+		return place
 	default:
-		return false
+		place.Release()
+		return nil
 	}
 }
 
-func freeSlot() { <-slots() }
+// give gives the place of a connection back.
+func (c *Connector) give(place *outbound.Place) {
+	place.Release()
+	<-slots()
+}
+
+// await waits until the host has answered. If the client ends its connection
+// meanwhile, so does the attempt. A client that has sent something may have
+// ended only its half, and still wait for an answer (HTTP clients do that), so
+// its end does not count, but for a reset.
+func (o *outside) await(client *net.TCPConn) {
+	select {
+	case <-o.done:
+		return
+	default:
+	}
+	raw, err := client.SyscallConn()
+	if err != nil {
+		o.cancel()
+		<-o.done
+		return
+	}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		err := raw.Read(func(fd uintptr) bool { return hasEnded(int(fd)) })
+		if err == nil { // otherwise the host has answered
+			o.cancel()
+		}
+	}()
+	<-o.done
+	_ = client.SetReadDeadline(time.Now())
+	<-watched
+	_ = client.SetReadDeadline(time.Time{})
+}
+
+// hasEnded reports whether a client has reset its connection, or ended it
+// without having sent anything.
+func hasEnded(fd int) bool {
+	var one [1]byte
+	n, _, err := unix.Recvfrom(fd, one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return false
+	case err != nil || n == 0:
+		return true
+	}
+	return isClosed(fd)
+}

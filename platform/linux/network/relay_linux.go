@@ -41,7 +41,7 @@ func (c *Connector) serve(conn *net.TCPConn) {
 		o.answer(conn)
 		return
 	}
-	<-o.done // at the latest when the session ends
+	o.await(conn) // at the latest until the session ends
 	if o.err != nil {
 		c.reportRefusal(o)
 		_ = conn.SetLinger(0)
@@ -51,6 +51,7 @@ func (c *Connector) serve(conn *net.TCPConn) {
 		return
 	}
 	defer c.open.remove(conn)
+	outbound.Bound(conn, c.quota.Buffer())
 	judge := &outbound.Judge{Rules: o.rules, To: o.to, Approved: c.approved}
 	if refusal := outbound.Relay(conn, o.conn, judge); refusal != nil {
 		denial := denialOf(o.program, refusal.Target)

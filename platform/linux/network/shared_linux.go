@@ -25,7 +25,7 @@ import (
 // relay listens on the machine's loopback interface, and resets each connection
 // that the connector has not made itself. The session's connect(2) never
 // reaches the kernel with an address of its own.
-func NewShared(rules *hosts.Rules, user User) (*Connector, error) {
+func NewShared(rules *hosts.Rules, user User, most int) (*Connector, error) {
 	relay, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return nil, fmt.Errorf("open relay: %w", err)
@@ -40,7 +40,7 @@ func NewShared(rules *hosts.Rules, user User) (*Connector, error) {
 		relay.Close()
 		return nil, err
 	}
-	c := newConnector(rules, user, relay, cookie)
+	c := newConnector(rules, user, relay, cookie, most)
 	c.shared = true
 	if relay6, err := net.ListenTCP("tcp6", &net.TCPAddr{IP: net.IPv6loopback}); err == nil { // else there is no IPv6
 		c.relay6 = relay6
@@ -101,13 +101,15 @@ func (c *Connector) answering() *outside {
 // addresses. The other end leads to the resolver. So there is no socket in the
 // session that could send a datagram to anybody else.
 func (c *Connector) Datagrams(call *notify.Call) {
-	if !takeSlot() {
+	place := c.take()
+	if place == nil {
 		call.Fail(unix.ENOBUFS)
 		return
 	}
+	place.Made()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		freeSlot()
+		c.give(place)
 		call.Fail(unix.ENOBUFS)
 		return
 	}
@@ -116,7 +118,7 @@ func (c *Connector) Datagrams(call *notify.Call) {
 	conn, err := net.FileConn(file)
 	file.Close()
 	if err != nil {
-		freeSlot()
+		c.give(place)
 		call.Fail(unix.ENOBUFS)
 		return
 	}
@@ -132,13 +134,13 @@ func (c *Connector) Datagrams(call *notify.Call) {
 	if err != nil {
 		c.datagrams.Delete(cookie)
 		conn.Close()
-		freeSlot()
+		c.give(place)
 		call.Fail(unix.EMFILE)
 		return
 	}
 	c.resolver.serveDatagrams(conn, func() {
 		c.datagrams.Delete(cookie)
-		freeSlot()
+		c.give(place)
 	})
 }
 

@@ -248,6 +248,108 @@ func many(args []string) error {
 	return nil
 }
 
+// grab HOST:PORT… connects to each without end and without waiting, until
+// nothing more is given. It prints how many connections it has to each, and the
+// last error, and keeps them.
+func grab(args []string) error {
+	for _, target := range args {
+		fd, to, err := open(target, unix.AF_INET, 0, 0)
+		if err != nil {
+			return err
+		}
+		unix.Close(fd)
+		var mu sync.Mutex
+		got, last := 0, error(nil)
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				for range 100 {
+					fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+					if err == nil {
+						err = unix.Connect(fd, to)
+					}
+					mu.Lock()
+					if err == nil || errors.Is(err, unix.EINPROGRESS) {
+						got++
+					} else {
+						last = err
+					}
+					mu.Unlock()
+					if last != nil {
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		fmt.Printf("%d to %s, then %v\n", got, target, last)
+	}
+	fmt.Println("holding")
+	select {}
+}
+
+// leave HOST:PORT N connects N times to a silent host in non-blocking mode, and
+// closes each connection.
+func leave(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	fd, to, err := open(args[0], unix.AF_INET, 0, 0)
+	if err != nil {
+		return err
+	}
+	unix.Close(fd)
+	var failed atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range n / 8 {
+				fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+				if err == nil {
+					err = unix.Connect(fd, to)
+				}
+				if !errors.Is(err, unix.EINPROGRESS) {
+					failed.Add(1)
+				}
+				unix.Close(fd)
+			}
+		})
+	}
+	all.Wait()
+	fmt.Printf("%d failed\n", failed.Load())
+	return nil
+}
+
+// rounds HOST:PORT connects to an echo many times for each line of its input,
+// and prints the median of the microseconds that one round takes.
+func rounds(args []string) error {
+	lines := bufio.NewScanner(os.Stdin)
+	fmt.Println("ready")
+	for lines.Scan() {
+		var took []time.Duration
+		for range 101 {
+			begun := time.Now()
+			conn, err := net.DialTimeout("tcp", args[0], patience)
+			if err != nil {
+				return err
+			}
+			_, err = conn.Write([]byte("echo"))
+			if err == nil {
+				_, err = io.ReadFull(conn, make([]byte, 4))
+			}
+			conn.Close()
+			if err != nil {
+				return err
+			}
+			took = append(took, time.Since(begun))
+		}
+		slices.Sort(took)
+		fmt.Printf("median %d.\n", took[len(took)/2].Microseconds())
+	}
+	return lines.Err()
+}
+
 // findRelay connects to whatever listens in the session, by Fast Open, which
 // needs no connect.
 func findRelay([]string) error {

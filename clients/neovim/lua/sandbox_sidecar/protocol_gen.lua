@@ -303,7 +303,7 @@
 ---`LimitParams` describes a limit that was reached.
 ---@class (exact) sandbox_sidecar.LimitParams
 ---@field sessionId string
----@field setting string The key of the limit in "terminal.sandbox": "limits.processes" or "limits.memory".
+---@field setting string The key of the limit in "terminal.sandbox": "limits.processes", "limits.memory" or "limits.connections".
 ---@field message string `message` says in one line what happened, and which setting decides. Show it as plain text.
 ---@field source? sandbox_sidecar.DenialSource "output" if only the session's own output told of it. It is absent if the kernel did.
 
