@@ -27,7 +27,8 @@ func Schema() []byte { return []byte(schema) }
 type Recorder interface {
 	// Record notes an event where the policy says. If the policy requires that
 	// and the event is a Spawn, it returns once the line is written, with the
-	// error if it is not. It does not wait otherwise.
+	// error if it is not. It does not wait otherwise. The error is ErrShare if the
+	// event can be held and its session has a share of the lines that wait.
 	Record(to policy.Audit, event Event) error
 }
 
@@ -97,6 +98,8 @@ type Event struct {
 	Access  string `json:"access,omitempty"`
 	Target  string `json:"target,omitempty"`
 	Process string `json:"process,omitempty"`
+	// Targets are targets of accesses that came too fast for lines of their own.
+	Targets []string `json:"targets,omitempty"`
 	// Detail says what of the first bytes to an allowed host was refused.
 	Detail string `json:"detail,omitempty"`
 	// Count says how often, between First and Last.
@@ -122,6 +125,12 @@ type Event struct {
 	Digest string   `json:"digest,omitempty"`
 	Key    string   `json:"key,omitempty"`
 	Value  string   `json:"value,omitempty"`
+}
+
+// Held reports whether its session can hold the event for a while: one access
+// out of many.
+func (e *Event) Held() bool {
+	return (e.Event == Refused || e.Event == Connected || e.Event == Asked) && e.Targets == nil && e.More == 0
 }
 
 // Change is a file that changed during a session.

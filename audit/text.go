@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func Describe(e Event) string {
 		if answer == "" {
 			answer = "denied"
 		}
-		return fmt.Sprintf("asked: %s: %s", attempt(e), answer)
+		return fmt.Sprintf("asked: %s: %s%s", attempt(e), answer, times(e.Count))
 	case Review:
 		var list []string
 		for _, change := range e.Changed {
@@ -84,7 +85,7 @@ func describeStart(e Event) string {
 }
 
 func attempt(e Event) string {
-	text := strings.TrimSpace(e.Access + " " + e.Target)
+	text := strings.TrimSpace(e.Access + " " + cmp.Or(e.Target, strings.Join(e.Targets, ", ")))
 	if e.Process != "" {
 		text += " by " + e.Process
 	}

@@ -25,6 +25,8 @@ const (
 	// of each.
 	maxQueued = 2048
 	maxLine   = 32 << 10
+	// maxShare bounds those of one session.
+	maxShare = maxQueued / 4
 	// acknowledgeTimeout bounds the wait for a line that must be written.
 	acknowledgeTimeout = 5 * time.Second
 	// startedDelay is how long a Started line waits, so that its writing takes no
@@ -35,8 +37,15 @@ const (
 // ErrLost means that a line that is required could not be written.
 var ErrLost = errors.New("the audit trail cannot be written, and audit_required is set")
 
+// ErrShare means that a session has its share of the lines that wait. The line
+// was not taken, and counts as neither written nor lost.
+var ErrShare = errors.New("the session has many lines that wait to be written")
+
 // ErrJournal means that a line could not be sent to the journal.
 var ErrJournal = errors.New("write to the journal of systemd")
+
+// errFull means that there is no room for a line.
+var errFull = errors.New("too many lines wait to be written")
 
 // errSilent means that a file system, or the journal, takes no line.
 var errSilent = errors.New("no answer")
@@ -60,6 +69,7 @@ type Trail struct {
 
 	mu     sync.Mutex // guards the fields below
 	lost   map[policy.Audit]int
+	queued map[string]int // by session
 	failed bool
 	closed bool
 	used   bool
@@ -85,10 +95,14 @@ func (t *Trail) Record(to policy.Audit, event Event) error {
 	if must {
 		l.done = make(chan error, 1)
 	}
-	if !t.put(l) {
-		t.fail(to, errors.New("too many lines wait to be written"))
+	switch err := t.put(l); {
+	case err == nil:
+	case errors.Is(err, ErrShare):
+		return err
+	default:
+		t.fail(to, errFull)
 		if must {
-			return fmt.Errorf("%w: too many lines wait to be written", ErrLost)
+			return fmt.Errorf("%w: %w", ErrLost, errFull)
 		}
 		return nil
 	}
@@ -108,8 +122,8 @@ func (t *Trail) Record(to policy.Audit, event Event) error {
 	return nil
 }
 
-// put queues a line. It returns false if there is no room.
-func (t *Trail) put(l *line) bool {
+// put queues a line. It returns an error if there is no room.
+func (t *Trail) put(l *line) error {
 	t.start.Do(func() {
 		t.lines, t.ended = make(chan *line, maxQueued), make(chan struct{})
 		t.mu.Lock()
@@ -120,13 +134,29 @@ func (t *Trail) put(l *line) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return false
+		return errFull
+	}
+	if l.event.Held() && t.queued[l.event.Session] >= maxShare {
+		return ErrShare
 	}
 	select {
 	case t.lines <- l:
-		return true
+		if t.queued == nil {
+			t.queued = map[string]int{}
+		}
+		t.queued[l.event.Session]++
+		return nil
 	default:
-		return false
+		return errFull
+	}
+}
+
+// taken counts a line that waits no more.
+func (t *Trail) taken(l *line) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.queued[l.event.Session]--; t.queued[l.event.Session] == 0 {
+		delete(t.queued, l.event.Session)
 	}
 }
 
@@ -184,6 +214,7 @@ func (t *Trail) write() {
 	}()
 	name := userName()
 	write := func(l *line) {
+		defer t.taken(l)
 		l.event.User = name
 		l.event.Lost = t.takeLost(l.to)
 		err := t.writeLine(l, open)
@@ -300,12 +331,15 @@ func encode(event Event) ([]byte, error) {
 	} {
 		*text = shorten(*text, maxText)
 	}
+	for i, target := range event.Targets {
+		event.Targets[i] = shorten(target, maxText)
+	}
 	text, err := json.Marshal(event)
 	if text = display.JSON(text); err != nil {
 		return nil, fmt.Errorf("write audit event: %w", err)
 	}
 	if len(text) > maxLine { // mostly escaped characters
-		event.Argv, event.Changed, event.Files = nil, nil, nil
+		event.Argv, event.Changed, event.Files, event.Targets = nil, nil, nil, nil
 		event.More++
 		if text, err = json.Marshal(event); err != nil {
 			return nil, fmt.Errorf("write audit event: %w", err)

@@ -476,3 +476,40 @@ func TestEncode_IsBounded(t *testing.T) {
 		}
 	}
 }
+
+// A session that makes many lines leaves the others room. It is told, so that
+// it holds its lines. The control is another session, and the line of its end.
+func TestTrail_ASessionHasAShare(t *testing.T) {
+	t.Parallel()
+	release, written := make(chan struct{}), make(map[string]int)
+	trail := &Trail{journal: func(e Event, _ []byte) error {
+		<-release
+		written[e.Session]++
+		return nil
+	}}
+	to := policy.Audit{Journal: true}
+	taken := 0
+	for range maxQueued {
+		if err := trail.Record(to, Event{Event: Refused, Session: "many", Target: "x"}); err == nil {
+			taken++
+		} else if !errors.Is(err, ErrShare) {
+			t.Fatal(err)
+		}
+	}
+	if taken != maxShare {
+		t.Errorf("%d lines wait, want %d", taken, maxShare)
+	}
+	for _, e := range []Event{{Event: Ended, Session: "many"}, {Event: Refused, Session: "other", Target: "x"}} {
+		if err := trail.Record(to, e); err != nil {
+			t.Errorf("%s of %s: %v", e.Event, e.Session, err)
+		}
+	}
+	close(release)
+	trail.Close(time.Minute)
+	if written["many"] != maxShare+1 || written["other"] != 1 {
+		t.Errorf("written: %v", written)
+	}
+	if len(trail.queued) != 0 {
+		t.Errorf("still counted: %v", trail.queued)
+	}
+}

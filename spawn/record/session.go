@@ -2,6 +2,10 @@
 package record
 
 import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +25,13 @@ const (
 	maxListed = 50
 	// silence is how long repetitions are counted before a line has their number.
 	silence = time.Minute
+	// maxLines bounds the lines of accesses in a minute. What comes after that is
+	// held until the minute is over, and then listed, many targets in a line.
+	maxLines = 2000
+	// maxHeld bounds the bytes of the targets that are held, and maxTargets those
+	// of one line's list, which are escaped later.
+	maxHeld    = 1 << 20
+	maxTargets = 4 << 10
 )
 
 // Session notes what one session does. A nil one notes nothing. Its methods may
@@ -37,12 +48,24 @@ type Session struct {
 
 	mu     sync.Mutex // guards what follows
 	folded map[string]*folded
-	order  []*folded
-	more   map[string]int // what was not remembered, by the kind of event
+	order  []*folded // the one that is remembered for longest is the first
+	minute time.Time // when the lines of the current minute began
+	lines  int       // in that minute
+	held   []*held
+	room   int            // bytes of targets that may still be held
+	alarm  *time.Timer    // ends the minute; nil if nothing is held
+	more   map[string]int // accesses that found no room, by the kind of event
+}
+
+// held are accesses of one kind that came too fast for lines of their own.
+type held struct {
+	event   audit.Event
+	targets map[string]bool
 }
 
 // folded is an access with its repetitions that no line has yet.
 type folded struct {
+	key     string
 	event   audit.Event
 	written time.Time // of the last line
 }
@@ -56,7 +79,7 @@ func Begin(recorder audit.Recorder, to policy.Audit, event audit.Event, complete
 	}
 	s := &Session{
 		to: to, recorder: recorder, id: event.Session, project: event.Project, kind: event.Kind,
-		acknowledged: make(chan struct{}), folded: map[string]*folded{}, more: map[string]int{},
+		acknowledged: make(chan struct{}), folded: map[string]*folded{}, more: map[string]int{}, room: maxHeld,
 	}
 	event.Event = audit.Spawn
 	go func() {
@@ -80,6 +103,13 @@ func (s *Session) Acknowledged() error {
 func (s *Session) put(event audit.Event) {
 	event.Session, event.Project, event.Kind = s.id, s.project, s.kind
 	_ = s.recorder.Record(s.to, event) // what is lost is counted
+}
+
+// offer does what put does, unless the session has its share of the lines that
+// wait to be written.
+func (s *Session) offer(event audit.Event) (taken bool) {
+	event.Session, event.Project, event.Kind = s.id, s.project, s.kind
+	return !errors.Is(s.recorder.Record(s.to, event), audit.ErrShare)
 }
 
 // Started notes that the program runs.
@@ -136,7 +166,9 @@ func (s *Session) Answered(d platform.Denial, answer platform.Answer) {
 	case platform.AnswerSession:
 		word = "session"
 	}
-	s.put(audit.Event{Event: audit.Asked, Access: string(d.Access), Target: d.Target, Process: d.Process, Answer: word})
+	s.fold(audit.Event{
+		Event: audit.Asked, Access: string(d.Access), Target: d.Target, Process: d.Process, Answer: word, Count: 1,
+	})
 }
 
 // Alarm notes what happened to a protected path.
@@ -171,20 +203,24 @@ func (s *Session) Ended(code int, signal syscall.Signal, survivors bool, finding
 	s.put(event)
 }
 
-// fold writes a line for the first access of its kind, and one for the
-// repetitions of each minute.
+// fold writes a line for the first access to a target, and one for the
+// repetitions of each minute. The name of a process does not count: a session
+// sets it.
 func (s *Session) fold(event audit.Event) {
 	now := time.Now().UTC()
-	key := event.Event + "\x00" + event.Access + "\x00" + event.Target + "\x00" + event.Process + "\x00" + event.Detail
+	key := strings.Join([]string{event.Event, event.Access, event.Target, event.Detail, event.Answer}, "\x00")
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.minute) >= silence {
+		s.list()
+		s.minute, s.lines = now, 0
+	}
 	f := s.folded[key]
-	switch {
-	case f == nil && len(s.order) == maxFolded:
-		s.more[event.Event] += event.Count
-		s.mu.Unlock()
-		return
-	case f == nil:
-		f = &folded{event: event}
+	if f == nil {
+		if len(s.order) == maxFolded {
+			s.forget(now)
+		}
+		f = &folded{key: key, event: event}
 		f.event.Count = 0
 		s.folded[key], s.order = f, append(s.order, f)
 	}
@@ -192,13 +228,93 @@ func (s *Session) fold(event audit.Event) {
 		f.event.First = &now
 	}
 	f.event.Count, f.event.Last = f.event.Count+event.Count, &now
-	if now.Sub(f.written) < silence {
-		s.mu.Unlock()
-		return
+	if now.Sub(f.written) >= silence {
+		s.write(f.take(now))
 	}
-	line := f.take(now)
-	s.mu.Unlock()
-	s.put(line)
+}
+
+// forget makes room for another access. Nothing of the oldest is lost.
+func (s *Session) forget(now time.Time) {
+	oldest := s.order[0]
+	s.order = s.order[1:]
+	delete(s.folded, oldest.key)
+	if oldest.event.Count > 0 {
+		s.write(oldest.take(now))
+	}
+}
+
+// write writes a line, or holds it if the session has had its lines.
+func (s *Session) write(line audit.Event) {
+	if s.lines < maxLines {
+		s.lines++
+		if s.offer(line) {
+			return
+		}
+	}
+	s.hold(line)
+}
+
+// hold keeps the target of a line for a list.
+func (s *Session) hold(line audit.Event) {
+	if s.alarm == nil {
+		s.alarm = time.AfterFunc(silence, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.list()
+		})
+	}
+	var h *held
+	for _, known := range s.held {
+		if known.event.Event == line.Event && known.event.Access == line.Access && known.event.Answer == line.Answer {
+			h = known
+		}
+	}
+	if h == nil {
+		h = &held{
+			event: audit.Event{
+				Event: line.Event, Access: line.Access, Answer: line.Answer, First: line.First,
+			},
+			targets: map[string]bool{},
+		}
+		s.held = append(s.held, h)
+	}
+	if !h.targets[line.Target] {
+		if s.room < len(line.Target) {
+			s.more[line.Event] += line.Count
+			return
+		}
+		s.room -= len(line.Target)
+		h.targets[line.Target] = true
+	}
+	h.event.Count += line.Count
+	h.event.Last = line.Last
+}
+
+// list writes what is held.
+func (s *Session) list() {
+	if s.alarm != nil {
+		s.alarm.Stop()
+		s.alarm = nil
+	}
+	for _, h := range s.held {
+		line := h.event
+		size := 0
+		for _, target := range slices.Sorted(maps.Keys(h.targets)) {
+			if size > 0 && size+len(target) > maxTargets {
+				s.put(line)
+				line, size = h.event, 0
+				line.Targets, line.Count = nil, 0 // the first line has the count
+			}
+			line.Targets = append(line.Targets, target)
+			size += len(target)
+		}
+		s.put(line)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(s.more)) {
+		s.put(audit.Event{Event: kind, More: s.more[kind]})
+	}
+	s.held, s.room = nil, maxHeld
+	clear(s.more)
 }
 
 // take returns what no line has yet.
@@ -212,18 +328,11 @@ func (f *folded) take(now time.Time) audit.Event {
 func (s *Session) flush() {
 	now := time.Now().UTC()
 	s.mu.Lock()
-	var lines []audit.Event
+	defer s.mu.Unlock()
 	for _, f := range s.order {
 		if f.event.Count > 0 {
-			lines = append(lines, f.take(now))
+			s.write(f.take(now))
 		}
 	}
-	for kind, more := range s.more {
-		lines = append(lines, audit.Event{Event: kind, More: more})
-	}
-	clear(s.more)
-	s.mu.Unlock()
-	for _, line := range lines {
-		s.put(line)
-	}
+	s.list()
 }

@@ -107,6 +107,32 @@ func TestAudit_KeepsNoSecret(t *testing.T) {
 	}
 }
 
+// A session cannot hide a target behind many names of processes. The control is
+// that both targets were refused.
+func TestAudit_ProcessNamesHideNoTarget(t *testing.T) {
+	t.Parallel()
+	harness.RequirePrograms(t, "perl")
+	s := newScene(t, harness.Sandbox{"audit": "file", "audit_required": true})
+	decoy, last := s.w.OutsidePath("decoy"), s.w.OutsidePath("last")
+	harness.Write(t, decoy, "")
+	harness.Write(t, last, "")
+	out, ok := s.run("exec", "--", "perl", "-e",
+		`for my $i (1..5000) { $0 = "n$i"; $refused += !unlink $ARGV[0] } $refused += !unlink $ARGV[1]; print "refused $refused"`,
+		decoy, last)
+	if !ok || !strings.Contains(out, "refused 5001") {
+		t.Fatalf("control: %s", out)
+	}
+	noted := map[string]int{}
+	lines := of(s.events(), trail.Refused)
+	for _, e := range lines {
+		noted[e.Target] += e.Count
+	}
+	const some = 10
+	if noted[last] == 0 || noted[decoy] < 1025 || len(lines) > some {
+		harness.Breach(t, "noted in %d lines: %v", len(lines), noted)
+	}
+}
+
 func TestAudit_OffIsTheDefault(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, nil)
