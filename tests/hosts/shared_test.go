@@ -47,7 +47,11 @@ func TestShared_SaysSo(t *testing.T) {
 func TestShared_AnswersAsTheNetworkDoes(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
-	e := s.start(allowed(append(usual, "93.184.216.34:7")...))
+	e := s.start(func() harness.Sandbox {
+		settings := allowed(append(usual, "93.184.216.34:7")...)
+		settings["limits"] = harness.Sandbox{"connections": 2048}
+		return settings
+	}())
 	s.answers(e, map[string]string{
 		"connect allowed.example:80":                      "connected",
 		"connect allowed.example:9":                       "ECONNREFUSED",
