@@ -49,7 +49,8 @@ func (e *evaluation) beyond(alone *evaluation) []Ask {
 	b := &asker{e: e, alone: alone, written: e.reporter().written}
 	b.kinds()
 	b.grants()
-	b.switches()
+	b.scalars()
+	b.shell()
 	b.variables()
 	b.sockets()
 	b.signingKeys()
@@ -108,9 +109,9 @@ func (b *asker) kinds() {
 	if len(free) == 0 {
 		return
 	}
-	key := "apply_to"
-	if b.projects("enabled") && !*b.e.merged.Enabled {
-		key = "enabled"
+	key := applyToKey
+	if b.projects(enabledKey) && !*b.e.merged.Enabled {
+		key = enabledKey
 	}
 	b.addKey(key, "%s run without any sandbox: they may do everything that you may", strings.Join(free, " and "))
 }
@@ -203,49 +204,9 @@ func verbs(access policy.Access) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// switches asks for the keys of a single value.
-func (b *asker) switches() {
-	if b.e.policy.Network.Allowed && !b.alone.policy.Network.Allowed {
-		b.addKey("allow_network", "sessions may reach the network, and send there what they can read")
-	}
-	if was := *b.alone.merged.ToolchainCaches; was == document.ToolchainCachesPrivate &&
-		*b.e.merged.ToolchainCaches != was {
-		b.addKey(cachesKey, "programs outside run and build with what sessions write to the caches of toolchains")
-	}
+func (b *asker) shell() {
 	if b.projects(shellKey) && !slices.Equal(b.e.merged.Shell, b.alone.merged.Shell) {
 		b.addKey(shellKey, "terminals and command lines run this program, also those that are not sandboxed")
-	}
-	if was := *b.alone.merged.TemporaryFiles; was == document.TemporaryFilesPrivate &&
-		*b.e.merged.TemporaryFiles != was {
-		b.addKey(temporaryKey, "sessions may read and change the temporary files of your other programs")
-	}
-	if most := b.e.policy.Limits.Processes; most > b.alone.policy.Limits.Processes {
-		b.addKey(processesKey, "a session may have %d processes and threads", most)
-	}
-	if most, was := b.e.policy.Limits.Memory, b.alone.policy.Limits.Memory; most.Lower(was) != most {
-		b.addKey(memoryKey, "a session may have %s of memory", *b.e.merged.Limits.Memory)
-	}
-	if weight := b.e.policy.Limits.CPUWeight; weight > b.alone.policy.Limits.CPUWeight {
-		b.addKey(weightKey, "a session's share of a busy processor may be %d, compared with 100", weight)
-	}
-	if most := b.e.policy.Limits.Connections; most > b.alone.policy.Limits.Connections {
-		b.addKey(connectionsKey, "a session may have %d connections to hosts at a time", most)
-	}
-	for _, kind := range b.e.kinds() {
-		if b.e.onUnavailable(kind) == policy.Warn && b.alone.onUnavailable(kind) == policy.Refuse {
-			b.addKey("on_unavailable", "%ss start without a sandbox if the machine has none", kind)
-		}
-	}
-	if b.e.policy.OnDenied != b.alone.policy.OnDenied {
-		b.addKey("on_denied", "%s", map[policy.OnDenied]string{
-			policy.Ignore: "denials are no longer reported to you",
-			policy.Ask:    "sessions can make your editor ask you for permissions",
-			policy.Report: "denials are reported to you, but you are not asked",
-		}[b.e.policy.OnDenied])
-	}
-	if was := *b.alone.merged.ProcessTracking; *b.e.merged.ProcessTracking != was {
-		b.addKey("process_tracking", "on macOS, processes are tracked in another way than your own settings say (%q)",
-			was)
 	}
 }
 

@@ -139,9 +139,9 @@ func (x *explainer) byOrganisation() {
 // unrestricted explains a session without a sandbox. ownFile is where the user
 // could turn the sandbox on, or "". doubt is about a file that may ask for it.
 func (x *explainer) unrestricted(ownFile string, doubt *Doubt) {
-	key := "enabled"
+	key := enabledKey
 	if *x.merged.Enabled {
-		key = "apply_to"
+		key = applyToKey
 	}
 	origin := x.user.originOf(key)
 	why := "no settings file turns the sandbox on"
@@ -154,7 +154,7 @@ func (x *explainer) unrestricted(ownFile string, doubt *Doubt) {
 		if ownFile != "" {
 			x.Hint = fmt.Sprintf("sandbox-sidecar init writes %s, which turns it on", display.Quote(ownFile))
 		}
-	case key == "enabled":
+	case key == enabledKey:
 		why = origin.String() + " turns the sandbox off"
 	default:
 		why = origin.String() + " leaves it out"

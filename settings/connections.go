@@ -173,7 +173,7 @@ func (h host) ofToolchain() bool { return h.origin.Key == toolchainsKey }
 // allowed ones away. If the user allows the whole network, all that the file
 // lists is less.
 func chooseHosts(
-	base document.Sandbox, l layers, toolchains []chosen, tightened *settings, r *reporter,
+	l layers, toolchains []chosen, r *reporter,
 ) hostLists {
 	var lists hostLists
 	lists.allowed, _ = hostsOf(&l.user, allowedHostsKey, hosts.ParseAllowed, r)
@@ -181,18 +181,18 @@ func chooseHosts(
 	lists.denied, lists.unclear = hostsOf(&l.user, deniedHostsKey, hosts.ParseDenied, r)
 	if l.projectSets(allowedHostsKey) {
 		both, _ := hostsOf(l.project, allowedHostsKey, hosts.ParseAllowed, r)
-		if !*base.AllowNetwork {
+		if !*l.base.AllowNetwork {
 			both = meetHosts(lists.allowed, both, l.project.originOf(allowedHostsKey))
 		}
 		lists.allowed = both
-		tightened.values.AllowedHosts = hostTexts(both)
-		tightened.decide(l, allowedHostsKey)
+		l.tightened.values.AllowedHosts = hostTexts(both)
+		l.decide(allowedHostsKey)
 	}
 	if l.projectSets(deniedHostsKey) {
 		more, unclear := hostsOf(l.project, deniedHostsKey, hosts.ParseDenied, r)
 		lists.denied, lists.unclear = append(lists.denied, more...), cmp.Or(lists.unclear, unclear)
-		tightened.values.DeniedHosts = hostTexts(lists.denied)
-		tightened.decide(l, deniedHostsKey)
+		l.tightened.values.DeniedHosts = hostTexts(lists.denied)
+		l.decide(deniedHostsKey)
 	}
 	if lists.unclear != nil {
 		lists.allowed = nil

@@ -98,12 +98,12 @@ func (e *evaluation) diagnoseSwitches(r *reporter) {
 		return from, ok
 	}
 	neither := *e.merged.Enabled && *e.merged.ApplyTo == document.ApplyToNeither && !e.othersRestricted()
-	if from, ok := set("apply_to"); ok && neither {
-		r.add(from.file, from.At, document.SeverityWarning, "apply_to",
+	if from, ok := set(applyToKey); ok && neither {
+		r.add(from.file, from.At, document.SeverityWarning, applyToKey,
 			`"neither" restricts nothing, although enabled is true`)
 	}
-	_, required := e.bounds.from["enabled"]
-	if _, ok := set("enabled"); !ok && !required && !e.othersRestricted() {
+	_, required := e.bounds.from[enabledKey]
+	if _, ok := set(enabledKey); !ok && !required && !e.othersRestricted() {
 		// One diagnostic, at the first key of the file that counts most. Zed's
 		// permissions are for Zed, too.
 		key := ""
@@ -119,14 +119,14 @@ func (e *evaluation) diagnoseSwitches(r *reporter) {
 				`nothing is restricted as long as "enabled" is not true`)
 		}
 	}
-	if from, ok := set(auditRequiredKey); ok && *e.user.values.AuditRequired && !e.policy.Audit.On() {
-		r.add(from.file, from.At, document.SeverityWarning, auditRequiredKey, `has no effect while "audit" is "off"`)
-	}
-	if from, ok := set(auditKey); ok && *e.user.values.Audit == document.AuditJournal && e.host.Platform != "linux" {
-		r.add(from.file, from.At, document.SeverityWarning, auditKey, `there is no journal of systemd here; use "file"`)
-	}
-	if from, ok := set("process_tracking"); ok && e.host.Platform != "darwin" {
-		r.add(from.file, from.At, document.SeverityInfo, "process_tracking", "has an effect on macOS only")
+	for _, row := range scalars {
+		switch from, ok := set(row.key); {
+		case !ok:
+		case !row.hasEffect(e.host.Platform):
+			r.add(from.file, from.At, document.SeverityInfo, row.key, "has an effect on macOS only")
+		case row.useless != nil && row.useless(e) != "":
+			r.add(from.file, from.At, document.SeverityWarning, row.key, "%s", row.useless(e))
+		}
 	}
 }
 

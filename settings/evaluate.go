@@ -177,24 +177,23 @@ func (s *Snapshot) run(
 	l := s.layers(how, kind)
 	r := newReporter(l)
 	r.list = s.readDiagnostics(l)
-	base := l.user.withDefaults()
-	tightened := newSettings() // the values that an untrusted project's file decides
+	limits := l.tightenScalars()
 
 	project := projectOf(view, projectDir, l.projectFile)
-	toolchains, private := chooseToolchains(l, tightened, r), toolchainCaches(base, l, tightened)
-	variables, environment := chooseVariables(l, toolchains, tightened, r)
-	grants := resolveGrants(view, l, project, toolchains, environment, tightened, alone, r)
-	restricted := restrict(base, l, tightened)
-	sockets := chooseSockets(view, l, project, toolchains, grants.writable, tightened, r)
-	keys := chooseSigningKeys(l, tightened, r)
+	toolchains := chooseToolchains(l, r)
+	variables, environment := chooseVariables(l, toolchains, r)
+	grants := resolveGrants(view, l, project, toolchains, environment, alone, r)
+	restricted := restrict(l)
+	sockets := chooseSockets(view, l, project, toolchains, grants.writable, r)
+	keys := chooseSigningKeys(l, r)
 	sockets = filtered(view, sockets, keys)
 	unreached := markUnreached(view, environment, variables, sockets)
-	protected, unclear := choosePaths(view, l, project, tightened, r)
-	reachable := chooseHosts(base, l, toolchains, tightened, r)
-	caches := cachesOf(view, grants.granted, private, l.require(cachesKey, document.ToolchainCachesPrivate), r)
+	protected, unclear := choosePaths(view, l, project, r)
+	reachable := chooseHosts(l, toolchains, r)
+	caches := cachesOf(view, l, grants.granted, r)
 	guarded, create := guardCaches(view, grants.cover)
 	grants.create = append(grants.create, create...)
-	auditing := auditOf(l, base, view)
+	auditing := auditOf(l, view)
 	guardedAudit, create := guardAudit(view, auditing, grants.cover)
 	guarded, grants.create = append(guarded, guardedAudit...), append(grants.create, create...)
 	p := policy.Policy{
@@ -202,25 +201,20 @@ func (s *Snapshot) run(
 			guard(view, grants.cover), guardGit(l, project, grants))),
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
 		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden,
-		Network: reachable.addTo(network(base, l, tightened)), Environment: environment,
-		UnixSockets: socketRules(sockets), SigningKeys: keys,
-		OnDenied: onDenied[*base.OnDenied],
-		Limits:   limitsOf(base, l, tightened),
-		Audit:    auditing,
+		Network: reachable.addTo(l.network()), Environment: environment,
+		UnixSockets: socketRules(sockets), SigningKeys: keys, Limits: limits, Audit: auditing,
 	}
 	if view.host.Platform == "darwin" {
-		p.TrackBySandbox = *base.ProcessTracking == document.ProcessTrackingSeatbelt
 		// Sockets in /tmp and in the user's temporary directory belong to other
 		// programs, too. The session's own need a directory that is its alone.
 		p.PrivateRuntimeDir = true
 	}
-	requireSandbox(base, l, tightened)
 
 	e := &evaluation{
 		fsView: view, layers: l, grantSet: grants, projectDir: projectDir, git: project.git, policy: p,
 		restricted: restricted, toolchains: toolchains, hosts: reachable, sockets: sockets,
 		variables: variables, unreached: unreached,
-		merged: tightened.over(base), origins: originsOf(l.user, *tightened),
+		merged: l.values(), origins: originsOf(l.user, *l.tightened),
 		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded()), unclear: cmp.Or(unclear,
 			grants.unclear, reachable.unclear),
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
@@ -229,14 +223,10 @@ func (s *Snapshot) run(
 		e.redirect = redirected(view, projectDir, s.others, grants.writable)
 	}
 	e.require(project, r)
+	e.applyScalars()
 	e.diagnose(r)
 	e.diagnostics = document.Sort(r.list)
 	return e
-}
-
-// onDenied is the setting in the policy's words.
-var onDenied = map[document.OnDenied]policy.OnDenied{
-	document.OnDeniedReport: policy.Report, document.OnDeniedAsk: policy.Ask, document.OnDeniedIgnore: policy.Ignore,
 }
 
 // unanswered is the first protected path whose file system does not answer, or

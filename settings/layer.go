@@ -25,6 +25,11 @@ type layers struct {
 	// others are the user's settings for the other kind; nil if they are the
 	// same.
 	others *settings
+	// base are the user's values, completed by the defaults.
+	base document.Sandbox
+	// tightened are the values that an untrusted project's file decides. Each
+	// step of an evaluation adds those of its keys.
+	tightened *settings
 	// bounds are what the organisation requires, one of each file.
 	bounds []settings
 	// otherBounds are those for the other kind.
@@ -50,6 +55,7 @@ func (s *Snapshot) layers(how treatment, kind document.Kind) layers {
 	}
 	l.user = mergeStates(counting, kind)
 	l.user.grant(s.granted, kind)
+	l.base, l.tightened = l.user.withDefaults(), newSettings()
 	if s.byKind() {
 		others := mergeStates(counting, kind.Other())
 		others.grant(s.granted, kind.Other())
@@ -221,7 +227,27 @@ func (s *settings) over(other document.Sandbox) document.Sandbox {
 func (s *settings) withDefaults() document.Sandbox { return s.over(document.Defaults()) }
 
 // decide records that the project's file decides about a key.
-func (s *settings) decide(l layers, key string) { s.from[key] = l.project.from[key] }
+func (l layers) decide(key string) { l.tightened.from[key] = l.project.from[key] }
+
+// take takes the value of a key over from the project's file, which is untrusted.
+func (l layers) take(key string) {
+	k := document.KeyNamed(key)
+	if v, set := k.Get(&l.project.values); set {
+		k.Set(&l.tightened.values, v)
+	}
+	l.decide(key)
+}
+
+// originOf is where the value of a key stands that both allow.
+func (l layers) originOf(key string) policy.Origin {
+	if _, tightens := l.tightened.from[key]; tightens {
+		return l.project.originOf(key)
+	}
+	return l.user.originOf(key)
+}
+
+// values are those of both, as far as settings can express them.
+func (l layers) values() document.Sandbox { return l.tightened.over(l.base) }
 
 // originOf is where a key as a whole was set.
 func (s *settings) originOf(key string) policy.Origin {

@@ -12,27 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
-const (
-	cachesKey    = "toolchain_caches"
-	temporaryKey = "temporary_files"
-	hiddenKey    = "hidden_paths"
-)
-
-// temporaryFiles is "private" if the user or the project says so.
-func temporaryFiles(l layers, tightened *settings) document.TemporaryFiles {
-	base := l.user.withDefaults()
-	user := *base.TemporaryFiles
-	if l.require(temporaryKey, document.TemporaryFilesPrivate) {
-		return document.TemporaryFilesPrivate
-	}
-	if l.projectSets(temporaryKey) && *l.project.values.TemporaryFiles == document.TemporaryFilesPrivate &&
-		user != document.TemporaryFilesPrivate {
-		tightened.values.TemporaryFiles = new(document.TemporaryFilesPrivate)
-		tightened.decide(l, temporaryKey)
-		return document.TemporaryFilesPrivate
-	}
-	return user
-}
+const hiddenKey = "hidden_paths"
 
 // temporaryPaths are the directories that all programs share for temporary
 // files.
@@ -47,11 +27,8 @@ var temporaryPaths = map[string][]string{
 // system_paths.read_write lets sessions write is meant to be shared, or one in a
 // directory that such a key lets them write. forced: only the session itself may
 // share one.
-func temporaryOf(view fsView, granted []grant, value document.TemporaryFiles, forced bool) []policy.Temporary {
+func temporaryOf(view fsView, granted []grant, forced bool) []policy.Temporary {
 	list := []policy.Temporary{}
-	if value == document.TemporaryFilesShared {
-		return list
-	}
 	for _, path := range temporaryPaths[view.host.Platform] {
 		target := view.Resolve(path)
 		var from *policy.Origin
@@ -81,22 +58,22 @@ func temporaryOf(view fsView, granted []grant, value document.TemporaryFiles, fo
 // project's file if that is trusted. unclear is the first entry that could not
 // be understood.
 func chooseHidden(
-	view fsView, l layers, p project, granted []grant, alone *evaluation, tightened *settings, r *reporter,
+	view fsView, l layers, p project, granted []grant, alone *evaluation, r *reporter,
 ) (list []policy.Hidden, unclear *document.FileDiagnostic) {
 	h := hider{
 		view: view, project: p, granted: granted, cover: coverOf(granted), reporter: r,
 		found: map[string]policy.Origin{},
 	}
 	if view.host.Platform == "linux" {
-		h.auditing = auditOf(l, l.user.withDefaults(), view)
+		h.auditing = auditOf(l, view)
 		h.builtIn()
 	}
 	h.layer(&l.user)
 	if l.projectSets(hiddenKey) {
 		h.layer(l.project)
 		if len(l.project.values.HiddenPaths) > 0 {
-			tightened.values.HiddenPaths = slices.Concat(l.user.values.HiddenPaths, l.project.values.HiddenPaths)
-			tightened.decide(l, hiddenKey)
+			l.tightened.values.HiddenPaths = slices.Concat(l.user.values.HiddenPaths, l.project.values.HiddenPaths)
+			l.decide(hiddenKey)
 		}
 	}
 	if alone != nil {
@@ -276,21 +253,6 @@ func (o outside) at(path string) policy.Access {
 	return o.cover.at(path)
 }
 
-// toolchainCaches is "private" if the user or the project says so.
-func toolchainCaches(base document.Sandbox, l layers, tightened *settings) document.ToolchainCaches {
-	user := *base.ToolchainCaches
-	if l.require(cachesKey, document.ToolchainCachesPrivate) {
-		return document.ToolchainCachesPrivate
-	}
-	if l.projectSets(cachesKey) && *l.project.values.ToolchainCaches == document.ToolchainCachesPrivate &&
-		user != document.ToolchainCachesPrivate {
-		tightened.values.ToolchainCaches = new(document.ToolchainCachesPrivate)
-		tightened.decide(l, cachesKey)
-		return document.ToolchainCachesPrivate
-	}
-	return user
-}
-
 // guardCaches protects the sidecar's cache directory in places that the grants
 // open, also if this session has no toolchains: other projects have caches
 // there. It must exist to be protected, so create lists it.
@@ -311,17 +273,16 @@ func guardCaches(view fsView, granted cover) (list []policy.Protected, create []
 // cachesOf lists the caches of toolchains that are private. One that lies in
 // another is a part of that. A place that the settings or the project also
 // grant for writing, or a part of it, is meant to be written.
-// forced: only the session's own grants share one.
-func cachesOf(
-	view fsView, granted []grant, value document.ToolchainCaches, forced bool, r *reporter,
-) []policy.Cache {
+// If the organisation requires that they are private, only the session's own
+// grants share one.
+func cachesOf(view fsView, l layers, granted []grant, r *reporter) []policy.Cache {
 	caches := []policy.Cache{}
 	if view.host.Platform != "linux" {
 		return caches
 	}
-	shared := value == document.ToolchainCachesShared
+	private, forced := l.isStrict(cachesKey)
 	list := slices.DeleteFunc(slices.Clone(granted), func(g grant) bool {
-		return !g.cache || shared && !g.alwaysPrivate
+		return !g.cache || !private && !g.alwaysPrivate
 	})
 	slices.SortFunc(list, func(a, b grant) int { return cmp.Compare(a.path, b.path) })
 	for _, g := range list {

@@ -39,14 +39,6 @@ func (s *settings) sets(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { _, set := s.from[key]; return set })
 }
 
-// require reports whether a file of the organisation's has a value.
-func (l layers) require(key string, value any) bool {
-	return slices.ContainsFunc(l.bounds, func(bound settings) bool {
-		v, set := document.KeyNamed(key).Get(&bound.values)
-		return set && v.Elem().Interface() == value
-	})
-}
-
 // boundPaths is what one file lets sessions do with paths.
 type boundPaths struct {
 	kinds  policy.Access // that it bounds
@@ -92,8 +84,10 @@ func (e *evaluation) require(project project, r *reporter) {
 		b.view.host.Home, b.view.host.Env = e.fsView.host.Account, nil
 		b.movable.addWriters(grantsOf(b.view, bound, project))
 		b.movable.addWriters(grantsOf(b.view, &e.layers.otherBounds[i], project))
-		b.switches(bound)
-		b.network(bound)
+		b.restrict(bound)
+		b.scalars(bound)
+		b.shell(bound)
+		b.toolchains(bound)
 		b.variables(bound)
 		b.sockets(bound)
 		b.signingKeys(bound)
@@ -112,76 +106,20 @@ func (b bounding) decides(s *settings, key string, value any) {
 	}
 }
 
-// switches applies the keys of a single value.
-func (b bounding) switches(s *settings) {
-	required := s.values
-	if required.Enabled != nil && *required.Enabled && required.ApplyTo == nil {
-		required.ApplyTo = new(document.ApplyToBoth) // whatever the user's is
-	}
-	if both := b.restricted.Union(strictestKinds(b.merged, &required)); both != b.restricted {
-		b.restricted = both
-		b.restrict(s)
-	}
-	if v := s.values.OnUnavailable; v != nil && *v == document.OnUnavailableRefuse {
-		b.decides(s, "on_unavailable", new(*v))
-	}
-	b.limits(s)
-	// A question lets the user allow what was refused, so only the organisation
-	// can want one.
-	switch v := s.values.OnDenied; {
-	case v != nil && *v != document.OnDeniedAsk:
-		b.policy.OnDenied = onDenied[*v]
-		b.decides(s, "on_denied", new(*v))
-	case v == nil && b.policy.OnDenied == policy.Ask && managed.Holds(b.fileOf(s)):
-		b.policy.OnDenied = policy.Report
-		b.bounds.from["on_denied"] = origin{file: b.fileOf(s)}
-		b.origins["on_denied"], b.merged.OnDenied = b.fileOf(s), new(document.OnDeniedReport)
-	}
-	if v := s.values.TemporaryFiles; v != nil && *v == document.TemporaryFilesPrivate {
-		b.decides(s, temporaryKey, new(*v))
-	}
-	if v := s.values.ToolchainCaches; v != nil && *v == document.ToolchainCachesPrivate {
-		b.decides(s, cachesKey, new(*v))
-	}
-	if v := s.values.ProcessTracking; v != nil && *v == document.ProcessTrackingSeatbelt &&
-		b.fsView.host.Platform == "darwin" {
-		b.policy.TrackBySandbox = true
-		b.decides(s, "process_tracking", new(*v))
-	}
-	b.audit(s)
+func (b bounding) shell(s *settings) {
 	if from, set := s.from[shellKey]; set {
 		b.reporter.add(from.file, from.At, document.SeverityWarning, shellKey,
 			`has no effect in "required"; write it into "defaults"`)
 	}
+}
+
+func (b bounding) toolchains(s *settings) {
 	if s.sets(toolchainsKey) { // chooseToolchains has dropped the others
 		names := []string{}
-		for _, c := range b.toolchains {
+		for _, c := range b.evaluation.toolchains {
 			names = append(names, c.Name)
 		}
 		b.decides(s, toolchainsKey, names)
-	}
-}
-
-// limits takes over the lower limits.
-func (b bounding) limits(s *settings) {
-	limits := &b.policy.Limits
-	if s.sets(processesKey) && *s.values.Limits.Processes < limits.Processes {
-		limits.Processes, limits.Origin = *s.values.Limits.Processes, s.originOf(processesKey)
-		b.decides(s, processesKey, new(limits.Processes))
-	}
-	if s.sets(memoryKey) {
-		if both := limits.Memory.Lower(memoryOf(s.values.Limits)); both != limits.Memory {
-			limits.Memory = both
-			b.decides(s, memoryKey, new(*s.values.Limits.Memory))
-		}
-	}
-	if s.sets(connectionsKey) && *s.values.Limits.Connections < limits.Connections {
-		limits.Connections = *s.values.Limits.Connections
-		b.decides(s, connectionsKey, new(limits.Connections))
-	}
-	if s.sets(weightKey) && *s.values.Limits.CPUWeight < limits.CPUWeight {
-		limits.CPUWeight = *s.values.Limits.CPUWeight
-		b.decides(s, weightKey, new(limits.CPUWeight))
 	}
 }
 
@@ -203,12 +141,11 @@ func (b bounding) refuse(d *document.FileDiagnostic) {
 // network closes the network if the file says so, or if it lists hosts, which
 // have an effect only then.
 func (b bounding) network(s *settings) {
-	const key = "allow_network"
 	closed := s.values.AllowNetwork != nil && !*s.values.AllowNetwork
 	if !closed && !s.sets(allowedHostsKey, deniedHostsKey) {
 		return
 	}
-	deciding := key
+	deciding := networkKey
 	for _, other := range []string{allowedHostsKey, deniedHostsKey} {
 		if !closed && s.sets(other) {
 			deciding, closed = other, false
@@ -220,7 +157,8 @@ func (b bounding) network(s *settings) {
 	wasOpen := b.policy.Network.Allowed
 	if wasOpen {
 		b.policy.Network = policy.Network{Origin: from}
-		b.bounds.from[key], b.origins[key], b.merged.AllowNetwork = s.from[deciding], s.from[deciding].file, new(false)
+		b.bounds.from[networkKey], b.origins[networkKey] = s.from[deciding], s.from[deciding].file
+		b.merged.AllowNetwork = new(false)
 	}
 	switch {
 	case s.sets(allowedHostsKey):
@@ -232,7 +170,7 @@ func (b bounding) network(s *settings) {
 		b.decides(s, allowedHostsKey, hostTexts(list))
 	case closed: // the whole network is meant
 		b.hosts.allowed = nil
-		b.bounds.from[allowedHostsKey], b.origins[allowedHostsKey] = s.from[key], s.from[key].file
+		b.bounds.from[allowedHostsKey], b.origins[allowedHostsKey] = s.from[networkKey], s.from[networkKey].file
 		b.merged.AllowedHosts = []string{}
 	}
 	if s.sets(deniedHostsKey) {
@@ -324,7 +262,7 @@ func (b bounding) paths(s *settings) {
 	bound.cover = coverOf(grants)
 	bound.seen = &policy.Policy{Rules: mergeRules(grants)}
 	if private {
-		bound.seen.Temporary = temporaryOf(b.view, grants, document.TemporaryFilesPrivate, true)
+		bound.seen.Temporary = temporaryOf(b.view, grants, true)
 	}
 	b.bounds.protects = b.bounds.protects || private
 	b.bounds.paths = append(b.bounds.paths, bound)

@@ -37,7 +37,7 @@ type grantSet struct {
 
 // resolveGrants turns the requests of all layers into grants and rules.
 func resolveGrants(
-	view fsView, l layers, p project, toolchains []chosen, environment policy.Environment, tightened *settings,
+	view fsView, l layers, p project, toolchains []chosen, environment policy.Environment,
 	alone *evaluation, r *reporter,
 ) grantSet {
 	set := grantSet{writable: cover{}}
@@ -73,15 +73,15 @@ func resolveGrants(
 		user[i] = steady(list)
 	}
 	tools = steady(tools)
-	set.closeOff(view, l, p, slices.Concat(append(slices.Clone(user), set.granted, tools)...), alone, tightened, r)
+	set.closeOff(view, l, p, slices.Concat(append(slices.Clone(user), set.granted, tools)...), alone, r)
 	for i, c := range categories {
 		list := user[i]
 		if l.projectSets(c.key) {
 			asked := steady(resolved(l.project, c))
 			set.asked = append(set.asked, asked...)
 			list = meetGrants(list, asked, set.outside)
-			tightened.values.SetList(c.key, texts(list))
-			tightened.decide(l, c.key)
+			l.tightened.values.SetList(c.key, texts(list))
+			l.decide(c.key)
 		}
 		set.granted = append(set.granted, list...)
 	}
@@ -112,11 +112,13 @@ func grantsOf(view fsView, s *settings, p project) []grant {
 // closeOff decides which parts of the grants sessions do not see as they are
 // outside. own are the grants without an untrusted project's file.
 func (set *grantSet) closeOff(
-	view fsView, l layers, p project, own []grant, alone *evaluation, tightened *settings, r *reporter,
+	view fsView, l layers, p project, own []grant, alone *evaluation, r *reporter,
 ) {
-	set.temporary = temporaryOf(view, own, temporaryFiles(l, tightened),
-		l.require(temporaryKey, document.TemporaryFilesPrivate))
-	set.hidden, set.unclear = chooseHidden(view, l, p, own, alone, tightened, r)
+	set.temporary = []policy.Temporary{}
+	if private, forced := l.isStrict(temporaryKey); private {
+		set.temporary = temporaryOf(view, own, forced)
+	}
+	set.hidden, set.unclear = chooseHidden(view, l, p, own, alone, r)
 	set.outside = outsideOf(own, set.temporary, set.hidden)
 }
 

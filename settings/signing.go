@@ -33,7 +33,7 @@ func keysOf(s *settings, r *reporter) []policy.SigningKey {
 
 // chooseSigningKeys are the keys of agents that sessions may use: all, unless a
 // file says otherwise. After a mistake nobody knows which keys were meant.
-func chooseSigningKeys(l layers, tightened *settings, r *reporter) []policy.SigningKey {
+func chooseSigningKeys(l layers, r *reporter) []policy.SigningKey {
 	list := []policy.SigningKey{{Key: policy.AllKeys, Origin: l.user.originOf(keysKey)}}
 	if l.user.sets(keysKey) {
 		list = keysOf(&l.user, r)
@@ -47,8 +47,8 @@ func chooseSigningKeys(l layers, tightened *settings, r *reporter) []policy.Sign
 	}
 	if l.projectSets(keysKey) {
 		list = policy.MeetSigningKeys(list, keysOf(l.project, r))
-		tightened.values.SigningKeys = keyTexts(list)
-		tightened.decide(l, keysKey)
+		l.tightened.values.SigningKeys = keyTexts(list)
+		l.decide(keysKey)
 	}
 	return list
 }

@@ -155,7 +155,7 @@ func (x Explanation) suggestion() Suggestion {
 // Entry reports whether the value is an entry to add to a list. Otherwise it is
 // the key's whole value.
 func (s Suggestion) Entry() bool {
-	return s.Setting() != "allow_network" && s.Setting() != protectedKey
+	return s.Setting() != networkKey && s.Setting() != protectedKey
 }
 
 // Setting is the key without the block for one kind of session.

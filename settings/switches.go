@@ -1,8 +1,6 @@
 package settings
 
 import (
-	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,52 +12,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
-// Switch is a key of a single value, with the value that counts and its origin.
-type Switch struct {
-	Key string
-	// Value is JSON.
-	Value  string
-	Origin policy.Origin
-}
-
-// switches lists the keys that decide about a policy beside its lists.
-func (e *evaluation) switches(kind document.Kind) []Switch {
-	var list []Switch
-	if mode := e.merged.Mode; mode != nil {
-		list = append(list, Switch{Key: "mode", Value: fmt.Sprintf("%q", *mode), Origin: e.originOf("mode")})
-	}
-	for _, s := range []struct {
-		key   string
-		value any
-	}{
-		{"enabled", *e.merged.Enabled},
-		{"apply_to", *e.merged.ApplyTo},
-		{"allow_network", e.policy.Network.Allowed},
-		{temporaryKey, *e.merged.TemporaryFiles},
-		{cachesKey, *e.merged.ToolchainCaches},
-		{processesKey, e.policy.Limits.Processes},
-		{memoryKey, *e.merged.Limits.Memory},
-		{weightKey, e.policy.Limits.CPUWeight},
-		{connectionsKey, e.policy.Limits.Connections},
-		{"on_unavailable", e.onUnavailable(kind)},
-		{"on_denied", e.policy.OnDenied},
-		{auditKey, *e.merged.Audit},
-		{auditRequiredKey, *e.merged.AuditRequired},
-	} {
-		value, err := json.Marshal(s.value)
-		if err != nil {
-			panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal %s: %v", s.key, err))
-		}
-		list = append(list, Switch{Key: s.key, Value: string(value), Origin: e.originOf(s.key)})
-	}
-	return list
-}
-
 // Undecided reports whether no settings file says if the sandbox is on, so that
 // the user may not know that it is off.
 func (c *Compiled) Undecided() bool {
 	return !c.Policy.Restricted && slices.ContainsFunc(c.Switches, func(s Switch) bool {
-		return s.Key == "enabled" && s.Origin.File == policy.OriginBuiltIn
+		return s.Key == enabledKey && s.Origin.File == policy.OriginBuiltIn
 	})
 }
 
@@ -68,10 +25,7 @@ func (e *evaluation) originOf(key string) policy.Origin {
 	if from, bound := e.bounds.from[key]; bound {
 		return from.policy(key, from.At)
 	}
-	if e.project != nil && e.origins[key] == e.projectFile {
-		return e.project.originOf(key)
-	}
-	return e.user.originOf(key)
+	return e.layers.originOf(key)
 }
 
 const shellKey = "shell"
@@ -123,14 +77,9 @@ func (e *evaluation) diagnoseShell(r *reporter) {
 	}
 }
 
-const (
-	auditKey         = "audit"
-	auditRequiredKey = "audit_required"
-)
-
 // auditOf is where the user's settings and the organisation's want an audit trail.
 // If both want one, it is written for both.
-func auditOf(l layers, base document.Sandbox, view fsView) policy.Audit {
+func auditOf(l layers, view fsView) policy.Audit {
 	var to policy.Audit
 	add := func(where document.Audit, dir string) {
 		switch where {
@@ -144,8 +93,8 @@ func auditOf(l layers, base document.Sandbox, view fsView) policy.Audit {
 	if len(dirs) == 0 {
 		dirs = []string{noAuditDir}
 	}
-	add(*base.Audit, dirs[0])
-	to.Required, to.Managed = *base.AuditRequired, managed.Holds(l.user.from[auditKey].file)
+	add(*l.base.Audit, dirs[0])
+	to.Required, to.Managed = *l.base.AuditRequired, managed.Holds(l.user.from[auditKey].file)
 	for _, bound := range l.bounds {
 		if where := bound.values.Audit; where != nil && *where != document.AuditOff {
 			add(*where, dirs[len(dirs)-1])
@@ -159,10 +108,7 @@ func auditOf(l layers, base document.Sandbox, view fsView) policy.Audit {
 // audit records that the file wants a trail; see auditOf.
 func (b bounding) audit(s *settings) {
 	if v := s.values.Audit; v != nil && *v != document.AuditOff {
-		b.decides(s, auditKey, new(*v))
-	}
-	if v := s.values.AuditRequired; v != nil && *v {
-		b.decides(s, auditRequiredKey, new(true))
+		b.takes(s, auditKey)
 	}
 }
 

@@ -11,24 +11,28 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
-// Each function here decides one part of a policy from the user's values, base,
-// and from what an untrusted project's file tightens. It writes the values that
-// the project decides to tightened.
+// Each function here decides one part of a policy from the user's values, and
+// from what an untrusted project's file tightens.
+
+const (
+	enabledKey = "enabled"
+	applyToKey = "apply_to"
+)
 
 // restrict combines enabled and apply_to.
-func restrict(base document.Sandbox, l layers, tightened *settings) document.Kinds {
-	user := strictestKinds(base, nil)
+func restrict(l layers) document.Kinds {
+	user := strictestKinds(l.base, nil)
 	if l.project == nil {
 		return user
 	}
-	both := strictestKinds(base, &l.project.values)
+	both := strictestKinds(l.base, &l.project.values)
 	if both == user {
 		return user
 	}
-	tightened.values.Enabled, tightened.values.ApplyTo = new(true), new(both.ApplyTo())
-	for _, key := range []string{"enabled", "apply_to"} {
+	l.tightened.values.Enabled, l.tightened.values.ApplyTo = new(true), new(both.ApplyTo())
+	for _, key := range []string{enabledKey, applyToKey} {
 		if l.projectSets(key) {
-			tightened.decide(l, key)
+			l.decide(key)
 		}
 	}
 	return both
@@ -37,82 +41,30 @@ func restrict(base document.Sandbox, l layers, tightened *settings) document.Kin
 // restrict takes over what the organisation restricts. "enabled" alone restricts
 // both kinds, so it decides about apply_to, too.
 func (b bounding) restrict(s *settings) {
-	applied := b.restricted.ApplyTo()
-	if s.sets("enabled") && !s.sets("apply_to") && applied != *b.merged.ApplyTo {
-		b.bounds.from["apply_to"], b.origins["apply_to"] = s.from["enabled"], s.from["enabled"].file
+	required := s.values
+	if required.Enabled != nil && *required.Enabled && required.ApplyTo == nil {
+		required.ApplyTo = new(document.ApplyToBoth) // whatever the user's is
+	}
+	both := b.restricted.Union(strictestKinds(b.merged, &required))
+	if both == b.restricted {
+		return
+	}
+	b.restricted = both
+	applied := both.ApplyTo()
+	if s.sets(enabledKey) && !s.sets(applyToKey) && applied != *b.merged.ApplyTo {
+		b.bounds.from[applyToKey], b.origins[applyToKey] = s.from[enabledKey], s.from[enabledKey].file
 	}
 	b.merged.Enabled, b.merged.ApplyTo = new(true), new(applied)
-	for _, key := range []string{"enabled", "apply_to"} {
+	for _, key := range []string{enabledKey, applyToKey} {
 		if s.sets(key) {
 			b.decides(s, key, nil)
 		}
 	}
 }
 
-func network(base document.Sandbox, l layers, tightened *settings) policy.Network {
-	const key = "allow_network"
-	if l.projectSets(key) && !*l.project.values.AllowNetwork && *base.AllowNetwork {
-		tightened.values.AllowNetwork = new(false)
-		tightened.decide(l, key)
-		return policy.Network{Allowed: false, Origin: l.project.originOf(key)}
-	}
-	return policy.Network{Allowed: *base.AllowNetwork, Origin: l.user.originOf(key)}
-}
-
-const (
-	processesKey   = "limits.processes"
-	memoryKey      = "limits.memory"
-	weightKey      = "limits.cpu_weight"
-	connectionsKey = "limits.connections"
-)
-
-// limitsOf are the lower limits of the user and the project.
-func limitsOf(base document.Sandbox, l layers, tightened *settings) policy.Limits {
-	limits := policy.Limits{
-		Processes: *base.Limits.Processes, Origin: l.user.originOf(processesKey), Memory: memoryOf(base.Limits),
-		CPUWeight: *base.Limits.CPUWeight, Connections: *base.Limits.Connections,
-	}
-	if l.project == nil || l.project.values.Limits == nil {
-		return limits
-	}
-	project, lower := l.project.values.Limits, document.Limits{}
-	if l.projectSets(processesKey) && *project.Processes < limits.Processes {
-		limits.Processes, limits.Origin = *project.Processes, l.project.originOf(processesKey)
-		lower.Processes = project.Processes
-		tightened.decide(l, processesKey)
-	}
-	if l.projectSets(memoryKey) {
-		if both := limits.Memory.Lower(memoryOf(project)); both != limits.Memory {
-			limits.Memory, lower.Memory = both, project.Memory
-			tightened.decide(l, memoryKey)
-		}
-	}
-	if l.projectSets(weightKey) && *project.CPUWeight < limits.CPUWeight {
-		limits.CPUWeight, lower.CPUWeight = *project.CPUWeight, project.CPUWeight
-		tightened.decide(l, weightKey)
-	}
-	if l.projectSets(connectionsKey) && *project.Connections < limits.Connections {
-		limits.Connections, lower.Connections = *project.Connections, project.Connections
-		tightened.decide(l, connectionsKey)
-	}
-	if lower != (document.Limits{}) {
-		tightened.values.Limits = &lower
-	}
-	return limits
-}
-
-// memoryOf is the amount that was decoded before.
-func memoryOf(l *document.Limits) policy.Memory {
-	bytes, percent, valid := document.ParseMemory(*l.Memory)
-	if !valid {
-		panic("BUG(sandbox-sidecar): " + memoryKey + " is " + *l.Memory)
-	}
-	return policy.Memory{Bytes: bytes, Percent: percent}
-}
-
 // chooseVariables lists the variables that sessions get, those of the toolchains
 // included.
-func chooseVariables(l layers, toolchains []chosen, tightened *settings, r *reporter) ([]Variable, policy.Environment) {
+func chooseVariables(l layers, toolchains []chosen, r *reporter) ([]Variable, policy.Environment) {
 	const key = variablesKey
 	allowed := patternsOf(&l.user, r)
 	if allowed == nil {
@@ -123,8 +75,8 @@ func chooseVariables(l layers, toolchains []chosen, tightened *settings, r *repo
 		both := meetPatterns(allowed, patternsOf(l.project, r))
 		if !slices.Equal(both, allowed) {
 			from = l.project.originOf(key)
-			tightened.decide(l, key)
-			tightened.values.AllowedEnvVars = slices.Concat([]string{}, both)
+			l.decide(key)
+			l.tightened.values.AllowedEnvVars = slices.Concat([]string{}, both)
 		}
 		allowed = both
 	}
@@ -154,7 +106,7 @@ func chooseVariables(l layers, toolchains []chosen, tightened *settings, r *repo
 }
 
 func chooseSockets(
-	view fsView, l layers, p project, toolchains []chosen, writable cover, tightened *settings, r *reporter,
+	view fsView, l layers, p project, toolchains []chosen, writable cover, r *reporter,
 ) []socket {
 	list := socketsOf(view, p, &l.user, writable, r)
 	for _, s := range toolchainSockets(view, toolchains) {
@@ -164,11 +116,11 @@ func chooseSockets(
 	}
 	if l.projectSets(socketsKey) {
 		list = meetSockets(list, socketsOf(view, p, l.project, writable, r))
-		tightened.values.AllowedUnixSockets = []string{}
+		l.tightened.values.AllowedUnixSockets = []string{}
 		for _, s := range list {
-			tightened.values.AllowedUnixSockets = append(tightened.values.AllowedUnixSockets, s.text)
+			l.tightened.values.AllowedUnixSockets = append(l.tightened.values.AllowedUnixSockets, s.text)
 		}
-		tightened.decide(l, socketsKey)
+		l.decide(socketsKey)
 	}
 	return list
 }
@@ -177,7 +129,7 @@ func chooseSockets(
 // the project. Only the user's entries take built-in ones away. unclear is the
 // first entry that could not be understood.
 func choosePaths(
-	view fsView, l layers, p project, tightened *settings, r *reporter,
+	view fsView, l layers, p project, r *reporter,
 ) ([]policy.Protected, *document.FileDiagnostic) {
 	list, without, unclear := protectedOf(view, p, &l.user, r)
 	if from, set := l.user.from[protectedKey]; set && len(l.user.values.ProtectedPaths) == 0 {
@@ -210,8 +162,8 @@ func choosePaths(
 			adds := slices.DeleteFunc(slices.Clone(l.project.values.ProtectedPaths), func(entry string) bool {
 				return strings.HasPrefix(entry, "!")
 			})
-			tightened.values.ProtectedPaths = slices.Concat(l.user.values.ProtectedPaths, adds)
-			tightened.decide(l, protectedKey)
+			l.tightened.values.ProtectedPaths = slices.Concat(l.user.values.ProtectedPaths, adds)
+			l.decide(protectedKey)
 		}
 		list = append(list, more...)
 		if unclear == nil {
@@ -224,42 +176,6 @@ func choosePaths(
 		list = append(list, one) // the grant of the repository depends on it, whatever the settings say
 	}
 	return append([]policy.Protected{}, list...), unclear
-}
-
-// requireSandbox tightens on_unavailable.
-func requireSandbox(base document.Sandbox, l layers, tightened *settings) {
-	const key = "on_unavailable"
-	if !l.projectSets(key) || *l.project.values.OnUnavailable != document.OnUnavailableRefuse {
-		return
-	}
-	if user := base.OnUnavailable; user == nil || *user != document.OnUnavailableRefuse {
-		tightened.values.OnUnavailable = new(document.OnUnavailableRefuse)
-		tightened.decide(l, key)
-	}
-}
-
-// requireProtected reports whether nothing starts on a machine that cannot
-// protect the paths. That needs an explicit setting: as a default it would leave
-// tools without any sandbox in most containers.
-func (e *evaluation) requireProtected() bool {
-	if e.bounds.protects {
-		return true
-	}
-	set := e.merged.OnUnavailable
-	return set != nil && *set == document.OnUnavailableRefuse && len(e.policy.Protected) > 0
-}
-
-// onUnavailable is the stricter of what the user and the project say for the
-// kind.
-func (e *evaluation) onUnavailable(kind document.Kind) policy.OnUnavailable {
-	strictest := document.DefaultOnUnavailable(kind)
-	if e.merged.OnUnavailable != nil {
-		strictest = *e.merged.OnUnavailable
-	}
-	if strictest == document.OnUnavailableWarn {
-		return policy.Warn
-	}
-	return policy.Refuse
 }
 
 var (

@@ -74,7 +74,7 @@ func knownToolchains(name string) string {
 
 // chooseToolchains decides which toolchains count: an untrusted project can only
 // drop some.
-func chooseToolchains(l layers, tightened *settings, r *reporter) []chosen {
+func chooseToolchains(l layers, r *reporter) []chosen {
 	list := toolchainsOf(&l.user, r)
 	for i := range l.bounds {
 		if bound := &l.bounds[i]; bound.sets(toolchainsKey) {
@@ -91,8 +91,8 @@ func chooseToolchains(l layers, tightened *settings, r *reporter) []chosen {
 	for _, c := range list {
 		names = append(names, c.Name)
 	}
-	tightened.values.Toolchains = names
-	tightened.decide(l, toolchainsKey)
+	l.tightened.values.Toolchains = names
+	l.decide(toolchainsKey)
 	return list
 }
 
