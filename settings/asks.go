@@ -3,11 +3,9 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
@@ -99,23 +97,6 @@ func (b *asker) addKey(key, format string, args ...any) {
 	b.asks[len(b.asks)-1].whole = true
 }
 
-func (b *asker) kinds() {
-	var free []string
-	for _, kind := range b.e.kinds() {
-		if b.alone.restricted.Has(kind) && !b.e.restricted.Has(kind) {
-			free = append(free, string(kind)+"s")
-		}
-	}
-	if len(free) == 0 {
-		return
-	}
-	key := applyToKey
-	if b.projects(enabledKey) && !*b.e.merged.Enabled {
-		key = enabledKey
-	}
-	b.addKey(key, "%s run without any sandbox: they may do everything that you may", strings.Join(free, " and "))
-}
-
 func (b *asker) grants() {
 	for _, u := range b.e.rejected {
 		if u.origin.File == b.e.projectFile {
@@ -202,116 +183,6 @@ func verbs(access policy.Access) string {
 	}
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " and " + words[last]
-}
-
-func (b *asker) shell() {
-	if b.projects(shellKey) && !slices.Equal(b.e.merged.Shell, b.alone.merged.Shell) {
-		b.addKey(shellKey, "terminals and command lines run this program, also those that are not sandboxed")
-	}
-}
-
-func (b *asker) variables() {
-	const key = variablesKey
-	allowed := b.alone.policy.Environment.Allowed
-	if !b.projects(key) {
-		return
-	}
-	for i, pattern := range b.e.user.values.AllowedEnvVars {
-		prefix, isPrefix := strings.CutSuffix(pattern, "*")
-		covered := b.alone.policy.Environment.Allows(pattern) && (!isPrefix || hasPrefixPattern(allowed, prefix))
-		if covered || !slices.Contains(b.e.policy.Environment.Allowed, pattern) {
-			continue
-		}
-		at := b.e.user.from[key].element(i)
-		switch {
-		case isPrefix:
-			b.add(key, pattern, at, "sessions get every variable of yours whose name begins with %s",
-				display.Quote(prefix))
-		case policy.IsHook(pattern):
-			b.add(key, pattern, at, "sessions get your variable %s, which can make programs run code that it names",
-				display.Quote(pattern))
-		default:
-			b.add(key, pattern, at, "sessions get your variable %s", display.Quote(pattern))
-		}
-	}
-}
-
-func (b *asker) sockets() {
-	for _, s := range b.e.sockets {
-		if s.origin.File == b.e.projectFile && !slices.ContainsFunc(b.alone.sockets, s.same) {
-			value := s.text
-			if s.origin.Key == toolchainsKey {
-				value = s.origin.Entry
-			}
-			b.add(s.origin.Key, value, s.at, "sessions may use the socket %s, with the full power of the "+
-				"program behind it", display.Quote(s.named()))
-		}
-	}
-}
-
-// hosts asks for hosts that sessions reach while the network is off.
-func (b *asker) hosts() {
-	if b.e.policy.Network.Allowed || b.alone.policy.Network.Allowed {
-		return
-	}
-	const opens = "sessions may connect to %s, and send there what they can read"
-	var others []string
-	key := deniedHostsKey
-	reached := b.alone.reaches()
-	for _, h := range b.e.hosts.allowed {
-		switch name := display.Quote(h.pattern.String()); {
-		case reached(h.pattern):
-		case h.ofToolchain() && h.origin.File == b.e.projectFile: // the toolchain is asked for
-		case h.ofToolchain() && b.projects(allowedHostsKey): // which replaces the user's empty list
-			others, key = append(others, name), allowedHostsKey
-		case h.origin.File == b.e.projectFile:
-			b.add(allowedHostsKey, h.pattern.String(), h.at, opens, name)
-		default:
-			others = append(others, name)
-		}
-	}
-	denied := hosts.Covers(patternsOfHosts(b.e.hosts.denied))
-	for _, h := range b.alone.hosts.denied {
-		if !denied(h.pattern) {
-			others = append(others, display.Quote(h.pattern.String()))
-		}
-	}
-	if len(others) > 0 {
-		const most = 4
-		if more := len(others) - most; more > 0 {
-			others = append(others[:most], fmt.Sprintf("%d more", more))
-		}
-		b.addKey(key, opens, strings.Join(others, ", "))
-	}
-}
-
-func (b *asker) protected() {
-	var lost []string
-	for _, was := range b.alone.policy.Protected {
-		still := slices.ContainsFunc(b.e.policy.Protected, func(p policy.Protected) bool {
-			return p.Covers(was.Path) && (was.Creatable || !p.Creatable)
-		})
-		if !still && b.writes(was.Path) {
-			lost = append(lost, display.Quote(strings.TrimPrefix(was.Path, b.e.policy.Project+"/")))
-		}
-	}
-	if len(lost) == 0 {
-		return
-	}
-	const most = 4
-	if more := len(lost) - most; more > 0 {
-		lost = append(lost[:most], fmt.Sprintf("%d more", more))
-	}
-	b.addKey(protectedKey, "sessions may change %s, which programs outside of the sandbox rely on",
-		strings.Join(lost, ", "))
-}
-
-// writes reports whether a rule grants writing at the path, above it or below
-// it.
-func (b *asker) writes(path string) bool {
-	return slices.ContainsFunc(b.e.policy.Rules, func(rule policy.Rule) bool {
-		return rule.Access.Has(policy.Write) && (policy.Contains(rule.Path, path) || policy.Contains(path, rule.Path))
-	})
 }
 
 // diagnoseAsks says which values of the project's file have no effect until the

@@ -95,22 +95,6 @@ func ParseTarget(attempt Attempt, target string) (string, error) {
 	return target, nil
 }
 
-// refuses returns the origin of a requirement that forbids an access to a path;
-// nil if none does.
-func (bs *bounds) refuses(access policy.Access, path string) *policy.Origin {
-	for i := range bs.paths {
-		if !bs.paths[i].allows(path, true).Has(access) {
-			return &bs.paths[i].origin
-		}
-	}
-	for i := range bs.hidden {
-		if policy.Contains(bs.hidden[i].Path, path) {
-			return &bs.hidden[i].Origin
-		}
-	}
-	return nil
-}
-
 // byOrganisation takes a suggestion back that the organisation's settings would
 // make void.
 func (x *explainer) byOrganisation() {

@@ -2,14 +2,10 @@ package settings
 
 import (
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 )
 
@@ -64,32 +60,6 @@ func (e *evaluation) diagnoseSensitive(r *reporter, g grant) {
 func (e *evaluation) hides(path string) bool {
 	_, hidden := e.policy.HiddenAt(path)
 	return hidden && e.host.Platform == "linux"
-}
-
-// diagnoseHosts finds lists of hosts without effect.
-func (e *evaluation) diagnoseHosts(r *reporter) {
-	for _, key := range []string{allowedHostsKey, deniedHostsKey} {
-		from, set := e.user.from[key]
-		switch {
-		case !set || len(e.user.values.List(key)) == 0:
-		case e.policy.Network.Allowed:
-			r.add(from.file, from.At, document.SeverityWarning, key,
-				"has no effect while allow_network is true: sessions reach every host")
-		case key == allowedHostsKey && e.hostsGap != nil && e.hostsGap() != "":
-			r.add(from.file, from.At, document.SeverityWarning, key,
-				"this machine cannot tell hosts apart, so sessions have no network: %s", e.hostsGap())
-		case e.host.Platform == "darwin":
-			r.add(from.file, from.At, document.SeverityInfo, key,
-				"on macOS, only programs that use the proxy variables reach allowed hosts")
-		}
-	}
-	denied := hosts.Covers(patternsOfHosts(e.hosts.denied))
-	for _, h := range e.hosts.allowed {
-		if !e.policy.Network.Allowed && denied(h.pattern) && h.origin.File != policy.OriginBuiltIn && !h.ofToolchain() {
-			r.add(h.origin.File, h.at, document.SeverityWarning, allowedHostsKey, "%s is refused by denied_hosts",
-				display.Quote(h.pattern.String()))
-		}
-	}
 }
 
 func (e *evaluation) diagnoseSwitches(r *reporter) {
@@ -167,51 +137,6 @@ func (e *evaluation) writers() map[string]grant {
 		}
 	}
 	return writers
-}
-
-// diagnoseProtected finds a grant for writing of a protected path.
-func (e *evaluation) diagnoseProtected(r *reporter, g grant) {
-	if !g.access.Has(policy.Write) {
-		return
-	}
-	if protected, ok := e.policy.ProtectedAt(g.path); ok {
-		r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s stays read-only: %s is protected by %s",
-			display.Quote(g.text), display.Quote(protected.Path), protected.Origin)
-	}
-}
-
-func (e *evaluation) diagnoseSockets(r *reporter) {
-	for _, s := range e.sockets {
-		file, at := s.origin.File, s.at
-		if s.origin.Key == toolchainsKey {
-			continue // it brings the variable, and the agent has no other network
-		}
-		for _, name := range variablesIn(s.text) {
-			if !e.policy.Environment.Allows(name) {
-				r.add(file, at, document.SeverityWarning, socketsKey,
-					"sessions do not get the variable %s, which names the socket; add +%[1]s to allowed_env_vars",
-					name)
-			}
-		}
-		if !e.policy.Network.Allowed {
-			r.add(file, at, document.SeverityInfo, socketsKey,
-				"allow_network is false, but the program behind %s may have a network",
-				display.Quote(s.text))
-		}
-	}
-}
-
-// variablesIn lists the variables that an entry names.
-func variablesIn(text string) []string {
-	var names []string
-	for part := range strings.SplitSeq(text, "$") {
-		part = strings.TrimPrefix(part, "{")
-		name := part[:resolve.NameLength(part)]
-		if name != "" && !strings.HasPrefix(text, name) && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // secretDiagnostics warns of start-up files that sessions may read and that

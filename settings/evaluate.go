@@ -330,3 +330,11 @@ func originsOf(user, tightened settings) map[string]string {
 	}
 	return origins
 }
+
+// originOf is the origin of the value of a key as a whole.
+func (e *evaluation) originOf(key string) policy.Origin {
+	if from, bound := e.bounds.from[key]; bound {
+		return from.policy(key, from.At)
+	}
+	return e.layers.originOf(key)
+}

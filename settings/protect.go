@@ -251,3 +251,115 @@ func sortProtected(list []policy.Protected) []policy.Protected {
 		return a.Path == b.Path && a.Pattern == b.Pattern
 	})
 }
+
+// choosePaths unites the built-in protected paths with those of the user and of
+// the project. Only the user's entries take built-in ones away. unclear is the
+// first entry that could not be understood.
+func choosePaths(
+	view fsView, l layers, p project, r *reporter,
+) ([]policy.Protected, *document.FileDiagnostic) {
+	list, without, unclear := protectedOf(view, p, &l.user, r)
+	if from, set := l.user.from[protectedKey]; set && len(l.user.values.ProtectedPaths) == 0 {
+		r.add(from.file, from.At, document.SeverityInfo, protectedKey,
+			`[] has no effect: the built-in list stays; to protect nothing, write ["!*"]`)
+	}
+	list = append(list, builtInProtected(view, p, without)...)
+	for _, e := range without {
+		covers := func(p policy.Protected) bool {
+			return p.Pattern && p.Origin.File == policy.OriginBuiltIn && p.Covers(e.path)
+		}
+		if i := slices.IndexFunc(list, covers); i >= 0 {
+			whole := strings.TrimPrefix(list[i].Path, p.path+"/")
+			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
+				"%s has no effect, as the built-in %s covers it; take that away with %s, and list what must stay",
+				display.Quote(e.text), display.Quote(whole), display.Quote("!"+whole))
+		} else if !e.used {
+			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
+				"%s takes nothing away: the built-in list has no such path here", display.Quote(e.text))
+		}
+	}
+	if l.projectSets(protectedKey) {
+		more, ignored, alsoUnclear := protectedOf(view, p, l.project, r)
+		for _, e := range ignored {
+			r.add(l.projectFile, e.at, document.SeverityWarning, protectedKey,
+				"%s has no effect unless you trust this project: its file can only add protected paths",
+				display.Quote(e.text))
+		}
+		if len(more) > 0 {
+			adds := slices.DeleteFunc(slices.Clone(l.project.values.ProtectedPaths), func(entry string) bool {
+				return strings.HasPrefix(entry, "!")
+			})
+			l.tightened.values.ProtectedPaths = slices.Concat(l.user.values.ProtectedPaths, adds)
+			l.decide(protectedKey)
+		}
+		list = append(list, more...)
+		if unclear == nil {
+			unclear = alsoUnclear
+		}
+	}
+	for _, path := range p.git.OutsideProtected {
+		one := builtIn(path)
+		one.GitConfig = slices.Contains(p.git.Configs, path)
+		list = append(list, one) // the grant of the repository depends on it, whatever the settings say
+	}
+	return append([]policy.Protected{}, list...), unclear
+}
+
+// protect adds the file's protected paths.
+func (b bounding) protect(s *settings) {
+	if !s.sets(protectedKey) {
+		return
+	}
+	list, without, unclear := protectedOf(b.view, b.project, s, b.reporter)
+	b.refuse(unclear)
+	for _, e := range without {
+		b.reporter.add(s.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
+			`%s has no effect in "required", which only adds protected paths`, display.Quote(e.text))
+	}
+	adds := slices.DeleteFunc(slices.Clone(s.values.ProtectedPaths), func(entry string) bool {
+		return strings.HasPrefix(entry, "!")
+	})
+	b.policy.Protected = sortProtected(slices.Concat(list, b.policy.Protected))
+	b.bounds.protects = b.bounds.protects || len(list) > 0
+	b.decides(s, protectedKey, slices.Concat(b.merged.ProtectedPaths, adds))
+}
+
+func (b *asker) protected() {
+	var lost []string
+	for _, was := range b.alone.policy.Protected {
+		still := slices.ContainsFunc(b.e.policy.Protected, func(p policy.Protected) bool {
+			return p.Covers(was.Path) && (was.Creatable || !p.Creatable)
+		})
+		if !still && b.writes(was.Path) {
+			lost = append(lost, display.Quote(strings.TrimPrefix(was.Path, b.e.policy.Project+"/")))
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	const most = 4
+	if more := len(lost) - most; more > 0 {
+		lost = append(lost[:most], fmt.Sprintf("%d more", more))
+	}
+	b.addKey(protectedKey, "sessions may change %s, which programs outside of the sandbox rely on",
+		strings.Join(lost, ", "))
+}
+
+// writes reports whether a rule grants writing at the path, above it or below
+// it.
+func (b *asker) writes(path string) bool {
+	return slices.ContainsFunc(b.e.policy.Rules, func(rule policy.Rule) bool {
+		return rule.Access.Has(policy.Write) && (policy.Contains(rule.Path, path) || policy.Contains(path, rule.Path))
+	})
+}
+
+// diagnoseProtected finds a grant for writing of a protected path.
+func (e *evaluation) diagnoseProtected(r *reporter, g grant) {
+	if !g.access.Has(policy.Write) {
+		return
+	}
+	if protected, ok := e.policy.ProtectedAt(g.path); ok {
+		r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s stays read-only: %s is protected by %s",
+			display.Quote(g.text), display.Quote(protected.Path), protected.Origin)
+	}
+}

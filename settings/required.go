@@ -2,14 +2,10 @@ package settings
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
@@ -106,23 +102,6 @@ func (b bounding) decides(s *settings, key string, value any) {
 	}
 }
 
-func (b bounding) shell(s *settings) {
-	if from, set := s.from[shellKey]; set {
-		b.reporter.add(from.file, from.At, document.SeverityWarning, shellKey,
-			`has no effect in "required"; write it into "defaults"`)
-	}
-}
-
-func (b bounding) toolchains(s *settings) {
-	if s.sets(toolchainsKey) { // chooseToolchains has dropped the others
-		names := []string{}
-		for _, c := range b.evaluation.toolchains {
-			names = append(names, c.Name)
-		}
-		b.decides(s, toolchainsKey, names)
-	}
-}
-
 // fileOf is the file of a requirement.
 func (b bounding) fileOf(s *settings) string {
 	for _, from := range s.from {
@@ -136,96 +115,6 @@ func (b bounding) refuse(d *document.FileDiagnostic) {
 	if d != nil && b.bounds.unclear == nil {
 		b.bounds.unclear = d
 	}
-}
-
-// network closes the network if the file says so, or if it lists hosts, which
-// have an effect only then.
-func (b bounding) network(s *settings) {
-	closed := s.values.AllowNetwork != nil && !*s.values.AllowNetwork
-	if !closed && !s.sets(allowedHostsKey, deniedHostsKey) {
-		return
-	}
-	deciding := networkKey
-	for _, other := range []string{allowedHostsKey, deniedHostsKey} {
-		if !closed && s.sets(other) {
-			deciding, closed = other, false
-			break
-		}
-	}
-	from := s.originOf(deciding)
-	b.bounds.network = &from
-	wasOpen := b.policy.Network.Allowed
-	if wasOpen {
-		b.policy.Network = policy.Network{Origin: from}
-		b.bounds.from[networkKey], b.origins[networkKey] = s.from[deciding], s.from[deciding].file
-		b.merged.AllowNetwork = new(false)
-	}
-	switch {
-	case s.sets(allowedHostsKey):
-		list, _ := hostsOf(s, allowedHostsKey, hosts.ParseAllowed, b.reporter)
-		if !wasOpen {
-			list = meetHosts(b.hosts.allowed, list, s.originOf(allowedHostsKey))
-		}
-		b.hosts.allowed = list
-		b.decides(s, allowedHostsKey, hostTexts(list))
-	case closed: // the whole network is meant
-		b.hosts.allowed = nil
-		b.bounds.from[allowedHostsKey], b.origins[allowedHostsKey] = s.from[networkKey], s.from[networkKey].file
-		b.merged.AllowedHosts = []string{}
-	}
-	if s.sets(deniedHostsKey) {
-		more, unclear := hostsOf(s, deniedHostsKey, hosts.ParseDenied, b.reporter)
-		b.refuse(unclear)
-		b.hosts.denied = append(slices.Clone(b.hosts.denied), more...)
-		b.decides(s, deniedHostsKey, hostTexts(b.hosts.denied))
-	}
-	if b.hosts.unclear != nil {
-		b.hosts.allowed = nil
-	}
-	b.policy.Network.AllowedHosts, b.policy.Network.DeniedHosts = nil, nil
-	b.policy.Network = b.hosts.addTo(b.policy.Network)
-}
-
-// variables takes the variables away that the file does not list, those of
-// toolchains included.
-func (b bounding) variables(s *settings) {
-	const key = variablesKey
-	if !s.sets(key) {
-		return
-	}
-	listed := patternsOf(s, b.reporter)
-	b.bounds.variables = append(b.bounds.variables, policy.Environment{Allowed: listed})
-	allowed := meetPatterns(b.policy.Environment.Allowed, listed)
-	var list []Variable
-	for _, pattern := range allowed {
-		found := Variable{Pattern: pattern, Origin: s.originOf(key)}
-		named := func(v Variable) bool { return v.Pattern == pattern }
-		if i := slices.IndexFunc(b.evaluation.variables, named); i >= 0 {
-			found = b.evaluation.variables[i]
-		}
-		list = append(list, found)
-	}
-	b.evaluation.variables = list
-	b.policy.Environment = policy.Environment{Allowed: append([]string{}, allowed...), Origin: s.originOf(key)}
-	b.decides(s, key, b.policy.Environment.Allowed)
-}
-
-func (b bounding) sockets(s *settings) {
-	if !s.sets(socketsKey) {
-		return
-	}
-	from := s.originOf(socketsKey)
-	b.bounds.sockets = &from
-	b.setSockets(meetSockets(b.evaluation.sockets, socketsOf(b.view, b.project, s, b.movable, b.reporter)))
-	names := []string{}
-	for _, socket := range b.evaluation.sockets {
-		names = append(names, socket.text)
-	}
-	b.decides(s, socketsKey, names)
-}
-
-func (b bounding) setSockets(list []socket) {
-	b.evaluation.sockets, b.policy.UnixSockets = list, socketRules(list)
 }
 
 // paths takes away what the lists of paths do not give. A file that sets a list
@@ -323,23 +212,6 @@ func (b bounding) narrow(bound boundPaths) {
 	b.setRules(mergedRules(rules))
 }
 
-// keepTemporary gives the project a directory of temporary files of its own
-// wherever a rule for a directory above would show that of other programs.
-func (b bounding) keepTemporary() {
-	for _, path := range temporaryPaths[b.fsView.host.Platform] {
-		target := b.view.Resolve(path)
-		own := policy.Contains(b.project.path, target.Path) && b.project.path != ""
-		known := slices.ContainsFunc(b.policy.Temporary, func(t policy.Temporary) bool { return t.Path == target.Path })
-		isDir := target.Err == nil && target.Exists && target.Mode.IsDir()
-		if isDir && !own && !known && b.policy.At(target.Path) != 0 {
-			from := b.bounds.from[temporaryKey]
-			added := policy.Temporary{Path: target.Path, Origin: from.policy(temporaryKey, from.At)}
-			b.policy.Temporary = append(b.policy.Temporary, added)
-		}
-	}
-	slices.SortFunc(b.policy.Temporary, func(x, y policy.Temporary) int { return cmp.Compare(x.Path, y.Path) })
-}
-
 // sessionsOwn reports whether a path is the project, or its repository.
 func (b bounding) sessionsOwn(path string) bool {
 	return path == b.project.path && path != "" || slices.Contains(b.project.git.Outside, path)
@@ -378,65 +250,18 @@ func (b bounding) setRules(rules []policy.Rule) {
 	p.PrivateTerminals = privateTerminals(b.fsView, granted)
 }
 
-// hide hides the file's paths, whatever is granted there. A project cannot lie
-// in one.
-func (b bounding) hide(s *settings) {
-	if !s.sets(hiddenKey) {
-		return
-	}
-	h := hider{
-		view: b.view, project: b.project, cover: cover{}, reporter: b.reporter, found: map[string]policy.Origin{},
-	}
-	h.layer(s)
-	b.refuse(h.unclear)
-	for _, path := range slices.Sorted(maps.Keys(h.found)) {
-		from := h.found[path]
-		diagnose := func(format string, args ...any) {
-			b.refuse(&document.FileDiagnostic{File: from.File, Diagnostic: document.Diagnostic{
-				Line: max(1, from.Line), Column: 1, Severity: document.SeverityError, Key: hiddenKey,
-				Message: fmt.Sprintf(format, args...),
-			}})
+// refuses returns the origin of a requirement that forbids an access to a path;
+// nil if none does.
+func (bs *bounds) refuses(access policy.Access, path string) *policy.Origin {
+	for i := range bs.paths {
+		if !bs.paths[i].allows(path, true).Has(access) {
+			return &bs.paths[i].origin
 		}
-		b.bounds.hidden = append(b.bounds.hidden, policy.Hidden{Path: path, Origin: from})
-		within := func(granted string) bool { return granted != "" && policy.Contains(path, granted) }
-		if within(b.project.path) {
-			diagnose("the project %s lies in a path that your organisation hides", display.Quote(b.project.path))
-			continue
-		}
-		b.setRules(slices.DeleteFunc(slices.Clone(b.policy.Rules), func(r policy.Rule) bool { return within(r.Path) }))
-		hidden := func(s socket) bool { return within(s.path) }
-		b.setSockets(slices.DeleteFunc(slices.Clone(b.evaluation.sockets), hidden))
-		if b.policy.At(path) == 0 {
-			continue
-		}
-		if b.fsView.host.Platform != "linux" {
-			diagnose("macOS cannot hide %s, which %s holds", display.Quote(path), "a granted directory")
-			continue
-		}
-		same := func(h policy.Hidden) bool { return h.Path == path }
-		others := slices.DeleteFunc(slices.Clone(b.policy.Hidden), same)
-		b.policy.Hidden = append(others, policy.Hidden{Path: path, Origin: from})
-		b.bounds.protects = true
 	}
-	slices.SortFunc(b.policy.Hidden, func(x, y policy.Hidden) int { return cmp.Compare(x.Path, y.Path) })
-	b.decides(s, hiddenKey, slices.Concat(b.merged.HiddenPaths, s.values.HiddenPaths))
-}
-
-// protect adds the file's protected paths.
-func (b bounding) protect(s *settings) {
-	if !s.sets(protectedKey) {
-		return
+	for i := range bs.hidden {
+		if policy.Contains(bs.hidden[i].Path, path) {
+			return &bs.hidden[i].Origin
+		}
 	}
-	list, without, unclear := protectedOf(b.view, b.project, s, b.reporter)
-	b.refuse(unclear)
-	for _, e := range without {
-		b.reporter.add(s.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
-			`%s has no effect in "required", which only adds protected paths`, display.Quote(e.text))
-	}
-	adds := slices.DeleteFunc(slices.Clone(s.values.ProtectedPaths), func(entry string) bool {
-		return strings.HasPrefix(entry, "!")
-	})
-	b.policy.Protected = sortProtected(slices.Concat(list, b.policy.Protected))
-	b.bounds.protects = b.bounds.protects || len(list) > 0
-	b.decides(s, protectedKey, slices.Concat(b.merged.ProtectedPaths, adds))
+	return nil
 }

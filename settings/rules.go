@@ -240,3 +240,60 @@ func upwards(path string) func(yield func(string) bool) {
 		}
 	}
 }
+
+// meetGrants returns what both lists grant. It compares resolved paths only:
+// the text of a path below a granted directory does not say where a symlink in
+// it leads.
+// A project's entry never opens what sessions do not see without it.
+func meetGrants(user, project []grant, seen outside) []grant {
+	byUser, byProject := cover{}, cover{}
+	for _, g := range user {
+		// A private runtime directory is not a grant of the shared one.
+		if !g.private {
+			byUser.add(g.path, g.access)
+		}
+	}
+	for _, g := range project {
+		byProject.add(g.path, g.access)
+	}
+	var kept []grant
+	for _, g := range user {
+		common := byProject.at(g.path)
+		if g.private {
+			if common != 0 {
+				kept = append(kept, g)
+			}
+			continue
+		}
+		if g.access &= common; g.access != 0 {
+			kept = append(kept, g)
+		}
+	}
+	for _, g := range project {
+		// Equal paths are the user's and already in the list.
+		if _, equal := byUser[g.path]; equal {
+			continue
+		}
+		if g.access &= byUser.at(g.path) & seen.at(g.path); g.access != 0 {
+			kept = append(kept, g)
+		}
+	}
+	return kept
+}
+
+// outside is what grants give for what is at a path outside of sessions.
+type outside struct {
+	cover  cover
+	policy *policy.Policy // has the rules, Temporary and Hidden
+}
+
+// at is all access to the path; nothing if sessions see something else there.
+func (o outside) at(path string) policy.Access {
+	within := slices.ContainsFunc(o.policy.Temporary, func(t policy.Temporary) bool {
+		return policy.Contains(t.Path, path)
+	})
+	if _, hidden := o.policy.HiddenAt(path); within || hidden {
+		return o.policy.Outside(path)
+	}
+	return o.cover.at(path)
+}

@@ -151,12 +151,6 @@ func (l layers) isStrict(key string) (strict, forced bool) {
 	return forced || row.isStrict(&both), forced
 }
 
-// network is what both allow.
-func (l layers) network() policy.Network {
-	both := l.values()
-	return policy.Network{Allowed: *both.AllowNetwork, Origin: l.originOf(networkKey)}
-}
-
 // tightenScalars takes over what an untrusted project's file tightens, and
 // returns the limits that are left.
 func (l layers) tightenScalars() policy.Limits {

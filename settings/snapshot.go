@@ -371,3 +371,11 @@ func (s *Snapshot) Secrets() func(path string) string {
 		return ""
 	}
 }
+
+// Undecided reports whether no settings file says if the sandbox is on, so that
+// the user may not know that it is off.
+func (c *Compiled) Undecided() bool {
+	return !c.Policy.Restricted && slices.ContainsFunc(c.Switches, func(s Switch) bool {
+		return s.Key == enabledKey && s.Origin.File == policy.OriginBuiltIn
+	})
+}

@@ -350,27 +350,6 @@ func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
 	return dirs
 }
 
-// toolchainVariables are the variables that sessions get because of the
-// toolchains.
-func toolchainVariables(toolchains []chosen) []Variable {
-	var list []Variable
-	for _, c := range toolchains {
-		for _, v := range c.Variables {
-			origin := c.origin
-			origin.Reason = v.Why
-			list = append(list, Variable{Pattern: v.Name, Origin: origin})
-		}
-	}
-	return list
-}
-
-// Variable is an entry of the list of variables that sessions get, with its
-// origin.
-type Variable struct {
-	Pattern string
-	Origin  policy.Origin
-}
-
 // MakeDirs makes the caches of toolchains that do not exist. A session could
 // not make them, because only what exists at its start can be granted. Call it
 // right before a restricted session starts. It continues after an error.
@@ -382,4 +361,14 @@ func (c *Compiled) MakeDirs() error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+func (b bounding) toolchains(s *settings) {
+	if s.sets(toolchainsKey) { // chooseToolchains has dropped the others
+		names := []string{}
+		for _, c := range b.evaluation.toolchains {
+			names = append(names, c.Name)
+		}
+		b.decides(s, toolchainsKey, names)
+	}
 }

@@ -3,7 +3,6 @@ package settings
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,89 +13,9 @@ import (
 )
 
 const (
-	socketsKey      = "allowed_unix_sockets"
 	allowedHostsKey = "allowed_hosts"
 	deniedHostsKey  = "denied_hosts"
 )
-
-// socket is a resolved entry of allowed_unix_sockets. Its grant has the path
-// and the links that were crossed.
-type socket struct {
-	grant
-	abstract string
-	agent    policy.Agent // see policy.UnixSocket
-	inPlace  bool         // see policy.UnixSocket
-}
-
-// named is the socket's unambiguous name.
-func (s socket) named() string {
-	if s.abstract != "" {
-		return "abstract:" + s.abstract
-	}
-	return s.path
-}
-
-// same reports whether both name one socket.
-func (s socket) same(other socket) bool { return s.path == other.path && s.abstract == other.abstract }
-
-// socketsOf resolves the entries of one layer.
-func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter) []socket {
-	from, ok := s.from[socketsKey]
-	if !ok {
-		return nil
-	}
-	var list []socket
-	for i, text := range s.values.AllowedUnixSockets {
-		at := from.element(i)
-		found := socket{grant: grant{request: request{text: text, at: at, origin: from.policy(socketsKey, at)}}}
-		if name, abstract := strings.CutPrefix(text, "abstract:"); abstract {
-			if name == "" || strings.ContainsRune(name, 0) {
-				r.add(from.file, at, document.SeverityError, socketsKey,
-					"%s: expected a name behind abstract:; the entry does not count", display.Quote(text))
-				continue
-			}
-			found.abstract = name
-		} else {
-			target, ok := locate(view, p, found.request, r)
-			if !ok {
-				continue
-			}
-			found.path, found.links = target.Path, target.Links
-			if writable.at(filepath.Dir(found.path)).Has(policy.Write) {
-				r.add(from.file, at, document.SeverityInfo, socketsKey,
-					"%s lies in a directory that sessions may write: only one that exists at a session's start "+
-						"counts",
-					display.Quote(text))
-			}
-		}
-		list = append(list, found)
-	}
-	return slices.DeleteFunc(list, func(s socket) bool {
-		rest, _ := dropMovable([]grant{s.grant}, writable, r)
-		return len(rest) == 0
-	})
-}
-
-// meetSockets returns the user's sockets that the project names, too.
-func meetSockets(user, project []socket) []socket {
-	return slices.DeleteFunc(slices.Clone(user), func(s socket) bool { return !slices.ContainsFunc(project, s.same) })
-}
-
-// socketRules turns sockets into the policy's form: sorted, each once.
-func socketRules(list []socket) []policy.UnixSocket {
-	rules := []policy.UnixSocket{}
-	for _, s := range list {
-		rules = append(rules, policy.UnixSocket{
-			Path: s.path, Abstract: s.abstract, Agent: s.agent, InPlace: s.inPlace, Origin: s.origin,
-		})
-	}
-	slices.SortStableFunc(rules, func(a, b policy.UnixSocket) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Abstract, b.Abstract))
-	})
-	return slices.CompactFunc(rules, func(a, b policy.UnixSocket) bool {
-		return a.Path == b.Path && a.Abstract == b.Abstract
-	})
-}
 
 // host is an entry of a list of hosts.
 type host struct {
@@ -200,6 +119,12 @@ func chooseHosts(
 	return lists
 }
 
+// network is what both allow.
+func (l layers) network() policy.Network {
+	both := l.values()
+	return policy.Network{Allowed: *both.AllowNetwork, Origin: l.originOf(networkKey)}
+}
+
 // meetHosts returns what both lists allow. What neither says in these words has
 // the origin given.
 func meetHosts(user, project []host, origin policy.Origin) []host {
@@ -257,4 +182,114 @@ func hostRules(list []host) []policy.Host {
 func (e *evaluation) reaches() func(hosts.Pattern) bool {
 	covers := hosts.Covers(patternsOfHosts(e.hosts.allowed))
 	return func(pattern hosts.Pattern) bool { return e.policy.Network.Allowed || covers(pattern) }
+}
+
+// network closes the network if the file says so, or if it lists hosts, which
+// have an effect only then.
+func (b bounding) network(s *settings) {
+	closed := s.values.AllowNetwork != nil && !*s.values.AllowNetwork
+	if !closed && !s.sets(allowedHostsKey, deniedHostsKey) {
+		return
+	}
+	deciding := networkKey
+	for _, other := range []string{allowedHostsKey, deniedHostsKey} {
+		if !closed && s.sets(other) {
+			deciding, closed = other, false
+			break
+		}
+	}
+	from := s.originOf(deciding)
+	b.bounds.network = &from
+	wasOpen := b.policy.Network.Allowed
+	if wasOpen {
+		b.policy.Network = policy.Network{Origin: from}
+		b.bounds.from[networkKey], b.origins[networkKey] = s.from[deciding], s.from[deciding].file
+		b.merged.AllowNetwork = new(false)
+	}
+	switch {
+	case s.sets(allowedHostsKey):
+		list, _ := hostsOf(s, allowedHostsKey, hosts.ParseAllowed, b.reporter)
+		if !wasOpen {
+			list = meetHosts(b.hosts.allowed, list, s.originOf(allowedHostsKey))
+		}
+		b.hosts.allowed = list
+		b.decides(s, allowedHostsKey, hostTexts(list))
+	case closed: // the whole network is meant
+		b.hosts.allowed = nil
+		b.bounds.from[allowedHostsKey], b.origins[allowedHostsKey] = s.from[networkKey], s.from[networkKey].file
+		b.merged.AllowedHosts = []string{}
+	}
+	if s.sets(deniedHostsKey) {
+		more, unclear := hostsOf(s, deniedHostsKey, hosts.ParseDenied, b.reporter)
+		b.refuse(unclear)
+		b.hosts.denied = append(slices.Clone(b.hosts.denied), more...)
+		b.decides(s, deniedHostsKey, hostTexts(b.hosts.denied))
+	}
+	if b.hosts.unclear != nil {
+		b.hosts.allowed = nil
+	}
+	b.policy.Network.AllowedHosts, b.policy.Network.DeniedHosts = nil, nil
+	b.policy.Network = b.hosts.addTo(b.policy.Network)
+}
+
+// hosts asks for hosts that sessions reach while the network is off.
+func (b *asker) hosts() {
+	if b.e.policy.Network.Allowed || b.alone.policy.Network.Allowed {
+		return
+	}
+	const opens = "sessions may connect to %s, and send there what they can read"
+	var others []string
+	key := deniedHostsKey
+	reached := b.alone.reaches()
+	for _, h := range b.e.hosts.allowed {
+		switch name := display.Quote(h.pattern.String()); {
+		case reached(h.pattern):
+		case h.ofToolchain() && h.origin.File == b.e.projectFile: // the toolchain is asked for
+		case h.ofToolchain() && b.projects(allowedHostsKey): // which replaces the user's empty list
+			others, key = append(others, name), allowedHostsKey
+		case h.origin.File == b.e.projectFile:
+			b.add(allowedHostsKey, h.pattern.String(), h.at, opens, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	denied := hosts.Covers(patternsOfHosts(b.e.hosts.denied))
+	for _, h := range b.alone.hosts.denied {
+		if !denied(h.pattern) {
+			others = append(others, display.Quote(h.pattern.String()))
+		}
+	}
+	if len(others) > 0 {
+		const most = 4
+		if more := len(others) - most; more > 0 {
+			others = append(others[:most], fmt.Sprintf("%d more", more))
+		}
+		b.addKey(key, opens, strings.Join(others, ", "))
+	}
+}
+
+// diagnoseHosts finds lists of hosts without effect.
+func (e *evaluation) diagnoseHosts(r *reporter) {
+	for _, key := range []string{allowedHostsKey, deniedHostsKey} {
+		from, set := e.user.from[key]
+		switch {
+		case !set || len(e.user.values.List(key)) == 0:
+		case e.policy.Network.Allowed:
+			r.add(from.file, from.At, document.SeverityWarning, key,
+				"has no effect while allow_network is true: sessions reach every host")
+		case key == allowedHostsKey && e.hostsGap != nil && e.hostsGap() != "":
+			r.add(from.file, from.At, document.SeverityWarning, key,
+				"this machine cannot tell hosts apart, so sessions have no network: %s", e.hostsGap())
+		case e.host.Platform == "darwin":
+			r.add(from.file, from.At, document.SeverityInfo, key,
+				"on macOS, only programs that use the proxy variables reach allowed hosts")
+		}
+	}
+	denied := hosts.Covers(patternsOfHosts(e.hosts.denied))
+	for _, h := range e.hosts.allowed {
+		if !e.policy.Network.Allowed && denied(h.pattern) && h.origin.File != policy.OriginBuiltIn && !h.ofToolchain() {
+			r.add(h.origin.File, h.at, document.SeverityWarning, allowedHostsKey, "%s is refused by denied_hosts",
+				display.Quote(h.pattern.String()))
+		}
+	}
 }
