@@ -165,17 +165,14 @@ func (s *Store) Grant(projectDir string, suggestion Suggestion) error {
 func (s *Store) remember(project string, suggestion Suggestion) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same := func(granted Suggestion) bool {
-		return granted.Key == suggestion.Key && granted.Value == suggestion.Value
-	}
-	list := s.granted[project]
+	list, added := s.granted[project], addition{suggestion.Key, suggestion.Value}
 	switch {
-	case slices.ContainsFunc(list, same):
+	case slices.Contains(list, added):
 		return nil
 	case len(list) == maxGranted:
 		return fmt.Errorf("%w: %d entries are allowed for this window already", ErrNotAllowable, maxGranted)
 	}
-	s.granted[project] = append(slices.Clone(list), Suggestion{Key: suggestion.Key, Value: suggestion.Value})
+	s.granted[project] = append(slices.Clone(list), added)
 	return nil
 }
 

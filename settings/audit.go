@@ -88,12 +88,3 @@ func (h *hider) audit() {
 		}
 	}
 }
-
-// Audit is where events are noted that belong to no session: wherever one of
-// the kinds of session is.
-func (s *Snapshot) Audit() policy.Audit {
-	return s.evaluation(document.KindTool).policy.Audit.With(s.evaluation(document.KindTerminal).policy.Audit)
-}
-
-// AuditDirs are the directories in which trails may be.
-func (s *Snapshot) AuditDirs() []string { return auditDirs(resolve.NewView(s.files), s.host) }

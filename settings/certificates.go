@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -124,28 +123,6 @@ func proxyPasswords(env map[string]string, environment policy.Environment) []str
 		}
 	}
 	return names
-}
-
-// Note is worth telling a user once.
-type Note struct {
-	// Name is for Store.FirstTime.
-	Name string
-	Text string
-}
-
-// Notes tell what sessions get, or do not get, that users may not expect.
-func (c *Compiled) Notes() []Note {
-	if !c.Policy.Restricted {
-		return nil
-	}
-	var notes []Note
-	if len(c.proxies) > 0 {
-		notes = append(notes, Note{
-			Name: "proxy-password",
-			Text: "sandboxed sessions get the password of your proxy, in " + strings.Join(c.proxies, ", "),
-		})
-	}
-	return append(notes, c.unreached...)
 }
 
 // notReached is why a variable on the list does not arrive.

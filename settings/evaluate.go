@@ -73,7 +73,7 @@ type fsView struct {
 	listed    map[string][]string // see names
 }
 
-func (s *Snapshot) view() fsView {
+func (s *input) view() fsView {
 	view := resolve.NewView(s.files)
 	return fsView{
 		View: view, host: s.host, git: &repositories{ask: s.askGit},
@@ -94,7 +94,7 @@ const (
 // evaluate makes the evaluation. With an untrusted project's file its policy is
 // contained in the policy without the file. Whatever a trusted file opens beyond
 // that is in asks.
-func (s *Snapshot) evaluate(kind document.Kind) *evaluation {
+func (s *input) evaluate(kind document.Kind) *evaluation {
 	view := s.view()
 	everywhere := s.run(view, "", asIgnored, kind, nil)
 	result := *everywhere
@@ -112,7 +112,7 @@ func (s *Snapshot) evaluate(kind document.Kind) *evaluation {
 }
 
 // judge evaluates with the project's file. alone is the evaluation without it.
-func (s *Snapshot) judge(view fsView, without *evaluation) evaluation {
+func (s *input) judge(view fsView, without *evaluation) evaluation {
 	if !s.project.Exists && s.project.Good == nil && s.project.Problem == nil {
 		return s.judgeNoFile(view, without)
 	}
@@ -121,7 +121,7 @@ func (s *Snapshot) judge(view fsView, without *evaluation) evaluation {
 
 // judgeNoFile is judgeFile for a project without a settings file, which most
 // are: nothing is asked for, and nothing is tightened.
-func (s *Snapshot) judgeNoFile(view fsView, without *evaluation) evaluation {
+func (s *input) judgeNoFile(view fsView, without *evaluation) evaluation {
 	alone := *without
 	result := alone
 	result.layers = s.layers(asTightening, alone.kind)
@@ -129,7 +129,7 @@ func (s *Snapshot) judgeNoFile(view fsView, without *evaluation) evaluation {
 	return result
 }
 
-func (s *Snapshot) judgeFile(view fsView, without *evaluation) evaluation {
+func (s *input) judgeFile(view fsView, without *evaluation) evaluation {
 	alone := *without
 	trusting := s.run(view, s.projectDir, asTrusted, alone.kind, &alone)
 	asks, exposure := trusting.beyond(&alone), s.trustExposedToAny(view, &alone)
@@ -152,7 +152,7 @@ func (s *Snapshot) judgeFile(view fsView, without *evaluation) evaluation {
 // attribute marks the diagnostics that hold for this project alone and adds
 // those that hold everywhere. A client that shows several projects can tell
 // them apart.
-func (s *Snapshot) attribute(here, everywhere []document.FileDiagnostic) []document.FileDiagnostic {
+func (s *input) attribute(here, everywhere []document.FileDiagnostic) []document.FileDiagnostic {
 	known := map[document.FileDiagnostic]bool{}
 	for _, d := range everywhere {
 		known[d] = true
@@ -171,7 +171,7 @@ func (s *Snapshot) attribute(here, everywhere []document.FileDiagnostic) []docum
 // without the project's file if that is trusted: what may be written without the
 // file counts when symlinks are judged, because sessions of other projects can
 // move them.
-func (s *Snapshot) run(
+func (s *input) run(
 	view fsView, projectDir string, how treatment, kind document.Kind, alone *evaluation,
 ) *evaluation {
 	l := s.layers(how, kind)

@@ -162,13 +162,13 @@ func TestExplain_AgreesWithTheKernel(t *testing.T) {
 func (m *maze) compare(t *testing.T) (asked, allowed int) {
 	t.Helper()
 	block := m.settings(t)
-	s := &Snapshot{
+	s := &Snapshot{input: input{
 		host: resolve.Host{
 			Platform: "linux", Home: filepath.Join(m.root, "home"), Root: os.Geteuid() == 0, Env: map[string]string{},
 		},
 		files: resolve.OS, projectDir: filepath.Join(m.root, "home/project"),
 		user: []source.State{stateOf(t, filepath.Join(m.root, "home/.config/settings.json"), block)},
-	}
+	}}
 	resolver := resolve.NewView(resolve.OS)
 	var acts []platformtest.Act
 	var explained []Explanation

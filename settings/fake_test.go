@@ -20,13 +20,13 @@ const (
 // file and of the project's; "" leaves a file out.
 func snapshotOf(t testing.TB, f resolve.FS, user, project string) *Snapshot {
 	t.Helper()
-	s := &Snapshot{
+	s := &Snapshot{input: input{
 		host: resolve.Host{Platform: "linux", Home: "/home/u", Env: map[string]string{
 			"HOME":  "/home/u",
 			"CACHE": "/home/u/.cache",
 		}},
 		files: f, projectDir: "/home/u/project",
-	}
+	}}
 	if user != "" {
 		s.user = []source.State{stateOf(t, userFile, user)}
 	}
@@ -78,8 +78,8 @@ func must(t testing.TB, err error) {
 
 // again is a snapshot of the same settings that nobody has asked yet.
 func again(s *Snapshot) *Snapshot {
-	return &Snapshot{
+	return &Snapshot{input: input{
 		host: s.host, files: s.files, user: s.user, project: s.project, projectDir: s.projectDir, trust: s.trust,
 		ownPaths: s.ownPaths,
-	}
+	}}
 }

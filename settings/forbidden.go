@@ -25,7 +25,7 @@ var kernelPlaces = map[string][]string{"linux": {"/proc", "/sys"}}
 type forbiddenPlace struct{ path, gain string }
 
 // forbidden are the places of this snapshot, under their real paths.
-func (s *Snapshot) forbidden(r *resolve.View) []forbiddenPlace {
+func (s *input) forbidden(r *resolve.View) []forbiddenPlace {
 	var list []forbiddenPlace
 	for _, path := range kernelPlaces[s.host.Platform] {
 		list = append(list, forbiddenPlace{

@@ -11,7 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
-func grantedPath(key, path string) []Suggestion { return []Suggestion{{Key: key, Value: path}} }
+func grantedPath(key, path string) []addition { return []addition{{Key: key, Value: path}} }
 
 func grantedTree(t *testing.T) map[string]string {
 	t.Helper()
@@ -91,7 +91,7 @@ func TestGranted_OpensNoMoreThanSettings(t *testing.T) {
 		}
 	}
 	bound := managedSnapshot(t, f, "{}", `{"additional_read_only_paths": ["/srv/b"]}`, `{"enabled": true}`, "")
-	bound = bound.with([]Suggestion{
+	bound = bound.with([]addition{
 		{Key: "additional_read_only_paths", Value: "/srv/a"}, {Key: "additional_read_only_paths", Value: "/srv/b"},
 	})
 	if a, b := accessOf(bound.Compile("tool"), "/srv/a"), accessOf(bound.Compile("tool"), "/srv/b"); a != "none" ||
@@ -99,7 +99,7 @@ func TestGranted_OpensNoMoreThanSettings(t *testing.T) {
 		t.Errorf("beyond the organisation's: a: %s, b: %s", a, b)
 	}
 	tight := snapshotOf(t, f, `{"enabled": true, "allow_network": true}`, `{"allow_network": false}`)
-	host := []Suggestion{{Key: "allowed_hosts", Value: "example.com"}}
+	host := []addition{{Key: "allowed_hosts", Value: "example.com"}}
 	if p := tight.with(host).Compile("tool").Policy; p.Network.Allowed {
 		t.Error("the project's file no longer closes the network")
 	}

@@ -37,7 +37,7 @@ type layers struct {
 }
 
 // layers sorts the files by how they count for a kind of session.
-func (s *Snapshot) layers(how treatment, kind document.Kind) layers {
+func (s *input) layers(how treatment, kind document.Kind) layers {
 	l := layers{states: s.user, stale: map[string]bool{}, kind: kind, bounds: boundsOf(s.user, kind)}
 	l.otherBounds = boundsOf(s.user, kind.Other())
 	if s.project != nil && how != asIgnored {
@@ -125,7 +125,7 @@ var inMemory = document.Position{Line: -1}
 
 // grant adds what the user has allowed until the sidecar ends. The entries come
 // on top of the lists that count, and keep their own origin.
-func (s *settings) grant(entries []Suggestion, kind document.Kind) {
+func (s *settings) grant(entries []addition, kind document.Kind) {
 	for _, entry := range entries {
 		of, name := document.SplitKey(entry.Key)
 		from := s.from[name]

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
@@ -83,37 +82,6 @@ func (s *Snapshot) Project() Project {
 		p.Problem = e.exposure
 	}
 	return p
-}
-
-// trusts reports whether the user trusts the project's file as it was read, for
-// the directory that it would govern.
-func (s *Snapshot) trusts(project string) bool {
-	// A content with a mistake inherits values of an older content, which
-	// nobody has trusted.
-	return s.trust != nil && s.project != nil && s.project.Read && s.project.Problem == nil &&
-		s.project.Doubt() == nil && trust.IsCleanPath(project) &&
-		s.trust.Trusts(project, hex.EncodeToString(s.project.Digest[:]))
-}
-
-// trustExposed says how sessions under the user's own policy could write the
-// list of trusted projects; "" if they cannot. If they can, anybody may have
-// written it, and nothing on it counts.
-func (s *Snapshot) trustExposed(e *evaluation) string {
-	for _, path := range s.trustFiles(e.View) {
-		if rule, ok := e.policy.Find(policy.Write, path); ok {
-			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s",
-				display.Quote(path), display.Quote(rule.Path), rule.Origin)
-		}
-	}
-	return ""
-}
-
-// trustExposedToAny is trustExposed for sessions of every kind.
-func (s *Snapshot) trustExposedToAny(view fsView, alone *evaluation) string {
-	if why := s.trustExposed(alone); why != "" || !s.byKind() {
-		return why
-	}
-	return s.trustExposed(s.run(view, s.projectDir, asIgnored, alone.kind.Other(), nil))
 }
 
 // Trust records that the user trusts the project's settings file with its

@@ -78,7 +78,7 @@ func (r *reporter) add(
 func (e *evaluation) reporter() *reporter { return newReporter(e.layers) }
 
 // readDiagnostics repeats what was found while the files were read.
-func (s *Snapshot) readDiagnostics(l layers) []document.FileDiagnostic {
+func (s *input) readDiagnostics(l layers) []document.FileDiagnostic {
 	r := newReporter(l)
 	start := document.Position{Line: 1, Column: 1}
 	for _, state := range l.states {

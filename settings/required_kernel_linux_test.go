@@ -48,12 +48,12 @@ func (m *maze) compareBound(t *testing.T) boundAttempts {
 	snapshot := func(states ...source.State) *Snapshot {
 		file := filepath.Join(home, "project/.zed/settings.json")
 		state := stateOf(t, file, project)
-		return &Snapshot{
+		return &Snapshot{input: input{
 			host: resolve.Host{
 				Platform: "linux", Home: home, Account: home, Root: os.Geteuid() == 0, Env: map[string]string{},
 			},
 			files: resolve.OS, projectDir: filepath.Join(home, "project"), user: states, project: &state,
-		}
+		}}
 	}
 	own := stateOf(t, filepath.Join(home, ".config/settings.json"), user)
 	bound := snapshot(managedState(t, managed.File, defaults, required), own)

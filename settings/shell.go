@@ -13,7 +13,7 @@ const shellKey = "shell"
 // shell is the program with its arguments that a kind of session runs; nil: the
 // usual one. An untrusted project has no say, because sessions that are not
 // sandboxed run it, too.
-func (s *Snapshot) shell(e *evaluation, kind document.Kind) []string {
+func (s *input) shell(e *evaluation, kind document.Kind) []string {
 	argv := e.merged.Shell
 	if len(argv) == 0 && kind == document.KindTerminal {
 		for _, state := range s.user {

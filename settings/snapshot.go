@@ -2,18 +2,15 @@ package settings
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
 // Snapshot is the settings at one moment, for one project directory or for
@@ -23,64 +20,13 @@ import (
 // snapshot evaluates it; the snapshot keeps the result and answers all later
 // questions from it.
 type Snapshot struct {
-	host       resolve.Host
-	files      resolve.FS
-	askGit     askGit         // nil: git is not asked
-	user       []source.State // lowest first; the editor's is last
-	project    *source.State  // nil without a project
-	command    *source.State  // of the command line; nil if there is none
-	granted    []Suggestion   // until the sidecar ends, beside what any list holds
-	projectDir string         // clean
-	trust      *trust.List    // nil: nothing is trusted
-	others     []string       // directories of projects that the store was asked about
-	ownPaths   []string       // see Options.Guarded
-	hostsGap   func() string  // see Options.HostsGap
-	memory     *memory        // nil: each snapshot is evaluated
-	complete   Completion     // nil: nothing is added
+	input
+	memory   *memory    // nil: each snapshot is evaluated
+	complete Completion // nil: nothing is added
 
 	once [2]sync.Once   // guards kept
 	kept [2]*evaluation // for tools, and for terminals if they differ
 }
-
-// Compiled is the policy for one kind of session, with the diagnostics on it.
-type Compiled struct {
-	Policy policy.Policy
-	// Diagnostics are those of Snapshot.Diagnostics.
-	Diagnostics []document.FileDiagnostic
-	// Warnings are shown when a session starts.
-	Warnings []string
-	// Risks are the warnings that are in no diagnostic.
-	Risks []string
-	// Switches are the keys of a single value that decide about the policy,
-	// each with the value that counts.
-	Switches []Switch
-	// Variables are the entries of Policy.Environment.Allowed, each with its
-	// origin.
-	Variables []Variable
-	// Shell is the program with its arguments that terminals start and that gets
-	// command lines; nil: the user's own, and bash.
-	Shell []string
-	// Doubt is why it is unclear what the settings ask for; nil if it is clear.
-	Doubt *Doubt
-	// NoAnswer is a path of the project on a file system that does not answer,
-	// so that nobody knows what to protect there; "" if all answer. No
-	// sandboxed session may start then.
-	NoAnswer string
-	// Redirect is a symlink on the way to the project that a session could have
-	// made; nil if there is none. No sandboxed session may start then.
-	Redirect *Redirect
-
-	create  []string   // see MakeDirs
-	exposed []exposure // see Exposures
-	proxies []string   // see Notes
-	// unreached are notes on variables that do not arrive.
-	unreached []Note
-	ssh       bool   // see HasSSH
-	bounds    bounds // see Add
-}
-
-// HasSSH reports whether sessions have what ssh needs: the set of that name.
-func (c *Compiled) HasSSH() bool { return c.ssh }
 
 // Compile returns what a session of that kind may do. It fills in the policy
 // even if the kind is not restricted.
@@ -103,10 +49,6 @@ func (s *Snapshot) Compile(kind document.Kind) Compiled {
 	}
 	return compiled
 }
-
-// RefuseUnconfined has no session start that this machine cannot confine,
-// whatever on_unavailable says.
-func (c *Compiled) RefuseUnconfined() { c.Policy.OnUnavailable = policy.Refuse }
 
 // policyFor is the policy of a kind of session, with what the session has for
 // itself.
@@ -202,22 +144,6 @@ func (s *Snapshot) DiagnosticsOf(file string) []document.Diagnostic {
 	return list
 }
 
-// Doubt is why it is unclear what the settings ask for: a file could not be
-// read, or has a mistake. Tools do not start then.
-type Doubt struct {
-	document.FileDiagnostic
-	// Refused says that sessions of the compiled kind do not start.
-	Refused bool
-	// Named says that nothing starts: the user named this file, or it is the
-	// organisation's.
-	Named bool
-	// Lost says that the user's settings were elsewhere, and are gone.
-	Lost bool
-}
-
-// Managed reports whether the doubt is about the organisation's settings.
-func (d *Doubt) Managed() bool { return managed.Holds(d.File) }
-
 // doubt is the first doubt for a kind of session; nil if there is none.
 func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
 	var first *Doubt
@@ -242,14 +168,6 @@ func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
 	return first
 }
 
-func (s *Snapshot) states() []source.State {
-	states := slices.Clone(s.user)
-	if s.project != nil {
-		states = append(states, *s.project)
-	}
-	return states
-}
-
 // evaluation is what the settings mean for a kind of session, on the file system
 // as it was when the snapshot was first asked.
 func (s *Snapshot) evaluation(kind document.Kind) *evaluation {
@@ -262,9 +180,6 @@ func (s *Snapshot) evaluation(kind document.Kind) *evaluation {
 	s.once[i].Do(func() { s.kept[i] = s.recall(kind) })
 	return s.kept[i]
 }
-
-// askGit asks git about its configuration in a project.
-type askGit func(host resolve.Host, project string) git.Answer
 
 // memory keeps evaluations with what each asked the machine. The next snapshot
 // of the same settings takes one that would be made again exactly as it is.
@@ -281,7 +196,7 @@ type remembered struct {
 }
 
 type memo struct {
-	of         *Snapshot
+	of         *input
 	transcript *resolve.Transcript
 	result     *evaluation
 }
@@ -302,7 +217,7 @@ func (s *Snapshot) recall(kind document.Kind) *evaluation {
 		return known.result
 	}
 	recorded, transcript := s.recorded()
-	now := memo{s, transcript, recorded.evaluate(kind)}
+	now := memo{&s.input, transcript, recorded.evaluate(kind)}
 	transcript.Close()
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
@@ -313,46 +228,12 @@ func (s *Snapshot) recall(kind document.Kind) *evaluation {
 	return now.result
 }
 
-// sameSettings reports whether two snapshots of a store mean the same, as long
-// as the machine gives the same answers.
-func (s *Snapshot) sameSettings(other *Snapshot) bool {
-	sameProject := s.project == nil && other.project == nil ||
-		s.project != nil && other.project != nil && *s.project == *other.project
-	return sameProject && s.projectDir == other.projectDir && slices.Equal(s.user, other.user) &&
-		slices.Equal(s.granted, other.granted) && slices.Equal(s.others, other.others) &&
-		s.trust.Equal(other.trust)
-}
-
-// recorded returns a snapshot that notes all that its evaluation asks.
-func (s *Snapshot) recorded() (*Snapshot, *resolve.Transcript) {
-	files, transcript := resolve.Record(s.files)
-	copied := s.with(s.granted)
-	copied.files = files
-	if s.askGit != nil {
-		copied.askGit = func(host resolve.Host, project string) git.Answer {
-			answer := s.askGit(host, project)
-			transcript.Also(func() bool { return slices.Equal(s.askGit(host, project), answer) })
-			return answer
-		}
-	}
-	if s.hostsGap != nil {
-		copied.hostsGap = func() string {
-			gap := s.hostsGap()
-			transcript.Also(func() bool { return s.hostsGap() == gap })
-			return gap
-		}
-	}
-	return copied, transcript
-}
-
 // with returns the same settings with entries beside their lists. Nobody has
 // asked it yet.
-func (s *Snapshot) with(granted []Suggestion) *Snapshot {
-	return &Snapshot{
-		host: s.host, files: s.files, askGit: s.askGit, user: s.user, project: s.project, command: s.command,
-		granted: granted, projectDir: s.projectDir, trust: s.trust, ownPaths: s.ownPaths, hostsGap: s.hostsGap,
-		memory: s.memory, others: s.others, complete: s.complete,
-	}
+func (s *Snapshot) with(granted []addition) *Snapshot {
+	with := &Snapshot{input: s.input, memory: s.memory, complete: s.complete}
+	with.granted = granted
+	return with
 }
 
 // Secrets returns a function that says which keys or passwords a grant of a real
@@ -372,10 +253,111 @@ func (s *Snapshot) Secrets() func(path string) string {
 	}
 }
 
-// Undecided reports whether no settings file says if the sandbox is on, so that
-// the user may not know that it is off.
-func (c *Compiled) Undecided() bool {
-	return !c.Policy.Restricted && slices.ContainsFunc(c.Switches, func(s Switch) bool {
-		return s.Key == enabledKey && s.Origin.File == policy.OriginBuiltIn
-	})
+// evaluations are those of both kinds: one if the settings do not distinguish
+// them.
+func (s *Snapshot) evaluations() []*evaluation {
+	list := []*evaluation{s.evaluation(document.KindTool)}
+	if s.byKind() {
+		list = append(list, s.evaluation(document.KindTerminal))
+	}
+	return list
 }
+
+// allAsks are the asks for both kinds, each once.
+func (s *Snapshot) allAsks() []Ask {
+	var list []Ask
+	for _, e := range s.evaluations() {
+		for _, a := range e.asks {
+			if !slices.Contains(list, a) {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
+// exposure is why no project can be trusted; "" if one can.
+func (s *Snapshot) exposure() string { return s.evaluation(document.KindTool).exposure }
+
+// KeyFor is a key as it has to be written to count for a kind of session: with
+// the block for the kind, if that decides about it.
+func (s *Snapshot) KeyFor(kind document.Kind, key string) string {
+	return s.evaluation(kind).writtenKey(key)
+}
+
+// kindOf is a kind of session that a key decides for, and its name in a block.
+// A key of the whole block decides for the kind that has no value of its own.
+func (s *Snapshot) kindOf(key string) (document.Kind, string) {
+	kind, name := document.SplitKey(key)
+	if kind != "" {
+		return kind, name
+	}
+	if s.KeyFor(document.KindTool, name) != name {
+		return document.KindTerminal, name
+	}
+	return document.KindTool, name
+}
+
+// mergedByKind is the block that holds. The blocks for the kinds have the keys
+// that are different for them, and those that stand in such blocks.
+func (s *Snapshot) mergedByKind() document.Sandbox {
+	tool, terminal := s.evaluation(document.KindTool), s.evaluation(document.KindTerminal)
+	merged := s.wholeBlock()
+	for _, l := range document.Keys() {
+		if document.OnlyWhole(l.Name) {
+			continue
+		}
+		a, ok := l.Get(&tool.merged)
+		b, too := l.Get(&terminal.merged)
+		equal := ok == too && (!ok || reflect.DeepEqual(a.Interface(), b.Interface()))
+		if equal && ok {
+			l.Set(&merged, a)
+		}
+		for _, e := range []*evaluation{tool, terminal} {
+			if v, set := l.Get(&e.merged); set && (!equal || e.writtenKey(l.Name) != l.Name) {
+				l.Of(e.kind).Set(&merged, v)
+			}
+		}
+	}
+	for _, e := range []*evaluation{tool, terminal} {
+		restricted := e.restricted.Has(e.kind)
+		if document.RestrictedKinds(*merged.Enabled, *merged.ApplyTo).Has(e.kind) != restricted {
+			document.KeyNamed("enabled").Of(e.kind).Set(&merged, reflect.ValueOf(&restricted))
+		}
+	}
+	return merged.Clone()
+}
+
+// wholeBlock are the user's settings without the blocks for the kinds.
+func (s *Snapshot) wholeBlock() document.Sandbox {
+	states := s.user
+	if s.evaluation(document.KindTool).trusted {
+		states = s.states()
+	}
+	merged := mergeStates(states, "")
+	return merged.withDefaults()
+}
+
+// Audit is where events are noted that belong to no session: wherever one of
+// the kinds of session is.
+func (s *Snapshot) Audit() policy.Audit {
+	return s.evaluation(document.KindTool).policy.Audit.With(s.evaluation(document.KindTerminal).policy.Audit)
+}
+
+// AuditDirs are the directories in which trails may be.
+func (s *Snapshot) AuditDirs() []string { return auditDirs(resolve.NewView(s.files), s.host) }
+
+// warnings lists what to show when a session of that kind starts.
+func (s *Snapshot) warnings(e *evaluation, kind document.Kind) []string {
+	return append(s.fileWarnings(s.Diagnostics()), e.risks(kind)...)
+}
+
+// Guarded lists, sorted, the files that no session may ever write, whatever is
+// granted. These are the user's settings files, by their real paths and by the
+// names under which they are found; the list of trusted projects; and the other
+// files of the standard settings directories, because tasks and key bindings
+// run programs, too. A missing file is listed if creating it would add settings
+// or trust. The running program is listed as well, which the next start runs, with
+// the links to it and those beside it that it runs. So are the directories of
+// links that are shells.
+func (s *Snapshot) Guarded() []string { return s.guarded(resolve.NewView(s.files)) }

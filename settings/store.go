@@ -97,10 +97,10 @@ type Store struct {
 	audited *Snapshot     // before the last change; nil: changes are not noted
 	opened  chan struct{} // closed once Open has set everything
 
-	mu      sync.Mutex              // guards what follows
-	latest  map[string]latest       // the newest snapshot of each project directory
-	granted map[string][]Suggestion // by project directory; see Grant
-	asked   []string                // directories of projects, in which sessions may have been
+	mu      sync.Mutex            // guards what follows
+	latest  map[string]latest     // the newest snapshot of each project directory
+	granted map[string][]addition // by project directory; see Grant
+	asked   []string              // directories of projects, in which sessions may have been
 }
 
 // latest is a snapshot, with the time and the store's count of changes before it
@@ -133,7 +133,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	s := &Store{
 		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
-		latest: map[string]latest{}, granted: map[string][]Suggestion{}, maxAge: maxAge, fs: resolve.OS,
+		latest: map[string]latest{}, granted: map[string][]addition{}, maxAge: maxAge, fs: resolve.OS,
 		opened: make(chan struct{}),
 	}
 	if !options.Once {
@@ -213,8 +213,11 @@ func (s *Store) FirstTime(note string) bool {
 func (s *Store) Snapshot(projectDir string) *Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
 	snapshot := &Snapshot{
-		host: s.host, files: s.fs, askGit: s.askGit, ownPaths: s.options.Guarded,
-		hostsGap: s.options.HostsGap, command: s.command, memory: s.memory, complete: s.options.Complete,
+		input: input{
+			host: s.host, files: s.fs, askGit: s.askGit, ownPaths: s.options.Guarded,
+			hostsGap: s.options.HostsGap, command: s.command,
+		},
+		memory: s.memory, complete: s.options.Complete,
 	}
 	if filepath.IsAbs(projectDir) {
 		snapshot.projectDir = filepath.Clean(projectDir)

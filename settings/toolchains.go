@@ -15,7 +15,6 @@ import (
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/gnupg"
@@ -348,19 +347,6 @@ func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
 		dirs = append(dirs, dir)
 	}
 	return dirs
-}
-
-// MakeDirs makes the caches of toolchains that do not exist. A session could
-// not make them, because only what exists at its start can be granted. Call it
-// right before a restricted session starts. It continues after an error.
-func (c *Compiled) MakeDirs() error {
-	var problems []error
-	for _, dir := range c.create {
-		if err := fsguard.MkdirAll(dir, 0o700); err != nil {
-			problems = append(problems, fmt.Errorf("make directory of a toolchain: %w", err))
-		}
-	}
-	return errors.Join(problems...)
 }
 
 func (b bounding) toolchains(s *settings) {

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -14,15 +15,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
-// warnings lists what to show when a session of that kind starts.
-func (s *Snapshot) warnings(e *evaluation, kind document.Kind) []string {
-	return append(s.fileWarnings(s.Diagnostics()), e.risks(kind)...)
-}
-
 // fileWarnings are the warnings that the diagnostics have, too.
-func (s *Snapshot) fileWarnings(diagnostics []document.FileDiagnostic) []string {
+func (s *input) fileWarnings(diagnostics []document.FileDiagnostic) []string {
 	var list []string
 	for _, state := range s.states() {
 		if state.Ignored != nil {
@@ -139,7 +136,7 @@ type exposure struct {
 
 // findExposed lists the user's settings files and the list of trusted projects
 // if a grant would let a session change them.
-func (s *Snapshot) findExposed(e *evaluation) []exposure {
+func (s *input) findExposed(e *evaluation) []exposure {
 	var list []exposure
 	add := func(what string, paths []string) {
 		for _, path := range paths {
@@ -158,35 +155,11 @@ func (s *Snapshot) findExposed(e *evaluation) []exposure {
 	return list
 }
 
-// Exposures are the warnings of files that decide about sessions and that a
-// session could change. The files are protected paths. kept says that the
-// machine protects them; then only files that do not exist yet are left. The
-// same machine gives projects a /tmp of their own.
-func (c *Compiled) Exposures(kept bool) []string {
-	var list []string
-	for _, x := range c.exposed {
-		if !kept || !x.there && !x.own {
-			list = append(list, x.warning)
-		}
-	}
-	return list
-}
-
-// Guarded lists, sorted, the files that no session may ever write, whatever is
-// granted. These are the user's settings files, by their real paths and by the
-// names under which they are found; the list of trusted projects; and the other
-// files of the standard settings directories, because tasks and key bindings
-// run programs, too. A missing file is listed if creating it would add settings
-// or trust. The running program is listed as well, which the next start runs, with
-// the links to it and those beside it that it runs. So are the directories of
-// links that are shells.
-func (s *Snapshot) Guarded() []string { return s.guarded(resolve.NewView(s.files)) }
-
 // maxNeighbours bounds the other files of a settings directory that are
 // guarded. Editors have few.
 const maxNeighbours = 256
 
-func (s *Snapshot) guarded(r *resolve.View) []string {
+func (s *input) guarded(r *resolve.View) []string {
 	list := slices.Concat(s.settingsFiles(r), s.trustFiles(r))
 	for _, state := range s.user {
 		dir := filepath.Dir(state.File)
@@ -212,7 +185,7 @@ func (s *Snapshot) guarded(r *resolve.View) []string {
 
 // shells are the directories of links that are shells, and that which says where
 // such directories are. A symlink is listed with what it leads to.
-func (s *Snapshot) shells(r *resolve.View) []string {
+func (s *input) shells(r *resolve.View) []string {
 	user := s.host.Places()
 	listed := user.ShellsElsewhere()
 	dirs := []string{user.Shells(), listed}
@@ -246,7 +219,7 @@ func (s *Snapshot) shells(r *resolve.View) []string {
 
 // programs are the running program, and those beside it that it runs, even if
 // they are missing.
-func (s *Snapshot) programs(r *resolve.View) []string {
+func (s *input) programs(r *resolve.View) []string {
 	var list, missing []string
 	for _, path := range s.ownPaths {
 		if named := bothNames(r, path)[1]; r.Entry(named).Mode&fs.ModeSymlink != 0 {
@@ -271,7 +244,7 @@ func (s *Snapshot) programs(r *resolve.View) []string {
 
 // settingsFiles are the user's files: each under its real path, and under its
 // name in the real directory. These differ if the file is a symlink.
-func (s *Snapshot) settingsFiles(r *resolve.View) []string {
+func (s *input) settingsFiles(r *resolve.View) []string {
 	list := bothNames(r, managed.File)
 	for _, state := range s.user {
 		if state.File != policy.OriginEditor {
@@ -284,7 +257,7 @@ func (s *Snapshot) settingsFiles(r *resolve.View) []string {
 
 // trustFiles are the names of the list of trusted projects, as for
 // settingsFiles.
-func (s *Snapshot) trustFiles(r *resolve.View) []string {
+func (s *input) trustFiles(r *resolve.View) []string {
 	if s.trust == nil || s.trust.Path == "" {
 		return nil
 	}
@@ -296,4 +269,35 @@ func (s *Snapshot) trustFiles(r *resolve.View) []string {
 func bothNames(r *resolve.View, file string) []string {
 	dir, name := filepath.Split(file)
 	return []string{r.Resolve(file).Path, filepath.Join(r.Resolve(dir).Path, name)}
+}
+
+// trusts reports whether the user trusts the project's file as it was read, for
+// the directory that it would govern.
+func (s *input) trusts(project string) bool {
+	// A content with a mistake inherits values of an older content, which
+	// nobody has trusted.
+	return s.trust != nil && s.project != nil && s.project.Read && s.project.Problem == nil &&
+		s.project.Doubt() == nil && trust.IsCleanPath(project) &&
+		s.trust.Trusts(project, hex.EncodeToString(s.project.Digest[:]))
+}
+
+// trustExposed says how sessions under the user's own policy could write the
+// list of trusted projects; "" if they cannot. If they can, anybody may have
+// written it, and nothing on it counts.
+func (s *input) trustExposed(e *evaluation) string {
+	for _, path := range s.trustFiles(e.View) {
+		if rule, ok := e.policy.Find(policy.Write, path); ok {
+			return fmt.Sprintf("sessions could write the list of trusted projects %s: %s is granted by %s",
+				display.Quote(path), display.Quote(rule.Path), rule.Origin)
+		}
+	}
+	return ""
+}
+
+// trustExposedToAny is trustExposed for sessions of every kind.
+func (s *input) trustExposedToAny(view fsView, alone *evaluation) string {
+	if why := s.trustExposed(alone); why != "" || !s.byKind() {
+		return why
+	}
+	return s.trustExposed(s.run(view, s.projectDir, asIgnored, alone.kind.Other(), nil))
 }
