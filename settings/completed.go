@@ -17,7 +17,7 @@ func (c *Compiled) Add(complete func(policy.Policy) policy.Policy) {
 
 // within is a completed policy without what the organisation does not allow of
 // what was added. Rules of one origin are of use only together, and go together.
-func (b bounds) within(before, completed policy.Policy) policy.Policy {
+func (b *bounds) within(before, completed policy.Policy) policy.Policy {
 	cut := map[policy.Origin]bool{}
 	for _, rule := range completed.Rules {
 		if !slices.Contains(before.Rules, rule) && !b.allow(rule) {
@@ -48,7 +48,7 @@ func (b bounds) within(before, completed policy.Policy) policy.Policy {
 
 // allow reports whether every file allows a rule. What it hides, no rule shows
 // again, and no rule is for what holds it.
-func (b bounds) allow(rule policy.Rule) bool {
+func (b *bounds) allow(rule policy.Rule) bool {
 	for _, bound := range b.paths {
 		if !bound.allows(rule.Path, true).Has(rule.Access) {
 			return false

@@ -252,15 +252,15 @@ func (b bounding) setRules(rules []policy.Rule) {
 
 // refuses returns the origin of a requirement that forbids an access to a path;
 // nil if none does.
-func (bs *bounds) refuses(access policy.Access, path string) *policy.Origin {
-	for i := range bs.paths {
-		if !bs.paths[i].allows(path, true).Has(access) {
-			return &bs.paths[i].origin
+func (b *bounds) refuses(access policy.Access, path string) *policy.Origin {
+	for i := range b.paths {
+		if !b.paths[i].allows(path, true).Has(access) {
+			return &b.paths[i].origin
 		}
 	}
-	for i := range bs.hidden {
-		if policy.Contains(bs.hidden[i].Path, path) {
-			return &bs.hidden[i].Origin
+	for i := range b.hidden {
+		if policy.Contains(b.hidden[i].Path, path) {
+			return &b.hidden[i].Origin
 		}
 	}
 	return nil
