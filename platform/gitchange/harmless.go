@@ -52,7 +52,7 @@ var filters = map[string][]string{
 // refuse says why a session may not change the values of a key; "" if it may.
 // The text may have one %s, for the value.
 func (c change) refuse(k key) string {
-	added := c.new(k)
+	added := c.added[k.text]
 	if valid, is := simple[k.text]; is {
 		if i := slices.IndexFunc(added, func(e gitconfig.Entry) bool { return !valid(e) }); i >= 0 {
 			return whyValue
@@ -87,7 +87,7 @@ func (c change) refuse(k key) string {
 // refuseBare accepts that a repository has a working tree. In a repository
 // without one, git looks for relative hooks in the current directory.
 func (c change) refuseBare(k key) string {
-	for _, e := range c.new(k) {
+	for _, e := range c.added[k.text] {
 		if !e.Valued || !strings.EqualFold(e.Value, "false") {
 			return "git would look for hooks elsewhere"
 		}
@@ -138,7 +138,7 @@ func (c change) refuseRemote(k key, added []gitconfig.Entry) string {
 	switch {
 	case !known:
 		return meaning(k)
-	case !c.ours(c.group(k)):
+	case !c.ours(c.groups[[2]string{k.section, k.group}]):
 		if k.name == "url" {
 			return whyPush
 		}

@@ -32,12 +32,13 @@ type Verdict struct {
 	Refused []Refusal
 }
 
-// maxChanged bounds the settings that change at once.
+// maxChanged bounds the settings that change at once, and the values that are
+// added. No command of git changes more, and each costs more than to be read.
 const maxChanged = 256
 
 // Judge compares the entries of a file before and after a change.
 func Judge(before, after []gitconfig.Entry, facts Facts) Verdict {
-	c := change{before: valuesOf(before), after: valuesOf(after), facts: facts}
+	c := change{before: valuesOf(before), after: valuesOf(after), added: map[string][]gitconfig.Entry{}, facts: facts}
 	var v Verdict
 	changed := map[string]bool{}
 	for _, e := range slices.Concat(after, before) {
@@ -46,18 +47,18 @@ func Judge(before, after []gitconfig.Entry, facts Facts) Verdict {
 			v.Changed = append(v.Changed, e.Key)
 		}
 	}
-	if len(v.Changed) > maxChanged {
+	for _, name := range v.Changed {
+		c.added[name] = without(c.after[name], c.before[name])
+		v.Added = append(v.Added, c.added[name]...)
+	}
+	if max(len(v.Changed), len(v.Added)) > maxChanged {
 		v.Refused = []Refusal{{Line: "settings: more have changed than one command changes"}}
 		return v
 	}
+	c.groups = groupsOf(before)
 	moved := c.movedBranches(before, after)
 	for _, name := range v.Changed {
 		k := parseKey(name)
-		for _, e := range c.after[name] {
-			if !slices.Contains(c.before[name], e) {
-				v.Added = append(v.Added, e)
-			}
-		}
 		if k.section == "branch" && k.grouped && moved[k.group] {
 			continue
 		}
@@ -84,7 +85,32 @@ func Judge(before, after []gitconfig.Entry, facts Facts) Verdict {
 // change is one change of a file: the entries of each key, in their order.
 type change struct {
 	before, after map[string][]gitconfig.Entry
-	facts         Facts
+	// added are the values that a changed key gets, beside those that it has.
+	added map[string][]gitconfig.Entry
+	// groups are the entries before, by section and group.
+	groups map[[2]string][]gitconfig.Entry
+	facts  Facts
+}
+
+// without returns the entries of a list that another one does not have.
+func without(list, other []gitconfig.Entry) []gitconfig.Entry {
+	has := make(map[gitconfig.Entry]bool, len(other))
+	for _, e := range other {
+		has[e] = true
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(e gitconfig.Entry) bool { return has[e] })
+}
+
+// groupsOf are the entries of each group, such as all of remote.origin.
+func groupsOf(entries []gitconfig.Entry) map[[2]string][]gitconfig.Entry {
+	groups := map[[2]string][]gitconfig.Entry{}
+	for _, e := range entries {
+		if k := parseKey(e.Key); k.grouped {
+			of := [2]string{k.section, k.group}
+			groups[of] = append(groups[of], e)
+		}
+	}
+	return groups
 }
 
 func valuesOf(entries []gitconfig.Entry) map[string][]gitconfig.Entry {
@@ -115,30 +141,12 @@ func parseKey(text string) key {
 	return k
 }
 
-// new are the values that a key gets, beside those that it has.
-func (c change) new(k key) []gitconfig.Entry {
-	return slices.DeleteFunc(slices.Clone(c.after[k.text]), func(e gitconfig.Entry) bool {
-		return slices.Contains(c.before[k.text], e)
-	})
-}
-
 // ours reports whether sessions of this sidecar have added all entries, of which
 // there may be none.
 func (c change) ours(entries []gitconfig.Entry) bool {
 	return !slices.ContainsFunc(entries, func(e gitconfig.Entry) bool {
 		return c.facts.Added == nil || !c.facts.Added(e)
 	})
-}
-
-// group lists what a group had before, such as all of remote.origin.
-func (c change) group(k key) []gitconfig.Entry {
-	var list []gitconfig.Entry
-	for name, entries := range c.before {
-		if other := parseKey(name); other.section == k.section && other.grouped && other.group == k.group {
-			list = append(list, entries...)
-		}
-	}
-	return list
 }
 
 // movedBranches are branches whose settings have got the name of another branch

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // ordinary is what "git clone" writes, with a submodule and things that run.
@@ -389,5 +390,36 @@ func TestSummary(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// A file may have as many values of a key as it has lines. What a session may
+// add is bounded, and the rest costs no more than to be read.
+func TestJudge_IsLinearInTheValuesOfAKey(t *testing.T) {
+	t.Parallel()
+	file := func(values int) (before, after []gitconfig.Entry) {
+		for i := range values {
+			before = append(before, gitconfig.Entry{Key: "remote.origin.fetch", Value: fmt.Sprint(i), Valued: true})
+			before = append(before, gitconfig.Entry{Key: fmt.Sprintf("branch.b%d.remote", i), Value: "x", Valued: true})
+		}
+		after = append(slices.Clone(before), gitconfig.Entry{
+			Key: "remote.origin.fetch", Value: "+refs/heads/*:refs/remotes/origin/*", Valued: true,
+		})
+		return before, after
+	}
+	harness.Linear(t, 20_000, func(n int) {
+		before, after := file(n)
+		verdict := Judge(before, after, Facts{Added: func(gitconfig.Entry) bool { return true }})
+		if len(verdict.Refused) > 0 || len(verdict.Added) != 1 {
+			t.Fatalf("%d values: %+v", n, verdict)
+		}
+	})
+	before, after := file(1)
+	for i := range maxChanged {
+		after = append(after, gitconfig.Entry{Key: "remote.origin.fetch", Value: fmt.Sprint("added", i), Valued: true})
+	}
+	if verdict := Judge(before, after, Facts{}); len(verdict.Refused) != 1 ||
+		!strings.Contains(verdict.Refused[0].Line, "more have changed") {
+		t.Errorf("%d values of one key are added: %+v", maxChanged+1, verdict.Refused)
 	}
 }

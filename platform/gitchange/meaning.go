@@ -147,7 +147,7 @@ func spelling(k key) string {
 
 func (c change) refusal(k key, why string) Refusal {
 	r := Refusal{Key: spelling(k), Change: identify(k, c.after[k.text])}
-	added := c.new(k)
+	added := c.added[k.text]
 	switch {
 	case len(added) > 0:
 		r.Value = withoutPassword(added[len(added)-1].Value)
