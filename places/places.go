@@ -91,6 +91,9 @@ func (u User) Told(note string) string { return in(u.State(), "told-"+note) }
 // History is the directory of what programs in sessions remember.
 func (u User) History() string { return in(u.State(), "history") }
 
+// Reports is the directory of the files that shells without a window report to.
+func (u User) Reports() string { return in(u.State(), "reports") }
+
 // Audit is the directory of the audit trail in a state directory.
 func Audit(state string) string { return in(state, "audit") }
 

@@ -138,7 +138,7 @@ func reportApart() (undo func()) {
 	if path == "" {
 		return func() {}
 	}
-	report, err := shells.OpenReport(path)
+	report, err := shells.OpenReport(path, places.Of(os.Getenv).Reports())
 	if err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: %v\n", err)
 		return func() {}

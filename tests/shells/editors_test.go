@@ -115,7 +115,11 @@ func TestEmacs(t *testing.T) {
 func TestReport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, harness.Defaults(nil))
-	report := w.HomePath("report")
+	reports := w.HomePath(".local/state/sandbox-sidecar/reports")
+	report := filepath.Join(reports, "report")
+	if err := os.MkdirAll(reports, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	run := func(line string) string {
 		command := w.command(w.link("bash"), "-c", line)
 		command.Env = append(command.Env, "SANDBOX_SHELL_REPORT="+report)
@@ -138,6 +142,24 @@ func TestReport(t *testing.T) {
 	mustReport("no file", false)
 	harness.Write(t, report, "")
 	mustReport("a file", true)
+	elsewhere := w.HomePath("elsewhere")
+	harness.Write(t, elsewhere, "")
+	if err := os.Link(elsewhere, report); err != nil {
+		t.Fatal(err)
+	}
+	mustReport("a file with another name", false)
+	if err := errors.Join(os.Rename(reports, reports+"-real"), os.Symlink(reports+"-real", reports),
+		os.WriteFile(report, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	mustReport("in a symlink to a directory", false)
+	if err := errors.Join(os.Remove(reports), os.Rename(reports+"-real", reports)); err != nil {
+		t.Fatal(err)
+	}
+	usual := report
+	report = elsewhere // such as ~/.bashrc
+	mustReport("a file in another directory", false)
+	report = usual
 	if err := errors.Join(os.WriteFile(report, nil, 0o600), os.Chmod(report, 0o622)); err != nil {
 		t.Fatal(err)
 	}
