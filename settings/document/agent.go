@@ -51,7 +51,6 @@ var agentRisks = map[string]string{
 // opens nothing. It is Zed's to report, so it is a warning, and tools start.
 func (d *decoder) agent(root *hujson.Object, prefix string) {
 	whole := d.member(root, "agent", prefix)
-	d.strayInAgent(whole, prefix+"agent.")
 	object, is := whole.Value.(*hujson.Object)
 	if !is {
 		return

@@ -58,25 +58,36 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 		return d.Block, problem
 	}
 	d.block(root, "")
-	d.strays(root, "")
 	if d.owner == Editor {
 		d.agent(root, "")
-		d.zed(root)
 	}
+	var here *hujson.Object // the block of this platform
 	for _, name := range platformNames {
 		value := d.member(root, name, "")
 		switch {
 		case value.Value == nil:
 		case name == PlatformBlock(platform):
-			if object := d.object(value, name); object != nil {
-				d.block(object, name+".")
-				d.strays(object, name+".")
+			if here = d.object(value, name); here != nil {
+				d.block(here, name+".")
 				if d.owner == Editor {
-					d.agent(object, name+".")
+					d.agent(here, name+".")
 				}
 			}
 		default:
 			d.otherPlatform(name, value)
+		}
+	}
+	// What is misplaced weighs less if there are settings in the right place.
+	d.strays(root, "")
+	if d.owner == Editor {
+		d.strayInAgent(valueOf(root, "agent"), "agent.")
+		d.zed(root)
+	}
+	if here != nil {
+		prefix := PlatformBlock(platform) + "."
+		d.strays(here, prefix)
+		if d.owner == Editor {
+			d.strayInAgent(valueOf(here, "agent"), prefix+"agent.")
 		}
 	}
 	return d.Block, nil

@@ -117,7 +117,11 @@ func (d *decoder) stray(member hujson.ObjectMember, prefix string, known []strin
 		d.report(member.Name, severity, "", "%s has no effect; %s", display.Quote(key), rightPlace)
 	case d.owner == Editor:
 		if holdsBlock(member.Value) && !readByZed(name, prefix) {
-			d.report(member.Name, SeverityError, "", "%s has no effect: it holds a terminal.sandbox; %s",
+			severity := SeverityError
+			if d.HasSettings() {
+				severity = SeverityWarning
+			}
+			d.report(member.Name, severity, "", "the terminal.sandbox in %s has no effect; %s",
 				display.Quote(key), rightPlace)
 		}
 	default:

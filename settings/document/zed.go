@@ -102,10 +102,17 @@ func (d *decoder) strayInAgent(agent hujson.Value, prefix string) {
 	}
 	for _, member := range object.Members[:min(len(object.Members), maxChecked)] {
 		name := memberName(member)
-		ours := slices.Contains(blockKeys(), name) && !slices.Contains(commonWords, name)
-		if ours || name == "sandbox" && holdsSettings(member.Value) || dotted(name) {
-			d.report(member.Name, SeverityError, "", "%s has no effect; %s", display.Quote(prefix+name), rightPlace)
+		severity := SeverityError
+		switch ours := slices.Contains(blockKeys(), name) && !slices.Contains(commonWords, name); {
+		case ours || dotted(name):
+		case name == "sandbox" && holdsSettings(member.Value):
+			if d.HasSettings() {
+				severity = SeverityWarning // Zed may have a key of that name
+			}
+		default:
+			continue
 		}
+		d.report(member.Name, severity, "", "%s has no effect; %s", display.Quote(prefix+name), rightPlace)
 	}
 }
 

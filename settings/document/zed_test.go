@@ -46,7 +46,7 @@ func TestDecode_ChannelsAndProfilesOfZedDoNotCount(t *testing.T) {
 		{`{"dev": {"terminal": null}, "preview": null, "stable": [], "nightly": "x"}`, ""},
 		{
 			`{"beta": {"terminal": {"sandbox": {"enabled": true}}}}`,
-			`!1:2: error: "beta" has no effect: it holds a terminal.sandbox`,
+			`!1:2: error: the terminal.sandbox in "beta" has no effect`,
 		},
 		{
 			`{"profiles": {"p": {"settings": {"terminal": {"sandbox": {"enabled": true}}}}}}`,
@@ -61,7 +61,7 @@ func TestDecode_ChannelsAndProfilesOfZedDoNotCount(t *testing.T) {
 		{`{"profiles": null}`, ""},
 		{
 			`{"preview": {"linux": {"terminal": {"sandbox": {"enabled": true}}}}}`,
-			`!1:14: error: "preview.linux" has no effect: it holds a terminal.sandbox`,
+			`!1:14: error: the terminal.sandbox in "preview.linux" has no effect`,
 		},
 		{`{"preview": {"sandbox": {"enabled": true}}}`, `!1:14: error: "preview.sandbox" is in the wrong place`},
 		{`{"preview": {"terminal": {"enabled": true}}}`, `!1:27: error: "preview.terminal.enabled" has no effect`},
@@ -104,7 +104,7 @@ func TestDecode_SettingsAtZedsOwnPlacesAreReported(t *testing.T) {
 		{`{"agent": {"sandbox.enabled": true}}`, `!1:12: error: "agent.sandbox.enabled" has no effect`},
 		{
 			`{"agent": {"terminal": {"sandbox": {"enabled": true}}}}`,
-			`!1:2: error: "agent" has no effect: it holds a terminal.sandbox`,
+			`!1:2: error: the terminal.sandbox in "agent" has no effect`,
 		},
 		{`{"linux": {"agent": {"sandbox": {"enabled": true}}}}`, `!1:22: error: "linux.agent.sandbox" has no effect`},
 		{
@@ -125,7 +125,7 @@ func TestDecode_SettingsAtZedsOwnPlacesAreReported(t *testing.T) {
 		// Beside settings in the right place it may be another program's.
 		{`{"enabled": true` + right + `}`, `1:2: warning: "enabled" has no effect`},
 		{`{"deep": ` + strings.Repeat(`{"a": `, 400) + `{"terminal": {"sandbox": {"enabled": true}}}` +
-			strings.Repeat("}", 400) + `}`, `!1:2: error: "deep" has no effect: it holds a terminal.sandbox`},
+			strings.Repeat("}", 400) + `}`, `!1:2: error: the terminal.sandbox in "deep" has no effect`},
 	} {
 		block, got := saidOf(t, test.text, Editor)
 		want, stops := strings.CutPrefix(test.want, "!")
@@ -221,5 +221,27 @@ func TestDecode_PermissionsThatDoNotCountAreNamed(t *testing.T) {
 	many := `{"agent": {"sandbox_permissions": {"write_paths": [` + strings.Repeat(`"/a", `, 100_000) + `"/b"]}}}`
 	if block, _ := saidOf(t, many, Editor); len(block.Agent.Values.List("additional_read_write_paths")) != 100_001 {
 		t.Error("a long list is cut")
+	}
+}
+
+// What is misplaced does not stop tools if the file has settings in the right
+// place, be it that of one platform.
+func TestDecode_SettingsInTheRightPlaceExcuseCommonWords(t *testing.T) {
+	t.Parallel()
+	const right = `"terminal": {"sandbox": {"enabled": true}}`
+	for _, misplaced := range []string{
+		`"agent": {"sandbox": {"enabled": true}}`, `"enabled": true`,
+		`"beta": {"terminal": {"sandbox": {"enabled": true}}}`,
+	} {
+		for _, text := range []string{
+			`{` + right + `, ` + misplaced + `}`, `{"linux": {` + right + `}, ` + misplaced + `}`,
+		} {
+			if block, said := saidOf(t, text, Editor); block.FirstError != nil || !strings.Contains(said, "warning") {
+				t.Errorf("%s: %s", text, said)
+			}
+		}
+		if block, said := saidOf(t, `{`+misplaced+`}`, Editor); block.FirstError == nil {
+			t.Errorf("control: %s: %s", misplaced, said)
+		}
 	}
 }
