@@ -47,7 +47,8 @@ func userFilesOf(userPath string, h resolve.Host) userFiles {
 	if userPath != "" {
 		return userFiles{own: []string{filepath.Clean(userPath)}}
 	}
-	own, named := places.User{Home: h.Account}.Settings(), h.Places().Settings()
+	account := ownHome(h.Account)
+	own, named := places.User{Home: account}.Settings(), h.Places().Settings()
 	switch {
 	case len(own) == 0: // the user database does not know the user
 		return userFiles{own: named}
@@ -55,8 +56,8 @@ func userFilesOf(userPath string, h resolve.Host) userFiles {
 		named = nil
 	}
 	users := userFiles{own: own, named: named}
-	note := places.User{Home: h.Account}.SettingsNote()
-	if samePlaces([]string{h.Home}, []string{h.Account}) {
+	note := places.User{Home: account}.SettingsNote()
+	if samePlaces([]string{h.Home}, []string{account}) {
 		users.note = note
 	}
 	config, err := readNote(note)
@@ -70,6 +71,24 @@ func userFilesOf(userPath string, h resolve.Host) userFiles {
 		}
 	}
 	return users
+}
+
+// ownHome returns the home directory of the user database; "" if it is another
+// user's and closed to this one, such as /root for a container's root or one that
+// somebody has made in the place of /nonexistent. No settings of this user are
+// there.
+func ownHome(account string) string {
+	info, err := fsguard.Stat(account)
+	if err != nil {
+		return account
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if ok && int(stat.Uid) != os.Geteuid() {
+		if _, err := fsguard.Lstat(filepath.Join(account, ".config")); errors.Is(err, fs.ErrPermission) {
+			return ""
+		}
+	}
+	return account
 }
 
 // all lists every file, lowest first.

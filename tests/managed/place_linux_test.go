@@ -31,7 +31,7 @@ func elsewhere(dir string) map[string]struct {
 	}{
 		"HOME":            {[]string{"HOME=" + dir}, filepath.Join(dir, ".config")},
 		"XDG_CONFIG_HOME": {[]string{"XDG_CONFIG_HOME=" + dir}, dir},
-		"both":            {[]string{"HOME=/nonexistent", "XDG_CONFIG_HOME=" + dir}, dir},
+		"both":            {[]string{"HOME=" + filepath.Join(dir, "none"), "XDG_CONFIG_HOME=" + dir}, dir},
 	}
 }
 
