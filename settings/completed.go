@@ -38,6 +38,12 @@ func (b *bounds) within(before, completed policy.Policy) policy.Policy {
 			return slices.ContainsFunc(gone, within) && !slices.Contains(before.Replaced, r)
 		})
 	}
+	hides := func(r policy.Replaced) bool {
+		return !slices.Contains(before.Replaced, r) && slices.ContainsFunc(b.hidden, func(h policy.Hidden) bool {
+			return policy.Contains(h.Path, r.Path) || policy.Contains(r.Path, h.Path)
+		})
+	}
+	completed.Replaced = slices.DeleteFunc(slices.Clone(completed.Replaced), hides)
 	names := slices.Clone(completed.Environment.Allowed)
 	completed.Environment.Allowed = slices.DeleteFunc(names, func(name string) bool {
 		refuses := func(e policy.Environment) bool { return !e.Allows(name) }

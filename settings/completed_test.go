@@ -44,6 +44,8 @@ func TestCompleted_AnOrganisationBoundsIt(t *testing.T) {
 		`{"allowed_env_vars": ["VSCODE_*"]}`:                                   all,
 		`{"hidden_paths": ["~/.local"]}`:                                       none,
 		`{"hidden_paths": ["` + dir + `/p/fish"]}`:                             none,
+		`{"hidden_paths": ["~/.local/share/fish"]}`:                            "history program variable",
+		`{"hidden_paths": ["~/.local/share"]}`:                                 "history program variable",
 		`{"hidden_paths": ["/srv/sidecar"]}`:                                   "history replaced variable",
 		`{"hidden_paths": ["` + dir + `"], "additional_executable_paths": []}`: "variable",
 	} {
