@@ -42,13 +42,18 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 			question.Choices = append(question.Choices, protocol.Decision(scope))
 		}
 	}
-	return question, suggestion, true
+	// A no needs no question.
+	return question, suggestion, len(question.Choices) > 1
 }
 
 // private reports whether the setting gives later sessions a directory of their
 // own, where an answer would open the user's real one.
 func private(suggestion settings.Suggestion, denial spawn.Denial) bool {
-	return suggestion.Setting() == "toolchains" && string(denial.Access) == string(settings.AttemptWrite)
+	switch denial.Access {
+	case "write", "create", "remove":
+		return suggestion.Setting() == "toolchains"
+	}
+	return false
 }
 
 // questionOfGit asks about a setting of git, which no setting of ours allows for
@@ -93,6 +98,15 @@ func CarryOut(store *settings.Store, projectDir string, question protocol.Reques
 		return answer, store.Allow(settings.Scope(decision), projectDir, suggestion)
 	}
 	return spawn.AnswerDeny, nil
+}
+
+// Unwritten says that the setting could not be written which the user wanted.
+// answer is what CarryOut returned with err.
+func Unwritten(answer spawn.Answer, target string, err error) string {
+	if answer == spawn.AnswerDeny {
+		return fmt.Sprintf("%s is refused, and the setting could not be written: %v", display.Quote(target), err)
+	}
+	return fmt.Sprintf("%s is allowed in this session only: %v", display.Quote(target), err)
 }
 
 // questionMessage says what a program waits for.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -46,7 +45,7 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 		"decision", result.Decision)
 	answer, err := presentation.CarryOut(s.store, e.projectDir, question, suggestion, result.Decision)
 	if err != nil {
-		s.logMessage(protocol.LogError, "%s is allowed in this session only: %v", display.Quote(denial.Target), err)
+		s.logMessage(protocol.LogError, "%s", presentation.Unwritten(answer, denial.Target, err))
 	}
 	return answer
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"slices"
@@ -66,7 +65,7 @@ func (a *asker) askWindow(ctx context.Context, denial spawn.Denial) (answer spaw
 	}
 	answer, err := presentation.CarryOut(a.store, a.projectDir, question, suggestion, decision)
 	if err != nil {
-		a.report.Log(fmt.Sprintf("%s is allowed in this session only: %v", display.Quote(denial.Target), err))
+		a.report.Log(presentation.Unwritten(answer, denial.Target, err))
 	}
 	return answer, true
 }
@@ -119,7 +118,7 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 		decision = talk.ask(lines, question.Choices)
 		answer, err = presentation.CarryOut(a.store, a.projectDir, question, suggestion, decision)
 		if err != nil {
-			talk.print("allowed in this session only: %v", err)
+			talk.print("%s", presentation.Unwritten(answer, denial.Target, err))
 		} else if file := a.writtenTo(decision, suggestion); file != "" {
 			talk.print("added %s to %q in %s", display.Quote(suggestion.Value), suggestion.Key, display.Quote(file))
 		}

@@ -136,15 +136,21 @@ func TestAnAnswerDoesNotOpenTheRealCacheOfAToolchain(t *testing.T) {
 	if session, status, _ := e.tool("cat", cached); status != 0 || session.Output() != "real\n" {
 		t.Errorf("control: reading after a yes: status %d: %s", status, session.Output())
 	}
-	session, status, _ := e.tool("sh", "-c", `echo changed >"$1"`, "sh", cached)
-	asked := e.all()
-	last := asked[len(asked)-1]
-	if status == 0 || last.Access != "write" || last.Suggestion == nil || last.Suggestion.Setting != "toolchains" ||
-		!slices.Equal(last.Choices, []protocol.Decision{"deny", "project", "user"}) {
-		t.Errorf("status %d, asked %+v: %s", status, last, session.Output())
+	for access, file := range map[string]string{"write": cached, "create": filepath.Join(filepath.Dir(cached), "new")} {
+		harness.Write(t, s.UserSettings(), harness.Settings(harness.Sandbox{"on_denied": "ask"}))
+		session, status, _ := e.tool("sh", "-c", `echo changed >"$1"`, "sh", file)
+		asked := e.all()
+		last := asked[len(asked)-1]
+		if status == 0 || last.Access != access || last.Suggestion == nil || last.Suggestion.Setting != "toolchains" ||
+			!slices.Equal(last.Choices, []protocol.Decision{"deny", "project", "user"}) {
+			t.Errorf("%s: status %d, asked %+v: %s", access, status, last, session.Output())
+		}
 	}
 	if got := harness.Read(t, cached); got != "real\n" {
 		harness.Breach(t, "an answer opened the real cache for writing: %q", got)
+	}
+	if _, err := os.Lstat(filepath.Join(filepath.Dir(cached), "new")); err == nil {
+		harness.Breach(t, "an answer created a file in the real cache")
 	}
 	if got := harness.Read(t, s.UserSettings()); !strings.Contains(got, "rust") {
 		t.Errorf("the settings do not have the toolchain: %s", got)

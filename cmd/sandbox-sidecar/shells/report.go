@@ -34,7 +34,8 @@ func OpenReport(path, dir string) (*os.File, error) {
 	info, err := file.Stat()
 	if err == nil {
 		stat := info.Sys().(*syscall.Stat_t)
-		if !info.Mode().IsRegular() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 || stat.Nlink != 1 {
+		own := int(stat.Uid) == os.Geteuid() && info.Mode().Perm()&0o022 == 0
+		if !info.Mode().IsRegular() || !own || stat.Nlink != 1 {
 			err = errNotOwn
 		}
 	}
