@@ -112,19 +112,13 @@ func (u User) ShellsElsewhere() string { return in(u.State(), "shells") }
 
 // Settings are the user's settings files, lowest first: that of Zed, and the
 // sidecar's own.
-func (u User) Settings() []string { return SettingsIn(u.base("XDG_CONFIG_HOME", ".config")) }
-
-// SettingsIn are those in a directory of configuration; none if that is "".
-func SettingsIn(config string) []string {
+func (u User) Settings() []string {
+	config := u.base("XDG_CONFIG_HOME", ".config")
 	if config == "" {
 		return nil
 	}
 	return []string{filepath.Join(config, zed, "settings.json"), filepath.Join(config, name, "settings.json")}
 }
-
-// SettingsNote is a file that says where the user's settings are, if a variable
-// names their directory.
-func (u User) SettingsNote() string { return in(u.State(), "settings-place") }
 
 const zed = "zed"
 

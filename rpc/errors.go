@@ -61,10 +61,6 @@ func settingsInvalid(doubt *settings.Doubt) *wireError {
 		reason = "no session starts without the settings file that was named"
 	}
 	hint := "fix the file; the sidecar reads it again at once"
-	if doubt.Lost {
-		reason = "no session starts while the user's settings are gone"
-		hint = "write the settings again, or {} for none"
-	}
 	if doubt.Managed() {
 		reason = "no session starts while your organisation's settings are wrong"
 		hint = "ask whoever administers this machine to fix the file"

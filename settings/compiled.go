@@ -122,8 +122,6 @@ type Doubt struct {
 	// Named says that nothing starts: the user named this file, or it is the
 	// organisation's.
 	Named bool
-	// Lost says that the user's settings were elsewhere, and are gone.
-	Lost bool
 }
 
 // Managed reports whether the doubt is about the organisation's settings.

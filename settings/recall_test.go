@@ -282,10 +282,10 @@ func TestRecall_AsksWhatIsNoFile(t *testing.T) {
 func TestRecall_NothingElseAsksTheMachine(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
-		"store.go":        {"os", "fsguard", "time"},                // opens stores, and remembers notes
-		"allow.go":        {"os", "fsguard"},                        // writes settings files
-		"elsewhere.go":    {"os", "fsguard", "textfile", "syscall"}, // asks for each snapshot
-		"project.go":      {"time"},                                 // writes the list of trusted projects
+		"store.go":        {"os", "fsguard", "time"},    // opens stores, and remembers notes
+		"allow.go":        {"os", "fsguard"},            // writes settings files
+		"elsewhere.go":    {"os", "fsguard", "syscall"}, // finds the files when a store is opened
+		"project.go":      {"time"},                     // writes the list of trusted projects
 		"toolchains.go":   {"os.Getuid"},
 		"compiled.go":     {"fsguard.MkdirAll"},                             // right before a session starts
 		"git/ask_unix.go": {"os", "fsguard", "time", "textfile", "syscall"}, // its answer is asked for again

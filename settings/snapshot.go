@@ -154,7 +154,7 @@ func (s *Snapshot) doubt(e *evaluation, kind document.Kind) *Doubt {
 		}
 		doubt := &Doubt{FileDiagnostic: document.FileDiagnostic{File: state.File, Diagnostic: *d}}
 		doubt.Refused = state.Refuses(kind) != nil
-		doubt.Named, doubt.Lost = state.Refuses(document.KindTerminal) != nil, state.Lost
+		doubt.Named = state.Refuses(document.KindTerminal) != nil
 		if first == nil || doubt.Refused && !first.Refused || doubt.Named && !first.Named {
 			first = doubt
 		}

@@ -226,11 +226,11 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 			"projectDir", projectDir)
 	}
 	snapshot.user = s.sources.Managed()
-	snapshot.trust = s.sources.Trust()
-	snapshot.user = append(snapshot.user, s.userStates(snapshot)...)
+	snapshot.user = append(snapshot.user, s.userStates()...)
 	if s.editor != nil {
 		snapshot.user = append(snapshot.user, *s.editor)
 	}
+	snapshot.trust = s.sources.Trust()
 	if snapshot.projectDir != "" {
 		path := filepath.Join(snapshot.projectDir, ".zed", "settings.json")
 		// If the project's directory is that of the user's own file, the file

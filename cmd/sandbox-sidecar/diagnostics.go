@@ -90,9 +90,6 @@ func (e *doubtError) hint() string {
 	if e.doubt.Managed() {
 		return "your organisation set it; ask whoever administers this machine"
 	}
-	if e.doubt.Lost {
-		return "name your settings with --settings, or write them there again"
-	}
 	if e.doubt.Named {
 		return "fix the file, or leave out --settings to use your own settings"
 	}

@@ -74,9 +74,6 @@ type State struct {
 	// Limited is why a file of the user's only tightens, as Bound says; "" if it
 	// counts as it is written.
 	Limited string
-	// Lost: the user's settings were elsewhere and are gone, so that nothing
-	// starts. Problem says so.
-	Lost bool
 	// NoAnswer: the file system does not answer, so nobody knows what is there.
 	NoAnswer bool
 }
@@ -87,7 +84,7 @@ func (s State) Refuses(kind document.Kind) *document.Diagnostic {
 	switch unknown := s.Problem != nil && s.Good == nil; {
 	case kind == document.KindTool, s.Managed:
 		return s.Doubt()
-	case unknown && (s.Required || s.Lost):
+	case unknown && s.Required:
 		return s.Problem
 	}
 	return nil
