@@ -271,3 +271,26 @@ func TestExec_LeavesTheTerminalToItsPipeline(t *testing.T) {
 		p.Status()
 	}
 }
+
+// An alarm that the caller has set counts for exec, too, and the kernel sends it
+// as it sends a terminal's signals.
+func TestExec_AlarmArrivesAsWithoutIt(t *testing.T) {
+	t.Parallel()
+	found := map[string]string{}
+	for way, r := range ways(t) {
+		command := r.command("sleep", "1000")
+		command.Args = append([]string{"perl", "-e", "alarm 1; exec @ARGV or die"}, command.Args...)
+		path, err := exec.LookPath("perl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		command.Path, command.Err = path, nil
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		found[way] = ended(t, command)
+	}
+	if found["by exec"] != found["directly"] || found["directly"] != "signal: alarm clock" {
+		t.Errorf("by exec: %s, directly: %s", found["by exec"], found["directly"])
+	}
+}

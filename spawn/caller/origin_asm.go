@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -32,8 +33,12 @@ var (
 // sizeNoted is how much of siginfo_t is written: si_signo, si_errno and si_code.
 const sizeNoted = 12
 
-// sentByKernel is SI_KERNEL, which a terminal's signals have.
+// sentByKernel is SI_KERNEL, which a terminal's signals have. Those of alarm(2)
+// have it too, so it says nothing of others than ofTerminals.
 const sentByKernel = 0x80
+
+// ofTerminals are the signals that a terminal sends (tty_jobctrl.c, n_tty.c).
+var ofTerminals = []unix.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGWINCH, unix.SIGHUP, unix.SIGCONT}
 
 // sigaction is struct sigaction of rt_sigaction(2).
 type sigaction struct {
@@ -84,10 +89,9 @@ func (o *origin) open() error {
 			if n, err := reader.Read(noted[:]); err != nil || n != len(noted) {
 				return
 			}
-			o.tell(Signal{
-				Number:       unix.Signal(binary.NativeEndian.Uint32(noted[:])),
-				FromTerminal: int32(binary.NativeEndian.Uint32(noted[8:])) == sentByKernel,
-			})
+			number := unix.Signal(binary.NativeEndian.Uint32(noted[:]))
+			byKernel := int32(binary.NativeEndian.Uint32(noted[8:])) == sentByKernel
+			o.tell(Signal{Number: number, FromTerminal: byKernel && slices.Contains(ofTerminals, number)})
 		}
 	}()
 	return nil

@@ -29,6 +29,7 @@ type Modes struct {
 // terminal is a terminal among the standard streams.
 type terminal struct {
 	stream    int
+	streams   [3]bool // all streams that are this terminal
 	attrs     unix.Termios
 	group     int // in the foreground; 0 if it is not this process's terminal
 	exclusive bool
@@ -37,7 +38,7 @@ type terminal struct {
 // ModesNow reads the modes.
 func ModesNow() Modes {
 	m := Modes{flags: map[int]int{}}
-	var known []unix.Stat_t
+	var known []unix.Stat_t // of terminals
 	for _, stream := range streams {
 		if flags, err := unix.FcntlInt(uintptr(stream), unix.F_GETFL, 0); err == nil {
 			m.flags[stream] = flags
@@ -45,12 +46,18 @@ func ModesNow() Modes {
 		attrs, err := unix.IoctlGetTermios(stream, getTermios)
 		var status unix.Stat_t
 		isSame := func(other unix.Stat_t) bool { return other.Rdev == status.Rdev }
-		if err != nil || unix.Fstat(stream, &status) != nil || slices.ContainsFunc(known, isSame) {
+		if err != nil || unix.Fstat(stream, &status) != nil {
 			continue
 		}
-		known = append(known, status)
-		group, _ := unix.IoctlGetInt(stream, unix.TIOCGPGRP)
-		m.terminals = append(m.terminals, terminal{stream, *attrs, group, isExclusive(stream)})
+		i := slices.IndexFunc(known, isSame)
+		if i < 0 {
+			group, _ := unix.IoctlGetInt(stream, unix.TIOCGPGRP)
+			i, known = len(known), append(known, status)
+			m.terminals = append(m.terminals, terminal{
+				stream: stream, attrs: *attrs, group: group, exclusive: isExclusive(stream),
+			})
+		}
+		m.terminals[i].streams[stream] = true
 	}
 	return m
 }
@@ -66,13 +73,19 @@ func (m Modes) Restore() {
 	// Whoever sets a terminal from the background is stopped otherwise.
 	signal.Ignore(unix.SIGTTOU)
 	defer signal.Reset(unix.SIGTTOU)
-	for stream, before := range m.flags {
-		if now, err := unix.FcntlInt(uintptr(stream), unix.F_GETFL, 0); err == nil && (now^before)&lastingFlags != 0 {
-			_, _ = unix.FcntlInt(uintptr(stream), unix.F_SETFL, now&^lastingFlags|before&lastingFlags)
+	var others [3]bool // streams that are a terminal of another process group
+	for _, t := range m.terminals {
+		if ours := t.restore(); !ours {
+			for stream, is := range t.streams {
+				others[stream] = others[stream] || is
+			}
 		}
 	}
-	for _, t := range m.terminals {
-		t.restore()
+	for stream, before := range m.flags {
+		now, err := unix.FcntlInt(uintptr(stream), unix.F_GETFL, 0)
+		if err == nil && !others[stream] && (now^before)&lastingFlags != 0 {
+			_, _ = unix.FcntlInt(uintptr(stream), unix.F_SETFL, now&^lastingFlags|before&lastingFlags)
+		}
 	}
 }
 
@@ -88,17 +101,18 @@ func (m Modes) differ() bool {
 }
 
 // restore gives a terminal what it had. A shell inside that was killed leaves
-// its own process group in the foreground, which no process has any more.
-func (t terminal) restore() {
+// its own process group in the foreground, which no process has any more. ours is
+// false if the terminal is another process group's by now.
+func (t terminal) restore() (ours bool) {
 	group, err := unix.IoctlGetInt(t.stream, unix.TIOCGPGRP)
 	if err == nil && group != t.group && t.group == unix.Getpgrp() {
 		if unix.Kill(-group, 0) != unix.ESRCH {
-			return
+			return false
 		}
 		_ = unix.IoctlSetPointerInt(t.stream, unix.TIOCSPGRP, t.group)
 	}
 	if t.group != 0 && t.group != unix.Getpgrp() {
-		return // this process was in the background
+		return false // this process was in the background
 	}
 	if !t.exclusive && isExclusive(t.stream) {
 		_ = unix.IoctlSetInt(t.stream, unix.TIOCNXCL, 0)
@@ -106,6 +120,7 @@ func (t terminal) restore() {
 	if now, err := unix.IoctlGetTermios(t.stream, getTermios); err == nil && *now != t.attrs {
 		_ = unix.IoctlSetTermios(t.stream, setTermios, &t.attrs)
 	}
+	return true
 }
 
 // hasSiblings reports whether this process group has another process than this
