@@ -100,8 +100,8 @@ func (s *Snapshot) fileOfUser(key string) (string, error) {
 	}
 	files := []string{}
 	for _, state := range s.user {
-		if state.File == policy.OriginEditor || state.Managed {
-			continue
+		if state.File == policy.OriginEditor || state.Managed || state.Limited != "" {
+			continue // a file that only tightens would bound what it lists
 		}
 		files = append(files, state.File)
 		if state.File == from {

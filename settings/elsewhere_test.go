@@ -6,6 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
 // A home that is another user's and closed has no settings of this user. One
@@ -27,5 +31,31 @@ func TestOwnHome(t *testing.T) {
 		if got := ownHome(home); got != want {
 			t.Errorf("%s: %q, want %q", home, got, want)
 		}
+	}
+}
+
+// A file that only tightens decides nothing in which it has no say, and is no
+// organisation's.
+func TestElsewhere_HasNoSayInWhatProjectsHaveNone(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"shell": ["zsh"]}`, `{"audit": "file"}`, `{"on_denied": "ignore"}`, `{"tool": {"allow_network": false}}`,
+		`{"terminal": {"allow_network": false}}`, `{"allow_network": false}`,
+	} {
+		s := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true, "on_denied": "ask"}`, "")
+		s.user = append(s.user, onlyTightening([]source.State{stateOf(t, "/elsewhere/settings.json", text)}, "why")...)
+		for _, kind := range []document.Kind{document.KindTool, document.KindTerminal} {
+			e := s.evaluation(kind)
+			if got := *e.merged.OnDenied; got != document.OnDeniedAsk {
+				t.Errorf("%s of the %s: on_denied is %s, by %s", text, kind, got, e.originOf(onDeniedKey).File)
+			}
+		}
+	}
+	// A suggestion would bound what it lists there.
+	s := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true}`, "")
+	s.user = append(s.user, onlyTightening([]source.State{stateOf(t, "/elsewhere/settings.json", `{}`)}, "why")...)
+	file, err := s.fileOfUser("additional_read_only_paths")
+	if err != nil || file != userFile {
+		t.Errorf("a suggestion goes to %s, %v", file, err)
 	}
 }

@@ -104,6 +104,7 @@ type origin struct {
 type settings struct {
 	values document.Sandbox
 	from   map[string]origin
+	file   string // of a requirement
 }
 
 func newSettings() *settings { return &settings{from: map[string]origin{}} }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
@@ -23,8 +22,12 @@ func boundsOf(states []source.State, kind document.Kind) []settings {
 			continue
 		}
 		required := requirementsOf(state)
+		if state.Limited != "" && !required.HasSettings() {
+			continue
+		}
 		bound := mergeStates([]source.State{{File: state.File, Good: required}}, kind)
 		bound.limit(required, kind)
+		bound.file = state.File
 		list = append(list, bound)
 	}
 	return list
@@ -103,12 +106,7 @@ func (b bounding) decides(s *settings, key string, value any) {
 }
 
 // fileOf is the file of a requirement.
-func (b bounding) fileOf(s *settings) string {
-	for _, from := range s.from {
-		return from.file
-	}
-	return managed.File
-}
+func (b bounding) fileOf(s *settings) string { return s.file }
 
 // refuse records a requirement that nobody can satisfy or understand.
 func (b bounding) refuse(d *document.FileDiagnostic) {

@@ -172,9 +172,10 @@ type Limits struct {
 	CPUWeight *int `json:"cpu_weight"`
 	// Connections is how many connections to hosts a session has at a time while
 	// the network is off and allowed_hosts opens some; a quarter of them may be
-	// waiting for their host. Beyond, connect(2) fails with EAGAIN. Each has
-	// 256 KiB for bytes that nobody has read, and all together 64 MiB. A session
-	// never has more than a quarter of what the sidecar's open files allow.
+	// waiting for their host. Beyond, connect(2) fails with EADDRNOTAVAIL. Beside
+	// the first 16, each has 256 KiB for bytes that nobody has read, and all
+	// together 64 MiB. A session never has more than a quarter of what the
+	// sidecar's open files allow.
 	Connections *int `json:"connections"`
 }
 
