@@ -22,8 +22,11 @@ const (
 )
 
 // The bytes that the kernel may hold for a session's connections, in each
-// direction: for one, and for all of them.
+// direction: for one, and for all of them. The first ones are not bounded, since
+// a fixed buffer makes a host that is far away slow: the kernel's own bound for
+// one (tcp_rmem, 6 MB) is the most for each.
 const (
+	unbounded   = 16
 	mostBuffer  = 256 << 10
 	mostBuffers = 64 << 20
 )
@@ -89,6 +92,13 @@ func (p *Place) Made() { p.made() }
 // Release gives the place back. Twice is once.
 func (p *Place) Release() { p.release() }
 
-// Buffer is how many bytes the kernel may hold for one connection in each
-// direction (SO_RCVBUF, SO_SNDBUF).
-func (q *Quota) Buffer() int { return min(mostBuffer, mostBuffers/q.most) }
+// Buffer is how many bytes the kernel may hold for the connection that was taken
+// last, in each direction (SO_RCVBUF, SO_SNDBUF); 0 if as many as it likes.
+func (q *Quota) Buffer() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.open <= unbounded {
+		return 0
+	}
+	return min(mostBuffer, mostBuffers/q.most)
+}

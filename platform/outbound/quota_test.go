@@ -20,8 +20,8 @@ func TestQuota_BoundsOpenAndPendingConnections(t *testing.T) {
 		{256, 10_000, 64, 256, 256 << 10, false},
 		{1024, 10_000, 256, 1024, 64 << 10, false},
 		{256, 400, 25, 100, 256 << 10, true},
-		{0, 64, 4, 16, 256 << 10, true},
-		{1, 3, 1, 1, 256 << 10, false},
+		{0, 64, 4, 16, 0, true}, // the first 16 are not bounded
+		{1, 3, 1, 1, 0, false},
 	} {
 		refused, shared := 0, false
 		q := NewQuota(test.most, test.sidecar, func(most int, less bool) { refused, shared = most, less })

@@ -20,7 +20,7 @@ func (s *scene) grabs(e *harness.Editor) (session *harness.Session, silent, open
 		Kind: protocol.Tool, Cwd: s.Project, Command: s.Victim + " grab allowed.example:81 allowed.example:7",
 	})
 	session.Await("holding")
-	found := regexp.MustCompile(`(\d+) to \S+, then resource temporarily unavailable`).
+	found := regexp.MustCompile(`(\d+) to \S+, then cannot assign requested address`).
 		FindAllStringSubmatch(session.Output(), -1)
 	if len(found) != 2 {
 		s.T.Fatalf("not refused: %s", session.Output())

@@ -199,7 +199,9 @@ func (c *Connector) decide(call *sockets.Internet, to netip.AddrPort) (errno uni
 	place := c.take()
 	if place == nil {
 		release()
-		return unix.EAGAIN, true
+		// As if there were no port left. Programs with non-blocking sockets take
+		// EAGAIN for "in progress".
+		return unix.EADDRNOTAVAIL, true
 	}
 	return c.connect(call, to, c.dial(target, program, place.Made, func() {
 		release()
