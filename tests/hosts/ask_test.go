@@ -175,9 +175,11 @@ func TestAsk_OnceForManyConnections(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	release := make(chan protocol.Decision)
-	e := s.ask(harness.Sandbox{"allowed_hosts": []string{"allowed.example"}}, func(string) protocol.Decision {
-		return <-release
-	})
+	settings := harness.Sandbox{
+		"allowed_hosts": []string{"allowed.example"},
+		"limits":        harness.Sandbox{"connections": 1024}, // a quarter of which may wait for the answer
+	}
+	e := s.ask(settings, func(string) protocol.Decision { return <-release })
 	crowd := e.Spawn(protocol.SpawnParams{
 		Kind: protocol.Tool, Cwd: s.Project, Command: s.Victim + " crowd evil.example:80 100 & " + s.Victim +
 			" connect allowed.example:80; cat /etc/hostname >/dev/null && echo others; wait",
