@@ -477,8 +477,9 @@ func TestEncode_IsBounded(t *testing.T) {
 	}
 }
 
-// A session that makes many lines leaves the others room. It is told, so that
-// it holds its lines. The control is another session, and the line of its end.
+// A session that makes many lines leaves the others room. Its recorder learns
+// that there is none left for it, and holds its lines. The control is another
+// session, and the line of its end.
 func TestTrail_ASessionHasAShare(t *testing.T) {
 	t.Parallel()
 	release, written := make(chan struct{}), make(map[string]int)

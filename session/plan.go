@@ -86,7 +86,7 @@ type Admitted struct {
 	*Plan
 	// Unmade says which directories of toolchains could not be made.
 	Unmade []string
-	// Told are the notes that the user is told now, for the first time.
+	// Told are the notes that are shown now, for the first time.
 	Told []string
 }
 

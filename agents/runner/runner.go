@@ -168,5 +168,5 @@ func (r *Running) Limits() []string {
 // Warnings are what the user must know about the session.
 func (r *Running) Warnings() []string { return display.Lines(r.warnings) }
 
-// Notes are what the user is told once.
+// Notes are shown to the user once.
 func (r *Running) Notes() []string { return display.Lines(r.notes) }

@@ -36,7 +36,7 @@ type situation struct {
 	prepare func(s *scene)
 	// without: the kernel has no Landlock.
 	without bool
-	// says is part of what the user, the editor or the agent is told; nil if
+	// says is part of what the user, the editor or the agent gets to read; nil if
 	// there is nothing to tell. tells: it is told although the command is
 	// confined.
 	says  *regexp.Regexp
