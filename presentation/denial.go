@@ -9,6 +9,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -18,16 +20,16 @@ const maxWithSetting = 160
 
 // Suggest says what would allow a denied access. If the settings allow it and
 // the session could not get it, the hint says why.
-func Suggest(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (settings.Suggestion, error) {
+func Suggest(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial) (explain.Suggestion, error) {
 	if denial.Detail != "" {
-		return settings.Suggestion{Hint: advice(denial)}, nil
+		return explain.Suggestion{Hint: advice(denial)}, nil
 	}
-	s, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
+	s, err := explain.Suggest(snapshot, kind, string(denial.Access), denial.Target, denial.Process)
 	if denial.Datagram && (s.Key != "" || s.Allowed) {
-		return settings.Suggestion{Hint: OnlyTCP}, err
+		return explain.Suggestion{Hint: OnlyTCP}, err
 	}
 	if denial.Greeting != "" && s.Allowed {
-		return settings.Suggestion{Hint: OnlyPlainTLS}, err
+		return explain.Suggestion{Hint: OnlyPlainTLS}, err
 	}
 	if err == nil && s.Allowed && denial.Lacking != "" {
 		s.Hint = denial.Lacking
@@ -62,7 +64,7 @@ const OnlyPlainTLS = `"allowed_hosts" passes TLS in the form that all servers re
 
 // Denial is the notification of a denial. The suggestion is the
 // setting that would allow the access; its zero value means that none would.
-func Denial(sessionID string, denial spawn.Denial, suggestion settings.Suggestion) protocol.DeniedParams {
+func Denial(sessionID string, denial spawn.Denial, suggestion explain.Suggestion) protocol.DeniedParams {
 	params := protocol.DeniedParams{
 		SessionID: sessionID, Access: string(denial.Access), Target: denial.Target, Process: process(denial),
 		Count: denial.Count, Source: protocol.DenialSource(denial.Source), Missed: denial.Missed,
@@ -136,7 +138,7 @@ func advice(denial spawn.Denial) string {
 }
 
 // suggested is a setting that would allow an access.
-func suggested(s settings.Suggestion) *protocol.Suggestion {
+func suggested(s explain.Suggestion) *protocol.Suggestion {
 	return &protocol.Suggestion{
 		Setting: s.Key, Value: s.JSON(), Message: s.Instruction(), Instruction: s.InstructionInFull(),
 	}
@@ -153,7 +155,7 @@ func process(denial spawn.Denial) *protocol.Process {
 
 // denialMessage says what was refused and, if that stays short, which setting
 // would allow it.
-func denialMessage(denial spawn.Denial, suggestion settings.Suggestion) string {
+func denialMessage(denial spawn.Denial, suggestion explain.Suggestion) string {
 	if denial.Detail != "" {
 		return fmt.Sprintf("The sandbox refused git's %s%s.", display.Line(denial.Detail), times(denial.Count))
 	}

@@ -4,11 +4,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 )
 
 // Policy is a compiled policy as policy/get answers it.
-func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
+func Policy(compiled compile.Result) protocol.PolicyGetResult {
 	p := &compiled.Policy
 	out := protocol.Policy{
 		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{},
@@ -99,14 +100,14 @@ func Policy(compiled settings.Compiled) protocol.PolicyGetResult {
 }
 
 // Explanation is an explanation as policy/explain answers it.
-func Explanation(x settings.Explanation) protocol.PolicyExplainResult {
+func Explanation(x explain.Answer) protocol.PolicyExplainResult {
 	result := protocol.PolicyExplainResult{
 		Allowed: x.Allowed, Target: x.Target, Reason: display.Line(x.Reason),
 		Setting: x.Key, Value: x.Value, Hint: display.Line(x.Hint),
 		Message: explanationMessage(x),
 	}
 	if !x.Allowed && x.Key != "" {
-		result.Instruction = settings.Suggestion{Key: x.Key, Value: x.Value}.InstructionInFull()
+		result.Instruction = explain.Suggestion{Key: x.Key, Value: x.Value}.InstructionInFull()
 	}
 	if x.Rule != nil {
 		from := x.Rule.Origin
@@ -120,7 +121,7 @@ func Explanation(x settings.Explanation) protocol.PolicyExplainResult {
 }
 
 // explanationMessage says whether an access is allowed, and why.
-func explanationMessage(x settings.Explanation) string {
+func explanationMessage(x explain.Answer) string {
 	verdict := "Refused"
 	if x.Allowed {
 		verdict = "Allowed"

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -18,7 +19,7 @@ func setText[T ~string](field *T, value string) { *field = T(value) }
 
 func TestMessages(t *testing.T) {
 	t.Parallel()
-	add := settings.Suggestion{Key: "additional_read_only_paths", Value: "~/data"}
+	add := explain.Suggestion{Key: "additional_read_only_paths", Value: "~/data"}
 	led := denial("connect", "10.0.0.7:80", "curl", 1).Denial
 	led.Name = "a\nb.example"
 	key := denial("sign", "SHA256:x", "", 1)
@@ -31,11 +32,11 @@ func TestMessages(t *testing.T) {
 				`To allow it: add "~/data" to "additional_read_only_paths".`,
 		},
 		{
-			denialMessage(denial("connect", "192.0.2.1:443", "", 1), settings.Suggestion{}),
+			denialMessage(denial("connect", "192.0.2.1:443", "", 1), explain.Suggestion{}),
 			`The sandbox refused to let a program connect to "192.0.2.1:443".`,
 		},
 		{
-			denialMessage(spawn.Denial{Denial: led}, settings.Suggestion{}),
+			denialMessage(spawn.Denial{Denial: led}, explain.Suggestion{}),
 			`The sandbox refused to let "curl" connect to "10.0.0.7:80" (the address of "a\nb.example").`,
 		},
 		{
@@ -48,7 +49,7 @@ func TestMessages(t *testing.T) {
 			`The sandbox refused to let "sh" run "/` + strings.Repeat("x", 90) + `".`,
 		},
 		{
-			denialMessage(denial("read", "/a\n\x1b[2J\u202e](command:x)", "c\"\nat", 1), settings.Suggestion{}),
+			denialMessage(denial("read", "/a\n\x1b[2J\u202e](command:x)", "c\"\nat", 1), explain.Suggestion{}),
 			`The sandbox refused to let "c\"\nat" read "/a\n\x1b[2J\u202e]\x28command:x)".`,
 		},
 		{DenialLine(denial("read", "/a\nb", "cat", 2)), `read "/a\nb" by "cat", 2 times`},
@@ -58,10 +59,10 @@ func TestMessages(t *testing.T) {
 			`add "~/data" to "additional_read_only_paths"`,
 		},
 		{
-			Explanation(settings.Explanation{Key: "additional_read_only_paths", Value: long}).Instruction,
+			Explanation(explain.Answer{Key: "additional_read_only_paths", Value: long}).Instruction,
 			`add "` + long + `" to "additional_read_only_paths"`,
 		},
-		{Explanation(settings.Explanation{Key: "additional_read_only_paths", Allowed: true}).Instruction, ""},
+		{Explanation(explain.Answer{Key: "additional_read_only_paths", Allowed: true}).Instruction, ""},
 		{questionMessage(denial("create", "/a\nb", "cat", 1)), `"cat" wants to create "/a\nb", ` +
 			`and waits for your answer.`},
 		{questionMessage(denial("write", "/a", "", 1)), `A program wants to write "/a", and waits for your answer.`},
@@ -85,12 +86,12 @@ func TestMessages(t *testing.T) {
 			}),
 			`9 build files were changed: "/p/Makefile", "/p/a\n", "/p/b" and 6 more (tools run them)`,
 		},
-		{projectMessage(settings.Project{
+		{projectMessage(compile.Project{
 			File: "/p\n", Exists: true, Problem: "bad\n",
 		}), `"/p\n" cannot be trusted: bad\n.`},
-		{settings.Suggestion{Key: "allow_network", Value: "true"}.Instruction(), `set "allow_network" to true`},
+		{explain.Suggestion{Key: "allow_network", Value: "true"}.Instruction(), `set "allow_network" to true`},
 		{
-			settings.Ask{Key: "toolchains", Value: "x\n", Line: 3, Opens: "nothing"}.Message(),
+			compile.Ask{Key: "toolchains", Value: "x\n", Line: 3, Opens: "nothing"}.Message(),
 			`line 3: toolchains "x\n": nothing`,
 		},
 	} {

@@ -7,6 +7,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -15,18 +17,18 @@ import (
 // user must not be asked: credentials, protected paths, and accesses that no
 // setting allows are not to be opened by one click. A change of one setting of
 // git can be allowed, as the question names it.
-func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Denial) (
-	question protocol.RequestAccessParams, suggestion settings.Suggestion, may bool,
+func Question(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial) (
+	question protocol.RequestAccessParams, suggestion explain.Suggestion, may bool,
 ) {
 	if denial.Detail != "" {
-		return questionOfGit(denial), settings.Suggestion{}, true
+		return questionOfGit(denial), explain.Suggestion{}, true
 	}
 	if denial.Access == "sign" {
-		return questionOfKey(denial), settings.Suggestion{}, true
+		return questionOfKey(denial), explain.Suggestion{}, true
 	}
-	suggestion, err := snapshot.Suggest(kind, string(denial.Access), denial.Target, denial.Process)
+	suggestion, err := explain.Suggest(snapshot, kind, string(denial.Access), denial.Target, denial.Process)
 	if err != nil || !askable(suggestion) {
-		return protocol.RequestAccessParams{}, settings.Suggestion{}, false
+		return protocol.RequestAccessParams{}, explain.Suggestion{}, false
 	}
 	question = protocol.RequestAccessParams{
 		Access: string(denial.Access), Target: denial.Target, Process: process(denial),
@@ -38,7 +40,7 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 		question.Choices = append(question.Choices, protocol.DecisionOnce, protocol.DecisionSession)
 	}
 	for _, scope := range []settings.Scope{settings.ScopeProject, settings.ScopeUser} {
-		if snapshot.Allowable(scope, suggestion) == nil {
+		if settings.Allowable(snapshot, scope, suggestion) == nil {
 			question.Choices = append(question.Choices, protocol.Decision(scope))
 		}
 	}
@@ -48,7 +50,7 @@ func Question(snapshot *settings.Snapshot, kind settings.Kind, denial spawn.Deni
 
 // private reports whether the setting gives later sessions a directory of their
 // own, where an answer would open the user's real one.
-func private(suggestion settings.Suggestion, denial spawn.Denial) bool {
+func private(suggestion explain.Suggestion, denial spawn.Denial) bool {
 	switch denial.Access {
 	case "write", "create", "remove":
 		return suggestion.Setting() == "toolchains"
@@ -80,7 +82,7 @@ func questionOfKey(denial spawn.Denial) protocol.RequestAccessParams {
 // returns the answer for the session: a no if the decision was not offered. An
 // error means that the settings could not be written; the answer stays.
 func CarryOut(store *settings.Store, projectDir string, question protocol.RequestAccessParams,
-	suggestion settings.Suggestion, decision protocol.Decision,
+	suggestion explain.Suggestion, decision protocol.Decision,
 ) (spawn.Answer, error) {
 	if !slices.Contains(question.Choices, decision) {
 		return spawn.AnswerDeny, nil
@@ -116,7 +118,7 @@ func questionMessage(denial spawn.Denial) string {
 }
 
 // askable reports whether a suggestion grants paths, or a host.
-func askable(s settings.Suggestion) bool {
+func askable(s explain.Suggestion) bool {
 	switch s.Setting() {
 	case "toolchains", "additional_read_only_paths", "additional_read_write_paths", "allowed_hosts":
 		return true

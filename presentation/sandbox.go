@@ -6,7 +6,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -49,7 +49,7 @@ func Tracking(outcome spawn.Outcome) protocol.Tracking {
 // SandboxWarnings are what the user must know about one session, apart from
 // what the settings say. The guarded paths are those that no session should be
 // able to write: the sidecar's program and its state.
-func SandboxWarnings(compiled settings.Compiled, outcome spawn.Outcome, guarded []string) []string {
+func SandboxWarnings(compiled compile.Result, outcome spawn.Outcome, guarded []string) []string {
 	var warnings []string
 	if outcome.Unconfinable != nil {
 		warnings = append(warnings, fmt.Sprintf("this session is not sandboxed: %v", outcome.Unconfinable))
@@ -89,7 +89,7 @@ func ProtectsExistingPaths(outcome spawn.Outcome) bool {
 }
 
 // OffLine is the first line of a terminal if nobody has turned the sandbox on.
-func OffLine(compiled settings.Compiled) []byte {
+func OffLine(compiled compile.Result) []byte {
 	if !compiled.Undecided() {
 		return nil
 	}
@@ -108,7 +108,7 @@ func UnsandboxedLine(outcome spawn.Outcome) []byte {
 
 // DoubtLine is the first line of a terminal if a settings file is wrong, so
 // that it is unclear which sandbox the user wants; nil if doubt is nil.
-func DoubtLine(confined bool, doubt *settings.Doubt) []byte {
+func DoubtLine(confined bool, doubt *compile.Doubt) []byte {
 	if doubt == nil {
 		return nil
 	}

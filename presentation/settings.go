@@ -6,6 +6,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 )
 
 // Diagnostics are what is wrong with one settings file, or useless in it.
@@ -34,7 +35,7 @@ func diagnostic(d settings.Diagnostic) protocol.Diagnostic {
 }
 
 // Project is the state of a project's settings file.
-func Project(p settings.Project) protocol.Project {
+func Project(p compile.Project) protocol.Project {
 	out := protocol.Project{
 		ProjectDir: p.Dir, File: p.File, Exists: p.Exists, Trusted: p.Trusted, Digest: p.Digest,
 		Asks: []protocol.Ask{}, Problem: display.Line(p.Problem), Message: projectMessage(p),
@@ -48,7 +49,7 @@ func Project(p settings.Project) protocol.Project {
 }
 
 // projectMessage says whether a project's settings are trusted.
-func projectMessage(p settings.Project) string {
+func projectMessage(p compile.Project) string {
 	file := display.Quote(p.File)
 	switch {
 	case !p.Exists:

@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 )
 
 // published remembers the diagnostics of each project, and which ones the
@@ -26,11 +27,11 @@ type published struct {
 // publish sends the diagnostics of a snapshot to the editor, as far as it does
 // not have them. They include those for every project. It also withdraws the
 // diagnostics of projects that are no longer open.
-func (s *Server) publish(snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
+func (s *Server) publish(snapshot *compile.Snapshot, diagnostics []settings.FileDiagnostic) {
 	open := s.projects()
 	s.published.mu.Lock()
 	defer s.published.mu.Unlock()
-	for file, list := range s.published.update(snapshot.ProjectDir(), diagnostics, open) {
+	for file, list := range s.published.update(snapshot.ProjectDir, diagnostics, open) {
 		notify(s, protocol.SettingsDiagnostics, protocol.DiagnosticsParams{
 			File: file, Diagnostics: presentation.Diagnostics(list),
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -55,7 +55,7 @@ func notAdmitted(err error) *wireError {
 }
 
 // settingsInvalid names the file that must be fixed before a session starts.
-func settingsInvalid(doubt *settings.Doubt) *wireError {
+func settingsInvalid(doubt *compile.Doubt) *wireError {
 	reason := "it is unclear what the settings ask for, so tools do not start"
 	if doubt.Named {
 		reason = "no session starts without the settings file that was named"

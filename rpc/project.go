@@ -7,6 +7,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 )
 
 func (s *Server) projectStatus(_ context.Context, params protocol.ProjectParams) (protocol.Project, error) {
@@ -30,7 +31,7 @@ func (s *Server) projectUntrust(_ context.Context, params protocol.ProjectParams
 	return projectAnswer(s.store.Untrust(params.ProjectDir))
 }
 
-func projectAnswer(project settings.Project, err error) (protocol.Project, error) {
+func projectAnswer(project compile.Project, err error) (protocol.Project, error) {
 	var refusal *settings.NotTrustedError
 	if errors.As(err, &refusal) {
 		return protocol.Project{}, &wireError{

@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -43,7 +44,7 @@ type Options struct {
 	// HostsGap is for settings.Options.
 	HostsGap func() string
 	// Complete is for settings.Options; nil adds nothing.
-	Complete settings.Completion
+	Complete compile.Completion
 	// Window opens the socket on which shells report.
 	Window func() (*window.Listener, error)
 	// Recorder is for settings.Options.

@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 )
 
 func (s *Server) registerSettings() {
@@ -63,7 +64,7 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 	snapshot := s.store.InWindow(params.ProjectDir)
 	plan := s.plan(snapshot, protocol.Kind(kind), "")
 	s.publish(snapshot, plan.Diagnostics)
-	return presentation.Policy(plan.Compiled), nil
+	return presentation.Policy(plan.Result), nil
 }
 
 func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainParams) (protocol.PolicyExplainResult,
@@ -76,15 +77,15 @@ func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainP
 	if err != nil {
 		return protocol.PolicyExplainResult{}, err
 	}
-	attempt, err := settings.ParseAttempt(string(params.Access))
+	attempt, err := explain.ParseAttempt(string(params.Access))
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("access", "%v", err)
 	}
-	target, err := settings.ParseTarget(attempt, params.Target)
+	target, err := explain.ParseTarget(attempt, params.Target)
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
 	}
-	x, err := s.store.InWindow(params.ProjectDir).Explain(kind, attempt, target)
+	x, err := explain.Why(s.store.InWindow(params.ProjectDir), kind, attempt, target)
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
 	}
@@ -104,9 +105,9 @@ func (s *Server) settingsAllow(_ context.Context, params protocol.SettingsAllowP
 		return protocol.SettingsAllowResult{}, invalidParams("scope",
 			`expected "user", "project" or "window", found %s`, display.Quote(string(params.Scope)))
 	}
-	suggestion := settings.Suggestion{Key: params.Suggestion.Setting}
+	suggestion := explain.Suggestion{Key: params.Suggestion.Setting}
 	snapshot := s.store.Snapshot(params.ProjectDir)
-	if err := snapshot.Allowable(scope, suggestion); err != nil {
+	if err := settings.Allowable(snapshot, scope, suggestion); err != nil {
 		return protocol.SettingsAllowResult{}, invalidParams("suggestion.setting", "%v", err)
 	}
 	if err := json.Unmarshal(params.Suggestion.Value, &suggestion.Value); err != nil || suggestion.Value == "" {
@@ -120,7 +121,7 @@ func (s *Server) settingsAllow(_ context.Context, params protocol.SettingsAllowP
 		s.settingsChanged(settings.Change{Files: []string{}}) // no file has, but what new sessions get
 		return protocol.SettingsAllowResult{}, nil
 	}
-	file := snapshot.WrittenTo(scope, suggestion)
+	file := settings.WrittenTo(snapshot, scope, suggestion)
 	if err := s.store.Allow(scope, params.ProjectDir, suggestion); err != nil {
 		return protocol.SettingsAllowResult{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -46,7 +47,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		return fail(err)
 	}
 	e.policyID = admitted.PolicyID()
-	compiled, outcome := admitted.Compiled, started.Outcome()
+	compiled, outcome := admitted.Result, started.Outcome()
 	warnings := slices.Concat(compiled.Warnings, admitted.Unmade, admitted.Told,
 		compiled.Exposures(presentation.ProtectsExistingPaths(outcome)),
 		presentation.SandboxWarnings(compiled, outcome, s.options.Guarded))
@@ -74,7 +75,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 }
 
 // plan plans a session. agreed is a policy's id, or "".
-func (s *Server) plan(snapshot *settings.Snapshot, kind protocol.Kind, agreed string) *session.Plan {
+func (s *Server) plan(snapshot *compile.Snapshot, kind protocol.Kind, agreed string) *session.Plan {
 	return session.New(s.store, snapshot, session.Wish{
 		Kind: settings.Kind(kind), Confined: s.options.Sandbox, Certain: s.options.Sandbox, Agreed: agreed,
 	})

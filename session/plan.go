@@ -7,6 +7,8 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -30,18 +32,18 @@ type Wish struct {
 // Plan is a session that may not be allowed to start. Every front door goes
 // this way: New, Plan.Admit, Start. It is used by one goroutine.
 type Plan struct {
-	// Compiled has the whole policy. What it says may be shown before Admit.
-	settings.Compiled
+	// Result has the whole policy. What it says may be shown before Admit.
+	compile.Result
 	store    *settings.Store
-	snapshot *settings.Snapshot
+	snapshot *compile.Snapshot
 	wish     Wish
 	common   func() string // id without Facts
 	id       func() string
 }
 
 // New compiles the settings for a session. It decides and changes nothing.
-func New(store *settings.Store, snapshot *settings.Snapshot, wish Wish) *Plan {
-	p := &Plan{Compiled: snapshot.Compile(wish.Kind), store: store, snapshot: snapshot, wish: wish}
+func New(store *settings.Store, snapshot *compile.Snapshot, wish Wish) *Plan {
+	p := &Plan{Result: snapshot.Compile(wish.Kind), store: store, snapshot: snapshot, wish: wish}
 	if wish.Confined {
 		p.RefuseUnconfined()
 	}
@@ -76,7 +78,7 @@ var (
 
 // DoubtError means that it is unclear what the settings ask for. Front doors name
 // the file in their own ways.
-type DoubtError struct{ Doubt *settings.Doubt }
+type DoubtError struct{ Doubt *compile.Doubt }
 
 // Error names no file, because its name is the user's text.
 func (e *DoubtError) Error() string { return "not started: a settings file must be fixed first" }
@@ -127,7 +129,7 @@ func (p *Plan) refusal() error {
 		Attempt: "check the project", Path: path, Cause: cause,
 		Hint: "try again once the file system answers; sessions elsewhere can be started",
 	}
-	if redirect := (*settings.Redirect)(nil); errors.As(cause, &redirect) {
+	if redirect := (*compile.Redirect)(nil); errors.As(cause, &redirect) {
 		failed.Hint = redirect.Hint()
 	}
 	return failed
@@ -149,7 +151,7 @@ func Start[S any](a *Admitted, request spawn.Request, start func(spawn.Request) 
 
 // nameSetting adds the setting that would allow a program to the error of a
 // start, if the sandbox refused to execute it. dir is the session's directory.
-func nameSetting(err error, snapshot *settings.Snapshot, kind settings.Kind, dir string) error {
+func nameSetting(err error, snapshot *compile.Snapshot, kind settings.Kind, dir string) error {
 	var failed *spawn.Error
 	if !errors.As(err, &failed) || !failed.Refused {
 		return err
@@ -158,7 +160,7 @@ func nameSetting(err error, snapshot *settings.Snapshot, kind settings.Kind, dir
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	suggestion, unknown := snapshot.Suggest(kind, string(settings.AttemptExecute), path, "")
+	suggestion, unknown := explain.Suggest(snapshot, kind, string(explain.Execute), path, "")
 	if unknown != nil || suggestion.Allowed {
 		return err // what refuses is not the path itself
 	}

@@ -16,7 +16,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
@@ -41,11 +43,11 @@ const maxGranted = 100
 var ErrNotAllowable = errors.New("allow by a setting")
 
 // Allowable says why a suggestion cannot be written into the settings of a
-// scope, or nil. Only entries of lists can be written. Anything else the user
-// has to write.
-func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
+// scope, as a snapshot knows them, or nil. Only entries of lists can be written.
+// Anything else the user has to write.
+func Allowable(s *compile.Snapshot, scope Scope, suggestion explain.Suggestion) error {
 	key := suggestion.Setting()
-	if known := key == toolchainsKey || key == allowedHostsKey || strings.HasPrefix(key, "additional_"); !known ||
+	if known := key == "toolchains" || key == "allowed_hosts" || strings.HasPrefix(key, "additional_"); !known ||
 		!document.IsList(suggestion.Key) {
 		return fmt.Errorf("%w: %q is no list that can be added to", ErrNotAllowable, suggestion.Key)
 	}
@@ -55,7 +57,7 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 	if scope == ScopeUser {
 		// The entry would go into a file that does not count now, and make all
 		// of it count.
-		for _, state := range s.user {
+		for _, state := range s.UserStates {
 			d := state.Problem
 			if d == nil {
 				d = state.Doubt()
@@ -64,17 +66,17 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 				return fmt.Errorf("%w: %s is wrong: %s", ErrNotAllowable, state.File, d.Message)
 			}
 		}
-		_, err := s.fileOfUser(suggestion.Key)
+		_, err := fileOfUser(s, suggestion.Key)
 		return err
 	}
 	p := s.Project()
 	switch {
-	case s.project == nil:
+	case s.ProjectState == nil:
 		return fmt.Errorf("%w: there is no project with settings of its own", ErrNotAllowable)
 	case p.Exists && p.Problem != "":
 		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), p.Problem)
-	case s.exposure() != "":
-		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), s.exposure())
+	case s.Exposure() != "":
+		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), s.Exposure())
 	case !p.Trusted && len(p.Asks) > 0:
 		// To write into the file means to trust it, with everything that
 		// somebody else has written there.
@@ -86,10 +88,9 @@ func (s *Snapshot) Allowable(scope Scope, suggestion Suggestion) error {
 
 // fileOfUser is the user's file that decides about a list: the one that sets
 // it, else the one that counts most.
-func (s *Snapshot) fileOfUser(key string) (string, error) {
-	kind, name := s.kindOf(key)
-	from := s.evaluation(kind).user.from[name].file
-	if s.project != nil && from == s.project.File {
+func fileOfUser(s *compile.Snapshot, key string) (string, error) {
+	from := s.SetIn(key)
+	if s.ProjectState != nil && from == s.ProjectState.File {
 		from = ""
 	}
 	if managed.Holds(from) {
@@ -99,7 +100,7 @@ func (s *Snapshot) fileOfUser(key string) (string, error) {
 		return "", fmt.Errorf("%w: the editor's own settings decide about %q", ErrNotAllowable, key)
 	}
 	files := []string{}
-	for _, state := range s.user {
+	for _, state := range s.UserStates {
 		if state.File == policy.OriginEditor || state.Managed || state.Limited != "" {
 			continue // a file that only tightens would bound what it lists
 		}
@@ -117,18 +118,19 @@ func (s *Snapshot) fileOfUser(key string) (string, error) {
 // Allow writes a suggestion into the settings of a scope. It keeps every
 // comment and line of the file and replaces the file in one step. It then
 // trusts a project's file, which Allowable must permit.
-func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) error {
+func (s *Store) Allow(scope Scope, projectDir string, suggestion explain.Suggestion) error {
 	snapshot := s.Snapshot(projectDir)
-	if err := snapshot.Allowable(scope, suggestion); err != nil {
+	if err := Allowable(snapshot, scope, suggestion); err != nil {
 		return err
 	}
-	kind, name := snapshot.kindOf(suggestion.Key)
-	base := snapshot.evaluation(kind).merged.List(name)
+	kind, name := snapshot.KindOf(suggestion.Key)
+	merged := snapshot.MergedFor(kind)
+	base := merged.List(name)
 	if slices.Contains(base, suggestion.Value) {
 		return nil
 	}
 	if scope == ScopeUser {
-		file, err := snapshot.fileOfUser(suggestion.Key)
+		file, err := fileOfUser(snapshot, suggestion.Key)
 		if err != nil {
 			return err
 		}
@@ -138,11 +140,11 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 		s.note(projectDir, allowed(suggestion, file))
 		return nil
 	}
-	digest, err := s.allowProject(snapshot.ProjectDir(), suggestion, base)
+	digest, err := s.allowProject(snapshot.ProjectDir, suggestion, base)
 	if err != nil {
 		return err
 	}
-	s.note(projectDir, allowed(suggestion, snapshot.project.File))
+	s.note(projectDir, allowed(suggestion, snapshot.ProjectState.File))
 	_, err = s.Trust(projectDir, digest)
 	return err
 }
@@ -150,8 +152,8 @@ func (s *Store) Allow(scope Scope, projectDir string, suggestion Suggestion) err
 // Grant allows what a suggestion says to new sessions of a project, until the
 // store is closed. It writes nothing. InWindow knows it, Snapshot does not: what
 // is written, trusted or explained by the files does not depend on it.
-func (s *Store) Grant(projectDir string, suggestion Suggestion) error {
-	if err := s.Snapshot(projectDir).Allowable(ScopeWindow, suggestion); err != nil {
+func (s *Store) Grant(projectDir string, suggestion explain.Suggestion) error {
+	if err := Allowable(s.Snapshot(projectDir), ScopeWindow, suggestion); err != nil {
 		return err
 	}
 	if err := s.remember(filepath.Clean(projectDir), suggestion); err != nil {
@@ -162,10 +164,10 @@ func (s *Store) Grant(projectDir string, suggestion Suggestion) error {
 }
 
 // remember adds a suggestion to what is granted for a project.
-func (s *Store) remember(project string, suggestion Suggestion) error {
+func (s *Store) remember(project string, suggestion explain.Suggestion) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list, added := s.granted[project], addition{suggestion.Key, suggestion.Value}
+	list, added := s.granted[project], compile.Addition{Key: suggestion.Key, Value: suggestion.Value}
 	switch {
 	case slices.Contains(list, added):
 		return nil
@@ -178,22 +180,22 @@ func (s *Store) remember(project string, suggestion Suggestion) error {
 
 // InWindow is Snapshot with what was granted until the store is closed. New
 // sessions start by it.
-func (s *Store) InWindow(projectDir string) *Snapshot {
+func (s *Store) InWindow(projectDir string) *compile.Snapshot {
 	snapshot := s.Snapshot(projectDir)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if granted := s.granted[snapshot.projectDir]; len(granted) > 0 {
-		return snapshot.with(granted)
+	if granted := s.granted[snapshot.ProjectDir]; len(granted) > 0 {
+		return snapshot.With(granted)
 	}
 	return snapshot
 }
 
 // allowed is an entry that was written, for the audit trail.
-func allowed(suggestion Suggestion, file string) audit.Event {
+func allowed(suggestion explain.Suggestion, file string) audit.Event {
 	return audit.Event{Event: audit.Allowed, Files: []string{file}, Key: suggestion.Key, Value: suggestion.Value}
 }
 
-func (s *Store) allowUser(file string, suggestion Suggestion, base []string) error {
+func (s *Store) allowUser(file string, suggestion explain.Suggestion, base []string) error {
 	// If the file is a symlink, as dotfile managers make it, its target is
 	// replaced.
 	real, err := fsguard.EvalSymlinks(file)
@@ -214,7 +216,9 @@ func (s *Store) allowUser(file string, suggestion Suggestion, base []string) err
 // allowProject changes the project's file and returns the digest of the new
 // content. Sessions can write the project, so it follows no symlink out of the
 // project.
-func (s *Store) allowProject(projectDir string, suggestion Suggestion, base []string) (digest string, err error) {
+func (s *Store) allowProject(
+	projectDir string, suggestion explain.Suggestion, base []string,
+) (digest string, err error) {
 	change := entry{"settings.json", s.options.Platform, suggestion.Key, suggestion.Value, base}
 	data, err := change.write(writeIntoProject, projectDir)
 	if err != nil {
@@ -309,13 +313,13 @@ func addEntry(dir *os.Root, order []byte) ([]byte, error) {
 	return changed, dir.Rename(temp, name)
 }
 
-// WrittenTo is the file that Allow would write a suggestion into; empty if
-// there is none.
-func (s *Snapshot) WrittenTo(scope Scope, suggestion Suggestion) string {
+// WrittenTo is the file that Allow would write a suggestion into, as a snapshot
+// knows it; empty if there is none.
+func WrittenTo(s *compile.Snapshot, scope Scope, suggestion explain.Suggestion) string {
 	if scope == ScopeProject {
-		return filepath.Join(s.projectDir, ".zed", "settings.json")
+		return filepath.Join(s.ProjectDir, ".zed", "settings.json")
 	}
-	file, err := s.fileOfUser(suggestion.Key)
+	file, err := fileOfUser(s, suggestion.Key)
 	if err != nil {
 		return ""
 	}

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 )
 
 // cachePaths are the private caches below the home directory of a policy.
-func (d *fixture) cachePaths() (paths []string, compiled Compiled) {
+func (d *fixture) cachePaths() (paths []string, compiled compile.Result) {
 	compiled = d.store.Snapshot(d.project).Compile(document.KindTool)
 	for _, c := range compiled.Policy.Caches {
 		// Others are made before every session.
@@ -85,7 +87,7 @@ func TestCaches_InTheProjectAreNot(t *testing.T) {
 		t.Errorf("private are %q", got)
 	}
 	if !slices.ContainsFunc(compiled.Diagnostics, func(f document.FileDiagnostic) bool {
-		return f.Key == toolchainsKey && strings.Contains(f.Message, "it is in the project")
+		return f.Key == "toolchains" && strings.Contains(f.Message, "it is in the project")
 	}) {
 		t.Errorf("no diagnostic: %v", compiled.Diagnostics)
 	}
@@ -123,5 +125,36 @@ func testCacheDirectory(t *testing.T, toolchains string) {
 	}
 	if slices.ContainsFunc(compiled.Policy.Rules, func(r policy.Rule) bool { return r.Path == dir }) {
 		t.Error("the directory is granted")
+	}
+}
+
+func TestToolchains_MakeTheirCaches(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.user, `{"terminal": {"sandbox": {"enabled": true, "apply_to": "tool", "toolchains": ["go", "c"]}}}`)
+	d.open(nil)
+	cache := filepath.Join(d.home, ".cache/go-build")
+	terminal := d.store.Snapshot("").Compile(document.KindTerminal)
+	must(t, terminal.MakeDirs())
+	if _, err := os.Stat(cache); err == nil {
+		t.Error("an unrestricted session needs no directories made")
+	}
+	tool := d.store.Snapshot("").Compile(document.KindTool)
+	must(t, tool.MakeDirs())
+	info, err := os.Stat(cache)
+	must(t, err)
+	if !info.IsDir() || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	x, err := explain.Why(d.store.Snapshot(""), document.KindTool, explain.Write, cache+"/x")
+	if err != nil || !x.Allowed ||
+		x.Key != "toolchains" {
+		t.Errorf("explained: %+v, %v", x, err)
+	}
+	must(t, os.RemoveAll(filepath.Join(d.home, ".cache")))
+	d.write(filepath.Join(d.home, ".cache"), "a file")
+	tool = d.store.Snapshot("").Compile(document.KindTool)
+	if err := tool.MakeDirs(); err == nil || !strings.Contains(err.Error(), "make directory of a toolchain") {
+		t.Errorf("in the way of a file: %v", err)
 	}
 }

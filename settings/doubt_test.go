@@ -1,14 +1,13 @@
 package settings
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/settingstest"
 )
 
 // tools returns why tools do not start; "" if they do.
@@ -316,45 +315,6 @@ func TestDoubt_NoHome(t *testing.T) {
 	}
 }
 
-func TestAllow_DoesNotReplaceTheLastGoodContent(t *testing.T) {
-	t.Parallel()
-	suggestion := Suggestion{Key: "additional_read_only_paths", Value: "/opt"}
-	for name, content := range map[string]string{
-		"empty": "", "comments": "// mine",
-		"a mistake": `{"terminal": {"sandbox": {"enabled": 1}}}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newFixture(t)
-			d.write(d.own, enabled)
-			d.open(nil)
-			d.write(d.own, content)
-			if !d.enabled() {
-				t.Fatal("not enabled")
-			}
-			if err := d.store.Allow(ScopeUser, "", suggestion); !errors.Is(err, ErrNotAllowable) || !d.enabled() {
-				t.Errorf("%v, enabled %t", err, d.enabled())
-			}
-			d.write(d.own, enabled)
-			if err := d.store.Allow(ScopeUser, "", suggestion); err != nil || !d.enabled() {
-				t.Errorf("control: %v, enabled %t", err, d.enabled())
-			}
-		})
-	}
-}
-
-func TestExplain_ToolsInDoubtDoNotStart(t *testing.T) {
-	t.Parallel()
-	s := snapshotOf(t, resolvetest.Tree(t, map[string]string{"/home/u/project/": ""}), `{"enabled": "yes"}`, "")
-	x, err := s.Explain(document.KindTool, AttemptRead, "/home/u/project")
-	if err != nil || x.Allowed || !strings.Contains(x.Reason, "a tool does not start: "+userFile+":1:") {
-		t.Errorf("%v: %+v", err, x)
-	}
-	if x, err := s.Explain(document.KindTerminal, AttemptRead, "/home/u/project"); err != nil || !x.Allowed {
-		t.Errorf("control: %v: %+v", err, x)
-	}
-}
-
 // Content A asks for much and is not trusted; content B has a mistake where A
 // asked. Trust in B must not cover what is kept of A.
 func TestDoubt_WhatIsKeptIsNotTrusted(t *testing.T) {
@@ -368,7 +328,8 @@ func TestDoubt_WhatIsKeptIsNotTrusted(t *testing.T) {
 	private := func(o *Options) { o.UserPath = d.user }
 	d.open(private)
 	granted := func() string {
-		return accessOf(d.store.Snapshot(d.project).Compile(document.KindTerminal), d.home+"/outside/x")
+		compiled := d.store.Snapshot(d.project).Compile(document.KindTerminal)
+		return settingstest.Access(compiled.Policy, d.home+"/outside/x").String()
 	}
 	trust := func(content string) error {
 		d.write(file, content)

@@ -3,7 +3,6 @@ package settings
 import (
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,22 +115,4 @@ func onlyTightening(states []source.State, why string) []source.State {
 		}
 	}
 	return list
-}
-
-// requirementsOf is what a file requires. One of the user's that only tightens
-// has no say in what a project's file has none in.
-func requirementsOf(state source.State) *document.Block {
-	if state.Limited == "" {
-		return state.Bound
-	}
-	block := *state.Bound
-	block.Agent, block.Spans = nil, maps.Clone(block.Spans) // Zed's permissions only grant
-	for _, key := range []string{"on_denied", "process_tracking", shellKey, auditKey, auditRequiredKey} {
-		for _, of := range []string{
-			key, document.KeyOf(document.KindTool, key), document.KeyOf(document.KindTerminal, key),
-		} {
-			delete(block.Spans, of)
-		}
-	}
-	return &block
 }

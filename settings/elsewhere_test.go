@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/settingstest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
@@ -43,19 +44,20 @@ func TestElsewhere_HasNoSayInWhatProjectsHaveNone(t *testing.T) {
 		`{"terminal": {"allow_network": false}}`, `{"allow_network": false}`,
 	} {
 		s := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true, "on_denied": "ask"}`, "")
-		s.user = append(s.user, onlyTightening([]source.State{stateOf(t, "/elsewhere/settings.json", text)}, "why")...)
+		states := []source.State{settingstest.State(t, "/elsewhere/settings.json", text)}
+		s.UserStates = append(s.UserStates, onlyTightening(states, "why")...)
 		for _, kind := range []document.Kind{document.KindTool, document.KindTerminal} {
-			e := s.evaluation(kind)
-			if got := *e.merged.OnDenied; got != document.OnDeniedAsk {
-				t.Errorf("%s of the %s: on_denied is %s, by %s", text, kind, got, e.originOf(onDeniedKey).File)
+			if got := *s.MergedFor(kind).OnDenied; got != document.OnDeniedAsk {
+				t.Errorf("%s of the %s: on_denied is %s, by %s", text, kind, got, s.Origins()["on_denied"])
 			}
 		}
 	}
 	// A suggestion would bound what it lists there.
 	s := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true}`, "")
-	s.user = append(s.user, onlyTightening([]source.State{stateOf(t, "/elsewhere/settings.json", `{}`)}, "why")...)
-	file, err := s.fileOfUser("additional_read_only_paths")
-	if err != nil || file != userFile {
+	states := []source.State{settingstest.State(t, "/elsewhere/settings.json", `{}`)}
+	s.UserStates = append(s.UserStates, onlyTightening(states, "why")...)
+	file, err := fileOfUser(s, "additional_read_only_paths")
+	if err != nil || file != settingstest.UserFile {
 		t.Errorf("a suggestion goes to %s, %v", file, err)
 	}
 }

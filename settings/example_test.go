@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 )
 
 // exampleStore is a store over one settings file in a directory of its own.
@@ -48,10 +49,10 @@ func Example() {
 }
 
 // Why an access is refused, and which setting would allow it.
-func ExampleSnapshot_Explain() {
+func Example_why() {
 	store, remove := exampleStore(`{"terminal": {"sandbox": {"enabled": true}}}`)
 	defer remove()
-	x, err := store.Snapshot("").Explain(settings.KindTool, settings.AttemptRead, "/")
+	x, err := explain.Why(store.Snapshot(""), settings.KindTool, explain.Read, "/")
 	if err != nil {
 		log.Fatal(err)
 	}

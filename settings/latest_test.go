@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
 
@@ -33,33 +34,34 @@ func TestLatest_ADenialReadsNoFileAndCompilesNothing(t *testing.T) {
 	d.armed()
 	snapshot := store.Snapshot(d.project)
 	snapshot.Compile(document.KindTool)
-	kept := snapshot.evaluation(document.KindTool)
+	kept := evaluationOf(snapshot)
 	store.sources.Close() // or a late round of the watch sees that the files are gone
 	d.must(os.RemoveAll(d.project + "/.zed"))
 	d.must(os.RemoveAll(d.home + "/.config"))
-	snapshot.files.ReadFile = func(path string) ([]byte, error) {
+	snapshot.FS.ReadFile = func(path string) ([]byte, error) {
 		t.Errorf("the file %s was read", path)
 		return nil, fs.ErrPermission
 	}
-	snapshot.files.ReadDir = func(path string) ([]string, error) {
+	snapshot.FS.ReadDir = func(path string) ([]string, error) {
 		t.Errorf("the directory %s was read", path)
 		return nil, fs.ErrPermission
 	}
-	lookups, lstat := 0, snapshot.files.Lstat
-	snapshot.files.Lstat = func(path string) (fs.FileMode, error) { lookups++; return lstat(path) }
+	lookups, lstat := 0, snapshot.FS.Lstat
+	snapshot.FS.Lstat = func(path string) (fs.FileMode, error) { lookups++; return lstat(path) }
 	for _, access := range []string{"read", "write", "execute", "create", "remove", "connect", "connect_unix"} {
 		latest := store.Latest(d.project)
-		if latest != snapshot || latest.evaluation(document.KindTool) != kept {
+		if latest != snapshot || evaluationOf(latest) != kept {
 			t.Fatalf("%s: the settings were read or compiled again", access)
 		}
 		before := lookups
-		suggestion, err := latest.Suggest(document.KindTool, access, "/srv/data/x", "go")
+		suggestion, err := explain.Suggest(latest, document.KindTool, access, "/srv/data/x", "go")
 		if err != nil || suggestion.Allowed {
 			t.Errorf("%s: %+v, %v", access, suggestion, err)
 		}
 		t.Logf("%s: %d calls of lstat", access, lookups-before)
 	}
-	if s, err := store.Latest(d.project).Suggest(document.KindTool, "connect", "x:1", ""); err != nil || s.Allowed {
+	s, err := explain.Suggest(store.Latest(d.project), document.KindTool, "connect", "x:1", "")
+	if err != nil || s.Allowed {
 		t.Errorf("the project's file does not count any more: %+v, %v", s, err)
 	}
 }
@@ -107,7 +109,7 @@ func TestLatest_SeesNewCredentials(t *testing.T) {
 	d.write(dir+"/plugins", "")
 	suggest := func() string {
 		t.Helper()
-		s, err := store.Latest("").Suggest(document.KindTool, "read", dir, "")
+		s, err := explain.Suggest(store.Latest(""), document.KindTool, "read", dir, "")
 		d.must(err)
 		return s.Key
 	}
@@ -131,9 +133,9 @@ func TestLatest_FollowsAllow(t *testing.T) {
 	d.write(d.home+"/data/x", "")
 	store := d.openWatching(nil, deaf())
 	store.maxAge = time.Hour
-	ask := func() Suggestion {
+	ask := func() explain.Suggestion {
 		t.Helper()
-		s, err := store.Latest("").Suggest(document.KindTool, "read", d.home+"/data", "")
+		s, err := explain.Suggest(store.Latest(""), document.KindTool, "read", d.home+"/data", "")
 		d.must(err)
 		return s
 	}

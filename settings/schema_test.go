@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/settingstest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -113,11 +114,12 @@ func TestSchema_FindsTheMistakesThatDecodingFinds(t *testing.T) {
 func TestSchema_AcceptsWhatCounts(t *testing.T) {
 	t.Parallel()
 	schema := compileSchema(t)
-	f := resolvetest.InMemory(meetTree)
-	forPairs(t, 300, func(user, _ string) {
+	f := resolvetest.InMemory(settingstest.Tree)
+	settingstest.ForPairs(t, 300, func(user, _ string) {
 		file := `{"terminal": {"sandbox": ` + user + `}}`
+		diagnostics := snapshotOf(t, f, user, "").Diagnostics()
 		if err := valid(t, schema, file); err != nil &&
-			!strings.Contains(said(snapshotOf(t, f, user, "").Compile(document.KindTool), userFile), "error: ") {
+			!strings.Contains(settingstest.Said(diagnostics, settingstest.UserFile), "error: ") {
 			t.Errorf("%s: %v", file, err)
 		}
 	})

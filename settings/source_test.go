@@ -167,3 +167,67 @@ func TestSnapshot_DeletedFileIsAbsent(t *testing.T) {
 		t.Errorf("diagnostics: %v", s.Diagnostics())
 	}
 }
+
+func TestKinds_AMistakeKeepsTheLastValues(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "tool": {"allow_network": false}}}}`)
+	store := d.open(nil)
+	if store.Snapshot("").Compile(document.KindTool).Policy.Network.Allowed {
+		t.Fatal("the network is on")
+	}
+	for _, broken := range []string{`{"allow_network": "no"}`, `"offline"`, `{"alow_network": false}`} {
+		d.save(d.own, `{"terminal": {"sandbox": {"enabled": true, "tool": `+broken+`}}}`)
+		c := store.Snapshot("").Compile(document.KindTool)
+		if c.Policy.Network.Allowed || c.Doubt == nil || !c.Doubt.Refused {
+			t.Errorf("%s: network %t, doubt %v", broken, c.Policy.Network.Allowed, c.Doubt)
+		}
+	}
+}
+
+func TestModes_AWrongModeKeepsTheLast(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.own, `{"terminal": {"sandbox": {"mode": "strict"}}}`)
+	store := d.open(nil)
+	before := store.Snapshot("").Compile(document.KindTerminal)
+	want := before.Policy.ID()
+	for _, wrong := range []string{`"mode": "stict"`, `"mode": true`, `"moed": "strict"`} {
+		d.save(d.own, `{"terminal": {"sandbox": {`+wrong+`}}}`)
+		s := store.Snapshot("")
+		if c := s.Compile(document.KindTerminal); c.Policy.ID() != want {
+			t.Errorf("%s: another policy: %+v", wrong, s.Merged())
+		}
+		if doubt := s.Compile(document.KindTool).Doubt; doubt == nil || !doubt.Refused {
+			t.Errorf("%s: tools start: %v", wrong, doubt)
+		}
+	}
+	// Without a good content before, tools do not start.
+	fresh := newFixture(t)
+	fresh.write(fresh.own, `{"terminal": {"sandbox": {"mode": "stict"}}}`)
+	doubt := fresh.open(nil).Snapshot("").Compile(document.KindTool).Doubt
+	if doubt == nil || !doubt.Refused || doubt.Line != 1 || doubt.Column != 35 {
+		t.Errorf("doubt: %+v", doubt)
+	}
+}
+
+// A syntax error is reported with its position, and disappears.
+func TestDiagnostics_OfAFileThatCannotBeParsedGoWhenItIsFixed(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.user, "{\n  \"terminal\": {\n    \"sandbox\": {\"enabled\" true}}}")
+	d.open(nil)
+	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 1 || got[0].Line != 3 || got[0].Column != 27 ||
+		got[0].Severity != document.SeverityError {
+		t.Errorf("diagnostics: %v", got)
+	}
+	d.write(d.user, enabled)
+	if got := d.store.Snapshot("").Diagnostics(); len(got) != 0 {
+		t.Errorf("after it was fixed: %v", got)
+	}
+	must(t, os.Remove(d.user))
+	must(t, os.MkdirAll(filepath.Join(d.user, "x"), 0o700))
+	if got := d.store.Snapshot("").DiagnosticsOf(d.user); len(got) != 1 || got[0].Line != 1 || got[0].Column != 1 {
+		t.Errorf("diagnostics of a directory: %v", got)
+	}
+}

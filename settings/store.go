@@ -15,16 +15,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 )
-
-// Completion returns a policy with what each session of a kind has for itself. It
-// leaves p as it is, and gives the same answer until the machine changes.
-type Completion func(p policy.Policy, kind Kind) policy.Policy
 
 // Options configure a Store. The zero value reads the standard files of the
 // current user's home directory.
@@ -58,7 +55,7 @@ type Options struct {
 	HostsGap func() string
 	// Complete adds to a policy what each session of a kind has for itself. May
 	// be nil.
-	Complete Completion
+	Complete compile.Completion
 	// Recorder takes what is trusted and changed for an audit trail. May be nil.
 	Recorder audit.Recorder
 	// Logger may be nil.
@@ -90,23 +87,23 @@ type Store struct {
 	editor  *source.State
 	command *source.State
 	sources *source.Store
-	askGit  askGit  // nil: git is not asked
-	memory  *memory // nil: nothing is kept
+	askGit  compile.AskGit  // nil: git is not asked
+	memory  *compile.Memory // nil: nothing is kept
 	fs      resolve.FS
-	maxAge  time.Duration // of a snapshot that Latest returns again
-	audited *Snapshot     // before the last change; nil: changes are not noted
-	opened  chan struct{} // closed once Open has set everything
+	maxAge  time.Duration     // of a snapshot that Latest returns again
+	audited *compile.Snapshot // before the last change; nil: changes are not noted
+	opened  chan struct{}     // closed once Open has set everything
 
-	mu      sync.Mutex            // guards what follows
-	latest  map[string]latest     // the newest snapshot of each project directory
-	granted map[string][]addition // by project directory; see Grant
-	asked   []string              // directories of projects, in which sessions may have been
+	mu      sync.Mutex                    // guards what follows
+	latest  map[string]latest             // the newest snapshot of each project directory
+	granted map[string][]compile.Addition // by project directory; see Grant
+	asked   []string                      // directories of projects, in which sessions may have been
 }
 
 // latest is a snapshot, with the time and the store's count of changes before it
 // was made.
 type latest struct {
-	snapshot *Snapshot
+	snapshot *compile.Snapshot
 	changes  uint64
 	made     time.Time
 }
@@ -133,12 +130,12 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	s := &Store{
 		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
-		latest: map[string]latest{}, granted: map[string][]addition{}, maxAge: maxAge, fs: resolve.OS,
+		latest: map[string]latest{}, granted: map[string][]compile.Addition{}, maxAge: maxAge, fs: resolve.OS,
 		opened: make(chan struct{}),
 	}
 	if !options.Once {
 		s.askGit = new(git.Asker).Ask // one command does not wait for another program
-		s.memory = &memory{kept: map[remembered]memo{}}
+		s.memory = compile.NewMemory()
 		s.fs.Dirs = resolve.RememberDirs()
 	}
 	s.host.Account = cmp.Or(options.Account, options.Home, managed.Home())
@@ -210,34 +207,31 @@ func (s *Store) FirstTime(note string) bool {
 // Snapshot returns the settings that hold now for a session in projectDir, an
 // absolute path; "" leaves out the project's file. It checks every file itself,
 // so that a save before the call counts.
-func (s *Store) Snapshot(projectDir string) *Snapshot {
+func (s *Store) Snapshot(projectDir string) *compile.Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
-	snapshot := &Snapshot{
-		input: input{
-			host: s.host, files: s.fs, askGit: s.askGit, ownPaths: s.options.Guarded,
-			hostsGap: s.options.HostsGap, command: s.command,
-		},
-		memory: s.memory, complete: s.options.Complete,
+	in := compile.Input{
+		Host: s.host, FS: s.fs, AskGit: s.askGit, OwnPaths: s.options.Guarded,
+		HostsGap: s.options.HostsGap, Command: s.command,
 	}
 	if filepath.IsAbs(projectDir) {
-		snapshot.projectDir = filepath.Clean(projectDir)
+		in.ProjectDir = filepath.Clean(projectDir)
 	} else if projectDir != "" {
 		s.log.Error("settings: project directory is not absolute: its settings and its grant are left out",
 			"projectDir", projectDir)
 	}
-	snapshot.user = s.sources.Managed()
-	snapshot.user = append(snapshot.user, s.userStates()...)
+	in.UserStates = s.sources.Managed()
+	in.UserStates = append(in.UserStates, s.userStates()...)
 	if s.editor != nil {
-		snapshot.user = append(snapshot.user, *s.editor)
+		in.UserStates = append(in.UserStates, *s.editor)
 	}
-	snapshot.trust = s.sources.Trust()
-	if snapshot.projectDir != "" {
-		path := filepath.Join(snapshot.projectDir, ".zed", "settings.json")
+	in.Trust = s.sources.Trust()
+	if in.ProjectDir != "" {
+		path := filepath.Join(in.ProjectDir, ".zed", "settings.json")
 		// If the project's directory is that of the user's own file, the file
 		// is the user's.
 		if !slices.Contains(s.files, path) {
 			state := s.sources.State(path)
-			snapshot.project = &state
+			in.ProjectState = &state
 		}
 	}
 	s.mu.Lock()
@@ -245,8 +239,9 @@ func (s *Store) Snapshot(projectDir string) *Snapshot {
 	if len(s.latest) >= maxLatest {
 		clear(s.latest)
 	}
-	s.addAsked(snapshot.projectDir)
-	snapshot.others = s.asked[:len(s.asked):len(s.asked)]
+	s.addAsked(in.ProjectDir)
+	in.Others = s.asked[:len(s.asked):len(s.asked)]
+	snapshot := compile.New(in, s.memory, s.options.Complete)
 	s.latest[projectDir] = latest{snapshot, changes, made}
 	return snapshot
 }
@@ -283,7 +278,7 @@ const (
 // no file: the watch says whether one has changed since. If one has, if the
 // snapshot is older than two seconds, or if there is no watch, Latest is
 // Snapshot.
-func (s *Store) Latest(projectDir string) *Snapshot {
+func (s *Store) Latest(projectDir string) *compile.Snapshot {
 	s.mu.Lock()
 	kept, found := s.latest[projectDir]
 	s.mu.Unlock()

@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
@@ -104,5 +106,48 @@ func TestOpen_Options(t *testing.T) {
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A project that the store hears of later counts for an evaluation that is kept,
+// too.
+func TestRemember_CountsForKeptEvaluations(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	// The home directory is below /tmp, which sessions may write.
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "system_paths": {"read_write": []}}}}`)
+	d.write(filepath.Join(d.home, "mono/x"), "")
+	d.write(filepath.Join(d.home, "keys/id"), "")
+	d.must(os.Symlink(filepath.Join(d.home, "keys"), filepath.Join(d.home, "mono/app")))
+	store := d.open(nil)
+	app := filepath.Join(d.home, "mono/app")
+	for range 2 {
+		if r := store.Snapshot(app).Compile(document.KindTool).Redirect; r != nil {
+			t.Fatalf("no session may have been there, and the project is refused: %v", r)
+		}
+	}
+	store.Remember(filepath.Join(d.home, "mono"))
+	if store.Snapshot(app).Compile(document.KindTool).Redirect == nil {
+		t.Error("a symlink in another project is relied on")
+	}
+}
+
+func TestFirstTime_NotesAreToldOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write(f.own, enabled)
+	store, err := Open(Options{Home: f.home, Once: true, Env: []string{
+		"HTTPS_PROXY=http://ada:lovelace@proxy", "XDG_STATE_HOME=" + f.home,
+	}})
+	f.must(err)
+	defer store.Close()
+	compiled := store.Snapshot(f.project).Compile(document.KindTool)
+	notes := compiled.Notes()
+	if len(notes) != 1 || !strings.Contains(notes[0].Text, "HTTPS_PROXY") ||
+		strings.Contains(notes[0].Text, "lovelace") {
+		t.Errorf("notes: %q", notes)
+	}
+	if first, again := store.FirstTime("x"), store.FirstTime("x"); !first || again {
+		t.Errorf("told %t, and again %t", first, again)
 	}
 }

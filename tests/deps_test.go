@@ -89,14 +89,22 @@ var mayImport = map[string][]string{
 	},
 	"platform/platformtest": {"platform", "platform/handshake", "platform/policy", "lifecycle"},
 	"settings": {
-		"audit", "places",
-		"display", "platform/hosts", "platform/policy", "platform/protected", "fsguard", "settings/document",
-		"settings/git", "settings/gnupg", "settings/managed", "settings/resolve",
-		"settings/risks", "settings/sensitive", "settings/source", "settings/sshconfig",
-		"settings/textfile", "settings/toolchain",
+		"audit", "places", "display", "platform/policy", "fsguard", "settings/compile", "settings/document",
+		"settings/explain", "settings/git", "settings/managed", "settings/resolve", "settings/source",
+		"settings/textfile", "settings/trust",
+	},
+	"settings/compile": {
+		"places", "display", "platform/hosts", "platform/policy", "platform/protected", "fsguard",
+		"settings/document", "settings/git", "settings/gnupg", "settings/managed", "settings/resolve",
+		"settings/sensitive", "settings/source", "settings/sshconfig", "settings/textfile", "settings/toolchain",
 		"settings/trust",
 	},
-	"settings/document": {"display"},
+	"settings/explain": {
+		"display", "platform/hosts", "platform/policy", "settings/compile", "settings/document", "settings/managed",
+		"settings/resolve", "settings/risks", "settings/sensitive", "settings/textfile", "settings/toolchain",
+	},
+	"settings/settingstest": {"platform/policy", "settings/document", "settings/resolve", "settings/source"},
+	"settings/document":     {"display"},
 	"settings/git": {
 		"platform/gitconfig", "platform/policy", "fsguard", "lifecycle/proc", "settings/resolve",
 		"settings/textfile",
@@ -122,17 +130,22 @@ var mayImport = map[string][]string{
 		"audit", "display", "platform", "platform/policy", "platform/review", "lifecycle",
 		"fsguard", "spawn/forward", "spawn/agent", "spawn/caller", "spawn/history", "spawn/printed", "spawn/record",
 	},
-	"session":       {"fsguard", "platform/policy", "settings", "spawn", "spawn/history"},
+	"session": {
+		"fsguard", "platform/policy", "settings", "settings/compile", "settings/explain", "spawn", "spawn/history",
+	},
 	"spawn/agent":   {},
 	"spawn/caller":  {"lifecycle/proc"},
 	"spawn/record":  {"audit", "platform", "platform/policy", "platform/review"},
 	"spawn/history": {"platform/policy", "fsguard", "places"},
 	"spawn/forward": {"platform/outbound"},
 	"spawn/printed": {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},
-	"presentation":  {"display", "fsguard", "platform/policy", "rpc/protocol", "settings", "spawn"},
+	"presentation": {
+		"display", "fsguard", "platform/policy", "rpc/protocol", "settings", "settings/compile", "settings/explain",
+		"spawn",
+	},
 	"rpc": {
-		"audit", "display", "presentation", "rpc/protocol", "rpc/window", "session", "settings", "spawn",
-		"spawn/forward", "fsguard",
+		"audit", "display", "presentation", "rpc/protocol", "rpc/window", "session", "settings", "settings/compile",
+		"settings/explain", "spawn", "spawn/forward", "fsguard",
 	},
 	"rpc/client": {"rpc/protocol"},
 	"rpc/window": {"fsguard", "rpc/protocol"},
@@ -143,7 +156,8 @@ var mayImport = map[string][]string{
 	"agents/mcp": {"display", "rpc/client", "rpc/protocol"}, // nothing that confines
 	"cmd/sandbox-sidecar": {
 		"agents/acp", "agents/runner", "audit",
-		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "session", "settings", "settings/starter",
+		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "session", "settings", "settings/compile",
+		"settings/explain", "settings/starter",
 		"settings/toolchain", "spawn", "spawn/caller", "platform",
 		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/overlay", "platform/linux/seccomp",
 		"platform/darwin", "lifecycle",
@@ -160,7 +174,9 @@ var mayImport = map[string][]string{
 	"cmd/sandbox-sidecar/trailview":   {"audit", "display"},
 
 	"cmd/sandbox-sidecar/shells": {"fsguard"},
-	"cmd/sandbox-sidecar/report": {"presentation", "rpc/protocol", "rpc/window", "settings", "spawn"},
+	"cmd/sandbox-sidecar/report": {
+		"presentation", "rpc/protocol", "rpc/window", "settings", "settings/compile", "spawn",
+	},
 	"cmd/sandbox-sidecar/roles": {
 		"platform/linux/overlay", "platform/linux/stage", "platform/darwin", "platform/proxy", "lifecycle", "fsguard",
 	},
@@ -224,9 +240,16 @@ var testsOfMayImport = map[string][]string{
 	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle"},
 	"platform/linux/notify":  {"platform/linux/notify/notifytest"},
 	"platform/linux/sockets": {"platform/linux/notify/notifytest"},
-	"settings":               {"platform", "settings/resolve/resolvetest"},
-	"settings/git":           {"settings/resolve/resolvetest"},
-	"settings/resolve":       {"settings/resolve/resolvetest"},
+	"settings": {
+		"settings/resolve/resolvetest", "settings/settingstest", "settings/sensitive", "settings/toolchain",
+	},
+	"settings/compile": {"settings/resolve/resolvetest", "settings/settingstest"},
+	"settings/explain": {
+		"fsguard", "platform", "platform/protected", "settings/resolve/resolvetest", "settings/settingstest",
+		"settings/source",
+	},
+	"settings/git":     {"settings/resolve/resolvetest"},
+	"settings/resolve": {"settings/resolve/resolvetest"},
 }
 
 const module = "github.com/sandbox-sidecar/sandbox-sidecar/"

@@ -48,7 +48,7 @@ func serveMCP(flags *flagSet, args []string) error {
 	}
 	printDiagnostics(stderr, snapshot, snapshot.Diagnostics())
 	store.Close()
-	argv := []string{mcpProgram, "--sidecar", self, "--project", snapshot.ProjectDir(), "--kind", string(kind)}
+	argv := []string{mcpProgram, "--sidecar", self, "--project", snapshot.ProjectDir, "--kind", string(kind)}
 	if project.settings != "" {
 		file, err := filepath.Abs(project.settings)
 		if err != nil {
@@ -112,7 +112,7 @@ func (p *projectFlags) serveAgent(flags *flagSet, serve func(context.Context, *r
 	ctx, stopUnread := ending.Unread(ctx)
 	defer stopUnread()
 	err = serve(ctx, &runner.Runner{
-		Store: store, Spawner: newSpawner(tracker, logger), Project: snapshot.ProjectDir(), Kind: kind,
+		Store: store, Spawner: newSpawner(tracker, logger), Project: snapshot.ProjectDir, Kind: kind,
 		Env: os.Environ(),
 	})
 	if ended := ending.Signalled(0); errors.As(context.Cause(ctx), &ended) {

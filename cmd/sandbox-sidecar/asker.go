@@ -16,6 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -127,11 +128,11 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 }
 
 // writtenTo is the file that a decision was written to, or "".
-func (a *asker) writtenTo(decision protocol.Decision, suggestion settings.Suggestion) string {
+func (a *asker) writtenTo(decision protocol.Decision, suggestion explain.Suggestion) string {
 	if decision != protocol.DecisionProject && decision != protocol.DecisionUser {
 		return ""
 	}
-	return a.store.Snapshot(a.projectDir).WrittenTo(settings.Scope(decision), suggestion)
+	return settings.WrittenTo(a.store.Snapshot(a.projectDir), settings.Scope(decision), suggestion)
 }
 
 // interruptible returns a context that also ends on the keys and signals that

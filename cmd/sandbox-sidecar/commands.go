@@ -14,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/trailview"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 )
 
 // command is one command of the program. run adds its flags to a flag set, and
@@ -81,7 +82,7 @@ func commands() []command {
 			Summary: "print whether a session may do something, and why",
 			Details: "ACCESS is read, write or execute (TARGET is a path), connect_unix (a path, or abstract:NAME), " +
 				"connect or bind (an address), or sign (a fingerprint or keygrip of a key).",
-		}, explain},
+		}, printWhy},
 		{commandline.Command{
 			Name: "trust", Args: "[flags] [DIR]", Takes: commandline.Dirs,
 			Summary: "let a project's settings count as they are written",
@@ -172,7 +173,7 @@ func man(flags *flagSet, args []string) error {
 
 func accessNames() []string {
 	var names []string
-	for _, attempt := range settings.Attempts() {
+	for _, attempt := range explain.Attempts() {
 		names = append(names, string(attempt))
 	}
 	return names

@@ -11,12 +11,13 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 )
 
 // printDiagnostics writes a line for each warning and error of the settings
 // files in use: "file:line:column: severity: key: message". Only the command
 // policy prints the others too.
-func printDiagnostics(w io.Writer, snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic) {
+func printDiagnostics(w io.Writer, snapshot *compile.Snapshot, diagnostics []settings.FileDiagnostic) {
 	files := snapshot.Files()
 	for _, d := range diagnostics {
 		if d.Severity != settings.SeverityInfo &&
@@ -37,7 +38,7 @@ func printErrors(w io.Writer, diagnostics []settings.FileDiagnostic) {
 
 // printBriefly prints the first warning, and how many more there are. A shell
 // starts often, and a program may show what it prints each time.
-func printBriefly(w io.Writer, snapshot *settings.Snapshot, diagnostics []settings.FileDiagnostic, risks []string) {
+func printBriefly(w io.Writer, snapshot *compile.Snapshot, diagnostics []settings.FileDiagnostic, risks []string) {
 	files := snapshot.Files()
 	warnings := slices.Clone(risks)
 	for _, d := range diagnostics {
@@ -70,7 +71,7 @@ const maxDiagnostic = 400
 // doubtError says that nothing is run because the settings cannot be read. The
 // diagnostic has been printed.
 type doubtError struct {
-	doubt *settings.Doubt
+	doubt *compile.Doubt
 	// tools reports that only tools do not start.
 	tools bool
 }
@@ -108,7 +109,7 @@ func inDoubt(err error) error {
 
 // unnamed returns why a question about settings cannot be answered: the file of
 // --settings cannot be read. Otherwise it is nil.
-func unnamed(doubt *settings.Doubt) error {
+func unnamed(doubt *compile.Doubt) error {
 	if doubt == nil || !doubt.Named {
 		return nil
 	}

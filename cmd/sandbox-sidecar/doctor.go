@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -99,7 +100,7 @@ func printHere() error {
 	snapshot := store.Snapshot(dir)
 	fmt.Fprint(stdout, "the sandbox in this directory:\n\n")
 	for _, kind := range []settings.Kind{settings.KindTerminal, settings.KindTool} {
-		x, err := snapshot.Explain(kind, settings.AttemptConnect, "")
+		x, err := explain.Why(snapshot, kind, explain.Connect, "")
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -80,7 +82,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if err != nil {
 		return inDoubt(err)
 	}
-	compiled := admitted.Compiled
+	compiled := admitted.Result
 	risks := slices.Concat(compiled.Risks, admitted.Unmade)
 	warnings = slices.Concat(warnings, admitted.Unmade, admitted.Told)
 	if j.quiet {
@@ -94,7 +96,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		return fmt.Errorf("find working directory: %w", err)
 	}
 	asker := &asker{
-		store: store, projectDir: snapshot.ProjectDir(), kind: kind, report: j.report, runs: make(chan struct{}),
+		store: store, projectDir: snapshot.ProjectDir, kind: kind, report: j.report, runs: make(chan struct{}),
 	}
 	running, err := session.Start(admitted, spawn.Request{
 		Program: j.program, Argv: j.argv, Env: j.env, Dir: dir, Ask: asker.ask,
@@ -106,7 +108,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	}
 	j.report.Begin(report.Session{
 		Running: running, Compiled: compiled, PolicyID: policyID, Store: store, Cwd: dir,
-		ProjectDir: snapshot.ProjectDir(), Kind: kind, Argv: j.argv, Warnings: warnings, Guarded: guarded(),
+		ProjectDir: snapshot.ProjectDir, Kind: kind, Argv: j.argv, Warnings: warnings, Guarded: guarded(),
 	}, j.held)
 	asker.started(running)
 	if !j.quiet {
@@ -124,17 +126,17 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		return endOf(exit)
 	}
 	j.held.Pass()
-	printEnd(running, store.Snapshot(snapshot.ProjectDir()), kind, hints)
+	printEnd(running, store.Snapshot(snapshot.ProjectDir), kind, hints)
 	return endOf(exit)
 }
 
 // warnOff prints and returns why the settings leave a job without a sandbox.
-func (j job) warnOff(plan *session.Plan, snapshot *settings.Snapshot, kind settings.Kind) []string {
+func (j job) warnOff(plan *session.Plan, snapshot *compile.Snapshot, kind settings.Kind) []string {
 	if plan.Policy.Restricted || plan.Doubt != nil {
 		return nil
 	}
 	// The explanation names the setting; it is the same for every access.
-	x, err := snapshot.Explain(kind, settings.AttemptConnect, "")
+	x, err := explain.Why(snapshot, kind, explain.Connect, "")
 	if err != nil {
 		return nil
 	}
@@ -156,7 +158,7 @@ func (j job) hints(running *spawn.Foreground, exit spawn.Exit, hasSSH bool, stor
 }
 
 // printEnd prints what there is to say about a session that has ended.
-func printEnd(running *spawn.Foreground, snapshot *settings.Snapshot, kind settings.Kind, hints []string) {
+func printEnd(running *spawn.Foreground, snapshot *compile.Snapshot, kind settings.Kind, hints []string) {
 	for _, limit := range running.Limits() {
 		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", presentation.LimitLine(limit))
 	}
@@ -180,7 +182,7 @@ func printNotes(notes []string) {
 }
 
 // unsandboxed says why there is no sandbox, and what to do.
-func unsandboxed(x settings.Explanation) (why, advice string) {
+func unsandboxed(x explain.Answer) (why, advice string) {
 	if x.Rule != nil && x.Rule.Origin.File == policy.OriginBuiltIn && x.Key == "enabled" {
 		return "not sandboxed: no settings file turns the sandbox on.",
 			"Run `sandbox-sidecar init`, or use `exec --sandbox`."
@@ -281,7 +283,7 @@ const mostSummed = 12
 
 // summarise prints the denials of a command, and the settings that would allow
 // them.
-func summarise(w io.Writer, running *spawn.Foreground, snapshot *settings.Snapshot, kind settings.Kind) {
+func summarise(w io.Writer, running *spawn.Foreground, snapshot *compile.Snapshot, kind settings.Kind) {
 	denials, missed := running.Denials()
 	if len(denials) == 0 {
 		return

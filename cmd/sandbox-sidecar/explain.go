@@ -12,10 +12,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 )
 
-// explain prints whether a session could do something, and why.
-func explain(flags *flagSet, args []string) error {
+// printWhy prints whether a session could do something, and why.
+func printWhy(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTerminal)
 	project.addModeFlags(flags)
 	asJSON := flags.Bool("json", false, "print JSON, as policy/explain returns it")
@@ -34,11 +35,11 @@ func explain(flags *flagSet, args []string) error {
 	if len(words) != 2 {
 		return misuse(flags, "expected ACCESS and TARGET, as in: explain read ~/.ssh")
 	}
-	attempt, err := settings.ParseAttempt(words[0])
+	attempt, err := explain.ParseAttempt(words[0])
 	if err != nil {
 		return misuse(flags, "ACCESS: %v", err)
 	}
-	target, err := settings.ParseTarget(attempt, words[1])
+	target, err := explain.ParseTarget(attempt, words[1])
 	if err != nil {
 		return misuse(flags, "TARGET: %v", err)
 	}
@@ -57,7 +58,7 @@ func explain(flags *flagSet, args []string) error {
 	if err := unnamed(compiled.Doubt); err != nil {
 		return err
 	}
-	x, err := snapshot.Explain(kind, attempt, target)
+	x, err := explain.Why(snapshot, kind, attempt, target)
 	if err != nil {
 		return err
 	}
@@ -79,9 +80,9 @@ func explain(flags *flagSet, args []string) error {
 
 // isPath reports whether the target is a path, which may be relative to the
 // working directory.
-func isPath(attempt settings.Attempt, target string) bool {
+func isPath(attempt explain.Attempt, target string) bool {
 	switch attempt {
-	case settings.AttemptConnect, settings.AttemptBind, settings.AttemptSign:
+	case explain.Connect, explain.Bind, explain.Sign:
 		return false
 	}
 	return !strings.HasPrefix(target, "~") && !strings.HasPrefix(target, "abstract:")
@@ -95,7 +96,7 @@ func printExplanation(x protocol.PolicyExplainResult) {
 	display.Fprintf(stdout, "%s: %s\n", answer, x.Reason)
 	if !x.Allowed && x.Setting != "" {
 		display.Fprintf(stdout, "to allow it: %s\n",
-			settings.Suggestion{Key: x.Setting, Value: x.Value}.InstructionInFull())
+			explain.Suggestion{Key: x.Setting, Value: x.Value}.InstructionInFull())
 	}
 	if x.Hint != "" {
 		display.Fprintf(stdout, "%s\n", note(x.Hint))

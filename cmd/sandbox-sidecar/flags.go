@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -166,7 +167,7 @@ func (p *projectFlags) layer(flags *flagSet) ([]byte, error) {
 const sandboxLayer = `{"terminal": {"sandbox": {"enabled": true, "apply_to": "both"}}}`
 
 // open checks the flags and opens the settings. The caller closes the store.
-func (p *projectFlags) open(flags *flagSet) (*settings.Store, *settings.Snapshot, settings.Kind, error) {
+func (p *projectFlags) open(flags *flagSet) (*settings.Store, *compile.Snapshot, settings.Kind, error) {
 	kind := settings.Kind(p.kind)
 	if kind != settings.KindTerminal && kind != settings.KindTool {
 		return nil, nil, "", misuse(flags, `--kind: expected "terminal" or "tool", found %s`, quoted(p.kind))

@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/starter"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -140,7 +141,7 @@ func whyNot(path string, named bool, on kinds) error {
 			printDiagnostics(stderr, snapshot, compiled.Diagnostics)
 			return &doubtError{doubt: compiled.Doubt, tools: !compiled.Doubt.Named}
 		}
-		x, err := snapshot.Explain(kind, settings.AttemptConnect, "")
+		x, err := explain.Why(snapshot, kind, explain.Connect, "")
 		if err != nil {
 			return err
 		}

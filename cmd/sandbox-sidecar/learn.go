@@ -21,6 +21,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -122,7 +123,7 @@ type need struct {
 
 // inherit copies what the settings already grant beyond the defaults, so that
 // the printed settings are complete.
-func (l *learner) inherit(snapshot *settings.Snapshot) {
+func (l *learner) inherit(snapshot *compile.Snapshot) {
 	merged := snapshot.MergedFor(l.kind)
 	for _, key := range grantingKeys {
 		if list := merged.List(key); len(list) > 0 {
@@ -323,7 +324,7 @@ const mostNames = 8
 
 // open opens the settings, with what is learned so far as their top layer, and
 // the sandbox on whatever they say. The caller closes the store.
-func (l *learner) open() (*settings.Store, *settings.Snapshot, error) {
+func (l *learner) open() (*settings.Store, *compile.Snapshot, error) {
 	layer, err := l.text()
 	if err != nil {
 		return nil, nil, err

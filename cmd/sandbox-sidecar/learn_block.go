@@ -13,7 +13,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 )
 
 // block finds the settings for all needs, each only if the settings so far do
@@ -31,7 +31,7 @@ func (l *learner) block() (text []byte, notes []string, err error) {
 		if secrets(dir.target) != "" {
 			return false
 		}
-		s, err := snapshot.Suggest(l.kind, dir.access, dir.target, "")
+		s, err := explain.Suggest(snapshot, l.kind, dir.access, dir.target, "")
 		return err == nil && (s.Key != "" || s.Allowed)
 	})
 	store.Close()
@@ -61,7 +61,7 @@ const (
 )
 
 // turnOf is the turn in which a setting is added.
-func turnOf(s settings.Suggestion) turn {
+func turnOf(s explain.Suggestion) turn {
 	switch {
 	case !s.Entry():
 		return values
@@ -82,7 +82,7 @@ func (l *learner) add(n need, now turn) (note string, err error) {
 		return "", err
 	}
 	defer store.Close()
-	s, err := snapshot.Suggest(l.kind, n.access, n.target, n.program)
+	s, err := explain.Suggest(snapshot, l.kind, n.access, n.target, n.program)
 	if err != nil {
 		return fmt.Sprintf("%s %s: %v", n.access, quoted(n.target), err), nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 )
 
 // printPolicy prints what a session may do, and where each line comes from.
@@ -50,7 +51,7 @@ func printPolicy(flags *flagSet, args []string) error {
 }
 
 // describePolicy writes each permission, below the setting that it comes from.
-func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, project settings.Project) {
+func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, project compile.Project) {
 	p := result.Policy
 	display.Fprintf(w, "a %s in %s, policy %s\n", kind, quoted(p.Project), result.PolicyID)
 	if !p.Restricted {

@@ -13,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 )
 
 // trust shows what a project's settings ask for beyond the user's own, and
@@ -51,7 +52,7 @@ func trust(flags *flagSet, args []string) error {
 
 // confirmTrust prints what a project asks for, one line each, and asks the user.
 // Only the whole word "yes" confirms.
-func confirmTrust(p settings.Project) error {
+func confirmTrust(p compile.Project) error {
 	if err := printProject(p); err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func openProject(flags *flagSet, args []string) (*settings.Store, string, error)
 	return store, dir, nil
 }
 
-func printProject(p settings.Project) error {
+func printProject(p compile.Project) error {
 	if !p.Exists {
 		display.Fprintf(stdout, "%s has no settings of its own (%s)\n", quoted(p.Dir), quoted(p.File))
 		return nil

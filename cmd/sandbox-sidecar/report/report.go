@@ -13,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -27,7 +28,7 @@ type Report struct {
 // Session is what a report is about.
 type Session struct {
 	Running    *spawn.Foreground
-	Compiled   settings.Compiled
+	Compiled   compile.Result
 	PolicyID   string // without the variables of a shell
 	Store      *settings.Store
 	Cwd        string

@@ -1,0 +1,84 @@
+package compile
+
+import (
+	"sync"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// baselinePath is one built-in grant.
+type baselinePath struct {
+	path   string
+	access policy.Access
+	// private: instead of the path, the session gets a runtime directory of its
+	// own.
+	private bool
+}
+
+const (
+	readExecute = policy.Read | policy.Execute
+	device      = policy.Read | policy.Write | policy.Device
+)
+
+// baselines holds for each platform what a null category of system_paths means.
+var baselines = sync.OnceValue(func() map[string]map[string][]baselinePath {
+	return map[string]map[string][]baselinePath{
+		"linux": {
+			"system_paths.executable": grantsFor(readExecute,
+				"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec", "/lib", "/lib64", "/bin", "/sbin",
+				// Software that the administrator installed: by hand, NixOS, snap.
+				"/usr/local", "/opt", "/nix/store", "/run/current-system/sw", "/snap",
+				// Debian's mvn, gradle, ant, psql and pg_dump start programs there.
+				"/usr/share"),
+			"system_paths.read_only": grantsFor(policy.Read,
+				"/etc", "/usr/etc", "/usr/share", "/usr/include", "/usr/lib/locale", "/proc"),
+			"system_paths.read_write": append(append(
+				grantsFor(policy.ReadWrite, "/tmp", "/var/tmp", "/dev/shm"),
+				// Not /dev: it holds the disks and, in /dev/pts, the user's other
+				// terminals. Any process needs the devices in this list, and none
+				// can do harm with them. /dev/ptmx gives the session terminals of
+				// its own.
+				grantsFor(device, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
+					"/dev/ptmx")...),
+				// Not /run/user itself: the session bus and systemd's user manager
+				// start processes outside of any sandbox.
+				baselinePath{path: "/run/user", private: true}),
+		},
+		"darwin": {
+			"system_paths.executable": grantsFor(readExecute,
+				"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/lib", "/usr/libexec", "/System/Library/dyld",
+				"/System/Cryptexes",
+				"/Library/Developer/CommandLineTools/usr/bin", "/Library/Developer/CommandLineTools/usr/lib",
+				"/Library/Apple/usr/bin",
+				"/opt/homebrew/bin", "/opt/homebrew/sbin", "/opt/homebrew/Cellar", "/opt/homebrew/lib",
+				"/usr/local/bin", "/usr/local/lib"),
+			"system_paths.read_only": grantsFor(policy.Read,
+				"/private/etc", "/usr/share", "/System/Library/Keychains", "/Library/Developer/CommandLineTools/SDKs",
+				"/Library/Preferences/SystemConfiguration", "/opt/homebrew/share", "/opt/homebrew/etc",
+				"/usr/local/share", "/usr/local/etc"),
+			"system_paths.read_write": append(
+				grantsFor(policy.ReadWrite, "/private/tmp", "/var/folders", "/private/var/run/mDNSResponder"),
+				// Not /dev: it holds the user's other terminals and the disks. The
+				// session's own terminal is granted with the session.
+				grantsFor(device, "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
+					"/dev/dtracehelper", "/dev/fd")...),
+		},
+	}
+})
+
+// homeDotfiles are what shells and git read at start-up, relative to the home
+// directory. Read-only, on every platform.
+var homeDotfiles = []string{
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".profile",
+	".bash_logout", ".bash_aliases", ".inputrc", ".dircolors", ".oh-my-zsh",
+	".vimrc", ".vim", ".exrc", ".lesskey", ".psqlrc", ".sqliterc",
+	".terminfo", ".gitconfig", ".config",
+}
+
+func grantsFor(access policy.Access, paths ...string) []baselinePath {
+	list := make([]baselinePath, len(paths))
+	for i, path := range paths {
+		list[i] = baselinePath{path: path, access: access}
+	}
+	return list
+}

@@ -1,0 +1,128 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
+)
+
+// Result is the policy for one kind of session, with the diagnostics on it.
+type Result struct {
+	Policy policy.Policy
+	// Diagnostics are those of Snapshot.Diagnostics.
+	Diagnostics []document.FileDiagnostic
+	// Warnings are shown when a session starts.
+	Warnings []string
+	// Risks are the warnings that are in no diagnostic.
+	Risks []string
+	// Switches are the keys of a single value that decide about the policy,
+	// each with the value that counts.
+	Switches []Switch
+	// Variables are the entries of Policy.Environment.Allowed, each with its
+	// origin.
+	Variables []Variable
+	// Shell is the program with its arguments that terminals start and that gets
+	// command lines; nil: the user's own, and bash.
+	Shell []string
+	// Doubt is why it is unclear what the settings ask for; nil if it is clear.
+	Doubt *Doubt
+	// NoAnswer is a path of the project on a file system that does not answer,
+	// so that nobody knows what to protect there; "" if all answer. No
+	// sandboxed session may start then.
+	NoAnswer string
+	// Redirect is a symlink on the way to the project that a session could have
+	// made; nil if there is none. No sandboxed session may start then.
+	Redirect *Redirect
+
+	create  []string   // see MakeDirs
+	exposed []exposure // see Exposures
+	proxies []string   // see Notes
+	// unreached are notes on variables that do not arrive.
+	unreached []Note
+	ssh       bool   // see HasSSH
+	bounds    bounds // see Add
+}
+
+// HasSSH reports whether sessions have what ssh needs: the set of that name.
+func (c *Result) HasSSH() bool { return c.ssh }
+
+// Undecided reports whether no settings file says if the sandbox is on, so that
+// the user may not know that it is off.
+func (c *Result) Undecided() bool {
+	return !c.Policy.Restricted && slices.ContainsFunc(c.Switches, func(s Switch) bool {
+		return s.Key == enabledKey && s.Origin.File == policy.OriginBuiltIn
+	})
+}
+
+// RefuseUnconfined has no session start that this machine cannot confine,
+// whatever on_unavailable says.
+func (c *Result) RefuseUnconfined() { c.Policy.OnUnavailable = policy.Refuse }
+
+// MakeDirs makes the caches of toolchains that do not exist. A session could
+// not make them, because only what exists at its start can be granted. Call it
+// right before a restricted session starts. It continues after an error.
+func (c *Result) MakeDirs() error {
+	var problems []error
+	for _, dir := range c.create {
+		if err := fsguard.MkdirAll(dir, 0o700); err != nil {
+			problems = append(problems, fmt.Errorf("make directory of a toolchain: %w", err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Note is worth telling a user once.
+type Note struct {
+	// Name tells notes apart, for whoever remembers which were told.
+	Name string
+	Text string
+}
+
+// Notes tell what sessions get, or do not get, that users may not expect.
+func (c *Result) Notes() []Note {
+	if !c.Policy.Restricted {
+		return nil
+	}
+	var notes []Note
+	if len(c.proxies) > 0 {
+		notes = append(notes, Note{
+			Name: "proxy-password",
+			Text: "sandboxed sessions get the password of your proxy, in " + strings.Join(c.proxies, ", "),
+		})
+	}
+	return append(notes, c.unreached...)
+}
+
+// Exposures are the warnings of files that decide about sessions and that a
+// session could change. The files are protected paths. kept says that the
+// machine protects them; then only files that do not exist yet are left. The
+// same machine gives projects a /tmp of their own.
+func (c *Result) Exposures(kept bool) []string {
+	var list []string
+	for _, x := range c.exposed {
+		if !kept || !x.there && !x.own {
+			list = append(list, x.warning)
+		}
+	}
+	return list
+}
+
+// Doubt is why it is unclear what the settings ask for: a file could not be
+// read, or has a mistake. Tools do not start then.
+type Doubt struct {
+	document.FileDiagnostic
+	// Refused says that sessions of the compiled kind do not start.
+	Refused bool
+	// Named says that nothing starts: the user named this file, or it is the
+	// organisation's.
+	Named bool
+}
+
+// Managed reports whether the doubt is about the organisation's settings.
+func (d *Doubt) Managed() bool { return managed.Holds(d.File) }

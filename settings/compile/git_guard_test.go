@@ -1,0 +1,73 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+)
+
+// What git reads is protected in places that the user grants, but not the file
+// that a grant names itself.
+func TestCompile_ProtectsGitsConfigurationInGrants(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/.git/HEAD": "", "/home/u/.gitconfig": "-> dotfiles/gitconfig",
+		"/home/u/dotfiles/gitconfig": "[core] hooksPath = ~/dotfiles/hooks\n",
+	})
+	for user, want := range map[string]bool{
+		`{"additional_read_write_paths": ["~/dotfiles"]}`:                            true,
+		`{"additional_read_write_paths": ["~/dotfiles"], "protected_paths": ["!*"]}`: false,
+		`{"additional_read_write_paths": ["~/dotfiles/gitconfig"]}`:                  false,
+		`{"additional_read_write_paths": ["~/dotfiles", "~/dotfiles/gitconfig"]}`:    false,
+	} {
+		protected := snapshotOf(t, tree, user, "").Compile(document.KindTool).Policy.Protected
+		got := slices.ContainsFunc(protected, func(p policy.Protected) bool {
+			return p.Path == "/home/u/dotfiles/gitconfig"
+		})
+		if got != want {
+			t.Errorf("%s: protected %t: %+v", user, got, protected)
+		}
+	}
+}
+
+// Too many submodules are protected as a whole, and the reply says so.
+func TestCompile_SaysThatSubmodulesAreReadOnly(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{"/home/u/project/.git/HEAD": ""}
+	for i := range 2000 {
+		tree[fmt.Sprintf("/home/u/project/.git/modules/%d/HEAD", i)] = ""
+	}
+	c := snapshotOf(t, resolvetest.InMemory(tree), `{"enabled": true}`, "").Compile(document.KindTool)
+	const whole = "/home/u/project/.git/modules"
+	if !slices.ContainsFunc(c.Policy.Protected, func(p policy.Protected) bool { return p.Path == whole }) {
+		t.Errorf("not protected: %+v", c.Policy.Protected)
+	}
+	if !strings.Contains(strings.Join(c.Warnings, "\n"), ".git/modules and .git/worktrees are read-only") {
+		t.Errorf("warnings: %q", c.Warnings)
+	}
+}
+
+// An exception of one name that a built-in pattern covers would hold only while
+// the file exists. So it takes nothing away, and says what does.
+func TestCompile_ANameOfAPatternIsNoException(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.Tree(t, map[string]string{"/home/u/project/.aider.conf.yml": ""})
+	for name, entries := range map[string]string{
+		"exists": `"!.aider.conf.yml"`, "is missing": `"!.aider.conf.json"`,
+	} {
+		c := snapshotOf(t, tree, `{"enabled": true, "protected_paths": [`+entries+`]}`, "").Compile(document.KindTool)
+		if !slices.ContainsFunc(c.Policy.Protected, func(p policy.Protected) bool {
+			return p.Path == "/home/u/project/.aider.conf.yml"
+		}) {
+			t.Errorf("%s: not protected", name)
+		}
+		if text := fmt.Sprint(c.Diagnostics); !strings.Contains(text, `take that away with "!.aider.conf*"`) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+)
+
+const hiddenKey = "hidden_paths"
+
+// chooseHidden unites the built-in hidden paths with those of the user and of
+// the project, which can only add some. alone is the evaluation without the
+// project's file if that is trusted. unclear is the first entry that could not
+// be understood.
+func chooseHidden(
+	view fsView, l layers, p project, granted []grant, alone *evaluation, r *reporter,
+) (list []policy.Hidden, unclear *document.FileDiagnostic) {
+	h := hider{
+		view: view, project: p, granted: granted, cover: coverOf(granted), reporter: r,
+		found: map[string]policy.Origin{},
+	}
+	if view.host.Platform == "linux" {
+		h.auditing = auditOf(l, view)
+		h.builtIn()
+	}
+	h.layer(&l.user)
+	if l.projectSets(hiddenKey) {
+		h.layer(l.project)
+		if len(l.project.values.HiddenPaths) > 0 {
+			l.tightened.values.HiddenPaths = slices.Concat(l.user.values.HiddenPaths, l.project.values.HiddenPaths)
+			l.decide(hiddenKey)
+		}
+	}
+	if alone != nil {
+		for _, hidden := range alone.policy.Hidden {
+			h.add(hidden.Path, hidden.Origin)
+		}
+	}
+	list = []policy.Hidden{}
+	for path, from := range h.found {
+		list = append(list, policy.Hidden{Path: path, Origin: from})
+	}
+	slices.SortFunc(list, func(a, b policy.Hidden) int { return cmp.Compare(a.Path, b.Path) })
+	return list, h.unclear
+}
+
+// hider collects hidden paths.
+type hider struct {
+	view    fsView
+	project project
+	granted []grant // without an untrusted project's
+	cover   cover   // of granted
+	// auditing is where the audit trail of these sessions is.
+	auditing policy.Audit
+	*reporter
+	found   map[string]policy.Origin
+	unclear *document.FileDiagnostic
+}
+
+// add hides a real path, unless a grant is of exactly this path. It returns that
+// grant.
+func (h *hider) add(path string, from policy.Origin) (meant *grant) {
+	for i, g := range h.granted {
+		if g.path == path {
+			return &h.granted[i]
+		}
+	}
+	if _, known := h.found[path]; !known {
+		h.found[path] = from
+	}
+	return nil
+}
+
+// builtIn hides the places of keys, tokens and passwords. A set of toolchains
+// that opens one needs it.
+func (h *hider) builtIn() {
+	from := policy.Origin{File: policy.OriginBuiltIn, Key: hiddenKey}
+	for _, place := range h.view.sensitive.All {
+		needed := slices.ContainsFunc(h.granted, func(g grant) bool {
+			return g.origin.Key == toolchainsKey && policy.Contains(g.path, place.Path)
+		})
+		if place.Exists && !needed && h.cover.at(place.Path) != 0 {
+			h.add(place.Path, from)
+		}
+	}
+	h.audit()
+	if !h.view.host.Root {
+		return
+	}
+	for _, pattern := range rootsSecrets {
+		for _, path := range h.view.matches(pattern) {
+			if target := h.view.Resolve(path); target.Exists && h.cover.at(target.Path) != 0 {
+				h.add(target.Path, from)
+			}
+		}
+	}
+}
+
+// rootsSecrets are what only root can read anyway.
+var rootsSecrets = []string{
+	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/ssh/ssh_host_*_key",
+}
+
+// layer hides what the entries of one layer name.
+func (h *hider) layer(s *settings) {
+	from, ok := s.from[hiddenKey]
+	if !ok {
+		return
+	}
+	for i, entry := range s.values.HiddenPaths {
+		at := from.element(i)
+		doubt := func(message string) {
+			h.reporter.add(from.file, at, document.SeverityError, hiddenKey, "%s: %s; the entry does not count",
+				display.Quote(entry), message)
+			if h.unclear == nil {
+				h.unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
+					Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: hiddenKey,
+					Message: fmt.Sprintf("%s: %s", display.Quote(entry), message),
+				}}
+			}
+		}
+		path, err := h.view.host.Expand(entry, h.project.path)
+		switch dir, name := filepath.Split(h.written(entry, path)); {
+		case err != nil && h.project.path == "" && !strings.HasPrefix(entry, "~") && !strings.HasPrefix(entry, "$"):
+			// It is relative to a project, and there is none.
+		case err != nil:
+			doubt(err.Error())
+		case filepath.Clean(path) == "/":
+			doubt("nothing would be left")
+		case strings.Contains(dir, "*"):
+			doubt("only the last name may contain *")
+		case strings.Contains(name, "*"):
+			h.entry(entry, h.view.matches(path), from.policy(hiddenKey, at), at)
+		default:
+			h.entry(entry, []string{path}, from.policy(hiddenKey, at), at)
+		}
+	}
+}
+
+// written is the part of an entry's path in which a * stands for any characters:
+// without the directory that it is relative to. path is not clean yet.
+func (h *hider) written(entry, path string) string {
+	base := ""
+	if strings.HasPrefix(entry, "~") {
+		base = h.view.host.Home
+	} else if _, absolute := h.view.host.Expand(entry, ""); absolute != nil {
+		base = h.project.path
+	}
+	return filepath.Clean(strings.TrimPrefix(path, base))
+}
+
+// entry hides the paths that one entry names.
+func (h *hider) entry(text string, paths []string, from policy.Origin, at document.Position) {
+	diagnose := func(severity document.Severity, format string, args ...any) {
+		h.reporter.add(from.File, at, severity, hiddenKey, "%s"+format, append([]any{display.Quote(text)}, args...)...)
+	}
+	if h.view.host.Platform != "linux" {
+		diagnose(document.SeverityWarning, ": macOS shows hidden paths within the grants")
+	}
+	for _, path := range paths {
+		target := h.view.Resolve(path)
+		switch {
+		case target.Err != nil:
+			diagnose(document.SeverityWarning, ": cannot check %s: %v", display.Quote(target.Path), target.Err)
+		case !target.Exists:
+			diagnose(document.SeverityInfo, ": there is no %s; the entry counts from when there is, for sessions "+
+				"started then", display.Quote(target.Path))
+		}
+		if meant := h.add(target.Path, from); meant != nil && meant.origin.File == policy.OriginSession {
+			diagnose(document.SeverityError, " is the project, which sessions need; the entry does not count")
+		} else if meant != nil {
+			diagnose(document.SeverityWarning, ": %s is granted by %s; the entry does not count",
+				display.Quote(target.Path), meant.origin)
+		}
+	}
+}
+
+// matches lists what a path with a * in its last name stands for, of what
+// exists.
+func (v fsView) matches(path string) []string {
+	dir, pattern := filepath.Split(filepath.Clean(path))
+	if !strings.Contains(pattern, "*") {
+		return []string{path}
+	}
+	var list []string
+	for _, name := range v.names(filepath.Clean(dir)) {
+		if policy.MatchName(pattern, name) {
+			list = append(list, dir+name)
+		}
+	}
+	return list
+}
+
+// hide hides the file's paths, whatever is granted there. A project cannot lie
+// in one.
+func (b bounding) hide(s *settings) {
+	if !s.sets(hiddenKey) {
+		return
+	}
+	h := hider{
+		view: b.view, project: b.project, cover: cover{}, reporter: b.reporter, found: map[string]policy.Origin{},
+	}
+	h.layer(s)
+	b.refuse(h.unclear)
+	for _, path := range slices.Sorted(maps.Keys(h.found)) {
+		from := h.found[path]
+		diagnose := func(format string, args ...any) {
+			b.refuse(&document.FileDiagnostic{File: from.File, Diagnostic: document.Diagnostic{
+				Line: max(1, from.Line), Column: 1, Severity: document.SeverityError, Key: hiddenKey,
+				Message: fmt.Sprintf(format, args...),
+			}})
+		}
+		b.bounds.hidden = append(b.bounds.hidden, policy.Hidden{Path: path, Origin: from})
+		within := func(granted string) bool { return granted != "" && policy.Contains(path, granted) }
+		if within(b.project.path) {
+			diagnose("the project %s lies in a path that your organisation hides", display.Quote(b.project.path))
+			continue
+		}
+		b.setRules(slices.DeleteFunc(slices.Clone(b.policy.Rules), func(r policy.Rule) bool { return within(r.Path) }))
+		hidden := func(s socket) bool { return within(s.path) }
+		b.setSockets(slices.DeleteFunc(slices.Clone(b.evaluation.sockets), hidden))
+		if b.policy.At(path) == 0 {
+			continue
+		}
+		if b.fsView.host.Platform != "linux" {
+			diagnose("macOS cannot hide %s, which %s holds", display.Quote(path), "a granted directory")
+			continue
+		}
+		same := func(h policy.Hidden) bool { return h.Path == path }
+		others := slices.DeleteFunc(slices.Clone(b.policy.Hidden), same)
+		b.policy.Hidden = append(others, policy.Hidden{Path: path, Origin: from})
+		b.bounds.protects = true
+	}
+	slices.SortFunc(b.policy.Hidden, func(x, y policy.Hidden) int { return cmp.Compare(x.Path, y.Path) })
+	b.decides(s, hiddenKey, slices.Concat(b.merged.HiddenPaths, s.values.HiddenPaths))
+}

@@ -1,0 +1,365 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+)
+
+const protectedKey = "protected_paths"
+
+// exceptions are the entries "!path" of the user: what the built-in list does
+// not protect.
+type exceptions []exception
+
+type exception struct {
+	path string // what it takes away, with everything below; "" takes away all
+	at   document.Position
+	text string
+	used bool
+}
+
+// take reports whether an entry takes a built-in path away.
+func (e exceptions) take(path string) bool {
+	taken := false
+	for i := range e {
+		if e[i].path == "" || policy.Contains(e[i].path, path) {
+			e[i].used, taken = true, true
+		}
+	}
+	return taken
+}
+
+// protectedOf returns what the entries of one layer protect, and what they take
+// away from the built-in list. Relative entries are relative to the project in
+// every layer. Symlinks are not followed: the name inside the project has to stay
+// as it is. unclear is the first entry that could not be understood.
+func protectedOf(
+	view fsView, p project, s *settings, r *reporter,
+) (list []policy.Protected, without exceptions, unclear *document.FileDiagnostic) {
+	from, ok := s.from[protectedKey]
+	if !ok || p.path == "" {
+		return nil, nil, nil
+	}
+	doubt := func(at document.Position, format string, args ...any) {
+		message := fmt.Sprintf(format, args...)
+		r.add(from.file, at, document.SeverityError, protectedKey, "%s; the entry does not count", message)
+		if unclear == nil {
+			unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
+				Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: protectedKey, Message: message,
+			}}
+		}
+	}
+	for i, entry := range s.values.ProtectedPaths {
+		at := from.element(i)
+		text, takes := strings.CutPrefix(entry, "!")
+		if takes && text == "*" {
+			without = append(without, exception{at: at, text: entry})
+			continue
+		}
+		path, err := view.host.Expand(text, p.path)
+		if err != nil {
+			doubt(at, "%s: %v", display.Quote(entry), err)
+			continue
+		}
+		path, inside := p.inside(filepath.Clean(path))
+		dir, name := filepath.Split(path)
+		switch {
+		case !inside:
+			r.add(from.file, at, document.SeverityError, protectedKey,
+				"%s lies outside of the project, where nothing is writable by default; the entry does not count",
+				display.Quote(entry))
+		case takes:
+			without = append(without, exception{path: path, at: at, text: entry})
+		case strings.Contains(strings.TrimPrefix(dir, p.path), "*"):
+			doubt(at, "%s: only the last name may contain *", display.Quote(entry))
+		default:
+			list = append(list, expand(view, policy.Protected{
+				Path: path, Origin: from.policy(protectedKey, at),
+				Pattern: path != p.path && strings.Contains(name, "*"),
+			})...)
+		}
+	}
+	return list, without, unclear
+}
+
+// expand adds to a pattern the paths that exist and match it.
+func expand(view fsView, p policy.Protected) []policy.Protected {
+	list := []policy.Protected{p}
+	if !p.Pattern {
+		return list
+	}
+	dir, pattern := filepath.Split(p.Path)
+	for _, name := range view.names(filepath.Clean(dir)) {
+		if policy.MatchName(pattern, name) {
+			list = append(list, policy.Protected{Path: dir + name, Origin: p.Origin})
+		}
+	}
+	return list
+}
+
+// names lists a directory, once for each view. It follows no symlink.
+func (v fsView) names(dir string) []string {
+	if list, known := v.listed[dir]; known {
+		return list
+	}
+	var list []string
+	if v.Entry(dir).Err == nil {
+		list, _ = v.FS.ReadDir(dir)
+	}
+	v.listed[dir] = list
+	return list
+}
+
+// crowded warns of directories with so many names that existing files may match
+// a protected pattern and not be found.
+func (v fsView) crowded() []string {
+	var list []string
+	for dir, names := range v.listed {
+		if len(names) >= resolve.MaxNames {
+			list = append(list, fmt.Sprintf("%s holds %d files or more: not all of those that protected patterns "+
+				"match are protected", display.Quote(dir), resolve.MaxNames))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// inside expresses a clean path below the project's real path. The project may
+// have been named through a symlink.
+func (p project) inside(path string) (string, bool) {
+	if policy.Contains(p.path, path) {
+		return path, true
+	}
+	if policy.Contains(p.dir, path) {
+		return filepath.Join(p.path, path[len(p.dir):]), true
+	}
+	return "", false
+}
+
+// builtInProtected is what is protected in this project whatever the settings
+// add, without what they take away.
+func builtInProtected(view fsView, p project, without exceptions) []policy.Protected {
+	if p.path == "" {
+		return nil
+	}
+	var list []policy.Protected
+	dot := filepath.Join(p.path, ".git")
+	repository := view.Entry(dot).Err == nil
+	for _, name := range protected.Names {
+		path := filepath.Join(p.path, name.Path)
+		inRepository := policy.Contains(dot, path)
+		switch {
+		case name.Group != "", inRepository && p.git.Pointer, without.take(path):
+			// In a worktree .git is a file, which is protected itself.
+		case inRepository && !repository:
+			entry := builtIn(path)
+			entry.Creatable = true
+			list = append(list, entry)
+		default:
+			entry := builtIn(path)
+			entry.Pattern = strings.Contains(filepath.Base(name.Path), "*")
+			list = append(list, expand(view, entry)...)
+		}
+	}
+	for _, path := range p.git.Inside {
+		if !without.take(path) {
+			list = append(list, builtIn(path))
+		}
+	}
+	for i := range list {
+		list[i].GitConfig = !list[i].Creatable && slices.Contains(p.git.Configs, list[i].Path)
+	}
+	return list
+}
+
+func builtIn(path string) policy.Protected {
+	return policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: protectedKey}}
+}
+
+// GuardKey names the origin of the protection of settings files.
+const GuardKey = "settings files"
+
+// guard protects the files that decide about sessions if the grants would let a
+// session change them. A grant that contains them is the user's own, so it stays;
+// these files do not become writable.
+func guard(view fsView, granted cover) []policy.Protected {
+	var list []policy.Protected
+	for _, path := range view.guarded {
+		if granted.at(path).Has(policy.Write) {
+			list = append(list, policy.Protected{
+				Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: GuardKey},
+				Decides: true,
+			})
+		}
+	}
+	return list
+}
+
+// guardGit protects the user's configuration of git, and hooks, in places that
+// the grants open. A grant of exactly such a file is meant, so it stays.
+func guardGit(l layers, p project, granted grantSet) []policy.Protected {
+	if slices.Contains(l.user.values.ProtectedPaths, "!*") {
+		return nil
+	}
+	var list []policy.Protected
+	for _, path := range p.git.Elsewhere {
+		meant := slices.ContainsFunc(granted.rules, func(r policy.Rule) bool {
+			return r.Path == path && r.Access.Has(policy.Write)
+		})
+		if !meant && granted.cover.at(path).Has(policy.Write) {
+			list = append(list, builtIn(path))
+		}
+	}
+	return list
+}
+
+// sortProtected orders the paths, and keeps one entry of each. An entry that
+// decides about sessions counts most; one that git may create counts least,
+// and before it one whose harmless changes are accepted. A pattern and a file
+// whose name is spelled like it are two.
+func sortProtected(list []policy.Protected) []policy.Protected {
+	weight := func(p policy.Protected) int {
+		switch {
+		case p.Decides:
+			return 0
+		case p.Creatable:
+			return 3
+		case p.GitConfig:
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b policy.Protected) int {
+		pattern := 0
+		if a.Pattern != b.Pattern {
+			if pattern = 1; b.Pattern {
+				pattern = -1
+			}
+		}
+		return cmp.Or(cmp.Compare(a.Path, b.Path), pattern, cmp.Compare(weight(a), weight(b)))
+	})
+	return slices.CompactFunc(list, func(a, b policy.Protected) bool {
+		return a.Path == b.Path && a.Pattern == b.Pattern
+	})
+}
+
+// choosePaths unites the built-in protected paths with those of the user and of
+// the project. Only the user's entries take built-in ones away. unclear is the
+// first entry that could not be understood.
+func choosePaths(
+	view fsView, l layers, p project, r *reporter,
+) ([]policy.Protected, *document.FileDiagnostic) {
+	list, without, unclear := protectedOf(view, p, &l.user, r)
+	if from, set := l.user.from[protectedKey]; set && len(l.user.values.ProtectedPaths) == 0 {
+		r.add(from.file, from.At, document.SeverityInfo, protectedKey,
+			`[] has no effect: the built-in list stays; to protect nothing, write ["!*"]`)
+	}
+	list = append(list, builtInProtected(view, p, without)...)
+	for _, e := range without {
+		covers := func(p policy.Protected) bool {
+			return p.Pattern && p.Origin.File == policy.OriginBuiltIn && p.Covers(e.path)
+		}
+		if i := slices.IndexFunc(list, covers); i >= 0 {
+			whole := strings.TrimPrefix(list[i].Path, p.path+"/")
+			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
+				"%s has no effect, as the built-in %s covers it; take that away with %s, and list what must stay",
+				display.Quote(e.text), display.Quote(whole), display.Quote("!"+whole))
+		} else if !e.used {
+			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
+				"%s takes nothing away: the built-in list has no such path here", display.Quote(e.text))
+		}
+	}
+	if l.projectSets(protectedKey) {
+		more, ignored, alsoUnclear := protectedOf(view, p, l.project, r)
+		for _, e := range ignored {
+			r.add(l.projectFile, e.at, document.SeverityWarning, protectedKey,
+				"%s has no effect unless you trust this project: its file can only add protected paths",
+				display.Quote(e.text))
+		}
+		if len(more) > 0 {
+			adds := slices.DeleteFunc(slices.Clone(l.project.values.ProtectedPaths), func(entry string) bool {
+				return strings.HasPrefix(entry, "!")
+			})
+			l.tightened.values.ProtectedPaths = slices.Concat(l.user.values.ProtectedPaths, adds)
+			l.decide(protectedKey)
+		}
+		list = append(list, more...)
+		if unclear == nil {
+			unclear = alsoUnclear
+		}
+	}
+	for _, path := range p.git.OutsideProtected {
+		one := builtIn(path)
+		one.GitConfig = slices.Contains(p.git.Configs, path)
+		list = append(list, one) // the grant of the repository depends on it, whatever the settings say
+	}
+	return append([]policy.Protected{}, list...), unclear
+}
+
+// protect adds the file's protected paths.
+func (b bounding) protect(s *settings) {
+	if !s.sets(protectedKey) {
+		return
+	}
+	list, without, unclear := protectedOf(b.view, b.project, s, b.reporter)
+	b.refuse(unclear)
+	for _, e := range without {
+		b.reporter.add(s.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
+			`%s has no effect in "required", which only adds protected paths`, display.Quote(e.text))
+	}
+	adds := slices.DeleteFunc(slices.Clone(s.values.ProtectedPaths), func(entry string) bool {
+		return strings.HasPrefix(entry, "!")
+	})
+	b.policy.Protected = sortProtected(slices.Concat(list, b.policy.Protected))
+	b.bounds.protects = b.bounds.protects || len(list) > 0
+	b.decides(s, protectedKey, slices.Concat(b.merged.ProtectedPaths, adds))
+}
+
+func (b *asker) protected() {
+	var lost []string
+	for _, was := range b.alone.policy.Protected {
+		still := slices.ContainsFunc(b.e.policy.Protected, func(p policy.Protected) bool {
+			return p.Covers(was.Path) && (was.Creatable || !p.Creatable)
+		})
+		if !still && b.writes(was.Path) {
+			lost = append(lost, display.Quote(strings.TrimPrefix(was.Path, b.e.policy.Project+"/")))
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	const most = 4
+	if more := len(lost) - most; more > 0 {
+		lost = append(lost[:most], fmt.Sprintf("%d more", more))
+	}
+	b.addKey(protectedKey, "sessions may change %s, which programs outside of the sandbox rely on",
+		strings.Join(lost, ", "))
+}
+
+// writes reports whether a rule grants writing at the path, above it or below
+// it.
+func (b *asker) writes(path string) bool {
+	return slices.ContainsFunc(b.e.policy.Rules, func(rule policy.Rule) bool {
+		return rule.Access.Has(policy.Write) && (policy.Contains(rule.Path, path) || policy.Contains(path, rule.Path))
+	})
+}
+
+// diagnoseProtected finds a grant for writing of a protected path.
+func (e *evaluation) diagnoseProtected(r *reporter, g grant) {
+	if !g.access.Has(policy.Write) {
+		return
+	}
+	if protected, ok := e.policy.ProtectedAt(g.path); ok {
+		r.add(g.origin.File, g.at, document.SeverityWarning, g.origin.Key, "%s stays read-only: %s is protected by %s",
+			display.Quote(g.text), display.Quote(protected.Path), protected.Origin)
+	}
+}

@@ -1,0 +1,360 @@
+package compile
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/gnupg"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sshconfig"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
+)
+
+const toolchainsKey = "toolchains"
+
+// chosen is a toolchain that a layer names, with the place of the name.
+type chosen struct {
+	toolchain.Toolchain
+	origin policy.Origin
+	at     document.Position
+}
+
+// hasToolchain reports whether a toolchain is among those chosen.
+func hasToolchain(list []chosen, name string) bool {
+	return slices.ContainsFunc(list, func(c chosen) bool { return c.Name == name })
+}
+
+// toolchainsOf returns the toolchains that a layer names, each once. It adds a
+// diagnostic for an unknown name.
+func toolchainsOf(s *settings, r *reporter) []chosen {
+	from, ok := s.from[toolchainsKey]
+	if !ok {
+		return nil
+	}
+	var list []chosen
+	for i, name := range s.values.Toolchains {
+		t, known := toolchain.Find(name)
+		if !known {
+			r.add(from.file, from.element(i), document.SeverityError, toolchainsKey, "%s: no such toolchain, %s",
+				display.Quote(name), knownToolchains(name))
+			continue
+		}
+		if !hasToolchain(list, name) {
+			at := from.element(i)
+			origin := from.policy(toolchainsKey, at)
+			origin.Entry = name
+			list = append(list, chosen{Toolchain: t, origin: origin, at: at})
+		}
+	}
+	return list
+}
+
+// knownToolchains is a hint for a name that is unknown.
+func knownToolchains(name string) string {
+	names := toolchain.Names()
+	if near := document.Nearest(name, names); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "known are " + strings.Join(names, ", ")
+}
+
+// chooseToolchains decides which toolchains count: an untrusted project can only
+// drop some.
+func chooseToolchains(l layers, r *reporter) []chosen {
+	list := toolchainsOf(&l.user, r)
+	for i := range l.bounds {
+		if bound := &l.bounds[i]; bound.sets(toolchainsKey) {
+			required := toolchainsOf(bound, r)
+			list = slices.DeleteFunc(list, func(c chosen) bool { return !hasToolchain(required, c.Name) })
+		}
+	}
+	if !l.projectSets(toolchainsKey) {
+		return list
+	}
+	asked := toolchainsOf(l.project, r)
+	list = slices.DeleteFunc(list, func(c chosen) bool { return !hasToolchain(asked, c.Name) })
+	names := []string{}
+	for _, c := range list {
+		names = append(names, c.Name)
+	}
+	l.tightened.values.Toolchains = names
+	l.decide(toolchainsKey)
+	return list
+}
+
+// toolchainGrants resolves what the toolchains grant. Paths that do not exist
+// are left out without a diagnostic: nobody has every tool. create lists the
+// directories to be made before a session starts.
+func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []grant, create []string) {
+	for _, c := range toolchains {
+		for _, p := range c.Places {
+			for _, path := range view.placePaths(c, p, r) {
+				target := view.Resolve(path)
+				if target.Err != nil || !target.Exists && !p.Create {
+					continue
+				}
+				origin := c.origin
+				origin.Reason = p.Why
+				if !target.Exists {
+					create = append(create, target.Path)
+				}
+				access := p.Access
+				if p.AlwaysPrivate && view.host.Platform != "linux" {
+					access &^= policy.Write // there are no overlays
+				}
+				g := grant{
+					path: target.Path, links: target.Links, cache: p.Cache(), hidden: p.Hidden,
+					alwaysPrivate: p.AlwaysPrivate,
+					request:       request{text: c.Name, access: access, origin: origin, at: c.at},
+				}
+				if p.Public && !view.public(g, target.Mode, r) {
+					continue
+				}
+				list = append(list, g)
+				if p.SSHConfig {
+					list = append(list, view.namedBySSH(g, r)...)
+				}
+			}
+		}
+	}
+	return list, create
+}
+
+// placePaths are the paths that a place stands for, on this platform.
+func (v fsView) placePaths(c chosen, p toolchain.Place, r *reporter) []string {
+	if p.Platform != "" && p.Platform != v.host.Platform {
+		return nil
+	}
+	var paths []string
+	for _, dir := range v.placeDirs(c, p, r) {
+		paths = append(paths, v.matches(filepath.Join(dir, p.Below))...)
+	}
+	return paths
+}
+
+// passphrase is an option of GnuPG's configuration. It is compiled when it is
+// needed: every stage starts with this package, too.
+var passphrase = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^[ \t]*(--)?passphrase[ \t=]`)
+})
+
+// public reports whether a grant opens a regular file without a private key.
+func (v fsView) public(g grant, mode fs.FileMode, r *reporter) bool {
+	if !mode.IsRegular() {
+		return false
+	}
+	data, err := v.FS.ReadFile(g.path)
+	what := ""
+	switch {
+	case bytes.Contains(data, []byte("PRIVATE KEY")):
+		what = "a private key"
+	case passphrase().Match(data):
+		what = "a passphrase"
+	}
+	if what != "" {
+		r.add(g.origin.File, g.at, document.SeverityWarning, toolchainsKey, "%s: %s holds %s: not granted",
+			display.Quote(g.text), display.Quote(g.path), what)
+		return false
+	}
+	return err == nil || errors.Is(err, textfile.ErrTooLarge) // no key is so large
+}
+
+// sshConfig reads a configuration of ssh.
+func (v fsView) sshConfig(file string) sshconfig.Names {
+	return sshconfig.Read(sshconfig.Host{
+		Home: v.host.Home, Env: v.host.Env, Tokens: v.sshTokens(),
+		ReadFile: func(path string) ([]byte, error) { return v.FS.ReadFile(v.Resolve(path).Path) },
+		Glob:     v.glob,
+	}, file)
+}
+
+// glob lists the files that a pattern in the last name of a path stands for.
+func (v fsView) glob(path string) []string {
+	dir, pattern := filepath.Split(path)
+	if !strings.ContainsAny(pattern, "*?[") {
+		return []string{path}
+	}
+	var list []string
+	for _, name := range v.names(v.Resolve(dir).Path) {
+		if matched, err := filepath.Match(pattern, name); err == nil && matched &&
+			strings.HasPrefix(name, ".") == strings.HasPrefix(pattern, ".") {
+			list = append(list, dir+name)
+		}
+	}
+	return list
+}
+
+// namedBySSH are the public files that a configuration of ssh names.
+func (v fsView) namedBySSH(config grant, r *reporter) []grant {
+	names := v.sshConfig(config.path)
+	var list []grant
+	for _, group := range []struct {
+		paths []string
+		why   string
+	}{
+		{names.Included, "a part of the configuration"},
+		{names.KnownHosts, "the keys of known servers"},
+		{names.Public, "a public key that the configuration names"},
+	} {
+		for _, path := range group.paths {
+			target := v.Resolve(path)
+			if target.Err != nil || !target.Exists {
+				continue
+			}
+			g := config
+			g.path, g.links = target.Path, slices.Concat(config.links, target.Links)
+			g.origin.Reason, g.namedBy = group.why, append([]string{config.path}, names.Included...)
+			if v.public(g, target.Mode, r) {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
+// sshTokens are what stands behind "%" in a configuration of ssh and is the same
+// for all servers.
+func (v fsView) sshTokens() map[byte]string {
+	name, _ := v.FS.Hostname()
+	short, _, _ := strings.Cut(name, ".")
+	return map[byte]string{
+		'i': strconv.Itoa(os.Getuid()), 'u': cmp.Or(v.host.Env["USER"], v.host.Env["LOGNAME"]), 'l': name, 'L': short,
+	}
+}
+
+// maxAgents bounds the agents that a configuration of ssh names.
+const maxAgents = 8
+
+// agentsNamedBySSH are the sockets that the user's configuration of ssh names,
+// each with the files that name it.
+func (v fsView) agentsNamedBySSH() []grant {
+	if v.host.Home == "" {
+		return nil
+	}
+	config := v.Resolve(filepath.Join(v.host.Home, ".ssh", "config"))
+	if config.Err != nil || !config.Exists {
+		return nil
+	}
+	var list []grant
+	names := v.sshConfig(config.Path)
+	for _, path := range names.Agents[:min(len(names.Agents), maxAgents)] {
+		if target := v.Resolve(path); target.Err == nil {
+			list = append(list, grant{
+				path: target.Path, links: slices.Concat(config.Links, target.Links),
+				namedBy: append([]string{config.Path}, names.Included...), request: request{text: path},
+			})
+		}
+	}
+	return list
+}
+
+// toolchainSockets are the sockets of agents that the toolchains grant.
+func toolchainSockets(view fsView, toolchains []chosen) []socket {
+	var list []socket
+	for _, c := range toolchains {
+		origin := c.origin
+		origin.Reason = "an agent, which uses the keys for sessions"
+		path, name := view.agentSocket(c.Keys)
+		if target := view.Resolve(path); filepath.IsAbs(path) && target.Err == nil {
+			list = append(list, socket{agent: c.Keys, grant: grant{
+				path: target.Path, links: target.Links, request: request{text: name, origin: origin, at: c.at},
+			}})
+		}
+		if c.Keys != policy.SSHAgent {
+			continue
+		}
+		for _, g := range view.agentsNamedBySSH() {
+			g.origin, g.at = origin, c.at
+			named := socket{agent: c.Keys, inPlace: true, grant: g}
+			if i := slices.IndexFunc(list, named.same); i >= 0 {
+				named.text, list = list[i].text, slices.Delete(list, i, i+1) // one filter in both places
+			}
+			list = append(list, named)
+		}
+	}
+	return list
+}
+
+// agentSocket is where an agent's socket is, or is to be, and how a settings
+// file may name it; "" if nobody knows.
+func (v fsView) agentSocket(agent policy.Agent) (path, name string) {
+	switch agent {
+	case policy.SSHAgent:
+		return v.host.Env["SSH_AUTH_SOCK"], "$SSH_AUTH_SOCK"
+	case policy.GPGAgent:
+		if v.host.Home == "" {
+			return "", ""
+		}
+		usual := filepath.Join(v.host.Home, ".gnupg")
+		home := cmp.Or(v.host.Env["GNUPGHOME"], usual)
+		path = filepath.Join(home, gnupg.Socket)
+		for _, dir := range gnupg.SocketDirs(v.Resolve(usual).Path, v.Resolve(home).Path, home, os.Getuid()) {
+			if at := filepath.Join(dir, gnupg.Socket); v.Resolve(at).Exists {
+				path = at
+				break
+			}
+		}
+		return path, path
+	}
+	return "", ""
+}
+
+// placeDirs are the directories that a place is in: those of its variable, or
+// the usual one if the variable is not set.
+func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
+	if p.Variable == "" || v.host.Env[p.Variable] == "" {
+		if dir, err := v.host.Expand(p.At, ""); err == nil {
+			return []string{dir}
+		}
+		return nil
+	}
+	var dirs []string
+	for _, dir := range filepath.SplitList(v.host.Env[p.Variable]) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		// Programs set variables, and programs make mistakes: nobody asked for
+		// the whole home directory.
+		real := v.Resolve(filepath.Join(dir, p.Below)).Path
+		why := ""
+		if !p.Public { // which is a file, and looked into
+			why = v.sensitive.Holds(real)
+		}
+		if why != "" {
+			why = "that is " + why
+		} else if p.Access.Has(policy.Write) {
+			why = v.undoes(real)
+		}
+		if why != "" {
+			r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
+				"%s: the variable %s is %s: not granted, because %s", display.Quote(c.Name), p.Variable,
+				display.Quote(dir), why)
+			continue
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+func (b bounding) toolchains(s *settings) {
+	if s.sets(toolchainsKey) { // chooseToolchains has dropped the others
+		names := []string{}
+		for _, c := range b.evaluation.toolchains {
+			names = append(names, c.Name)
+		}
+		b.decides(s, toolchainsKey, names)
+	}
+}

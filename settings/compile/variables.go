@@ -1,0 +1,239 @@
+package compile
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+)
+
+const variablesKey = "allowed_env_vars"
+
+// Variable is an entry of the list of variables that sessions get, with its
+// origin.
+type Variable struct {
+	Pattern string
+	Origin  policy.Origin
+}
+
+// addVariables adds the entries of a layer to the list that counts below it. An
+// entry that is there already keeps its place.
+func (s *settings) addVariables(added []string, from origin) {
+	below, set := s.from[variablesKey]
+	list := slices.Clone(s.values.AllowedEnvVars)
+	if !set {
+		list, below = slices.Sorted(slices.Values(document.DefaultEnvVars)), origin{onDefaults: true}
+	}
+	entries := make([]origin, 0, len(list)+len(added))
+	for i := range list {
+		if !set {
+			entries = append(entries, origin{})
+			continue
+		}
+		entries = append(entries, below.entry(i))
+	}
+	known := map[string]bool{}
+	for _, name := range list {
+		known[name] = true
+	}
+	for i, name := range document.Added(added) {
+		if !known[name] {
+			known[name] = true
+			list, entries = append(list, name), append(entries, from.entry(i))
+		}
+	}
+	from.entries, from.onDefaults = entries, below.onDefaults
+	from.Elements = make([]document.Position, len(entries))
+	for i, entry := range entries {
+		from.Elements[i] = entry.At
+	}
+	s.values.AllowedEnvVars, s.from[variablesKey] = list, from
+}
+
+// dropAdding leaves out what an untrusted project's file adds: it can only take
+// away.
+func (s *settings) dropAdding() {
+	if s.from[variablesKey].onDefaults {
+		s.values.AllowedEnvVars = nil
+		delete(s.from, variablesKey)
+	}
+}
+
+// chooseVariables lists the variables that sessions get, those of the toolchains
+// included.
+func chooseVariables(l layers, toolchains []chosen, r *reporter) ([]Variable, policy.Environment) {
+	const key = variablesKey
+	allowed := patternsOf(&l.user, r)
+	if allowed == nil {
+		allowed = slices.Sorted(slices.Values(document.DefaultEnvVars))
+	}
+	from := l.user.originOf(key)
+	if l.projectSets(key) {
+		both := meetPatterns(allowed, patternsOf(l.project, r))
+		if !slices.Equal(both, allowed) {
+			from = l.project.originOf(key)
+			l.decide(key)
+			l.tightened.values.AllowedEnvVars = slices.Concat([]string{}, both)
+		}
+		allowed = both
+	}
+	var variables []Variable
+	for _, pattern := range allowed {
+		origin := from
+		// The line of the entry itself, if the list is one file's.
+		if source := l.user.from[key]; !l.projectSets(key) && source.file != "" {
+			source = source.entry(slices.Index(l.user.values.AllowedEnvVars, pattern))
+			if origin = source.policy(key, source.At); source.file == "" {
+				origin = policy.Origin{File: policy.OriginBuiltIn, Key: key}
+			}
+		}
+		variables = append(variables, Variable{Pattern: pattern, Origin: origin})
+	}
+	for _, v := range toolchainVariables(toolchains) {
+		if !slices.ContainsFunc(variables, func(known Variable) bool { return known.Pattern == v.Pattern }) {
+			variables = append(variables, v)
+		}
+	}
+	slices.SortStableFunc(variables, func(a, b Variable) int { return strings.Compare(a.Pattern, b.Pattern) })
+	environment := policy.Environment{Allowed: []string{}, Origin: from}
+	for _, v := range variables {
+		environment.Allowed = append(environment.Allowed, v.Pattern)
+	}
+	return variables, environment
+}
+
+// toolchainVariables are the variables that sessions get because of the
+// toolchains.
+func toolchainVariables(toolchains []chosen) []Variable {
+	var list []Variable
+	for _, c := range toolchains {
+		for _, v := range c.Variables {
+			origin := c.origin
+			origin.Reason = v.Why
+			list = append(list, Variable{Pattern: v.Name, Origin: origin})
+		}
+	}
+	return list
+}
+
+var (
+	errBadPattern = errors.New("expected NAME or PREFIX_*, of letters, digits and _")
+	errEverything = errors.New("would pass everything; name what a session needs")
+)
+
+// checkPattern validates an entry of allowed_env_vars.
+func checkPattern(pattern string) error {
+	if pattern == "*" {
+		return errEverything
+	}
+	if !resolve.IsName(strings.TrimSuffix(pattern, "*")) {
+		return errBadPattern
+	}
+	return nil
+}
+
+// patternsOf returns the valid entries of allowed_env_vars, sorted; nil if the
+// layer does not set it.
+func patternsOf(s *settings, r *reporter) []string {
+	const key = variablesKey
+	from, ok := s.from[key]
+	if !ok {
+		return nil
+	}
+	list := []string{}
+	for i, pattern := range s.values.AllowedEnvVars {
+		if err := checkPattern(pattern); err != nil {
+			entry := from.entry(i)
+			r.add(entry.file, entry.At, document.SeverityError, key,
+				"%s: %v; the entry does not count", display.Quote(pattern), err)
+			continue
+		}
+		list = append(list, pattern)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// meetPatterns returns patterns that match exactly the variables that both
+// lists match, hooks included. A prefix on one side never matches a hook, even
+// if the other side names it.
+func meetPatterns(a, b []string) []string {
+	var kept []string
+	both := [2]policy.Environment{{Allowed: a}, {Allowed: b}}
+	for _, pattern := range slices.Concat(a, b) {
+		prefix, isPrefix := strings.CutSuffix(pattern, "*")
+		if isPrefix && (!hasPrefixPattern(a, prefix) || !hasPrefixPattern(b, prefix)) {
+			continue
+		}
+		// For a prefix this asks about a variable of that very name, asterisk
+		// included: it would match as an exact name.
+		if both[0].Allows(pattern) && both[1].Allows(pattern) {
+			kept = append(kept, pattern)
+		}
+	}
+	slices.Sort(kept)
+	return slices.Compact(kept)
+}
+
+// hasPrefixPattern reports whether the list matches every variable of that
+// prefix, except hooks.
+func hasPrefixPattern(list []string, prefix string) bool {
+	return slices.ContainsFunc(list, func(pattern string) bool {
+		p, ok := strings.CutSuffix(pattern, "*")
+		return ok && strings.HasPrefix(prefix, p)
+	})
+}
+
+// variables takes the variables away that the file does not list, those of
+// toolchains included.
+func (b bounding) variables(s *settings) {
+	const key = variablesKey
+	if !s.sets(key) {
+		return
+	}
+	listed := patternsOf(s, b.reporter)
+	b.bounds.variables = append(b.bounds.variables, policy.Environment{Allowed: listed})
+	allowed := meetPatterns(b.policy.Environment.Allowed, listed)
+	var list []Variable
+	for _, pattern := range allowed {
+		found := Variable{Pattern: pattern, Origin: s.originOf(key)}
+		named := func(v Variable) bool { return v.Pattern == pattern }
+		if i := slices.IndexFunc(b.evaluation.variables, named); i >= 0 {
+			found = b.evaluation.variables[i]
+		}
+		list = append(list, found)
+	}
+	b.evaluation.variables = list
+	b.policy.Environment = policy.Environment{Allowed: append([]string{}, allowed...), Origin: s.originOf(key)}
+	b.decides(s, key, b.policy.Environment.Allowed)
+}
+
+func (b *asker) variables() {
+	const key = variablesKey
+	allowed := b.alone.policy.Environment.Allowed
+	if !b.projects(key) {
+		return
+	}
+	for i, pattern := range b.e.user.values.AllowedEnvVars {
+		prefix, isPrefix := strings.CutSuffix(pattern, "*")
+		covered := b.alone.policy.Environment.Allows(pattern) && (!isPrefix || hasPrefixPattern(allowed, prefix))
+		if covered || !slices.Contains(b.e.policy.Environment.Allowed, pattern) {
+			continue
+		}
+		at := b.e.user.from[key].element(i)
+		switch {
+		case isPrefix:
+			b.add(key, pattern, at, "sessions get every variable of yours whose name begins with %s",
+				display.Quote(prefix))
+		case policy.IsHook(pattern):
+			b.add(key, pattern, at, "sessions get your variable %s, which can make programs run code that it names",
+				display.Quote(pattern))
+		default:
+			b.add(key, pattern, at, "sessions get your variable %s", display.Quote(pattern))
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package explain
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
+)
+
+// inHome is a place of the table in the home directory of these tests.
+func inHome(place string) string {
+	if below, is := strings.CutPrefix(place, "~"); is {
+		return "/home/u" + below
+	}
+	return place
+}
+
+// What programs outside act on is never suggested for writing, and what is secret
+// for nothing: the place itself, a file in it, a new file there, and the directory
+// above.
+func TestAdvice_LeadsToNoPlaceOfTheTable(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{"/home/u/project/": "", "/srv/data/file": ""}
+	for _, place := range risks.All {
+		tree[inHome(place.Path)+"/there"] = ""
+	}
+	snapshot := snapshotOf(t, resolvetest.InMemory(tree), `{"enabled": true}`, "")
+	for _, place := range risks.All {
+		at := inHome(place.Path)
+		for how, target := range map[string]string{
+			"itself": at, "a file in it": at + "/there", "a new file": at + "/new", "the directory above": path.Dir(at),
+		} {
+			accesses := []string{"write", "create"}
+			if place.Secret != "" {
+				accesses = append(accesses, "read")
+			}
+			for _, access := range accesses {
+				if access == "create" && how == "the directory above" {
+					target = path.Join(path.Dir(at), "new") // beside the place
+				}
+				s, err := Suggest(snapshot, document.KindTool, access, target, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				nothing := s.Key == "" && (s.Hint != "" || place.Secret != "") // a hidden place needs no hint
+				apart := strings.HasSuffix(s.Key, toolchainsKey)               // a set keeps sessions' changes apart
+				if nothing || apart || s.Allowed {
+					continue
+				}
+				t.Errorf("%s %s (%s of %s): %s=%s, %s", access, target, how, place.Path, s.Key, s.Value, s.Hint)
+			}
+		}
+	}
+}
+
+// Of other projects, nothing suggests what programs outside act on.
+func TestAdvice_LeadsToNoProtectedNameOfAnotherProject(t *testing.T) {
+	t.Parallel()
+	for _, name := range protected.Names {
+		if name.Group != "" && name.Group != protected.Hooks && name.Group != protected.Unfinished {
+			continue
+		}
+		at := "/srv/other/" + strings.ReplaceAll(name.Path, "*", "x")
+		tree := resolvetest.InMemory(map[string]string{"/home/u/project/": "", at: ""})
+		s, err := Suggest(snapshotOf(t, tree, `{"enabled": true}`, ""), document.KindTool, "write", at, "")
+		if err != nil || s.Key != "" || !strings.HasPrefix(s.Hint, "careful: ") {
+			t.Errorf("%s: %+v, %v", at, s, err)
+		}
+	}
+}
+
+// The gate closes nothing else, and says what it knows.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{
+		"/home/u/project/": "", "/srv/data/file": "", "/srv/repo/.git/config": "", "/srv/repo/src/a": "",
+		"/home/u/.bashrc": "-> dotfiles/bashrc", "/home/u/dotfiles/bashrc": "", "/home/u/.codex/config.toml": "",
+		"/home/u/.kube/config": "", "/home/u/.docker/config.json": "", "/home/u/.ssh/config": "", "/home/u/.ssh/id": "",
+		"/home/u/.ssh/id.pub": "", "/etc/": "", "/home/u/data/file": "", "/home/u/.codex/auth.json": "",
+	}
+	const none = "none: "
+	for _, test := range []struct{ access, target, want string }{
+		{"write", "/srv/data/file", "additional_read_write_paths=/srv/data/file"},
+		{"create", "/srv/data/new", "additional_read_write_paths=/srv/data"},
+		{"create", "/home/u/data/new", "additional_read_write_paths=/home/u/data"},
+		{"write", "/srv/repo/src/a", "additional_read_write_paths=/srv/repo/src/a"},
+		{"create", "/srv/repo/new", none + "careful: a git repository is there"},
+		{"write", "/srv/repo/.git/config", none + "careful: "},
+		{"write", "/srv/repo/.git", none + "careful: "},
+		{"write", "/home/u/dotfiles/bashrc", none + "careful: your shells run it when they start, so no setting"},
+		{"create", "/home/u/dotfiles/new", none + `careful: "/home/u/dotfiles/bashrc" is below it, and your shells`},
+		{"create", "/home/u/.codex/tmp", none + "careful: Codex outside runs the servers and hooks that it names; " +
+			`"codex" in "toolchains" gives sessions what they need`},
+		{"create", "/etc/zz", none + "careful: programs of the whole machine act on it"},
+		{"read", "/home/u/.kube/config", none + "careful: credentials of Kubernetes clusters are stored there"},
+		{"read", "/home/u/.docker/config.json", none + "careful: passwords of container registries are stored there"},
+		{"read", "/home/u/.ssh/id", none + "careful: SSH keys are stored there"},
+		{"read", "/home/u/.ssh/id.pub", "toolchains=ssh"},
+		{"read", "/home/u/.codex/auth.json", none + "careful: Codex keeps its sign-in there, so no setting"},
+		{"read", "/home/u/data/file", "additional_read_only_paths=/home/u/data/file"},
+		{"create", "/home/u/new", none + "careful: that would open your home directory"},
+	} {
+		snapshot := snapshotOf(t, resolvetest.InMemory(tree), `{"enabled": true}`, "")
+		s, err := Suggest(snapshot, document.KindTool, test.access, test.target, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.Key + "=" + s.Value
+		if s.Key == "" {
+			got = none + s.Hint
+		}
+		if !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s %s: %s, want %s", test.access, test.target, got, test.want)
+		}
+	}
+}
+
+// The sets that the table names exist.
+func TestAdvice_NamesSetsThatExist(t *testing.T) {
+	t.Parallel()
+	for _, place := range risks.All {
+		if _, known := toolchain.Find(place.Set); place.Set != "" && !known {
+			t.Errorf("%s: there is no set %q", place.Path, place.Set)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/settingstest"
+)
+
+// The suggestion for a name is its toolchain, which makes the name before the
+// next session starts. It is never a directory with files that decide about
+// sessions.
+func TestSuggest_NamesOfToolchains(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/": "", "/home/u/.config/": "", "/home/u/.npmrc": "",
+		"/srv/data/": "",
+		userFile:     "",
+	})
+	const off, on = `{"enabled": true}`, `{"enabled": true, "toolchains": ["node", "go"]}`
+	const without = `{"toolchains": []}`
+	for _, test := range []struct{ user, project, target, program, want string }{
+		{off, "", "/home/u/.npm", "npm", "toolchains=node"},
+		{on, "", "/home/u/.npm", "npm", "allowed"},
+		{on, "", "/home/u/.cache", "go", "allowed"},
+		{on, without, "/home/u/.npm", "npm", "none: careful: that would open your home directory"},
+		{off, "", "/home/u/.config/go", "go", "toolchains=go"},
+		{off, "", "/home/u/.config/go", "vet", "none: careful: that would open the settings"},
+		{on, "", "/home/u/.config/go", "vet", "allowed"},
+		{on, "", "/home/u/.config/other", "other", "none: careful: that would open the settings"},
+		{on, "", "/home/u/.npmrc", "npm", "none: careful: that would open your home directory, with tokens"},
+		{on, "", "/srv/data/x", "npm", "additional_read_write_paths=/srv/data"},
+	} {
+		s, err := Suggest(snapshotOf(t, f, test.user, test.project), document.KindTool, "create", test.target,
+			test.program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprintf("%s=%s", s.Key, s.Value)
+		switch {
+		case s.Allowed:
+			got = "allowed"
+		case s.Key == "":
+			got = "none: " + s.Hint
+		}
+		if !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s by %s, with %s %s: %s, want %s", test.target, test.program, test.user, test.project,
+				got, test.want)
+		}
+	}
+}
+
+// What nobody could execute needs no setting.
+func TestSuggest_NothingForWhatIsNoProgram(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/srv/data/file": ""})
+	for target, want := range map[string]string{
+		"/srv/data": "it is a directory", "/srv/data/file": "the file is not executable",
+	} {
+		s, err := Suggest(snapshotOf(t, f, `{"enabled": true}`, ""), document.KindTool, "execute", target, "")
+		if err != nil || s.Key != "" || s.Value != "" || s.Allowed || !strings.HasPrefix(s.Hint, want) {
+			t.Errorf("%s: %+v, %v", target, s, err)
+		}
+	}
+}
+
+// The set "ssh" is named only where it would have an effect.
+func TestSuggest_SSHOnlyIfTheOrganisationLeavesIt(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		required, user string
+		named          bool
+	}{
+		{`{}`, `{"enabled": true}`, true},
+		{`{"enabled": true}`, `{}`, true},
+		{`{"mode": "strict"}`, `{}`, false},
+		{`{"enabled": true, "toolchains": ["go"]}`, `{}`, false},
+		{`{"enabled": true, "toolchains": ["ssh"]}`, `{}`, true},
+		{`{"enabled": true, "allowed_unix_sockets": []}`, `{}`, false},
+		{`{"enabled": true, "signing_keys": []}`, `{}`, false},
+	} {
+		s := managedSnapshot(t, resolvetest.InMemory(settingstest.Tree), "{}", test.required, test.user)
+		got, err := Suggest(s, document.KindTool, "read", "/home/u/.ssh/id", "cat")
+		if named := strings.Contains(got.Hint, `"ssh"`); err != nil || named != test.named || got.Hint == "" {
+			t.Errorf("required %s, user %s: %q, %v", test.required, test.user, got.Hint, err)
+		}
+	}
+}
+
+// A copied value means the same after it is pasted.
+func TestInstructionInFull_CanBeCopied(t *testing.T) {
+	t.Parallel()
+	long := "/srv/" + strings.Repeat("d/", 200) + "x"
+	for _, test := range []struct {
+		suggestion Suggestion
+		want       string
+	}{
+		{Suggestion{Key: "additional_read_only_paths", Value: long}, `add "` + long +
+			`" to "additional_read_only_paths"`},
+		{
+			Suggestion{Key: "additional_read_only_paths", Value: "/c\\d\n\u202e"},
+			`add "/c\\d\n\u202e" to "additional_read_only_paths"`,
+		},
+		{Suggestion{Key: protectedKey, Value: `["c\\d"]`}, `set "protected_paths" to ["c\\d"]`},
+	} {
+		if got := test.suggestion.InstructionInFull(); got != test.want {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+	if short := (Suggestion{Key: "additional_read_only_paths", Value: long}).Instruction(); len(short) > 200 ||
+		!strings.Contains(short, "…") {
+		t.Errorf("on one line of a notification: %s", short)
+	}
+}
+
+// The whole agent is another key, which wins.
+func TestGPG_TheWholeAgent(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", "/home/u/.gnupg/S.gpg-agent": ""})
+	s := snapshotOf(t, tree,
+		`{"enabled": true, "toolchains": ["gpg"], "allowed_unix_sockets": ["~/.gnupg/S.gpg-agent"]}`, "")
+	if got := s.Compile(document.KindTool).Policy.UnixSockets; len(got) != 1 || got[0].Agent != "" {
+		t.Errorf("%+v", got)
+	}
+	s = snapshotOf(t, tree, `{"enabled": true}`, "")
+	got, err := Suggest(s, document.KindTool, "connect_unix", "/home/u/.gnupg/S.gpg-agent", "gpg")
+	if err != nil || got.Key != toolchainsKey || got.Value != "gpg" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err = Suggest(s, document.KindTool, "agent", "decrypt", "")
+	if err != nil || !strings.Contains(got.Hint, "no setting") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
