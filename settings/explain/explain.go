@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
@@ -112,8 +111,6 @@ func ownFile(s *compile.Snapshot) string {
 	}
 	return ""
 }
-
-const abstractPrefix = "abstract:"
 
 type explainer struct {
 	*compile.Reasons
@@ -451,158 +448,4 @@ func (x *explainer) nearestDir() string {
 		dir = filepath.Dir(dir)
 	}
 	return dir
-}
-
-func (x *explainer) socket() {
-	if i := slices.IndexFunc(x.Policy.UnixSockets, x.names); i >= 0 {
-		granted := x.Policy.UnixSockets[i]
-		if x.filtered(granted) {
-			return
-		}
-		x.allow(&DecidingRule{Path: x.Target, Origin: granted.Origin},
-			"the socket %s is granted by %s", display.Quote(x.Target), granted.Origin)
-		return
-	}
-	x.refuse(nil, x.WrittenKey(socketsKey), x.Target, "no rule lets a session use the socket %s",
-		display.Quote(x.Target))
-	if alone := x.WithoutProject(); alone != nil && slices.ContainsFunc(alone.Policy.UnixSockets, x.names) {
-		x.Key, x.Value = "", ""
-		x.Hint = fmt.Sprintf("your own settings grant it; the project's file %s takes it away",
-			display.Quote(x.ProjectFile()))
-		return
-	}
-	if name := x.toolchainOfSocket(); name != "" {
-		x.Key, x.Value = x.WrittenKey(toolchainsKey), name
-	}
-	x.Hint = "careful: a grant gives the full power of the program behind the socket; a session can use its own"
-}
-
-// filtered explains the socket of an agent of which sessions have a part. It
-// returns false if the part is at that path.
-func (x *explainer) filtered(s policy.UnixSocket) bool {
-	rule := &DecidingRule{Path: x.Target, Origin: s.Origin}
-	switch {
-	case s.Agent == "":
-		return false
-	case x.live.Replaceable(s):
-		x.refuse(rule, "", "", "sessions may write where the socket of the %s is, %s", s.Agent, display.Quote(x.Target))
-		x.Hint = "so another program could be behind it; grant sessions less of that directory"
-	case s.InPlace:
-		x.Hint = "a filter is in its place, which passes on what sessions may use, if this machine can put it there"
-		return false
-	default:
-		x.refuse(rule, "", "", "a session has a part of the %s, and not at its socket %s", s.Agent,
-			display.Quote(x.Target))
-		x.Hint = fmt.Sprintf("inside, %s leads to a filter before it", map[policy.Agent]string{
-			policy.SSHAgent: "SSH_AUTH_SOCK", policy.GPGAgent: "GNUPGHOME",
-		}[s.Agent])
-	}
-	return true
-}
-
-// names reports whether a socket of a policy is the target.
-func (x *explainer) names(s policy.UnixSocket) bool {
-	if name, abstract := strings.CutPrefix(x.Target, abstractPrefix); abstract {
-		return s.Abstract == name
-	}
-	return s.Path != "" && s.Path == x.end.Path
-}
-
-func (x *explainer) network() {
-	rule := &DecidingRule{Origin: x.Policy.Network.Origin}
-	if x.Policy.Network.Allowed {
-		x.allow(rule, "the network is allowed by %s", rule.Origin)
-		return
-	}
-	if x.attempt == Connect && x.toHost() {
-		return
-	}
-	x.refuse(rule, x.WrittenKey(rule.Origin.Key), "true", "the network is off by %s", rule.Origin)
-	if rule.Origin.File == x.ProjectFile() && !x.Trusted() {
-		x.Key, x.Value = "", ""
-	}
-	x.Hint = "servers and clients within a session can use the loopback interface if the machine can isolate it"
-	if x.Key != "" && x.attempt == Connect && !x.Policy.Network.ByHost() {
-		x.Hint = `"allowed_hosts" opens single hosts instead, such as "github.com"`
-	}
-}
-
-// entryFor is the entry of allowed_hosts for a target; "" if there is none.
-func (x *explainer) entryFor(to hosts.Target) string {
-	entry, err := hosts.ParseAllowed(to.String())
-	if err != nil {
-		return ""
-	}
-	return entry.String()
-}
-
-// toHost explains a connection while the network is off, if the hosts that may
-// be reached nevertheless say something about it.
-func (x *explainer) toHost() bool {
-	text, err := hosts.ParseTarget(x.Target)
-	if err != nil {
-		return false
-	}
-	x.Target = text.String()
-	network := x.Policy.Network
-	whole := text // a denied host is denied whatever is spoken
-	whole.Other = false
-	if origin, found := x.DeniedHost(whole); found {
-		x.refuse(&DecidingRule{Origin: origin}, "", "", "%s is refused by %s", display.Quote(x.Target), origin)
-		return true
-	}
-	if origin, found := x.AllowedHost(text); found {
-		x.allow(&DecidingRule{Origin: origin}, "%s may be reached by %s", display.Quote(x.Target), origin)
-		x.Hint = "a name must not lead into a private network, unless an entry has its addresses"
-		other := text
-		other.Other = true
-		if _, any := x.AllowedHost(other); !any {
-			x.Hint = fmt.Sprintf("only TLS passes at this port; for another protocol add %q to \"allowed_hosts\"",
-				x.entryFor(other))
-		}
-		return true
-	}
-	entry, err := hosts.ParseAllowed(x.Target)
-	alone := x.WithoutProject()
-	if origin, found := x.AllowedHost(whole); found && err == nil {
-		x.refuse(&DecidingRule{Origin: origin}, x.WrittenKey(allowedHostsKey), entry.String(),
-			"only TLS passes to %s, by %s", display.Quote(whole.String()), origin)
-		if alone != nil && alone.Reaches(entry) {
-			x.Key, x.Value = "", ""
-			x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",
-				display.Quote(x.ProjectFile()))
-		}
-		return true
-	}
-	rule := &DecidingRule{Origin: network.Origin}
-	const dns = 53
-	decides, server := network.ByHost() || x.Policy.OnDenied == policy.Ask, !text.Named && text.Port == dns
-	switch {
-	case decides && server:
-		x.refuse(rule, "", "", "a DNS server is not needed: names are looked up for the session")
-		x.Hint = "it can be reached by TCP alone, if an entry of \"allowed_hosts\" has it"
-	case decides && text.Unreachable():
-		x.refuse(rule, "", "", "%s is the session's own, or no host's", display.Quote(x.Target))
-		x.Hint = fmt.Sprintf(`for a service of this machine, add "localhost:%d" to "allowed_hosts"`, text.Port)
-	case err != nil || network.Origin.File == x.ProjectFile() && !x.Trusted() || !decides && !text.Named:
-		return false // without hosts, an address is mostly a DNS server's
-	case alone != nil && alone.Reaches(entry):
-		x.refuse(rule, "", "", "no setting lets a session connect to %s", display.Quote(x.Target))
-		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",
-			display.Quote(x.ProjectFile()))
-	case network.ByHost():
-		x.refuse(rule, x.WrittenKey(allowedHostsKey), entry.String(), "no setting lets a session connect to %s",
-			display.Quote(x.Target))
-	default:
-		x.refuse(rule, x.WrittenKey(allowedHostsKey), entry.String(), "the network is off by %s", rule.Origin)
-	}
-	switch {
-	case x.Key == "":
-	case text.Host == hosts.HostName:
-		x.Hint = "it is a service of this machine, outside of the sandbox"
-	case text.Credentials():
-		x.Holds = "credentials of this machine"
-		x.Hint = "careful: a cloud gives the machine's credentials to whoever connects to such an address"
-	}
-	return true
 }
