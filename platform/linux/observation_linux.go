@@ -100,6 +100,11 @@ func observe(o *denials.Observer, filtering seccomp.Filtering, handlers map[stri
 	for _, call := range denials.Calls() {
 		handlers[call] = notify.Handler{FastPath: denials.FastPath(o, call), Handle: denials.SlowPath(o, call)}
 	}
+	if filtering.Observed == seccomp.ObservedAll {
+		for _, call := range seccomp.ModeCalls() {
+			handlers[call.Name] = notify.Handler{Handle: denials.ChangeMode(o, call.Name, call.Arg)}
+		}
+	}
 	before("pidfd_send_signal", o.KillHandle, (*notify.Call).Continue)
 	before("kill", o.Kill, (*notify.Call).Continue)
 	if filtering.Isolated {

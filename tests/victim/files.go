@@ -37,6 +37,7 @@ var fileActions = map[string]action{
 	"mknod":         two(mknod),
 	"chdir":         one(unix.Chdir),
 	"race":          two(race),
+	"mark-opened":   two(markOpened),
 }
 
 // someone is a user id that no test runs as.

@@ -78,6 +78,10 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 	if !call.Valid() {
 		return true
 	}
+	if err := o.given.add(fd); err != nil {
+		call.Fail(errnoOf(err))
+		return true
+	}
 	if err := call.ReturnFD(fd, f.flags.has(unix.O_CLOEXEC)); err != nil {
 		call.Fail(errnoOf(err))
 	}
@@ -215,7 +219,7 @@ func (o *Observer) openForCaller(call *notify.Call, root int, f *finding) (fd in
 			return -1, err
 		}
 		held, name = f.loc.parent, f.loc.parentPath
-		mode := f.mode & 0o7777 &^ mask
+		mode := f.mode & 0o777 &^ mask // nobody was shown a mark such as set-user-id
 		open = func(held int) (int, error) {
 			made, err := unix.Openat(held, path.Base(f.loc.path), flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
 				mode)

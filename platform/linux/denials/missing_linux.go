@@ -425,10 +425,19 @@ func (w *walk) move(fd int) {
 	w.fd = fd
 }
 
-// follow walks to the directory of the last name, and through symlinks in its
-// place if last is true. It may leave the last name empty: the path then leads
-// to something that exists.
+// follow is walk for a name that is created: what exists is no such name.
 func (w *walk) follow(text string, last bool) error {
+	err := w.walk(text, last)
+	if err == nil && w.name == "" {
+		return unix.ENOENT // nothing that could be created: "/", ".", "..", or an open file
+	}
+	return err
+}
+
+// walk walks to the directory of the last name, and through symlinks in its
+// place if last is true. It may leave the last name empty: the path then leads
+// to something that exists, and fd is that.
+func (w *walk) walk(text string, last bool) error {
 	rest := strings.Split(strings.TrimRight(text, "/"), "/")
 	for len(rest) > 0 {
 		name := rest[0]
@@ -487,7 +496,7 @@ func (w *walk) follow(text string, last bool) error {
 		}
 		rest = append(strings.Split(strings.TrimRight(target, "/"), "/"), rest...)
 	}
-	return unix.ENOENT // nothing that could be created: "/", ".", "..", or an open file
+	return nil
 }
 
 // mostLinks is the kernel's limit.

@@ -64,6 +64,7 @@ type Observer struct {
 	noticed atomic.Bool
 	pathCache
 	questions
+	given   given
 	missing *missing
 }
 

@@ -68,6 +68,33 @@ var changingCalls = []string{
 	"execveat", "kill", "pidfd_send_signal", "rmdir", "truncate", "truncate64", "unlink", "unlinkat",
 }
 
+// ModeCall changes the mode of a file.
+type ModeCall struct {
+	Name string
+	// Arg is the number of the argument that has the mode.
+	Arg int
+}
+
+// ModeCalls are the calls that change a mode. If every open is observed, the
+// supervisor answers those that set a mark: set-user-id, set-group-id or sticky.
+func ModeCalls() []ModeCall {
+	return []ModeCall{{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}}
+}
+
+// modeMarks are S_ISUID, S_ISGID and S_ISVTX.
+const modeMarks = 0o7000
+
+// modeRules send changes of a mode that set a mark.
+func modeRules() (rules []rule) {
+	for _, one := range ModeCalls() {
+		rules = append(rules, rule{
+			call: one.Name, when: []condition{argHasAny(one.Arg, modeMarks)}, do: actionNotify,
+			why: "a file that an answer opened must get no mark, such as set-user-id",
+		})
+	}
+	return rules
+}
+
 var bindRule = rule{call: "bind", do: actionNotify, why: "creates a file for a Unix socket"}
 
 // These rules are for a session whose network has only a loopback interface. A
@@ -101,7 +128,7 @@ func (f Filtering) observationRules() []rule {
 	var rules []rule
 	switch f.Observed {
 	case ObservedAll:
-		rules = append(rules, readingRules...)
+		rules = append(append(rules, readingRules...), modeRules()...)
 	case ObservedCreations:
 		rules = append(rules, creatingRules...)
 	default:
