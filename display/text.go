@@ -38,6 +38,10 @@ func Quote(s string) string {
 	return `"` + Shorten(marks.Replace(Escape(s)), MaxText) + `"`
 }
 
+// QuoteWhole is Quote without the limit on the length. Of a text with more than
+// 64 KiB even this has no middle, so callers bound the text.
+func QuoteWhole(s string) string { return `"` + marks.Replace(Escape(s)) + `"` }
+
 // marks are the quotation mark and the characters that look like it.
 var marks = strings.NewReplacer(`"`, `\"`, "\u201c", `\u201c`, "\u201d", `\u201d`, "\u201e", `\u201e`, "\u201f",
 	`\u201f`, "\u2033", `\u2033`,

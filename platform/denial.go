@@ -26,6 +26,9 @@ type Denial struct {
 	// and what git would do with it, or why nobody can tell. Names that others
 	// chose are quoted in it.
 	Detail string
+	// Whole is Detail for a question: nothing in it is shortened. It is "" if
+	// nobody may be asked.
+	Whole string
 	// Command does the same outside the sandbox; "" if there is no short one.
 	Command string
 	// Source is how it became known; "" if the sandbox or the kernel noticed it.

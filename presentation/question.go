@@ -21,7 +21,7 @@ func Question(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denia
 	question protocol.RequestAccessParams, suggestion explain.Suggestion, may bool,
 ) {
 	if denial.Detail != "" {
-		return questionOfGit(denial), explain.Suggestion{}, true
+		return questionOfGit(denial), explain.Suggestion{}, denial.Whole != ""
 	}
 	if denial.Access == "sign" {
 		return questionOfKey(denial), explain.Suggestion{}, true
@@ -63,7 +63,7 @@ func private(suggestion explain.Suggestion, denial spawn.Denial) bool {
 func questionOfGit(denial spawn.Denial) protocol.RequestAccessParams {
 	return protocol.RequestAccessParams{
 		Access: string(denial.Access), Target: denial.Target, Process: process(denial),
-		Message: fmt.Sprintf("%s wants %s.", program(denial.Process, "A program"), display.Line(denial.Detail)),
+		Message: fmt.Sprintf("%s wants %s.", program(denial.Process, "A program"), display.Line(denial.Whole)),
 		Choices: []protocol.Decision{protocol.DecisionDeny, protocol.DecisionOnce, protocol.DecisionSession},
 	}
 }

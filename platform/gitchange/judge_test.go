@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
@@ -279,6 +280,7 @@ func TestJudge_RefusesWhatIsDangerous(t *testing.T) {
 	if len(dangerous) < 60 {
 		t.Fatal(len(dangerous))
 	}
+	questions := map[string]bool{}
 	for _, d := range dangerous {
 		wanted := strings.ToLower(d.section + "." + d.group + "." + d.name)
 		if d.group == "" {
@@ -298,7 +300,65 @@ func TestJudge_RefusesWhatIsDangerous(t *testing.T) {
 				strings.Contains(r.Line, "%!") {
 				t.Errorf("%s: %q", wanted, r.Line)
 			}
+			if r.Change == "" || r.Whole == "" {
+				continue // its place among the others, or too long
+			}
+			questions[wanted] = true
+			for _, part := range []string{d.group, d.value} {
+				shown := strings.Trim(display.QuoteWhole(part), `"`)
+				written := strings.Contains(part, `\`) // as git escapes it
+				if !written && !strings.Contains(strings.ToLower(r.Whole), strings.ToLower(shown)) {
+					t.Errorf("%s, %s: the question does not show %q: %q", wanted, how, part, r.Whole)
+				}
+			}
+			if strings.ContainsAny(r.Whole, "\n\r\x1b") ||
+				strings.Contains(r.Whole, "%") != strings.Contains(d.value, "%") {
+				t.Errorf("%s: %q", wanted, r.Whole)
+			}
 		}
+	}
+	if len(questions) < len(dangerous)*3/4 {
+		t.Errorf("only %d settings of %d can be asked about", len(questions), len(dangerous))
+	}
+}
+
+// A question shows every value whole, or there is none.
+func TestJudge_QuestionsShowAllOfASetting(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 37)
+	for _, test := range []struct{ added, whole string }{
+		{"[core]\n\thooksPath = a", `"core.hooksPath" = "tools/hooks", "a": git would run the hooks in that`},
+		{"[core]\n\tpager = a\n\tpager", `"core.pager" = "a", no value: git would run that as the pager`},
+		{
+			"[core]\n\tpager = \"x\\tz\x1b\u202e\u200b\\\"y\"",
+			`"core.pager": git would run "x\tz\x1b\u202e\u200b\"y" as the pager`,
+		},
+		{"[core]\n\tpager = \"less; x:// y@z/\"", `"core.pager": git would run "less; x:\x2f/ y@z/" as the pager`},
+		{
+			"[url \"ext::./x\"]\n\tinsteadOf = https://a/\n",
+			`"insteadOf": git would go to "ext::./x" instead of "https:\x2f/a/"`,
+		},
+		{
+			"[url \"host:x\"]\n\tpushInsteadOf = a:\n\tpushInsteadOf = b:\n",
+			`"pushInsteadOf": git would push to "host:x" instead of "a:", "b:"`,
+		},
+		{"[remote \"origin\"]\n\tpushurl = https://a.b", `"remote.origin.pushurl" = "https:\x2f/a.b": ` + whyPush},
+		{"[core]\n\tpager = " + long, `"core.pager": git would run "` + long + `" as the pager`},
+		{"[core]\n\tpager = " + long + "xxxx", ""},
+		{"[core]\n\tpager = " + strings.Repeat("\u202e", 10), ""},
+		{"[core]\n\tpager = " + strings.Repeat("x", 100_000), ""},
+		{"[core \"" + strings.Repeat("x", 50) + "\"]\n\tpager = x", ""},
+		{"[remote \"origin\"]\n\tpushurl = https://me:secret@a.b", ""},
+		{"[url \"https://me:secret@a.b\"]\n\tinsteadOf = x:", ""},
+	} {
+		v := judged(t, ordinary, ordinary+test.added+"\n")
+		if len(v.Refused) != 1 || v.Refused[0].Whole != test.whole {
+			t.Errorf("%.60q: %+v", test.added, v.Refused)
+		}
+	}
+	v := judged(t, ordinary, strings.Replace(ordinary, "\thooksPath = tools/hooks\n", "", 1))
+	if want := `"core.hooksPath" removed: ` + whySet; len(v.Refused) != 1 || v.Refused[0].Whole != want {
+		t.Errorf("%+v", v.Refused)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
@@ -20,6 +21,10 @@ type Refusal struct {
 	// Line says in one line of at most MaxLine characters which setting it is
 	// and what git would do. It can be shown as it is.
 	Line string
+	// Whole is Line for a question, with the whole setting and all its new values,
+	// escaped. It is "" if that has more than MaxWhole characters or a password:
+	// nobody can be asked then.
+	Whole string
 	// Change identifies the setting and its values; "" if it cannot be told apart
 	// from the rest.
 	Change string
@@ -29,6 +34,10 @@ type Refusal struct {
 
 // MaxLine bounds Refusal.Line. A sentence around it has at most 100 characters.
 const MaxLine = 72
+
+// MaxWhole bounds Refusal.Whole. Editors cut a question that has much more than
+// 100 characters.
+const MaxWhole = 80
 
 const (
 	maxKey     = 30
@@ -146,7 +155,7 @@ func spelling(k key) string {
 }
 
 func (c change) refusal(k key, why string) Refusal {
-	r := Refusal{Key: spelling(k), Change: identify(k, c.after[k.text])}
+	r := Refusal{Key: spelling(k), Change: identify(k, c.after[k.text]), Whole: c.whole(k, why)}
 	added := c.added[k.text]
 	switch {
 	case len(added) > 0:
@@ -173,6 +182,55 @@ func (c change) refusal(k key, why string) Refusal {
 	}
 	r.Line = display.Shorten(shown+": "+why, MaxLine)
 	return r
+}
+
+// whole is Refusal.Whole.
+func (c change) whole(k key, why string) string {
+	name, after := spelling(k), c.after[k.text]
+	size := len(name)
+	var values []string
+	for _, e := range after {
+		if size += len(e.Value); size > MaxWhole || hasPassword(e.Value) {
+			return ""
+		}
+		value := "no value"
+		if e.Valued {
+			value = display.QuoteWhole(e.Value)
+		}
+		values = append(values, value)
+	}
+	if size > MaxWhole {
+		return ""
+	}
+	shown := strings.Join(values, ", ")
+	line := display.QuoteWhole(name)
+	switch {
+	case len(after) == 0:
+		line += " removed: " + whySet
+	case hasPassword(k.group):
+		return ""
+	case k.section == "url" && k.name == "insteadof":
+		line = fmt.Sprintf(`"insteadOf": git would go to %s instead of %s`, display.QuoteWhole(k.group), shown)
+	case k.section == "url" && k.name == "pushinsteadof":
+		line = fmt.Sprintf(`"pushInsteadOf": git would push to %s instead of %s`, display.QuoteWhole(k.group), shown)
+	case why == whyName:
+		line += " = " + shown + ": " + strings.ReplaceAll(why, "%s", display.QuoteWhole(k.group))
+	case strings.Contains(why, "%s") && len(after) == 1:
+		line += ": " + strings.ReplaceAll(why, "%s", shown)
+	default:
+		line += " = " + shown + ": " + strings.ReplaceAll(why, "%s", "that")
+	}
+	if utf8.RuneCountInString(line) > MaxWhole {
+		return ""
+	}
+	return line
+}
+
+// hasPassword reports whether a text has an address with a password.
+func hasPassword(text string) bool {
+	_, rest, _ := strings.Cut(text, "://")
+	user, _, at := strings.Cut(rest, "@")
+	return at && strings.Contains(user, ":")
 }
 
 // identify is a hash of a setting and its values.

@@ -103,8 +103,8 @@ var RequestAccess = Request[RequestAccessParams, RequestAccessResult]{"sandbox/r
 type RequestAccessParams struct {
 	SessionID string `json:"sessionId"`
 	// Message says in one line which program wants what. Show it as plain text:
-	// names that others chose are quoted, escaped and shortened. Target and
-	// process are raw.
+	// names that others chose are quoted and escaped, and long ones shortened, but
+	// never in a setting of git. Target and process are raw.
 	Message string `json:"message"`
 	// Access is "read", "write", "create", "connect" or, for a setting of git,
 	// "protected_write".

@@ -279,6 +279,53 @@ func TestTheUserIsAskedAboutASetting(t *testing.T) {
 	}
 }
 
+// A question shows all that a yes would let git run. What is too long for that
+// is refused, whatever the user would have answered.
+func TestNothingOfASettingIsHiddenInAQuestion(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	s.repository(s.Project)
+	e := s.startWith(harness.Options{
+		Settings:   harness.Defaults(harness.Sandbox{"on_denied": "ask"}),
+		Initialize: func(p *protocol.InitializeParams) { p.Capabilities.Approvals = true },
+	})
+	questions := make(chan protocol.RequestAccessParams, 10)
+	client.OnRequest(
+		e.Client, protocol.RequestAccess, func(p protocol.RequestAccessParams) protocol.RequestAccessResult {
+			questions <- p
+			return protocol.RequestAccessResult{Decision: protocol.DecisionOnce}
+		})
+	const padding = "/usr/share/git-core/contrib/a/long/path"
+	hidden := "less " + padding + ";touch ran;less " + padding
+	for _, test := range []struct{ key, value, shown string }{
+		{"core.pager", "less;touch ran;less -x", "less;touch ran;less -x"},
+		{"core.editor", "vi \u202e\x1b[8m", `vi \u202e\x1b[8m`},
+		{"url.evil.org:x.insteadOf", "a.org:", `go to "evil.org:x" instead of "a.org:"`},
+		{"core.askPass", hidden, ""},
+		{"core.sshCommand", strings.Repeat("\u202e", 10), ""},
+		{"credential.helper", "!" + strings.Repeat("x", 100_000), ""},
+	} {
+		harness.Write(t, s.ProjectPath("value"), test.value)
+		_, output, _, _ := e.run(`git config ` + test.key + ` "$(cat value)"`)
+		got, _ := exec.Command("git", "-C", s.Project, "config", test.key).Output()
+		asked := ""
+		select {
+		case q := <-questions:
+			asked = q.Message
+		default:
+		}
+		switch set := strings.TrimSuffix(string(got), "\n"); {
+		case test.shown == "" && (asked != "" || set != ""):
+			harness.Breach(t, "%s: asked %q, and set %.60q", test.key, asked, set)
+		case test.shown != "" && !strings.Contains(asked, test.shown):
+			harness.Breach(t, "%s: the question does not show %q: %q", test.key, test.shown, asked)
+		case test.shown != "" && set != test.value:
+			t.Errorf("control: %s: after a yes git has %q: %s", test.key, set, output)
+		}
+	}
+}
+
 // evil is what no session may write.
 const evil = "[core]\n\thooksPath = evil\n"
 

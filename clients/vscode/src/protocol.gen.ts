@@ -566,7 +566,7 @@ export interface RequestAccessParams {
   sessionId: string;
   /**
    * `message` says in one line which program wants what. Show it as plain text: names that others chose are
-   * quoted, escaped and shortened. Target and process are raw.
+   * quoted and escaped, and long ones shortened, but never in a setting of git. Target and process are raw.
    */
   message: string;
   /** "read", "write", "create", "connect" or, for a setting of git, "protected_write". */

@@ -174,8 +174,9 @@ func (r *gitRename) open(fd, flags int) (opened int, err error) {
 // nobody is asked, it answers the call.
 func (o *Observer) askGit(r *gitRename, c gitChange) bool {
 	first := c.verdict.Refused[0]
-	detail := platform.Denial{Detail: first.Line, Command: first.Command}
-	if o.options.Ask == nil || len(c.verdict.Refused) > 1 || first.Change == "" { // a question is about one thing
+	detail := platform.Denial{Detail: first.Line, Whole: first.Whole, Command: first.Command}
+	// A question is about one thing, and shows all of it.
+	if o.options.Ask == nil || len(c.verdict.Refused) > 1 || first.Change == "" || first.Whole == "" {
 		o.refuseGit(r, detail, unix.EPERM)
 		return false
 	}
@@ -238,7 +239,7 @@ func (r *gitRename) removeLock() {
 // describeGit names the caller and the file.
 func (o *Observer) describeGit(r *gitRename, detail platform.Denial) platform.Denial {
 	denial := o.describe(r.call, refusal{access: platform.RefusedProtected, target: r.config.path})
-	denial.Detail, denial.Command = detail.Detail, detail.Command
+	denial.Detail, denial.Whole, denial.Command = detail.Detail, detail.Whole, detail.Command
 	return denial
 }
 

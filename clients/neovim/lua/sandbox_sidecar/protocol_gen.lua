@@ -288,7 +288,7 @@
 ---`RequestAccessParams` describes an access that a program waits for.
 ---@class (exact) sandbox_sidecar.RequestAccessParams
 ---@field sessionId string
----@field message string `message` says in one line which program wants what. Show it as plain text: names that others chose are quoted, escaped and shortened. Target and process are raw.
+---@field message string `message` says in one line which program wants what. Show it as plain text: names that others chose are quoted and escaped, and long ones shortened, but never in a setting of git. Target and process are raw.
 ---@field access string "read", "write", "create", "connect" or, for a setting of git, "protected_write".
 ---@field target string The real path. If the file is allowed, the program gets the file that was there when the question was sent. To connect, it is "host:port", where the host is a name or an address.
 ---@field process? sandbox_sidecar.Process The process that waits; absent if it is unknown.
