@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -227,8 +228,12 @@ type keyUses struct {
 
 	mu       sync.Mutex // guards the fields below
 	open     int        // questions
-	answered map[string]Answer
+	answered map[keyUse]Answer
 }
+
+// keyUse is what an answer about a use of a key holds for: all that the question
+// shows, but for what the agent calls the key.
+type keyUse struct{ key, purpose, name string }
 
 // sessionOfAgent is what the filters before agents know of the session. They
 // report what an agent was not asked.
@@ -242,7 +247,7 @@ func (a *attempt) sessionOfAgent() agent.Session {
 		}
 		a.uses = &keyUses{
 			keys: slices.Clone(a.policy.SigningKeys), denied: denied, timeout: signingTimeout,
-			answered: map[string]Answer{},
+			answered: map[keyUse]Answer{},
 		}
 		if a.request.Learn == nil { // or the answer would be a yes that nobody gave
 			a.uses.ask = a.request.Ask
@@ -264,7 +269,7 @@ func (u *keyUses) may(ctx context.Context, use agent.Use) bool {
 		return true
 	}
 	denial := platform.Denial{Access: platform.RefusedSign, Target: use.Key, Name: useOf(use), Count: 1}
-	if listed && u.answer(ctx, denial) {
+	if listed && showable(use) && u.answer(ctx, keyUse{use.Key, use.Purpose, use.For}, denial) {
 		return true
 	}
 	u.denied(denial)
@@ -272,9 +277,9 @@ func (u *keyUses) may(ctx context.Context, use agent.Use) bool {
 }
 
 // answer asks the user about one use of a key.
-func (u *keyUses) answer(ctx context.Context, denial platform.Denial) bool {
+func (u *keyUses) answer(ctx context.Context, use keyUse, denial platform.Denial) bool {
 	u.mu.Lock()
-	known, is := u.answered[denial.Target]
+	known, is := u.answered[use]
 	asks := u.ask != nil && u.open < maxKeyQuestions
 	if !is && asks {
 		u.open++
@@ -298,9 +303,14 @@ func (u *keyUses) answer(ctx context.Context, denial platform.Denial) bool {
 	}
 	if answer != AnswerOnce && len(u.answered) < maxKeyAnswers {
 		// A no as well: a program that tries again must not ask the user again.
-		u.answered[denial.Target] = answer
+		u.answered[use] = answer
 	}
 	return answer == AnswerOnce || answer == AnswerSession
+}
+
+// showable reports whether a question shows all of what a key is used for.
+func showable(use agent.Use) bool {
+	return len(use.For) <= display.MaxText && utf8.RuneCountInString(display.QuoteWhole(use.For)) <= display.MaxText
 }
 
 // useOf says what a key is called and what it is to be used for.
@@ -314,6 +324,8 @@ func useOf(use agent.Use) string {
 		parts = append(parts, use.Purpose+" "+display.Quote(use.For))
 	case use.Purpose != "":
 		parts = append(parts, use.Purpose)
+	default:
+		parts = append(parts, "for something unknown")
 	}
 	return strings.Join(parts, ", ")
 }

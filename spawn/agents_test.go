@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/agent"
@@ -54,7 +56,7 @@ func TestKeyUses(t *testing.T) {
 			var denied []platform.Denial
 			asked := 0
 			u := &keyUses{
-				keys: test.keys, timeout: 20 * time.Millisecond, answered: map[string]Answer{},
+				keys: test.keys, timeout: 20 * time.Millisecond, answered: map[keyUse]Answer{},
 				denied: func(d platform.Denial) { denied = append(denied, d) },
 			}
 			if test.answer != nil {
@@ -82,6 +84,53 @@ func TestKeyUses(t *testing.T) {
 	}
 }
 
+// An answer holds for what the question has shown, and for nothing else. What
+// cannot be shown whole is refused.
+func TestKeyUses_AnAnswerHoldsForWhatWasShown(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", display.MaxText)
+	use := func(key, purpose, name string) agent.Use {
+		return agent.Use{Key: key, Purpose: purpose, For: name, Comment: func() string { return "" }}
+	}
+	git := use("k", "to log in as", "git")
+	hidden := use("k", "to sign for", strings.Repeat("\x1b", 50))
+	for name, test := range map[string]struct {
+		first, then agent.Use
+		asked       int // about both
+	}{
+		"the same":              {git, git, 1},
+		"another purpose":       {use("k", "to sign for", "git"), git, 2},
+		"another user":          {git, use("k", "to log in as", "root"), 2},
+		"another key":           {git, use("l", "to log in as", "git"), 2},
+		"an unknown purpose":    {use("k", "", ""), git, 2},
+		"70 characters":         {use("k", "to sign for", long[:70]), use("k", "to sign for", long[:69]+"b"), 2},
+		"too long":              {use("k", "to sign for", long), use("k", "to sign for", long), 0},
+		"too long when escaped": {hidden, hidden, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var shown []string
+			u := &keyUses{
+				keys: []policy.SigningKey{{Key: "*", Ask: true}}, timeout: time.Minute, answered: map[keyUse]Answer{},
+				denied: func(platform.Denial) {},
+				ask: func(_ context.Context, d Denial) Answer {
+					shown = append(shown, d.Name)
+					return AnswerSession
+				},
+			}
+			first, then := u.may(t.Context(), test.first), u.may(t.Context(), test.then)
+			if len(shown) != test.asked || first != (test.asked > 0) || then != first {
+				t.Errorf("asked %q: %v, %v", shown, first, then)
+			}
+			for _, text := range shown {
+				if strings.Contains(text, "…") {
+					t.Errorf("shown: %s", text)
+				}
+			}
+		})
+	}
+}
+
 func boolInt(b bool) int {
 	if b {
 		return 1
@@ -95,7 +144,7 @@ func TestKeyUses_QuestionsAreBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	asked, done := make(chan bool), make(chan bool)
 	u := &keyUses{
-		keys: []policy.SigningKey{{Key: "*", Ask: true}}, timeout: time.Minute, answered: map[string]Answer{},
+		keys: []policy.SigningKey{{Key: "*", Ask: true}}, timeout: time.Minute, answered: map[keyUse]Answer{},
 		denied: func(platform.Denial) {},
 		ask: func(ctx context.Context, _ Denial) Answer {
 			asked <- true

@@ -189,14 +189,14 @@ func purpose(data []byte) (what, name string) {
 	return named("to log in as", user, ok)
 }
 
-// maxName bounds names of users, purposes and keys.
+// maxName bounds names of keys.
 const maxName = 64
 
 func named(what string, name []byte, ok bool) (string, string) {
 	if !ok {
 		return "", ""
 	}
-	return what, string(name[:min(len(name), maxName)])
+	return what, string(name)
 }
 
 // commentTimeout is how long an agent may take to list its keys for a question.

@@ -97,7 +97,7 @@ func TestPurpose(t *testing.T) {
 		string(login): {"to log in as", "git"},
 		"SSHSIG":      {}, "": {}, "text": {}, "\x00\x00\x00\x01x": {},
 		"\x00\x00\x00\x01x\x32": {}, "\x00\x00\x00\x01x\x33": {},
-		"SSHSIG" + string(appendString(nil, bytes.Repeat([]byte("x"), 500))): {"to sign for", strings.Repeat("x", 64)},
+		"SSHSIG" + string(appendString(nil, bytes.Repeat([]byte("x"), 500))): {"to sign for", strings.Repeat("x", 500)},
 	} {
 		if what, name := purpose([]byte(data)); what != want[0] || name != want[1] {
 			t.Errorf("%q: %q, %q", data, what, name)

@@ -101,6 +101,32 @@ func TestUsesOfKeysAreAskedFor(t *testing.T) {
 			})
 		})
 	}
+	t.Run("another purpose", func(t *testing.T) {
+		t.Parallel()
+		harness.RequirePrograms(t, "ssh-keygen")
+		s := newScene(t)
+		env, key := s.keyOfAgent(t)
+		harness.Write(t, s.ProjectPath("file"), "text\n")
+		e := s.ask(harness.Sandbox{"toolchains": []string{"ssh"}, "signing_keys": []string{"ask:" + key}},
+			func(p protocol.RequestAccessParams) protocol.Decision {
+				if strings.Contains(p.Message, `to sign for "git"`) {
+					return protocol.DecisionSession
+				}
+				return protocol.DecisionDeny
+			}, env...)
+		session, _, _ := e.tool("sh", "-c", `sign() { rm -f file.sig; ssh-keygen -Y sign -n "$1" -f key.pub file; }
+			sign git && echo one; sign git && echo two; sign root && echo three; ssh-add -T key.pub && echo four; true`)
+		out := session.Output()
+		if strings.Contains(out, "three") || strings.Contains(out, "four") {
+			harness.Breach(t, "an answer about one purpose signed for another: %s", out)
+		}
+		questions := e.all()
+		if !strings.Contains(out, "one") || !strings.Contains(out, "two") || len(questions) != 3 ||
+			!strings.Contains(questions[1].Message, `"root"`) ||
+			!strings.Contains(questions[2].Message, "for something unknown") {
+			t.Errorf("asked %+v: %s", questions, out)
+		}
+	})
 	t.Run("the client goes", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t)
