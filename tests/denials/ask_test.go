@@ -206,6 +206,44 @@ func TestAnAllowedFileIsOpenedWithTheProgramsOwnFlags(t *testing.T) {
 	}
 }
 
+// "Once" opens the file once, for the program that the question names. The
+// others that wait are asked about next.
+func TestOnceIsOneOpen(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.OutsidePath("file"), "content\n")
+	const programs, twice = 20, 2
+	answers := make(chan protocol.Decision)
+	e := s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision { return <-answers })
+	crowd := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool,
+		Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do cat %s & i=$((i+1)); done; wait", programs,
+			s.OutsidePath("file")),
+	})
+	for range twice {
+		answers <- protocol.DecisionOnce
+	}
+	answers <- protocol.DecisionDeny
+	crowd.Exit()
+	opened, refused := strings.Count(crowd.Output(), "content"), strings.Count(crowd.Output(), "Permission denied")
+	if opened != twice || opened+refused != programs {
+		harness.Breach(t, "%d answers for once opened a file %d times, refused %d", twice, opened, refused)
+	}
+	// The control: "session" answers all that wait.
+	crowd = e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool,
+		Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do cat %s & i=$((i+1)); done; wait", programs,
+			s.OutsidePath("file")),
+	})
+	answers <- protocol.DecisionOnce
+	answers <- protocol.DecisionSession
+	crowd.Exit()
+	if got := strings.Count(crowd.Output(), "content"); got != programs {
+		t.Errorf("control: opened %d times", got)
+	}
+}
+
 func TestCredentialsAndProtectedPathsAreNotAskedAbout(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -200,6 +200,33 @@ func TestAsk_OnceForManyConnections(t *testing.T) {
 	}
 }
 
+// "Once" is one connection. The others that wait are asked about next.
+func TestAsk_OnceIsOneConnection(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	answers := make(chan protocol.Decision)
+	e := s.ask(nil, func(string) protocol.Decision { return <-answers })
+	const clients, once = 20, 3
+	crowd := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Cwd: s.Project,
+		Command: fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s connect evil.example:80 & i=$((i+1)); done; wait", clients,
+			s.Victim),
+	})
+	for range once {
+		answers <- protocol.DecisionOnce
+	}
+	answers <- protocol.DecisionDeny
+	crowd.Exit()
+	connected, refused := strings.Count(crowd.Output(), "connected"), strings.Count(crowd.Output(), "EACCES")
+	if connected != once || connected+refused != clients {
+		harness.Breach(t, "%d answers for once made %d connections, and %d were refused: %s", once, connected, refused,
+			crowd.Output())
+	}
+	if got := len(e.all()); got != once+1 {
+		t.Errorf("asked %d times", got)
+	}
+}
+
 // A caller in non-blocking mode goes on while the user decides. Nothing of what
 // it sends reaches the host before.
 func TestAsk_DoesNotHoldNonBlockingCallers(t *testing.T) {

@@ -44,6 +44,10 @@ type pending struct {
 	answer platform.Answer
 	users  int // callers that still wait
 	cancel context.CancelFunc
+	// named is the denial that the question shows. "Once" is for its caller, or if
+	// that waits no more, for one other.
+	named *platform.Denial
+	once  bool // somebody has taken "once"
 }
 
 // ask asks the user before a call is denied, and opens the file for the caller
@@ -101,25 +105,53 @@ func (o *Observer) answer(call *notify.Call, denial platform.Denial, about strin
 	if o.options.Learn {
 		return o.options.Ask(context.Background(), denial), nil
 	}
-	q := question{denial.Access, denial.Target, about}
-	p, known := o.submit(q, denial)
-	if p == nil {
-		return known, nil
+	var ready bool
+	var err error
+	answer := o.await(question{denial.Access, denial.Target, about}, &denial, func(p *pending) bool {
+		ready, err = call.Await(p.done, timeout)
+		return ready && err == nil
+	})
+	return answer, err
+}
+
+// await asks a question until there is an answer for this caller. wait returns
+// false if the caller waits no more.
+func (o *Observer) await(q question, denial *platform.Denial, wait func(*pending) bool) platform.Answer {
+	for {
+		p, known := o.submit(q, denial)
+		if p == nil {
+			return known
+		}
+		waited := wait(p)
+		o.leave(q, p, denial, waited)
+		if !waited {
+			return platform.AnswerDeny
+		}
+		if answer, counts := o.take(p, denial); counts {
+			return answer
+		}
 	}
-	defer o.withdraw(q, p)
-	ready, err := call.Await(p.done, timeout)
-	switch {
-	case err != nil:
-		return platform.AnswerDeny, err
-	case !ready:
-		return platform.AnswerDeny, nil
+}
+
+// take returns the answer to a question. It returns false to a caller that
+// "once" was not for, and that has to ask again.
+func (o *Observer) take(p *pending, denial *platform.Denial) (answer platform.Answer, counts bool) {
+	o.questions.mu.Lock()
+	defer o.questions.mu.Unlock()
+	if p.answer != platform.AnswerOnce {
+		return p.answer, true
 	}
-	return p.answer, nil
+	if p.once || p.named != nil && p.named != denial {
+		return platform.AnswerDeny, false
+	}
+	p.once = true
+	return p.answer, true
 }
 
 // submit asks a question. It returns nil and the answer at once if the question
-// was answered for the whole session, or if too many questions are open.
-func (o *Observer) submit(q question, denial platform.Denial) (*pending, platform.Answer) {
+// was answered for the whole session, or if too many questions are open. The
+// caller is known by the address of its denial.
+func (o *Observer) submit(q question, denial *platform.Denial) (*pending, platform.Answer) {
 	o.questions.mu.Lock()
 	defer o.questions.mu.Unlock()
 	if answer, known := o.answers[q]; known {
@@ -133,11 +165,11 @@ func (o *Observer) submit(q question, denial platform.Denial) (*pending, platfor
 		return nil, platform.AnswerDeny
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	p := &pending{done: make(chan struct{}), users: 1, cancel: cancel}
+	p := &pending{done: make(chan struct{}), users: 1, cancel: cancel, named: denial}
 	o.open[q] = p
 	go func() {
 		defer cancel()
-		answer := o.options.Ask(ctx, denial)
+		answer := o.options.Ask(ctx, *denial)
 		o.questions.mu.Lock()
 		defer o.questions.mu.Unlock()
 		p.answer = answer
@@ -161,18 +193,15 @@ func (o *Observer) AskHost(ctx context.Context, denial platform.Denial) (allowed
 	if !o.Asks() || !o.started.Load() {
 		return false
 	}
-	q := question{access: platform.RefusedConnect, target: denial.Target}
-	p, known := o.submit(q, denial)
-	if p == nil {
-		return known != platform.AnswerDeny
-	}
-	defer o.withdraw(q, p)
-	select {
-	case <-p.done:
-		return p.answer != platform.AnswerDeny
-	case <-ctx.Done():
-		return false
-	}
+	answer := o.await(question{access: platform.RefusedConnect, target: denial.Target}, &denial, func(p *pending) bool {
+		select {
+		case <-p.done:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	})
+	return answer != platform.AnswerDeny
 }
 
 // HostApproved reports whether the user has allowed a host for the session.
@@ -183,10 +212,13 @@ func (o *Observer) HostApproved(target string) bool {
 	return known && answer != platform.AnswerDeny
 }
 
-// withdraw cancels a question once no caller waits for it.
-func (o *Observer) withdraw(q question, p *pending) {
+// leave ends a caller's wait. It cancels a question that nobody waits for.
+func (o *Observer) leave(q question, p *pending, denial *platform.Denial, waited bool) {
 	o.questions.mu.Lock()
 	defer o.questions.mu.Unlock()
+	if !waited && p.named == denial {
+		p.named = nil
+	}
 	if p.users--; p.users == 0 {
 		p.cancel()
 		if o.open[q] == p {
