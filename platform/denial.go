@@ -31,6 +31,9 @@ type Denial struct {
 	Whole string
 	// Command does the same outside the sandbox; "" if there is no short one.
 	Command string
+	// Unasked says that it would have been a question, if others had not been
+	// refused too often.
+	Unasked bool
 	// Source is how it became known; "" if the sandbox or the kernel noticed it.
 	Source Source
 }
@@ -52,7 +55,17 @@ const (
 	AnswerOnce
 	// AnswerSession allows it until the session ends.
 	AnswerSession
+	// AnswerUnasked denies it: it is nothing to ask about, or nobody can be asked.
+	AnswerUnasked
+	// AnswerNotNow denies it this time, without a question: too many were refused.
+	AnswerNotNow
 )
+
+// Allows reports whether the answer allows the access.
+func (a Answer) Allows() bool { return a == AnswerOnce || a == AnswerSession }
+
+// Lasts reports whether the answer holds for the next access of the same kind.
+func (a Answer) Lasts() bool { return a != AnswerOnce && a != AnswerNotNow }
 
 // Refused is a kind of denied access, as notifications name it.
 type Refused string

@@ -89,6 +89,11 @@ func Alarm(sessionID string, alarm spawn.Alarm) protocol.DeniedParams {
 // DenialLine is a denial for a list in a terminal, without a verb and a full
 // stop.
 func DenialLine(denial spawn.Denial) string {
+	if denial.Unasked {
+		denial.Unasked = false
+		return fmt.Sprintf("%s (not asked: %d questions were refused in a minute)", DenialLine(denial),
+			spawn.MostRefusals)
+	}
 	if denial.Detail != "" {
 		return fmt.Sprintf("git's %s%s", display.Line(denial.Detail), times(denial.Count))
 	}
@@ -156,6 +161,11 @@ func process(denial spawn.Denial) *protocol.Process {
 // denialMessage says what was refused and, if that stays short, which setting
 // would allow it.
 func denialMessage(denial spawn.Denial, suggestion explain.Suggestion) string {
+	if denial.Unasked {
+		denial.Unasked = false
+		return fmt.Sprintf("%s You were not asked, because %d questions were refused in a minute.",
+			denialMessage(denial, explain.Suggestion{}), spawn.MostRefusals)
+	}
 	if denial.Detail != "" {
 		return fmt.Sprintf("The sandbox refused git's %s%s.", display.Line(denial.Detail), times(denial.Count))
 	}

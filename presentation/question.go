@@ -1,6 +1,7 @@
 package presentation
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -79,12 +80,13 @@ func questionOfKey(denial spawn.Denial) protocol.RequestAccessParams {
 }
 
 // CarryOut writes the suggestion into the settings if the user decided so, and
-// returns the answer for the session: a no if the decision was not offered. An
-// error means that the settings could not be written; the answer stays.
-func CarryOut(store *settings.Store, projectDir string, question protocol.RequestAccessParams,
+// returns the answer for the session: a no if the decision was not offered, or
+// ctx has ended, as nobody waits any more. An error means that the settings could
+// not be written; the answer stays.
+func CarryOut(ctx context.Context, store *settings.Store, projectDir string, question protocol.RequestAccessParams,
 	suggestion explain.Suggestion, decision protocol.Decision,
 ) (spawn.Answer, error) {
-	if !slices.Contains(question.Choices, decision) {
+	if ctx.Err() != nil || !slices.Contains(question.Choices, decision) {
 		return spawn.AnswerDeny, nil
 	}
 	switch decision {

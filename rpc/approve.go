@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -30,7 +29,7 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	}
 	question, suggestion, may := presentation.Question(s.store.Latest(e.projectDir), settings.Kind(e.kind), denial)
 	if !may {
-		return spawn.AnswerDeny
+		return spawn.AnswerUnasked
 	}
 	question.SessionID = e.id
 	var result protocol.RequestAccessResult
@@ -38,12 +37,9 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 		s.log.Info("access refused: the editor did not answer", "session", e.id, "target", denial.Target, "error", err)
 		return spawn.AnswerDeny
 	}
-	if !slices.Contains(question.Choices, result.Decision) || ctx.Err() != nil {
-		return spawn.AnswerDeny
-	}
 	s.log.Info("the user decided about an access", "session", e.id, "access", denial.Access, "target", denial.Target,
 		"decision", result.Decision)
-	answer, err := presentation.CarryOut(s.store, e.projectDir, question, suggestion, result.Decision)
+	answer, err := presentation.CarryOut(ctx, s.store, e.projectDir, question, suggestion, result.Decision)
 	if err != nil {
 		s.logMessage(protocol.LogError, "%s", presentation.Unwritten(answer, denial.Target, err))
 	}

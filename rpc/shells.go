@@ -231,8 +231,8 @@ func (s *Server) askForShell(ctx context.Context, shell *window.Shell, e *shellE
 		case err != nil:
 			s.log.Info("the editor did not answer a shell's question", "session", e.SessionID, "error", err)
 			result.Decision = "" // the shell asks on its terminal
-		case !slices.Contains(question.Choices, result.Decision):
-			result.Decision = protocol.DecisionDeny
+		case result.Decision == "":
+			result.Decision = protocol.DecisionDeny // the shell itself refuses what it has not offered
 		}
 		shell.Answer(window.Answer{ID: ask.ID, Decision: result.Decision})
 	})

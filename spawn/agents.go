@@ -222,7 +222,7 @@ const (
 // whole session.
 type keyUses struct {
 	keys    []policy.SigningKey
-	ask     func(ctx context.Context, denial Denial) Answer // nil: nobody can be asked
+	ask     func(ctx context.Context, denial platform.Denial) Answer // nil: nobody can be asked
 	denied  func(d platform.Denial)
 	timeout time.Duration
 
@@ -249,8 +249,8 @@ func (a *attempt) sessionOfAgent() agent.Session {
 			keys: slices.Clone(a.policy.SigningKeys), denied: denied, timeout: signingTimeout,
 			answered: map[keyUse]Answer{},
 		}
-		if a.request.Learn == nil { // or the answer would be a yes that nobody gave
-			a.uses.ask = a.request.Ask
+		if questions := a.questions(); questions != nil {
+			a.uses.ask = questions.ask
 		}
 	}
 	uses := a.uses // the filters must not hold the attempt
@@ -287,13 +287,13 @@ func (u *keyUses) answer(ctx context.Context, use keyUse, denial platform.Denial
 	u.mu.Unlock()
 	switch {
 	case is:
-		return known == AnswerSession
+		return known.Allows()
 	case !asks:
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
-	answer := u.ask(ctx, Denial{Denial: denial})
+	answer := u.ask(ctx, denial)
 	late := ctx.Err() != nil
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -301,11 +301,11 @@ func (u *keyUses) answer(ctx context.Context, use keyUse, denial platform.Denial
 	if late {
 		return false // whatever was said about it, nobody waits any more
 	}
-	if answer != AnswerOnce && len(u.answered) < maxKeyAnswers {
+	if answer.Lasts() && len(u.answered) < maxKeyAnswers {
 		// A no as well: a program that tries again must not ask the user again.
 		u.answered[use] = answer
 	}
-	return answer == AnswerOnce || answer == AnswerSession
+	return answer.Allows()
 }
 
 // showable reports whether a question shows all of what a key is used for.

@@ -61,7 +61,7 @@ func TestKeyUses(t *testing.T) {
 			}
 			if test.answer != nil {
 				u.timeout = max(u.timeout, time.Minute*time.Duration(1-boolInt(name == "no answer")))
-				u.ask = func(ctx context.Context, d Denial) Answer {
+				u.ask = func(ctx context.Context, d platform.Denial) Answer {
 					asked++
 					if d.Access != platform.RefusedSign || d.Target != key ||
 						d.Name != `"me \" (", to log in as "git\n"` {
@@ -113,7 +113,7 @@ func TestKeyUses_AnAnswerHoldsForWhatWasShown(t *testing.T) {
 			u := &keyUses{
 				keys: []policy.SigningKey{{Key: "*", Ask: true}}, timeout: time.Minute, answered: map[keyUse]Answer{},
 				denied: func(platform.Denial) {},
-				ask: func(_ context.Context, d Denial) Answer {
+				ask: func(_ context.Context, d platform.Denial) Answer {
 					shown = append(shown, d.Name)
 					return AnswerSession
 				},
@@ -146,7 +146,7 @@ func TestKeyUses_QuestionsAreBounded(t *testing.T) {
 	u := &keyUses{
 		keys: []policy.SigningKey{{Key: "*", Ask: true}}, timeout: time.Minute, answered: map[keyUse]Answer{},
 		denied: func(platform.Denial) {},
-		ask: func(ctx context.Context, _ Denial) Answer {
+		ask: func(ctx context.Context, _ platform.Denial) Answer {
 			asked <- true
 			<-ctx.Done()
 			return AnswerOnce

@@ -40,6 +40,7 @@ const (
 	AnswerDeny    = platform.AnswerDeny
 	AnswerOnce    = platform.AnswerOnce
 	AnswerSession = platform.AnswerSession
+	AnswerUnasked = platform.AnswerUnasked
 )
 
 const (

@@ -28,6 +28,7 @@ type running struct {
 	forwards       forwards
 	protection     *protectionWatch // nil if the policy restricts nothing
 	denials        *denialQueue     // nil if denials are not to be reported
+	questions      *questions       // nil if nobody can be asked
 	agents         []*agent.Filter  // of agents that the session has a part of
 	outcome        Outcome
 	limits         reachedLimits
@@ -53,6 +54,7 @@ func (r *running) denied(d platform.Denial) {
 		r.log.Debug("refused, as expected", "access", d.Access, "target", d.Target, "process", d.Process)
 		return
 	}
+	d.Unasked = r.questions.wasSilent(d)
 	r.record.Denied(d)
 	r.denials.put(d)
 }

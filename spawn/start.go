@@ -310,7 +310,7 @@ const noRuntimeDir = "no private runtime directory (XDG_RUNTIME_DIR): the sideca
 // recognise processes by, and reports of denials.
 func (a *attempt) hooks() platform.Hooks {
 	// The hooks live as long as the session. They must not hold the attempt.
-	p, request, running, noted := &a.request.Policy, &a.request, a.running, a.record
+	p, request, running := &a.request.Policy, &a.request, a.running
 	hooks := platform.Hooks{}
 	if mark, ok := a.running.group.(lifecycle.Marked); ok {
 		hooks.Mark = mark
@@ -332,19 +332,32 @@ func (a *attempt) hooks() platform.Hooks {
 	denials := newDenialQueue(most)
 	a.running.denials = denials
 	hooks.Denied = running.denied
-	if ask, learns := request.Ask, request.Learn != nil; ask != nil && (p.OnDenied == policy.Ask || learns) {
+	var ask func(context.Context, platform.Denial) Answer
+	switch questions := a.questions(); {
+	case request.Learn != nil && request.Ask != nil:
+		learn := request.Ask
+		ask = func(ctx context.Context, d platform.Denial) Answer { return learn(ctx, Denial{Denial: d}) }
+	case questions != nil && p.OnDenied == policy.Ask:
+		ask = questions.ask
+	}
+	if ask != nil {
 		hooks.Ask = func(ctx context.Context, d platform.Denial) Answer {
 			if platform.Expected(d) {
-				return AnswerDeny
+				return AnswerUnasked
 			}
-			answer := ask(ctx, Denial{Denial: d})
-			if !learns { // else nobody was asked
-				noted.Answered(d, answer)
-			}
-			return answer
+			return ask(ctx, d)
 		}
 	}
 	return hooks
+}
+
+// questions are those that the user of the session is asked; nil if nobody is.
+// While settings are learned every answer is a yes that nobody gave.
+func (a *attempt) questions() *questions {
+	if a.running.questions == nil && a.request.Ask != nil && a.request.Learn == nil {
+		a.running.questions = newQuestions(a.request.Ask, a.record)
+	}
+	return a.running.questions
 }
 
 // useSignalDomain lets the kernel hold a group's processes together, if it can

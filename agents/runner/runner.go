@@ -92,14 +92,10 @@ func (r *Runner) Start(ctx context.Context, c Command) (*Running, error) {
 func (r *Runner) ask(ctx context.Context, c Command, denial spawn.Denial) spawn.Answer {
 	question, suggestion, may := presentation.Question(r.Store.Snapshot(r.Project), r.Kind, denial)
 	if !may || ctx.Err() != nil {
-		return spawn.AnswerDeny
-	}
-	decision := c.Ask(ctx, question)
-	if ctx.Err() != nil || !slices.Contains(question.Choices, decision) {
-		return spawn.AnswerDeny
+		return spawn.AnswerUnasked
 	}
 	// What cannot be written to the settings is allowed in this session.
-	answer, _ := presentation.CarryOut(r.Store, r.Project, question, suggestion, decision)
+	answer, _ := presentation.CarryOut(ctx, r.Store, r.Project, question, suggestion, c.Ask(ctx, question))
 	return answer
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -58,13 +57,13 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 func (a *asker) askWindow(ctx context.Context, denial spawn.Denial) (answer spawn.Answer, asked bool) {
 	question, suggestion, may := presentation.Question(a.store.Snapshot(a.projectDir), a.kind, denial)
 	if !may {
-		return spawn.AnswerDeny, true
+		return spawn.AnswerUnasked, true
 	}
 	decision, asked := a.report.Ask(ctx, question)
-	if !asked || ctx.Err() != nil || !slices.Contains(question.Choices, decision) {
-		return spawn.AnswerDeny, asked
+	if !asked {
+		return spawn.AnswerUnasked, false
 	}
-	answer, err := presentation.CarryOut(a.store, a.projectDir, question, suggestion, decision)
+	answer, err := presentation.CarryOut(ctx, a.store, a.projectDir, question, suggestion, decision)
 	if err != nil {
 		a.report.Log(presentation.Unwritten(answer, denial.Target, err))
 	}
@@ -82,23 +81,23 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 	// An earlier answer may have changed what is asked.
 	question, suggestion, may := presentation.Question(a.store.Snapshot(a.projectDir), a.kind, denial)
 	if !may {
-		return spawn.AnswerDeny
+		return spawn.AnswerUnasked
 	}
 	// O_NONBLOCK lets the runtime's poller end a read at its deadline.
 	terminal, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return spawn.AnswerDeny
+		return spawn.AnswerUnasked
 	}
 	defer terminal.Close()
 	if !canAsk(terminal) {
-		return spawn.AnswerDeny
+		return spawn.AnswerUnasked
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	resume, err := a.command.Pause(ctx)
 	if err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: denied without asking: %v\n", err)
-		return spawn.AnswerDeny
+		return spawn.AnswerUnasked
 	}
 	defer func() {
 		if err := resume(); err != nil {
@@ -106,7 +105,7 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 		}
 	}()
 	if !canAsk(terminal) { // until the pause the command could change that
-		return spawn.AnswerDeny
+		return spawn.AnswerUnasked
 	}
 	lines := []string{question.Message}
 	if question.Hint != "" {
@@ -117,7 +116,7 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 	var answer spawn.Answer
 	talk.hold(func() {
 		decision = talk.ask(lines, question.Choices)
-		answer, err = presentation.CarryOut(a.store, a.projectDir, question, suggestion, decision)
+		answer, err = presentation.CarryOut(ctx, a.store, a.projectDir, question, suggestion, decision)
 		if err != nil {
 			talk.print("%s", presentation.Unwritten(answer, denial.Target, err))
 		} else if file := a.writtenTo(decision, suggestion); file != "" {

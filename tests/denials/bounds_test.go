@@ -3,6 +3,7 @@
 package denials
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -219,4 +220,63 @@ func TestIgnoredDenialsAreNotReported(t *testing.T) {
 	if p := session.Sandbox.Protections["denials"]; status != 1 || len(denials) > 0 || p.Status != protocol.Absent {
 		t.Errorf("status %d, %+v, denials %+v", status, p, denials)
 	}
+}
+
+// After five refusals in a minute, or as many questions that were withdrawn, a
+// session puts no question for a minute. The report says so. Whoever says yes is
+// asked on.
+func TestRefusedQuestionsComeToAnEnd(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	const files, most = 40, 5
+	s := newScene(t)
+	for i := range files {
+		harness.Write(t, s.OutsidePath(fmt.Sprint(i)), "content\n")
+	}
+	each := fmt.Sprintf("i=0; while [ $i -lt %d ]; do %%s; i=$((i+1)); done; true", files)
+	read := fmt.Sprintf(each, "cat "+s.Outside+"/$i")
+
+	e := s.ask(nil, always(protocol.DecisionDeny))
+	session, _, denials := e.tool("sh", "-c", read)
+	if got := len(e.all()); got != most || strings.Contains(session.Output(), "content") {
+		harness.Breach(t, "asked %d times, of which all were refused: %s", got, session.Output())
+	}
+	told := 0
+	for _, denial := range denials {
+		if strings.Contains(denial.Message, "You were not asked, because 5 questions were refused in a minute.") {
+			told++
+		}
+	}
+	if told == 0 || told != len(denials)-most {
+		t.Errorf("%d of %d denials say that nobody was asked", told, len(denials))
+	}
+
+	// The control: nothing ends the questions of somebody who says yes.
+	e = s.ask(nil, always(protocol.DecisionOnce))
+	if session, _, _ := e.tool("sh", "-c", read); len(e.all()) != files ||
+		strings.Count(session.Output(), "content") != files {
+		t.Errorf("control: asked %d times: %s", len(e.all()), session.Output())
+	}
+
+	// Programs that do not wait for an answer gain nothing.
+	never := make(chan bool)
+	t.Cleanup(func() { close(never) })
+	e = s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision {
+		<-never
+		return protocol.DecisionOnce
+	})
+	terminal := e.Shell()
+	for i := range most {
+		terminal.Type(fmt.Sprintf("trap 'echo inter''rupted %d' INT; cat %s/%d\n", i, s.Outside, i))
+		harness.Eventually(t, "it asks", func() bool { return len(e.all()) == i+1 })
+		terminal.Type("\x03")
+		terminal.Await(fmt.Sprintf("interrupted %d", i))
+		e.awaitWithdrawn(t, i+1)
+	}
+	terminal.Type(fmt.Sprintf("cat %s/%d\n", s.Outside, most))
+	terminal.Await("Permission denied")
+	if got := len(e.all()); got != most {
+		harness.Breach(t, "asked %d times, of which %d were withdrawn", got, most)
+	}
+	terminal.Close(0)
 }

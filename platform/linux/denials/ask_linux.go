@@ -68,7 +68,7 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 	case errors.Is(err, unix.EINTR):
 		call.Fail(unix.EINTR)
 		return true
-	case err != nil || answer == platform.AnswerDeny:
+	case err != nil || !answer.Allows():
 		o.options.Report(denial)
 		call.Fail(unix.EACCES)
 		return true
@@ -176,7 +176,7 @@ func (o *Observer) submit(q question, denial *platform.Denial) (*pending, platfo
 		if o.open[q] == p {
 			delete(o.open, q)
 		}
-		if answer != platform.AnswerOnce && ctx.Err() == nil && len(o.answers) < maxAnswers {
+		if answer.Lasts() && ctx.Err() == nil && len(o.answers) < maxAnswers {
 			o.answers[q] = answer // a no as well: a program that retries in a loop must not ask the user again
 		}
 		close(p.done)
@@ -201,7 +201,7 @@ func (o *Observer) AskHost(ctx context.Context, denial platform.Denial) (allowed
 			return false
 		}
 	})
-	return answer != platform.AnswerDeny
+	return answer.Allows()
 }
 
 // HostApproved reports whether the user has allowed a host for the session.
@@ -209,7 +209,7 @@ func (o *Observer) HostApproved(target string) bool {
 	o.questions.mu.Lock()
 	defer o.questions.mu.Unlock()
 	answer, known := o.answers[question{access: platform.RefusedConnect, target: target}]
-	return known && answer != platform.AnswerDeny
+	return known && answer.Allows()
 }
 
 // leave ends a caller's wait. It cancels a question that nobody waits for.

@@ -188,7 +188,7 @@ func (o *Observer) askGit(r *gitRename, c gitChange) bool {
 	case errors.Is(err, unix.EINTR):
 		r.call.Fail(unix.EINTR)
 		return false
-	case err != nil || answer == platform.AnswerDeny:
+	case err != nil || !answer.Allows():
 		o.refuseGit(r, detail, unix.EPERM)
 		return false
 	}
