@@ -57,6 +57,15 @@ func (s *Input) forbidden(r *resolve.View) []forbiddenPlace {
 	return list
 }
 
+// HoldsState reports whether a path is in a directory of the sidecar's own files:
+// the audit trail, the history of shells, the journal, what is trusted.
+func (s *Snapshot) HoldsState(path string) bool {
+	view := resolve.NewView(s.FS)
+	return slices.ContainsFunc(stateDirs(s.Host), func(dir string) bool {
+		return policy.Contains(dir, path) || policy.Contains(view.Resolve(dir).Path, path)
+	})
+}
+
 // stateDirs are the directories of the sidecar's own files, whether they exist
 // or not.
 func stateDirs(h resolve.Host) []string {

@@ -67,6 +67,9 @@ func Suggest(s *compile.Snapshot, kind document.Kind, access, target, program st
 	if err != nil {
 		return Suggestion{}, err
 	}
+	if !x.Allowed && attempt != Connect && s.HoldsState(target) {
+		return Suggestion{Hint: ownStateHint}, nil
+	}
 	suggestion := x.suggestion()
 	if attempt == Write && !x.Allowed && knownHosts(s, target) {
 		return Suggestion{Hint: knownHostsHint}, nil
@@ -79,6 +82,9 @@ func Suggest(s *compile.Snapshot, kind document.Kind, access, target, program st
 	}
 	return suggestion, nil
 }
+
+// ownStateHint says why no setting and no answer opens what the sidecar keeps.
+const ownStateHint = "it is what the sidecar keeps about sessions, of other projects too; no setting is suggested"
 
 // notProgram says why nothing could execute a path, whatever the settings say;
 // "" if that is not known.

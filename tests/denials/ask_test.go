@@ -472,3 +472,43 @@ func TestAnUntrustedProjectIsNotWrittenTo(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// What the sidecar keeps about sessions tells of other projects, and decides
+// about later ones. Nobody is asked about it.
+func TestTheSidecarsOwnStateIsNotAskedAbout(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	e := s.ask(harness.Sandbox{"audit": "file"}, always(protocol.DecisionSession))
+	state, cache := filepath.Dir(s.State()), s.HomePath(".cache/sandbox-sidecar")
+	for _, file := range []string{state + "/history/other", state + "/trust.json", cache + "/overlays/x"} {
+		harness.Write(t, file, "of the sidecar\n")
+	}
+	if _, status, _ := e.tool("true"); status != 0 { // which the trail has
+		t.Fatal(status)
+	}
+	for _, path := range []string{
+		state, state + "/audit", state + "/audit/audit.jsonl", state + "/history/other", state + "/trust.json",
+		s.State(), cache + "/overlays/x",
+	} {
+		if _, err := os.Lstat(path); err != nil {
+			t.Fatal(err)
+		}
+		const tries = `ls "$1"/. && echo listed; cat "$1"; echo >>"$1" && echo written; echo >"$1/new" && echo created`
+		session, _, _ := e.tool("sh", "-c", tries, "sh", path)
+		for _, sign := range []string{"listed", "of the sidecar", "written", "created"} {
+			if strings.Contains(session.Output(), sign) {
+				harness.Breach(t, "%s: %s", path, session.Output())
+			}
+		}
+	}
+	if asked := e.all(); len(asked) > 0 {
+		harness.Breach(t, "asked about the sidecar's own state: %+v", asked)
+	}
+	// The control: such an editor is asked about what lies beside it.
+	beside := s.HomePath(".local/state/other/file")
+	harness.Write(t, beside, "another's\n")
+	if session, status, _ := e.tool("cat", beside); status != 0 || len(e.all()) != 1 {
+		t.Errorf("control: status %d: %s", status, session.Output())
+	}
+}
