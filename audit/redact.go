@@ -1,178 +1,312 @@
 package audit
 
 import (
-	"regexp"
+	"slices"
 	"strings"
-	"sync"
 )
 
 // redacted stands in the place of what looks like a secret.
 const redacted = "[redacted]"
 
-// secretName is a name that says that its value is secret: of a flag, a
-// variable, a header or a key of JSON.
-const secretName = `(?:[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|passcode|pwd|api[_-]?key|access[_-]?key|` +
-	`private[_-]?key|signing[_-]?key|encryption[_-]?key|account[_-]?key|credentials?|bearer|cookie|auth))`
+// maxJudged bounds the bytes of arguments that are looked at. What is beyond is
+// not kept.
+const maxJudged = 4 * maxArgv
 
-// word is a value, quoted or not.
-const word = `("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'&;,|)}]+)`
-
-// redaction are the patterns. They are compiled on first use: most programs of
-// this module never need them.
-type redaction struct {
-	flag, assignment, inLine, header, scheme, url, form, certificate, user, userInLine *regexp.Regexp
-}
-
-var patterns = sync.OnceValue(func() redaction {
-	return redaction{
-		// --password, -token: the secret is the next argument.
-		flag: regexp.MustCompile(`(?i)^--?` + secretName + `s?$`),
-		// NAME=VALUE, --name=VALUE, "name": "VALUE", name: VALUE.
-		assignment: regexp.MustCompile(`(?i)\b(` + secretName + `s?)(["']?\s*[=:]\s*)` + word),
-		// The same with a gap, within a command line.
-		inLine: regexp.MustCompile(`(?i)((?:^|\s)--?` + secretName + `s?)(\s+)` + word),
-		header: regexp.MustCompile(`(?i)\b((?:proxy-)?authorization\s*[:=]\s*|(?:set-)?cookie\s*:\s*|` +
-			`x-[\w-]*(?:key|token|auth)[\w-]*\s*:\s*)[^"']+`),
-		scheme: regexp.MustCompile(`(?i)\b(bearer\s+|basic\s+)[\w.~+/=-]{12,}`),
-		// The user's name in a URL is often the token itself.
-		url: regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)([^/?#\s"']*)@`),
-		// The forms by which services mark their own secrets.
-		form: regexp.MustCompile(`\b(?:gh[pousr]_\w{10,}|github_pat_\w{10,}|glpat-[\w-]{10,}|sk-[\w-]{16,}|` +
-			`[srp]k_live_\w{8,}|` +
-			`xox[abeprs]-[\w-]{8,}|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[\w-]{30,}|npm_\w{30,}|pypi-[\w-]{30,}|hf_\w{20,}|` +
-			`dop_v1_\w{20,}|SG\.[\w-]{10,}\.[\w-]{10,}|ya29\.[\w-]{10,}|eyJ[\w-]{8,}\.eyJ[\w-]+(?:\.[\w-]*)?)`),
-		certificate: regexp.MustCompile(
-			`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`),
-		user:       regexp.MustCompile(`(?s)^([^:\s]+):.+$`),
-		userInLine: regexp.MustCompile(`(?i)(\s|^)(-u|--user|--proxy-user)([= ]\s*)(["']?[^\s:"']+):[^\s"']+`),
-	}
-})
-
-// userFlags take NAME:PASSWORD as curl(1) does, in the next argument or in their
-// own.
-var userFlags = []string{"-u", "--user", "-U", "--proxy-user"}
-
-// passwordPrograms take a password after -p without a gap: mysql -pSECRET,
-// sshpass -pSECRET, and "sshpass -p SECRET".
-var passwordPrograms = map[string]bool{
-	"mysql": true, "mysqldump": true, "mysqladmin": true, "mariadb": true, "mariadb-dump": true, "sshpass": true,
+// judge redacts the arguments of one program.
+type judge struct {
+	expansions []string // of command lines, redacted, by their number
 }
 
 // Redact returns arguments of a program without what looks like a secret. A
 // secret that has no sign of one stays: nobody can tell it from other words.
+// Command lines and JSON in arguments are judged by their words. Of long
+// arguments only the first ones are returned, and "[…]" for the rest.
 func Redact(argv []string) []string {
-	if !isMarked(argv) {
-		return argv
+	rest, long := maxJudged, false
+	list := make([]string, 0, min(len(argv), maxJudged))
+	for _, arg := range argv {
+		if rest <= len(arg) {
+			list, long = append(list, strings.ReplaceAll(arg[:rest], mark, "\ufffd")), true
+			break
+		}
+		list = append(list, strings.ReplaceAll(arg, mark, "\ufffd"))
+		rest -= len(arg) + 1 // so that empty arguments count too
 	}
-	list := make([]string, len(argv))
-	secret, user := false, false // whether the next argument is one
-	program := ""
-	for i, arg := range argv {
-		name := arg[strings.LastIndexByte(arg, '/')+1:]
-		if i == 0 || passwordPrograms[name] {
-			program = name
+	j := &judge{}
+	for i, arg := range list {
+		list[i] = j.forms(arg)
+	}
+	list = j.command(list, 0)
+	for i, arg := range list {
+		list[i] = j.forms(j.expand(arg))
+	}
+	if long { // the last one is not whole, so nobody knows what its end is
+		last := &list[len(list)-1]
+		if *last = shorten(*last, len(*last)/2); strings.HasPrefix(*last, "{") || strings.HasPrefix(*last, "[") {
+			*last = redacted // JSON that cannot be read
 		}
-		isFlag := strings.HasPrefix(arg, "-")
-		switch {
-		case secret:
-			if list[i] = redacted; isPlain(argv[i-1], arg) {
-				list[i] = arg
-			}
-			secret = false
-			continue
-		case user && patterns().user.MatchString(arg):
-			list[i], user = patterns().user.ReplaceAllString(arg, "$1:"+redacted), false
-			continue
+		if len(argv) > len(list) {
+			list = append(list, omitted)
 		}
-		secret, user = false, false
-		switch {
-		case passwordPrograms[program] && i > 0 && strings.HasPrefix(arg, "-p"):
-			secret = arg == "-p" && program == "sshpass"
-			if len(arg) > 2 {
-				arg = "-p" + redacted
-			}
-			list[i] = arg
-			continue
-		case isFlag && patterns().flag.MatchString(arg):
-			secret = true
-		case isUserFlag(arg):
-			user = true
-		case strings.HasPrefix(arg, "-u") && len(arg) > 2 && strings.Contains(arg, ":"):
-			name, _, _ := strings.Cut(arg, ":")
-			list[i] = name + ":" + redacted
-			continue
-		}
-		list[i] = redactText(arg)
 	}
 	return list
 }
 
-// marks are parts of what the patterns find, in lower case. Compiling the
-// patterns takes longer than starting a program should wait.
-var marks = []string{
-	"token", "secret", "passw", "passphrase", "passcode", "pwd", "key", "credential", "bearer", "basic",
-	"cookie", "auth",
-	"://", "-u", "--user", "--proxy-user", "mysql", "mariadb", "sshpass",
-	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "k_live_", "xox", "akia", "asia", "aiza",
-	"npm_", "pypi-", "hf_", "dop_v1_", "sg.", "ya29", "eyj", "-----begin",
+// role is what the next argument is.
+type role int
+
+const (
+	anything role = iota
+	secret
+	// userAndPassword: NAME:PASSWORD.
+	userAndPassword
+	header
+	cookies
+	commandLine
+	code
+	message
+)
+
+// command redacts the words of a command.
+func (j *judge) command(list []string, depth int) []string {
+	out := slices.Clone(list)
+	c := commandOf(list)
+	next, flag := anything, ""
+	for i, word := range list {
+		now := next
+		next = anything
+		if c.secrets[i] && !isExpanded(word) {
+			out[i] = redacted
+			continue
+		}
+		if name, is := c.values[i]; is {
+			out[i] = name + "=" + redacted
+			continue
+		}
+		if now == anything {
+			out[i], next = j.option(c.at[i], word, depth)
+			flag = word
+			continue
+		}
+		out[i] = j.as(now, c.at[i], flag, word, depth)
+	}
+	return out
 }
 
-func isMarked(argv []string) bool {
-	for _, arg := range argv {
-		lower := strings.ToLower(arg)
-		for _, mark := range marks {
-			if strings.Contains(lower, mark) {
-				return true
-			}
+// as redacts a word whose role is known.
+func (j *judge) as(r role, program, flag, word string, depth int) string {
+	switch r {
+	case secret:
+		if isPlain(flag, word) {
+			return word
+		}
+		return redacted
+	case userAndPassword:
+		return userPassword(word)
+	case header:
+		return j.named(j.forms(word), inHeader)
+	case cookies:
+		if !strings.Contains(word, "=") || isExpanded(word) {
+			return word // a file
+		}
+		return redacted
+	case commandLine:
+		return j.line(word, true, depth+1)
+	case code:
+		return j.named(j.forms(word), inCode)
+	case message:
+		return j.named(j.forms(word), inMessage)
+	}
+	return j.argument(program, word, depth)
+}
+
+// argument redacts a word that can be anything.
+func (j *judge) argument(program, word string, depth int) string {
+	if name, value, is := strings.Cut(word, "="); is && strings.Trim(name, "\"'") == name && isOneWord(name) {
+		switch m := meaningOf(name); {
+		case isExpanded(value), isPlain(name, value):
+		case m >= weak && !strings.Contains(name, "?"):
+			return name + "=" + redacted
 		}
 	}
-	return false
-}
-
-func isUserFlag(arg string) bool {
-	for _, flag := range userFlags {
-		if arg == flag {
-			return true
+	if strings.HasPrefix(word, "{") || strings.HasPrefix(word, "[") {
+		if text, is := j.json(word, depth); is {
+			return text
 		}
 	}
-	return false
-}
-
-// redactText redacts one argument, which may be a whole command line.
-func redactText(text string) string {
-	p := patterns()
-	text = p.certificate.ReplaceAllString(text, redacted)
-	text = p.url.ReplaceAllString(text, "${1}"+redacted+"@")
-	text = p.userInLine.ReplaceAllString(text, "${1}${2}${3}${4}:"+redacted)
-	text = p.header.ReplaceAllString(text, "${1}"+redacted)
-	text = p.scheme.ReplaceAllString(text, "${1}"+redacted)
-	for _, named := range []*regexp.Regexp{p.assignment, p.inLine} {
-		text = named.ReplaceAllStringFunc(text, func(found string) string {
-			part := named.FindStringSubmatch(found)
-			if isPlain(part[1], part[3]) {
-				return found
-			}
-			return part[1] + part[2] + redacted
-		})
+	if readers[program] || agents[program] && strings.Contains(word, " ") {
+		return j.named(j.forms(word), inMessage)
 	}
-	return p.form.ReplaceAllString(text, redacted)
+	return j.prose(word, depth)
 }
 
-// isPlain reports whether a value is none of a secret although its name looks
-// so: a working directory, a number of tokens, or the name of a variable.
-func isPlain(name, value string) bool {
-	name = strings.ToLower(name)
+// prose redacts a text that can be a command line.
+func (j *judge) prose(text string, depth int) string {
+	if strings.ContainsAny(text, " \t\n") {
+		return j.line(text, false, depth+1)
+	}
+	return j.text(text)
+}
+
+func isOneWord(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool {
+		return r >= 0x80 || !isNameByte(byte(r)) && !strings.ContainsRune("-.:/@[]", r)
+	}) < 0
+}
+
+// userPassword redacts the password of "name:password", which also stands as
+// "name%password" and "name,password".
+func userPassword(word string) string {
+	at := strings.IndexAny(word, ":%,")
+	if at < 0 || at == len(word)-1 || isExpanded(word[at+1:]) || isNumbers(word) {
+		return word
+	}
+	if at == 0 || isExpanded(word[:at]) || len(word[:at]) < 40 {
+		return word[:at+1] + redacted
+	}
+	return redacted
+}
+
+// isNumbers reports whether a text is "1000:1000", as of a user and a group.
+func isNumbers(text string) bool { return strings.Trim(text, "0123456789:") == "" }
+
+// option redacts a word that may be a flag, and says what the next one is.
+func (j *judge) option(program, word string, depth int) (string, role) {
+	name := strings.TrimLeft(word, "-")
+	dashes := len(word) - len(name)
 	switch {
-	case strings.HasSuffix(name, "pwd"):
-		return strings.HasPrefix(value, "/")
-	case strings.HasSuffix(name, "tokens"):
-		return len(value) <= 7 && strings.Trim(value, "0123456789") == ""
+	case dashes == 0 && !strings.HasPrefix(word, "/"), name == "":
+		return j.argument(program, word, depth), anything
+	case dashes == 0: // /p:SECRET
+		if r, value := shortOption(program, word); r != anything && value == "" {
+			return word, r
+		}
+		if flag, value, is := strings.Cut(word, ":"); is && len(flag) < 24 && !strings.Contains(flag[1:], "/") &&
+			(flag == "/p" || meaningOf(flag) >= weak) && value != "" {
+			return flag + ":" + redacted, anything
+		}
+		return j.argument(program, word, depth), anything
 	}
-	return isVariable(value)
+	if r, value := shortOption(program, word); r != anything {
+		if value == "" {
+			return word, r
+		}
+		prefix := word[:len(word)-len(value)]
+		return prefix + j.as(r, program, prefix, value, depth), anything
+	}
+	if flag, value, is := strings.Cut(word, "="); is {
+		if r := longOption(program, flag); r != anything && r != secret {
+			return flag + "=" + j.as(r, program, flag, value, depth), anything
+		}
+		return j.argument(program, word, depth), anything
+	}
+	if strings.ContainsAny(word, " \t\n:") {
+		return j.argument(program, word, depth), anything
+	}
+	return j.argument(program, word, depth), longOption(program, word)
 }
 
-// isVariable reports whether a value is $NAME or ${NAME}.
-func isVariable(value string) bool {
-	name, is := strings.CutPrefix(strings.Trim(value, `"`), "$")
-	return is && strings.Trim(name, "{}_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") == ""
+// longOption is what follows a flag that is known by its name.
+func longOption(program, flag string) role {
+	name := strings.ToLower(strings.TrimLeft(flag, "-"))
+	switch name {
+	case "user", "proxy-user":
+		if !noPasswords[program] {
+			return userAndPassword
+		}
+		return anything
+	case "header", "proxy-header":
+		return header
+	case "cookie":
+		return cookies
+	case "command", "run", "execute":
+		if !interpreters[program] && !databases[program] {
+			return commandLine
+		}
+		return anything
+	case "eval", "print":
+		if interpreters[program] {
+			return code
+		}
+	case "encodedcommand", "enc":
+		if program == "pwsh" || program == "powershell" {
+			return secret // which nobody can read
+		}
+	case "message", "title", "body", "notes", "subject", "description", "prompt":
+		return message
+	}
+	if len(name) > 1 && meaningOf(name) >= weak {
+		return secret
+	}
+	return anything
+}
+
+// isCluster reports whether a word is short flags that end with one of these.
+func isCluster(word, flags string) bool {
+	return len(word) > 1 && word[0] == '-' && word[1] != '-' && len(word) < 12 &&
+		strings.IndexByte(flags, word[len(word)-1]) >= 0 && isLetters(word[1:])
+}
+
+func isLetters(text string) bool {
+	return strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// shortOption is what a program's own flag says: of the value, if it is in the
+// same word, else of the next word.
+func shortOption(program, word string) (r role, value string) {
+	for _, o := range options[program] {
+		attached, is := strings.CutPrefix(word, o.flag)
+		switch {
+		case is && attached != "" && o.attached && (o.flag[0] == '-' || attached[0] == ':'):
+			return o.role, attached
+		case is && attached == "" && o.separate:
+			return o.role, ""
+		}
+	}
+	switch {
+	case program == "curl" && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--"):
+		return curlOption(word)
+	case shells[program] && len(word) > 1 && word[1] != '-' && strings.Contains(word, "c") && isLetters(word[1:]):
+		return commandLine, ""
+	case interpreters[program] && isCluster(word, "ceErpE"):
+		return code, ""
+	case databases[program] && isCluster(word, "ce"):
+		return anything, ""
+	case messengers[program] && isCluster(word, "mp"):
+		return message, ""
+	case messengers[program] && strings.HasPrefix(word, "-m") && len(word) > 2:
+		return message, word[2:]
+	case !noPasswords[program] && word == "-u":
+		return userAndPassword, ""
+	case !noPasswords[program] && strings.HasPrefix(word, "-u") && len(word) > 2 && strings.Contains(word, ":"):
+		return userAndPassword, word[2:]
+	}
+	return anything, ""
+}
+
+// curlOption reads a cluster of curl's short flags, of which the last one can
+// have its value in the same word.
+func curlOption(word string) (role, string) {
+	roles := map[byte]role{
+		'u': userAndPassword, 'U': userAndPassword, 'b': cookies, 'H': header, 'E': userAndPassword,
+	}
+	for i := 1; i < len(word); i++ {
+		if r, is := roles[word[i]]; is {
+			return r, word[i+1:]
+		}
+		if strings.IndexByte("AcCdDeFhKmoPQrtTwxXyYz", word[i]) >= 0 {
+			return anything, "" // the rest is a value
+		}
+	}
+	return anything, ""
+}
+
+// base is the name of a program, without its directory and version.
+func base(word string) string {
+	name := word[strings.LastIndexAny(word, `/\`)+1:]
+	name = strings.TrimSuffix(strings.ToLower(name), ".exe")
+	if trimmed := strings.TrimRight(name, "0123456789."); interpreters[trimmed] {
+		return trimmed
+	}
+	return name
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -324,8 +323,7 @@ func (t *Trail) writeFile(dir string, text []byte, open map[string]*directory) e
 
 // encode is the line of an event, without its end. What does not fit is cut.
 func encode(event Event) ([]byte, error) {
-	// First much more than is kept, so that no secret is cut in its middle.
-	event.Argv = cut(Redact(cut(slices.Clone(event.Argv), 4*maxArgv)), maxArgv)
+	event.Argv = cut(Redact(event.Argv), maxArgv)
 	for _, text := range []*string{
 		&event.Project, &event.Dir, &event.Program, &event.Error, &event.Target, &event.Process, &event.Value,
 	} {
