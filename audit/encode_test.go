@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 )
 
 // TestSchema_DescribesEveryField holds the schema and the type to each other,
@@ -75,11 +77,40 @@ func TestEncode_IsBounded(t *testing.T) {
 		line, err := encode(Event{
 			Event: Spawn, Argv: argv, Target: strings.Repeat("ü", 1<<16), Error: strings.Repeat("\x00", 1<<16),
 		})
-		if err != nil || len(line) > 2*maxLine || !json.Valid(line) {
+		if err != nil || len(line) > maxLine || !json.Valid(line) {
 			t.Errorf("%d bytes: %v", len(line), err)
 		}
 		if !slices.Equal(argv, given) {
 			t.Error("the caller's arguments were changed")
 		}
+	}
+}
+
+// A text that is too long loses its middle, and differs still from others.
+func TestShorten_CutsTheMiddle(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, unit := range []string{"x", "\x01", "ü", "\u202e", "\U0001f600", "\xff", `"`, "<"} {
+		for _, middle := range []string{"a", "b"} {
+			text := "/begin/" + strings.Repeat(unit, 2000) + middle + strings.Repeat(unit, 2000) + "/end"
+			short := Shorten(text, MaxTarget)
+			encoded, err := json.Marshal(short)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size := len(display.JSON(encoded)) - len(`""`); size > MaxTarget || size > Size(short) {
+				t.Errorf("%q takes %d bytes, and counts as %d", short, size, Size(short))
+			}
+			if !strings.HasPrefix(short, "/begin/") || !strings.HasSuffix(short, "/end") || seen[short] != "" {
+				t.Errorf("%q", short)
+			}
+			seen[short] = text
+			if again := Shorten(short, MaxTarget); again != short {
+				t.Errorf("%q is cut again: %q", short, again)
+			}
+		}
+	}
+	if text := strings.Repeat("x", MaxTarget); Shorten(text, MaxTarget) != text {
+		t.Error("what fits is cut")
 	}
 }

@@ -3,6 +3,7 @@ package audit
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // redacted stands in the place of what looks like a secret.
@@ -42,7 +43,7 @@ func Redact(argv []string) []string {
 	}
 	if long { // the last one is not whole, so nobody knows what its end is
 		last := &list[len(list)-1]
-		if *last = shorten(*last, len(*last)/2); strings.HasPrefix(*last, "{") || strings.HasPrefix(*last, "[") {
+		if *last = head(*last, len(*last)/2); strings.HasPrefix(*last, "{") || strings.HasPrefix(*last, "[") {
 			*last = redacted // JSON that cannot be read
 		}
 		if len(argv) > len(list) {
@@ -50,6 +51,14 @@ func Redact(argv []string) []string {
 		}
 	}
 	return list
+}
+
+// head is the beginning of a text.
+func head(text string, most int) string {
+	for most > 0 && most < len(text) && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:min(most, len(text))] + omitted
 }
 
 // role is what the next argument is.

@@ -3,7 +3,6 @@
 package audit
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,9 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -319,63 +316,6 @@ func (t *Trail) writeFile(dir string, text []byte, open map[string]*directory) e
 		delete(open, dir)
 	}
 	return err
-}
-
-// encode is the line of an event, without its end. What does not fit is cut.
-func encode(event Event) ([]byte, error) {
-	event.Argv = cut(Redact(event.Argv), maxArgv)
-	for _, text := range []*string{
-		&event.Project, &event.Dir, &event.Program, &event.Error, &event.Target, &event.Process, &event.Value,
-	} {
-		*text = shorten(*text, maxText)
-	}
-	for i, target := range event.Targets {
-		event.Targets[i] = shorten(target, maxText)
-	}
-	text, err := json.Marshal(event)
-	if text = display.JSON(text); err != nil {
-		return nil, fmt.Errorf("write audit event: %w", err)
-	}
-	if len(text) > maxLine { // mostly escaped characters
-		event.Argv, event.Changed, event.Files, event.Targets = nil, nil, nil, nil
-		event.More++
-		if text, err = json.Marshal(event); err != nil {
-			return nil, fmt.Errorf("write audit event: %w", err)
-		}
-		text = display.JSON(text)
-	}
-	return text, nil
-}
-
-const (
-	// maxText bounds the bytes of one text, and maxArgv those of all arguments.
-	maxText = 4 << 10
-	maxArgv = 12 << 10
-	// omitted is in the place of what was cut.
-	omitted = "[…]"
-)
-
-// cut keeps the first arguments of a list, which it changes, and of each one at
-// most a third of the bytes.
-func cut(argv []string, most int) []string {
-	rest := most
-	for i, arg := range argv {
-		argv[i] = shorten(arg, min(most/3, rest))
-		if rest -= len(argv[i]); rest <= 0 {
-			return append(argv[:i+1], omitted)
-		}
-	}
-	return argv
-}
-
-func shorten(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + omitted
 }
 
 // userName is the user's name; the number if it is not known.

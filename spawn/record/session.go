@@ -28,10 +28,16 @@ const (
 	// maxLines bounds the lines of accesses in a minute. What comes after that is
 	// held until the minute is over, and then listed, many targets in a line.
 	maxLines = 2000
-	// maxHeld bounds the bytes of the targets that are held, and maxTargets those
-	// of one line's list, which are escaped later.
+	// maxBytes bounds the bytes of those lines in a minute in the same way.
+	maxBytes = 1 << 20
+	// maxHeld bounds the bytes of the targets that are held, as they are in lines,
+	// and maxTargets those of one line's list.
 	maxHeld    = 1 << 20
-	maxTargets = 4 << 10
+	maxTargets = 16 << 10
+	// maxListedTarget bounds a target of a list, so that thousands have room.
+	maxListedTarget = 192
+	// maxRest is what a line has beside its texts.
+	maxRest = 300
 )
 
 // Session notes what one session does. A nil one notes nothing. Its methods may
@@ -51,6 +57,7 @@ type Session struct {
 	order  []*folded // the one that is remembered for longest is the first
 	minute time.Time // when the lines of the current minute began
 	lines  int       // in that minute
+	bytes  int       // of them
 	held   []*held
 	room   int            // bytes of targets that may still be held
 	alarm  *time.Timer    // ends the minute; nil if nothing is held
@@ -208,12 +215,15 @@ func (s *Session) Ended(code int, signal syscall.Signal, survivors bool, finding
 // sets it.
 func (s *Session) fold(event audit.Event) {
 	now := time.Now().UTC()
+	for _, text := range []*string{&event.Target, &event.Process, &event.Detail} {
+		*text = audit.Shorten(*text, audit.MaxTarget)
+	}
 	key := strings.Join([]string{event.Event, event.Access, event.Target, event.Detail, event.Answer}, "\x00")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.minute) >= silence {
 		s.list()
-		s.minute, s.lines = now, 0
+		s.minute, s.lines, s.bytes = now, 0, 0
 	}
 	f := s.folded[key]
 	if f == nil {
@@ -245,8 +255,13 @@ func (s *Session) forget(now time.Time) {
 
 // write writes a line, or holds it if the session has had its lines.
 func (s *Session) write(line audit.Event) {
-	if s.lines < maxLines {
+	size := maxRest
+	for _, text := range []string{s.id, s.project, line.Target, line.Process, line.Detail} {
+		size += audit.Size(text)
+	}
+	if s.lines < maxLines && s.bytes+size <= maxBytes {
 		s.lines++
+		s.bytes += size
 		if s.offer(line) {
 			return
 		}
@@ -278,17 +293,22 @@ func (s *Session) hold(line audit.Event) {
 		}
 		s.held = append(s.held, h)
 	}
-	if !h.targets[line.Target] {
-		if s.room < len(line.Target) {
+	target := audit.Shorten(line.Target, maxListedTarget)
+	if !h.targets[target] {
+		size := sizeInList(target)
+		if s.room < size {
 			s.more[line.Event] += line.Count
 			return
 		}
-		s.room -= len(line.Target)
-		h.targets[line.Target] = true
+		s.room -= size
+		h.targets[target] = true
 	}
 	h.event.Count += line.Count
 	h.event.Last = line.Last
 }
+
+// sizeInList is how many bytes a target takes in a list.
+func sizeInList(target string) int { return audit.Size(target) + len(`"",`) }
 
 // list writes what is held.
 func (s *Session) list() {
@@ -300,13 +320,13 @@ func (s *Session) list() {
 		line := h.event
 		size := 0
 		for _, target := range slices.Sorted(maps.Keys(h.targets)) {
-			if size > 0 && size+len(target) > maxTargets {
+			if size > 0 && size+sizeInList(target) > maxTargets {
 				s.put(line)
 				line, size = h.event, 0
 				line.Targets, line.Count = nil, 0 // the first line has the count
 			}
 			line.Targets = append(line.Targets, target)
-			size += len(target)
+			size += sizeInList(target)
 		}
 		s.put(line)
 	}

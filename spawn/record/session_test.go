@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -121,7 +122,7 @@ func TestFold_IsBounded(t *testing.T) {
 	t.Parallel()
 	r := &recorder{share: 1}
 	s := begin(r)
-	const most, size = 2000, 1 << 10
+	const most, size = 8000, 1 << 10
 	for i := range most {
 		s.Denied(denied(fmt.Sprintf("%04d%s", i, strings.Repeat("x", size)), "p"))
 	}
@@ -130,7 +131,67 @@ func TestFold_IsBounded(t *testing.T) {
 	}
 	s.Ended(0, 0, false, nil)
 	named, count := r.targets()
-	if count != most || len(named) < maxHeld/(2*size) || len(named) >= most {
+	if count != most || len(named) < maxHeld/(2*maxListedTarget) || len(named) >= most {
 		t.Errorf("%d targets are named, %d accesses", len(named), count)
+	}
+}
+
+// bytes are what the lines take, with what every line has.
+func (r *recorder) bytes(t *testing.T) (sum int) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		e.Version, e.User, e.Via, e.UID, e.Sidecar = audit.Version, "ann", "serve", 1000, 1234567
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum++
+		for _, r := range string(text) {
+			if sum++; r >= 0x7f { // it can be escaped
+				sum += len(`\u0000`) - 1
+			}
+		}
+	}
+	return sum
+}
+
+// A session has a megabyte of lines in a minute, and another one of targets in
+// lists, whatever its targets and its project are called. The control is that
+// each target is still named.
+func TestFold_BoundsTheBytes(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]string{
+		"short": "x", "long": strings.Repeat("x", 4000), "escaped": strings.Repeat("\x01", 4000),
+		"wide": strings.Repeat("\u202e", 1300), "quotes": strings.Repeat(`"`, 4000), "half": strings.Repeat("y", 500),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := &recorder{share: 1 << 20}
+				s := Begin(r, policy.Audit{Dir: "/d"}, audit.Event{
+					Session: "0123456789abcdef0123456789abcdef0123", Project: "/" + strings.Repeat("p", 255),
+					Kind: "terminal",
+				}, func(*audit.Event) {})
+				_ = s.Acknowledged()
+				const targets = 5000
+				for i := range targets {
+					s.Denied(denied(part+fmt.Sprint(i)+part, "process"))
+				}
+				time.Sleep(2 * silence)
+				synctest.Wait()
+				named, count := r.targets()
+				if count != targets || len(named) != targets+1 {
+					t.Errorf("%d targets are named, %d accesses", len(named), count)
+				}
+				const most = 2*maxBytes + 1<<18
+				sum := r.bytes(t)
+				if sum > most {
+					t.Errorf("%d bytes, at most %d", sum, most)
+				}
+				t.Logf("%d bytes in %d lines, %d targets", sum, r.len(), len(named))
+			})
+		})
 	}
 }
