@@ -13,7 +13,7 @@ import (
 func Describe(e Event) string {
 	switch e.Event {
 	case Spawn:
-		return fmt.Sprintf("%s in %s: %s", e.Kind, e.Project, strings.Join(e.Argv, " "))
+		return fmt.Sprintf("%s in %s: %s", e.Kind, e.Project, cmp.Or(strings.Join(e.Argv, " "), e.Program))
 	case Started:
 		return describeStart(e)
 	case NotStarted:

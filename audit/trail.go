@@ -86,6 +86,9 @@ func (t *Trail) Record(to policy.Audit, event Event) error {
 	event.Version, event.Time = Version, time.Now().UTC()
 	event.UID, event.Sidecar, event.Via = os.Getuid(), os.Getpid(), t.Via
 	event.Managed = to.Managed
+	if to.ProgramOnly {
+		event.Argv = nil
+	}
 	l := &line{to: to, event: event}
 	must := to.Required && event.Event == Spawn
 	if must {

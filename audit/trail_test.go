@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -187,5 +188,26 @@ func TestTrail_ASessionHasAShare(t *testing.T) {
 	}
 	if len(trail.queued) != 0 {
 		t.Errorf("still counted: %v", trail.queued)
+	}
+}
+
+// Without arguments the line has the program alone. The control is the other
+// place, to which the same event goes with them.
+func TestTrail_ProgramOnly(t *testing.T) {
+	t.Parallel()
+	var got []Event
+	trail := &Trail{journal: func(e Event, _ []byte) error { got = append(got, e); return nil }}
+	event := Event{Event: Spawn, Program: "/bin/echo", Argv: []string{"echo", "argument"}}
+	for _, only := range []bool{true, false} {
+		if err := trail.Record(policy.Audit{Journal: true, ProgramOnly: only}, event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trail.Close(time.Minute)
+	if len(got) != 2 || got[0].Argv != nil || got[0].Program == "" || len(got[1].Argv) != 2 {
+		t.Errorf("%+v", got)
+	}
+	if text := Describe(got[0]); !strings.Contains(text, "/bin/echo") {
+		t.Errorf("described as %q", text)
 	}
 }

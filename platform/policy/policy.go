@@ -77,6 +77,8 @@ type Audit struct {
 	Required bool `json:"required,omitempty"`
 	// Managed is true if the organisation's settings ask for it.
 	Managed bool `json:"managed,omitempty"`
+	// ProgramOnly is true if no arguments are kept.
+	ProgramOnly bool `json:"programOnly,omitempty"`
 }
 
 // On reports whether a trail is kept.
@@ -86,7 +88,7 @@ func (a Audit) On() bool { return a.Dir != "" || a.Journal }
 func (a Audit) With(other Audit) Audit {
 	return Audit{
 		Dir: cmp.Or(a.Dir, other.Dir), Journal: a.Journal || other.Journal, Required: a.Required || other.Required,
-		Managed: a.Managed || other.Managed,
+		Managed: a.Managed || other.Managed, ProgramOnly: a.ProgramOnly || other.ProgramOnly,
 	}
 }
 

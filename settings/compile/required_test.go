@@ -237,7 +237,7 @@ func TestRequired_KnowsEveryKey(t *testing.T) {
 		"limits.connections": "3",
 		"toolchains":         "[]", "toolchain_caches": `"private"`, "shell": "-", "on_unavailable": `"refuse"`,
 		"on_denied": `"ignore"`, "process_tracking": "-",
-		"audit": `"file"`, "audit_required": "true",
+		"audit": `"file"`, "audit_required": "true", "audit_argv": `"program"`,
 	}
 	for _, l := range document.Keys() {
 		value, known := values[l.Name]

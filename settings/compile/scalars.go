@@ -24,6 +24,7 @@ const (
 	processTrackingKey = "process_tracking"
 	auditKey           = "audit"
 	auditRequiredKey   = "audit_required"
+	auditArgvKey       = "audit_argv"
 )
 
 // scalar is a key of a single value. The steps of an evaluation ask its row in
@@ -127,6 +128,13 @@ var scalars = []scalar{
 				return `has no effect while "audit" is "off"`
 			}
 			return ""
+		},
+	},
+	{
+		key: auditArgvKey, strict: document.AuditArgvProgram,
+		opens: "your audit trail keeps arguments of programs, without what looks like a secret",
+		apply: func(p *policy.Policy, merged document.Sandbox) {
+			p.Audit.ProgramOnly = *merged.AuditArgv == document.AuditArgvProgram
 		},
 	},
 }

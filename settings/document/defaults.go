@@ -30,6 +30,7 @@ func Defaults() Sandbox {
 		ProcessTracking: new(ProcessTrackingAuto),
 		Audit:           new(AuditOff),
 		AuditRequired:   new(false),
+		AuditArgv:       new(AuditArgvRedacted),
 	}
 }
 

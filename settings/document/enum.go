@@ -43,3 +43,8 @@ func (ProcessTracking) Values() []string {
 func (Audit) Values() []string {
 	return []string{string(AuditOff), string(AuditFile), string(AuditJournal)}
 }
+
+// Values are all that the key allows.
+func (AuditArgv) Values() []string {
+	return []string{string(AuditArgvRedacted), string(AuditArgvProgram)}
+}

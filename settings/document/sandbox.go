@@ -133,6 +133,11 @@ type Sandbox struct {
 	// the disk is full, for example. Otherwise the next line says how many were
 	// lost. Only your own settings and your organisation's count.
 	AuditRequired *bool `json:"audit_required"`
+	// AuditArgv says what of a program's arguments "audit" keeps. "redacted"
+	// leaves out what looks like a secret. "program" keeps no arguments, only the
+	// program. Whoever wants "program" has it: you, your organisation or a
+	// project.
+	AuditArgv *AuditArgv `json:"audit_argv"`
 	// Tool overrides the other keys for the agent's tools, key by key. Its own
 	// "enabled" decides for them whatever apply_to says.
 	Tool *Sandbox `json:"tool,omitempty"`
@@ -278,4 +283,14 @@ const (
 	AuditFile Audit = "file"
 	// AuditJournal writes to the journal of systemd.
 	AuditJournal Audit = "journal"
+)
+
+// AuditArgv says what an audit trail keeps of arguments.
+type AuditArgv string
+
+const (
+	// AuditArgvRedacted keeps them without what looks like a secret.
+	AuditArgvRedacted AuditArgv = "redacted"
+	// AuditArgvProgram keeps none.
+	AuditArgvProgram AuditArgv = "program"
 )

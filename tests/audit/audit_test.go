@@ -3,6 +3,7 @@
 package audit
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,6 +105,54 @@ func TestAudit_KeepsNoSecret(t *testing.T) {
 	}
 	if raw := s.raw(); strings.Contains(raw, secret) || !strings.Contains(raw, "[redacted]") {
 		t.Errorf("%s", raw)
+	}
+}
+
+// TestAudit_WithoutArguments: whoever wants no arguments in the trail has it, a
+// project too, and nobody undoes that. The control is the trail without.
+func TestAudit_WithoutArguments(t *testing.T) {
+	t.Parallel()
+	program, redacted := harness.Sandbox{"audit_argv": "program"}, harness.Sandbox{"audit_argv": "redacted"}
+	for name, row := range map[string]struct {
+		user    harness.Sandbox
+		project harness.Sandbox
+		kept    bool
+	}{
+		"control":             {nil, nil, true},
+		"the user":            {program, nil, false},
+		"a project":           {nil, program, false},
+		"a project undoes it": {program, redacted, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			block := harness.Sandbox{"audit": "file"}
+			maps.Copy(block, row.user)
+			s := newScene(t, block)
+			if row.project != nil {
+				harness.Write(t, s.w.ProjectPath(".zed/settings.json"), harness.Defaults(row.project))
+			}
+			if out, ok := s.run("exec", "--", "echo", "the-argument"); !ok {
+				t.Fatalf("control: %s", out)
+			}
+			starts := of(s.events(), trail.Spawn)
+			if len(starts) != 1 || starts[0].Program != "echo" {
+				t.Fatalf("%+v", starts)
+			}
+			if len(starts[0].Argv) > 0 != row.kept || strings.Contains(s.raw(), "the-argument") != row.kept {
+				t.Errorf("%s", s.raw())
+			}
+			out, ok := s.run("audit")
+			if !ok || !strings.Contains(out, "echo") || strings.Contains(out, "the-argument") != row.kept {
+				t.Errorf("audit: %s", out)
+			}
+			want := `"redacted"`
+			if !row.kept {
+				want = `"program"`
+			}
+			if out, _ := s.run("policy"); !strings.Contains(out, "audit_argv") || !strings.Contains(out, want) {
+				t.Errorf("policy: %s", out)
+			}
+		})
 	}
 }
 
