@@ -13,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // A session can make whatever starts the next one set HOME or XDG_CONFIG_HOME: a
@@ -59,6 +60,32 @@ func ownHome(account string) string {
 		}
 	}
 	return account
+}
+
+// decides reports whether the home directory of the user database decides what
+// ~ means and which list of trusted projects counts: if settings are there, or
+// such a list. What cannot be read is there.
+func decides(h resolve.Host) bool {
+	home := ownHome(h.Account)
+	if home == "" {
+		return false
+	}
+	user := places.User{Home: home}
+	for _, file := range append(user.Settings(), user.Trust()) {
+		data, _, err := textfile.Read(file)
+		if err != nil && textfile.Missing(err) {
+			continue
+		}
+		state := source.State{File: file, Exists: true}
+		if err != nil || file == user.Trust() {
+			return true
+		}
+		state.Good, state.Problem = document.Decode(data, h.Platform, source.OwnerOf(file))
+		if state.Problem != nil || anySettings([]source.State{state}) {
+			return true
+		}
+	}
+	return false
 }
 
 // all lists every file, lowest first.

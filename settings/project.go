@@ -46,7 +46,7 @@ func (s *Store) Trust(projectDir, digest string) (compile.Project, error) {
 	}
 	entry := trust.Project{Path: shown.Dir, Digest: shown.Digest, TrustedAt: time.Now().UTC().Truncate(time.Second)}
 	with := func(l *trust.List) []trust.Project { return l.With(entry) }
-	if err := trust.Change(s.host.Places().Trust(), with); err != nil {
+	if err := trust.Change(s.host.Kept().Trust(), with); err != nil {
 		return shown, err
 	}
 	s.note(projectDir, audit.Event{Event: audit.Trusted, Files: []string{shown.File}, Digest: shown.Digest})
@@ -69,7 +69,7 @@ func (s *Store) Untrust(projectDir string) (compile.Project, error) {
 	// file.
 	if s.listed(dir) {
 		without := func(l *trust.List) []trust.Project { return l.Without(dir) }
-		if err := trust.Change(s.host.Places().Trust(), without); err != nil {
+		if err := trust.Change(s.host.Kept().Trust(), without); err != nil {
 			return compile.Project{}, err
 		}
 		s.note(projectDir, audit.Event{Event: audit.Untrusted})

@@ -139,6 +139,9 @@ func open(options Options, with source.Watching) (*Store, error) {
 		s.fs.Dirs = resolve.RememberDirs()
 	}
 	s.host.Account = cmp.Or(options.Account, options.Home, managed.Home())
+	if decides(s.host) {
+		s.host = s.host.Decide()
+	}
 	s.users = userFilesOf(options.UserPath, s.host)
 	s.files = s.users.all()
 	if options.Editor != nil {
@@ -149,7 +152,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	s.sources = source.Open(source.Options{
 		Platform: options.Platform, Files: s.files, Required: options.UserPath != "", Managed: true,
-		Trust:  s.host.Places().Trust(),
+		Trust:  s.host.Kept().Trust(),
 		Logger: log, Once: options.Once, OnChange: s.onChange, OnNotice: options.OnNotice, Watching: with,
 	})
 	if options.Recorder != nil && !options.Once {
@@ -194,7 +197,7 @@ func (s *Store) Close() error {
 // and remembers that it was told now. If it cannot remember, it is the first
 // time.
 func (s *Store) FirstTime(note string) bool {
-	path := s.host.Places().Told(note)
+	path := s.host.Kept().Told(note)
 	if path == "" {
 		return true
 	}

@@ -54,7 +54,7 @@ const noAuditDir = "/dev/null/no-home-directory"
 // place of the directory itself is not followed.
 func auditDirs(view *resolve.View, h resolve.Host) []string {
 	var list []string
-	for _, state := range []string{h.Places().State(), places.User{Home: h.Account}.State()} {
+	for _, state := range []string{h.Kept().State(), places.User{Home: h.Account}.State()} {
 		if state != "" {
 			list = append(list, places.Audit(view.Resolve(state).Path))
 		}

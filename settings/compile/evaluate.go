@@ -78,7 +78,7 @@ func (s *Input) view() fsView {
 	return fsView{
 		View: view, host: s.Host, git: &repositories{ask: s.AskGit},
 		guarded: s.guarded(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
-		sensitive: sensitive.Find(view, s.Host.Home), listed: map[string][]string{},
+		sensitive: sensitive.Find(view, s.Host.Homes()...), listed: map[string][]string{},
 	}
 }
 
@@ -98,7 +98,8 @@ func (s *Input) evaluate(kind document.Kind) *evaluation {
 	view := s.view()
 	everywhere := s.run(view, "", asIgnored, kind, nil)
 	result := *everywhere
-	result.diagnostics = document.Sort(slices.Concat(everywhere.diagnostics, everywhere.secretDiagnostics()))
+	result.diagnostics = document.Sort(slices.Concat(everywhere.diagnostics, everywhere.secretDiagnostics(),
+		s.untrusted(view.View)))
 	if s.ProjectDir != "" {
 		shared := result.diagnostics
 		result = *s.run(view, s.ProjectDir, asIgnored, kind, nil)

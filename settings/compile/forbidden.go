@@ -70,10 +70,10 @@ func (s *Snapshot) HoldsState(path string) bool {
 // or not.
 func stateDirs(h resolve.Host) []string {
 	user := h.Places()
-	account := places.User{Home: h.Account}.State() // no variable moves it
-	return slices.DeleteFunc([]string{user.Runtime(), user.State(), user.Cache(), account}, func(dir string) bool {
-		return dir == ""
-	})
+	account := places.User{Home: h.Account} // no variable moves it
+	return slices.DeleteFunc([]string{
+		user.Runtime(), user.State(), user.Cache(), account.State(), account.Cache(),
+	}, func(dir string) bool { return dir == "" })
 }
 
 // undoes says why a grant for writing of a path would undo the sandbox; "" if

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
 
@@ -64,4 +65,19 @@ func (s *Snapshot) Project() Project {
 		p.Problem = e.exposure
 	}
 	return p
+}
+
+// untrusted says that a list of trusted projects does not count, because only
+// variables name it.
+func (s *Input) untrusted(r *resolve.View) []document.FileDiagnostic {
+	named, kept := s.Host.Places().Trust(), s.Host.Kept().Trust()
+	at := r.Resolve(named)
+	if named == "" || !at.Exists || at.Path == r.Resolve(kept).Path {
+		return nil
+	}
+	return []document.FileDiagnostic{{File: named, Diagnostic: document.Diagnostic{
+		Line: 1, Column: 1, Severity: document.SeverityWarning,
+		Message: "no project is trusted by it, because HOME or XDG_STATE_HOME names it: your list is " +
+			display.Quote(kept),
+	}}}
 }

@@ -251,12 +251,12 @@ func (s *Snapshot) With(granted []Addition) *Snapshot {
 // known. It describes the file system of this moment.
 func (s *Snapshot) Secrets() func(path string) string {
 	view := s.view()
-	known, home := view.sensitive, view.Resolve(s.Host.Home).Path
+	known, homes := view.sensitive, view.RealHomes(s.Host)
 	return func(path string) string {
 		if what := known.Holds(path); what != "" {
 			return what
 		}
-		if actor, _ := sensitive.ActorAt(home, path); actor.Agent != "" {
+		if actor, _ := sensitive.ActorAt(homes, path); actor.Agent != "" {
 			return "the sign-in of " + actor.Agent
 		}
 		return ""

@@ -97,17 +97,14 @@ func (e *evaluation) findProjectRisks() []string {
 		return nil
 	}
 	real := func(path string) string { return e.Resolve(path).Path }
-	home := ""
-	if e.host.Home != "" {
-		home = real(e.host.Home)
-	}
+	homes := e.RealHomes(e.host)
 	switch {
 	case project == "/":
 		return []string{"the project directory is /: sessions may read every file that you may"}
-	case project == home:
+	case slices.Contains(homes, project):
 		return []string{fmt.Sprintf("the project directory %s is your home directory: sessions may read and write"+
 			" all your files", display.Quote(project))}
-	case home != "" && policy.Contains(project, home):
+	case slices.ContainsFunc(homes, func(home string) bool { return policy.Contains(project, home) }):
 		return []string{fmt.Sprintf("the project directory %s holds your home directory: sessions may read and write"+
 			" all your files", display.Quote(project))}
 	case project == real("/tmp") || project == real("/var/tmp"):
@@ -118,7 +115,7 @@ func (e *evaluation) findProjectRisks() []string {
 		return []string{fmt.Sprintf("the project directory %s holds %s: sessions may read and write them",
 			display.Quote(project), what)}
 	}
-	if actor, found := sensitive.ActorAt(home, project); found {
+	if actor, found := sensitive.ActorAt(homes, project); found {
 		return []string{fmt.Sprintf("the project directory %s: sessions may write it, and %s", display.Quote(project),
 			actor.Acts)}
 	}
@@ -161,6 +158,9 @@ const maxNeighbours = 256
 
 func (s *Input) guarded(r *resolve.View) []string {
 	list := slices.Concat(s.settingsFiles(r), s.trustFiles(r))
+	if account := (places.User{Home: s.Host.Account}).Trust(); account != "" {
+		list = append(list, bothNames(r, account)...) // it counts once it exists
+	}
 	for _, state := range s.UserStates {
 		dir := filepath.Dir(state.File)
 		if state.File == policy.OriginEditor || !places.HoldsOnlySettings(state.File) {
@@ -186,10 +186,13 @@ func (s *Input) guarded(r *resolve.View) []string {
 // shells are the directories of links that are shells, and that which says where
 // such directories are. A symlink is listed with what it leads to.
 func (s *Input) shells(r *resolve.View) []string {
-	user := s.Host.Places()
-	listed := user.ShellsElsewhere()
-	dirs := []string{user.Shells(), listed}
-	if listed != "" {
+	var dirs []string
+	for _, user := range []places.User{s.Host.Places(), {Home: s.Host.Account}} {
+		listed := user.ShellsElsewhere()
+		dirs = append(dirs, user.Shells(), listed)
+		if listed == "" {
+			continue
+		}
 		names, err := s.FS.ReadDir(r.Resolve(listed).Path)
 		if err != nil {
 			names = nil // mostly there is none
@@ -205,7 +208,8 @@ func (s *Input) shells(r *resolve.View) []string {
 		}
 		// A session may have made such a symlink, to keep all later ones from
 		// writing anything.
-		if s.Host.Home != "" && policy.Contains(r.Resolve(dir).Path, r.Resolve(s.Host.Home).Path) {
+		holds := func(home string) bool { return policy.Contains(r.Resolve(dir).Path, home) }
+		if slices.ContainsFunc(r.RealHomes(s.Host), holds) {
 			continue
 		}
 		for _, path := range bothNames(r, dir) {

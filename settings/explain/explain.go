@@ -398,10 +398,10 @@ func (x *explainer) actedOn(path string) bool {
 	found := false
 	switch x.attempt {
 	case Write:
-		actor, found = sensitive.FindActor(x.View, x.Host.Home, path)
+		actor, found = sensitive.FindActor(x.View, x.Host.Homes(), path)
 		x.Acts = actor.Acts
 	case Read:
-		actor, _ = sensitive.ActorAt(x.Resolve(x.Host.Home).Path, path)
+		actor, _ = sensitive.ActorAt(x.RealHomes(x.Host), path)
 		if found = actor.Agent != ""; found {
 			x.Acts, actor.Set = actor.SignIn(), "" // the set opens it
 		}

@@ -138,9 +138,8 @@ func userConfigurations(host resolve.Host) []string {
 	if config := host.Env["XDG_CONFIG_HOME"]; filepath.IsAbs(config) {
 		files = append(files, filepath.Join(config, "git", "config"))
 	}
-	if host.Home != "" {
-		files = append(files, filepath.Join(host.Home, ".gitconfig"),
-			filepath.Join(host.Home, ".config", "git", "config"))
+	for _, home := range host.Homes() {
+		files = append(files, filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config", "git", "config"))
 	}
 	files = append(files, "/etc/gitconfig", "/usr/local/etc/gitconfig")
 	if host.Platform == "darwin" {

@@ -151,6 +151,16 @@ func (r *View) Resolve(path string) Target {
 	return target
 }
 
+// RealHomes are the user's home directories by their real paths, see
+// [Host.Homes].
+func (r *View) RealHomes(h Host) []string {
+	var list []string
+	for _, home := range h.Homes() {
+		list = append(list, r.Resolve(home).Path)
+	}
+	return list
+}
+
 // Steps are the names that Resolve looks up for a path, each in a directory
 // without symlinks. A watch on the path has to watch these.
 func (r *View) Steps(path string) []Step {

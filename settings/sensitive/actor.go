@@ -29,8 +29,8 @@ func (a Actor) SignIn() string { return a.Agent + " keeps its sign-in there" }
 // FindActor says who acts on what is written at a path or below it. The path is
 // absolute, without symlinks. A place below the path counts if it does not exist
 // yet: sessions could make it. found is false if nobody is known to act on it.
-func FindActor(r *resolve.View, home, path string) (actor Actor, found bool) {
-	all := actingIn(home)
+func FindActor(r *resolve.View, homes []string, path string) (actor Actor, found bool) {
+	all := actingIn(homes)
 	for i := range all {
 		all[i].real = r.Resolve(all[i].real).Path
 	}
@@ -50,9 +50,9 @@ func FindActor(r *resolve.View, home, path string) (actor Actor, found bool) {
 }
 
 // ActorAt says who acts on what is written in a directory, as FindActor does, but
-// looks nothing up: symlinks in the home directory do not count.
-func ActorAt(home, dir string) (actor Actor, found bool) {
-	all := actingIn(home)
+// looks nothing up: symlinks in the home directories do not count.
+func ActorAt(homes []string, dir string) (actor Actor, found bool) {
+	all := actingIn(homes)
 	if actor, found = within(all, dir); !found {
 		actor, found = below(all, dir)
 	}
@@ -65,17 +65,19 @@ type acting struct {
 	real string // its path
 }
 
-// actingIn are all such places, with the home directory's path in theirs. If that
-// is not known, they are those of the machine.
-func actingIn(home string) (all []acting) {
+// actingIn are all such places: those of the machine, and those of each home
+// directory with its path in theirs.
+func actingIn(homes []string) (all []acting) {
 	for _, known := range risks.All {
-		at := known.Path
-		below, inHome := strings.CutPrefix(at, "~/")
-		if inHome {
-			at = filepath.Join(home, below)
-		}
-		if known.Acts != "" && (home != "" || !inHome) {
-			all = append(all, acting{known, at})
+		below, inHome := strings.CutPrefix(known.Path, "~/")
+		switch {
+		case known.Acts == "":
+		case !inHome:
+			all = append(all, acting{known, known.Path})
+		default:
+			for _, home := range homes {
+				all = append(all, acting{known, filepath.Join(home, below)})
+			}
 		}
 	}
 	return all

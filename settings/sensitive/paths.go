@@ -16,11 +16,11 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
 
-// Paths are the sensitive places of a home directory: real paths, with what
-// each holds and whether it exists.
+// Paths are the sensitive places of the user's home directories: real paths, with
+// what each holds and whether it exists.
 type Paths struct {
-	home string // real; "" if it is not known
-	All  []place
+	homes []string // real
+	All   []place
 }
 
 type place struct {
@@ -29,23 +29,30 @@ type place struct {
 	plain       []string // names of files without secrets, as in risks.Place
 }
 
-// Find resolves the known places of keys and tokens in a home directory.
-func Find(r *resolve.View, home string) *Paths {
-	if home == "" {
-		return &Paths{}
+// Find resolves the known places of keys and tokens in home directories.
+func Find(r *resolve.View, homes ...string) *Paths {
+	found := &Paths{}
+	for _, home := range homes {
+		if home = r.Resolve(home).Path; !slices.Contains(found.homes, home) {
+			found.homes = append(found.homes, home)
+			found.in(r, home)
+		}
 	}
-	found := &Paths{home: r.Resolve(home).Path}
+	return found
+}
+
+// in adds the places of one home directory.
+func (p *Paths) in(r *resolve.View, home string) {
 	for _, known := range risks.All {
 		below, inHome := strings.CutPrefix(known.Path, "~/")
 		if known.Secret == "" || !inHome {
 			continue
 		}
-		target := r.Resolve(filepath.Join(found.home, below))
-		found.All = append(found.All, place{
+		target := r.Resolve(filepath.Join(home, below))
+		p.All = append(p.All, place{
 			Path: target.Path, Holds: known.Secret, Exists: target.Exists, plain: known.Plain,
 		})
 	}
-	return found
 }
 
 // Holds says what a grant of path opens to sessions at most; "" if nothing known
@@ -65,11 +72,9 @@ func (p *Paths) Opens(path string, hidden func(path string) bool) (shown, covere
 // holds is Holds with only those places below path that count.
 func (p *Paths) holds(path string, counts func(place) bool) string {
 	switch {
-	case p.home == "":
-		return ""
-	case path == p.home:
+	case slices.Contains(p.homes, path):
 		return "your home directory" + p.below(path, ", with ", counts)
-	case policy.Contains(path, p.home):
+	case slices.ContainsFunc(p.homes, func(home string) bool { return policy.Contains(path, home) }):
 		return "your home directory and much more" + p.below(path, ", with ", counts)
 	}
 	for _, known := range p.All {
