@@ -110,7 +110,7 @@ type latest struct {
 
 // Open reads the user's settings and starts to watch them. A file that cannot
 // be read is a diagnostic of the snapshots. An error means that the options are
-// wrong. The store must be closed.
+// wrong, or that the user database does not answer. The store must be closed.
 func Open(options Options) (*Store, error) { return open(options, source.Watching{}) }
 
 // open is Open for tests, which watch in other ways.
@@ -138,7 +138,12 @@ func open(options Options, with source.Watching) (*Store, error) {
 		s.memory = compile.NewMemory()
 		s.fs.Dirs = resolve.RememberDirs()
 	}
-	s.host.Account = cmp.Or(options.Account, options.Home, managed.Home())
+	if s.host.Account = cmp.Or(options.Account, options.Home); s.host.Account == "" {
+		var err error
+		if s.host.Account, err = managed.Home(); err != nil {
+			return nil, fmt.Errorf("open settings: %w", err)
+		}
+	}
 	if decides(s.host) {
 		s.host = s.host.Decide()
 	}

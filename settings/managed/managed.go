@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -121,23 +120,44 @@ var overflowID = sync.OnceValue(func() uint32 {
 })
 
 // Home is the user's home directory as the system's user database has it,
-// whatever HOME says; "" if it is not known.
-var Home = sync.OnceValue(func() string {
+// whatever HOME says; "" if the database does not know the user. An error means
+// that it does not answer within two seconds. The answer is kept.
+var Home = sync.OnceValues(func() (string, error) {
 	id := strconv.Itoa(os.Getuid())
-	if found, err := user.LookupId(id); err == nil && filepath.IsAbs(found.HomeDir) {
-		return found.HomeDir
+	if home, err := homeHere(id); home != "" || err != nil {
+		return home, err
 	}
 	// The database may be on another machine, which only the C library asks.
+	for _, path := range getent {
+		home, err := homeBy(path, id)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return home, err
+		}
+	}
+	return "", nil
+})
+
+// getent are the places of getent(1). The second one is NixOS's.
+var getent = []string{"/usr/bin/getent", "/run/current-system/sw/bin/getent"}
+
+// homeBy asks a getent for the home directory of a user.
+func homeBy(path, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	command := exec.CommandContext(ctx, "/usr/bin/getent", "passwd", id)
-	command.Env = []string{}
+	command := exec.CommandContext(ctx, path, "passwd", id)
+	command.Env, command.WaitDelay = []string{}, time.Second
 	line, err := command.Output()
+	const unknown = 2 // the key was not found
+	var status *exec.ExitError
+	if errors.As(err, &status) && status.ExitCode() == unknown {
+		return "", nil
+	}
 	if err != nil {
-		return ""
+		// A session can keep programs from starting, so HOME does not count.
+		return "", fmt.Errorf("ask the user database for the home directory: %s: %w", display.Quote(path), err)
 	}
 	if fields := strings.Split(strings.TrimSpace(string(line)), ":"); len(fields) == 7 && filepath.IsAbs(fields[5]) {
-		return fields[5]
+		return fields[5], nil
 	}
-	return ""
-})
+	return "", nil
+}
