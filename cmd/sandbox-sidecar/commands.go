@@ -87,7 +87,7 @@ func commands() []command {
 			Name: "trust", Args: "[flags] [DIR]", Takes: commandline.Dirs,
 			Summary: "let a project's settings count as they are written",
 			Details: "It shows what the project's settings ask for, and trusts them. " +
-				"On a terminal it asks first, unless --digest is given.",
+				"It asks first, on a terminal, unless --digest is given.",
 		}, trust},
 		{commandline.Command{
 			Name: "untrust", Args: "[flags] [DIR]", Takes: commandline.Dirs,

@@ -30,13 +30,15 @@ func trust(flags *flagSet, args []string) error {
 	if *show {
 		return printProject(store.Snapshot(dir).Project())
 	}
-	if *digest == "" && isCanonical(int(os.Stdin.Fd())) {
+	if *digest == "" {
 		shown := store.Snapshot(dir).Project()
 		switch {
 		case shown.Problem != "":
 			return fmt.Errorf("trust project: %s: %s", quoted(shown.File), shown.Problem)
 		case shown.Trusted:
 			return printProject(shown)
+		case !isTerminal(os.Stdin) || !isTerminal(os.Stdout):
+			return misuse(flags, "there is no terminal to ask on: use --digest with what trust --show prints")
 		}
 		if err := confirmTrust(shown); err != nil {
 			return err
@@ -51,7 +53,8 @@ func trust(flags *flagSet, args []string) error {
 }
 
 // confirmTrust prints what a project asks for, one line each, and asks the user.
-// Only the whole word "yes" confirms.
+// Only the whole word "yes" confirms. A session can have left the terminal in any
+// mode, so the question has its own; what was typed before it is no answer.
 func confirmTrust(p compile.Project) error {
 	if err := printProject(p); err != nil {
 		return err
@@ -59,12 +62,20 @@ func confirmTrust(p compile.Project) error {
 	if output.err != nil {
 		return output.err // nobody has seen them
 	}
-	fmt.Fprint(stdout, "Trust these settings? Type yes, or press Enter to leave them untrusted: ")
-	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	if err != nil {
-		fmt.Fprintln(stdout)
-	}
-	if strings.TrimSpace(line) != "yes" {
+	answer := ""
+	terminal := dialogue{terminal: os.Stdin}
+	terminal.hold(func() {
+		if terminal.control(flushInput) != nil {
+			return
+		}
+		fmt.Fprint(stdout, "Trust these settings? Type yes, or press Enter to leave them untrusted: ")
+		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		if err != nil {
+			fmt.Fprintln(stdout)
+		}
+		answer = strings.TrimSpace(line)
+	})
+	if answer != "yes" {
 		fmt.Fprintln(stdout, "not trusted")
 		return exitStatus(1)
 	}

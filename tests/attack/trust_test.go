@@ -97,7 +97,8 @@ func TestASessionCannotRunTheTrustCommand(t *testing.T) {
 		if e.Hello.Capabilities.Enforcement["file_tree"].Status == protocol.Enforced {
 			refusal = "read-only file system"
 		}
-		output, _ := e.Tool(harness.Binary(t) + " trust " + s.Project)
+		digest := harness.Digest(t, s.projectSettings())
+		output, _ := e.Tool(harness.Binary(t) + " trust --digest " + digest + " " + s.Project)
 		harness.Write(t, s.UserSettings(), harness.Settings(nil))
 		return output, s.reads(e)
 	}

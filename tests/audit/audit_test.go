@@ -272,7 +272,7 @@ func TestAudit_AProjectHasNoSay(t *testing.T) {
 				if after := len(of(s.events(), trail.Spawn)); (after > before) != row.lines {
 					t.Errorf("%s: %d lines after %d", state, after, before)
 				}
-				if out, ok := s.run("trust", s.w.Project); !ok {
+				if out, ok := s.trust(); !ok {
 					t.Fatalf("trust: %s", out)
 				}
 			}
@@ -285,7 +285,7 @@ func TestAudit_TrustAndSettings(t *testing.T) {
 	s := newScene(t, file)
 	project := s.w.ProjectPath(".zed/settings.json")
 	harness.Write(t, project, harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{s.w.Outside}}))
-	s.run("trust", s.w.Project)
+	s.trust()
 	s.run("untrust", s.w.Project)
 	e := harness.Start(t, s.w, harness.Options{Settings: harness.Settings(file)})
 	const key = "additional_read_only_paths"

@@ -188,7 +188,7 @@ func (d *day) shell(t *testing.T, dir string, jobs int) {
 	for n := range jobs {
 		switch n {
 		case jobs / 3:
-			d.runIn(dir, "trust", dir)
+			d.runIn(dir, "trust", "--digest", harness.Digest(t, filepath.Join(dir, ".zed/settings.json")), dir)
 		case jobs * 2 / 3:
 			d.runIn(dir, "untrust", dir)
 		}

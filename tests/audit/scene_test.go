@@ -50,6 +50,12 @@ func (s *scene) run(args ...string) (string, bool) {
 	return s.runIn(s.w.Project, args...)
 }
 
+// trust trusts the project's settings.
+func (s *scene) trust() (string, bool) {
+	s.t.Helper()
+	return s.run("trust", "--digest", harness.Digest(s.t, s.w.ProjectPath(".zed/settings.json")), s.w.Project)
+}
+
 func (s *scene) runIn(dir string, args ...string) (string, bool) {
 	s.t.Helper()
 	command := s.command(args...)

@@ -360,7 +360,8 @@ func (s *scene) projectSettings(block string) {
 
 // trust trusts the project's settings.
 func (s *scene) trust() {
-	command := exec.Command(harness.Binary(s.t), "trust")
+	digest := harness.Digest(s.t, s.ProjectPath(".zed/settings.json"))
+	command := exec.Command(harness.Binary(s.t), "trust", "--digest", digest)
 	command.Dir, command.Env = s.Project, harness.Environ(s.World)
 	if out, err := command.CombinedOutput(); err != nil {
 		s.t.Fatalf("trust: %v: %s", err, out)

@@ -112,7 +112,7 @@ func (b *bounds) attempt(
 		harness.Must(o.t, os.RemoveAll(filepath.Dir(file)))
 	} else {
 		harness.Write(o.t, file, harness.Defaults(project))
-		if out, ok := o.run(w, "trust", w.Project); !ok {
+		if out, ok := o.run(w, "trust", "--digest", harness.Digest(o.t, file), w.Project); !ok {
 			o.t.Fatalf("trust: %s", out)
 		}
 	}

@@ -86,7 +86,8 @@ func TestHome_NoVariableTrustsAProject(t *testing.T) {
 // trusts trusts a project under variables.
 func (o *organisation) trusts(w *harness.World, dir string, env []string) {
 	o.t.Helper()
-	if out, ok := o.in(dir, w, env, "trust"); !ok {
+	digest := harness.Digest(o.t, filepath.Join(dir, ".zed", "settings.json"))
+	if out, ok := o.in(dir, w, env, "trust", "--digest", digest); !ok {
 		o.t.Fatalf("trust: %s", out)
 	}
 }

@@ -352,7 +352,8 @@ func TestManaged_ATrustedProjectDoesNotLoosenIt(t *testing.T) {
 	harness.Write(t, filepath.Join(w.Project, ".zed", "settings.json"),
 		harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{w.Outside}}))
 	o := newOrganisation(t)
-	if out, ok := o.run(w, "trust", w.Project); !ok {
+	digest := harness.Digest(t, w.ProjectPath(".zed/settings.json"))
+	if out, ok := o.run(w, "trust", "--digest", digest, w.Project); !ok {
 		t.Fatalf("trust: %s", out)
 	}
 	if out, ok := o.run(w, "exec", "--", "cat", path); !ok || !strings.Contains(out, "the secret") {
