@@ -74,7 +74,7 @@ var appendLine = fsguard.Define("append to the audit trail", func(path string, l
 
 // openDirectory makes a directory, if it is missing, and opens it.
 func openDirectory(path string) (*directory, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := fsguard.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
 	d := &directory{path: path, maxFile: maxFile, maxOlder: maxOlder}

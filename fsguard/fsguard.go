@@ -146,9 +146,14 @@ func readFile(path string, most int) (File, error) {
 	return read, err
 }
 
-// MkdirAll is os.MkdirAll. It makes nothing if a symlink is dangling.
+// MkdirAll is os.MkdirAll. It makes nothing if a symlink is dangling, nothing in
+// a home directory that does not exist ([ErrNoHome]), and as root nothing in a
+// directory of another user ([ErrOthersDirectory]).
 func MkdirAll(path string, mode fs.FileMode) error {
 	remote, _, err := follow(path)
+	if err == nil {
+		err = mayMake(path)
+	}
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -275,7 +276,9 @@ func (a *attempt) prepareHistory() {
 			Project: p.Project, Policy: p, Outer: lastOfEach(a.request.Env), Program: a.request.Program,
 		})
 		if err != nil {
-			a.running.log.Warn("no history of shells for a session", "error", err)
+			if !fsguard.NotMade(err) { // that was said of the state directory
+				a.running.log.Warn("no history of shells for a session", "error", err)
+			}
 			prepared = history.Session{}
 		}
 		if !grantsAll(p, prepared.Rules) {

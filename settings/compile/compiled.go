@@ -70,7 +70,8 @@ func (c *Result) RefuseUnconfined() { c.Policy.OnUnavailable = policy.Refuse }
 func (c *Result) MakeDirs() error {
 	var problems []error
 	for _, dir := range c.create {
-		if err := fsguard.MkdirAll(dir, 0o700); err != nil {
+		err := fsguard.MkdirAll(dir, 0o700)
+		if err != nil && !fsguard.NotMade(err) { // the state directory is not made either, which is said
 			problems = append(problems, fmt.Errorf("make directory of a toolchain: %w", err))
 		}
 	}

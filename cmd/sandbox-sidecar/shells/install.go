@@ -13,13 +13,15 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
 // Install makes a link for each shell of this machine, and returns their paths.
 // Links that lead to this program stay. Anything else in their place is an
 // error.
 func Install(dir string, finder Finder) (links []string, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := fsguard.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make directory of shells: %w", err)
 	}
 	if err := ownAlone(dir); err != nil {
@@ -61,7 +63,7 @@ func holdsShells(dir string) error {
 // Record notes in a directory of such notes that dir has links, so that sessions
 // can be kept from changing them. Nothing is noted twice.
 func Record(notes, dir string) error {
-	if err := os.MkdirAll(notes, 0o700); err != nil {
+	if err := fsguard.MkdirAll(notes, 0o700); err != nil {
 		return fmt.Errorf("note where the shells are: %w", err)
 	}
 	sum := sha256.Sum256([]byte(dir))
