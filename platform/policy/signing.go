@@ -88,15 +88,17 @@ func FindSigningKey(list []SigningKey, key string) (found SigningKey, ok bool) {
 // What differs from the first list has its entry of the second.
 func MeetSigningKeys(first, second []SigningKey) []SigningKey {
 	var met []SigningKey
+	known, inOne, inOther := map[string]bool{}, keysByName(first), keysByName(second)
 	for _, k := range slices.Concat(first, second, []SigningKey{{Key: AllKeys}}) {
-		if slices.ContainsFunc(met, func(m SigningKey) bool { return m.Key == k.Key }) {
+		if known[k.Key] {
 			continue
 		}
-		a, inFirst := FindSigningKey(first, k.Key)
-		b, inSecond := FindSigningKey(second, k.Key)
+		a, inFirst := inOne.find(k.Key)
+		b, inSecond := inOther.find(k.Key)
 		if !inFirst || !inSecond {
 			continue
 		}
+		known[k.Key] = true
 		both := SigningKey{Key: k.Key, Ask: a.Ask || b.Ask, Origin: a.Origin}
 		if a.Key != k.Key || a.Ask != both.Ask {
 			both.Origin = b.Origin
@@ -104,6 +106,28 @@ func MeetSigningKeys(first, second []SigningKey) []SigningKey {
 		met = append(met, both)
 	}
 	return met
+}
+
+// signingKeys are a list's entries by key: of several the one that counts.
+type signingKeys map[string]SigningKey
+
+func keysByName(list []SigningKey) signingKeys {
+	keys := signingKeys{}
+	for _, k := range list {
+		if known, is := keys[k.Key]; !is || k.Ask && !known.Ask {
+			keys[k.Key] = k
+		}
+	}
+	return keys
+}
+
+// find is FindSigningKey.
+func (keys signingKeys) find(key string) (SigningKey, bool) {
+	if found, is := keys[key]; is {
+		return found, true
+	}
+	found, is := keys[AllKeys]
+	return found, is
 }
 
 // ChoosesKeys reports whether a list is anything but all keys without a question.

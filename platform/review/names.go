@@ -33,8 +33,9 @@ var lastNames struct {
 // namesOf returns the names of a policy.
 func namesOf(p *policy.Policy) *names {
 	var guarded []string
+	index := policy.NewIndex(p)
 	for _, one := range p.Protected {
-		if _, hidden := p.HiddenAt(one.Path); hidden || one.Path == p.Audit.Dir {
+		if _, hidden := index.HiddenAt(one.Path); hidden || one.Path == p.Audit.Dir {
 			continue // sidecars change it
 		}
 		guarded = append(guarded, one.Path)

@@ -69,20 +69,26 @@ func missingNames(list []policy.Protected, p *policy.Policy) *missing {
 	m := &missing{names: map[string][]string{}, patterns: map[string][]string{}, ways: map[string][]string{}}
 	add := func(to map[string][]string, path string) {
 		dir, name := filepath.Dir(path), filepath.Base(path)
-		if !slices.Contains(to[name], dir) {
-			to[name] = append(to[name], dir)
-		}
+		to[name] = append(to[name], dir)
 	}
+	index := policy.NewIndex(p)
+	known, isWay := map[policy.Protected]bool{}, map[string]bool{}
 	for _, one := range list {
-		if one.Pattern {
+		name := policy.Protected{Path: one.Path, Pattern: one.Pattern}
+		switch {
+		case known[name]:
+			continue
+		case one.Pattern:
 			add(m.patterns, one.Path)
-		} else {
+		default:
 			add(m.names, one.Path)
 		}
-		for dir := filepath.Dir(one.Path); dir != "/" && dir != p.Project; dir = filepath.Dir(dir) {
+		known[name] = true
+		for dir := filepath.Dir(one.Path); dir != "/" && dir != p.Project && !isWay[dir]; dir = filepath.Dir(dir) {
+			isWay[dir] = true // or is none, with all above it
 			info, err := fsguard.Lstat(dir)
 			replaceable := err != nil || !info.IsDir()
-			if _, movable := p.Writable(filepath.Dir(dir)); movable && replaceable {
+			if replaceable && index.Writable(filepath.Dir(dir)) {
 				add(m.ways, dir)
 			}
 		}

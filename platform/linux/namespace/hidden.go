@@ -24,10 +24,10 @@ type HiddenPath struct {
 // below another hidden one needs none of its own, unless it lies in what is
 // mounted back.
 func PlanHidden(p *policy.Policy) *Hidden {
-	hidden := &Hidden{}
+	hidden, granted := &Hidden{}, grantedPaths(p)
 	for _, h := range p.Hidden {
 		if !isReplaced(p, h.Path) {
-			hidden.Paths = append(hidden.Paths, HiddenPath{Path: h.Path, Back: grantedBelow(p, h.Path)})
+			hidden.Paths = append(hidden.Paths, HiddenPath{Path: h.Path, Back: granted.below(h.Path)})
 		}
 	}
 	if len(hidden.Paths) == 0 {

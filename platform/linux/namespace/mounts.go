@@ -50,21 +50,24 @@ func (m *ProtectedMounts) UnmarshalJSON(data []byte) error {
 // hidden paths are, too: a later session would see what was moved elsewhere.
 func PlanMounts(p *policy.Policy) ProtectedMounts {
 	var mounts ProtectedMounts
-	pinned := map[string]bool{}
+	index := policy.NewIndex(p)
+	known := map[string]bool{} // with every directory above
 	pinAbove := func(path string) {
-		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
-			if _, movable := p.Writable(filepath.Dir(dir)); movable && !pinned[dir] {
-				pinned[dir] = true
+		for dir := filepath.Dir(path); dir != "/" && !known[dir]; dir = filepath.Dir(dir) {
+			known[dir] = true
+			if index.Writable(filepath.Dir(dir)) {
 				mounts.Pinned = append(mounts.Pinned, dir)
 			}
 		}
 	}
+	isProtected := map[string]bool{}
 	for _, protected := range p.Protected {
 		if protected.Creatable || isReplaced(p, protected.Path) {
 			continue
 		}
 		if !protected.Pattern { // what exists has an entry of its own
 			mounts.Protected = append(mounts.Protected, protected.Path)
+			isProtected[protected.Path] = true
 		}
 		pinAbove(protected.Path)
 	}
@@ -76,7 +79,7 @@ func PlanMounts(p *policy.Policy) ProtectedMounts {
 	// A protected path needs no pin, nor does a directory below one: a
 	// read-only mount protects all of it.
 	mounts.Pinned = slices.DeleteFunc(mounts.Pinned, func(dir string) bool {
-		return slices.ContainsFunc(mounts.Protected, func(path string) bool { return policy.Contains(path, dir) })
+		return hasAbove(isProtected, dir)
 	})
 	slices.SortFunc(mounts.Pinned, func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), strings.Compare(a, b))

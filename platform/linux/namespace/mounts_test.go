@@ -2,11 +2,13 @@ package namespace
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 func TestPlanMounts_PinsDirectoriesThatCouldBeMoved(t *testing.T) {
@@ -53,4 +55,23 @@ func TestProtectedMounts_ArriveByteForByte(t *testing.T) {
 	if err != nil || !slices.Equal(got.Protected, mounts.Protected) || !slices.Equal(got.Pinned, mounts.Pinned) {
 		t.Errorf("%v: %q", err, got)
 	}
+}
+
+// A settings file may have thousands of entries, and a project brings its own.
+func TestPlans_AreLinear(t *testing.T) {
+	harness.Linear(t, 20_000, func(n int) {
+		p := &policy.Policy{
+			Rules: []policy.Rule{{Path: "/p", Access: policy.ReadWrite}}, Temporary: []policy.Temporary{{Path: "/tmp"}},
+		}
+		for i := range n {
+			p.Protected = append(p.Protected, policy.Protected{Path: fmt.Sprintf("/p/protected%d/file", i)})
+			p.Hidden = append(p.Hidden, policy.Hidden{Path: fmt.Sprintf("/p/hidden%d/dir", i)})
+			p.Rules = append(p.Rules, policy.Rule{Path: fmt.Sprintf("/p/hidden%d/dir/a", i), Access: policy.Read})
+		}
+		mounts, hidden := PlanMounts(p), PlanHidden(p)
+		if len(mounts.Pinned) != 2*n || len(mounts.Protected) != n || len(hidden.Paths) != n ||
+			!slices.Equal(hidden.Paths[0].Back, []string{"/p/hidden0/dir/a"}) {
+			t.Fatalf("%d pinned, %d protected, %d hidden", len(mounts.Pinned), len(mounts.Protected), len(hidden.Paths))
+		}
+	})
 }

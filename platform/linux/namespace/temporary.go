@@ -3,6 +3,7 @@ package namespace
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -31,10 +32,10 @@ func PlanTemporary(p *policy.Policy) *Temporary {
 	if len(p.Temporary)+len(p.Replaced) == 0 {
 		return nil
 	}
-	temporary := &Temporary{}
+	temporary, granted := &Temporary{}, grantedPaths(p)
 	for _, t := range p.Temporary {
 		temporary.Dirs = append(temporary.Dirs, TemporaryDir{
-			Path: t.Path, Source: t.Source, Back: grantedBelow(p, t.Path),
+			Path: t.Path, Source: t.Source, Back: granted.below(t.Path),
 		})
 	}
 	for _, r := range p.Replaced {
@@ -43,9 +44,10 @@ func PlanTemporary(p *policy.Policy) *Temporary {
 	return temporary
 }
 
-// grantedBelow lists what a policy grants below a directory: paths and sockets.
-// None of them lies below another.
-func grantedBelow(p *policy.Policy, dir string) []string {
+// granted are the paths and sockets that a policy grants, sorted, each once.
+type granted []string
+
+func grantedPaths(p *policy.Policy) granted {
 	var paths []string
 	for _, rule := range p.Rules {
 		paths = append(paths, rule.Path)
@@ -59,14 +61,35 @@ func grantedBelow(p *policy.Policy, dir string) []string {
 		}
 	}
 	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// below lists those below a directory. None of them lies below another.
+func (g granted) below(dir string) []string {
+	prefix := strings.TrimSuffix(dir, "/") + "/"
+	first, _ := slices.BinarySearch(g, prefix)
 	var topmost []string
-	for _, path := range paths {
-		if path != dir && path != "" && policy.Contains(dir, path) &&
-			!slices.ContainsFunc(topmost, func(top string) bool { return policy.Contains(top, path) }) {
+	isTopmost := map[string]bool{}
+	for _, path := range g[first:] {
+		if !strings.HasPrefix(path, prefix) {
+			break
+		}
+		if path != dir && !hasAbove(isTopmost, path) {
 			topmost = append(topmost, path)
+			isTopmost[path] = true
 		}
 	}
 	return topmost
+}
+
+// hasAbove reports whether a set has a path or a directory above it.
+func hasAbove(set map[string]bool, path string) bool {
+	for dir := range policy.Upwards(path) {
+		if set[dir] {
+			return true
+		}
+	}
+	return false
 }
 
 // wireTemporary is the JSON form of a TemporaryDir.
