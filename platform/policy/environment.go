@@ -17,11 +17,12 @@ type Environment struct {
 // pass and the sorted names of the others. Entries of another form are dropped
 // silently.
 func (e Environment) Filter(environ []string) (passed, dropped []string) {
+	allowed := NamesOf(e.Allowed)
 	for _, entry := range environ {
 		name, _, ok := strings.Cut(entry, "=")
 		switch {
 		case !ok || name == "":
-		case e.Allows(name):
+		case allowed.Allows(name):
 			passed = append(passed, entry)
 		default:
 			dropped = append(dropped, name)
@@ -47,6 +48,53 @@ func (e Environment) Allows(name string) bool {
 		}
 	}
 	return false
+}
+
+// Names is a list such as Environment.Allowed, for whoever asks about many
+// variables.
+type Names struct {
+	entries map[string]bool
+	// prefixes are those of entries, without *, and lengths the lengths that they
+	// have.
+	prefixes map[string]bool
+	lengths  []int
+}
+
+// NamesOf returns the Names of a list.
+func NamesOf(list []string) Names {
+	names := Names{entries: map[string]bool{}, prefixes: map[string]bool{}}
+	for _, entry := range list {
+		names.entries[entry] = true
+		if prefix, is := strings.CutSuffix(entry, "*"); is {
+			names.prefixes[prefix] = true
+			names.lengths = append(names.lengths, len(prefix))
+		}
+	}
+	slices.Sort(names.lengths)
+	names.lengths = slices.Compact(names.lengths)
+	return names
+}
+
+// Has reports whether the list has exactly this entry.
+func (n Names) Has(entry string) bool { return n.entries[entry] }
+
+// HasPrefix reports whether the list allows every variable that begins with a
+// prefix, except hooks.
+func (n Names) HasPrefix(prefix string) bool {
+	for _, length := range n.lengths {
+		if length > len(prefix) {
+			break
+		}
+		if n.prefixes[prefix[:length]] {
+			return true
+		}
+	}
+	return false
+}
+
+// Allows is Environment.Allows.
+func (n Names) Allows(name string) bool {
+	return slices.Contains(alwaysPass, name) || n.Has(name) || !IsHook(name) && n.HasPrefix(name)
 }
 
 // alwaysPass describe the terminal. The editor sets them, and they contain no

@@ -59,7 +59,7 @@ func (x *Index) At(path string) Access {
 		return 0
 	}
 	access := x.ruled(path)
-	if access.Has(Write) && x.protects(path) {
+	if access.Has(Write) && x.Protects(path) {
 		access &^= Write
 	}
 	return access
@@ -155,8 +155,8 @@ func (x *Index) Outside(path string) Access {
 	return x.At(path)
 }
 
-// protects reports whether a path is protected.
-func (x *Index) protects(path string) bool {
+// Protects reports whether a path is protected, and may not be created.
+func (x *Index) Protects(path string) bool {
 	for dir := range Upwards(path) {
 		if x.protected[dir] {
 			return true

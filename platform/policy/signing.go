@@ -88,13 +88,13 @@ func FindSigningKey(list []SigningKey, key string) (found SigningKey, ok bool) {
 // What differs from the first list has its entry of the second.
 func MeetSigningKeys(first, second []SigningKey) []SigningKey {
 	var met []SigningKey
-	known, inOne, inOther := map[string]bool{}, keysByName(first), keysByName(second)
+	known, inOne, inOther := map[string]bool{}, SigningKeysOf(first), SigningKeysOf(second)
 	for _, k := range slices.Concat(first, second, []SigningKey{{Key: AllKeys}}) {
 		if known[k.Key] {
 			continue
 		}
-		a, inFirst := inOne.find(k.Key)
-		b, inSecond := inOther.find(k.Key)
+		a, inFirst := inOne.Find(k.Key)
+		b, inSecond := inOther.Find(k.Key)
 		if !inFirst || !inSecond {
 			continue
 		}
@@ -108,11 +108,12 @@ func MeetSigningKeys(first, second []SigningKey) []SigningKey {
 	return met
 }
 
-// signingKeys are a list's entries by key: of several the one that counts.
-type signingKeys map[string]SigningKey
+// SigningKeys are a list's entries by key: of several the one that counts.
+type SigningKeys map[string]SigningKey
 
-func keysByName(list []SigningKey) signingKeys {
-	keys := signingKeys{}
+// SigningKeysOf makes a lookup of a list, for whoever asks about many keys.
+func SigningKeysOf(list []SigningKey) SigningKeys {
+	keys := SigningKeys{}
 	for _, k := range list {
 		if known, is := keys[k.Key]; !is || k.Ask && !known.Ask {
 			keys[k.Key] = k
@@ -121,8 +122,8 @@ func keysByName(list []SigningKey) signingKeys {
 	return keys
 }
 
-// find is FindSigningKey.
-func (keys signingKeys) find(key string) (SigningKey, bool) {
+// Find is FindSigningKey.
+func (keys SigningKeys) Find(key string) (SigningKey, bool) {
 	if found, is := keys[key]; is {
 		return found, true
 	}

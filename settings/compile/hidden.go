@@ -24,7 +24,10 @@ func chooseHidden(
 ) (list []policy.Hidden, unclear *document.FileDiagnostic) {
 	h := hider{
 		view: view, project: p, granted: granted, cover: coverOf(granted), reporter: r,
-		found: map[string]policy.Origin{},
+		found: map[string]policy.Origin{}, byPath: map[string]int{},
+	}
+	for i, g := range slices.Backward(granted) {
+		h.byPath[g.path] = i
 	}
 	if view.host.Platform == "linux" {
 		h.auditing = auditOf(l, view)
@@ -55,8 +58,9 @@ func chooseHidden(
 type hider struct {
 	view    fsView
 	project project
-	granted []grant // without an untrusted project's
-	cover   cover   // of granted
+	granted []grant        // without an untrusted project's
+	byPath  map[string]int // the first of granted
+	cover   cover          // of granted
 	// auditing is where the audit trail of these sessions is.
 	auditing policy.Audit
 	*reporter
@@ -67,10 +71,8 @@ type hider struct {
 // add hides a real path, unless a grant is of exactly this path. It returns that
 // grant.
 func (h *hider) add(path string, from policy.Origin) (meant *grant) {
-	for i, g := range h.granted {
-		if g.path == path {
-			return &h.granted[i]
-		}
+	if i, is := h.byPath[path]; is {
+		return &h.granted[i]
 	}
 	if _, known := h.found[path]; !known {
 		h.found[path] = from
@@ -209,33 +211,49 @@ func (b bounding) hide(s *settings) {
 	}
 	h.layer(s)
 	b.refuse(h.unclear)
-	for _, path := range slices.Sorted(maps.Keys(h.found)) {
+	paths, hidden := slices.Sorted(maps.Keys(h.found)), map[string]bool{}
+	within := func(granted string) bool {
+		for dir := range upwards(granted) {
+			if granted != "" && hidden[dir] {
+				return true
+			}
+		}
+		return false
+	}
+	diagnose := func(from policy.Origin, format string, args ...any) {
+		b.refuse(&document.FileDiagnostic{File: from.File, Diagnostic: document.Diagnostic{
+			Line: max(1, from.Line), Column: 1, Severity: document.SeverityError, Key: hiddenKey,
+			Message: fmt.Sprintf(format, args...),
+		}})
+	}
+	for _, path := range paths {
 		from := h.found[path]
-		diagnose := func(format string, args ...any) {
-			b.refuse(&document.FileDiagnostic{File: from.File, Diagnostic: document.Diagnostic{
-				Line: max(1, from.Line), Column: 1, Severity: document.SeverityError, Key: hiddenKey,
-				Message: fmt.Sprintf(format, args...),
-			}})
-		}
 		b.bounds.hidden = append(b.bounds.hidden, policy.Hidden{Path: path, Origin: from})
-		within := func(granted string) bool { return granted != "" && policy.Contains(path, granted) }
-		if within(b.project.path) {
-			diagnose("the project %s lies in a path that your organisation hides", display.Quote(b.project.path))
+		if b.project.path != "" && policy.Contains(path, b.project.path) {
+			diagnose(from, "the project %s lies in a path that your organisation hides", display.Quote(b.project.path))
 			continue
 		}
-		b.setRules(slices.DeleteFunc(slices.Clone(b.policy.Rules), func(r policy.Rule) bool { return within(r.Path) }))
-		hidden := func(s socket) bool { return within(s.path) }
-		b.setSockets(slices.DeleteFunc(slices.Clone(b.evaluation.sockets), hidden))
-		if b.policy.At(path) == 0 {
-			continue
+		hidden[path] = true
+	}
+	b.setRules(slices.DeleteFunc(slices.Clone(b.policy.Rules), func(r policy.Rule) bool { return within(r.Path) }))
+	b.setSockets(slices.DeleteFunc(slices.Clone(b.evaluation.sockets), func(s socket) bool { return within(s.path) }))
+	left := policy.NewIndex(&b.policy)
+	added := map[string]bool{}
+	for _, path := range paths {
+		switch from := h.found[path]; {
+		case !hidden[path] || left.At(path) == 0:
+		case b.fsView.host.Platform != "linux":
+			diagnose(from, "macOS cannot hide %s, which %s holds", display.Quote(path), "a granted directory")
+		default:
+			added[path] = true
 		}
-		if b.fsView.host.Platform != "linux" {
-			diagnose("macOS cannot hide %s, which %s holds", display.Quote(path), "a granted directory")
-			continue
+	}
+	if len(added) > 0 {
+		same := func(h policy.Hidden) bool { return added[h.Path] }
+		b.policy.Hidden = slices.DeleteFunc(slices.Clone(b.policy.Hidden), same)
+		for path := range added {
+			b.policy.Hidden = append(b.policy.Hidden, policy.Hidden{Path: path, Origin: h.found[path]})
 		}
-		same := func(h policy.Hidden) bool { return h.Path == path }
-		others := slices.DeleteFunc(slices.Clone(b.policy.Hidden), same)
-		b.policy.Hidden = append(others, policy.Hidden{Path: path, Origin: from})
 		b.bounds.protects = true
 	}
 	slices.SortFunc(b.policy.Hidden, func(x, y policy.Hidden) int { return cmp.Compare(x.Path, y.Path) })

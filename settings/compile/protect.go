@@ -326,10 +326,14 @@ func (b bounding) protect(s *settings) {
 
 func (b *asker) protected() {
 	var lost []string
+	all := b.e.policy
+	all.Protected = slices.Clone(all.Protected)
+	for i := range all.Protected {
+		all.Protected[i].Creatable = false
+	}
+	firm, either := policy.NewIndex(&b.e.policy), policy.NewIndex(&all)
 	for _, was := range b.alone.policy.Protected {
-		still := slices.ContainsFunc(b.e.policy.Protected, func(p policy.Protected) bool {
-			return p.Covers(was.Path) && (was.Creatable || !p.Creatable)
-		})
+		still := firm.Protects(was.Path) || was.Creatable && either.Protects(was.Path)
 		if !still && b.writes(was.Path) {
 			lost = append(lost, display.Quote(strings.TrimPrefix(was.Path, b.e.policy.Project+"/")))
 		}

@@ -43,6 +43,7 @@ type boundPaths struct {
 	kinds  policy.Access // that it bounds
 	cover  cover
 	seen   *policy.Policy // has the rules and the directories of temporary files
+	index  *policy.Index  // of seen
 	origin policy.Origin
 }
 
@@ -151,6 +152,7 @@ func (b bounding) paths(s *settings) {
 	if private {
 		bound.seen.Temporary = temporaryOf(b.view, grants, true)
 	}
+	bound.index = policy.NewIndex(bound.seen)
 	b.bounds.protects = b.bounds.protects || private
 	b.bounds.paths = append(b.bounds.paths, bound)
 	b.narrow(bound)
@@ -169,7 +171,7 @@ func (b bounding) paths(s *settings) {
 func (bound boundPaths) allows(path string, outside bool) policy.Access {
 	given := bound.cover.at(path)
 	if outside {
-		if given = bound.seen.Outside(path); bound.temporary(path) {
+		if given = bound.index.Outside(path); bound.temporary(path) {
 			return given // whatever it does not bound elsewhere
 		}
 	}
@@ -186,9 +188,10 @@ func (bound boundPaths) temporary(path string) bool {
 
 // narrow applies one file's lists to the rules.
 func (b bounding) narrow(bound boundPaths) {
-	before := b.policy
+	was := b.policy
+	before := policy.NewIndex(&was)
 	var rules []policy.Rule
-	for _, rule := range before.Rules {
+	for _, rule := range was.Rules {
 		if !b.sessionsOwn(rule.Path) {
 			rule.Access &= bound.allows(rule.Path, before.Outside(rule.Path) != 0)
 			rule.Guarded &= rule.Access
@@ -198,12 +201,13 @@ func (b bounding) narrow(bound boundPaths) {
 		}
 	}
 	b.policy.Rules = rules
+	narrowed := policy.NewIndex(&b.policy)
 	// What the file allows within a wider grant of the user's stays.
 	for _, rule := range bound.seen.Rules {
 		_, hidden := before.HiddenAt(rule.Path)
 		access := rule.Access & bound.kinds & before.Outside(rule.Path) & bound.allows(rule.Path, true)
-		if !hidden && access&^b.policy.At(rule.Path) != 0 {
-			rule.Access = access | b.policy.At(rule.Path)
+		if now := narrowed.At(rule.Path); !hidden && access&^now != 0 {
+			rule.Access = access | now
 			rules = append(rules, rule)
 		}
 	}

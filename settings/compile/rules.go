@@ -123,10 +123,8 @@ func (set *grantSet) closeOff(
 }
 
 func outsideOf(granted []grant, temporary []policy.Temporary, hidden []policy.Hidden) outside {
-	return outside{
-		cover:  coverOf(granted),
-		policy: &policy.Policy{Rules: mergeRules(granted), Temporary: temporary, Hidden: hidden},
-	}
+	p := &policy.Policy{Rules: mergeRules(granted), Temporary: temporary, Hidden: hidden}
+	return outside{cover: coverOf(granted), policy: p, index: policy.NewIndex(p)}
 }
 
 // coverOf is what grants give together.
@@ -285,6 +283,7 @@ func meetGrants(user, project []grant, seen outside) []grant {
 type outside struct {
 	cover  cover
 	policy *policy.Policy // has the rules, Temporary and Hidden
+	index  *policy.Index  // of policy
 }
 
 // at is all access to the path; nothing if sessions see something else there.
@@ -292,8 +291,8 @@ func (o outside) at(path string) policy.Access {
 	within := slices.ContainsFunc(o.policy.Temporary, func(t policy.Temporary) bool {
 		return policy.Contains(t.Path, path)
 	})
-	if _, hidden := o.policy.HiddenAt(path); within || hidden {
-		return o.policy.Outside(path)
+	if _, hidden := o.index.HiddenAt(path); within || hidden {
+		return o.index.Outside(path)
 	}
 	return o.cover.at(path)
 }

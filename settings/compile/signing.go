@@ -94,6 +94,7 @@ func (b bounding) signingKeys(s *settings) {
 
 // signingKeys asks for keys that the user's own settings refuse, or ask about.
 func (b *asker) signingKeys() {
+	usedNow, usedAlone := policy.SigningKeysOf(b.e.policy.SigningKeys), policy.SigningKeysOf(b.alone.policy.SigningKeys)
 	for i, text := range b.e.user.values.SigningKeys {
 		if !b.projects(keysKey) {
 			return
@@ -102,8 +103,8 @@ func (b *asker) signingKeys() {
 		if err != nil {
 			continue
 		}
-		now, _ := policy.FindSigningKey(b.e.policy.SigningKeys, key.Key)
-		was, had := policy.FindSigningKey(b.alone.policy.SigningKeys, key.Key)
+		now, _ := usedNow.Find(key.Key)
+		was, had := usedAlone.Find(key.Key)
 		if now.Key != key.Key || had && (!was.Ask || now.Ask) {
 			continue
 		}

@@ -31,8 +31,15 @@ func (s socket) named() string {
 	return s.path
 }
 
-// same reports whether both name one socket.
-func (s socket) same(other socket) bool { return s.path == other.path && s.abstract == other.abstract }
+// namesOf are the names of sockets. A path is absolute, so it is no abstract
+// name.
+func namesOf(list []socket) map[string]bool {
+	names := map[string]bool{}
+	for _, s := range list {
+		names[s.named()] = true
+	}
+	return names
+}
 
 // socketsOf resolves the entries of one layer.
 func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter) []socket {
@@ -94,7 +101,8 @@ func chooseSockets(
 
 // meetSockets returns the user's sockets that the project names, too.
 func meetSockets(user, project []socket) []socket {
-	return slices.DeleteFunc(slices.Clone(user), func(s socket) bool { return !slices.ContainsFunc(project, s.same) })
+	names := namesOf(project)
+	return slices.DeleteFunc(slices.Clone(user), func(s socket) bool { return !names[s.named()] })
 }
 
 // socketRules turns sockets into the policy's form: sorted, each once.
@@ -132,8 +140,9 @@ func (b bounding) setSockets(list []socket) {
 }
 
 func (b *asker) sockets() {
+	alone := namesOf(b.alone.sockets)
 	for _, s := range b.e.sockets {
-		if s.origin.File == b.e.projectFile && !slices.ContainsFunc(b.alone.sockets, s.same) {
+		if s.origin.File == b.e.projectFile && !alone[s.named()] {
 			value := s.text
 			if s.origin.Key == toolchainsKey {
 				value = s.origin.Entry
@@ -145,13 +154,14 @@ func (b *asker) sockets() {
 }
 
 func (e *evaluation) diagnoseSockets(r *reporter) {
+	variables := policy.NamesOf(e.policy.Environment.Allowed)
 	for _, s := range e.sockets {
 		file, at := s.origin.File, s.at
 		if s.origin.Key == toolchainsKey {
 			continue // it brings the variable, and the agent has no other network
 		}
 		for _, name := range variablesIn(s.text) {
-			if !e.policy.Environment.Allows(name) {
+			if !variables.Allows(name) {
 				r.add(file, at, document.SeverityWarning, socketsKey,
 					"sessions do not get the variable %s, which names the socket; add +%[1]s to allowed_env_vars",
 					name)

@@ -279,7 +279,7 @@ func toolchainSockets(view fsView, toolchains []chosen) []socket {
 		for _, g := range view.agentsNamedBySSH() {
 			g.origin, g.at = origin, c.at
 			named := socket{agent: c.Keys, inPlace: true, grant: g}
-			if i := slices.IndexFunc(list, named.same); i >= 0 {
+			if i := slices.IndexFunc(list, func(s socket) bool { return s.named() == named.named() }); i >= 0 {
 				named.text, list = list[i].text, slices.Delete(list, i, i+1) // one filter in both places
 			}
 			list = append(list, named)

@@ -82,19 +82,26 @@ func chooseVariables(l layers, toolchains []chosen, r *reporter) ([]Variable, po
 		allowed = both
 	}
 	var variables []Variable
+	listed := map[string]int{}
+	for i, pattern := range slices.Backward(l.user.values.AllowedEnvVars) {
+		listed[pattern] = i
+	}
+	known := map[string]bool{}
 	for _, pattern := range allowed {
 		origin := from
 		// The line of the entry itself, if the list is one file's.
 		if source := l.user.from[key]; !l.projectSets(key) && source.file != "" {
-			source = source.entry(slices.Index(l.user.values.AllowedEnvVars, pattern))
+			source = source.entry(placeIn(listed, pattern))
 			if origin = source.policy(key, source.At); source.file == "" {
 				origin = policy.Origin{File: policy.OriginBuiltIn, Key: key}
 			}
 		}
+		known[pattern] = true
 		variables = append(variables, Variable{Pattern: pattern, Origin: origin})
 	}
 	for _, v := range toolchainVariables(toolchains) {
-		if !slices.ContainsFunc(variables, func(known Variable) bool { return known.Pattern == v.Pattern }) {
+		if !known[v.Pattern] {
+			known[v.Pattern] = true
 			variables = append(variables, v)
 		}
 	}
@@ -104,6 +111,14 @@ func chooseVariables(l layers, toolchains []chosen, r *reporter) ([]Variable, po
 		environment.Allowed = append(environment.Allowed, v.Pattern)
 	}
 	return variables, environment
+}
+
+// placeIn is where a list has an entry; -1 if it has none.
+func placeIn(list map[string]int, entry string) int {
+	if i, is := list[entry]; is {
+		return i
+	}
+	return -1
 }
 
 // toolchainVariables are the variables that sessions get because of the
@@ -163,10 +178,10 @@ func patternsOf(s *settings, r *reporter) []string {
 // if the other side names it.
 func meetPatterns(a, b []string) []string {
 	var kept []string
-	both := [2]policy.Environment{{Allowed: a}, {Allowed: b}}
+	both := [2]policy.Names{policy.NamesOf(a), policy.NamesOf(b)}
 	for _, pattern := range slices.Concat(a, b) {
 		prefix, isPrefix := strings.CutSuffix(pattern, "*")
-		if isPrefix && (!hasPrefixPattern(a, prefix) || !hasPrefixPattern(b, prefix)) {
+		if isPrefix && (!both[0].HasPrefix(prefix) || !both[1].HasPrefix(prefix)) {
 			continue
 		}
 		// For a prefix this asks about a variable of that very name, asterisk
@@ -177,15 +192,6 @@ func meetPatterns(a, b []string) []string {
 	}
 	slices.Sort(kept)
 	return slices.Compact(kept)
-}
-
-// hasPrefixPattern reports whether the list matches every variable of that
-// prefix, except hooks.
-func hasPrefixPattern(list []string, prefix string) bool {
-	return slices.ContainsFunc(list, func(pattern string) bool {
-		p, ok := strings.CutSuffix(pattern, "*")
-		return ok && strings.HasPrefix(prefix, p)
-	})
 }
 
 // variables takes the variables away that the file does not list, those of
@@ -199,11 +205,14 @@ func (b bounding) variables(s *settings) {
 	b.bounds.variables = append(b.bounds.variables, policy.Environment{Allowed: listed})
 	allowed := meetPatterns(b.policy.Environment.Allowed, listed)
 	var list []Variable
+	known := map[string]Variable{}
+	for _, v := range slices.Backward(b.evaluation.variables) {
+		known[v.Pattern] = v
+	}
 	for _, pattern := range allowed {
-		found := Variable{Pattern: pattern, Origin: s.originOf(key)}
-		named := func(v Variable) bool { return v.Pattern == pattern }
-		if i := slices.IndexFunc(b.evaluation.variables, named); i >= 0 {
-			found = b.evaluation.variables[i]
+		found, is := known[pattern]
+		if !is {
+			found = Variable{Pattern: pattern, Origin: s.originOf(key)}
 		}
 		list = append(list, found)
 	}
@@ -214,14 +223,14 @@ func (b bounding) variables(s *settings) {
 
 func (b *asker) variables() {
 	const key = variablesKey
-	allowed := b.alone.policy.Environment.Allowed
 	if !b.projects(key) {
 		return
 	}
+	alone, now := policy.NamesOf(b.alone.policy.Environment.Allowed), policy.NamesOf(b.e.policy.Environment.Allowed)
 	for i, pattern := range b.e.user.values.AllowedEnvVars {
 		prefix, isPrefix := strings.CutSuffix(pattern, "*")
-		covered := b.alone.policy.Environment.Allows(pattern) && (!isPrefix || hasPrefixPattern(allowed, prefix))
-		if covered || !slices.Contains(b.e.policy.Environment.Allowed, pattern) {
+		covered := alone.Allows(pattern) && (!isPrefix || alone.HasPrefix(prefix))
+		if covered || !now.Has(pattern) {
 			continue
 		}
 		at := b.e.user.from[key].element(i)
