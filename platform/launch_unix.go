@@ -36,6 +36,9 @@ type Target struct {
 	Confinement Confinement
 	// Streams become the standard streams.
 	Streams [3]*os.File
+	// Inherited are descriptors above 2 that the program gets at the same
+	// numbers, unless the stage closes them: by Fd, in rising order.
+	Inherited []*os.File
 	// Attr are the attributes of the stage's process. Confinement may change
 	// them.
 	Attr *syscall.SysProcAttr
@@ -46,6 +49,38 @@ type Target struct {
 	Settled func() error
 }
 
+// files are what the stage is started with, by number. Each inherited descriptor
+// is where the program will look for it: later the stage's runtime may have
+// taken the number. Two numbers are the stage's own; both hold the handshake, so
+// that the runtime does not take them.
+func (t *Target) files(handshakeEnd *os.File) []*os.File {
+	files := []*os.File{t.Streams[0], t.Streams[1], t.Streams[2], handshakeEnd}
+	for i, at := range t.inherited() {
+		for len(files) <= at.At {
+			files = append(files, nil)
+		}
+		files[at.At], files[handshake.OwnFDs-1] = t.Inherited[i], handshakeEnd
+	}
+	return files
+}
+
+// inherited says where the stage finds the inherited descriptors.
+func (t *Target) inherited() (list []handshake.Inherited) {
+	next := handshake.OwnFDs
+	for _, file := range t.Inherited {
+		next = max(next, int(file.Fd())+1)
+	}
+	for _, file := range t.Inherited {
+		number := int(file.Fd())
+		at := number
+		if number < handshake.OwnFDs {
+			at, next = next, next+1
+		}
+		list = append(list, handshake.Inherited{Number: number, At: at})
+	}
+	return list
+}
+
 // Start starts a process, as lifecycle.Group's does.
 type Start func(path string, argv []string, attr *os.ProcAttr) (lifecycle.Process, error)
 
@@ -54,6 +89,8 @@ type Launched struct {
 	Process lifecycle.Process
 	// Enforcement is what the stage reported.
 	Enforcement Enforcement
+	// Closed are the inherited descriptors that the program has not got.
+	Closed []Closed
 	// Terminal is the master of the terminal that the stage has opened; nil if
 	// it opens none.
 	Terminal *os.File
@@ -124,7 +161,7 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	order := target.Order
-	order.Orders = target.Confinement.Orders
+	order.Orders, order.Inherited = target.Confinement.Orders, target.inherited()
 	message, err := order.Encode()
 	if err != nil {
 		return fmt.Errorf("write order: %w", err)
@@ -184,7 +221,7 @@ func (l *Launched) handshake(ctx context.Context, conn *conn, target Target, fir
 		}
 		if report.Enforcement != nil && !confirmed {
 			confirmed = true
-			l.Enforcement = *report.Enforcement
+			l.Enforcement, l.Closed = *report.Enforcement, report.Closed
 		}
 	}
 }

@@ -68,7 +68,7 @@ func StartStage(backend Backend, target Target) (*Standby, error) {
 	}
 	path, argv := backend.Stage()
 	process, err := target.Start(path, argv, &os.ProcAttr{
-		Files: []*os.File{target.Streams[0], target.Streams[1], target.Streams[2], theirs},
+		Files: target.files(theirs),
 		Env:   stageEnv,
 		Sys:   target.Attr,
 	})

@@ -21,6 +21,8 @@ type (
 	Protection = handshake.Protection
 	// Status says how far a protection holds.
 	Status = handshake.Status
+	// Closed is an inherited descriptor that the program does not get.
+	Closed = handshake.Closed
 	// Missing is a granted path that has no effect.
 	Missing = handshake.Missing
 )

@@ -69,6 +69,9 @@ func (p *Prepared) Start(ctx context.Context, request Request) (*Foreground, err
 	modes := caller.ModesNow()
 	signals, stop := caller.Catch()
 	running, err := p.spawner.start(ctx, request, callersStreams, p.stage)
+	for _, file := range p.spawner.Inherited {
+		file.Close() // or whoever waits for the program to close it waits for this process
+	}
 	if err != nil {
 		stop()
 		return nil, err
@@ -91,7 +94,7 @@ func (s *Spawner) prepare() (*standbyStage, error) {
 		return nil, err
 	}
 	inDomain := useSignalDomain(group)
-	target := platform.Target{Confinement: s.Backend.Likely(), Start: group.Start}
+	target := platform.Target{Confinement: s.Backend.Likely(), Start: group.Start, Inherited: s.Inherited}
 	if _, _, err := callersStreams(&target, Request{}); err != nil {
 		s.abandon(group)
 		return nil, err

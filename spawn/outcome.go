@@ -25,6 +25,8 @@ type Outcome struct {
 	Tracking lifecycle.Tracking
 	// Dropped are the names of the variables that the policy removed, sorted.
 	Dropped []string
+	// Closed are the caller's descriptors that the program was not given.
+	Closed []platform.Closed
 }
 
 // Protections are what confines the session, process tracking included; empty

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"os"
 	"sync/atomic"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
@@ -25,6 +26,10 @@ type Spawner struct {
 	Standby bool
 	// Recorder takes what sessions do for an audit trail; nil if nobody does.
 	Recorder audit.Recorder
+	// Inherited are descriptors of this process above 2, by Fd and in rising
+	// order, that a program in the foreground gets as far as it may. They are
+	// closed once it was started.
+	Inherited []*os.File
 
 	pool standbyPool
 	// protections are the last session's.

@@ -147,6 +147,9 @@ func (a *attempt) group() error {
 		Order: platform.Order{Program: a.request.Program, Argv: a.request.Argv, Dir: a.request.Dir},
 		Start: a.running.group.Start,
 	}
+	if a.request.foreground {
+		a.target.Inherited = a.spawner.Inherited
+	}
 	return nil
 }
 
@@ -479,7 +482,7 @@ func (a *attempt) outcome(launched platform.Launched) {
 	}
 	o := &r.outcome
 	o.Confined = a.request.Policy.Restricted && a.target.Confinement.Orders != nil
-	o.Enforcement = launched.Enforcement
+	o.Enforcement, o.Closed = launched.Enforcement, launched.Closed
 	o.Tracking = r.group.Tracking() // the sandbox may have changed it
 	if a.target.Order.InSignalDomain && o.Enforcement.Protections[platform.Signals].Status == platform.Enforced {
 		o.Tracking = o.Tracking.InSignalDomain()

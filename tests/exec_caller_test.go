@@ -27,6 +27,11 @@ type run struct {
 func ways(t *testing.T) map[string]run {
 	w := harness.NewWorld(t)
 	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+	return waysIn(t, w)
+}
+
+// waysIn are both in a world.
+func waysIn(t *testing.T, w *harness.World) map[string]run {
 	return map[string]run{"directly": {w, nil}, "by exec": {w, []string{harness.Binary(t), "exec", "--"}}}
 }
 

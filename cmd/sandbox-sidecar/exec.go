@@ -16,6 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
@@ -23,17 +24,21 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/caller"
 )
 
 // execute runs a command under the settings in the caller's own terminal, and
 // returns its exit status.
 func execute(flags *flagSet, args []string) error {
+	inherited, tooHigh := caller.Inherited()
 	project := addProjectFlags(flags, settings.KindTerminal)
 	project.addModeFlags(flags)
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
-	return project.run(flags, job{argv: flags.Args(), program: flags.Arg(0), env: environ()})
+	return project.run(flags, job{
+		argv: flags.Args(), program: flags.Arg(0), env: environ(), inherited: inherited, tooHigh: tooHigh,
+	})
 }
 
 // job is a command to run in a session.
@@ -48,6 +53,10 @@ type job struct {
 	programs []string
 	// variables are passed on, whatever the settings list.
 	variables []string
+	// inherited are the caller's descriptors above 2 for the program, and
+	// tooHigh the numbers of those that cannot be passed on.
+	inherited []*os.File
+	tooHigh   []int
 	// report tells an editor's window about the session; nil if there is none.
 	// held is what stderr holds then; nil if it holds nothing.
 	report *report.Report
@@ -56,7 +65,7 @@ type job struct {
 
 // run runs a job in the caller's own terminal, and returns its exit status.
 func (p *projectFlags) run(flags *flagSet, j job) error {
-	start := newHeadStart(slog.New(plainLog{}))
+	start := newHeadStart(slog.New(plainLog{}), j.inherited)
 	defer start.close()
 	store, snapshot, kind, err := p.open(flags)
 	if err != nil {
@@ -111,6 +120,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		ProjectDir: snapshot.ProjectDir, Kind: kind, Argv: j.argv, Warnings: warnings, Guarded: guarded(),
 	}, j.held)
 	asker.started(running)
+	printClosed(running.Outcome().Closed, j.tooHigh)
 	if !j.quiet {
 		printWarnings(compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
 	}
@@ -179,6 +189,31 @@ func printNotes(notes []string) {
 	for _, note := range notes {
 		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", note)
 	}
+}
+
+// maxClosedShown bounds the descriptors that printClosed names.
+const maxClosedShown = 4
+
+// printClosed names, in one line, the caller's descriptors that the program has
+// not got.
+func printClosed(closed []platform.Closed, tooHigh []int) {
+	var names []string
+	for _, descriptor := range closed {
+		names = append(names, fmt.Sprintf("%d (%s)", descriptor.Number, descriptor.What))
+	}
+	for _, number := range tooHigh {
+		names = append(names, fmt.Sprintf("%d (too high)", number))
+	}
+	if len(names) == 0 {
+		return
+	}
+	more := ""
+	if len(names) > maxClosedShown {
+		more = fmt.Sprintf(" and %d more", len(names)-maxClosedShown)
+		names = names[:maxClosedShown]
+	}
+	display.Fprintf(stderr, "sandbox-sidecar: note: descriptors closed, as the sandbox does not open them: %s%s\n",
+		strings.Join(names, ", "), more)
 }
 
 // unsandboxed says why there is no sandbox, and what to do.
@@ -250,13 +285,15 @@ type headStart struct {
 	drop     sync.Once // taken or dropped
 }
 
-func newHeadStart(logger *slog.Logger) *headStart {
+func newHeadStart(logger *slog.Logger, inherited []*os.File) *headStart {
 	h := &headStart{made: make(chan struct{})}
 	go func() {
 		defer close(h.made)
 		reserveThreads(endingThreads)
 		h.tracker = openTracker(logger)
-		spawner := &spawn.Spawner{Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger, Recorder: &trail}
+		spawner := &spawn.Spawner{
+			Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger, Recorder: &trail, Inherited: inherited,
+		}
 		h.prepared = spawner.Prepare()
 	}()
 	return h

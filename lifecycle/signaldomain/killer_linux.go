@@ -145,14 +145,11 @@ func Try(socket int) error {
 	return proveDomain(socket)
 }
 
-// PassSocket gives a leader its end of the domain killer's socket.
-func PassSocket(attr *syscall.ProcAttr, end *os.File) error {
-	if len(attr.Files) > socketFD {
-		return errors.New("start leader: too many descriptors for a signal domain")
-	}
-	for len(attr.Files) < socketFD {
+// PassSocket gives a leader its end of the domain killer's socket, in place of
+// whatever it had there.
+func PassSocket(attr *syscall.ProcAttr, end *os.File) {
+	for len(attr.Files) <= socketFD {
 		attr.Files = append(attr.Files, ^uintptr(0)) // closed
 	}
-	attr.Files = append(attr.Files, end.Fd())
-	return nil
+	attr.Files[socketFD] = end.Fd()
 }

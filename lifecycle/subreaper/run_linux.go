@@ -179,14 +179,12 @@ func (k *subreaper) start(s *startOrder) bool {
 	}
 	if s.InDomain {
 		end, err := k.domainKiller.Open()
-		if err == nil {
-			defer end.Close()
-			err = signaldomain.PassSocket(attr, end)
-		}
 		if err != nil {
 			k.refuse("make socket of domain killer", err)
 			return false
 		}
+		defer end.Close()
+		signaldomain.PassSocket(attr, end)
 	}
 	if s.TryDomain {
 		if err := signaldomain.Try(subreaperFD); err != nil {

@@ -31,8 +31,19 @@ type Order struct {
 	// Ignored are the signals that the program starts with ignored; all others
 	// have their default action.
 	Ignored []int
+	// Inherited are the descriptors above 2 that the stage was started with for
+	// the program. A stage that confines itself keeps some of them only.
+	Inherited []Inherited
 	// Orders are the backend's; nil leaves the process unconfined.
 	Orders Orders
+}
+
+// Inherited is a descriptor that the program is to get from its caller.
+type Inherited struct {
+	// Number is the descriptor in the program.
+	Number int `json:"number"`
+	// At is the descriptor in the stage, which needs some numbers itself.
+	At int `json:"at"`
 }
 
 // Terminal describes a terminal to open. It becomes the session's controlling
@@ -60,6 +71,7 @@ type wireOrder struct {
 	Full           bool        `json:"full,omitempty"`
 	Terminal       *Terminal   `json:"terminal,omitempty"`
 	Ignored        []int       `json:"ignored,omitempty"`
+	Inherited      []Inherited `json:"inherited,omitempty"`
 	// Orders is the length of the orders, which follow the JSON as they are;
 	// 0 if there are none.
 	Orders int `json:"orders,omitempty"`
@@ -73,7 +85,7 @@ func (o Order) Encode() ([]byte, error) {
 	message, err := json.Marshal(wireOrder{
 		Program: RawString(o.Program), Argv: RawStrings(o.Argv), Env: RawStrings(o.Env), Dir: RawString(o.Dir),
 		InSignalDomain: o.InSignalDomain, Full: o.Full, Terminal: o.Terminal, Ignored: o.Ignored,
-		Orders: len(o.Orders),
+		Inherited: o.Inherited, Orders: len(o.Orders),
 	})
 	return append(message, o.Orders...), err
 }
@@ -88,7 +100,7 @@ func ReadOrder(r io.Reader) (Order, error) {
 	order := Order{
 		Program: string(wire.Program), Argv: PlainStrings(wire.Argv), Env: PlainStrings(wire.Env),
 		Dir: string(wire.Dir), InSignalDomain: wire.InSignalDomain, Full: wire.Full, Terminal: wire.Terminal,
-		Ignored: wire.Ignored,
+		Ignored: wire.Ignored, Inherited: wire.Inherited,
 	}
 	if wire.Orders == 0 {
 		return order, nil

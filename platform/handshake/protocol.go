@@ -28,14 +28,29 @@ const GoAhead = 'g'
 // StageFD is the handshake's descriptor number in the stage.
 const StageFD = 3
 
-// Report is one message of the stage. One of its fields is set.
+// OwnFDs is the first descriptor that the stage has no use for itself: the one
+// below is of the signal domain.
+const OwnFDs = 5
+
+// Report is one message of the stage. One of its fields is set; Closed may come
+// with Enforcement.
 type Report struct {
 	// Passed names the descriptors that come with the message, in their order.
 	// It is a message of its own and the first, so that the sidecar need not
 	// read the enforcement before it supervises.
 	Passed      []Passed     `json:"passed,omitempty"`
 	Enforcement *Enforcement `json:"enforcement,omitempty"`
-	Failure     *Failure     `json:"failure,omitempty"`
+	// Closed are the inherited descriptors that the program does not get.
+	Closed  []Closed `json:"closed,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
+}
+
+// Closed is an inherited descriptor that the program does not get.
+type Closed struct {
+	// Number is the descriptor as the caller knows it.
+	Number int `json:"number"`
+	// What is what it leads to, such as "a socket" or a path.
+	What string `json:"what"`
 }
 
 // Passed is the kind of a descriptor that the stage passes. A backend has more

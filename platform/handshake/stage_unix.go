@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -25,6 +26,9 @@ type ConfineSelf func(*Order) (Confined, error)
 // Confined is the result of confining the stage.
 type Confined struct {
 	Enforcement Enforcement
+	// Closed are the descriptors of Order.Inherited that the program must not
+	// get.
+	Closed []Closed
 	// Passed are the descriptors for the sidecar. They are closed once they are
 	// sent.
 	Passed []PassedFile
@@ -132,9 +136,47 @@ func runOrder(order *Order, confine ConfineSelf) *Failure {
 	if err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
+	restore, err := keep(order.Inherited, confined.Closed)
+	if err != nil {
+		return failure(StepProgram, program, err)
+	}
 	// syscall.Exec restores the soft limit of open files, which the Go runtime
 	// has raised.
-	return failure(StepProgram, program, syscall.Exec(program, order.Argv, order.Env))
+	err = syscall.Exec(program, order.Argv, order.Env)
+	restore() // the failure is to be sent
+	return failure(StepProgram, program, err)
+}
+
+// keep has the program get the inherited descriptors, but for the closed ones.
+// If the handshake's own number is one of them, the handshake moves until
+// restore is called.
+func keep(inherited []Inherited, closed []Closed) (restore func(), err error) {
+	restore = func() {}
+	for _, descriptor := range inherited {
+		if slices.ContainsFunc(closed, func(c Closed) bool { return c.Number == descriptor.Number }) {
+			continue
+		}
+		if descriptor.Number == StageFD {
+			moved, err := unix.FcntlInt(StageFD, unix.F_DUPFD_CLOEXEC, OwnFDs)
+			if err != nil {
+				return restore, fmt.Errorf("move handshake: %w", err)
+			}
+			restore = func() {
+				_ = unix.Dup2(moved, StageFD)
+				unix.CloseOnExec(StageFD)
+			}
+		}
+		if descriptor.At != descriptor.Number {
+			err = unix.Dup2(descriptor.At, descriptor.Number) // clears close-on-exec
+		} else {
+			_, err = unix.FcntlInt(uintptr(descriptor.At), unix.F_SETFD, 0)
+		}
+		if err != nil {
+			restore()
+			return func() {}, fmt.Errorf("keep descriptor %d: %w", descriptor.Number, err)
+		}
+	}
+	return restore, nil
 }
 
 func confirm(confined Confined) *Failure {
@@ -150,7 +192,7 @@ func confirm(confined Confined) *Failure {
 // sendReport sends the descriptors and the enforcement, and waits until the
 // sidecar has taken the descriptors.
 func sendReport(confined Confined) error {
-	enforcement := Report{Enforcement: &confined.Enforcement}
+	enforcement := Report{Enforcement: &confined.Enforcement, Closed: confined.Closed}
 	if len(confined.Passed) == 0 {
 		return send(nil, enforcement)
 	}

@@ -17,7 +17,7 @@ var StreamNames = [3]string{"standard input", "standard output", "standard error
 
 // CheckStreams returns an error if a standard stream is a socket that the filter
 // would not let the session make. The filter cannot refuse an inherited one.
-// exec closes all other descriptors.
+// No other socket arrives.
 func CheckStreams(offline, mediated bool) error {
 	for fd, name := range StreamNames {
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)

@@ -30,7 +30,9 @@ func rehearse() {
 //  4. Capabilities are dropped and no_new_privs is set, which Landlock needs.
 //     Both belong to this thread, and execve keeps them.
 //  5. Landlock. After it, even opening the granted paths could fail.
-//  6. The filter of system calls, so that it need not allow the steps above.
+//  6. Inherited descriptors are compared with what can be opened now.
+//  7. The filter of system calls, so that it need not allow the steps above. A
+//     supervisor would also report those opens, and ask about them.
 func ConfineSelf(order *handshake.Order) (handshake.Confined, error) {
 	ruleset, err := readRuleset(order.Orders)
 	if err != nil {
@@ -56,6 +58,7 @@ func ConfineSelf(order *handshake.Order) (handshake.Confined, error) {
 	if err != nil {
 		return handshake.Confined{}, err
 	}
+	closed := unlikeOpened(order.Inherited)
 	passed, err := installFilters(ruleset)
 	if err != nil {
 		return handshake.Confined{}, err
@@ -70,6 +73,7 @@ func ConfineSelf(order *handshake.Order) (handshake.Confined, error) {
 			Protections: report(ruleset, result), Missing: append(missing, ruleset.Missing...),
 			Warnings: ruleset.Warnings,
 		},
+		Closed: closed,
 		Passed: append(result.Passed, passed...), Confirm: ruleset.confirm,
 	}, nil
 }
