@@ -53,25 +53,35 @@ var origins origin
 // origin finds out who has sent a signal.
 type origin struct {
 	listeners
-	once   sync.Once
-	failed error
+	handling sync.Mutex // guards the fields below, runtimeHandler, and the signals' handlers
+	opened   bool
+	failed   error
 }
 
 // join has signals told to a channel, which package signal already sends to
 // caught.
 func (o *origin) join(numbers []os.Signal, caught <-chan os.Signal, to chan<- Signal) (leave func()) {
 	leave = o.add(to)
-	o.once.Do(func() { o.failed = o.open() })
+	if o.handle(numbers) == nil {
+		return leave
+	}
+	leave()
+	return guess(caught, to)
+}
+
+// handle installs the handler for signals. After an error it installs no more.
+func (o *origin) handle(numbers []os.Signal) error {
+	o.handling.Lock()
+	defer o.handling.Unlock()
+	if !o.opened {
+		o.opened, o.failed = true, o.open()
+	}
 	for _, number := range numbers {
 		if o.failed == nil {
 			o.failed = o.install(number.(unix.Signal))
 		}
 	}
-	if o.failed == nil {
-		return leave
-	}
-	leave()
-	return guess(caught, to)
+	return o.failed
 }
 
 // open makes the pipe, and passes on what comes out of it.
