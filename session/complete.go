@@ -10,6 +10,7 @@ package session
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"slices"
 	"sync"
 
@@ -69,8 +70,9 @@ type Machine struct {
 	Env []string
 	// Program is the real path of the sidecar's program; "" if it is unknown.
 	Program string
-	// Shells is the directory for links that are shells; "" if there is none.
-	Shells string
+	// Shells is the directory for links that are shells, and ShellsElsewhere the
+	// one that notes all other such directories; "" if there is none.
+	Shells, ShellsElsewhere string
 	// Memory keeps answers; nil: each question is a new one.
 	Memory *Memory
 }
@@ -110,15 +112,28 @@ func (m Machine) find(p *policy.Policy, typed bool) Facts {
 			f.Rules, f.Replaced = found.Rules, found.Replaced
 		}
 	}
-	if m.Shells == "" || m.Program == "" {
-		return f
-	}
-	// A session may have put anything there. So it only says that links were made,
-	// and nothing that it leads to is granted.
-	if _, err := fsguard.Lstat(m.Shells); memory.linksAt(err) {
+	if m.Program != "" && memory.linksAt(exists(m.Shells, m.ShellsElsewhere)) {
 		f.Programs = []string{m.Program}
 	}
 	return f
+}
+
+// exists returns nil if one of the paths exists, and else why not. A session may
+// have put anything there. So that only says that links were made, and nothing
+// that they lead to is granted.
+func exists(paths ...string) error {
+	why := fs.ErrNotExist
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		_, err := fsguard.Lstat(path)
+		if err == nil {
+			return nil
+		}
+		why = errors.Join(why, err)
+	}
+	return why
 }
 
 // historyAt is where histories are, by what the machine says now.

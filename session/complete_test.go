@@ -110,6 +110,31 @@ func TestMachine_AnswersTheSameAfterTheFirstSession(t *testing.T) {
 	}
 }
 
+// "shell install --dir" makes links in a directory that only its note names.
+func TestMachine_KnowsLinksElsewhere(t *testing.T) {
+	t.Parallel()
+	notes := filepath.Join(t.TempDir(), "notes")
+	p := policy.Policy{Restricted: true, Project: "/work/p"}
+	for _, m := range []Machine{
+		{Program: "/opt/sidecar", ShellsElsewhere: notes},
+		{Program: "/opt/sidecar", ShellsElsewhere: notes, Shells: notes + "-usual"},
+	} {
+		if before := m.Complete(p, false); before.At("/opt/sidecar") != 0 {
+			t.Errorf("nobody has made links: %+v", before)
+		}
+		if err := os.Mkdir(notes, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		after := m.Complete(p, false)
+		if !after.At("/opt/sidecar").Has(policy.Read|policy.Execute) || after.At(notes) != 0 || after.ID() == p.ID() {
+			t.Errorf("with links elsewhere: %+v", after)
+		}
+		if err := os.Remove(notes); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // While a file system is silent, what the machine has said last counts.
 func TestMemory_AnswersForASilentMachine(t *testing.T) {
 	t.Parallel()

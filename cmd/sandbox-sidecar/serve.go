@@ -202,7 +202,10 @@ var answered session.Memory
 
 // complete adds to a policy what each session has for itself.
 func complete(p policy.Policy, kind settings.Kind) policy.Policy {
-	machine := session.Machine{Env: os.Environ(), Shells: places.Of(os.Getenv).Shells(), Memory: &answered}
+	user := places.Of(os.Getenv)
+	machine := session.Machine{
+		Env: os.Environ(), Shells: user.Shells(), ShellsElsewhere: user.ShellsElsewhere(), Memory: &answered,
+	}
 	if self, err := executable(); err == nil {
 		machine.Program = self
 	}
