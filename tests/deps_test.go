@@ -112,7 +112,7 @@ var mayImport = map[string][]string{
 	"settings/managed":             {"display", "fsguard", "settings/textfile"},
 	"settings/resolve":             {"display", "fsguard", "places", "settings/textfile"},
 	"settings/resolve/resolvetest": {"settings/resolve"},
-	"settings/risks":               {},
+	"settings/risks":               {"platform/policy"},
 	"settings/sensitive": {
 		"display", "platform/policy", "platform/protected", "settings/document", "settings/risks", "settings/resolve",
 	},

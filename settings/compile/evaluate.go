@@ -78,7 +78,7 @@ func (s *Input) view() fsView {
 	return fsView{
 		View: view, host: s.Host, git: &repositories{ask: s.AskGit},
 		guarded: s.guarded(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
-		sensitive: sensitive.Find(view, s.Host.Homes()...), listed: map[string][]string{},
+		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{},
 	}
 }
 

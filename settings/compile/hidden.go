@@ -80,34 +80,20 @@ func (h *hider) add(path string, from policy.Origin) (meant *grant) {
 	return nil
 }
 
-// builtIn hides the places of keys, tokens and passwords. A set of toolchains
-// that opens one needs it.
+// builtIn hides the places of keys, tokens and passwords, but for what a variable
+// says to be in the project. A set of toolchains that opens one needs it.
 func (h *hider) builtIn() {
 	from := policy.Origin{File: policy.OriginBuiltIn, Key: hiddenKey}
 	for _, place := range h.view.sensitive.All {
 		needed := slices.ContainsFunc(h.granted, func(g grant) bool {
 			return g.origin.Key == toolchainsKey && policy.Contains(g.path, place.Path)
 		})
-		if place.Exists && !needed && h.cover.at(place.Path) != 0 {
+		meant := place.Moved && h.project.path != "" && policy.Contains(h.project.path, place.Path)
+		if place.Hidden && place.Exists && !needed && !meant && h.cover.at(place.Path) != 0 {
 			h.add(place.Path, from)
 		}
 	}
 	h.audit()
-	if !h.view.host.Root {
-		return
-	}
-	for _, pattern := range rootsSecrets {
-		for _, path := range h.view.matches(pattern) {
-			if target := h.view.Resolve(path); target.Exists && h.cover.at(target.Path) != 0 {
-				h.add(target.Path, from)
-			}
-		}
-	}
-}
-
-// rootsSecrets are what only root can read anyway.
-var rootsSecrets = []string{
-	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/ssh/ssh_host_*_key",
 }
 
 // layer hides what the entries of one layer name.

@@ -9,7 +9,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -251,12 +250,12 @@ func (s *Snapshot) With(granted []Addition) *Snapshot {
 // known. It describes the file system of this moment.
 func (s *Snapshot) Secrets() func(path string) string {
 	view := s.view()
-	known, homes := view.sensitive, view.RealHomes(s.Host)
+	known := view.sensitive
 	return func(path string) string {
 		if what := known.Holds(path); what != "" {
 			return what
 		}
-		if actor, _ := sensitive.ActorAt(homes, path); actor.Agent != "" {
+		if actor, _ := known.ActorAt(path); actor.Agent != "" {
 			return "the sign-in of " + actor.Agent
 		}
 		return ""

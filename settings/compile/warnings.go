@@ -13,7 +13,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
 )
@@ -111,11 +110,12 @@ func (e *evaluation) findProjectRisks() []string {
 		return []string{fmt.Sprintf("the project directory %s is shared by all programs: sessions may change "+
 			"their temporary files", display.Quote(project))}
 	}
-	if what, _ := e.sensitive.Opens(project, e.hides); what != "" {
+	unseen := func(path string) bool { return e.hides(path) || e.sensitive.MovedInto(project, path) }
+	if what, _ := e.sensitive.Opens(project, unseen); what != "" {
 		return []string{fmt.Sprintf("the project directory %s holds %s: sessions may read and write them",
 			display.Quote(project), what)}
 	}
-	if actor, found := sensitive.ActorAt(homes, project); found {
+	if actor, found := e.sensitive.ActorAt(project); found {
 		return []string{fmt.Sprintf("the project directory %s: sessions may write it, and %s", display.Quote(project),
 			actor.Acts)}
 	}

@@ -120,6 +120,56 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// A place that a variable moves is known in both places. What it names in the
+// project is the project's own.
+func TestAdvice_FollowsVariables(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/kube": "", "/srv/codex/config.toml": "", "/srv/zsh/.zshrc": "", "/srv/zsh/other": "",
+		"/home/u/keys/kube": "", "/srv/free/x": "", "/home/u/.zcompdump-host": "", "/home/u/.Xauthority": "",
+	})
+	env := map[string]string{
+		"CODEX_HOME": "/srv/codex", "ZDOTDIR": "/srv/zsh", "KUBECONFIG": "/home/u/keys/kube:/home/u/project/kube",
+		"PATH": "/usr/bin:/srv/tools",
+	}
+	const careful = "careful: "
+	for _, test := range []struct{ access, target, plain, moved string }{
+		{"write", "/srv/codex/config.toml", "", careful + "Codex outside runs the servers"},
+		{"read", "/srv/codex/config.toml", "", careful + "Codex keeps its sign-in there"},
+		{"write", "/srv/zsh/.zshrc", "", careful + "your shells run it"},
+		{"create", "/srv/zsh/.zcompdump", "", careful + "\"/srv/zsh/.z"},
+		{"write", "/srv/zsh/other", "", ""},
+		{"read", "/home/u/keys/kube", "", careful + "credentials of Kubernetes clusters are stored there"},
+		{"create", "/srv/tools/x", "", careful + "your shells find programs there"},
+		{"write", "/srv/free/x", "", ""},
+		{"write", "/home/u/.codex", careful + "Codex", careful + "Codex"},
+		{"write", "/home/u/.zcompdump-host", careful + "your shells", careful + "your shells"},
+		{"read", "/home/u/.Xauthority", careful + "the key of your display", careful + "the key of your display"},
+	} {
+		for moved, want := range map[bool]string{false: test.plain, true: test.moved} {
+			s := snapshotOf(t, tree, `{"enabled": true}`, "")
+			if moved {
+				s.Host.Env = env
+			}
+			got, err := Suggest(s, document.KindTool, test.access, test.target, "")
+			if err != nil || want == "" && got.Key == "" && got.Hint == "" || want != "" && got.Key != "" ||
+				!strings.HasPrefix(got.Hint, want) || want == "" && strings.HasPrefix(got.Hint, careful) {
+				t.Errorf("%s %s, moved: %t: %+v, %v; want %q", test.access, test.target, moved, got, err, want)
+			}
+		}
+	}
+	whole := snapshotOf(t, tree, `{"enabled": true, "additional_read_only_paths": ["~"]}`, "")
+	whole.Host.Env = env
+	c := whole.Compile(document.KindTool)
+	for path, want := range map[string]bool{
+		"/home/u/keys/kube": true, "/home/u/project/kube": false, "/home/u/.Xauthority": false,
+	} {
+		if _, hidden := c.Policy.HiddenAt(path); hidden != want {
+			t.Errorf("%s is hidden: %t", path, hidden)
+		}
+	}
+}
+
 // The sets that the table names exist.
 func TestAdvice_NamesSetsThatExist(t *testing.T) {
 	t.Parallel()

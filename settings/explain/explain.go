@@ -398,10 +398,10 @@ func (x *explainer) actedOn(path string) bool {
 	found := false
 	switch x.attempt {
 	case Write:
-		actor, found = sensitive.FindActor(x.View, x.Host.Homes(), path)
+		actor, found = x.Secrets().FindActor(x.View, path)
 		x.Acts = actor.Acts
 	case Read:
-		actor, _ = sensitive.ActorAt(x.RealHomes(x.Host), path)
+		actor, _ = x.Secrets().ActorAt(path)
 		if found = actor.Agent != ""; found {
 			x.Acts, actor.Set = actor.SignIn(), "" // the set opens it
 		}

@@ -35,7 +35,7 @@ type Host struct {
 // Places are those that the variables name. A session can have made whatever
 // starts the next one set them, so nothing there loosens anything; see Kept.
 func (h Host) Places() places.User {
-	return places.User{Home: cmp.Or(h.Named, h.Home), Getenv: func(name string) string { return h.Env[name] }}
+	return places.User{Home: cmp.Or(h.Named, h.Home), Getenv: h.Getenv}
 }
 
 // Kept are the places of what can loosen, such as the list of trusted projects.
@@ -66,6 +66,9 @@ func (h Host) Decide() Host {
 	h.Env["HOME"] = h.Account
 	return h
 }
+
+// Getenv is the value of a variable; "" if it is not set.
+func (h Host) Getenv(name string) string { return h.Env[name] }
 
 // NewHost returns the host for an environment of "NAME=value" entries. An empty
 // home is HOME from it, else that of the system's user database.

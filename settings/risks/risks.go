@@ -3,13 +3,42 @@
 // elsewhere. What is suggested, hidden and warned of reads it. The names within
 // a project are in platform/protected.
 //
+// [All] is the table itself. [In] is the table in a home directory, with the
+// places that variables move.
+//
 // See docs/design/advice.md.
 package risks
+
+// Class says in which way a place matters.
+type Class uint8
+
+const (
+	// Secret: its reader has power elsewhere.
+	Secret Class = 1 << iota
+	// Acting: somebody outside acts on what is written there.
+	Acting
+)
+
+// Class is Secret, Acting, or both.
+func (p Place) Class() (class Class) {
+	if p.Secret != "" {
+		class |= Secret
+	}
+	if p.Acts != "" {
+		class |= Acting
+	}
+	return class
+}
+
+// Hidden reports whether sessions do not see it where a wider directory is
+// granted. No place is suggested for what its class says.
+func (p Place) Hidden() bool { return p.Secret != "" && !p.Shown }
 
 // Place is a file or a directory with everything below it.
 type Place struct {
 	// Path is absolute, or begins with "~/" and is relative to the home
-	// directory. It has no symlinks of its own: who compares it resolves it.
+	// directory. It has no symlinks of its own: who compares it resolves it. In
+	// its last name * stands for any characters.
 	Path string
 	// Secret names what its reader gets, such as "SSH keys"; "" for a place that
 	// holds none.
@@ -17,6 +46,9 @@ type Place struct {
 	// Plain are names of files in it, at any depth, that hold no secret and are
 	// often needed. * stands for any characters.
 	Plain []string
+	// Shown: sessions see the secret where a wider directory is granted, because
+	// everyday programs need the file.
+	Shown bool
 	// Acts is a clause that says who acts on what is written there, such as
 	// "shells run it when they start"; "" if nobody does.
 	Acts string
@@ -26,6 +58,9 @@ type Place struct {
 	// Agent is the agent whose state it is; "" if it is none. An agent keeps its
 	// sign-in there.
 	Agent string
+	// Variable is the variable that names the place here; "" if it is at its usual
+	// path.
+	Variable string
 }
 
 // The clauses that several places share.
@@ -55,6 +90,31 @@ func concat(lists ...[]Place) (all []Place) {
 func acted(acts string, paths ...string) (list []Place) {
 	for _, path := range paths {
 		list = append(list, Place{Path: path, Acts: acts})
+	}
+	return list
+}
+
+// holds makes places of the same secret.
+func holds(secret string, paths ...string) (list []Place) {
+	for _, path := range paths {
+		list = append(list, Place{Path: path, Secret: secret})
+	}
+	return list
+}
+
+// shown makes places of a secret that sessions see in a wider grant.
+func shown(secret string, paths ...string) []Place {
+	list := holds(secret, paths...)
+	for i := range list {
+		list[i].Shown = true
+	}
+	return list
+}
+
+// inSet says which set of "toolchains" gives sessions what they need of places.
+func inSet(set string, list []Place) []Place {
+	for i := range list {
+		list[i].Set = set
 	}
 	return list
 }

@@ -2,6 +2,8 @@ package risks
 
 import (
 	"path"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,8 +21,16 @@ func TestAll(t *testing.T) {
 			t.Errorf("%s is no clean path", place.Path)
 		case place.Secret == "" && place.Acts == "":
 			t.Errorf("%s: it is neither secret nor acted on", place.Path)
-		case place.Secret == "" && len(place.Plain) > 0:
+		case place.Secret == "" && (len(place.Plain) > 0 || place.Shown):
 			t.Errorf("%s: no secret, so no names without one", place.Path)
+		case strings.Contains(path.Dir(place.Path), "*"), strings.Contains(place.Path, "*") && place.Agent != "":
+			t.Errorf("%s: only the last name may contain *", place.Path)
+		case place.Acts != "" && !saysWho(place.Acts):
+			t.Errorf("%s: %q does not say who acts", place.Path, place.Acts)
+		case place.Set != "" && place.Acts == "", place.Agent != "" && !strings.HasPrefix(place.Acts, place.Agent):
+			t.Errorf("%s: the set %q, the agent %q", place.Path, place.Set, place.Agent)
+		case place.Variable != "":
+			t.Errorf("%s: moved by %s", place.Path, place.Variable)
 		case strings.HasSuffix(place.Acts, "."):
 			t.Errorf("%s: %q is no clause", place.Path, place.Acts)
 		}
@@ -30,5 +40,83 @@ func TestAll(t *testing.T) {
 			}
 		}
 		seen[place.Path] = true
+	}
+	// Who takes a row away says why.
+	const least = 1000
+	if len(All) < least {
+		t.Errorf("%d places, want at least %d", len(All), least)
+	}
+}
+
+// saysWho reports whether a clause has a subject and a verb.
+func saysWho(clause string) bool {
+	const least = 3
+	who, _, _ := strings.Cut(clause, " ")
+	return len(strings.Fields(clause)) >= least && who != "is" && who != ""
+}
+
+// A place that a variable moves is known where it usually is and where the variable
+// says, and nothing else changes.
+func TestIn_FollowsVariables(t *testing.T) {
+	t.Parallel()
+	usual := In([]string{"/home/u"}, func(string) string { return "" })
+	if len(usual) != len(All) {
+		t.Fatalf("%d of %d places", len(usual), len(All))
+	}
+	for _, test := range []struct{ variable, value, at, of string }{
+		{"CODEX_HOME", "/srv/codex", "/srv/codex", "~/.codex"},
+		{"CLAUDE_CONFIG_DIR", "/srv/claude", "/srv/claude", "~/.claude"},
+		{"GH_CONFIG_DIR", "/srv/gh", "/srv/gh", "~/.config/gh"},
+		{"XDG_CONFIG_HOME", "/srv/c", "/srv/c/gh", "~/.config/gh"},
+		{"XDG_CONFIG_HOME", "/srv/c", "/srv/c/fish", "~/.config/fish"},
+		{"XDG_DATA_HOME", "/srv/d", "/srv/d/keyrings", "~/.local/share/keyrings"},
+		{"XDG_STATE_HOME", "/srv/s", "/srv/s/nvim", "~/.local/state/nvim"},
+		{"XDG_CACHE_HOME", "/srv/k", "/srv/k/p10k-*", "~/.cache/p10k-*"},
+		{"ZDOTDIR", "/srv/zsh", "/srv/zsh/.zshrc", "~/.zshrc"},
+		{"ZDOTDIR", "/srv/zsh", "/srv/zsh/.zcompdump*", "~/.zcompdump*"},
+		{"KUBECONFIG", "/srv/a:/srv/b c", "/srv/b c", "~/.kube"},
+		{"DOCKER_CONFIG", "/srv/docker", "/srv/docker", "~/.docker"},
+		{"GNUPGHOME", "/srv/gpg", "/srv/gpg", "~/.gnupg"},
+		{"CARGO_HOME", "/srv/cargo", "/srv/cargo/credentials.toml", "~/.cargo/credentials.toml"},
+		{"npm_config_userconfig", "/srv/npmrc", "/srv/npmrc", "~/.npmrc"},
+		{"PIP_CONFIG_FILE", "/srv/pip.conf", "/srv/pip.conf", "~/.config/pip"},
+		{"GIT_CONFIG_GLOBAL", "/srv/gitconfig", "/srv/gitconfig", "~/.gitconfig"},
+		{"BASH_ENV", "/srv/env", "/srv/env", "~/.bashrc"},
+		{"ENV", "~/env", "/home/u/env", "~/.profile"},
+		{"INPUTRC", "/srv/inputrc", "/srv/inputrc", "~/.inputrc"},
+		{"VIMINIT", "source /srv/vimrc", "/srv/vimrc", "~/.vimrc"},
+		{"PATH", "/usr/bin:/srv/tools", "/srv/tools", "~/.local/bin"},
+	} {
+		list := In([]string{"/home/u"}, func(name string) string {
+			return map[string]string{test.variable: test.value}[name]
+		})
+		found := false
+		for _, place := range list[len(usual):] {
+			of := All[slices.IndexFunc(All, func(row Place) bool { return row.Path == test.of })]
+			of.Path, of.Variable = test.at, test.variable
+			found = found || reflect.DeepEqual(place, of)
+		}
+		if !reflect.DeepEqual(list[:len(usual)], usual) || !found {
+			t.Errorf("%s=%s: %s is not at %s", test.variable, test.value, test.of, test.at)
+		}
+	}
+	for _, none := range []string{"", "/", "relative/dir", "/home/u/.codex", "true"} {
+		if list := In([]string{"/home/u"}, func(name string) string {
+			return map[string]string{"CODEX_HOME": none}[name]
+		}); len(list) != len(usual) {
+			t.Errorf("CODEX_HOME=%q adds %v", none, list[len(usual):])
+		}
+	}
+}
+
+// Each variable moves something.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, m := range variables {
+		if len(m.at("/srv/x")) == 0 || seen[m.variable] {
+			t.Errorf("%s moves nothing, or is listed twice", m.variable)
+		}
+		seen[m.variable] = true
 	}
 }

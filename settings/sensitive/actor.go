@@ -2,7 +2,9 @@ package sensitive
 
 import (
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -29,10 +31,10 @@ func (a Actor) SignIn() string { return a.Agent + " keeps its sign-in there" }
 // FindActor says who acts on what is written at a path or below it. The path is
 // absolute, without symlinks. A place below the path counts if it does not exist
 // yet: sessions could make it. found is false if nobody is known to act on it.
-func FindActor(r *resolve.View, homes []string, path string) (actor Actor, found bool) {
-	all := actingIn(homes)
+func (p *Paths) FindActor(r *resolve.View, path string) (actor Actor, found bool) {
+	all := p.acting()
 	for i := range all {
-		all[i].real = r.Resolve(all[i].real).Path
+		all[i].Path = realPath(r, all[i].Path)
 	}
 	if actor, found := within(all, path); found {
 		return actor, true
@@ -49,57 +51,71 @@ func FindActor(r *resolve.View, homes []string, path string) (actor Actor, found
 	return Actor{}, false
 }
 
+// realPath is where a place leads. Most have no symlinks, and few directories hold
+// them all. A pattern stays one.
+func realPath(r *resolve.View, path string) string {
+	dir, name := filepath.Split(path)
+	at := filepath.Join(r.Resolve(filepath.Clean(dir)).Path, name)
+	if r.Entry(at).Mode&fs.ModeSymlink != 0 {
+		return r.Resolve(path).Path
+	}
+	return at
+}
+
 // ActorAt says who acts on what is written in a directory, as FindActor does, but
-// looks nothing up: symlinks in the home directories do not count.
-func ActorAt(homes []string, dir string) (actor Actor, found bool) {
-	all := actingIn(homes)
+// looks nothing up: symlinks in the home directories do not count. What a variable
+// says to be below the directory is left out: who keeps it there knows it.
+func (p *Paths) ActorAt(dir string) (actor Actor, found bool) {
+	all := p.acting()
 	if actor, found = within(all, dir); !found {
+		all = slices.DeleteFunc(all, func(known risks.Place) bool { return known.Variable != "" })
 		actor, found = below(all, dir)
 	}
 	return actor, found
 }
 
-// acting is a place that somebody acts on.
-type acting struct {
-	risks.Place
-	real string // its path
-}
-
-// actingIn are all such places: those of the machine, and those of each home
-// directory with its path in theirs.
-func actingIn(homes []string) (all []acting) {
-	for _, known := range risks.All {
-		below, inHome := strings.CutPrefix(known.Path, "~/")
-		switch {
-		case known.Acts == "":
-		case !inHome:
-			all = append(all, acting{known, known.Path})
-		default:
-			for _, home := range homes {
-				all = append(all, acting{known, filepath.Join(home, below)})
-			}
+// acting are the places that somebody acts on.
+func (p *Paths) acting() (all []risks.Place) {
+	for _, known := range p.table {
+		if known.Class()&risks.Acting != 0 {
+			all = append(all, known)
 		}
 	}
 	return all
 }
 
 // within finds the innermost place that a path is in.
-func within(all []acting, path string) (actor Actor, found bool) {
+func within(all []risks.Place, path string) (actor Actor, found bool) {
 	longest := -1
 	for _, known := range all {
-		if policy.Contains(known.real, path) && len(known.real) > longest {
-			longest, found = len(known.real), true
+		if isIn(known.Path, path) && len(known.Path) > longest {
+			longest, found = len(known.Path), true
 			actor = Actor{Acts: known.Acts, Set: known.Set, Agent: known.Agent}
 		}
 	}
 	return actor, found
 }
 
+// isIn reports whether a path is at a place or below it. In the place's last name
+// * stands for any characters.
+func isIn(place, path string) bool {
+	star := strings.IndexByte(place, '*')
+	if star < 0 {
+		return policy.Contains(place, path)
+	}
+	dir := filepath.Dir(place)
+	if len(path) <= len(dir) || !policy.Contains(dir, path) {
+		return false
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(path[len(dir):], "/"), "/")
+	return policy.MatchName(filepath.Base(place), name)
+}
+
 // below finds a place that a path holds.
-func below(all []acting, path string) (Actor, bool) {
+func below(all []risks.Place, path string) (Actor, bool) {
 	for _, known := range all {
-		if policy.Contains(path, known.real) {
-			return Actor{Acts: fmt.Sprintf("%s is below it, and %s", display.Quote(known.real), known.Acts)}, true
+		if policy.Contains(path, known.Path) {
+			return Actor{Acts: fmt.Sprintf("%s is below it, and %s", display.Quote(known.Path), known.Acts)}, true
 		}
 	}
 	return Actor{}, false

@@ -21,38 +21,71 @@ import (
 type Paths struct {
 	homes []string // real
 	All   []place
+	// table has every place, by the path that it was found at.
+	table []risks.Place
 }
 
 type place struct {
 	Path, Holds string
 	Exists      bool
-	plain       []string // names of files without secrets, as in risks.Place
+	// Hidden: sessions do not see it in a wider grant. Moved: a variable says
+	// that it is there.
+	Hidden, Moved bool
+	plain         []string // names of files without secrets, as in risks.Place
 }
 
-// Find resolves the known places of keys and tokens in home directories.
-func Find(r *resolve.View, homes ...string) *Paths {
+// Find resolves the known places of keys and tokens in home directories, and for
+// root those of the system. getenv reads the environment of programs outside,
+// which moves some.
+func Find(r *resolve.View, homes []string, root bool, getenv func(string) string) *Paths {
 	found := &Paths{}
 	for _, home := range homes {
 		if home = r.Resolve(home).Path; !slices.Contains(found.homes, home) {
 			found.homes = append(found.homes, home)
-			found.in(r, home)
+		}
+	}
+	found.table = risks.In(found.homes, getenv)
+	for _, known := range found.table {
+		inHome := slices.ContainsFunc(found.homes, func(home string) bool { return policy.Contains(home, known.Path) })
+		if known.Class()&risks.Secret == 0 || !inHome && !root && known.Variable == "" {
+			continue
+		}
+		for _, path := range matching(r, known.Path) {
+			target := r.Resolve(path)
+			found.All = append(found.All, place{
+				Path: target.Path, Holds: known.Secret, Exists: target.Exists, plain: known.Plain,
+				Moved: known.Variable != "", Hidden: known.Hidden() && (known.Variable == "" || inHome),
+			})
 		}
 	}
 	return found
 }
 
-// in adds the places of one home directory.
-func (p *Paths) in(r *resolve.View, home string) {
-	for _, known := range risks.All {
-		below, inHome := strings.CutPrefix(known.Path, "~/")
-		if known.Secret == "" || !inHome {
-			continue
-		}
-		target := r.Resolve(filepath.Join(home, below))
-		p.All = append(p.All, place{
-			Path: target.Path, Holds: known.Secret, Exists: target.Exists, plain: known.Plain,
-		})
+// matching lists what a path with a * in its last name stands for, of what
+// exists.
+func matching(r *resolve.View, path string) (list []string) {
+	dir, pattern := filepath.Split(path)
+	if !strings.Contains(pattern, "*") {
+		return []string{path}
 	}
+	if dir = filepath.Clean(dir); r.Entry(dir).Err != nil {
+		return nil
+	}
+	names, _ := r.FS.ReadDir(dir)
+	for _, name := range names {
+		if policy.MatchName(pattern, name) {
+			list = append(list, filepath.Join(dir, name))
+		}
+	}
+	return list
+}
+
+// MovedInto reports whether a variable says that a place is in a directory. What
+// somebody keeps in a project is meant for it.
+func (p *Paths) MovedInto(dir, path string) bool {
+	return policy.Contains(dir, path) && slices.ContainsFunc(p.All, func(known place) bool {
+		return known.Moved && known.Path == path
+	})
 }
 
 // Holds says what a grant of path opens to sessions at most; "" if nothing known
