@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"path"
 	"strings"
 	"testing"
@@ -83,6 +84,10 @@ func TestAdvice(t *testing.T) {
 		"/home/u/.kube/config": "", "/home/u/.docker/config.json": "", "/home/u/.ssh/config": "", "/home/u/.ssh/id": "",
 		"/home/u/.ssh/id.pub": "", "/etc/": "", "/home/u/data/file": "", "/home/u/.codex/auth.json": "",
 	}
+	tree["/home/u/work/x/.git/HEAD"], tree["/home/u/work/y/a"] = "", ""
+	for i := range 1001 {
+		tree[fmt.Sprintf("/home/u/many/%d/", i)] = ""
+	}
 	const none = "none: "
 	for _, test := range []struct{ access, target, want string }{
 		{"write", "/srv/data/file", "additional_read_write_paths=/srv/data/file"},
@@ -103,6 +108,10 @@ func TestAdvice(t *testing.T) {
 		{"read", "/home/u/.ssh/id.pub", "toolchains=ssh"},
 		{"read", "/home/u/.codex/auth.json", none + "careful: Codex keeps its sign-in there, so no setting"},
 		{"read", "/home/u/data/file", "additional_read_only_paths=/home/u/data/file"},
+		{"create", "/home/u/work/new", none + `careful: the git repository "/home/u/work/x" is below it, and git outside`},
+		{"write", "/home/u/work", none + `careful: the git repository "/home/u/work/x" is below it`},
+		{"write", "/home/u/work/y/a", "additional_read_write_paths=/home/u/work/y/a"},
+		{"create", "/home/u/many/new", none + "careful: git repositories may be among its 1000 directories or more"},
 		{"create", "/home/u/new", none + "careful: that would open your home directory"},
 	} {
 		snapshot := snapshotOf(t, resolvetest.InMemory(tree), `{"enabled": true}`, "")

@@ -45,10 +45,38 @@ func (p *Paths) FindActor(r *resolve.View, path string) (actor Actor, found bool
 	if actor, found := below(all, path); found {
 		return actor, true
 	}
-	if r.Resolve(filepath.Join(path, ".git")).Exists {
-		return Actor{Acts: "a git repository is there, and git outside runs its hooks and what its settings name"}, true
+	if what := repository(r, path); what != "" {
+		return Actor{Acts: what + ", and git outside runs its hooks and what its settings name"}, true
 	}
 	return Actor{}, false
+}
+
+// maxBelow bounds the directories that are looked into.
+const maxBelow = 1000
+
+// repository says that a directory is a git repository or holds one; "" if it is
+// none. It looks one level below: people keep repositories side by side.
+func repository(r *resolve.View, dir string) string {
+	if r.Resolve(filepath.Join(dir, ".git")).Exists {
+		return "a git repository is there"
+	}
+	if !r.Entry(dir).Mode.IsDir() {
+		return ""
+	}
+	names, err := r.FS.Dirs(dir)
+	if err != nil {
+		return ""
+	}
+	for _, name := range names[:min(len(names), maxBelow)] {
+		below := filepath.Join(dir, name)
+		if r.Entry(filepath.Join(below, ".git")).Err == nil {
+			return fmt.Sprintf("the git repository %s is below it", display.Quote(below))
+		}
+	}
+	if len(names) > maxBelow {
+		return fmt.Sprintf("git repositories may be among its %d directories or more", maxBelow)
+	}
+	return ""
 }
 
 // realPath is where a place leads. Most have no symlinks, and few directories hold
