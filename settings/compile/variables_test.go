@@ -148,7 +148,8 @@ func TestVariables_WhatIsRequiredAddsNothing(t *testing.T) {
 		`{"required": {"allowed_env_vars": null}, "defaults": null}`:     false,
 		`{"required": {"allowed_env_vars": ["+A"], "tool": null}}`:       true,
 		`{"macos": {"required": {"allowed_env_vars": ["+A"]}}}`:          false, // only reported
-		`{"required": {"allowed_env_vars": ["+A", "B"]}, "linux": {}}`:   false, // a warning
+		`{"required": {"allowed_env_vars": ["+A", "B"]}, "linux": {}}`:   true,
+		`{"linux": {"required": {"allowed_env_vars": ["B", "+A"]}}}`:     true,
 		`{"required": {"allowed_env_vars": {"+A": "x"}}, "linux": null}`: true,
 	} {
 		found, problem := document.DecodeManaged([]byte(text), "linux")
@@ -157,6 +158,10 @@ func TestVariables_WhatIsRequiredAddsNothing(t *testing.T) {
 		}
 		if got := found.Required.FirstError != nil; got != stops {
 			t.Errorf("%s: stops %t, want %t: %v", text, got, stops, found.Required.Problems)
+		}
+		if first := found.Required.FirstError; first != nil && (first.Line != 1 || first.Key == "" ||
+			!strings.Contains(text[:first.Column], "allowed_env_vars")) {
+			t.Errorf("%s: %+v", text, first)
 		}
 		state := source.State{File: "/etc/x", Managed: true, Good: found.Defaults, Bound: found.Required}
 		for _, bound := range boundsOf([]source.State{state}, document.KindTool) {

@@ -37,21 +37,32 @@ func OfVariables(key string) bool {
 	return name == "allowed_env_vars"
 }
 
-// markedVariables completes a list of variables that was just decoded. An entry
-// with the mark beside entries without it is one of a list that replaces.
-func (d *decoder) markedVariables(field reflect.Value, key string, at []Position) {
+// markedVariables completes a list of variables that was just decoded, and returns
+// the places of its entries. An entry with the mark beside entries without it is
+// one of a list that replaces. A list that bounds cannot add: no entry with the
+// mark counts.
+func (d *decoder) markedVariables(field reflect.Value, key string, at []Position) []Position {
 	list := field.Interface().([]string)
-	plain := slices.IndexFunc(list, func(entry string) bool { return !strings.HasPrefix(entry, addingMark) })
-	if plain < 0 {
-		return
+	if Adds(list) && !d.bounds {
+		return at
 	}
+	plain := slices.IndexFunc(list, func(entry string) bool { return !strings.HasPrefix(entry, addingMark) })
+	names, places := []string{}, []Position{}
 	for i, entry := range list {
-		if strings.HasPrefix(entry, addingMark) {
+		name, marked := strings.CutPrefix(entry, addingMark)
+		if marked && d.bounds {
+			d.reportAt(at[i], SeverityError, key, "%s: what is required adds nothing: write the name without %s",
+				display.Quote(entry), addingMark)
+			continue
+		}
+		if marked {
 			d.reportAt(at[i], SeverityWarning, key, "%s: this list replaces the others, as %s has no %s before it",
 				display.Quote(entry), display.Quote(list[plain]), addingMark)
 		}
+		names, places = append(names, name), append(places, at[i])
 	}
-	field.Set(reflect.ValueOf(Added(list)))
+	field.Set(reflect.ValueOf(names))
+	return places
 }
 
 // joinVariables is the value of a key in this file if a later block of it, that
@@ -67,21 +78,4 @@ func (d *decoder) joinVariables(l Key, value reflect.Value, span Span) (reflect.
 	}
 	span.Elements = slices.Concat(d.Spans[l.Name].Elements, span.Elements)
 	return reflect.ValueOf(slices.Concat(list, added)), span
-}
-
-// refuseAdding reports entries that add, in a list that only bounds. They do not
-// count.
-func (d *decoder) refuseAdding() {
-	for _, l := range allKeys() {
-		value, set := l.Get(&d.Values)
-		if !OfVariables(l.Name) || !set || !Adds(value.Interface().([]string)) {
-			continue
-		}
-		d.reportAt(d.Spans[l.Name].At, SeverityError, l.Name,
-			"what is required adds nothing: write the names without %s", addingMark)
-		l.Set(&d.Values, reflect.ValueOf([]string{}))
-		span := d.Spans[l.Name]
-		span.Elements = []Position{}
-		d.Spans[l.Name] = span
-	}
 }

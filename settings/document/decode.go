@@ -122,6 +122,8 @@ type decoder struct {
 	platform string
 	owner    Owner
 	project  bool
+	// bounds: the block is what an organisation requires.
+	bounds bool
 }
 
 // EmptyText is why an empty settings file does not count.
@@ -335,7 +337,7 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 			}
 			at.Elements = d.elements(array, field, key)
 			if OfVariables(key) {
-				d.markedVariables(field, key, at.Elements)
+				at.Elements = d.markedVariables(field, key, at.Elements)
 			}
 			break
 		}

@@ -43,9 +43,6 @@ func DecodeManaged(data []byte, platform string) (Managed, *Diagnostic) {
 				d.otherManaged(object, part.name, name)
 			}
 		}
-		if part.name == "required" {
-			d.refuseAdding()
-		}
 		*part.to = d.Block
 	}
 	return found, nil
@@ -54,10 +51,11 @@ func DecodeManaged(data []byte, platform string) (Managed, *Diagnostic) {
 // managed decodes one of the two objects. The decoder of "required" checks what
 // is beside them.
 func (d *decoder) managed(root *hujson.Object, name, prefix string) {
+	d.bounds = name == "required"
 	if object := d.object(d.member(root, name, prefix), prefix+name); object != nil {
 		d.sandbox(object)
 	}
-	if name != "required" {
+	if !d.bounds {
 		return
 	}
 	known := []string{"defaults", "required", "$schema"}
@@ -76,8 +74,5 @@ func (d *decoder) managed(root *hujson.Object, name, prefix string) {
 func (d *decoder) otherManaged(object *hujson.Object, name, platform string) {
 	aside := &decoder{Block: &Block{Spans: map[string]Span{}}, lines: d.lines, platform: d.platform, owner: d.owner}
 	aside.managed(object, name, platform+".")
-	if name == "required" {
-		aside.refuseAdding()
-	}
 	d.Problems = append(d.Problems, aside.Problems...)
 }
