@@ -23,6 +23,8 @@ type Failed struct {
 	Reported bool
 	// NoSSH: the session had no set of toolchains for ssh.
 	NoSSH bool
+	// PassVariable says what passes a variable; see compile.Result.
+	PassVariable func(name string) string
 	// FirstTime reports whether the user has not yet been told a note of that
 	// name; see settings.Store.
 	FirstTime func(note string) bool
@@ -56,9 +58,8 @@ func Hints(f Failed) []string {
 		hints = append(hints, limitsHint)
 	}
 	if names := missed(f); len(names) > 0 {
-		hints = append(hints, fmt.Sprintf(
-			`variables that were not passed: %s; to pass one, add %s to "allowed_env_vars"`, listed(names),
-			display.Quote("+"+names[0])))
+		hints = append(hints, fmt.Sprintf("variables that were not passed: %s; to pass one: %s", listed(names),
+			f.PassVariable(names[0])))
 	}
 	return hints
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -83,9 +84,10 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 			Failed{
 				Exit: failed, Argv: []string{"x"}, Outcome: confined,
 				Heard: spawn.Heard{Variables: []string{"EVIL\x1b", "B", "C", "D"}},
-			}, []string{`EVIL\x1b, B, C, …; to pass one, add "+EVIL\x1b" to "allowed_env_vars"`},
+			}, []string{`EVIL\x1b, B, C, …; to pass one: add "+EVIL\x1b"`},
 		},
 	} {
+		test.failed.PassVariable = func(name string) string { return "add " + display.Quote("+"+name) }
 		test.failed.FirstTime = func(string) bool { return true }
 		got := Hints(test.failed)
 		if len(got) != len(test.want) || slices.ContainsFunc(got, func(line string) bool {

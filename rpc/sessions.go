@@ -32,7 +32,8 @@ type entry struct {
 	kind                protocol.Kind
 	argv                []string // of a command; nil for a shell
 	noSSH               bool     // see presentation.Failed
-	policyID            string   // set before started is closed
+	passVariable        func(name string) string
+	policyID            string // set before started is closed
 	cancel              context.CancelFunc
 	started             chan struct{} // closed when the start has succeeded or failed
 	answered            chan struct{} // closed when the answer to the spawn request was sent

@@ -59,6 +59,7 @@ func (k *sink) hints(exit spawn.Exit) []string {
 	}
 	return presentation.Hints(presentation.Failed{
 		Exit: exit, Argv: k.entry.argv, Outcome: session.Outcome(), Heard: session.Heard(),
-		Reported: session.Reported(), NoSSH: k.entry.noSSH, FirstTime: k.server.store.FirstTime,
+		Reported: session.Reported(), NoSSH: k.entry.noSSH, PassVariable: k.entry.passVariable,
+		FirstTime: k.server.store.FirstTime,
 	})
 }

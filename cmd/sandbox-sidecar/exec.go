@@ -131,7 +131,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if err != nil && !j.report.Log(err.Error()) {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
 	}
-	hints := j.hints(running, exit, compiled.HasSSH(), store)
+	hints := j.hints(running, exit, &compiled, store)
 	if j.report.End(exit, hints) {
 		return endOf(exit)
 	}
@@ -159,11 +159,13 @@ func (j job) warnOff(plan *session.Plan, snapshot *compile.Snapshot, kind settin
 }
 
 // hints say what the sandbox may have to do with a failure.
-func (j job) hints(running *spawn.Foreground, exit spawn.Exit, hasSSH bool, store *settings.Store) []string {
+func (j job) hints(
+	running *spawn.Foreground, exit spawn.Exit, compiled *compile.Result, store *settings.Store,
+) []string {
 	denials, missed := running.Denials()
 	return presentation.Hints(presentation.Failed{
 		Exit: exit, Argv: j.argv, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
-		NoSSH: !hasSSH, FirstTime: store.FirstTime,
+		NoSSH: !compiled.HasSSH(), PassVariable: compiled.PassVariable, FirstTime: store.FirstTime,
 	})
 }
 

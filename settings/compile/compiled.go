@@ -47,6 +47,7 @@ type Result struct {
 	unreached []Note
 	ssh       bool   // see HasSSH
 	bounds    bounds // see Add
+	adding    adding // see PassVariable
 }
 
 // HasSSH reports whether sessions have what ssh needs: the set of that name.

@@ -47,7 +47,7 @@ func (s *Snapshot) Compile(kind document.Kind) Result {
 		Risks: e.risks(kind), unreached: e.unreached, ssh: hasToolchain(e.toolchains, toolchain.SSH),
 		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
-		bounds: e.bounds,
+		bounds: e.bounds, adding: e.addingVariables(),
 	}
 	if compiled.Policy.Restricted {
 		compiled.NoAnswer, compiled.Redirect = e.noAnswer, e.redirect

@@ -2,12 +2,14 @@ package compile
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
@@ -61,6 +63,57 @@ func (s *settings) dropAdding() {
 		s.values.AllowedEnvVars = nil
 		delete(s.from, variablesKey)
 	}
+}
+
+// adding says where a variable can be added to those that sessions get.
+type adding struct {
+	key   string // of the list, in the block of the kind that decides
+	mark  string // before its name
+	file  string // if the user's own files do not decide
+	taken string // the project's file, if it takes all others away
+}
+
+// addingVariables finds the list that decides. A list with "+" adds to it from any
+// layer above, but not to one in the block for a kind.
+func (e *evaluation) addingVariables() adding {
+	from, set := e.user.from[variablesKey]
+	a := adding{key: e.writtenKey(variablesKey), mark: document.AddingMark}
+	own := set && !managed.Holds(from.file)
+	if own && from.entries == nil {
+		a.mark = ""
+	}
+	if !own {
+		a.key = variablesKey
+	}
+	if own && (from.file == policy.OriginEditor || from.file == e.projectFile) {
+		a.file = from.file
+	}
+	if e.projectSets(variablesKey) {
+		a.taken = e.projectFile
+	}
+	return a
+}
+
+// PassVariable says on one line what lets later sessions get a variable, or why
+// no setting of the user's does.
+func (c *Result) PassVariable(name string) string {
+	for _, listed := range c.bounds.variables {
+		if !listed.Allows(name) {
+			return "your organisation's settings do not let sessions have it"
+		}
+	}
+	if c.adding.taken != "" {
+		return fmt.Sprintf("the project's file %s does not list it", display.Quote(c.adding.taken))
+	}
+	kind, key := document.SplitKey(c.adding.key)
+	step := fmt.Sprintf("add %s to %q", display.Quote(c.adding.mark+name), key)
+	if kind != "" {
+		step += fmt.Sprintf(" of %q", kind)
+	}
+	if c.adding.file != "" {
+		step += " in " + display.Quote(c.adding.file)
+	}
+	return step
 }
 
 // chooseVariables lists the variables that sessions get, those of the toolchains

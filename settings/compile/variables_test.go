@@ -173,6 +173,45 @@ func TestVariables_WhatIsRequiredAddsNothing(t *testing.T) {
 	}
 }
 
+// The hint for a variable names a step that works: the list of the kind or a plain
+// list decides, and the organisation or the project may.
+func TestVariables_TheStepForOneWorks(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(settingstest.Tree)
+	const plain = `add "X" to "allowed_env_vars"`
+	for _, test := range []struct{ required, user, project, step, followed string }{
+		{"{}", `{}`, "", `add "+X" to "allowed_env_vars"`, `{"allowed_env_vars": ["+X"]}`},
+		{
+			"{}", `{"allowed_env_vars": ["+A"]}`, "", `add "+X" to "allowed_env_vars"`,
+			`{"allowed_env_vars": ["+A", "+X"]}`,
+		},
+		{"{}", `{"allowed_env_vars": ["A"]}`, "", plain, `{"allowed_env_vars": ["A", "X"]}`},
+		{
+			"{}", `{"allowed_env_vars": ["+B"], "tool": {"allowed_env_vars": ["A"]}}`, "", plain + ` of "tool"`,
+			`{"allowed_env_vars": ["+B"], "tool": {"allowed_env_vars": ["A", "X"]}}`,
+		},
+		{
+			"{}", `{"tool": {"allowed_env_vars": ["+A"]}}`, "", `add "+X" to "allowed_env_vars" of "tool"`,
+			`{"tool": {"allowed_env_vars": ["+A", "+X"]}}`,
+		},
+		{`{"allowed_env_vars": ["A"]}`, `{}`, "", "your organisation's settings do not let sessions have it", ""},
+		{`{"allowed_env_vars": ["X"]}`, `{}`, "", `add "+X" to "allowed_env_vars"`, `{"allowed_env_vars": ["+X"]}`},
+		{"{}", `{}`, `{"allowed_env_vars": ["A"]}`, `the project's file "` + projectFile + `" does not list it`, ""},
+	} {
+		c := managedSnapshot(t, tree, "{}", test.required, test.user, test.project).Compile(document.KindTool)
+		if got := c.PassVariable("X"); got != test.step || c.Policy.Environment.Allows("X") {
+			t.Errorf("%s, %s: %s, want %s", test.required, test.user, got, test.step)
+		}
+		if test.followed == "" {
+			continue
+		}
+		c = managedSnapshot(t, tree, "{}", test.required, test.followed, test.project).Compile(document.KindTool)
+		if !c.Policy.Environment.Allows("X") {
+			t.Errorf("%s: following the step does not pass it", test.followed)
+		}
+	}
+}
+
 func TestVariables_BlocksOfOneFileAdd(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

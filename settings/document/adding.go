@@ -11,13 +11,14 @@ import (
 // A list of variables replaces the one of the layers above it in the table of
 // the reference. If each of its entries begins with "+", it adds to that list.
 
-const addingMark = "+"
+// AddingMark is before each name of a list that adds.
+const AddingMark = "+"
 
 // Adds reports whether a list of variables adds to the one that would count
 // without it.
 func Adds(list []string) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(entry string) bool {
-		return !strings.HasPrefix(entry, addingMark)
+		return !strings.HasPrefix(entry, AddingMark)
 	})
 }
 
@@ -25,7 +26,7 @@ func Adds(list []string) bool {
 func Added(list []string) []string {
 	names := make([]string, len(list))
 	for i, entry := range list {
-		names[i] = strings.TrimPrefix(entry, addingMark)
+		names[i] = strings.TrimPrefix(entry, AddingMark)
 	}
 	return names
 }
@@ -46,18 +47,18 @@ func (d *decoder) markedVariables(field reflect.Value, key string, at []Position
 	if Adds(list) && !d.bounds {
 		return at
 	}
-	plain := slices.IndexFunc(list, func(entry string) bool { return !strings.HasPrefix(entry, addingMark) })
+	plain := slices.IndexFunc(list, func(entry string) bool { return !strings.HasPrefix(entry, AddingMark) })
 	names, places := []string{}, []Position{}
 	for i, entry := range list {
-		name, marked := strings.CutPrefix(entry, addingMark)
+		name, marked := strings.CutPrefix(entry, AddingMark)
 		if marked && d.bounds {
 			d.reportAt(at[i], SeverityError, key, "%s: what is required adds nothing: write the name without %s",
-				display.Quote(entry), addingMark)
+				display.Quote(entry), AddingMark)
 			continue
 		}
 		if marked {
 			d.reportAt(at[i], SeverityWarning, key, "%s: this list replaces the others, as %s has no %s before it",
-				display.Quote(entry), display.Quote(list[plain]), addingMark)
+				display.Quote(entry), display.Quote(list[plain]), AddingMark)
 		}
 		names, places = append(names, name), append(places, at[i])
 	}
