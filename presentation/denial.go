@@ -34,7 +34,7 @@ func Suggest(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial
 	if err == nil && s.Allowed && denial.Lacking != "" {
 		s.Hint = denial.Lacking
 	}
-	if command := WayOn(denial); err == nil && s.Unprotects() && command != "" {
+	if command := WayOn(denial); err == nil && s.Protected && command != "" {
 		s.Hint = command
 	}
 	return s, err

@@ -104,7 +104,7 @@ func Explanation(x explain.Answer) protocol.PolicyExplainResult {
 	result := protocol.PolicyExplainResult{
 		Allowed: x.Allowed, Target: x.Target, Reason: display.Line(x.Reason),
 		Setting: x.Key, Value: x.Value, Hint: display.Line(x.Hint),
-		Message: explanationMessage(x),
+		Message: explanationMessage(x), Careful: x.Careful(),
 	}
 	if !x.Allowed && x.Key != "" {
 		result.Instruction = explain.Suggestion{Key: x.Key, Value: x.Value}.InstructionInFull()

@@ -151,6 +151,13 @@ func (s *Server) explain(ctx context.Context, in ExplainInput) (ExplainOutput, e
 	if err != nil {
 		return ExplainOutput{}, err
 	}
+	if x.Careful {
+		// The model would ask its user for just that setting. Where a symlink
+		// leads is a name of a secret file.
+		return ExplainOutput{
+			Target: target, Reason: "the sandbox keeps sessions from it, and no setting is suggested", Hint: x.Hint,
+		}, nil
+	}
 	return ExplainOutput{
 		Allowed: x.Allowed, Target: x.Target, Reason: x.Reason, Setting: x.Setting, Value: x.Value,
 		ToAllow: x.Instruction, Hint: x.Hint,

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -338,11 +337,8 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *compile.Snapsho
 		switch {
 		case err != nil:
 			continue
-		case suggestion.Unprotects():
-			way := cmp.Or(presentation.WayOn(denial), "if you trust the command, run it outside the sandbox")
-			fmt.Fprintf(w, "sandbox-sidecar:     %s\n", way)
-			display.Fprintf(w, "sandbox-sidecar:     to give up the protection: %s\n", suggestion.InstructionInFull())
-			continue
+		case suggestion.Protected && presentation.WayOn(denial) == "":
+			fmt.Fprintln(w, "sandbox-sidecar:     if you trust the command, run it outside the sandbox")
 		case suggestion.Key != "":
 			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.InstructionInFull())
 		}

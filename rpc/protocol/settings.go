@@ -228,6 +228,10 @@ type PolicyExplainResult struct {
 	Instruction string `json:"instruction,omitempty"`
 	// Hint says what to do or to be careful about, to be shown as plain text.
 	Hint string `json:"hint,omitempty"`
+	// Careful: the setting would open keys, passwords or what programs outside act
+	// on, or give up a protection. Show it only to somebody who asked for just
+	// that, and to no model.
+	Careful bool `json:"careful,omitempty"`
 }
 
 // Severity of a diagnostic.

@@ -219,13 +219,15 @@ func TestAdvice_WarnsOfProjects(t *testing.T) {
 // What a variable names in the project is the project's own.
 func TestWarnings_NotOfTheProjectsOwnFiles(t *testing.T) {
 	t.Parallel()
-	s := snapshotOf(t, resolvetest.InMemory(map[string]string{"/home/u/project/kube": ""}), `{"enabled": true}`, "")
-	s.Host.Env = map[string]string{"KUBECONFIG": "/home/u/project/kube"}
-	if risks := s.evaluation(document.KindTool).projectRisks; len(risks) > 0 {
-		t.Errorf("a warning of the project's own file: %q", risks)
-	}
-	s.ProjectDir = "/home/u/.kube"
-	if risks := s.evaluation(document.KindTool).projectRisks; len(risks) == 0 {
-		t.Error("control: no warning of a project where keys usually are")
+	for _, test := range []struct {
+		project string
+		warned  bool
+	}{{"/home/u/project", false}, {"/home/u/.kube", true}} {
+		s := snapshotOf(t, resolvetest.InMemory(map[string]string{test.project + "/kube": ""}), `{"enabled": true}`, "")
+		s.Host.Env = map[string]string{"KUBECONFIG": test.project + "/kube"}
+		s.ProjectDir = test.project
+		if risks := s.evaluation(document.KindTool).projectRisks; len(risks) > 0 != test.warned {
+			t.Errorf("%s: warnings %q", test.project, risks)
+		}
 	}
 }

@@ -129,6 +129,40 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// No suggestion gives up a protection, or shows what the user's settings hide. The
+// key is there for whoever asks for just that.
+func TestAdvice_GivesUpNoProtection(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/.git/hooks/x": "", "/home/u/project/own": "", "/srv/open/hidden": "", "/srv/open/x": "",
+		"/home/u/.codex/auth.json": "",
+	})
+	s := snapshotOf(t, tree, `{"enabled": true, "additional_read_only_paths": ["/srv/open", "~"],
+		"protected_paths": ["own"], "hidden_paths": ["/srv/open/hidden", "~/.codex"]}`, "")
+	for _, test := range []struct {
+		attempt      Attempt
+		target, hint string
+		protected    bool
+	}{
+		{Write, "/home/u/project/.git/hooks/x", "it is protected", true},
+		{Write, "/home/u/project/own", "it is protected", true},
+		{Read, "/srv/open/hidden", "careful: hidden_paths", false},
+		{Read, "/home/u/.codex/auth.json", "careful: Codex keeps its sign-in there", false},
+	} {
+		got, err := Suggest(s, document.KindTool, string(test.attempt), test.target, "")
+		if err != nil || got.Key != "" || got.Protected != test.protected || !strings.Contains(got.Hint, test.hint) {
+			t.Errorf("%s %s: %+v, %v", test.attempt, test.target, got, err)
+		}
+		x, err := Why(s, document.KindTool, test.attempt, test.target)
+		if err != nil || x.Key == "" || !x.Careful() {
+			t.Errorf("%s %s: %+v, %v", test.attempt, test.target, x, err)
+		}
+	}
+	if x, err := Why(s, document.KindTool, Write, "/srv/open/x"); err != nil || x.Careful() || x.Key == "" {
+		t.Errorf("careful of what is plain: %+v, %v", x, err)
+	}
+}
+
 // A place that a variable moves is known in both places. What it names in the
 // project is the project's own.
 func TestAdvice_FollowsVariables(t *testing.T) {

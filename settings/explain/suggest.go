@@ -27,6 +27,9 @@ type Suggestion struct {
 	Hint string
 	// Allowed says that the settings allow it already.
 	Allowed bool
+	// Protected says that the path is protected. No setting is suggested: it would
+	// give the protection up, for all sessions to come.
+	Protected bool
 }
 
 // Suggest says what would allow a refused access: one of Attempts, "create" or
@@ -40,7 +43,7 @@ func Suggest(s *compile.Snapshot, kind document.Kind, access, target, program st
 			return Suggestion{Hint: knownHostsHint}, nil
 		}
 		suggestion, err := suggestName(s, kind, target)
-		if err != nil || suggestion.Allowed || suggestion.Setting() == protectedKey {
+		if err != nil || suggestion.Allowed || suggestion.Protected {
 			return suggestion, err
 		}
 		switch name, made := toolchainFor(s, kind, target, program); {
@@ -134,10 +137,31 @@ func suggestName(s *compile.Snapshot, kind document.Kind, target string) (Sugges
 
 const allowedByNow = "the settings allow it by now, for sessions that start from now on"
 
+// protectedHint is the advice for a protected path.
+const protectedHint = `it is protected: change it outside the sandbox ("sandbox-sidecar explain" says why)`
+
+// givesUp reports whether the setting gives up the protection of a path.
+func (x Answer) givesUp() bool {
+	_, name := document.SplitKey(x.Key)
+	return !x.Allowed && name == protectedKey
+}
+
+// Careful reports whether the setting would open what gives power elsewhere, or
+// give up a protection. Nobody gets it unasked, and no model.
+func (x Answer) Careful() bool {
+	return !x.Allowed && (x.Holds != "" || x.Acts != "" || x.Set != "" || x.givesUp())
+}
+
 func (x Answer) suggestion() Suggestion {
 	switch {
 	case x.Allowed:
 		return Suggestion{Hint: allowedByNow, Allowed: true}
+	case x.givesUp():
+		hint := protectedHint
+		if x.Hint == acceptedOfGit {
+			hint = x.Hint
+		}
+		return Suggestion{Hint: hint, Protected: true}
 	case x.Set != "":
 		return Suggestion{Hint: x.Hint}
 	case x.Holds != "" || x.Acts != "":
@@ -159,9 +183,6 @@ func (s Suggestion) Setting() string {
 	_, name := document.SplitKey(s.Key)
 	return name
 }
-
-// Unprotects reports whether the setting gives up the protection of a path.
-func (s Suggestion) Unprotects() bool { return s.Setting() == protectedKey }
 
 // JSON is the value as it stands in a settings file: an entry of a list, or the
 // whole value of another key. It is the whole value of protected_paths, because

@@ -60,7 +60,7 @@ func (x *explainer) unseen(a attemptKind, granted bool) bool {
 // that leads to the target. A grant of a symlink is one of what it leads to.
 func (x *explainer) byLink(name string) {
 	if name != x.end.Path {
-		x.Key, x.Value, x.Holds = "", "", ""
+		x.Key, x.Value, x.Holds, x.Acts, x.Set = "", "", "", "", ""
 		x.Hint = fmt.Sprintf("%s is a symlink; name what it leads to: %s", display.Quote(name),
 			display.Quote(x.end.Path))
 	}
@@ -98,10 +98,12 @@ func (x *explainer) hidden(a attemptKind, h policy.Hidden) {
 		x.Key, x.Value = "", ""
 	case what != "":
 		x.Hint, x.Holds = x.careful(what), what
+	case x.actedOn(x.end.Path):
 	case h.Origin.File == policy.OriginBuiltIn:
 		x.Holds = "the system's passwords and keys"
 		x.Hint = "careful: that would open " + x.Holds
 	default:
-		x.Hint = "a session sees it if this machine cannot hide paths; \"sandbox-sidecar doctor\" says if it can"
+		x.Holds = "what your settings hide"
+		x.Hint = fmt.Sprintf("careful: %s hides it", h.Origin)
 	}
 }

@@ -319,6 +319,19 @@ func TestMCP_Explains(t *testing.T) {
 	if ask("write", filepath.Join(a.Outside, "file")); got.Allowed || got.Setting == "" || got.ToAllow == "" {
 		t.Errorf("outside: %+v", got)
 	}
+	// What is secret or acted on is named to no model, nor where a link leads.
+	secret := filepath.Join(a.Home, ".ssh", "id_of_work")
+	harness.Write(t, secret, "key")
+	link := filepath.Join(a.Outside, "link")
+	harness.Must(t, os.Symlink(secret, link))
+	for _, try := range [][2]string{{"read", link}, {"write", filepath.Join(a.Home, ".bashrc")}} {
+		got.Allowed, got.Setting, got.ToAllow = true, "", ""
+		text, err := a.call(t.Context(), "explain", map[string]any{"access": try[0], "target": try[1]}, &got)
+		if err != nil || got.Allowed || got.Setting != "" || got.ToAllow != "" ||
+			strings.Contains(text, "id_of_work") || !strings.Contains(text, "careful: ") {
+			t.Errorf("%s %s: %+v, %v: %s", try[0], try[1], got, err, text)
+		}
+	}
 	var policy struct {
 		Project   string
 		Sandboxed bool

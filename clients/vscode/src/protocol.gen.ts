@@ -800,6 +800,11 @@ export interface PolicyExplainResult {
   instruction?: string;
   /** `hint` says what to do or to be careful about, to be shown as plain text. */
   hint?: string;
+  /**
+   * The setting would open keys, passwords or what programs outside act on, or give up a protection. Show it
+   * only to somebody who asked for just that, and to no model.
+   */
+  careful?: boolean;
 }
 
 /** `Diagnostic` says what is wrong in a settings file, or has no effect. */

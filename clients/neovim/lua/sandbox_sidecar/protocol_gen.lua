@@ -410,6 +410,7 @@
 ---@field value? string What would allow it, if it is refused: an entry for the list, or the key's whole value as JSON.
 ---@field instruction? string `instruction` says in one line what to write where, if it is refused and a setting would allow it. Show it as plain text.
 ---@field hint? string `hint` says what to do or to be careful about, to be shown as plain text.
+---@field careful? boolean The setting would open keys, passwords or what programs outside act on, or give up a protection. Show it only to somebody who asked for just that, and to no model.
 
 ---`Diagnostic` says what is wrong in a settings file, or has no effect.
 ---@class (exact) sandbox_sidecar.Diagnostic
