@@ -53,8 +53,10 @@ var mayImport = map[string][]string{
 		"platform/linux/sockets",
 		"platform/linux/denials", "platform/linux/tripwire", "platform/linux/seccomp",
 		"platform/linux/canary", "platform/linux/namespace", "platform/linux/overlay", "platform/linux/network",
+		"platform/linux/localhost",
 		"platform/hosts", "platform/hosts/loopback", "lifecycle", "lifecycle/proc", "fsguard",
 	},
+	"platform/linux/localhost": {"platform", "platform/linux/notify", "platform/linux/sockets", "fsguard"},
 	"platform/linux/network": {
 		"platform", "platform/hosts", "platform/hosts/loopback", "platform/outbound", "platform/linux/notify",
 		"platform/linux/sockets",
@@ -96,8 +98,8 @@ var mayImport = map[string][]string{
 	"settings/compile": {
 		"places", "display", "platform/hosts", "platform/policy", "platform/protected", "fsguard",
 		"settings/document", "settings/git", "settings/gnupg", "settings/managed", "settings/resolve",
-		"settings/sensitive", "settings/source", "settings/sshconfig", "settings/textfile", "settings/toolchain",
-		"settings/trust",
+		"settings/risks", "settings/sensitive", "settings/source", "settings/sshconfig", "settings/textfile",
+		"settings/toolchain", "settings/trust",
 	},
 	"settings/explain": {
 		"display", "platform/hosts", "platform/policy", "settings/compile", "settings/document", "settings/managed",
@@ -159,7 +161,8 @@ var mayImport = map[string][]string{
 		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "session", "settings", "settings/compile",
 		"settings/explain", "settings/starter",
 		"settings/toolchain", "spawn", "spawn/caller", "platform",
-		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/overlay", "platform/linux/seccomp",
+		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/localhost", "platform/linux/overlay",
+		"platform/linux/seccomp",
 		"platform/darwin", "lifecycle",
 		"cmd/sandbox-sidecar/commandline", "cmd/sandbox-sidecar/ending", "cmd/sandbox-sidecar/logqueue",
 		"cmd/sandbox-sidecar/roles", "cmd/sandbox-sidecar/report", "cmd/sandbox-sidecar/shells",

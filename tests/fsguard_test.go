@@ -42,6 +42,7 @@ var direct = map[string]string{
 	"platform/darwin":                       "temporary directories of its own",
 	"platform/linux/canary":                 "runs in the stage",
 	"platform/linux/hosts_linux.go":         "files of the system",
+	"platform/linux/localhost":              "a directory in the state directory, which fsguard makes",
 	"platform/linux/notify":                 "/proc",
 	"platform/linux/namespace":              "runs in the stage",
 	"platform/linux/stage":                  "runs in the stage",

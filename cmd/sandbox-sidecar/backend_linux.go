@@ -3,17 +3,32 @@ package main
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/localhost"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
 )
 
-func newBackend(*slog.Logger) platform.Backend { return linux.Backend{Caches: caches()} }
+func newBackend(*slog.Logger) platform.Backend {
+	return linux.Backend{Caches: caches(), Listeners: listeners()}
+}
+
+// listeners are what sessions of all this user's sidecars listen with.
+var listeners = sync.OnceValue(func() *localhost.Notes {
+	return localhost.NewNotes(func() string {
+		dir, err := lifecycle.StateDir(os.Environ())
+		if err != nil {
+			return ""
+		}
+		return filepath.Join(dir, "listeners")
+	})
+})
 
 func hostsGap() string { return linux.HostsGap() }
 
@@ -23,7 +38,7 @@ func answeringThreads() int { return linux.AnsweringThreads }
 // backendForOne is the backend of a process that starts one session. It guesses
 // which namespaces this machine has, as finding out takes longer.
 func backendForOne(*slog.Logger) platform.Backend {
-	return linux.Backend{Guess: true, Caches: caches()}
+	return linux.Backend{Guess: true, Caches: caches(), Listeners: listeners()}
 }
 
 // caches connects to the process that holds the overlays over caches of

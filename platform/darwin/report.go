@@ -57,7 +57,7 @@ func report(p Scene) map[string]platform.Protection {
 	if !p.Requested.Network {
 		protections[platform.Network] = platform.Protection{
 			Status: platform.Absent, NotRequested: true,
-			Detail: "the network is not restricted",
+			Detail: "the network is not restricted; \"localhost\" is not enforced on macOS",
 		}
 	}
 	protections[platform.NetworkHosts] = platform.Protection{

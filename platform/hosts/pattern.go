@@ -211,6 +211,18 @@ func (p Pattern) String() string {
 	return p.scheme() + text
 }
 
+// LocalPort is the port if the pattern is a service of this machine itself; else
+// 0.
+func (p Pattern) LocalPort() uint16 {
+	if p.name == localName && !p.below {
+		return p.port
+	}
+	return 0
+}
+
+// LocalEntry is the entry for a service of this machine itself.
+func LocalEntry(port uint16) string { return localName + ":" + strconv.Itoa(int(port)) }
+
 // last returns the last address of a prefix.
 func last(prefix netip.Prefix) netip.Addr {
 	raw := prefix.Addr().AsSlice()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/localhost"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
@@ -24,6 +25,9 @@ type Backend struct {
 	// Caches makes the overlays over toolchains' caches. If it is nil, sessions
 	// with policy.Policy.Caches cannot write those.
 	Caches *overlay.Client
+	// Listeners are what sessions of each project listen with at this machine's
+	// localhost. If they are nil, each session knows its own alone.
+	Listeners *localhost.Notes
 	// namespaces replaces those of this machine in tests; nil otherwise.
 	namespaces *namespace.Available
 }
@@ -80,7 +84,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 			Path: handshake.RawString(dir), Access: (stage.FSRead | stage.FSExecute) & ruleset.FS,
 		})
 	}
-	confinement, err := confine(ruleset, p, hooks)
+	confinement, err := confine(ruleset, p, b.Listeners, hooks)
 	confinement.InvalidateGuess = invalidateGuess
 	confinement.OwnTemporary = ruleset.Namespaces != nil
 	for _, c := range ruleset.LockedCaches {

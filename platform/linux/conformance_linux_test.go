@@ -64,7 +64,7 @@ type older struct {
 }
 
 func (o older) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
-	return confine(ruleset{stage.Translate(p, o.abi)}, p, hooks)
+	return confine(ruleset{stage.Translate(p, o.abi)}, p, nil, hooks)
 }
 
 // The test tries all versions whose rights this kernel knows. A version above

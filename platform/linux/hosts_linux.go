@@ -116,7 +116,7 @@ func proveHosts(strictest *policy.Policy, plan func(*ruleset)) error {
 		return errors.New("there are no namespaces, and Landlock governs TCP only since Linux 6.7")
 	}
 	ruleset.openHosts()
-	confinement, err := confine(ruleset, strictest, platform.Hooks{})
+	confinement, err := confine(ruleset, strictest, nil, platform.Hooks{})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/canary"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/denials"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/localhost"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/network"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/seccomp"
@@ -35,8 +36,11 @@ type supervision struct {
 
 // confine adds to a ruleset what depends on this machine, and returns the
 // confinement with its supervision.
-func confine(r ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
-	if r.FS&stage.FSConnect == 0 && !r.Filtering.Shared { // which has them already
+func confine(
+	r ruleset, p *policy.Policy, notes *localhost.Notes, hooks platform.Hooks,
+) (platform.Confinement, error) {
+	r.planLocalhost()
+	if r.FS&stage.FSConnect == 0 && !r.Filtering.Sockets {
 		if err := mediationAvailable(); err != nil {
 			r.MediationGap = err.Error()
 		} else {
@@ -73,7 +77,7 @@ func confine(r ruleset, p *policy.Policy, hooks platform.Hooks) (platform.Confin
 		confinement.Descriptors = append(confinement.Descriptors, r.descriptors()...)
 		confinement.Prepare = func(pid int) any { return r.gather(p, pid) }
 		confinement.Supervise = func(handover platform.Handover) (platform.Supervision, error) {
-			return r.supervise(p, granted, handover, hooks)
+			return r.supervise(p, granted, notes, handover, hooks)
 		}
 	}
 	return confinement, nil
@@ -133,7 +137,7 @@ func (r ruleset) gather(p *policy.Policy, leader int) facts {
 // supervise starts the supervision of a session under this ruleset. It takes
 // over the files of the handover.
 func (r ruleset) supervise(
-	p *policy.Policy, grants sockets.Grants, handover platform.Handover, hooks platform.Hooks,
+	p *policy.Policy, grants sockets.Grants, notes *localhost.Notes, handover platform.Handover, hooks platform.Hooks,
 ) (platform.Supervision, error) {
 	defer handover.Close()
 	f, prepared := handover.Prepared.(facts)
@@ -173,6 +177,15 @@ func (r ruleset) supervise(
 		}
 		handlers["connect"] = notify.Handler{Handle: s.mediator.Connect}
 		handlers["bind"] = notify.Handler{Handle: s.mediator.Bind}
+	}
+	if filtering.Localhost {
+		guard, err := s.guardLocalhost(p, notes)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.mediator.Internet = guard.Connect
+		handlers["listen"] = notify.Handler{Handle: guard.Listen}
 	}
 	if s.observer != nil {
 		if s.mediator != nil {

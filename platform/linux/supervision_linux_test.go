@@ -137,7 +137,7 @@ func TestSupervision_IsProved(t *testing.T) {
 		"another": func(h platform.Handover) (platform.Supervision, error) {
 			another := ruleset{stage.Ruleset{Filtering: seccomp.Filtering{}}}
 			h.Prepared = facts{}
-			return another.supervise(&policy.Policy{}, sockets.Grants{}, h, platform.Hooks{})
+			return another.supervise(&policy.Policy{}, sockets.Grants{}, nil, h, platform.Hooks{})
 		},
 	} {
 		marker := filepath.Join(t.TempDir(), "marker")

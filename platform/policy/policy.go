@@ -182,7 +182,27 @@ type Network struct {
 	// AllowedHosts may be reached although Allowed is false, except DeniedHosts.
 	AllowedHosts []Host `json:"allowedHosts,omitempty"`
 	DeniedHosts  []Host `json:"deniedHosts,omitempty"`
+	// Localhost says which services of this machine may be reached if Allowed is
+	// true.
+	Localhost Localhost `json:"localhost,omitempty"`
+	// LocalHosts are services of this machine that may be reached beside them,
+	// each as localhost with a port.
+	LocalHosts []Host `json:"localHosts,omitempty"`
 }
+
+// Localhost says which services of this machine a session with the network may
+// connect to, by TCP.
+type Localhost string
+
+const (
+	// LocalhostAll are those of all programs.
+	LocalhostAll Localhost = ""
+	// LocalhostOwn are those of sessions of the same project, and the machine's
+	// DNS server.
+	LocalhostOwn Localhost = "own"
+	// LocalhostNone are none.
+	LocalhostNone Localhost = "none"
+)
 
 // Host is an entry of a list of hosts, in the form of package hosts.
 type Host struct {
@@ -287,6 +307,7 @@ func (p *Policy) ID() string {
 	origin := func(h *Host) *Origin { return &h.Origin }
 	effect.Network.AllowedHosts = withoutOrigins(effect.Network.AllowedHosts, origin)
 	effect.Network.DeniedHosts = withoutOrigins(effect.Network.DeniedHosts, origin)
+	effect.Network.LocalHosts = withoutOrigins(effect.Network.LocalHosts, origin)
 	if !effect.Network.ByHost() {
 		effect.Network.AllowedHosts, effect.Network.DeniedHosts = nil, nil
 	}

@@ -225,6 +225,7 @@ func (s *Input) run(
 	}
 	e.require(project, r)
 	e.applyScalars()
+	e.applyLocalhost()
 	e.diagnose(r)
 	e.diagnostics = document.Sort(r.list)
 	return e

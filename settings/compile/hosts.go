@@ -100,7 +100,9 @@ func chooseHosts(
 	lists.denied, lists.unclear = hostsOf(&l.user, deniedHostsKey, hosts.ParseDenied, r)
 	if l.projectSets(allowedHostsKey) {
 		both, _ := hostsOf(l.project, allowedHostsKey, hosts.ParseAllowed, r)
-		if !*l.base.AllowNetwork {
+		if *l.base.AllowNetwork {
+			both = withoutLocalhost(both, lists.allowed, *l.base.Localhost)
+		} else {
 			both = meetHosts(lists.allowed, both, l.project.originOf(allowedHostsKey))
 		}
 		lists.allowed = both
@@ -209,7 +211,9 @@ func (b bounding) network(s *settings) {
 	switch {
 	case s.sets(allowedHostsKey):
 		list, _ := hostsOf(s, allowedHostsKey, hosts.ParseAllowed, b.reporter)
-		if !wasOpen {
+		if wasOpen {
+			list = withoutLocalhost(list, b.hosts.allowed, *b.merged.Localhost)
+		} else {
 			list = meetHosts(b.hosts.allowed, list, s.originOf(allowedHostsKey))
 		}
 		b.hosts.allowed = list
@@ -271,9 +275,14 @@ func (b *asker) hosts() {
 // diagnoseHosts finds lists of hosts without effect.
 func (e *evaluation) diagnoseHosts(r *reporter) {
 	for _, key := range []string{allowedHostsKey, deniedHostsKey} {
+		own := e.policy.Network.Localhost == policy.LocalhostOwn
 		from, set := e.user.from[key]
 		switch {
 		case !set || len(e.user.values.List(key)) == 0:
+		case own && key == allowedHostsKey && !e.onlyLocalhost():
+			r.add(from.file, from.At, document.SeverityWarning, key,
+				"has no effect while allow_network is true, but for localhost: sessions reach every host")
+		case own && key == allowedHostsKey:
 		case e.policy.Network.Allowed:
 			r.add(from.file, from.At, document.SeverityWarning, key,
 				"has no effect while allow_network is true: sessions reach every host")

@@ -231,6 +231,7 @@ func TestRequired_KnowsEveryKey(t *testing.T) {
 		"system_paths.read_write": "[]", "additional_executable_paths": "[]", "additional_read_only_paths": "[]",
 		"additional_read_write_paths": "[]", "allow_network": "false", "allowed_hosts": "[]",
 		"denied_hosts":     `["b.org"]`,
+		"localhost":        `"none"`,
 		"allowed_env_vars": "[]", "allowed_unix_sockets": "[]", "signing_keys": `["ask:*"]`,
 		"protected_paths": `["x"]`, "hidden_paths": `["~/.ssh"]`,
 		"temporary_files": `"private"`, "limits.processes": "7", "limits.memory": `"10%"`, "limits.cpu_weight": "3",

@@ -13,6 +13,7 @@ import (
 
 const (
 	networkKey         = "allow_network"
+	localhostKey       = "localhost"
 	temporaryKey       = "temporary_files"
 	cachesKey          = "toolchain_caches"
 	processesKey       = "limits.processes"
@@ -35,6 +36,9 @@ type scalar struct {
 	// strict is the value that a project and the organisation may choose; nil if
 	// there is none.
 	strict any
+	// order are the values from the loosest to the strictest, if there are more
+	// than two.
+	order []string
 	// lower is a, with the lower limit of both; nil if the key is no limit.
 	lower func(a, b policy.Limits) policy.Limits
 	// opens says what a value opens that is not strict, or a higher limit. %v is
@@ -63,6 +67,10 @@ var scalars = []scalar{
 	{
 		key: networkKey, strict: false, bound: bounding.network,
 		opens: "sessions may reach the network, and send there what they can read",
+	},
+	{
+		key: localhostKey, order: localhostOrder, ask: (*asker).localhost,
+		useless: (*evaluation).uselessLocalhost,
 	},
 	{
 		key: temporaryKey, strict: document.TemporaryFilesPrivate,
@@ -145,6 +153,19 @@ func (row scalar) isStrict(values *document.Sandbox) bool {
 	return set && v.Elem().Interface() == row.strict
 }
 
+// isStricter reports whether one value of a key with an order is stricter than
+// another.
+func (row scalar) isStricter(one, other *document.Sandbox) bool {
+	rank := func(values *document.Sandbox) int {
+		v, set := document.KeyNamed(row.key).Get(values)
+		if !set {
+			return -1
+		}
+		return slices.Index(row.order, v.Elem().String())
+	}
+	return row.order != nil && rank(one) > rank(other)
+}
+
 // hasEffect reports whether the key has an effect on a platform.
 func (row scalar) hasEffect(platform string) bool {
 	return row.platform == "" || row.platform == platform
@@ -171,6 +192,8 @@ func (l layers) tightenScalars() policy.Limits {
 				limits = both
 				l.take(row.key)
 			}
+		case row.isStricter(&l.project.values, &l.base):
+			l.take(row.key)
 		case row.isStrict(&l.project.values) && !row.isStrict(&l.base):
 			l.take(row.key)
 		}
@@ -191,7 +214,7 @@ func (b bounding) scalars(s *settings) {
 				b.policy.Limits = both
 				b.takes(s, row.key)
 			}
-		case row.isStrict(&s.values):
+		case row.isStrict(&s.values), row.isStricter(&s.values, &b.merged):
 			b.takes(s, row.key)
 		}
 	}

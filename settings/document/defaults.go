@@ -16,6 +16,7 @@ func Defaults() Sandbox {
 		AllowNetwork:              new(true),
 		AllowedHosts:              []string{},
 		DeniedHosts:               []string{},
+		Localhost:                 new(LocalhostAll),
 		AllowedEnvVars:            slices.Clone(DefaultEnvVars),
 		AllowedUnixSockets:        []string{},
 		SigningKeys:               []string{"*"},

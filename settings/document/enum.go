@@ -15,6 +15,11 @@ func (ApplyTo) Values() []string {
 }
 
 // Values are all that the key allows.
+func (Localhost) Values() []string {
+	return []string{string(LocalhostOwn), string(LocalhostAll), string(LocalhostNone)}
+}
+
+// Values are all that the key allows.
 func (TemporaryFiles) Values() []string {
 	return []string{string(TemporaryFilesPrivate), string(TemporaryFilesShared)}
 }

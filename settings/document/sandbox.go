@@ -43,13 +43,21 @@ type Sandbox struct {
 	// tls://HOST:PORT lets only TLS pass at another port. No certificates are
 	// needed, and on Linux no variables. A name that leads into a private network
 	// needs an entry for its addresses, too. localhost:PORT is a service of this
-	// machine, which sessions reach as host.sandbox.internal. Toolchains add the
+	// machine, which sessions reach as host.sandbox.internal. Of this machine's
+	// services, such entries count while allow_network is true, too; see localhost.
+	// Sessions then reach the service at its own address. Toolchains add the
 	// registries that their tools download from. An empty list allows none of
 	// these either.
 	AllowedHosts []string `json:"allowed_hosts"`
 	// DeniedHosts are exceptions from allowed_hosts, in the same form without
 	// tcp:// and tls://.
 	DeniedHosts []string `json:"denied_hosts"`
+	// Localhost says which services of this machine sessions reach while
+	// allow_network is true, by TCP, on Linux. "own": what sessions of the same
+	// project listen with, localhost:PORT of allowed_hosts, proxies that HTTP_PROXY
+	// and its kin name, and the machine's DNS server. "all": those of all programs,
+	// such as debuggers, databases and Docker. "none": not one.
+	Localhost *Localhost `json:"localhost"`
 	// AllowedEnvVars are the variables that sessions get: NAME or PREFIX_*. A list
 	// in which each entry begins with "+", as "+NAME", adds to the list that would
 	// count without it; other lists replace that. A project's file adds nothing
@@ -217,6 +225,19 @@ const (
 	// ApplyToNeither sandboxes nothing; the other keys are kept but have no
 	// effect.
 	ApplyToNeither ApplyTo = "neither"
+)
+
+// Localhost says which services of this machine sessions with the network reach.
+type Localhost string
+
+const (
+	// LocalhostOwn opens those of sessions of the same project, and what other keys
+	// and the machine's configuration name.
+	LocalhostOwn Localhost = "own"
+	// LocalhostAll opens those of all programs.
+	LocalhostAll Localhost = "all"
+	// LocalhostNone opens none.
+	LocalhostNone Localhost = "none"
 )
 
 // TemporaryFiles says who shares the directories of temporary files.

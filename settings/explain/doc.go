@@ -11,6 +11,7 @@ const (
 	applyToKey      = "apply_to"
 	enabledKey      = "enabled"
 	keysKey         = "signing_keys"
+	localhostKey    = "localhost"
 	networkKey      = "allow_network"
 	protectedKey    = "protected_paths"
 	socketsKey      = "allowed_unix_sockets"

@@ -12,6 +12,9 @@ import (
 func (x *explainer) network() {
 	rule := &DecidingRule{Origin: x.Policy.Network.Origin}
 	if x.Policy.Network.Allowed {
+		if x.attempt == Connect && x.toLocalhost() {
+			return
+		}
 		x.allow(rule, "the network is allowed by %s", rule.Origin)
 		return
 	}

@@ -34,6 +34,8 @@ func rogueScene(t testing.TB) *scene {
 // row is a line of the table of what a rogue agent can and cannot do under the
 // default settings.
 type row struct {
+	// keys are set beside the defaults.
+	keys    harness.Sandbox
 	prepare func(s *scene)
 	// line is run by /bin/sh in the project.
 	line func(s *scene) string
@@ -53,7 +55,7 @@ func (r row) check(t *testing.T, want bool) {
 	if output, works := r.run(t, harness.Off()); !works {
 		t.Fatalf("control: without a sandbox it must work:\n%s", output)
 	}
-	if output, works := r.run(t, harness.Defaults(nil)); works != want {
+	if output, works := r.run(t, harness.Defaults(r.keys)); works != want {
 		t.Errorf("with default settings: works: %v, want %v:\n%s", works, want, output)
 	}
 }

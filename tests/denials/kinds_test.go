@@ -49,7 +49,8 @@ func kinds(s *scene) map[string]kind {
 	short := harness.ShortDir(t)
 	listen(t, filepath.Join(short, "s"))
 	address := ownAddress(t)
-	offline := harness.Sandbox{"allow_network": false}
+	// The address is one of the machine's own, so it stands for an internet.
+	offline := harness.Sandbox{"allow_network": false, "localhost": "all"}
 	const rw = "additional_read_write_paths"
 	writes := func(list ...string) map[string][]string {
 		return map[string][]string{"read": list, "write": list, "execute": list}

@@ -177,7 +177,8 @@ func TestIdentityAgent(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "unix_sockets", "temporary_files")
 	harness.RequirePrograms(t, "ssh", "ssh-agent", "ssh-add")
-	u := newUser(t, `{"toolchains": ["ssh"], "allowed_env_vars": ["PATH", "HOME", "USER", "NAMED"]}`)
+	u := newUser(t, `{"toolchains": ["ssh"], "allowed_env_vars": ["PATH", "HOME", "USER", "NAMED"],
+		"localhost": "all"}`)
 	host, port := serveSSH(t, u)
 	ssh := filepath.Join(u.Home, ".ssh")
 	harness.Write(t, filepath.Join(ssh, "known_hosts"), fmt.Sprintf("[127.0.0.1]:%s %s", port, host))

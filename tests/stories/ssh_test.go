@@ -18,7 +18,7 @@ func TestGitCloneOverSSH(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	harness.RequirePrograms(t, "git", "ssh", "ssh-agent", "ssh-add")
-	u := newUser(t, "")
+	u := newUser(t, `{"localhost": "all"}`)
 	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t))
 	host, port := serveSSH(t, u)
 	harness.Write(t, filepath.Join(u.Home, ".ssh", "known_hosts"), fmt.Sprintf("[127.0.0.1]:%s %s", port, host))
@@ -58,7 +58,7 @@ func TestSigningWithTheAgent(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "unix_sockets")
 	harness.RequirePrograms(t, "git", "ssh-keygen", "ssh-agent", "ssh-add")
-	u := newUser(t, `{"toolchains": ["ssh"]}`)
+	u := newUser(t, `{"toolchains": ["ssh"], "localhost": "all"}`)
 	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t)) // a socket's path is short
 	_, private := harness.NewSSHKey(t)
 	key := filepath.Join(u.Home, ".ssh", "id_ed25519")
@@ -96,7 +96,7 @@ func TestSSHToANewHost(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	harness.RequirePrograms(t, "ssh", "ssh-agent", "ssh-add")
-	u := newUser(t, `{"toolchains": ["ssh"]}`)
+	u := newUser(t, `{"toolchains": ["ssh"], "localhost": "all"}`)
 	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t)) // a socket's path is short
 	_, port := serveSSH(t, u)
 	known := filepath.Join(u.Home, ".ssh", "known_hosts")

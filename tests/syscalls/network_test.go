@@ -67,7 +67,7 @@ func TestSocketsAreThoseOfTheSettings(t *testing.T) {
 		actions[i] = call(s.name, unix.SYS_SOCKET, s.args...)
 	}
 	control := newScene(t, harness.Off()).ask(actions...)
-	online := newScene(t, sandboxed()).ask(actions...)
+	online := newScene(t, everywhere()).ask(actions...)
 	for _, machine := range harness.Machines(t) {
 		without := newSceneOn(t, offline(), machine).ask(actions...)
 		for _, s := range sockets {
@@ -114,7 +114,7 @@ func TestTheReplySaysHowTheNetworkIsOff(t *testing.T) {
 			}
 		}
 	}
-	got := newScene(t, sandboxed()).Spawn(protocol.SpawnParams{
+	got := newScene(t, everywhere()).Spawn(protocol.SpawnParams{
 		Kind:    protocol.Tool,
 		Command: "true",
 	}).Sandbox.Protections["network"]

@@ -140,7 +140,7 @@ func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 				return v.contacted(t, expected), status, output
 			}
 			for name, settings := range map[string]string{
-				"without a sandbox": harness.Off(), "with network": sandboxed(),
+				"without a sandbox": harness.Off(), "with network": everywhere(),
 			} {
 				if came, status, output := try(settings, harness.Machine{}, true); status != 0 && way.lacking {
 					harness.Skip(t, "protocol_"+strings.ReplaceAll(way.name, " ", "_"), strings.TrimSpace(output))

@@ -35,7 +35,11 @@ func newSceneOn(t testing.TB, settings string, machine harness.Machine) *scene {
 // sandboxed and offline are the settings of a session with network and of one
 // without.
 func sandboxed() string { return harness.Settings(nil) }
-func offline() string   { return harness.Settings(harness.Sandbox{"allow_network": false}) }
+
+func offline() string { return harness.Settings(harness.Sandbox{"allow_network": false}) }
+
+// everywhere has the network, with every service of this machine.
+func everywhere() string { return harness.Settings(harness.Sandbox{"localhost": "all"}) }
 
 // ask runs the victim in a session and returns the answers by name.
 func (s *scene) ask(actions ...string) map[string]string {

@@ -30,6 +30,9 @@ type Filtering struct {
 	// namespace of its own. If it is Offline, too, only sockets of TCP can be
 	// made.
 	Shared bool `json:"shared,omitempty"`
+	// Localhost, with Sockets, is for a session with the network whose supervisor
+	// decides which services of this machine it reaches by TCP.
+	Localhost bool `json:"localhost,omitempty"`
 }
 
 // Observed names a set of calls. Each set includes the one before it.
@@ -60,6 +63,9 @@ func rulesFor(f Filtering) []rule {
 	}
 	if f.Shared {
 		rules = append(rules, sharedRules()...)
+	}
+	if f.Localhost {
+		rules = append(rules, localhostRules()...)
 	}
 	rules = append(rules, baseRules...)
 	rules = append(rules, priorityRules(f.Priorities)...)

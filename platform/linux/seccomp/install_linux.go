@@ -135,16 +135,30 @@ func TryInstall(flags uintptr) error {
 	return err
 }
 
-// filterCanaries are calls that do nothing with or without the filter, and that
-// the filter answers with another error than any kernel does.
-var filterCanaries = []struct {
+type filterCanary struct {
 	name    string
 	number  uintptr
 	args    [4]uintptr
 	answer  unix.Errno
 	offline bool // for a session without network
 	shared  bool // for one that reaches hosts in the machine's network
-}{
+	local   bool // for one that reaches only some services of this machine
+}
+
+// appliesTo reports whether a filter answers the canary.
+func (c filterCanary) appliesTo(f Filtering) bool {
+	switch {
+	case c.offline: // if observed, ProveOffline tests it once the supervisor answers
+		return f.Offline && f.Observed == ObservedNone
+	case c.shared || c.local:
+		return c.shared && f.Shared || c.local && f.Localhost
+	}
+	return true
+}
+
+// filterCanaries are calls that do nothing with or without the filter, and that
+// the filter answers with another error than any kernel does.
+var filterCanaries = []filterCanary{
 	// A kernel answers EINVAL, for the size of 0.
 	{name: "clone3", number: unix.SYS_CLONE3, answer: unix.ENOSYS},
 	// A kernel answers EBADF.
@@ -160,11 +174,16 @@ var filterCanaries = []struct {
 	// A kernel answers EBADF.
 	{
 		name: "sendto MSG_FASTOPEN", number: unix.SYS_SENDTO, args: [4]uintptr{^uintptr(0), 0, 0, unix.MSG_FASTOPEN},
-		answer: unix.EOPNOTSUPP, shared: true,
+		answer: unix.EOPNOTSUPP, shared: true, local: true,
 	},
 	{
 		name: "sendmsg MSG_FASTOPEN", number: unix.SYS_SENDMSG, args: [4]uintptr{^uintptr(0), 0, unix.MSG_FASTOPEN},
-		answer: unix.EOPNOTSUPP, shared: true,
+		answer: unix.EOPNOTSUPP, shared: true, local: true,
+	},
+	{
+		name: "setsockopt TCP_FASTOPEN_CONNECT", number: unix.SYS_SETSOCKOPT,
+		args: [4]uintptr{^uintptr(0), unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT}, answer: unix.EOPNOTSUPP,
+		local: true,
 	},
 	{
 		name: "setsockopt IP_OPTIONS", number: unix.SYS_SETSOCKOPT,
@@ -183,10 +202,7 @@ var filterCanaries = []struct {
 // Prove returns an error unless the filter is in force on the calling thread.
 func Prove(filtering Filtering) error {
 	for _, canary := range filterCanaries {
-		if canary.offline && (!filtering.Offline || filtering.Observed != ObservedNone) {
-			continue // if observed, ProveOffline tests it once the supervisor answers
-		}
-		if canary.shared && !filtering.Shared {
+		if !canary.appliesTo(filtering) {
 			continue
 		}
 		_, _, errno := unix.RawSyscall6(canary.number, canary.args[0], canary.args[1], canary.args[2],

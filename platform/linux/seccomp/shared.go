@@ -65,15 +65,7 @@ func sharedRules() []rule {
 			why: "a source route sends packets by way of any host, whatever their destination is",
 		})
 	}
-	for _, send := range []struct {
-		call  string
-		flags int
-	}{{"sendto", 3}, {"sendmsg", 2}, {"sendmmsg", 3}} {
-		rules = append(rules, rule{
-			call: send.call, when: []condition{argHasAny(send.flags, sendFastOpen)}, do: refuseEOPNOTSUPP,
-			why: "connects; programs connect themselves then",
-		})
-	}
+	rules = append(rules, fastOpenRules()...)
 	// A session has no sockets of UDP, so the supervisor may let all of these
 	// continue.
 	const why = "the supervisor answers for a socket that replaces one of UDP"

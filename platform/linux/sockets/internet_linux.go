@@ -67,6 +67,20 @@ func (i *Internet) To() (netip.AddrPort, bool) {
 // Connect connects to the address that the caller has passed.
 func (i *Internet) Connect() (errno unix.Errno, answer bool) { return i.attempt.connectSocket() }
 
+// ConnectOnce connects to the address that the caller has passed, and does not
+// wait as the caller would: the answer is EINPROGRESS instead. valid is false if
+// the caller is gone.
+func (i *Internet) ConnectOnce() (errno unix.Errno, valid bool) {
+	if i.Timeout(1) != 0 {
+		errno, _, valid = i.attempt.connectBriefly()
+		return errno, valid
+	}
+	if !i.Valid() {
+		return 0, false
+	}
+	return i.attempt.connect(), true
+}
+
 // Dissolves reports whether the caller wants to dissolve a connection
 // (connect(2), AF_UNSPEC).
 func (i *Internet) Dissolves() bool {

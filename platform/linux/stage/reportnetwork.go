@@ -5,6 +5,18 @@ import "github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 // networkOff says how the network is cut off.
 func networkOff(r Ruleset) handshake.Protection {
 	switch {
+	case !r.Requested.Network && r.Filtering.Localhost:
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true, Mechanism: "seccomp (the sidecar connects)",
+			Detail: "the network is not restricted, but for services of this machine, by TCP: only those that " +
+				"\"localhost\" means can be connected to",
+		}
+	case !r.Requested.Network && r.Requested.Localhost:
+		return handshake.Protection{
+			Status: handshake.Absent, NotRequested: true, Fix: r.fixSupervision(),
+			Detail: "the network is not restricted; \"localhost\" is not enforced, so every service of this machine " +
+				"can be connected to: " + r.LocalhostGap,
+		}
 	case !r.Requested.Network:
 		return handshake.Protection{
 			Status: handshake.Absent, NotRequested: true, Detail: "the network is not restricted",

@@ -59,6 +59,9 @@ type Ruleset struct {
 	// HostsGap says why Filtering.Hosts is false although Requested.Hosts is
 	// true; empty otherwise.
 	HostsGap string `json:"hostsGap,omitempty"`
+	// LocalhostGap says why Filtering.Localhost is false although
+	// Requested.Localhost is true; empty otherwise.
+	LocalhostGap string `json:"localhostGap,omitempty"`
 	// Processes is how many processes and threads the session has at most; 0 if
 	// there is no limit.
 	Processes int `json:"processes,omitempty"`
@@ -93,6 +96,9 @@ type Requested struct {
 	Network bool `json:"network"`
 	// Hosts is true if the session may nevertheless reach some hosts.
 	Hosts bool `json:"hosts,omitempty"`
+	// Localhost is true if the session, which has the network, may reach only some
+	// services of this machine.
+	Localhost bool `json:"localhost,omitempty"`
 	// Terminals is true if the session must have terminals of its own.
 	Terminals      bool `json:"terminals"`
 	ProtectedPaths bool `json:"protectedPaths"`
@@ -152,6 +158,7 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 	ruleset.Requested = Requested{
 		Network:         !p.Network.Allowed,
 		Hosts:           p.Network.ByHost(),
+		Localhost:       p.Network.Allowed && p.Network.Localhost != policy.LocalhostAll,
 		Terminals:       p.PrivateTerminals,
 		ProtectedPaths:  len(p.Protected) > 0,
 		Caches:          len(p.Caches) > 0,

@@ -1,0 +1,69 @@
+package explain
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
+)
+
+// toLocalhost explains a connection to this machine itself while the network is
+// on. It reports whether the target is that, and refused or named by an entry.
+func (x *explainer) toLocalhost() bool {
+	network := x.Policy.Network
+	target, err := hosts.ParseTarget(x.Target)
+	if err != nil || network.Localhost == policy.LocalhostAll || x.Host.Platform != "linux" || !isThisMachine(target) {
+		return false
+	}
+	entry := hosts.LocalEntry(target.Port)
+	names := func(h policy.Host) bool { return h.Pattern == entry }
+	if i := slices.IndexFunc(network.LocalHosts, names); i >= 0 {
+		origin := network.LocalHosts[i].Origin
+		x.allow(&DecidingRule{Origin: origin}, "%s may be reached by %s", display.Quote(x.Target), origin)
+		return true
+	}
+	rule := &DecidingRule{Origin: x.OriginOf(localhostKey)}
+	if network.Localhost == policy.LocalhostNone {
+		x.refuse(rule, "", "", "no service of this machine is reached, by %s", rule.Origin)
+		x.Hint = `with "localhost": "own", entries of "allowed_hosts" such as "` + entry + `" open single ones`
+		return true
+	}
+	x.refuse(rule, x.WrittenKey(allowedHostsKey), entry,
+		"of this machine, sessions reach only what sessions of the same project listen with, by %s", rule.Origin)
+	x.Hint = "it is a service of this machine, outside of the sandbox"
+	if alone := x.WithoutProject(); alone != nil && slices.ContainsFunc(alone.Policy.Network.LocalHosts, names) {
+		x.Key, x.Value = "", ""
+		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",
+			display.Quote(x.ProjectFile()))
+		return true
+	}
+	if who := risks.Obeying[target.Port]; who != "" {
+		x.Acts = fmt.Sprintf("%s carries out what whoever connects says", who)
+		x.Hint = fmt.Sprintf("careful: %s usually listens there, and carries out what whoever connects says", who)
+	}
+	return true
+}
+
+// isThisMachine reports whether a target is an address of this machine.
+func isThisMachine(target hosts.Target) bool {
+	if target.Named {
+		return target.Host == "localhost" || target.Host == hosts.HostName
+	}
+	addr, err := netip.ParseAddr(target.Host)
+	if err != nil {
+		return false
+	}
+	if addr = addr.Unmap().WithZone(""); addr.IsLoopback() || addr.IsUnspecified() {
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		prefix, is := a.(*net.IPNet)
+		return is && prefix.IP.Equal(addr.AsSlice())
+	})
+}
