@@ -57,7 +57,10 @@ func listeners(port uint16) ([]listener, error) {
 			}
 			return err
 		})
-		if err != nil && !(family == unix.AF_INET6 && errors.Is(err, unix.ENOENT)) { // a kernel without IPv6
+		if family == unix.AF_INET6 && errors.Is(err, unix.ENOENT) {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
 			return nil, fmt.Errorf("list sockets that listen: %w", err)
 		}
 	}
