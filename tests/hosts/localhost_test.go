@@ -483,3 +483,40 @@ func TestLocalhost_NotesAreOutOfReach(t *testing.T) {
 		harness.Breach(t, "a session notes a listener of its own making: %v\n%s", err, output)
 	}
 }
+
+// The debugger of a program outside carries out what whoever connects says. One
+// that was started in another terminal of the project is the session's own.
+func TestLocalhost_NodesDebugger(t *testing.T) {
+	t.Parallel()
+	h := newHere(t, harness.Sandbox{})
+	harness.RequirePrograms(t, "node", "curl")
+	const debugged = `process.stdout.write(new URL(require("inspector").url()).port + "\n"); setInterval(() => {}, 1000)`
+	ask := func(port int) (string, error) {
+		return h.run(t, h.Project, "curl", "-sS", "-m", "10", fmt.Sprintf("http://127.0.0.1:%d/json/list", port))
+	}
+	inside := h.serve(t, h.Project, "node", "--inspect=127.0.0.1:0", "-e", debugged)
+	if output, err := ask(inside); err != nil || !strings.Contains(output, "devtoolsFrontendUrl") {
+		t.Errorf("in the same project: %v\n%s", err, output)
+	}
+	outside := exec.Command("node", "--inspect=127.0.0.1:0", "-e", debugged)
+	outside.Env = h.env
+	out, err := outside.StdoutPipe()
+	harness.Must(t, err)
+	harness.Must(t, outside.Start())
+	t.Cleanup(func() {
+		_ = outside.Process.Kill()
+		_ = outside.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	harness.Must(t, err)
+	port, err := strconv.Atoi(strings.TrimSpace(line))
+	harness.Must(t, err)
+	if output, err := ask(port); err == nil || strings.Contains(output, "devtoolsFrontendUrl") {
+		harness.Breach(t, "a session reaches the debugger of a program outside: %s", output)
+	}
+	open := newHere(t, harness.Sandbox{"localhost": "all"})
+	output, err := open.run(t, open.Project, "curl", "-sS", fmt.Sprintf("http://127.0.0.1:%d/json/list", port))
+	if err != nil || !strings.Contains(output, "devtoolsFrontendUrl") {
+		t.Errorf("control: %v\n%s", err, output)
+	}
+}
