@@ -334,8 +334,8 @@ func TestLocalhost_WhatIsNamed(t *testing.T) {
 // kernel would repeat the first packet for two minutes, and frees the port for
 // a program outside.
 const held = `
-import errno, os, socket, sys, time
-port = int(sys.argv[1])
+import errno, os, signal, socket, sys, time
+port, killed = int(sys.argv[1]), sys.argv[3] == "killed"
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(("127.0.0.1", port)); s.listen(0)
 crowd = []
@@ -344,6 +344,19 @@ for _ in range(4):
     try: c.connect(("127.0.0.1", port))
     except OSError as e: print("connect:", errno.errorcode[e.errno], flush=True)
     crowd.append(c)
+if killed:
+    # The process that connects ends meanwhile, and another one has the socket.
+    for c in crowd: c.close()
+    crowd, children = [], []
+    for _ in range(4):
+        c = socket.socket(); child = os.fork()
+        if not child:
+            c.connect(("127.0.0.1", port)); os._exit(0)
+        crowd.append(c); children.append(child)
+    time.sleep(0.07)
+    for child in children: os.kill(child, signal.SIGKILL)
+    for child in children: os.waitpid(child, 0)
+    for c in crowd: c.setblocking(False)
 s.close()
 print("free", flush=True)
 end = time.monotonic() + float(sys.argv[2])
@@ -358,19 +371,20 @@ while time.monotonic() < end:
 // somebody else listens at the port.
 func TestLocalhost_NoConnectionWaitsForAnother(t *testing.T) {
 	t.Parallel()
-	for _, value := range []string{"own", "all"} {
+	for _, test := range [][2]string{{"own", "waiting"}, {"all", "waiting"}, {"own", "killed"}, {"all", "killed"}} {
+		value := test[0]
 		h := newHere(t, harness.Sandbox{"localhost": value})
 		free, err := net.Listen("tcp", "127.0.0.1:0")
 		harness.Must(t, err)
 		at := free.Addr().(*net.TCPAddr)
 		harness.Must(t, free.Close())
-		command := h.command(t, h.Project, "python3", "-c", held, strconv.Itoa(at.Port), "4")
+		command := h.command(t, h.Project, "python3", "-c", held, strconv.Itoa(at.Port), "4", test[1])
 		out, err := command.StdoutPipe()
 		harness.Must(t, err)
 		harness.Must(t, command.Start())
 		lines := bufio.NewScanner(out)
 		for lines.Scan() && lines.Text() != "free" {
-			t.Log(value, lines.Text())
+			t.Log(test, lines.Text())
 		}
 		var later net.Listener
 		harness.Eventually(t, "the port is free", func() bool {
@@ -397,9 +411,9 @@ func TestLocalhost_NoConnectionWaitsForAnother(t *testing.T) {
 		later.Close()
 		switch got := <-heard; {
 		case value == "own" && got:
-			harness.Breach(t, "a connection of a session reaches who listens later")
+			harness.Breach(t, "a connection of a session (%s) reaches who listens later", test[1])
 		case value == "all" && !got:
-			t.Error("control: no connection reaches who listens later")
+			t.Errorf("control: no connection (%s) reaches who listens later", test[1])
 		}
 	}
 }

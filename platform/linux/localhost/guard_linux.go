@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -169,8 +170,8 @@ func (g *Guard) Connect(call *sockets.Internet) (errno unix.Errno, answer bool) 
 // it reaches nobody but whoever listens when connect(2) is called.
 const patience = 150 * time.Millisecond
 
-// unlimited is longer than any attempt to connect.
-const unlimited = time.Hour
+// unlimited is how long the kernel waits by default (tcp(7), tcp_syn_retries).
+const unlimited = 127 * time.Second
 
 // connectOwn connects to what sessions of the project listen with. It never
 // leaves a connection in the making: whoever listens at the port later would get
@@ -185,7 +186,7 @@ func (g *Guard) connectOwn(call *sockets.Internet, to netip.AddrPort) (errno uni
 		return unix.EALREADY, true
 	}
 	limit := call.Timeout(unlimited)
-	for end := time.Now().Add(limit); ; {
+	for deadline := time.Now().Add(limit); ; {
 		switch found, err := g.who(to); {
 		case err != nil || found == foreign:
 			g.report(call, to)
@@ -195,26 +196,23 @@ func (g *Guard) connectOwn(call *sockets.Internet, to netip.AddrPort) (errno uni
 		}
 		// With it, the kernel would connect only when the caller writes.
 		_ = unix.SetsockoptInt(call.FD(), unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 0)
+		end := watch(call)
 		errno, valid := call.ConnectOnce()
-		if !valid {
-			return 0, false
-		}
 		waited := error(nil)
-		if state(call.FD()) == stateSynSent {
+		if valid && state(call.FD()) == stateSynSent {
 			_, waited = call.Wait(call.FD(), unix.EPOLLOUT, patience)
 		}
-		if state(call.FD()) == stateSynSent {
-			if failed, _ := call.Dissolve(); failed != 0 {
-				return unix.EACCES, true
-			}
-			switch {
-			case errors.Is(waited, notify.ErrGone):
-				return 0, false
-			case waited != nil:
-				return unix.EINTR, true
-			case limit == 0 || time.Now().After(end):
-				return unix.ETIMEDOUT, true
-			}
+		dissolved, failed := end()
+		switch {
+		case !valid || dissolved && errors.Is(waited, notify.ErrGone):
+			return 0, false
+		case failed != 0:
+			return unix.EACCES, true
+		case dissolved && waited != nil:
+			return unix.EINTR, true
+		case dissolved && (limit == 0 || time.Now().After(deadline)):
+			return unix.ETIMEDOUT, true
+		case dissolved:
 			continue
 		}
 		if found, err := g.who(to); err != nil || found == foreign { // it took the port meanwhile
@@ -230,6 +228,40 @@ func (g *Guard) connectOwn(call *sockets.Internet, to netip.AddrPort) (errno uni
 			return unix.Errno(pending), true
 		}
 		return errno, true
+	}
+}
+
+// watch dissolves a connection that is in the making for longer than patience.
+// It does so while the caller's thread is gone, and while connect(2) waits
+// because another thread has changed the socket's mode. end dissolves one that
+// is in the making still, and must be called. dissolved is true if any was, and
+// failed is why one could not be.
+func watch(call *sockets.Internet) (end func() (dissolved bool, failed unix.Errno)) {
+	var mu sync.Mutex // guards what follows
+	var timer *time.Timer
+	ended, dissolved, failed := false, false, unix.Errno(0)
+	abandon := func() {
+		if state(call.FD()) == stateSynSent {
+			dissolved, failed = true, call.Abandon()
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(patience, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended { // else the descriptor may be another's
+			abandon()
+			timer.Reset(patience)
+		}
+	})
+	return func() (bool, unix.Errno) {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		timer.Stop()
+		abandon()
+		return dissolved, failed
 	}
 }
 

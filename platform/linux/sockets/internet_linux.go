@@ -69,16 +69,11 @@ func (i *Internet) Connect() (errno unix.Errno, answer bool) { return i.attempt.
 
 // ConnectOnce connects to the address that the caller has passed, and does not
 // wait as the caller would: the answer is EINPROGRESS instead. valid is false if
-// the caller is gone.
+// the caller is gone. A caller that changes its socket's mode or timeout at the
+// same time can make it wait, until Abandon is called.
 func (i *Internet) ConnectOnce() (errno unix.Errno, valid bool) {
-	if i.Timeout(1) != 0 {
-		errno, _, valid = i.attempt.connectBriefly()
-		return errno, valid
-	}
-	if !i.Valid() {
-		return 0, false
-	}
-	return i.attempt.connect(), true
+	errno, _, valid = i.attempt.connectBriefly()
+	return errno, valid
 }
 
 // Dissolves reports whether the caller wants to dissolve a connection
@@ -89,9 +84,17 @@ func (i *Internet) Dissolves() bool {
 
 // Dissolve dissolves the connection of the caller's socket.
 func (i *Internet) Dissolve() (errno unix.Errno, answer bool) {
-	a := *i.attempt
-	a.raw = binary.NativeEndian.AppendUint16(make([]byte, 0, 16), unix.AF_UNSPEC)[:16]
-	return a.connectSocket()
+	return i.attempt.dissolving().connectSocket()
+}
+
+// Abandon dissolves the connection of the caller's socket also if the caller is
+// gone: other processes may have the socket, too. It does not block.
+func (i *Internet) Abandon() unix.Errno { return i.attempt.dissolving().connect() }
+
+func (a *attempt) dissolving() *attempt {
+	to := *a
+	to.raw = binary.NativeEndian.AppendUint16(make([]byte, 0, 16), unix.AF_UNSPEC)[:16]
+	return &to
 }
 
 // ConnectTo connects the caller's socket to another address.
