@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"golang.org/x/sys/unix"
+	"time"
 )
 
 func TestReached_IsWhatTheKernelMayChoose(t *testing.T) {
@@ -83,27 +82,77 @@ func TestNotes_AreSharedAndBounded(t *testing.T) {
 	if other.has("/q", 1) || other.has("/p", 2) || (&Notes{}).has("/p", 1) {
 		t.Error("another project's, another socket or other notes")
 	}
-	for cookie := range uint64(2 * maxHeld) {
-		one.add("/p", cookie+1, func() (map[uint64]bool, error) {
-			return map[uint64]bool{1: true, cookie + 1: true}, nil
-		})
+	// Only some additions list the sockets. What was noted right now stays.
+	listed := 0
+	live := func() (map[uint64]bool, error) {
+		listed++
+		return map[uint64]bool{1: true}, nil
 	}
-	if len(one.held) > maxHeld+1 || !one.has("/p", 1) {
-		t.Errorf("%d notes", len(one.held))
+	for cookie := range uint64(4 * maxHeld) {
+		one.add("/p", cookie+1, live)
+		if _, held := one.held[note{"/p", cookie + 1}]; !held {
+			t.Fatalf("%d is not held", cookie+1)
+		}
 	}
-	// Files of closed sockets go once they are old.
+	if listed > 8 {
+		t.Errorf("listed %d times", listed)
+	}
+	// Those of closed sockets go once they are old.
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "*"))
 	if err != nil || len(files) <= maxHeld {
 		t.Fatal(len(files), err)
 	}
-	long := unix.NsecToTimespec(1)
+	long := time.Unix(0, 0)
 	for _, file := range files {
-		if err := unix.UtimesNanoAt(unix.AT_FDCWD, file, []unix.Timespec{long, long}, 0); err != nil {
+		if err := os.Chtimes(file, long, long); err != nil {
 			t.Fatal(err)
 		}
 	}
-	one.add("/p", 9999, func() (map[uint64]bool, error) { return map[uint64]bool{1: true}, nil })
-	if left, err := os.ReadDir(filepath.Dir(files[0])); err != nil || len(left) != 2 || !other.has("/p", 1) {
-		t.Errorf("%d files: %v", len(left), err)
+	for held := range one.held {
+		one.held[held] = long
+	}
+	for cookie := range uint64(4*maxHeld + 1) {
+		one.add("/p", 100_000+cookie, live)
+	}
+	if left, err := os.ReadDir(filepath.Dir(files[0])); err != nil || len(left) > 4*maxHeld+2 ||
+		len(one.held) > 4*maxHeld+2 || !other.has("/p", 1) || other.has("/p", 2) {
+		t.Errorf("%d files, %d held: %v", len(left), len(one.held), err)
+	}
+}
+
+func TestNotes_AreAtMostSoMany(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	notes, listed, all := NewNotes(func() string { return dir }), 0, map[uint64]bool{}
+	for cookie := range uint64(maxNotes + maxHeld) {
+		all[cookie] = true
+		notes.add("/p", cookie, func() (map[uint64]bool, error) {
+			listed++
+			return all, nil
+		})
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "*"))
+	if err != nil || len(files) != maxNotes || len(notes.held) != maxNotes || listed > 40 {
+		t.Errorf("%d files, %d held, listed %d times: %v", len(files), len(notes.held), listed, err)
+	}
+}
+
+func TestNotes_OfEarlierStartsAreRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	old, recent := filepath.Join(dir, "old"), filepath.Join(dir, "recent")
+	for _, start := range []string{old, recent} {
+		if err := os.MkdirAll(filepath.Join(start, "project"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-2 * forgotten)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	NewNotes(func() string { return dir }).add("/p", 1, live)
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) != 2 || slices.Contains(left, old) || !slices.Contains(left, recent) {
+		t.Errorf("%v %v", left, err)
 	}
 }
