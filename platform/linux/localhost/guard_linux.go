@@ -289,8 +289,9 @@ func (g *Guard) who(to netip.AddrPort) (ownership, error) {
 	return found, nil
 }
 
-// reached are the listeners that the kernel may give a connection to: those at
-// exactly this address, else those at all addresses.
+// reached are the listeners that the kernel may give a connection to. It prefers
+// those at exactly this address, but a session may close its own there right
+// before the connection. So those at all addresses count as well.
 func reached(all []listener, to netip.Addr) []listener {
 	if to.IsUnspecified() { // means the loopback address
 		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -299,21 +300,14 @@ func reached(all []listener, to netip.Addr) []listener {
 		}
 		to = loopback
 	}
-	var exact, every []listener
+	var list []listener
 	for _, one := range all {
 		at := one.at.Addr()
-		switch {
-		case at == to:
-			exact = append(exact, one)
-		case !at.IsUnspecified():
-		case at.Is4() == to.Is4(), at.Is6() && !one.only6:
-			every = append(every, one)
+		if at == to || at.IsUnspecified() && (at.Is4() == to.Is4() || at.Is6() && !one.only6) {
+			list = append(list, one)
 		}
 	}
-	if len(exact) > 0 {
-		return exact
-	}
-	return every
+	return list
 }
 
 // isResolver reports whether an address is that of a DNS server which programs

@@ -20,7 +20,7 @@ func TestReached_IsWhatTheKernelMayChoose(t *testing.T) {
 		all  []listener
 		want int
 	}{
-		{"127.0.0.1", []listener{at("127.0.0.1:1"), at("0.0.0.0:1")}, 1},
+		{"127.0.0.1", []listener{at("127.0.0.1:1"), at("0.0.0.0:1")}, 2},
 		{"127.0.0.2", []listener{at("127.0.0.1:1")}, 0},
 		{"127.0.0.2", []listener{at("127.0.0.1:1"), at("0.0.0.0:1"), at("[::]:1")}, 2},
 		{"127.0.0.1", []listener{only6}, 0},
