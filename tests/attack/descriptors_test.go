@@ -174,6 +174,58 @@ func TestDescriptorsLeftToExecDoNotArrive(t *testing.T) {
 	}
 }
 
+// Leaves descriptors to exec that share their inode with a standard stream, and
+// lead elsewhere. The control is the same program without exec, and a copy of a
+// terminal that is a stream.
+func TestDescriptorsLeftToExecAreNotTakenForStreams(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.UserSettings(), harness.Settings(nil))
+	opened := func(fd int, err error) *os.File {
+		harness.Must(t, err)
+		file := os.NewFile(uintptr(fd), "left to exec")
+		t.Cleanup(func() { file.Close() })
+		return file
+	}
+	var masters, terminals [2]*os.File
+	for i := range masters {
+		var err error
+		masters[i], terminals[i], err = pty.Open()
+		harness.Must(t, err)
+		t.Cleanup(func() { masters[i].Close(); terminals[i].Close() })
+	}
+	event := opened(unix.Eventfd(0, unix.EFD_CLOEXEC))
+	for name, left := range map[string]struct {
+		stream, file *os.File
+		arrives      bool
+	}{
+		"another event":    {event, opened(unix.Eventfd(0, unix.EFD_CLOEXEC)), false},
+		"an inotify":       {event, opened(unix.InotifyInit1(unix.IN_CLOEXEC)), false},
+		"another master":   {masters[0], masters[1], false},
+		"another terminal": {terminals[0], terminals[1], false},
+		"a copy":           {terminals[0], terminals[0], true},
+	} {
+		for _, prefix := range [][]string{nil, {harness.Binary(t), "exec", "--"}} {
+			argv := append(prefix, s.Victim, "descriptors")
+			command := exec.Command(argv[0], argv[1:]...)
+			command.Dir, command.Env, command.Stdin = s.Project, harness.Environ(s.World), left.stream
+			command.ExtraFiles = []*os.File{nil, nil, nil, nil, left.file}
+			out, err := command.Output()
+			if err != nil {
+				t.Fatalf("%s: %q: %v", name, prefix, err)
+			}
+			arrives := strings.Contains(string(out), "descriptor 7 ")
+			switch {
+			case prefix != nil && arrives && !left.arrives:
+				harness.Breach(t, "%s arrives: %s", name, out)
+			case !arrives && (prefix == nil || left.arrives):
+				t.Errorf("control: %s, %q: does not arrive: %s", name, prefix, out)
+			}
+		}
+	}
+}
+
 // A protected file that may be read is left to exec. Its descriptor was opened
 // where the file can be written, and /proc would open it again there.
 func TestADescriptorLeftToExecOpensNothingAgain(t *testing.T) {

@@ -64,6 +64,9 @@ func judgeInherited(fd int) (what string) {
 // isLikeStream reports whether a descriptor gives nothing that a standard stream
 // does not give, as by 3>&1.
 func isLikeStream(fd, flags int, stat *unix.Stat_t) bool {
+	if !isOneThing(fd, stat) {
+		return false
+	}
 	for stream := range 3 {
 		var its unix.Stat_t
 		if unix.Fstat(stream, &its) != nil || its.Dev != stat.Dev || its.Ino != stat.Ino {
@@ -78,6 +81,25 @@ func isLikeStream(fd, flags int, stat *unix.Stat_t) bool {
 			(mode == flags&unix.O_ACCMODE || mode == unix.O_RDWR) {
 			return true
 		}
+	}
+	return false
+}
+
+// isOneThing reports whether all descriptors with an inode lead to the same thing.
+// The kernel has one inode for all events and timers, for the masters of all
+// terminals, and for all that open /dev/tty. A device may make a thing of its own
+// for whoever opens it.
+func isOneThing(fd int, stat *unix.Stat_t) bool {
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFIFO, unix.S_IFSOCK, unix.S_IFBLK:
+		return true
+	case unix.S_IFREG:
+		var system unix.Statfs_t
+		return unix.Fstatfs(fd, &system) == nil && system.Type != unix.ANON_INODE_FS_MAGIC
+	case unix.S_IFCHR:
+		_, terminal := unix.IoctlGetTermios(fd, unix.TCGETS)
+		_, slave := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+		return terminal == nil && slave != nil && stat.Rdev != unix.Mkdev(5, 0)
 	}
 	return false
 }
