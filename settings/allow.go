@@ -99,20 +99,26 @@ func fileOfUser(s *compile.Snapshot, key string) (string, error) {
 	if from == policy.OriginEditor {
 		return "", fmt.Errorf("%w: the editor's own settings decide about %q", ErrNotAllowable, key)
 	}
-	files := []string{}
-	for _, state := range s.UserStates {
-		if state.File == policy.OriginEditor || state.Managed || state.Limited != "" {
-			continue // a file that only tightens would bound what it lists
-		}
-		files = append(files, state.File)
-		if state.File == from {
-			return from, nil
-		}
-	}
-	if len(files) == 0 {
+	files := FilesToWrite(s)
+	switch {
+	case len(files) == 0:
 		return "", fmt.Errorf("%w: the home directory is not known", ErrNotAllowable)
+	case slices.Contains(files, from):
+		return from, nil
 	}
 	return files[len(files)-1], nil
+}
+
+// FilesToWrite are the user's own files, lowest first, whether they exist or not.
+// One that only tightens is none of them: it would bound what is written there.
+func FilesToWrite(s *compile.Snapshot) []string {
+	var files []string
+	for _, state := range s.UserStates {
+		if state.File != policy.OriginEditor && !state.Managed && state.Limited == "" {
+			files = append(files, state.File)
+		}
+	}
+	return files
 }
 
 // Allow writes a suggestion into the settings of a scope. It keeps every

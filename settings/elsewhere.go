@@ -137,8 +137,9 @@ var nothing = &document.Block{}
 func onlyTightening(states []source.State, why string) []source.State {
 	list := slices.Clone(states)
 	for i, state := range list {
+		list[i].Limited = why // what is written there later only tightens, too
 		if state.Good != nil {
-			list[i].Good, list[i].Bound, list[i].Limited = nothing, state.Good, why
+			list[i].Good, list[i].Bound = nothing, state.Good
 		}
 	}
 	return list

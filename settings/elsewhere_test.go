@@ -40,7 +40,8 @@ func TestOwnHome(t *testing.T) {
 func TestElsewhere_HasNoSayInWhatProjectsHaveNone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		`{"shell": ["zsh"]}`, `{"audit": "file"}`, `{"on_denied": "ignore"}`, `{"tool": {"allow_network": false}}`,
+		`{"shell": ["zsh"]}`, `{"audit": "file"}`, `{"audit_required": true}`, `{"on_denied": "ignore"}`,
+		`{"process_tracking": "seatbelt"}`, `{"tool": {"on_denied": "ignore"}}`, `{"tool": {"allow_network": false}}`,
 		`{"terminal": {"allow_network": false}}`, `{"allow_network": false}`,
 	} {
 		s := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true, "on_denied": "ask"}`, "")
@@ -53,11 +54,15 @@ func TestElsewhere_HasNoSayInWhatProjectsHaveNone(t *testing.T) {
 		}
 	}
 	// A suggestion would bound what it lists there.
-	s := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true}`, "")
-	states := []source.State{settingstest.State(t, "/elsewhere/settings.json", `{}`)}
-	s.UserStates = append(s.UserStates, onlyTightening(states, "why")...)
-	file, err := fileOfUser(s, "additional_read_only_paths")
-	if err != nil || file != settingstest.UserFile {
-		t.Errorf("a suggestion goes to %s, %v", file, err)
+	for name, state := range map[string]source.State{
+		"empty":   settingstest.State(t, "/elsewhere/settings.json", `{}`),
+		"missing": {File: "/elsewhere/settings.json"},
+	} {
+		s := snapshotOf(t, resolvetest.Tree(t, nil), `{"enabled": true}`, "")
+		s.UserStates = append(s.UserStates, onlyTightening([]source.State{state}, "why")...)
+		file, err := fileOfUser(s, "additional_read_only_paths")
+		if err != nil || file != settingstest.UserFile {
+			t.Errorf("%s: a suggestion goes to %s, %v", name, file, err)
+		}
 	}
 }

@@ -192,7 +192,7 @@ func ownSettings(file string) (string, error) {
 		return "", err
 	}
 	defer store.Close()
-	files := store.Snapshot("").Files()
+	files := settings.FilesToWrite(store.Snapshot(""))
 	if len(files) == 0 {
 		return "", errors.New("turn on the sandbox: the home directory is not known: use --settings")
 	}

@@ -129,3 +129,32 @@ func TestPlace_WithoutSettingsAtHomeThoseElsewhereCount(t *testing.T) {
 		}
 	}
 }
+
+// TestPlace_InitWritesWhatCounts has init started with a variable that names
+// another place. Beside settings at home, a file there could only tighten.
+func TestPlace_InitWritesWhatCounts(t *testing.T) {
+	t.Parallel()
+	for _, atHome := range []bool{true, false} {
+		w := harness.NewWorldOutsideDefaults(t)
+		o := newOrganisation(t)
+		o.account(w)
+		dir := filepath.Join(w.Home, "elsewhere")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		other := filepath.Join(dir, "sandbox-sidecar", "settings.json")
+		written := other
+		if atHome {
+			harness.Write(t, w.UserSettings(), "{}")
+			written = w.UserSettings()
+		}
+		out, ok := o.runBinary(harness.Binary(t), w, []string{"XDG_CONFIG_HOME=" + dir}, "init", "--yes")
+		text := strings.Join(strings.Fields(out), "")
+		if !ok || !strings.Contains(text, written) || !strings.Contains(text, "sandboxedfromnowon:terminalsandtools") {
+			t.Errorf("settings at home: %v: %s", atHome, out)
+		}
+		if _, err := os.Lstat(other); (err == nil) == atHome {
+			t.Errorf("settings at home: %v: the file elsewhere: %v", atHome, err)
+		}
+	}
+}
