@@ -276,7 +276,7 @@ func requirementsOf(state source.State) *document.Block {
 	}
 	block := *state.Bound
 	block.Agent, block.Spans = nil, maps.Clone(block.Spans) // Zed's permissions only grant
-	for _, key := range []string{"on_denied", "process_tracking", shellKey, auditKey, auditRequiredKey} {
+	for _, key := range append(keysOfUser(), shellKey) {
 		for _, of := range []string{
 			key, document.KeyOf(document.KindTool, key), document.KeyOf(document.KindTerminal, key),
 		} {

@@ -147,6 +147,17 @@ var scalars = []scalar{
 	},
 }
 
+// keysOfUser are the keys of a single value in which an untrusted project has no
+// say.
+func keysOfUser() (keys []string) {
+	for _, row := range scalars {
+		if row.ofUser {
+			keys = append(keys, row.key)
+		}
+	}
+	return keys
+}
+
 // isStrict reports whether values have the strict value of the key.
 func (row scalar) isStrict(values *document.Sandbox) bool {
 	v, set := document.KeyNamed(row.key).Get(values)
