@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -71,6 +73,55 @@ func TestExec_DescriptorsArriveAsWithoutIt(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExec_HoldsNoDescriptorThatIsTooHigh leaves pipes to a program that cannot
+// have them. Whoever reads them finds their end while the program runs, and they
+// take nothing from few descriptors.
+func TestExec_HoldsNoDescriptorThatIsTooHigh(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorld(t)
+	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+	for _, left := range []struct {
+		first, count, limit int
+	}{{1024, 1, 2048}, {3, 56, 64}} {
+		reader, writer, err := os.Pipe()
+		harness.Must(t, err)
+		t.Cleanup(func() { reader.Close(); writer.Close() })
+		// The limit of descriptors is the shell's to set.
+		command := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, left.limit), "sh",
+			harness.Binary(t), "exec", "--", "sh", "-c", "echo runs; read line")
+		command.Dir, command.Env = w.Project, harness.Environ(w)
+		for i := range left.count {
+			command.ExtraFiles = at(command.ExtraFiles, left.first+i, writer)
+		}
+		stdin, err := command.StdinPipe()
+		harness.Must(t, err)
+		stdout, err := command.StdoutPipe()
+		harness.Must(t, err)
+		var said strings.Builder
+		command.Stderr = &said
+		harness.Must(t, command.Start())
+		writer.Close()
+		line := make([]byte, len("runs\n"))
+		if _, err := io.ReadFull(stdout, line); err != nil {
+			_ = command.Wait()
+			t.Fatalf("%+v: the program does not run: %v\n%s", left, err, said.String())
+		}
+		ended := make(chan struct{})
+		go func() {
+			_, _ = reader.Read(line)
+			close(ended)
+		}()
+		if !deadline.New(10 * time.Second).Wait(ended) {
+			t.Errorf("%+v: the pipe is held while the program runs", left)
+		}
+		harness.Must(t, stdin.Close())
+		_ = command.Wait() // read(1) has found the end of its input
+		if !strings.Contains(said.String(), "(too high)") {
+			t.Errorf("%+v: control: the descriptors are not too high: %s", left, said.String())
+		}
+	}
 }
 
 // at puts a file at a number of a program's descriptors.

@@ -17,8 +17,8 @@ const room = 64
 
 // Inherited returns the descriptors above 2 that the caller has left to this
 // process, by Fd and in rising order, and the numbers of those that are too high
-// to be passed on. Call it once, before anything else is started. They are
-// close-on-exec afterwards.
+// to be passed on, which it closes. Call it once, before anything else is started.
+// The others are close-on-exec afterwards.
 func Inherited() (files []*os.File, tooHigh []int) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -40,11 +40,12 @@ func Inherited() (files []*os.File, tooHigh []int) {
 	slices.Sort(numbers)
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return nil, numbers
+		limit.Cur = 0 // none is passed on
 	}
 	for _, fd := range numbers {
 		if fd > highest || uint64(fd+2*len(numbers)+room) > limit.Cur {
 			tooHigh = append(tooHigh, fd)
+			unix.Close(fd) // whoever waits for that does not wait for the program
 			continue
 		}
 		files = append(files, os.NewFile(uintptr(fd), "inherited"))
