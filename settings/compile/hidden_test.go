@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
@@ -48,5 +49,31 @@ func TestHidden_AStarCountsOnlyInTheEntry(t *testing.T) {
 				t.Errorf("%s hides %s", test.entry, other)
 			}
 		}
+	}
+}
+
+// poetry, hatch, helm and pnpm do nothing at all without these files.
+func TestHidden_ProgramsReadWhatEachOfTheirCommandsNeeds(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"/home/u/project/": "", "/home/u/.config/containers/auth.json": ""}
+	needed := []string{
+		"/home/u/.config/pypoetry/auth.toml", "/home/u/.config/hatch/config.toml",
+		"/home/u/.config/helm/registry/config.json", "/home/u/.config/pnpm/rc",
+	}
+	for _, path := range needed {
+		files[path] = ""
+	}
+	s := snapshotOf(t, resolvetest.InMemory(files), `{"enabled": true}`, "")
+	p := s.Compile(document.KindTool).Policy
+	for _, path := range needed {
+		if !p.At(path).Has(policy.Read) {
+			t.Errorf("%s cannot be read: %v", path, p.Hidden)
+		}
+		if s.Secrets()(path) == "" {
+			t.Errorf("%s is no secret any more: it would be suggested", path)
+		}
+	}
+	if p.At("/home/u/.config/containers/auth.json") != 0 {
+		t.Error("control: a secret that a program needs for single commands can be read")
 	}
 }
