@@ -117,7 +117,7 @@ type Entry struct {
 
 // someEntries is how many an evaluation of few settings looks up. Maps of that
 // size are not copied while they grow.
-const someEntries = 150
+const someEntries = 400
 
 // NewView returns a view that has seen nothing yet.
 func NewView(f FS) *View {

@@ -172,9 +172,9 @@ var variables = []moved{
 	{variable: "WGETRC", usual: "~/.wgetrc"},
 }
 
-// In is the table in home directories, by absolute paths. A place that a
-// variable moves is there twice: where it usually is, and where the variable
-// says. getenv reads the environment of programs outside.
+// In is the table in home directories, by absolute paths; theirs are clean. A
+// place that a variable moves is there twice: where it usually is, and where the
+// variable says. getenv reads the environment of programs outside.
 func In(homes []string, getenv func(name string) string) []Place {
 	list := make([]Place, 0, len(All)*max(1, len(homes)))
 	for _, place := range All {
@@ -184,7 +184,7 @@ func In(homes []string, getenv func(name string) string) []Place {
 			continue
 		}
 		for _, home := range homes {
-			place.Path = filepath.Join(home, below)
+			place.Path = strings.TrimSuffix(home, "/") + below
 			list = append(list, place)
 		}
 	}

@@ -32,9 +32,9 @@ func (a Actor) SignIn() string { return a.Agent + " keeps its sign-in there" }
 // absolute, without symlinks. A place below the path counts if it does not exist
 // yet: sessions could make it. found is false if nobody is known to act on it.
 func (p *Paths) FindActor(r *resolve.View, path string) (actor Actor, found bool) {
-	all := p.acting()
+	all := slices.DeleteFunc(slices.Clone(p.table), func(known risks.Place) bool { return known.Acts == "" })
 	for i := range all {
-		all[i].Path = realPath(r, all[i].Path)
+		all[i].Path, _ = realPath(r, all[i].Path)
 	}
 	if actor, found := within(all, path); found {
 		return actor, true
@@ -42,7 +42,7 @@ func (p *Paths) FindActor(r *resolve.View, path string) (actor Actor, found bool
 	if name, found := named(path); found {
 		return Actor{Acts: fmt.Sprintf("outside, it is for %s: %s", name.Who, name.Why)}, true
 	}
-	if actor, found := below(all, path); found {
+	if actor, found := below(all, path, true); found {
 		return actor, true
 	}
 	if what := repository(r, path); what != "" {
@@ -79,44 +79,38 @@ func repository(r *resolve.View, dir string) string {
 	return ""
 }
 
-// realPath is where a place leads. Most have no symlinks, and few directories hold
-// them all. A pattern stays one.
-func realPath(r *resolve.View, path string) string {
+// realPath is where a place leads, and whether that exists. Most have no symlinks,
+// and few directories hold them all. A pattern stays one.
+func realPath(r *resolve.View, path string) (at string, exists bool) {
 	dir, name := filepath.Split(path)
-	at := filepath.Join(r.Resolve(filepath.Clean(dir)).Path, name)
-	if r.Entry(at).Mode&fs.ModeSymlink != 0 {
-		return r.Resolve(path).Path
+	above := r.Resolve(dir[:max(1, len(dir)-1)])
+	at = strings.TrimSuffix(above.Path, "/") + "/" + name
+	if above.Err == nil && !above.Exists {
+		return at, false
 	}
-	return at
+	entry := r.Entry(at)
+	if above.Err != nil || entry.Mode&fs.ModeSymlink != 0 {
+		target := r.Resolve(path)
+		return target.Path, target.Exists
+	}
+	return at, entry.Err == nil
 }
 
 // ActorAt says who acts on what is written in a directory, as FindActor does, but
 // looks nothing up: symlinks in the home directories do not count. What a variable
 // says to be below the directory is left out: who keeps it there knows it.
 func (p *Paths) ActorAt(dir string) (actor Actor, found bool) {
-	all := p.acting()
-	if actor, found = within(all, dir); !found {
-		all = slices.DeleteFunc(all, func(known risks.Place) bool { return known.Variable != "" })
-		actor, found = below(all, dir)
+	if actor, found = within(p.table, dir); !found {
+		actor, found = below(p.table, dir, false)
 	}
 	return actor, found
-}
-
-// acting are the places that somebody acts on.
-func (p *Paths) acting() (all []risks.Place) {
-	for _, known := range p.table {
-		if known.Class()&risks.Acting != 0 {
-			all = append(all, known)
-		}
-	}
-	return all
 }
 
 // within finds the innermost place that a path is in.
 func within(all []risks.Place, path string) (actor Actor, found bool) {
 	longest := -1
-	for _, known := range all {
-		if isIn(known.Path, path) && len(known.Path) > longest {
+	for i := range all {
+		if known := &all[i]; known.Acts != "" && len(known.Path) > longest && isIn(known.Path, path) {
 			longest, found = len(known.Path), true
 			actor = Actor{Acts: known.Acts, Set: known.Set, Agent: known.Agent}
 		}
@@ -139,10 +133,12 @@ func isIn(place, path string) bool {
 	return policy.MatchName(filepath.Base(place), name)
 }
 
-// below finds a place that a path holds.
-func below(all []risks.Place, path string) (Actor, bool) {
-	for _, known := range all {
-		if policy.Contains(path, known.Path) {
+// below finds a place that a path holds. moved says that those count that a
+// variable names.
+func below(all []risks.Place, path string, moved bool) (Actor, bool) {
+	for i := range all {
+		known := &all[i]
+		if known.Acts != "" && (moved || known.Variable == "") && policy.Contains(path, known.Path) {
 			return Actor{Acts: fmt.Sprintf("%s is below it, and %s", display.Quote(known.Path), known.Acts)}, true
 		}
 	}

@@ -51,9 +51,9 @@ func Find(r *resolve.View, homes []string, root bool, getenv func(string) string
 			continue
 		}
 		for _, path := range matching(r, known.Path) {
-			target := r.Resolve(path)
+			at, exists := realPath(r, path)
 			found.All = append(found.All, place{
-				Path: target.Path, Holds: known.Secret, Exists: target.Exists, plain: known.Plain,
+				Path: at, Holds: known.Secret, Exists: exists, plain: known.Plain,
 				Moved: known.Variable != "", Hidden: known.Hidden() && (known.Variable == "" || inHome),
 			})
 		}
