@@ -10,6 +10,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
+// auditKeys are about the user's own records. A project's file has no say in
+// them.
+var auditKeys = []string{auditKey, auditRequiredKey, auditArgvKey}
+
 // auditOf is where the user's settings and the organisation's want an audit trail.
 // If both want one, it is written for both.
 func auditOf(l layers, view fsView) policy.Audit {
@@ -42,6 +46,15 @@ func auditOf(l layers, view fsView) policy.Audit {
 func (b bounding) audit(s *settings) {
 	if v := s.values.Audit; v != nil && *v != document.AuditOff {
 		b.takes(s, auditKey)
+	}
+}
+
+// auditArgv takes over what the file says, which the user cannot undo in either
+// direction. If several files say something, the strict value counts.
+func (b bounding) auditArgv(s *settings) {
+	_, decided := b.bounds.from[auditArgvKey]
+	if v := s.values.AuditArgv; v != nil && (!decided || *v == document.AuditArgvProgram) {
+		b.takes(s, auditArgvKey)
 	}
 }
 

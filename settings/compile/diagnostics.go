@@ -2,6 +2,7 @@ package compile
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -79,7 +80,7 @@ func (e *evaluation) diagnoseSwitches(r *reporter) {
 		key := ""
 		for _, l := range document.Keys() {
 			from, ok := set(l.Name)
-			ok = ok && l.Name != auditKey && l.Name != auditRequiredKey // these need no sandbox
+			ok = ok && !slices.Contains(auditKeys, l.Name) // these need no sandbox
 			if ok && !document.OfAgent(from.Span) && (key == "" || later(from, e.user.from[key])) {
 				key = l.Name
 			}

@@ -366,3 +366,41 @@ func TestRequired_AMistakeRefusesEverything(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditArgv_WhoDecides: what the organisation requires counts before the
+// user's value, in both directions, and a project has no say.
+func TestAuditArgv_WhoDecides(t *testing.T) {
+	t.Parallel()
+	value := func(v string) string {
+		if v == "" {
+			return "{}"
+		}
+		return `{"audit": "file", "audit_argv": "` + v + `"}`
+	}
+	for _, row := range []struct {
+		required, user, project string
+		without                 bool
+	}{
+		{"", "", "", false},
+		{"", "program", "", true},
+		{"", "program", "redacted", true},
+		{"", "redacted", "program", false},
+		{"", "", "program", false},
+		{"redacted", "", "program", false},
+		{"redacted", "program", "", false},
+		{"redacted", "program", "program", false},
+		{"program", "redacted", "redacted", true},
+		{"program", "", "", true},
+	} {
+		s := managedSnapshot(t, resolvetest.InMemory(settingstest.Tree), "{}", value(row.required), value(row.user),
+			value(row.project))
+		for _, kind := range []document.Kind{document.KindTool, document.KindTerminal} {
+			if got := s.Compile(kind).Policy.Audit.ProgramOnly; got != row.without {
+				t.Errorf("%+v: without arguments: %t", row, got)
+			}
+		}
+		for _, ask := range s.Project().Asks {
+			t.Errorf("%+v: the project asks: %+v", row, ask)
+		}
+	}
+}

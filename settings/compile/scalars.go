@@ -139,8 +139,7 @@ var scalars = []scalar{
 		},
 	},
 	{
-		key: auditArgvKey, strict: document.AuditArgvProgram,
-		opens: "your audit trail keeps arguments of programs, without what looks like a secret",
+		key: auditArgvKey, ofUser: true, bound: bounding.auditArgv,
 		apply: func(p *policy.Policy, merged document.Sandbox) {
 			p.Audit.ProgramOnly = *merged.AuditArgv == document.AuditArgvProgram
 		},

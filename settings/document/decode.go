@@ -252,7 +252,7 @@ func (d *decoder) object(value hujson.Value, name string) *hujson.Object {
 }
 
 // notOfProjects are keys about the user's own records.
-var notOfProjects = []string{"audit", "audit_required"}
+var notOfProjects = []string{"audit", "audit_required", "audit_argv"}
 
 func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix string, where map[string]Span) {
 	known := map[string]reflect.Value{}

@@ -143,8 +143,8 @@ type Sandbox struct {
 	AuditRequired *bool `json:"audit_required"`
 	// AuditArgv says what of a program's arguments "audit" keeps. "redacted"
 	// leaves out what looks like a secret. "program" keeps no arguments, only the
-	// program. Whoever wants "program" has it: you, your organisation or a
-	// project.
+	// program. Only your own settings and your organisation's count. What your
+	// organisation requires counts before yours.
 	AuditArgv *AuditArgv `json:"audit_argv"`
 	// Tool overrides the other keys for the agent's tools, key by key. Its own
 	// "enabled" decides for them whatever apply_to says.

@@ -108,8 +108,8 @@ func TestAudit_KeepsNoSecret(t *testing.T) {
 	}
 }
 
-// TestAudit_WithoutArguments: whoever wants no arguments in the trail has it, a
-// project too, and nobody undoes that. The control is the trail without.
+// TestAudit_WithoutArguments: the user decides whether the trail has arguments. A
+// project's file does not, trusted or not.
 func TestAudit_WithoutArguments(t *testing.T) {
 	t.Parallel()
 	program, redacted := harness.Sandbox{"audit_argv": "program"}, harness.Sandbox{"audit_argv": "redacted"}
@@ -118,38 +118,56 @@ func TestAudit_WithoutArguments(t *testing.T) {
 		project harness.Sandbox
 		kept    bool
 	}{
-		"control":             {nil, nil, true},
-		"the user":            {program, nil, false},
-		"a project":           {nil, program, false},
-		"a project undoes it": {program, redacted, false},
+		"control":              {nil, nil, true},
+		"the user":             {program, nil, false},
+		"a project hides them": {nil, program, true},
+		"a project shows them": {program, redacted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			block := harness.Sandbox{"audit": "file"}
 			maps.Copy(block, row.user)
 			s := newScene(t, block)
-			if row.project != nil {
-				harness.Write(t, s.w.ProjectPath(".zed/settings.json"), harness.Defaults(row.project))
+			run := func() {
+				t.Helper()
+				if out, ok := s.run("exec", "--", "echo", "the-argument"); !ok {
+					t.Fatalf("control: %s", out)
+				}
 			}
-			if out, ok := s.run("exec", "--", "echo", "the-argument"); !ok {
-				t.Fatalf("control: %s", out)
+			run()
+			want := 1
+			if row.project != nil {
+				project := harness.Sandbox{"additional_read_only_paths": []string{s.w.Outside}}
+				maps.Copy(project, row.project)
+				harness.Write(t, s.w.ProjectPath(".zed/settings.json"), harness.Defaults(project))
+				run()
+				if out, ok := s.trust(); !ok {
+					t.Fatalf("trust: %s", out)
+				}
+				run()
+				want = 3
 			}
 			starts := of(s.events(), trail.Spawn)
-			if len(starts) != 1 || starts[0].Program != "echo" {
+			if len(starts) != want {
 				t.Fatalf("%+v", starts)
 			}
-			if len(starts[0].Argv) > 0 != row.kept || strings.Contains(s.raw(), "the-argument") != row.kept {
+			for _, start := range starts {
+				if start.Program != "echo" || len(start.Argv) > 0 != row.kept {
+					t.Errorf("%+v", start)
+				}
+			}
+			if strings.Contains(s.raw(), "the-argument") != row.kept {
 				t.Errorf("%s", s.raw())
 			}
 			out, ok := s.run("audit")
 			if !ok || !strings.Contains(out, "echo") || strings.Contains(out, "the-argument") != row.kept {
 				t.Errorf("audit: %s", out)
 			}
-			want := `"redacted"`
+			value := `"redacted"`
 			if !row.kept {
-				want = `"program"`
+				value = `"program"`
 			}
-			if out, _ := s.run("policy"); !strings.Contains(out, "audit_argv") || !strings.Contains(out, want) {
+			if out, _ := s.run("policy"); !strings.Contains(out, "audit_argv") || !strings.Contains(out, value) {
 				t.Errorf("policy: %s", out)
 			}
 		})
