@@ -30,6 +30,8 @@ const (
 	maxLines = 2000
 	// maxBytes bounds the bytes of those lines in a minute in the same way.
 	maxBytes = 1 << 20
+	// maxAlarms bounds the lines about protected paths in a minute.
+	maxAlarms = 500
 	// maxHeld bounds the bytes of the targets that are held, as they are in lines,
 	// and maxTargets those of one line's list.
 	maxHeld    = 1 << 20
@@ -58,10 +60,11 @@ type Session struct {
 	minute time.Time // when the lines of the current minute began
 	lines  int       // in that minute
 	bytes  int       // of them
+	alarms int       // lines of protected paths in that minute
 	held   []*held
 	room   int            // bytes of targets that may still be held
-	alarm  *time.Timer    // ends the minute; nil if nothing is held
-	more   map[string]int // accesses that found no room, by the kind of event
+	timer  *time.Timer    // ends the minute; nil if nothing is held
+	more   map[string]int // accesses and alarms that found no room, by the kind of event
 }
 
 // held are accesses of one kind that came too fast for lines of their own.
@@ -178,11 +181,23 @@ func (s *Session) Answered(d platform.Denial, answer platform.Answer) {
 	})
 }
 
-// Alarm notes what happened to a protected path.
+// Alarm notes what happened to a protected path. Any number of files can match a
+// pattern, so what comes after maxAlarms is only counted. Refusals do not count
+// here, or a session could hide an alarm behind them.
 func (s *Session) Alarm(alarm platform.Alarm) {
-	if s != nil {
-		s.put(audit.Event{Event: audit.Review, Changed: []audit.Change{{Path: alarm.Path, How: string(alarm.Kind)}}})
+	if s == nil {
+		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tick(time.Now().UTC())
+	if s.alarms == maxAlarms {
+		s.waits()
+		s.more[audit.Review]++
+		return
+	}
+	s.alarms++
+	s.put(audit.Event{Event: audit.Review, Changed: []audit.Change{{Path: alarm.Path, How: string(alarm.Kind)}}})
 }
 
 // Ended notes the end of the session, after what it was refused and has changed.
@@ -221,10 +236,7 @@ func (s *Session) fold(event audit.Event) {
 	key := strings.Join([]string{event.Event, event.Access, event.Target, event.Detail, event.Answer}, "\x00")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.minute) >= silence {
-		s.list()
-		s.minute, s.lines, s.bytes = now, 0, 0
-	}
+	s.tick(now)
 	f := s.folded[key]
 	if f == nil {
 		if len(s.order) == maxFolded {
@@ -240,6 +252,14 @@ func (s *Session) fold(event audit.Event) {
 	f.event.Count, f.event.Last = f.event.Count+event.Count, &now
 	if now.Sub(f.written) >= silence {
 		s.write(f.take(now))
+	}
+}
+
+// tick begins a new minute once the last one is over.
+func (s *Session) tick(now time.Time) {
+	if now.Sub(s.minute) >= silence {
+		s.list()
+		s.minute, s.lines, s.bytes, s.alarms = now, 0, 0, 0
 	}
 }
 
@@ -269,15 +289,20 @@ func (s *Session) write(line audit.Event) {
 	s.hold(line)
 }
 
-// hold keeps the target of a line for a list.
-func (s *Session) hold(line audit.Event) {
-	if s.alarm == nil {
-		s.alarm = time.AfterFunc(silence, func() {
+// waits has what is held written once the minute is over.
+func (s *Session) waits() {
+	if s.timer == nil {
+		s.timer = time.AfterFunc(silence, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.list()
 		})
 	}
+}
+
+// hold keeps the target of a line for a list.
+func (s *Session) hold(line audit.Event) {
+	s.waits()
 	var h *held
 	for _, known := range s.held {
 		if known.event.Event == line.Event && known.event.Access == line.Access && known.event.Answer == line.Answer {
@@ -312,9 +337,9 @@ func sizeInList(target string) int { return audit.Size(target) + len(`"",`) }
 
 // list writes what is held.
 func (s *Session) list() {
-	if s.alarm != nil {
-		s.alarm.Stop()
-		s.alarm = nil
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
 	}
 	for _, h := range s.held {
 		line := h.event

@@ -117,6 +117,43 @@ func TestFold_ListsWhatComesTooFast(t *testing.T) {
 	}
 }
 
+// Any number of files can match a pattern of protected paths. What comes too
+// fast is counted, and refusals take no room from it.
+func TestAlarm_IsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{share: 1 << 20}
+		s := begin(r)
+		for i := range 2 * maxLines {
+			s.Denied(denied(fmt.Sprintf("n%d.example:443", i), "p"))
+		}
+		begun := r.len()
+		const alarms = 3 * maxAlarms
+		alarm := func(i int) {
+			s.Alarm(platform.Alarm{Kind: platform.AlarmCreated, Path: fmt.Sprint("/p/.env", i)})
+		}
+		for i := range alarms {
+			alarm(i)
+		}
+		if lines := r.len() - begun; lines != maxAlarms {
+			t.Errorf("%d lines in a minute, want %d", lines, maxAlarms)
+		}
+		time.Sleep(2 * silence)
+		synctest.Wait()
+		alarm(alarms)
+		s.Ended(0, 0, false, nil)
+		named, more := 0, 0
+		for _, e := range r.events {
+			if e.Event == audit.Review {
+				named, more = named+len(e.Changed), more+e.More
+			}
+		}
+		if named != maxAlarms+1 || more != alarms-maxAlarms {
+			t.Errorf("%d are named, %d counted", named, more)
+		}
+	})
+}
+
 // What is held has a bound, and what finds no room is counted.
 func TestFold_IsBounded(t *testing.T) {
 	t.Parallel()
