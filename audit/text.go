@@ -18,17 +18,8 @@ func Describe(e Event) string {
 		return describeStart(e)
 	case NotStarted:
 		return "not started: " + e.Error
-	case Refused, Connected:
-		if e.Target == "" {
-			return fmt.Sprintf("%s: %d more", e.Event, e.More)
-		}
-		return e.Event + ": " + attempt(e) + times(e.Count)
-	case Asked:
-		answer := map[string]string{"once": "allowed once", "session": "allowed for the session"}[e.Answer]
-		if answer == "" {
-			answer = "denied"
-		}
-		return fmt.Sprintf("asked: %s: %s%s", attempt(e), answer, times(e.Count))
+	case Refused, Connected, Asked:
+		return describeAccess(e)
 	case Review:
 		var list []string
 		for _, change := range e.Changed {
@@ -82,6 +73,20 @@ func describeStart(e Event) string {
 	}
 	slices.Sort(lacks)
 	return "runs sandboxed; " + strings.Join(lacks, ", ")
+}
+
+func describeAccess(e Event) string {
+	if e.Target == "" && len(e.Targets) == 0 {
+		return fmt.Sprintf("%s: %d more", e.Event, e.More)
+	}
+	if e.Event != Asked {
+		return e.Event + ": " + attempt(e) + times(e.Count)
+	}
+	answer := map[string]string{"once": "allowed once", "session": "allowed for the session"}[e.Answer]
+	if answer == "" {
+		answer = "denied"
+	}
+	return fmt.Sprintf("asked: %s: %s%s", attempt(e), answer, times(e.Count))
 }
 
 func attempt(e Event) string {
