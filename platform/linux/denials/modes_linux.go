@@ -17,17 +17,16 @@ import (
 // could be changed. The filter sends the calls that set a mark: set-user-id,
 // set-group-id or sticky. See docs/design/questions.md.
 
-// maxGiven bounds the files that answers open in one session.
-const maxGiven = 4096
-
-// errGiven means that the answers of a session have opened maxGiven files.
-var errGiven = errors.New("too many files were opened by answers")
+// maxGiven bounds the files that are remembered of one session. A session that
+// learns settings opens any number. Beyond the bound no file gets a mark.
+const maxGiven = 1 << 16
 
 // given are the files that answers have opened for a session. The number of one
 // that is removed may become another file's, which then gets no mark either.
 type given struct {
-	mu    sync.Mutex // guards files
+	mu    sync.Mutex // guards the fields below
 	files map[fileID]bool
+	full  bool // there were more
 }
 
 type fileID struct{ device, inode uint64 }
@@ -46,13 +45,14 @@ func (g *given) add(fd int) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.files) >= maxGiven && !g.files[id] {
-		return errGiven
+	switch {
+	case g.files == nil:
+		g.files = map[fileID]bool{id: true}
+	case len(g.files) < maxGiven:
+		g.files[id] = true
+	case !g.files[id]:
+		g.full = true
 	}
-	if g.files == nil {
-		g.files = map[fileID]bool{}
-	}
-	g.files[id] = true
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (g *given) has(fd int) bool {
 	id, err := idOf(fd)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return err != nil || g.files[id]
+	return err != nil || g.full || g.files[id]
 }
 
 // ChangeMode returns a handler that answers every call of that name: chmod,
