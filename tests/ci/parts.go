@@ -71,6 +71,10 @@ func runsEverything() bool {
 // reaches it, on a busy machine too.
 const packageTime = "30m"
 
+// patientTime is that of a part at the lowest priority. It makes little progress
+// until all other parts have ended.
+const patientTime = "60m"
+
 // goTests is a part of Go tests. prefix are words before "go test". No result comes
 // from the cache, which does not know as which user a test ran.
 func goTests(name, as string, prefix, env, flags, packages []string) part {
@@ -172,7 +176,7 @@ var concurrent = []string{
 func propertiesPart() part {
 	return goTests("properties", "the lowest priority", []string{"nice", "-n", "19"},
 		[]string{"CGO_ENABLED=0", "SIDECAR_PAIRS=20000", "SIDECAR_EXPLAIN_POLICIES=300"},
-		[]string{"-run", begins(repeated)},
+		[]string{"-run", begins(repeated), "-timeout", patientTime},
 		[]string{"./settings/...", "./tests/explain"})
 }
 
