@@ -475,7 +475,7 @@ func TestLocalhost_ListeningBesideIsNotOwning(t *testing.T) {
 	}
 }
 
-// What a session is told is no place that it could write to claim a listener.
+// A session finds no place in which it could claim a listener.
 func TestLocalhost_NotesAreOutOfReach(t *testing.T) {
 	t.Parallel()
 	h := newHere(t, harness.Sandbox{})

@@ -167,7 +167,7 @@ func (g *Guard) Connect(call *sockets.Internet) (errno unix.Errno, answer bool) 
 }
 
 // The kernel repeats the first packet of a connection after a second. Until then
-// it reaches nobody but whoever listens when connect(2) is called.
+// only a program that listens when connect(2) is called can get it.
 const patience = 150 * time.Millisecond
 
 // unlimited is how long the kernel waits by default (tcp(7), tcp_syn_retries).
