@@ -30,8 +30,9 @@ var baselines = sync.OnceValue(func() map[string]map[string][]baselinePath {
 				"/usr/local", "/opt", "/nix/store", "/run/current-system/sw", "/snap",
 				// Debian's mvn, gradle, ant, psql and pg_dump start programs there.
 				"/usr/share"),
-			"system_paths.read_only": grantsFor(policy.Read,
-				"/etc", "/usr/etc", "/usr/share", "/usr/include", "/usr/lib/locale", "/proc"),
+			"system_paths.read_only": append(
+				grantsFor(policy.Read, "/etc", "/usr/etc", "/usr/share", "/usr/include", "/usr/lib/locale", "/proc"),
+				grantsFor(policy.Read, elsewhere...)...),
 			"system_paths.read_write": append(append(
 				grantsFor(policy.ReadWrite, "/tmp", "/var/tmp", "/dev/shm"),
 				// Not /dev: it holds the disks and, in /dev/pts, the user's other
@@ -65,6 +66,29 @@ var baselines = sync.OnceValue(func() map[string]map[string][]baselinePath {
 		},
 	}
 })
+
+// elsewhere is what files in /etc, /usr and libc lead to outside of those, on
+// various distributions of Linux. Everybody on the machine may read it.
+var elsewhere = []string{
+	// A symlink on most machines with a desktop. It leads to /run/systemd/resolve,
+	// /run/NetworkManager, /run/resolvconf or /mnt/wsl. systemd-resolved and
+	// resolvconf replace their files when the network changes; a grant of the
+	// directory holds for the new ones, too.
+	"/etc/resolv.conf", "/run/systemd/resolve", "/run/resolvconf",
+	// Symlinks on machines whose /etc cannot be written.
+	"/etc/hosts", "/etc/hostname", "/etc/localtime", "/etc/machine-id",
+	// Users of LDAP and others (nsswitch.conf(5)).
+	"/var/lib/extrausers", "/var/lib/sss/mc",
+	// What /etc and /usr/share link to: certificates, dictionaries, fonts, manual
+	// pages, typesetting.
+	"/var/lib/ca-certificates", "/var/lib/aspell", "/var/lib/dictionaries-common", "/var/lib/ispell", "/var/lib/texmf",
+	"/var/lib/ghostscript", "/var/lib/sgml-base", "/var/lib/xml-core", "/var/cache/dictionaries-common",
+	"/var/cache/fontconfig", "/var/cache/man",
+	// What is installed.
+	"/var/lib/dpkg", "/var/lib/apt/lists", "/var/lib/rpm", "/var/lib/pacman",
+	// Processors, memory, and the limits of containers: lscpu, OpenMP, Java, Node.
+	"/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",
+}
 
 // homeDotfiles are what shells and git read at start-up, relative to the home
 // directory. Read-only, on every platform.

@@ -39,10 +39,19 @@ func Defaults() Sandbox {
 // Only a proxy's address may hold a secret. SSH_AUTH_SOCK is only a name: the
 // socket needs a grant of its own.
 var DefaultEnvVars = slices.Concat([]string{
-	"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TERM_PROGRAM", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "EDITOR",
-	"VISUAL",
-	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "GPG_TTY", "COLORTERM",
-}, ProxyVariables, CertificateVariables)
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TERM_PROGRAM", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "EDITOR",
+	"VISUAL", "CI",
+	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "GPG_TTY",
+}, DisplayVariables, ProxyVariables, CertificateVariables)
+
+// DisplayVariables say how programs show text and time, and hold no secret:
+// locale(7), gettext(3), tzset(3), less(1), ls(1), and no-color.org.
+var DisplayVariables = []string{
+	"LANG", "LANGUAGE", "LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT",
+	"LC_MESSAGES", "LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE", "LC_TIME", "TZ",
+	"COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LS_COLORS", "LSCOLORS", "GREP_COLORS",
+	"PAGER", "MANPAGER", "LESS", "LESSCHARSET",
+}
 
 // ProxyVariables are the addresses of proxies, and of hosts that need none.
 var ProxyVariables = []string{
