@@ -40,7 +40,8 @@ func certificateGrants(view fsView, environment policy.Environment, granted outs
 				continue // it is another file in each directory
 			}
 			target := view.Resolve(path)
-			if target.Err != nil || !target.Exists || granted.at(target.Path).Has(policy.Read) {
+			_, hidden := granted.index.HiddenAt(target.Path)
+			if target.Err != nil || !target.Exists || hidden || granted.at(target.Path).Has(policy.Read) {
 				continue
 			}
 			if why := view.noCertificates(target.Path, target.Mode); why != "" {

@@ -103,6 +103,23 @@ func TestCertificates_NeedTheVariable(t *testing.T) {
 	}
 }
 
+// A variable opens nothing that is hidden.
+func TestCertificates_StayHidden(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/certs/ca.pem": testCertificate, "/home/u/project/": ""})
+	for settings, want := range map[string]string{
+		`{"enabled": true}`: "read", `{"enabled": true, "hidden_paths": ["~/certs"]}`: "none",
+	} {
+		s := snapshotOf(t, f, settings, "")
+		s.Host.Env = maps.Clone(s.Host.Env)
+		s.Host.Env["SSL_CERT_FILE"] = "/home/u/certs/ca.pem"
+		p := s.Compile(document.KindTool).Policy
+		if got := policy.NewIndex(&p).At("/home/u/certs/ca.pem").String(); got != want {
+			t.Errorf("%s: %s, want %s", settings, got, want)
+		}
+	}
+}
+
 func TestProxies_PasswordIsTold(t *testing.T) {
 	t.Parallel()
 	environment := policy.Environment{Allowed: slices.Sorted(slices.Values(document.DefaultEnvVars))}

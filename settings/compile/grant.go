@@ -314,13 +314,19 @@ func dropMovable(list []grant, writable cover, r *reporter) (rest []grant, refus
 		return list, nil
 	}
 	rest = make([]grant, 0, len(list))
+	refuse := func(g grant, message string) {
+		if g.origin.File == policy.OriginBuiltIn {
+			refusals = append(refusals, message)
+			return
+		}
+		r.add(g.origin.File, g.at, document.SeverityError, g.origin.Key, "%s", message)
+	}
 next:
 	for _, g := range list {
 		for _, file := range g.namedBy {
 			if writable.at(file).Has(policy.Write) {
-				r.add(g.origin.File, g.at, document.SeverityError, g.origin.Key,
-					"%s: a session may change %s, which names %s: not granted", display.Quote(g.text),
-					display.Quote(file), display.Quote(g.path))
+				refuse(g, fmt.Sprintf("%s: a session may change %s, which names %s: not granted", display.Quote(g.text),
+					display.Quote(file), display.Quote(g.path)))
 				continue next
 			}
 		}
@@ -328,13 +334,8 @@ next:
 			if !writable.at(l.Dir).Has(policy.Write) {
 				continue
 			}
-			message := fmt.Sprintf("%s crosses the symlink %s, which a session may change: the entry does not count; "+
-				"grant %s itself", display.Quote(g.text), display.Quote(l.Path), display.Quote(g.path))
-			if g.origin.File == policy.OriginBuiltIn {
-				refusals = append(refusals, message)
-			} else {
-				r.add(g.origin.File, g.at, document.SeverityError, g.origin.Key, "%s", message)
-			}
+			refuse(g, fmt.Sprintf("%s crosses the symlink %s, which a session may change: the entry does not count; "+
+				"grant %s itself", display.Quote(g.text), display.Quote(l.Path), display.Quote(g.path)))
 			continue next
 		}
 		rest = append(rest, g)

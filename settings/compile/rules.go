@@ -88,6 +88,7 @@ func resolveGrants(
 	set.granted = append(set.granted, tools...)
 	certificates, refusals := certificateGrants(view, environment, outsideOf(set.granted, set.temporary, set.hidden))
 	set.granted, set.refusals = append(set.granted, steady(certificates)...), append(set.refusals, refusals...)
+	set.granted = append(set.granted, steady(namedByGit(view, set))...)
 	set.cover = coverOf(set.granted)
 	set.rules = allowGuarded(mergeRules(set.granted), outsideOf(set.granted, set.temporary, set.hidden), p.git)
 	set.temporary = slices.DeleteFunc(slices.Clone(set.temporary), func(t policy.Temporary) bool {

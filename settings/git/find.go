@@ -134,7 +134,12 @@ func (g *finder) protectWhole() {
 // file that a variable replaces counts, too: the user's terminal may lack the
 // variable.
 func userConfigurations(host resolve.Host) []string {
-	files := []string{host.Env["GIT_CONFIG_GLOBAL"], host.Env["GIT_CONFIG_SYSTEM"]}
+	files := append([]string{host.Env["GIT_CONFIG_GLOBAL"], host.Env["GIT_CONFIG_SYSTEM"]}, homeConfigurations(host)...)
+	return slices.DeleteFunc(files, func(file string) bool { return !filepath.IsAbs(file) })
+}
+
+// homeConfigurations are those of them that no variable of git names.
+func homeConfigurations(host resolve.Host) (files []string) {
 	if config := host.Env["XDG_CONFIG_HOME"]; filepath.IsAbs(config) {
 		files = append(files, filepath.Join(config, "git", "config"))
 	}
@@ -146,7 +151,7 @@ func userConfigurations(host resolve.Host) []string {
 		files = append(files, "/opt/homebrew/etc/gitconfig",
 			"/Library/Developer/CommandLineTools/usr/share/git-core/gitconfig")
 	}
-	return slices.DeleteFunc(files, func(file string) bool { return !filepath.IsAbs(file) })
+	return files
 }
 
 type finder struct {

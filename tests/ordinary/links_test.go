@@ -71,3 +71,29 @@ done <targets`
 		t.Errorf("control: without these grants only this is closed:\n%s", closed)
 	}
 }
+
+// git ends with an error if it cannot read what its configuration names.
+func TestGitReadsWhatItsConfigurationNames(t *testing.T) {
+	t.Parallel()
+	harness.RequirePrograms(t, "git")
+	w := harness.NewWorldOutsideDefaults(t)
+	for file, content := range map[string]string{
+		".gitconfig":        "[include]\n\tpath = dotfiles/user.inc\n[core]\n\texcludesFile = ~/dotfiles/ignored\n",
+		"dotfiles/user.inc": "[user]\n\tname = Ada\n\temail = ada@example.org\n",
+		"dotfiles/ignored":  "*.log\n",
+		"dotfiles/other":    "closed\n",
+	} {
+		harness.MakeDir(t, filepath.Dir(w.HomePath(file)))
+		harness.Write(t, w.HomePath(file), content)
+	}
+	settings := w.ProjectPath("settings.json")
+	harness.Write(t, settings, harness.Defaults(harness.Sandbox{}))
+	command := exec.Command(harness.Binary(t), "exec", "--sandbox", "--settings", settings, "--project", w.Project, "--",
+		"/bin/sh", "-c", `git init -q repository && cd repository && touch a.log b && git add b &&
+git commit -qm x && git log --format=%an && git status -s && { cat ~/dotfiles/other 2>/dev/null || echo shut; }`)
+	command.Dir, command.Env = w.Project, harness.Environ(w)
+	output, err := command.Output()
+	if err != nil || string(output) != "Ada\nshut\n" {
+		t.Errorf("%v: %s", err, output)
+	}
+}

@@ -1,0 +1,42 @@
+package compile
+
+import (
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
+)
+
+// namedByGitKey is the built-in origin of grants of files that the user's
+// configuration of git names.
+const namedByGitKey = "git configuration"
+
+// namedByGit grants the files that the user's configuration of git names for
+// reading, as far as set does not open them already: without one, every command
+// of git ends with an error. A file that is secret stays closed, and so does
+// what a session may have named.
+func namedByGit(view fsView, set grantSet) (list []grant) {
+	granted := outsideOf(set.granted, set.temporary, set.hidden)
+	if view.host.Home == "" {
+		return nil
+	}
+	for _, file := range git.NamedFiles(view.View, view.host) {
+		target := view.Resolve(file.Path)
+		_, hidden := granted.index.HiddenAt(target.Path)
+		if target.Err != nil || !target.Exists || !target.Mode.IsRegular() || granted.at(target.Path).Has(policy.Read) ||
+			hidden || view.sensitive.Holds(target.Path) != "" {
+			continue
+		}
+		var by []string
+		links := target.Links
+		for _, name := range file.By {
+			from := view.Resolve(name)
+			by, links = append(by, from.Path), slices.Concat(links, from.Links)
+		}
+		list = append(list, grant{path: target.Path, links: links, namedBy: by, request: request{
+			text: file.Path, access: policy.Read,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: namedByGitKey, Reason: file.Key + " names it"},
+		}})
+	}
+	return list
+}

@@ -1,0 +1,76 @@
+package compile
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+)
+
+// Files that the user's configuration of git names are readable, if nobody in a
+// session can have named them and they hold no secret.
+func TestNamedByGit(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/.git/HEAD": "",
+		"/home/u/project/.git/config": "[include] path = /home/u/by-project\n" +
+			"[core] excludesFile = /home/u/excluded-by-project\n",
+		"/home/u/.gitconfig": "[include]\n\tpath = dotfiles/user.inc\n\tpath = ~/.ssh/id_rsa\n\tpath = ~/dir\n" +
+			"\tpath = ~/link.inc\n\tpath = ~/loop.inc\n\tpath = ~/shared/mine.inc\n\tpath = ~/none\n" +
+			"[includeIf \"onbranch:x\"]\n\tpath = ~/conditional.inc\n" +
+			"[core]\n\texcludesFile = ~/ignored\n\tattributesFile = relative\n[alias]\n\tpath = ~/aliased\n",
+		"/home/u/.config/git/config":    "[commit]\n\ttemplate = \"/home/u/tem plate\"\n",
+		"/home/u/dotfiles/user.inc":     "[include] path = more.inc\n",
+		"/home/u/dotfiles/more.inc":     "[user] name = U\n",
+		"/home/u/loop.inc":              "[include] path = loop.inc\n",
+		"/home/u/shared/mine.inc":       "[include] path = ~/by-session\n",
+		"/home/u/link.inc":              "-> linked/real.inc",
+		"/home/u/linked/real.inc":       "",
+		"/home/u/conditional.inc":       "",
+		"/home/u/ignored":               "",
+		"/home/u/relative":              "",
+		"/home/u/aliased":               "",
+		"/home/u/tem plate":             "",
+		"/home/u/dir/file":              "",
+		"/home/u/.ssh/id_rsa":           "",
+		"/home/u/by-project":            "",
+		"/home/u/excluded-by-project":   "",
+		"/home/u/by-session":            "",
+		"/home/u/dotfiles/neighbour":    "",
+		"/home/u/.config/git/neighbour": "",
+	})
+	read := func(settings string) (list []string) {
+		p := snapshotOf(t, tree, settings, "").Compile(document.KindTool).Policy
+		for _, rule := range p.Rules {
+			if rule.Origin.Key == namedByGitKey {
+				if rule.Access != policy.Read {
+					t.Errorf("%s: %s", rule.Path, rule.Access)
+				}
+				list = append(list, rule.Path[len("/home/u/"):])
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	want := []string{
+		"by-session", "conditional.inc", "dotfiles/more.inc", "dotfiles/user.inc", "ignored", "linked/real.inc",
+		"loop.inc", "shared/mine.inc", "tem plate",
+	}
+	if got := read(`{"enabled": true}`); !slices.Equal(got, want) {
+		t.Errorf("readable: %q, want %q", got, want)
+	}
+	// What a session may write names nothing.
+	without := slices.DeleteFunc(slices.Clone(want), func(name string) bool {
+		return name == "by-session" || name == "shared/mine.inc" // the grant itself covers the second
+	})
+	if got := read(`{"enabled": true, "additional_read_write_paths": ["~/shared"]}`); !slices.Equal(got, without) {
+		t.Errorf("if a session may change one: %q, want %q", got, without)
+	}
+	hidden := `{"enabled": true, "hidden_paths": ["~/dotfiles"]}`
+	p := snapshotOf(t, tree, hidden, "").Compile(document.KindTool).Policy
+	if policy.NewIndex(&p).At("/home/u/dotfiles/user.inc").Has(policy.Read) {
+		t.Error("a hidden file is readable")
+	}
+}
