@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -65,13 +66,14 @@ var errReplaceable = errors.New("sessions may write where its socket is")
 // filterSSH puts a filter in the place of an agent: into SSH_AUTH_SOCK, or onto
 // its socket, if the user's configuration of ssh names that.
 func (a *attempt) filterSSH(granted policy.UnixSocket) error {
-	real, err := fsguard.EvalSymlinks(lookUp(lastOfEach(a.request.Env), agentVariable))
+	named := lookUp(lastOfEach(a.request.Env), agentVariable)
+	real, err := fsguard.EvalSymlinks(named)
 	byVariable := err == nil && real == granted.Path
 	if a.policy.Replaceable(granted) {
 		return errReplaceable
 	}
 	if !byVariable && !granted.InPlace {
-		return errors.New("SSH_AUTH_SOCK names another socket by now")
+		return otherAgent(named, err)
 	}
 	if info, err := fsguard.Lstat(granted.Path); granted.InPlace && !byVariable &&
 		(err != nil || info.Mode().Type() != fs.ModeSocket) {
@@ -96,6 +98,21 @@ func (a *attempt) filterSSH(granted policy.UnixSocket) error {
 		})
 	}
 	return nil
+}
+
+// otherAgent says why a session's SSH_AUTH_SOCK does not lead to the granted
+// socket. err is what following it came to.
+func otherAgent(named string, err error) error {
+	switch {
+	case named == "":
+		return errors.New("SSH_AUTH_SOCK is not set in this session's environment")
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no %s, which SSH_AUTH_SOCK names; its agent has ended: set SSH_AUTH_SOCK anew",
+			display.Quote(named))
+	case err != nil:
+		return fmt.Errorf("cannot follow %s, which SSH_AUTH_SOCK names: %w", display.Quote(named), cause(err))
+	}
+	return fmt.Errorf("SSH_AUTH_SOCK names another socket than when the settings were read: %s", display.Quote(named))
 }
 
 // placeFilter makes a filter's socket in a directory that no session may write,

@@ -3,6 +3,7 @@ package spawn
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,18 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/agent"
 )
+
+func TestOtherAgent_SaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]error{
+		"is not set": otherAgent("", fs.ErrNotExist), "its agent has ended": otherAgent("/run/gone", fs.ErrNotExist),
+		`cannot follow "/run/a"`: otherAgent("/run/a", fs.ErrPermission), "another socket": otherAgent("/run/a", nil),
+	} {
+		if !strings.Contains(got.Error(), want) {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}
 
 // Each use of a key, by its entry and the answers, and what is reported.
 func TestKeyUses(t *testing.T) {

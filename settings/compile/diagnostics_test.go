@@ -31,6 +31,10 @@ func TestDiagnostics(t *testing.T) {
 			`1:75: warning: additional_read_only_paths: "~/none": there is no "/home/u/none"`,
 		},
 		{
+			"pattern of paths", ok + `, "additional_read_only_paths": ["~/none/*"]`,
+			`1:75: warning: additional_read_only_paths: "~/none/*": there is no "/home/u/none/*", and this list knows no patterns`,
+		},
+		{
 			"relative path", ok + `, "additional_read_only_paths": ["src"]`,
 			`1:75: error: additional_read_only_paths: "src": a relative path counts only in a project's settings`,
 		},

@@ -23,8 +23,8 @@ func namedByGit(view fsView, set grantSet) (list []grant) {
 	for _, file := range git.NamedFiles(view.View, view.host) {
 		target := view.Resolve(file.Path)
 		_, hidden := granted.index.HiddenAt(target.Path)
-		if target.Err != nil || !target.Exists || !target.Mode.IsRegular() || granted.at(target.Path).Has(policy.Read) ||
-			hidden || view.sensitive.Holds(target.Path) != "" {
+		there := target.Err == nil && target.Exists && target.Mode.IsRegular()
+		if !there || hidden || granted.at(target.Path).Has(policy.Read) || view.sensitive.Holds(target.Path) != "" {
 			continue
 		}
 		var by []string

@@ -56,10 +56,7 @@ done <targets`
 	read := func(settings harness.Sandbox) string {
 		file := w.ProjectPath("settings.json")
 		harness.Write(t, file, harness.Defaults(settings))
-		command := exec.Command(harness.Binary(t), "exec", "--sandbox", "--settings", file, "--project", w.Project, "--",
-			"/bin/sh", "-c", script)
-		command.Dir, command.Env = w.Project, harness.Environ(w)
-		output, err := command.Output()
+		output, err := inSession(t, w, file, script).Output()
 		harness.Must(t, err)
 		return string(output)
 	}
@@ -88,12 +85,18 @@ func TestGitReadsWhatItsConfigurationNames(t *testing.T) {
 	}
 	settings := w.ProjectPath("settings.json")
 	harness.Write(t, settings, harness.Defaults(harness.Sandbox{}))
-	command := exec.Command(harness.Binary(t), "exec", "--sandbox", "--settings", settings, "--project", w.Project, "--",
-		"/bin/sh", "-c", `git init -q repository && cd repository && touch a.log b && git add b &&
-git commit -qm x && git log --format=%an && git status -s && { cat ~/dotfiles/other 2>/dev/null || echo shut; }`)
-	command.Dir, command.Env = w.Project, harness.Environ(w)
-	output, err := command.Output()
+	output, err := inSession(t, w, settings, `git init -q repository && cd repository && touch a.log b && git add b &&
+git commit -qm x && git log --format=%an && git status -s && { cat ~/dotfiles/other 2>/dev/null || echo shut; }`).Output()
 	if err != nil || string(output) != "Ada\nshut\n" {
 		t.Errorf("%v: %s", err, output)
 	}
+}
+
+// inSession runs a script in a session of the project.
+func inSession(t *testing.T, w *harness.World, settings, script string) *exec.Cmd {
+	t.Helper()
+	command := exec.Command(harness.Binary(t), "exec", "--sandbox", "--settings", settings, "--project", w.Project,
+		"--", "/bin/sh", "-c", script)
+	command.Dir, command.Env = w.Project, harness.Environ(w)
+	return command
 }
