@@ -143,7 +143,10 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 			on, "", Write, "/dev/pts/3",
 			`no no rule lets a session write "/dev/pts/3" [additional_read_write_paths=/dev/pts/3] a session has terminals of its own`,
 		},
-		{on, "", Write, "/sys/fs/cgroup", `no no rule lets a session write "/sys/fs/cgroup" [] no setting lets`},
+		{
+			on, "", Write, "/sys/fs/cgroup", `no "/sys/fs/cgroup" is granted by system_paths.read_only (built-in defaults), ` +
+				`but not to write it [] no setting lets`,
+		},
 		{on, "", Read, "/home/u/loop", `no "/home/u/loop" leads nowhere: too many levels of symlinks []`},
 		{
 			on, "", Read, "/usr/bin/absent",
