@@ -4,6 +4,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
 // docs/settings.md lists what every session gets.
@@ -34,5 +38,19 @@ func TestBaselines_AreDocumented(t *testing.T) {
 		if !strings.Contains(section, "`~/"+name+"`") {
 			t.Errorf("home dotfiles: %s is not in docs/settings.md", name)
 		}
+	}
+}
+
+// The users that a system keeps elsewhere are readable, and not their passwords,
+// which root could read.
+func TestBaseline_RootReadsNoPasswordsElsewhere(t *testing.T) {
+	t.Parallel()
+	s := snapshotOf(t, resolvetest.InMemory(map[string]string{
+		"/home/u/project/": "", "/var/lib/extrausers/passwd": "", "/var/lib/extrausers/shadow": "",
+	}), `{"enabled": true}`, "")
+	s.Host.Root = true
+	p := s.Compile(document.KindTool).Policy
+	if p.At("/var/lib/extrausers/passwd") != policy.Read || p.At("/var/lib/extrausers/shadow") != 0 {
+		t.Errorf("%v", p.Hidden)
 	}
 }
