@@ -212,7 +212,7 @@ func locate(view fsView, p project, q request, r *reporter) (resolve.Target, boo
 		diagnose(document.SeverityWarning, ": cannot check %s: %s", display.Quote(target.Path),
 			textfile.Cause(target.Err))
 	case !target.Exists && strings.ContainsAny(filepath.Base(target.Path), "*?[") && key != socketsKey:
-		diagnose(document.SeverityWarning, ": there is no %s, and this list knows no patterns; list %s for all below it",
+		diagnose(document.SeverityWarning, ": there is no %s, and this list knows no patterns; list %s for all in it",
 			display.Quote(target.Path), display.Quote(filepath.Dir(target.Path)))
 	case !target.Exists && key != socketsKey:
 		diagnose(document.SeverityWarning, ": there is no %s; the entry counts from when there is, for sessions "+
