@@ -4,12 +4,16 @@
 // See docs/design/protected-names.md.
 package protected
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Name is a file or directory that a program outside acts upon.
 type Name struct {
 	// Path is relative to the project. Its last name may contain *, which stands
-	// for any characters.
+	// for any characters. In the group Installed, which is only searched for, a
+	// name in the middle may be *.
 	Path string
 	// Who acts upon it, and Why that matters.
 	Who, Why string
@@ -52,6 +56,17 @@ func (g Group) Why() string {
 		return "programs outside the sandbox start them"
 	case CI:
 		return "they run on the machines of the CI service"
+	}
+	return ""
+}
+
+// Repository is the directory of a version control system that a path lies in,
+// relative to the project; "" if it lies in none. The system creates the names of
+// the table there, with the repository.
+func Repository(path string) string {
+	first, _, below := strings.Cut(path, "/")
+	if below && slices.Contains([]string{".git", ".hg", ".sl", ".jj", "_darcs", ".pijul"}, first) {
+		return first
 	}
 	return ""
 }
@@ -107,4 +122,5 @@ var Names = slices.Concat([]Name{
 	{Path: ".aider.conf*", Who: "aider", Why: "it runs the commands that its configuration names"},
 	{Path: ".aider.model*", Who: "aider", Why: "it sends your code where its configuration says"},
 	{Path: ".openoxide", Who: "OpenOxide", Why: "it runs what its configuration names"},
-}, instructions, hooks, unfinished, buildFiles, installed, ci)
+}, repositories, editors, shellHelpers, agents,
+	instructions, hooks, unfinished, buildFiles, moreBuildFiles, installed, ci)

@@ -135,7 +135,7 @@ func (w *search) name(path string, rest []string, name protected.Name, fresh boo
 	case strings.Contains(rest[0], "*"):
 		for _, entry := range w.entries(path) {
 			if policy.MatchName(rest[0], entry.Name) {
-				w.name(filepath.Join(path, entry.Name), nil, name, fresh)
+				w.name(filepath.Join(path, entry.Name), rest[1:], name, fresh)
 			}
 		}
 	default:

@@ -152,15 +152,13 @@ func builtInProtected(view fsView, p project, without exceptions) []policy.Prote
 		return nil
 	}
 	var list []policy.Protected
-	dot := filepath.Join(p.path, ".git")
-	repository := view.Entry(dot).Err == nil
 	for _, name := range protected.Names {
 		path := filepath.Join(p.path, name.Path)
-		inRepository := policy.Contains(dot, path)
+		repository := protected.Repository(name.Path)
 		switch {
-		case name.Group != "", inRepository && p.git.Pointer, without.take(path):
+		case name.Group != "", repository == ".git" && p.git.Pointer, without.take(path):
 			// In a worktree .git is a file, which is protected itself.
-		case inRepository && !repository:
+		case repository != "" && view.Entry(filepath.Join(p.path, repository)).Err != nil:
 			entry := builtIn(path)
 			entry.Creatable = true
 			list = append(list, entry)

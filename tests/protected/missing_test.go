@@ -54,7 +54,12 @@ var creations = map[string][2]string{
 	"hidden memory": {
 		`python3 -c 'import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); open(".mcp.json", "w")'`, ".mcp.json",
 	},
-	"the user's": {`mkdir -p mine; echo x >mine/secret`, "mine/secret"},
+	"an editor's":     {`mkdir .helix; echo x >.helix/languages.toml`, ".helix"},
+	"a container's":   {`echo x >y; mv y .devcontainer.json`, ".devcontainer.json"},
+	"a model's":       {`mkdir y .github; echo x >y/mcp.json; ln y/mcp.json .github/mcp.json`, ".github/mcp.json"},
+	"hidden plugins":  {`mkdir y; ln -s y .amp`, ".amp"},
+	"linked settings": {`ln -s .vim y; mkdir -p y/ || mkdir .vim; echo x >.vim/coc-settings.json`, ".vim/coc-settings.json"},
+	"the user's":      {`mkdir -p mine; echo x >mine/secret`, "mine/secret"},
 }
 
 // requireObserver skips a test on machines where the sidecar does not see calls
@@ -315,5 +320,31 @@ func TestTheProgramBesideTheSidecarCannotBeCreated(t *testing.T) {
 				harness.Breach(t, "THE ATTACK WORKS:\n%s", output)
 			}
 		})
+	}
+}
+
+// A version control system makes its own configuration with the repository.
+// Where that exists, nobody adds one.
+func TestOtherRepositoriesKeepTheirConfiguration(t *testing.T) {
+	t.Parallel()
+	requireObserver(t)
+	for name, directory := range map[string]string{
+		".hg/hgrc": ".hg", ".jj/repo/config.toml": ".jj/repo", "_darcs/prefs/defaults": "_darcs/prefs",
+	} {
+		command := "mkdir -p " + directory + "; echo x >" + name
+		made := newScene(t)
+		_, output, _, end := made.start(harness.Defaults(nil), harness.Machine{}).run(command)
+		if _, err := os.Lstat(made.ProjectPath(name)); err != nil {
+			t.Errorf("%s: with a new repository: %v\n%s", name, err, output)
+		}
+		if found := made.review(end); !slices.Contains(found, "created "+name) {
+			t.Errorf("%s: the review: %q", name, found)
+		}
+		s := newScene(t)
+		harness.MakeDir(t, s.ProjectPath(directory))
+		_, output, _, _ = s.start(harness.Defaults(nil), harness.Machine{}).run(command)
+		if _, err := os.Lstat(s.ProjectPath(name)); err == nil || !strings.Contains(output, "not permitted") {
+			harness.Breach(t, "%s was created (%v): %s", name, err == nil, output)
+		}
 	}
 }

@@ -68,3 +68,61 @@ func TestExecPrintsTheReview(t *testing.T) {
 		}
 	}
 }
+
+// What Python runs whenever it starts is found below any version of it, in the
+// project and in its subdirectories. A library is not listed.
+func TestTheReviewCoversWhatPythonRunsFirst(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	const sites = ".venv/lib/python3.12/site-packages"
+	for _, dir := range []string{"", "a/b/"} {
+		s := newScene(t)
+		harness.MakeDir(t, s.ProjectPath(dir+sites))
+		_, output, status, end := s.start(harness.Defaults(nil), harness.Machine{}).run(
+			"cd ./" + dir + sites + " && echo x >x.pth && echo x >library.py && echo x >sitecustomize.py")
+		if status != 0 {
+			t.Fatalf("status %d: %s", status, output)
+		}
+		// One line for the group, with the nearest path first.
+		want := []string{"changed " + dir + sites + "/sitecustomize.py"}
+		if found := s.review(end); !slices.Equal(found, want) {
+			t.Errorf("review: %q", found)
+		}
+		if len(end.Review) != 1 || len(end.Review[0].Others) != 1 {
+			t.Errorf("%+v", end.Review)
+		}
+	}
+}
+
+// What CI services, editors and build tools run without being asked is listed.
+// Before, each of these was silent.
+func TestTheReviewCoversNewNames(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	names := []string{
+		"jsconfig.json", ".formatter.exs", ".gitattributes", ".env", ".pnp.cjs", ".pnp.loader.mjs",
+		".agents/skills/x/SKILL.md", ".buildkite/pipeline.yml", ".forgejo/workflows/ci.yml", ".gitea/workflows/ci.yml",
+		"bitbucket-pipelines.yml", ".cirrus.yml", "appveyor.yml", ".build.yml", ".teamcity/settings.kts",
+		".tekton/pull.yaml", "dagger.json", "Earthfile", ".luacheckrc", "phpstan.neon", ".golangci.yml", ".gdbinit",
+	}
+	s := newScene(t)
+	_, output, status, end := s.start(harness.Defaults(nil), harness.Machine{}).run(
+		"for f in " + strings.Join(names, " ") + "; do mkdir -p $(dirname $f) && echo x >$f || exit; done; echo x >main.c")
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, output)
+	}
+	listed := map[string]bool{}
+	for _, finding := range end.Review {
+		for _, path := range append(finding.Others, finding.Path) {
+			listed[strings.TrimPrefix(path, s.Project+"/")] = true
+		}
+	}
+	for _, name := range names {
+		if !listed[name] {
+			t.Errorf("%s is not listed: %q", name, s.review(end))
+		}
+	}
+	if listed["main.c"] {
+		t.Error("source is listed")
+	}
+}

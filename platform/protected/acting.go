@@ -1,0 +1,91 @@
+package protected
+
+// Protected names beside those of protected.go: what programs act upon by
+// themselves, and sessions have little reason to write.
+
+var (
+	// repositories are the configurations of version control systems but git's.
+	// Each system creates its own with the repository.
+	repositories = []Name{
+		{Path: ".hg/hgrc", Who: "Mercurial", Why: "hg runs the hooks and extensions it names"},
+		{Path: ".hg/hgrc-not-shared", Who: "Mercurial", Why: "hg runs the hooks and extensions it names"},
+		{Path: ".sl/config", Who: "Sapling", Why: "sl runs the hooks and extensions it names"},
+		{Path: ".jj/repo/config*", Who: "Jujutsu", Why: "jj runs the programs it names"},
+		{Path: ".jj/repo/workspace-config*", Who: "Jujutsu", Why: "jj runs the programs it names"},
+		{Path: ".jj/workspace-config*", Who: "Jujutsu", Why: "jj runs the programs it names"},
+		{Path: "_darcs/prefs/defaults", Who: "Darcs", Why: "darcs runs the commands it names"},
+		{Path: ".pijul/config*", Who: "Pijul", Why: "pijul runs the hooks it names"},
+	}
+	editors = []Name{
+		{Path: ".lfsconfig", Who: "Git LFS", Why: "git lfs sends files and passwords to the server it names"},
+		{Path: ".devcontainer.json", Who: "editors", Why: "editors build and start containers from it"},
+		{Path: ".vs", Who: "Visual Studio", Why: "it runs the tasks and starts the servers it names"},
+		{Path: ".theia", Who: "Theia", Why: "it runs the tasks and programs it names"},
+		{Path: ".fleet", Who: "Fleet", Why: "it runs the configurations it names"},
+		{Path: "*.ipr", Who: "JetBrains IDEs", Why: "they run the configurations it names"},
+		{Path: ".helix", Who: "Helix", Why: "it starts the language servers that its configuration names"},
+		{Path: ".vim", Who: "Vim, coc.nvim", Why: "coc.nvim starts the language servers it names"},
+		{Path: ".nvim", Who: "Neovim", Why: "plugins for local settings run the Lua in it"},
+		{Path: ".lazy.lua", Who: "lazy.nvim", Why: "Neovim loads the plugins it names"},
+		{Path: ".neoconf.json", Who: "neoconf.nvim", Why: "Neovim starts the language servers it names"},
+		{Path: ".nlsp-settings", Who: "nlsp-settings.nvim", Why: "language servers run the programs it names"},
+		{Path: ".lvimrc", Who: "Vim", Why: "the plugin localvimrc runs it"},
+		{Path: ".local.vimrc", Who: "Vim", Why: "plugins for local settings run it"},
+		{Path: ".ycm_extra_conf.py", Who: "YouCompleteMe", Why: "YouCompleteMe in the editor runs it"},
+		{Path: "*.sublime-project", Who: "Sublime Text", Why: "it starts the language servers and builds it names"},
+		{Path: ".kateproject*", Who: "Kate", Why: "Kate starts the language servers it names"},
+		{Path: ".lite_project.lua", Who: "Lite XL", Why: "Lite XL runs it when it opens the project"},
+		{Path: ".lapce", Who: "Lapce", Why: "it starts the programs that its settings name"},
+		{Path: ".nova", Who: "Nova", Why: "it runs the tasks it names"},
+		{Path: ".kdev4", Who: "KDevelop", Why: "it runs the configurations it names"},
+		{Path: ".buildconfig", Who: "GNOME Builder", Why: "it runs the commands it names"},
+		{Path: ".phpactor.*", Who: "Phpactor", Why: "Phpactor in the editor runs the programs it names"},
+		{Path: ".trunk", Who: "Trunk", Why: "it runs the linters and hooks it names, in editors too"},
+		{Path: ".qlty", Who: "Qlty", Why: "it runs the linters it names, in editors too"},
+	}
+	shellHelpers = []Name{
+		{Path: "mise/config*", Who: "mise", Why: "mise runs its commands when you enter the directory"},
+		{Path: "mise/conf.d", Who: "mise", Why: "mise runs its commands when you enter the directory"},
+		{Path: ".rtx*.toml", Who: "mise", Why: "old versions run its commands when you enter the directory"},
+		{Path: ".autoenv*", Who: "autoenv", Why: "autoenv runs it when you enter or leave the directory"},
+		{Path: ".env.leave", Who: "autoenv", Why: "autoenv runs it when you leave the directory"},
+		{Path: ".bash_smartcd*", Who: "smartcd", Why: "smartcd runs it when you enter or leave the directory"},
+		{Path: ".rvmrc", Who: "RVM", Why: "RVM runs it when you enter the directory"},
+		{Path: ".phpbrewrc", Who: "PHPBrew", Why: "PHPBrew runs it when you enter the directory"},
+		{Path: ".tmux-sessionizer", Who: "tmux-sessionizer", Why: "it is run when a session of tmux is made"},
+		{Path: ".config/lefthook.*", Who: "lefthook", Why: "lefthook runs these commands as git hooks"},
+	}
+	agents = []Name{
+		{Path: ".agents/plugins", Who: "Codex and others", Why: "they load the plugins it names, with hooks"},
+		{Path: ".agents/mcp*", Who: "agents", Why: "agents start the servers it names"},
+		{Path: ".agents/hooks*", Who: "agents", Why: "agents run the hooks it names"},
+		{Path: ".agents/settings*", Who: "agents", Why: "agents run the hooks and start the servers it names"},
+		{Path: ".agent/mcp*", Who: "agents", Why: "agents start the servers it names"},
+		{Path: ".github/mcp.json", Who: "Copilot", Why: "Copilot starts the servers it names"},
+		{Path: ".github/copilot", Who: "Copilot", Why: "it runs the hooks and starts the servers it names"},
+		{Path: ".github/hooks", Who: "Copilot", Why: "Copilot runs the hooks in it"},
+		{Path: ".gitlab/duo", Who: "GitLab Duo", Why: "it starts the servers and follows the rules in it"},
+		{Path: ".amp", Who: "Amp", Why: "it starts the servers that its settings name"},
+		{Path: ".windsurf/hooks.json", Who: "Windsurf", Why: "it runs the hooks it names"},
+		{Path: ".windsurf/mcp*", Who: "Windsurf", Why: "it starts the servers it names"},
+		{Path: ".clinerules/hooks", Who: "Cline", Why: "it runs the hooks in it"},
+		{Path: ".trae", Who: "Trae", Why: "it starts the servers and follows the rules in it"},
+		{Path: ".augment", Who: "Augment", Why: "it starts the servers and follows the rules in it"},
+		{Path: ".tabnine", Who: "Tabnine", Why: "it starts the servers and follows the rules in it"},
+		{Path: ".codebuddy", Who: "CodeBuddy", Why: "it runs the hooks and starts the servers in it"},
+		{Path: ".qoder", Who: "Qoder", Why: "it starts the servers and follows the rules in it"},
+		{Path: ".lingma", Who: "Lingma", Why: "it starts the servers and follows the rules in it"},
+		{Path: ".iflow", Who: "iFlow", Why: "it runs the hooks and starts the servers in it"},
+		{Path: ".kimi", Who: "Kimi", Why: "it starts the servers that its configuration names"},
+		{Path: ".vibe", Who: "Mistral Vibe", Why: "it starts the servers that its configuration names"},
+		{Path: ".grok", Who: "Grok CLI", Why: "it starts the servers that its settings name"},
+		{Path: ".pi", Who: "pi", Why: "it runs the extensions in it"},
+		{Path: ".openhands", Who: "OpenHands", Why: "it runs the scripts in it"},
+		{Path: ".rovodev", Who: "Rovo Dev", Why: "it starts the servers that its configuration names"},
+		{Path: ".forge", Who: "Forge", Why: "it runs the commands and follows the rules in it"},
+		{Path: "forge.y*ml", Who: "Forge", Why: "it runs the commands it names"},
+		{Path: "gptme.toml", Who: "gptme", Why: "it runs the commands and starts the servers it names"},
+		{Path: "codebuff.json", Who: "Codebuff", Why: "it runs the commands it names when it starts"},
+		{Path: ".warp", Who: "Warp", Why: "it starts the servers and offers the commands in it"},
+	}
+)
