@@ -112,8 +112,8 @@ var mayImport = map[string][]string{
 		"settings/textfile",
 	},
 	"settings/managed":             {"display", "fsguard", "settings/textfile"},
-	"settings/resolve":             {"display", "fsguard", "places", "settings/textfile"},
-	"settings/resolve/resolvetest": {"settings/resolve"},
+	"settings/resolve":             {"display", "fsguard", "places", "platform/policy", "settings/textfile"},
+	"settings/resolve/resolvetest": {"fsguard", "settings/resolve"},
 	"settings/risks":               {"platform/policy"},
 	"settings/sensitive": {
 		"display", "platform/policy", "platform/protected", "settings/document", "settings/risks", "settings/resolve",

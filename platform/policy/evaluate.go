@@ -1,5 +1,10 @@
 package policy
 
+import (
+	"path/filepath"
+	"strings"
+)
+
 // This file answers what a policy says at a path, above all for the observer's
 // three readings of a call. One of them must not need Go's scheduler (see package
 // notify). So InPlace, IsReplaced, IsHidden and what they call are nosplit and
@@ -146,6 +151,9 @@ func (p *Protected) covers(path string) bool {
 	for start > 0 && p.Path[start-1] != '/' {
 		start--
 	}
+	if top := start - len(anywhere); top > 0 && p.Path[top:start] == anywhere {
+		return coversAnywhere(p.Path[:top], p.Path[start:], path)
+	}
 	if len(path) < start || path[:start] != p.Path[:start] {
 		return false
 	}
@@ -154,6 +162,53 @@ func (p *Protected) covers(path string) bool {
 		end++
 	}
 	return MatchName(p.Path[start:], path[start:end])
+}
+
+// anywhere is how the directory of a pattern ends that counts at any depth below
+// the part before it: that is the project's. See [Protected.Anywhere].
+const anywhere = "/**/"
+
+// Anywhere returns the directory below which the pattern counts at any depth, and
+// the pattern of the last name. is is false for all other paths.
+func (p *Protected) Anywhere() (dir, name string, is bool) {
+	if !p.Pattern {
+		return "", "", false
+	}
+	above, name := filepath.Split(p.Path)
+	dir, is = strings.CutSuffix(above, anywhere)
+	return dir, name, is && dir != ""
+}
+
+// LeftOut reports whether a pattern for any depth does not count in directories
+// of this name: what package managers fetch, and what git keeps.
+//
+//go:nosplit
+//go:norace
+func LeftOut(name string) bool { return name == "node_modules" || name == ".git" }
+
+// coversAnywhere reports whether a name of a path below dir matches the pattern.
+//
+//go:nosplit
+//go:norace
+func coversAnywhere(dir, pattern, path string) bool {
+	if len(path) <= len(dir) || !Contains(dir, path) {
+		return false
+	}
+	for start := len(dir) + 1; start < len(path); {
+		end := start
+		for end < len(path) && path[end] != '/' {
+			end++
+		}
+		name := path[start:end]
+		if MatchName(pattern, name) {
+			return true
+		}
+		if LeftOut(name) {
+			return false
+		}
+		start = end + 1
+	}
+	return false
 }
 
 // Contains reports whether path is dir or lies below it. Both are absolute and

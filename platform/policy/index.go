@@ -17,6 +17,7 @@ type Index struct {
 	temporary map[string]int
 	protected map[string]bool
 	patterns  map[string][]string // names by their directory
+	anywhere  []Protected
 }
 
 // NewIndex returns an index of the policy's lists as they are now.
@@ -43,6 +44,10 @@ func NewIndex(p *Policy) *Index {
 		switch {
 		case one.Creatable:
 		case one.Pattern:
+			if _, _, is := one.Anywhere(); is {
+				x.anywhere = append(x.anywhere, one)
+				continue
+			}
 			dir, name := filepath.Split(one.Path)
 			x.patterns[dir] = append(x.patterns[dir], name)
 		default:
@@ -157,6 +162,11 @@ func (x *Index) Outside(path string) Access {
 
 // Protects reports whether a path is protected, and may not be created.
 func (x *Index) Protects(path string) bool {
+	for i := range x.anywhere {
+		if x.anywhere[i].covers(path) {
+			return true
+		}
+	}
 	for dir := range Upwards(path) {
 		if x.protected[dir] {
 			return true

@@ -250,7 +250,8 @@ type Protected struct {
 	Decides bool `json:"decides,omitempty"`
 	// Pattern is true if the last name of Path may contain *, which stands for
 	// any characters. Such an entry is about names that do not exist yet; those
-	// that exist have entries of their own.
+	// that exist have entries of their own. If ** is the name before the last,
+	// the last may be anywhere below the directory before that; see Anywhere.
 	Pattern bool `json:"pattern,omitempty"`
 	// GitConfig is true for the configuration of a git repository. If the system
 	// can tell what a change of git's means, harmless ones are accepted.

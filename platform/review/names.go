@@ -52,14 +52,19 @@ func namesOf(p *policy.Policy) *names {
 func newNames(project string, guarded []string) *names {
 	n := &names{project: project, reasons: map[string]reason{}}
 	isGuarded := map[string]bool{}
+	var everywhere, installed []protected.Name
 	for _, path := range guarded {
+		if _, name, is := (&policy.Protected{Path: path, Pattern: true}).Anywhere(); is {
+			one := protected.Name{Path: name, Why: whyProtected}
+			everywhere, installed = append(everywhere, one), append(installed, one)
+			continue
+		}
 		n.reasons[path] = reason{why: whyProtected}
 		isGuarded[path] = true
 	}
 	if project == "" {
 		return n
 	}
-	var everywhere, installed []protected.Name
 	for _, one := range protected.Names {
 		path := filepath.Join(project, one.Path)
 		switch {

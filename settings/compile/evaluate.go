@@ -71,6 +71,7 @@ type fsView struct {
 	forbidden []forbiddenPlace
 	sensitive *sensitive.Paths
 	listed    map[string][]string // see names
+	searches  *searches
 }
 
 func (s *Input) view() fsView {
@@ -179,6 +180,7 @@ func (s *Input) run(
 	r := newReporter(l)
 	r.list = s.readDiagnostics(l)
 	limits := l.tightenScalars()
+	view.searches = searchesOf(l)
 
 	project := projectOf(view, projectDir, l.projectFile)
 	toolchains := chooseToolchains(l, r)
@@ -224,6 +226,7 @@ func (s *Input) run(
 		e.redirect = redirected(view, projectDir, s.Others, grants.writable)
 	}
 	e.require(project, r)
+	e.refusals = append(e.refusals, view.unfound()...)
 	e.applyScalars()
 	e.applyLocalhost()
 	e.diagnose(r)

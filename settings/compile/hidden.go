@@ -114,6 +114,15 @@ func (h *hider) layer(s *settings) {
 				}}
 			}
 		}
+		if name, is, err := nameAnywhere(entry); err != nil {
+			doubt(err.Error())
+			continue
+		} else if is {
+			if h.project.path != "" {
+				h.entry(entry, h.view.anywhere(h.project, name), from.policy(hiddenKey, at), at)
+			}
+			continue
+		}
 		path, err := h.view.host.Expand(entry, h.project.path)
 		switch dir, name := filepath.Split(h.written(entry, path)); {
 		case err != nil && h.project.path == "" && !strings.HasPrefix(entry, "~") && !strings.HasPrefix(entry, "$"):

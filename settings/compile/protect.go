@@ -65,6 +65,18 @@ func protectedOf(
 			without = append(without, exception{at: at, text: entry})
 			continue
 		}
+		if name, is, err := nameAnywhere(text); err != nil {
+			doubt(at, "%s: %v", display.Quote(entry), err)
+			continue
+		} else if is && !takes {
+			list = append(list, policy.Protected{
+				Path: filepath.Join(p.path, text), Origin: from.policy(protectedKey, at), Pattern: true,
+			})
+			for _, path := range view.anywhere(p, name) {
+				list = append(list, policy.Protected{Path: path, Origin: from.policy(protectedKey, at)})
+			}
+			continue
+		}
 		path, err := view.host.Expand(text, p.path)
 		if err != nil {
 			doubt(at, "%s: %v", display.Quote(entry), err)

@@ -82,7 +82,8 @@ type Sandbox struct {
 	// are added to the built-in list. "!path" takes one away from that list, with
 	// everything below it, and "!*" takes all away. A * in the last name stands
 	// for any characters. Paths that do not exist cannot be created. Relative
-	// ones are relative to the project.
+	// ones are relative to the project. "**/name" protects that name in every
+	// directory of the project but those in node_modules and .git.
 	ProtectedPaths []string `json:"protected_paths"`
 	// HiddenPaths are kept from sessions although they lie inside of what is
 	// granted, on Linux with namespaces: a session finds an empty directory, or a
@@ -90,7 +91,9 @@ type Sandbox struct {
 	// keys, tokens and passwords in your home directory, and for root the
 	// system's. A grant of exactly such a path, or of one below it, wins. A * in
 	// the last name stands for any characters in names that exist when the
-	// session starts. Relative ones are relative to the project.
+	// session starts. Relative ones are relative to the project. "**/name" hides
+	// what has that name in any directory of the project when the session starts,
+	// but not in node_modules and .git.
 	HiddenPaths []string `json:"hidden_paths"`
 	// TemporaryFiles set to "private" gives the sessions of each project a /tmp,
 	// /var/tmp and /dev/shm of their own, on Linux with namespaces. They are

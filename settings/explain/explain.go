@@ -308,7 +308,7 @@ func (x *explainer) withoutProtected() []string {
 	list := []string{}
 	for _, entry := range x.Settings().ProtectedPaths {
 		path, err := x.Host.Expand(entry, x.Policy.Project)
-		path = x.InProject(filepath.Clean(path))
+		path = x.InProject(filepath.Clean(path)) // the pattern's own, if it begins with **/
 		if err != nil || !slices.ContainsFunc(covering, func(p policy.Protected) bool { return p.Path == path }) {
 			list = append(list, entry)
 		}

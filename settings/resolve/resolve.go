@@ -26,6 +26,12 @@ type FS struct {
 	ReadFile func(path string) ([]byte, error)
 	// Dirs lists the directories in a directory, and ".git" whatever it is.
 	Dirs func(path string) ([]string, error)
+	// Find lists the paths below a directory, at any depth, whose last name
+	// matches one of the patterns, in which each * stands for any characters: the
+	// nearest first. It follows no symlink, and does not look into what
+	// policy.LeftOut names. ErrNotAllFound means that it came to a bound; the list
+	// has what it found before.
+	Find func(root string, patterns []string) ([]string, error)
 	// Hostname is the machine's name, and HomeOf another user's home directory.
 	Hostname func() (string, error)
 	HomeOf   func(name string) (string, error)
@@ -56,6 +62,7 @@ var OS = FS{
 		return data, err
 	},
 	Dirs:     dirs,
+	Find:     find,
 	Hostname: os.Hostname,
 	HomeOf: func(name string) (string, error) {
 		found, err := user.Lookup(name)

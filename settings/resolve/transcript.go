@@ -47,6 +47,7 @@ const (
 	callReadDir
 	callReadFile
 	callDirs
+	callFind
 	callHostname
 	callHomeOf
 )
@@ -88,6 +89,12 @@ func Record(f FS) (FS, *Transcript) {
 			t.add(question{callDirs, path}, answer{text: digestOf(names), err: err})
 			return names, err
 		},
+		Find: func(root string, patterns []string) ([]string, error) {
+			paths, err := f.Find(root, patterns)
+			asked := root + separator + strings.Join(patterns, separator)
+			t.add(question{callFind, asked}, answer{text: digestOf(paths), err: err})
+			return paths, err
+		},
 		Hostname: func() (string, error) {
 			name, err := f.Hostname()
 			t.add(question{callHostname, ""}, answer{text: name, err: err})
@@ -106,8 +113,11 @@ func digest(data []byte) string {
 	return string(sum[:])
 }
 
-// digestOf is the digest of names, none of which holds a slash.
-func digestOf(names []string) string { return digest([]byte(strings.Join(names, "/"))) }
+// separator is in no name.
+const separator = "\x00"
+
+// digestOf is the digest of names or paths.
+func digestOf(names []string) string { return digest([]byte(strings.Join(names, separator))) }
 
 // ask calls f again.
 func (q question) ask(f FS) (a answer) {
@@ -124,6 +134,11 @@ func (q question) ask(f FS) (a answer) {
 		var names []string
 		names, a.err = read(q.name)
 		a.text = digestOf(names)
+	case callFind:
+		parts := strings.Split(q.name, separator)
+		var paths []string
+		paths, a.err = f.Find(parts[0], parts[1:])
+		a.text = digestOf(paths)
 	case callReadFile:
 		var data []byte
 		data, a.err = f.ReadFile(q.name)

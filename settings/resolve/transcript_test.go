@@ -28,6 +28,7 @@ func (m *machine) FS() FS {
 		ReadDir:  func(string) ([]string, error) { return answerOf[[]string](m, "ReadDir") },
 		ReadFile: func(string) ([]byte, error) { return answerOf[[]byte](m, "ReadFile") },
 		Dirs:     func(string) ([]string, error) { return answerOf[[]string](m, "Dirs") },
+		Find:     func(string, []string) ([]string, error) { return answerOf[[]string](m, "Find") },
 		Hostname: func() (string, error) { return answerOf[string](m, "Hostname") },
 		HomeOf:   func(string) (string, error) { return answerOf[string](m, "HomeOf") },
 	}
@@ -52,6 +53,7 @@ func TestTranscript_EndsWithAnyOtherAnswer(t *testing.T) {
 		"Readlink": {"a", "b", ""},
 		"ReadDir":  {[]string{"a", "b"}, []string{"a"}, []string{"b", "a"}, []string{}},
 		"ReadFile": {[]byte("a"), []byte("b"), []byte("")},
+		"Find":     {[]string{}, []string{"/a"}, []string{"/a", "/b"}, []string{"/a/b"}},
 		"Dirs":     {[]string{"a", "b"}, []string{"a"}, []string{"ab"}, []string{}},
 		"Hostname": {"a", "b", ""},
 		"HomeOf":   {"/a", "/b", ""},

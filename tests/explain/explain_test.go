@@ -168,8 +168,8 @@ func (s *scene) settings() string {
 		"additional_read_only_paths":  s.some(2, s.places),
 		"additional_executable_paths": s.some(2, s.places),
 		"additional_read_write_paths": s.some(2, s.places),
-		"hidden_paths":                s.some(2, s.places),
-		"protected_paths":             s.some(1, []string{"dir", "file", "!.mcp.json"}),
+		"hidden_paths":                s.some(2, append(slices.Clone(s.places), "**/true")),
+		"protected_paths":             s.some(2, []string{"dir", "file", "!.mcp.json", "**/file", "**/explain-*"}),
 		"allowed_unix_sockets":        s.some(1, s.sockets),
 	}
 	return harness.Defaults(block)

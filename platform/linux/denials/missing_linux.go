@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,6 +29,8 @@ type missing struct {
 	// names are the directories of exact names, and patterns those of names with
 	// a *, by the last name.
 	names, patterns map[string][]string
+	// anywhere are the patterns that count at any depth.
+	anywhere []policy.Protected
 	// ways are the missing directories that lead to such a name, by their last
 	// name. Nothing may be renamed to one, or a directory could be filled
 	// elsewhere first. Directories that exist are mounts, which nothing can move;
@@ -44,7 +47,8 @@ var lastMissing atomic.Pointer[missing]
 func (m *missing) shared() *missing {
 	same := func(a, b map[string][]string) bool { return maps.EqualFunc(a, b, slices.Equal) }
 	last := lastMissing.Load()
-	if last != nil && same(last.names, m.names) && same(last.patterns, m.patterns) && same(last.ways, m.ways) {
+	if last != nil && same(last.names, m.names) && same(last.patterns, m.patterns) && same(last.ways, m.ways) &&
+		slices.Equal(last.anywhere, m.anywhere) {
 		return last
 	}
 	lastMissing.Store(m)
@@ -79,6 +83,10 @@ func missingNames(list []policy.Protected, p *policy.Policy) *missing {
 		case known[name]:
 			continue
 		case one.Pattern:
+			if _, _, is := one.Anywhere(); is {
+				m.anywhere, known[name] = append(m.anywhere, name), true
+				continue
+			}
 			add(m.patterns, one.Path)
 		default:
 			add(m.names, one.Path)
@@ -97,14 +105,36 @@ func missingNames(list []policy.Protected, p *policy.Policy) *missing {
 		m.affixes = append(m.affixes, affixes{before: name})
 	}
 	for pattern := range m.patterns {
-		first, _, _ := strings.Cut(pattern, "*")
-		m.affixes = append(m.affixes, affixes{first, pattern[strings.LastIndexByte(pattern, '*')+1:], true})
+		m.affixes = append(m.affixes, affixesOf(pattern))
+	}
+	for _, one := range m.anywhere {
+		_, pattern, _ := one.Anywhere()
+		m.affixes = append(m.affixes, affixesOf(pattern))
 	}
 	return m.shared()
 }
 
+// affixesOf are those of a name that may contain *.
+func affixesOf(pattern string) affixes {
+	first, _, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return affixes{before: pattern}
+	}
+	return affixes{first, pattern[strings.LastIndexByte(pattern, '*')+1:], true}
+}
+
 // empty reports whether every name may be created.
-func (m *missing) empty() bool { return len(m.names)+len(m.patterns) == 0 }
+func (m *missing) empty() bool { return len(m.names)+len(m.patterns)+len(m.anywhere) == 0 }
+
+// below lists the directories below which a name must not be created.
+func (m *missing) below(name string) (list []string) {
+	for i := range m.anywhere {
+		if dir, pattern, _ := m.anywhere[i].Anywhere(); policy.MatchName(pattern, name) {
+			list = append(list, dir)
+		}
+	}
+	return list
+}
 
 // dirs lists the directories in which a name must not be created. way says that
 // the call can put a whole directory there.
@@ -124,7 +154,7 @@ func (m *missing) dirs(name string, way bool) []string {
 // concerns reports whether a path may be one that must not be created.
 func (m *missing) concerns(w request, name string) bool {
 	base := filepath.Base(name)
-	return w.makes() && len(m.dirs(base, true)) > 0 || w.op == opRemove && len(m.ways[base]) > 0
+	return w.makes() && len(m.dirs(base, true))+len(m.below(base)) > 0 || w.op == opRemove && len(m.ways[base]) > 0
 }
 
 // refuseMissing refuses a call that would create a protected path, and reports
@@ -298,7 +328,7 @@ func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (targ
 	if fsguard.Answers(c.text) != nil {
 		// Nobody can follow it without waiting, so its last name decides.
 		base := filepath.Base(c.text)
-		if dirs := o.missing.dirs(base, c.way); len(dirs) > 0 {
+		if dirs := slices.Concat(o.missing.dirs(base, c.way), o.missing.below(base)); len(dirs) > 0 {
 			return dirs[0] + "/" + base, nil
 		}
 		return "", nil
@@ -313,15 +343,15 @@ func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (targ
 	if base == "" {
 		base = filepath.Base(c.text)
 	}
-	dirs := o.missing.dirs(base, c.way && !c.file)
+	dirs, below := o.missing.dirs(base, c.way && !c.file), o.missing.below(base)
 	switch {
 	case nothingThere(err):
 		return "", nil // the kernel answers the same
-	case err != nil && len(dirs) > 0:
-		return dirs[0] + "/" + base, nil // nobody knows where it leads
+	case err != nil && len(dirs)+len(below) > 0:
+		return slices.Concat(dirs, below)[0] + "/" + base, nil // nobody knows where it leads
 	case err != nil && c.follow:
 		return "", err // a symlink may lead to any name
-	case len(dirs) == 0:
+	case len(dirs)+len(below) == 0:
 		return "", nil
 	}
 	var stat unix.Stat_t
@@ -331,6 +361,27 @@ func (o *Observer) createsMissing(call *notify.Call, root int, c creation) (targ
 	for _, dir := range dirs {
 		if o.mayBeDirectory(dir, at.fd) {
 			return dir + "/" + base, nil
+		}
+	}
+	if len(below) == 0 {
+		return "", nil
+	}
+	at.name = base
+	return o.missing.anywhereAt(&at)
+}
+
+// anywhereAt returns the path of a name that must not be created at any depth; ""
+// if it may be created where it is. It returns an error if nobody knows where
+// that is.
+func (m *missing) anywhereAt(at *walk) (string, error) {
+	dir, err := os.Readlink(fdPath(at.fd))
+	if err != nil {
+		return "", unix.EPERM
+	}
+	path := filepath.Join(dir, at.name)
+	for i := range m.anywhere {
+		if m.anywhere[i].Covers(path) {
+			return path, nil
 		}
 	}
 	return "", nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
@@ -48,6 +49,13 @@ func Rooted(root string) resolve.FS {
 		ReadDir:  func(path string) ([]string, error) { return resolve.OS.ReadDir(filepath.Join(root, path)) },
 		ReadFile: func(path string) ([]byte, error) { return resolve.OS.ReadFile(filepath.Join(root, path)) },
 		Dirs:     func(path string) ([]string, error) { return resolve.OS.Dirs(filepath.Join(root, path)) },
+		Find: func(dir string, patterns []string) ([]string, error) {
+			paths, err := resolve.OS.Find(filepath.Join(root, dir), patterns)
+			for i := range paths {
+				paths[i] = strings.TrimPrefix(paths[i], root)
+			}
+			return paths, err
+		},
 		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf,
 	}
 }
@@ -102,6 +110,15 @@ func InMemory(entries map[string]string) resolve.FS {
 				}
 			}
 			return dirs, err
+		},
+		Find: func(root string, patterns []string) ([]string, error) {
+			return resolve.FindBy(func(dir string) (list []fsguard.Entry, err error) {
+				n, err := find(dir)
+				for _, name := range n.names {
+					list = append(list, fsguard.Entry{Name: name, Type: nodes[filepath.Join(dir, name)].mode})
+				}
+				return list, err
+			}, root, patterns)
 		},
 		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf,
 	}

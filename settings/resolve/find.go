@@ -1,0 +1,131 @@
+package resolve
+
+import (
+	"cmp"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
+)
+
+// The bounds of FS.Find, which a start of a session waits for.
+const (
+	MaxFindDirs = 20_000
+	MaxFound    = 512 // of each pattern
+	maxFindTime = 2 * time.Second
+)
+
+// ErrNotAllFound means that FS.Find has come to a bound.
+var ErrNotAllFound = errors.New("too many directories or files")
+
+// Lister lists the entries of a directory; ErrNotAllFound means that there are
+// more.
+type Lister func(dir string) ([]fsguard.Entry, error)
+
+// find is FS.Find.
+func find(root string, patterns []string) ([]string, error) { return FindBy(list, root, patterns) }
+
+// FindBy searches as FS.Find does, with other entries.
+func FindBy(list Lister, root string, patterns []string) (found []string, err error) {
+	counts := make([]int, len(patterns))
+	end := time.Now().Add(maxFindTime)
+	queue := []string{root}
+	for searched := 0; len(queue) > 0; searched++ {
+		if searched == MaxFindDirs || time.Now().After(end) {
+			return found, ErrNotAllFound
+		}
+		dir := queue[0]
+		queue = queue[1:]
+		entries, failure := list(dir)
+		if errors.Is(failure, fsguard.ErrNoAnswer) || errors.Is(failure, ErrNotAllFound) {
+			err = ErrNotAllFound
+		}
+		for _, entry := range entries {
+			path, matches := filepath.Join(dir, entry.Name), false
+			for i, pattern := range patterns {
+				if !policy.MatchName(pattern, entry.Name) {
+					continue
+				}
+				if counts[i]++; counts[i] > MaxFound {
+					err = ErrNotAllFound
+				} else {
+					matches = true
+				}
+			}
+			if matches {
+				found = append(found, path)
+			}
+			if entry.Type.IsDir() && !policy.LeftOut(entry.Name) {
+				queue = append(queue, path)
+			}
+		}
+	}
+	return found, err
+}
+
+// list is a Lister of the machine. The order is that of the names.
+func list(dir string) ([]fsguard.Entry, error) {
+	entries, err := fsguard.ReadDir(dir, MaxNames)
+	slices.SortFunc(entries, func(a, b fsguard.Entry) int { return cmp.Compare(a.Name, b.Name) })
+	if err == nil && len(entries) == MaxNames {
+		err = ErrNotAllFound
+	}
+	return entries, err
+}
+
+// RememberFind returns a function for FS.Find that reads a directory again only
+// if it has changed. Several goroutines may call it.
+func RememberFind() func(root string, patterns []string) ([]string, error) {
+	memory := findMemory{racy: textfile.Signature.Racy, known: map[string]listing{}}
+	return func(root string, patterns []string) ([]string, error) {
+		return FindBy(memory.list, root, patterns)
+	}
+}
+
+// maxRemembered bounds the entries that RememberFind remembers, of all
+// directories together.
+const maxRemembered = 200_000
+
+type listing struct {
+	state   textfile.Signature
+	entries []fsguard.Entry
+}
+
+type findMemory struct {
+	racy func(textfile.Signature) bool
+
+	mu      sync.Mutex // guards the fields below
+	known   map[string]listing
+	entries int
+}
+
+func (m *findMemory) list(dir string) ([]fsguard.Entry, error) {
+	info, err := fsguard.LstatPlain(dir)
+	if err != nil {
+		return nil, err
+	}
+	now := listing{state: textfile.SignatureOf(info)}
+	m.mu.Lock()
+	before, found := m.known[dir]
+	m.mu.Unlock()
+	if found && before.state == now.state {
+		return before.entries, nil
+	}
+	if now.entries, err = list(dir); err != nil || m.racy(now.state) {
+		return now.entries, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entries += len(now.entries) - len(before.entries)
+	if m.entries > maxRemembered {
+		clear(m.known)
+		m.entries = len(now.entries)
+	}
+	m.known[dir] = now
+	return now.entries, nil
+}

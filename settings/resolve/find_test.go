@@ -1,0 +1,104 @@
+package resolve
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
+)
+
+func put(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, root, ".env", "z/.env", "a/b/.env", "a/b/.env.local", "a/.envrc", "node_modules/x/.env", ".git/x/.env",
+		"a/keys/.env", "a/keys/x")
+	if err := os.Symlink(filepath.Join(root, "a"), filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	found, err := OS.Find(root, []string{".env", ".env.*", "keys"})
+	for i := range found {
+		found[i] = strings.TrimPrefix(found[i], root+"/")
+	}
+	want := []string{".env", "a/keys", "z/.env", "a/b/.env", "a/b/.env.local", "a/keys/.env"}
+	if err != nil || !slices.Equal(found, want) {
+		t.Errorf("%q, %v", found, err)
+	}
+}
+
+// Many directories, or many files of one pattern, do not hold up a start, and
+// the files of another pattern are still found.
+func TestFind_IsBounded(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	endless := func(dir string) ([]fsguard.Entry, error) {
+		asked++
+		rare := "rare" + strconv.Itoa(asked%1000)
+		return []fsguard.Entry{{Name: "d", Type: os.ModeDir}, {Name: "x"}, {Name: rare}}, nil
+	}
+	found, err := FindBy(endless, "/", []string{"x", "rare999"})
+	if !errors.Is(err, ErrNotAllFound) || asked > MaxFindDirs {
+		t.Errorf("%d directories: %v", asked, err)
+	}
+	of := map[string]int{}
+	for _, path := range found {
+		of[filepath.Base(path)]++
+	}
+	if of["x"] != MaxFound || of["rare999"] == 0 {
+		t.Errorf("found %v", of)
+	}
+	failing := func(string) ([]fsguard.Entry, error) { return nil, fsguard.ErrNoAnswer }
+	if _, err := FindBy(failing, "/", nil); !errors.Is(err, ErrNotAllFound) {
+		t.Errorf("a directory that does not answer: %v", err)
+	}
+}
+
+// What RememberFind remembers is what is there.
+func TestRememberFind(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, root, "a/b/.env", "a/x")
+	read := 0
+	memory := findMemory{known: map[string]listing{}, racy: func(textfile.Signature) bool { read++; return false }}
+	search := func() int {
+		found, err := FindBy(memory.list, root, []string{".env"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	if n := search(); n != 1 || read != 3 {
+		t.Errorf("found %d, read %d", n, read)
+	}
+	if n := search(); n != 1 || read != 3 {
+		t.Errorf("again: found %d, read %d", n, read)
+	}
+	put(t, root, "a/c/.env")
+	if n := search(); n != 2 || read != 5 {
+		t.Errorf("a new directory: found %d, read %d", n, read)
+	}
+	if err := os.Remove(filepath.Join(root, "a/b/.env")); err != nil {
+		t.Fatal(err)
+	}
+	if n := search(); n != 1 || read != 6 {
+		t.Errorf("a file less: found %d, read %d", n, read)
+	}
+}
