@@ -66,7 +66,7 @@ func (v fsView) anywhere(p project, name string) []string {
 	if i := slices.IndexFunc(s.together, func(names []string) bool { return slices.Contains(names, name) }); i >= 0 {
 		names = s.together[i]
 	}
-	paths, err := v.FS.Find(p.path, names)
+	paths, err := v.Find(p.path, names)
 	for _, one := range names {
 		if _, known := s.found[one]; known {
 			continue

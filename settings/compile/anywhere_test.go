@@ -88,3 +88,26 @@ func TestCompile_NamesAnywhereAreBounded(t *testing.T) {
 		t.Errorf("the user's came to no bound: %q", c.Warnings)
 	}
 }
+
+// However often one evaluation considers the settings, it searches once for each
+// file's names.
+func TestCompile_SearchesOnce(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{"/home/u/project/a/.env": ""})
+	var asked []string
+	find := f.Find
+	f.Find = func(root string, patterns []string) ([]string, error) {
+		asked = append(asked, strings.Join(patterns, " "))
+		return find(root, patterns)
+	}
+	snapshotOf(t, f, `{"enabled": true, "hidden_paths": ["**/.env", "**/.key"], "protected_paths": ["**/x"]}`,
+		`{"protected_paths": ["**/y"], "hidden_paths": ["**/z"]}`).Compile(document.KindTool)
+	if want := []string{".env .key x", "z y"}; !slices.Equal(asked, want) {
+		t.Errorf("searched for %q", asked)
+	}
+	asked = nil
+	snapshotOf(t, f, `{"enabled": true, "hidden_paths": ["*.env"]}`, "").Compile(document.KindTool)
+	if len(asked) != 0 {
+		t.Errorf("without such an entry: searched for %q", asked)
+	}
+}

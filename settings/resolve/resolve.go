@@ -113,6 +113,13 @@ type View struct {
 	FS       FS
 	seen     map[string]Entry
 	resolved map[string]Target
+	found    map[string]finding
+}
+
+// finding is an answer of FS.Find.
+type finding struct {
+	paths []string
+	err   error
 }
 
 // Entry is a file by its name: its mode or, of a symlink, where it leads.
@@ -128,7 +135,10 @@ const someEntries = 400
 
 // NewView returns a view that has seen nothing yet.
 func NewView(f FS) *View {
-	return &View{FS: f, seen: make(map[string]Entry, someEntries), resolved: make(map[string]Target, someEntries)}
+	return &View{
+		FS: f, seen: make(map[string]Entry, someEntries), resolved: make(map[string]Target, someEntries),
+		found: map[string]finding{},
+	}
 }
 
 // Entry looks up one file without following a symlink.
@@ -143,6 +153,18 @@ func (r *View) Entry(path string) Entry {
 	}
 	r.seen[path] = e
 	return e
+}
+
+// Find is FS.Find, which is asked once for the same patterns. Nobody may change
+// the list.
+func (r *View) Find(root string, patterns []string) ([]string, error) {
+	key := root + separator + strings.Join(patterns, separator)
+	answer, known := r.found[key]
+	if !known {
+		answer.paths, answer.err = r.FS.Find(root, patterns)
+		r.found[key] = answer
+	}
+	return answer.paths, answer.err
 }
 
 // Resolve follows an absolute path as the kernel would: name by name, with each
