@@ -60,10 +60,20 @@ func worldIn(t testing.TB, root string) *World {
 // Write makes a file, and the directories above it.
 func Write(t testing.TB, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// WritePrivate is Write, for a file that only its owner may read, as ssh asks of
+// keys.
+func WritePrivate(t testing.TB, path, content string) {
+	t.Helper()
+	Write(t, path, content)
+	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,7 +23,7 @@ func twoKeys(t *testing.T, u *user) (chosen, other, withAgent string) {
 	var prints []string
 	for _, name := range []string{"chosen", "other"} {
 		signer, private := harness.NewSSHKey(t)
-		harness.Write(t, filepath.Join(u.Home, ".ssh", name), private)
+		harness.WritePrivate(t, filepath.Join(u.Home, ".ssh", name), private)
 		harness.Write(t, filepath.Join(u.Home, ".ssh", name+".pub"),
 			string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 		prints = append(prints, ssh.FingerprintSHA256(signer.PublicKey()))
@@ -185,7 +185,7 @@ func TestIdentityAgent(t *testing.T) {
 	shared := filepath.Join(harness.ShortDir(t), "agent") // in a directory that is private inside
 	socket := filepath.Join(u.Home, "agent")
 	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t), "NAMED="+socket, "PORT="+port)
-	const script = `chmod 600 ~/.ssh/id_ed25519; ssh-keygen -y -f ~/.ssh/id_ed25519 >~/.ssh/id_ed25519.pub
+	const script = `ssh-keygen -y -f ~/.ssh/id_ed25519 >~/.ssh/id_ed25519.pub
 SOCKET=$1
 eval "$(ssh-agent -a "$SOCKET")" >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT; unset SSH_AUTH_SOCK
 SSH_AUTH_SOCK=$SOCKET ssh-add -q ~/.ssh/id_ed25519

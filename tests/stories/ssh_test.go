@@ -62,8 +62,8 @@ func TestSigningWithTheAgent(t *testing.T) {
 	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t)) // a socket's path is short
 	_, private := harness.NewSSHKey(t)
 	key := filepath.Join(u.Home, ".ssh", "id_ed25519")
-	harness.Write(t, key, private)
-	const prepare = `chmod 600 ~/.ssh/id_ed25519; ssh-keygen -y -f ~/.ssh/id_ed25519 >~/.ssh/id_ed25519.pub
+	harness.WritePrivate(t, key, private)
+	const prepare = `ssh-keygen -y -f ~/.ssh/id_ed25519 >~/.ssh/id_ed25519.pub
 echo "t@example.com $(cat ~/.ssh/id_ed25519.pub)" >~/.ssh/allowed_signers
 git init -q; git config --global user.name T; git config --global user.email t@example.com
 git config --global gpg.format ssh; git config --global user.signingkey ~/.ssh/id_ed25519.pub
@@ -126,6 +126,6 @@ sandbox-sidecar exec -- ssh -n -F none -o UserKnownHostsFile=%s -p %s me@127.0.0
 func serveSSH(t *testing.T, u *user) (host, port string) {
 	t.Helper()
 	userKey, private := harness.NewSSHKey(t)
-	harness.Write(t, filepath.Join(u.Home, ".ssh", "id_ed25519"), private)
+	harness.WritePrivate(t, filepath.Join(u.Home, ".ssh", "id_ed25519"), private)
 	return harness.ServeSSH(t, userKey.PublicKey(), u.env)
 }
