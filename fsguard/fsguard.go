@@ -71,7 +71,7 @@ func ReadDir(path string, most int) ([]Entry, error) {
 // Entry is one entry of a directory.
 type Entry struct {
 	Name string
-	// Type holds only the type bits.
+	// Type holds only the type bits, but see ReadModes.
 	Type fs.FileMode
 }
 
@@ -83,17 +83,51 @@ func readDir(path string, most int) ([]Entry, error) {
 		return nil, err
 	}
 	defer dir.Close()
+	return readEntries(dir, most, fs.DirEntry.Type)
+}
+
+func readEntries(dir *os.File, most int, typeOf func(fs.DirEntry) fs.FileMode) ([]Entry, error) {
 	found, err := dir.ReadDir(most)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	var list []Entry
+	list := make([]Entry, 0, len(found))
 	for _, entry := range found {
-		list = append(list, Entry{Name: entry.Name(), Type: entry.Type()})
+		list = append(list, Entry{Name: entry.Name(), Type: typeOf(entry)})
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return list, err
 }
+
+// ReadModes is ReadDir with the permissions of regular files in their Type. Of a
+// remote file system, where each would be a question, it returns ErrRemote.
+func ReadModes(path string, most int) ([]Entry, error) {
+	remote, at, err := follow(path)
+	if err != nil {
+		return nil, err
+	}
+	if remote != nil {
+		return nil, ErrRemote
+	}
+	dir, err := os.OpenFile(at, os.O_RDONLY|onlyDirectory, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return readEntries(dir, most, func(entry fs.DirEntry) fs.FileMode {
+		if !entry.Type().IsRegular() {
+			return entry.Type()
+		}
+		mode, err := modeIn(dir, entry)
+		if err != nil {
+			return fs.ModeIrregular // it is gone
+		}
+		return mode
+	})
+}
+
+// ErrRemote means that a question is not put to a remote file system.
+var ErrRemote = errors.New("it is on a remote file system")
 
 // File is the content of a file. If Before and After differ, the file changed
 // meanwhile.

@@ -86,7 +86,7 @@ func Policy(compiled compile.Result) protocol.PolicyGetResult {
 		out.HiddenPaths = append(out.HiddenPaths, hidden.Path)
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{
 			Key: hidden.Origin.Key, Value: hidden.Path, File: hidden.Origin.File, Line: hidden.Origin.Line,
-			Written: hidden.Origin.Written,
+			Written: hidden.Origin.Written, Reason: hidden.Origin.Reason,
 		})
 	}
 	for _, protected := range p.Protected {

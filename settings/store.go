@@ -136,7 +136,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 	if !options.Once {
 		s.askGit = new(git.Asker).Ask // one command does not wait for another program
 		s.memory = compile.NewMemory()
-		s.fs.Dirs, s.fs.Find = resolve.RememberDirs(), resolve.RememberFind()
+		s.fs.Dirs, s.fs.Find, s.fs.Modes = resolve.RememberDirs(), resolve.RememberFind(), resolve.RememberModes()
 	}
 	if s.host.Account = cmp.Or(options.Account, options.Home); s.host.Account == "" {
 		var err error

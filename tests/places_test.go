@@ -22,6 +22,7 @@ var readsBase = map[string]string{
 	"settings/git/find.go":              "git's configuration",
 	"settings/git/ask_unix.go":          "git's configuration",
 	"settings/risks/moved.go":           "places of other programs, which these move",
+	"settings/sensitive/private.go":     "places of other programs, which these move",
 }
 
 // Where the sidecar keeps its files is said by one package, so that what

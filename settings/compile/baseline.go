@@ -97,6 +97,7 @@ var homeDotfiles = []string{
 	".bash_logout", ".bash_aliases", ".inputrc", ".dircolors", ".oh-my-zsh",
 	".vimrc", ".vim", ".exrc", ".lesskey", ".psqlrc", ".sqliterc",
 	".terminfo", ".gitconfig", ".config",
+	".config/gh/config.yml", // the directory is hidden, for the token in it
 }
 
 func grantsFor(access policy.Access, paths ...string) []baselinePath {

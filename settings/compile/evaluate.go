@@ -66,6 +66,7 @@ type fsView struct {
 	*resolve.View
 	host      resolve.Host
 	git       *repositories
+	private   *privateFiles
 	guarded   []string // what no session may write
 	hostsGap  func() string
 	forbidden []forbiddenPlace
@@ -77,7 +78,7 @@ type fsView struct {
 func (s *Input) view() fsView {
 	view := resolve.NewView(s.FS)
 	return fsView{
-		View: view, host: s.Host, git: &repositories{ask: s.AskGit},
+		View: view, host: s.Host, git: &repositories{ask: s.AskGit}, private: &privateFiles{},
 		guarded: s.guarded(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
 		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{},
 	}

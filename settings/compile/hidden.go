@@ -18,10 +18,10 @@ const hiddenKey = "hidden_paths"
 // chooseHidden unites the built-in hidden paths with those of the user and of
 // the project, which can only add some. alone is the evaluation without the
 // project's file if that is trusted. unclear is the first entry that could not
-// be understood.
+// be understood, and notes are for the user.
 func chooseHidden(
 	view fsView, l layers, p project, granted []grant, alone *evaluation, r *reporter,
-) (list []policy.Hidden, unclear *document.FileDiagnostic) {
+) (list []policy.Hidden, notes []string, unclear *document.FileDiagnostic) {
 	h := hider{
 		view: view, project: p, granted: granted, cover: coverOf(granted), reporter: r,
 		found: map[string]policy.Origin{}, byPath: map[string]int{},
@@ -46,12 +46,15 @@ func chooseHidden(
 			h.add(hidden.Path, hidden.Origin)
 		}
 	}
+	if view.host.Platform == "linux" {
+		notes = h.private()
+	}
 	list = []policy.Hidden{}
 	for path, from := range h.found {
 		list = append(list, policy.Hidden{Path: path, Origin: from})
 	}
 	slices.SortFunc(list, func(a, b policy.Hidden) int { return cmp.Compare(a.Path, b.Path) })
-	return list, h.unclear
+	return list, notes, h.unclear
 }
 
 // hider collects hidden paths.

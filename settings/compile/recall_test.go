@@ -192,6 +192,8 @@ func TestRecall_NothingElseAsksTheMachine(t *testing.T) {
 		"grant.go":           {"fsguard.ErrNoAnswer"},
 		"../git/find.go":     {"fsguard.ErrNoAnswer"},
 		"../git/named.go":    {"fsguard.ErrNoAnswer"},
+
+		"../sensitive/private.go": {"fsguard.ErrNoAnswer", "fsguard.ErrRemote"},
 	}
 	watched := []string{"os", "user", "fsguard", "exec", "net", "time", "syscall", "unix", "textfile"}
 	pure := []string{

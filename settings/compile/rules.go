@@ -119,7 +119,9 @@ func (set *grantSet) closeOff(
 	if private, forced := l.isStrict(temporaryKey); private {
 		set.temporary = temporaryOf(view, own, forced)
 	}
-	set.hidden, set.unclear = chooseHidden(view, l, p, own, alone, r)
+	var notes []string
+	set.hidden, notes, set.unclear = chooseHidden(view, l, p, own, alone, r)
+	set.refusals = append(set.refusals, notes...)
 	set.outside = outsideOf(own, set.temporary, set.hidden)
 }
 

@@ -48,6 +48,12 @@ func silentBelow(f resolve.FS, dir string) resolve.FS {
 			}
 			return f.Dirs(path)
 		},
+		Modes: func(path string) (resolve.Modes, error) {
+			if err := fails(path); err != nil {
+				return resolve.Modes{}, err
+			}
+			return f.Modes(path)
+		},
 	}
 }
 

@@ -88,9 +88,10 @@ type Sandbox struct {
 	// HiddenPaths are kept from sessions although they lie inside of what is
 	// granted, on Linux with namespaces: a session finds an empty directory, or a
 	// file that it cannot open. They are added to the built-in list: places of
-	// keys, tokens and passwords in your home directory, and for root the
-	// system's. A grant of exactly such a path, or of one below it, wins. A * in
-	// the last name stands for any characters in names that exist when the
+	// keys, tokens and passwords in your home directory, files that only you may
+	// read in ~/.config or in a home directory that is granted as a whole, and for
+	// root the system's. A grant of exactly such a path, or of one below it, wins.
+	// A * in the last name stands for any characters in names that exist when the
 	// session starts. Relative ones are relative to the project. "**/name" hides
 	// what has that name in any directory of the project when the session starts,
 	// but not in node_modules and .git.

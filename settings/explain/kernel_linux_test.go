@@ -3,6 +3,7 @@ package explain
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -66,6 +67,17 @@ func newMaze(t *testing.T, random *rand.Rand) *maze {
 		m.paths = append(m.paths, link, link+"/data", link+"/true", link+"/../data")
 	}
 	return m
+}
+
+// share lets everybody read the files, so that none is private.
+func (m *maze) share(t *testing.T) {
+	t.Helper()
+	must(t, filepath.WalkDir(m.root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		return os.Chmod(path, 0o755)
+	}))
 }
 
 func (m *maze) dir(t *testing.T, path string) string {

@@ -28,6 +28,8 @@ func TestRequired_HoldsByTheKernelsAnswers(t *testing.T) {
 	for i := range policies {
 		if i%5 == 0 {
 			m = newMaze(t, random)
+			// A user's grant of a private file shows it, as no requirement hides it.
+			m.share(t)
 		}
 		some := m.compareBound(t)
 		all.asked, all.done, all.taken = all.asked+some.asked, all.done+some.done, all.taken+some.taken

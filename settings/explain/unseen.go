@@ -6,6 +6,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 )
 
 // cached reports whether the target is in a cache that is private.
@@ -91,6 +92,12 @@ func (x *explainer) hidden(a attemptKind, h policy.Hidden) {
 	x.refuse(&DecidingRule{Path: h.Path, Origin: h.Origin}, x.WrittenKey(a.key), x.end.Path,
 		"%s is hidden from sessions by %s", display.Quote(h.Path), h.Origin)
 	switch what := x.holds(x.end.Path); {
+	case h.Origin.Reason == compile.PrivateReason && x.end.Exists:
+		x.Reason = fmt.Sprintf("%s is private to you, so it is hidden from sessions by %s", display.Quote(h.Path),
+			h.Origin)
+		x.private = true
+		x.Holds = "what is private to you"
+		x.Hint = "careful: it may hold a secret"
 	case h.Origin.File == x.ProjectFile() && x.ProjectFile() != "":
 		x.Key, x.Value = "", ""
 		x.Hint = fmt.Sprintf("the project hides it; only a change of %s shows it", display.Quote(x.ProjectFile()))

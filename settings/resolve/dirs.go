@@ -19,24 +19,35 @@ func dirs(path string) ([]string, error) {
 	return names, err
 }
 
-// rememberedDirs bounds the directories that RememberDirs remembers.
-const rememberedDirs = 4096
+// rememberedDirs bounds the directories that RememberDirs and RememberModes each
+// remember.
+const rememberedDirs = 8192
 
 // RememberDirs returns a function for FS.Dirs that reads a directory again only
 // if it has changed. Several goroutines may call it.
-func RememberDirs() func(path string) ([]string, error) { return rememberDirs(textfile.Signature.Racy) }
+func RememberDirs() func(path string) ([]string, error) {
+	return remember(textfile.Signature.Racy, dirs)
+}
 
-func rememberDirs(racy func(textfile.Signature) bool) func(path string) ([]string, error) {
+// RememberModes is RememberDirs for FS.Modes. A file whose mode alone changes
+// changes no directory, so it counts as it was until something is made beside it.
+func RememberModes() func(path string) (Modes, error) {
+	return remember(textfile.Signature.Racy, modes)
+}
+
+func remember[T any](
+	racy func(textfile.Signature) bool, read func(path string) (T, error),
+) func(path string) (T, error) {
 	type list struct {
 		state textfile.Signature
-		names []string
+		names T
 	}
 	var mu sync.Mutex
 	known := map[string]list{}
-	return func(path string) ([]string, error) {
+	return func(path string) (none T, err error) {
 		info, err := fsguard.Lstat(path)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		now := list{state: textfile.SignatureOf(info)}
 		mu.Lock()
@@ -45,7 +56,7 @@ func rememberDirs(racy func(textfile.Signature) bool) func(path string) ([]strin
 		if found && before.state == now.state {
 			return before.names, nil
 		}
-		if now.names, err = dirs(path); err != nil || racy(now.state) {
+		if now.names, err = read(path); err != nil || racy(now.state) {
 			return now.names, err
 		}
 		mu.Lock()

@@ -35,9 +35,9 @@ func TestRememberDirs_DoesNotReadAgain(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "a"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	remember := rememberDirs(func(textfile.Signature) bool { return false })
-	first, err := remember(dir)
-	again, _ := remember(dir)
+	remembered := remember(func(textfile.Signature) bool { return false }, dirs)
+	first, err := remembered(dir)
+	again, _ := remembered(dir)
 	if err != nil || len(first) != 1 || len(again) != 1 || &first[0] != &again[0] {
 		t.Errorf("%q, then %q: %v", first, again, err)
 	}

@@ -6,11 +6,13 @@
 package resolve
 
 import (
+	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -32,6 +34,9 @@ type FS struct {
 	// policy.LeftOut names. ErrNotAllFound means that it came to a bound; the list
 	// has what it found before.
 	Find func(root string, patterns []string) ([]string, error)
+	// Modes lists what is in a directory, with the permissions of regular files. It
+	// returns fsguard.ErrRemote for one of a remote file system.
+	Modes func(path string) (Modes, error)
 	// Hostname is the machine's name, and HomeOf another user's home directory.
 	Hostname func() (string, error)
 	HomeOf   func(name string) (string, error)
@@ -63,6 +68,7 @@ var OS = FS{
 	},
 	Dirs:     dirs,
 	Find:     find,
+	Modes:    modes,
 	Hostname: os.Hostname,
 	HomeOf: func(name string) (string, error) {
 		found, err := user.Lookup(name)
@@ -71,6 +77,31 @@ var OS = FS{
 		}
 		return found.HomeDir, nil
 	},
+}
+
+// Modes are the entries of a directory.
+type Modes struct {
+	Entries []fsguard.Entry
+	sum     string // of all entries
+}
+
+// NewModes returns a list of entries.
+func NewModes(entries []fsguard.Entry) Modes {
+	var all []byte
+	for _, entry := range entries {
+		all = append(append(strconv.AppendUint(all, uint64(entry.Type), 8), '/'), entry.Name...)
+		all = append(all, '/')
+	}
+	sum := sha256.Sum256(all)
+	return Modes{Entries: entries, sum: string(sum[:])}
+}
+
+func modes(path string) (Modes, error) {
+	entries, err := fsguard.ReadModes(path, MaxNames)
+	if err != nil {
+		return Modes{}, err
+	}
+	return NewModes(entries), nil
 }
 
 // MaxNames bounds the names that OS lists of a directory.

@@ -48,6 +48,7 @@ const (
 	callReadFile
 	callDirs
 	callFind
+	callModes
 	callHostname
 	callHomeOf
 )
@@ -95,6 +96,11 @@ func Record(f FS) (FS, *Transcript) {
 			t.add(question{callFind, asked}, answer{text: digestOf(paths), err: err})
 			return paths, err
 		},
+		Modes: func(path string) (Modes, error) {
+			list, err := f.Modes(path)
+			t.add(question{callModes, path}, answer{text: list.sum, err: err})
+			return list, err
+		},
 		Hostname: func() (string, error) {
 			name, err := f.Hostname()
 			t.add(question{callHostname, ""}, answer{text: name, err: err})
@@ -139,6 +145,10 @@ func (q question) ask(f FS) (a answer) {
 		var paths []string
 		paths, a.err = f.Find(parts[0], parts[1:])
 		a.text = digestOf(paths)
+	case callModes:
+		var list Modes
+		list, a.err = f.Modes(q.name)
+		a.text = list.sum
 	case callReadFile:
 		var data []byte
 		data, a.err = f.ReadFile(q.name)

@@ -49,6 +49,9 @@ type Place struct {
 	// Shown: sessions see the secret where a wider directory is granted, because
 	// everyday programs need the file.
 	Shown bool
+	// Harmless: what is private to the user there is seen in a wider grant, where
+	// other private files are hidden.
+	Harmless bool
 	// Acts is a clause that says who acts on what is written there, such as
 	// "shells run it when they start"; "" if nobody does.
 	Acts string
@@ -77,7 +80,7 @@ const (
 
 // All is the table. Secrets come first, in the order in which a grant of several
 // is described.
-var All = concat(secrets, shells, sessions, programs, tools, editors, agents, machine)
+var All = withHarmless(concat(secrets, shells, sessions, programs, tools, editors, agents, machine))
 
 func concat(lists ...[]Place) (all []Place) {
 	for _, list := range lists {

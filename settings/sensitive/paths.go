@@ -1,9 +1,10 @@
 // Package sensitive finds what gives power elsewhere, by the table of
 // settings/risks: keys, tokens and passwords, and what programs outside act on.
 //
-// [Find] looks for the places of secrets, [Paths.Holds] says what a grant would
-// open, [FindActor] says who acts on what is written, and [Assignments] finds
-// secrets in the start-up files of shells.
+// [Find] looks for the places of secrets, [Paths.FindPrivate] for files that only
+// the user may read. [Paths.Holds] says what a grant would open, [FindActor] says
+// who acts on what is written, and [Assignments] finds secrets in the start-up
+// files of shells.
 package sensitive
 
 import (

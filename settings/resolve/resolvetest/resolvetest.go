@@ -56,6 +56,7 @@ func Rooted(root string) resolve.FS {
 			}
 			return paths, err
 		},
+		Modes:    func(path string) (resolve.Modes, error) { return resolve.OS.Modes(filepath.Join(root, path)) },
 		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf,
 	}
 }
@@ -119,6 +120,18 @@ func InMemory(entries map[string]string) resolve.FS {
 				}
 				return list, err
 			}, root, patterns)
+		},
+		Modes: func(path string) (resolve.Modes, error) {
+			n, err := find(path)
+			var entries []fsguard.Entry
+			for _, name := range n.names {
+				mode := nodes[filepath.Join(path, name)].mode
+				if mode.IsRegular() {
+					mode |= 0o644
+				}
+				entries = append(entries, fsguard.Entry{Name: name, Type: mode})
+			}
+			return resolve.NewModes(entries), err
 		},
 		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf,
 	}
