@@ -88,6 +88,7 @@ type Store struct {
 	command *source.State
 	sources *source.Store
 	askGit  compile.AskGit  // nil: git is not asked
+	parents *git.Asker      // asks about repositories above projects
 	memory  *compile.Memory // nil: nothing is kept
 	fs      resolve.FS
 	maxAge  time.Duration     // of a snapshot that Latest returns again
@@ -131,10 +132,10 @@ func open(options Options, with source.Watching) (*Store, error) {
 	s := &Store{
 		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
 		latest: map[string]latest{}, granted: map[string][]compile.Addition{}, maxAge: maxAge, fs: resolve.OS,
-		opened: make(chan struct{}),
+		opened: make(chan struct{}), parents: new(git.Asker),
 	}
 	if !options.Once {
-		s.askGit = new(git.Asker).Ask // one command does not wait for another program
+		s.askGit = s.parents.Ask // one command does not wait for another program
 		s.memory = compile.NewMemory()
 		s.fs.Dirs, s.fs.Find, s.fs.Modes = resolve.RememberDirs(), resolve.RememberFind(), resolve.RememberModes()
 	}
@@ -218,7 +219,7 @@ func (s *Store) FirstTime(note string) bool {
 func (s *Store) Snapshot(projectDir string) *compile.Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
 	in := compile.Input{
-		Host: s.host, FS: s.fs, AskGit: s.askGit, OwnPaths: s.options.Guarded,
+		Host: s.host, FS: s.fs, AskGit: s.askGit, AskParent: s.parents.Refuses, OwnPaths: s.options.Guarded,
 		HostsGap: s.options.HostsGap, Command: s.command,
 	}
 	if filepath.IsAbs(projectDir) {

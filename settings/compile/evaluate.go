@@ -78,7 +78,7 @@ type fsView struct {
 func (s *Input) view() fsView {
 	view := resolve.NewView(s.FS)
 	return fsView{
-		View: view, host: s.Host, git: &repositories{ask: s.AskGit}, private: &privateFiles{},
+		View: view, host: s.Host, git: &repositories{ask: s.AskGit, askParent: s.AskParent}, private: &privateFiles{},
 		guarded: s.guarded(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
 		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{},
 	}
@@ -186,7 +186,7 @@ func (s *Input) run(
 	project := projectOf(view, projectDir, l.projectFile)
 	toolchains := chooseToolchains(l, r)
 	variables, environment := chooseVariables(l, toolchains, r)
-	grants := resolveGrants(view, l, project, toolchains, environment, alone, r)
+	grants := resolveGrants(view, l, &project, toolchains, environment, alone, r)
 	restricted := restrict(l)
 	sockets := chooseSockets(view, l, project, toolchains, grants.writable, r)
 	keys := chooseSigningKeys(l, r)
@@ -255,7 +255,9 @@ type project struct {
 	path string // real
 	file string // the project's settings file if its relative paths count
 	git  git.Repository
-	// grants are those of the project and of its repository.
+	// parent is the repository above the project; nil if none counts.
+	parent *parent
+	// grants are those of the project and of both repositories.
 	grants   []grant
 	refusals []string
 	noAnswer string // see evaluation
@@ -264,9 +266,12 @@ type project struct {
 // repositories keeps what git runs in a project, for all evaluations of a
 // snapshot.
 type repositories struct {
-	ask     AskGit // nil: git is not asked
-	project string
-	found   *git.Repository
+	ask       AskGit    // nil: git is not asked
+	askParent AskParent // nil: no parent counts
+	project   string
+	found     *git.Repository
+	answer    git.Answer
+	parents   map[string]keptParent // by project
 }
 
 func (r *repositories) find(view fsView, project string) git.Repository {
@@ -276,7 +281,7 @@ func (r *repositories) find(view fsView, project string) git.Repository {
 			answer = r.ask(view.host, project)
 		}
 		found := git.Find(view.View, view.host, project, answer)
-		r.project, r.found = project, &found
+		r.project, r.found, r.answer = project, &found, answer
 	}
 	return *r.found
 }

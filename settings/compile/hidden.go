@@ -97,6 +97,9 @@ func (h *hider) builtIn() {
 		}
 	}
 	h.audit()
+	for _, path := range h.project.parent.secrets() {
+		h.add(path, from)
+	}
 }
 
 // layer hides what the entries of one layer name.
@@ -141,6 +144,7 @@ func (h *hider) layer(s *settings) {
 		default:
 			h.entry(entry, []string{path}, from.policy(hiddenKey, at), at)
 		}
+		h.alsoInParent(entry, from.policy(hiddenKey, at))
 	}
 }
 

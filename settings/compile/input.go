@@ -16,6 +16,7 @@ type Input struct {
 	Host         resolve.Host
 	FS           resolve.FS
 	AskGit       AskGit         // nil: git is not asked
+	AskParent    AskParent      // nil: no repository above the project counts
 	UserStates   []source.State // lowest first; the editor's is last
 	ProjectState *source.State  // nil without a project
 	Command      *source.State  // of the command line; nil if there is none
@@ -34,6 +35,10 @@ type Addition struct{ Key, Value string }
 
 // AskGit asks git about its configuration in a project.
 type AskGit func(host resolve.Host, project string) git.Answer
+
+// AskParent asks git why a project does not belong to the repository above it;
+// "" if it does.
+type AskParent func(host resolve.Host, project string, parent git.Parent, answer git.Answer) string
 
 // sameSettings reports whether two inputs of a store mean the same, as long
 // as the machine gives the same answers.
@@ -55,6 +60,13 @@ func (s *Input) recorded() (*Input, *resolve.Transcript) {
 			answer := s.AskGit(host, project)
 			transcript.Also(func() bool { return slices.Equal(s.AskGit(host, project), answer) })
 			return answer
+		}
+	}
+	if s.AskParent != nil {
+		copied.AskParent = func(host resolve.Host, project string, parent git.Parent, answer git.Answer) string {
+			why := s.AskParent(host, project, parent, answer)
+			transcript.Also(func() bool { return s.AskParent(host, project, parent, answer) == why })
+			return why
 		}
 	}
 	if s.HostsGap != nil {

@@ -312,6 +312,7 @@ func choosePaths(
 		one.GitConfig = slices.Contains(p.git.Configs, path)
 		list = append(list, one) // the grant of the repository depends on it, whatever the settings say
 	}
+	list = append(list, p.parent.guard()...)
 	return append([]policy.Protected{}, list...), unclear
 }
 

@@ -135,7 +135,7 @@ func TestRecall_ComparesTheSettings(t *testing.T) {
 			func(s *Snapshot) { s.Trust.Projects = nil },
 		},
 	}
-	ofTheStore := []string{"Host", "FS", "AskGit", "Command", "OwnPaths", "HostsGap"}
+	ofTheStore := []string{"Host", "FS", "AskGit", "AskParent", "Command", "OwnPaths", "HostsGap"}
 	for i := range reflect.TypeFor[Input]().NumField() {
 		name := reflect.TypeFor[Input]().Field(i).Name
 		if compared[name] == nil && !slices.Contains(ofTheStore, name) {
@@ -185,13 +185,14 @@ func TestRecall_AsksWhatIsNoFile(t *testing.T) {
 func TestRecall_NothingElseAsksTheMachine(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
-		"toolchains.go":      {"os.Getuid"},
-		"compiled.go":        {"fsguard.MkdirAll", "fsguard.NotMade"},          // right before a session starts
-		"../git/ask_unix.go": {"os", "fsguard", "time", "textfile", "syscall"}, // its answer is asked for again
-		"evaluate.go":        {"fsguard.ErrNoAnswer"},
-		"grant.go":           {"fsguard.ErrNoAnswer"},
-		"../git/find.go":     {"fsguard.ErrNoAnswer"},
-		"../git/named.go":    {"fsguard.ErrNoAnswer"},
+		"toolchains.go":         {"os.Getuid"},
+		"compiled.go":           {"fsguard.MkdirAll", "fsguard.NotMade"},          // right before a session starts
+		"../git/ask_unix.go":    {"os", "fsguard", "time", "textfile", "syscall"}, // its answer is asked for again
+		"../git/parent_unix.go": {"os", "fsguard", "time", "textfile", "syscall"}, // likewise
+		"evaluate.go":           {"fsguard.ErrNoAnswer"},
+		"grant.go":              {"fsguard.ErrNoAnswer"},
+		"../git/find.go":        {"fsguard.ErrNoAnswer"},
+		"../git/named.go":       {"fsguard.ErrNoAnswer"},
 
 		"../sensitive/private.go": {"fsguard.ErrNoAnswer", "fsguard.ErrRemote"},
 	}

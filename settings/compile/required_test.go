@@ -230,8 +230,8 @@ func TestRequired_KnowsEveryKey(t *testing.T) {
 		"system_paths.read_only":  "[]",
 		"system_paths.read_write": "[]", "additional_executable_paths": "[]", "additional_read_only_paths": "[]",
 		"additional_read_write_paths": "[]", "allow_network": "false", "allowed_hosts": "[]",
-		"denied_hosts":     `["b.org"]`,
-		"localhost":        `"none"`,
+		"denied_hosts": `["b.org"]`,
+		"localhost":    `"none"`, "parent_repository": "-", // see TestParent_NobodyOpensMoreThanTheUser
 		"allowed_env_vars": "[]", "allowed_unix_sockets": "[]", "signing_keys": `["ask:*"]`,
 		"protected_paths": `["x"]`, "hidden_paths": `["~/.ssh"]`,
 		"temporary_files": `"private"`, "limits.processes": "7", "limits.memory": `"10%"`, "limits.cpu_weight": "3",

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 )
 
 // grantSet are the grants of an evaluation and the rules that they make.
@@ -37,7 +36,7 @@ type grantSet struct {
 
 // resolveGrants turns the requests of all layers into grants and rules.
 func resolveGrants(
-	view fsView, l layers, p project, toolchains []chosen, environment policy.Environment,
+	view fsView, l layers, p *project, toolchains []chosen, environment policy.Environment,
 	alone *evaluation, r *reporter,
 ) grantSet {
 	set := grantSet{writable: cover{}}
@@ -45,7 +44,7 @@ func resolveGrants(
 		maps.Copy(set.writable, alone.writable)
 	}
 	resolved := func(s *settings, c category) []grant {
-		list, rejected := resolveRequests(view, p, requestsOf(s, c, view.host.Platform), r)
+		list, rejected := resolveRequests(view, *p, requestsOf(s, c, view.host.Platform), r)
 		set.rejected = append(set.rejected, rejected...)
 		return list
 	}
@@ -65,15 +64,16 @@ func resolveGrants(
 	tools, create := toolchainGrants(view, toolchains, r)
 	set.writable.addWriters(slices.Concat(append(slices.Clone(user), p.grants, tools)...))
 	if l.others != nil {
-		set.writable.addWriters(grantsOf(view, l.others, p))
+		set.writable.addWriters(grantsOf(view, l.others, *p))
 	}
-	home, _ := resolveRequests(view, p, dotfiles(view.host.Home), r)
+	p.openParent(view, l, set.writable, coverOf(append(slices.Concat(user...), tools...)))
+	home, _ := resolveRequests(view, *p, dotfiles(view.host.Home), r)
 	set.granted, set.create = slices.Concat(p.grants, steady(home)), create
 	for i, list := range user {
 		user[i] = steady(list)
 	}
 	tools = steady(tools)
-	set.closeOff(view, l, p, slices.Concat(append(slices.Clone(user), set.granted, tools)...), alone, r)
+	set.closeOff(view, l, *p, slices.Concat(append(slices.Clone(user), set.granted, tools)...), alone, r)
 	for i, c := range categories {
 		list := user[i]
 		if l.projectSets(c.key) {
@@ -90,7 +90,7 @@ func resolveGrants(
 	set.granted, set.refusals = append(set.granted, steady(certificates)...), append(set.refusals, refusals...)
 	set.granted = append(set.granted, steady(namedByGit(view, set))...)
 	set.cover = coverOf(set.granted)
-	set.rules = allowGuarded(mergeRules(set.granted), outsideOf(set.granted, set.temporary, set.hidden), p.git)
+	set.rules = allowGuarded(mergeRules(set.granted), outsideOf(set.granted, set.temporary, set.hidden), *p)
 	set.temporary = slices.DeleteFunc(slices.Clone(set.temporary), func(t policy.Temporary) bool {
 		return set.cover.at(t.Path) == 0 // the project's file has taken it away
 	})
@@ -170,10 +170,11 @@ func mergeRules(granted []grant) []policy.Rule {
 // allowGuarded lets git write to a repository outside of the project, but only
 // if the machine can protect what is dangerous in it. See
 // docs/design/git-repositories.md.
-func allowGuarded(rules []policy.Rule, granted outside, repository git.Repository) []policy.Rule {
+func allowGuarded(rules []policy.Rule, granted outside, p project) []policy.Rule {
 	list := slices.Clone(rules)
 	for i, rule := range list {
-		if slices.Contains(repository.Outside, rule.Path) && !granted.at(rule.Path).Has(policy.Write) {
+		own := slices.Contains(p.git.Outside, rule.Path) || p.parent != nil && p.parent.Dir == rule.Path
+		if own && !granted.at(rule.Path).Has(policy.Write) {
 			list[i].Access |= policy.Write
 			list[i].Guarded = policy.Write
 		}

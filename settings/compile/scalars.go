@@ -72,6 +72,7 @@ var scalars = []scalar{
 		key: localhostKey, order: localhostOrder, ask: (*asker).localhost,
 		useless: (*evaluation).uselessLocalhost,
 	},
+	{key: parentKey, order: parentOrder, ask: (*asker).parent},
 	{
 		key: temporaryKey, strict: document.TemporaryFilesPrivate,
 		opens: "sessions may read and change the temporary files of your other programs",

@@ -21,6 +21,7 @@ func Defaults() Sandbox {
 		AllowedUnixSockets:        []string{},
 		SigningKeys:               []string{"*"},
 		HiddenPaths:               []string{},
+		ParentRepository:          new(ParentRead),
 		TemporaryFiles:            new(TemporaryFilesPrivate),
 		Limits: &Limits{
 			Processes: new(4096), Memory: new("75%"), CPUWeight: new(100), Connections: new(256),

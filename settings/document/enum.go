@@ -20,6 +20,11 @@ func (Localhost) Values() []string {
 }
 
 // Values are all that the key allows.
+func (ParentRepository) Values() []string {
+	return []string{string(ParentRead), string(ParentGit), string(ParentOff)}
+}
+
+// Values are all that the key allows.
 func (TemporaryFiles) Values() []string {
 	return []string{string(TemporaryFilesPrivate), string(TemporaryFilesShared)}
 }

@@ -34,6 +34,7 @@ func valuesOf(mode Mode) []modeValue {
 			modeValue{"allowed_hosts", []string{}},
 			modeValue{"allowed_unix_sockets", []string{}},
 			modeValue{"toolchains", []string{}},
+			modeValue{"parent_repository", new(ParentGit)},
 			modeValue{"toolchain_caches", new(ToolchainCachesPrivate)},
 		)
 	case ModeStandard:

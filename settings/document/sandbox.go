@@ -96,6 +96,16 @@ type Sandbox struct {
 	// what has that name in any directory of the project when the session starts,
 	// but not in node_modules and .git.
 	HiddenPaths []string `json:"hidden_paths"`
+	// ParentRepository says what sessions get of the git repository above a project
+	// that has none of its own, such as a package of a monorepo. "read": git works,
+	// and they may read and execute the files of its working tree. "git": git
+	// works, and they see nothing else of the repository. Its objects hold all
+	// files of all commits. "off": nothing. git changes objects, index and refs, on
+	// machines that can protect hooks and configuration. A repository does not
+	// count if git ignores the project in it or refuses it, if its working tree
+	// is a home directory or one of the system, if it holds known secrets, or if
+	// another user owns it.
+	ParentRepository *ParentRepository `json:"parent_repository"`
 	// TemporaryFiles set to "private" gives the sessions of each project a /tmp,
 	// /var/tmp and /dev/shm of their own, on Linux with namespaces. They are
 	// removed when the editor ends. Paths and sockets in them that other keys
@@ -242,6 +252,18 @@ const (
 	LocalhostAll Localhost = "all"
 	// LocalhostNone opens none.
 	LocalhostNone Localhost = "none"
+)
+
+// ParentRepository says what sessions get of the repository above the project.
+type ParentRepository string
+
+const (
+	// ParentRead opens the repository to git, and its working tree for reading.
+	ParentRead ParentRepository = "read"
+	// ParentGit opens the repository to git.
+	ParentGit ParentRepository = "git"
+	// ParentOff opens nothing.
+	ParentOff ParentRepository = "off"
 )
 
 // TemporaryFiles says who shares the directories of temporary files.

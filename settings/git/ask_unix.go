@@ -16,7 +16,6 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
@@ -29,7 +28,9 @@ type Asker struct {
 
 	mu   sync.Mutex // guards the fields below
 	kept map[string]kept
-	hung map[string]bool // the projects in which git was killed and has not ended
+	hung map[string]bool // the directories in which git was killed and has not ended
+	// parents are the answers about the repositories above projects.
+	parents map[string]keptParent
 }
 
 // kept is an answer with the state of the files that it depends on.
@@ -55,13 +56,7 @@ func (a *Asker) Ask(host resolve.Host, project string) Answer {
 	if a == nil || !fsguard.Local(project) || host.Home != "" && !fsguard.Local(host.Home) {
 		return nil
 	}
-	program := ""
-	for _, path := range gitconfig.Programs[host.Platform] {
-		if info, err := fsguard.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			program = path
-			break
-		}
-	}
+	program := installed(host)
 	if program == "" {
 		return nil
 	}
@@ -85,8 +80,13 @@ func (a *Asker) Ask(host resolve.Host, project string) Answer {
 	for _, path := range append(likely, before.answer.files()...) {
 		now.state[path] = signature(path)
 	}
-	out, ok := a.run(program, host, project)
-	now.answer, now.failed = parseAnswer(func(file string) string { return above(project, file) }, out), !ok
+	out, status := a.run(program, []string{
+		"git", "--no-pager", "config", "--list", "--show-origin", "--show-scope", "--includes", "-z",
+	}, host, project)
+	if now.failed = status != 0; now.failed {
+		out = ""
+	}
+	now.answer = parseAnswer(func(file string) string { return above(project, file) }, out)
 	for _, path := range now.answer.files() {
 		if _, known := now.state[path]; !known {
 			now.state[path] = signature(path)
@@ -135,68 +135,71 @@ func signature(path string) textfile.Signature {
 	return textfile.SignatureOf(info)
 }
 
-// run runs git and returns what it prints; !ok if it failed, took too long or
-// printed too much.
-func (a *Asker) run(program string, host resolve.Host, project string) (out string, ok bool) {
+// run runs git in a directory, and returns what it prints with its exit status;
+// -1 if it was killed, took too long or printed too much.
+func (a *Asker) run(program string, argv []string, host resolve.Host, dir string) (out string, status int) {
 	type result struct {
-		out string
-		ok  bool
+		out    string
+		status int
 	}
 	done := make(chan result)
 	late := make(chan struct{})
 	read, write, err := os.Pipe()
 	if err != nil {
-		return "", false
+		return "", -1
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		_, _ = read.Close(), write.Close()
-		return "", false
+		return "", -1
 	}
-	process, err := proc.Start(program, []string{
-		"git", "--no-pager", "config", "--list", "--show-origin", "--show-scope", "--includes", "-z",
-	}, &os.ProcAttr{Dir: project, Env: environment(host), Files: []*os.File{null, write, null}})
+	process, err := proc.Start(program, argv,
+		&os.ProcAttr{Dir: dir, Env: environment(host), Files: []*os.File{null, write, null}})
 	_, _ = write.Close(), null.Close()
 	if err != nil {
 		_ = read.Close()
-		return "", false
+		return "", -1
 	}
 	go func() {
 		var text bytes.Buffer
 		n, err := io.Copy(&text, io.LimitReader(read, maxAnswer+1))
 		_ = read.Close() // a git that prints more gets SIGPIPE
-		status, failed := process.Wait(false)
+		ended, failed := process.Wait(false)
+		r := result{text.String(), -1}
+		if err == nil && n <= maxAnswer && failed == nil {
+			r.status = ended.ExitStatus()
+		}
 		select {
-		case done <- result{text.String(), err == nil && n <= maxAnswer && failed == nil && status.ExitStatus() == 0}:
+		case done <- r:
 		case <-late:
-			a.setHung(project, false)
+			a.setHung(dir, false)
 		}
 	}()
 	timer := time.NewTimer(cmp.Or(a.timeout, askTimeout))
 	defer timer.Stop()
 	select {
 	case r := <-done:
-		return r.out, r.ok
+		return r.out, r.status
 	case <-timer.C:
 		// A process that a file system holds ends later; nobody waits for it.
-		a.setHung(project, true)
+		a.setHung(dir, true)
 		close(late)
 		_ = process.Signal(syscall.SIGKILL)
-		return "", false
+		return "", -1
 	}
 }
 
-func (a *Asker) setHung(project string, hung bool) {
+func (a *Asker) setHung(dir string, hung bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !hung {
-		delete(a.hung, project)
+		delete(a.hung, dir)
 		return
 	}
 	if a.hung == nil {
 		a.hung = map[string]bool{}
 	}
-	a.hung[project] = true
+	a.hung[dir] = true
 }
 
 // environment is what git needs to find its files. Traces are off, because the

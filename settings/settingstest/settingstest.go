@@ -185,6 +185,7 @@ func (c Choose) keys() map[string]any {
 			"cpu_weight": []any{1, 100, 10000, 0, "x", nil}[c(6)],
 		}
 	})
+	maybe("parent_repository", word(document.ParentRepository("").Values()))
 	maybe("temporary_files", word(document.TemporaryFiles("").Values()))
 	maybe("hidden_paths", list(slices.Concat(Paths, meetHidden)))
 	for _, key := range []string{

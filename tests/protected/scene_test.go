@@ -54,6 +54,17 @@ func (s *scene) repository(dir string) {
 	s.git(dir, "commit", "-q", "-m", "first")
 }
 
+// monorepo makes a repository with two packages. The project is one of them.
+func (s *scene) monorepo(top string) {
+	s.T.Helper()
+	s.repository(top)
+	s.Project = filepath.Join(top, "packages/app")
+	harness.Write(s.T, s.ProjectPath("file"), "content\n")
+	harness.Write(s.T, filepath.Join(top, "packages/other/source"), "sibling\n")
+	s.git(top, "add", ".")
+	s.git(top, "commit", "-q", "--amend", "--no-edit")
+}
+
 // remake removes the empty project, for git to make it.
 func (s *scene) remake() {
 	s.T.Helper()
@@ -79,6 +90,15 @@ var layouts = map[string]func(s *scene){
 		s.git(super, "commit", "-q", "-m", "module")
 		s.Project = filepath.Join(super, "deps/module")
 		s.git(s.Project, "checkout", "-q", "-B", "main")
+	},
+	"package": func(s *scene) {
+		s.monorepo(filepath.Join(s.Outside, "mono"))
+	},
+	"package in a worktree": func(s *scene) {
+		mono, side := filepath.Join(s.Outside, "mono"), filepath.Join(s.Outside, "second")
+		s.monorepo(mono)
+		s.git(mono, "worktree", "add", "-q", side)
+		s.Project = filepath.Join(side, "packages/app")
 	},
 	"none": func(*scene) {},
 }

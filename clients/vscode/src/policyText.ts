@@ -3,7 +3,7 @@ import { fromHome } from "./home";
 import { Page, type Place } from "./page";
 import type { Kind, Policy, PolicyOrigin, PolicyRule } from "./protocol.gen";
 
-const switches = ["mode", "enabled", "apply_to", "allow_network", "localhost", "temporary_files", "toolchain_caches", "limits.processes", "limits.memory", "limits.cpu_weight", "on_unavailable", "on_denied", "audit", "audit_required", "audit_argv"];
+const switches = ["mode", "enabled", "apply_to", "allow_network", "localhost", "parent_repository", "temporary_files", "toolchain_caches", "limits.processes", "limits.memory", "limits.cpu_weight", "on_unavailable", "on_denied", "audit", "audit_required", "audit_argv"];
 
 /** Where a value comes from. */
 interface Origin {

@@ -1,0 +1,76 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+)
+
+// What git says about the repository above a project is current, and nobody
+// else's repository counts.
+func TestRefuses_IsCurrent(t *testing.T) {
+	t.Parallel()
+	a, host, top := asked(t, "[core]\n\tbare = false\n")
+	project := filepath.Join(top, "a", ":b*")
+	if err := os.MkdirAll(project, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what, want string) {
+		t.Helper()
+		parent, ok := FindParent(resolve.NewView(resolve.OS), project)
+		if !ok || parent.Top != top || parent.Linked {
+			t.Fatalf("%s: %+v, %t", what, parent, ok)
+		}
+		for range 2 {
+			if got := a.Refuses(host, project, parent, a.Ask(host, project)); got != want {
+				t.Errorf("%s: %q, want %q", what, got, want)
+			}
+		}
+	}
+	check("a package", "")
+	write(t, filepath.Join(top, ".gitignore"), "/a/:b?\n")
+	check("ignored", Ignored)
+	write(t, filepath.Join(top, "a", ".gitignore"), "!:b*\n")
+	check("not ignored after all", "")
+	elsewhere := filepath.Join(host.Home, "elsewhere")
+	write(t, elsewhere, "a/\n")
+	write(t, filepath.Join(host.Home, ".gitconfig"), "[core]\n\texcludesFile = ~/elsewhere\n")
+	check("ignored by the user", Ignored)
+	write(t, elsewhere, "")
+	check("no longer", "")
+	write(t, filepath.Join(top, ".git", "config"),
+		"[core]\n\trepositoryformatversion = 0\n\tworktree = "+host.Home+"\n")
+	check("another working tree", "git takes another repository there")
+	write(t, filepath.Join(top, ".git", "config"), "[core\n")
+	check("a configuration with a mistake", "git refuses it")
+	write(t, filepath.Join(top, ".git", "config"), "")
+	check("control", "")
+	if os.Geteuid() == 0 { // an ordinary user can give nothing away
+		write(t, filepath.Join(host.Home, ".gitconfig"), "[safe]\n\tdirectory = *\n")
+		if err := os.Chown(top, 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		check("another user's", "another user owns it")
+	}
+}
+
+// Without git nobody knows.
+func TestRefuses_WithoutGit(t *testing.T) {
+	t.Parallel()
+	a, host, top := asked(t, "")
+	project := filepath.Join(top, "a")
+	if err := os.Mkdir(project, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	parent, _ := FindParent(resolve.NewView(resolve.OS), project)
+	host.Platform = "darwin"
+	if why := a.Refuses(host, project, parent, nil); why == "" {
+		t.Error("it counts")
+	}
+	host.Platform = "linux"
+	if why := a.Refuses(host, project, parent, nil); why != "" {
+		t.Errorf("control: %s", why)
+	}
+}
