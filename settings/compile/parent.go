@@ -201,7 +201,7 @@ func (p *parent) secrets() []string {
 }
 
 // maxSecretDirs bounds the search for secrets, which every start waits for.
-const maxSecretDirs = 128
+const maxSecretDirs = 64
 
 // secretFiles lists the .env files in a working tree outside of the project,
 // those in the directories above the project first. Not whole: there are more

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -132,6 +133,40 @@ func TestParentRepositoryOpensWhatItSays(t *testing.T) {
 			} {
 				if _, output, status, _ := e.run(line); (status == 0) != want {
 					t.Errorf("%s: status %d, want %t:\n%s", line, status, want, output)
+				}
+			}
+		})
+	}
+}
+
+// What is explained about the repository above is what a session meets.
+func TestParentRepositoryIsExplainedAsItIs(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths", "hidden_paths")
+	for _, value := range []string{"read", "git", "off"} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			layouts["package"](s)
+			top := filepath.Join(s.Outside, "mono")
+			for _, file := range []string{".env", ".gitignore", ".mailmap", ".git/info/attributes", ".git/hooks/x"} {
+				harness.Write(t, filepath.Join(top, file), "")
+			}
+			e := s.start(harness.Defaults(map[string]any{"parent_repository": value}), harness.Machine{})
+			for _, path := range []string{
+				"file", "packages/other/source", "packages/app/file", ".env", ".gitignore", ".mailmap", ".git/HEAD",
+				".git/index", ".git/config", ".git/hooks/x", ".git/info/attributes", ".git/info/exclude",
+			} {
+				target := filepath.Join(top, path)
+				for access, act := range map[protocol.Access]string{"read": ": <", "write": ": >>"} {
+					said := harness.Call(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
+						ProjectDir: s.Project, Kind: "tool", Access: access, Target: target,
+					})
+					_, output, status, _ := e.run(act + harness.Quote(target))
+					if said.Allowed != (status == 0) {
+						harness.Breach(t, "%s %s: %t (%s; %s), but status %d: %s", access, path, said.Allowed,
+							said.Reason, said.Hint, status, output)
+					}
 				}
 			}
 		})
