@@ -46,6 +46,9 @@ func Suggest(s *compile.Snapshot, kind document.Kind, access, target, program st
 		if err != nil || suggestion.Allowed || suggestion.Protected {
 			return suggestion, err
 		}
+		if access == "create" && suggestion.Key == "" && isBesideProject(s, target, program) {
+			suggestion.Hint = besideHint
+		}
 		switch name, made := toolchainFor(s, kind, target, program); {
 		case made:
 			return Suggestion{Hint: allowedByNow, Allowed: true}, nil
