@@ -1,7 +1,9 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -235,7 +237,10 @@ func secretFiles(view fsView, top, project string) (list []string, whole bool) {
 			}
 		}
 		below, err := view.FS.Dirs(dir)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
+			continue // sessions cannot search it either
+		case err != nil:
 			return list, false
 		}
 		for _, name := range below {

@@ -2,10 +2,12 @@ package compile
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
@@ -221,6 +223,21 @@ func TestParent_SaysThatATreeIsLarge(t *testing.T) {
 	const said = "has many directories"
 	if text := strings.Join(c.Warnings, "\n"); strings.Contains(text, said) {
 		t.Errorf("control: %s", text)
+	}
+	// What nobody can search is none of many.
+	for err, want := range map[error]bool{fs.ErrPermission: false, fsguard.ErrNoAnswer: true} {
+		s := inPackage(t, tree, mono, `{"enabled": true}`, "", "")
+		dirs := s.FS.Dirs
+		s.FS.Dirs = func(path string) ([]string, error) {
+			if path == mono {
+				return nil, err
+			}
+			return dirs(path)
+		}
+		text := strings.Join(s.Compile(document.KindTool).Warnings, "\n")
+		if strings.Contains(text, said) != want {
+			t.Errorf("%v: %s", err, text)
+		}
 	}
 	for i := range maxSecretDirs {
 		tree[fmt.Sprintf("%s/packages/%d/", mono, i)] = ""
