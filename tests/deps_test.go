@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	},
 	"platform/linux/denials": {
 		"platform", "platform/gitchange", "platform/gitconfig", "platform/policy", "platform/linux/gitwrite",
-		"platform/linux/notify", "lifecycle/proc", "fsguard",
+		"platform/linux/notify", "lifecycle/proc", "fsguard", "display",
 	},
 	"platform/linux/gitwrite": {"platform/gitchange", "platform/gitconfig", "lifecycle/proc", "fsguard"},
 	"platform/linux/namespace": {

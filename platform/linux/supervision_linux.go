@@ -56,7 +56,7 @@ func confine(
 	if r.Requested.Denials && hooks.Denied != nil {
 		r.observeDenials(p.OnDenied == policy.Ask || hooks.Learn != nil)
 	}
-	changes := len(denials.Missing(p)) > 0 || r.Namespaces != nil && len(denials.GitConfigs(p)) > 0
+	changes := len(p.GitDirs)+len(denials.Missing(p)) > 0 || r.Namespaces != nil && len(denials.GitConfigs(p)) > 0
 	if r.Filtering.Observed == seccomp.ObservedNone && changes && observationAvailable() == nil {
 		r.Filtering.Observed, r.Unreported = seccomp.ObservedCreations, true
 		hooks.Denied, hooks.Ask = func(platform.Denial) {}, nil

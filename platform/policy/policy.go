@@ -53,6 +53,10 @@ type Policy struct {
 	Environment Environment `json:"environment"`
 	// Protected are paths that stay read-only, even if a rule grants writing.
 	Protected []Protected `json:"protected"`
+	// GitDirs are the directories of git repositories in which git outside would
+	// follow what a session makes beside files and directories, such as symlinks.
+	// They need not exist. They are sorted, and none contains another.
+	GitDirs []string `json:"gitDirs,omitempty"`
 	// RequireProtected is true if the session must not start on a machine that
 	// cannot prevent changes of Protected.
 	RequireProtected bool `json:"requireProtected"`

@@ -44,9 +44,10 @@ const (
 // State is the state of the files when a session started.
 type State struct {
 	*names
-	since  time.Time
-	before map[string]string
-	unread []string // not scanned, because the file system does not answer
+	since   time.Time
+	before  map[string]string
+	unread  []string // not scanned, because the file system does not answer
+	gitDirs []string // see policy.Policy.GitDirs
 	// repository: the project had a repository of its own.
 	repository bool
 	crowded    []string // directories with more files than are scanned
@@ -72,7 +73,7 @@ const fileTimeLag = 10 * time.Millisecond
 // Take records the state of the policy's protected paths, and of the project's
 // files that programs act upon.
 func Take(p *policy.Policy) *State {
-	s := &State{names: namesOf(p), since: time.Now().Add(-fileTimeLag)}
+	s := &State{names: namesOf(p), gitDirs: p.GitDirs, since: time.Now().Add(-fileTimeLag)}
 	_, err := fsguard.Lstat(filepath.Join(p.Project, ".git"))
 	s.repository = err == nil
 	s.before, s.unread = s.scan()

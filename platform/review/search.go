@@ -50,6 +50,7 @@ func (s *State) search(list changes) {
 		return
 	}
 	w.operations(filepath.Join(s.project, ".git"))
+	w.gitFiles()
 	queue := []string{s.project}
 	for len(queue) > 0 && !w.over() {
 		dir := queue[0]

@@ -192,7 +192,7 @@ func (s *Input) run(
 	keys := chooseSigningKeys(l, r)
 	sockets = filtered(view, sockets, keys)
 	unreached := markUnreached(view, environment, variables, sockets)
-	protected, unclear := choosePaths(view, l, project, r)
+	protected, gitDirs, unclear := choosePaths(view, l, project, r)
 	reachable := chooseHosts(l, toolchains, r)
 	caches := cachesOf(view, l, grants.granted, r)
 	guarded, create := guardCaches(view, grants.cover)
@@ -202,7 +202,7 @@ func (s *Input) run(
 	guarded, grants.create = append(guarded, guardedAudit...), append(grants.create, create...)
 	p := policy.Policy{
 		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(protected, guarded,
-			guard(view, grants.cover), guardGit(l, project, grants))),
+			guard(view, grants.cover), guardGit(l, project, grants))), GitDirs: gitDirs,
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
 		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden,
 		Network: reachable.addTo(l.network()), Environment: environment,

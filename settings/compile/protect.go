@@ -191,6 +191,31 @@ func builtInProtected(view fsView, p project, without exceptions) []policy.Prote
 	return list
 }
 
+// gitDirs are the directories of repositories in which a session makes only files
+// and directories. As with what is protected in them, the user can take away
+// those in the project, and not those outside of it.
+func gitDirs(p project, without exceptions) []string {
+	if p.path == "" {
+		return nil
+	}
+	dirs := slices.Clone(p.git.Dirs)
+	if p.parent != nil {
+		dirs = append(dirs, p.parent.Dir)
+	}
+	if !p.git.Pointer {
+		dirs = append(dirs, filepath.Join(p.path, ".git")) // which git may make
+	}
+	slices.Sort(dirs)
+	var list []string
+	for _, dir := range dirs {
+		taken := policy.Contains(p.path, dir) && without.take(dir)
+		if !taken && !slices.ContainsFunc(list, func(other string) bool { return policy.Contains(other, dir) }) {
+			list = append(list, dir)
+		}
+	}
+	return list
+}
+
 func builtIn(path string) policy.Protected {
 	return policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: protectedKey}}
 }
@@ -263,17 +288,18 @@ func sortProtected(list []policy.Protected) []policy.Protected {
 }
 
 // choosePaths unites the built-in protected paths with those of the user and of
-// the project. Only the user's entries take built-in ones away. unclear is the
-// first entry that could not be understood.
+// the project. Only the user's entries take built-in ones away. dirs are those of
+// gitDirs. unclear is the first entry that could not be understood.
 func choosePaths(
 	view fsView, l layers, p project, r *reporter,
-) ([]policy.Protected, *document.FileDiagnostic) {
+) (list []policy.Protected, dirs []string, unclear *document.FileDiagnostic) {
 	list, without, unclear := protectedOf(view, p, &l.user, r)
 	if from, set := l.user.from[protectedKey]; set && len(l.user.values.ProtectedPaths) == 0 {
 		r.add(from.file, from.At, document.SeverityInfo, protectedKey,
 			`[] has no effect: the built-in list stays; to protect nothing, write ["!*"]`)
 	}
 	list = append(list, builtInProtected(view, p, without)...)
+	dirs = gitDirs(p, without)
 	for _, e := range without {
 		covers := func(p policy.Protected) bool {
 			return p.Pattern && p.Origin.File == policy.OriginBuiltIn && p.Covers(e.path)
@@ -313,7 +339,7 @@ func choosePaths(
 		list = append(list, one) // the grant of the repository depends on it, whatever the settings say
 	}
 	list = append(list, p.parent.guard()...)
-	return append([]policy.Protected{}, list...), unclear
+	return append([]policy.Protected{}, list...), dirs, unclear
 }
 
 // protect adds the file's protected paths.

@@ -30,6 +30,8 @@ type Repository struct {
 	// Configs are those of them, and of OutsideProtected, that are the
 	// configuration of a repository itself, in the form that git changes.
 	Configs []string
+	// Dirs are the directories of all repositories that it protects.
+	Dirs []string
 	// Outside are the directories of the repository outside of the project, and
 	// OutsideProtected the paths in them to protect.
 	Outside, OutsideProtected []string
@@ -291,6 +293,7 @@ func (g *finder) repository(dir string) {
 	// With a file "commondir" git would look for hooks and configuration
 	// elsewhere.
 	g.protect(filepath.Join(dir, "hooks"), filepath.Join(dir, "config"), filepath.Join(dir, "commondir"))
+	g.found.Dirs = append(g.found.Dirs, dir)
 	g.found.Configs = append(g.found.Configs, filepath.Join(dir, "config"))
 	g.configuration(filepath.Join(dir, "config"))
 	g.worktreeConfiguration(dir, dir)

@@ -72,8 +72,7 @@ func (s *scene) servedOverSSH(origin string) (address, command string) {
 	host, port := harness.ServeSSH(s.T, key.PublicKey(), harness.Environ(s.World))
 	// What the set ssh grants has tests of its own.
 	dir := filepath.Join(s.Outside, "ssh")
-	harness.Write(s.T, filepath.Join(dir, "key"), private)
-	harness.Must(s.T, os.Chmod(filepath.Join(dir, "key"), 0o600))
+	harness.WritePrivate(s.T, filepath.Join(dir, "key"), private)
 	harness.Write(s.T, filepath.Join(dir, "known_hosts"), "[127.0.0.1]:"+port+" "+host)
 	return "ssh://me@127.0.0.1:" + port + origin, "ssh -F none -o BatchMode=yes -o UserKnownHostsFile=" +
 		filepath.Join(dir, "known_hosts") + " -i " + filepath.Join(dir, "key")
@@ -335,8 +334,8 @@ func TestStrangeLocksChangeNothing(t *testing.T) {
 	harness.Require(t, "protected_paths")
 	const move = `perl -e 'rename ".git/config.lock", ".git/config" or die "REFUSED $!\n"'; `
 	for name, test := range map[string]struct{ line, says string }{
-		"a symlink":   {`printf "$GOOD" >x; ln -s ../x .git/config.lock`, "no plain file"},
-		"a FIFO":      {`mkfifo .git/config.lock`, "no plain file"},
+		"a symlink":   {`printf "$GOOD" >x; ln -s ../x .git/config.lock`, "git outside would follow it"},
+		"a FIFO":      {`mkfifo .git/config.lock`, "git outside would wait for it"},
 		"a directory": {`mkdir .git/config.lock`, "no plain file"},
 		"10 MB": {
 			`cp .git/config .git/config.lock; head -c 10000000 /dev/zero | tr '\0' '#' >>.git/config.lock`, "more than",

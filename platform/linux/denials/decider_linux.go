@@ -78,7 +78,7 @@ func NewDecidedCalls(arch uint32, numbers map[int]string) *DecidedCalls {
 	d := &DecidedCalls{arch: arch}
 	for number, name := range numbers {
 		args := pathArgs()[name]
-		if number >= maxNumber || len(args) != 1 || slices.Contains(linkMoving, name) || name == "openat2" {
+		if number >= maxNumber || len(args) != 1 || slices.Contains(gitMakers, name) || name == "openat2" {
 			continue
 		}
 		d.calls[number] = decidedCall{known: true, creat: name == "creat", pathArg: args[0]}

@@ -47,6 +47,9 @@ func FastPath(o *Observer, name string) func(*notify.Call) bool {
 			if !readable || w.name != "" && (o.missing.concerns(w.request, w.name) || !o.harmless(w)) {
 				return false
 			}
+			if o.makesInGit(name, w.name) && !o.plainInGit(call, name) {
+				return false
+			}
 		}
 		call.Continue()
 		return true
@@ -84,11 +87,11 @@ type literalPath struct {
 func (o *Observer) literalPath(call *notify.Call, name string, u pathArg) (literalPath, bool) {
 	text, err := call.Text(call.Args[u.path])
 	if err != nil {
-		return literalPath{}, o.missing.empty() // the slow path cannot read it either, and may have to refuse it
+		return literalPath{}, o.free() // the slow path cannot read it either, and may have to refuse it
 	}
 	flags, _, err := flagsOf(call, name, u)
 	if err != nil {
-		return literalPath{}, o.missing.empty()
+		return literalPath{}, o.free()
 	}
 	w := newRequest(u.op, flags)
 	if text == "" || w.exempt {

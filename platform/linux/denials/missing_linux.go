@@ -136,6 +136,9 @@ func (m *missing) below(name string) (list []string) {
 	return list
 }
 
+// free reports whether no name is refused for itself.
+func (o *Observer) free() bool { return o.missing.empty() && len(o.options.Policy.GitDirs) == 0 }
+
 // dirs lists the directories in which a name must not be created. way says that
 // the call can put a whole directory there.
 func (m *missing) dirs(name string, way bool) []string {
@@ -249,7 +252,7 @@ func (o *Observer) mayCreate(call *notify.Call, name string, list []pathArg) boo
 // process without namespaces that hides itself; see
 // docs/design/protected-names.md.
 func (o *Observer) refuseUnrooted(call *notify.Call, err error) bool {
-	if o.missing.empty() || !o.started.Load() || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+	if o.free() || !o.started.Load() || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return false
 	}
 	call.Fail(errnoOf(err))

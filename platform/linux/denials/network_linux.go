@@ -37,7 +37,7 @@ func (o *Observer) network(call *notify.Call, access platform.Refused, at, size 
 // reports whether it has refused the call.
 func (o *Observer) BindUnix(call *notify.Call) (answered bool) {
 	raw, ok := rawAddress(call, 1, 2)
-	if raw != nil && !ok && o.started.Load() && !o.missing.empty() {
+	if raw != nil && !ok && o.started.Load() && !o.free() {
 		call.Fail(unix.EFAULT) // see refuseMissing
 		return true
 	}
@@ -56,13 +56,17 @@ func (o *Observer) BindUnix(call *notify.Call) (answered bool) {
 		o.refuseCreation(call, root, creation{dir: unix.AT_FDCWD, text: name}) {
 		return true
 	}
+	m := making{to: argument{dir: unix.AT_FDCWD}, kind: unix.S_IFSOCK}
+	if o.started.Load() && len(o.options.Policy.GitDirs) > 0 && o.refuseMaking(call, root, name, m) {
+		return true
+	}
 	loc, err := locate(call, root, unix.AT_FDCWD, name, false)
 	if err != nil {
 		return false
 	}
 	defer loc.close()
 	if access, refused := o.decide(w, loc); refused && o.permitted(call, root, w, loc, access) {
-		o.report(call, refusal{access: access, target: display(loc.path)})
+		o.report(call, refusal{access: access, target: displayed(loc.path)})
 	}
 	return false
 }

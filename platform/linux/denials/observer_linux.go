@@ -112,7 +112,7 @@ func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 	if ownRoot && o.changeGit(call, root, name, list) {
 		return true
 	}
-	if o.refuseMissing(call, root, ownRoot, name, list) {
+	if o.refuseMissing(call, root, ownRoot, name, list) || o.refuseInGit(call, root, name) {
 		return true
 	}
 	for _, u := range list {
@@ -194,7 +194,7 @@ func (o *Observer) inspect(
 		loc.close()
 		return nil, absent
 	}
-	return &finding{refusal: refusal{access: access, target: display(loc.path)}, request: w, loc: loc, mode: mode},
+	return &finding{refusal: refusal{access: access, target: displayed(loc.path)}, request: w, loc: loc, mode: mode},
 		false
 }
 
@@ -325,9 +325,9 @@ func (o *Observer) decideOpening(flags openFlags, loc *location, at policy.Acces
 // granted by descriptor or by mount, and no rule covers them.
 func isTerminal(name string) bool { return policy.Contains("/dev/pts", name) }
 
-// display replaces the sidecar's own /proc directory, in which the path was
+// displayed replaces the sidecar's own /proc directory, in which the path was
 // resolved, by /proc/self.
-func display(name string) string {
+func displayed(name string) string {
 	own := fmt.Sprintf("/proc/%d", os.Getpid())
 	if name == own || strings.HasPrefix(name, own+"/") {
 		return "/proc/self" + strings.TrimPrefix(name, own)
