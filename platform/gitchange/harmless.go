@@ -41,6 +41,11 @@ var simple = map[string]func(gitconfig.Entry) bool{
 	"lfs.repositoryformatversion": isNumber,
 }
 
+// users reports whether sessions only add a simple key: what is pushed, and what
+// git deletes, stays as somebody has set it outside. core.filemode changes: "git
+// init" in a repository sets it.
+func users(k key) bool { return k.section == "push" || k.section == "gc" }
+
 // filters are what "git lfs install" writes.
 var filters = map[string][]string{
 	"clean":    {"git-lfs clean -- %f"},
@@ -56,6 +61,9 @@ func (c change) refuse(k key) string {
 	if valid, is := simple[k.text]; is {
 		if i := slices.IndexFunc(added, func(e gitconfig.Entry) bool { return !valid(e) }); i >= 0 {
 			return whyValue
+		}
+		if users(k) && !c.ours(c.before[k.text]) {
+			return whySet
 		}
 		return ""
 	}
@@ -110,7 +118,7 @@ func (c change) refuseBranch(k key, added []gitconfig.Entry) string {
 		return meaning(k)
 	case !isName(k.group):
 		return whyName
-	case !c.ours(c.before[k.text]):
+	case !c.ours(c.before[k.text]), !c.mayGet(k.group, settingsOf(k, added)):
 		if k.name == "remote" || k.name == "merge" {
 			return whyPush
 		}
@@ -119,6 +127,15 @@ func (c change) refuseBranch(k key, added []gitconfig.Entry) string {
 		return "there is no remote %s"
 	}
 	return valueOf(added, valid)
+}
+
+// settingsOf are values of a branch's key, as Facts.Held has them.
+func settingsOf(k key, values []gitconfig.Entry) []gitconfig.Entry {
+	list := slices.Clone(values)
+	for i := range list {
+		list[i].Key = k.name
+	}
+	return list
 }
 
 // hasRemote reports whether the file has a remote of that name. A name that is

@@ -16,6 +16,9 @@ import (
 type Facts struct {
 	// Added reports whether a session of this sidecar has added an entry.
 	Added func(gitconfig.Entry) bool
+	// Held returns the settings that a branch of that name had, if sessions of this
+	// sidecar have renamed it, or another to it; see Verdict.Moved.
+	Held func(branch string) (settings []gitconfig.Entry, held bool)
 	// Unwritable reports whether a local repository exists at an absolute path,
 	// and no session can write there.
 	Unwritable func(path string) bool
@@ -27,6 +30,10 @@ type Verdict struct {
 	Changed []string
 	// Added are the entries that only the new file has.
 	Added []gitconfig.Entry
+	// Moved are the branches that got another name, and their new names, with
+	// their settings: those that sessions have not added. What there is under
+	// such a name later must have the same settings, or pushes go elsewhere.
+	Moved map[string][]gitconfig.Entry
 	// Refused are the changes that a session may not make. If there are none,
 	// the change is accepted.
 	Refused []Refusal
@@ -57,9 +64,10 @@ func Judge(before, after []gitconfig.Entry, facts Facts) Verdict {
 	}
 	c.groups = groupsOf(before)
 	moved := c.movedBranches(before, after)
+	v.Moved = c.foreign(before, moved)
 	for _, name := range v.Changed {
 		k := parseKey(name)
-		if k.section == "branch" && k.grouped && moved[k.group] {
+		if k.section == "branch" && k.grouped && moved[k.group] != "" {
 			continue
 		}
 		if why := c.refuse(k); why != "" {
@@ -151,7 +159,8 @@ func (c change) ours(entries []gitconfig.Entry) bool {
 
 // movedBranches are branches whose settings have got the name of another branch
 // as they were, which had none: "git branch -m" does that.
-func (c change) movedBranches(before, after []gitconfig.Entry) map[string]bool {
+// The new name is the value of the old one, and the old one that of the new.
+func (c change) movedBranches(before, after []gitconfig.Entry) map[string]string {
 	was, is := branches(before), branches(after)
 	var fresh []string
 	for to := range is {
@@ -159,18 +168,49 @@ func (c change) movedBranches(before, after []gitconfig.Entry) map[string]bool {
 			fresh = append(fresh, to)
 		}
 	}
-	moved := map[string]bool{}
+	moved := map[string]string{}
 	for from, settings := range was {
 		if len(is[from]) > 0 {
 			continue
 		}
 		for _, to := range fresh {
-			if !moved[to] && !moved[from] && slices.Equal(settings, is[to]) {
-				moved[from], moved[to] = true, true
+			if moved[to] == "" && moved[from] == "" && slices.Equal(settings, is[to]) && c.mayGet(to, settings) {
+				moved[from], moved[to] = to, from
 			}
 		}
 	}
 	return moved
+}
+
+// mayGet reports whether a branch may get settings: if it had others before,
+// under that name, it may not.
+func (c change) mayGet(branch string, settings []gitconfig.Entry) bool {
+	was, held := c.held(branch)
+	return !held || len(without(settings, was)) == 0
+}
+
+func (c change) held(branch string) ([]gitconfig.Entry, bool) {
+	if c.facts.Held == nil {
+		return nil, false
+	}
+	return c.facts.Held(branch)
+}
+
+// foreign is Verdict.Moved.
+func (c change) foreign(before []gitconfig.Entry, moved map[string]string) map[string][]gitconfig.Entry {
+	var list map[string][]gitconfig.Entry
+	was := branches(before)
+	for from, to := range moved {
+		settings := was[from]
+		if _, held := c.held(from); len(settings) == 0 || !held && c.ours(c.groups[[2]string{"branch", from}]) {
+			continue
+		}
+		if list == nil {
+			list = map[string][]gitconfig.Entry{}
+		}
+		list[from], list[to] = settings, settings
+	}
+	return list
 }
 
 // branches are the entries of each branch, with only the name as the key.

@@ -483,3 +483,79 @@ func TestJudge_IsLinearInTheValuesOfAKey(t *testing.T) {
 		t.Errorf("%d values of one key are added: %+v", maxChanged+1, verdict.Refused)
 	}
 }
+
+// A branch that is made anew under the name of one that was renamed is that branch
+// to "git push", and so is what a branch was renamed to.
+func TestJudge_ABranchUnderAHeldName(t *testing.T) {
+	t.Parallel()
+	entries := func(text string) []gitconfig.Entry {
+		list, ok := gitconfig.Parse(text, gitconfig.BlanksKept)
+		if !ok {
+			t.Fatalf("git would reject %q", text)
+		}
+		return list
+	}
+	const fork = "[remote \"fork\"]\n\turl = https://example.com/fork.git\n"
+	renamed := strings.Replace(ordinary, `[branch "main"]`, `[branch "old"]`, 1)
+	move := Judge(entries(ordinary), entries(renamed), Facts{})
+	if len(move.Refused) > 0 || len(move.Moved) != 2 || len(move.Moved["main"]) != 2 || len(move.Moved["old"]) != 2 {
+		t.Fatalf("control: a rename: %+v", move)
+	}
+	ours := func(e gitconfig.Entry) bool { // as after the rename, and "git remote add"
+		return strings.HasPrefix(e.Key, "branch.old.") || strings.HasPrefix(e.Key, "branch.x.") ||
+			strings.HasPrefix(e.Key, "remote.fork.")
+	}
+	held := func(branch string) ([]gitconfig.Entry, bool) {
+		settings, is := move.Moved[branch]
+		return settings, is
+	}
+	branch := func(name, remote, merge string) string {
+		return fmt.Sprintf("[branch %q]\n\tremote = %s\n\tmerge = refs/heads/%s\n", name, remote, merge)
+	}
+	before, x := renamed+fork, branch("x", "fork", "main")
+	for name, test := range map[string]struct {
+		before, after string
+		fine          bool
+	}{
+		"anew, to a fork":          {before, before + branch("main", "fork", "main"), false},
+		"anew, to another branch":  {before, before + branch("main", "origin", "x"), false},
+		"anew, with a rebase":      {before, before + "[branch \"main\"]\n\trebase = true\n", false},
+		"anew, as it was":          {before, before + branch("main", "origin", "main"), true},
+		"renamed to it":            {before + x, before + strings.Replace(x, `"x"`, `"main"`, 1), false},
+		"renamed back":             {before, ordinary + fork, true},
+		"renamed again":            {before, strings.Replace(before, `"old"`, `"older"`, 1), true},
+		"the renamed one, changed": {before, strings.Replace(before, "remote = origin", "remote = fork", 1), false},
+		"another":                  {before, before + branch("other", "fork", "main"), true},
+		"what a session has added": {before + x, before + strings.Replace(x, "heads/main", "heads/y", 1), true},
+		"both at once":             {ordinary + fork, renamed + fork + branch("main", "fork", "main"), false},
+	} {
+		v := Judge(entries(test.before), entries(test.after), Facts{Added: ours, Held: held})
+		if (len(v.Refused) == 0) != test.fine {
+			t.Errorf("%s: %+v", name, v.Refused)
+		}
+		if name == "renamed again" && len(v.Moved["older"]) != 2 {
+			t.Errorf("%s: it is not held: %+v", name, v.Moved)
+		}
+		if name == "both at once" && !strings.Contains(v.Refused[0].Line, whyPush) {
+			t.Errorf("%s: %+v", name, v.Refused)
+		}
+	}
+}
+
+// What is pushed, and what git deletes, stays as the user has set it.
+func TestJudge_SetBeforeByTheUser(t *testing.T) {
+	t.Parallel()
+	before := ordinary + "[push]\n\tdefault = simple\n[gc]\n\tpruneExpire = never\n"
+	for name, after := range map[string]string{
+		"push.default":   strings.Replace(before, "simple", "matching", 1),
+		"gc.pruneExpire": strings.Replace(before, "never", "now", 1),
+		"removed":        ordinary + "[push]\n\tdefault = simple\n",
+	} {
+		if v := judged(t, before, after); len(v.Refused) != 1 || !strings.Contains(v.Refused[0].Line, whySet) {
+			t.Errorf("%s: %+v", name, v.Refused)
+		}
+		if v := judged(t, before, after, "push.default=simple", "gc.pruneexpire=never"); len(v.Refused) > 0 {
+			t.Errorf("control: %s that a session has set: %+v", name, v.Refused)
+		}
+	}
+}

@@ -213,6 +213,45 @@ func TestGitMayNotSetWhatRuns(t *testing.T) {
 	}
 }
 
+// A branch that is made anew under the name of one that a session has renamed
+// does not push elsewhere, and neither does the renamed one.
+func TestARenamedBranchLeadsWhereItDid(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	const rename = "git branch -m main old; git branch main; git remote add fork https://example.com/fork.git; "
+	for name, test := range map[string]struct{ line, key string }{
+		"anew":    {rename + "git config branch.main.remote fork", "branch.main.remote"},
+		"renamed": {rename + "git config branch.old.remote fork", "branch.old.remote"},
+		"and back": {
+			rename + "git branch -D main; git branch -m old main; git config branch.main.remote fork",
+			"branch.main.remote",
+		},
+		"by a rename": {
+			rename + "git branch x; git config branch.x.remote fork; git branch -D main; git branch -m x main",
+			"branch.main.remote",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for settings, want := range map[string]string{harness.Off(): "fork\n", harness.Defaults(nil): "other"} {
+				s := newScene(t)
+				s.repository(s.Project)
+				s.withOrigin()
+				s.git(s.Project, "branch", "-q", "-u", "origin/main", "main")
+				e := s.start(settings, harness.Machine{})
+				_, output, _, _ := e.run(test.line)
+				got, _ := exec.Command("git", "-C", s.Project, "config", test.key).Output()
+				switch refused := strings.Contains(output, "not permitted"); {
+				case want == "fork\n" && string(got) != want:
+					t.Fatalf("control: %q: %s", got, output)
+				case want == "other" && (string(got) == "fork\n" || !refused):
+					harness.Breach(t, "it is %q: %s", got, output)
+				}
+			}
+		})
+	}
+}
+
 // husky's prepare script is refused with the line that sets it up.
 func TestHuskyIsToldTheLineThatItNeeds(t *testing.T) {
 	t.Parallel()

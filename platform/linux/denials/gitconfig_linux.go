@@ -148,7 +148,10 @@ func (o *Observer) readGit(r *gitRename) (c gitChange, err error) {
 		return c, err
 	}
 	c.verdict, err = gitwrite.Judge(c.before, c.after, gitchange.Facts{
-		Added:      func(e gitconfig.Entry) bool { return gitAdded.has(r.config.path, e) },
+		Added: func(e gitconfig.Entry) bool { return gitAdded.has(r.config.path, e) },
+		Held: func(branch string) ([]gitconfig.Entry, bool) {
+			return gitAdded.heldBy(r.config.path, branch)
+		},
 		Unwritable: o.unwritable,
 	})
 	return c, err
@@ -210,6 +213,7 @@ func (o *Observer) writeGit(r *gitRename, c gitChange) error {
 	if !r.call.Valid() {
 		return notify.ErrGone
 	}
+	gitAdded.hold(r.config.path, c.verdict.Moved)
 	if err := gitwrite.Replace(fd, c.before, c.after); err != nil {
 		return err
 	}
@@ -288,14 +292,42 @@ func temporaryPaths(p *policy.Policy) []string {
 // additions are what sessions of this sidecar have added to each file. They may
 // remove it again.
 type additions struct {
-	mu    sync.Mutex // guards files
+	mu    sync.Mutex // guards the fields below
 	files map[string]map[gitconfig.Entry]bool
+	// held are the branches that sessions have renamed, by file and name. A name
+	// stays, as a branch that is made anew under it is judged by it.
+	held map[string]map[string][]gitconfig.Entry
 }
 
 // maxAdditions bounds the entries of a file, and the files.
 const maxAdditions = 1024
 
-var gitAdded = additions{files: map[string]map[gitconfig.Entry]bool{}}
+var gitAdded = additions{
+	files: map[string]map[gitconfig.Entry]bool{}, held: map[string]map[string][]gitconfig.Entry{},
+}
+
+// heldBy is gitchange.Facts.Held for a file. If there are too many branches to
+// know, each counts as one that had no settings.
+func (a *additions) heldBy(file, branch string) ([]gitconfig.Entry, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	settings, held := a.held[file][branch]
+	return settings, held || len(a.held) > maxAdditions || len(a.held[file]) > maxAdditions
+}
+
+// hold remembers branches that were renamed in a file.
+func (a *additions) hold(file string, moved map[string][]gitconfig.Entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for branch, settings := range moved {
+		if a.held[file] == nil {
+			a.held[file] = map[string][]gitconfig.Entry{}
+		}
+		if _, held := a.held[file][branch]; !held {
+			a.held[file][branch] = settings
+		}
+	}
+}
 
 func (a *additions) has(file string, e gitconfig.Entry) bool {
 	a.mu.Lock()
