@@ -122,6 +122,9 @@ func (u User) Settings() []string {
 
 const zed = "zed"
 
+// IsZeds reports whether a settings file is in Zed's directory.
+func IsZeds(file string) bool { return filepath.Base(filepath.Dir(file)) == zed }
+
 // HoldsOnlySettings reports whether a settings file is in a directory that holds
 // only settings.
 func HoldsOnlySettings(file string) bool {

@@ -154,7 +154,7 @@ func TestToolchains_MakeTheirCaches(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(d.home, ".cache")))
 	d.write(filepath.Join(d.home, ".cache"), "a file")
 	tool = d.store.Snapshot("").Compile(document.KindTool)
-	if err := tool.MakeDirs(); err == nil || !strings.Contains(err.Error(), "make directory of a toolchain") {
+	if err := tool.MakeDirs(); err == nil || !strings.Contains(err.Error(), "make a directory that sessions need") {
 		t.Errorf("in the way of a file: %v", err)
 	}
 }

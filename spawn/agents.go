@@ -145,7 +145,7 @@ func (a *attempt) filterGPG(granted policy.UnixSocket) error {
 		// It may start any time. Until then gpg says what it lacks.
 		a.running.log.Info("no gpg-agent is running", "socket", whole)
 	}
-	home, err := a.running.group.MakeDir()
+	home, err := a.makeOwnDir("the session's home directory of GnuPG")
 	if err != nil {
 		return err
 	}
@@ -163,10 +163,6 @@ func (a *attempt) filterGPG(granted policy.UnixSocket) error {
 	if err := os.Symlink(socket, filepath.Join(home, "S.gpg-agent")); err != nil {
 		return err
 	}
-	a.policy.Rules = append(slices.Clone(a.policy.Rules), policy.Rule{
-		Path: home, Access: policy.ReadWrite,
-		Origin: policy.Origin{File: policy.OriginSession, Key: "the session's home directory of GnuPG"},
-	})
 	a.own = append(a.own, gpgVariable+"="+home)
 	return nil
 }

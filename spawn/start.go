@@ -218,7 +218,7 @@ func (a *attempt) makeRuntimeDir() {
 	if !p.Restricted || !p.PrivateRuntimeDir {
 		return
 	}
-	dir, err := a.running.group.MakeDir()
+	dir, err := a.makeOwnDir("private runtime directory")
 	if err != nil {
 		// Having none restricts the session further, and opens nothing.
 		a.running.log.Warn("no private runtime directory for a session", "error", err)
@@ -226,10 +226,23 @@ func (a *attempt) makeRuntimeDir() {
 		return
 	}
 	a.runtimeDir = dir
+}
+
+// makeOwnDir makes a directory that the session may write, also if it lies in the
+// sidecar's state, which is read-only where a grant would open it.
+func (a *attempt) makeOwnDir(key string) (string, error) {
+	dir, err := a.running.group.MakeDir()
+	if err != nil {
+		return "", err
+	}
+	p := a.policy
 	p.Rules = slices.Concat(p.Rules, []policy.Rule{{
-		Path: dir, Access: policy.ReadWrite,
-		Origin: policy.Origin{File: policy.OriginSession, Key: "private runtime directory"},
+		Path: dir, Access: policy.ReadWrite, Origin: policy.Origin{File: policy.OriginSession, Key: key},
 	}})
+	if _, within := p.ProtectedAt(dir); within {
+		p.Reopened = slices.Concat(p.Reopened, []string{dir})
+	}
+	return dir, nil
 }
 
 // makeTemporaryDirs makes the project's directories for temporary files. One

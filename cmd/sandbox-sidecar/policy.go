@@ -94,7 +94,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		title string
 		keys  []string
 	}{
-		{"protected", []string{"protected_paths", "settings files"}},
+		{"protected", []string{"protected_paths", compile.GuardKey}},
 		{"hidden", []string{"hidden_paths"}},
 		{"variables", []string{"allowed_env_vars"}},
 		{"hosts", []string{"allowed_hosts"}},

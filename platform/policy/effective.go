@@ -5,8 +5,10 @@ package policy
 func (p *Policy) ProtectedAt(path string) (Protected, bool) {
 	var best Protected
 	found := false
-	for _, protected := range p.Protected {
-		if !protected.Creatable && protected.Covers(path) && (!found || len(protected.Path) > len(best.Path)) {
+	for i := range p.Protected {
+		protected := p.Protected[i]
+		covers := !protected.Creatable && protected.Covers(path) && !p.reopens(&protected, path)
+		if covers && (!found || len(protected.Path) > len(best.Path)) {
 			best, found = protected, true
 		}
 	}

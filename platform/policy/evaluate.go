@@ -132,7 +132,21 @@ func (p *Policy) ruledBelow(dir, path string) bool {
 //go:norace
 func (p *Policy) protects(path string) bool {
 	for i := range p.Protected {
-		if one := &p.Protected[i]; !one.Creatable && one.covers(path) {
+		if one := &p.Protected[i]; !one.Creatable && one.covers(path) && !p.reopens(one, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// reopens reports whether a path is left to the rules although an entry covers
+// it; see Reopened.
+//
+//go:nosplit
+//go:norace
+func (p *Policy) reopens(one *Protected, path string) bool {
+	for i := range p.Reopened {
+		if open := p.Reopened[i]; Contains(open, path) && open != one.Path && Contains(one.Path, open) {
 			return true
 		}
 	}

@@ -48,7 +48,10 @@ func reference(p *Policy, path string) (access Access) {
 		access |= given
 	}
 	for _, one := range p.Protected {
-		if !one.Creatable && one.Covers(path) {
+		reopened := func(open string) bool {
+			return open != one.Path && within(one.Path, open) && within(open, path)
+		}
+		if !one.Creatable && one.Covers(path) && !slices.ContainsFunc(p.Reopened, reopened) {
 			access &^= Write
 		}
 	}
@@ -82,6 +85,7 @@ func TestAt_AgreesWithTheReference(t *testing.T) {
 			p.Temporary = append(p.Temporary, Temporary{Path: some()})
 			p.Protected = append(p.Protected, Protected{Path: some(), Creatable: random.IntN(4) == 0})
 			p.Hidden = append(p.Hidden, Hidden{Path: some()})
+			p.Reopened = append(p.Reopened, some())
 		}
 		if random.IntN(3) == 0 {
 			p.Protected = append(p.Protected, Protected{Path: "/a/*.x", Pattern: true})

@@ -16,6 +16,7 @@ type Index struct {
 	hidden    map[string]int // the first entry of a path
 	temporary map[string]int
 	protected map[string]bool
+	reopened  map[string]bool
 	patterns  map[string][]string // names by their directory
 	anywhere  []Protected
 }
@@ -25,6 +26,10 @@ func NewIndex(p *Policy) *Index {
 	x := &Index{
 		policy: p, rules: map[string]Access{}, sockets: map[string]bool{}, hidden: map[string]int{},
 		temporary: map[string]int{}, protected: map[string]bool{}, patterns: map[string][]string{},
+		reopened: map[string]bool{},
+	}
+	for _, path := range p.Reopened {
+		x.reopened[path] = true
 	}
 	for _, rule := range p.Rules {
 		x.rules[rule.Path] |= rule.Access
@@ -167,8 +172,9 @@ func (x *Index) Protects(path string) bool {
 			return true
 		}
 	}
+	reopened := false
 	for dir := range Upwards(path) {
-		if x.protected[dir] {
+		if x.protected[dir] && !reopened {
 			return true
 		}
 		above, name := filepath.Split(dir)
@@ -177,6 +183,7 @@ func (x *Index) Protects(path string) bool {
 				return true
 			}
 		}
+		reopened = reopened || x.reopened[dir]
 	}
 	return false
 }

@@ -44,6 +44,7 @@ func TestIndex_AnswersAsThePolicy(t *testing.T) {
 			one := policy.Protected{Path: path, Pattern: pattern, Creatable: r.IntN(4) == 0}
 			p.Protected = append(p.Protected, one)
 		})
+		several(func(path string) { p.Reopened = append(p.Reopened, path) })
 		if r.IntN(4) == 0 {
 			p.Replaced = []policy.Replaced{{Path: randomPath(r), Source: "/a"}}
 		}

@@ -57,6 +57,10 @@ type Policy struct {
 	// follow what a session makes beside files and directories, such as symlinks.
 	// They need not exist. They are sorted, and none contains another.
 	GitDirs []string `json:"gitDirs,omitempty"`
+	// Reopened are paths below entries of Protected that the rules decide about
+	// all the same, with everything below them. They are no patterns. An entry at
+	// or below such a path protects there.
+	Reopened []string `json:"reopened,omitempty"`
 	// RequireProtected is true if the session must not start on a machine that
 	// cannot prevent changes of Protected.
 	RequireProtected bool `json:"requireProtected"`
@@ -252,6 +256,12 @@ type Protected struct {
 	// missing. The way to any other protected path may be created, or git could
 	// create no repository.
 	Decides bool `json:"decides,omitempty"`
+	// Busy is true for a directory in which sidecars change files while sessions
+	// run. Nobody can tell their changes from a session's.
+	Busy bool `json:"busy,omitempty"`
+	// Link is true for a symlink on the way to a path that has an entry of its own.
+	// Nothing replaces it.
+	Link bool `json:"link,omitempty"`
 	// Pattern is true if the last name of Path may contain *, which stands for
 	// any characters. Such an entry is about names that do not exist yet; those
 	// that exist have entries of their own. If ** is the name before the last,

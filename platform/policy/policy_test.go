@@ -81,6 +81,8 @@ func TestID_ChangesWithEveryEffect(t *testing.T) {
 		"path":        func(p *Policy) { p.Rules[0].Path = "/q" },
 		"access":      func(p *Policy) { p.Rules[0].Access = Read },
 		"guarded":     func(p *Policy) { p.Rules[0].Guarded = Write },
+		"link":        func(p *Policy) { p.Protected[0].Link = true },
+		"reopened":    func(p *Policy) { p.Reopened = []string{"/p/.git/x"} },
 		"required":    func(p *Policy) { p.RequireProtected = false },
 		"runtime":     func(p *Policy) { p.PrivateRuntimeDir = false },
 		"terminals":   func(p *Policy) { p.PrivateTerminals = false },

@@ -35,7 +35,7 @@ func namesOf(p *policy.Policy) *names {
 	var guarded []string
 	index := policy.NewIndex(p)
 	for _, one := range p.Protected {
-		if _, hidden := index.HiddenAt(one.Path); hidden || one.Path == p.Audit.Dir {
+		if _, hidden := index.HiddenAt(one.Path); hidden || one.Busy || one.Path == p.Audit.Dir {
 			continue // sidecars change it
 		}
 		guarded = append(guarded, one.Path)

@@ -41,6 +41,7 @@ type Result struct {
 	Redirect *Redirect
 
 	create  []string   // see MakeDirs
+	unmade  []string   // of them, what MakeDirs could not make
 	exposed []exposure // see Exposures
 	proxies []string   // see Notes
 	// unreached are notes on variables that do not arrive.
@@ -66,14 +67,19 @@ func (c *Result) Undecided() bool {
 func (c *Result) RefuseUnconfined() { c.Policy.OnUnavailable = policy.Refuse }
 
 // MakeDirs makes the caches of toolchains that do not exist. A session could
-// not make them, because only what exists at its start can be granted. Call it
+// not make them, because only what exists at its start can be granted. So it does
+// with directories of the sidecar's own that grants open, which can be protected
+// only then. Call it
 // right before a restricted session starts. It continues after an error.
 func (c *Result) MakeDirs() error {
 	var problems []error
 	for _, dir := range c.create {
 		err := fsguard.MkdirAll(dir, 0o700)
+		if err != nil {
+			c.unmade = append(c.unmade, dir)
+		}
 		if err != nil && !fsguard.NotMade(err) { // the state directory is not made either, which is said
-			problems = append(problems, fmt.Errorf("make directory of a toolchain: %w", err))
+			problems = append(problems, fmt.Errorf("make a directory that sessions need: %w", err))
 		}
 	}
 	return errors.Join(problems...)
@@ -108,7 +114,7 @@ func (c *Result) Notes() []Note {
 func (c *Result) Exposures(kept bool) []string {
 	var list []string
 	for _, x := range c.exposed {
-		if !kept || !x.there && !x.own {
+		if !kept || (!x.there || slices.Contains(c.unmade, x.made)) && !x.own {
 			list = append(list, x.warning)
 		}
 	}

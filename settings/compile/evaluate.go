@@ -68,6 +68,7 @@ type fsView struct {
 	git       *repositories
 	private   *privateFiles
 	guarded   []string // what no session may write
+	own       []ownPlace
 	hostsGap  func() string
 	forbidden []forbiddenPlace
 	sensitive *sensitive.Paths
@@ -79,7 +80,7 @@ func (s *Input) view() fsView {
 	view := resolve.NewView(s.FS)
 	return fsView{
 		View: view, host: s.Host, git: &repositories{ask: s.AskGit, askParent: s.AskParent}, private: &privateFiles{},
-		guarded: s.guarded(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
+		guarded: s.guarded(view), own: s.ownPlaces(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
 		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{},
 	}
 }
@@ -200,9 +201,11 @@ func (s *Input) run(
 	auditing := auditOf(l, view)
 	guardedAudit, create := guardAudit(view, auditing, grants.cover)
 	guarded, grants.create = append(guarded, guardedAudit...), append(grants.create, create...)
+	own := guard(view, grants.cover)
+	guarded, grants.create = append(guarded, own.protected...), append(grants.create, own.create...)
 	p := policy.Policy{
 		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(protected, guarded,
-			guard(view, grants.cover), guardGit(l, project, grants))), GitDirs: gitDirs,
+			guardGit(l, project, grants))), GitDirs: gitDirs, Reopened: own.reopened,
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
 		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden,
 		Network: reachable.addTo(l.network()), Environment: environment,

@@ -220,23 +220,22 @@ func builtIn(path string) policy.Protected {
 	return policy.Protected{Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: protectedKey}}
 }
 
-// GuardKey names the origin of the protection of settings files.
-const GuardKey = "settings files"
+// GuardKey names the origin of the protection of the sidecar's own files.
+const GuardKey = "the sidecar's own files"
 
 // guard protects the files that decide about sessions if the grants would let a
 // session change them. A grant that contains them is the user's own, so it stays;
 // these files do not become writable.
-func guard(view fsView, granted cover) []policy.Protected {
-	var list []policy.Protected
+func guard(view fsView, granted cover) shut {
+	s := shutPlaces(view, granted)
+	var files []policy.Protected
 	for _, path := range view.guarded {
-		if granted.at(path).Has(policy.Write) {
-			list = append(list, policy.Protected{
-				Path: path, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: GuardKey},
-				Decides: true,
-			})
+		if granted.at(path).Has(policy.Write) && !s.has(path) {
+			files = append(files, decides(path))
 		}
 	}
-	return list
+	s.protected = append(s.protected, files...)
+	return s
 }
 
 // guardGit protects the user's configuration of git, and hooks, in places that

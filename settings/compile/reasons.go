@@ -79,7 +79,13 @@ func (r *Reasons) MakesBelow(path string) bool {
 }
 
 // Guards reports whether no session may write a path, whatever is granted.
-func (r *Reasons) Guards(path string) bool { return slices.Contains(r.from.guarded, path) }
+func (r *Reasons) Guards(path string) bool {
+	within := func(p ownPlace) bool {
+		reopened := func(open string) bool { return policy.Contains(open, path) }
+		return policy.Contains(p.path, path) && !slices.ContainsFunc(p.open, reopened)
+	}
+	return slices.Contains(r.from.guarded, path) || slices.ContainsFunc(r.from.own, within)
+}
 
 // Undoes says why a grant for writing of a path would undo the sandbox; "" if it
 // would not.

@@ -369,10 +369,10 @@ func (s *Snapshot) warnings(e *evaluation, kind document.Kind) []string {
 
 // Guarded lists, sorted, the files that no session may ever write, whatever is
 // granted. These are the user's settings files, by their real paths and by the
-// names under which they are found; the list of trusted projects; and the other
-// files of the standard settings directories, because tasks and key bindings
-// run programs, too. A missing file is listed if creating it would add settings
-// or trust. The running program is listed as well, which the next start runs, with
-// the links to it and those beside it that it runs. So are the directories of
-// links that are shells.
+// names under which they are found; the list of trusted projects; and those of
+// Zed's files that say what it runs. The directories of ours are guarded as a
+// whole, too (see shutPlaces). A missing file is listed if creating it would add
+// settings or trust. The running program is listed as well, which the next start
+// runs, with the links to it and those beside it that it runs. So are the
+// directories of links that are shells.
 func (s *Snapshot) Guarded() []string { return s.guarded(resolve.NewView(s.FS)) }

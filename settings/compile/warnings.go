@@ -124,9 +124,12 @@ func (e *evaluation) findProjectRisks() []string {
 
 // exposure is a file that decides about sessions and that a session may write.
 type exposure struct {
-	warning string
-	// there: the file exists. Only then can it be protected.
+	path, warning string
+	// there: the file exists, or a directory of ours that holds it. Only then can
+	// it be protected.
 	there bool
+	// made is the directory, if it has to be made first; "" if it exists.
+	made string
 	// own: the path leads to a file of the project's own, in its own /tmp.
 	own bool
 }
@@ -139,7 +142,8 @@ func (s *Input) findExposed(e *evaluation) []exposure {
 		for _, path := range paths {
 			if rule, ok := e.policy.Find(policy.Write, path); ok {
 				_, own := e.policy.TemporaryAt(path)
-				list = append(list, exposure{there: e.Resolve(path).Exists, own: own, warning: fmt.Sprintf(
+				there, made := e.mountable(path)
+				list = append(list, exposure{path: path, there: there, made: made, own: own, warning: fmt.Sprintf(
 					"%s %s is writable from inside: %s is granted by %s; a session can change what later "+
 						"sessions may do", what, display.Quote(path), display.Quote(rule.Path), rule.Origin,
 				)})
@@ -149,33 +153,23 @@ func (s *Input) findExposed(e *evaluation) []exposure {
 	add("the settings file", s.settingsFiles(e.View))
 	add("the list of trusted projects", s.trustFiles(e.View))
 	add("the directory of shells", s.shells(e.View))
-	return list
+	return append(list, s.exposedState(e)...)
 }
-
-// maxNeighbours bounds the other files of a settings directory that are
-// guarded. Editors have few.
-const maxNeighbours = 256
 
 func (s *Input) guarded(r *resolve.View) []string {
 	list := slices.Concat(s.settingsFiles(r), s.trustFiles(r))
 	if account := (places.User{Home: s.Host.Account}).Trust(); account != "" {
 		list = append(list, bothNames(r, account)...) // it counts once it exists
 	}
-	for _, state := range s.UserStates {
-		dir := filepath.Dir(state.File)
-		if state.File == policy.OriginEditor || !places.HoldsOnlySettings(state.File) {
-			continue
+	zeds, others := s.settingsDirs()
+	for _, dir := range zeds {
+		for _, name := range decidingOfZed[1:] {
+			list = append(list, filepath.Join(r.Resolve(dir).Path, name))
 		}
-		real := r.Resolve(dir).Path
-		names, err := s.FS.ReadDir(real)
-		if err != nil {
-			continue
-		}
-		for _, name := range names[:min(len(names), maxNeighbours)] {
-			path := filepath.Join(real, name)
-			if !r.Entry(path).Mode.IsDir() {
-				list = append(list, path)
-			}
+	}
+	if s.Host.Platform == "darwin" { // Seatbelt needs no mounts
+		for _, dir := range others {
+			list = append(list, r.Resolve(dir).Path)
 		}
 	}
 	list = slices.Concat(list, s.programs(r), s.shells(r))

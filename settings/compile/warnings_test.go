@@ -75,11 +75,19 @@ func TestExposures_AreLeftWhereProtectionDoesNotReach(t *testing.T) {
 	s := snapshotOf(t, f, `{"enabled": true, "additional_read_write_paths": ["~"]}`, "")
 	s.Trust = &trust.List{Path: "/home/u/.local/state/sandbox-sidecar/trust.json"}
 	c := s.Compile(document.KindTool)
-	if got := c.Exposures(false); len(got) != 2 || !strings.Contains(got[0], userFile) {
+	if got := c.Exposures(false); len(got) != 3 || !strings.Contains(got[0], userFile) ||
+		!strings.Contains(got[1], `the list of trusted projects "/home/u/.local/state/sandbox-sidecar/trust.json"`) ||
+		!strings.Contains(got[2], `the sidecar's state "/home/u/.local/state/sandbox-sidecar"`) {
 		t.Errorf("where nothing is protected: %q", got)
 	}
+	if got := c.Exposures(true); len(got) != 0 {
+		t.Errorf("where the directories are mounted: %q", got)
+	}
+	s = again(s)
+	s.Trust = &trust.List{Path: "/home/u/elsewhere/trust.json"}
+	c = s.Compile(document.KindTool)
 	if got := c.Exposures(true); len(got) != 1 ||
-		!strings.Contains(got[0], `the list of trusted projects "/home/u/.local/state/sandbox-sidecar/trust.json"`) {
+		!strings.Contains(got[0], `the list of trusted projects "/home/u/elsewhere/trust.json"`) {
 		t.Errorf("where what is there is protected: %q", got)
 	}
 }
@@ -103,7 +111,7 @@ func TestExposures_OfAHomeInTmp(t *testing.T) {
 	}
 }
 
-func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
+func TestGuarded_ListsFilesUnderBothNames(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/dotfiles/zed.json":            "",
@@ -135,9 +143,9 @@ func TestGuarded_ListsFilesUnderBothNamesAndTheirNeighbours(t *testing.T) {
 		{File: "editor"},
 	}
 	want := []string{
-		managed.File, "/home/u/.config/zed/more", "/home/u/.config/zed/settings.json", "/home/u/.config/zed/tasks.json",
-		"/home/u/dotfiles/zed.json",
-		"/home/u/elsewhere/sidecar/other.json", "/home/u/elsewhere/sidecar/settings.json", "/home/u/my/settings.json",
+		managed.File, "/home/u/.config/zed/debug.json", "/home/u/.config/zed/settings.json",
+		"/home/u/.config/zed/tasks.json", "/home/u/dotfiles/zed.json",
+		"/home/u/elsewhere/sidecar/settings.json", "/home/u/my/settings.json",
 		"/home/u/src/bin/sandbox-sidecar", "/home/u/src/bin/sandbox-sidecar-mcp",
 		"/home/u/.local/bin/sandbox-sidecar", "/home/u/.local/share/sandbox-sidecar/shells", "/home/u/links",
 		"/home/u/.local/state/sandbox-sidecar/shells", "/home/u/project/shells",

@@ -263,7 +263,7 @@ func (x *explainer) protected(p policy.Protected) {
 	const form = "%s stays as it is, although the directory around it can be written, by %s"
 	if p.Origin.Key == compile.GuardKey {
 		x.refuse(rule, "", "", form, display.Quote(p.Path), p.Origin)
-		x.Hint = neverWritable
+		x.Hint = editOutside
 		return
 	}
 	if p.Origin.File == policy.OriginBuiltIn && !policy.Contains(x.Policy.Project, p.Path) {
@@ -354,7 +354,9 @@ func (x *explainer) notGranted(a attemptKind) {
 		if x.Hint == "" {
 			x.Hint = "what is in /proc belongs to single processes"
 		}
-	case x.attempt == Write && (x.Guards(x.end.Path) || x.Undoes(x.end.Path) != ""):
+	case x.attempt == Write && x.Guards(x.end.Path):
+		x.Key, x.Value, x.Hint = "", "", editOutside
+	case x.attempt == Write && x.Undoes(x.end.Path) != "":
 		x.Key, x.Value, x.Hint = "", "", neverWritable
 	case what == "" && x.toolchain(a.access):
 	case what == "" && x.actedOn(x.end.Path):
@@ -442,6 +444,9 @@ func (x *explainer) careful(what string) string {
 
 // neverWritable is the hint for files that decide about sessions.
 const neverWritable = "no setting lets a session change what decides about sessions"
+
+// editOutside is that for files that a user may want to edit.
+const editOutside = "edit it outside: " + neverWritable
 
 // nearestDir is the nearest directory on the way to the target that exists.
 func (x *explainer) nearestDir() string {

@@ -166,8 +166,8 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		},
 		{
 			`{"enabled": true, "additional_read_write_paths": ["~/.config"]}`, "", Write, userFile,
-			`no "` + userFile + `" stays as it is, although the directory around it can be written, ` +
-				`by settings files (built-in defaults) [] no setting lets`,
+			`no "/home/u/.config/zed" stays as it is, although the directory around it can be written, ` +
+				`by the sidecar's own files (built-in defaults) [] edit it outside: no setting lets`,
 		},
 		{
 			on, "", ConnectUnix, "/run/docker.sock",

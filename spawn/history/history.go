@@ -154,7 +154,7 @@ func (p Places) Find(r Request) (Session, error) {
 		return Session{}, p.none
 	}
 	r.Policy = Without(r.Policy)
-	if r.Policy.Outside(p.dir).Has(policy.Write) {
+	if exposed(r.Policy, p.dir) {
 		return Session{}, fmt.Errorf("%s: sessions may write it", p.dir)
 	}
 	own, start := filepath.Join(p.dir, nameOf(r.Project)), filepath.Join(p.dir, "start")
@@ -170,6 +170,14 @@ func (p Places) Find(r Request) (Session, error) {
 		s.Replaced = append(s.Replaced, policy.Replaced{Path: rc, Source: filepath.Join(start, "vimrc")})
 	}
 	return s, nil
+}
+
+// exposed reports whether sessions may write a directory where no mounts protect
+// it. The sidecar would write where a session of another machine has been.
+func exposed(p *policy.Policy, dir string) bool {
+	unprotected := *p
+	unprotected.Protected = nil
+	return unprotected.Outside(dir).Has(policy.Write)
 }
 
 // vimrc is the system's configuration of vim, if a session may read it; "" if
@@ -236,7 +244,7 @@ func Prepare(r Request) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	if r.Policy.Outside(dir).Has(policy.Write) {
+	if exposed(r.Policy, dir) {
 		return Session{}, fmt.Errorf("%s: sessions may write it", dir)
 	}
 	r.Policy = Without(r.Policy)

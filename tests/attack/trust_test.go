@@ -188,16 +188,16 @@ func TestASessionCannotWriteTheUsersSettings(t *testing.T) {
 	}
 }
 
-// Writes the user's settings, the list of trusted projects and Zed's key
-// bindings by every way that replaces a file, although the settings grant the
+// Writes the user's settings, the list of trusted projects and Zed's tasks by
+// every way that replaces a file, although the settings grant the
 // whole home directory. They are protected then, whatever protected_paths says.
 func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "protected_paths")
 	targets := map[string]func(s *scene) string{
-		"settings":     func(s *scene) string { return s.UserSettings() },
-		"trust":        func(s *scene) string { return s.trustList() },
-		"key bindings": func(s *scene) string { return filepath.Join(s.Home, ".config/zed/keymap.json") },
+		"settings": func(s *scene) string { return s.UserSettings() },
+		"trust":    func(s *scene) string { return s.trustList() },
+		"tasks":    func(s *scene) string { return filepath.Join(s.Home, ".config/zed/tasks.json") },
 	}
 	ways := map[string]func(s *scene, path string) []string{
 		"write": func(_ *scene, path string) []string { return []string{"write", path, "{ }"} },
@@ -216,7 +216,7 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 				attemptAt := func(enabled bool) (result result, changed bool) {
 					s := newScene(t)
 					harness.Write(t, s.trustList(), `{"version": 1, "projects": []}`)
-					harness.Write(t, filepath.Join(s.Home, ".config/zed/keymap.json"), "[]")
+					harness.Write(t, filepath.Join(s.Home, ".config/zed/tasks.json"), "[]")
 					e := s.Start(harness.Settings(harness.Sandbox{
 						"enabled": enabled, "additional_read_write_paths": []string{s.Home},
 						"protected_paths": []string{"!*"},
@@ -234,9 +234,7 @@ func TestGrantedSettingsStayAsTheyAre(t *testing.T) {
 					t.Errorf("changed %t, status %d, output:\n%s", changed, result.status, result.output)
 				}
 				for _, warning := range result.reply.Sandbox.Warnings {
-					// there is no such file
-					if strings.Contains(warning, "is writable from inside") &&
-						!strings.Contains(warning, "zed/settings.json") {
+					if strings.Contains(warning, "writable from inside") {
 						t.Errorf("warned of what is protected: %s", warning)
 					}
 				}

@@ -112,7 +112,7 @@ func situations() []situation {
 		{
 			name: "a directory of a toolchain cannot be made", extra: harness.Sandbox{"toolchains": []string{"go"}},
 			prepare: func(s *scene) { harness.Write(s.t, s.HomePath(".cache"), "a file") },
-			says:    says(`make directory of a toolchain`), tells: true,
+			says:    says(`make a directory that sessions need`), tells: true,
 		},
 		{
 			name:    "no Landlock",

@@ -37,6 +37,7 @@ var fileActions = map[string]action{
 	"mknod":         two(mknod),
 	"chdir":         one(unix.Chdir),
 	"race":          two(race),
+	"create-raced":  two(createRaced),
 	"mark-opened":   two(markOpened),
 }
 

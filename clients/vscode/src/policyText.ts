@@ -99,7 +99,7 @@ export function policyPage(kind: Kind, policyId: string, policy: Policy): Page {
   }
   files.print(page, "Files");
   for (const [title, ...keys] of [
-    ["Protected: read-only even inside a grant", "protected_paths", "settings files"],
+    ["Protected: read-only even inside a grant", "protected_paths", "the sidecar's own files"],
     ["Hidden: not seen inside a grant", "hidden_paths"],
     ["Environment variables", "allowed_env_vars"],
     ["Hosts, while the network is off", "allowed_hosts"],

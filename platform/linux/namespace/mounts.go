@@ -20,18 +20,27 @@ type ProtectedMounts struct {
 	// a directory that something is mounted on can be neither renamed nor
 	// removed. Parents come before their children.
 	Pinned []string
+	// Links are symlinks that are mounted on themselves: the next session goes by
+	// them.
+	Links []string
+	// Reopened paths below protected ones are mounted back, as writable as they
+	// were.
+	Reopened []string
 }
 
 // wireMounts is the JSON form of ProtectedMounts.
 type wireMounts struct {
 	Protected []handshake.RawString `json:"protected"`
 	Pinned    []handshake.RawString `json:"pinned"`
+	Links     []handshake.RawString `json:"links,omitempty"`
+	Reopened  []handshake.RawString `json:"reopened,omitempty"`
 }
 
 // MarshalJSON keeps every byte of the paths; see handshake.RawString.
 func (m ProtectedMounts) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireMounts{
 		Protected: handshake.RawStrings(m.Protected), Pinned: handshake.RawStrings(m.Pinned),
+		Links: handshake.RawStrings(m.Links), Reopened: handshake.RawStrings(m.Reopened),
 	})
 }
 
@@ -41,7 +50,10 @@ func (m *ProtectedMounts) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	*m = ProtectedMounts{Protected: handshake.PlainStrings(wire.Protected), Pinned: handshake.PlainStrings(wire.Pinned)}
+	*m = ProtectedMounts{
+		Protected: handshake.PlainStrings(wire.Protected), Pinned: handshake.PlainStrings(wire.Pinned),
+		Links: handshake.PlainStrings(wire.Links), Reopened: handshake.PlainStrings(wire.Reopened),
+	}
 	return nil
 }
 
@@ -65,7 +77,10 @@ func PlanMounts(p *policy.Policy) ProtectedMounts {
 		if protected.Creatable || isReplaced(p, protected.Path) {
 			continue
 		}
-		if !protected.Pattern { // what exists has an entry of its own
+		switch {
+		case protected.Link:
+			mounts.Links = append(mounts.Links, protected.Path)
+		case !protected.Pattern: // what exists has an entry of its own
 			mounts.Protected = append(mounts.Protected, protected.Path)
 			isProtected[protected.Path] = true
 		}
@@ -76,10 +91,15 @@ func PlanMounts(p *policy.Policy) ProtectedMounts {
 			pinAbove(hidden.Path)
 		}
 	}
+	for _, path := range p.Reopened {
+		if !isReplaced(p, path) {
+			mounts.Reopened = append(mounts.Reopened, path)
+		}
+	}
 	// A protected path needs no pin, nor does a directory below one: a
-	// read-only mount protects all of it.
+	// read-only mount protects all of it, unless a part is mounted back.
 	mounts.Pinned = slices.DeleteFunc(mounts.Pinned, func(dir string) bool {
-		return hasAbove(isProtected, dir)
+		return hasAbove(isProtected, dir) && (len(p.Reopened) == 0 || index.Protects(dir))
 	})
 	slices.SortFunc(mounts.Pinned, func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), strings.Compare(a, b))

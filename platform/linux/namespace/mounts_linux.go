@@ -19,9 +19,14 @@ func (m ProtectedMounts) mount() (MountResult, error) {
 			return result, fmt.Errorf("pin %s: %w", dir, err)
 		}
 	}
+	for _, link := range m.Links {
+		if err := pinLink(link); err != nil && !isAbsent(err) {
+			return result, fmt.Errorf("protect %s: %w", link, err)
+		}
+	}
 	var mounted []string
 	for _, path := range m.Protected {
-		err := mountOnItself(path, unix.MOUNT_ATTR_RDONLY)
+		err := m.protect(path)
 		switch {
 		case err == nil:
 			mounted = append(mounted, path)
@@ -86,6 +91,11 @@ func mountOnItself(path string, attributes uint64) error {
 		return err
 	}
 	defer unix.Close(fd)
+	return mountOn(fd, attributes)
+}
+
+// mountOn is mountOnItself for an open file.
+func mountOn(fd int, attributes uint64) error {
 	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 	if err != nil {
 		return fmt.Errorf("copy mounts: %w", err)

@@ -3,6 +3,7 @@ package namespace
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -46,13 +47,16 @@ func TestPlanMounts_PinsDirectoriesThatCouldBeMoved(t *testing.T) {
 
 func TestProtectedMounts_ArriveByteForByte(t *testing.T) {
 	t.Parallel()
-	mounts := ProtectedMounts{Protected: []string{"/\xff\n\""}, Pinned: []string{"/a", "/\xfe"}}
+	mounts := ProtectedMounts{
+		Protected: []string{"/\xff\n\""}, Pinned: []string{"/a", "/\xfe"}, Links: []string{"/\xfd"},
+		Reopened: []string{"/\xfc"},
+	}
 	data, err := json.Marshal(mounts)
 	var got ProtectedMounts
 	if err == nil {
 		err = json.Unmarshal(data, &got)
 	}
-	if err != nil || !slices.Equal(got.Protected, mounts.Protected) || !slices.Equal(got.Pinned, mounts.Pinned) {
+	if err != nil || !reflect.DeepEqual(got, mounts) {
 		t.Errorf("%v: %q", err, got)
 	}
 }

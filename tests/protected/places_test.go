@@ -1,0 +1,293 @@
+//go:build linux
+
+package protected
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// held is a session that may write what holds the sidecar's own places: by its
+// project, or by a grant. Paths are below the home directory.
+type held struct{ project, grant string }
+
+// helds are the ways to hold the settings, and those to hold the state.
+var (
+	holdsSettings = map[string]held{
+		"home": {project: "."}, "config": {project: ".config"},
+		"home granted": {"project", "."}, "config granted": {"project", ".config"},
+	}
+	holdsState = map[string]held{
+		"home": {project: "."}, "local": {project: ".local"}, "state": {project: ".local/state"},
+		"home granted": {"project", "."}, "local granted": {"project", ".local"},
+		"state granted": {"project", ".local/state"},
+	}
+)
+
+// hold starts an editor for such sessions. The victim is in the project.
+func (s *scene) hold(h held, settings harness.Sandbox) *editor {
+	s.T.Helper()
+	s.Project = filepath.Join(s.Home, h.project)
+	harness.MakeDir(s.T, s.Project)
+	s.Victim = s.ProjectPath("victim")
+	harness.Victim(s.T, victim, s.Victim)
+	keys := harness.Sandbox{}
+	if h.grant != "" {
+		keys["additional_read_write_paths"] = []string{filepath.Join(s.Home, h.grant)}
+	}
+	for key, value := range settings {
+		keys[key] = value
+	}
+	return s.start(harness.Defaults(keys), harness.Machine{})
+}
+
+const victim = "tests/victim"
+
+// A missing settings file is not created by a race against whoever reads a path
+// before the kernel does. The control is a name in the project, which nothing but
+// that reading protects: it is won.
+func TestOwnPlaces_ARaceIsNotWon(t *testing.T) {
+	t.Parallel()
+	requireObserver(t)
+	race := func(e *editor, path string) string {
+		_, output, _, _ := e.run(e.World.ProjectPath("victim") + " create-raced " + path + " 3000")
+		return output
+	}
+	t.Run("control", func(t *testing.T) {
+		t.Parallel()
+		s := newScene(t)
+		e := s.hold(held{project: "project"}, nil)
+		harness.Eventually(t, "a race is won", func() bool {
+			return strings.Contains(race(e, s.ProjectPath(".mcp.json")), "won")
+		})
+	})
+	for name, h := range holdsSettings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
+			e := s.hold(h, nil)
+			path := s.HomePath(".config/zed/settings.json")
+			output := race(e, path)
+			if _, err := os.Lstat(path); err == nil || !strings.Contains(output, "lost") {
+				harness.Breach(t, "there are new settings (%v): %s", err == nil, output)
+			}
+		})
+	}
+}
+
+// placeAttack is a line for a shell in the home directory, and what must not be
+// there afterwards.
+type placeAttack struct{ line, harm string }
+
+var settingsAttacks = map[string]placeAttack{
+	"open":        {`echo evil >.config/zed/settings.json`, `[ -e .config/zed/settings.json ]`},
+	"link":        {`echo evil >.config/x; ln .config/x .config/zed/settings.json`, `[ -e .config/zed/settings.json ]`},
+	"symlink":     {`echo evil >.config/x; ln -s ../x .config/zed/settings.json`, `[ -L .config/zed/settings.json ]`},
+	"rename":      {`echo evil >.config/x; mv .config/x .config/zed/settings.json`, `[ -e .config/zed/settings.json ]`},
+	"tasks":       {`echo evil >.config/zed/tasks.json`, `[ -e .config/zed/tasks.json ]`},
+	"a neighbour": {`echo evil >.config/sandbox-sidecar/new`, `[ -e .config/sandbox-sidecar/new ]`},
+	"ours": {
+		`echo evil >.config/sandbox-sidecar/settings.json`, `grep evil .config/sandbox-sidecar/settings.json`,
+	},
+	"ours exchanged": {
+		`mkdir .config/x; echo evil >.config/x/settings.json; mv .config/sandbox-sidecar .config/y; ` +
+			`mv -T .config/x .config/sandbox-sidecar`,
+		`grep evil .config/sandbox-sidecar/settings.json`,
+	},
+	"Zed's exchanged": {
+		`mkdir .config/x; echo evil >.config/x/settings.json; mv .config/zed .config/y; mv -T .config/x .config/zed`,
+		`[ -e .config/zed/settings.json ]`,
+	},
+	"the parent exchanged": {
+		`mkdir -p .config/x/zed; echo evil >.config/x/zed/settings.json; mv .config/x .; mv .config y; mv -T x .config`,
+		`[ -e .config/zed/settings.json ]`,
+	},
+}
+
+var stateAttacks = map[string]placeAttack{
+	"a journal": {
+		`for f in .local/state/sandbox-sidecar/run/*.journal; do echo '{"kind":"evil"}' >>$f; done`,
+		`grep -r evil .local/state/sandbox-sidecar`,
+	},
+	"a new journal": {
+		`echo evil >.local/state/sandbox-sidecar/run/forged.journal`, `grep -r evil .local/state/sandbox-sidecar`,
+	},
+	"a history": {
+		`mkdir -p .local/state/sandbox-sidecar/history/x; echo evil >.local/state/sandbox-sidecar/history/x/bash_history`,
+		`grep -r evil .local/state/sandbox-sidecar`,
+	},
+	"trust": {
+		`echo evil >.local/state/sandbox-sidecar/trust.json`, `[ -e .local/state/sandbox-sidecar/trust.json ]`,
+	},
+	"the parent exchanged": {
+		`mkdir -p .local/state/x/run; echo evil >.local/state/x/run/forged.journal; ` +
+			`mv .local/state/sandbox-sidecar .local/state/y; mv -T .local/state/x .local/state/sandbox-sidecar`,
+		`grep -r evil .local/state/sandbox-sidecar`,
+	},
+}
+
+func TestOwnPlaces_StayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	try := func(t *testing.T, ways map[string]held, attacks map[string]placeAttack) {
+		t.Helper()
+		run := func(s *scene, e *editor, attack placeAttack) (output string, harmed bool) {
+			_, output, _, _ = e.run("cd " + harness.Quote(s.Home) + "; " + attack.line)
+			check := exec.Command("sh", "-c", attack.harm)
+			check.Dir = s.Home
+			return output, check.Run() == nil
+		}
+		for name, attack := range attacks {
+			s := newScene(t)
+			harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
+			control := s.hold(held{project: "."}, harness.Sandbox{"enabled": false})
+			if output, harmed := run(s, control, attack); !harmed {
+				t.Errorf("control: %s: without a sandbox it does no harm: %s", name, output)
+			}
+		}
+		for way, h := range ways {
+			s := newScene(t)
+			harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
+			e := s.hold(h, nil)
+			for name, attack := range attacks {
+				if output, harmed := run(s, e, attack); harmed {
+					harness.Breach(t, "%s: %s: %s", way, name, output)
+				}
+			}
+		}
+	}
+	t.Run("settings", func(t *testing.T) {
+		t.Parallel()
+		try(t, holdsSettings, settingsAttacks)
+	})
+	t.Run("state", func(t *testing.T) {
+		t.Parallel()
+		try(t, holdsState, stateAttacks)
+	})
+}
+
+// What is missing is made only where a session could make it, and then cannot be
+// written either.
+func TestOwnPlaces_AreMadeOnlyBelowAGrant(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	for grant, made := range map[string]bool{"": false, ".config": true} {
+		s := newScene(t)
+		harness.MakeDir(t, s.HomePath(".config"))
+		e := s.hold(held{"project", grant}, nil)
+		_, output, _, _ := e.run(`mkdir -p ~/.config/zed && echo evil >~/.config/zed/settings.json`)
+		if _, err := os.Lstat(s.HomePath(".config/zed")); (err == nil) != made {
+			t.Errorf("grant %q: made: %t: %s", grant, err == nil, output)
+		}
+		if _, err := os.Lstat(s.HomePath(".config/zed/settings.json")); err == nil {
+			harness.Breach(t, "grant %q: there are settings: %s", grant, output)
+		}
+	}
+}
+
+// Users edit Zed's key bindings and themes in a session that may write them, and
+// are told where to edit the rest.
+func TestOwnPlaces_KeymapsAndThemesCanBeEdited(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
+	harness.Write(t, s.HomePath(".config/zed/settings.json"), "{}")
+	harness.Write(t, s.HomePath(".config/zed/themes/a.json"), "{}")
+	e := s.hold(held{"project", ".config"}, nil)
+	_, output, status, _ := e.run(`cd ~/.config/zed && echo new >keymap.json && echo new >themes/new.json && ` +
+		`rm themes/a.json`)
+	if status != 0 || harness.Read(t, s.HomePath(".config/zed/keymap.json")) != "new\n" {
+		t.Errorf("status %d: %s", status, output)
+	}
+	_, output, _, _ = e.run(`echo new >~/.config/zed/settings.json`)
+	if !strings.Contains(output, "Read-only file system") {
+		t.Error(output)
+	}
+	harness.Eventually(t, "the report says where", func() bool {
+		for _, d := range e.denials.All() {
+			if d.Target == s.HomePath(".config/zed/settings.json") && strings.Contains(d.Hint, "edit it outside") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// A program outside that replaces Zed's settings takes no mount away that
+// matters.
+func TestOwnPlaces_StayShutIfAProgramOutsideReplacesAFile(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	s := newScene(t)
+	settings := s.HomePath(".config/zed/settings.json")
+	harness.Write(t, settings, "{}")
+	e := s.hold(held{"project", ".config"}, nil)
+	go func() {
+		if harness.Within(func() bool { _, err := os.Lstat(s.ProjectPath("ready")); return err == nil }) {
+			_ = os.WriteFile(settings+".new", []byte("{}"), 0o600)
+			_ = os.Rename(settings+".new", settings)
+			_ = os.WriteFile(s.ProjectPath("done"), nil, 0o600)
+		}
+	}()
+	_, output, _, _ := e.run(`touch ready; n=0; until [ -e done ] || [ $n = 600 ]; do sleep 0.1; n=$((n+1)); done; ` +
+		`echo evil >` + settings + ` && echo written`)
+	if harness.Read(t, settings) != "{}" || !strings.Contains(output, "Read-only") {
+		harness.Breach(t, "it was written: %s", output)
+	}
+}
+
+// Directories of settings are often links to a repository of dotfiles.
+func TestOwnPlaces_SymlinksToThemStay(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	const attack = `cd ~; mkdir x; echo evil >x/settings.json; rm -f .config/zed; mv -T x .config/zed; ` +
+		`echo evil >dotfiles/zed/settings.json; mkdir y; mv dotfiles y/d; ln -sfn ~/x .config/zed; ` +
+		`rm -f .config .config/zed/settings.json; mkdir -p .config/zed; echo evil >.config/zed/settings.json`
+	for name, prepare := range map[string]string{
+		"the directory": `mkdir -p dotfiles/zed .config; ln -s ../dotfiles/zed .config/zed`,
+		"all of them":   `mkdir -p dotfiles/zed; ln -s dotfiles .config`,
+		"the file": `mkdir -p dotfiles/zed .config/zed; echo >dotfiles/zed/settings.json; ` +
+			`ln -s ../../dotfiles/zed/settings.json .config/zed/`,
+	} {
+		run := func(sandbox harness.Sandbox) (string, bool) {
+			s := newScene(t)
+			command := exec.Command("sh", "-c", prepare)
+			command.Dir = s.Home
+			if out, err := command.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			_, output, _, _ := s.hold(held{project: "."}, sandbox).run(attack)
+			text, _ := os.ReadFile(s.HomePath(".config/zed/settings.json"))
+			return output, strings.Contains(string(text), "evil")
+		}
+		if output, harmed := run(harness.Sandbox{"enabled": false}); !harmed {
+			t.Errorf("control: %s: without a sandbox it does no harm: %s", name, output)
+		}
+		if output, harmed := run(nil); harmed {
+			harness.Breach(t, "%s: %s", name, output)
+		}
+	}
+}
+
+// Without namespaces nothing is mounted, and the reply says what follows.
+func TestOwnPlaces_TheReplySaysWhatIsOpenWithoutMounts(t *testing.T) {
+	t.Parallel()
+	for _, machine := range harness.Machines(t) {
+		s := newScene(t)
+		s.Project = s.Home
+		reply, _, _, _ := s.start(harness.Defaults(nil), machine).run("true")
+		said := strings.Join(reply.Sandbox.Warnings, "\n")
+		for _, want := range []string{"the settings file", "the sidecar's state"} {
+			if strings.Contains(said, want) == machine.Namespaces {
+				t.Errorf("%s: %q: %s", machine.Name, want, said)
+			}
+		}
+	}
+}
