@@ -81,8 +81,8 @@ func TestOwnPlaces_ARaceIsNotWon(t *testing.T) {
 	}
 }
 
-// placeAttack is a line for a shell in the home directory, and what must not be
-// there afterwards.
+// placeAttack is a line for a shell in the home directory, and what must not hold
+// right afterwards. Sidecars change their state, so nobody looks later.
 type placeAttack struct{ line, harm string }
 
 var settingsAttacks = map[string]placeAttack{
@@ -128,7 +128,7 @@ var stateAttacks = map[string]placeAttack{
 	"the parent exchanged": {
 		`mkdir -p .local/state/x/run; echo evil >.local/state/x/run/forged.journal; ` +
 			`mv .local/state/sandbox-sidecar .local/state/y; mv -T .local/state/x .local/state/sandbox-sidecar`,
-		`grep -r evil .local/state/sandbox-sidecar`,
+		`[ -d .local/state/y ]`,
 	},
 }
 
@@ -138,10 +138,9 @@ func TestOwnPlaces_StayAsTheyAre(t *testing.T) {
 	try := func(t *testing.T, ways map[string]held, attacks map[string]placeAttack) {
 		t.Helper()
 		run := func(s *scene, e *editor, attack placeAttack) (output string, harmed bool) {
-			_, output, _, _ = e.run("cd " + harness.Quote(s.Home) + "; " + attack.line)
-			check := exec.Command("sh", "-c", attack.harm)
-			check.Dir = s.Home
-			return output, check.Run() == nil
+			_, output, _, _ = e.run("cd " + harness.Quote(s.Home) + "; " + attack.line + "; " + attack.harm +
+				" && echo harm is done")
+			return output, strings.Contains(output, "harm is done")
 		}
 		for name, attack := range attacks {
 			s := newScene(t)
