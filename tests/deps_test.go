@@ -81,7 +81,10 @@ var mayImport = map[string][]string{
 	"platform/linux/notify":          {},
 	"platform/linux/seccomp":         {},
 	"platform/linux/tripwire":        {"fsguard"},
-	"platform/review":                {"platform/gitchange", "platform/policy", "platform/protected", "fsguard"},
+	"platform/review": {
+		"platform/gitchange", "platform/policy", "platform/protected", "platform/review/effects", "fsguard",
+	},
+	"platform/review/effects": {"display", "platform/gitconfig", "platform/policy", "fsguard", "lifecycle/proc"},
 	// sockets decides the requests about connecting that notify receives.
 	"platform/linux/sockets":           {"platform/linux/canary", "platform/linux/notify", "fsguard"},
 	"platform/linux/notify/notifytest": {},

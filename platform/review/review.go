@@ -10,6 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/review/effects"
 )
 
 // Finding is one changed path, or several of a group.
@@ -39,6 +40,9 @@ const (
 	Changed Change = "changed"
 	// Removed: it no longer exists.
 	Removed Change = "removed"
+	// Stored: it is the same in the working tree, but a commit or an index of git
+	// holds another content.
+	Stored Change = "stored in git"
 )
 
 // State is the state of the files when a session started.
@@ -51,6 +55,7 @@ type State struct {
 	// repository: the project had a repository of its own.
 	repository bool
 	crowded    []string // directories with more files than are scanned
+	refs       *effects.State
 
 	mu         sync.Mutex // guards configured
 	configured map[string]*configured
@@ -77,6 +82,7 @@ func Take(p *policy.Policy) *State {
 	_, err := fsguard.Lstat(filepath.Join(p.Project, ".git"))
 	s.repository = err == nil
 	s.before, s.unread = s.scan()
+	s.refs = s.takeRefs(p, rootsOf(p))
 	return s
 }
 
@@ -108,7 +114,7 @@ func (s *State) Findings() []Finding {
 	}
 	s.search(list)
 	list.foldRepositories()
-	return list.findings()
+	return append(list.findings(), s.stored()...)
 }
 
 // reason returns the reason of the path, or of the directory that contains it.

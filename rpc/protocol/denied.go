@@ -176,7 +176,8 @@ type Finding struct {
 	Path string `json:"path"`
 	// Others are more paths of the group, at most 100.
 	Others []string `json:"others,omitempty"`
-	// Change is "created", "changed" or "removed".
+	// Change is "created", "changed", "removed", or "stored in git" for what a
+	// commit or an index of git holds instead of the working tree.
 	Change string `json:"change"`
 	// Why says which program acts on it.
 	Why string `json:"why"`

@@ -612,7 +612,10 @@ export interface Finding {
   path: string;
   /** More paths of the group, at most 100. */
   others?: string[];
-  /** "created", "changed" or "removed". */
+  /**
+   * "created", "changed", "removed", or "stored in git" for what a commit or an index of git holds instead of
+   * the working tree.
+   */
   change: string;
   /** `why` says which program acts on it. */
   why: string;

@@ -312,7 +312,7 @@
 ---@class (exact) sandbox_sidecar.Finding
 ---@field path string Absolute. Of several it is the one nearest to the project.
 ---@field others? string[] More paths of the group, at most 100.
----@field change string "created", "changed" or "removed".
+---@field change string "created", "changed", "removed", or "stored in git" for what a commit or an index of git holds instead of the working tree.
 ---@field why string `why` says which program acts on it.
 ---@field message string `message` says all of this in one line, to be shown as plain text.
 

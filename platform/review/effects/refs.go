@@ -1,0 +1,319 @@
+package effects
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+)
+
+// The bounds of what is read of a repository. Each start of a session waits for
+// it.
+const (
+	maxLoose     = 2000     // files and directories of refs
+	maxPacked    = 32 << 20 // bytes of packed-refs
+	maxRef       = 64 << 10 // bytes of a file with refs, such as FETCH_HEAD
+	maxWorktrees = 64
+	maxRefDepth  = 32
+	maxKept      = 64
+	maxInspected = 20_000 // files of refs beyond maxLoose, when the session ends
+)
+
+// rootRefs are the files beside HEAD from which git takes commits, and the
+// reflog that "git stash" reads.
+var rootRefs = []string{
+	"HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD",
+	"AUTO_MERGE", "MERGE_AUTOSTASH", "BISECT_START", "rebase-merge/autostash", "rebase-apply/autostash",
+	"rebase-merge/orig-head", "rebase-merge/onto",
+}
+
+const packedRefs = "packed-refs"
+
+// stashLog holds the entries of the stash but the last.
+const stashLog = "logs/refs/stash"
+
+// worktree is the directory of a working tree's own refs and index: that of the
+// repository, or one in its "worktrees".
+type worktree struct {
+	dir   string
+	index string // the signature of its index
+	log   string // that of logs/HEAD
+	todo  string // those of the lists of commands of unfinished operations
+}
+
+// snapshot is the state of the refs of one repository.
+type snapshot struct {
+	scope    Scope
+	previous *snapshot // only while it is read
+	// signatures are those of the files in loose, and of packed-refs.
+	signatures map[string]string
+	// loose has the text of each file, by its name in the repository's directory.
+	loose map[string]string
+	// packed is the text of packed-refs.
+	packed []byte
+	// reftable is what names the tables of a repository that has those instead.
+	reftable  string
+	worktrees []worktree
+	// crowded: there is more than is read, or it cannot be read.
+	crowded bool
+}
+
+// kept are the states that were read last. Many sessions start in a repository,
+// and few of its refs change in between.
+var kept struct {
+	sync.Mutex
+	of map[string]*snapshot
+}
+
+// read reads the state of a repository; nil if there is none. What has not
+// changed since a previous state is not read again.
+func read(repository string, scope Scope, previous *snapshot) *snapshot {
+	if _, err := fsguard.Lstat(filepath.Join(repository, "HEAD")); err != nil {
+		return nil
+	}
+	kept.Lock()
+	if previous == nil {
+		previous = kept.of[repository]
+	}
+	kept.Unlock()
+	s := &snapshot{
+		scope: scope, previous: previous, loose: map[string]string{}, signatures: map[string]string{},
+	}
+	s.worktree(repository, "")
+	s.directory(repository, "refs", 1)
+	names, err := fsguard.ReadDir(filepath.Join(repository, "worktrees"), maxWorktrees+1)
+	s.crowded = s.crowded || len(names) > maxWorktrees || unread(err)
+	for _, one := range names[:min(len(names), maxWorktrees)] {
+		s.worktree(repository, "worktrees/"+one.Name+"/")
+		s.directory(repository, "worktrees/"+one.Name+"/refs", 1)
+	}
+	s.packed = s.text(repository, packedRefs, maxPacked)
+	s.reftable = string(s.text(repository, "reftable/tables.list", maxRef))
+	s.previous = nil
+	kept.Lock()
+	defer kept.Unlock()
+	if kept.of == nil || len(kept.of) >= maxKept {
+		kept.of = map[string]*snapshot{}
+	}
+	kept.of[repository] = s
+	return s
+}
+
+// unread reports whether something that is there could not be read.
+func unread(err error) bool {
+	return err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+}
+
+// worktree reads what a working tree has for itself.
+func (s *snapshot) worktree(repository, prefix string) {
+	dir := filepath.Join(repository, prefix)
+	for _, name := range rootRefs {
+		s.file(repository, prefix+name)
+	}
+	if prefix == "" {
+		s.file(repository, stashLog)
+	}
+	w := worktree{dir: dir, index: s.sign(dir, "index"), log: s.sign(dir, "logs/HEAD")}
+	for _, name := range []string{"rebase-merge/git-rebase-todo", "sequencer/todo"} {
+		w.todo += s.sign(dir, name) + "\n"
+	}
+	s.worktrees = append(s.worktrees, w)
+}
+
+// sign is the signature of a file; "" if there is none.
+func (s *snapshot) sign(dir, name string) string {
+	info, err := fsguard.Lstat(filepath.Join(dir, name))
+	if err != nil {
+		return ""
+	}
+	return s.scope.Signature(info)
+}
+
+// file reads one file with refs.
+func (s *snapshot) file(repository, name string) {
+	most := maxRef
+	if name == stashLog {
+		most = 1 << 20
+	}
+	if text := s.text(repository, name, most); text != nil {
+		s.loose[name] = string(text)
+	}
+}
+
+// text reads a file of a repository; nil if there is none.
+func (s *snapshot) text(repository, name string, most int) []byte {
+	path := filepath.Join(repository, name)
+	info, err := fsguard.Lstat(path)
+	if err == nil && info.Mode().IsRegular() {
+		s.signatures[name] = s.scope.Signature(info)
+		if text, known := s.known(name, info); known {
+			return text
+		}
+	}
+	if err == nil {
+		var found fsguard.File
+		if found, err = fsguard.ReadFile(path, most); err == nil && len(found.Data) <= most {
+			return found.Data
+		}
+	}
+	s.crowded = s.crowded || err == nil || unread(err)
+	return nil
+}
+
+// known returns what the previous state has of a file, if that was old then
+// already: what is new can change again without another time.
+func (s *snapshot) known(name string, info fs.FileInfo) ([]byte, bool) {
+	p := s.previous
+	if p == nil || p.signatures[name] != s.signatures[name] || p.scope.New(info) {
+		return nil, false
+	}
+	if name == packedRefs {
+		return p.packed, p.packed != nil
+	}
+	text, known := p.loose[name]
+	return []byte(text), known
+}
+
+// directory reads the refs in a directory.
+func (s *snapshot) directory(repository, dir string, depth int) {
+	if len(s.loose) >= maxLoose || depth > maxRefDepth {
+		s.crowded = true
+		return
+	}
+	entries, err := fsguard.ReadDir(filepath.Join(repository, dir), maxLoose)
+	s.crowded = s.crowded || unread(err) || len(entries) == maxLoose
+	for _, entry := range entries {
+		name := dir + "/" + entry.Name
+		kind := entry.Type
+		if kind&fs.ModeSymlink != 0 { // git follows it
+			if info, err := fsguard.Stat(filepath.Join(repository, name)); err == nil {
+				kind = info.Mode().Type()
+			}
+		}
+		switch {
+		case len(s.loose) >= maxLoose:
+			s.crowded = true
+			return
+		case kind.IsDir():
+			s.directory(repository, name, depth+1)
+		case strings.HasSuffix(name, ".lock"):
+		default:
+			s.file(repository, name)
+		}
+	}
+}
+
+// newRefs reports whether a file or directory of refs is new, or whether there are
+// too many to see that.
+func (s *State) newRefs(repository string) bool {
+	inspected := 0
+	for queue := []string{filepath.Join(repository, "refs")}; len(queue) > 0; queue = queue[1:] {
+		entries, err := fsguard.ReadDir(queue[0], maxInspected)
+		if unread(err) {
+			return true
+		}
+		for _, entry := range entries {
+			path := filepath.Join(queue[0], entry.Name)
+			info, err := fsguard.Lstat(path)
+			if inspected++; inspected == maxInspected || err == nil && s.scope.New(info) {
+				return true
+			}
+			if entry.Type.IsDir() {
+				queue = append(queue, path)
+			}
+		}
+	}
+	for _, name := range []string{packedRefs, "FETCH_HEAD", stashLog} {
+		if info, err := fsguard.Lstat(filepath.Join(repository, name)); err == nil && s.scope.New(info) {
+			return true
+		}
+	}
+	return false
+}
+
+// values are the values of all refs by name. A file counts more than a line of
+// packed-refs.
+func (s *snapshot) values() map[string]string {
+	all := make(map[string]string, len(s.loose))
+	for line := range strings.Lines(string(s.packed)) {
+		if id, name, ok := strings.Cut(strings.TrimRight(line, "\r\n"), " "); ok && isID(id) {
+			all[name] = id
+		}
+	}
+	for name, text := range s.loose {
+		all[name] = text
+	}
+	return all
+}
+
+// same reports whether no ref differs, and no index.
+func (s *snapshot) same(other *snapshot) bool {
+	if s.reftable != other.reftable || string(s.packed) != string(other.packed) ||
+		len(s.loose) != len(other.loose) || len(s.worktrees) != len(other.worktrees) {
+		return false
+	}
+	for name, text := range s.loose {
+		if now, is := other.loose[name]; !is || now != text {
+			return false
+		}
+	}
+	for i := range s.worktrees {
+		if s.worktrees[i] != other.worktrees[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// ids are the objects that the text of a ref names: one, or one for each line,
+// of which a reflog has it second.
+func ids(name, text string) []string {
+	var list []string
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if name == stashLog && len(fields) > 0 {
+			fields = fields[1:]
+		}
+		if len(fields) > 0 && isID(fields[0]) && strings.Trim(fields[0], "0") != "" {
+			list = append(list, fields[0])
+		}
+	}
+	return list
+}
+
+// isID reports whether text is the name of an object, by SHA-1 or SHA-256.
+func isID(text string) bool {
+	if len(text) != 40 && len(text) != 64 {
+		return false
+	}
+	return strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// target is the object that a ref of these values leads to; "" if to none.
+func target(values map[string]string, prefix, name string) string {
+	text := strings.TrimSpace(values[prefix+name])
+	for range 5 { // as many as git follows
+		next, symbolic := strings.CutPrefix(text, "ref:")
+		if !symbolic {
+			break
+		}
+		text = strings.TrimSpace(values[strings.TrimSpace(next)])
+	}
+	if !isID(text) {
+		return ""
+	}
+	return text
+}
+
+// branchOf is the ref that a HEAD names; "" if it names a commit.
+func branchOf(values map[string]string, prefix string) string {
+	name, symbolic := strings.CutPrefix(strings.TrimSpace(values[prefix+"HEAD"]), "ref:")
+	if !symbolic {
+		return ""
+	}
+	return strings.TrimSpace(name)
+}

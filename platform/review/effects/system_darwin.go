@@ -1,0 +1,4 @@
+package effects
+
+// system is the key of gitconfig.Programs.
+const system = "darwin"
