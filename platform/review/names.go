@@ -1,6 +1,7 @@
 package review
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,9 +26,10 @@ type names struct {
 // one before, and names take 40 KiB.
 var lastNames struct {
 	sync.Mutex
-	project string
-	guarded []string
-	names   *names
+	project  string
+	guarded  []string
+	programs map[string]string
+	names    *names
 }
 
 // namesOf returns the names of a policy.
@@ -40,17 +42,28 @@ func namesOf(p *policy.Policy) *names {
 		}
 		guarded = append(guarded, one.Path)
 	}
+	programs := map[string]string{} // those that the session can write
+	for path, key := range p.GitPrograms {
+		if index.Writable(path) && p.Project != "" {
+			programs[path] = key
+		}
+	}
 	last := &lastNames
 	last.Lock()
 	defer last.Unlock()
-	if last.names == nil || last.project != p.Project || !slices.Equal(last.guarded, guarded) {
-		last.project, last.guarded, last.names = p.Project, guarded, newNames(p.Project, guarded)
+	if last.names == nil || last.project != p.Project || !slices.Equal(last.guarded, guarded) ||
+		!maps.Equal(last.programs, programs) {
+		last.project, last.guarded, last.programs = p.Project, guarded, programs
+		last.names = newNames(p.Project, guarded, programs)
 	}
 	return last.names
 }
 
-func newNames(project string, guarded []string) *names {
+func newNames(project string, guarded []string, programs map[string]string) *names {
 	n := &names{project: project, reasons: map[string]reason{}}
+	for path, key := range programs {
+		n.reasons[path] = reason{why: "git runs it: its configuration names it in " + key}
+	}
 	isGuarded := map[string]bool{}
 	var everywhere, installed []protected.Name
 	for _, path := range guarded {

@@ -38,6 +38,9 @@ type Repository struct {
 	// Elsewhere is the configuration, and the directories of hooks, that git
 	// uses in the project and that lie neither in it nor in its repository.
 	Elsewhere []string
+	// Programs are the files that git runs because its configuration names them,
+	// which may not exist, with the variable that does.
+	Programs map[string]string
 	// Uncounted: there are more repositories in the project than are protected.
 	Uncounted bool
 	// Crowded: there is more than is protected one by one. The directories of
@@ -105,6 +108,7 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 	if g.repositories != "" {
 		g.protectWhole()
 	}
+	g.found.Programs = g.programs()
 	return g.found
 }
 
@@ -162,8 +166,10 @@ type finder struct {
 	project string
 	// trees are the working trees in which git may run hooks: the project, the
 	// one that contains it, and those of worktrees and submodules in it.
-	trees []string
-	hooks []string // relative paths of hooks, which git looks for in each
+	trees    []string
+	hooks    []string // relative paths of hooks, which git looks for in each
+	commands []command
+	counted  map[string]int // commands of each configuration file
 	// repositories is the repository whose submodules and worktrees count; ""
 	// if there is none.
 	repositories string

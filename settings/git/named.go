@@ -47,6 +47,7 @@ func (g *finder) variable(file string, e gitconfig.Entry) {
 		return
 	}
 	section, name := e.Split()
+	g.command(file, e)
 	switch {
 	case e.Key == "core.hookspath":
 		path, ok := g.expand("", e.Value)

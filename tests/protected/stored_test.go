@@ -89,3 +89,39 @@ func TestWhatGitStoresIsReviewed(t *testing.T) {
 		})
 	}
 }
+
+// Git outside runs programs of the project that its configuration has named
+// before. The review names those that have changed, or are new.
+func TestProgramsThatGitsConfigurationNamesAreReviewed(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	s.repository(s.Project)
+	s.git(s.Project, "checkout", "-q", "-B", "main")
+	for _, name := range []string{"tools/clean", "tools/diff.py", "tools/other", "edit"} {
+		harness.Write(t, s.ProjectPath(name), "cat")
+	}
+	s.git(s.Project, "config", "filter.x.clean", "sh tools/clean %f")
+	s.git(s.Project, "config", "diff.x.textconv", "python3 './tools/diff.py' --all")
+	s.git(s.Project, "config", "core.editor", "sh edit")
+	s.git(s.Project, "config", "alias.new", `!sh "$(git rev-parse --show-toplevel)/tools/new"`)
+	harness.Write(t, s.ProjectPath(".gitattributes"), "a filter=x")
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	if _, output, status, end := e.run("cat tools/clean; echo x >tools/free"); status != 0 || len(end.Review) > 0 {
+		t.Errorf("nothing that git runs: status %d, %+v: %s", status, end.Review, output)
+	}
+	_, output, _, end := e.run("echo 'touch ran; cat' >tools/clean; mv tools/other tools/diff.py; " +
+		"echo x >>edit; echo x >tools/new")
+	want := []string{"changed edit", "changed tools/clean", "changed tools/diff.py", "created tools/new"}
+	if found := s.review(end); !slices.Equal(found, want) {
+		t.Errorf("review: %q: %s", found, output)
+	}
+	if len(end.Review) > 1 && !strings.Contains(end.Review[1].Message, "filter.x.clean") {
+		t.Errorf("%s", end.Review[1].Message)
+	}
+	harness.Write(t, s.ProjectPath("a"), "a")
+	s.git(s.Project, "add", "a")
+	if _, err := os.Stat(s.ProjectPath("ran")); err != nil {
+		t.Errorf("git outside did not run it: %v", err)
+	}
+}

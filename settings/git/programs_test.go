@@ -1,0 +1,62 @@
+package git
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+)
+
+// Words of a command count if they lead to a file, or could; other variables
+// and directories do not.
+func TestFind_ListsPrograms(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ config, want string }{
+		{"[filter \"x\"]\n\tclean = tools/run %f\n", "tools/run: filter.x.clean"},
+		{"[filter \"x\"]\n\tsmudge = sh -c 'exec \"./tools/run\"'\n", "tools/run: filter.x.smudge"},
+		{"[filter \"x\"]\n\tprocess = run\n", "run: filter.x.process"},
+		{"[filter \"x\"]\n\tprocess = git-lfs filter-process\n", ""},
+		{"[core]\n\tfsmonitor = tools/missing\n", "tools/missing: core.fsmonitor"},
+		{"[core]\n\tsshCommand = ssh -F tools\n", ""},
+		{"[core]\n\tsshCommand = /home/u/project/tools/run\n", "tools/run: core.sshcommand"},
+		{"[alias]\n\ta = !sh $(git rev-parse --show-toplevel)/tools/run\n\tb = log tools/run\n", "tools/run: alias.a"},
+		{"[credential \"https://x\"]\n\thelper = ~/project/tools/run\n", "tools/run: credential.https://x.helper"},
+		{"[user]\n\tname = tools/run\n[remote \"o\"]\n\turl = tools/run\n", ""},
+		{"[remote \"o\"]\n\tuploadpack = link/run\n", "link: remote.o.uploadpack, tools/run: remote.o.uploadpack"},
+	} {
+		tree := with(repository(gitProject+"/.git"), map[string]string{
+			gitProject + "/.git/config": test.config, gitProject + "/tools/run": "", gitProject + "/run": "",
+			gitProject + "/link": "-> tools",
+		})
+		FS := resolvetest.InMemory(tree)
+		found := Find(resolve.NewView(FS), resolve.Host{Platform: "linux", Home: "/home/u"}, gitProject, nil)
+		var list []string
+		for _, path := range slices.Sorted(maps.Keys(found.Programs)) {
+			list = append(list, strings.TrimPrefix(path, gitProject+"/")+": "+found.Programs[path])
+		}
+		if got := strings.Join(list, ", "); got != test.want {
+			t.Errorf("%q: %s\nwant %s", test.config, got, test.want)
+		}
+	}
+}
+
+// A configuration full of commands is read up to the bound.
+func TestFind_BoundsPrograms(t *testing.T) {
+	t.Parallel()
+	config := "[filter \"x\"]\n\tclean = " + strings.Repeat("a/b ", 10*maxPrograms) + "tools/run\n"
+	for i := range 10 * maxPrograms {
+		config += fmt.Sprintf("\tsmudge = c/%d\n", i)
+	}
+	tree := with(repository(gitProject+"/.git"), map[string]string{
+		gitProject + "/.git/config": config, "/home/u/.gitconfig": "[core]\n\teditor = tools/run\n",
+	})
+	view := resolve.NewView(resolvetest.InMemory(tree))
+	found := Find(view, resolve.Host{Platform: "linux", Home: "/home/u"}, gitProject, nil)
+	if len(found.Programs) != maxPrograms+1 || found.Programs[gitProject+"/tools/run"] != "core.editor" {
+		t.Errorf("%d: %v", len(found.Programs), found.Programs)
+	}
+}
