@@ -72,10 +72,10 @@ func (c changes) findings() []Finding {
 	slices.SortFunc(list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Total, b.Total), cmp.Compare(a.Path, b.Path))
 	})
-	for _, group := range protected.Groups {
+	for _, group := range append([]protected.Group{links}, protected.Groups...) {
 		if paths := of[group]; len(paths) > 0 {
 			slices.SortFunc(paths, nearestFirst)
-			list = append(list, c.several(paths, string(group), group.Why()))
+			list = append(list, c.several(paths, string(group), cmp.Or(group.Why(), whyLinks)))
 		}
 	}
 	return list

@@ -56,6 +56,8 @@ type State struct {
 	repository bool
 	crowded    []string // directories with more files than are scanned
 	refs       *effects.State
+	// repositories are the directories that were one, and lie in no other.
+	repositories []string
 
 	mu         sync.Mutex // guards configured
 	configured map[string]*configured

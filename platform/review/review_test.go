@@ -38,6 +38,13 @@ func (p project) write(name, text string) {
 	}
 }
 
+func (p project) link(target, name string) {
+	p.t.Helper()
+	if err := os.Symlink(target, filepath.Join(p.dir, name)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 func (p project) move(from, to string) {
 	p.t.Helper()
 	if err := os.Rename(filepath.Join(p.dir, from), filepath.Join(p.dir, to)); err != nil {
@@ -76,6 +83,28 @@ func TestFindings(t *testing.T) {
 				p.t.Fatal(err)
 			}
 		}, ".github/workflows/a.yml changed with .github/workflows/b/c.yml"},
+		{"symlinks that stay inside, or lead to a program", func(p project) {
+			p.write("old", "")
+			p.write(".git/HEAD", "")
+			p.link("/etc/passwd", "before")
+			p.link("/etc/passwd", ".git/before")
+			time.Sleep(5 * fileTimeLag)
+		}, func(p project) {
+			p.link("old", "a")
+			p.link(p.dir+"/none", "b")
+			p.link("/bin/sh", "c")
+		}, ""},
+		{"symlinks that lead out", func(p project) {
+			p.write("d/x", "")
+			p.write(".git/HEAD", "")
+			p.write(".git/logs/x", "")
+		}, func(p project) {
+			p.link("/etc/hostname", "build")
+			p.link("../../other", "d/out")
+			p.link("/usr/local", "e")
+			p.link("config", ".git/COMMIT_EDITMSG")
+			p.link("/nonexistent/x", ".git/logs/HEAD")
+		}, "build created with e .git/COMMIT_EDITMSG d/out .git/logs/HEAD"},
 		{"a mode", func(p project) { p.write("gradlew", "") }, func(p project) {
 			if err := os.Chmod(filepath.Join(p.dir, "gradlew"), 0o700); err != nil {
 				p.t.Fatal(err)

@@ -94,6 +94,9 @@ func (w *search) directory(dir string) (deeper []string) {
 		case "node_modules":
 			continue
 		}
+		if entry.Type&fs.ModeSymlink != 0 {
+			w.link(path)
+		}
 		if entry.Type.IsDir() {
 			deeper = append(deeper, path)
 		}

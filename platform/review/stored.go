@@ -42,6 +42,13 @@ func (s *State) takeRefs(p *policy.Policy, roots []string) *effects.State {
 			}
 		}
 	}
+	for _, dir := range scope.Repositories {
+		_, err := fsguard.Lstat(filepath.Join(dir, "HEAD"))
+		within := func(other string) bool { return policy.Contains(other, dir) }
+		if err == nil && !slices.ContainsFunc(s.repositories, within) {
+			s.repositories = append(s.repositories, dir)
+		}
+	}
 	return effects.Take(scope)
 }
 

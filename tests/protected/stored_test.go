@@ -125,3 +125,28 @@ func TestProgramsThatGitsConfigurationNamesAreReviewed(t *testing.T) {
 		t.Errorf("git outside did not run it: %v", err)
 	}
 }
+
+// A program outside writes through a symlink that a session has left. The review
+// names it.
+func TestSymlinksThatLeadOutAreReviewed(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	s.repository(s.Project)
+	victim := s.HomePath("victim")
+	harness.Write(t, victim, "mine")
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	_, output, _, end := e.run("ln -s " + victim + " out; ln -s main.c inside; ln -s " + victim + " .git/FETCH_HEAD")
+	found := s.review(end)
+	if !slices.Contains(found, "created out") || strings.Contains(end.Review[0].Message, "inside") {
+		t.Errorf("review: %q: %s", found, output)
+	}
+	outside := exec.Command("/bin/sh", "-c", "echo evil >out")
+	outside.Dir = s.Project
+	if out, err := outside.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "evil\n" {
+		t.Errorf("the program outside did not write through it: %v: %q", err, text)
+	}
+}

@@ -1,0 +1,66 @@
+package review
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
+)
+
+// links are new symlinks through which a program outside would write elsewhere.
+const links protected.Group = "symlinks"
+
+const whyLinks = "programs outside write through them to where sessions may not"
+
+// system are directories with programs and libraries. A link to a file there,
+// such as a virtual environment's Python, is read and not written through.
+var system = []string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix/store", "/snap", "/System", "/Library", "/dev", "/proc",
+}
+
+// link adds a symlink if it is new and leads out of the project.
+func (w *search) link(path string) {
+	info, err := fsguard.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 || !w.isNew(info) {
+		return
+	}
+	target, mode := w.leads(path)
+	inside := policy.Contains(w.project, target)
+	if inside || mode.IsRegular() && mode != 0 && slices.ContainsFunc(system, func(dir string) bool {
+		return policy.Contains(dir, target)
+	}) {
+		return
+	}
+	w.list.add(path, Created, reason{
+		why: "it leads to " + display.Quote(target) + ": programs outside write through it", group: links,
+	})
+}
+
+// leads returns what a symlink leads to, and its mode. If nothing is there, it
+// goes by the names.
+func (w *search) leads(path string) (target string, mode fs.FileMode) {
+	if real, err := fsguard.EvalSymlinks(path); err == nil {
+		if info, err := fsguard.Lstat(real); err == nil {
+			return real, info.Mode() | fs.ModePerm // so that it is not 0
+		}
+	}
+	text, err := fsguard.ReadlinkPlain(path)
+	if err != nil {
+		return "?", 0
+	}
+	dir, err := fsguard.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		dir = filepath.Dir(path)
+	}
+	if !filepath.IsAbs(text) {
+		text = filepath.Join(dir, text)
+	}
+	if parent, err := fsguard.EvalSymlinks(filepath.Dir(text)); err == nil {
+		return filepath.Join(parent, filepath.Base(text)), 0
+	}
+	return filepath.Clean(text), 0
+}
