@@ -60,6 +60,8 @@ type snapshot struct {
 	worktrees []worktree
 	// crowded: there is more than is read, or it cannot be read.
 	crowded bool
+	// silent: the file system does not answer.
+	silent bool
 }
 
 // kept are the states that were read last. Many sessions start in a repository,
@@ -69,7 +71,8 @@ var kept struct {
 	of map[string]*snapshot
 }
 
-// read reads the state of a repository; nil if there is none. What has not
+// read reads the state of a repository; nil if there is none, or if the file
+// system does not answer. What has not
 // changed since a previous state is not read again.
 func read(repository string, scope Scope, previous *snapshot) *snapshot {
 	if _, err := fsguard.Lstat(filepath.Join(repository, "HEAD")); err != nil {
@@ -86,7 +89,8 @@ func read(repository string, scope Scope, previous *snapshot) *snapshot {
 	s.worktree(repository, "")
 	s.directory(repository, "refs", 1)
 	names, err := fsguard.ReadDir(filepath.Join(repository, "worktrees"), maxWorktrees+1)
-	s.crowded = s.crowded || len(names) > maxWorktrees || unread(err)
+	s.crowded = s.crowded || len(names) > maxWorktrees
+	s.failed(err)
 	for _, one := range names[:min(len(names), maxWorktrees)] {
 		s.worktree(repository, "worktrees/"+one.Name+"/")
 		s.directory(repository, "worktrees/"+one.Name+"/refs", 1)
@@ -94,6 +98,9 @@ func read(repository string, scope Scope, previous *snapshot) *snapshot {
 	s.packed = s.text(repository, packedRefs, maxPacked)
 	s.reftable = string(s.text(repository, "reftable/tables.list", maxRef))
 	s.previous = nil
+	if s.silent {
+		return nil // nothing is claimed about it
+	}
 	kept.Lock()
 	defer kept.Unlock()
 	if kept.of == nil || len(kept.of) >= maxKept {
@@ -101,6 +108,12 @@ func read(repository string, scope Scope, previous *snapshot) *snapshot {
 	}
 	kept.of[repository] = s
 	return s
+}
+
+// failed notes an error of something that may not be there.
+func (s *snapshot) failed(err error) {
+	s.crowded = s.crowded || unread(err)
+	s.silent = s.silent || errors.Is(err, fsguard.ErrNoAnswer)
 }
 
 // unread reports whether something that is there could not be read.
@@ -160,7 +173,8 @@ func (s *snapshot) text(repository, name string, most int) []byte {
 			return found.Data
 		}
 	}
-	s.crowded = s.crowded || err == nil || unread(err)
+	s.crowded = s.crowded || err == nil
+	s.failed(err)
 	return nil
 }
 
@@ -185,7 +199,8 @@ func (s *snapshot) directory(repository, dir string, depth int) {
 		return
 	}
 	entries, err := fsguard.ReadDir(filepath.Join(repository, dir), maxLoose)
-	s.crowded = s.crowded || unread(err) || len(entries) == maxLoose
+	s.crowded = s.crowded || len(entries) == maxLoose
+	s.failed(err)
 	for _, entry := range entries {
 		name := dir + "/" + entry.Name
 		kind := entry.Type
