@@ -104,6 +104,13 @@ func (t *sessions) find(id string) (*entry, bool) {
 	return e, ok
 }
 
+// has reports whether nobody has closed an entry.
+func (t *sessions) has(e *entry) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.entries[e.id] == e
+}
+
 // all returns every entry whose session has started.
 func (t *sessions) all() []*entry {
 	t.mu.Lock()

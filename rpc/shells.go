@@ -116,6 +116,19 @@ func (s *Server) serveShell(shell *window.Shell) {
 		SessionID: e.SessionID, ExitCode: end.Status.ExitCode, Signal: end.Status.Signal,
 		Hints: display.Lines(end.Hints),
 	})
+	if review := shownReview(end); len(review) > 0 {
+		notify(s, protocol.Reviewed, protocol.ReviewParams{SessionID: e.SessionID, Review: review})
+	}
+}
+
+// shownReview are the files to check after a shell's session, safe to show.
+func shownReview(end *window.Ended) []protocol.Finding {
+	var review []protocol.Finding
+	for _, finding := range end.Review {
+		finding.Message, finding.Why = display.Line(finding.Message), display.Line(finding.Why)
+		review = append(review, finding)
+	}
+	return review
 }
 
 func (s *Server) ending() bool {
@@ -288,12 +301,9 @@ func (s *Server) closeShell(id string) (protocol.CloseResult, error) {
 			data: &protocol.ErrorData{Reason: "a shell has started it", Hint: "end it where it was started"},
 		}
 	}
-	result := protocol.CloseResult{ExitCode: end.Status.ExitCode, Signal: end.Status.Signal}
-	for _, finding := range end.Review {
-		finding.Message, finding.Why = display.Line(finding.Message), display.Line(finding.Why)
-		result.Review = append(result.Review, finding)
-	}
-	return result, nil
+	return protocol.CloseResult{
+		ExitCode: end.Status.ExitCode, Signal: end.Status.Signal, Review: shownReview(end),
+	}, nil
 }
 
 func (t *shells) add(e *shellEntry) {

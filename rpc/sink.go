@@ -42,13 +42,23 @@ func (k *sink) Reached(limit spawn.Reached) {
 	notify(k.server, protocol.LimitReached, presentation.LimitReached(k.entry.id, limit))
 }
 
-// Exited sends terminal/exited, the session's last notification.
+// Exited sends terminal/exited. Only session/review comes after it.
 func (k *sink) Exited(exit spawn.Exit) {
 	k.server.sessions.markEnded(k.entry.id)
 	status := exitStatus(exit)
 	notify(k.server, protocol.Exited, protocol.ExitedParams{
 		SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal, Hints: k.hints(exit),
 	})
+}
+
+// Reviewed sends session/review, unless there is nothing to check or the answer
+// to terminal/close will say the same.
+func (k *sink) Reviewed(findings []spawn.Finding) {
+	if len(findings) > 0 && k.server.sessions.has(k.entry) {
+		notify(k.server, protocol.Reviewed, protocol.ReviewParams{
+			SessionID: k.entry.id, Review: presentation.Findings(findings),
+		})
+	}
 }
 
 // hints are what the user may do about a command that failed.

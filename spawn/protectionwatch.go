@@ -28,7 +28,7 @@ type protectionWatch struct {
 	changed  sync.Cond
 	alarms   []Alarm // not yet taken
 	ended    bool
-	findings []Finding // set by end
+	findings []Finding // set by review
 }
 
 // newProtectionWatch records the state of the project, and starts to watch. If
@@ -83,26 +83,35 @@ func (w *protectionWatch) configured(path string, keys []string) {
 	}
 }
 
-// end checks the paths for the last time, and returns what has changed since
-// the beginning. The session's processes must be gone.
-func (w *protectionWatch) end() []Finding {
+// end checks the protected paths for the last time. The session's processes must
+// be gone.
+func (w *protectionWatch) end() {
 	if w == nil {
-		return nil
+		return
 	}
 	if w.watching != nil {
 		w.watching.Close() // which may raise the last alarms
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.ended {
-		w.ended = true
-		w.findings = w.before.Findings()
-	}
+	w.ended = true
 	w.changed.Broadcast()
-	return w.findings
 }
 
-// reviewed is the result of the first end; nil before that.
+// review returns what has changed since the beginning. It may take long in a
+// large project. It is called once, after end.
+func (w *protectionWatch) review() []Finding {
+	if w == nil {
+		return nil
+	}
+	findings := w.before.Findings()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.findings = findings
+	return findings
+}
+
+// reviewed is the result of review; nil before that.
 func (w *protectionWatch) reviewed() []Finding {
 	if w == nil {
 		return nil

@@ -107,11 +107,15 @@ type ending struct {
 	leaderEnded func(Exit)
 	// drain waits for the rest of the output.
 	drain func()
+	// over is called once everything was delivered and given back, before the
+	// review; nil if nobody waits for that.
+	over func(Exit)
 }
 
 // end owns the end of a session, in the one order that every kind of session
-// has. It returns once every event was delivered and everything was given back
-// but what drain owns. The error names the survivors; see kill.
+// has. It returns once every event was delivered, everything was given back but
+// what drain owns, and the project was reviewed. The error names the survivors;
+// see kill.
 func (r *running) end(e ending) (Exit, error) {
 	ended := make(chan struct{})
 	var reaping sync.WaitGroup
@@ -134,7 +138,10 @@ func (r *running) end(e ending) (Exit, error) {
 		r.alarms = append(r.alarms, alarm) // nobody was told of it
 	}
 	r.release()
-	r.record.Ended(exit.Code, exit.Signal, err != nil, r.protection.reviewed())
+	if e.over != nil {
+		e.over(exit)
+	}
+	r.record.Ended(exit.Code, exit.Signal, err != nil, r.protection.review())
 	return exit, err
 }
 

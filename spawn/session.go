@@ -26,8 +26,11 @@ type Sink interface {
 	// during the call.
 	Output(data []byte)
 	Observer
-	// Exited reports how the leader ended. It is the last call.
+	// Exited reports how the leader ended. Nothing but Reviewed comes after it.
 	Exited(exit Exit)
+	// Reviewed reports the files that changed while the session ran and that
+	// programs outside the sandbox act on. It is the last call.
+	Reviewed(findings []Finding)
 }
 
 // Observer receives what happens to a session.
@@ -134,12 +137,14 @@ func (s *Session) awaitEnd(sink Sink, reading *sync.WaitGroup) {
 			s.onLeaderEnd()
 		},
 		drain: func() { s.drain(reading) },
+		over:  sink.Exited,
 	})
-	for _, f := range s.Findings() {
+	findings := s.Findings()
+	for _, f := range findings {
 		s.running.log.Info("check this file before a program outside the sandbox uses it", "session", s.id,
 			"path", f.Path, "others", f.Others, "change", f.How, "why", f.Why)
 	}
-	sink.Exited(s.exit)
+	sink.Reviewed(findings)
 }
 
 // drain waits for the rest of the output, and closes the terminal.

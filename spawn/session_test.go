@@ -55,6 +55,7 @@ func (r *recorder) Output(data []byte)   { r.update(func() { r.output.Write(data
 func (r *recorder) Alarm(alarm Alarm)    { r.update(func() { r.alarms = append(r.alarms, alarm) }) }
 func (r *recorder) Reached(l Reached)    { r.update(func() { r.limits = append(r.limits, l) }) }
 func (r *recorder) Denied(denial Denial) { r.update(func() { r.denials = append(r.denials, denial) }) }
+func (r *recorder) Reviewed([]Finding)   {}
 func (r *recorder) Exited(exit Exit)     { r.update(func() { r.exit = &exit }) }
 
 func (r *recorder) until(t *testing.T, what string, condition func() bool) {

@@ -76,6 +76,9 @@ func exampleFrames() (map[string][]exampleFrame, error) {
 		{protocol.Exited.Method, "Notification", notification(protocol.Exited, protocol.ExitedParams{
 			SessionID: exampleSession, ExitCode: new(0),
 		})},
+		{protocol.Reviewed.Method, "Notification", notification(protocol.Reviewed, protocol.ReviewParams{
+			SessionID: exampleSession, Review: []protocol.Finding{exampleFinding()},
+		})},
 		{protocol.Denied.Method, "Notification", notification(protocol.Denied, exampleDenied())},
 		{protocol.LimitReached.Method, "Notification", notification(protocol.LimitReached, protocol.LimitParams{
 			SessionID: exampleSession, Setting: "limits.memory",
@@ -129,6 +132,13 @@ func exampleDenied() protocol.DeniedParams {
 			`To allow it: add "/home/ada/data/model" to "additional_read_only_paths".`,
 		Line:    `read "/home/ada/data/model" by "python3"`,
 		Process: &protocol.Process{PID: 48220, Name: "python3"}, Suggestion: exampleSuggestion(),
+	}
+}
+
+func exampleFinding() protocol.Finding {
+	return protocol.Finding{
+		Path: "/home/ada/engine/Makefile", Change: "changed", Why: "make runs its commands",
+		Message: `"/home/ada/engine/Makefile" was changed: make runs its commands`,
 	}
 }
 

@@ -111,8 +111,8 @@ func TestProtocolReference_ExamplesAreFrames(t *testing.T) {
 	t.Parallel()
 	text := artefact(t, "docs/protocol.md")
 	examples := codeBlocks(text, "json")
-	if len(examples) != 21 {
-		t.Errorf("got %d examples, want 21", len(examples))
+	if len(examples) != 22 {
+		t.Errorf("got %d examples, want 22", len(examples))
 	}
 	for _, example := range examples {
 		var frame struct {

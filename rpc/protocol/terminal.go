@@ -66,9 +66,23 @@ type StartedParams struct {
 }
 
 // Exited reports that a session's leader has ended. It comes after the last
-// output, when every process that the leader left behind is dead. Of a session
-// that the sidecar did not start, both fields are null if the end was not heard.
+// output, when every process that the leader left behind is dead, and before the
+// review; see session/review. Of a session that the sidecar did not start, both
+// fields are null if the end was not heard.
 var Exited = Notification[ExitedParams]{"terminal/exited", ToEditor}
+
+// Reviewed lists the changed files to check after a session that ended by
+// itself. It comes after terminal/exited, as soon as they are known. It does not
+// come if there are none, or if the session was closed before that. The answer to
+// terminal/close always lists them, and comes later.
+var Reviewed = Notification[ReviewParams]{"session/review", ToEditor}
+
+// ReviewParams lists what to check after a session.
+type ReviewParams struct {
+	SessionID string `json:"sessionId"`
+	// Review is never empty; see CloseResult.
+	Review []Finding `json:"review"`
+}
 
 // Kind is the purpose of a session. The setting apply_to selects by it.
 type Kind string

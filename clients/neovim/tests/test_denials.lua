@@ -129,6 +129,8 @@ T['changed files that run outside of the sandbox are named when a session ends']
     H.eq({ name, list:find(name, 1, true) ~= nil }, { name, true })
   end
   H.eq(list:find('/notes', 1, true), nil)
+  -- The notification and the answer to closing the session say the same.
+  H.eq(select(2, list:gsub('/Makefile" was created', '')), 1)
 end
 
 T['without changed files the list says so'] = function()

@@ -249,6 +249,13 @@ export interface StartedParams {
   sandbox: SandboxReport;
 }
 
+/** `ReviewParams` lists what to check after a session. */
+export interface ReviewParams {
+  sessionId: string;
+  /** Never empty; see CloseResult. */
+  review: Finding[];
+}
+
 /** `SpawnParams` describes the session to start. */
 export interface SpawnParams {
   /** "terminal" by default. */
@@ -945,6 +952,7 @@ export const Methods = {
   output: "terminal/output",
   started: "terminal/started",
   exited: "terminal/exited",
+  reviewed: "session/review",
   denied: "sandbox/denied",
   requestAccess: "sandbox/requestAccess",
   limitReached: "sandbox/limit",
@@ -992,6 +1000,7 @@ export interface Notifications {
   "terminal/output": { direction: "toEditor"; params: OutputParams };
   "terminal/started": { direction: "toEditor"; params: StartedParams };
   "terminal/exited": { direction: "toEditor"; params: ExitedParams };
+  "session/review": { direction: "toEditor"; params: ReviewParams };
   "sandbox/denied": { direction: "toEditor"; params: DeniedParams };
   "sandbox/limit": { direction: "toEditor"; params: LimitParams };
   "settings/diagnostics": { direction: "toEditor"; params: DiagnosticsParams };
@@ -1071,10 +1080,17 @@ export const StartedNotification = new NotificationType<StartedParams>("terminal
 
 /**
  * `terminal/exited` reports that a session's leader has ended. It comes after the last output, when every
- * process that the leader left behind is dead. Of a session that the sidecar did not start, both fields are null
- * if the end was not heard.
+ * process that the leader left behind is dead, and before the review; see session/review. Of a session that the
+ * sidecar did not start, both fields are null if the end was not heard.
  */
 export const ExitedNotification = new NotificationType<ExitedParams>("terminal/exited");
+
+/**
+ * `session/review` lists the changed files to check after a session that ended by itself. It comes after
+ * terminal/exited, as soon as they are known. It does not come if there are none, or if the session was closed
+ * before that. The answer to terminal/close always lists them, and comes later.
+ */
+export const ReviewedNotification = new NotificationType<ReviewParams>("session/review");
 
 /**
  * `sandbox/denied` reports that the sandbox refused an operation, or that something happened to a protected

@@ -6,6 +6,7 @@ import {
   DeniedNotification,
   ExitedNotification,
   OutputNotification,
+  ReviewedNotification,
   SpawnRequest,
   type CloseResult,
   type DeniedParams,
@@ -35,6 +36,8 @@ export interface Listener {
 export class Sessions {
   private readonly listeners = new Map<string, Listener>();
   private readonly consumed = new Map<string, number>();
+  /** Ended sessions whose review is known before they are closed. */
+  private readonly reviewed = new Set<string>();
 
   constructor(
     private readonly connection: MessageConnection,
@@ -57,6 +60,10 @@ export class Sessions {
       onExited(sessionId);
       // Nobody queries the session after its end, so the sidecar may forget it.
       void this.close(sessionId);
+    });
+    connection.onNotification(ReviewedNotification, ({ sessionId, review }) => {
+      this.reviewed.add(sessionId);
+      this.onReviewed(review);
     });
     connection.onNotification(DeniedNotification, (denial) => {
       this.listeners.get(denial.sessionId)?.denied(denial);
@@ -93,10 +100,13 @@ export class Sessions {
         CloseRequest,
         graceMs === undefined ? { sessionId } : { sessionId, graceMs },
       );
-      if (result.review !== undefined) this.onReviewed(result.review);
+      // The answer repeats what the notification has said.
+      if (result.review !== undefined && !this.reviewed.has(sessionId)) this.onReviewed(result.review);
       return result;
     } catch {
       return undefined;
+    } finally {
+      this.reviewed.delete(sessionId);
     }
   }
 

@@ -127,6 +127,11 @@
 ---@field policyId string `policyId` changes exactly when the effective policy does.
 ---@field sandbox sandbox_sidecar.SandboxReport
 
+---`ReviewParams` lists what to check after a session.
+---@class (exact) sandbox_sidecar.ReviewParams
+---@field sessionId string
+---@field review sandbox_sidecar.Finding[] Never empty; see CloseResult.
+
 ---`SpawnParams` describes the session to start.
 ---@class (exact) sandbox_sidecar.SpawnParams
 ---@field kind? sandbox_sidecar.Kind "terminal" by default.
@@ -537,9 +542,13 @@ M.methods = {
   ---are reported as those of other sessions. Only terminal/list knows it, and terminal/close after its end.
   started = "terminal/started",
   ---`terminal/exited` reports that a session's leader has ended. It comes after the last output, when every
-  ---process that the leader left behind is dead. Of a session that the sidecar did not start, both fields are
-  ---null if the end was not heard.
+  ---process that the leader left behind is dead, and before the review; see session/review. Of a session that
+  ---the sidecar did not start, both fields are null if the end was not heard.
   exited = "terminal/exited",
+  ---`session/review` lists the changed files to check after a session that ended by itself. It comes after
+  ---terminal/exited, as soon as they are known. It does not come if there are none, or if the session was closed
+  ---before that. The answer to terminal/close always lists them, and comes later.
+  reviewed = "session/review",
   ---`sandbox/denied` reports that the sandbox refused an operation, or that something happened to a protected
   ---path, which may have succeeded.
   denied = "sandbox/denied",

@@ -3,6 +3,7 @@
 local display = require('sandbox_sidecar.display')
 local log = require('sandbox_sidecar.log')
 local notify = require('sandbox_sidecar.notify')
+local protocol = require('sandbox_sidecar.protocol_gen')
 local sidecar = require('sandbox_sidecar.sidecar')
 
 local M = {}
@@ -35,11 +36,9 @@ local function message(findings)
   return ('Check %s before programs outside the sandbox use it.'):format(name)
 end
 
-table.insert(sidecar.on_closed, function(id, result)
-  local findings = result.review or {}
-  if #findings == 0 then
-    return
-  end
+---@param id string
+---@param findings sandbox_sidecar.Finding[]
+local function record(id, findings)
   for _, finding in ipairs(findings) do
     log.write('warn', '%s', display.line(finding.message))
     list[#list + 1] = { label = sidecar.label(id), finding = finding, time = os.time() }
@@ -48,6 +47,22 @@ table.insert(sidecar.on_closed, function(id, result)
     end
   end
   notify.warn(message(findings) .. ' See ":Sidecar review".')
+end
+
+---Ended sessions whose review is known before they are closed.
+local reviewed = {} ---@type table<string, true>
+
+sidecar.notifications[protocol.methods.reviewed] = function(params)
+  reviewed[params.sessionId] = true
+  record(params.sessionId, params.review)
+end
+
+table.insert(sidecar.on_closed, function(id, result)
+  -- The answer repeats what the notification has said.
+  if result.review and #result.review > 0 and not reviewed[id] then
+    record(id, result.review)
+  end
+  reviewed[id] = nil
 end)
 
 ---@return string[] # The findings, oldest first, each with the session that may have made the change.
