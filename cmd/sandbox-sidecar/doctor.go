@@ -105,7 +105,8 @@ func printHere() error {
 			return err
 		}
 		status, why := "off", x.Reason
-		switch compiled := snapshot.Compile(kind); {
+		compiled := snapshot.Compile(kind)
+		switch {
 		case compiled.Doubt != nil && compiled.Doubt.Refused:
 			status = "refused"
 		case compiled.Policy.Restricted:
@@ -120,6 +121,9 @@ func printHere() error {
 			why += "; " + x.Hint
 		}
 		printBlock(fmt.Sprintf(doctorLine, status, string(kind)+"s", ""), why)
+		for _, risk := range compiled.Risks {
+			printBlock("", "warning: "+risk)
+		}
 	}
 	fmt.Fprint(stdout, "\nwhat this machine enforces:\n\n")
 	return nil

@@ -136,6 +136,29 @@ func TestPrivate_NextSession(t *testing.T) {
 	must(t, e, "cat ~/.config/unknown/plain")
 }
 
+// doctor says it where the modes of files tell nothing, and only there.
+func TestPrivate_DoctorSaysThatModesTellNothing(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "hidden_paths")
+	for _, all := range []bool{true, false} {
+		w := harness.NewWorldOutsideDefaults(t)
+		usual(t, w)
+		for i := range 80 * 2 {
+			if name := fmt.Sprintf(".config/other%d/file", i); all {
+				private(t, w, name, "TOKEN\n")
+			}
+		}
+		harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+		command := exec.Command(harness.Binary(t), "doctor")
+		command.Dir, command.Env = w.Project, harness.Environ(w)
+		output, _ := command.CombinedOutput() // the status says what the machine lacks
+		words := strings.Join(strings.Fields(string(output)), " ")
+		if said := strings.Contains(words, "most files of your home directory are private to you"); said != all {
+			t.Errorf("private: %t; doctor says %.1500s", all, words)
+		}
+	}
+}
+
 // Everyday programs work in a home directory in which everything is private, be
 // it by an umask or not.
 func TestPrivate_EverydayPrograms(t *testing.T) {
