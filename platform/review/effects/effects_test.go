@@ -167,7 +167,7 @@ git stash store -m m $(echo w | git commit-tree HEAD^{tree} -p HEAD -p $i -p $u)
 			"packed", "git tag x; git pack-refs --all", `git tag evil $(eval "$EVIL"); git pack-refs --all`,
 			`stored .vscode/tasks.json tag "evil"`,
 		},
-		{"only packed anew", "git tag x", "git pack-refs --all; git gc -q", ""},
+		{"only packed anew", "git tag x; git branch b", "git pack-refs --all; git gc -q", ""},
 		{
 			"a branch at a commit that was there", "echo e >Makefile; git add .; git commit -qm e; git rm -q Makefile; git commit -qm f",
 			"git branch b HEAD~1", "moved .git/refs/heads/b",

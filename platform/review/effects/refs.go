@@ -251,7 +251,7 @@ func (s *State) newRefs(repository string) bool {
 }
 
 // values are the values of all refs by name. A file counts more than a line of
-// packed-refs.
+// packed-refs. A ref that was packed has the same value.
 func (s *snapshot) values() map[string]string {
 	all := make(map[string]string, len(s.loose))
 	for line := range strings.Lines(string(s.packed)) {
@@ -260,7 +260,7 @@ func (s *snapshot) values() map[string]string {
 		}
 	}
 	for name, text := range s.loose {
-		all[name] = text
+		all[name] = strings.TrimRight(text, "\n")
 	}
 	return all
 }
