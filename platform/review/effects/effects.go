@@ -2,6 +2,7 @@ package effects
 
 import (
 	"cmp"
+	"errors"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 type Scope struct {
 	// Roots are the directories that sessions may write. What a session does in
 	// its own working trees is no news; in others that share the repository it is.
+	// The working tree of which a root is a directory is the session's own, too.
 	Roots []string
 	// Repositories are directories of repositories (gitrepository-layout(5)). What
 	// is none is left out.
@@ -60,6 +62,7 @@ const (
 type State struct {
 	scope  Scope
 	before map[string]*snapshot // by repository
+	above  []string             // the working trees that roots are directories of
 
 	time     time.Duration // the most that git may take for all of them
 	programs []string      // the places of git
@@ -69,6 +72,11 @@ type State struct {
 func Take(scope Scope) *State {
 	s := &State{
 		scope: scope, before: map[string]*snapshot{}, time: maxTime, programs: gitconfig.Programs[system],
+	}
+	for _, root := range scope.Roots {
+		if tree := treeOf(root); tree != "" {
+			s.above = append(s.above, tree)
+		}
 	}
 	for _, repository := range scope.Repositories {
 		repository = filepath.Clean(repository)
@@ -80,6 +88,20 @@ func Take(scope Scope) *State {
 		}
 	}
 	return s
+}
+
+// treeOf is the nearest directory, from a root upwards, that has a repository: the
+// working tree in which git works there; "" if there is none, or if a file system
+// does not answer.
+func treeOf(root string) string {
+	for dir := root; ; dir = filepath.Dir(dir) {
+		switch _, err := fsguard.Lstat(filepath.Join(dir, ".git")); {
+		case err == nil:
+			return dir
+		case !errors.Is(err, fs.ErrNotExist), dir == filepath.Dir(dir):
+			return ""
+		}
+	}
 }
 
 // Effects returns what has changed since Take. acts says which paths of a working
@@ -164,13 +186,17 @@ func (c *comparison) inRepository(names []string) []string {
 }
 
 // ours reports whether a session may write the working tree of a directory with
-// a HEAD.
+// a HEAD, or works in a directory of it.
 func (c *comparison) ours(w worktree) bool {
-	tree := w.dir
-	if w.dir != c.repository {
+	tree, top := w.dir, w.dir
+	switch {
+	case w.dir != c.repository:
 		tree = pointed(w.dir)
+		top = tree
+	case filepath.Base(w.dir) == ".git":
+		top = filepath.Dir(w.dir)
 	}
-	return slices.ContainsFunc(c.scope.Roots, func(root string) bool { return policy.Contains(root, tree) })
+	return slices.Contains(c.above, top) || slices.ContainsFunc(c.scope.Roots, func(root string) bool { return policy.Contains(root, tree) })
 }
 
 // pointed is the working tree that a directory in "worktrees" belongs to.

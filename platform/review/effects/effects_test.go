@@ -278,6 +278,38 @@ func TestEffects_OfOtherWorktrees(t *testing.T) {
 	}
 }
 
+// In a package of a monorepo the working tree above is the session's own. In a
+// linked worktree that lies in another working tree, that one is not.
+func TestEffects_OfThePackageOfARepository(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.sh("git branch other; git worktree add -q linked other")
+	top := s.dir
+	state := func(dir string) *State {
+		s.dir = filepath.Join(top, dir)
+		s.sh("true") // makes it
+		scope := s.scope()
+		scope.Repositories = []string{filepath.Join(top, ".git")}
+		return Take(scope)
+	}
+	within := state("packages/app")
+	s.sh("echo b >b; git add b; git commit -qm b; git checkout -q -b topic; git checkout -q main; touch ../../a; git status")
+	if got := s.lines(within.Effects(acts)); got != "moved ../../.git/refs/heads/topic" {
+		t.Errorf("a commit and a branch: %s", got)
+	}
+	s.sh("git update-index --add --cacheinfo 100644,$(echo e | git hash-object -w --stdin),Makefile")
+	if got := s.lines(within.Effects(acts)); !strings.HasPrefix(got, "stored ../../Makefile the index") {
+		t.Errorf("an index that holds what programs act upon: %s", got)
+	}
+	s.sh("git reset -q")
+	linked := state("linked")
+	s.sh("cd ..; git commit -q --allow-empty -m 2; git checkout -q topic")
+	want := "moved ../.git/HEAD,../.git/refs/heads/main,../.git/index,../.git/logs/HEAD"
+	if got := s.lines(linked.Effects(acts)); got != want {
+		t.Errorf("another working tree above: %s\nwant %s", got, want)
+	}
+}
+
 // git runs nothing that the repository names, and fetches nothing.
 func TestEffects_RunNothing(t *testing.T) {
 	t.Parallel()
