@@ -97,6 +97,7 @@ func (h *hider) builtIn() {
 		}
 	}
 	h.audit()
+	from.Reason = VariablesReason
 	for _, path := range h.project.parent.secrets() {
 		h.add(path, from)
 	}

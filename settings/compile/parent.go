@@ -16,6 +16,10 @@ import (
 
 const parentKey = "parent_repository"
 
+// VariablesReason is the reason of a hidden path that is a file of variables in
+// the repository above the project.
+const VariablesReason = "variables of the repository above"
+
 // parentOrder are the values of "parent_repository" from the loosest to the
 // strictest.
 var parentOrder = []string{string(document.ParentRead), string(document.ParentGit), string(document.ParentOff)}

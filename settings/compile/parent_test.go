@@ -195,6 +195,9 @@ func TestParent_HidesSecrets(t *testing.T) {
 	hidden := func(user string) (list []string) {
 		for _, h := range inPackage(t, tree, mono, user, "", "").Compile(document.KindTool).Policy.Hidden {
 			if policy.Contains(mono, h.Path) {
+				if strings.Contains(h.Path, "/.env") != (h.Origin.Reason == VariablesReason) {
+					t.Errorf("%s: %+v", h.Path, h.Origin)
+				}
 				list = append(list, strings.TrimPrefix(h.Path, mono+"/"))
 			}
 		}

@@ -46,8 +46,9 @@ type Answer struct {
 	// Set is the entry of "toolchains" that gives sessions what they need there
 	// without that risk; "" if there is none. The hint names it.
 	Set string
-	// private: only the mode of the file says that it may hold a secret.
-	private bool
+	// doubt is why the target may hold a secret, if nobody knows whether it does;
+	// "" otherwise.
+	doubt string
 }
 
 // DecidingRule is the rule that decides an explanation.

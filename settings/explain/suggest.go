@@ -167,9 +167,9 @@ func (x Answer) suggestion() Suggestion {
 		return Suggestion{Hint: hint, Protected: true}
 	case x.Set != "":
 		return Suggestion{Hint: x.Hint}
-	case x.private && x.Key != "":
+	case x.doubt != "" && x.Key != "":
 		step := Suggestion{Key: x.Key, Value: x.Value}.Instruction()
-		return Suggestion{Hint: "it is private to you and may hold a secret; if sessions need it, " + step}
+		return Suggestion{Hint: x.doubt + "; if sessions need it, " + step}
 	case x.Holds != "" || x.Acts != "":
 		return Suggestion{Hint: x.Hint + ", so no setting is suggested"}
 	case !utf8.ValidString(x.Value) || strings.Contains(x.Value, "$"):

@@ -95,8 +95,12 @@ func (x *explainer) hidden(a attemptKind, h policy.Hidden) {
 	case h.Origin.Reason == compile.PrivateReason && x.end.Exists:
 		x.Reason = fmt.Sprintf("%s is private to you, so it is hidden from sessions by %s", display.Quote(h.Path),
 			h.Origin)
-		x.private = true
+		x.doubt = "it is private to you and may hold a secret"
 		x.Holds = "what is private to you"
+		x.Hint = "careful: it may hold a secret"
+	case h.Origin.Reason == compile.VariablesReason && x.end.Exists:
+		x.doubt = "it holds variables of the repository above, and may hold a secret"
+		x.Holds = h.Origin.Reason
 		x.Hint = "careful: it may hold a secret"
 	case h.Origin.File == x.ProjectFile() && x.ProjectFile() != "":
 		x.Key, x.Value = "", ""

@@ -255,3 +255,29 @@ func must(s *scene, err error) {
 		s.T.Fatal(err)
 	}
 }
+
+// A program that asks for variables of another package is told what they are, and
+// what would show them. That shows them.
+func TestVariablesOfAnotherPackageAreToldWithTheirStep(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths", "hidden_paths")
+	s := newScene(t)
+	layouts["package"](s)
+	path := filepath.Join(s.Outside, "mono/packages/other/.env")
+	harness.Write(t, path, "SECRET=1\n")
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	if _, output, status, _ := e.run("cat ../other/.env"); status == 0 {
+		harness.Breach(t, "it is read: %s", output)
+	}
+	said := harness.Call(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
+		ProjectDir: s.Project, Kind: "tool", Access: "read", Target: path,
+	})
+	if said.Allowed || !said.Careful || said.Hint != "careful: it may hold a secret" ||
+		said.Setting != "additional_read_only_paths" || said.Value != path {
+		t.Errorf("%+v", said)
+	}
+	e = s.start(harness.Defaults(map[string]any{"additional_read_only_paths": []string{path}}), harness.Machine{})
+	if _, output, status, _ := e.run("cat ../other/.env"); status != 0 || output != "SECRET=1\n" {
+		t.Errorf("what is granted: status %d: %q", status, output)
+	}
+}
