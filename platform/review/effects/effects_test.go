@@ -123,6 +123,27 @@ func TestEffects(t *testing.T) {
 			`c=$(eval "$EVIL"); git update-ref HEAD $(echo m | git commit-tree $c^{tree} -p $c)`,
 			`stored .vscode/tasks.json branch "main"`,
 		},
+		{
+			"a remote branch in capitals", "",
+			`c=$(eval "$EVIL"); mkdir -p .git/refs/remotes/o; echo $c | tr a-f A-F >.git/refs/remotes/o/x; git rev-parse -q --verify o/x`,
+			`stored .vscode/tasks.json remote branch "o/x"`,
+		},
+		{
+			"a remote branch with more behind it", "",
+			`c=$(eval "$EVIL"); mkdir -p .git/refs/remotes/o; printf "$c\\0x" >.git/refs/remotes/o/x; git rev-parse -q --verify o/x`,
+			`stored .vscode/tasks.json remote branch "o/x"`,
+		},
+		{
+			"a packed remote branch behind a tab", "git pack-refs --all",
+			`c=$(eval "$EVIL"); printf "$c\\trefs/remotes/o/x\\n" >>.git/packed-refs; git rev-parse -q --verify o/x`,
+			`stored .vscode/tasks.json remote branch "o/x"`,
+		},
+		{
+			"a packed remote branch twice", "git update-ref refs/remotes/o/x HEAD; git pack-refs --all",
+			`c=$(eval "$EVIL"); p=$(cat .git/packed-refs)
+			(echo "$p"; echo $c refs/remotes/o/x; git rev-parse HEAD | sed "s,$, refs/remotes/o/x,") >.git/packed-refs`,
+			`stored .vscode/tasks.json remote branch "o/x"`,
+		},
 		{"a tag", "", `git tag evil $(eval "$EVIL")`, `stored .vscode/tasks.json tag "evil"`},
 		{"an annotated tag", "", `git tag -am m evil $(eval "$EVIL")`, `stored .vscode/tasks.json tag "evil"`},
 		{

@@ -402,13 +402,14 @@ func (c *comparison) inPlace(f file, path string) bool {
 
 // forward reports whether a branch was only continued.
 func (c *comparison) forward(was, is string) bool {
-	was, is = strings.TrimSpace(was), strings.TrimSpace(is)
+	was, _ = cutID(was)
+	is, _ = cutID(is)
 	if commit, known := c.commits[is]; known {
 		if _, isNew := c.new.parents[commit]; isNew {
 			return slices.Contains(c.new.bases(commit), was)
 		}
 	}
-	if !isID(was) || !isID(is) {
+	if was == "" || is == "" {
 		return false
 	}
 	ask, err := c.asker()

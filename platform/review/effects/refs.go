@@ -255,9 +255,15 @@ func (s *State) newRefs(repository string) bool {
 func (s *snapshot) values() map[string]string {
 	all := make(map[string]string, len(s.loose))
 	for line := range strings.Lines(string(s.packed)) {
-		if id, name, ok := strings.Cut(strings.TrimRight(line, "\r\n"), " "); ok && isID(id) {
-			all[name] = id
+		id, rest := cutID(strings.TrimRight(line, "\r\n"))
+		if id == "" || rest == "" || !strings.ContainsRune(" \t\r", rune(rest[0])) {
+			continue
 		}
+		// Of several lines for one name, git may find any.
+		if before, several := all[rest[1:]]; several && before != id {
+			id = before + "\n" + id
+		}
+		all[rest[1:]] = id
 	}
 	for name, text := range s.loose {
 		all[name] = strings.TrimRight(text, "\n")
@@ -289,15 +295,26 @@ func (s *snapshot) same(other *snapshot) bool {
 func ids(name, text string) []string {
 	var list []string
 	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if name == stashLog && len(fields) > 0 {
-			fields = fields[1:]
+		if name == stashLog {
+			_, line, _ = strings.Cut(line, " ")
 		}
-		if len(fields) > 0 && isID(fields[0]) && strings.Trim(fields[0], "0") != "" {
-			list = append(list, fields[0])
+		if id, _ := cutID(line); strings.Trim(id, "0") != "" {
+			list = append(list, id)
 		}
 	}
 	return list
+}
+
+// cutID cuts the name of an object off the beginning of a line, as git does: it
+// takes capitals, and what follows may be anything but another digit. id is ""
+// if there is none.
+func cutID(line string) (id, rest string) {
+	rest = strings.TrimLeft(line, "0123456789abcdefABCDEF")
+	id = strings.ToLower(line[:len(line)-len(rest)])
+	if !isID(id) {
+		return "", line
+	}
+	return id, rest
 }
 
 // isID reports whether text is the name of an object, by SHA-1 or SHA-256.
@@ -318,10 +335,8 @@ func target(values map[string]string, prefix, name string) string {
 		}
 		text = strings.TrimSpace(values[strings.TrimSpace(next)])
 	}
-	if !isID(text) {
-		return ""
-	}
-	return text
+	id, _ := cutID(text)
+	return id
 }
 
 // branchOf is the ref that a HEAD names; "" if it names a commit.
