@@ -1,6 +1,8 @@
 package effects
 
 import (
+	"compress/zlib"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -440,6 +442,66 @@ func TestEffects_WithoutAnAnswer(t *testing.T) {
 	state.programs = []string{"/nonexistent/git"}
 	if got := s.lines(state.Effects(acts)); got != "unknown .git/refs/tags/evil" {
 		t.Errorf("no git: %s", got)
+	}
+}
+
+// A small file can be a large commit. git does not read it into memory: without a
+// bound it would, and find that nothing of "evil" is in the way.
+func TestEffects_OfALargeCommit(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	state := Take(s.scope())
+	s.sh(`git tag evil $(eval "$EVIL")`)
+	for size, want := range map[int]string{
+		64 << 20:  `stored .vscode/tasks.json tag "evil"; unknown .git/refs/tags/large`,
+		300 << 20: "unknown .git/refs/tags/evil,.git/refs/tags/large",
+	} {
+		id := fmt.Sprintf("12%038d", size)
+		s.sh("mkdir -p .git/objects/12; echo " + id + " >.git/refs/tags/large")
+		file, err := os.Create(filepath.Join(s.dir, ".git/objects/12", id[2:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed, _ := zlib.NewWriterLevel(file, zlib.BestSpeed)
+		_, _ = fmt.Fprintf(packed, "commit %d\x00", size)
+		for zeros := make([]byte, 1<<20); size > 0; size -= len(zeros) {
+			_, _ = packed.Write(zeros)
+		}
+		if err := errors.Join(packed.Close(), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.lines(state.Effects(acts)); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
+
+// When time is up, no more files are compared.
+func TestInPlace_IsBounded(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	f := file{path: "a", mode: "100644", id: s.sh("git hash-object a")}
+	for end, want := range map[time.Time]bool{time.Now().Add(time.Hour): true, time.Now().Add(-time.Second): false} {
+		if got := (&comparison{end: end}).inPlace(f, filepath.Join(s.dir, f.path)); got != want {
+			t.Errorf("until %s: %v", end, got)
+		}
+	}
+}
+
+// A table of refs that has another content under its name is noticed.
+func TestEffects_OfAReftable(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{".git", ".git/worktrees/w"} {
+		s := newScene(t)
+		s.sh("mkdir -p " + dir + "/reftable; cd " + dir + "/reftable; echo t.ref >tables.list; echo a >t.ref")
+		state := Take(s.scope())
+		if got := s.lines(state.Effects(acts)); got != "" {
+			t.Errorf("no change: %s", got)
+		}
+		s.sh("echo other >" + dir + "/reftable/t.ref")
+		if got := s.lines(state.Effects(acts)); got != "unknown .git/reftable" {
+			t.Errorf("a changed table in %s: %s", dir, got)
+		}
 	}
 }
 

@@ -51,13 +51,14 @@ var safe = []string{
 }
 
 // environ is all that git gets. GIT_GRAFT_FILE: a session could write a graft
-// that makes a new commit the parent of an old one.
+// that makes a new commit the parent of an old one. GIT_ALLOC_LIMIT: a commit of
+// some MiB may be as many GiB when it is read.
 func (a asker) environ() []string {
 	return []string{
 		"GIT_DIR=" + a.dir, "PATH=/usr/bin:/bin", "HOME=/nonexistent", "LC_ALL=C",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null",
-		"GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true", "GIT_PAGER=cat",
+		"GIT_ALLOC_LIMIT=256m", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true", "GIT_PAGER=cat",
 		"GIT_TRACE=0", "GIT_TRACE_SETUP=0", "GIT_TRACE2=0", "GIT_TRACE2_EVENT=0", "GIT_TRACE2_PERF=0",
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
@@ -372,8 +373,12 @@ const (
 )
 
 // inPlace reports whether a file of the working tree is what git holds: then
-// nothing new can come there, and the review has judged it.
+// nothing new can come there, and the review has judged it. When time is up it
+// looks at no more files: a session may have stored as many as git can list.
 func (c *comparison) inPlace(f file, path string) bool {
+	if time.Now().After(c.end) {
+		return false
+	}
 	var data []byte
 	switch info, err := fsguard.Lstat(path); {
 	case err != nil || f.id == "":

@@ -55,7 +55,8 @@ type snapshot struct {
 	loose map[string]string
 	// packed is the text of packed-refs.
 	packed []byte
-	// reftable is what names the tables of a repository that has those instead.
+	// reftable is what names the tables of a repository that has those instead,
+	// and their signatures.
 	reftable  string
 	worktrees []worktree
 	// crowded: there is more than is read, or it cannot be read.
@@ -96,7 +97,6 @@ func read(repository string, scope Scope, previous *snapshot) *snapshot {
 		s.directory(repository, "worktrees/"+one.Name+"/refs", 1)
 	}
 	s.packed = s.text(repository, packedRefs, maxPacked)
-	s.reftable = string(s.text(repository, "reftable/tables.list", maxRef))
 	s.previous = nil
 	if s.silent {
 		return nil // nothing is claimed about it
@@ -129,6 +129,11 @@ func (s *snapshot) worktree(repository, prefix string) {
 	}
 	if prefix == "" {
 		s.file(repository, stashLog)
+	}
+	tables := string(s.text(repository, prefix+"reftable/tables.list", maxRef))
+	s.reftable += tables
+	for name := range strings.Lines(tables) {
+		s.reftable += s.sign(dir, "reftable/"+strings.TrimSpace(name)) + "\n"
 	}
 	w := worktree{dir: dir, index: s.sign(dir, "index"), log: s.sign(dir, "logs/HEAD")}
 	for _, name := range []string{"rebase-merge/git-rebase-todo", "sequencer/todo"} {
