@@ -42,6 +42,9 @@ type entry struct {
 	session *spawn.Session
 	backlog []func(*spawn.Session) // operations that wait for the start, in order
 	waiting int                    // bytes of input in backlog
+	// reviewed: the review is known. owed: it was not when the session was closed,
+	// so the answer lacks it.
+	reviewed, owed bool
 }
 
 var (
@@ -238,7 +241,11 @@ func (e *entry) close(ctx context.Context, grace time.Duration) (*closed, error)
 		end.exit = &exit
 	default:
 	}
-	end.findings = session.Findings()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.owed = !e.reviewed; e.reviewed {
+		end.findings = session.Findings()
+	}
 	return end, err
 }
 

@@ -52,9 +52,14 @@ func (k *sink) Exited(exit spawn.Exit) {
 }
 
 // Reviewed sends session/review, unless there is nothing to check or the answer
-// to terminal/close will say the same.
+// to terminal/close will say the same. That does not wait for processes that
+// survive, nor for their review.
 func (k *sink) Reviewed(findings []spawn.Finding) {
-	if len(findings) > 0 && k.server.sessions.has(k.entry) {
+	k.entry.mu.Lock()
+	k.entry.reviewed = true
+	owed := k.entry.owed
+	k.entry.mu.Unlock()
+	if len(findings) > 0 && (owed || k.server.sessions.has(k.entry)) {
 		notify(k.server, protocol.Reviewed, protocol.ReviewParams{
 			SessionID: k.entry.id, Review: presentation.Findings(findings),
 		})

@@ -73,8 +73,9 @@ var Exited = Notification[ExitedParams]{"terminal/exited", ToEditor}
 
 // Reviewed lists the changed files to check after a session that ended by
 // itself. It comes after terminal/exited, as soon as they are known. It does not
-// come if there are none, or if the session was closed before that. The answer to
-// terminal/close always lists them, and comes later.
+// come if there are none, or if the session was closed before that: the answer to
+// terminal/close lists them then, too. If that has "remaining" processes, it may
+// come without them, and session/review after it.
 var Reviewed = Notification[ReviewParams]{"session/review", ToEditor}
 
 // ReviewParams lists what to check after a session.

@@ -547,7 +547,8 @@ M.methods = {
   exited = "terminal/exited",
   ---`session/review` lists the changed files to check after a session that ended by itself. It comes after
   ---terminal/exited, as soon as they are known. It does not come if there are none, or if the session was closed
-  ---before that. The answer to terminal/close always lists them, and comes later.
+  ---before that: the answer to terminal/close lists them then, too. If that has "remaining" processes, it may
+  ---come without them, and session/review after it.
   reviewed = "session/review",
   ---`sandbox/denied` reports that the sandbox refused an operation, or that something happened to a protected
   ---path, which may have succeeded.
