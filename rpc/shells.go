@@ -111,14 +111,15 @@ func (s *Server) serveShell(shell *window.Shell) {
 	if s.ctx.Err() != nil || s.ending() {
 		return // nobody listens any more
 	}
-	s.shells.markEnded(e, end)
-	notify(s, protocol.Exited, protocol.ExitedParams{
-		SessionID: e.SessionID, ExitCode: end.Status.ExitCode, Signal: end.Status.Signal,
-		Hints: display.Lines(end.Hints),
+	s.shells.markEnded(e, end, func() {
+		notify(s, protocol.Exited, protocol.ExitedParams{
+			SessionID: e.SessionID, ExitCode: end.Status.ExitCode, Signal: end.Status.Signal,
+			Hints: display.Lines(end.Hints),
+		})
+		if review := shownReview(end); len(review) > 0 {
+			notify(s, protocol.Reviewed, protocol.ReviewParams{SessionID: e.SessionID, Review: review})
+		}
 	})
-	if review := shownReview(end); len(review) > 0 {
-		notify(s, protocol.Reviewed, protocol.ReviewParams{SessionID: e.SessionID, Review: review})
-	}
 }
 
 // shownReview are the files to check after a shell's session, safe to show.
@@ -312,12 +313,14 @@ func (t *shells) add(e *shellEntry) {
 	t.entries[e.SessionID] = e
 }
 
-// markEnded records the end of a session. It forgets the oldest ended one if
-// there are too many.
-func (t *shells) markEnded(e *shellEntry, end *window.Ended) {
+// markEnded records the end of a session, and calls tell before anybody can take
+// it: the editor closes the session as soon as it knows. It forgets the oldest
+// ended one if there are too many.
+func (t *shells) markEnded(e *shellEntry, end *window.Ended, tell func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e.end = end
+	tell()
 	t.ended = append(t.ended, e.SessionID)
 	if len(t.ended) > maxEndedShells {
 		delete(t.entries, t.ended[0])
