@@ -48,6 +48,9 @@ os.symlink(os.environ["V"], "x", dir_fd=fd)'`, "e/x"},
 libc = ctypes.CDLL(None, use_errno=True); g = os.environ["G"].encode()
 l = b"l" if os.path.islink("l") else g + b"/../l"
 sys.exit(os.strerror(ctypes.get_errno()) if libc.renameat2(-100, g + b"/HEAD", -100, l, 2) else 0)'`, "HEAD"},
+	"whiteout": {`python3 -c 'import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True); g = os.environ["G"].encode()
+sys.exit(os.strerror(ctypes.get_errno()) if libc.renameat2(-100, g + b"/COMMIT_EDITMSG", -100, g + b"/x", 4) else 0)'`, "COMMIT_EDITMSG"},
 	"a descriptor of a link": {`ln -s $V l; python3 -c 'import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True); g = os.environ["G"].encode()
 os.rename("l", g + b"/../l")

@@ -73,6 +73,9 @@ func makingsOf(call *notify.Call, name string) []making {
 		if a[4]&unix.RENAME_EXCHANGE != 0 {
 			list = append(list, making{to: at(0, 1), from: at(2, 3)})
 		}
+		if a[4]&unix.RENAME_WHITEOUT != 0 { // a device, in the place of what is moved away
+			list = append(list, making{to: at(0, 1), kind: unix.S_IFCHR})
+		}
 		return list
 	}
 	return nil
