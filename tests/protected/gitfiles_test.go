@@ -210,3 +210,31 @@ func TestGitWorksWithOnlyFilesInItsRepository(t *testing.T) {
 		}
 	}
 }
+
+// In a linked worktree, the repository of a new submodule lies in what the
+// worktree has of its own.
+func TestGitKnowsOfSymlinksInASubmoduleOfAWorktree(t *testing.T) {
+	t.Parallel()
+	requireObserver(t)
+	s := newScene(t)
+	dep, main := filepath.Join(s.Outside, "dep"), filepath.Join(s.Outside, "main")
+	s.repository(dep)
+	harness.Must(t, os.Symlink("file", filepath.Join(dep, "link")))
+	s.git(dep, "add", "link")
+	s.git(dep, "commit", "-q", "-m", "link")
+	s.repository(main)
+	s.git(main, "submodule", "--quiet", "add", dep, "dep")
+	s.git(main, "commit", "-q", "-m", "dep")
+	s.remake()
+	s.git(main, "worktree", "add", "-q", s.Project)
+	e := s.start(harness.Defaults(harness.Sandbox{"additional_read_only_paths": []string{dep}}), harness.Machine{})
+	_, output, status, _ := e.run(`set -e; git submodule --quiet update --init
+test "$(git -C dep config core.symlinks)" = ""; test -L dep/link; git rev-parse --git-dir`)
+	if status != 0 {
+		t.Errorf("status %d: %s", status, output)
+	}
+	own := filepath.Join(main, ".git", "worktrees", "project", "modules", "dep")
+	if _, err := os.Lstat(own); err != nil {
+		t.Errorf("control: the repository must be there: %v", err)
+	}
+}

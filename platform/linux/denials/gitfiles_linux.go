@@ -233,10 +233,13 @@ func (o *Observer) strangeInGit(call *notify.Call, root int, m making, name stri
 
 // isProbe reports whether a symlink is the one by which git finds out, in a new
 // repository, whether the file system has symlinks. git removes it at once. If
-// git may not make it, it checks out symlinks as files.
+// git may not make it, it checks out symlinks as files. A submodule has its new
+// repository in modules, or in that of a linked worktree.
 func isProbe(call *notify.Call, target uint64, name string) bool {
 	dir, base := filepath.Split(name)
-	if dir != "" && !strings.HasPrefix(dir, "modules/") || len(base) != len("tXXXXXX") || base[0] != 't' ||
+	parts := strings.SplitN(dir, "/", 4)
+	ofModule := parts[0] == "modules" || len(parts) == 4 && parts[0] == "worktrees" && parts[2] == "modules"
+	if dir != "" && !ofModule || len(base) != len("tXXXXXX") || base[0] != 't' ||
 		strings.IndexFunc(base, func(r rune) bool {
 			return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 		}) >= 0 {
