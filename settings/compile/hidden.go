@@ -18,9 +18,10 @@ const hiddenKey = "hidden_paths"
 // chooseHidden unites the built-in hidden paths with those of the user and of
 // the project, which can only add some. alone is the evaluation without the
 // project's file if that is trusted. unclear is the first entry that could not
-// be understood, and notes are for the user.
+// be understood, and notes are for the user. writable is what some session may
+// write.
 func chooseHidden(
-	view fsView, l layers, p project, granted []grant, alone *evaluation, r *reporter,
+	view fsView, l layers, p project, granted []grant, writable cover, alone *evaluation, r *reporter,
 ) (list []policy.Hidden, notes []string, unclear *document.FileDiagnostic) {
 	h := hider{
 		view: view, project: p, granted: granted, cover: coverOf(granted), reporter: r,
@@ -47,7 +48,7 @@ func chooseHidden(
 		}
 	}
 	if view.host.Platform == "linux" {
-		notes = h.private()
+		notes = h.private(namedPaths(view, writable))
 	}
 	list = []policy.Hidden{}
 	for path, from := range h.found {

@@ -40,3 +40,24 @@ func namedByGit(view fsView, set grantSet) (list []grant) {
 	}
 	return list
 }
+
+// namedPaths are the real paths of the files that the user's configuration of
+// git names, but for what a session may have named.
+func namedPaths(view fsView, writable cover) (list []string) {
+	for _, file := range git.NamedFiles(view.View, view.host) {
+		target := view.Resolve(file.Path)
+		links := target.Links
+		steady := true
+		for _, name := range file.By {
+			from := view.Resolve(name)
+			steady, links = steady && !writable.at(from.Path).Has(policy.Write), slices.Concat(links, from.Links)
+		}
+		for _, link := range links {
+			steady = steady && !writable.at(link.Dir).Has(policy.Write)
+		}
+		if steady {
+			list = append(list, target.Path)
+		}
+	}
+	return list
+}

@@ -26,15 +26,17 @@ type privateFiles struct {
 	found   sensitive.Private
 }
 
-func (f *privateFiles) find(h *hider) sensitive.Private {
+func (f *privateFiles) find(h *hider, named []string) sensitive.Private {
 	view := h.view
 	if f.bases == nil {
 		f.bases = view.sensitive.Bases(view.View, view.host.Getenv)
 	}
 	counts := func(path string) bool { return h.cover.at(path) != 0 }
 	counted := slices.DeleteFunc(slices.Clone(f.bases), func(base string) bool { return !counts(base) })
-	if key := strings.Join(counted, "\x00") + h.project.path; f.counted != key {
-		f.counted, f.found = key, view.sensitive.FindPrivate(view.View, counted, h.knownPlaces())
+	key := strings.Join(slices.Concat(counted, []string{h.project.path}, named), "\x00")
+	if f.counted != key {
+		known := append(h.knownPlaces(), named...)
+		f.counted, f.found = key, view.sensitive.FindPrivate(view.View, counted, known)
 	}
 	return f.found
 }
@@ -57,9 +59,10 @@ func (h *hider) knownPlaces() []string {
 
 // private hides the files in home directories that only the user may read, where
 // a grant opens more than the directory of one program. It returns what the user
-// must know of that.
-func (h *hider) private() (notes []string) {
-	found := h.view.private.find(h)
+// must know of that. named are the files that the user's configuration of git
+// names: without one, every command of git ends with an error.
+func (h *hider) private(named []string) (notes []string) {
+	found := h.view.private.find(h, named)
 	meant := map[string]bool{}
 	for _, g := range h.granted {
 		if !g.private && !h.isWide(g.path) {

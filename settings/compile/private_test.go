@@ -217,3 +217,38 @@ func TestPrivate_SaysWhatIsNotLookedAt(t *testing.T) {
 		}
 	}
 }
+
+// What the user's configuration of git names is not hidden, or git would end with
+// an error; unless a session may have named it.
+func TestPrivate_GitReadsWhatItsConfigurationNames(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{
+		"/home/u/project/": "",
+		"/home/u/.gitconfig": "[core]\n\texcludesFile = ~/.config/a/secret-ignored\n" +
+			"[include]\n\tpath = ~/.config/linked\n\tpath = ~/.config/full/secret\n\tpath = ~/shared/inc\n",
+		"/home/u/.config/a/secret-ignored": "", "/home/u/.config/a/secret": "", "/home/u/.config/b/secret": "",
+		"/home/u/.config/linked": "-> l/secret", "/home/u/.config/l/secret": "", "/home/u/.config/full/secret": "",
+		"/home/u/shared/inc": "[commit]\n\ttemplate = ~/.config/b/secret\n",
+	}
+	for i := range 20 {
+		tree[fmt.Sprintf("/home/u/.config/full/secret%d", i)] = ""
+		tree[fmt.Sprintf("/home/u/.config/p%d/plain", i)] = ""
+	}
+	f := withModes(resolvetest.InMemory(tree), secretsOnly)
+	for settings, hidden := range map[string][]string{
+		`{"enabled": true}`: {"a/secret", "full/secret1", "full/secret19"},
+		`{"enabled": true, "additional_read_write_paths": ["~/shared"]}`: {"a/secret", "b/secret", "full/secret1"},
+	} {
+		p := snapshotOf(t, f, settings, "").Compile(document.KindTool).Policy
+		for _, name := range hidden {
+			if p.At("/home/u/.config/"+name) != 0 {
+				t.Errorf("%s: %s can be read", settings, name)
+			}
+		}
+		for _, name := range []string{"a/secret-ignored", "l/secret", "full/secret", "b/secret"} {
+			if !slices.Contains(hidden, name) && !p.At("/home/u/.config/"+name).Has(policy.Read) {
+				t.Errorf("%s: %s cannot be read", settings, name)
+			}
+		}
+	}
+}

@@ -120,7 +120,7 @@ func (set *grantSet) closeOff(
 		set.temporary = temporaryOf(view, own, forced)
 	}
 	var notes []string
-	set.hidden, notes, set.unclear = chooseHidden(view, l, p, own, alone, r)
+	set.hidden, notes, set.unclear = chooseHidden(view, l, p, own, set.writable, alone, r)
 	set.refusals = append(set.refusals, notes...)
 	set.outside = outsideOf(own, set.temporary, set.hidden)
 }

@@ -82,7 +82,7 @@ func (p *Paths) inHome(path string) bool {
 // FindPrivate searches some bases. What is in known is left out.
 func (p *Paths) FindPrivate(r *resolve.View, bases, known []string) Private {
 	s := searcher{
-		Paths: p, view: r, known: p.namedPlaces(known), seen: map[string]bool{}, left: maxSearched,
+		Paths: p, view: r, known: p.namedPlaces(known), apart: known, seen: map[string]bool{}, left: maxSearched,
 		programs: map[string]*tally{}, found: Private{Whole: true},
 	}
 	for _, base := range bases {
@@ -110,6 +110,7 @@ type searcher struct {
 	*Paths
 	view     *resolve.View
 	known    namedPlaces
+	apart    []string        // of known, those about which others decide
 	seen     map[string]bool // directories, with those in queue
 	queue    []searched
 	left     int
@@ -183,11 +184,17 @@ func (s *searcher) directory(at searched) {
 			s.count(program).others++
 		}
 	}
-	if at.depth > 0 && len(private) > max(crowd, others) {
+	if at.depth > 0 && len(private) > max(crowd, others) && !s.holdsKnown(at.path) {
 		s.found.Paths = append(s.found.Paths, at.path)
 		return
 	}
 	s.found.Paths = append(s.found.Paths, private...)
+}
+
+// holdsKnown reports whether a directory cannot be hidden as a whole, because
+// others decide about something in it.
+func (s *searcher) holdsKnown(dir string) bool {
+	return slices.ContainsFunc(s.apart, func(path string) bool { return policy.Contains(dir, path) })
 }
 
 func (s *searcher) count(program string) *tally {
