@@ -33,7 +33,7 @@ type searches struct {
 	// together are names that are looked for in one search. A project's names
 	// have a search of their own: they cannot use up what bounds the user's.
 	together [][]string
-	found    map[string][]string // by the name
+	found    map[string][]string // by the root of the search, and the name
 	cut      map[string]bool     // names of a search that came to a bound
 }
 
@@ -59,7 +59,8 @@ func searchesOf(l layers) *searches {
 // the nearest first. What lies below another of them is left out.
 func (v fsView) anywhere(p project, name string) []string {
 	s := v.searches
-	if list, known := s.found[name]; known {
+	key := func(name string) string { return filepath.Join(p.path, name) }
+	if list, known := s.found[key(name)]; known {
 		return list
 	}
 	names := []string{name}
@@ -68,7 +69,7 @@ func (v fsView) anywhere(p project, name string) []string {
 	}
 	paths, err := v.Find(p.path, names)
 	for _, one := range names {
-		if _, known := s.found[one]; known {
+		if _, known := s.found[key(one)]; known {
 			continue
 		}
 		list, is := []string{}, map[string]bool{}
@@ -81,9 +82,9 @@ func (v fsView) anywhere(p project, name string) []string {
 				list, is[path] = append(list, path), true
 			}
 		}
-		s.found[one], s.cut[one] = list, err != nil
+		s.found[key(one)], s.cut[one] = list, s.cut[one] || err != nil
 	}
-	return s.found[name]
+	return s.found[key(name)]
 }
 
 // unfound warns of names of which not all were found.

@@ -128,6 +128,7 @@ func (h *hider) layer(s *settings) {
 		} else if is {
 			if h.project.path != "" {
 				h.entry(entry, h.view.anywhere(h.project, name), from.policy(hiddenKey, at), at)
+				h.anywhereInParent(name, from.policy(hiddenKey, at))
 			}
 			continue
 		}

@@ -273,7 +273,19 @@ func (h *hider) alsoInParent(entry string, from policy.Origin) {
 		filepath.IsAbs(entry) || !filepath.IsLocal(entry) || filepath.Clean(entry) == "." {
 		return
 	}
-	for _, path := range h.view.matches(filepath.Join(above.Top, entry)) {
+	h.inParent(h.view.matches(filepath.Join(above.Top, entry)), from)
+}
+
+// anywhereInParent does the same for an entry "**/name".
+func (h *hider) anywhereInParent(name string, from policy.Origin) {
+	if above := h.project.parent; above != nil && above.shown {
+		h.inParent(h.view.anywhere(project{path: above.Top}, name), from)
+	}
+}
+
+// inParent hides what is in the parent's working tree, and not in the project.
+func (h *hider) inParent(paths []string, from policy.Origin) {
+	for _, path := range paths {
 		target := h.view.Resolve(path)
 		if target.Err == nil && target.Exists && !policy.Contains(target.Path, h.project.path) &&
 			!policy.Contains(h.project.path, target.Path) {

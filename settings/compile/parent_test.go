@@ -208,7 +208,11 @@ func TestParent_HidesSecrets(t *testing.T) {
 		`{"enabled": true, "hidden_paths": ["secrets", "go.w*", "."]}`: {
 			".env", "go.work", "packages/other/.env.local", "secrets",
 		},
-		`{"enabled": true, "parent_repository": "git"}`: nil,
+		`{"enabled": true, "hidden_paths": ["**/key"]}`: {
+			".env", "packages/other/.env.local", "secrets/key",
+		},
+		`{"enabled": true, "parent_repository": "git", "hidden_paths": ["**/key"]}`: nil,
+		`{"enabled": true, "parent_repository": "git"}`:                             nil,
 	} {
 		own := func(path string) bool { return strings.HasPrefix(path, "packages/app/") }
 		got := slices.DeleteFunc(hidden(user), own)
