@@ -87,8 +87,8 @@ func RememberFind() func(root string, patterns []string) ([]string, error) {
 	}
 }
 
-// maxRemembered bounds the entries that RememberFind remembers, of all
-// directories together.
+// maxRemembered bounds the directories and entries that RememberFind remembers,
+// together.
 const maxRemembered = 200_000
 
 type listing struct {
@@ -121,8 +121,8 @@ func (m *findMemory) list(dir string) ([]fsguard.Entry, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entries += len(now.entries) - len(before.entries)
-	if m.entries > maxRemembered {
+	m.entries += len(now.entries) - len(m.known[dir].entries)
+	if len(m.known)+m.entries >= maxRemembered {
 		clear(m.known)
 		m.entries = len(now.entries)
 	}

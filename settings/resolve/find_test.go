@@ -102,3 +102,19 @@ func TestRememberFind(t *testing.T) {
 		t.Errorf("a file less: found %d, read %d", n, read)
 	}
 }
+
+// Empty directories are remembered, so they count.
+func TestRememberFind_ForgetsEmptyDirectories(t *testing.T) {
+	t.Parallel()
+	m := findMemory{racy: func(textfile.Signature) bool { return false }, known: map[string]listing{}}
+	for i := range maxRemembered {
+		m.known[strconv.Itoa(i)] = listing{}
+	}
+	dir := t.TempDir()
+	if _, err := m.list(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := m.known[dir]; len(m.known) != 1 || !known {
+		t.Errorf("it remembers %d directories", len(m.known))
+	}
+}
