@@ -196,7 +196,8 @@ func (c *comparison) ours(w worktree) bool {
 	case filepath.Base(w.dir) == ".git":
 		top = filepath.Dir(w.dir)
 	}
-	return slices.Contains(c.above, top) || slices.ContainsFunc(c.scope.Roots, func(root string) bool { return policy.Contains(root, tree) })
+	within := func(root string) bool { return policy.Contains(root, tree) }
+	return slices.Contains(c.above, top) || slices.ContainsFunc(c.scope.Roots, within)
 }
 
 // pointed is the working tree that a directory in "worktrees" belongs to.
