@@ -66,7 +66,12 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 	case mode.IsRegular():
 		g.found.Pointer = true
 		g.protect(dot)
-		if own, common, ok := g.follow(dot); ok {
+		own, common, ok := g.follow(dot)
+		if !ok { // as "git init --separate-git-dir" makes it: nothing in the repository names the project
+			own, common, ok = g.pointed(dot)
+			ok = ok && common != g.project && policy.Contains(g.project, common) && g.isRepository(common)
+		}
+		if ok {
 			g.outside(common)
 			g.repository(common)
 			if own != common {

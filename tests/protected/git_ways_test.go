@@ -213,6 +213,27 @@ printf '[core]\n\tfsmonitor = %s\n' "$PWD/monitor" >>hidden/config; echo gitdir:
 		outside: "git checkout -q -b side",
 	},
 	{
+		name: "a separate repository in the project",
+		prepare: func(s *scene) {
+			s.repository(s.Project)
+			s.git(s.Project, "init", "-q", "--separate-git-dir", "store")
+		},
+		line:    `printf '%s\n' "$PLANT" >store/hooks/post-checkout; chmod +x store/hooks/post-checkout`,
+		outside: "git checkout -q -b side",
+	},
+	{
+		name: "a bare repository that .git names",
+		prepare: func(s *scene) {
+			origin := filepath.Join(s.Outside, "origin")
+			s.repository(origin)
+			s.git(s.Outside, "clone", "-q", "--bare", origin, s.ProjectPath(".bare"))
+			harness.Write(s.T, s.ProjectPath(".git"), "gitdir: ./.bare\n")
+			s.git(s.Project, "worktree", "add", "-q", "main")
+		},
+		line:    `printf '%s\n' "$PLANT" >.bare/hooks/post-checkout; chmod +x .bare/hooks/post-checkout`,
+		outside: "git -C main checkout -q -b side",
+	},
+	{
 		name: "hooks of a submodule of a nested repository",
 		prepare: func(s *scene) {
 			s.repository(filepath.Join(s.Outside, "origin"))
