@@ -132,7 +132,9 @@ func (p *Policy) ruledBelow(dir, path string) bool {
 //go:norace
 func (p *Policy) protects(path string) bool {
 	for i := range p.Protected {
-		if one := &p.Protected[i]; !one.Creatable && one.covers(path) && !p.reopens(one, path) {
+		one := &p.Protected[i]
+		covered := one.coversHere(path) || one.coversAnywhere(path)
+		if covered && !one.Creatable && !p.reopens(one, path) {
 			return true
 		}
 	}
@@ -154,20 +156,18 @@ func (p *Policy) reopens(one *Protected, path string) bool {
 }
 
 // covers is Covers.
+func (p *Protected) covers(path string) bool { return p.coversHere(path) || p.coversAnywhere(path) }
+
+// coversHere is Covers, but for names at any depth. Both parts are called by
+// protects itself: without Go's scheduler a stack is 800 bytes.
 //
 //go:nosplit
 //go:norace
-func (p *Protected) covers(path string) bool {
+func (p *Protected) coversHere(path string) bool {
 	if !p.Pattern {
 		return Contains(p.Path, path)
 	}
-	start := len(p.Path) // of the last name
-	for start > 0 && p.Path[start-1] != '/' {
-		start--
-	}
-	if top := start - len(anywhere); top > 0 && p.Path[top:start] == anywhere {
-		return coversAnywhere(p.Path[:top], p.Path[start:], path)
-	}
+	start := p.lastName()
 	if len(path) < start || path[:start] != p.Path[:start] {
 		return false
 	}
@@ -176,6 +176,18 @@ func (p *Protected) covers(path string) bool {
 		end++
 	}
 	return MatchName(p.Path[start:], path[start:end])
+}
+
+// lastName is where the last name of the path begins.
+//
+//go:nosplit
+//go:norace
+func (p *Protected) lastName() int {
+	start := len(p.Path)
+	for start > 0 && p.Path[start-1] != '/' {
+		start--
+	}
+	return start
 }
 
 // anywhere is how the directory of a pattern ends that counts at any depth below
@@ -200,24 +212,29 @@ func (p *Protected) Anywhere() (dir, name string, is bool) {
 //go:norace
 func LeftOut(name string) bool { return name == "node_modules" || name == ".git" }
 
-// coversAnywhere reports whether a name of a path below dir matches the pattern.
+// coversAnywhere is Covers of a pattern that counts at any depth: a name of the
+// path matches it.
 //
 //go:nosplit
 //go:norace
-func coversAnywhere(dir, pattern, path string) bool {
-	if len(path) <= len(dir) || !Contains(dir, path) {
+func (p *Protected) coversAnywhere(path string) bool {
+	last := 0
+	if p.Pattern {
+		last = p.lastName()
+	}
+	top := last - len(anywhere) // the length of the directory
+	if top <= 0 || p.Path[top:last] != anywhere || len(path) <= top || !Contains(p.Path[:top], path) {
 		return false
 	}
-	for start := len(dir) + 1; start < len(path); {
+	for start := top + 1; start < len(path); {
 		end := start
 		for end < len(path) && path[end] != '/' {
 			end++
 		}
-		name := path[start:end]
-		if MatchName(pattern, name) {
+		if MatchName(p.Path[last:], path[start:end]) {
 			return true
 		}
-		if LeftOut(name) {
+		if LeftOut(path[start:end]) {
 			return false
 		}
 		start = end + 1
