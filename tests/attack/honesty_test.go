@@ -350,7 +350,8 @@ func TestTheSumOfAReplyIsThatOfItsParts(t *testing.T) {
 
 // Grants reading of the whole file system, so that nothing is left to prove a
 // refusal with, and writing of the home directory with the settings in it. The
-// reply does not call the first enforced, and warns of the second.
+// reply does not call the first enforced. The settings stay as they are, or the
+// reply warns.
 func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -367,8 +368,15 @@ func TestAGrantOfEverythingIsNotCalledEnforced(t *testing.T) {
 	if status := result.reply.Sandbox.Protections["filesystem"].Status; status == protocol.Enforced {
 		t.Errorf("the reply says %s", status)
 	}
-	if warnings := strings.Join(result.reply.Sandbox.Warnings, "\n"); !strings.Contains(warnings, s.UserSettings()) {
+	before := harness.Read(t, s.UserSettings())
+	_, status := e.Tool("echo '{}' >" + s.UserSettings())
+	warnings := strings.Join(result.reply.Sandbox.Warnings, "\n")
+	changed := status == 0 || harness.Read(t, s.UserSettings()) != before
+	if changed && !strings.Contains(warnings, s.UserSettings()) {
 		t.Errorf("no warning says that the settings can be written from inside: %q", warnings)
+	}
+	if _, status := e.Tool("echo x >~/control"); status != 0 {
+		t.Errorf("control: the home directory cannot be written: %d", status)
 	}
 }
 
