@@ -36,6 +36,7 @@ func (s *scene) hold(h held, settings harness.Sandbox) *editor {
 	harness.MakeDir(s.T, s.Project)
 	s.Victim = s.ProjectPath("victim")
 	harness.Victim(s.T, victim, s.Victim)
+	harness.Must(s.T, os.Chmod(s.Victim, 0o755)) // a private file in ~/.config is hidden
 	keys := harness.Sandbox{}
 	if h.grant != "" {
 		keys["additional_read_write_paths"] = []string{filepath.Join(s.Home, h.grant)}
