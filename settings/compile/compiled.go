@@ -46,6 +46,7 @@ type Result struct {
 	proxies []string   // see Notes
 	// unreached are notes on variables that do not arrive.
 	unreached []Note
+	cut       []Note // on what Add left out
 	ssh       bool   // see HasSSH
 	bounds    bounds // see Add
 	adding    adding // see PassVariable
@@ -104,7 +105,7 @@ func (c *Result) Notes() []Note {
 			Text: "sandboxed sessions get the password of your proxy, in " + strings.Join(c.proxies, ", "),
 		})
 	}
-	return append(notes, c.unreached...)
+	return slices.Concat(notes, c.unreached, c.cut)
 }
 
 // Exposures are the warnings of files that decide about sessions and that a

@@ -86,6 +86,12 @@ func TestCompleted_AnOrganisationBoundsIt(t *testing.T) {
 		if got := has(&added.Policy); got != want {
 			t.Errorf("%s: added %q, want %q", required, got, want)
 		}
+		told := slices.ContainsFunc(added.Notes(), func(n compile.Note) bool {
+			return strings.HasPrefix(n.Text, "sandboxed sessions lack the project's history: ")
+		})
+		if told == strings.Contains(want, "history") {
+			t.Errorf("%s: told %t: %+v", required, told, added.Notes())
+		}
 		for _, rule := range before {
 			if !slices.Contains(added.Policy.Rules, rule) {
 				t.Errorf("%s: lost %+v", required, rule)
