@@ -49,8 +49,8 @@ const (
 	Stored Kind = iota
 	// Linked: git enters the repositories at the paths.
 	Linked
-	// Moved: these branches, or files of another working tree, were made, removed
-	// or changed.
+	// Moved: these branches or files of another working tree were made, removed or
+	// changed, or these tags and remote branches lead to what they did not hold.
 	Moved
 	// Replaced: git reads other objects in the place of some.
 	Replaced
@@ -325,6 +325,14 @@ func (c *comparison) others() {
 		case c.unknown[name]:
 		case strings.HasPrefix(name, "refs/heads/"):
 			if was == "" || is == "" || !slices.Contains(c.own, name) || !c.forward(was, is) {
+				moved = append(moved, name)
+			}
+		case strings.HasPrefix(name, "refs/tags/"): // one that is made anew stays what it was
+			if was != "" && is != "" {
+				moved = append(moved, name)
+			}
+		case strings.HasPrefix(name, "refs/remotes/"): // a fetch makes, continues and removes them
+			if was != "" && is != "" && !c.forward(was, is) {
 				moved = append(moved, name)
 			}
 		case filepath.Base(name) == "HEAD" && !strings.HasPrefix(name, "refs/"):

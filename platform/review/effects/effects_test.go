@@ -204,6 +204,14 @@ git stash store -m m $(echo w | git commit-tree HEAD^{tree} -p HEAD -p $i -p $u)
 			"branches by name", "git branch a; git branch b", "git branch -m a c; git branch -f b $(echo m | git commit-tree HEAD^{tree})",
 			"moved .git/refs/heads/a,.git/refs/heads/b,.git/refs/heads/c",
 		},
+		{
+			"a tag and a remote branch at a commit that was there",
+			"git commit -q --allow-empty -m b; git tag v; git update-ref refs/remotes/origin/main HEAD; " +
+				"git update-ref refs/remotes/origin/next HEAD~1; git tag gone",
+			"git tag -f v HEAD~1; git update-ref refs/remotes/origin/main HEAD~1; git update-ref refs/remotes/origin/next HEAD; " +
+				"git tag new HEAD~1; git tag -d gone",
+			"moved .git/refs/remotes/origin/main,.git/refs/tags/v",
+		},
 		{"a commit that is made anew", "", "git commit -q --amend -m other", "moved .git/refs/heads/main"},
 		{
 			"a fast-forward to what was there", "git branch b; git checkout -q b; echo b >b; git add b; git commit -qm b; git checkout -q main",
