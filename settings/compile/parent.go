@@ -64,6 +64,12 @@ func (p *project) openParent(view fsView, l layers, writable, granted cover) {
 				`%s has many directories: .env is hidden in the nearest %d; "git" as parent_repository hides all`,
 				display.Quote(opened.Top), maxSecretDirs))
 		}
+		// Hiding what git's objects show anyway makes git status and commit -a see a
+		// change.
+		held := opened.Holds(view.View, opened.secretFiles)
+		opened.secretFiles = slices.DeleteFunc(opened.secretFiles, func(file string) bool {
+			return slices.Contains(held, file)
+		})
 	}
 	p.parent = &opened
 	p.refusals = append(p.refusals, opened.reports...)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
@@ -95,4 +97,25 @@ func (p Parent) Guard(r *resolve.View, host resolve.Host, project string, answer
 	g.hooksOfTrees()
 	g.protectWhole()
 	return g.found.OutsideProtected, g.found.Configs, g.found.Crowded
+}
+
+// Holds returns those of the files below Top whose content git holds, because the
+// index names just that content. A session that may write the index would have to
+// know it.
+func (p Parent) Holds(r *resolve.View, files []string) []string {
+	g := &finder{view: r, project: p.Top}
+	index := g.raw(filepath.Join(p.own, "index"))
+	config := g.raw(filepath.Join(p.Dir, "config"))
+	wide := slices.Contains(gitconfig.Values(config, "extensions", "objectformat"), "sha256")
+	var held []string
+	for one := range entries([]byte(index), wide) {
+		path := filepath.Join(p.Top, string(one.path))
+		if !slices.Contains(files, path) || !r.Entry(path).Mode.IsRegular() {
+			continue
+		}
+		if content, err := r.FS.ReadFile(path); err == nil && isBlob(one.id, content) {
+			held = append(held, path)
+		}
+	}
+	return held
 }

@@ -2,7 +2,10 @@ package git
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
@@ -72,5 +75,57 @@ func TestRefuses_WithoutGit(t *testing.T) {
 	host.Platform = "linux"
 	if why := a.Refuses(host, project, parent, nil); why != "" {
 		t.Errorf("control: %s", why)
+	}
+}
+
+// Files whose content the index names are held; changed, unknown and hidden ones
+// are not, and no lie of the index tells what a file holds.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	for _, format := range []string{"sha1", "sha256"} {
+		top := t.TempDir()
+		git := func(args ...string) string {
+			t.Helper()
+			command := exec.Command("git", args...)
+			command.Dir, command.Env = top, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+			out, err := command.CombinedOutput()
+			if err != nil {
+				t.Fatalf("git %s: %v: %s", args, err, out)
+			}
+			return strings.TrimSpace(string(out))
+		}
+		git("init", "-q", "--object-format="+format, ".")
+		if err := os.Mkdir(filepath.Join(top, "a"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var files []string
+		for _, name := range []string{"a/.env", "changed", "forged", "link", "nul", "untracked", ".env"} {
+			path := filepath.Join(top, name)
+			write(t, path, "SECRET=\x00"+name)
+			files = append(files, path)
+		}
+		git("add", "a/.env", "changed", "link", "nul", ".env")
+		git("update-index", "--add", "--cacheinfo", "100644,"+git("hash-object", "-w", "changed")+",forged")
+		write(t, filepath.Join(top, "changed"), "SECRET=y")
+		if err := os.Remove(filepath.Join(top, "link")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("nul", filepath.Join(top, "link")); err != nil {
+			t.Fatal(err)
+		}
+		parent := Parent{Top: top, Dir: filepath.Join(top, ".git"), own: filepath.Join(top, ".git")}
+		for _, version := range []string{"2", "4"} {
+			git("update-index", "--index-version", version)
+			var held []string
+			for _, path := range parent.Holds(resolve.NewView(resolve.OS), files) {
+				held = append(held, strings.TrimPrefix(path, top+"/"))
+			}
+			if want := []string{".env", "a/.env", "nul"}; !slices.Equal(held, want) {
+				t.Errorf("%s, version %s: %q, want %q", format, version, held, want)
+			}
+		}
 	}
 }

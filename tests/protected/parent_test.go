@@ -116,6 +116,13 @@ func TestParentRepositoryOpensWhatItSays(t *testing.T) {
 			} {
 				harness.Write(t, filepath.Join(top, file), text)
 			}
+			// What git holds as it is there is not hidden, so git sees no change.
+			for _, file := range []string{".env.shared", ".env.changed"} {
+				harness.Write(t, filepath.Join(top, file), "SHARED=1\n")
+				s.git(top, "add", "-f", file)
+			}
+			s.git(top, "commit", "-qm", "variables")
+			harness.Write(t, filepath.Join(top, ".env.changed"), "SECRET=1\n")
 			harness.Write(t, s.ProjectPath(".env"), "OWN=1\n")
 			settings := harness.Off()
 			if test.value != "" {
@@ -125,9 +132,11 @@ func TestParentRepositoryOpensWhatItSays(t *testing.T) {
 			for line, want := range map[string]bool{
 				"git status --short && echo x >>file && git add file && git commit -qm more && git log --oneline": test.git,
 				"cat ../../go.work ../../node_modules/lib/index.js ../other/source":                               test.files,
-				"ls ../other":                  test.files,
-				"cat ../../.env":               test.envs,
-				"cat ../other/.env.local":      test.envs,
+				"ls ../other":             test.files,
+				"cat ../../.env":          test.envs,
+				"cat ../other/.env.local": test.envs,
+				"cat ../../.env.shared && git diff --quiet HEAD -- ../../.env.shared": test.files,
+				"cat ../../.env.changed":       test.envs,
 				"cat .env":                     true,
 				"ls -l .. && cat ../../.git/x": false,
 			} {
