@@ -34,9 +34,8 @@ func (t Target) String() string {
 // Dialer connects to targets. It uses the system's resolver.
 type Dialer struct {
 	Rules *hosts.Rules
-	// Buffer is how many bytes the kernel may hold for a connection in each
-	// direction; 0 leaves that to the kernel.
-	Buffer int
+	// Quota bounds what the session has asked for; nil bounds nothing.
+	Quota *Quota
 }
 
 // timeout is when Linux itself gives up: after six repetitions of the first
@@ -101,6 +100,11 @@ func (d *Dialer) Dial(ctx context.Context, to Target) (*net.TCPConn, error) {
 		if strings.Contains(host, ".") {
 			host += "." // or the resolver might try it below another domain
 		}
+		if d.Quota != nil {
+			if err := d.Quota.Name(ctx, to.Name); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return d.dial(ctx, host, to.Port, func(addr netip.Addr) error {
 		if to.Name == "" || d.Rules.Result(addr, to.Port) && (!isOurs(addr) || d.Rules.Address(addr, to.Port)) {
@@ -146,7 +150,9 @@ func (d *Dialer) dial(
 		return nil, err
 	}
 	tcp := conn.(*net.TCPConn)
-	Bound(tcp, d.Buffer)
+	if d.Quota != nil {
+		Bound(tcp, d.Quota.Buffer())
+	}
 	return tcp, nil
 }
 

@@ -3,12 +3,13 @@ package outbound
 import "sync"
 
 // Quota bounds the connections of one session: those that are open, and of them
-// those that are still being made. Its methods may be called from several
-// goroutines.
+// those that are still being made. It bounds the rate of new names, too. Its
+// methods may be called from several goroutines.
 type Quota struct {
 	most, pending int
 	shared        bool // the sidecar has less than the session may have
 	reached       func(most int, shared bool)
+	names         *names
 
 	mu            sync.Mutex // guards what follows
 	open, waiting int
@@ -41,7 +42,9 @@ func NewQuota(most, sidecar int, reached func(most int, shared bool)) *Quota {
 	if shared {
 		most = share
 	}
-	return &Quota{most: most, shared: shared, pending: max(1, most/shareOfPending), reached: reached}
+	return &Quota{
+		most: most, shared: shared, pending: max(1, most/shareOfPending), reached: reached, names: newNames(),
+	}
 }
 
 // Place is one connection's part of a quota.

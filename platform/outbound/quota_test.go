@@ -1,10 +1,14 @@
 package outbound
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -84,7 +88,10 @@ func TestDialer_BoundsBuffers(t *testing.T) {
 	}()
 	port := listener.Addr().(*net.TCPAddr).AddrPort().Port()
 	grown := func(buffer int) (bytes int) {
-		d := Dialer{Rules: rules(t, fmt.Sprintf("localhost:%d", port)), Buffer: buffer}
+		d := Dialer{Rules: rules(t, fmt.Sprintf("localhost:%d", port))}
+		if buffer > 0 {
+			d.Quota = &Quota{most: mostBuffers / buffer, open: unbounded + 1}
+		}
 		conn, err := d.Dial(t.Context(), Target{Name: hosts.HostName, Port: port})
 		if err != nil {
 			t.Fatal(err)
@@ -118,3 +125,41 @@ func TestDialer_BoundsBuffers(t *testing.T) {
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// New names wait, those that are known do not, and the end of the session ends
+// the wait.
+func TestQuota_BoundsTheRateOfNewNames(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQuota(1, 100, nil)
+		begun := time.Now()
+		ask := func(first, last int) time.Duration {
+			for i := first; i < last; i++ {
+				if err := q.Name(t.Context(), fmt.Sprint("name", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return time.Since(begun)
+		}
+		if took := ask(0, namesAtOnce); took != 0 {
+			t.Errorf("the first names took %v", took)
+		}
+		if took := ask(0, namesAtOnce); took != 0 {
+			t.Errorf("the same names took %v again", took)
+		}
+		if took := ask(namesAtOnce, namesAtOnce+3*namesPerSecond); took.Round(time.Millisecond) != 3*time.Second {
+			t.Errorf("more names took %v", took)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		if err := q.Name(ctx, "other"); !errors.Is(err, context.Canceled) {
+			t.Errorf("after the end: %v", err)
+		}
+		if q.names.known["other"] {
+			t.Error("a name that was never asked is known")
+		}
+		if n := len(q.names.known); n > maxNames {
+			t.Errorf("%d are remembered", n)
+		}
+	})
+}

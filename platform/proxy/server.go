@@ -188,7 +188,7 @@ func (s *session) dial(to outbound.Target) (conn *net.TCPConn, release func(), e
 	if place == nil {
 		return nil, nil, errCrowded
 	}
-	conn, err = (&outbound.Dialer{Rules: s.rules, Buffer: s.quota.Buffer()}).Dial(s.ctx, to)
+	conn, err = (&outbound.Dialer{Rules: s.rules, Quota: s.quota}).Dial(s.ctx, to)
 	place.Made()
 	var refused *outbound.RefusedError
 	if errors.As(err, &refused) {

@@ -141,7 +141,7 @@ func (r *Resolver) answer(q query) (message []byte, forward bool) {
 		}
 		return q.reply(dnsmessage.RCodeSuccess, &dnsmessage.AResource{A: addr.As4()}), false
 	case dnsmessage.TypeSRV, dnsmessage.TypeMX, dnsmessage.TypeTXT:
-		if q.name != hosts.HostName && r.rules.Named(owner(q.name)) {
+		if q.name != hosts.HostName && r.rules.Named(owner(q.name, q.question.Type)) {
 			return nil, true
 		}
 		return q.reply(dnsmessage.RCodeRefused), false
@@ -164,19 +164,6 @@ func (q query) local() []byte {
 		return q.reply(dnsmessage.RCodeSuccess, &dnsmessage.AAAAResource{AAAA: netip.IPv6Loopback().As16()})
 	}
 	return q.reply(dnsmessage.RCodeSuccess)
-}
-
-// owner is the host that a name of a service belongs to, as example.org for
-// _sip._tcp.example.org (RFC 8552).
-func owner(name string) string {
-	for strings.HasPrefix(name, "_") {
-		_, rest, found := strings.Cut(name, ".")
-		if !found {
-			break
-		}
-		name = rest
-	}
-	return name
 }
 
 // reverse answers which name an address of the session's own has.

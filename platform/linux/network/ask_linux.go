@@ -40,7 +40,7 @@ func (c *Connector) reach(
 	ctx context.Context, to outbound.Target, program Program,
 ) (*net.TCPConn, *hosts.Rules, error) {
 	const asks = 2
-	dialer, before := outbound.Dialer{Rules: c.rules, Buffer: c.quota.Buffer()}, ""
+	dialer, before := outbound.Dialer{Rules: c.rules, Quota: c.quota}, ""
 	for asked := 0; ; asked++ {
 		conn, err := dialer.Dial(ctx, to)
 		var refused *outbound.RefusedError

@@ -103,7 +103,7 @@ func New(rules *hosts.Rules, files Files, user User, most int) (*Connector, erro
 		return nil, errors.Join(errors.New("take over relay: not a TCP socket"), err)
 	}
 	c := newConnector(rules, user, relay, cookie, most)
-	c.resolver = NewResolver(c.names, rules, udp, tcp)
+	c.resolver = NewResolver(c.names, rules, c.quota, udp, tcp)
 	c.start()
 	return c, nil
 }

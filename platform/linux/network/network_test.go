@@ -102,7 +102,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		answer, forward := r.answer(q)
 		if forward {
-			if owner(q.name) != "allowed.example" {
+			if owner(q.name, q.question.Type) != "allowed.example" {
 				t.Fatalf("asks outside about %q", q.name)
 			}
 			answer = q.truncated()
@@ -190,5 +190,55 @@ func TestAnswer_OneQuestion(t *testing.T) {
 	}
 	if _, ok := readQuery([]byte("short")); ok {
 		t.Error("what has no header is answered")
+	}
+}
+
+// Only names that an entry has, with known services before them, are asked
+// outside.
+func TestAnswer_AsksOutsideWithoutData(t *testing.T) {
+	t.Parallel()
+	var patterns []hosts.Pattern
+	for _, text := range []string{"allowed.example", "*.below.example"} {
+		pattern, err := hosts.ParseAllowed(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patterns = append(patterns, pattern)
+	}
+	r := &Resolver{names: NewNames(1000), rules: hosts.New(patterns, nil)}
+	const srv, mx, txt = dnsmessage.TypeSRV, dnsmessage.TypeMX, dnsmessage.TypeTXT
+	for _, test := range []struct {
+		name string
+		kind dnsmessage.Type
+		want bool
+	}{
+		{"allowed.example", srv, true},
+		{"allowed.example", mx, true},
+		{"allowed.example", txt, true},
+		{"_mongodb._tcp.allowed.example", srv, true},
+		{"_MongoDB._TCP.allowed.example", srv, true},
+		{"_sip._udp.a.below.example", srv, true},
+		{"_dmarc.allowed.example", txt, true},
+		{"data.below.example", txt, true}, // connections have it, too
+		{"_data.allowed.example", txt, false},
+		{"_data._tcp.allowed.example", srv, false},
+		{"_http._data.allowed.example", srv, false},
+		{"_http._tcp._data.allowed.example", srv, false},
+		{"_data._http._tcp.allowed.example", srv, false},
+		{"_http._tcp.allowed.example", txt, false},
+		{"_http.allowed.example", srv, false},
+		{"_dmarc.allowed.example", mx, false},
+		{"_dmarc._data.allowed.example", txt, false},
+		{"data.allowed.example", txt, false},
+		{"data.allowed.example", mx, false},
+		{"_http._tcp.other.example", srv, false},
+	} {
+		q := query{question: dnsmessage.Question{
+			Name: dnsmessage.MustNewName(test.name + "."), Type: test.kind, Class: dnsmessage.ClassINET,
+		}}
+		q.name, _ = hosts.Canonical(test.name)
+		if _, got := r.answer(q); got != test.want {
+			t.Errorf("%s %v: %t", test.name, test.kind, got)
+		}
 	}
 }

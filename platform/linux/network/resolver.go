@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/outbound"
 )
 
 // Bounds of what a session can make the resolver do at a time.
@@ -28,6 +29,7 @@ const (
 type Resolver struct {
 	names *Names
 	rules *hosts.Rules
+	quota *outbound.Quota // of names that are asked outside
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -43,8 +45,10 @@ type Resolver struct {
 }
 
 // NewResolver answers on two sockets, of which it takes ownership, until Close.
-func NewResolver(names *Names, rules *hosts.Rules, udp net.PacketConn, tcp net.Listener) *Resolver {
-	r := newResolver(names, rules)
+func NewResolver(
+	names *Names, rules *hosts.Rules, quota *outbound.Quota, udp net.PacketConn, tcp net.Listener,
+) *Resolver {
+	r := newResolver(names, rules, quota)
 	r.udp, r.tcp = udp, tcp
 	r.running.Go(r.serveUDP)
 	r.running.Go(r.serveTCP)
@@ -52,9 +56,9 @@ func NewResolver(names *Names, rules *hosts.Rules, udp net.PacketConn, tcp net.L
 }
 
 // newResolver returns a resolver that answers on connections alone.
-func newResolver(names *Names, rules *hosts.Rules) *Resolver {
+func newResolver(names *Names, rules *hosts.Rules, quota *outbound.Quota) *Resolver {
 	r := &Resolver{
-		names: names, rules: rules, forward: make(chan struct{}, maxForwarded),
+		names: names, rules: rules, quota: quota, forward: make(chan struct{}, maxForwarded),
 		streams: make(chan struct{}, maxStreams),
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
@@ -164,6 +168,9 @@ func (r *Resolver) ask(q query) []byte {
 	ctx, cancel := context.WithTimeout(r.ctx, forwardTimeout)
 	defer cancel()
 	var found []dnsmessage.ResourceBody
+	if err := r.quota.Name(ctx, q.name); err != nil {
+		return q.reply(dnsmessage.RCodeServerFailure)
+	}
 	var err error
 	name := q.name + "."
 	switch q.question.Type {

@@ -47,7 +47,7 @@ func NewShared(rules *hosts.Rules, user User, most int) (*Connector, error) {
 	}
 	var searched []string
 	c.nameservers, searched = readResolverConfig()
-	c.resolver = newResolver(c.names, rules)
+	c.resolver = newResolver(c.names, rules, c.quota)
 	c.resolver.searched = searched
 	c.start()
 	return c, nil
