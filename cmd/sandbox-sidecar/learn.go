@@ -61,6 +61,9 @@ func learn(flags *flagSet, args []string) error {
 	for _, note := range notes {
 		display.Fprintf(stderr, "sandbox-sidecar: not allowed by these settings: %s\n", note)
 	}
+	for _, care := range l.careful {
+		display.Fprintf(stderr, "sandbox-sidecar: before you add these settings: %s\n", care)
+	}
 	if exit != (spawn.Exit{}) {
 		fmt.Fprintln(stderr, "sandbox-sidecar: the command failed and may need more: add these settings "+
 			"and learn again")
@@ -108,6 +111,7 @@ type learner struct {
 	user, project string // settings file, directory
 	kind          settings.Kind
 	values        map[string]any // the settings so far, by key
+	careful       []string       // what to know of the settings so far
 
 	mu    sync.Mutex // guards the fields below until the command has ended
 	reads map[string]bool

@@ -97,7 +97,11 @@ func (l *learner) add(n need, now turn) (note string, err error) {
 		return fmt.Sprintf("%s %s: %s", n.access, quoted(n.target), s.Hint), nil
 	case turnOf(s) != now && (now != addresses || turnOf(s) != entries):
 		return "", nil
-	case !s.Entry():
+	}
+	if care, is := strings.CutPrefix(s.Hint, "careful: "); is {
+		l.careful = append(l.careful, fmt.Sprintf("%s %s: %s", n.access, quoted(n.target), care))
+	}
+	if !s.Entry() {
 		l.set(s.Key, s.JSON())
 		return "", nil
 	}

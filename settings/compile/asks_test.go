@@ -97,7 +97,7 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 		{
 			"sockets", on, `{"allowed_unix_sockets": ["/run/docker.sock", "abstract:x"]}`,
 			`allowed_unix_sockets /run/docker.sock: sessions may use the socket "/run/docker.sock", ` +
-				`with the full power of the program behind it` + "\n" +
+				`and it starts containers that may use any file of this machine` + "\n" +
 				`allowed_unix_sockets abstract:x: sessions may use the socket "abstract:x", ` +
 				`with the full power of the program behind it` + "\n",
 		},

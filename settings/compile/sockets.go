@@ -10,6 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
 
 const socketsKey = "allowed_unix_sockets"
@@ -26,7 +27,7 @@ type socket struct {
 // named is the socket's unambiguous name.
 func (s socket) named() string {
 	if s.abstract != "" {
-		return "abstract:" + s.abstract
+		return risks.AbstractPrefix + s.abstract
 	}
 	return s.path
 }
@@ -51,7 +52,7 @@ func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter)
 	for i, text := range s.values.AllowedUnixSockets {
 		at := from.element(i)
 		found := socket{grant: grant{request: request{text: text, at: at, origin: from.policy(socketsKey, at)}}}
-		if name, abstract := strings.CutPrefix(text, "abstract:"); abstract {
+		if name, abstract := strings.CutPrefix(text, risks.AbstractPrefix); abstract {
 			if name == "" || strings.ContainsRune(name, 0) {
 				r.add(from.file, at, document.SeverityError, socketsKey,
 					"%s: expected a name behind abstract:; the entry does not count", display.Quote(text))
@@ -147,8 +148,12 @@ func (b *asker) sockets() {
 			if s.origin.Key == toolchainsKey {
 				value = s.origin.Entry
 			}
-			b.add(s.origin.Key, value, s.at, "sessions may use the socket %s, with the full power of the "+
-				"program behind it", display.Quote(s.named()))
+			means := "with the full power of the program behind it"
+			obeys := risks.AtSocket(s.named(), b.e.RealHomes(b.e.host))
+			if obeys != "" && s.origin.Key != toolchainsKey {
+				means = "and " + obeys
+			}
+			b.add(s.origin.Key, value, s.at, "sessions may use the socket %s, %s", display.Quote(s.named()), means)
 		}
 	}
 }

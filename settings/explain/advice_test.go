@@ -225,3 +225,41 @@ func TestAdvice_NamesSetsThatExist(t *testing.T) {
 		}
 	}
 }
+
+// No socket of a program that does more than a session may is suggested without
+// that, by any of its names, so that learn does not add it.
+func TestAdvice_LeadsToNoSocketOfTheTable(t *testing.T) {
+	t.Parallel()
+	sockets := []string{
+		"/run/docker.sock", "/var/run/docker.sock", "/run/user/1000/bus", "/run/user/1000/podman/podman.sock",
+		"/tmp/.X11-unix/X0", "abstract:/tmp/.X11-unix/X0", "abstract:/tmp/dbus-abc", "/tmp/tmux-1000/default",
+		"/home/u/.docker/run/docker.sock", "/run/user/1000/vscode-ipc-1.sock",
+		"/tmp/ssh-x/agent.1", "/run/systemd/private", "/run/user/1000/systemd/private",
+	}
+	tree := map[string]string{
+		"/home/u/project/": "", "/var/run": "-> /run", "/srv/db.sock": "", "/run/user/1000/own": "",
+	}
+	for _, path := range sockets {
+		if strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "/var/run") {
+			tree[path] = ""
+		}
+	}
+	snapshot := snapshotOf(t, resolvetest.InMemory(tree), `{"enabled": true}`, "")
+	for _, path := range sockets {
+		s, err := Suggest(snapshot, document.KindTool, "connect_unix", path, "")
+		if err != nil || s.Key != "" || !strings.HasPrefix(s.Hint, "careful: ") ||
+			!strings.Contains(s.Hint, "; if sessions need it, add ") {
+			t.Errorf("%s: %+v, %v", path, s, err)
+		}
+		x, err := Why(snapshot, document.KindTool, ConnectUnix, path)
+		if err != nil || !x.Careful() || x.Key == "" {
+			t.Errorf("%s is explained as %+v, %v", path, x, err)
+		}
+	}
+	for _, path := range []string{"/srv/db.sock", "/run/user/1000/own", "/run/docker.sock2", "abstract:own"} {
+		s, err := Suggest(snapshot, document.KindTool, "connect_unix", path, "")
+		if err != nil || s.Value != path || !strings.HasPrefix(s.Hint, "careful: a grant gives") {
+			t.Errorf("control: %s: %+v, %v", path, s, err)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
@@ -69,7 +70,7 @@ func Why(s *compile.Snapshot, kind document.Kind, attempt Attempt, target string
 	x := newExplainer(s, kind, attempt)
 	x.Target = target
 	_, path := pathAttempts[attempt]
-	if attempt == ConnectUnix && !strings.HasPrefix(target, abstractPrefix) {
+	if attempt == ConnectUnix && !strings.HasPrefix(target, risks.AbstractPrefix) {
 		path = true
 	}
 	if path {

@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/settingstest"
 )
 
@@ -176,7 +177,7 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		},
 		{
 			on, "", ConnectUnix, "/run/user/1000/bus",
-			`no no rule lets a session use the socket "/run/user/1000/bus" [allowed_unix_sockets=/run/user/1000/bus] careful: a grant gives the full power`,
+			`no no rule lets a session use the socket "/run/user/1000/bus" [allowed_unix_sockets=/run/user/1000/bus] careful: services on the bus start programs outside`,
 		},
 		{on, "", ConnectUnix, "abstract:x", `yes the socket "abstract:x" is granted by`},
 		{
@@ -262,7 +263,7 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 				if attempt == Sign {
 					continue // see TestSigningKeys_Explained
 				}
-				if strings.HasPrefix(target, abstractPrefix) && attempt != ConnectUnix {
+				if strings.HasPrefix(target, risks.AbstractPrefix) && attempt != ConnectUnix {
 					continue
 				}
 				x, err := Why(s, document.KindTool, attempt, target)

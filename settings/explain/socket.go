@@ -7,10 +7,8 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
-
-// abstractPrefix is before the name of a socket that is no file.
-const abstractPrefix = "abstract:"
 
 // socket explains a connection to a Unix socket.
 func (x *explainer) socket() {
@@ -33,8 +31,18 @@ func (x *explainer) socket() {
 	}
 	if name := x.toolchainOfSocket(); name != "" {
 		x.Key, x.Value = x.WrittenKey(toolchainsKey), name
+		x.Hint = "sessions may list its keys and sign with them, and nothing else"
+		return
 	}
 	x.Hint = "careful: a grant gives the full power of the program behind the socket; a session can use its own"
+	path := x.Target
+	if x.end.Path != "" {
+		path = x.end.Path
+	}
+	if obeys := risks.AtSocket(path, x.RealHomes(x.Host)); obeys != "" {
+		x.Acts, x.Hint = obeys, "careful: "+obeys
+		x.doubt = x.Hint // people need some: the display, a container's engine
+	}
 }
 
 // filtered explains the socket of an agent of which sessions have a part. It
@@ -62,7 +70,7 @@ func (x *explainer) filtered(s policy.UnixSocket) bool {
 
 // names reports whether a socket of a policy is the target.
 func (x *explainer) names(s policy.UnixSocket) bool {
-	if name, abstract := strings.CutPrefix(x.Target, abstractPrefix); abstract {
+	if name, abstract := strings.CutPrefix(x.Target, risks.AbstractPrefix); abstract {
 		return s.Abstract == name
 	}
 	return s.Path != "" && s.Path == x.end.Path

@@ -120,3 +120,26 @@ func TestVariables(t *testing.T) {
 		seen[m.variable] = true
 	}
 }
+
+func TestAtSocket(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, one := range sockets {
+		at := strings.TrimPrefix(strings.TrimPrefix(one.path, AbstractPrefix), "~")
+		if seen[one.path] || !path.IsAbs(at) && !strings.HasPrefix(one.path, AbstractPrefix) || path.Clean(at) != at ||
+			!saysWho(one.obeys) {
+			t.Errorf("%+v", one)
+		}
+		seen[one.path] = true
+	}
+	homes := []string{"/home/u", "/srv/u"}
+	for path, want := range map[string]bool{
+		"/run/docker.sock": true, "/run/user/1/bus": true, "/srv/u/.ssh/agent/x": true, "abstract:kitty-1": true,
+		"/run/user/1/2/bus": false, "/run/docker.sock/x": false, "/home/w/.ssh/agent/x": false, "kitty-1": false,
+		"/run/user/1/gnupg/S.gpg-agent": true, "/tmp/nvim.u/x/0": true, "": false, "/": false,
+	} {
+		if got := AtSocket(path, homes); (got != "") != want {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+}
