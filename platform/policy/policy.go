@@ -23,6 +23,9 @@ type Policy struct {
 	// Rules grant paths; everything else is denied. They are sorted by path,
 	// with one rule a path.
 	Rules []Rule `json:"rules"`
+	// Roots are grants outside of Project in which programs outside act on what
+	// the session writes.
+	Roots []Root `json:"roots,omitempty"`
 	// PrivateRuntimeDir asks for a private runtime directory, granted
 	// read-write and named by XDG_RUNTIME_DIR.
 	PrivateRuntimeDir bool `json:"privateRuntimeDir"`
@@ -161,6 +164,15 @@ type Rule struct {
 	// prevent changes of Protected.
 	Guarded Access `json:"guarded,omitempty"`
 	Origin  Origin `json:"origin"`
+}
+
+// Root is a path outside of the project that the session may write: a directory
+// with names that programs outside act on, as in the project, or a path that they
+// act on as a whole.
+type Root struct {
+	Path string `json:"path"`
+	// Acts is a clause that says who acts on all of it; "" if nobody does.
+	Acts string `json:"acts,omitempty"`
 }
 
 // Cache is a directory of a toolchain. What a session writes there is kept for

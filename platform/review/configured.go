@@ -45,9 +45,8 @@ func (s *State) Configured(path string, keys []string) {
 	}
 }
 
-// explained is the reason of a path, or what the session has changed in it.
-func (s *State) explained(path, signature string) reason {
-	why := s.reason(path)
+// explain is the reason of a path, or what the session has changed in it.
+func (s *State) explain(path, signature string, why reason) reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.configured[path]

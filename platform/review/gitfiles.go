@@ -3,7 +3,6 @@ package review
 import (
 	"io/fs"
 	"path/filepath"
-	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -19,9 +18,7 @@ const maxGitDirs = 2000
 // leads, and waits for a FIFO. The observer refuses that, and a program with two
 // threads may win a race against it.
 func (w *search) gitFiles() {
-	dirs := slices.Concat(w.gitDirs, w.repositories)
-	slices.Sort(dirs)
-	for _, dir := range slices.Compact(dirs) {
+	for _, dir := range w.gitDirs {
 		w.gitFilesIn(dir)
 	}
 }

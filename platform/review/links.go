@@ -22,15 +22,16 @@ var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix/store", "/snap", "/System", "/Library", "/dev", "/proc",
 }
 
-// link adds a symlink if it is new and leads out of the project.
+// link adds a symlink if it is new and leads to where sessions may not write, or
+// out of the directories that are reviewed.
 func (w *search) link(path string) {
 	info, err := fsguard.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 || !w.isNew(info) {
 		return
 	}
 	target, mode := w.leads(path)
-	inside := policy.Contains(w.project, target)
-	if inside || mode.IsRegular() && mode != 0 && slices.ContainsFunc(system, func(dir string) bool {
+	known := slices.ContainsFunc(w.tops, func(top string) bool { return policy.Contains(top, target) })
+	if known && !w.index.Protects(target) || mode.IsRegular() && mode != 0 && slices.ContainsFunc(system, func(dir string) bool {
 		return policy.Contains(dir, target)
 	}) {
 		return

@@ -22,41 +22,59 @@ type names struct {
 	everywhere, installed index
 }
 
-// lastNames are those of the last policy. Most sessions have the policy of the
-// one before, and names take 40 KiB.
+// lastNames are those of the last policies, by their root. Most sessions have the
+// policy of the one before, and names take 40 KiB.
 var lastNames struct {
 	sync.Mutex
-	project  string
+	byRoot map[string]lastName
+}
+
+type lastName struct {
 	guarded  []string
 	programs map[string]string
 	names    *names
 }
 
-// namesOf returns the names of a policy.
-func namesOf(p *policy.Policy) *names {
-	var guarded []string
-	index := policy.NewIndex(p)
+// maxLastNames bounds them.
+const maxLastNames = 64
+
+// guardedOf lists the protected paths of a policy that are reviewed.
+func guardedOf(p *policy.Policy, index *policy.Index) (guarded []string) {
 	for _, one := range p.Protected {
 		if _, hidden := index.HiddenAt(one.Path); hidden || one.Busy || one.Path == p.Audit.Dir {
 			continue // sidecars change it
 		}
 		guarded = append(guarded, one.Path)
 	}
-	programs := map[string]string{} // those that the session can write
+	return guarded
+}
+
+// programsOf are the programs that git's configuration names and that the session
+// can write.
+func programsOf(p *policy.Policy, index *policy.Index) map[string]string {
+	programs := map[string]string{}
 	for path, key := range p.GitPrograms {
-		if index.Writable(path) && p.Project != "" {
+		if index.Writable(path) {
 			programs[path] = key
 		}
 	}
+	return programs
+}
+
+// kept returns the names of a root, which may be those of the session before.
+func kept(root string, guarded []string, programs map[string]string) *names {
 	last := &lastNames
 	last.Lock()
 	defer last.Unlock()
-	if last.names == nil || last.project != p.Project || !slices.Equal(last.guarded, guarded) ||
-		!maps.Equal(last.programs, programs) {
-		last.project, last.guarded, last.programs = p.Project, guarded, programs
-		last.names = newNames(p.Project, guarded, programs)
+	if known, is := last.byRoot[root]; is && slices.Equal(known.guarded, guarded) &&
+		maps.Equal(known.programs, programs) {
+		return known.names
 	}
-	return last.names
+	if last.byRoot == nil || len(last.byRoot) >= maxLastNames {
+		last.byRoot = map[string]lastName{}
+	}
+	last.byRoot[root] = lastName{guarded, programs, newNames(root, guarded, programs)}
+	return last.byRoot[root].names
 }
 
 func newNames(project string, guarded []string, programs map[string]string) *names {

@@ -48,16 +48,24 @@ const (
 // State is the state of the files when a session started.
 type State struct {
 	*names
-	since   time.Time
-	before  map[string]string
-	unread  []string // not scanned, because the file system does not answer
-	gitDirs []string // see policy.Policy.GitDirs
+	since  time.Time
+	before map[string]string
+	unread []string // not scanned, because the file system does not answer
+	// gitDirs are those of policy.Policy.GitDirs, and directories that were a
+	// repository and lie in no other.
+	gitDirs []string
 	// repository: the project had a repository of its own.
 	repository bool
 	crowded    []string // directories with more files than are scanned
 	refs       *effects.State
-	// repositories are the directories that were one, and lie in no other.
-	repositories []string
+
+	roots  []*State          // of the other directories with names that count
+	tops   []string          // the project and the roots
+	acting map[string]reason // grants that programs act on as a whole
+	index  *policy.Index
+	// linked are what symlinks led to when the session started.
+	linked map[string]reason
+	taken  bool // linked is known
 
 	mu         sync.Mutex // guards configured
 	configured map[string]*configured
@@ -80,26 +88,79 @@ const fileTimeLag = 10 * time.Millisecond
 // Take records the state of the policy's protected paths, and of the project's
 // files that programs act upon.
 func Take(p *policy.Policy) *State {
-	s := &State{names: namesOf(p), gitDirs: p.GitDirs, since: time.Now().Add(-fileTimeLag)}
-	_, err := fsguard.Lstat(filepath.Join(p.Project, ".git"))
+	index := policy.NewIndex(p)
+	roots, left, acting := rootsOf(p, guardedOf(p, index))
+	s := &State{names: kept(p.Project, left, programsOf(p, index)), roots: roots, acting: acting}
+	since := time.Now().Add(-fileTimeLag)
+	var tops []string
+	for _, one := range s.all() {
+		if one.project != "" {
+			tops = append(tops, one.project)
+		}
+	}
+	for _, one := range s.all() {
+		one.take(since, index, tops)
+	}
+	var repositories []string
+	s.refs, repositories = takeRefs(p, tops, since)
+	for _, dir := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.GitDirs, repositories)))) {
+		of := s.at(dir)
+		of.gitDirs = append(of.gitDirs, dir)
+	}
+	return s
+}
+
+// all are the state itself and those of the roots.
+func (s *State) all() []*State { return append([]*State{s}, s.roots...) }
+
+// at is the state of the innermost directory that holds a path; s itself if there
+// is none.
+func (s *State) at(path string) *State {
+	of, length := s, 0
+	for _, one := range s.all() {
+		if one.project != "" && policy.Contains(one.project, path) && len(one.project) > length {
+			of, length = one, len(one.project)
+		}
+	}
+	return of
+}
+
+func (s *State) take(since time.Time, index *policy.Index, tops []string) {
+	s.since, s.index, s.tops, s.linked = since, index, tops, map[string]reason{}
+	_, err := fsguard.Lstat(filepath.Join(s.project, ".git"))
 	s.repository = err == nil
 	s.before, s.unread = s.scan()
-	s.refs = s.takeRefs(p, rootsOf(p))
-	return s
+	s.taken = true
+	s.scanLinked(s.before)
 }
 
 // Findings returns what has changed since Take: single paths, sorted, and then
 // the groups.
 func (s *State) Findings() []Finding {
+	list := changes{}
+	end := time.Now().Add(maxSearchTime)
+	for i, one := range s.all() {
+		if i == 1 {
+			end = time.Now().Add(maxSearchTime) // for all other roots together
+		}
+		one.compare(s, list, end)
+	}
+	list.foldRepositories()
+	return append(list.findings(), s.stored()...)
+}
+
+// compare adds to the list what has changed since take. of has the accepted
+// changes of git's configuration.
+func (s *State) compare(of *State, list changes, end time.Time) {
 	after, unread := s.scan()
+	s.scanLinked(after)
 	unread = append(unread, s.unread...)
 	unread = append(unread, s.crowded...)
-	list := changes{}
 	add := func(path string, how Change) {
 		if slices.ContainsFunc(unread, func(dir string) bool { return policy.Contains(dir, path) }) {
 			return // it could not be compared
 		}
-		list.add(strings.TrimSuffix(path, scripts), how, s.explained(path, after[path]))
+		list.add(strings.TrimSuffix(path, scripts), how, of.explain(path, after[path], s.reason(path)))
 	}
 	for path, signature := range after {
 		switch before, was := s.before[path]; {
@@ -114,15 +175,19 @@ func (s *State) Findings() []Finding {
 			add(path, Removed)
 		}
 	}
-	s.search(list)
-	list.foldRepositories()
-	return append(list.findings(), s.stored()...)
+	s.search(list, end)
 }
 
 // reason returns the reason of the path, or of the directory that contains it.
 func (s *State) reason(path string) reason {
 	for ; path != "/" && path != "."; path = filepath.Dir(path) {
 		if reason, ok := s.reasons[path]; ok {
+			return reason
+		}
+		if reason, ok := s.linked[path]; ok {
+			return reason
+		}
+		if reason, ok := s.acting[path]; ok {
 			return reason
 		}
 		in := filepath.Dir(path) + "/"

@@ -94,7 +94,7 @@ func TestFindings(t *testing.T) {
 			p.link(p.dir+"/none", "b")
 			p.link("/bin/sh", "c")
 		}, ""},
-		{"symlinks that lead out", func(p project) {
+		{"symlinks that lead out, or to what is protected", func(p project) {
 			p.write("d/x", "")
 			p.write(".git/HEAD", "")
 			p.write(".git/logs/x", "")
@@ -102,9 +102,10 @@ func TestFindings(t *testing.T) {
 			p.link("/etc/hostname", "build")
 			p.link("../../other", "d/out")
 			p.link("/usr/local", "e")
+			p.link(p.dir+"/.vscode/tasks.json", "f")
 			p.link("config", ".git/COMMIT_EDITMSG")
 			p.link("/nonexistent/x", ".git/logs/HEAD")
-		}, "build created with e .git/COMMIT_EDITMSG d/out .git/logs/HEAD"},
+		}, "build created with e f .git/COMMIT_EDITMSG d/out .git/logs/HEAD"},
 		{"a mode", func(p project) { p.write("gradlew", "") }, func(p project) {
 			if err := os.Chmod(filepath.Join(p.dir, "gradlew"), 0o700); err != nil {
 				p.t.Fatal(err)

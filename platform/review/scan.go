@@ -61,6 +61,9 @@ func (s *State) scan() (found map[string]string, unread []string) {
 		}
 		unread = appendUnread(unread, path, err)
 	}
+	for path := range s.acting {
+		unread = appendUnread(unread, path, s.scanPath(found, path))
+	}
 	return found, unread
 }
 
@@ -87,6 +90,7 @@ func (s *State) scanPattern(found map[string]string, path string, entries []fsgu
 		}
 		if info, err := fsguard.Lstat(dir + entry.Name); err == nil {
 			found[dir+entry.Name] = signature(info)
+			s.follow(dir+entry.Name, info)
 		}
 	}
 }
@@ -99,10 +103,11 @@ func (s *State) scanPath(found map[string]string, path string) error {
 	}
 	if !info.IsDir() {
 		found[path] = signature(info)
+		s.follow(path, info)
 		return nil
 	}
 	in := map[string]string{}
-	err = scanDir(in, path, maxDepth)
+	err = s.scanDir(in, path, maxDepth)
 	if errors.Is(err, errCrowded) {
 		s.crowd(path)
 	}
@@ -154,7 +159,7 @@ func appendUnread(unread []string, path string, err error) []string {
 var errCrowded = errors.New("too many files")
 
 // scanDir returns an error if something could not be scanned.
-func scanDir(found map[string]string, dir string, depth int) error {
+func (s *State) scanDir(found map[string]string, dir string, depth int) error {
 	entries, failure := fsguard.ReadDir(dir, maxFiles+1)
 	for _, entry := range entries {
 		if len(found) >= maxFiles {
@@ -168,11 +173,12 @@ func scanDir(found map[string]string, dir string, depth int) error {
 		// git installs sample hooks, which it does not run
 		case strings.HasSuffix(path, ".sample"):
 		case info.IsDir() && depth > 1:
-			if failure = errors.Join(failure, scanDir(found, path, depth-1)); errors.Is(failure, errCrowded) {
+			if failure = errors.Join(failure, s.scanDir(found, path, depth-1)); errors.Is(failure, errCrowded) {
 				return failure
 			}
 		default:
 			found[path] = signature(info)
+			s.follow(path, info)
 		}
 	}
 	return failure

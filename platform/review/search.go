@@ -40,17 +40,17 @@ type search struct {
 	missed   bool // a bound was hit, or a new directory could not be read
 }
 
-// search adds to the list what it finds.
-func (s *State) search(list changes) {
-	w := search{State: s, list: list, end: time.Now().Add(maxSearchTime)}
+// search adds to the list what it finds until a time.
+func (s *State) search(list changes, end time.Time) {
+	w := search{State: s, list: list, end: end}
 	for _, path := range s.crowded {
 		w.uncompared(path)
 	}
+	w.gitFiles()
 	if s.project == "" {
 		return
 	}
 	w.operations(filepath.Join(s.project, ".git"))
-	w.gitFiles()
 	queue := []string{s.project}
 	for len(queue) > 0 && !w.over() {
 		dir := queue[0]
@@ -97,7 +97,7 @@ func (w *search) directory(dir string) (deeper []string) {
 		if entry.Type&fs.ModeSymlink != 0 {
 			w.link(path)
 		}
-		if entry.Type.IsDir() {
+		if entry.Type.IsDir() && !w.skips(path) {
 			deeper = append(deeper, path)
 		}
 	}

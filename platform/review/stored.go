@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -21,9 +22,9 @@ const (
 
 // takeRefs records the refs of the repositories below the roots, which are the
 // directories that the session may write, and of those that the policy protects.
-func (s *State) takeRefs(p *policy.Policy, roots []string) *effects.State {
-	since := s.since
-	isNew := func(info fs.FileInfo) bool { return changedAt(info).After(since) } // it is kept longer than s
+// repositories are the directories that are one, and lie in no other.
+func takeRefs(p *policy.Policy, roots []string, since time.Time) (refs *effects.State, repositories []string) {
+	isNew := func(info fs.FileInfo) bool { return changedAt(info).After(since) }
 	scope := effects.Scope{Roots: roots, Signature: signature, New: isNew}
 	add := func(dir string) {
 		if !slices.Contains(scope.Repositories, dir) && len(scope.Repositories) < maxRepositories {
@@ -45,28 +46,32 @@ func (s *State) takeRefs(p *policy.Policy, roots []string) *effects.State {
 	for _, dir := range scope.Repositories {
 		_, err := fsguard.Lstat(filepath.Join(dir, "HEAD"))
 		within := func(other string) bool { return policy.Contains(other, dir) }
-		if err == nil && !slices.ContainsFunc(s.repositories, within) {
-			s.repositories = append(s.repositories, dir)
+		if err == nil && !slices.ContainsFunc(repositories, within) {
+			repositories = append(repositories, dir)
 		}
 	}
-	return effects.Take(scope)
-}
-
-// rootsOf are the directories in which a session's changes are reviewed.
-func rootsOf(p *policy.Policy) []string {
-	if p.Project == "" {
-		return nil
-	}
-	return []string{p.Project}
+	return effects.Take(scope), repositories
 }
 
 // stored returns what git would put in place, or run, from what the session has
 // left in repositories.
 func (s *State) stored() []Finding {
 	var list []Finding
-	acting := s.acting()
+	tables := map[*State]func(path string) protected.Group{}
+	groupOf := func(tree, path string) protected.Group {
+		of := s.at(tree)
+		if tables[of] == nil {
+			tables[of] = of.table()
+		}
+		return tables[of](path)
+	}
+	acting := func(path string) protected.Group {
+		dir := s.at(path).project
+		return groupOf(dir, strings.TrimPrefix(path, dir+"/"))
+	}
 	all := s.refs.Effects(func(tree, path string) bool {
-		return acting(path) != "" || s.guardedAt(filepath.Join(tree, path))
+		full := filepath.Join(tree, path)
+		return groupOf(tree, path) != "" || s.at(full).guardedAt(full)
 	})
 	for _, effect := range all {
 		list = append(list, finding(effect, acting))
@@ -141,9 +146,9 @@ func (s *State) guardedAt(path string) bool {
 // alone is the group of names that are in none.
 const alone protected.Group = "none"
 
-// acting returns a function that says which group of the table a path falls in,
-// at any depth; "" if in none. Case does not count: the directory may ignore it.
-func (s *State) acting() func(path string) protected.Group {
+// table returns a function that says which group of the table a path falls in, at
+// any depth; "" if in none. Case does not count: the directory may ignore it.
+func (s *State) table() func(path string) protected.Group {
 	var names []protected.Name
 	for _, x := range []index{s.everywhere, s.installed} {
 		for _, list := range x.first {

@@ -1,0 +1,54 @@
+package review
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// rootsOf returns a state for each directory outside of the project in which
+// names count as they do in the project. Protected paths below one are its own.
+// What is left of guarded is the project's.
+func rootsOf(p *policy.Policy, guarded []string) (roots []*State, left []string, acting map[string]reason) {
+	byRoot := map[string][]string{}
+	acting = map[string]reason{}
+	for _, root := range p.Roots {
+		if root.Acts != "" {
+			acting[root.Path] = reason{why: root.Acts}
+		}
+		byRoot[root.Path] = nil
+	}
+	for _, path := range guarded {
+		root := ""
+		if p.Project == "" || !policy.Contains(p.Project, path) {
+			root = innermost(byRoot, path)
+		}
+		if root == "" {
+			left = append(left, path)
+		} else {
+			byRoot[root] = append(byRoot[root], path)
+		}
+	}
+	for _, root := range p.Roots {
+		if info, err := fsguard.Lstat(root.Path); err == nil && info.IsDir() {
+			roots = append(roots, &State{names: kept(root.Path, byRoot[root.Path], nil)})
+		}
+	}
+	return roots, left, acting
+}
+
+// innermost is the root that a path is below; "" if there is none.
+func innermost(roots map[string][]string, path string) string {
+	for dir := range policy.Upwards(filepath.Dir(path)) {
+		if _, is := roots[dir]; is {
+			return dir
+		}
+	}
+	return ""
+}
+
+// skips reports whether a directory is left to another root, or to the project,
+// whose own search covers it.
+func (s *State) skips(dir string) bool { return slices.Contains(s.tops, dir) }

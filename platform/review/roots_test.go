@@ -1,0 +1,69 @@
+package review
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// Every directory of the policy is compared and searched as the project is. Links
+// from one to another lead to what the session writes anyway.
+func TestFindings_InOtherGrants(t *testing.T) {
+	t.Parallel()
+	p, other := project{t, t.TempDir()}, project{t, t.TempDir()}
+	elsewhere := project{t, t.TempDir()}
+	other.write(".git/HEAD", "ref: refs/heads/main")
+	other.write(".git/objects/x", "")
+	other.write(".git/refs/x", "")
+	other.write(".git/logs/x", "")
+	other.write("build/mk", "")
+	other.write("acts", "")
+	other.link("build/mk", "Makefile")
+	other.link(elsewhere.dir+"/script", "gradlew")
+	elsewhere.write("script", "")
+	time.Sleep(5 * fileTimeLag)
+
+	rules := []policy.Rule{
+		{Path: p.dir, Access: policy.Read | policy.Write}, {Path: other.dir, Access: policy.Read | policy.Write},
+		{Path: elsewhere.dir, Access: policy.Read | policy.Write},
+	}
+	state := Take(&policy.Policy{
+		Project: p.dir, Rules: rules, GitDirs: []string{other.dir + "/.git"},
+		Roots:     []policy.Root{{Path: other.dir}, {Path: other.dir + "/acts", Acts: "it acts"}},
+		Protected: []policy.Protected{{Path: other.dir + "/.envrc"}, {Path: other.dir + "/.mcp.json"}, {Path: other.dir + "/.git/config"}},
+	})
+	p.link(other.dir+"/build", "a")
+	p.link(other.dir+"/.envrc", "b")
+	p.link("/nonexistent/x", "c")
+	other.link(p.dir, "d")
+	other.link("config", ".git/logs/HEAD")
+	other.write(".envrc", "x")
+	other.write("deep/1/2/3/4/5/.mcp.json", "")
+	other.write("acts", "x")
+	other.write("build/mk", "x")
+	other.write(".git/refs/heads/made", strings.Repeat("1", 40))
+	elsewhere.write("script", "x")
+	elsewhere.write(".envrc", "x") // it is no root
+
+	var got []string
+	for _, f := range state.Findings() {
+		got = append(append(got, f.Path), f.Others...)
+	}
+	var want []string
+	for of, names := range map[string]string{
+		p.dir: "b c", other.dir: ".git/logs/HEAD .envrc deep/1/2/3/4/5/.mcp.json acts build/mk .git/refs/heads/made",
+		elsewhere.dir: "script",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			want = append(want, of+"/"+name)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(slices.Compact(got), want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
