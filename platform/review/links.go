@@ -30,10 +30,9 @@ func (w *search) link(path string) {
 		return
 	}
 	target, mode := w.leads(path)
-	known := slices.ContainsFunc(w.tops, func(top string) bool { return policy.Contains(top, target) })
-	if known && !w.index.Protects(target) || mode.IsRegular() && mode != 0 && slices.ContainsFunc(system, func(dir string) bool {
-		return policy.Contains(dir, target)
-	}) {
+	holds := func(dir string) bool { return policy.Contains(dir, target) }
+	inside := slices.ContainsFunc(w.tops, holds) && !w.index.Protects(target)
+	if inside || mode.IsRegular() && mode != 0 && slices.ContainsFunc(system, holds) {
 		return
 	}
 	w.list.add(path, Created, reason{

@@ -32,8 +32,10 @@ func TestFindings_InOtherGrants(t *testing.T) {
 	}
 	state := Take(&policy.Policy{
 		Project: p.dir, Rules: rules, GitDirs: []string{other.dir + "/.git"},
-		Roots:     []policy.Root{{Path: other.dir}, {Path: other.dir + "/acts", Acts: "it acts"}},
-		Protected: []policy.Protected{{Path: other.dir + "/.envrc"}, {Path: other.dir + "/.mcp.json"}, {Path: other.dir + "/.git/config"}},
+		Roots: []policy.Root{{Path: other.dir}, {Path: other.dir + "/acts", Acts: "it acts"}},
+		Protected: []policy.Protected{
+			{Path: other.dir + "/.envrc"}, {Path: other.dir + "/.mcp.json"}, {Path: other.dir + "/.git/config"},
+		},
 	})
 	p.link(other.dir+"/build", "a")
 	p.link(other.dir+"/.envrc", "b")

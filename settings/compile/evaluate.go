@@ -193,7 +193,8 @@ func (s *Input) run(
 	keys := chooseSigningKeys(l, r)
 	sockets = filtered(view, sockets, keys)
 	unreached := markUnreached(view, environment, variables, sockets)
-	protected, gitDirs, unclear := choosePaths(view, l, project, r)
+	roots := rootsOf(view, project, grants.lasting)
+	paths := choosePaths(view, l, project, grants, roots, r)
 	reachable := chooseHosts(l, toolchains, r)
 	caches := cachesOf(view, l, grants.granted, r)
 	guarded, create := guardCaches(view, grants.cover)
@@ -204,13 +205,14 @@ func (s *Input) run(
 	own := guard(view, grants.cover)
 	guarded, grants.create = append(guarded, own.protected...), append(grants.create, own.create...)
 	p := policy.Policy{
-		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(protected, guarded,
-			guardGit(l, project, grants))), GitDirs: gitDirs, Reopened: own.reopened,
+		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(paths.list, guarded,
+			guardGit(l, project, grants, paths.without))), GitDirs: paths.gitDirs, Reopened: own.reopened,
+		Roots:            roots.list,
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
 		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden,
 		Network: reachable.addTo(l.network()), Environment: environment,
 		UnixSockets: socketRules(sockets), SigningKeys: keys, Limits: limits, Audit: auditing,
-		GitPrograms: project.git.Programs,
+		GitPrograms: paths.programs,
 	}
 	if view.host.Platform == "darwin" {
 		// Sockets in /tmp and in the user's temporary directory belong to other
@@ -223,7 +225,9 @@ func (s *Input) run(
 		restricted: restricted, toolchains: toolchains, hosts: reachable, sockets: sockets,
 		variables: variables, unreached: unreached,
 		merged: l.values(), origins: originsOf(l.user, *l.tightened),
-		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded()), unclear: cmp.Or(unclear,
+		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded(), roots.refusals, paths.refusals,
+			roots.risks(grants.cover)),
+		unclear: cmp.Or(paths.unclear,
 			grants.unclear, reachable.unclear),
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
 	}
@@ -275,7 +279,22 @@ type repositories struct {
 	project   string
 	found     *git.Repository
 	answer    git.Answer
-	parents   map[string]keptParent // by project
+	others    map[string]git.Repository // see of
+	parents   map[string]keptParent     // by project
+}
+
+// of is what git runs in another directory than the project. git is not asked:
+// what it says of the user's files, it says in the project, too.
+func (r *repositories) of(view fsView, dir string) git.Repository {
+	found, known := r.others[dir]
+	if !known {
+		found = git.Find(view.View, view.host, dir, nil)
+		if r.others == nil {
+			r.others = map[string]git.Repository{}
+		}
+		r.others[dir] = found
+	}
+	return found
 }
 
 func (r *repositories) find(view fsView, project string) git.Repository {

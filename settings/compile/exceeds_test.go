@@ -36,8 +36,9 @@ func exceedsKind(narrow, wide *policy.Policy) string {
 
 // exceedsGrants is exceeds for what does not depend on the kind of session.
 func exceedsGrants(narrow, wide *policy.Policy) string {
+	narrowed, widened := policy.NewIndex(narrow), policy.NewIndex(wide)
 	for _, path := range concretePaths(narrow, wide) {
-		if more := narrow.Outside(path) &^ wide.Outside(path); more != 0 {
+		if more := narrowed.Outside(path) &^ widened.Outside(path); more != 0 {
 			return fmt.Sprintf("it grants %s on %s", more, path)
 		}
 	}

@@ -43,11 +43,14 @@ func (e exceptions) take(path string) bool {
 // every layer. Symlinks are not followed: the name inside the project has to stay
 // as it is. unclear is the first entry that could not be understood.
 func protectedOf(
-	view fsView, p project, s *settings, r *reporter,
+	view fsView, p project, granted cover, s *settings, r *reporter,
 ) (list []policy.Protected, without exceptions, unclear *document.FileDiagnostic) {
 	from, ok := s.from[protectedKey]
-	if !ok || p.path == "" {
+	if !ok {
 		return nil, nil, nil
+	}
+	if p.path == "" {
+		r = &reporter{} // each project says it again
 	}
 	doubt := func(at document.Position, format string, args ...any) {
 		message := fmt.Sprintf(format, args...)
@@ -68,6 +71,8 @@ func protectedOf(
 		if name, is, err := nameAnywhere(text); err != nil {
 			doubt(at, "%s: %v", display.Quote(entry), err)
 			continue
+		} else if is && !takes && p.path == "" {
+			continue
 		} else if is && !takes {
 			list = append(list, policy.Protected{
 				Path: filepath.Join(p.path, text), Origin: from.policy(protectedKey, at), Pattern: true,
@@ -78,20 +83,28 @@ func protectedOf(
 			continue
 		}
 		path, err := view.host.Expand(text, p.path)
+		if err != nil && p.path == "" {
+			continue
+		}
 		if err != nil {
 			doubt(at, "%s: %v", display.Quote(entry), err)
 			continue
 		}
-		path, inside := p.inside(filepath.Clean(path))
+		top, named := p.path, filepath.Clean(path)
+		path, inside := p.inside(named)
+		if !inside {
+			top, path = "", view.inGrant(named)
+			inside = granted.at(path).Has(policy.Write)
+		}
 		dir, name := filepath.Split(path)
 		switch {
 		case !inside:
 			r.add(from.file, at, document.SeverityError, protectedKey,
-				"%s lies outside of the project, where nothing is writable by default; the entry does not count",
+				"%s lies outside of the project and of all grants for writing; the entry does not count",
 				display.Quote(entry))
 		case takes:
 			without = append(without, exception{path: path, at: at, text: entry})
-		case strings.Contains(strings.TrimPrefix(dir, p.path), "*"):
+		case strings.Contains(strings.TrimPrefix(dir, top), "*"):
 			doubt(at, "%s: only the last name may contain *", display.Quote(entry))
 		default:
 			list = append(list, expand(view, policy.Protected{
@@ -145,9 +158,18 @@ func (v fsView) crowded() []string {
 	return list
 }
 
+// inGrant expresses a clean path by the real path of its directory.
+func (v fsView) inGrant(path string) string {
+	dir, name := filepath.Split(path)
+	return filepath.Join(v.Resolve(dir).Path, name)
+}
+
 // inside expresses a clean path below the project's real path. The project may
 // have been named through a symlink.
 func (p project) inside(path string) (string, bool) {
+	if p.path == "" {
+		return "", false
+	}
 	if policy.Contains(p.path, path) {
 		return path, true
 	}
@@ -205,11 +227,16 @@ func gitDirs(p project, without exceptions) []string {
 	if !p.git.Pointer {
 		dirs = append(dirs, filepath.Join(p.path, ".git")) // which git may make
 	}
+	return outermost(slices.DeleteFunc(dirs, func(dir string) bool {
+		return policy.Contains(p.path, dir) && without.take(dir)
+	}))
+}
+
+// outermost are the directories that lie in no other, sorted.
+func outermost(dirs []string) (list []string) {
 	slices.Sort(dirs)
-	var list []string
 	for _, dir := range dirs {
-		taken := policy.Contains(p.path, dir) && without.take(dir)
-		if !taken && !slices.ContainsFunc(list, func(other string) bool { return policy.Contains(other, dir) }) {
+		if !slices.ContainsFunc(list, func(other string) bool { return policy.Contains(other, dir) }) {
 			list = append(list, dir)
 		}
 	}
@@ -239,8 +266,9 @@ func guard(view fsView, granted cover) shut {
 }
 
 // guardGit protects the user's configuration of git, and hooks, in places that
-// the grants open. A grant of exactly such a file is meant, so it stays.
-func guardGit(l layers, p project, granted grantSet) []policy.Protected {
+// the grants open. A grant of exactly such a file is meant, so it stays. In a
+// directory that the user has granted, an exception counts as well.
+func guardGit(l layers, p project, granted grantSet, without exceptions) []policy.Protected {
 	if slices.Contains(l.user.values.ProtectedPaths, "!*") {
 		return nil
 	}
@@ -249,7 +277,7 @@ func guardGit(l layers, p project, granted grantSet) []policy.Protected {
 		meant := slices.ContainsFunc(granted.rules, func(r policy.Rule) bool {
 			return r.Path == path && r.Access.Has(policy.Write)
 		})
-		if !meant && granted.cover.at(path).Has(policy.Write) {
+		if !meant && granted.cover.at(path).Has(policy.Write) && !without.take(path) {
 			list = append(list, builtIn(path))
 		}
 	}
@@ -286,19 +314,32 @@ func sortProtected(list []policy.Protected) []policy.Protected {
 	})
 }
 
+// chosenPaths are what is protected, and what follows from the search for it.
+type chosenPaths struct {
+	list     []policy.Protected
+	gitDirs  []string          // see policy.Policy.GitDirs
+	programs map[string]string // see policy.Policy.GitPrograms
+	without  exceptions        // of the user
+	refusals []string          // what could not be protected
+	// unclear is the first entry that could not be understood; nil if there is
+	// none.
+	unclear *document.FileDiagnostic
+}
+
 // choosePaths unites the built-in protected paths with those of the user and of
-// the project. Only the user's entries take built-in ones away. dirs are those of
-// gitDirs. unclear is the first entry that could not be understood.
+// the project, and does the same in the roots. Only the user's entries take
+// built-in ones away.
 func choosePaths(
-	view fsView, l layers, p project, r *reporter,
-) (list []policy.Protected, dirs []string, unclear *document.FileDiagnostic) {
-	list, without, unclear := protectedOf(view, p, &l.user, r)
+	view fsView, l layers, p project, grants grantSet, roots chosenRoots, r *reporter,
+) chosenPaths {
+	list, without, unclear := protectedOf(view, p, grants.cover, &l.user, r)
 	if from, set := l.user.from[protectedKey]; set && len(l.user.values.ProtectedPaths) == 0 {
 		r.add(from.file, from.At, document.SeverityInfo, protectedKey,
 			`[] has no effect: the built-in list stays; to protect nothing, write ["!*"]`)
 	}
 	list = append(list, builtInProtected(view, p, without)...)
-	dirs = gitDirs(p, without)
+	result := chosenPaths{gitDirs: gitDirs(p, without), programs: p.git.Programs}
+	list = append(list, roots.builtInOutside(view, p, grants, without, &result)...)
 	for _, e := range without {
 		covers := func(p policy.Protected) bool {
 			return p.Pattern && p.Origin.File == policy.OriginBuiltIn && p.Covers(e.path)
@@ -308,13 +349,13 @@ func choosePaths(
 			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
 				"%s has no effect, as the built-in %s covers it; take that away with %s, and list what must stay",
 				display.Quote(e.text), display.Quote(whole), display.Quote("!"+whole))
-		} else if !e.used {
+		} else if !e.used && p.path != "" {
 			r.add(l.user.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
 				"%s takes nothing away: the built-in list has no such path here", display.Quote(e.text))
 		}
 	}
 	if l.projectSets(protectedKey) {
-		more, ignored, alsoUnclear := protectedOf(view, p, l.project, r)
+		more, ignored, alsoUnclear := protectedOf(view, p, grants.cover, l.project, r)
 		for _, e := range ignored {
 			r.add(l.projectFile, e.at, document.SeverityWarning, protectedKey,
 				"%s has no effect unless you trust this project: its file can only add protected paths",
@@ -332,13 +373,16 @@ func choosePaths(
 			unclear = alsoUnclear
 		}
 	}
+	linked, unfollowed := followLinks(view, list, grants.lasting, without)
+	list, result.refusals = append(list, linked...), append(result.refusals, unfollowed...)
 	for _, path := range p.git.OutsideProtected {
 		one := builtIn(path)
 		one.GitConfig = slices.Contains(p.git.Configs, path)
 		list = append(list, one) // the grant of the repository depends on it, whatever the settings say
 	}
 	list = append(list, p.parent.guard()...)
-	return append([]policy.Protected{}, list...), dirs, unclear
+	result.list, result.without, result.unclear = append([]policy.Protected{}, list...), without, unclear
+	return result
 }
 
 // protect adds the file's protected paths.
@@ -346,7 +390,9 @@ func (b bounding) protect(s *settings) {
 	if !s.sets(protectedKey) {
 		return
 	}
-	list, without, unclear := protectedOf(b.view, b.project, s, b.reporter)
+	list, without, unclear := protectedOf(b.view, b.project, b.evaluation.cover, s, b.reporter)
+	linked, _ := followLinks(b.view, list, b.lasting, nil)
+	list = append(list, linked...)
 	b.refuse(unclear)
 	for _, e := range without {
 		b.reporter.add(s.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,

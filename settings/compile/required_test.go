@@ -82,7 +82,8 @@ func beyondRequired(got, wide *policy.Policy, bound *settings) string {
 		return key
 	}
 	for _, one := range wide.Protected {
-		entry := one.Origin.File == userFile && one.Origin.Key == protectedKey
+		// It may lie in a grant that got does not have.
+		entry := one.Origin.File == userFile && one.Origin.Key == protectedKey && got.At(one.Path).Has(policy.Write)
 		if entry && !slices.ContainsFunc(got.Protected, func(p policy.Protected) bool { return p.Path == one.Path }) {
 			return "a change of " + one.Path
 		}

@@ -13,6 +13,7 @@ import (
 // grantSet are the grants of an evaluation and the rules that they make.
 type grantSet struct {
 	granted  []grant         // what the rules were made of
+	lasting  []grant         // those without the project's file, and of a trusted one, too
 	asked    []grant         // what an untrusted project's file grants for its part
 	rejected []rejectedGrant // those that would undo the sandbox
 	create   []string        // directories that a session needs and cannot make
@@ -122,7 +123,10 @@ func (set *grantSet) closeOff(
 	var notes []string
 	set.hidden, notes, set.unclear = chooseHidden(view, l, p, own, set.writable, alone, r)
 	set.refusals = append(set.refusals, notes...)
-	set.outside = outsideOf(own, set.temporary, set.hidden)
+	set.outside, set.lasting = outsideOf(own, set.temporary, set.hidden), own
+	if alone != nil {
+		set.lasting = slices.Concat(own, alone.lasting)
+	}
 }
 
 func outsideOf(granted []grant, temporary []policy.Temporary, hidden []policy.Hidden) outside {

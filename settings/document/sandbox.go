@@ -78,12 +78,14 @@ type Sandbox struct {
 	// than ["*"], a socket of these agents in allowed_unix_sockets gives no more
 	// than the toolchain does.
 	SigningKeys []string `json:"signing_keys"`
-	// ProtectedPaths stay read-only although they lie inside the project. They
-	// are added to the built-in list. "!path" takes one away from that list, with
-	// everything below it, and "!*" takes all away. A * in the last name stands
-	// for any characters. Paths that do not exist cannot be created. Relative
-	// ones are relative to the project. "**/name" protects that name in every
-	// directory of the project but those in node_modules and .git.
+	// ProtectedPaths stay read-only although they lie inside the project, or in
+	// another directory that sessions may write. They are added to the built-in
+	// list, which counts in the project and in each such directory. "!path" takes
+	// one away from that list, with everything below it, and "!*" takes all away.
+	// A * in the last name stands for any characters. Paths that do not exist
+	// cannot be created. Relative ones are relative to the project. "**/name"
+	// protects that name in every directory of the project but those in
+	// node_modules and .git. What a protected symlink leads to is protected, too.
 	ProtectedPaths []string `json:"protected_paths"`
 	// HiddenPaths are kept from sessions although they lie inside of what is
 	// granted, on Linux with namespaces: a session finds an empty directory, or a

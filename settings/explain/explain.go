@@ -269,11 +269,7 @@ func (x *explainer) protected(p policy.Protected) {
 		return
 	}
 	if p.Origin.File == policy.OriginBuiltIn && !policy.Contains(x.Policy.Project, p.Path) {
-		// git's configuration elsewhere: no entry of protected_paths reaches
-		// it, but a grant of exactly this path does. See guardGit.
-		x.refuse(rule, x.WrittenKey("additional_read_write_paths"), p.Path, form, display.Quote(p.Path), p.Origin)
-		x.Acts = "git outside acts on it"
-		x.Hint = "careful: " + x.Acts
+		x.protectedOutside(p, rule, fmt.Sprintf(form, display.Quote(p.Path), p.Origin))
 		return
 	}
 	if i := slices.IndexFunc(x.Policy.Protected, func(one policy.Protected) bool {
@@ -294,6 +290,28 @@ func (x *explainer) protected(p policy.Protected) {
 	if p.GitConfig {
 		x.Hint = acceptedOfGit
 	}
+}
+
+// protectedOutside explains why a path is refused that is protected outside of
+// the project. A grant of exactly this path is meant to open it; what has no path
+// of its own needs an exception.
+func (x *explainer) protectedOutside(p policy.Protected, rule *DecidingRule, reason string) {
+	key, value := x.WrittenKey("additional_read_write_paths"), p.Path
+	if p.Pattern || p.Origin.Reason != "" {
+		list, err := json.Marshal(x.withoutProtected())
+		if err != nil {
+			panic(fmt.Sprintf("BUG(sandbox-sidecar): marshal paths: %v", err))
+		}
+		key, value = x.WrittenKey(protectedKey), string(list)
+	}
+	x.refuse(rule, key, value, "%s", reason)
+	x.Acts = "git outside acts on it"
+	if actor, found := x.Secrets().ActingAt(x.View, p.Path); found {
+		x.Acts = actor.Acts
+	} else if p.Origin.Reason != "" {
+		x.Acts = "programs outside act on it, because " + p.Origin.Reason
+	}
+	x.Hint = "careful: " + x.Acts
 }
 
 // acceptedOfGit says what a session may change nevertheless.

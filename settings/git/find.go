@@ -63,6 +63,10 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 	switch {
 	case err != nil:
 		g.unanswered(dot, err)
+		if g.isRepository(project) { // a bare one, or the .git of a working tree
+			g.repository(project)
+			g.repositories = project
+		}
 	case mode.IsRegular():
 		g.found.Pointer = true
 		g.protect(dot)

@@ -148,7 +148,12 @@ func below(all []risks.Place, path string, moved bool) (Actor, bool) {
 // named finds the name of a project's table that a path has, or holds, in any
 // directory: the project may be somebody else's. Names that sessions change for
 // good reasons are left out, but for hooks and unfinished operations of git.
-func named(path string) (protected.Name, bool) {
+func named(path string) (protected.Name, bool) { return findNamed(path, true) }
+
+// inNamed finds such a name that a path has, or lies in.
+func inNamed(path string) (protected.Name, bool) { return findNamed(path, false) }
+
+func findNamed(path string, holds bool) (protected.Name, bool) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for _, name := range protected.Names {
 		if name.Group != "" && name.Group != protected.Hooks && name.Group != protected.Unfinished {
@@ -156,7 +161,8 @@ func named(path string) (protected.Name, bool) {
 		}
 		pattern := strings.Split(name.Path, "/")
 		for from := range parts {
-			if most := min(len(pattern), len(parts)-from); matches(pattern[:most], parts[from:from+most]) {
+			most := min(len(pattern), len(parts)-from)
+			if (holds || most == len(pattern)) && matches(pattern[:most], parts[from:from+most]) {
 				return name, true
 			}
 		}

@@ -24,6 +24,8 @@ type Paths struct {
 	All   []place
 	// table has every place, by the path that it was found at.
 	table []risks.Place
+	acted []risks.Place // see acting
+	named []string      // of acted
 }
 
 type place struct {

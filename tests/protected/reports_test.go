@@ -180,9 +180,9 @@ func TestWithoutNamespacesChangesAreReportedOrNothingStarts(t *testing.T) {
 	}
 }
 
-// Nothing can be mounted on a symlink, and its directory is writable: it is
-// only watched, and the reply says so.
-func TestSymlinksAreOnlyWatched(t *testing.T) {
+// Nothing can be mounted on a symlink, and its directory is writable: it can be
+// removed, which is reported, and the reply says so. Nothing comes in its place.
+func TestSymlinksCanOnlyBeRemoved(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	s := newScene(t)
@@ -193,7 +193,7 @@ func TestSymlinksAreOnlyWatched(t *testing.T) {
 	e := s.start(harness.Defaults(nil), harness.Machine{})
 	reply, output, status, _ := e.run("rm .vscode; mkdir .vscode")
 	p := reply.Sandbox.Protections["protected_paths"]
-	if status != 0 || p.Status != protocol.Degraded || !strings.Contains(p.Detail, "symlinks") ||
+	if status == 0 || p.Status != protocol.Degraded || !strings.Contains(p.Detail, "symlinks") ||
 		!strings.Contains(p.Detail, `.vscode"`) {
 		t.Errorf("status %d, %+v: %s", status, p, output)
 	}

@@ -3,6 +3,7 @@ package denials
 import (
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -62,8 +63,10 @@ func Missing(p *policy.Policy) []policy.Protected {
 		if one.Creatable {
 			continue
 		}
-		if _, err := fsguard.Lstat(one.Path); one.Pattern || err != nil {
-			list = append(list, one) // a file in the place of its directory can be removed
+		// A file in the place of its directory can be removed, and so can a symlink.
+		info, err := fsguard.Lstat(one.Path)
+		if one.Pattern || err != nil || info.Mode()&fs.ModeSymlink != 0 {
+			list = append(list, one)
 		}
 	}
 	return list

@@ -1,0 +1,292 @@
+package compile
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// The bounds of what is protected in grants outside of the project, which every
+// start waits for.
+const (
+	// maxRoots bounds the directories in which names are protected.
+	maxRoots = 32
+	// maxLinked bounds the entries of protected directories that are looked at
+	// for symlinks.
+	maxLinked = 512
+)
+
+// chosenRoots are the grants outside of the project in which programs outside
+// act on files, as they do in the project. See docs/design/protected-names.md.
+type chosenRoots struct {
+	list []policy.Root
+	// dirs are the directories among them.
+	dirs []string
+	// from are the grants that list was made of.
+	from     []grant
+	refusals []string
+}
+
+// rootsOf finds them. These are none: caches, directories of temporary files,
+// devices, what sets of toolchains grant, and what sessions have without an
+// entry of the user's. Nobody keeps projects there.
+// own are the grants without the project's file, and those of a trusted one: what
+// takes a grant away must take no protection away in another one.
+func rootsOf(view fsView, p project, own []grant) chosenRoots {
+	var roots chosenRoots
+	known := map[string]bool{}
+	var over []string
+	for _, g := range own {
+		builtIn := g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession ||
+			g.origin.Key == toolchainsKey
+		inProject := p.path != "" && policy.Contains(p.path, g.path)
+		if builtIn || inProject || g.private || g.cache || !g.access.Has(policy.Write) || known[g.path] ||
+			view.shared(g.path) {
+			continue
+		}
+		known[g.path] = true
+		root := policy.Root{Path: g.path}
+		if actor, found := view.sensitive.ActingAt(view.View, g.path); found {
+			root.Acts = actor.Acts
+		}
+		target := view.Resolve(g.path)
+		isDir := target.Exists && target.Mode.IsDir()
+		switch {
+		case isDir && len(roots.dirs) == maxRoots:
+			over = append(over, g.path)
+			continue
+		case isDir:
+			roots.dirs = append(roots.dirs, g.path)
+		case root.Acts == "":
+			continue
+		}
+		roots.list, roots.from = append(roots.list, root), append(roots.from, g)
+	}
+	if len(over) > 0 {
+		roots.refusals = append(roots.refusals, fmt.Sprintf(
+			"more than %d directories are writable: names in %s and %d more are not protected or reviewed",
+			maxRoots, display.Quote(over[0]), len(over)-1))
+	}
+	return roots
+}
+
+// writersOf are the paths that sessions may write, and every directory above one.
+func writersOf(granted []grant) map[string]bool {
+	writers := map[string]bool{}
+	for _, g := range granted {
+		if !g.access.Has(policy.Write) || g.private {
+			continue
+		}
+		for dir := range upwards(g.path) {
+			if writers[dir] {
+				break
+			}
+			writers[dir] = true
+		}
+	}
+	return writers
+}
+
+// shared reports whether a path is one of temporary files of all programs, or
+// of the kernel.
+func (v fsView) shared(path string) bool {
+	for _, temporary := range temporaryPaths[v.host.Platform] {
+		if v.Resolve(temporary).Path == path {
+			return true
+		}
+	}
+	return slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(dir string) bool {
+		return policy.Contains(dir, path)
+	})
+}
+
+// risks are the warnings of grants that programs outside act on as a whole.
+func (c chosenRoots) risks(granted cover) (list []string) {
+	for i, root := range c.list {
+		if root.Acts != "" && granted.at(root.Path).Has(policy.Write) {
+			list = append(list, fmt.Sprintf("sessions may write %s, by %s: %s", display.Quote(root.Path),
+				c.from[i].origin, root.Acts))
+		}
+	}
+	return list
+}
+
+// builtInOutside is what is protected in the grants outside of the project: the
+// names of the table in each directory, what git runs there, and the user's own
+// start-up files. What the user also grants by itself is meant to be written.
+// It adds to found what the search finds beside.
+func (c chosenRoots) builtInOutside(
+	view fsView, p project, grants grantSet, without exceptions, found *chosenPaths,
+) (list []policy.Protected) {
+	writers := writersOf(grants.lasting)
+	add := func(entries []policy.Protected) {
+		for _, one := range entries {
+			if !writers[one.Path] {
+				list = append(list, one)
+			}
+		}
+	}
+	for _, dir := range c.dirs {
+		root := project{path: dir, git: view.git.of(view, dir)}
+		if root.git.Uncounted {
+			found.refusals = append(found.refusals, fmt.Sprintf(
+				"too many git repositories in %s: some are not protected", display.Quote(dir)))
+		}
+		if root.git.NoAnswer != "" {
+			found.refusals = append(found.refusals, fmt.Sprintf(
+				"%s does not answer: what git runs there is not protected", display.Quote(root.git.NoAnswer)))
+		}
+		add(builtInProtected(view, root, without))
+		for _, path := range slices.Concat(root.git.Elsewhere, root.git.OutsideProtected) {
+			if grants.cover.at(path).Has(policy.Write) && !without.take(path) {
+				one := builtIn(path)
+				one.GitConfig = slices.Contains(root.git.Configs, path)
+				add([]policy.Protected{one})
+			}
+		}
+		for _, repository := range gitDirs(root, without) {
+			if grants.cover.at(repository).Has(policy.Write) {
+				found.gitDirs = append(found.gitDirs, repository)
+			}
+		}
+		if len(root.git.Programs) > 0 {
+			programs := maps.Clone(root.git.Programs)
+			maps.Copy(programs, found.programs)
+			found.programs = programs
+		}
+		add(view.startUp(dir, without))
+	}
+	holds := func(home string) bool { return policy.Contains(p.path, home) }
+	if p.path != "" && grants.cover.at(p.path).Has(policy.Write) &&
+		slices.ContainsFunc(view.RealHomes(view.host), holds) {
+		add(view.startUp(p.path, without))
+	}
+	found.gitDirs = outermost(found.gitDirs)
+	return list
+}
+
+// startUp lists the files below a directory that programs outside act on, by the
+// table of settings/risks.
+func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected) {
+	for _, path := range v.sensitive.ActingBelow(v.View, dir) {
+		if without.take(path) {
+			continue
+		}
+		entry := builtIn(path)
+		entry.Pattern = strings.Contains(filepath.Base(path), "*")
+		list = append(list, expand(v, entry)...)
+	}
+	return list
+}
+
+// followLinks adds what protected symlinks lead to, and symlinks in protected
+// directories, as far as sessions may write there: programs outside act on that.
+// own are the grants without an untrusted project's file: what they name, and what
+// is above it, cannot be protected as a whole.
+func followLinks(
+	view fsView, list []policy.Protected, own []grant, without exceptions,
+) (more []policy.Protected, refusals []string) {
+	f := linkFollower{
+		view: view, granted: coverOf(own), writers: writersOf(own), without: without, known: map[string]bool{},
+	}
+	for _, one := range list {
+		f.known[one.Path] = true
+	}
+	for _, one := range list {
+		switch {
+		case one.Creatable:
+		case one.Pattern:
+			dir, name := filepath.Split(one.Path)
+			if target := view.Resolve(dir); len(target.Links) > 0 {
+				pattern := one
+				pattern.Path = filepath.Join(target.Path, name)
+				for _, entry := range expand(view, pattern) {
+					f.add(one, entry)
+				}
+			}
+		default:
+			f.path(one, one.Path)
+			f.within(one, one.Path, linkDepth)
+		}
+	}
+	if f.looked > maxLinked {
+		f.refusals = append(f.refusals,
+			"too many files in protected directories: symlinks in them are not all followed")
+	}
+	return f.more, f.refusals
+}
+
+// linkDepth is how many levels of a protected directory are looked at for
+// symlinks. The review looks deeper.
+const linkDepth = 2
+
+type linkFollower struct {
+	view     fsView
+	granted  cover
+	writers  map[string]bool
+	without  exceptions
+	known    map[string]bool
+	looked   int
+	more     []policy.Protected
+	refusals []string
+}
+
+// path protects what a path leads to.
+func (f *linkFollower) path(of policy.Protected, path string) {
+	target := f.view.Resolve(path)
+	if len(target.Links) == 0 {
+		return
+	}
+	for _, link := range target.Links {
+		f.add(of, policy.Protected{Path: link.Path})
+	}
+	if target.Err == nil {
+		f.add(of, policy.Protected{Path: target.Path})
+	}
+}
+
+// within protects what symlinks in a directory lead to.
+func (f *linkFollower) within(of policy.Protected, dir string, depth int) {
+	if depth == 0 || f.looked > maxLinked || !f.view.Entry(dir).Mode.IsDir() {
+		return
+	}
+	for _, name := range f.view.names(dir) {
+		if f.looked++; f.looked > maxLinked {
+			return
+		}
+		path := filepath.Join(dir, name)
+		switch entry := f.view.Entry(path); {
+		case entry.Err != nil:
+		case entry.Mode&fs.ModeSymlink != 0:
+			f.path(of, path)
+		case entry.Mode.IsDir():
+			f.within(of, path, depth-1)
+		}
+	}
+}
+
+// add protects a path if sessions may write it. of is the entry that leads
+// there.
+func (f *linkFollower) add(of policy.Protected, one policy.Protected) {
+	if f.known[one.Path] || !f.granted.at(one.Path).Has(policy.Write) || policy.Contains(of.Path, one.Path) {
+		return
+	}
+	f.known[one.Path] = true
+	if f.without.take(one.Path) {
+		return
+	}
+	if f.writers[one.Path] {
+		f.refusals = append(f.refusals, fmt.Sprintf("%s leads to %s: that cannot be protected as a whole",
+			display.Quote(of.Path), display.Quote(one.Path)))
+		return
+	}
+	one.Origin = builtIn(one.Path).Origin
+	one.Origin.Reason = "the protected " + display.Quote(of.Path) + " leads there"
+	f.more = append(f.more, one)
+}

@@ -1,0 +1,96 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+)
+
+// In each writable grant the user's settings decide as in the project.
+func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/": "", "/home/u/other/.claude": "-> .agents", "/home/u/other/.agents/": "",
+		"/home/u/other/.git/HEAD": "", "/home/u/other/.git/hooks/pre-commit": "-> ../../tools/hook",
+		"/home/u/other/tools/hook": "", "/home/u/.zshrc": "-> dotfiles/zshrc", "/home/u/dotfiles/zshrc": "",
+		"/home/u/.bashrc": "", "/tmp/": "", "/home/u/other/.vscode": "-> ../other",
+	})
+	for _, test := range []struct{ granted, protects, closed, open string }{
+		{
+			`"~/other"`, ``, "other/.envrc other/.claude other/.agents other/.git/hooks/x other/tools/hook " +
+				"other/x.code-workspace", "other/src",
+		},
+		{`"~/other"`, `"!~/other/.agents"`, "other/.claude", "other/.agents"},
+		{`"~/other"`, `"!*"`, "", "other/.envrc other/.git/hooks/x other/.agents"},
+		{`"~/other"`, `"~/other/src", "~/other/*.key"`, "other/src/x other/a.key", "other/a"},
+		{`"~/dotfiles"`, ``, "dotfiles/zshrc", "dotfiles/vim"},
+		{`"~"`, ``, ".bashrc .profile dotfiles/zshrc .local/bin/x other/.git/hooks/x", "other/.envrc src"},
+		{`"~", "~/.bashrc"`, ``, ".profile", ".bashrc"},
+		{`"~", "~/other"`, `"!~/.profile"`, ".bashrc other/.envrc", ".profile"},
+	} {
+		block := fmt.Sprintf(`{"enabled": true, "additional_read_write_paths": [%s], "protected_paths": [%s]}`,
+			test.granted, test.protects)
+		p := snapshotOf(t, tree, block, "").Compile(document.KindTool).Policy
+		for path := range strings.FieldsSeq(test.closed) {
+			if p.At("/home/u/" + path).Has(policy.Write) {
+				t.Errorf("%s: %s can be written", block, path)
+			}
+		}
+		for path := range strings.FieldsSeq(test.open) {
+			if !p.At("/home/u/" + path).Has(policy.Write) {
+				t.Errorf("%s: %s cannot be written", block, path)
+			}
+		}
+	}
+}
+
+// A trusted project's file takes no protection away in a grant that it leaves.
+func TestRoots_ATrustedFileTakesNoProtectionAway(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/": "", "/home/u/kept/x": "", "/home/u/.zshrc": "-> kept/zshrc", "/home/u/kept/zshrc": "",
+		"/tmp/": "",
+	})
+	user := `{"enabled": true, "additional_read_write_paths": ["~"], "system_paths": {"read_write": ["~/kept"]}}`
+	s := trusting(t, tree, user, `{"additional_read_write_paths": []}`)
+	view := s.view()
+	alone := s.run(view, s.ProjectDir, asIgnored, document.KindTool, nil)
+	believed := s.run(view, s.ProjectDir, asTrusted, document.KindTool, alone)
+	for path, want := range map[string]bool{"x": true, "zshrc": false} {
+		if got := believed.policy.At("/home/u/kept/" + path).Has(policy.Write); got != want {
+			t.Errorf("%s can be written: %t", path, got)
+		}
+	}
+}
+
+// What cannot be protected is told.
+func TestRoots_WhatIsNotProtectedIsTold(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"/home/u/project/.vscode": "-> ../other", "/home/u/other/": "", "/home/u/.bashrc": "", "/tmp/": "",
+	}
+	many := []string{}
+	for i := range maxRoots + 2 {
+		files[fmt.Sprintf("/home/u/many/%d/", i)] = ""
+		many = append(many, fmt.Sprintf(`"~/many/%d"`, i))
+	}
+	tree := resolvetest.InMemory(files)
+	for granted, want := range map[string]string{
+		`"~/other"`:              `"/home/u/project/.vscode" leads to "/home/u/other"`,
+		`"~/.bashrc"`:            `sessions may write "/home/u/.bashrc", by additional_read_write_paths`,
+		strings.Join(many, ", "): `names in "/home/u/many/32" and 1 more are not protected`,
+		`"/tmp", "/dev"`:         "",
+	} {
+		block := `{"enabled": true, "additional_read_write_paths": [` + granted + `]}`
+		e := snapshotOf(t, tree, block, "").evaluation(document.KindTool)
+		said := slices.ContainsFunc(e.refusals, func(text string) bool { return strings.Contains(text, want) })
+		if want == "" && len(e.policy.Roots) > 0 || want != "" && !said {
+			t.Errorf("%s: %q, %v", granted, e.refusals, e.policy.Roots)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+//go:build linux
+
+package protected
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// grantKind is a way to let sessions write outside of the project.
+type grantKind struct {
+	name string
+	// grant is the entry of additional_read_write_paths, and root what the rows
+	// are relative to; both relative to the home directory.
+	grant, root string
+	// rows are names that programs outside act on. Those that end in "+" do not
+	// exist, and only the review knows those that begin with "?".
+	rows []string
+}
+
+var grantKinds = []grantKind{
+	{"a project", "other", "other", []string{
+		".git/hooks/pre-commit+", ".git/config", ".vscode/tasks.json", ".envrc+", ".claude/settings.json",
+		"deps/inner/.git/config", "?package.json", "?Makefile",
+	}},
+	{"a repository's directory", "other/.git", "other/.git", []string{"hooks/pre-commit+", "config"}},
+	{"home", ".", ".", []string{
+		".bashrc", ".zshrc", ".profile+", ".local/bin/tool", ".vscode/tasks.json", ".config/fish/config.fish+",
+	}},
+	{"start-up files", "dotfiles", "dotfiles", []string{"zshrc"}},
+	{"one file", ".bashrc", ".", []string{"?.bashrc"}},
+}
+
+// grantRoads are lines that change the file $1 below $2. The program "try" of the
+// scene runs what is quoted.
+var grantRoads = map[string]string{
+	"directly":     `mkdir -p "$(dirname "$1")"; echo planted >>"$1"`,
+	"by a symlink": `mkdir -p "$(dirname "$1")"; ln -s "$2" way; echo planted >>"way/${1#"$2"/}"`,
+	"by rename":    `mkdir -p "$(dirname "$1")"; echo planted >new; mv -f new "$1"`,
+	"by a hard link": `test -e "$1" || exit 0; ln "$1" "$1.linked" && echo planted >>"$1.linked"; ` +
+		`rm -f "$1.linked"`,
+	"its directory moved": `d="$(dirname "$1")"; test "$d" = "$2" || { mv "$d" "$2/away"; mkdir -p "$d"; } ` +
+		`&& echo planted >>"$1"`,
+}
+
+// fill makes what the rows need.
+func (s *scene) fill() {
+	s.T.Helper()
+	for _, dir := range []string{"other", "dotfiles", ".vscode", ".local/bin", ".config/fish"} {
+		if err := os.RemoveAll(filepath.Join(s.Home, dir)); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+	for _, repository := range []string{"other/.git", "other/deps/inner/.git"} { // without git, it is faster
+		for _, dir := range []string{"objects", "refs", "hooks"} {
+			harness.MakeDir(s.T, filepath.Join(s.Home, repository, dir))
+		}
+		harness.Write(s.T, filepath.Join(s.Home, repository, "HEAD"), "ref: refs/heads/main\n")
+		harness.Write(s.T, filepath.Join(s.Home, repository, "config"), "[core]\n\trepositoryformatversion = 0\n")
+	}
+	for path, content := range map[string]string{
+		"other/.vscode/tasks.json": "{}", "other/.agents/settings.json": "{}", "other/package.json": "{}",
+		"other/build/mk": "all:\n", "dotfiles/zshrc": "", ".bashrc": "", ".local/bin/tool": "",
+		".vscode/tasks.json": "{}",
+	} {
+		harness.Write(s.T, filepath.Join(s.Home, path), content)
+	}
+	for link, target := range map[string]string{
+		"other/.claude": ".agents", "other/Makefile": "build/mk", ".zshrc": "dotfiles/zshrc",
+	} {
+		link = filepath.Join(s.Home, link)
+		_ = os.Remove(link)
+		if err := os.Symlink(target, link); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+	for _, path := range []string{"way", "away", ".profile", ".config/fish", "new", "linked"} {
+		for _, dir := range []string{s.Home, s.Project} {
+			if err := os.RemoveAll(filepath.Join(dir, path)); err != nil {
+				s.T.Fatal(err)
+			}
+		}
+	}
+}
+
+// told reports whether what a session's end says names a path, one above it, or
+// what it leads to.
+func told(end protocol.CloseResult, alarms []string, paths ...string) bool {
+	covers := func(named string) bool {
+		return slices.ContainsFunc(paths, func(path string) bool { return within(named, path) })
+	}
+	for _, f := range end.Review {
+		if covers(f.Path) || slices.ContainsFunc(f.Others, covers) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(alarms, covers)
+}
+
+func within(dir, path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// What programs outside act on cannot be changed in silence in any grant, by any
+// road. Where the kernel prevents it, it stays as it is.
+func TestEveryWritableGrantIsTreatedAsTheProject(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for _, kind := range grantKinds {
+		for _, machine := range harness.Machines(t) {
+			for _, protect := range []bool{true, false} {
+				if !protect && !machine.Namespaces {
+					continue // the same control
+				}
+				t.Run(fmt.Sprintf("%s, %s, %v", kind.name, machine.Name, protect), func(t *testing.T) {
+					t.Parallel()
+					newGrantScene(t, kind, protect).roads(kind, machine, protect)
+				})
+			}
+		}
+	}
+}
+
+func newGrantScene(t *testing.T, kind grantKind, protect bool) *grantScene {
+	s := newScene(t)
+	block := harness.Sandbox{"additional_read_write_paths": []string{filepath.Join(s.Home, kind.grant)}}
+	if !protect {
+		block["protected_paths"] = []string{"!*"}
+	}
+	return &grantScene{s, harness.Defaults(block)}
+}
+
+type grantScene struct {
+	*scene
+	settings string
+}
+
+func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool) {
+	s.fill()
+	e := s.start(s.settings, machine)
+	for road, line := range grantRoads {
+		for _, row := range kind.rows {
+			s.fill()
+			name, missing := strings.CutSuffix(row, "+")
+			name, reviewed := strings.CutPrefix(name, "?")
+			root := filepath.Join(s.Home, kind.root)
+			path := filepath.Join(root, name)
+			real, err := filepath.EvalSymlinks(path)
+			if err != nil {
+				real = path
+			}
+			reported := len(e.denials.All())
+			session, _ := e.Run(protocol.SpawnParams{
+				Command: "/bin/sh", Args: []string{"-c", line, "sh", path, root}, Cwd: s.Project,
+			})
+			end := session.Close(0)
+			content, _ := os.ReadFile(path)
+			changed := strings.Contains(string(content), "planted")
+			var alarms []string
+			for _, one := range e.denials.All()[reported:] {
+				if strings.HasPrefix(one.Access, "protected_") {
+					alarms = append(alarms, one.Target)
+				}
+			}
+			what := fmt.Sprintf("%s, %s", road, row)
+			hopeless := missing && road == "by a hard link" || onlyByWriting(kind, road)
+			switch {
+			case changed && protect && !told(end, alarms, path, real):
+				harness.Breach(s.T, "%s: changed, and nobody is told: %+v", what, end.Review)
+			case changed && protect && machine.Namespaces && !reviewed:
+				harness.Breach(s.T, "%s: changed, though it could be prevented", what)
+			case !changed && !protect && !hopeless:
+				s.T.Errorf("%s: the control has no effect: %s", what, session.Output())
+			}
+		}
+	}
+}
+
+// onlyByWriting reports whether a road cannot work without protection either: the
+// directory of a granted file is not writable.
+func onlyByWriting(kind grantKind, road string) bool {
+	return kind.grant == ".bashrc" && road != "directly" && road != "by a symlink"
+}
