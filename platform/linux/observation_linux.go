@@ -58,11 +58,12 @@ func effectivePolicy(p *policy.Policy, r ruleset) *policy.Policy {
 		}
 		effective.Rules = append(effective.Rules, rule)
 	}
+	names := fsguard.NewNames()
 	for _, protected := range p.Protected {
 		if r.Namespaces == nil {
 			break
 		}
-		if fsguard.Plain(protected.Path) == nil {
+		if !names.Lacks(protected.Path) && fsguard.Plain(protected.Path) == nil {
 			effective.Protected = append(effective.Protected, protected)
 		}
 	}

@@ -27,7 +27,8 @@ func TestFindings_InOtherGrants(t *testing.T) {
 	time.Sleep(5 * fileTimeLag)
 
 	rules := []policy.Rule{
-		{Path: p.dir, Access: policy.Read | policy.Write}, {Path: other.dir, Access: policy.Read | policy.Write},
+		{Path: p.dir, Access: policy.Read | policy.Write},
+		{Path: other.dir, Access: policy.Read | policy.Write},
 		{Path: elsewhere.dir, Access: policy.Read | policy.Write},
 	}
 	state := Take(&policy.Policy{

@@ -59,13 +59,18 @@ func (m *missing) shared() *missing {
 // Missing lists the protected paths that a session could create.
 func Missing(p *policy.Policy) []policy.Protected {
 	var list []policy.Protected
+	names := fsguard.NewNames()
 	for _, one := range p.Protected {
 		if one.Creatable {
 			continue
 		}
+		if one.Pattern || names.Lacks(one.Path) {
+			list = append(list, one)
+			continue
+		}
 		// A file in the place of its directory can be removed, and so can a symlink.
 		info, err := fsguard.Lstat(one.Path)
-		if one.Pattern || err != nil || info.Mode()&fs.ModeSymlink != 0 {
+		if err != nil || info.Mode()&fs.ModeSymlink != 0 {
 			list = append(list, one)
 		}
 	}

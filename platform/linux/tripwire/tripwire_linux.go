@@ -55,6 +55,7 @@ type Tripwire struct {
 	reported map[event]bool
 	known    map[string]bool // what matched a pattern when the watch began
 	closed   bool
+	pass     *pass // nil unless all paths are checked
 }
 
 type event struct {
@@ -73,8 +74,10 @@ func New(options Options) (*Tripwire, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.begin()
+	defer t.finish()
 	for _, path := range options.Paths {
-		t.paths[path] = exists(path)
+		t.paths[path] = t.exists(path)
 		if err := t.arm(path); err != nil {
 			shared.remove(t)
 			return nil, err
@@ -146,7 +149,23 @@ func (t *Tripwire) Close() {
 	shared.remove(t)
 }
 
-func exists(path string) bool {
+// pass is what a check of all paths has done: each directory is watched and
+// listed once for all paths in it.
+type pass struct {
+	watched map[string]bool
+	names   *fsguard.Names
+}
+
+// begin begins a check of all paths, which ends with finish. t.mu is held.
+func (t *Tripwire) begin()  { t.pass = &pass{map[string]bool{}, fsguard.NewNames()} }
+func (t *Tripwire) finish() { t.pass = nil }
+
+// exists reports whether something is at a path, or was there in this pass: what
+// comes later is an event, or found by the next pass. t.mu is held.
+func (t *Tripwire) exists(path string) bool {
+	if t.pass != nil && t.pass.names.Lacks(path) {
+		return false
+	}
 	_, err := fsguard.Lstat(path)
 	return err == nil
 }
@@ -191,8 +210,13 @@ func isDir(path string) bool {
 // watchName records that a name in a directory leads to a path. An empty name
 // stands for every name. t.mu is held.
 func (t *Tripwire) watchName(dir, name, path string, mask uint32) error {
-	if err := shared.watch(t, dir, mask); err != nil {
-		return err
+	if t.pass == nil || !t.pass.watched[dir] {
+		if err := shared.watch(t, dir, mask); err != nil {
+			return err
+		}
+		if t.pass != nil {
+			t.pass.watched[dir] = true
+		}
 	}
 	names := t.wanted[dir]
 	if names == nil {
@@ -278,6 +302,8 @@ func (t *Tripwire) pathChanged(path, at string, mask uint32) {
 
 // checkAll finds changes that no event reported. t.mu is held.
 func (t *Tripwire) checkAll() {
+	t.begin()
+	defer t.finish()
 	for _, path := range t.options.Paths {
 		t.check(path)
 	}
@@ -290,7 +316,7 @@ func (t *Tripwire) checkAll() {
 // check watches a path again, and reports it if it exists now. t.mu is held.
 func (t *Tripwire) check(path string) {
 	_ = t.arm(path) // on an error, Close still checks the path
-	if !t.paths[path] && exists(path) {
+	if !t.paths[path] && t.exists(path) {
 		t.paths[path] = true
 		t.report(Created, path)
 	}
