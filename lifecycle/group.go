@@ -93,8 +93,9 @@ type Group interface {
 	// ends by itself if this process dies.
 	Guard() error
 	// Start starts the group's leader, like os.StartProcess, with all its
-	// descendants in the group. It may be called once. The leader must start
-	// nothing before Start has returned. It must lead a session of its own,
+	// descendants in the group. It may be called once, or again after an error.
+	// The leader must start nothing before Start has returned, unless it is a
+	// member from its birth; see BirthGroup. It must lead a session of its own,
 	// unless it runs on the caller's terminal. attr is changed.
 	Start(path string, argv []string, attr *os.ProcAttr) (proc.Process, error)
 	// Kill ends every process of the group. It returns how many it had to kill,
@@ -121,6 +122,14 @@ type SignalDomainGroup interface {
 	// no process outside. So it is for sessions that may do none of that
 	// anyway.
 	UseSignalDomain() bool
+}
+
+// BirthGroup is a group that a process may be a member of from its birth.
+type BirthGroup interface {
+	Group
+	// FromBirth reports whether what Start starts is a member before it executes
+	// anything. Then it may be a program of the user's at once, after Guard.
+	FromBirth() bool
 }
 
 // Marked is a group whose processes can be recognised by their sandbox.

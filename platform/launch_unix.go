@@ -136,6 +136,14 @@ func (l *Launched) drop() {
 // ErrStageDied means that a stage has ended before it executed anything.
 var ErrStageDied = errors.New("the helper process that confines the session ended before it started the program")
 
+// ErrNeedsStage means that only a stage can start a target as it must be
+// started. Nothing was started.
+var ErrNeedsStage = errors.New("the session needs a stage")
+
+// ErrNotExecuted means that a target was not executed directly. A stage knows
+// why.
+var ErrNotExecuted = errors.New("the program was not executed")
+
 func describe(status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return "signal: " + status.Signal().String()

@@ -22,8 +22,8 @@ import (
 // then with a guess about the machine, then without it.
 const maxAttempts = 3
 
-// errRetry means that the stage on standby, or a guess about the machine, was
-// of no use. Another attempt does without it.
+// errRetry means that the stage on standby, a guess about the machine, or a start
+// without a stage was of no use. Another attempt does without it.
 var errRetry = errors.New("the stage does not fit this session")
 
 // start makes attempts until one starts a leader, or fails for a reason that
@@ -36,6 +36,7 @@ func (s *Spawner) start(
 	for attempts := 1; ; attempts++ {
 		a := &attempt{
 			spawner: s, request: request, streams: streams, standby: standby, record: noted, policy: &policy.Policy{},
+			byStage: attempts > 1,
 		}
 		running, err := a.start(ctx)
 		switch {
@@ -76,6 +77,7 @@ type attempt struct {
 	request Request
 	streams streams
 	standby *standbyStage   // nil: the attempt starts a stage of its own
+	byStage bool            // the program was not executed without a stage before
 	record  *record.Session // nil: there is no audit trail
 
 	running        *running
@@ -447,8 +449,11 @@ func (a *attempt) stage(ctx context.Context) (platform.Launched, error) {
 // launch executes the target in the stage on standby, or in a new one. The
 // error wraps errRetry if another attempt may succeed.
 func (a *attempt) launch(ctx context.Context) (platform.Launched, error) {
+	launched, err := a.launchDirect(ctx)
+	if !errors.Is(err, platform.ErrNeedsStage) {
+		return launched, err
+	}
 	stage, err := a.startedStage()
-	var launched platform.Launched
 	if err == nil {
 		launched, err = stage.Launch(ctx, a.target)
 	}
@@ -463,6 +468,23 @@ func (a *attempt) launch(ctx context.Context) (platform.Launched, error) {
 	case invalidate != nil && unconfined(err):
 		invalidate()
 		err = fmt.Errorf("%w: %w", errRetry, err)
+	}
+	return launched, err
+}
+
+// launchDirect executes the target without a stage, or returns
+// platform.ErrNeedsStage. The leader must be in its group by then.
+func (a *attempt) launchDirect(ctx context.Context) (platform.Launched, error) {
+	group, ok := a.running.group.(lifecycle.BirthGroup)
+	if !ok || !group.FromBirth() || a.standby != nil || a.byStage {
+		return platform.Launched{}, platform.ErrNeedsStage
+	}
+	launched, err := platform.LaunchDirect(ctx, a.target)
+	switch {
+	case err == nil:
+		a.running.log.Debug("a program was started without a stage", "pid", launched.Process.PID())
+	case errors.Is(err, platform.ErrNotExecuted) && ctx.Err() == nil:
+		err = fmt.Errorf("%w: %w", errRetry, err) // with another terminal, as this one may be hung up
 	}
 	return launched, err
 }

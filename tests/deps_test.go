@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 		"lifecycle/proc", "lifecycle/journal", "lifecycle/reserve", "lifecycle/session", "lifecycle/signaldomain",
 	},
 	"lifecycle/libsystem": {},
-	"platform":            {"platform/handshake", "platform/policy", "lifecycle"},
+	"platform":            {"platform/handshake", "platform/policy", "lifecycle", "lifecycle/reserve", "fsguard"},
 	"platform/handshake":  {"lifecycle/reserve"},
 	"platform/linux": {
 		"platform", "platform/handshake", "platform/policy", "platform/linux/stage", "platform/linux/notify",

@@ -349,6 +349,10 @@ func (g *Group) Start(path string, argv []string, attr *os.ProcAttr) (proc.Proce
 	return process, nil
 }
 
+// FromBirth reports whether the kernel starts a process in the cgroup. Otherwise
+// it is moved there once it has started.
+func (g *Group) FromBirth() bool { return g.tree.bornInside }
+
 // attach has a child that is started with attr be born in the group, if the
 // kernel can do that.
 func (g *Group) attach(attr *syscall.SysProcAttr) {

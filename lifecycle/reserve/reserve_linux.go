@@ -62,6 +62,22 @@ func Seal() error {
 	return nil
 }
 
+// SealLeader does what Seal does to a child that Leave has just started, which
+// runs another program already. One that has changed its limit by then, or has
+// ended, stays as it is: it may have taken the reserve in that moment.
+func SealLeader(pid int) {
+	lowered.RLock()
+	defer lowered.RUnlock()
+	var limit, now unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {
+		return
+	}
+	started := unix.Rlimit{Cur: limit.Cur - size(limit.Cur), Max: limit.Max}
+	if unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &now) == nil && now == started {
+		_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: started.Cur, Max: started.Cur}, nil)
+	}
+}
+
 // Keep calls start while no other child is started by Leave, so that the new one
 // has this process's own limit.
 func Keep(start func() error) error {

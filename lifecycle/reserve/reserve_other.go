@@ -11,5 +11,8 @@ func Leave(start func() error) error { return start() }
 // Seal changes nothing.
 func Seal() error { return nil }
 
+// SealLeader changes nothing.
+func SealLeader(int) {}
+
 // Keep calls start.
 func Keep(start func() error) error { return start() }

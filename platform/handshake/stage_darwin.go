@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeOnExec marks every descriptor from first on, so that exec keeps only the
+// CloseOnExec marks every descriptor from first on, so that exec keeps only the
 // standard streams.
-func closeOnExec(first int) error {
+func CloseOnExec(first int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeOnExec marks every descriptor from first on, so that exec keeps only the
+// CloseOnExec marks every descriptor from first on, so that exec keeps only the
 // standard streams.
-func closeOnExec(first int) error {
+func CloseOnExec(first int) error {
 	err := unix.CloseRange(uint(first), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
 		return err
@@ -41,6 +41,27 @@ type kernelSigaction struct {
 	mask     uint64
 }
 
+// SignalsAreReset reports whether a program that this thread starts has what
+// resetSignals makes: every signal unblocked and at its default action.
+// execve(2) resets handlers, so those of Go's runtime do not count.
+func SignalsAreReset() bool {
+	var blocked unix.Sigset_t
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, nil, &blocked); err != nil || blocked != (unix.Sigset_t{}) {
+		return false
+	}
+	for number := 1; number <= 64; number++ {
+		var action kernelSigaction
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), 0,
+			uintptr(unsafe.Pointer(&action)), 8, 0, 0)
+		if errno != 0 || action.handler == ignoreSignal {
+			return false
+		}
+	}
+	return true
+}
+
+const ignoreSignal = 1 // SIG_IGN
+
 // resetSignals gives every signal its default action, but for those that are to
 // be ignored, and unblocks all of them.
 // execve(2) resets handlers but keeps ignored and blocked signals. An editor
@@ -49,7 +70,7 @@ type kernelSigaction struct {
 // each signal: 5 ms in all.
 func resetSignals(ignored []int) error {
 	var standard kernelSigaction
-	ignore := kernelSigaction{handler: 1} // SIG_IGN
+	ignore := kernelSigaction{handler: ignoreSignal}
 	for number := 1; number <= 64; number++ {
 		if number == int(unix.SIGKILL) || number == int(unix.SIGSTOP) {
 			continue

@@ -53,7 +53,7 @@ func RunStage(confine ConfineSelf, warmUp func()) int {
 	// Landlock, capabilities and no_new_privs belong to a thread, and execve(2)
 	// carries over those of the thread that calls it.
 	runtime.LockOSThread()
-	if err := closeOnExec(StageFD); err != nil {
+	if err := CloseOnExec(StageFD); err != nil {
 		return 1 // without the handshake nothing can be reported
 	}
 	handshake := os.NewFile(StageFD, "handshake")
@@ -132,7 +132,7 @@ func runOrder(order *Order, confine ConfineSelf) *Failure {
 	}
 	// Only now: if opens are supervised, the sidecar could not have answered
 	// before.
-	program, err := findProgram(order.Program, order.Env)
+	program, err := FindProgram(order.Program, order.Env)
 	if err != nil {
 		return failure(StepProgram, order.Program, err)
 	}
@@ -268,12 +268,28 @@ func failure(step Step, path string, err error) *Failure {
 	return f
 }
 
-// findProgram finds a program as execvp(3) does, in the PATH that the program
-// itself will see. Whether the sandbox lets it be executed is not checked here:
+// FindProgram finds a program as execvp(3) does, in the PATH that the program
+// itself will see. A path is returned as it is; a name that is nowhere is an
+// *exec.Error. Whether the sandbox lets it be executed is not checked here:
 // execve(2) fails if not.
-func findProgram(program string, env []string) (string, error) {
+func FindProgram(program string, env []string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
+	}
+	for _, candidate := range Candidates(program, env) {
+		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 &&
+			openable(candidate) {
+			return candidate, nil
+		}
+	}
+	return "", &exec.Error{Name: program, Err: exec.ErrNotFound}
+}
+
+// Candidates are the paths of which FindProgram takes the first that is a
+// program.
+func Candidates(program string, env []string) (list []string) {
+	if strings.Contains(program, "/") {
+		return []string{program}
 	}
 	path := "/usr/local/bin:/usr/bin:/bin"
 	for _, entry := range env {
@@ -282,16 +298,11 @@ func findProgram(program string, env []string) (string, error) {
 		}
 	}
 	for dir := range strings.SplitSeq(path, ":") {
-		if !strings.HasPrefix(dir, "/") {
-			continue // an empty or relative entry would run programs of the working directory
-		}
-		candidate := dir + "/" + program
-		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 &&
-			openable(candidate) {
-			return candidate, nil
+		if strings.HasPrefix(dir, "/") { // an empty or relative one would be below the working directory
+			list = append(list, dir+"/"+program)
 		}
 	}
-	return "", &exec.Error{Name: program, Err: exec.ErrNotFound}
+	return list
 }
 
 // openable reports whether the sandbox lets us open a program. A hidden file in
