@@ -86,6 +86,7 @@ var parts = []struct {
 	{"work", (*bench).labours},
 	{"network", (*bench).networks},
 	{"close", (*bench).closings},
+	{"large", (*bench).large},
 	{"grants", (*bench).grants},
 }
 

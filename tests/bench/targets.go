@@ -67,7 +67,7 @@ func (g *goals) ofTable(s *table) {
 	case "python":
 		g.atMost("sandboxed spawn over the unsandboxed one, seen by a client in Python", 1.25,
 			s.over(rowBoxed, rowPlain), " ×")
-		g.atMost("unsandboxed spawn over a bare PTY, seen by a client in Python", 2.5,
+		g.atMost("unsandboxed spawn over a bare PTY, seen by a client in Python", 1,
 			s.over(rowPlain, rowBare), " ×")
 	case "exec":
 		g.atMost("exec of /bin/true, over bubblewrap with equal protection", 1.25,
@@ -77,6 +77,13 @@ func (g *goals) ofTable(s *table) {
 				r.Name != "bubblewrap, least" {
 				g.atMost("exec of /bin/true, over "+r.Name, 1, s.over(rowBoxed, r.Name), " ×")
 			}
+		}
+	case "large-exec":
+		g.atMost("exec of /bin/true in a large repository, over an empty project", 1.05,
+			s.over(rowLarge, rowEmpty), " ×")
+	case "large-end":
+		if r, ok := s.find(rowLarge); ok {
+			g.atMost("end of a session in a large repository", 2, median(r.Samples), " ms")
 		}
 	case "output":
 		g.atLeast("output, over a bare PTY's", 0.75, s.over(rowBoxed, rowBare))
