@@ -83,8 +83,8 @@ func TestCaches_InTheProjectAreNot(t *testing.T) {
 		`"system_paths": {"read_write": []}}}}`)
 	d.open(nil)
 	got, compiled := d.cachePaths()
-	if len(got) != 0 {
-		t.Errorf("private are %q", got)
+	if want := []string{".yarn/berry"}; !slices.Equal(got, want) { // which is made
+		t.Errorf("private are %q, want %q", got, want)
 	}
 	if !slices.ContainsFunc(compiled.Diagnostics, func(f document.FileDiagnostic) bool {
 		return f.Key == "toolchains" && strings.Contains(f.Message, "it is in the project")

@@ -65,6 +65,9 @@ func TestToolchainTable_IsSafeAndComplete(t *testing.T) {
 				if p.Create && !p.Access.Has(policy.Write) {
 					t.Errorf("%s: %s is made and cannot be written", chain.Name, p.At)
 				}
+				if p.Access.Has(policy.Write) && p.Create == (p.OnlyIfThere != "") {
+					t.Errorf("%s: the first use of %s %s would fail, or needs no reason", chain.Name, p.At, p.Below)
+				}
 				path, err := h.Expand(filepath.Join(p.At, p.Below), "")
 				if p.At == "" {
 					continue

@@ -26,6 +26,10 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 		{off, "", "/home/u/.npm", "npm", "toolchains=node"},
 		{on, "", "/home/u/.npm", "npm", "allowed"},
 		{on, "", "/home/u/.cache", "go", "allowed"},
+		{off, "", "/home/u/.cache", "gcc-12", "toolchains=c"}, // as which ccache runs
+		{off, "", "/home/u/.cache", "cat", "none: careful: that would open your home directory"},
+		{off, "", "/home/u/.cache/vcpkg", "mkdir", "toolchains=c"},
+		{off, "", "/home/u/.yarn/berry/cache", "node", "toolchains=node"},
 		{on, without, "/home/u/.npm", "npm", "none: careful: that would open your home directory"},
 		{off, "", "/home/u/.config/go", "go", "toolchains=go"},
 		{off, "", "/home/u/.config/go", "vet", "none: careful: that would open the settings"},

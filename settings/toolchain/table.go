@@ -21,7 +21,10 @@ var languages = []Toolchain{
 				Variable: "GOPATH", At: "~/go", Below: "pkg", Access: policy.ReadWrite, Create: true,
 				Why: "downloaded modules and toolchains, checksums",
 			},
-			{Variable: "GOMODCACHE", Access: policy.ReadWrite, Why: "downloaded modules, if they were moved"},
+			{
+				Variable: "GOMODCACHE", Access: policy.ReadWrite, Create: true,
+				Why: "downloaded modules, if they were moved",
+			},
 			{
 				Variable: "GOCACHE", At: "~/.cache/go-build", Access: policy.ReadWrite, Platform: "linux", Create: true,
 				Why: "build results and test results",
@@ -98,13 +101,13 @@ var languages = []Toolchain{
 			},
 			{
 				Variable: "CARGO_HOME", At: "~/.cargo", Below: ".package-cache", Access: policy.ReadWrite,
-				Shared: "a lock without content",
-				Why:    "the lock of the two before",
+				Shared: "a lock without content", OnlyIfThere: "a file, and cargo goes on without it",
+				Why: "the lock of the two before",
 			},
 			{
 				Variable: "CARGO_HOME", At: "~/.cargo", Below: ".package-cache-mutate", Access: policy.ReadWrite,
-				Shared: "a lock without content",
-				Why:    "the lock of the two before",
+				Shared: "a lock without content", OnlyIfThere: "a file, and cargo goes on without it",
+				Why: "the lock of the two before",
 			},
 		},
 		Variables: []Variable{
@@ -154,9 +157,12 @@ var languages = []Toolchain{
 				Variable: "PNPM_HOME", At: "~/Library/pnpm", Below: "store", Access: policy.ReadWrite,
 				Platform: "darwin", Create: true, Why: "packages that pnpm downloaded",
 			},
-			{At: "~/.cache/pnpm", Access: policy.ReadWrite, Platform: "linux", Why: "what pnpm knows of registries"},
 			{
-				At: "~/Library/Caches/pnpm", Access: policy.ReadWrite, Platform: "darwin",
+				At: "~/.cache/pnpm", Access: policy.ReadWrite, Platform: "linux", Create: true,
+				Why: "what pnpm knows of registries",
+			},
+			{
+				At: "~/Library/Caches/pnpm", Access: policy.ReadWrite, Platform: "darwin", Create: true,
 				Why: "what pnpm knows of registries",
 			},
 			{
@@ -167,21 +173,21 @@ var languages = []Toolchain{
 				At: "~/Library/Caches/Yarn", Access: policy.ReadWrite, Platform: "darwin", Create: true,
 				Why: "packages that yarn 1 downloaded",
 			},
-			{At: "~/.yarn/berry", Access: policy.ReadWrite, Why: "packages that yarn downloaded"},
+			{At: "~/.yarn/berry", Access: policy.ReadWrite, Create: true, Why: "packages that yarn downloaded"},
 			{
-				Variable: "COREPACK_HOME", At: "~/.cache/node/corepack", Access: policy.ReadWrite,
+				Variable: "COREPACK_HOME", At: "~/.cache/node/corepack", Access: policy.ReadWrite, Create: true,
 				Why: "package managers of corepack",
 			},
 			{
-				At: "~/.cache/node-gyp", Access: policy.ReadWrite, Platform: "linux",
+				At: "~/.cache/node-gyp", Access: policy.ReadWrite, Platform: "linux", Create: true,
 				Why: "headers to build native modules with",
 			},
 			{
-				At: "~/Library/Caches/node-gyp", Access: policy.ReadWrite, Platform: "darwin",
+				At: "~/Library/Caches/node-gyp", Access: policy.ReadWrite, Platform: "darwin", Create: true,
 				Why: "headers to build native modules with",
 			},
 			{At: "~/.bun/bin", Access: readExecute, Why: "bun"},
-			{At: "~/.bun/install/cache", Access: policy.ReadWrite, Why: "packages that bun downloaded"},
+			{At: "~/.bun/install/cache", Access: policy.ReadWrite, Create: true, Why: "packages that bun downloaded"},
 			{At: "~/.deno/bin", Access: readExecute, Why: "deno"},
 			{
 				Variable: "DENO_DIR", At: "~/.cache/deno", Access: policy.ReadWrite, Platform: "linux", Create: true,
@@ -240,13 +246,16 @@ var languages = []Toolchain{
 				Variable: "PIP_CACHE_DIR", At: "~/Library/Caches/pip", Access: policy.ReadWrite, Platform: "darwin",
 				Create: true, Why: "packages that pip downloaded",
 			},
-			{Variable: "UV_CACHE_DIR", At: "~/.cache/uv", Access: policy.ReadWrite, Why: "packages that uv downloaded"},
 			{
-				At: "~/.cache/pypoetry", Access: policy.ReadWrite, Platform: "linux",
+				Variable: "UV_CACHE_DIR", At: "~/.cache/uv", Access: policy.ReadWrite, Create: true,
+				Why: "packages that uv downloaded",
+			},
+			{
+				At: "~/.cache/pypoetry", Access: policy.ReadWrite, Platform: "linux", Create: true,
 				Why: "packages and environments of poetry",
 			},
 			{
-				At: "~/Library/Caches/pypoetry", Access: policy.ReadWrite, Platform: "darwin",
+				At: "~/Library/Caches/pypoetry", Access: policy.ReadWrite, Platform: "darwin", Create: true,
 				Why: "packages and environments of poetry",
 			},
 			{
@@ -284,7 +293,7 @@ var languages = []Toolchain{
 				At: "~/.m2/repository", Access: policy.ReadWrite, Create: true,
 				Why: "libraries and plugins that Maven downloaded",
 			},
-			{At: "~/.m2/wrapper", Access: policy.ReadWrite, Why: "Mavens of mvnw"},
+			{At: "~/.m2/wrapper", Access: policy.ReadWrite, Create: true, Why: "Mavens of mvnw"},
 			{
 				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "caches", Access: policy.ReadWrite, Create: true,
 				Why: "libraries that Gradle downloaded, and what was built",
@@ -310,7 +319,7 @@ var languages = []Toolchain{
 				Why: "working directories of Gradle's workers",
 			},
 			{
-				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "jdks", Access: policy.ReadWrite,
+				Variable: "GRADLE_USER_HOME", At: "~/.gradle", Below: "jdks", Access: policy.ReadWrite, Create: true,
 				Why: "JDKs that Gradle downloaded",
 			},
 			{
@@ -338,7 +347,7 @@ var languages = []Toolchain{
 			{At: "~/.gem/ruby", Access: readExecute, Why: "gems of gem install --user-install"},
 			{At: "~/.local/share/gem", Access: readExecute, Why: "gems of gem install --user-install"},
 			{At: "~/.bundle/cache", Access: policy.ReadWrite, Create: true, Why: "what Bundler knows of registries"},
-			{At: "~/.cache/gem", Access: policy.ReadWrite, Why: "what RubyGems knows of registries"},
+			{At: "~/.cache/gem", Access: policy.ReadWrite, Create: true, Why: "what RubyGems knows of registries"},
 		},
 		Variables: []Variable{
 			{"RBENV_ROOT", "where versions are"},
@@ -374,7 +383,7 @@ var languages = []Toolchain{
 				Why: "the sources of packages; NuGet does not run without it, and it may hold passwords",
 			},
 			{At: "~/.local/share/NuGet", Access: policy.ReadWrite, Create: true, Why: "what NuGet knows of registries"},
-			{At: "~/.templateengine", Access: policy.ReadWrite, Why: "templates of dotnet new"},
+			{At: "~/.templateengine", Access: policy.ReadWrite, Create: true, Why: "templates of dotnet new"},
 		},
 		Variables: []Variable{
 			{"DOTNET_ROOT", "where the SDK is"},
@@ -425,19 +434,25 @@ var languages = []Toolchain{
 				Variable: "CCACHE_DIR", At: "~/Library/Caches/ccache", Access: policy.ReadWrite, Platform: "darwin",
 				Create: true, Why: "what ccache has compiled",
 			},
-			{At: "~/.ccache", Access: policy.ReadWrite, Why: "what ccache has compiled, at its old place"},
+			{
+				At: "~/.ccache", Access: policy.ReadWrite, OnlyIfThere: "ccache prefers it to the new place",
+				Why: "what ccache has compiled, at its old place",
+			},
 			{
 				Variable: "SCCACHE_DIR", At: "~/.cache/sccache", Access: policy.ReadWrite, Platform: "linux",
-				Why: "what sccache has compiled",
+				Create: true, Why: "what sccache has compiled",
 			},
 			{
 				Variable: "SCCACHE_DIR", At: "~/Library/Caches/Mozilla.sccache", Access: policy.ReadWrite,
-				Platform: "darwin", Why: "what sccache has compiled",
+				Platform: "darwin", Create: true, Why: "what sccache has compiled",
 			},
-			{Variable: "CONAN_HOME", At: "~/.conan2", Below: "p", Access: policy.ReadWrite, Why: "packages of Conan"},
+			{
+				Variable: "CONAN_HOME", At: "~/.conan2", Below: "p", Access: policy.ReadWrite,
+				OnlyIfThere: "Conan makes all of its directory at once", Why: "packages of Conan",
+			},
 			{Variable: "CONAN_HOME", At: "~/.conan2", Below: "profiles", Access: policy.Read, Why: "profiles of Conan"},
 			{Variable: "VCPKG_ROOT", Access: readExecute, Why: "vcpkg"},
-			{At: "~/.cache/vcpkg", Access: policy.ReadWrite, Why: "packages of vcpkg"},
+			{At: "~/.cache/vcpkg", Access: policy.ReadWrite, Create: true, Why: "packages of vcpkg"},
 			{At: "~/.cmake/packages", Access: policy.Read, Why: "packages that are registered with CMake"},
 			{
 				Variable: "DEVELOPER_DIR", At: "/Applications/Xcode.app", Access: readExecute, Platform: "darwin",

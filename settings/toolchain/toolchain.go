@@ -48,6 +48,9 @@ type Place struct {
 	// Create makes the directory before a session starts. The tools cannot make
 	// it themselves, because only what exists can be granted.
 	Create bool
+	// OnlyIfThere says why a place that sessions may write is not made. All others
+	// are: on a new machine the first use of a tool would fail.
+	OnlyIfThere string
 	// Shared says why sessions may write here what programs outside use. If it is
 	// empty and sessions may write the place, it is a cache: what they write is
 	// kept from programs outside.
@@ -131,14 +134,16 @@ var programs = map[string]string{
 	"MainThread": "node", "python": "python", "pip": "python", "pytest": "python", "uv": "python", "poetry": "python",
 	"java": "java", "mvn": "java",
 	"gradle": "java", "ruby": "ruby", "gem": "ruby", "bundle": "ruby", "dotnet": "dotnet", "php": "php",
-	"composer": "php", "ccache": "c", "nix": "nix", "ssh": "ssh", "scp": "ssh", "sftp": "ssh", "gpg": "gpg",
+	"composer": "php", "ccache": "c", "sccache": "c", "gcc": "c", "cc": "c", "g++": "c", "c++": "c", "clang": "c",
+	"clang++": "c", "vcpkg": "c", "corepack": "node", "node-gyp": "node", "nix": "nix", "ssh": "ssh", "scp": "ssh",
+	"sftp": "ssh", "gpg": "gpg",
 }
 
 // OfProgram returns the toolchain that a process belongs to, or "". It reads
 // only the first word of the name, because some processes keep no more.
 func OfProgram(name string) string {
 	word, _, _ := strings.Cut(name, " ")
-	return programs[strings.TrimRight(word, "0123456789.")]
+	return programs[strings.TrimRight(word, "0123456789.-")]
 }
 
 const readExecute = policy.Read | policy.Execute
