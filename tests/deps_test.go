@@ -101,8 +101,8 @@ var mayImport = map[string][]string{
 	"settings/compile": {
 		"places", "display", "platform/hosts", "platform/policy", "platform/protected", "fsguard",
 		"settings/document", "settings/git", "settings/gnupg", "settings/managed", "settings/resolve",
-		"settings/risks", "settings/sensitive", "settings/source", "settings/sshconfig", "settings/textfile",
-		"settings/toolchain", "settings/trust",
+		"settings/risks", "settings/sensitive", "settings/source", "settings/sshconfig", "settings/startup",
+		"settings/textfile", "settings/toolchain", "settings/trust",
 	},
 	"settings/explain": {
 		"display", "platform/hosts", "platform/policy", "settings/compile", "settings/document", "settings/managed",
@@ -128,6 +128,7 @@ var mayImport = map[string][]string{
 	},
 	"settings/gnupg":     {},
 	"settings/sshconfig": {},
+	"settings/startup":   {},
 	"settings/starter":   {"display", "fsguard", "settings/document", "settings/textfile"},
 	"settings/textfile":  {"fsguard"},
 	"settings/toolchain": {"platform/policy", "settings/resolve"},

@@ -94,7 +94,7 @@ var elsewhere = []string{
 // directory. Read-only, on every platform.
 var homeDotfiles = []string{
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".bashrc", ".bash_profile", ".bash_login", ".profile",
-	".bash_logout", ".bash_aliases", ".inputrc", ".dircolors", ".oh-my-zsh",
+	".bash_logout", ".bash_aliases", ".inputrc", ".dircolors", ".oh-my-zsh", ".zcompdump", ".zcompdump.zwc",
 	".vimrc", ".vim", ".exrc", ".lesskey", ".psqlrc", ".sqliterc",
 	".terminfo", ".gitconfig", ".config",
 	".config/gh/config.yml", // the directory is hidden, for the token in it

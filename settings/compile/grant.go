@@ -93,12 +93,19 @@ func baseline(key, platform string) []request {
 }
 
 // dotfiles requests what shells read at start-up.
-func dotfiles(home string) []request {
+func (v fsView) dotfiles() []request {
+	home := v.host.Home
 	if home == "" {
 		return nil
 	}
-	list := make([]request, 0, len(homeDotfiles))
-	for _, name := range homeDotfiles {
+	names := homeDotfiles
+	if v.Resolve(filepath.Join(home, ".oh-my-zsh")).Exists { // which puts host and version behind the name
+		for _, path := range v.matches(filepath.Join(home, ".zcompdump-*")) {
+			names = append(slices.Clip(names), filepath.Base(path))
+		}
+	}
+	list := make([]request, 0, len(names))
+	for _, name := range names {
 		list = append(list, request{
 			text: "~/" + name, access: policy.Read,
 			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "home dotfiles"},

@@ -144,7 +144,7 @@ func (b bounding) paths(s *settings) {
 		list, _ := resolveRequests(b.view, b.project, requestsOf(s, c, b.view.host.Platform), b.reporter)
 		grants = append(grants, list...)
 	}
-	home, _ := resolveRequests(b.view, b.project, dotfiles(b.view.host.Home), b.reporter)
+	home, _ := resolveRequests(b.view, b.project, b.view.dotfiles(), b.reporter)
 	tools, _ := toolchainGrants(b.view, toolchainsOf(s, b.reporter), b.reporter)
 	grants, _ = dropMovable(slices.Concat(grants, home, tools), b.movable, b.reporter)
 	bound.cover = coverOf(grants)

@@ -68,7 +68,7 @@ func resolveGrants(
 		set.writable.addWriters(grantsOf(view, l.others, *p))
 	}
 	p.openParent(view, l, set.writable, coverOf(append(slices.Concat(user...), tools...)))
-	home, _ := resolveRequests(view, *p, dotfiles(view.host.Home), r)
+	home, _ := resolveRequests(view, *p, view.dotfiles(), r)
 	set.granted, set.create = slices.Concat(p.grants, steady(home)), create
 	for i, list := range user {
 		user[i] = steady(list)
@@ -89,7 +89,7 @@ func resolveGrants(
 	set.granted = append(set.granted, tools...)
 	certificates, refusals := certificateGrants(view, environment, outsideOf(set.granted, set.temporary, set.hidden))
 	set.granted, set.refusals = append(set.granted, steady(certificates)...), append(set.refusals, refusals...)
-	set.granted = append(set.granted, steady(namedByGit(view, set))...)
+	set.granted = append(set.granted, steady(namedFiles(view, set))...)
 	set.cover = coverOf(set.granted)
 	set.rules = allowGuarded(mergeRules(set.granted), outsideOf(set.granted, set.temporary, set.hidden), *p)
 	set.temporary = slices.DeleteFunc(slices.Clone(set.temporary), func(t policy.Temporary) bool {

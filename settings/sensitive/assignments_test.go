@@ -77,3 +77,29 @@ func FuzzAssignments_SecretsAreMarked(f *testing.F) {
 		}
 	})
 }
+
+// What only may be a secret is one in a file that somebody else sources.
+func TestMayHoldSecret(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{
+		"export DB_PASS='hunter2hunter'", "export PGPASS=hunter2", "declare -x MYSQL_PWD=hunter2",
+		"export API_TOKEN=abcdef", `alias gl='curl -H "PRIVATE-TOKEN: glpat-abcdef"'`,
+		"alias db='mysql -phunter2hunter'", "# export OLD_TOKEN=ghp_abcdef",
+		": ${GITLAB_TOKEN:=glpat-abcdef}", "GITHUB_TOKEN+=ghp_abcdef", `GPG_PASSPHRASE=$'abc'`,
+		`AWS_SECRET_ACCESS_KEY="wJalr$U"`, "curl -u me:hunter2 https://x", "git clone https://u:p@x.example",
+	} {
+		if !MayHoldSecret("a", "PATH=/bin\n"+secret+"\n") {
+			t.Errorf("%q is none", secret)
+		}
+	}
+	for _, plain := range []string{
+		"#!/bin/sh\n# rustup shell setup\n" +
+			`case ":${PATH}:" in *:"$HOME/.cargo/bin":*) ;; *) export PATH="$HOME/.cargo/bin:$PATH" ;; esac`,
+		`export SDKMAN_DIR="$HOME/.sdkman"`, "alias ll='ls -l'; bindkey -e", `TOKEN="$(pass show token)"`,
+		"export KEYTIMEOUT=1", "mkdir -p ~/x; chown -R u:g x", `export GPG_TTY=$(tty)`,
+	} {
+		if MayHoldSecret("b", plain) {
+			t.Errorf("%q is one", plain)
+		}
+	}
+}

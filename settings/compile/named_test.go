@@ -74,3 +74,56 @@ func TestNamedByGit(t *testing.T) {
 		t.Error("a hidden file is readable")
 	}
 }
+
+// Files that start-up files of shells source are readable, if nobody in a session
+// can have named them and they hold no secret.
+func TestNamedByShells(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/": "",
+		"/home/u/.profile": ". \"$HOME/.cargo/env\"\n. ~/.ssh/id_rsa\n. ~/token.sh\n. ~/none\n. ~/dir\n. ~/link.sh\n" +
+			". ~/shared/mine.sh\n. ~/.profile\n",
+		"/home/u/.kshrc":          ". ~/by-unread\n",
+		"/home/u/project/.bashrc": ". ~/by-project\n",
+		"/home/u/.cargo/env":      ". ~/more\n",
+		"/home/u/more":            ". ~/.cargo/env\n",
+		"/home/u/shared/mine.sh":  ". ~/by-session\n",
+		"/home/u/token.sh":        "export GITHUB_TOKEN=ghp_0123456789abcdef\n. ~/by-token\n",
+		"/home/u/link.sh":         "-> linked/real.sh",
+		"/home/u/linked/real.sh":  "",
+		"/home/u/dir/file":        "",
+		"/home/u/.ssh/id_rsa":     "",
+		"/home/u/by-unread":       "",
+		"/home/u/by-project":      "",
+		"/home/u/by-session":      "",
+		"/home/u/by-token":        "",
+		"/home/u/.cargo/other":    "",
+	})
+	read := func(settings string) (list []string) {
+		p := snapshotOf(t, tree, settings, "").Compile(document.KindTool).Policy
+		for _, rule := range p.Rules {
+			if rule.Origin.Key == namedByShellKey {
+				if rule.Access != policy.Read {
+					t.Errorf("%s: %s", rule.Path, rule.Access)
+				}
+				list = append(list, rule.Path[len("/home/u/"):])
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	want := []string{".cargo/env", "by-session", "linked/real.sh", "more", "shared/mine.sh"}
+	if got := read(`{"enabled": true}`); !slices.Equal(got, want) {
+		t.Errorf("readable: %q, want %q", got, want)
+	}
+	// What a session may write names nothing.
+	without := []string{".cargo/env", "linked/real.sh", "more"}
+	if got := read(`{"enabled": true, "additional_read_write_paths": ["~/shared"]}`); !slices.Equal(got, without) {
+		t.Errorf("if a session may change one: %q, want %q", got, without)
+	}
+	hidden := `{"enabled": true, "hidden_paths": ["~/.cargo"]}`
+	p := snapshotOf(t, tree, hidden, "").Compile(document.KindTool).Policy
+	if policy.NewIndex(&p).At("/home/u/.cargo/env").Has(policy.Read) {
+		t.Error("a hidden file is readable")
+	}
+}
