@@ -172,3 +172,39 @@ func TestNotes_VariableWhoseSocketIsNotGranted(t *testing.T) {
 		}
 	}
 }
+
+// ssh lists the directory of a pattern. Sessions may read it if it holds nothing
+// but files that the pattern includes.
+func TestSSH_DirectoriesOfPatterns(t *testing.T) {
+	t.Parallel()
+	const dir = "/home/u/.ssh/config.d"
+	for name, test := range map[string]struct {
+		config string
+		files  map[string]string
+		want   string
+	}{
+		"as it should be":   {"Include config.d/*", map[string]string{dir + "/a": "", dir + "/.gitkeep": ""}, "read"},
+		"an absolute path":  {"Include ~/.ssh/config.d/*.conf", map[string]string{dir + "/a.conf": "Host a"}, "read"},
+		"no pattern":        {"Include config.d/a", map[string]string{dir + "/a": "Host a"}, "none"},
+		"another file":      {"Include config.d/*.conf", map[string]string{dir + "/a.conf": "", dir + "/b": ""}, "none"},
+		"a key":             {"Include config.d/*", map[string]string{dir + "/id": aPrivateKey}, "none"},
+		"a key with a dot":  {"Include config.d/*", map[string]string{dir + "/.id": aPrivateKey}, "none"},
+		"a directory":       {"Include config.d/*", map[string]string{dir + "/a": "", dir + "/b/c": ""}, "none"},
+		"nothing":           {"Include config.d/*", map[string]string{dir + "/": ""}, "none"},
+		"its own directory": {"Include *", map[string]string{dir + "/a": ""}, "none"},
+	} {
+		test.files["/home/u/project/"], test.files["/home/u/.ssh/config"] = "", test.config
+		c := snapshotOf(t, resolvetest.Tree(t, test.files), withSSH, "").Compile(document.KindTool)
+		if got := accessOf(c, dir); got != test.want {
+			t.Errorf("%s: granted %s, want %s", name, got, test.want)
+		}
+		if got := accessOf(c, "/home/u/.ssh"); got != "none" {
+			t.Errorf("%s: the directory of keys: granted %s", name, got)
+		}
+		user := `{"enabled": true, "toolchains": ["ssh"], "additional_read_write_paths": ["~/.ssh/config"]}`
+		c = snapshotOf(t, resolvetest.Tree(t, test.files), user, "").Compile(document.KindTool)
+		if got := accessOf(c, dir); got != "none" {
+			t.Errorf("%s: by a configuration that sessions may write: granted %s", name, got)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/gnupg"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sshconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
@@ -159,7 +160,7 @@ func (v fsView) public(g grant, mode fs.FileMode, r *reporter) bool {
 	data, err := v.FS.ReadFile(g.path)
 	what := ""
 	switch {
-	case bytes.Contains(data, []byte("PRIVATE KEY")):
+	case bytes.Contains(data, []byte("PRIVATE KEY")), bytes.Contains(data, []byte("\nPrivate-Lines:")): // of PuTTY
 		what = "a private key"
 	case passphrase().Match(data):
 		what = "a passphrase"
@@ -222,7 +223,44 @@ func (v fsView) namedBySSH(config grant, r *reporter) []grant {
 			}
 		}
 	}
+	for _, pattern := range names.Patterns {
+		// ssh lists the directory to find the files of a pattern.
+		dir := v.Resolve(filepath.Dir(pattern))
+		if !v.holdsOnly(dir, filepath.Base(pattern)) {
+			continue
+		}
+		g := config
+		g.path, g.links = dir.Path, slices.Concat(config.links, dir.Links)
+		g.origin.Reason = "a directory whose files the configuration includes"
+		g.namedBy = append([]string{config.path}, names.Included...)
+		list = append(list, g)
+	}
 	return list
+}
+
+// holdsOnly reports whether a directory holds nothing but files that a pattern
+// includes and that hold no private key. What begins with a dot is not included,
+// but must not hold one either.
+func (v fsView) holdsOnly(dir resolve.Target, pattern string) bool {
+	names := v.names(dir.Path)
+	if dir.Err != nil || !dir.Exists || !dir.Mode.IsDir() || len(names) == 0 {
+		return false
+	}
+	for _, name := range names {
+		path := filepath.Join(dir.Path, name)
+		matched, err := filepath.Match(pattern, name)
+		entry := v.Entry(path)
+		if err != nil || !matched || entry.Err != nil {
+			return false
+		}
+		if entry.Mode&fs.ModeSymlink != 0 {
+			continue // the grant does not open what it leads to
+		}
+		if !v.public(grant{path: path}, entry.Mode, &reporter{}) {
+			return false
+		}
+	}
+	return true
 }
 
 // sshTokens are what stands behind "%" in a configuration of ssh and is the same

@@ -15,6 +15,9 @@ type Names struct {
 	// Included are the files that the configuration was read from, the first one
 	// left out.
 	Included []string
+	// Patterns are included names with a pattern in the last name, as they were
+	// expanded.
+	Patterns []string
 	// KnownHosts are files with keys of servers.
 	KnownHosts []string
 	// Public are files with public keys and certificates. They need not exist.
@@ -125,6 +128,9 @@ func (r *reader) include(value string) {
 		value = filepath.Join(r.host.Home, ".ssh", value)
 	} else {
 		return
+	}
+	if strings.ContainsAny(filepath.Base(value), "*?[") {
+		add(&r.names.Patterns, value)
 	}
 	for _, path := range r.host.Glob(value) {
 		if len(r.seen)+len(r.pending) < maxFiles && !slices.Contains(r.seen, path) &&

@@ -53,6 +53,7 @@ Match host x exec "true"
 	}), "/home/u/.ssh/config")
 	want := Names{
 		Included:   []string{"/home/u/.ssh/work", "/home/u/more.d/1", "/home/u/more.d/2", "/etc/quoted name"},
+		Patterns:   []string{"/home/u/more.d/*"},
 		KnownHosts: []string{"/home/u/.ssh/hosts", "/dev/null"},
 		Public: []string{
 			"/home/u/.ssh/id_work.pub", "/home/u/.ssh/id_work-cert.pub",
