@@ -236,3 +236,47 @@ func TestExec_DescriptorsOfShells(t *testing.T) {
 		})
 	}
 }
+
+// A standard stream that is a file outside of the grants can be opened again by
+// its name in /proc and /dev, and no further than the descriptor goes.
+func TestExec_StreamsCanBeOpenedAgain(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+	in, out := filepath.Join(w.Outside, "in"), filepath.Join(w.Outside, "out")
+	harness.Write(t, in, "given\n")
+	for _, test := range []struct{ script, stdout, inside string }{
+		{`cat /dev/stdin && echo more >>/dev/stdout`, "given\nmore\n", "given\nmore\n"},
+		{`cat /proc/self/fd/0; echo said >/dev/stderr`, "given\n", "given\n"},
+		{`echo x >>/proc/self/fd/0; echo $?`, "0\n", "2\n"},
+		{`head -c 1 /proc/self/fd/1; echo $?`, "0\n", "1\n"},
+		{`cat <"$IN"; echo $?`, "given\n0\n", "given\n0\n"},
+		{`cat "$IN.other" >/dev/null; echo $?`, "0\n", "1\n"},
+		{`echo x >"$IN.other"; echo $?`, "0\n", "2\n"},
+	} {
+		for way, r := range waysIn(t, w) {
+			harness.Write(t, in, "given\n")
+			harness.Write(t, in+".other", "")
+			harness.Write(t, out, "")
+			command := r.command("/bin/sh", "-c", strings.ReplaceAll(test.script, "$IN", in))
+			stdin, err := os.Open(in)
+			harness.Must(t, err)
+			stdout, err := os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0)
+			harness.Must(t, err)
+			stderr, err := os.OpenFile(out+".err", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+			harness.Must(t, err)
+			command.Stdin, command.Stdout, command.Stderr = stdin, stdout, stderr
+			_ = command.Run() // the output says what happened
+			for _, file := range []*os.File{stdin, stdout, stderr} {
+				harness.Must(t, file.Close())
+			}
+			want := test.stdout
+			if way != "directly" {
+				want = test.inside
+			}
+			if got := harness.Read(t, out); got != want {
+				t.Errorf("%s, %s: %q, want %q\n%s", test.script, way, got, want, harness.Read(t, out+".err"))
+			}
+		}
+	}
+}

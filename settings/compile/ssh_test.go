@@ -186,7 +186,7 @@ func TestSSH_DirectoriesOfPatterns(t *testing.T) {
 		"as it should be":   {"Include config.d/*", map[string]string{dir + "/a": "", dir + "/.gitkeep": ""}, "read"},
 		"an absolute path":  {"Include ~/.ssh/config.d/*.conf", map[string]string{dir + "/a.conf": "Host a"}, "read"},
 		"no pattern":        {"Include config.d/a", map[string]string{dir + "/a": "Host a"}, "none"},
-		"another file":      {"Include config.d/*.conf", map[string]string{dir + "/a.conf": "", dir + "/b": ""}, "none"},
+		"another file":      {"Include config.d/*f", map[string]string{dir + "/af": "", dir + "/b": ""}, "none"},
 		"a key":             {"Include config.d/*", map[string]string{dir + "/id": aPrivateKey}, "none"},
 		"a key with a dot":  {"Include config.d/*", map[string]string{dir + "/.id": aPrivateKey}, "none"},
 		"a directory":       {"Include config.d/*", map[string]string{dir + "/a": "", dir + "/b/c": ""}, "none"},

@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -56,6 +57,9 @@ func enforce(r Ruleset, ownTerminals bool) ([]handshake.Missing, error) {
 			return nil, err
 		}
 	}
+	if err := addStreams(fd, r.FS); err != nil {
+		return nil, err
+	}
 	if err := ll.LandlockRestrictSelf(fd, r.silence()); err != nil {
 		return nil, fmt.Errorf("enforce landlock ruleset: %w", err)
 	}
@@ -91,6 +95,39 @@ func addTerminals(ruleset int, handled landlock.AccessFSSet, all bool) error {
 			&ll.PathBeneathAttr{AllowedAccess: uint64(access & fsFile), ParentFd: fd}, 0)
 		if err != nil {
 			return fmt.Errorf("grant terminal that is %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// addStreams lets the session open the files again that its standard streams
+// are: "tee /dev/stderr" does, by /proc. It may do no more by that than by the
+// descriptor: what is open for writing can be truncated, and loses O_APPEND by
+// fcntl(2). What is open for reading alone is not opened for writing.
+func addStreams(ruleset int, handled landlock.AccessFSSet) error {
+	for fd, name := range namespace.StreamNames {
+		var stat unix.Stat_t
+		if unix.Fstat(fd, &stat) != nil {
+			continue // not open
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		link, linkErr := os.Readlink(linkOf(fd))
+		kind := stat.Mode & unix.S_IFMT
+		if err != nil || linkErr != nil || flags&unix.O_PATH != 0 || kind != unix.S_IFREG && kind != unix.S_IFIFO ||
+			isPipe(fd) || isKernels(fd, link) {
+			continue
+		}
+		var access landlock.AccessFSSet
+		if mode := flags & unix.O_ACCMODE; mode != unix.O_WRONLY {
+			access |= FSRead
+		}
+		if mode := flags & unix.O_ACCMODE; mode != unix.O_RDONLY {
+			access |= FSWrite
+		}
+		err = ll.LandlockAddPathBeneathRule(ruleset,
+			&ll.PathBeneathAttr{AllowedAccess: uint64(access & handled & fsFile), ParentFd: fd}, 0)
+		if err != nil && !errors.Is(err, unix.EBADFD) { // a file without a place, such as one of memfd_create(2)
+			return fmt.Errorf("grant the file that is %s: %w", name, err)
 		}
 	}
 	return nil
