@@ -32,6 +32,8 @@ const (
 
 	// ModeStandard sandboxes as the defaults of the other keys say.
 	ModeStandard = document.ModeStandard
+	// ModeStrict is the strictest.
+	ModeStrict = document.ModeStrict
 	// ModeOff sandboxes nothing.
 	ModeOff = document.ModeOff
 

@@ -32,6 +32,9 @@ func doctor(flags *flagSet, args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
+	if inSession() {
+		return errInSession // it would prove what this session may do, and not what the machine can
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), doctorTimeout)
 	defer cancel()
 	spawner, end := prober()

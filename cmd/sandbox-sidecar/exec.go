@@ -4,13 +4,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -29,15 +32,53 @@ import (
 // execute runs a command under the settings in the caller's own terminal, and
 // returns its exit status.
 func execute(flags *flagSet, args []string) error {
-	inherited, tooHigh := caller.Inherited()
+	inside := inSession()
+	var inherited []*os.File
+	var tooHigh []int
+	if !inside { // where the command keeps them as they are
+		inherited, tooHigh = caller.Inherited()
+	}
 	project := addProjectFlags(flags, settings.KindTerminal)
 	project.addModeFlags(flags)
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
+	if inside {
+		return project.runInside(flags)
+	}
 	return project.run(flags, job{
 		argv: flags.Args(), program: flags.Arg(0), env: environ(), inherited: inherited, tooHigh: tooHigh,
 	})
+}
+
+// runInside runs a command in the session that this process is in already. No
+// session starts in another, and what is confined needs none. That this is inside
+// says the kernel, so that nothing outside can be made to believe it.
+func (p *projectFlags) runInside(flags *flagSet) error {
+	if _, err := p.layer(flags); err != nil {
+		return err
+	}
+	if p.mode == string(settings.ModeStrict) {
+		return errStricter
+	}
+	name := flags.Arg(0)
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return notFound(name, err)
+	}
+	printNotes([]string{noteInside})
+	return notFound(name, syscall.Exec(path, flags.Args(), os.Environ()))
+}
+
+const noteInside = "inside a session already: the command runs in that session, confined as it is"
+
+var errStricter = errors.New("inside a session: no command can be made stricter than that; run it outside")
+
+// tellInside says that a command is not about the session that it runs in.
+func tellInside() {
+	if inSession() {
+		printNotes([]string{"inside a session: this is about sessions that start outside, not about this one"})
+	}
 }
 
 // job is a command to run in a session.

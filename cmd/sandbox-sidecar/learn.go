@@ -36,6 +36,9 @@ func learn(flags *flagSet, args []string) error {
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
+	if inSession() {
+		return errInSession // it would learn what this session is refused, and nothing else
+	}
 	if err := isNew(*file); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ func printPolicy(flags *flagSet, args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
+	tellInside()
 	store, snapshot, kind, err := project.open(flags)
 	if err != nil {
 		return err
