@@ -54,6 +54,9 @@ type grant struct {
 	// alwaysPrivate is true for a cache that no session writes for programs
 	// outside.
 	alwaysPrivate bool
+	// plain: the file is granted because it holds no secret. It is not if some
+	// session may write it: programs outside obey it.
+	plain bool
 }
 
 // rejectedGrant is a grant that does not count, because it would undo the

@@ -67,6 +67,7 @@ func resolveGrants(
 	if l.others != nil {
 		set.writable.addWriters(grantsOf(view, l.others, *p))
 	}
+	tools = slices.DeleteFunc(tools, func(g grant) bool { return g.plain && set.writable.at(g.path).Has(policy.Write) })
 	p.openParent(view, l, set.writable, coverOf(append(slices.Concat(user...), tools...)))
 	home, _ := resolveRequests(view, *p, view.dotfiles(), r)
 	set.granted, set.create = slices.Concat(p.grants, steady(home)), create

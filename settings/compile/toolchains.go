@@ -118,10 +118,10 @@ func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []gran
 				}
 				g := grant{
 					path: target.Path, links: target.Links, cache: p.Cache(), hidden: p.Hidden,
-					alwaysPrivate: p.AlwaysPrivate,
-					request:       request{text: c.Name, access: access, origin: origin, at: c.at},
+					alwaysPrivate: p.AlwaysPrivate, plain: p.Plain != "",
+					request: request{text: c.Name, access: access, origin: origin, at: c.at},
 				}
-				if p.Public && !view.public(g, target.Mode, r) {
+				if p.Public && !view.public(g, target.Mode, r) || p.Plain != "" && !view.isPlain(c, p, target, r) {
 					continue
 				}
 				list = append(list, g)

@@ -1,0 +1,73 @@
+package compile
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+)
+
+func TestSecretLine(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []string{
+		"", "@corp:registry=https://registry.corp.example/", "@auth-team:registry = https://r.example",
+		"registry=https://artifactory.corp.example/artifactory/api/npm/npm-local/\nalways-auth=true\n",
+		"//registry.corp.example/:_authToken=${NPM_TOKEN}", "; a comment\n# another\n\nfund=false\r\n",
+		"prefix=/home/u/.npm-global\ncafile=/etc/ssl/corp.pem\nsave-exact=true\nca[]=\"\"", "email=me@corp.example",
+		"npmScopes:\n  corp:\n    npmRegistryServer: \"https://r.corp.example\"\n    npmAuthToken: \"${NPM_TOKEN}\"\n",
+		"[global]\nindex-url = https://pypi.corp.example/simple\nextra-index-url =\n    https://pypi.org/simple\n",
+		"registry \"https://r.corp.example\"\n\"@corp:registry\" \"https://r.corp.example\"",
+	} {
+		if line := secretLine(plain); line != 0 {
+			t.Errorf("%q: line %d", plain, line)
+		}
+	}
+	for _, secret := range []string{
+		"//r.example/:_authToken=x", "_auth=dTpw", "//r.example/:_password=\"cA==\"", "//r.example/:username=u",
+		"_auth = ${A}b", "registry=https://u:p@r.example/", "registry=https://token@r.example:8080/",
+		"[global]\nindex-url =\n    https://u:p@r.example/simple", "key=-----BEGIN", "other=npm_abcdef",
+		"# //r.example/:_authToken=npm_abcdef", "; 0f3a1b2c3d4e5f60718293a4b5c6d7e8", "npmAuthToken: abc",
+		"registry=https://dl.example/a1B2c3D4e5F6g7H8/npm/", "//dl.example/a1B2c3D4e5F6g7H8/:always-auth=true",
+		"<xml>", "{\"_authToken\": \"x\"}", "key without \x01", "httpProxy: http://u:p@proxy:1", "\x00",
+		"https-proxy=http://u:p@proxy.example",
+	} {
+		if line := secretLine("fund=false\n" + secret); line == 0 {
+			t.Errorf("%q: no line", secret)
+		}
+	}
+}
+
+// A file of registries that may hold a token is granted if it holds none. If it
+// does, that is told: programs go on without it, with the public registry.
+func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	const file = "/home/u/.npmrc"
+	const node = `{"enabled": true, "toolchains": ["node"]}`
+	const home = `{"enabled": true, "toolchains": ["node"], "additional_read_only_paths": ["~"]}`
+	for _, test := range []struct{ settings, text, want, told string }{
+		{node, "@corp:registry=https://r.corp.example/", "read", ""},
+		{node, "fund=false\n//r.corp.example/:_authToken=x", "none", "in line 2"},
+		{node, strings.Repeat("#", maxSettingsFile+1), "none", "in line 1"},
+		{node, "-> .npmrc", "none", ""},
+		{`{"enabled": true}`, "@corp:registry=https://r.corp.example/", "none", ""},
+		{home, "_auth=x", "none", "in line 1"},
+		// npm outside would obey what a session writes there.
+		{strings.Replace(home, "read_only", "read_write", 1), "fund=false", "none", ""},
+		{home, "@corp:registry=https://r.corp.example/", "read", ""},
+	} {
+		tree := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", file: test.text})
+		c := snapshotOf(t, tree, test.settings, "").Compile(document.KindTool)
+		if got := c.Policy.At(file).String(); got != test.want {
+			t.Errorf("%s, %.80q: granted %s, want %s", test.settings, test.text, got, test.want)
+		}
+		var told string
+		for _, d := range c.Diagnostics {
+			told += d.Message + "\n"
+		}
+		if is := strings.Contains(told, "npm asks the public registry"); is != (test.told != "") ||
+			!strings.Contains(told, test.told) {
+			t.Errorf("%s, %.80q: told %q", test.settings, test.text, told)
+		}
+	}
+}
