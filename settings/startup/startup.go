@@ -175,13 +175,13 @@ func (r *reader) variable(text string) (value string, length int, known bool) {
 	var out strings.Builder
 	usualKnown := true
 	for i := 0; i < len(usual); {
-		switch c := usual[i]; {
-		case c == '}':
+		switch c := usual[i]; c {
+		case '}':
 			if !known {
 				value, known = out.String(), usualKnown
 			}
 			return value, 2 + n + 2 + i + 1, known
-		case c == '$':
+		case '$':
 			part, length, ok := r.variable(usual[i:])
 			out.WriteString(part)
 			usualKnown = usualKnown && ok

@@ -101,12 +101,12 @@ var languages = []Toolchain{
 			},
 			{
 				Variable: "CARGO_HOME", At: "~/.cargo", Below: ".package-cache", Access: policy.ReadWrite,
-				Shared: "a lock without content", OnlyIfThere: "a file, and cargo goes on without it",
+				Shared: "a lock without content", OnlyIfThere: "a file that cargo can do without",
 				Why: "the lock of the two before",
 			},
 			{
 				Variable: "CARGO_HOME", At: "~/.cargo", Below: ".package-cache-mutate", Access: policy.ReadWrite,
-				Shared: "a lock without content", OnlyIfThere: "a file, and cargo goes on without it",
+				Shared: "a lock without content", OnlyIfThere: "a file that cargo can do without",
 				Why: "the lock of the two before",
 			},
 		},
