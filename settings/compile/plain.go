@@ -21,18 +21,31 @@ type settingsLines struct {
 	secretKey, secretValue *regexp.Regexp
 	// random is what may be a part of an address that opens it.
 	random *regexp.Regexp
-	// harmless is no value, a switch, or the name of a variable.
+	// harmless is a switch, nothing in quotes, or the name of a variable.
 	harmless *regexp.Regexp
+	// place is what leads somewhere: a number, an address, a host or a path.
+	place *regexp.Regexp
+	// knownKey are names whose value may be any word.
+	knownKey *regexp.Regexp
 }
 
 var settingsPatterns = sync.OnceValue(func() settingsLines {
 	return settingsLines{
 		entry:       regexp.MustCompile(`^(?:- )?("?[@\w./:*+-]+"?(?:\[\])?)(?:\s*[=:]\s*|\s+|$)(.*)$`),
 		section:     regexp.MustCompile(`^\[[\w.-]+\]$`),
-		secretKey:   regexp.MustCompile(`(?i)auth|token|passw|secret|credential|user|key|cert|otp|ident`),
+		secretKey:   regexp.MustCompile(`(?i)auth|token|pass|pwd|secret|credential|user|key|cert|otp|ident`),
 		secretValue: regexp.MustCompile(`@.*:|:.*@|[Nn][Pp][Mm]_|gh[pousr]_|glpat|eyJ|-----|[\w+=-]{32}`),
 		random:      regexp.MustCompile(`[A-Za-z0-9]{12,}`),
-		harmless:    regexp.MustCompile(`^("?\$\{[A-Za-z_]\w*\}"?|true|false|)$`),
+		harmless:    regexp.MustCompile(`^("?\$\{[A-Za-z_]\w*\}"?|true|false|null|""|'')$`),
+		place: regexp.MustCompile(`^["']?(\d{1,6}|\w{3,5}://[\w.:/*~+-]+|` +
+			`[\w-]+(\.[\w-]+)+(:\d+)?(/[\w./-]*)?|(~|\.{1,2}|\$\{\w+\})?/[\w./ +-]*|\.?[a-z]+(/[\w.+-]+)+)["']?$`),
+		knownKey: regexp.MustCompile(`^(access|audit-level|browser|checksumBehavior|color|defaultProtocol|` +
+			`defaultSemverRangePrefix|editor|email|heading|include|init[.-][\w.-]+|install-(links|strategy)|location|` +
+			`lockfile[\w-]*|loglevel|long|message|nmMode|nmHoistingLimits|node-?[lL]inker|node-options|node-version|` +
+			`no-?[pP]roxy|omit|only|package-import-method|plugins|spec|pnpMode|progress(-bar)?|` +
+			`public-hoist-pattern|hoist-pattern|python|registry-supports-\w+|resolution-mode|save-prefix|scope|` +
+			`script-shell|shell|tag|tag-version-prefix|trusted-host|use-node-version|viewer|winLinkType|format|` +
+			`upgrade-strategy|only-binary|no-binary|platform|implementation|abi|keyring-provider)(\[\])?$`),
 	}
 })
 
@@ -53,7 +66,9 @@ func secretLine(text string) int {
 		number++
 		line = strings.TrimSpace(line)
 		if comment := line == "" || line[0] == '#' || line[0] == ';'; comment || is.section.MatchString(line) {
-			if secret(line) { // as a token that is kept for later
+			// A token that is kept for later is one.
+			was := is.entry.FindStringSubmatch(strings.TrimLeft(line, "#; \t"))
+			if secret(line) || was != nil && was[2] != "" && is.secretKey.MatchString(was[1]) {
 				return number
 			}
 			continue
@@ -63,14 +78,25 @@ func secretLine(text string) int {
 			return number
 		}
 		key, value := strings.Trim(entry[1], `"`), entry[2]
+		head := value == "" && strings.ContainsAny(line[len(line)-1:], ":=") // its values follow
 		scope, scoped := strings.CutPrefix(key, "@")
 		scoped = scoped && strings.HasSuffix(scope, ":registry")
-		signsIn := !scoped && is.secretKey.MatchString(key) || secret(value)
-		if signsIn && !is.harmless.MatchString(value) || secret(scope) {
+		known := is.knownKey.MatchString(key)
+		signsIn := !scoped && !known && is.secretKey.MatchString(key) || secret(value)
+		understood := is.harmless.MatchString(value) || !signsIn &&
+			(known || head || value == "" && is.place.MatchString(line) || isPlaces(is.place, value))
+		if !understood || secret(scope) {
 			return number
 		}
 	}
 	return 0
+}
+
+// isPlaces reports whether a value is one or more places.
+func isPlaces(place *regexp.Regexp, value string) bool {
+	words := strings.Fields(value)
+	other := func(word string) bool { return !place.MatchString(word) }
+	return place.MatchString(value) || len(words) > 0 && !slices.ContainsFunc(words, other)
 }
 
 // isPlain reports whether a place that may hold secrets holds none. If it is

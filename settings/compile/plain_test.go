@@ -14,7 +14,9 @@ func TestSecretLine(t *testing.T) {
 		"", "@corp:registry=https://registry.corp.example/", "@auth-team:registry = https://r.example",
 		"registry=https://artifactory.corp.example/artifactory/api/npm/npm-local/\nalways-auth=true\n",
 		"//registry.corp.example/:_authToken=${NPM_TOKEN}", "; a comment\n# another\n\nfund=false\r\n",
-		"prefix=/home/u/.npm-global\ncafile=/etc/ssl/corp.pem\nsave-exact=true\nca[]=\"\"", "email=me@corp.example",
+		"prefix=/home/u/.npm-global\ncafile=/etc/ssl/corp.pem\nsave-exact=true\nca[]=\"\"\nomit=dev\nfetch-retries=5", "init-author-name=Me\ninit.author.email=me@corp.example\n[global]\nkeyring-provider = subprocess",
+		"prefix=${HOME}/.npm", "yarnPath: .yarn/releases/yarn-4.1.0.cjs",
+		"extra-index-url = https://a.corp.example/simple https://b.corp.example/simple", "email=me@corp.example",
 		"npmScopes:\n  corp:\n    npmRegistryServer: \"https://r.corp.example\"\n    npmAuthToken: \"${NPM_TOKEN}\"\n",
 		"[global]\nindex-url = https://pypi.corp.example/simple\nextra-index-url =\n    https://pypi.org/simple\n",
 		"registry \"https://r.corp.example\"\n\"@corp:registry\" \"https://r.corp.example\"",
@@ -30,7 +32,10 @@ func TestSecretLine(t *testing.T) {
 		"# //r.example/:_authToken=npm_abcdef", "; 0f3a1b2c3d4e5f60718293a4b5c6d7e8", "npmAuthToken: abc",
 		"registry=https://dl.example/a1B2c3D4e5F6g7H8/npm/", "//dl.example/a1B2c3D4e5F6g7H8/:always-auth=true",
 		"<xml>", "{\"_authToken\": \"x\"}", "key without \x01", "httpProxy: http://u:p@proxy:1", "\x00",
-		"https-proxy=http://u:p@proxy.example",
+		"https-proxy=http://u:p@proxy.example", "mine=hunter2", "hunter2", "- hunter2", "index-url =\n  hunter2",
+		"password =\n  /a", "registry=hunter2", "pin=1234567", "mine: \"hunter2\"", "mine hunter2",
+		"#//r.example/:_password=aHVudGVyMg==", "; _auth = dTpzZWNy", "# password: hunter2", "_pwd=123456",
+		"_pwd=hunter.two", "pass = /hunter two/Xy9",
 	} {
 		if line := secretLine("fund=false\n" + secret); line == 0 {
 			t.Errorf("%q: no line", secret)
