@@ -42,6 +42,12 @@ func (o Outcome) Protections() Protections {
 	return protections
 }
 
+// PreventsChanges reports whether the session can change no protected path that
+// was there when it started.
+func (o Outcome) PreventsChanges() bool {
+	return o.Confined && o.Enforcement.Protections[platform.ProtectedPaths].PreventsChanges
+}
+
 // Full reports whether everything that the policy asks for is enforced.
 func (o Outcome) Full() bool {
 	return o.Confined && platform.Enforcement{Protections: o.Protections()}.Full()

@@ -99,10 +99,14 @@ func (w *protectionWatch) end() {
 }
 
 // review returns what has changed since the beginning. It may take long in a
-// large project. It is called once, after end.
-func (w *protectionWatch) review() []Finding {
+// large project. It is called once, after end. prevented says that the session
+// could change nothing that was protected and there.
+func (w *protectionWatch) review(prevented bool) []Finding {
 	if w == nil {
 		return nil
+	}
+	if prevented {
+		w.before.Prevented()
 	}
 	findings := w.before.Findings()
 	w.mu.Lock()

@@ -52,7 +52,7 @@ func TestProtectionWatch_ReportsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	if findings := w.reviewed(); len(findings) > 0 {
 		t.Errorf("before the review: %+v", findings)
 	}
-	if findings := w.review(); len(findings) != 1 || findings[0].Path != dir+"/Makefile" {
+	if findings := w.review(false); len(findings) != 1 || findings[0].Path != dir+"/Makefile" {
 		t.Errorf("%+v", findings)
 	}
 	if got := <-taken; !slices.Equal(got, []string{"first", "second", "last"}) {
@@ -75,7 +75,7 @@ func TestProtectionWatch_ReportsFindingsWithoutAWatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.end()
-	if findings := w.review(); len(findings) > 0 {
+	if findings := w.review(false); len(findings) > 0 {
 		t.Errorf("%+v", findings)
 	}
 	if alarm, ok := w.next(); ok {
@@ -83,7 +83,7 @@ func TestProtectionWatch_ReportsFindingsWithoutAWatcher(t *testing.T) {
 	}
 	var none *protectionWatch
 	none.end()
-	if _, ok := none.next(); ok || none.review() != nil {
+	if _, ok := none.next(); ok || none.review(false) != nil {
 		t.Error("a nil protectionWatch reports something")
 	}
 }

@@ -141,7 +141,7 @@ func (r *running) end(e ending) (Exit, error) {
 	if e.over != nil {
 		e.over(exit)
 	}
-	r.record.Ended(exit.Code, exit.Signal, err != nil, r.protection.review())
+	r.record.Ended(exit.Code, exit.Signal, err != nil, r.protection.review(r.outcome.PreventsChanges()))
 	return exit, err
 }
 

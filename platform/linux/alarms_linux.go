@@ -21,7 +21,7 @@ var alarmKinds = map[tripwire.Kind]platform.AlarmKind{
 func watchProtected(p *policy.Policy, mounted, observed bool) func(func(platform.Alarm)) (platform.Watcher, error) {
 	var paths, patterns []string
 	for _, protected := range p.Protected {
-		if protected.Busy && !mounted {
+		if protected.Busy && protected.Decides && !mounted {
 			continue
 		}
 		if protected.Pattern {

@@ -272,8 +272,9 @@ type Protected struct {
 	// missing. The way to any other protected path may be created, or git could
 	// create no repository.
 	Decides bool `json:"decides,omitempty"`
-	// Busy is true for a directory in which sidecars change files while sessions
-	// run. Nobody can tell their changes from a session's.
+	// Busy is true for a directory in which programs outside change files while
+	// sessions run, as editors do. Nobody can tell their changes from a session's,
+	// so they are reviewed only if a session could make some.
 	Busy bool `json:"busy,omitempty"`
 	// Link is true for a symlink on the way to a path that has an entry of its own.
 	// Nothing replaces it.

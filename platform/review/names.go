@@ -41,7 +41,7 @@ const maxLastNames = 64
 // guardedOf lists the protected paths of a policy that are reviewed.
 func guardedOf(p *policy.Policy, index *policy.Index) (guarded []string) {
 	for _, one := range p.Protected {
-		if _, hidden := index.HiddenAt(one.Path); hidden || one.Busy || one.Path == p.Audit.Dir {
+		if _, hidden := index.HiddenAt(one.Path); hidden || one.Busy && one.Decides || one.Path == p.Audit.Dir {
 			continue // sidecars change it
 		}
 		guarded = append(guarded, one.Path)

@@ -66,6 +66,10 @@ type State struct {
 	// linked are what symlinks led to when the session started.
 	linked map[string]reason
 	taken  bool // linked is known
+	// busy are the directories that programs outside change, too.
+	busy []string
+	// prevented: see Prevented.
+	prevented bool
 
 	mu         sync.Mutex // guards configured
 	configured map[string]*configured
@@ -91,6 +95,11 @@ func Take(p *policy.Policy) *State {
 	index := policy.NewIndex(p)
 	roots, left, acting := rootsOf(p, guardedOf(p, index))
 	s := &State{names: kept(p.Project, left, programsOf(p, index)), roots: roots, acting: acting}
+	for _, one := range p.Protected {
+		if one.Busy {
+			s.busy = append(s.busy, one.Path)
+		}
+	}
 	since := time.Now().Add(-fileTimeLag)
 	var tops []string
 	for _, one := range s.all() {
@@ -134,6 +143,10 @@ func (s *State) take(since time.Time, index *policy.Index, tops []string) {
 	s.scanLinked(s.before)
 }
 
+// Prevented says that the session could change nothing in protected directories
+// that were there. What has changed in busy ones is the work of others.
+func (s *State) Prevented() { s.prevented = true }
+
 // Findings returns what has changed since Take: single paths, sorted, and then
 // the groups.
 func (s *State) Findings() []Finding {
@@ -157,8 +170,9 @@ func (s *State) compare(of *State, list changes, end time.Time) {
 	unread = append(unread, s.unread...)
 	unread = append(unread, s.crowded...)
 	add := func(path string, how Change) {
-		if slices.ContainsFunc(unread, func(dir string) bool { return policy.Contains(dir, path) }) {
-			return // it could not be compared
+		holds := func(dir string) bool { return policy.Contains(dir, path) }
+		if slices.ContainsFunc(unread, holds) || of.prevented && slices.ContainsFunc(of.busy, holds) {
+			return // it could not be compared, or others changed it
 		}
 		list.add(strings.TrimSuffix(path, scripts), how, of.explain(path, after[path], s.reason(path)))
 	}

@@ -1,6 +1,8 @@
 package review
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -68,5 +70,43 @@ func TestFindings_InOtherGrants(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(slices.Compact(got), want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What an editor outside changes in its own directory is not the session's work,
+// if the session could change nothing there.
+func TestFindings_LeaveOutWhatOthersChange(t *testing.T) {
+	t.Parallel()
+	for _, prevented := range []bool{false, true} {
+		dir := t.TempDir()
+		editor := filepath.Join(dir, ".config/editor")
+		other := filepath.Join(dir, ".config/other")
+		for _, path := range []string{editor, other} {
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		state := Take(&policy.Policy{Project: dir, Protected: []policy.Protected{
+			{Path: editor, Busy: true}, {Path: other},
+		}})
+		for _, path := range []string{editor, other} {
+			if err := os.WriteFile(filepath.Join(path, "state"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if prevented {
+			state.Prevented()
+		}
+		var found []string
+		for _, f := range state.Findings() {
+			found = append(found, strings.TrimPrefix(f.Path, dir+"/.config/"))
+		}
+		want := []string{"editor/state", "other/state"}
+		if prevented {
+			want = want[1:]
+		}
+		if !slices.Equal(found, want) {
+			t.Errorf("prevented %t: %q, want %q", prevented, found, want)
+		}
 	}
 }

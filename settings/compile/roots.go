@@ -180,6 +180,7 @@ func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected
 		}
 		entry := builtIn(path)
 		entry.Pattern = strings.Contains(filepath.Base(path), "*")
+		entry.Busy = v.Entry(path).Mode.IsDir() // editors and others keep what changes there, too
 		list = append(list, expand(v, entry)...)
 	}
 	return list

@@ -70,7 +70,7 @@ func TestIn_FollowsVariables(t *testing.T) {
 		{"XDG_CONFIG_HOME", "/srv/c", "/srv/c/gh", "~/.config/gh"},
 		{"XDG_CONFIG_HOME", "/srv/c", "/srv/c/fish", "~/.config/fish"},
 		{"XDG_DATA_HOME", "/srv/d", "/srv/d/keyrings", "~/.local/share/keyrings"},
-		{"XDG_STATE_HOME", "/srv/s", "/srv/s/nvim", "~/.local/state/nvim"},
+		{"XDG_STATE_HOME", "/srv/s", "/srv/s/nvim/trust", "~/.local/state/nvim/trust"},
 		{"XDG_CACHE_HOME", "/srv/k", "/srv/k/p10k-*", "~/.cache/p10k-*"},
 		{"ZDOTDIR", "/srv/zsh", "/srv/zsh/.zshrc", "~/.zshrc"},
 		{"ZDOTDIR", "/srv/zsh", "/srv/zsh/.zcompdump*", "~/.zcompdump*"},

@@ -389,7 +389,8 @@ var tools = concat(
 var editors = concat(
 	acted(byEditor,
 		"~/.emacs.el", "~/.emacs-profiles.el", "~/.spacemacs.d", "~/.local/share/emacs", "~/.SpaceVim",
-		"~/.SpaceVim.d", "~/.config/lvim", "~/.local/share/lvim", "~/.local/state/nvim", "~/.cache/nvim",
+		"~/.SpaceVim.d", "~/.config/lvim", "~/.local/share/lvim", "~/.local/state/nvim/trust",
+		"~/.local/state/nvim/lazy", "~/.cache/nvim/luac",
 		"~/.config/coc", "~/.config/neovide", "~/.jedrc", "~/.joerc", "~/.mg", "~/.zile", "~/.nerc", "~/.config/vis",
 		"~/.visrc.lua", "~/.config/kak-lsp", "~/.config/geany", "~/.local/share/gedit", "~/.config/gedit",
 		"~/.config/kate", "~/.config/katerc", "~/.local/share/kate", "~/.atom", "~/.pulsar", "~/.brackets",
