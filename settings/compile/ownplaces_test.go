@@ -120,3 +120,19 @@ func TestOwnPlaces_AHomeDirectoryIsNone(t *testing.T) {
 		t.Errorf("the project cannot be written: %+v", c.Policy.Protected)
 	}
 }
+
+// No cache is made where a symlink in the project leads: a session may have made
+// the symlink, and the cache does not count.
+func TestCaches_AreNotMadeBehindSymlinksOfSessions(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{"/home/u/project/.cache": "-> /home/u/new", "/home/u/project/real/": ""}
+	s := snapshotOf(t, resolvetest.Tree(t, tree), `{"enabled": true, "toolchains": ["python"]}`, "")
+	for variable, want := range map[string]bool{"/home/u/project/.cache/uv": false, "/srv/uv": true} {
+		s.Host.Env["UV_CACHE_DIR"] = variable
+		c := New(s.Input, nil, nil).Compile(document.KindTool)
+		made := slices.ContainsFunc(c.create, func(dir string) bool { return strings.HasSuffix(dir, "/uv") })
+		if made != want {
+			t.Errorf("%s: made %t: %q", variable, made, c.create)
+		}
+	}
+}

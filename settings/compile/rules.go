@@ -75,6 +75,10 @@ func resolveGrants(
 		user[i] = steady(list)
 	}
 	tools = steady(tools)
+	// Nothing is made where a symlink of a session's would have it.
+	set.create = slices.DeleteFunc(slices.Clone(create), func(dir string) bool {
+		return !slices.ContainsFunc(tools, func(g grant) bool { return policy.Contains(dir, g.path) })
+	})
 	set.closeOff(view, l, *p, slices.Concat(append(slices.Clone(user), set.granted, tools)...), alone, r)
 	for i, c := range categories {
 		list := user[i]
