@@ -102,6 +102,8 @@ func protectedOf(
 			r.add(from.file, at, document.SeverityError, protectedKey,
 				"%s lies outside of the project and of all grants for writing; the entry does not count",
 				display.Quote(entry))
+		case takes && top == "" && view.crosses(named, granted):
+			doubt(at, "%s: a symlink that sessions may change is on the way", display.Quote(entry))
 		case takes:
 			without = append(without, exception{path: path, at: at, text: entry})
 		case strings.Contains(strings.TrimPrefix(dir, top), "*"):
@@ -162,6 +164,14 @@ func (v fsView) crowded() []string {
 func (v fsView) inGrant(path string) string {
 	dir, name := filepath.Split(path)
 	return filepath.Join(v.Resolve(dir).Path, name)
+}
+
+// crosses reports whether a symlink that a grant lets sessions change is on the
+// way to a clean path.
+func (v fsView) crosses(path string, granted cover) bool {
+	return slices.ContainsFunc(v.Resolve(filepath.Dir(path)).Links, func(link resolve.Link) bool {
+		return granted.at(link.Dir).Has(policy.Write)
+	})
 }
 
 // inside expresses a clean path below the project's real path. The project may

@@ -18,6 +18,7 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 		"/home/u/project/": "", "/home/u/other/.claude": "-> .agents", "/home/u/other/.agents/": "",
 		"/home/u/other/.git/HEAD": "", "/home/u/other/.git/hooks/pre-commit": "-> ../../tools/hook",
 		"/home/u/other/tools/hook": "", "/home/u/.zshrc": "-> dotfiles/zshrc", "/home/u/dotfiles/zshrc": "",
+		"/home/u/b/.vscode/": "", "/home/u/other/link": "-> ../b",
 		"/home/u/.bashrc": "", "/tmp/": "", "/home/u/other/.vscode": "-> ../other",
 	})
 	for _, test := range []struct{ granted, protects, closed, open string }{
@@ -26,6 +27,8 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 				"other/x.code-workspace", "other/src",
 		},
 		{`"~/other"`, `"!~/other/.agents"`, "other/.claude", "other/.agents"},
+		{`"~/other", "~/b"`, `"!~/b/.vscode"`, "b/.envrc", "b/.vscode/x"},
+		{`"~/other", "~/b"`, `"!~/other/link/.vscode"`, "b/.vscode/x", "b/src"},
 		{`"~/other"`, `"!*"`, "", "other/.envrc other/.git/hooks/x other/.agents"},
 		{`"~/other"`, `"~/other/src", "~/other/*.key"`, "other/src/x other/a.key", "other/a"},
 		{`"~/dotfiles"`, ``, "dotfiles/zshrc", "dotfiles/vim"},

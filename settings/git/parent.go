@@ -100,17 +100,23 @@ func (p Parent) Guard(r *resolve.View, host resolve.Host, project string, answer
 }
 
 // Holds returns those of the files below Top whose content git holds, because the
-// index names just that content. A session that may write the index would have to
-// know it.
+// first entry of the index for the file names just that content. A session that
+// may write the index would have to know it: each start lets it guess once.
 func (p Parent) Holds(r *resolve.View, files []string) []string {
 	g := &finder{view: r, project: p.Top}
 	index := g.raw(filepath.Join(p.own, "index"))
 	config := g.raw(filepath.Join(p.Dir, "config"))
 	wide := slices.Contains(gitconfig.Values(config, "extensions", "objectformat"), "sha256")
 	var held []string
+	left := slices.Clone(files)
 	for one := range entries([]byte(index), wide) {
 		path := filepath.Join(p.Top, string(one.path))
-		if !slices.Contains(files, path) || !r.Entry(path).Mode.IsRegular() {
+		i := slices.Index(left, path)
+		if i < 0 {
+			continue
+		}
+		left = slices.Delete(left, i, i+1)
+		if !r.Entry(path).Mode.IsRegular() {
 			continue
 		}
 		if content, err := r.FS.ReadFile(path); err == nil && isBlob(one.id, content) {

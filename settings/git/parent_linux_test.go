@@ -1,6 +1,8 @@
 package git
 
 import (
+	"crypto/sha1"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,6 +128,31 @@ func TestHolds(t *testing.T) {
 			if want := []string{".env", "a/.env", "nul"}; !slices.Equal(held, want) {
 				t.Errorf("%s, version %s: %q, want %q", format, version, held, want)
 			}
+		}
+	}
+}
+
+// A session that writes the index guesses once for each file.
+func TestHolds_CannotBeGuessed(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	write(t, filepath.Join(top, ".env"), "PIN=7")
+	for _, first := range []int{7, 0} {
+		index := []byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x0a")
+		for i := range 10 {
+			id := sha1.Sum(fmt.Appendf(nil, "blob 5\x00PIN=%d", (first+i)%10)) //nolint:gosec // of git's objects
+			entry := slices.Concat(make([]byte, 24), []byte{0, 0, 0x81, 0xa4}, make([]byte, 12), id[:],
+				[]byte("\x00\x04.env"))
+			index = append(append(index, entry...), make([]byte, 8-len(entry)%8)...)
+		}
+		if err := os.MkdirAll(filepath.Join(top, ".git"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(top, ".git", "index"), string(index))
+		parent := Parent{Top: top, Dir: filepath.Join(top, ".git"), own: filepath.Join(top, ".git")}
+		held := parent.Holds(resolve.NewView(resolve.OS), []string{filepath.Join(top, ".env")})
+		if (len(held) == 1) != (first == 7) {
+			t.Errorf("the first guess is %d: %q", first, held)
 		}
 	}
 }
