@@ -41,6 +41,9 @@ type chosenRoots struct {
 func rootsOf(view fsView, p project, own []grant) chosenRoots {
 	var roots chosenRoots
 	known := map[string]bool{}
+	for _, g := range own {
+		known[g.path] = known[g.path] || g.cache // a grant of just a cache shares it, as it is meant
+	}
 	var over []string
 	for _, g := range own {
 		builtIn := g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession ||
