@@ -126,10 +126,11 @@ func proveReadOnly(path string) error {
 	if err := unix.Lstat(path, &stat); err != nil {
 		return err
 	}
-	var err error
+	err := error(unix.EACCES)
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
 		err = unix.Unlink(filepath.Join(path, canaryName))
-	} else {
+	}
+	if errors.Is(err, unix.EACCES) { // it is a file, or a directory that this user cannot search
 		err = unix.Lremovexattr(path, "user.sandbox-sidecar.canary")
 	}
 	switch {
