@@ -187,7 +187,8 @@ func TestIdentityAgent(t *testing.T) {
 	u.env = append(u.env, "XDG_RUNTIME_DIR="+harness.ShortDir(t), "NAMED="+socket, "PORT="+port)
 	const script = `ssh-keygen -y -f ~/.ssh/id_ed25519 >~/.ssh/id_ed25519.pub
 SOCKET=$1
-eval "$(ssh-agent -a "$SOCKET")" >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT; unset SSH_AUTH_SOCK
+eval "$(ssh-agent -a "$SOCKET")" >/dev/null; unset SSH_AUTH_SOCK
+trap 'kill $SSH_AGENT_PID; while kill -0 $SSH_AGENT_PID 2>/dev/null; do :; done' EXIT # it removes its socket
 SSH_AUTH_SOCK=$SOCKET ssh-add -q ~/.ssh/id_ed25519
 sandbox-sidecar exec -- sh -c 'ssh -n -F ~/.ssh/config -o UserKnownHostsFile=$HOME/.ssh/known_hosts -p '$PORT' me@127.0.0.1 "echo greet\"\"ed"
 SSH_AUTH_SOCK='$SOCKET' ssh-add -l; SSH_AUTH_SOCK='$SOCKET' ssh-add -D; echo asked'
