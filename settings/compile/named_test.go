@@ -82,6 +82,7 @@ func TestNamedByShells(t *testing.T) {
 	tree := resolvetest.Tree(t, map[string]string{
 		"/home/u/project/": "",
 		"/home/u/.profile": ". \"$HOME/.cargo/env\"\n. ~/.ssh/id_rsa\n. ~/token.sh\n. ~/none\n. ~/dir\n. ~/link.sh\n" +
+			". ~/old-token.sh\n" +
 			". ~/shared/mine.sh\n. ~/.profile\n",
 		"/home/u/.kshrc":          ". ~/by-unread\n",
 		"/home/u/project/.bashrc": ". ~/by-project\n",
@@ -89,6 +90,7 @@ func TestNamedByShells(t *testing.T) {
 		"/home/u/more":            ". ~/.cargo/env\n",
 		"/home/u/shared/mine.sh":  ". ~/by-session\n",
 		"/home/u/token.sh":        "export GITHUB_TOKEN=ghp_0123456789abcdef\n. ~/by-token\n",
+		"/home/u/old-token.sh":    "# export DB_PASS='hunter2hunter'\n",
 		"/home/u/link.sh":         "-> linked/real.sh",
 		"/home/u/linked/real.sh":  "",
 		"/home/u/dir/file":        "",
