@@ -44,7 +44,7 @@ func TestSecretLine(t *testing.T) {
 }
 
 // A file of registries that may hold a token is granted if it holds none. If it
-// does, that is told: programs go on without it, with the public registry.
+// does, a warning says so: programs go on without it, with the public registry.
 func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	const file = "/home/u/.npmrc"

@@ -104,9 +104,9 @@ type Sandbox struct {
 	// works, and they see nothing else of the repository. Its objects hold all
 	// files of all commits. "off": nothing. git changes objects, index and refs, on
 	// machines that can protect hooks and configuration. A repository does not
-	// count if git ignores the project in it or refuses it, if its working tree
-	// is a home directory or one of the system, if it holds known secrets, or if
-	// another user owns it.
+	// count if git ignores the project in it, or refuses it. Nor does one whose
+	// working tree is a home directory or one of the system, holds known secrets, or
+	// belongs to another user.
 	ParentRepository *ParentRepository `json:"parent_repository"`
 	// TemporaryFiles set to "private" gives the sessions of each project a /tmp,
 	// /var/tmp and /dev/shm of their own, on Linux with namespaces. They are

@@ -107,7 +107,7 @@ func (s *scene) lines(list []Effect) string {
 }
 
 // Each way by which git outside would put a file in place that programs act
-// upon is told by the name of the file and the ref; what is in place already, or
+// upon is reported with the file and the ref; what is in place already, or
 // acts on nothing, is not.
 func TestEffects(t *testing.T) {
 	t.Parallel()
@@ -285,7 +285,7 @@ func TestEffects_OfOtherRepositories(t *testing.T) {
 	}
 }
 
-// In a linked worktree, what belongs to another one is told.
+// In a linked worktree, what belongs to another one is reported.
 func TestEffects_OfOtherWorktrees(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -417,7 +417,7 @@ func TestEffects_OfManyRefs(t *testing.T) {
 	}
 }
 
-// More new refs than are compared are told by name.
+// More new refs than are compared are reported by name.
 func TestEffects_OfManyNewRefs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -431,7 +431,7 @@ git update-ref --stdin`, maxTips+10))
 }
 
 // A git that does not end, or is not there, holds nothing up, and what it did not
-// say is told.
+// say is reported.
 func TestEffects_WithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
