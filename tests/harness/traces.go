@@ -46,10 +46,16 @@ func (w *World) Cgroups(t testing.TB, sidecar int) []string {
 func NoTrace(t testing.TB, w *World, sidecar int) {
 	t.Helper()
 	MustEnd(t, "the sidecar has ended", func() bool { return !Alive(sidecar) })
-	MustEnd(t, "the state directory is empty", func() bool {
-		entries, err := os.ReadDir(w.State())
-		return err == nil && len(entries) == 0
-	})
+	var left []os.DirEntry
+	empty := func() bool {
+		var err error
+		left, err = os.ReadDir(w.State())
+		return err == nil && len(left) == 0
+	}
+	if !Within(empty) {
+		Breach(t, "a survivor: the state directory holds %v", left)
+		t.FailNow()
+	}
 	MustEnd(t, "the watchdog has ended", func() bool { return len(Watchdogs(w)) == 0 })
 	MustEnd(t, "the cgroups are gone", func() bool { return len(w.Cgroups(t, sidecar)) == 0 })
 }
