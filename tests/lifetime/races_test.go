@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,12 +77,26 @@ func newSlowFile(t *testing.T, path string) *slowFile {
 	return &slowFile{path, file}
 }
 
-// awaitVictim waits until a process is blocked.
+// awaitVictim waits until a process is blocked. An open that does not wait begins
+// to break the lease, too, so only the list of those that wait tells.
 func (s *slowFile) awaitVictim(t *testing.T) {
 	t.Helper()
+	info, err := s.file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inode := fmt.Sprintf(":%d", info.Sys().(*syscall.Stat_t).Ino)
 	harness.Eventually(t, "somebody hangs", func() bool {
-		kind, err := unix.FcntlInt(s.file.Fd(), unix.F_GETLEASE, 0)
-		return err == nil && kind != unix.F_WRLCK // the type that the lease must become
+		lease := ""
+		for line := range strings.Lines(harness.Read(t, "/proc/locks")) { // proc_locks(5)
+			switch fields := strings.Fields(line); {
+			case len(fields) > 5 && fields[1] == "LEASE" && strings.HasSuffix(fields[5], inode):
+				lease = fields[0]
+			case len(fields) > 5 && fields[1] == "->" && fields[2] == "LEASE" && fields[0] == lease:
+				return true
+			}
+		}
+		return false
 	})
 }
 
