@@ -215,7 +215,7 @@ var mayImport = map[string][]string{
 	"tests/victim":          {},
 	"tests/stopwatch":       {},
 	"tests/systemd":         {"rpc/client", "rpc/protocol", "tests/harness"},
-	"tests/toolchains":      {"rpc/protocol", "tests/harness"},
+	"tests/toolchains":      {"rpc/protocol", "settings/toolchain", "tests/harness"},
 	"tests/history":         {"rpc/protocol", "tests/harness"},
 	"tests/explain":         {"rpc/protocol", "tests/harness"},
 	"tests/explain/victim":  {},

@@ -96,12 +96,30 @@ func (w *markdown) namesOf(group protected.Group) {
 	w.printf("\n")
 }
 
+// proofs writes what the directories that variables name must hold.
+func (w *markdown) proofs(t toolchain.Toolchain) {
+	written := map[string]bool{}
+	for _, p := range t.Places {
+		if proof := p.Proof(); len(proof) > 0 && !written[p.Variable] {
+			if len(written) == 0 {
+				w.printf("Proof, one for each directory that a variable names:\n\n")
+			}
+			written[p.Variable] = true
+			w.printf("- `%s`: `%s`\n", p.Variable, strings.Join(proof, "`, `"))
+		}
+	}
+	if len(written) > 0 {
+		w.printf("\n")
+	}
+}
+
 // toolchains writes the contents of each toolchain.
 func (w *markdown) toolchains() {
 	w.printf("What is not there is left out; a cache that its tools could not make themselves is made when a session " +
 		"starts. A variable in the\n" +
-		"second column moves the place. Caches are shared with what runs outside: a session can leave code " +
-		"in them that a build outside will\n" +
+		"second column moves the place. Its directory counts if it holds one of the names that are listed as " +
+		"proof. Else a note says\nwhat is missing, because a line in a project's `.env` can set such a variable. " +
+		"Caches are shared with what runs outside: a session can leave code\nin them that a build outside will " +
 		"use. What runs without being built, and what holds tokens, cannot be written.\n\n" +
 		"While `allow_network` is false, sessions also reach the registries of a toolchain, on Linux. " +
 		"`denied_hosts` takes single ones away,\nand `\"allowed_hosts\": []` all. A registry also takes what is " +
@@ -128,6 +146,7 @@ func (w *markdown) toolchains() {
 		if len(names) > 0 {
 			w.printf("Variables: `%s`.\n\n", strings.Join(names, "`, `"))
 		}
+		w.proofs(t)
 		if t.Agent {
 			w.printf("The agent outside sees nothing of what sessions write there, also if `toolchain_caches` is " +
 				"\"shared\". On a machine without overlays,\nand on macOS, sessions can only read it.\n\n")

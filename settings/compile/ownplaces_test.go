@@ -125,14 +125,17 @@ func TestOwnPlaces_AHomeDirectoryIsNone(t *testing.T) {
 // the symlink, and the cache does not count.
 func TestCaches_AreNotMadeBehindSymlinksOfSessions(t *testing.T) {
 	t.Parallel()
-	tree := map[string]string{"/home/u/project/.cache": "-> /home/u/new", "/home/u/project/real/": ""}
-	s := snapshotOf(t, resolvetest.Tree(t, tree), `{"enabled": true, "toolchains": ["python"]}`, "")
-	for variable, want := range map[string]bool{"/home/u/project/.cache/uv": false, "/srv/uv": true} {
-		s.Host.Env["UV_CACHE_DIR"] = variable
+	tree := map[string]string{
+		"/home/u/project/.cargo/bin/cargo": "", "/home/u/project/.cargo/git": "-> /home/u/new/git",
+		"/srv/cargo/bin/cargo": "",
+	}
+	s := snapshotOf(t, resolvetest.Tree(t, tree), `{"enabled": true, "toolchains": ["rust"]}`, "")
+	for home, want := range map[string]bool{"/home/u/project/.cargo": false, "/srv/cargo": true} {
+		s.Host.Env["CARGO_HOME"] = home
 		c := New(s.Input, nil, nil).Compile(document.KindTool)
-		made := slices.ContainsFunc(c.create, func(dir string) bool { return strings.HasSuffix(dir, "/uv") })
+		made := slices.ContainsFunc(c.create, func(dir string) bool { return strings.HasSuffix(dir, "/git") })
 		if made != want {
-			t.Errorf("%s: made %t: %q", variable, made, c.create)
+			t.Errorf("%s: made %t: %q", home, made, c.create)
 		}
 	}
 }

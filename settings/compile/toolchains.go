@@ -351,7 +351,8 @@ func (v fsView) agentSocket(agent policy.Agent) (path, name string) {
 }
 
 // placeDirs are the directories that a place is in: those of its variable, or
-// the usual one if the variable is not set.
+// the usual one if the variable is not set. Those that the variable names need a
+// proof, because a session can leave a line in a file of variables.
 func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
 	if p.Variable == "" || v.host.Env[p.Variable] == "" {
 		if dir, err := v.host.Expand(p.At, ""); err == nil {
@@ -382,9 +383,73 @@ func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
 				display.Quote(dir), why)
 			continue
 		}
+		if !v.isUsual(c, p, real) && !v.proves(dir, p) {
+			if p == firstOf(c, p) && (p.Create || v.Resolve(dir).Exists) {
+				r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
+					"%s: the variable %s is %s: not granted, because it holds no %s", display.Quote(c.Name), p.Variable,
+					display.Quote(dir), oneOf(p.Proof()))
+			}
+			continue
+		}
 		dirs = append(dirs, dir)
 	}
 	return dirs
+}
+
+// oneOf names the first of a few names.
+func oneOf(names []string) string {
+	const most = 3
+	var list []string
+	for _, name := range names[:min(len(names), most)] {
+		list = append(list, display.Quote(name))
+	}
+	text := strings.Join(list, " or ")
+	if len(names) > most {
+		text += " or the like"
+	}
+	return text
+}
+
+// firstOf is the first of the places that a variable moves.
+func firstOf(c chosen, p toolchain.Place) toolchain.Place {
+	i := slices.IndexFunc(c.Places, func(other toolchain.Place) bool {
+		return other.Variable == p.Variable && other.Platform == p.Platform
+	})
+	return c.Places[i]
+}
+
+// isUsual reports whether a real path lies in a usual place of the toolchain
+// that grants as much.
+func (v fsView) isUsual(c chosen, p toolchain.Place, real string) bool {
+	return slices.ContainsFunc(c.Places, func(usual toolchain.Place) bool {
+		if usual.At == "" || usual.Platform != "" && usual.Platform != v.host.Platform || !usual.Access.Has(p.Access) {
+			return false
+		}
+		dir, err := v.host.Expand(filepath.Join(usual.At, usual.Below), "")
+		return err == nil && policy.Contains(v.Resolve(dir).Path, real)
+	})
+}
+
+// proves reports whether a directory that a variable names is what the variable
+// says, by what it holds. Any line that sets variables could name another.
+func (v fsView) proves(dir string, p toolchain.Place) bool {
+	if p.Public {
+		return true
+	}
+	return slices.ContainsFunc(p.Proof(), func(proof string) bool {
+		paths := []string{dir}
+		for name := range strings.SplitSeq(strings.TrimSuffix(proof, "/"), "/") {
+			var next []string
+			for _, path := range paths {
+				next = append(next, v.glob(filepath.Join(path, name))...)
+			}
+			paths = next
+		}
+		return slices.ContainsFunc(paths, func(path string) bool {
+			found := v.Resolve(path)
+			return found.Err == nil && found.Exists && found.Mode.IsDir() == strings.HasSuffix(proof, "/")
+		})
+	})
 }
 
 func (b bounding) toolchains(s *settings) {

@@ -113,7 +113,7 @@ func TestToolchains_GrantWhatIsThere(t *testing.T) {
 	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/go/bin/": "", "/home/u/go/pkg/": "", "/home/u/.cargo/bin/": "", "/home/u/.cargo/credentials.toml": "",
 		"/home/u/.cargo/registry/": "",
-		"/home/u/.rustup/":         "", "/opt/go/bin/": "", "/home/u/project/": "", "/data/mod/": "",
+		"/home/u/.rustup/":         "", "/opt/go/bin/": "", "/home/u/project/": "", "/data/mod/cache/download/": "",
 		"/home/u/.ssh/id": "",
 	})
 	const user = `{"enabled": true, "toolchains": ["go", "rust", "gp", "go", "c"], ` +

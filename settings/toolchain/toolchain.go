@@ -34,7 +34,7 @@ type Toolchain struct {
 // Place is a directory or a file that tools need.
 type Place struct {
 	// Variable moves the place: if it is set, its value replaces At. The value
-	// may be a list of directories.
+	// may be a list of directories. Each needs a Proof.
 	Variable string
 	// At is the usual place, as in a settings file; "" if there is none without
 	// the variable. A * in the last name stands for any characters.

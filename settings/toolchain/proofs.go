@@ -1,0 +1,74 @@
+package toolchain
+
+// proofs are what a directory that a variable names must hold, one of each
+// list, to be what the variable says. A line in a project's .env or .envrc can
+// set any variable, so a value alone grants nothing.
+//
+// A * stands for any characters of a name. A name that ends in a slash is a
+// directory, any other a file. What other projects have as well, such as
+// CACHEDIR.TAG, config.json or a directory "toolchains", proves nothing.
+var proofs = map[string][]string{
+	"GOROOT": {"bin/go"},
+	"GOBIN": {
+		"gopls", "dlv", "goimports", "gofumpt", "staticcheck", "golangci-lint", "govulncheck", "stringer", "gotests",
+		"gomodifytags", "impl", "buf", "air", "ginkgo", "mockgen", "protoc-gen-go",
+	},
+	"GOPATH":     {"pkg/mod/cache/download/", "pkg/sumdb/"},
+	"GOMODCACHE": {"cache/download/"},
+	"GOCACHE":    {"trim.txt", "00/*-a", "00/*-d"},
+
+	"RUSTUP_HOME": {"update-hashes/", "toolchains/*/bin/rustc"},
+	"CARGO_HOME":  {"bin/cargo", ".package-cache", "registry/index/"},
+
+	"NVM_DIR":       {"nvm.sh", "versions/node/*/bin/node"},
+	"VOLTA_HOME":    {"layout.v*", "tools/image/"},
+	"FNM_DIR":       {"node-versions/*/installation/bin/node"},
+	"NODENV_ROOT":   {"libexec/nodenv", "versions/*/bin/node"},
+	"PNPM_HOME":     {"pnpm", "bin/pnpm", "store/v[0-9]*/", "nodejs/*/bin/node"},
+	"COREPACK_HOME": {"lastKnownGood.json", "v1/pnpm/", "v1/yarn/", "v1/npm/"},
+	"DENO_DIR":      {"dep_analysis_cache_v*", "remote/https/", "deps/https/"},
+
+	"PYENV_ROOT":      {"libexec/pyenv", "versions/*/bin/python*"},
+	"WORKON_HOME":     {"postmkvirtualenv", "premkvirtualenv"},
+	"VIRTUAL_ENV":     {"pyvenv.cfg"},
+	"CONDA_PREFIX":    {"conda-meta/history", "conda-meta/*.json"},
+	"PIP_CACHE_DIR":   {"selfcheck/", "http-v2/"},
+	"UV_CACHE_DIR":    {"archive-v[0-9]*/", "wheels-v[0-9]*/", "simple-v[0-9]*/", "sdists-v[0-9]*/"},
+	"PRE_COMMIT_HOME": {"db.db"},
+
+	"JAVA_HOME":        {"bin/java"},
+	"SDKMAN_DIR":       {"bin/sdkman-init.sh"},
+	"GRADLE_USER_HOME": {"caches/modules-2/", "wrapper/dists/"},
+
+	"RBENV_ROOT": {"libexec/rbenv", "versions/*/bin/ruby"},
+	"rvm_path":   {"scripts/rvm"},
+	"GEM_HOME":   {"specifications/*.gemspec", "specifications/default/"},
+	"GEM_PATH":   {"specifications/*.gemspec", "specifications/default/"},
+
+	"DOTNET_ROOT":    {"host/fxr/"},
+	"NUGET_PACKAGES": {"microsoft.*/", "newtonsoft.json/", "netstandard.library/"},
+
+	"COMPOSER_HOME":      {"keys.tags.pub", "cache/repo/", "cache/files/"},
+	"COMPOSER_CACHE_DIR": {"repo/https---*/"},
+
+	"CCACHE_DIR":    {"ccache.conf", "[0-9a-f]/stats"},
+	"SCCACHE_DIR":   {"[0-9a-f]/[0-9a-f]/"},
+	"CONAN_HOME":    {"p/cache.sqlite3", "profiles/default"},
+	"VCPKG_ROOT":    {".vcpkg-root"},
+	"DEVELOPER_DIR": {"usr/bin/xcodebuild", "usr/bin/clang", "Contents/Developer/usr/bin/xcodebuild"},
+
+	"CLAUDE_CONFIG_DIR": {".claude.json", ".credentials.json"},
+	"CODEX_HOME":        {"history.jsonl", "models_cache.json", "log/codex-tui.log", "sessions/20*/"},
+	"COPILOT_HOME":      {"mcp-config.json", "session-state/", "history-session-state/"},
+}
+
+// Proof lists what the directory that the variable names must hold, one of it,
+// so that the place counts. A name may hold a *, and is a directory if it ends
+// in a slash. The usual place needs none. A Public place has none: it is a
+// file, which is looked into.
+func (p Place) Proof() []string {
+	if p.Public {
+		return nil
+	}
+	return proofs[p.Variable]
+}
