@@ -24,8 +24,11 @@ func Suggest(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial
 	if denial.Detail != "" {
 		return explain.Suggestion{Hint: advice(denial)}, nil
 	}
+	if network := snapshot.Reasons(kind).Policy.Network; denial.Datagram && !network.Allowed && !network.ByHost() {
+		denial.Target = "" // only the whole network takes datagrams
+	}
 	s, err := explain.Suggest(snapshot, kind, string(denial.Access), denial.Target, denial.Process)
-	if denial.Datagram && (s.Key != "" || s.Allowed) {
+	if denial.Datagram && (s.Allowed || s.Key != "" && s.Entry()) {
 		return explain.Suggestion{Hint: OnlyTCP}, err
 	}
 	if denial.Greeting != "" && s.Allowed {

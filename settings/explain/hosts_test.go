@@ -101,17 +101,16 @@ func TestExplain_OfAHostNamesTheEntry(t *testing.T) {
 	}
 }
 
-// Without any host, and if nobody is asked, an address may be a DNS server's, and
-// datagrams reach no host.
+// Without any host, and if nobody is asked, an address at port 53 is a DNS
+// server's, and names need the whole network. Any other is one host.
 func TestExplain_OfAHostWhileAllAreRefused(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, nil)
-	for onDenied, keys := range map[string][2]string{
-		"report": {"allow_network", "allow_network"}, "ask": {"allowed_hosts", ""},
-	} {
+	for onDenied, keys := range map[string]string{"report": "allow_network", "ask": ""} {
 		s := snapshotOf(t, f, `{"enabled": true, "allow_network": false, "on_denied": "`+onDenied+`"}`, "")
 		for target, want := range map[string]string{
-			"a.org:443": "allowed_hosts", "8.8.8.8:443": keys[0], "10.0.0.1:53": keys[1],
+			"a.org:443": "allowed_hosts", "8.8.8.8:443": "allowed_hosts", "[2001:db8::1]:22": "allowed_hosts",
+			"10.0.0.1:53": keys, "127.0.0.1:80": keys,
 		} {
 			x, err := Why(s, document.KindTool, Connect, target)
 			must(t, err)

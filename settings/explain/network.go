@@ -93,8 +93,9 @@ func (x *explainer) toUnlisted(text hosts.Target) bool {
 	case decides && text.Unreachable():
 		x.refuse(rule, "", "", "%s is the session's own, or no host's", display.Quote(x.Target))
 		x.Hint = fmt.Sprintf(`for a service of this machine, add "localhost:%d" to "allowed_hosts"`, text.Port)
-	case err != nil || network.Origin.File == x.ProjectFile() && !x.Trusted() || !decides && !text.Named:
-		return false // without hosts, an address is mostly a DNS server's
+	case err != nil || network.Origin.File == x.ProjectFile() && !x.Trusted() ||
+		!decides && (server || text.Unreachable()):
+		return false // without hosts nobody looks names up for the session
 	case alone != nil && alone.Reaches(entry):
 		x.refuse(rule, "", "", "no setting lets a session connect to %s", display.Quote(x.Target))
 		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",

@@ -5,6 +5,7 @@ package denials
 import (
 	"encoding/json"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +52,10 @@ func kinds(s *scene) map[string]kind {
 	address := ownAddress(t)
 	// The address is one of the machine's own, so it stands for an internet.
 	offline := harness.Sandbox{"allow_network": false, "localhost": "all"}
+	listener, err := net.Listen("tcp", address+":0")
+	harness.Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	server := listener.Addr().String()
 	const rw = "additional_read_write_paths"
 	writes := func(list ...string) map[string][]string {
 		return map[string][]string{"read": list, "write": list, "execute": list}
@@ -142,6 +147,11 @@ func kinds(s *scene) map[string]kind {
 			block: offline, setting: "allow_network", value: "true",
 			opens: map[string][]string{"bind": {address + ":0"}},
 		},
+		"connect by TCP": {
+			access: "connect", target: server,
+			argv:    []string{"bash", "-c", "exec 3<>/dev/tcp/" + strings.Replace(server, ":", "/", 1)},
+			process: "bash", block: offline, setting: "allowed_hosts", value: server, needs: "network_hosts",
+		},
 		"send": {
 			access: "connect", target: address + ":9", argv: []string{s.Victim, "send-to", address + ":9"},
 			block: offline, setting: "allow_network", value: "true",
@@ -170,7 +180,7 @@ func TestEachKindIsReportedAndItsSuggestionAllowsIt(t *testing.T) {
 			if k.needs != "" {
 				harness.Require(t, k.needs)
 			}
-			if k.setting == "allow_network" && !namespaces {
+			if k.block["allow_network"] == false && !namespaces {
 				harness.Skip(t, "namespaces", "the address is not known: no socket is made, which another "+
 					"test is about")
 			}

@@ -431,18 +431,24 @@ func TestLearn_PrintsTheHostsThatACommandNeeds(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings harness.Sandbox
 		want     string
+		unnamed  bool // the command connects to addresses alone
 	}{
 		"some hosts": {
 			harness.Sandbox{
 				"allow_network": false, "allowed_hosts": []string{"allowed.example"},
 				"denied_hosts": []string{"*.example.net"},
-			}, "[93.184.216.34:80 allowed.example evil.example:443] [*.example.net] false",
+			}, "[93.184.216.34:80 allowed.example evil.example:443] [*.example.net] false", false,
 		},
 		"no network": {
-			harness.Sandbox{"allow_network": false}, "[93.184.216.34:80 evil.example:443] [] false",
+			harness.Sandbox{"allow_network": false}, "[93.184.216.34:80 evil.example:443] [] false", false,
+		},
+		"no network, no names": {
+			harness.Sandbox{"allow_network": false}, "[93.184.216.34:80] [] false", true,
 		},
 		"no network, asked": {
-			harness.Sandbox{"allow_network": false, "on_denied": "ask"}, "[93.184.216.34:80 evil.example:443] [] false",
+			harness.Sandbox{"allow_network": false, "on_denied": "ask"},
+			"[93.184.216.34:80 evil.example:443] [] false",
+			false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -450,9 +456,13 @@ func TestLearn_PrintsTheHostsThatACommandNeeds(t *testing.T) {
 			s := newScene(t)
 			file := s.ProjectPath("settings.json")
 			harness.Write(t, file, harness.Defaults(test.settings))
+			line := fmt.Sprintf("%s connect 93.184.216.34:80; %s connect 169.254.169.254:80; %s datagram 8.8.8.8:53",
+				s.Victim, s.Victim, s.Victim)
+			if !test.unnamed {
+				line = s.Victim + " connect evil.example:443; " + line
+			}
 			command := exec.Command(harness.Binary(t), "learn", "--project", s.Project, "--settings", file, "--",
-				"/bin/sh", "-c", fmt.Sprintf("%s connect evil.example:443; %s connect 93.184.216.34:80; "+
-					"%s connect 169.254.169.254:80; %s datagram 8.8.8.8:53", s.Victim, s.Victim, s.Victim, s.Victim))
+				"/bin/sh", "-c", line)
 			command.Env, command.Dir = harness.Environ(s.World), s.Project
 			s.Wrap(command)
 			var errors strings.Builder

@@ -29,8 +29,22 @@ func (o *Observer) Bind(call *notify.Call) { o.network(call, platform.RefusedBin
 func (o *Observer) network(call *notify.Call, access platform.Refused, at, size int) {
 	if to, ok := address(call, at, size); ok && !to.Addr().IsLoopback() && !to.Addr().IsUnspecified() &&
 		!o.options.Own.Contains(to.Addr()) {
-		o.report(call, refusal{access: access, target: to.String()})
+		o.report(call, refusal{
+			access: access, target: to.String(), datagram: access == platform.RefusedConnect && isDatagram(call),
+		})
 	}
+}
+
+// isDatagram reports whether the socket of a call sends datagrams. If nobody
+// can tell, as of a caller that is gone, it is false.
+func isDatagram(call *notify.Call) bool {
+	fd, err := call.Descriptor(int(int32(call.Args[0])))
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil && kind != unix.SOCK_STREAM
 }
 
 // BindUnix checks bind(2) of a Unix socket with a path, which creates a file. It

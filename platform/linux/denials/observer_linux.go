@@ -135,8 +135,9 @@ func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 
 // refusal is an access that is about to be denied.
 type refusal struct {
-	access platform.Refused
-	target string
+	access   platform.Refused
+	target   string
+	datagram bool // see platform.Denial
 }
 
 // finding is a refusal with the request and the file it concerns.
@@ -392,7 +393,7 @@ func (o *Observer) Noticed() bool { return o.noticed.Load() }
 
 // describe turns a refusal into a denial and names the caller's process.
 func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
-	denial := platform.Denial{Access: r.access, Target: r.target, Count: 1}
+	denial := platform.Denial{Access: r.access, Target: r.target, Datagram: r.datagram, Count: 1}
 	if pid, name, err := call.Process(); err == nil {
 		denial.PID, denial.Process = pid, name
 	}
