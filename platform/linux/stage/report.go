@@ -130,7 +130,7 @@ func limits(r Ruleset, result namespace.Result) handshake.Protection {
 	case !r.Namespaces.User:
 		return handshake.Protection{
 			Status: handshake.Absent,
-			Detail: "nothing limits the session's processes: the kernel limits root's nowhere",
+			Detail: "nothing limits the session's processes: the kernel has no such limit for root",
 			Fix:    "start the editor as an ordinary user",
 		}
 	case result.NoProcessLimit != "":
