@@ -23,7 +23,8 @@ type Reasons struct {
 	// Doubt is why it is unclear what the settings ask for; nil if it is clear.
 	Doubt *Doubt
 
-	from *evaluation
+	from   *evaluation
+	actors func() *sensitive.Paths
 }
 
 // Reasons returns those of the kept evaluation.
@@ -31,7 +32,10 @@ func (s *Snapshot) Reasons(kind document.Kind) *Reasons {
 	kept := s.evaluation(kind)
 	e := *kept
 	e.View = resolve.NewView(s.FS)
-	return &Reasons{View: e.View, Policy: s.policyFor(kept, kind), Host: e.host, Doubt: s.doubt(kept, kind), from: &e}
+	return &Reasons{
+		View: e.View, Policy: s.policyFor(kept, kind), Host: e.host, Doubt: s.doubt(kept, kind), from: &e,
+		actors: func() *sensitive.Paths { return s.actors.at(e.View, e.sensitive) },
+	}
 }
 
 // WithoutProject are the reasons without the project's file; nil if there is no
@@ -40,7 +44,7 @@ func (r *Reasons) WithoutProject() *Reasons {
 	if r.from.alone == nil {
 		return nil
 	}
-	return &Reasons{View: r.View, Policy: r.from.alone.policy, Host: r.Host, from: r.from.alone}
+	return &Reasons{View: r.View, Policy: r.from.alone.policy, Host: r.Host, from: r.from.alone, actors: r.actors}
 }
 
 // Settings are the values that hold, defaults included.
@@ -97,6 +101,10 @@ func (r *Reasons) Enfolds(path string) string { return r.from.enfolds(path) }
 
 // Secrets are the places of keys and passwords.
 func (r *Reasons) Secrets() *sensitive.Paths { return r.from.sensitive }
+
+// Actors are the places that programs outside act on, as they were at most two
+// seconds ago.
+func (r *Reasons) Actors() *sensitive.Paths { return r.actors() }
 
 // HasToolchain reports whether sessions have the toolchain of that name.
 func (r *Reasons) HasToolchain(name string) bool { return hasToolchain(r.from.toolchains, name) }

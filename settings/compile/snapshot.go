@@ -23,8 +23,9 @@ type Snapshot struct {
 	memory   *Memory    // nil: each snapshot is evaluated
 	complete Completion // nil: nothing is added
 
-	once [2]sync.Once   // guards kept
-	kept [2]*evaluation // for tools, and for terminals if they differ
+	actors actors
+	once   [2]sync.Once   // guards kept
+	kept   [2]*evaluation // for tools, and for terminals if they differ
 }
 
 // Completion returns a policy with what each session of a kind has for itself. It

@@ -121,23 +121,41 @@ type explainer struct {
 	kind    document.Kind
 	attempt Attempt
 	end     resolve.Target // where a path leads
-	live    *policy.Policy // the policy with only the rules whose paths exist
+	rules   *policy.Policy // see live
 	Answer
 }
 
 // newExplainer asks the kept evaluation. Only the target is looked up.
 func newExplainer(s *compile.Snapshot, kind document.Kind, attempt Attempt) *explainer {
-	x := &explainer{Reasons: s.Reasons(kind), kind: kind, attempt: attempt}
-	x.live = liveRules(x.Reasons)
-	return x
+	return &explainer{Reasons: s.Reasons(kind), kind: kind, attempt: attempt}
 }
 
-// liveRules is the policy with those of its rules that have an
-// effect on sessions that start now: a rule for a path that does not exist has
-// none.
-func liveRules(r *compile.Reasons) *policy.Policy {
+// live is the policy with only the rules that count for the target, once it is
+// followed.
+func (x *explainer) live() *policy.Policy {
+	if x.rules == nil {
+		x.rules = x.liveRules(x.Reasons)
+	}
+	return x.rules
+}
+
+// liveRules is the policy without the rules that have no effect on sessions that
+// start now: a rule for a path that does not exist has none. A rule that is about
+// neither the target nor the way to it is not looked up, and stays: most denials
+// are about one path, and there may be thousands of rules. Only sockets may be
+// elsewhere than their target.
+func (x *explainer) liveRules(r *compile.Reasons) *policy.Policy {
 	live := r.Policy
+	about := append([]string{x.end.Path, live.Inside(x.end.Path)}, x.end.Left...)
+	for _, link := range x.end.Links {
+		about = append(about, link.Path)
+	}
 	live.Rules = slices.DeleteFunc(slices.Clone(live.Rules), func(rule policy.Rule) bool {
+		if x.attempt != ConnectUnix && !slices.ContainsFunc(about, func(path string) bool {
+			return policy.Contains(rule.Path, path) || policy.Contains(path, rule.Path)
+		}) {
+			return false
+		}
 		// The caches of toolchains are made before a session starts, and so is
 		// what it has for itself.
 		made := rule.Origin.File == policy.OriginSession && rule.Path != live.Project || r.Makes(rule.Path)
@@ -189,7 +207,7 @@ func (x *explainer) refuse(rule *DecidingRule, key, value, format string, args .
 
 func (x *explainer) path() {
 	a := pathAttempts[x.attempt]
-	rule, granted := x.rule(x.live, a.access)
+	rule, granted := x.rule(x.live(), a.access)
 	if x.ownTerminals(a) || x.unseen(a, granted) {
 		return
 	}
@@ -206,7 +224,7 @@ func (x *explainer) path() {
 	x.allow(&DecidingRule{Path: rule.Path, Access: rule.Access, Origin: rule.Origin}, "%s is granted (%s) by %s",
 		display.Quote(rule.Path), rule.Access, rule.Origin)
 	switch {
-	case x.live.Inside(x.end.Path) != x.end.Path:
+	case x.live().Inside(x.end.Path) != x.end.Path:
 		x.Hint = "only the project's sessions see what they have in its place, if this machine can give them that"
 	case !x.end.Exists && x.attempt != Write:
 		x.Hint = "there is no such file"
@@ -223,7 +241,7 @@ func (x *explainer) path() {
 // terminals outside are not theirs.
 func (x *explainer) ownTerminals(a attemptKind) bool {
 	at := x.end.Path == terminalDir && a.access == policy.Read || x.end.Path == terminalDir+"/ptmx"
-	if !at || !x.live.PrivateTerminals || a.access == policy.Execute {
+	if !at || !x.live().PrivateTerminals || a.access == policy.Execute {
 		return false
 	}
 	x.allow(&DecidingRule{
@@ -255,7 +273,7 @@ func (x *explainer) takenAway(access policy.Access) bool {
 	if alone == nil {
 		return false
 	}
-	_, granted := x.rule(liveRules(alone), access)
+	_, granted := x.rule(x.liveRules(alone), access)
 	return granted
 }
 
@@ -306,7 +324,7 @@ func (x *explainer) protectedOutside(p policy.Protected, rule *DecidingRule, rea
 	}
 	x.refuse(rule, key, value, "%s", reason)
 	x.Acts = "git outside acts on it"
-	if actor, found := x.Secrets().ActingAt(x.View, p.Path); found {
+	if actor, found := x.Actors().ActingAt(x.View, p.Path); found {
 		x.Acts = actor.Acts
 	} else if p.Origin.Reason != "" {
 		x.Acts = "programs outside act on it, because " + p.Origin.Reason
@@ -422,7 +440,7 @@ func (x *explainer) actedOn(path string) bool {
 	found := false
 	switch x.attempt {
 	case Write:
-		actor, found = x.Secrets().FindActor(x.View, path)
+		actor, found = x.Actors().FindActor(x.View, path)
 		x.Acts = actor.Acts
 	case Read:
 		actor, _ = x.Secrets().ActorAt(path)

@@ -52,7 +52,7 @@ func (x *explainer) filtered(s policy.UnixSocket) bool {
 	switch {
 	case s.Agent == "":
 		return false
-	case x.live.Replaceable(s):
+	case x.live().Replaceable(s):
 		x.refuse(rule, "", "", "sessions may write where the socket of the %s is, %s", s.Agent, display.Quote(x.Target))
 		x.Hint = "so another program could be behind it; grant sessions less of that directory"
 	case s.InPlace:

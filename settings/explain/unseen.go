@@ -18,7 +18,7 @@ func (x *explainer) cached() bool {
 // ownTemporary reports whether the target is in a directory of temporary files
 // of the project's own.
 func (x *explainer) ownTemporary() bool {
-	_, own := x.live.TemporaryAt(x.end.Path)
+	_, own := x.live().TemporaryAt(x.end.Path)
 	return own
 }
 
@@ -32,13 +32,13 @@ func (x *explainer) unseen(a attemptKind, granted bool) bool {
 	for _, dir := range x.end.Left {
 		// A session can enter the directories on the way to what is granted in a
 		// hidden directory. Root can enter the hidden directory itself.
-		hidden, is := x.live.HiddenAt(dir)
+		hidden, is := x.live().HiddenAt(dir)
 		if !is || !x.grantsBelow(dir) && (dir != hidden.Path || !x.Host.Root) {
 			names = append(names, dir)
 		}
 	}
 	for _, name := range append(slices.Clone(names), x.end.Path) {
-		if hidden, is := x.live.HiddenAt(name); is {
+		if hidden, is := x.live().HiddenAt(name); is {
 			x.hidden(a, hidden)
 			x.byLink(name)
 			return true
@@ -48,7 +48,7 @@ func (x *explainer) unseen(a attemptKind, granted bool) bool {
 		names = append(names, x.end.Path)
 	}
 	for _, name := range names {
-		if t, own := x.live.TemporaryAt(name); own && x.elsewhere(t, name) {
+		if t, own := x.live().TemporaryAt(name); own && x.elsewhere(t, name) {
 			x.temporary(a, t, name)
 			x.byLink(name)
 			return true
@@ -75,7 +75,7 @@ func (x *explainer) elsewhere(t policy.Temporary, path string) bool {
 
 // grantsBelow reports whether a rule grants a path or something below it.
 func (x *explainer) grantsBelow(path string) bool {
-	return slices.ContainsFunc(x.live.Rules, func(rule policy.Rule) bool { return policy.Contains(path, rule.Path) })
+	return slices.ContainsFunc(x.live().Rules, func(rule policy.Rule) bool { return policy.Contains(path, rule.Path) })
 }
 
 // temporary explains why another program's temporary file is refused.

@@ -45,6 +45,15 @@ func (p *Paths) ActingBelow(r *resolve.View, dir string) (list []string) {
 	return slices.Compact(list)
 }
 
+// Anew is a copy of what is known, with the places that somebody acts on looked up
+// now. Several goroutines may ask it.
+func (p *Paths) Anew(r *resolve.View) *Paths {
+	anew := *p
+	anew.acted, anew.named = nil, nil
+	anew.acting(r)
+	return &anew
+}
+
 // acting are the places that somebody acts on, by their real paths. It looks them
 // up once. named gets their names in real directories.
 func (p *Paths) acting(r *resolve.View) []risks.Place {

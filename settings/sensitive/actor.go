@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -32,10 +31,7 @@ func (a Actor) SignIn() string { return a.Agent + " keeps its sign-in there" }
 // absolute, without symlinks. A place below the path counts if it does not exist
 // yet: sessions could make it. found is false if nobody is known to act on it.
 func (p *Paths) FindActor(r *resolve.View, path string) (actor Actor, found bool) {
-	all := slices.DeleteFunc(slices.Clone(p.table), func(known risks.Place) bool { return known.Acts == "" })
-	for i := range all {
-		all[i].Path, _ = realPath(r, all[i].Path)
-	}
+	all := p.acting(r)
 	if actor, found := within(all, path); found {
 		return actor, true
 	}
