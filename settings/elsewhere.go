@@ -8,8 +8,11 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/source"
@@ -103,13 +106,68 @@ func samePlaces(a, b []string) bool {
 	})
 }
 
-// userStates are the states of the user's files, lowest first.
-func (s *Store) userStates() []source.State {
+// userStates are the states of the user's files, lowest first, for sessions in a
+// project; "" if there is none.
+func (s *Store) userStates(projectDir string) []source.State {
 	own, named := s.statesOf(s.users.own), s.statesOf(s.users.named)
-	if len(named) > 0 && anySettings(own) {
-		named = onlyTightening(named, "your settings are in "+filepath.Dir(filepath.Dir(s.users.own[0])))
+	switch {
+	case len(named) == 0:
+		return own
+	case anySettings(own):
+		why := "your settings are in " + filepath.Dir(filepath.Dir(s.users.own[0]))
+		return slices.Concat(own, onlyTightening(named, why))
 	}
-	return slices.Concat(own, named)
+	view := resolve.NewView(s.fs)
+	for _, state := range named {
+		if why := s.doubtful(view, state.File, projectDir); why != "" {
+			own = append(own, onlyTightening([]source.State{state}, why)...)
+			continue
+		}
+		own = append(own, state)
+	}
+	return own
+}
+
+// linkDirs are the directories of the symlinks on the way to a target.
+func linkDirs(target resolve.Target) (list []string) {
+	for _, link := range target.Links {
+		list = append(list, link.Dir)
+	}
+	return list
+}
+
+// doubtful says why a session may have made a settings file that a variable
+// names; "" if none is known to. A link from a directory of the user's into a
+// repository is the user's own: people keep their settings in one.
+func (s *Store) doubtful(view *resolve.View, file, projectDir string) string {
+	target, config := view.Resolve(file), view.Resolve(filepath.Dir(filepath.Dir(file)))
+	if target.Err != nil || !target.Exists {
+		return ""
+	}
+	s.mu.Lock()
+	projects := append(slices.Clone(s.asked), projectDir)
+	s.mu.Unlock()
+	on := append(linkDirs(target), config.Path, target.Path)
+	for _, dir := range projects {
+		project := view.Resolve(dir).Path
+		if dir != "" && slices.ContainsFunc(on, func(at string) bool { return policy.Contains(project, at) }) {
+			return "it is in the project " + display.Quote(project)
+		}
+	}
+	home := view.Resolve(s.host.Account).Path
+	if slices.ContainsFunc(append(linkDirs(config), config.Path), func(at string) bool {
+		return compile.InRepository(view, at, home)
+	}) {
+		return "it is in a git repository"
+	}
+	info, err := fsguard.Lstat(target.Path)
+	if err != nil {
+		return "its owner is not known"
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return "it is another user's"
+	}
+	return ""
 }
 
 func (s *Store) statesOf(files []string) []source.State {

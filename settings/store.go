@@ -229,7 +229,7 @@ func (s *Store) Snapshot(projectDir string) *compile.Snapshot {
 			"projectDir", projectDir)
 	}
 	in.UserStates = s.sources.Managed()
-	in.UserStates = append(in.UserStates, s.userStates()...)
+	in.UserStates = append(in.UserStates, s.userStates(in.ProjectDir)...)
 	if s.editor != nil {
 		in.UserStates = append(in.UserStates, *s.editor)
 	}

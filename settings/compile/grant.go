@@ -295,17 +295,17 @@ func redirected(view fsView, projectDir string, others []string, writable cover)
 	}
 	home := view.Resolve(view.host.Home).Path
 	for _, l := range target.Links {
-		if made.at(l.Dir).Has(policy.Write) || inRepository(view, l.Dir, home) {
+		if made.at(l.Dir).Has(policy.Write) || InRepository(view.View, l.Dir, home) {
 			return &Redirect{Link: l.Path, Target: target.Path}
 		}
 	}
 	return nil
 }
 
-// inRepository reports whether a directory lies in a git repository. One that
+// InRepository reports whether a directory lies in a git repository. One that
 // holds the home directory does not count: it has the user's start-up files,
-// and links there lead to other disks.
-func inRepository(view fsView, dir, home string) bool {
+// and links there lead to other disks. Both are real paths.
+func InRepository(view *resolve.View, dir, home string) bool {
 	for above := range upwards(dir) {
 		if above == "/" || above == home || strings.HasPrefix(home, above+"/") {
 			return false

@@ -77,6 +77,9 @@ func TestPlace_NoVariableTakesSettingsAway(t *testing.T) {
 					if !ok && name == "off" {
 						t.Errorf("%s: control: without settings at home: %s", way, out)
 					}
+					if name == "opens" && strings.Contains(out, "the secret") {
+						harness.Breach(t, "%s, without settings at home: %s", way, out)
+					}
 				}
 			})
 		}
