@@ -91,7 +91,7 @@ func keyOf(e *entry) policyKey { return policyKey{e.projectDir, e.kind} }
 // compileFor returns the id of the policy that a session would get now; "" if
 // its project's file system does not answer.
 func (s *Server) compileFor(k policyKey) string {
-	plan := s.plan(s.store.InWindow(k.project), k.kind, "")
+	plan := s.plan(s.store.InWindow(k.project), k.kind, "", "")
 	if plan.NoAnswer != "" {
 		return ""
 	}

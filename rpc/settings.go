@@ -62,7 +62,7 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 		return protocol.PolicyGetResult{}, err
 	}
 	snapshot := s.store.InWindow(params.ProjectDir)
-	plan := s.plan(snapshot, protocol.Kind(kind), "")
+	plan := s.plan(snapshot, protocol.Kind(kind), "", "")
 	s.publish(snapshot, plan.Diagnostics)
 	return presentation.Policy(plan.Result), nil
 }

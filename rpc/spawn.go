@@ -74,10 +74,11 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	}, nil
 }
 
-// plan plans a session. agreed is a policy's id, or "".
-func (s *Server) plan(snapshot *compile.Snapshot, kind protocol.Kind, agreed string) *session.Plan {
+// plan plans a session. dir is its working directory, agreed a policy's id; both
+// may be "".
+func (s *Server) plan(snapshot *compile.Snapshot, kind protocol.Kind, dir, agreed string) *session.Plan {
 	return session.New(s.store, snapshot, session.Wish{
-		Kind: settings.Kind(kind), Confined: s.options.Sandbox, Certain: s.options.Sandbox, Agreed: agreed,
+		Kind: settings.Kind(kind), Confined: s.options.Sandbox, Certain: s.options.Sandbox, Agreed: agreed, Dir: dir,
 	})
 }
 
@@ -86,7 +87,7 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 	*session.Admitted, error,
 ) {
 	snapshot := s.store.InWindow(params.ProjectDir)
-	plan := s.plan(snapshot, params.Kind, params.PolicyID)
+	plan := s.plan(snapshot, params.Kind, params.Cwd, params.PolicyID)
 	s.publish(snapshot, plan.Diagnostics)
 	admitted, err := plan.Admit()
 	if err != nil {

@@ -25,6 +25,8 @@ type Wish struct {
 	// Agreed is the id of the policy to which the user has agreed. The session
 	// starts under no other, and only with every protection. "" asks for nothing.
 	Agreed string
+	// Dir is the working directory, absolute; "" if it is not known.
+	Dir string
 	// Facts are about this session alone, not about all of its kind.
 	Facts Facts
 }
@@ -103,7 +105,11 @@ func (p *Plan) Admit() (*Admitted, error) {
 	if err := p.MakeDirs(); err != nil {
 		a.Unmade = []string{err.Error()}
 	}
-	for _, note := range p.Notes() {
+	notes := p.Notes()
+	if p.Policy.Restricted {
+		notes = append(notes, p.snapshot.Nested(p.wish.Dir)...)
+	}
+	for _, note := range notes {
 		if p.store.FirstTime(note.Name) {
 			a.Told = append(a.Told, note.Text)
 		}

@@ -176,3 +176,54 @@ func TestStart_CompletesTheRequest(t *testing.T) {
 		t.Errorf("control: the sandbox did not refuse it: %v", err)
 	}
 }
+
+// A file of settings between the working directory and the project is no file of
+// the project's. Zed reads it.
+func TestAdmit_TellsOfNestedSettings(t *testing.T) {
+	t.Parallel()
+	opened, _, project := store(t, `{"enabled": true}`)
+	write := func(dir, content string) {
+		t.Helper()
+		file := filepath.Join(project, dir, ".zed", "settings.json")
+		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const block = `{"terminal": {"sandbox": {"allow_network": false}}}`
+	write("", block)
+	write("bound", block)
+	write("bound/more", block)
+	write("theirs", `{"tab_size": 2}`)
+	write("wrong", "{")
+	for _, row := range []struct{ dir, told string }{
+		{"", ""},
+		{".", ""},
+		{"theirs", ""},
+		{"none", ""},
+		{"../beside", ""},
+		{"bound/deep/er", "bound"},
+		{"bound", ""},
+		{"bound/more", "bound/more"},
+		{"wrong", "wrong"},
+	} {
+		wish := Wish{Kind: settings.KindTool}
+		if row.dir != "" {
+			wish.Dir = filepath.Join(project, row.dir)
+		}
+		admitted, err := New(opened, opened.Snapshot(project), wish).Admit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "no effect"
+		if row.told != "" {
+			want = filepath.Join(project, row.told, ".zed", "settings.json") + `" has no effect here`
+		}
+		if said := strings.Join(admitted.Told, "\n"); strings.Contains(said, want) != (row.told != "") {
+			t.Errorf("%q: told %q", row.dir, said)
+		}
+		if admitted.Policy.Network.Allowed {
+			t.Errorf("%q: control: the project's own file does not count", row.dir)
+		}
+	}
+}

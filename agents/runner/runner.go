@@ -56,7 +56,9 @@ type Running struct {
 // Start starts a command. On an error nothing runs.
 func (r *Runner) Start(ctx context.Context, c Command) (*Running, error) {
 	snapshot := r.Store.Snapshot(r.Project)
-	admitted, err := session.New(r.Store, snapshot, session.Wish{Kind: r.Kind, Confined: true, Certain: true}).Admit()
+	admitted, err := session.New(r.Store, snapshot, session.Wish{
+		Kind: r.Kind, Confined: true, Certain: true, Dir: c.Dir,
+	}).Admit()
 	var doubtful *session.DoubtError
 	switch {
 	case errors.As(err, &doubtful):

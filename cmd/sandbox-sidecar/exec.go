@@ -112,8 +112,9 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		return err
 	}
 	defer store.Close()
+	here, _ := workingDir() // if there is none, the start says so
 	plan := session.New(store, snapshot, session.Wish{
-		Kind: kind, Confined: p.sandbox, Certain: true, // the user has a terminal to fix a file in
+		Kind: kind, Confined: p.sandbox, Certain: true, Dir: here, // the user has a terminal to fix a file in
 		Facts: session.Facts{Variables: j.variables, Programs: j.programs},
 	})
 	// For a window. The id takes long.

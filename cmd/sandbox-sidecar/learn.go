@@ -170,7 +170,10 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	}
 	defer store.Close()
 	// Without a sandbox or reports of denials there is nothing to learn.
-	plan := session.New(store, snapshot, session.Wish{Kind: l.kind, Confined: true, Certain: true, Reported: true})
+	here, _ := workingDir() // if there is none, the start says so
+	plan := session.New(store, snapshot, session.Wish{
+		Kind: l.kind, Confined: true, Certain: true, Reported: true, Dir: here,
+	})
 	admitted, err := plan.Admit()
 	if err != nil {
 		return spawn.Exit{}, inDoubt(err)

@@ -1,11 +1,13 @@
 package compile
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/trust"
@@ -65,6 +67,38 @@ func (s *Snapshot) Project() Project {
 		p.Problem = e.exposure
 	}
 	return p
+}
+
+// Nested notes a file of settings in a directory or above it, below the project.
+// Zed reads such a file, and sessions are not bound by it. There is at most one
+// note, of the innermost file that asks for something or cannot be read.
+func (s *Snapshot) Nested(dir string) []Note {
+	if s.ProjectDir == "" || dir == "" {
+		return nil
+	}
+	view := resolve.NewView(s.FS)
+	project := view.Resolve(s.ProjectDir).Path
+	for at := range policy.Upwards(view.Resolve(dir).Path) {
+		if at == project || !policy.Contains(project, at) {
+			return nil
+		}
+		file := filepath.Join(at, ".zed", "settings.json")
+		if view.Entry(file).Err != nil {
+			continue
+		}
+		data, err := s.FS.ReadFile(view.Resolve(file).Path)
+		if block, problem := document.Decode(data, s.Host.Platform, document.Project); err == nil && problem == nil &&
+			!block.HasSettings() {
+			continue
+		}
+		sum := sha256.Sum256([]byte(file))
+		return []Note{{
+			Name: "nested-" + hex.EncodeToString(sum[:8]),
+			Text: fmt.Sprintf("%s has no effect here: sessions are bound by the settings in their project's own "+
+				"directory %s", display.Quote(file), display.Quote(project)),
+		}}
+	}
+	return nil
 }
 
 // untrusted says that a list of trusted projects does not count, because only
