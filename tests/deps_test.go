@@ -203,7 +203,7 @@ var mayImport = map[string][]string{
 	"tests/deadline":        {},
 	"tests/harness":         {"rpc/client", "rpc/protocol", "tests/deadline"},
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},
-	"tests/doors":           {"rpc/protocol", "tests/harness"},
+	"tests/doors":           {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/ordinary":        {"rpc/protocol", "tests/harness"},
 	"tests/lifetime":        {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/hung":            {"rpc/client", "rpc/protocol", "tests/harness"},
