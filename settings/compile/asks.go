@@ -44,7 +44,10 @@ func (a Ask) shown() string {
 // ask for it. Everything that makes the policy wider is in the list. If it is
 // empty, trusting the project opens nothing.
 func (e *evaluation) beyond(alone *evaluation) []Ask {
-	b := &asker{e: e, alone: alone, written: e.reporter().written}
+	b := &asker{
+		e: e, alone: alone, written: e.reporter().written,
+		was: policy.NewIndex(&alone.policy), is: policy.NewIndex(&e.policy),
+	}
 	b.kinds()
 	b.grants()
 	b.scalars()
@@ -59,6 +62,7 @@ func (e *evaluation) beyond(alone *evaluation) []Ask {
 
 type asker struct {
 	e, alone *evaluation
+	was, is  *policy.Index     // of the policies of alone and e
 	written  map[place]written // see reporter
 	asks     []Ask
 }
@@ -107,7 +111,8 @@ func (b *asker) grants() {
 	}
 	sets := map[string][]grant{} // grants of a toolchain, by its name
 	for _, g := range b.e.granted {
-		if g.origin.File != b.e.projectFile || b.alone.outside.at(g.path).Has(g.access) {
+		granted := b.alone.outside.at(g.path).Has(g.access)
+		if g.origin.File != b.e.projectFile || granted && !b.unprotects(g) {
 			continue
 		}
 		if from := b.e.bounds.refuses(g.access, g.path); from != nil {
@@ -127,7 +132,7 @@ func (b *asker) grants() {
 		}
 		var parts []string
 		for _, g := range sets[c.Name] {
-			parts = append(parts, fmt.Sprintf("may %s %s", verbs(g.access), display.Quote(g.path)))
+			parts = append(parts, fmt.Sprintf("may %s %s%s", verbs(g.access), display.Quote(g.path), b.lost(g)))
 		}
 		var names []string
 		for _, v := range c.Variables {
@@ -169,10 +174,25 @@ func (b *asker) opened(g grant) string {
 		where += " and everything below it"
 	}
 	text := fmt.Sprintf("sessions may %s %s", verbs(g.access), where)
+	text += b.lost(g)
 	if what := b.e.sensitive.Holds(g.path); what != "" {
 		text += ": that is " + what
 	}
 	return text
+}
+
+// unprotects reports whether a path is protected without a grant of it, and not
+// with it. Then the grant opens it, even if another gives as much access there.
+func (b *asker) unprotects(g grant) bool {
+	return g.access.Has(policy.Write) && b.was.Protects(g.path) && !b.is.Protects(g.path)
+}
+
+// lost says that a grant takes a protection away; "" if it takes none.
+func (b *asker) lost(g grant) string {
+	if !b.unprotects(g) {
+		return ""
+	}
+	return ", which programs outside of the sandbox rely on"
 }
 
 // verbs names an access in words.

@@ -41,7 +41,7 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/project/": "", "/home/u/.ssh/id": "", "/home/u/.config/gh/hosts.yml": "", "/home/u/.aws/": "",
-		"/usr/bin/": "", "/home/u/file": "",
+		"/usr/bin/": "", "/home/u/file": "", "/home/u/.cache/pip/": "",
 	})
 	const on = `{"enabled": true}`
 	tests := []struct{ name, user, project, want string }{
@@ -111,6 +111,12 @@ func TestAsks_SayInOneSentenceWhatTrustWouldOpen(t *testing.T) {
 			`{"protected_paths": ["b"]}`,
 			`protected_paths ["b"]: sessions may change ".git/hooks", which programs outside of the sandbox rely on` +
 				"\n",
+		},
+		{
+			"protection in another grant", `{"enabled": true, "additional_read_write_paths": ["~/.cache"]}`,
+			`{"additional_read_write_paths": ["~/.cache", "~/.cache/pip"]}`,
+			`additional_read_write_paths ~/.cache/pip: sessions may read, write and execute "/home/u/.cache/pip" and ` +
+				"everything below it, which programs outside of the sandbox rely on\n",
 		},
 		{
 			"a machine without a sandbox", on, `{"on_unavailable": "warn"}`,
