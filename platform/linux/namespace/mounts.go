@@ -92,7 +92,8 @@ func PlanMounts(p *policy.Policy) ProtectedMounts {
 		}
 	}
 	for _, path := range p.Reopened {
-		if !isReplaced(p, path) {
+		// A pattern is not reopened, nor is an entry of just the path.
+		if !isReplaced(p, path) && !index.Protects(path) {
 			mounts.Reopened = append(mounts.Reopened, path)
 		}
 	}

@@ -3,7 +3,6 @@ package namespace
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -74,15 +73,12 @@ func (m ProtectedMounts) protect(path string) error {
 	return nil
 }
 
-// reopenedBelow are the paths that are reopened below a protected one, and not
-// below another between.
+// reopenedBelow are the paths that are reopened below a protected one. With
+// another between, that is mounted later, and finds them as they are now.
 func (m ProtectedMounts) reopenedBelow(path string) []string {
 	var list []string
 	for _, open := range m.Reopened {
-		between := func(other string) bool {
-			return other != path && policy.Contains(path, other) && policy.Contains(other, open)
-		}
-		if open != path && policy.Contains(path, open) && !slices.ContainsFunc(m.Protected, between) {
+		if open != path && policy.Contains(path, open) {
 			list = append(list, open)
 		}
 	}
