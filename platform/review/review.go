@@ -68,6 +68,8 @@ type State struct {
 	taken  bool // linked is known
 	// busy are the directories that programs outside change, too.
 	busy []string
+	// open are the paths that a grant names below protected ones.
+	open map[string]bool
 	// prevented: see Prevented.
 	prevented bool
 
@@ -101,6 +103,7 @@ func Take(p *policy.Policy) *State {
 		}
 	}
 	since := time.Now().Add(-fileTimeLag)
+	open := opened(p)
 	var tops []string
 	for _, one := range s.all() {
 		if one.project != "" {
@@ -108,6 +111,7 @@ func Take(p *policy.Policy) *State {
 		}
 	}
 	for _, one := range s.all() {
+		one.open = open
 		one.take(since, index, tops)
 	}
 	var repositories []string
@@ -171,7 +175,8 @@ func (s *State) compare(of *State, list changes, end time.Time) {
 	unread = append(unread, s.crowded...)
 	add := func(path string, how Change) {
 		holds := func(dir string) bool { return policy.Contains(dir, path) }
-		if slices.ContainsFunc(unread, holds) || of.prevented && slices.ContainsFunc(of.busy, holds) {
+		if slices.ContainsFunc(unread, holds) ||
+			of.prevented && slices.ContainsFunc(of.busy, holds) && s.index.Protects(path) {
 			return // it could not be compared, or others changed it
 		}
 		list.add(strings.TrimSuffix(path, scripts), how, of.explain(path, after[path], s.reason(path)))

@@ -52,3 +52,16 @@ func innermost(roots map[string][]string, path string) string {
 // skips reports whether a directory is left to another root, or to the project,
 // whose own search covers it.
 func (s *State) skips(dir string) bool { return slices.Contains(s.tops, dir) }
+
+// opened are the paths that a grant names below protected ones. What is there is
+// not reviewed as a part of those: sessions write it all the time. A grant that
+// programs act on is reviewed by itself.
+func opened(p *policy.Policy) map[string]bool {
+	open := map[string]bool{}
+	for _, path := range p.Reopened {
+		if slices.ContainsFunc(p.Rules, func(rule policy.Rule) bool { return rule.Path == path }) {
+			open[path] = true
+		}
+	}
+	return open
+}

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,6 +108,46 @@ func TestFindings_LeaveOutWhatOthersChange(t *testing.T) {
 		}
 		if !slices.Equal(found, want) {
 			t.Errorf("prevented %t: %q, want %q", prevented, found, want)
+		}
+	}
+}
+
+// What a grant names below a protected directory is no part of that: it is
+// reviewed by itself if programs act on it, and not at all if not.
+func TestFindings_WhatAGrantNamesBelowAProtectedDirectory(t *testing.T) {
+	t.Parallel()
+	for _, acts := range []string{"", "it acts"} {
+		for _, busy := range []bool{false, true} {
+			dir := project{t, t.TempDir()}
+			dir.write("agent/open/old", "")
+			dir.write("agent/settings", "")
+			around, open := filepath.Join(dir.dir, "agent"), filepath.Join(dir.dir, "agent/open")
+			p := &policy.Policy{
+				Project: dir.dir, Reopened: []string{open}, Protected: []policy.Protected{{Path: around, Busy: busy}},
+				Rules: []policy.Rule{{Path: dir.dir, Access: policy.ReadWrite}, {Path: open, Access: policy.ReadWrite}},
+			}
+			if acts != "" {
+				p.Roots = []policy.Root{{Path: open, Acts: acts}}
+			}
+			state := Take(p)
+			for i := range maxFiles + 1 {
+				dir.write(fmt.Sprintf("agent/open/%d", i), "")
+			}
+			dir.write("agent/settings", "changed")
+			if busy {
+				state.Prevented()
+			}
+			var found []string
+			for _, f := range state.Findings() {
+				found = append(found, strings.TrimPrefix(f.Path, around+"/"))
+			}
+			if got := slices.Contains(found, "settings"); got == busy {
+				t.Errorf("busy %t: %q", busy, found)
+			}
+			within := slices.ContainsFunc(found, func(path string) bool { return strings.HasPrefix(path, "open") })
+			if within != (acts != "") || slices.Contains(found, around) {
+				t.Errorf("%q, busy %t: %q", acts, busy, found)
+			}
 		}
 	}
 }

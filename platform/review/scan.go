@@ -170,8 +170,8 @@ func (s *State) scanDir(found map[string]string, dir string, depth int) error {
 		switch {
 		case err != nil:
 			failure = errors.Join(failure, err)
-		// git installs sample hooks, which it does not run
-		case strings.HasSuffix(path, ".sample"):
+		// git installs sample hooks, which it does not run; see opened
+		case strings.HasSuffix(path, ".sample"), s.open[path]:
 		case info.IsDir() && depth > 1:
 			if failure = errors.Join(failure, s.scanDir(found, path, depth-1)); errors.Is(failure, errCrowded) {
 				return failure

@@ -155,7 +155,7 @@ func (w *search) changedIn(dir string, depth int) bool {
 	for _, entry := range w.entries(dir) {
 		path := filepath.Join(dir, entry.Name)
 		info, err := fsguard.Lstat(path)
-		if err == nil && (w.isNew(info) || info.IsDir() && depth > 1 && w.changedIn(path, depth-1)) {
+		if err == nil && !w.open[path] && (w.isNew(info) || info.IsDir() && depth > 1 && w.changedIn(path, depth-1)) {
 			return true
 		}
 	}

@@ -204,10 +204,13 @@ func (s *Input) run(
 	guarded, grants.create = append(guarded, guardedAudit...), append(grants.create, create...)
 	own := guard(view, grants.cover)
 	guarded, grants.create = append(guarded, own.protected...), append(grants.create, own.create...)
+	guardedGit := guardGit(l, project, grants, paths.without)
+	for path := range pathsOf(guardedGit) {
+		delete(paths.outside, path)
+	}
 	p := policy.Policy{
-		Project: project.path, Rules: grants.rules, Protected: sortProtected(slices.Concat(paths.list, guarded,
-			guardGit(l, project, grants, paths.without))), GitDirs: paths.gitDirs, Reopened: own.reopened,
-		Roots:            roots.list,
+		Project: project.path, Rules: grants.rules, Roots: roots.list, GitDirs: paths.gitDirs,
+		Protected:        sortProtected(slices.Concat(paths.list, guarded, guardedGit)),
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
 		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden,
 		Network: reachable.addTo(l.network()), Environment: environment,
@@ -235,6 +238,7 @@ func (s *Input) run(
 		e.redirect = redirected(view, projectDir, s.Others, grants.writable)
 	}
 	e.require(project, r)
+	e.reopen(own.reopened, paths.outside)
 	e.refusals = append(e.refusals, view.unfound()...)
 	e.applyScalars()
 	e.applyLocalhost()

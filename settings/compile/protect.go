@@ -282,12 +282,10 @@ func guardGit(l layers, p project, granted grantSet, without exceptions) []polic
 	if slices.Contains(l.user.values.ProtectedPaths, "!*") {
 		return nil
 	}
+	meant := writable(granted.lasting)
 	var list []policy.Protected
 	for _, path := range p.git.Elsewhere {
-		meant := slices.ContainsFunc(granted.rules, func(r policy.Rule) bool {
-			return r.Path == path && r.Access.Has(policy.Write)
-		})
-		if !meant && granted.cover.at(path).Has(policy.Write) && !without.take(path) {
+		if !slices.Contains(meant, path) && granted.cover.at(path).Has(policy.Write) && !without.take(path) {
 			list = append(list, builtIn(path))
 		}
 	}
@@ -331,6 +329,9 @@ type chosenPaths struct {
 	programs map[string]string // see policy.Policy.GitPrograms
 	without  exceptions        // of the user
 	refusals []string          // what could not be protected
+	// outside are the paths that are protected only because a grant outside of the
+	// project holds them. A narrower grant opens what it names there.
+	outside map[string]bool
 	// unclear is the first entry that could not be understood; nil if there is
 	// none.
 	unclear *document.FileDiagnostic
@@ -347,9 +348,10 @@ func choosePaths(
 		r.add(from.file, from.At, document.SeverityInfo, protectedKey,
 			`[] has no effect: the built-in list stays; to protect nothing, write ["!*"]`)
 	}
-	list = append(list, builtInProtected(view, p, without)...)
+	own := builtInProtected(view, p, without)
 	result := chosenPaths{gitDirs: gitDirs(p, without), programs: p.git.Programs}
-	list = append(list, roots.builtInOutside(view, p, grants, without, &result)...)
+	outside := roots.builtInOutside(view, p, grants, without, &result)
+	list = slices.Concat(list, own, outside)
 	for _, e := range without {
 		covers := func(p policy.Protected) bool {
 			return p.Pattern && p.Origin.File == policy.OriginBuiltIn && p.Covers(e.path)
@@ -384,15 +386,30 @@ func choosePaths(
 		}
 	}
 	linked, unfollowed := followLinks(view, list, grants.lasting, without)
-	list, result.refusals = append(list, linked...), append(result.refusals, unfollowed...)
+	result.refusals = append(result.refusals, unfollowed...)
+	firm := slices.Concat(linked, p.parent.guard())
 	for _, path := range p.git.OutsideProtected {
 		one := builtIn(path)
 		one.GitConfig = slices.Contains(p.git.Configs, path)
-		list = append(list, one) // the grant of the repository depends on it, whatever the settings say
+		firm = append(firm, one) // the grant of the repository depends on it, whatever the settings say
 	}
-	list = append(list, p.parent.guard()...)
-	result.list, result.without, result.unclear = append([]policy.Protected{}, list...), without, unclear
+	result.outside = pathsOf(outside)
+	for path := range pathsOf(slices.Concat(own, firm)) {
+		delete(result.outside, path)
+	}
+	result.list, result.without, result.unclear = slices.Concat([]policy.Protected{}, list, firm), without, unclear
 	return result
+}
+
+// pathsOf are the paths of entries that protect what exists.
+func pathsOf(list []policy.Protected) map[string]bool {
+	paths := map[string]bool{}
+	for _, one := range list {
+		if !one.Pattern && !one.Creatable {
+			paths[one.Path] = true
+		}
+	}
+	return paths
 }
 
 // protect adds the file's protected paths.

@@ -82,11 +82,8 @@ func rootsOf(view fsView, p project, own []grant) chosenRoots {
 // writersOf are the paths that sessions may write, and every directory above one.
 func writersOf(granted []grant) map[string]bool {
 	writers := map[string]bool{}
-	for _, g := range granted {
-		if !g.access.Has(policy.Write) || g.private {
-			continue
-		}
-		for dir := range upwards(g.path) {
+	for _, path := range writable(granted) {
+		for dir := range upwards(path) {
 			if writers[dir] {
 				break
 			}
@@ -94,6 +91,29 @@ func writersOf(granted []grant) map[string]bool {
 		}
 	}
 	return writers
+}
+
+// writable are the paths that grants let sessions write.
+func writable(granted []grant) (list []string) {
+	for _, g := range granted {
+		if g.access.Has(policy.Write) && !g.private {
+			list = append(list, g.path)
+		}
+	}
+	return list
+}
+
+// namedOf are the paths that are not protected because a grant names them. Only
+// Linux can protect what is around a narrower grant.
+func namedOf(view fsView, granted []grant) map[string]bool {
+	if view.host.Platform != "linux" {
+		return writersOf(granted)
+	}
+	named := map[string]bool{}
+	for _, path := range writable(granted) {
+		named[path] = true
+	}
+	return named
 }
 
 // shared reports whether a path is one of temporary files of all programs, or
@@ -122,15 +142,16 @@ func (c chosenRoots) risks(granted cover) (list []string) {
 
 // builtInOutside is what is protected in the grants outside of the project: the
 // names of the table in each directory, what git runs there, and the user's own
-// start-up files. What the user also grants by itself is meant to be written.
-// It adds to found what the search finds beside.
+// start-up files. What the user also grants by itself is meant to be written; what
+// is granted below an entry is reopened. It adds to found what the search finds
+// beside.
 func (c chosenRoots) builtInOutside(
 	view fsView, p project, grants grantSet, without exceptions, found *chosenPaths,
 ) (list []policy.Protected) {
-	writers := writersOf(grants.lasting)
+	named := namedOf(view, grants.lasting)
 	add := func(entries []policy.Protected) {
 		for _, one := range entries {
-			if !writers[one.Path] {
+			if !named[one.Path] {
 				list = append(list, one)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/settingstest"
 )
 
 // In each writable grant the user's settings decide as in the project.
@@ -20,6 +21,7 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 		"/home/u/other/tools/hook": "", "/home/u/.zshrc": "-> dotfiles/zshrc", "/home/u/dotfiles/zshrc": "",
 		"/home/u/b/.vscode/": "", "/home/u/other/link": "-> ../b",
 		"/home/u/.bashrc": "", "/tmp/": "", "/home/u/other/.vscode": "-> ../other",
+		"/home/u/.claude/projects/": "", "/home/u/.local/bin/x": "", "/home/u/.config/zed/themes/": "",
 	})
 	for _, test := range []struct{ granted, protects, closed, open string }{
 		{
@@ -34,6 +36,24 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 		{`"~/dotfiles"`, ``, "dotfiles/zshrc", "dotfiles/vim"},
 		{`"~"`, ``, ".bashrc .profile dotfiles/zshrc .local/bin/x other/.git/hooks/x", "other/.envrc src"},
 		{`"~", "~/.bashrc"`, ``, ".profile", ".bashrc"},
+		{
+			`"~", "~/.claude/projects"`, ``,
+			".claude/settings.json .claude/projects/.claude/x .claude/projects/.envrc .config/zed/settings.json",
+			".claude/projects/x .config/zed/themes/x .config/x",
+		},
+		{
+			`"~", "~/.claude/projects", "~/.local/bin/x", "~/.claude"`, ``,
+			".local/bin/y", ".claude/settings.json .claude/projects/x .local/bin/x",
+		},
+		{
+			`"~", "~/.claude/projects"`, `"~/.claude"`,
+			".claude/projects/x", ".config/x .config/zed/themes/x",
+		},
+		{
+			`"~", "~/.claude/projects", "~/.local/bin/x"`, `"~/.c*", "~/.local"`,
+			".claude/projects/x .config/zed/themes/x .config/x .local/bin/x", "src",
+		},
+		{`"~", "~/.gitconfig"`, ``, ".bashrc", ".gitconfig"},
 		{`"~", "~/other"`, `"!~/.profile"`, ".bashrc other/.envrc", ".profile"},
 	} {
 		block := fmt.Sprintf(`{"enabled": true, "additional_read_write_paths": [%s], "protected_paths": [%s]}`,
@@ -48,6 +68,43 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 			if !p.At("/home/u/" + path).Has(policy.Write) {
 				t.Errorf("%s: %s cannot be written", block, path)
 			}
+		}
+	}
+}
+
+// A grant reopens nothing that an organisation protects, and a project's file takes
+// the protection of no path away by a grant of it.
+func TestRoots_WhatTheUserDoesNotDecideStaysProtected(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/": "", "/home/u/.claude/projects/x/": "", "/home/u/.config/zed/themes/": "",
+		"/home/u/.gitconfig": "", "/tmp/": "",
+	})
+	const user = `{"enabled": true, "additional_read_write_paths": ["~", "~/.claude/projects"]}`
+	writes := func(s *Snapshot, path string) bool {
+		p := s.Compile(document.KindTool).Policy
+		return p.At("/home/u/" + path).Has(policy.Write)
+	}
+	if s := snapshotOf(t, tree, user, ""); !writes(s, ".claude/projects/x") || !writes(s, ".config/zed/themes") {
+		t.Error("the control: the grant does not open what it names")
+	}
+	for _, entry := range []string{".claude", ".claude/projects", ".c*", ".config"} {
+		entry = "/home/u/" + entry
+		s := snapshotOf(t, tree, user, "")
+		s.UserStates = append(s.UserStates, settingstest.Managed(t, "/etc/sandbox-sidecar/settings.json", `{}`,
+			`{"protected_paths": ["`+entry+`"]}`))
+		for _, path := range []string{".claude/projects/x", ".config/zed/themes"} {
+			covered := policy.Protected{Path: entry, Pattern: true}
+			if covered.Covers("/home/u/"+path) && writes(s, path) {
+				t.Errorf("%s can be written, and the organisation protects %s", path, entry)
+			}
+		}
+	}
+	for _, path := range []string{".claude", ".claude/projects", ".gitconfig", ".claude/settings.json"} {
+		s := snapshotOf(t, tree, `{"enabled": true, "additional_read_write_paths": ["~"]}`,
+			`{"additional_read_write_paths": ["~/`+path+`"]}`)
+		if writes(s, path) {
+			t.Errorf("a project's file opens %s", path)
 		}
 	}
 }

@@ -23,19 +23,29 @@ type grantKind struct {
 	// rows are names that programs outside act on. Those that end in "+" do not
 	// exist, and only the review knows those that begin with "?".
 	rows []string
+	// narrower are more grants, in protected directories: what they name can be
+	// written.
+	narrower []string
 }
 
 var grantKinds = []grantKind{
-	{"a project", "other", "other", []string{
+	{name: "a project", grant: "other", root: "other", rows: []string{
 		".git/hooks/pre-commit+", ".git/config", ".vscode/tasks.json", ".envrc+", ".claude/settings.json",
 		"deps/inner/.git/config", "?package.json", "?Makefile",
 	}},
-	{"a repository's directory", "other/.git", "other/.git", []string{"hooks/pre-commit+", "config"}},
-	{"home", ".", ".", []string{
+	{
+		name: "a repository's directory", grant: "other/.git", root: "other/.git",
+		rows: []string{"hooks/pre-commit+", "config"},
+	},
+	{name: "home", grant: ".", root: ".", rows: []string{
 		".bashrc", ".zshrc", ".profile+", ".local/bin/tool", ".vscode/tasks.json", ".config/fish/config.fish+",
 	}},
-	{"start-up files", "dotfiles", "dotfiles", []string{"zshrc"}},
-	{"one file", ".bashrc", ".", []string{"?.bashrc"}},
+	{
+		name: "home, and narrower", grant: ".", root: ".", rows: []string{".claude/settings.json", ".local/bin/tool"},
+		narrower: []string{".claude/projects", ".claude/a/b", ".local/bin/mine"},
+	},
+	{name: "start-up files", grant: "dotfiles", root: "dotfiles", rows: []string{"zshrc"}},
+	{name: "one file", grant: ".bashrc", root: ".", rows: []string{"?.bashrc"}},
 }
 
 // grantRoads are lines that change the file $1 below $2. The program "try" of the
@@ -53,7 +63,7 @@ var grantRoads = map[string]string{
 // fill makes what the rows need.
 func (s *scene) fill() {
 	s.T.Helper()
-	for _, dir := range []string{"other", "dotfiles", ".vscode", ".local/bin", ".config/fish"} {
+	for _, dir := range []string{"other", "dotfiles", ".vscode", ".local/bin", ".config/fish", ".claude"} {
 		if err := os.RemoveAll(filepath.Join(s.Home, dir)); err != nil {
 			s.T.Fatal(err)
 		}
@@ -68,7 +78,8 @@ func (s *scene) fill() {
 	for path, content := range map[string]string{
 		"other/.vscode/tasks.json": "{}", "other/.agents/settings.json": "{}", "other/package.json": "{}",
 		"other/build/mk": "all:\n", "dotfiles/zshrc": "", ".bashrc": "", ".local/bin/tool": "",
-		".vscode/tasks.json": "{}",
+		".vscode/tasks.json": "{}", ".claude/settings.json": "{}", ".claude/projects/x": "", ".claude/a/b/x": "",
+		".local/bin/mine": "",
 	} {
 		harness.Write(s.T, filepath.Join(s.Home, path), content)
 	}
@@ -128,10 +139,15 @@ func TestEveryWritableGrantIsTreatedAsTheProject(t *testing.T) {
 
 func newGrantScene(t *testing.T, kind grantKind, protect bool) *grantScene {
 	s := newScene(t)
-	block := harness.Sandbox{"additional_read_write_paths": []string{filepath.Join(s.Home, kind.grant)}}
+	granted := []string{filepath.Join(s.Home, kind.grant)}
+	for _, path := range kind.narrower {
+		granted = append(granted, filepath.Join(s.Home, path))
+	}
+	block := harness.Sandbox{"additional_read_write_paths": granted}
 	if !protect {
 		block["protected_paths"] = []string{"!*"}
 	}
+	s.fill()
 	return &grantScene{s, harness.Defaults(block)}
 }
 
@@ -143,6 +159,19 @@ type grantScene struct {
 func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool) {
 	s.fill()
 	e := s.start(s.settings, machine)
+	for _, path := range kind.narrower {
+		file := filepath.Join(s.Home, path)
+		if info, err := os.Stat(file); err == nil && info.IsDir() {
+			file = filepath.Join(file, "x")
+		}
+		session, _ := e.Run(protocol.SpawnParams{
+			Command: "/bin/sh", Args: []string{"-c", `echo written >>"$1"`, "sh", file}, Cwd: s.Project,
+		})
+		session.Close(0)
+		if content, _ := os.ReadFile(file); !strings.Contains(string(content), "written") {
+			s.T.Errorf("%s is granted, and cannot be written: %s", path, session.Output())
+		}
+	}
 	for road, line := range grantRoads {
 		for _, row := range kind.rows {
 			s.fill()
