@@ -26,9 +26,16 @@ func guardCaches(view fsView, granted cover) (list []policy.Protected, create []
 	}}, []string{dir}
 }
 
+// shares reports whether a grant that contains a cache means it, too.
+func shares(wider, cache grant) bool {
+	return !cache.alwaysPrivate || wider.path == cache.path || wider.origin.File == policy.OriginSession
+}
+
 // cachesOf lists the caches of toolchains that are private. One that lies in
 // another is a part of that. A place that the settings or the project also
-// grant for writing, or a part of it, is meant to be written.
+// grant for writing, or a part of it, is meant to be written. A setting that
+// grants more than one that no session writes for programs outside does not mean
+// that.
 // If the organisation requires that they are private, only the session's own
 // grants share one.
 func cachesOf(view fsView, l layers, granted []grant, r *reporter) []policy.Cache {
@@ -45,7 +52,7 @@ func cachesOf(view fsView, l layers, granted []grant, r *reporter) []policy.Cach
 		meant := slices.IndexFunc(granted, func(other grant) bool {
 			return !other.cache && !other.private && other.access.Has(policy.Write) &&
 				other.origin.File != policy.OriginBuiltIn && (!forced || other.origin.File == policy.OriginSession) &&
-				(policy.Contains(other.path, g.path) || policy.Contains(g.path, other.path))
+				(policy.Contains(g.path, other.path) || policy.Contains(other.path, g.path) && shares(other, g))
 		})
 		switch {
 		case meant >= 0:
@@ -62,4 +69,13 @@ func cachesOf(view fsView, l layers, granted []grant, r *reporter) []policy.Cach
 		}
 	}
 	return caches
+}
+
+// withoutShared leaves out what no session writes for programs outside and is not
+// private: no entry means that it may be written.
+func withoutShared(granted []grant, private []policy.Cache) []grant {
+	return slices.DeleteFunc(slices.Clone(granted), func(g grant) bool {
+		within := func(c policy.Cache) bool { return policy.Contains(c.Path, g.path) }
+		return g.alwaysPrivate && !slices.ContainsFunc(private, within)
+	})
 }

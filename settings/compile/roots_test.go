@@ -72,6 +72,28 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 	}
 }
 
+// The state of an agent is the session's own, or stays as it is: its set does not
+// open the real one below a wider grant.
+func TestRoots_ASetOpensNoStateOfAnAgent(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/": "", "/home/u/.claude/projects/": "", "/home/u/.claude/settings.json": "", "/tmp/": "",
+	})
+	for granted, want := range map[string]struct{ private, settings, projects bool }{
+		`"~"`:                       {private: true, settings: true, projects: true},
+		`"~", "~/.claude/projects"`: {projects: true},
+		`"~", "~/.claude"`:          {settings: true, projects: true},
+	} {
+		block := `{"enabled": true, "toolchains": ["claude"], "additional_read_write_paths": [` + granted + `]}`
+		p := snapshotOf(t, tree, block, "").Compile(document.KindTool).Policy
+		writes := func(path string) bool { return p.At("/home/u/.claude/" + path).Has(policy.Write) }
+		if got := len(p.Caches) == 1; got != want.private || writes("settings.json") != want.settings ||
+			writes("projects/x") != want.projects {
+			t.Errorf("%s: private %t, settings %t, projects %t", block, got, writes("settings.json"), writes("projects/x"))
+		}
+	}
+}
+
 // A grant reopens nothing that an organisation protects, and a project's file takes
 // the protection of no path away by a grant of it.
 func TestRoots_WhatTheUserDoesNotDecideStaysProtected(t *testing.T) {

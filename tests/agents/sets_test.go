@@ -59,6 +59,19 @@ func TestSets_StateNeverReachesTheAgentOutside(t *testing.T) {
 				if _, err := os.Stat(w.HomePath(".claude/CLAUDE.md")); err == nil {
 					t.Error("the agent outside finds new instructions")
 				}
+				if machine.Namespaces { // a wider grant opens just what is around the state
+					wide := harness.Defaults(harness.Sandbox{
+						"toolchains": []string{"claude"}, "toolchain_caches": caches,
+						"additional_read_write_paths": []string{w.Home},
+					})
+					got, _ := run(wide, `echo around >~/around; `+plant)
+					if got != "hook\n" || harness.Read(t, w.HomePath("around")) != "around\n" {
+						t.Errorf("with the home directory granted, the session sees %q of what it wrote", got)
+					}
+					if harness.Read(t, hooks)+harness.Read(t, servers) != "real\nreal\n" {
+						t.Error("with the home directory granted, the agent outside finds what a session has written")
+					}
+				}
 				if _, err := run(harness.Off(), plant); err != nil {
 					t.Fatal(err)
 				}
