@@ -21,6 +21,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// written are the rules of a session that may write directories.
+func written(dirs ...string) (rules []policy.Rule) {
+	for _, dir := range dirs {
+		rules = append(rules, policy.Rule{Path: dir, Access: policy.ReadWrite})
+	}
+	return rules
+}
+
 // project is a directory that changes between two scans.
 type project struct {
 	t   *testing.T
@@ -54,7 +62,7 @@ func (p project) move(from, to string) {
 
 // protecting returns a policy that protects names of a project.
 func protecting(dir string, names ...string) *policy.Policy {
-	p := &policy.Policy{Project: dir}
+	p := &policy.Policy{Project: dir, Rules: written(dir)}
 	for _, name := range names {
 		pattern := strings.Contains(name, "*")
 		p.Protected = append(p.Protected, policy.Protected{Path: dir + "/" + name, Pattern: pattern})
@@ -306,7 +314,7 @@ func benchmark(b *testing.B, f func(p *policy.Policy)) {
 	if dir == "" {
 		b.Skip("BENCH_PROJECT is not set")
 	}
-	p := &policy.Policy{Project: dir}
+	p := &policy.Policy{Project: dir, Rules: written(dir)}
 	for _, name := range protected.Names {
 		if name.Group == "" {
 			p.Protected = append(p.Protected, policy.Protected{Path: filepath.Join(dir, name.Path)})
@@ -323,7 +331,7 @@ func TestTake_IsBounded(t *testing.T) {
 	for i := range 2 * maxFiles {
 		p.write(".husky/"+strings.Repeat("x", i%200+1)+string(rune('a'+i/200)), "")
 	}
-	if got := len(Take(&policy.Policy{Project: p.dir}).before); got > maxFiles {
+	if got := len(Take(&policy.Policy{Project: p.dir, Rules: written(p.dir)}).before); got > maxFiles {
 		t.Errorf("%d files were scanned", got)
 	}
 }
@@ -337,7 +345,9 @@ func TestFindings_APatternInACrowdedDirectoryIsBounded(t *testing.T) {
 		p.write("d/"+strconv.Itoa(i), "")
 	}
 	pattern := filepath.Join(p.dir, "d", "*.x")
-	state := Take(&policy.Policy{Project: p.dir, Protected: []policy.Protected{{Path: pattern, Pattern: true}}})
+	state := Take(&policy.Policy{
+		Project: p.dir, Rules: written(p.dir), Protected: []policy.Protected{{Path: pattern, Pattern: true}},
+	})
 	p.write("d/new.x", "")
 	is := func(f Finding) bool { return f.Path == pattern && f.Why == whyUncompared }
 	if findings := state.Findings(); !slices.ContainsFunc(findings, is) {
@@ -349,7 +359,7 @@ func TestFindings_APatternInACrowdedDirectoryIsBounded(t *testing.T) {
 func TestFindings_DoNotWaitForAFIFO(t *testing.T) {
 	t.Parallel()
 	p := project{t, t.TempDir()}
-	state := Take(&policy.Policy{Project: p.dir})
+	state := Take(&policy.Policy{Project: p.dir, Rules: written(p.dir)})
 	p.write("a/.git/HEAD", "")
 	if err := syscall.Mkfifo(filepath.Join(p.dir, "a/.git/hooks"), 0o600); err != nil {
 		t.Fatal(err)
@@ -381,7 +391,7 @@ func TestFindings_NameWhatCouldNotBeSearched(t *testing.T) {
 	mode("theirs", 0o300)
 	t.Cleanup(func() { mode("theirs", 0o700) })
 	time.Sleep(5 * fileTimeLag)
-	state := Take(&policy.Policy{Project: p.dir})
+	state := Take(&policy.Policy{Project: p.dir, Rules: written(p.dir)})
 	if found := state.Findings(); len(found) != 0 {
 		t.Errorf("a directory that was unreadable before: %+v", found)
 	}

@@ -21,11 +21,9 @@ func rootsOf(p *policy.Policy, guarded []string) (roots []*State, left []string,
 		byRoot[root.Path] = nil
 	}
 	for _, path := range guarded {
-		root := ""
-		if p.Project == "" || !policy.Contains(p.Project, path) {
-			root = innermost(byRoot, path)
-		}
-		if root == "" {
+		root := innermost(byRoot, path)
+		// The project's own are those in it, but for what a root in it holds.
+		if root == "" || p.Project != "" && policy.Contains(p.Project, path) && !policy.Contains(p.Project, root) {
 			left = append(left, path)
 		} else {
 			byRoot[root] = append(byRoot[root], path)

@@ -29,13 +29,8 @@ func TestFindings_InOtherGrants(t *testing.T) {
 	elsewhere.write("script", "")
 	time.Sleep(5 * fileTimeLag)
 
-	rules := []policy.Rule{
-		{Path: p.dir, Access: policy.Read | policy.Write},
-		{Path: other.dir, Access: policy.Read | policy.Write},
-		{Path: elsewhere.dir, Access: policy.Read | policy.Write},
-	}
 	state := Take(&policy.Policy{
-		Project: p.dir, Rules: rules, GitDirs: []string{other.dir + "/.git"},
+		Project: p.dir, Rules: written(p.dir, other.dir, elsewhere.dir), GitDirs: []string{other.dir + "/.git"},
 		Roots: []policy.Root{{Path: other.dir}, {Path: other.dir + "/acts", Acts: "it acts"}},
 		Protected: []policy.Protected{
 			{Path: other.dir + "/.envrc"}, {Path: other.dir + "/.mcp.json"}, {Path: other.dir + "/.git/config"},
@@ -71,6 +66,31 @@ func TestFindings_InOtherGrants(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(slices.Compact(got), want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A project that sessions cannot write, such as /, is not searched. What is in the
+// grants below it is found as elsewhere.
+func TestFindings_BelowAProjectThatIsReadOnly(t *testing.T) {
+	t.Parallel()
+	above := project{t, t.TempDir()}
+	for _, name := range []string{".vscode/tasks.json", "sub/Makefile", "g/.vscode/tasks.json", "g/Makefile"} {
+		above.write(name, "")
+	}
+	granted := filepath.Join(above.dir, "g")
+	state := Take(&policy.Policy{
+		Project: above.dir, Rules: written(granted), Roots: []policy.Root{{Path: granted}},
+		Protected: []policy.Protected{{Path: above.dir + "/.vscode"}, {Path: granted + "/.vscode"}},
+	})
+	for _, name := range []string{"sub/Makefile", "g/.vscode/tasks.json", "g/sub/.vscode/tasks.json", "g/Makefile"} {
+		above.write(name, "changed")
+	}
+	var found []string
+	for _, f := range state.Findings() {
+		found = append(found, strings.TrimPrefix(f.Path, above.dir+"/"))
+	}
+	if want := []string{"g/.vscode/tasks.json", "g/sub/.vscode", "g/Makefile"}; !slices.Equal(found, want) {
+		t.Errorf("%q, want %q", found, want)
 	}
 }
 
@@ -124,7 +144,7 @@ func TestFindings_WhatAGrantNamesBelowAProtectedDirectory(t *testing.T) {
 			around, open := filepath.Join(dir.dir, "agent"), filepath.Join(dir.dir, "agent/open")
 			p := &policy.Policy{
 				Project: dir.dir, Reopened: []string{open}, Protected: []policy.Protected{{Path: around, Busy: busy}},
-				Rules: []policy.Rule{{Path: dir.dir, Access: policy.ReadWrite}, {Path: open, Access: policy.ReadWrite}},
+				Rules: written(dir.dir, open),
 			}
 			if acts != "" {
 				p.Roots = []policy.Root{{Path: open, Acts: acts}}

@@ -47,8 +47,8 @@ func (s *State) search(list changes, end time.Time) {
 		w.uncompared(path)
 	}
 	w.gitFiles()
-	if s.project == "" {
-		return
+	if s.project == "" || !s.index.Writable(s.project) {
+		return // what sessions may write in it are roots
 	}
 	w.operations(filepath.Join(s.project, ".git"))
 	queue := []string{s.project}

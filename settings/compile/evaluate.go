@@ -351,6 +351,13 @@ func projectOf(view fsView, dir, file string) project {
 	return p
 }
 
+// writable reports whether sessions may write the project as a whole.
+func (p project) writable() bool {
+	return p.path != "" && slices.ContainsFunc(p.grants, func(g grant) bool {
+		return g.path == p.path && g.access.Has(policy.Write)
+	})
+}
+
 // base is what relative paths of a file start from; "" if they do not count.
 func (p project) base(file string) string {
 	if file != "" && file == p.file {

@@ -48,7 +48,7 @@ func rootsOf(view fsView, p project, own []grant) chosenRoots {
 	for _, g := range own {
 		builtIn := g.origin.File == policy.OriginBuiltIn || g.origin.File == policy.OriginSession ||
 			g.origin.Key == toolchainsKey
-		inProject := p.path != "" && policy.Contains(p.path, g.path)
+		inProject := p.writable() && policy.Contains(p.path, g.path) // and is protected there
 		if builtIn || inProject || g.private || g.cache || !g.access.Has(policy.Write) || known[g.path] ||
 			view.shared(g.path) {
 			continue

@@ -72,6 +72,34 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 	}
 }
 
+// A project above the grants, which sessions cannot write, takes no protection away.
+// One that they can write protects what is in it.
+func TestRoots_BelowTheProject(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{"/home/u/other/": "", "/home/u/.bashrc": "", "/tmp/": ""})
+	for _, test := range []struct{ project, granted, closed string }{
+		{"/", "~", ".bashrc .envrc .claude/x"},
+		{"/", "~/other", "other/.envrc other/.claude/x"},
+		{"/home", "~/other", ".bashrc"},
+		{"/home/u", "~/other", ".envrc .bashrc"},
+	} {
+		s := snapshotOf(t, tree, `{"enabled": true, "additional_read_write_paths": ["`+test.granted+`"]}`, "")
+		s.ProjectDir = test.project
+		p := s.Compile(document.KindTool).Policy
+		if !p.At("/home/u/other/x").Has(policy.Write) {
+			t.Errorf("%s in %s is not granted", test.granted, test.project)
+		}
+		for path := range strings.FieldsSeq(test.closed) {
+			if p.At("/home/u/" + path).Has(policy.Write) {
+				t.Errorf("%s in %s: %s can be written", test.granted, test.project, path)
+			}
+		}
+		if is := len(p.Roots) > 0; is != (test.project == "/") {
+			t.Errorf("%s: %v", test.project, p.Roots)
+		}
+	}
+}
+
 // The state of an agent is the session's own, or stays as it is: its set does not
 // open the real one below a wider grant.
 func TestRoots_ASetOpensNoStateOfAnAgent(t *testing.T) {
