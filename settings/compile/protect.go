@@ -41,7 +41,8 @@ func (e exceptions) take(path string) bool {
 // protectedOf returns what the entries of one layer protect, and what they take
 // away from the built-in list. Relative entries are relative to the project in
 // every layer. Symlinks are not followed: the name inside the project has to stay
-// as it is. unclear is the first entry that could not be understood.
+// as it is. granted are the grants in which paths outside of the project count;
+// nil if none does. unclear is the first entry that could not be understood.
 func protectedOf(
 	view fsView, p project, granted cover, s *settings, r *reporter,
 ) (list []policy.Protected, without exceptions, unclear *document.FileDiagnostic) {
@@ -98,6 +99,10 @@ func protectedOf(
 		}
 		dir, name := filepath.Split(path)
 		switch {
+		case !inside && granted == nil:
+			r.add(from.file, at, document.SeverityWarning, protectedKey,
+				"%s has no effect unless you trust this project: its file protects only what is in the project",
+				display.Quote(entry))
 		case !inside:
 			r.add(from.file, at, document.SeverityError, protectedKey,
 				"%s lies outside of the project and of all grants for writing; the entry does not count",
@@ -366,8 +371,10 @@ func choosePaths(
 				"%s takes nothing away: the built-in list has no such path here", display.Quote(e.text))
 		}
 	}
+	linked, unfollowed := followLinks(view, list, grants.lasting, result.gitDirs, without)
+	result.refusals = append(result.refusals, unfollowed...)
 	if l.projectSets(protectedKey) {
-		more, ignored, alsoUnclear := protectedOf(view, p, grants.cover, l.project, r)
+		more, ignored, alsoUnclear := protectedOf(view, p, nil, l.project, r)
 		for _, e := range ignored {
 			r.add(l.projectFile, e.at, document.SeverityWarning, protectedKey,
 				"%s has no effect unless you trust this project: its file can only add protected paths",
@@ -381,12 +388,16 @@ func choosePaths(
 			l.decide(protectedKey)
 		}
 		list = append(list, more...)
+		leads, _ := followLinks(view, more, grants.lasting, result.gitDirs, without)
+		for _, one := range leads {
+			if policy.Contains(p.path, one.Path) { // what it adds does not reach further
+				linked = append(linked, one)
+			}
+		}
 		if unclear == nil {
 			unclear = alsoUnclear
 		}
 	}
-	linked, unfollowed := followLinks(view, list, grants.lasting, without)
-	result.refusals = append(result.refusals, unfollowed...)
 	firm := slices.Concat(linked, p.parent.guard())
 	for _, path := range p.git.OutsideProtected {
 		one := builtIn(path)
@@ -418,7 +429,7 @@ func (b bounding) protect(s *settings) {
 		return
 	}
 	list, without, unclear := protectedOf(b.view, b.project, b.evaluation.cover, s, b.reporter)
-	linked, _ := followLinks(b.view, list, b.lasting, nil)
+	linked, _ := followLinks(b.view, list, b.lasting, nil, nil)
 	list = append(list, linked...)
 	b.refuse(unclear)
 	for _, e := range without {

@@ -213,12 +213,14 @@ func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected
 // followLinks adds what protected symlinks lead to, and symlinks in protected
 // directories, as far as sessions may write there: programs outside act on that.
 // own are the grants without an untrusted project's file: what they name, and what
-// is above it, cannot be protected as a whole.
+// is above it, cannot be protected as a whole. git could do nothing in gitDirs if
+// links of others protected what is there, so that is only told.
 func followLinks(
-	view fsView, list []policy.Protected, own []grant, without exceptions,
+	view fsView, list []policy.Protected, own []grant, gitDirs []string, without exceptions,
 ) (more []policy.Protected, refusals []string) {
 	f := linkFollower{
-		view: view, granted: coverOf(own), writers: writersOf(own), without: without, known: map[string]bool{},
+		view: view, granted: coverOf(own), writers: writersOf(own), gitDirs: gitDirs, without: without,
+		known: map[string]bool{},
 	}
 	for _, one := range list {
 		f.known[one.Path] = true
@@ -255,6 +257,7 @@ type linkFollower struct {
 	view     fsView
 	granted  cover
 	writers  map[string]bool
+	gitDirs  []string
 	without  exceptions
 	known    map[string]bool
 	looked   int
@@ -311,7 +314,26 @@ func (f *linkFollower) add(of policy.Protected, one policy.Protected) {
 			display.Quote(of.Path), display.Quote(one.Path)))
 		return
 	}
+	if f.inRepository(of.Path, one.Path) {
+		f.refusals = append(f.refusals, fmt.Sprintf(
+			"%s leads to %s, in another git repository: that is not protected, and the review lists its changes",
+			display.Quote(of.Path), display.Quote(one.Path)))
+		return
+	}
 	one.Origin = builtIn(one.Path).Origin
 	one.Origin.Reason = "the protected " + display.Quote(of.Path) + " leads there"
 	f.more = append(f.more, one)
+}
+
+// inRepository reports whether a path is what git itself keeps in a repository, and
+// the link to it lies elsewhere. What is protected there anyway is not.
+func (f *linkFollower) inRepository(link, path string) bool {
+	for dir := range upwards(path) {
+		if f.known[dir] && dir != path {
+			return false
+		}
+	}
+	return slices.ContainsFunc(f.gitDirs, func(dir string) bool {
+		return policy.Contains(dir, path) && !policy.Contains(strings.TrimSuffix(dir, "/.git"), link)
+	})
 }

@@ -100,6 +100,55 @@ func TestRoots_BelowTheProject(t *testing.T) {
 	}
 }
 
+// What an untrusted project has in it does not keep git from working in another
+// grant.
+func TestRoots_AnUntrustedProjectReachesNoOtherGrant(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/.claude": "-> ../g/.git/objects", "/home/u/project/.envrc": "-> ../g/script",
+		"/home/u/project/mine": "-> ../g/src", "/home/u/project/in": "-> build", "/home/u/project/build/": "",
+		"/home/u/project/.vscode": "-> ../g/.git/hooks",
+		"/home/u/g/.git/HEAD":     "", "/home/u/g/.git/objects/": "", "/home/u/g/.git/refs/": "", "/home/u/g/.git/hooks/": "",
+		"/home/u/g/script": "", "/home/u/g/src/": "", "/home/u/g/.cursor": "-> .git/agent", "/home/u/g/.git/agent/": "",
+		"/tmp/": "",
+	})
+	const user = `{"enabled": true, "additional_read_write_paths": ["~/g"]}`
+	for entries, open := range map[string]string{
+		``: "g/.git/objects/x g/.git/refs/x g/src/x project/build",
+		`"~/g/src", "mine", "~/g/.git/refs", "in", "../g/x", "~/g"`: "g/.git/objects/x g/.git/refs/x g/src/x g/x",
+	} {
+		s := snapshotOf(t, tree, user, `{"protected_paths": [`+entries+`]}`)
+		e := s.evaluation(document.KindTool)
+		for path := range strings.FieldsSeq(open) {
+			if !e.policy.At("/home/u/" + path).Has(policy.Write) {
+				t.Errorf("%s: %s cannot be written", entries, path)
+			}
+		}
+		closed := "g/script g/.git/hooks/x g/.git/agent/x"
+		if entries != "" {
+			closed += " project/build/x"
+		}
+		for path := range strings.FieldsSeq(closed) {
+			if e.policy.At("/home/u/" + path).Has(policy.Write) {
+				t.Errorf("%s: %s can be written", entries, path)
+			}
+		}
+		told := strings.Join(e.refusals, "\n")
+		if !strings.Contains(told, `.claude" leads to "/home/u/g/.git/objects", in another git`) ||
+			strings.Contains(told, "hooks") {
+			t.Errorf("%s: %s", entries, told)
+		}
+		if entries != "" && !strings.Contains(said(s.Compile(document.KindTool), projectFile),
+			`"~/g/src" has no effect unless you trust this project`) {
+			t.Errorf("%s: not told", entries)
+		}
+	}
+	s := trusting(t, tree, user, `{"protected_paths": ["~/g/src"]}`)
+	if p := s.Compile(document.KindTool).Policy; p.At("/home/u/g/src/x").Has(policy.Write) {
+		t.Error("a trusted project's entry has no effect in another grant")
+	}
+}
+
 // The state of an agent is the session's own, or stays as it is: its set does not
 // open the real one below a wider grant.
 func TestRoots_ASetOpensNoStateOfAnAgent(t *testing.T) {
