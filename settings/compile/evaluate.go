@@ -74,6 +74,7 @@ type fsView struct {
 	sensitive *sensitive.Paths
 	listed    map[string][]string // see names
 	searches  *searches
+	startup   *sourcedFiles
 }
 
 func (s *Input) view() fsView {
@@ -81,7 +82,7 @@ func (s *Input) view() fsView {
 	return fsView{
 		View: view, host: s.Host, git: &repositories{ask: s.AskGit, askParent: s.AskParent}, private: &privateFiles{},
 		guarded: s.guarded(view), own: s.ownPlaces(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
-		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{},
+		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{}, startup: &sourcedFiles{},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/startup"
 )
@@ -69,51 +70,116 @@ const (
 	maxSourceDepth = 8
 )
 
+// sourcing is a start-up file of a shell, or a file that one sources.
+type sourcing struct {
+	file string
+	// by are the files that lead to it, the start-up file first. There are none if
+	// it is that.
+	by []string
+}
+
+// eachSourced visits what start-up files source, and what that does, each file
+// once. visit gets the text of a readable file, and says whether that counts.
+// whole is false if a bound left something out.
+func eachSourced(
+	view fsView, home string, start []string, visit func(one sourcing, at resolve.Target, text string, read bool) bool,
+) (whole bool) {
+	var queue []sourcing
+	for _, file := range start {
+		queue = append(queue, sourcing{file: file})
+	}
+	seen := map[string]bool{}
+	whole = true
+	for visited := 0; len(queue) > 0; {
+		if visited == maxSourced {
+			return false
+		}
+		next := queue[0]
+		queue = queue[1:]
+		target := view.Resolve(next.file)
+		if seen[target.Path] {
+			continue
+		}
+		seen[target.Path] = true
+		var text []byte
+		read := target.Exists && target.Mode.IsRegular()
+		if read {
+			var err error
+			text, err = view.FS.ReadFile(target.Path)
+			read = err == nil
+		}
+		if len(next.by) > 0 {
+			if !visit(next, target, string(text), read) {
+				continue
+			}
+			visited++
+		}
+		by := append(slices.Clone(next.by), next.file)
+		for _, path := range startup.Sourced(string(text), home) {
+			if len(by) > maxSourceDepth {
+				whole = false
+				break
+			}
+			queue = append(queue, sourcing{file: path, by: by})
+		}
+	}
+	return whole
+}
+
 // namedByShells lists what the start-up files source that sessions may read. A
 // file that is private to the user, or that assigns what looks like a secret,
 // is left out, and so is all that it names.
 func namedByShells(view fsView, granted outside) (list []named) {
-	type sourcing struct {
-		file string
-		by   []string
-	}
-	var queue []sourcing
-	seen := map[string]bool{}
+	var start []string
 	for _, name := range sensitive.StartupFiles {
 		file := filepath.Join(view.host.Home, name)
 		if granted.at(view.Resolve(file).Path).Has(policy.Read) {
-			queue = append(queue, sourcing{file: file})
+			start = append(start, file)
 		}
 	}
-	for len(queue) > 0 && len(list) < maxSourced {
-		next := queue[0]
-		queue = queue[1:]
-		target := view.Resolve(next.file)
-		if !target.Exists || !target.Mode.IsRegular() || seen[target.Path] {
-			continue
+	eachSourced(view, view.host.Home, start, func(one sourcing, at resolve.Target, text string, read bool) bool {
+		const others = 0o077
+		if !read || at.Mode&others == 0 || len(text) > sensitive.MaxStartupFile ||
+			sensitive.MayHoldSecret(at.Path, text) {
+			return false
 		}
-		seen[target.Path] = true
-		text, err := view.FS.ReadFile(target.Path)
-		if err != nil {
-			continue
-		}
-		if len(next.by) > 0 {
-			const others = 0o077
-			if target.Mode&others == 0 || len(text) > sensitive.MaxStartupFile ||
-				sensitive.MayHoldSecret(target.Path, string(text)) {
-				continue
-			}
-			list = append(list, named{
-				path: next.file, by: next.by, key: namedByShellKey, why: "a start-up file names it",
-			})
-		}
-		if by := append(slices.Clone(next.by), next.file); len(by) <= maxSourceDepth {
-			for _, path := range startup.Sourced(string(text), view.host.Home) {
-				queue = append(queue, sourcing{file: path, by: by})
-			}
-		}
-	}
+		list = append(list, named{
+			path: one.file, by: one.by, key: namedByShellKey, why: "a start-up file names it",
+		})
+		return true
+	})
 	return list
+}
+
+// sourcedFiles keeps what start-up files source, for all evaluations of a
+// snapshot.
+type sourcedFiles struct {
+	known bool
+	paths []string // names in real directories, and what they lead to
+	whole bool     // see eachSourced
+}
+
+// sourced finds it, in every home directory and whoever may read it.
+func (v fsView) sourced() *sourcedFiles {
+	s := v.startup
+	if s.known {
+		return s
+	}
+	s.known, s.whole = true, true
+	for _, home := range v.host.Homes() {
+		var start []string
+		for _, name := range sensitive.StartupFiles {
+			start = append(start, filepath.Join(home, name))
+		}
+		whole := eachSourced(v, home, start, func(one sourcing, at resolve.Target, _ string, _ bool) bool {
+			s.paths = append(s.paths, v.inGrant(one.file), at.Path)
+			return true
+		})
+		s.whole = s.whole && whole
+	}
+	slices.Sort(s.paths)
+	s.paths = slices.Compact(s.paths)
+	return s
 }
 
 // namedPaths are the real paths of the files that the user's configuration of

@@ -191,12 +191,16 @@ func (c chosenRoots) builtInOutside(
 		slices.ContainsFunc(view.RealHomes(view.host), holds) {
 		add(view.startUp(p.path, without))
 	}
+	if len(c.dirs) > 0 && !view.sourced().whole {
+		found.refusals = append(found.refusals, fmt.Sprintf(
+			"your start-up files source more than %d files: some are not protected in grants", maxSourced))
+	}
 	found.gitDirs = outermost(found.gitDirs)
 	return list
 }
 
 // startUp lists the files below a directory that programs outside act on, by the
-// table of settings/risks.
+// table of settings/risks, and what shells source at their start.
 func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected) {
 	for _, path := range v.sensitive.ActingBelow(v.View, dir) {
 		if without.take(path) {
@@ -206,6 +210,13 @@ func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected
 		entry.Pattern = strings.Contains(filepath.Base(path), "*")
 		entry.Busy = v.Entry(path).Mode.IsDir() // editors and others keep what changes there, too
 		list = append(list, expand(v, entry)...)
+	}
+	for _, path := range v.sourced().paths {
+		if path != dir && policy.Contains(dir, path) && !without.take(path) {
+			entry := builtIn(path)
+			entry.Origin.Reason = "shells read it when they start"
+			list = append(list, entry)
+		}
 	}
 	return list
 }

@@ -149,6 +149,38 @@ func TestRoots_AnUntrustedProjectReachesNoOtherGrant(t *testing.T) {
 	}
 }
 
+// What start-up files source is a start-up file, too, in any grant.
+func TestRoots_WhatStartUpFilesSourceIsProtected(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/": "", "/tmp/": "", "/home/u/dotfiles/bashrc": ". ~/.shell/one\n. /srv/shared/env\n",
+		"/home/u/.bashrc":       "-> dotfiles/bashrc",
+		"/home/u/.shell/one":    "[ -f ~/.shell/missing ] && . ~/.shell/missing\nsource $HOME/dotfiles/link",
+		"/home/u/dotfiles/link": "-> real", "/home/u/dotfiles/real": "", "/home/u/dotfiles/other": "",
+		"/srv/shared/env": "", "/srv/shared/tool": "",
+	})
+	for _, test := range []struct{ granted, protects, closed, open string }{
+		{`"~"`, ``, "/home/u/.shell/one /home/u/.shell/missing /home/u/dotfiles/real", "/home/u/.shell/x /home/u/dotfiles/other"},
+		{`"~/dotfiles"`, ``, "/home/u/dotfiles/real /home/u/dotfiles/bashrc", "/home/u/dotfiles/other"},
+		{`"/srv/shared"`, ``, "/srv/shared/env", "/srv/shared/tool"},
+		{`"~", "~/.shell/one"`, `"!~/dotfiles/real"`, "/home/u/.shell/missing", "/home/u/.shell/one /home/u/dotfiles/real"},
+	} {
+		block := fmt.Sprintf(`{"enabled": true, "additional_read_write_paths": [%s], "protected_paths": [%s]}`,
+			test.granted, test.protects)
+		p := snapshotOf(t, tree, block, "").Compile(document.KindTool).Policy
+		for path := range strings.FieldsSeq(test.closed) {
+			if p.At(path).Has(policy.Write) {
+				t.Errorf("%s: %s can be written", block, path)
+			}
+		}
+		for path := range strings.FieldsSeq(test.open) {
+			if !p.At(path).Has(policy.Write) {
+				t.Errorf("%s: %s cannot be written", block, path)
+			}
+		}
+	}
+}
+
 // The state of an agent is the session's own, or stays as it is: its set does not
 // open the real one below a wider grant.
 func TestRoots_ASetOpensNoStateOfAnAgent(t *testing.T) {

@@ -39,6 +39,7 @@ var grantKinds = []grantKind{
 	},
 	{name: "home", grant: ".", root: ".", rows: []string{
 		".bashrc", ".zshrc", ".profile+", ".local/bin/tool", ".vscode/tasks.json", ".config/fish/config.fish+",
+		".shell/sourced",
 	}},
 	{
 		name: "home, and narrower", grant: ".", root: ".", rows: []string{".claude/settings.json", ".local/bin/tool"},
@@ -63,7 +64,7 @@ var grantRoads = map[string]string{
 // fill makes what the rows need.
 func (s *scene) fill() {
 	s.T.Helper()
-	for _, dir := range []string{"other", "dotfiles", ".vscode", ".local/bin", ".config/fish", ".claude"} {
+	for _, dir := range []string{"other", "dotfiles", ".vscode", ".local/bin", ".config/fish", ".claude", ".shell"} {
 		if err := os.RemoveAll(filepath.Join(s.Home, dir)); err != nil {
 			s.T.Fatal(err)
 		}
@@ -77,7 +78,7 @@ func (s *scene) fill() {
 	}
 	for path, content := range map[string]string{
 		"other/.vscode/tasks.json": "{}", "other/.agents/settings.json": "{}", "other/package.json": "{}",
-		"other/build/mk": "all:\n", "dotfiles/zshrc": "", ".bashrc": "", ".local/bin/tool": "",
+		"other/build/mk": "all:\n", "dotfiles/zshrc": "", ".bashrc": ". ~/.shell/sourced\n", ".shell/sourced": "", ".local/bin/tool": "",
 		".vscode/tasks.json": "{}", ".claude/settings.json": "{}", ".claude/projects/x": "", ".claude/a/b/x": "",
 		".local/bin/mine": "",
 	} {
