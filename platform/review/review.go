@@ -155,12 +155,12 @@ func (s *State) Prevented() { s.prevented = true }
 // the groups.
 func (s *State) Findings() []Finding {
 	list := changes{}
-	end := time.Now().Add(maxSearchTime)
-	for i, one := range s.all() {
-		if i == 1 {
-			end = time.Now().Add(maxSearchTime) // for all other roots together
-		}
-		one.compare(s, list, end)
+	s.compare(s, list, time.Now().Add(maxSearchTime))
+	roots := shares{left: maxSearchTime, of: len(s.roots)}
+	for _, one := range s.roots {
+		begun := time.Now()
+		one.compare(s, list, begun.Add(roots.next()))
+		roots.spend(time.Since(begun))
 	}
 	list.foldRepositories()
 	return append(list.findings(), s.stored()...)

@@ -3,6 +3,7 @@ package review
 import (
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -63,3 +64,16 @@ func opened(p *policy.Policy) map[string]bool {
 	}
 	return open
 }
+
+// shares divides a time, so that one large root does not use up that of all. What
+// one does not need is left to the next ones.
+type shares struct {
+	left time.Duration
+	of   int // how many are to come
+}
+
+// next is the share of the next one.
+func (s *shares) next() time.Duration { return s.left / time.Duration(max(s.of, 1)) }
+
+// spend takes away what one has used.
+func (s *shares) spend(used time.Duration) { s.left, s.of = max(0, s.left-used), s.of-1 }

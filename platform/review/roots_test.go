@@ -94,6 +94,18 @@ func TestFindings_BelowAProjectThatIsReadOnly(t *testing.T) {
 	}
 }
 
+// Each root has a share of the time, whatever those before it use.
+func TestShares_AreLeftToEach(t *testing.T) {
+	t.Parallel()
+	s := shares{left: 300 * time.Millisecond, of: 3}
+	for i, step := range []struct{ want, used time.Duration }{{100, 110}, {95, 0}, {190, 500}, {0, 0}} {
+		if got := s.next(); got != step.want*time.Millisecond {
+			t.Errorf("step %d: %s, want %d ms", i, got, step.want)
+		}
+		s.spend(step.used * time.Millisecond)
+	}
+}
+
 // What an editor outside changes in its own directory is not the session's work,
 // if the session could change nothing there.
 func TestFindings_LeaveOutWhatOthersChange(t *testing.T) {

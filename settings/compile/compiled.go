@@ -46,10 +46,12 @@ type Result struct {
 	proxies []string   // see Notes
 	// unreached are notes on variables that do not arrive.
 	unreached []Note
-	cut       []Note // on what Add left out
-	ssh       bool   // see HasSSH
-	bounds    bounds // see Add
-	adding    adding // see PassVariable
+	// unsearched are notes on grants that are too large to search.
+	unsearched []Note
+	cut        []Note // on what Add left out
+	ssh        bool   // see HasSSH
+	bounds     bounds // see Add
+	adding     adding // see PassVariable
 }
 
 // HasSSH reports whether sessions have what ssh needs: the set of that name.
@@ -105,7 +107,7 @@ func (c *Result) Notes() []Note {
 			Text: "sandboxed sessions get the password of your proxy, in " + strings.Join(c.proxies, ", "),
 		})
 	}
-	return slices.Concat(notes, c.unreached, c.cut)
+	return slices.Concat(notes, c.unreached, c.unsearched, c.cut)
 }
 
 // Exposures are the warnings of files that decide about sessions and that a

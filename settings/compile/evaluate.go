@@ -33,6 +33,7 @@ type evaluation struct {
 	sockets    []socket   // what the policy's sockets were made of
 	variables  []Variable // the variables that sessions get
 	unreached  []Note     // about those whose sockets no session may use
+	unsearched []Note     // about grants that are too large to search
 
 	merged      document.Sandbox
 	origins     map[string]string
@@ -228,7 +229,7 @@ func (s *Input) run(
 	e := &evaluation{
 		fsView: view, layers: l, grantSet: grants, projectDir: projectDir, git: project.git, policy: p,
 		restricted: restricted, toolchains: toolchains, hosts: reachable, sockets: sockets,
-		variables: variables, unreached: unreached,
+		variables: variables, unreached: unreached, unsearched: paths.unsearched,
 		merged: l.values(), origins: originsOf(l.user, *l.tightened),
 		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded(), roots.refusals, paths.refusals,
 			roots.risks(grants.cover)),

@@ -334,6 +334,8 @@ type chosenPaths struct {
 	programs map[string]string // see policy.Policy.GitPrograms
 	without  exceptions        // of the user
 	refusals []string          // what could not be protected
+	// unsearched are the notes on grants that are too large to search.
+	unsearched []Note
 	// outside are the paths that are protected only because a grant outside of the
 	// project holds them. A narrower grant opens what it names there.
 	outside map[string]bool

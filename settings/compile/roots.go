@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -162,6 +163,9 @@ func (c chosenRoots) builtInOutside(
 			found.refusals = append(found.refusals, fmt.Sprintf(
 				"too many git repositories in %s: some are not protected", display.Quote(dir)))
 		}
+		if root.git.Unsearched {
+			found.unsearched = append(found.unsearched, unsearchedNote(dir))
+		}
 		if root.git.NoAnswer != "" {
 			found.refusals = append(found.refusals, fmt.Sprintf(
 				"%s does not answer: what git runs there is not protected", display.Quote(root.git.NoAnswer)))
@@ -197,6 +201,17 @@ func (c chosenRoots) builtInOutside(
 	}
 	found.gitDirs = outermost(found.gitDirs)
 	return list
+}
+
+// unsearchedNote tells that not all of a grant was searched for repositories. Any
+// home directory is so large, so it is no warning of each session.
+func unsearchedNote(dir string) Note {
+	sum := sha256.Sum256([]byte(dir))
+	return Note{
+		Name: fmt.Sprintf("unsearched-%x", sum[:8]), // it becomes the name of a file
+		Text: fmt.Sprintf("%s holds many directories: git repositories deep in it are not protected, "+
+			"and reviewed only; to protect one, grant its directory itself", display.Quote(dir)),
+	}
 }
 
 // startUp lists the files below a directory that programs outside act on, by the

@@ -181,6 +181,29 @@ func TestRoots_WhatStartUpFilesSourceIsProtected(t *testing.T) {
 	}
 }
 
+// A grant that is too large to find all repositories in it is told once.
+func TestRoots_ALargeGrantIsToldOnce(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"/home/u/project/": "", "/home/u/small/a/": "", "/tmp/": ""}
+	for i := range 70 {
+		files[fmt.Sprintf("/home/u/large/%d/", i)] = ""
+	}
+	tree := resolvetest.InMemory(files)
+	for granted, want := range map[string]int{`"~/small"`: 0, `"~/large", "~/small"`: 1, `"~/large", "~"`: 2} {
+		s := snapshotOf(t, tree, `{"enabled": true, "additional_read_write_paths": [`+granted+`]}`, "")
+		c := s.Compile(document.KindTool)
+		names := map[string]bool{}
+		for _, note := range c.Notes() {
+			if strings.Contains(note.Text, "holds many directories") {
+				names[note.Name] = true
+			}
+		}
+		if len(names) != want {
+			t.Errorf("%s: %v", granted, c.Notes())
+		}
+	}
+}
+
 // The state of an agent is the session's own, or stays as it is: its set does not
 // open the real one below a wider grant.
 func TestRoots_ASetOpensNoStateOfAnAgent(t *testing.T) {

@@ -43,6 +43,9 @@ type Repository struct {
 	Programs map[string]string
 	// Uncounted: there are more repositories in the project than are protected.
 	Uncounted bool
+	// Unsearched: there are more directories in the project than are searched for
+	// repositories.
+	Unsearched bool
 	// Crowded: there is more than is protected one by one. The directories of
 	// submodules and worktrees are protected as a whole then.
 	Crowded bool

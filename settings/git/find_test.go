@@ -244,6 +244,26 @@ func TestFindGit_NestedRepositoriesAreBounded(t *testing.T) {
 	}
 }
 
+// So is the number of directories that are searched.
+func TestFindGit_SaysWhereTheSearchEnds(t *testing.T) {
+	t.Parallel()
+	tree := repository(gitProject + "/.git")
+	for i := range maxNestedDirs - 1 { // the project's is one, too
+		tree[fmt.Sprintf("%s/%d/", gitProject, i)] = ""
+	}
+	find := func() Repository {
+		return Find(resolve.NewView(resolvetest.InMemory(tree)), resolve.Host{Platform: "linux", Home: "/home/u"},
+			gitProject, nil)
+	}
+	if find().Unsearched {
+		t.Error("the search ends at the bound")
+	}
+	tree[gitProject+"/more/"] = ""
+	if !find().Unsearched {
+		t.Error("the search does not say that it ends")
+	}
+}
+
 // Decoys do not push out what is real: too much is protected as a whole.
 func TestFindGit_ProtectsWholeDirectoriesIfThereIsTooMuch(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,11 @@ func (g *finder) nested() {
 		}
 	}
 	queue := []string{g.project}
-	for searched := 0; len(queue) > 0 && searched < maxNestedDirs && !g.found.Uncounted; searched++ {
+	for searched := 0; len(queue) > 0 && !g.found.Uncounted; searched++ {
+		if searched == maxNestedDirs {
+			g.found.Unsearched = true
+			break
+		}
 		dir := queue[0]
 		queue = queue[1:]
 		names, err := g.view.FS.Dirs(dir)
