@@ -373,7 +373,8 @@ func choosePaths(
 				"%s takes nothing away: the built-in list has no such path here", display.Quote(e.text))
 		}
 	}
-	linked, unfollowed := followLinks(view, list, grants.lasting, result.gitDirs, without)
+	tops := append(slices.Clone(roots.dirs), p.path)
+	linked, unfollowed := followLinks(view, list, grants.lasting, tops, result.gitDirs, without)
 	result.refusals = append(result.refusals, unfollowed...)
 	if l.projectSets(protectedKey) {
 		more, ignored, alsoUnclear := protectedOf(view, p, nil, l.project, r)
@@ -390,7 +391,7 @@ func choosePaths(
 			l.decide(protectedKey)
 		}
 		list = append(list, more...)
-		leads, _ := followLinks(view, more, grants.lasting, result.gitDirs, without)
+		leads, _ := followLinks(view, more, grants.lasting, tops, result.gitDirs, without)
 		for _, one := range leads {
 			if policy.Contains(p.path, one.Path) { // what it adds does not reach further
 				linked = append(linked, one)
@@ -431,7 +432,7 @@ func (b bounding) protect(s *settings) {
 		return
 	}
 	list, without, unclear := protectedOf(b.view, b.project, b.evaluation.cover, s, b.reporter)
-	linked, _ := followLinks(b.view, list, b.lasting, nil, nil)
+	linked, _ := followLinks(b.view, list, b.lasting, nil, nil, nil)
 	list = append(list, linked...)
 	b.refuse(unclear)
 	for _, e := range without {

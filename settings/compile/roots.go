@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -239,14 +240,14 @@ func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected
 // followLinks adds what protected symlinks lead to, and symlinks in protected
 // directories, as far as sessions may write there: programs outside act on that.
 // own are the grants without an untrusted project's file: what they name, and what
-// is above it, cannot be protected as a whole. git could do nothing in gitDirs if
+// is above it, cannot be protected as a whole. The bound holds in each of tops. git could do nothing in gitDirs if
 // links of others protected what is there, so that is only told.
 func followLinks(
-	view fsView, list []policy.Protected, own []grant, gitDirs []string, without exceptions,
+	view fsView, list []policy.Protected, own []grant, tops, gitDirs []string, without exceptions,
 ) (more []policy.Protected, refusals []string) {
 	f := linkFollower{
 		view: view, granted: coverOf(own), writers: writersOf(own), gitDirs: gitDirs, without: without,
-		known: map[string]bool{},
+		known: map[string]bool{}, looked: map[string]int{},
 	}
 	for _, one := range list {
 		f.known[one.Path] = true
@@ -264,15 +265,29 @@ func followLinks(
 				}
 			}
 		default:
+			f.top = innermost(tops, one.Path)
 			f.path(one, one.Path)
 			f.within(one, one.Path, linkDepth)
 		}
 	}
-	if f.looked > maxLinked {
-		f.refusals = append(f.refusals,
-			"too many files in protected directories: symlinks in them are not all followed")
+	for _, top := range slices.Sorted(maps.Keys(f.looked)) {
+		if f.looked[top] > maxLinked {
+			f.refusals = append(f.refusals, fmt.Sprintf("too many files in protected directories in %s: symlinks "+
+				"in them are not all followed", display.Quote(cmp.Or(top, "/"))))
+		}
 	}
 	return f.more, f.refusals
+}
+
+// innermost is the directory that holds a path, and that no other which does is
+// in; "" if there is none.
+func innermost(dirs []string, path string) (found string) {
+	for _, dir := range dirs {
+		if policy.Contains(dir, path) && len(dir) > len(found) {
+			found = dir
+		}
+	}
+	return found
 }
 
 // linkDepth is how many levels of a protected directory are looked at for
@@ -286,7 +301,8 @@ type linkFollower struct {
 	gitDirs  []string
 	without  exceptions
 	known    map[string]bool
-	looked   int
+	looked   map[string]int // entries, by the directory of tops that holds them
+	top      string         // that of the entry in hand
 	more     []policy.Protected
 	refusals []string
 }
@@ -307,11 +323,11 @@ func (f *linkFollower) path(of policy.Protected, path string) {
 
 // within protects what symlinks in a directory lead to.
 func (f *linkFollower) within(of policy.Protected, dir string, depth int) {
-	if depth == 0 || f.looked > maxLinked || !f.view.Entry(dir).Mode.IsDir() {
+	if depth == 0 || f.looked[f.top] > maxLinked || !f.view.Entry(dir).Mode.IsDir() {
 		return
 	}
 	for _, name := range f.view.names(dir) {
-		if f.looked++; f.looked > maxLinked {
+		if f.looked[f.top]++; f.looked[f.top] > maxLinked {
 			return
 		}
 		path := filepath.Join(dir, name)

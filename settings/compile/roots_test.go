@@ -204,6 +204,27 @@ func TestRoots_ALargeGrantIsToldOnce(t *testing.T) {
 	}
 }
 
+// A crowded directory in one grant leaves the symlinks of the others as they are.
+func TestRoots_ACrowdedGrantIsNoMatterToOthers(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"/home/u/project/": "", "/home/u/b/.vscode/tasks.json": "-> ../src/tasks.json", "/home/u/b/src/tasks.json": "",
+		"/tmp/": "",
+	}
+	for i := range maxLinked + 1 {
+		files[fmt.Sprintf("/home/u/a/.claude/%d", i)] = ""
+	}
+	s := snapshotOf(t, resolvetest.InMemory(files),
+		`{"enabled": true, "additional_read_write_paths": ["~/a", "~/b"]}`, "")
+	e := s.evaluation(document.KindTool)
+	if e.policy.At("/home/u/b/src/tasks.json").Has(policy.Write) {
+		t.Error("what a protected symlink leads to can be written")
+	}
+	if !slices.ContainsFunc(e.refusals, func(text string) bool { return strings.Contains(text, `directories in "/home/u/a"`) }) {
+		t.Errorf("%q", e.refusals)
+	}
+}
+
 // The state of an agent is the session's own, or stays as it is: its set does not
 // open the real one below a wider grant.
 func TestRoots_ASetOpensNoStateOfAnAgent(t *testing.T) {
