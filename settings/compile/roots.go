@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 )
 
 // The bounds of what is protected in grants outside of the project, which every
@@ -31,7 +32,10 @@ type chosenRoots struct {
 	// dirs are the directories among them.
 	dirs []string
 	// from are the grants that list was made of.
-	from     []grant
+	from []grant
+	// expected are files that sessions have good reasons to write. They are only
+	// reviewed.
+	expected map[string]bool
 	refusals []string
 }
 
@@ -41,7 +45,7 @@ type chosenRoots struct {
 // own are the grants without the project's file, and those of a trusted one: what
 // takes a grant away must take no protection away in another one.
 func rootsOf(view fsView, p project, own []grant) chosenRoots {
-	var roots chosenRoots
+	roots := chosenRoots{expected: map[string]bool{}}
 	known := map[string]bool{}
 	for _, g := range own {
 		known[g.path] = known[g.path] || g.cache // a grant of just a cache shares it, as it is meant
@@ -69,7 +73,10 @@ func rootsOf(view fsView, p project, own []grant) chosenRoots {
 		case isDir:
 			roots.dirs = append(roots.dirs, g.path)
 		case root.Acts == "":
-			continue
+			if root.Acts = sensitive.Reviewed(g.path); root.Acts == "" {
+				continue
+			}
+			roots.expected[g.path] = true
 		}
 		roots.list, roots.from = append(roots.list, root), append(roots.from, g)
 	}
@@ -134,7 +141,7 @@ func (v fsView) shared(path string) bool {
 // risks are the warnings of grants that programs outside act on as a whole.
 func (c chosenRoots) risks(granted cover) (list []string) {
 	for i, root := range c.list {
-		if root.Acts != "" && granted.at(root.Path).Has(policy.Write) {
+		if root.Acts != "" && !c.expected[root.Path] && granted.at(root.Path).Has(policy.Write) {
 			list = append(list, fmt.Sprintf("sessions may write %s, by %s: %s", display.Quote(root.Path),
 				c.from[i].origin, root.Acts))
 		}

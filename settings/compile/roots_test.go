@@ -225,6 +225,28 @@ func TestRoots_ACrowdedGrantIsNoMatterToOthers(t *testing.T) {
 	}
 }
 
+// A file that is granted by itself is reviewed if the review knows its name. Only
+// what sessions have little reason to write is warned of.
+func TestRoots_OneFileIsReviewed(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/": "", "/home/u/o/Makefile": "", "/home/u/o/.envrc": "", "/home/u/o/text": "", "/tmp/": "",
+	})
+	for name, want := range map[string]struct{ reviewed, warned bool }{
+		"Makefile": {reviewed: true}, ".envrc": {reviewed: true, warned: true}, "text": {},
+	} {
+		s := snapshotOf(t, tree, `{"enabled": true, "additional_read_write_paths": ["~/o/`+name+`"]}`, "")
+		e := s.evaluation(document.KindTool)
+		warned := slices.ContainsFunc(e.refusals, func(text string) bool {
+			return strings.Contains(text, "sessions may write")
+		})
+		reviewed := len(e.policy.Roots) == 1 && e.policy.Roots[0].Acts != ""
+		if reviewed != want.reviewed || warned != want.warned {
+			t.Errorf("%s: %v, %q", name, e.policy.Roots, e.refusals)
+		}
+	}
+}
+
 // The state of an agent is the session's own, or stays as it is: its set does not
 // open the real one below a wider grant.
 func TestRoots_ASetOpensNoStateOfAnAgent(t *testing.T) {

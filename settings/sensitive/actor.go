@@ -144,15 +144,27 @@ func below(all []risks.Place, path string, moved bool) (Actor, bool) {
 // named finds the name of a project's table that a path has, or holds, in any
 // directory: the project may be somebody else's. Names that sessions change for
 // good reasons are left out, but for hooks and unfinished operations of git.
-func named(path string) (protected.Name, bool) { return findNamed(path, true) }
+func named(path string) (protected.Name, bool) { return findNamed(path, true, firm) }
 
 // inNamed finds such a name that a path has, or lies in.
-func inNamed(path string) (protected.Name, bool) { return findNamed(path, false) }
+func inNamed(path string) (protected.Name, bool) { return findNamed(path, false, firm) }
 
-func findNamed(path string, holds bool) (protected.Name, bool) {
+// Reviewed says why programs act on a file of its name, in any directory, also if
+// sessions have good reasons to write it; "" if none does.
+func Reviewed(path string) string {
+	name, _ := findNamed(path, false, func(protected.Name) bool { return true })
+	return name.Why
+}
+
+// firm reports whether sessions have little reason to write a name.
+func firm(name protected.Name) bool {
+	return name.Group == "" || name.Group == protected.Hooks || name.Group == protected.Unfinished
+}
+
+func findNamed(path string, holds bool, counts func(protected.Name) bool) (protected.Name, bool) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for _, name := range protected.Names {
-		if name.Group != "" && name.Group != protected.Hooks && name.Group != protected.Unfinished {
+		if !counts(name) {
 			continue
 		}
 		pattern := strings.Split(name.Path, "/")

@@ -47,6 +47,7 @@ var grantKinds = []grantKind{
 	},
 	{name: "start-up files", grant: "dotfiles", root: "dotfiles", rows: []string{"zshrc"}},
 	{name: "one file", grant: ".bashrc", root: ".", rows: []string{"?.bashrc"}},
+	{name: "one file of a group", grant: "other/package.json", root: "other", rows: []string{"?package.json"}},
 }
 
 // grantRoads are lines that change the file $1 below $2. The program "try" of the
@@ -214,5 +215,5 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 // onlyByWriting reports whether a road cannot work without protection either: the
 // directory of a granted file is not writable.
 func onlyByWriting(kind grantKind, road string) bool {
-	return kind.grant == ".bashrc" && road != "directly" && road != "by a symlink"
+	return strings.HasPrefix(kind.name, "one file") && road != "directly" && road != "by a symlink"
 }
