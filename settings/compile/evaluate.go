@@ -83,7 +83,8 @@ func (s *Input) view() fsView {
 	return fsView{
 		View: view, host: s.Host, git: &repositories{ask: s.AskGit, askParent: s.AskParent}, private: &privateFiles{},
 		guarded: s.guarded(view), own: s.ownPlaces(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
-		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{}, startup: &sourcedFiles{},
+		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{},
+		startup: &sourcedFiles{},
 	}
 }
 

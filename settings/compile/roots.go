@@ -247,8 +247,9 @@ func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected
 // followLinks adds what protected symlinks lead to, and symlinks in protected
 // directories, as far as sessions may write there: programs outside act on that.
 // own are the grants without an untrusted project's file: what they name, and what
-// is above it, cannot be protected as a whole. The bound holds in each of tops. git could do nothing in gitDirs if
-// links of others protected what is there, so that is only told.
+// is above it, cannot be protected as a whole. The bound holds in each of tops.
+// git could do nothing in gitDirs if links of others protected what is there, so
+// that is only told.
 func followLinks(
 	view fsView, list []policy.Protected, own []grant, tops, gitDirs []string, without exceptions,
 ) (more []policy.Protected, refusals []string) {

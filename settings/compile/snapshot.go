@@ -45,7 +45,8 @@ func (s *Snapshot) Compile(kind document.Kind) Result {
 	compiled := Result{
 		proxies: proxyPasswords(s.Host.Env, e.policy.Environment),
 		Policy:  s.policyFor(e, kind), Diagnostics: s.Diagnostics(), Warnings: s.warnings(e, kind),
-		Risks: e.risks(kind), unreached: e.unreached, unsearched: e.unsearched, ssh: hasToolchain(e.toolchains, toolchain.SSH),
+		Risks: e.risks(kind), unreached: e.unreached, unsearched: e.unsearched,
+		ssh:       hasToolchain(e.toolchains, toolchain.SSH),
 		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
 		bounds: e.bounds, adding: e.addingVariables(),

@@ -79,7 +79,8 @@ func (s *scene) fill() {
 	}
 	for path, content := range map[string]string{
 		"other/.vscode/tasks.json": "{}", "other/.agents/settings.json": "{}", "other/package.json": "{}",
-		"other/build/mk": "all:\n", "dotfiles/zshrc": "", ".bashrc": ". ~/.shell/sourced\n", ".shell/sourced": "", ".local/bin/tool": "",
+		"other/build/mk": "all:\n", "dotfiles/zshrc": "", ".bashrc": ". ~/.shell/sourced\n", ".shell/sourced": "",
+		".local/bin/tool":    "",
 		".vscode/tasks.json": "{}", ".claude/settings.json": "{}", ".claude/projects/x": "", ".claude/a/b/x": "",
 		".local/bin/mine": "",
 	} {
