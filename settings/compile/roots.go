@@ -217,8 +217,8 @@ func unsearchedNote(dir string) Note {
 	sum := sha256.Sum256([]byte(dir))
 	return Note{
 		Name: fmt.Sprintf("unsearched-%x", sum[:8]), // it becomes the name of a file
-		Text: fmt.Sprintf("%s holds many directories: git repositories deep in it are not protected, "+
-			"and reviewed only; to protect one, grant its directory itself", display.Quote(dir)),
+		Text: fmt.Sprintf("git repositories deep in %s are not protected: it is too large; grant them by themselves",
+			display.Quote(dir)),
 	}
 }
 

@@ -199,7 +199,7 @@ func TestRoots_ALargeGrantIsToldOnce(t *testing.T) {
 		c := s.Compile(document.KindTool)
 		names := map[string]bool{}
 		for _, note := range c.Notes() {
-			if strings.Contains(note.Text, "holds many directories") {
+			if strings.Contains(note.Text, "it is too large") {
 				names[note.Name] = true
 			}
 		}
