@@ -133,6 +133,9 @@ type Hooks struct {
 	// have. shared is true if that is less than the policy says, as the sidecar has
 	// no more.
 	Crowded func(most int, shared bool)
+	// Shared has the stage execute the init of a group: this very program, in the
+	// role handshake.GroupInit. Commands can change none of its limits.
+	Shared bool
 	// Learn, if not nil, lists directories from which programs may be executed
 	// beyond the policy. Then every denial is wanted: Denied is called for each
 	// program that runs as if it had been denied. Ask is called for each open,

@@ -75,6 +75,7 @@ var mayImport = map[string][]string{
 		"platform/handshake", "platform/policy", "platform/hosts/loopback", "platform/linux/canary",
 		"platform/linux/overlay/message",
 	},
+	"platform/linux/groupinit":       {"platform/handshake", "platform/linux/namespace", "lifecycle/proc"},
 	"platform/linux/canary":          {"platform/handshake", "platform/hosts/loopback"},
 	"platform/linux/overlay":         {"platform/handshake", "platform/linux/overlay/message", "lifecycle", "fsguard"},
 	"platform/linux/overlay/message": {"platform/handshake"},
@@ -186,7 +187,8 @@ var mayImport = map[string][]string{
 		"presentation", "rpc/protocol", "rpc/window", "settings", "settings/compile", "spawn",
 	},
 	"cmd/sandbox-sidecar/roles": {
-		"platform/linux/overlay", "platform/linux/stage", "platform/darwin", "platform/proxy", "lifecycle", "fsguard",
+		"platform/handshake", "platform/linux/groupinit", "platform/linux/overlay", "platform/linux/stage",
+		"platform/darwin", "platform/proxy", "lifecycle", "fsguard",
 	},
 	"cmd/gen":               {"rpc/protocol", "settings", "settings/toolchain", "platform/protected"},
 	"cmd/measure":           {},

@@ -42,6 +42,7 @@ var direct = map[string]string{
 	"platform/direct_linux.go":              "only if the mount table calls the file system local",
 	"platform/darwin":                       "temporary directories of its own",
 	"platform/linux/canary":                 "runs in the stage",
+	"platform/linux/groupinit":              "runs in a group, and GroupInit.Start does not wait for ever",
 	"platform/linux/hosts_linux.go":         "files of the system",
 	"platform/linux/localhost":              "a directory in the state directory, which fsguard makes",
 	"platform/linux/notify":                 "/proc",

@@ -75,6 +75,8 @@ const (
 	StepConfine Step = "confine"
 	// StepProgram is finding and executing the program.
 	StepProgram Step = "execute"
+	// StepStreams is opening and checking the standard streams of a call.
+	StepStreams Step = "open standard streams"
 )
 
 // Failure says why the target was not executed.

@@ -98,11 +98,11 @@ func warmUpJSON() {
 // runOrder returns nil only for a probe; after an execution it does not return.
 func runOrder(order *Order, confine ConfineSelf) *Failure {
 	if err := reserve.Seal(); err != nil {
-		return failure(StepProgram, order.Program, err)
+		return NewFailure(StepProgram, order.Program, err)
 	}
 	if order.Dir != "" {
 		if err := os.Chdir(order.Dir); err != nil {
-			return failure(StepDirectory, order.Dir, err)
+			return NewFailure(StepDirectory, order.Dir, err)
 		}
 	}
 	var confined Confined
@@ -117,15 +117,15 @@ func runOrder(order *Order, confine ConfineSelf) *Failure {
 	}
 	if order.Program == "" {
 		if err := sendReport(confined); err != nil {
-			return failure(StepConfine, "", err)
+			return NewFailure(StepConfine, "", err)
 		}
 		return confirm(confined)
 	}
 	if err := resetSignals(order.Ignored); err != nil {
-		return failure(StepProgram, order.Program, err)
+		return NewFailure(StepProgram, order.Program, err)
 	}
 	if err := sendReport(confined); err != nil {
-		return failure(StepProgram, order.Program, err)
+		return NewFailure(StepProgram, order.Program, err)
 	}
 	if failed := confirm(confined); failed != nil {
 		return failed
@@ -134,17 +134,17 @@ func runOrder(order *Order, confine ConfineSelf) *Failure {
 	// before.
 	program, err := FindProgram(order.Program, order.Env)
 	if err != nil {
-		return failure(StepProgram, order.Program, err)
+		return NewFailure(StepProgram, order.Program, err)
 	}
 	restore, err := keep(order.Inherited, confined.Closed)
 	if err != nil {
-		return failure(StepProgram, program, err)
+		return NewFailure(StepProgram, program, err)
 	}
 	// syscall.Exec restores the soft limit of open files, which the Go runtime
 	// has raised.
 	err = syscall.Exec(program, order.Argv, order.Env)
 	restore() // the failure is to be sent
-	return failure(StepProgram, program, err)
+	return NewFailure(StepProgram, program, err)
 }
 
 // keep has the program get the inherited descriptors, but for the closed ones.
@@ -184,7 +184,7 @@ func confirm(confined Confined) *Failure {
 		return nil
 	}
 	if err := confined.Confirm(); err != nil {
-		return failure(StepConfine, "", err)
+		return NewFailure(StepConfine, "", err)
 	}
 	return nil
 }
@@ -252,7 +252,8 @@ func send(fds []int, reports ...Report) error {
 	return nil
 }
 
-func failure(step Step, path string, err error) *Failure {
+// NewFailure says which step failed on what, and why.
+func NewFailure(step Step, path string, err error) *Failure {
 	f := &Failure{
 		Step: step, Path: path, Cause: err.Error(), Denied: errors.Is(err, fs.ErrPermission),
 		Missing: errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound),

@@ -77,6 +77,7 @@ func (b Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confi
 		ruleset.Namespaces.Overlays = overlays
 	}
 	ruleset.planHosts(p, hooks)
+	ruleset.Shared = hooks.Shared
 	for _, dir := range hooks.Learn {
 		// Executing a file needs the right to read it, too
 		// (get_required_file_open_access, security/landlock/fs.c).

@@ -27,6 +27,9 @@ type members struct {
 	// mounts and cgroup identify the leader's; empty if they are not the
 	// session's own.
 	mounts, cgroup string
+	// aloof: the leader is the init of a group, whose limits and priority no
+	// command may change.
+	aloof bool
 }
 
 // membersOf describes the session of a leader that has executed nothing yet. If
@@ -68,7 +71,7 @@ func (m members) find(thread int) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
 		return fs.ErrNotExist
-	case err != nil || status.filters <= m.filters:
+	case err != nil || status.filters <= m.filters || m.aloof && status.process == m.leader:
 		return errOutside
 	case m.mounts != "":
 		theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", thread))

@@ -200,6 +200,7 @@ func (r ruleset) supervise(
 		if r.Namespaces != nil {
 			f.members.enterMounts() // only now, as the stage makes the namespace once it has its order
 		}
+		f.members.aloof = r.Shared
 		handlePriorities(handlers, f.members)
 		f.existence.handle(handlers)
 	}

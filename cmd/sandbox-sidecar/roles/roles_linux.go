@@ -3,6 +3,8 @@ package roles
 import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/groupinit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 )
@@ -10,5 +12,5 @@ import (
 var hidden = map[string]func() int{
 	"stage": stage.Run, "subreaper": lifecycle.RunSubreaper,
 	"domain-killer": lifecycle.RunDomainKiller, "fsguard": fsguard.RunHelper,
-	"cache-holder": overlay.RunHolder,
+	"cache-holder": overlay.RunHolder, handshake.GroupInit: groupinit.Run,
 }

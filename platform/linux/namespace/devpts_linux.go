@@ -103,27 +103,11 @@ func openPeer(master int) (int, error) {
 // openTerminal opens a terminal, makes it the controlling terminal and the
 // standard streams of this process, and returns the master.
 func openTerminal(devpts int, terminal *handshake.Terminal) (int, error) {
-	master, err := openMaster(devpts)
-	if err != nil {
-		return -1, err
-	}
-	slave, err := openPeer(master)
+	master, slave, err := newTerminal(devpts, *terminal)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(slave)
-	if err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ,
-		&unix.Winsize{Col: terminal.Cols, Row: terminal.Rows}); err != nil {
-		return -1, fmt.Errorf("set size of terminal: %w", err)
-	}
-	termios, err := unix.IoctlGetTermios(slave, unix.TCGETS)
-	if err == nil {
-		termios.Iflag |= unix.IUTF8 // backspace erases a whole character
-		err = unix.IoctlSetTermios(slave, unix.TCSETS, termios)
-	}
-	if err != nil {
-		return -1, fmt.Errorf("set terminal attributes: %w", err)
-	}
 	if err := unix.IoctlSetInt(slave, unix.TIOCSCTTY, 0); err != nil {
 		return -1, fmt.Errorf("make terminal the controlling one: %w", err)
 	}
@@ -137,6 +121,48 @@ func openTerminal(devpts int, terminal *handshake.Terminal) (int, error) {
 		}
 	}
 	return master, nil
+}
+
+// OpenTerminal opens another terminal of the session's own devpts, from inside.
+func OpenTerminal(terminal handshake.Terminal) (master, slave int, err error) {
+	devpts, err := unix.Open(TerminalDir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, -1, fmt.Errorf("open %s: %w", TerminalDir, err)
+	}
+	defer unix.Close(devpts)
+	return newTerminal(devpts, terminal)
+}
+
+// newTerminal opens both ends of a new terminal in a devpts.
+func newTerminal(devpts int, terminal handshake.Terminal) (master, slave int, err error) {
+	if master, err = openMaster(devpts); err != nil {
+		return -1, -1, err
+	}
+	if slave, err = openPeer(master); err == nil {
+		if err = prepare(master, slave, terminal); err == nil {
+			return master, slave, nil
+		}
+		unix.Close(slave)
+	}
+	unix.Close(master)
+	return -1, -1, err
+}
+
+// prepare sets the size of a terminal, and has it know that text is UTF-8.
+func prepare(master, slave int, terminal handshake.Terminal) error {
+	if err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ,
+		&unix.Winsize{Col: terminal.Cols, Row: terminal.Rows}); err != nil {
+		return fmt.Errorf("set size of terminal: %w", err)
+	}
+	termios, err := unix.IoctlGetTermios(slave, unix.TCGETS)
+	if err == nil {
+		termios.Iflag |= unix.IUTF8 // backspace erases a whole character
+		err = unix.IoctlSetTermios(slave, unix.TCSETS, termios)
+	}
+	if err != nil {
+		return fmt.Errorf("set terminal attributes: %w", err)
+	}
+	return nil
 }
 
 // ensureOwnPTMX makes /dev/ptmx open terminals of the session's own devpts. The

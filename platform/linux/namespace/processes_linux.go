@@ -8,21 +8,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// helperThreads are what the domain killer has of processes and threads. It is
-// in the session's user namespace, so that it counts.
+// helperThreads are what the domain killer has of processes and threads, and
+// what the init of a group has. Both are in the session's user namespace, so that
+// they count.
 const helperThreads = 8
 
 // LimitProcesses limits the processes and threads of this process's user
 // namespace (RLIMIT_NPROC, Linux 5.14). It is the last that the stage does, as it
 // has threads itself, which end when it executes the program. A lower limit stays
-// as it is.
-func LimitProcesses(most int, helper bool) error {
+// as it is. helpers says of each helper whether it runs.
+func LimitProcesses(most int, helpers ...bool) error {
 	limit, err := processLimit()
 	if err != nil {
 		return err
 	}
-	if helper {
-		most += helperThreads
+	for _, helper := range helpers {
+		if helper {
+			most += helperThreads
+		}
 	}
 	limit.Max = min(limit.Max, uint64(most))
 	limit.Cur = min(limit.Cur, limit.Max)

@@ -60,6 +60,11 @@ func enforce(r Ruleset, ownTerminals bool) ([]handshake.Missing, error) {
 	if err := addStreams(fd, r.FS); err != nil {
 		return nil, err
 	}
+	if r.Shared {
+		if err := addSelf(fd, r.FS); err != nil {
+			return nil, err
+		}
+	}
 	if err := ll.LandlockRestrictSelf(fd, r.silence()); err != nil {
 		return nil, fmt.Errorf("enforce landlock ruleset: %w", err)
 	}
@@ -129,6 +134,23 @@ func addStreams(ruleset int, handled landlock.AccessFSSet) error {
 		if err != nil && !errors.Is(err, unix.EBADFD) { // a file without a place, such as one of memfd_create(2)
 			return fmt.Errorf("grant the file that is %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// addSelf grants the execution of this very program, by its file: it may have no
+// path inside.
+func addSelf(ruleset int, handled landlock.AccessFSSet) error {
+	self, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("grant this program: %w", err)
+	}
+	defer unix.Close(self)
+	access := (FSRead | FSExecute) & handled & fsFile
+	err = ll.LandlockAddPathBeneathRule(ruleset,
+		&ll.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: self}, 0)
+	if err != nil {
+		return fmt.Errorf("grant this program: %w", err)
 	}
 	return nil
 }

@@ -65,6 +65,9 @@ type Ruleset struct {
 	// Processes is how many processes and threads the session has at most; 0 if
 	// there is no limit.
 	Processes int `json:"processes,omitempty"`
+	// Shared is true if the session is a group: its leader is the group's init,
+	// which is this program.
+	Shared bool `json:"shared,omitempty"`
 	// Missing are grants without effect, as far as the sidecar knows them.
 	Missing []handshake.Missing `json:"missing,omitempty"`
 	// Warnings are shown to the user.

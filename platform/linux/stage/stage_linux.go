@@ -64,7 +64,7 @@ func ConfineSelf(order *handshake.Order) (handshake.Confined, error) {
 		return handshake.Confined{}, err
 	}
 	if limited {
-		if err := namespace.LimitProcesses(ruleset.Processes, order.InSignalDomain); err != nil {
+		if err := namespace.LimitProcesses(ruleset.Processes, order.InSignalDomain, ruleset.Shared); err != nil {
 			return handshake.Confined{}, err
 		}
 	}
