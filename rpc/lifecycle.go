@@ -80,6 +80,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 		}, ProtocolVersion: protocol.Version,
 		Capabilities: protocol.ServerCapabilities{
 			Platform: s.options.Spawner.Platform(), Kinds: []protocol.Kind{protocol.Terminal, protocol.Tool},
+			Groups:      s.options.Spawner.CanShare(),
 			Enforcement: presentation.Protections(s.options.Spawner.Probe(ctx)),
 		},
 	}
@@ -109,7 +110,7 @@ func (s *Server) awaitEditor(gone <-chan struct{}) {
 func (s *Server) shutdown(ctx context.Context, _ protocol.Empty) (protocol.Empty, error) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
-	err := s.sessions.closeAll(ctx, (*entry).defaultGrace)
+	err := errors.Join(s.sessions.closeAll(ctx, (*entry).defaultGrace), s.groups.closeAll())
 	s.options.Spawner.Close()
 	return protocol.Empty{}, err
 }

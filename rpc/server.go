@@ -64,6 +64,7 @@ type Server struct {
 	conn        *conn
 	ctx         context.Context // ends with the connection
 	sessions    *sessions
+	groups      *groups
 	shells      *shells
 	published   published
 	memory      *memoryRelease
@@ -96,6 +97,7 @@ const (
 func New(options Options) *Server {
 	s := &Server{
 		options: options, log: options.Logger, dispatcher: newDispatcher(), sessions: newSessions(),
+		groups: newGroups(),
 		shells: newShells(), memory: newMemoryRelease(),
 		exited: make(chan struct{}), editorGone: make(chan struct{}),
 	}
@@ -171,7 +173,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	defer frames.out.abandonStalled(stalledTimeout, writeTimeout)()
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
-	err := s.sessions.closeAll(end, func(*entry) time.Duration { return 0 })
+	err := errors.Join(s.sessions.closeAll(end, func(*entry) time.Duration { return 0 }), s.groups.closeAll())
 	answered := s.dispatcher.end()
 	select {
 	case <-answered:

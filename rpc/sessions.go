@@ -29,6 +29,7 @@ func newSessions() *sessions {
 // entry is one session, from the moment its spawn request was admitted.
 type entry struct {
 	id, cwd, projectDir string
+	group               string // its name; "" for a sandbox of its own
 	kind                protocol.Kind
 	argv                []string // of a command; nil for a shell
 	noSSH               bool     // see presentation.Failed

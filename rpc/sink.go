@@ -47,7 +47,8 @@ func (k *sink) Exited(exit spawn.Exit) {
 	k.server.sessions.markEnded(k.entry.id)
 	status := exitStatus(exit)
 	notify(k.server, protocol.Exited, protocol.ExitedParams{
-		SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal, Hints: k.hints(exit),
+		SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal, Background: k.background(),
+		Hints: k.hints(exit),
 	})
 }
 
@@ -64,6 +65,14 @@ func (k *sink) Reviewed(findings []spawn.Finding) {
 			SessionID: k.entry.id, Review: presentation.Findings(findings),
 		})
 	}
+}
+
+// background is how many processes the session has left in its group.
+func (k *sink) background() int {
+	if session := k.entry.current(); session != nil {
+		return session.Background()
+	}
+	return 0
 }
 
 // hints are what the user may do about a command that failed.

@@ -30,7 +30,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e := &entry{
-		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind,
+		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind, group: groupOf(params),
 		cancel: cancel, started: make(chan struct{}), answered: make(chan struct{}),
 	}
 	request.Ask = s.asker(e)
@@ -104,6 +104,9 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 		request.Program, request.Argv = plan.Shell[0], plan.Shell
 	}
 	started, err := session.Start(admitted, *request, func(r spawn.Request) (*spawn.Session, error) {
+		if name := groupOf(params); name != "" {
+			return s.startInGroup(ctx, groupKey{name, params.ProjectDir, params.Kind, admitted.PolicyID()}, r)
+		}
 		return s.options.Spawner.Start(ctx, r)
 	})
 	return started, admitted, err
@@ -195,6 +198,9 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 		return invalidParams("command", "required for a tool")
 	}
 	if err := checkTexts(params); err != nil {
+		return err
+	}
+	if err := s.checkGroup(params.Group); err != nil {
 		return err
 	}
 	return checkSize(cmp.Or(params.Cols, 80), cmp.Or(params.Rows, 24))

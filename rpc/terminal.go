@@ -26,9 +26,10 @@ func (s *Server) registerTerminals() {
 	onRequest(s.dispatcher, protocol.Wait, s.wait)
 	onRequest(s.dispatcher, protocol.List, s.list)
 	onRequest(s.dispatcher, protocol.Close, s.close)
+	onRequest(s.dispatcher, protocol.CloseGroup, s.closeGroup)
 	for _, method := range []string{
 		protocol.Spawn.Method, protocol.Signal.Method, protocol.ForwardPort.Method, protocol.Wait.Method,
-		protocol.Close.Method,
+		protocol.Close.Method, protocol.CloseGroup.Method,
 	} {
 		s.dispatcher.waits[method] = true
 	}
@@ -148,7 +149,7 @@ func (s *Server) list(context.Context, protocol.Empty) (protocol.ListResult, err
 		session := e.current()
 		result.Sessions = append(result.Sessions, protocol.SessionInfo{
 			SessionID: e.id, Kind: e.kind, PID: session.PID(), Cwd: e.cwd, ProjectDir: e.projectDir,
-			PolicyID: e.policyID, Stale: current[keyOf(e)] != e.policyID, Running: e.running(),
+			PolicyID: e.policyID, Group: e.group, Stale: current[keyOf(e)] != e.policyID, Running: e.running(),
 			StartedAt: session.StartedAt().Format(time.RFC3339Nano),
 			Tracking:  presentation.Tracking(session.Outcome()),
 		})

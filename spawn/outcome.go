@@ -73,6 +73,9 @@ func (a *attempt) limit() {
 		if row.Status == platform.Enforced && processes > 1 { // 0 is no limit
 			processes-- // the kernel looks at RLIMIT_NPROC first, and tells nobody of that
 		}
+		if processes > 0 && a.request.shared != nil {
+			processes += initThreads
+		}
 		group.Limit(lifecycle.Limits{
 			Processes: processes, Memory: most.Memory.Of(lifecycle.MachineMemory()), CPUWeight: most.CPUWeight,
 			Whole: a.request.Tool,
@@ -86,6 +89,10 @@ func (a *attempt) limit() {
 	}
 	r.outcome.Enforcement.Protections = a.spawner.shared(protections)
 }
+
+// initThreads are what the init of a group has of processes and threads; see
+// namespace.LimitProcesses.
+const initThreads = 8
 
 // limitsProtection is how far a session is limited: by its stage, which reports
 // the row, and by its group. Without a request it is about any session.
@@ -226,6 +233,14 @@ func (r *running) checkLimits() {
 	}
 	if reached.Memory {
 		r.limits.put(Reached{Key: MemoryKey, Most: most.Memory.Of(lifecycle.MachineMemory()), Whole: r.limits.whole})
+	}
+}
+
+// configured records an accepted change of git's configuration for the review.
+func (r *running) configured(path string, keys []string) {
+	r.protection.configured(path, keys)
+	if r.shared != nil {
+		r.shared.each(func(member *running) { member.protection.configured(path, keys) })
 	}
 }
 

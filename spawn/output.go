@@ -68,6 +68,9 @@ func (s *Session) readOutput(sink Sink) {
 func (s *Session) read(buf []byte) (int, error) {
 	for {
 		ending := s.ending.Load()
+		if until := s.drainUntil.Load(); ending && until != nil && time.Now().After(*until) {
+			return 0, os.ErrDeadlineExceeded
+		}
 		if ending {
 			_ = s.master.SetReadDeadline(time.Now().Add(s.pause))
 		}

@@ -54,6 +54,8 @@ type Request struct {
 	Learn []string
 	// foreground: the session is on the caller's own terminal.
 	foreground bool
+	// shared is the group whose init is started; nil for any other session.
+	shared *Group
 }
 
 // Size of a terminal in character cells.

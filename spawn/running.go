@@ -38,6 +38,7 @@ type running struct {
 	tracker        Tracker
 	log            *slog.Logger
 	record         *record.Session // nil if there is no audit trail
+	shared         *Group          // the group whose init this is; nil for any other leader
 
 	delivering sync.WaitGroup // of deliver
 	alarms     []Alarm        // see keep; complete once end has returned
@@ -55,6 +56,15 @@ func (r *running) denied(d platform.Denial) {
 		return
 	}
 	d.Unasked = r.questions.wasSilent(d)
+	if r.shared != nil {
+		r.shared.tell(d.PID, func(member *running) { member.heard(d) })
+		return
+	}
+	r.heard(d)
+}
+
+// heard reports a denial that is this session's.
+func (r *running) heard(d platform.Denial) {
 	r.record.Denied(d)
 	r.denials.put(d)
 }

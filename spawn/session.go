@@ -76,7 +76,10 @@ type Session struct {
 	done        chan struct{} // closed once everything of the session is gone and reported
 	killErr     error         // set before done is closed
 	ending      atomic.Bool   // every process is dead, so that output ends; see read
-	begin       sync.Once
+	// drainUntil is when the output ends whatever comes: processes in the
+	// background may print for ever. It is nil if there are none.
+	drainUntil atomic.Pointer[time.Time]
+	begin      sync.Once
 }
 
 func newSession(request Request, running *running, onLeaderEnd func()) *Session {
@@ -150,12 +153,29 @@ func (s *Session) awaitEnd(sink Sink, reading *sync.WaitGroup) {
 // drain waits for the rest of the output, and closes the terminal.
 func (s *Session) drain(reading *sync.WaitGroup) {
 	s.inputs.close()
+	if s.Background() > 0 {
+		until := time.Now().Add(s.pause)
+		s.drainUntil.Store(&until)
+	}
 	// Nothing else may end the reader's current read: a process that left the
 	// group can hold the terminal open.
 	s.ending.Store(true)
 	_ = s.master.SetReadDeadline(time.Now().Add(s.pause))
 	reading.Wait()
+	if s.Background() > 0 {
+		s.running.group.(*call).shared.keepReading(s.master)
+		return
+	}
 	s.master.Close()
+}
+
+// Background is how many processes the leader has left in the session's group,
+// as far as they are known; see Group. It is 0 before the leader's end.
+func (s *Session) Background() int {
+	if c, joined := s.running.group.(*call); joined {
+		return c.left()
+	}
+	return 0
 }
 
 // LeaderEnded is closed when the leader has ended; Exit may be called then.
@@ -291,6 +311,9 @@ type Closed struct {
 // known, and they are killed in the background from then on.
 func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error) {
 	s.gate.open() // the editor may no longer acknowledge
+	if c, joined := s.running.group.(*call); joined {
+		c.close()
+	}
 	if grace > 0 {
 		s.hangUp()
 		timer := time.NewTimer(grace)
@@ -314,7 +337,12 @@ func (s *Session) Close(ctx context.Context, grace time.Duration) (Closed, error
 	case <-ctx.Done():
 		err = errors.Join(err, lifecycle.ErrSurvivors)
 	}
-	closed := Closed{Killed: s.running.killedSoFar()}
+	return closed(s.running, err)
+}
+
+// closed counts what an end has killed, and what has survived it.
+func closed(r *running, err error) (Closed, error) {
+	closed := Closed{Killed: r.killedSoFar()}
 	if survivors, known := errors.AsType[*lifecycle.Survivors](err); known {
 		closed.Remaining = len(survivors.PIDs)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,10 @@ var errRetry = errors.New("the stage does not fit this session")
 func (s *Spawner) start(
 	ctx context.Context, request Request, streams streams, standby *standbyStage,
 ) (*running, error) {
-	noted := s.note(&request)
+	var noted *record.Session
+	if request.shared == nil { // each of its sessions is noted
+		noted = s.note(&request)
+	}
 	for attempts := 1; ; attempts++ {
 		a := &attempt{
 			spawner: s, request: request, streams: streams, standby: standby, record: noted, policy: &policy.Policy{},
@@ -135,7 +139,9 @@ func (a *attempt) abandon() {
 
 // group takes the group of the stage on standby, or makes one.
 func (a *attempt) group() error {
-	a.running = &running{tracker: a.spawner.Tracker, log: a.spawner.log(), record: a.record}
+	a.running = &running{
+		tracker: a.spawner.Tracker, log: a.spawner.log(), record: a.record, shared: a.request.shared,
+	}
 	if a.standby != nil {
 		a.running.group = a.standby.group
 	} else {
@@ -148,6 +154,9 @@ func (a *attempt) group() error {
 	a.target = platform.Target{
 		Order: platform.Order{Program: a.request.Program, Argv: a.request.Argv, Dir: a.request.Dir},
 		Start: a.running.group.Start,
+	}
+	if group := a.request.shared; group != nil {
+		a.target.Order.Program, a.target.Order.Argv = group.init.Command(a.spawner.Backend)
 	}
 	if a.request.foreground {
 		a.target.Inherited = a.spawner.Inherited
@@ -336,12 +345,18 @@ func (a *attempt) hooks() platform.Hooks {
 	if mark, ok := a.running.group.(lifecycle.Marked); ok {
 		hooks.Mark = mark
 	}
-	if a.record != nil {
+	switch {
+	case request.shared != nil:
+		hooks.Shared = true
+		if a.spawner.Recorder != nil {
+			hooks.Connected = request.shared.connected
+		}
+	case a.record != nil:
 		hooks.Connected = a.record.Connected
 	}
 	if p.Restricted {
 		hooks.Crowded = running.crowded
-		hooks.Configured = func(path string, keys []string) { running.protection.configured(path, keys) }
+		hooks.Configured = running.configured
 	}
 	if !p.Restricted || p.OnDenied == policy.Ignore {
 		return hooks
@@ -389,22 +404,47 @@ func useSignalDomain(group lifecycle.Group) bool {
 	return ok && capable.UseSignalDomain()
 }
 
+// surroundings are what a sandbox has for itself, as far as variables name it.
+type surroundings struct {
+	policy          *policy.Policy // with the sandbox's directories
+	confinement     platform.Confinement
+	runtimeDir      string   // empty if there is none
+	own             []string // variables that name more
+	lacksRuntimeDir bool     // there should be one
+	log             *slog.Logger
+}
+
 // environment sets the leader's environment.
 func (a *attempt) environment() {
-	env, dropped := a.request.environment(a.runtimeDir)
-	env = a.temporaryEnvironment(env)
-	env, dropped = withOwn(env, dropped, a.own)
-	if more := a.target.Confinement.Environ; len(more) > 0 {
+	around := surroundings{
+		policy: a.policy, confinement: a.target.Confinement, runtimeDir: a.runtimeDir, own: a.own,
+		lacksRuntimeDir: slices.Contains(a.warnings, noRuntimeDir), log: a.running.log,
+	}
+	if group := a.request.shared; group != nil {
+		group.around = around
+		a.target.Order.Env = lifecycle.SmallRuntime
+		return
+	}
+	a.target.Order.Env, a.running.outcome.Dropped = around.environment(&a.request)
+	a.running.env = a.target.Order.Env
+}
+
+// environment is what a program gets, and the names of the variables that the
+// policy removed.
+func (s *surroundings) environment(request *Request) (env, dropped []string) {
+	env, dropped = request.environment(s.runtimeDir)
+	env = s.temporaryEnvironment(env)
+	env, dropped = withOwn(env, dropped, s.own)
+	if more := s.confinement.Environ; len(more) > 0 {
 		env = lastOfEach(slices.Concat(env, more))
 	}
-	if slices.Contains(a.warnings, noRuntimeDir) { // without this, it would be the user's own
+	if s.lacksRuntimeDir { // without this, it would be the user's own
 		env = slices.DeleteFunc(env, func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")
 			return slices.Contains(runtimeVariables, name)
 		})
 	}
-	a.target.Order.Env, a.running.outcome.Dropped = env, dropped
-	a.running.env = env
+	return env, dropped
 }
 
 // terminal sets the leader's standard streams.

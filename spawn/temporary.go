@@ -16,13 +16,13 @@ var temporaryVariables = []string{"TMPDIR", "TMP", "TEMP"}
 // temporaryEnvironment makes the variables for temporary files name directories
 // that the session has. If /tmp is the project's own, a directory in it that a
 // variable names is made there. Otherwise TMPDIR names the project's own.
-func (a *attempt) temporaryEnvironment(env []string) []string {
-	if len(a.policy.Temporary) == 0 {
+func (s *surroundings) temporaryEnvironment(env []string) []string {
+	if len(s.policy.Temporary) == 0 {
 		return env
 	}
-	if !a.target.Confinement.OwnTemporary {
-		writable := slices.DeleteFunc(slices.Clone(a.policy.Temporary), func(t policy.Temporary) bool {
-			return !a.policy.At(t.Path).Has(policy.Write)
+	if !s.confinement.OwnTemporary {
+		writable := slices.DeleteFunc(slices.Clone(s.policy.Temporary), func(t policy.Temporary) bool {
+			return !s.policy.At(t.Path).Has(policy.Write)
 		})
 		if len(writable) == 0 {
 			return env
@@ -43,9 +43,9 @@ func (a *attempt) temporaryEnvironment(env []string) []string {
 			continue
 		}
 		path := filepath.Clean(value)
-		if t, own := a.policy.TemporaryAt(path); own && path != t.Path {
+		if t, own := s.policy.TemporaryAt(path); own && path != t.Path {
 			if err := makeBelow(t, path); err != nil {
-				a.running.log.Warn("a directory for temporary files cannot be made", "variable", name, "error", err)
+				s.log.Warn("a directory for temporary files cannot be made", "variable", name, "error", err)
 			}
 		}
 	}

@@ -102,6 +102,8 @@ type ServerCapabilities struct {
 	Platform string `json:"platform"`
 	// Kinds are the kinds of session it starts.
 	Kinds []Kind `json:"kinds"`
+	// Groups is true if sessions can share a sandbox; see terminal/spawn.
+	Groups bool `json:"groups,omitempty"`
 	// Enforcement says for each protection what this machine can enforce. The
 	// sidecar has tried each.
 	Enforcement Protections `json:"enforcement"`

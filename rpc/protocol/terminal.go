@@ -34,8 +34,38 @@ var Wait = Request[SessionParams, ExitStatus]{"terminal/wait", ToSidecar}
 var List = Request[Empty, ListResult]{"terminal/list", ToSidecar}
 
 // Close ends a session and answers when no process of it is left. A second
-// close gets CodeSessionNotFound.
+// close gets CodeSessionNotFound. In a group it ends the processes of this session
+// that are known: see ExitedParams. If its leader has ended before, those that it
+// has left in the background stay.
 var Close = Request[CloseParams, CloseResult]{"terminal/close", ToSidecar}
+
+// CloseGroup ends every sandbox that sessions share under a name, and answers when
+// no process of it is left. Sessions that run there end by that; close them, too.
+// Without any such sandbox the answer is CodeSessionNotFound.
+var CloseGroup = Request[CloseGroupParams, CloseGroupResult]{"group/close", ToSidecar}
+
+// CloseGroupParams names a group.
+type CloseGroupParams struct {
+	// Group is the name that sessions have joined by; see SpawnParams.
+	Group string `json:"group"`
+	// ProjectDir leaves the group of other projects alone, absolute. The default
+	// is every project.
+	ProjectDir string `json:"projectDir,omitempty"`
+}
+
+// CloseGroupResult says how a group ended.
+type CloseGroupResult struct {
+	// Killed is the number of processes that had to be killed. One of each sandbox
+	// is the sidecar's own.
+	Killed int `json:"killed"`
+	// Remaining is the number of processes that survived; see CloseResult.
+	Remaining int `json:"remaining"`
+	// ElapsedMs is how long closing took, in milliseconds.
+	ElapsedMs int `json:"elapsedMs"`
+	// Review lists what changed since the group began; see CloseResult. Most of it
+	// was listed after single sessions.
+	Review []Finding `json:"review,omitempty"`
+}
 
 // Output carries raw bytes of a terminal or a pipe, in order and without loss.
 var Output = Notification[OutputParams]{"terminal/output", ToEditor}
@@ -67,7 +97,8 @@ type StartedParams struct {
 
 // Exited reports that a session's leader has ended. It comes after the last
 // output, when every process that the leader left behind is dead, and before the
-// review; see session/review. Of a session that the sidecar did not start, both
+// review; see session/review. In a group, what the leader left behind lives on,
+// and its output is lost. Of a session that the sidecar did not start, both
 // fields are null if the end was not heard.
 var Exited = Notification[ExitedParams]{"terminal/exited", ToEditor}
 
@@ -125,6 +156,13 @@ type SpawnParams struct {
 	Cols int `json:"cols,omitempty"`
 	// Rows is the height in character cells: 1 to 65535, 24 by default.
 	Rows int `json:"rows,omitempty"`
+	// Group has the session share one sandbox with others of the same group,
+	// project, kind and policy: processes, localhost, /tmp and limits. The name is
+	// the editor's choice, such as one for each agent, of at most 256 bytes. What
+	// the session leaves in the background lives on until group/close, or the end
+	// of the sidecar. The default, "own", is a sandbox of its own. Only a sidecar
+	// with the capability "groups" has them.
+	Group string `json:"group,omitempty"`
 	// PolicyID is that of policy/get, if the user has agreed to that policy. The
 	// session starts under no other, and only if every protection that the
 	// policy asks for is enforced. Else nothing runs.
@@ -266,6 +304,10 @@ type ExitedParams struct {
 	// Signal is the name of the signal that ended the leader, such as "SIGHUP",
 	// or null.
 	Signal *string `json:"signal"`
+	// Background is how many processes the session has left running in its group.
+	// It does not count a process that has made a session of its own (setsid) and
+	// whose parent has ended. Absent if there are none.
+	Background int `json:"background,omitempty"`
 	// Hints say what the sandbox may have to do with a command that failed, to be
 	// shown as plain text. Absent if nothing speaks for that, and for shells.
 	Hints []string `json:"hints,omitempty"`
@@ -291,6 +333,9 @@ type SessionInfo struct {
 	Cwd        string `json:"cwd"`
 	ProjectDir string `json:"projectDir"`
 	PolicyID   string `json:"policyId"`
+	// Group is the name of the group that the session has joined; absent if it has
+	// a sandbox of its own.
+	Group string `json:"group,omitempty"`
 	// Stale is true if a new session would get another policy. It may be out of
 	// date if a file system does not answer.
 	Stale bool `json:"stale"`

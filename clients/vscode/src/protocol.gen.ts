@@ -201,6 +201,8 @@ export interface ServerCapabilities {
   platform: string;
   /** The kinds of session it starts. */
   kinds: Kind[];
+  /** True if sessions can share a sandbox; see terminal/spawn. */
+  groups?: boolean;
   /** `enforcement` says for each protection what this machine can enforce. The sidecar has tried each. */
   enforcement: Protections;
 }
@@ -227,6 +229,29 @@ export interface LogMessageParams {
   /** 1 error, 2 warning, 3 info, 4 log, as in LSP. */
   type: number;
   message: string;
+}
+
+/** `CloseGroupParams` names a group. */
+export interface CloseGroupParams {
+  /** The name that sessions have joined by; see SpawnParams. */
+  group: string;
+  /** `projectDir` leaves the group of other projects alone, absolute. The default is every project. */
+  projectDir?: string;
+}
+
+/** `CloseGroupResult` says how a group ended. */
+export interface CloseGroupResult {
+  /** The number of processes that had to be killed. One of each sandbox is the sidecar's own. */
+  killed: number;
+  /** The number of processes that survived; see CloseResult. */
+  remaining: number;
+  /** How long closing took, in milliseconds. */
+  elapsedMs: number;
+  /**
+   * `review` lists what changed since the group began; see CloseResult. Most of it was listed after single
+   * sessions.
+   */
+  review?: Finding[];
 }
 
 /** `StartedParams` describes a session that the sidecar did not start. */
@@ -289,6 +314,13 @@ export interface SpawnParams {
   cols?: number;
   /** The height in character cells: 1 to 65535, 24 by default. */
   rows?: number;
+  /**
+   * `group` has the session share one sandbox with others of the same group, project, kind and policy:
+   * processes, localhost, /tmp and limits. The name is the editor's choice, such as one for each agent, of at
+   * most 256 bytes. What the session leaves in the background lives on until group/close, or the end of the
+   * sidecar. The default, "own", is a sandbox of its own. Only a sidecar with the capability "groups" has them.
+   */
+  group?: string;
   /**
    * That of policy/get, if the user has agreed to that policy. The session starts under no other, and only if
    * every protection that the policy asks for is enforced. Else nothing runs.
@@ -409,6 +441,11 @@ export interface ExitedParams {
   /** The name of the signal that ended the leader, such as "SIGHUP", or null. */
   signal: string | null;
   /**
+   * How many processes the session has left running in its group. It does not count a process that has made a
+   * session of its own (setsid) and whose parent has ended. Absent if there are none.
+   */
+  background?: number;
+  /**
    * `hints` say what the sandbox may have to do with a command that failed, to be shown as plain text. Absent if
    * nothing speaks for that, and for shells.
    */
@@ -435,6 +472,8 @@ export interface SessionInfo {
   cwd: string;
   projectDir: string;
   policyId: string;
+  /** The name of the group that the session has joined; absent if it has a sandbox of its own. */
+  group?: string;
   /** True if a new session would get another policy. It may be out of date if a file system does not answer. */
   stale: boolean;
   /** False once the leader has ended. */
@@ -949,6 +988,7 @@ export const Methods = {
   wait: "terminal/wait",
   list: "terminal/list",
   close: "terminal/close",
+  closeGroup: "group/close",
   output: "terminal/output",
   started: "terminal/started",
   exited: "terminal/exited",
@@ -977,6 +1017,7 @@ export interface Requests {
   "terminal/wait": { direction: "toSidecar"; params: SessionParams; result: ExitStatus };
   "terminal/list": { direction: "toSidecar"; params: Empty; result: ListResult };
   "terminal/close": { direction: "toSidecar"; params: CloseParams; result: CloseResult };
+  "group/close": { direction: "toSidecar"; params: CloseGroupParams; result: CloseGroupResult };
   "sandbox/requestAccess": { direction: "toEditor"; params: RequestAccessParams; result: RequestAccessResult };
   "settings/get": { direction: "toSidecar"; params: SettingsGetParams; result: SettingsGetResult };
   "policy/get": { direction: "toSidecar"; params: PolicyGetParams; result: PolicyGetResult };
@@ -1065,8 +1106,18 @@ export const WaitRequest = new RequestType<SessionParams, ExitStatus, ErrorData>
 /** `terminal/list` returns every session that has not been closed. */
 export const ListRequest = new RequestType<Empty, ListResult, ErrorData>("terminal/list");
 
-/** `terminal/close` ends a session and answers when no process of it is left. A second close gets -32010. */
+/**
+ * `terminal/close` ends a session and answers when no process of it is left. A second close gets -32010. In a
+ * group it ends the processes of this session that are known: see ExitedParams. If its leader has ended before,
+ * those that it has left in the background stay.
+ */
 export const CloseRequest = new RequestType<CloseParams, CloseResult, ErrorData>("terminal/close");
+
+/**
+ * `group/close` ends every sandbox that sessions share under a name, and answers when no process of it is left.
+ * Sessions that run there end by that; close them, too. Without any such sandbox the answer is -32010.
+ */
+export const CloseGroupRequest = new RequestType<CloseGroupParams, CloseGroupResult, ErrorData>("group/close");
 
 /** `terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss. */
 export const OutputNotification = new NotificationType<OutputParams>("terminal/output");
@@ -1080,8 +1131,9 @@ export const StartedNotification = new NotificationType<StartedParams>("terminal
 
 /**
  * `terminal/exited` reports that a session's leader has ended. It comes after the last output, when every
- * process that the leader left behind is dead, and before the review; see session/review. Of a session that the
- * sidecar did not start, both fields are null if the end was not heard.
+ * process that the leader left behind is dead, and before the review; see session/review. In a group, what the
+ * leader left behind lives on, and its output is lost. Of a session that the sidecar did not start, both fields
+ * are null if the end was not heard.
  */
 export const ExitedNotification = new NotificationType<ExitedParams>("terminal/exited");
 

@@ -96,6 +96,7 @@
 ---@class (exact) sandbox_sidecar.ServerCapabilities
 ---@field platform string The operating system: "linux" or "darwin".
 ---@field kinds sandbox_sidecar.Kind[] The kinds of session it starts.
+---@field groups? boolean True if sessions can share a sandbox; see terminal/spawn.
 ---@field enforcement sandbox_sidecar.Protections `enforcement` says for each protection what this machine can enforce. The sidecar has tried each.
 
 ---`Protection` says how far one protection holds.
@@ -114,6 +115,18 @@
 ---@class (exact) sandbox_sidecar.LogMessageParams
 ---@field type integer 1 error, 2 warning, 3 info, 4 log, as in LSP.
 ---@field message string
+
+---`CloseGroupParams` names a group.
+---@class (exact) sandbox_sidecar.CloseGroupParams
+---@field group string The name that sessions have joined by; see SpawnParams.
+---@field projectDir? string `projectDir` leaves the group of other projects alone, absolute. The default is every project.
+
+---`CloseGroupResult` says how a group ended.
+---@class (exact) sandbox_sidecar.CloseGroupResult
+---@field killed integer The number of processes that had to be killed. One of each sandbox is the sidecar's own.
+---@field remaining integer The number of processes that survived; see CloseResult.
+---@field elapsedMs integer How long closing took, in milliseconds.
+---@field review? sandbox_sidecar.Finding[] `review` lists what changed since the group began; see CloseResult. Most of it was listed after single sessions.
 
 ---`StartedParams` describes a session that the sidecar did not start.
 ---@class (exact) sandbox_sidecar.StartedParams
@@ -145,6 +158,7 @@
 ---@field env? table<string, string> Added to the sidecar's own environment. Both are filtered alike.
 ---@field cols? integer The width in character cells: 1 to 65535, 80 by default.
 ---@field rows? integer The height in character cells: 1 to 65535, 24 by default.
+---@field group? string `group` has the session share one sandbox with others of the same group, project, kind and policy: processes, localhost, /tmp and limits. The name is the editor's choice, such as one for each agent, of at most 256 bytes. What the session leaves in the background lives on until group/close, or the end of the sidecar. The default, "own", is a sandbox of its own. Only a sidecar with the capability "groups" has them.
 ---@field policyId? string That of policy/get, if the user has agreed to that policy. The session starts under no other, and only if every protection that the policy asks for is enforced. Else nothing runs.
 
 ---`Shell` is a program with its arguments.
@@ -224,6 +238,7 @@
 ---@field sessionId string
 ---@field exitCode integer|vim.NIL|nil Null if a signal ended the leader.
 ---@field signal string|vim.NIL|nil The name of the signal that ended the leader, such as "SIGHUP", or null.
+---@field background? integer How many processes the session has left running in its group. It does not count a process that has made a session of its own (setsid) and whose parent has ended. Absent if there are none.
 ---@field hints? string[] `hints` say what the sandbox may have to do with a command that failed, to be shown as plain text. Absent if nothing speaks for that, and for shells.
 
 ---`OutputParams` carries output.
@@ -243,6 +258,7 @@
 ---@field cwd string
 ---@field projectDir string
 ---@field policyId string
+---@field group? string The name of the group that the session has joined; absent if it has a sandbox of its own.
 ---@field stale boolean True if a new session would get another policy. It may be out of date if a file system does not answer.
 ---@field running boolean False once the leader has ended.
 ---@field startedAt string A time in the format of RFC 3339.
@@ -533,8 +549,13 @@ M.methods = {
   wait = "terminal/wait",
   ---`terminal/list` returns every session that has not been closed.
   list = "terminal/list",
-  ---`terminal/close` ends a session and answers when no process of it is left. A second close gets -32010.
+  ---`terminal/close` ends a session and answers when no process of it is left. A second close gets -32010. In a
+  ---group it ends the processes of this session that are known: see ExitedParams. If its leader has ended
+  ---before, those that it has left in the background stay.
   close = "terminal/close",
+  ---`group/close` ends every sandbox that sessions share under a name, and answers when no process of it is
+  ---left. Sessions that run there end by that; close them, too. Without any such sandbox the answer is -32010.
+  close_group = "group/close",
   ---`terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss.
   output = "terminal/output",
   ---`terminal/started` reports a session that the sidecar did not start: somebody has called a shell of
@@ -542,8 +563,9 @@ M.methods = {
   ---are reported as those of other sessions. Only terminal/list knows it, and terminal/close after its end.
   started = "terminal/started",
   ---`terminal/exited` reports that a session's leader has ended. It comes after the last output, when every
-  ---process that the leader left behind is dead, and before the review; see session/review. Of a session that
-  ---the sidecar did not start, both fields are null if the end was not heard.
+  ---process that the leader left behind is dead, and before the review; see session/review. In a group, what the
+  ---leader left behind lives on, and its output is lost. Of a session that the sidecar did not start, both
+  ---fields are null if the end was not heard.
   exited = "terminal/exited",
   ---`session/review` lists the changed files to check after a session that ended by itself. It comes after
   ---terminal/exited, as soon as they are known. It does not come if there are none, or if the session was closed

@@ -1,0 +1,65 @@
+//go:build unix
+
+package lifecycle
+
+import (
+	"context"
+	"iter"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
+)
+
+// Call is one command of a group whose init adopts all orphans. Its processes
+// are those of the command's POSIX session, and what descends from them. A
+// process that has made a session of its own and whose parent has ended is not
+// known to belong to any call.
+type Call struct {
+	// Leader is the command's process id, and the id of its session; 0 means all
+	// commands of the group.
+	Leader int
+	// Init is the process id of the group's init.
+	Init int
+}
+
+// End kills the call's processes, and returns how many it had to kill. If ctx
+// ends first, the error wraps a *Survivors.
+func (c Call) End(ctx context.Context) (killed int, err error) {
+	dead, err := proc.KillLoop{
+		Find: func() iter.Seq2[proc.ID, error] {
+			return func(yield func(proc.ID, error) bool) {
+				living, err := c.living()
+				if err != nil {
+					yield(proc.ID{}, err)
+					return
+				}
+				for _, found := range living {
+					if !yield(found, nil) {
+						return
+					}
+				}
+			}
+		},
+		Kill:  proc.Kill,
+		Pause: proc.Sleep,
+	}.Run(ctx)
+	return len(dead), err
+}
+
+// Left counts the call's living processes.
+func (c Call) Left() (int, error) {
+	living, err := c.living()
+	return len(living), err
+}
+
+// living finds the call's processes among the group's, so that a number that was
+// given to a process outside cannot be meant.
+func (c Call) living() ([]proc.ID, error) {
+	table, err := proc.Table()
+	if err != nil {
+		return nil, err
+	}
+	inside := proc.Descendants(table, func(entry proc.Entry) bool { return entry.Parent == c.Init })
+	return proc.Living(proc.Descendants(inside, func(entry proc.Entry) bool {
+		return c.Leader == 0 || entry.PID == c.Leader || entry.Session == c.Leader
+	})), nil
+}

@@ -1,0 +1,289 @@
+//go:build unix
+
+package platform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
+)
+
+// ErrInitGone means that the init of a group has ended, or was stopped. It will
+// start nothing more.
+var ErrInitGone = errors.New("the process that starts the group's commands has ended")
+
+// GroupInit is the sidecar's side of a group's init, which starts commands in the
+// group's sandbox. Its methods may be called from several goroutines.
+type GroupInit struct {
+	conn     *conn
+	gone     chan struct{} // closed once the init reports nothing more
+	released chan struct{} // closed by Release
+	release  sync.Once
+
+	sending sync.Mutex // held while a call is written
+	mu      sync.Mutex // guards the fields below
+	calls   map[int]*Call
+	last    int
+}
+
+// NewGroupInit returns the sidecar's side, and the file that becomes the init's
+// standard input. Call Serve, and at the end Release.
+func NewGroupInit() (init *GroupInit, theirs *os.File, err error) {
+	ours, theirs, err := socketpair()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make socket of group: %w", err)
+	}
+	return &GroupInit{
+		conn: ours, gone: make(chan struct{}), released: make(chan struct{}), calls: map[int]*Call{},
+	}, theirs, nil
+}
+
+// Command is the command line of an init. The program is that of the stage.
+func (*GroupInit) Command(backend Backend) (path string, argv []string) {
+	path, _ = backend.Stage()
+	return path, []string{"sandbox-sidecar", handshake.GroupInit}
+}
+
+// Call is a command that a group's init has started.
+type Call struct {
+	init     *GroupInit
+	pid      int
+	process  *os.Process
+	terminal *os.File
+
+	answered chan struct{} // closed once the fields above or failure are set
+	failure  error
+	ended    chan struct{} // closed once the fields below are set
+	status   syscall.WaitStatus
+	alone    bool
+}
+
+// Start starts a command in a session of its own. streams are its standard
+// streams, unless the order asks for a terminal; the caller closes them. Of the
+// order, only Program, Argv, Env, Dir and Terminal count. controlling makes
+// standard output the controlling terminal. The error is a *Failure if the init
+// could not carry out the order, and ErrInitGone if there is no init any more.
+// A file system that does not answer can hold up the init, and with it all
+// starts. Each waits half a minute.
+func (g *GroupInit) Start(ctx context.Context, order Order, streams []*os.File, controlling bool) (*Call, error) {
+	call := &Call{init: g, answered: make(chan struct{}), ended: make(chan struct{})}
+	g.mu.Lock()
+	g.last++
+	id := g.last
+	g.calls[id] = call
+	g.mu.Unlock()
+	message, err := json.Marshal(handshake.Call{
+		ID: id, Program: handshake.RawString(order.Program), Argv: handshake.RawStrings(order.Argv),
+		Env: handshake.RawStrings(order.Env), Dir: handshake.RawString(order.Dir), Terminal: order.Terminal,
+		Controlling: controlling,
+	})
+	if err == nil && len(message) > handshake.MaxCall {
+		err = NewFailure(handshake.StepProgram, order.Program, unix.E2BIG)
+	}
+	if err == nil {
+		err = g.send(message, streams)
+	}
+	if err != nil {
+		g.forget(id)
+		return nil, err
+	}
+	timer := time.NewTimer(stageTimeout)
+	defer timer.Stop()
+	select {
+	case <-call.answered:
+		return call.result()
+	case <-g.gone:
+		return nil, ErrInitGone
+	case <-timer.C:
+		go call.kill()
+		return nil, errors.New("the process that starts the group's commands does not answer")
+	case <-ctx.Done():
+		go call.kill() // as soon as it is there
+		return nil, ctx.Err()
+	}
+}
+
+// NewFailure is handshake.NewFailure.
+func NewFailure(step handshake.Step, path string, err error) *Failure {
+	return handshake.NewFailure(step, path, err)
+}
+
+func (c *Call) result() (*Call, error) {
+	if c.failure != nil {
+		return nil, c.failure
+	}
+	return c, nil
+}
+
+// kill ends a call that nobody waits for any more.
+func (c *Call) kill() {
+	select {
+	case <-c.answered:
+	case <-c.init.gone:
+		return
+	}
+	if c.failure != nil {
+		return
+	}
+	if c.terminal != nil {
+		c.terminal.Close()
+	}
+	_ = unix.Kill(-c.pid, unix.SIGKILL)
+	_ = c.Signal(unix.SIGKILL)
+}
+
+// send writes a message, with descriptors at its first byte.
+func (g *GroupInit) send(message []byte, files []*os.File) error {
+	fds := make([]int, len(files))
+	for i, file := range files {
+		fds[i] = int(file.Fd())
+	}
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	raw, err := g.conn.SyscallConn()
+	if err != nil {
+		return ErrInitGone
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	var failed error
+	err = raw.Write(func(fd uintptr) bool {
+		for len(message) > 0 {
+			n, err := unix.SendmsgN(int(fd), message, rights, nil, 0) // Go ignores SIGPIPE of sockets
+			switch {
+			case errors.Is(err, unix.EINTR):
+			case errors.Is(err, unix.EAGAIN):
+				return false
+			case err != nil:
+				failed = err
+				return true
+			default:
+				message, rights = message[n:], nil
+			}
+		}
+		return true
+	})
+	if err != nil || failed != nil {
+		return ErrInitGone
+	}
+	return nil
+}
+
+func (g *GroupInit) find(id int) *Call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calls[id]
+}
+
+func (g *GroupInit) forget(id int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.calls, id)
+}
+
+// Serve takes the init's reports until it is gone. It calls idle when the last
+// background process has ended. It returns the reason if the init has said
+// something that it must not.
+func (g *GroupInit) Serve(idle func()) error {
+	defer close(g.gone)
+	defer g.conn.drop()
+	decoder := json.NewDecoder(g.conn)
+	for {
+		var report handshake.CallReport
+		if decoder.Decode(&report) != nil {
+			return nil
+		}
+		if report.ID == 0 && report.Alone {
+			idle()
+			continue
+		}
+		call := g.find(report.ID)
+		if call == nil {
+			return fmt.Errorf("talk to init of group: no call has the number %d", report.ID)
+		}
+		switch {
+		case report.Started > 0:
+			call.pid = report.Started
+			if report.Terminal {
+				if len(g.conn.passed) == 0 {
+					return errors.New("talk to init of group: a terminal is missing")
+				}
+				call.terminal, g.conn.passed = g.conn.passed[0], g.conn.passed[1:]
+			}
+			// It never fails on Unix. If the command has ended already, the next
+			// report says so, and then nobody signals it.
+			call.process, _ = os.FindProcess(call.pid)
+			close(call.answered)
+		case report.Failure != nil:
+			call.failure = report.Failure
+			close(call.answered)
+			g.forget(report.ID)
+		case report.Ended != nil:
+			call.status, call.alone = syscall.WaitStatus(*report.Ended), report.Alone
+			close(call.ended)
+			g.forget(report.ID)
+		}
+	}
+}
+
+// Released is closed by Release.
+func (g *GroupInit) Released() <-chan struct{} { return g.released }
+
+// Release says that no process of the group is left. Calls whose end was not
+// reported count as killed from then on.
+func (g *GroupInit) Release() {
+	g.release.Do(func() { close(g.released) })
+	g.conn.Close()
+}
+
+// PID is the command's process id.
+func (c *Call) PID() int { return c.pid }
+
+// Terminal is the master of the terminal that the init has opened, which the
+// caller closes; nil if it opened none.
+func (c *Call) Terminal() *os.File { return c.terminal }
+
+// Wait waits until the command has ended, and returns its status. Stops are not
+// reported. If the group ends first, the status is that of a killed process.
+func (c *Call) Wait(bool) (syscall.WaitStatus, error) {
+	select {
+	case <-c.ended:
+		return c.status, nil
+	case <-c.init.released:
+	}
+	<-c.init.gone // what was reported before counts
+	select {
+	case <-c.ended:
+		return c.status, nil
+	default:
+		return syscall.WaitStatus(unix.SIGKILL), nil
+	}
+}
+
+// Alone reports whether no process but the init was left in the group when the
+// command ended. It must not be called before Wait has returned.
+func (c *Call) Alone() bool { return c.alone }
+
+// Signal signals the command; os.ErrProcessDone if it has ended.
+func (c *Call) Signal(signal syscall.Signal) error {
+	select {
+	case <-c.ended:
+		return os.ErrProcessDone
+	default:
+		return c.process.Signal(signal)
+	}
+}
+
+var _ lifecycle.Process = (*Call)(nil)

@@ -1,0 +1,232 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// ownGroup is the name of no group: the session has a sandbox of its own.
+const ownGroup = "own"
+
+// maxGroupName bounds a group's name, in bytes.
+const maxGroupName = 256
+
+// groups is the table of the sandboxes that sessions share.
+type groups struct {
+	mu      sync.Mutex // guards the fields below
+	open    map[groupKey]*openGroup
+	closing bool // no more groups may be started
+}
+
+// groupKey is what sessions must have in common to share a sandbox.
+type groupKey struct {
+	name, projectDir string
+	kind             protocol.Kind
+	policyID         string
+}
+
+// openGroup is a group that is being started, or has started.
+type openGroup struct {
+	ready chan struct{} // closed once the fields below are set
+	group *spawn.Group
+	err   error
+}
+
+func newGroups() *groups { return &groups{open: map[groupKey]*openGroup{}} }
+
+// groupOf is the name of the group that params ask for; "" for none.
+func groupOf(params protocol.SpawnParams) string {
+	if params.Group == ownGroup {
+		return ""
+	}
+	return params.Group
+}
+
+// checkGroup refuses a name that cannot be a group's, and a group where there are
+// none.
+func (s *Server) checkGroup(name string) error {
+	switch {
+	case name == "" || name == ownGroup:
+		return nil
+	case len(name) > maxGroupName || strings.ContainsRune(name, 0):
+		return invalidParams("group", "expected at most %d bytes and no NUL byte", maxGroupName)
+	case !s.options.Spawner.CanShare():
+		return invalidParams("group", `expected "own": this platform has no groups; see capabilities.groups`)
+	}
+	return nil
+}
+
+// startInGroup starts a session in the group with a key, which is started if
+// there is none.
+func (s *Server) startInGroup(ctx context.Context, key groupKey, request spawn.Request) (*spawn.Session, error) {
+	for again := false; ; again = true {
+		group, err := s.groups.get(ctx, key, func() (*spawn.Group, error) {
+			return s.options.Spawner.StartGroup(s.ctx, request) // others may wait for it, too
+		})
+		if err != nil {
+			return nil, err
+		}
+		session, err := group.Start(ctx, request)
+		if !errors.Is(err, spawn.ErrGroupEnded) {
+			return session, err
+		}
+		<-group.Done()
+		if again {
+			return nil, &spawn.Error{Attempt: "join group", Cause: err}
+		}
+	}
+}
+
+// get returns the group with a key, and starts it if there is none.
+func (t *groups) get(ctx context.Context, key groupKey, start func() (*spawn.Group, error)) (*spawn.Group, error) {
+	t.mu.Lock()
+	if t.closing {
+		t.mu.Unlock()
+		return nil, errEnding
+	}
+	g := t.open[key]
+	if g == nil {
+		g = &openGroup{ready: make(chan struct{})}
+		t.open[key] = g
+		go func() {
+			defer close(g.ready)
+			if g.group, g.err = start(); g.err != nil {
+				t.forget(key, g)
+				return
+			}
+			go func() {
+				<-g.group.Done()
+				t.forget(key, g)
+			}()
+			t.retireOthers(key)
+		}()
+	}
+	t.mu.Unlock()
+	select {
+	case <-g.ready:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if g.group != nil {
+		select {
+		case <-g.group.Done():
+			t.forget(key, g) // so that the next call of get starts another
+		default:
+		}
+	}
+	return g.group, g.err
+}
+
+func (t *groups) forget(key groupKey, g *openGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open[key] == g {
+		delete(t.open, key)
+	}
+}
+
+// retireOthers ends the groups that differ from a key in their policy alone, as
+// soon as nothing runs in them.
+func (t *groups) retireOthers(key groupKey) {
+	for _, g := range t.matching(func(other groupKey) bool {
+		return other != key && other.name == key.name && other.projectDir == key.projectDir && other.kind == key.kind
+	}) {
+		go func() {
+			if <-g.ready; g.group != nil {
+				g.group.Retire()
+			}
+		}()
+	}
+}
+
+func (t *groups) matching(wanted func(groupKey) bool) (list []*openGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, g := range t.open {
+		if wanted(key) {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// groupsEnd is what the end of some groups has shown.
+type groupsEnd struct {
+	spawn.Closed
+	groups   int
+	findings []spawn.Finding
+}
+
+// end ends groups, and returns once none of their processes is left. The error
+// names survivors.
+func end(list []*openGroup) (groupsEnd, error) {
+	var mu sync.Mutex // guards the two below
+	var total groupsEnd
+	var failures []error
+	var ending sync.WaitGroup
+	for _, g := range list {
+		ending.Go(func() {
+			if <-g.ready; g.group == nil {
+				return
+			}
+			closed, err := g.group.Close()
+			mu.Lock()
+			defer mu.Unlock()
+			total.groups++
+			total.Killed += closed.Killed
+			total.Remaining += closed.Remaining
+			total.findings = append(total.findings, g.group.Findings()...)
+			failures = append(failures, err)
+		})
+	}
+	ending.Wait()
+	return total, errors.Join(failures...)
+}
+
+// closeAll ends every group and refuses new ones.
+func (t *groups) closeAll() error {
+	t.mu.Lock()
+	t.closing = true
+	t.mu.Unlock()
+	_, err := end(t.matching(func(groupKey) bool { return true }))
+	return err
+}
+
+func (s *Server) closeGroup(_ context.Context, params protocol.CloseGroupParams) (protocol.CloseGroupResult, error) {
+	if err := s.checkGroup(params.Group); err != nil {
+		return protocol.CloseGroupResult{}, err
+	}
+	begun := time.Now()
+	list := s.groups.matching(func(key groupKey) bool {
+		return key.name == params.Group && (params.ProjectDir == "" || key.projectDir == params.ProjectDir)
+	})
+	ended, err := end(list)
+	if ended.groups == 0 {
+		return protocol.CloseGroupResult{}, groupNotFound(params.Group)
+	}
+	result := protocol.CloseGroupResult{
+		Killed: ended.Killed, Remaining: ended.Remaining, ElapsedMs: int(time.Since(begun).Milliseconds()),
+		Review: presentation.Findings(ended.findings),
+	}
+	if err != nil {
+		s.log.Error("processes survived the end of their group", "group", params.Group, "error", err)
+	}
+	return result, nil
+}
+
+// groupNotFound is the answer for a group without a sandbox.
+func groupNotFound(name string) *wireError {
+	return &wireError{
+		code: protocol.CodeSessionNotFound, message: fmt.Sprintf("group %s: not found", display.Quote(name)),
+		data: &protocol.ErrorData{Reason: "no session has joined it, or it was closed"},
+	}
+}

@@ -1,0 +1,478 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+)
+
+// Group is a sandbox that several sessions share; see docs/design/groups.md. Its
+// methods may be called from several goroutines.
+type Group struct {
+	spawner *Spawner
+	init    *platform.GroupInit
+	around  surroundings
+	running *running // of the init; set once the group has started
+
+	done chan struct{} // closed once nothing is left and the fields below are set
+	err  error         // names the survivors
+
+	mu        sync.Mutex // guards the fields below
+	members   []*member  // whose commands run, in the order of their starts
+	untold    []func(*running)
+	lingering map[*os.File]bool // terminals and pipes that background processes have
+	ending    bool              // no session may start any more
+	leaving   bool              // the group ends as soon as nothing runs in it
+}
+
+// member is a session of a group.
+type member struct {
+	running *running
+	call    *call
+}
+
+// ErrGroupEnded means that a group has ended, so that nothing starts in it.
+var ErrGroupEnded = errors.New("the group has ended")
+
+// errNoGroups is the error of a machine where sessions cannot share a sandbox.
+var errNoGroups = errors.New("sessions can share a sandbox on Linux only")
+
+// maxUntold bounds what is kept for a group's next session.
+const maxUntold = 256
+
+// CanShare reports whether sessions can share a sandbox here.
+func (s *Spawner) CanShare() bool { return s.Backend.Name() == "linux" }
+
+// StartGroup makes a sandbox for the sessions that are like a request. Nothing of
+// the user's runs in it before Group.Start. On an error, which is an *Error, no
+// process is left running.
+func (s *Spawner) StartGroup(ctx context.Context, request Request) (*Group, error) {
+	if !s.CanShare() {
+		return nil, &Error{Attempt: "start group", Cause: errNoGroups}
+	}
+	if err := request.check(); err != nil {
+		return nil, err
+	}
+	init, theirs, err := platform.NewGroupInit()
+	if err != nil {
+		return nil, &Error{Attempt: "start group", Cause: err}
+	}
+	defer theirs.Close()
+	g := &Group{spawner: s, init: init, done: make(chan struct{}), lingering: map[*os.File]bool{}}
+	request.ID, request.shared = NewID(), g
+	if request.Ask != nil {
+		request.Ask = g.ask
+	}
+	request.Pipe = true // it has no terminal, and no history
+	streams := func(target *platform.Target, _ Request) (*os.File, func(), error) {
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			return nil, nil, &Error{Attempt: "open", Path: os.DevNull, Cause: cause(err)}
+		}
+		target.Streams = [3]*os.File{theirs, null, null}
+		target.Attr = &syscall.SysProcAttr{Setsid: true}
+		return nil, func() { null.Close() }, nil
+	}
+	running, err := s.start(ctx, request, streams, nil)
+	if err != nil {
+		init.Release()
+		return nil, err
+	}
+	g.running = running
+	go g.serve()
+	running.deliver((*groupObserver)(g), false)
+	go g.await()
+	return g, nil
+}
+
+// serve takes what the init reports.
+func (g *Group) serve() {
+	if err := g.init.Serve(func() { go g.endIfIdle() }); err != nil {
+		g.running.log.Error("a group is ended", "error", err)
+		_ = g.running.process.Signal(unix.SIGKILL)
+	}
+}
+
+// await waits for the end of the init, which ends the group.
+func (g *Group) await() {
+	defer close(g.done)
+	_, g.err = g.running.end(ending{
+		await: g.awaitInit,
+		leaderEnded: func(Exit) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.ending = true
+		},
+		drain: g.drain,
+	})
+}
+
+// awaitInit waits until the init has ended. A command can stop it, and then
+// nobody would start and report anything any more, so that is the end, too.
+func (g *Group) awaitInit() Exit {
+	for {
+		status, err := g.running.process.Wait(true)
+		switch {
+		case err != nil:
+			panic(fmt.Sprintf("BUG(sandbox-sidecar): wait for init %d: %v", g.running.process.PID(), err))
+		case status.Stopped():
+			g.running.log.Warn("a command has stopped the init of its group, so the group is ended")
+			_ = g.running.process.Signal(unix.SIGKILL)
+		default:
+			return exitOf(status)
+		}
+	}
+}
+
+// drain is called once every process of the group is dead. The sessions end.
+func (g *Group) drain() {
+	g.init.Release()
+	g.mu.Lock()
+	for file := range g.lingering {
+		_ = file.SetReadDeadline(time.Now())
+	}
+	g.mu.Unlock()
+}
+
+// Start starts a session in the group. The request must be like that of
+// StartGroup in its policy. The error is ErrGroupEnded if the group has ended,
+// and an *Error if the session could not be started.
+func (g *Group) Start(ctx context.Context, request Request) (*Session, error) {
+	if err := request.check(); err != nil {
+		return nil, err
+	}
+	if request.Full && !g.running.outcome.Full() {
+		return nil, notFull("the group that is to be joined lacks a protection")
+	}
+	noted := g.spawner.note(&request)
+	r := &running{
+		tracker: g.spawner.Tracker, log: g.running.log, record: noted, policy: g.running.policy,
+		outcome: g.running.outcome, questions: g.running.questions,
+	}
+	m := &member{running: r, call: &call{shared: g, ask: request.Ask}}
+	r.group = m.call
+	if err := g.join(m); err != nil {
+		noted.NotStarted(err)
+		return nil, err
+	}
+	session, err := g.start(ctx, request, m)
+	if err != nil {
+		g.leave(m)
+		noted.NotStarted(err)
+		return nil, err
+	}
+	return session, nil
+}
+
+// join adds a member whose command is to be started.
+func (g *Group) join(m *member) error {
+	r := m.running
+	if g.running.denials != nil {
+		r.denials = newDenialQueue(maxDenials)
+		r.denials.lacking = g.running.denials.lacking
+	}
+	limits := &g.running.limits
+	r.limits.most, r.limits.whole, r.limits.unheard = limits.most, limits.whole, limits.unheard
+	if g.running.localhost != nil {
+		r.localhost = sharedLocalhost{g.running.localhost}
+	}
+	if r.policy.Restricted {
+		// It cannot fail, as it watches nothing: the group does.
+		r.protection, _ = newProtectionWatch(r.policy, nil, r.record)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ending {
+		return ErrGroupEnded
+	}
+	g.members = append(g.members, m)
+	for _, tell := range g.untold {
+		tell(r)
+	}
+	g.untold = nil
+	return nil
+}
+
+// start has the init start a member's command.
+func (g *Group) start(ctx context.Context, request Request, m *member) (*Session, error) {
+	r := m.running
+	if err := r.record.Acknowledged(); err != nil {
+		return nil, &Error{Attempt: "note session", Cause: err, Hint: auditHint(err, request.Policy.Audit)}
+	}
+	order := platform.Order{Program: request.Program, Argv: request.Argv, Dir: request.Dir}
+	order.Env, r.outcome.Dropped = g.around.environment(&request)
+	r.env = order.Env
+	target := platform.Target{Order: order, Confinement: g.around.confinement}
+	given := ownTerminal
+	if request.Pipe {
+		given = ownPipe
+	}
+	master, release, err := given(&target, request)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	var files []*os.File
+	if target.Order.Terminal == nil {
+		files = target.Streams[:]
+	}
+	// Whoever leads the session of a terminal takes it along when it ends, with
+	// what it has left in the background.
+	controlling := !request.Pipe && !request.NoInput
+	started, err := g.init.Start(ctx, target.Order, files, controlling)
+	if err != nil {
+		if master != nil {
+			master.Close()
+		}
+		if errors.Is(err, platform.ErrInitGone) {
+			return nil, fmt.Errorf("%w: %w", ErrGroupEnded, err)
+		}
+		return nil, launchError(request, err)
+	}
+	if started.Terminal() != nil {
+		master = started.Terminal()
+	}
+	g.mu.Lock()
+	m.call.process = started
+	g.mu.Unlock()
+	r.process, r.master, r.startedAt = started, master, time.Now()
+	r.record.Started(started.PID(), r.outcome.Confined, r.outcome.Protections())
+	return newSession(request, r, func() { g.leave(m) }), nil
+}
+
+// leave notes that a member's command has ended, or was never started.
+func (g *Group) leave(m *member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members = slices.DeleteFunc(g.members, func(other *member) bool { return other == m })
+}
+
+// Done is closed when the group has ended.
+func (g *Group) Done() <-chan struct{} { return g.done }
+
+// Close ends every process of the group, and returns once none is left. The error
+// names the survivors. Sessions of the group end by that.
+func (g *Group) Close() (Closed, error) {
+	g.mu.Lock()
+	g.ending = true
+	g.mu.Unlock()
+	err := g.running.kill()
+	<-g.done
+	return closed(g.running, errors.Join(err, g.err))
+}
+
+// Findings are the files that changed while the group lived and that programs
+// outside the sandbox act on. It must not be called before Done is closed.
+func (g *Group) Findings() []Finding { return g.running.protection.reviewed() }
+
+// Retire ends the group once nothing runs in it.
+func (g *Group) Retire() {
+	g.mu.Lock()
+	g.leaving = true
+	g.mu.Unlock()
+	g.endIfIdle()
+}
+
+// endIfIdle ends a group that is to end, if nothing runs in it.
+func (g *Group) endIfIdle() {
+	g.mu.Lock()
+	idle := g.leaving && !g.ending && len(g.members) == 0
+	g.mu.Unlock()
+	if !idle {
+		return
+	}
+	everything := lifecycle.Call{Init: g.running.process.PID()}
+	if left, err := everything.Left(); err == nil && left == 0 {
+		_, _ = g.Close()
+	}
+}
+
+// tell tells the session of a process something: of the session that it is in,
+// else of the latest one. If none runs, the next one is told.
+func (g *Group) tell(pid int, what func(*running)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m := g.memberOf(pid); m != nil {
+		what(m.running)
+		return
+	}
+	if len(g.untold) < maxUntold {
+		g.untold = append(g.untold, what)
+	}
+}
+
+// memberOf finds the member of a process; the latest one, if it is unknown, and
+// nil if there is none. g.mu is held.
+func (g *Group) memberOf(pid int) *member {
+	if len(g.members) == 0 {
+		return nil
+	}
+	if session, err := unix.Getsid(pid); pid > 0 && err == nil {
+		for _, m := range g.members {
+			if m.call.process != nil && m.call.process.PID() == session {
+				return m
+			}
+		}
+	}
+	return g.members[len(g.members)-1]
+}
+
+// each calls a function for each session whose command runs.
+func (g *Group) each(what func(*running)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		what(m.running)
+	}
+}
+
+// connected notes a connection in the audit trail.
+func (g *Group) connected(target, process string) {
+	g.tell(0, func(r *running) {
+		if r.record != nil {
+			r.record.Connected(target, process)
+		}
+	})
+}
+
+// ask asks the user of the session that a denial belongs to.
+func (g *Group) ask(ctx context.Context, denial Denial) Answer {
+	g.mu.Lock()
+	m := g.memberOf(denial.PID)
+	g.mu.Unlock()
+	if m == nil || m.call.ask == nil {
+		return AnswerUnasked
+	}
+	return m.call.ask(ctx, denial)
+}
+
+// groupObserver tells a group's sessions what happens to the group.
+type groupObserver Group
+
+// Alarm tells the latest session.
+func (o *groupObserver) Alarm(alarm Alarm) {
+	(*Group)(o).tell(0, func(r *running) { r.protection.raise(alarm) })
+}
+
+// Denied is not called: running.denied asks the group first.
+func (*groupObserver) Denied(Denial) {}
+
+// Reached tells all sessions, as the limits are of the group.
+func (o *groupObserver) Reached(limit Reached) {
+	(*Group)(o).each(func(r *running) { r.limits.put(limit) })
+}
+
+// sharedLocalhost is the group's, and is closed with it.
+type sharedLocalhost struct{ platform.Localhost }
+
+// Close does nothing.
+func (sharedLocalhost) Close() error { return nil }
+
+// call is the part of a group that is one session's: its lifecycle.Group.
+type call struct {
+	shared  *Group
+	process *platform.Call // guarded by shared.mu until the session has started
+	ask     func(context.Context, Denial) Answer
+
+	mu         sync.Mutex // guards the fields below
+	closing    bool       // its processes are to be killed, also in the background
+	background int
+}
+
+var _ lifecycle.Group = (*call)(nil)
+
+// Guard does nothing, as the group is guarded.
+func (*call) Guard() error { return nil }
+
+// Start is never called: the init starts the command.
+func (*call) Start(string, []string, *os.ProcAttr) (lifecycle.Process, error) {
+	return nil, errors.New("BUG(sandbox-sidecar): a call is started by its group's init")
+}
+
+// MakeDir makes no directory: those of the group are shared.
+func (*call) MakeDir() (string, error) {
+	return "", errors.New("BUG(sandbox-sidecar): a call has no directory of its own")
+}
+
+// Tracking is the group's.
+func (c *call) Tracking() lifecycle.Tracking { return c.shared.running.group.Tracking() }
+
+// Close gives nothing back.
+func (c *call) Close() error {
+	go c.shared.endIfIdle()
+	return nil
+}
+
+// close has Kill end the background processes, too.
+func (c *call) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closing = true
+}
+
+// Kill ends the processes of a command that is closed. Of one that has ended by
+// itself it counts those that it has left, which stay.
+func (c *call) Kill(ctx context.Context) (killed int, err error) {
+	if c.process == nil || isClosed(c.shared.init.Released()) {
+		return 0, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own := lifecycle.Call{Leader: c.process.PID(), Init: c.shared.running.process.PID()}
+	if c.closing {
+		return own.End(ctx)
+	}
+	if !c.process.Alone() {
+		if c.background, err = own.Left(); err != nil {
+			c.shared.running.log.Warn("background processes cannot be counted", "error", err)
+		}
+	}
+	return 0, nil
+}
+
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
+	}
+}
+
+// left is how many processes the session has left in the background.
+func (c *call) left() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.background
+}
+
+// keepReading takes what background processes still print, and drops it: if
+// nobody read it, they would wait for ever or fail. It closes the file.
+func (g *Group) keepReading(file *os.File) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if isClosed(g.init.Released()) {
+		file.Close()
+		return
+	}
+	_ = file.SetReadDeadline(time.Time{})
+	g.lingering[file] = true
+	go func() {
+		_, _ = io.Copy(io.Discard, file)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.lingering, file)
+		file.Close()
+	}()
+}
