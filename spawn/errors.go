@@ -108,6 +108,9 @@ func launchError(request Request, err error) error {
 		if refused {
 			hint = `"chmod +x" may help; or its interpreter is not in "additional_executable_paths"`
 		}
+		if failure.Cause == syscall.EAGAIN.Error() { // fork(2), by the init of a group
+			hint = `end what runs in the group (group/close), or raise "limits.processes"`
+		}
 		cause := &NotExecutedError{Cause: failure.Cause, Missing: failure.Missing}
 		return &Error{Attempt: "execute", Path: failure.Path, Cause: cause, Hint: hint, Refused: refused}
 	default:

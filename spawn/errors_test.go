@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -26,6 +28,19 @@ func TestAuditHint_FollowsTheCause(t *testing.T) {
 		got := auditHint(fmt.Errorf("%w: %w", audit.ErrLost, test.cause), to)
 		if !strings.HasPrefix(got, test.want) {
 			t.Errorf("%v: %s", test.cause, got)
+		}
+	}
+}
+
+// A group that has used up its processes starts no further command. The hint says
+// what helps, and does not say that the program is missing.
+func TestLaunchError_NamesTheLimitOfProcesses(t *testing.T) {
+	t.Parallel()
+	for cause, want := range map[error]string{syscall.EAGAIN: "group/close", syscall.ENOENT: "install it"} {
+		failure := platform.NewFailure(platform.StepProgram, "/bin/sh", cause)
+		failed, is := errors.AsType[*Error](launchError(Request{}, failure))
+		if !is || !strings.Contains(failed.Hint, want) {
+			t.Errorf("%v: %+v, want a hint with %q", cause, failed, want)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // spareThreads are started at once: the kernel may refuse more later, and Go's
 // runtime would end the init, and with it the group.
-const spareThreads = 4
+const spareThreads = 3
 
 // initProcess is the init of one group.
 type initProcess struct {
