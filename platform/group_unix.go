@@ -18,9 +18,14 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 )
 
-// ErrInitGone means that the init of a group has ended, or was stopped. It will
-// start nothing more.
+// ErrInitGone means that the init of a group has ended, or was stopped, before it
+// had a call. It will start nothing more.
 var ErrInitGone = errors.New("the process that starts the group's commands has ended")
+
+// ErrMayHaveRun means that the init of a group has ended before it reported what
+// became of a call. A command can end it before its own start is reported.
+var ErrMayHaveRun = errors.New(
+	"the group ended while the command was being started, so the command may have run")
 
 // GroupInit is the sidecar's side of a group's init, which starts commands in the
 // group's sandbox. Its methods may be called from several goroutines.
@@ -72,7 +77,8 @@ type Call struct {
 // streams, unless the order asks for a terminal; the caller closes them. Of the
 // order, only Program, Argv, Env, Dir and Terminal count. controlling makes
 // standard output the controlling terminal. The error is a *Failure if the init
-// could not carry out the order, and ErrInitGone if there is no init any more.
+// could not carry out the order, ErrInitGone if there is no init any more, and
+// ErrMayHaveRun if it ended meanwhile.
 // A file system that does not answer can hold up the init, and with it all
 // starts. Each waits half a minute.
 func (g *GroupInit) Start(ctx context.Context, order Order, streams []*os.File, controlling bool) (*Call, error) {
@@ -103,7 +109,12 @@ func (g *GroupInit) Start(ctx context.Context, order Order, streams []*os.File, 
 	case <-call.answered:
 		return call.result()
 	case <-g.gone:
-		return nil, ErrInitGone
+		select {
+		case <-call.answered: // the last report
+			return call.result()
+		default:
+			return nil, ErrMayHaveRun
+		}
 	case <-timer.C:
 		go call.kill()
 		return nil, errors.New("the process that starts the group's commands does not answer")

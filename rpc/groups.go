@@ -66,7 +66,8 @@ func (s *Server) checkGroup(name string) error {
 }
 
 // startInGroup starts a session in the group with a key, which is started if
-// there is none.
+// there is none. A group that had ended before it got the request is replaced once;
+// no command is started twice.
 func (s *Server) startInGroup(ctx context.Context, key groupKey, request spawn.Request) (*spawn.Session, error) {
 	for again := false; ; again = true {
 		group, err := s.groups.get(ctx, key, func() (*spawn.Group, error) {
