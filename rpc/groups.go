@@ -39,6 +39,8 @@ type openGroup struct {
 	ready chan struct{} // closed once the fields below are set
 	group *spawn.Group
 	err   error
+
+	closed bool // by the editor, or at the sidecar's end; guarded by groups.mu
 }
 
 func newGroups() *groups { return &groups{open: map[groupKey]*openGroup{}} }
@@ -67,64 +69,95 @@ func (s *Server) checkGroup(name string) error {
 
 // startInGroup starts a session in the group with a key, which is started if
 // there is none. A group that had ended before it got the request is replaced once;
-// no command is started twice.
+// no command is started twice. If the group is closed meanwhile, the session is not
+// started.
 func (s *Server) startInGroup(ctx context.Context, key groupKey, request spawn.Request) (*spawn.Session, error) {
 	for again := false; ; again = true {
-		group, err := s.groups.get(ctx, key, func() (*spawn.Group, error) {
+		g, err := s.groups.get(ctx, key, func() (*spawn.Group, error) {
 			return s.options.Spawner.StartGroup(s.ctx, request) // others may wait for it, too
 		})
 		if err != nil {
 			return nil, err
 		}
-		session, err := group.Start(ctx, request)
+		session, err := g.group.Start(ctx, request)
 		if !errors.Is(err, spawn.ErrGroupEnded) {
 			return session, err
 		}
-		<-group.Done()
-		if again {
-			return nil, &spawn.Error{Attempt: "join group", Cause: err}
+		switch {
+		case s.groups.isClosed(g):
+			err = errGroupClosed
+		case !again:
+			<-g.group.Done()
+			continue
+		}
+		return nil, &spawn.Error{Attempt: "join group", Cause: err}
+	}
+}
+
+// errGroupClosed is the error of a session whose group was closed before it
+// started.
+var errGroupClosed = errors.New("it was closed meanwhile")
+
+// get returns the group with a key, and starts it if there is none. It waits for
+// the end of one that is closed.
+func (t *groups) get(ctx context.Context, key groupKey, start func() (*spawn.Group, error)) (*openGroup, error) {
+	for {
+		g, err := t.find(key, start)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-g.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if g.group == nil {
+			return nil, g.err
+		}
+		if !g.group.Ending() {
+			return g, nil
+		}
+		select {
+		case <-g.group.Done():
+			t.forget(key, g) // find must start another
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }
 
-// get returns the group with a key, and starts it if there is none.
-func (t *groups) get(ctx context.Context, key groupKey, start func() (*spawn.Group, error)) (*spawn.Group, error) {
+// find returns the group with a key, or one that is being started.
+func (t *groups) find(key groupKey, start func() (*spawn.Group, error)) (*openGroup, error) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.closing {
-		t.mu.Unlock()
 		return nil, errEnding
 	}
 	g := t.open[key]
-	if g == nil {
-		g = &openGroup{ready: make(chan struct{})}
-		t.open[key] = g
-		go func() {
-			defer close(g.ready)
-			if g.group, g.err = start(); g.err != nil {
-				t.forget(key, g)
-				return
-			}
-			go func() {
-				<-g.group.Done()
-				t.forget(key, g)
-			}()
-			t.retireOthers(key)
-		}()
+	if g != nil {
+		return g, nil
 	}
-	t.mu.Unlock()
-	select {
-	case <-g.ready:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if g.group != nil {
-		select {
-		case <-g.group.Done():
-			t.forget(key, g) // so that the next call of get starts another
-		default:
+	g = &openGroup{ready: make(chan struct{})}
+	t.open[key] = g
+	go func() {
+		defer close(g.ready)
+		if g.group, g.err = start(); g.err != nil {
+			t.forget(key, g)
+			return
 		}
-	}
-	return g.group, g.err
+		go func() {
+			<-g.group.Done()
+			t.forget(key, g)
+		}()
+		t.retireOthers(key)
+	}()
+	return g, nil
+}
+
+func (t *groups) isClosed(g *openGroup) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return g.closed
 }
 
 func (t *groups) forget(key groupKey, g *openGroup) {
@@ -169,7 +202,13 @@ type groupsEnd struct {
 
 // end ends groups, and returns once none of their processes is left. The error
 // names survivors.
-func end(list []*openGroup) (groupsEnd, error) {
+func (t *groups) end(wanted func(groupKey) bool) (groupsEnd, error) {
+	list := t.matching(wanted)
+	t.mu.Lock()
+	for _, g := range list {
+		g.closed = true
+	}
+	t.mu.Unlock()
 	var mu sync.Mutex // guards the two below
 	var total groupsEnd
 	var failures []error
@@ -198,7 +237,7 @@ func (t *groups) closeAll() error {
 	t.mu.Lock()
 	t.closing = true
 	t.mu.Unlock()
-	_, err := end(t.matching(func(groupKey) bool { return true }))
+	_, err := t.end(func(groupKey) bool { return true })
 	return err
 }
 
@@ -207,10 +246,9 @@ func (s *Server) closeGroup(_ context.Context, params protocol.CloseGroupParams)
 		return protocol.CloseGroupResult{}, err
 	}
 	begun := time.Now()
-	list := s.groups.matching(func(key groupKey) bool {
+	ended, err := s.groups.end(func(key groupKey) bool {
 		return key.name == params.Group && (params.ProjectDir == "" || key.projectDir == params.ProjectDir)
 	})
-	ended, err := end(list)
 	if ended.groups == 0 {
 		return protocol.CloseGroupResult{}, groupNotFound(params.Group)
 	}

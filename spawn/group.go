@@ -261,6 +261,13 @@ func (g *Group) leave(m *member) {
 // Done is closed when the group has ended.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
+// Ending reports whether nothing starts in the group any more.
+func (g *Group) Ending() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ending
+}
+
 // Close ends every process of the group, and returns once none is left. The error
 // names the survivors. Sessions of the group end by that.
 func (g *Group) Close() (Closed, error) {

@@ -474,3 +474,36 @@ func TestGroup_AnEndedStartDisturbsNoOther(t *testing.T) {
 		harness.Breach(t, "closing the group: %+v", ended)
 	}
 }
+
+// A session that asks for a group while that is closed either runs until then,
+// or is not started, or starts when nothing of the closed one is left. None is
+// left over.
+func TestGroup_ClosedWhileSessionsStart(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, _ harness.Machine) {
+		for range 5 {
+			var calls sync.WaitGroup
+			for range 8 {
+				calls.Go(func() {
+					result, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
+						Kind: protocol.Tool, Group: "agent", Command: "sleep 1000", Cwd: e.World.Project,
+					})
+					switch {
+					case err == nil:
+						go e.Session(result).Exit() // by this or the next close
+					case !strings.Contains(err.Error(), "closed meanwhile") && !strings.Contains(err.Error(), "may have run"):
+						t.Errorf("the session could not be started: %v", err)
+					}
+				})
+			}
+			_, _ = harness.Try(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent"})
+			calls.Wait()
+		}
+		_, _ = harness.Try(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent"})
+		for _, s := range harness.Call(e, protocol.List, protocol.Empty{}).Sessions {
+			if harness.Alive(s.PID) {
+				harness.Breach(t, "process %d is left", s.PID)
+			}
+		}
+	})
+}
