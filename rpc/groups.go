@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -31,6 +33,7 @@ type groups struct {
 type groupKey struct {
 	name, projectDir string
 	kind             protocol.Kind
+	around           string // see spawn.Request.Around
 	policyID         string
 }
 
@@ -51,6 +54,14 @@ func groupOf(params protocol.SpawnParams) string {
 		return ""
 	}
 	return params.Group
+}
+
+// projectOf is what groups know a project by, however its directory is named.
+func projectOf(dir string) string {
+	if real, err := fsguard.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return filepath.Clean(dir) // it is gone, or its file system does not answer
 }
 
 // checkGroup refuses a name that cannot be a group's, and a group where there are
@@ -172,7 +183,9 @@ func (t *groups) forget(key groupKey, g *openGroup) {
 // soon as nothing runs in them.
 func (t *groups) retireOthers(key groupKey) {
 	for _, g := range t.matching(func(other groupKey) bool {
-		return other != key && other.name == key.name && other.projectDir == key.projectDir && other.kind == key.kind
+		differs := other.policyID != key.policyID
+		other.policyID = key.policyID
+		return differs && other == key
 	}) {
 		go func() {
 			if <-g.ready; g.group != nil {
@@ -246,8 +259,15 @@ func (s *Server) closeGroup(_ context.Context, params protocol.CloseGroupParams)
 		return protocol.CloseGroupResult{}, err
 	}
 	begun := time.Now()
+	project := ""
+	if params.ProjectDir != "" {
+		if err := absolute("projectDir", params.ProjectDir); err != nil {
+			return protocol.CloseGroupResult{}, err
+		}
+		project = projectOf(params.ProjectDir)
+	}
 	ended, err := s.groups.end(func(key groupKey) bool {
-		return key.name == params.Group && (params.ProjectDir == "" || key.projectDir == params.ProjectDir)
+		return key.name == params.Group && (project == "" || key.projectDir == project)
 	})
 	if ended.groups == 0 {
 		return protocol.CloseGroupResult{}, groupNotFound(params.Group)

@@ -105,7 +105,10 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 	}
 	started, err := session.Start(admitted, *request, func(r spawn.Request) (*spawn.Session, error) {
 		if name := groupOf(params); name != "" {
-			return s.startInGroup(ctx, groupKey{name, params.ProjectDir, params.Kind, admitted.PolicyID()}, r)
+			return s.startInGroup(ctx, groupKey{
+				name: name, projectDir: projectOf(params.ProjectDir), kind: params.Kind, around: r.Around(),
+				policyID: admitted.PolicyID(),
+			}, r)
 		}
 		return s.options.Spawner.Start(ctx, r)
 	})

@@ -54,15 +54,13 @@ const maxUntold = 256
 // CanShare reports whether sessions can share a sandbox here.
 func (s *Spawner) CanShare() bool { return s.Backend.Name() == "linux" }
 
-// StartGroup makes a sandbox for the sessions that are like a request. Nothing of
-// the user's runs in it before Group.Start. On an error, which is an *Error, no
-// process is left running.
+// StartGroup makes a sandbox for the sessions that are like a request in its
+// policy and in Request.Around; nothing else of the request counts. Nothing of the
+// user's runs in it before Group.Start. On an error, which is an *Error, no process
+// is left running.
 func (s *Spawner) StartGroup(ctx context.Context, request Request) (*Group, error) {
 	if !s.CanShare() {
 		return nil, &Error{Attempt: "start group", Cause: errNoGroups}
-	}
-	if err := request.check(); err != nil {
-		return nil, err
 	}
 	init, theirs, err := platform.NewGroupInit()
 	if err != nil {
@@ -70,11 +68,11 @@ func (s *Spawner) StartGroup(ctx context.Context, request Request) (*Group, erro
 	}
 	defer theirs.Close()
 	g := &Group{spawner: s, init: init, done: make(chan struct{}), lingering: map[*os.File]bool{}}
-	request.ID, request.shared = NewID(), g
-	if request.Ask != nil {
-		request.Ask = g.ask
-	}
-	request.Pipe = true // it has no terminal, and no history
+	// Each session brings its own directory, and whether it must have every
+	// protection. Others must not fail by what this one asks for.
+	request.ID, request.shared, request.Dir, request.Full = NewID(), g, "/", false
+	request.Ask = g.ask
+	request.Pipe, request.Tool = true, false // it has no terminal, and no history
 	streams := func(target *platform.Target, _ Request) (*os.File, func(), error) {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		if err != nil {

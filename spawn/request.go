@@ -105,6 +105,18 @@ func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	return env, dropped
 }
 
+// Around says which of the user's agents and directories the request's variables
+// lead to, as far as the sandbox itself depends on that. Sessions can share one
+// only if it is equal; see StartGroup.
+func (r *Request) Around() string {
+	filtered := func(s policy.UnixSocket) bool { return s.Agent != "" }
+	if !r.Policy.Restricted || !slices.ContainsFunc(r.Policy.UnixSockets, filtered) {
+		return ""
+	}
+	env := lastOfEach(r.Env)
+	return fmt.Sprintf("%q", []string{lookUp(env, agentVariable), lookUp(env, gpgVariable), lookUp(env, "HOME")})
+}
+
 // lastOfEach keeps the last entry of each name, in the order in which the names
 // first appear.
 func lastOfEach(environ []string) []string {

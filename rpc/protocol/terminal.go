@@ -157,7 +157,8 @@ type SpawnParams struct {
 	// Rows is the height in character cells: 1 to 65535, 24 by default.
 	Rows int `json:"rows,omitempty"`
 	// Group has the session share one sandbox with others of the same group,
-	// project, kind and policy: processes, localhost, /tmp and limits. The name is
+	// project, kind, policy and signing agents: processes, localhost, /tmp and
+	// limits. The name is
 	// the editor's choice, such as one for each agent, of at most 256 bytes. What
 	// the session leaves in the background lives on until group/close, or the end
 	// of the sidecar. The default, "own", is a sandbox of its own. Only a sidecar

@@ -315,10 +315,11 @@ export interface SpawnParams {
   /** The height in character cells: 1 to 65535, 24 by default. */
   rows?: number;
   /**
-   * `group` has the session share one sandbox with others of the same group, project, kind and policy:
-   * processes, localhost, /tmp and limits. The name is the editor's choice, such as one for each agent, of at
-   * most 256 bytes. What the session leaves in the background lives on until group/close, or the end of the
-   * sidecar. The default, "own", is a sandbox of its own. Only a sidecar with the capability "groups" has them.
+   * `group` has the session share one sandbox with others of the same group, project, kind, policy and signing
+   * agents: processes, localhost, /tmp and limits. The name is the editor's choice, such as one for each agent,
+   * of at most 256 bytes. What the session leaves in the background lives on until group/close, or the end of
+   * the sidecar. The default, "own", is a sandbox of its own. Only a sidecar with the capability "groups" has
+   * them.
    */
   group?: string;
   /**

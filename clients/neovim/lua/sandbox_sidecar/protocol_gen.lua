@@ -158,7 +158,7 @@
 ---@field env? table<string, string> Added to the sidecar's own environment. Both are filtered alike.
 ---@field cols? integer The width in character cells: 1 to 65535, 80 by default.
 ---@field rows? integer The height in character cells: 1 to 65535, 24 by default.
----@field group? string `group` has the session share one sandbox with others of the same group, project, kind and policy: processes, localhost, /tmp and limits. The name is the editor's choice, such as one for each agent, of at most 256 bytes. What the session leaves in the background lives on until group/close, or the end of the sidecar. The default, "own", is a sandbox of its own. Only a sidecar with the capability "groups" has them.
+---@field group? string `group` has the session share one sandbox with others of the same group, project, kind, policy and signing agents: processes, localhost, /tmp and limits. The name is the editor's choice, such as one for each agent, of at most 256 bytes. What the session leaves in the background lives on until group/close, or the end of the sidecar. The default, "own", is a sandbox of its own. Only a sidecar with the capability "groups" has them.
 ---@field policyId? string That of policy/get, if the user has agreed to that policy. The session starts under no other, and only if every protection that the policy asks for is enforced. Else nothing runs.
 
 ---`Shell` is a program with its arguments.

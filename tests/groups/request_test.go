@@ -1,0 +1,154 @@
+//go:build linux
+
+package groups
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// What a session asks for is the same in a group as in a sandbox of its own,
+// whichever session came first.
+func TestGroup_TheFirstSessionDecidesNothing(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, _ harness.Machine) {
+		harness.MakeDir(t, e.World.ProjectPath("dir"))
+		const tell = `pwd; echo "$PWD $LC_ALL $TMPDIR $HOME $LANG"; umask; ulimit -a; test -t 1 && stty size <&1
+			cut -d' ' -f6 /proc/self/stat | grep -qx $$ && echo leads; grep -E 'Sig(Blk|Ign)|NoNewPrivs|Groups|Threads' /proc/self/status`
+		first := protocol.SpawnParams{
+			Command: tell, Cwd: e.World.ProjectPath("dir"), ProjectDir: e.World.Project, Cols: 33, Rows: 11,
+			Env: map[string]string{"TMPDIR": "/tmp/first", "HOME": e.World.Project, "LANG": "C.UTF-8"},
+		}
+		later := protocol.SpawnParams{
+			Command: tell, Cwd: e.World.Project, ProjectDir: e.World.Project, Env: map[string]string{"LC_ALL": "C"}, Pipe: true,
+		}
+		run := func(params protocol.SpawnParams, group string) string {
+			params.Group = group
+			s, _ := e.Run(params)
+			return s.Output()
+		}
+		for group, order := range map[string][]protocol.SpawnParams{"a": {first, later, first}, "b": {later, first, later}} {
+			for _, params := range order {
+				if got, want := run(params, group), run(params, "own"); got != want || !strings.Contains(got, params.Cwd) {
+					t.Errorf("in a group:\n%s\nin a sandbox of its own:\n%s", got, want)
+				}
+			}
+		}
+	})
+}
+
+// A session that must have every protection fails alone where one is lacking.
+func TestGroup_AFailedStartFailsNoOther(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, _ harness.Machine) {
+		policy := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "true"}).PolicyID
+		demanding := protocol.SpawnParams{Kind: protocol.Tool, Command: "true", Cwd: e.World.Project, PolicyID: policy}
+		_, lacking := harness.Try(e, protocol.Spawn, demanding)
+		var calls sync.WaitGroup
+		for i := range 20 {
+			params := demanding
+			params.Group = fmt.Sprint(i % 2)
+			if i >= 10 {
+				params.PolicyID = ""
+			}
+			calls.Go(func() {
+				_, err := harness.Try(e, protocol.Spawn, params)
+				switch {
+				case params.PolicyID == "" && err != nil:
+					t.Errorf("the error of another session: %v", err)
+				case params.PolicyID != "" && (err == nil) != (lacking == nil):
+					t.Errorf("in a group: %v, in a sandbox of its own: %v", err, lacking)
+				}
+			})
+		}
+		calls.Wait()
+	})
+}
+
+// A project is one whatever its directory is called.
+func TestGroup_AProjectByALink(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
+	link := w.OutsidePath("link")
+	harness.Must(t, os.Symlink(w.Project, link))
+	inits := map[string]bool{}
+	for _, dir := range []string{w.Project, link, w.Project + "/", link + "/."} {
+		s, _ := e.Run(protocol.SpawnParams{Group: "agent", Command: "echo $PPID", Cwd: w.Project, ProjectDir: dir})
+		inits[s.Output()] = true
+	}
+	if len(inits) != 1 {
+		t.Errorf("the project by four names has the inits %v", inits)
+	}
+	for _, dir := range []string{w.Project, link + "/"} {
+		if _, err := harness.Try(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent", ProjectDir: w.Home}); err == nil {
+			t.Error("a group of another project was closed")
+		}
+		run(e, "agent", "true")
+		harness.Call(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent", ProjectDir: dir})
+	}
+}
+
+// A session whose variable leads to another ssh-agent gets neither that of
+// others nor takes it from them.
+func TestGroup_TheAgentOfASessionIsItsOwn(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem", "unix_sockets")
+	w := harness.NewWorldOutsideDefaults(t)
+	socket := filepath.Join(harness.ShortDir(t), "agent")
+	listener, err := net.Listen("unix", socket)
+	harness.Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	e := harness.Start(t, w, harness.Options{
+		Settings: settings(harness.Sandbox{"toolchains": []string{"ssh"}, "signing_keys": []string{"*"}}),
+		Env:      []string{"SSH_AUTH_SOCK=" + socket, "XDG_RUNTIME_DIR=" + harness.ShortDir(t)},
+	})
+	run := func(group string, env map[string]string) string {
+		s, _ := e.Run(protocol.SpawnParams{
+			Group: group, Env: env, Command: `case $SSH_AUTH_SOCK in "" | /nowhere) echo "$SSH_AUTH_SOCK" ;;
+				*) test "$SSH_AUTH_SOCK" != ` + socket + ` && test -S "$SSH_AUTH_SOCK" && echo filtered ;; esac`,
+		})
+		return strings.TrimSpace(s.Output())
+	}
+	none := map[string]string{"SSH_AUTH_SOCK": "/nowhere"}
+	if got := run("own", nil); got != "filtered" {
+		t.Fatalf("control: in a sandbox of its own the variable is %q", got)
+	}
+	for group, order := range map[string][]map[string]string{"a": {none, nil}, "b": {nil, none}} {
+		for _, env := range order {
+			if got, want := run(group, env), run("own", env); got != want {
+				t.Errorf("group %s: with %v the variable is %q, in a sandbox of its own %q", group, env, got, want)
+			}
+		}
+	}
+}
+
+// At the limit of memory the kernel ends what takes it, and leaves the group.
+func TestGroup_MemoryIsLimited(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(harness.Sandbox{"limits": map[string]any{"memory": "64M"}})})
+	before, _ := run(e, "agent", "sleep 1000 & echo $PPID $!")
+	taking, _ := e.Run(protocol.SpawnParams{
+		Group: "agent", Command: "dd if=/dev/zero of=/dev/null count=1 status=none bs=200M && echo taken; echo over",
+	})
+	limited := strings.Contains(taking.Sandbox.Protections["limits"].Mechanism, "memory.max")
+	if got := strings.Fields(taking.Output()); strings.Contains(taking.Output(), "taken") == limited ||
+		got[len(got)-1] != "over" {
+		t.Errorf("beyond the limit of %+v: %q", taking.Sandbox.Protections["limits"], got)
+	}
+	pid := strings.Fields(before)[1]
+	if after, _ := run(e, "agent", "kill -0 "+pid+" && echo $PPID "+pid); after != before {
+		t.Errorf("the init and a process of the group were %s, and are %s", before, after)
+	}
+}
