@@ -32,6 +32,7 @@ type Group struct {
 	members   []*member  // whose commands run, in the order of their starts
 	untold    []func(*running)
 	lingering map[*os.File]bool // terminals and pipes that background processes have
+	joined    int               // how many members there were
 	ending    bool              // no session may start any more
 	leaving   bool              // the group ends as soon as nothing runs in it
 }
@@ -167,6 +168,7 @@ func (g *Group) Start(ctx context.Context, request Request) (*Session, error) {
 	session, err := g.start(ctx, request, m)
 	if err != nil {
 		g.leave(m)
+		go g.endIfIdle() // as at the end of one that started
 		noted.NotStarted(err)
 		return nil, err
 	}
@@ -195,6 +197,7 @@ func (g *Group) join(m *member) error {
 		return ErrGroupEnded
 	}
 	g.members = append(g.members, m)
+	g.joined++
 	for _, tell := range g.untold {
 		tell(r)
 	}
@@ -292,15 +295,27 @@ func (g *Group) Retire() {
 // endIfIdle ends a group that is to end, if nothing runs in it.
 func (g *Group) endIfIdle() {
 	g.mu.Lock()
-	idle := g.leaving && !g.ending && len(g.members) == 0
+	idle, joined := g.leaving && !g.ending && len(g.members) == 0, g.joined
 	g.mu.Unlock()
 	if !idle {
 		return
 	}
 	everything := lifecycle.Call{Init: g.running.process.PID()}
-	if left, err := everything.Left(); err == nil && left == 0 {
+	if left, err := everything.Left(); err == nil && left == 0 && g.refuse(joined) {
 		_, _ = g.Close()
 	}
+}
+
+// refuse has the group refuse sessions, unless one has joined since so many had:
+// it may run, or have left something.
+func (g *Group) refuse(joined int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ending || g.joined != joined {
+		return false
+	}
+	g.ending = true
+	return true
 }
 
 // tell tells the session of a process something: of the session that it is in,
@@ -359,7 +374,11 @@ func (g *Group) ask(ctx context.Context, denial Denial) Answer {
 	if m == nil || m.call.ask == nil {
 		return AnswerUnasked
 	}
-	return m.call.ask(ctx, denial)
+	answer := m.call.ask(ctx, denial)
+	if answer != AnswerUnasked {
+		m.running.record.Answered(denial.Denial, answer)
+	}
+	return answer
 }
 
 // groupObserver tells a group's sessions what happens to the group.

@@ -291,6 +291,16 @@ func TestAudit_TheRealJournald(t *testing.T) {
 // answered to its questions.
 func TestAudit_HostsAndAnswers(t *testing.T) {
 	t.Parallel()
+	for name, group := range map[string]string{"alone": "", "in a group": "agent"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testHostsAndAnswers(t, group)
+		})
+	}
+}
+
+func testHostsAndAnswers(t *testing.T, group string) {
+	t.Helper()
 	harness.Require(t, "network_hosts")
 	harness.RequirePrograms(t, "curl")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -317,8 +327,11 @@ func TestAudit_HostsAndAnswers(t *testing.T) {
 		}
 		return protocol.RequestAccessResult{Decision: protocol.DecisionDeny}
 	})
-	out, _ := e.Tool("for i in 1 2 3; do curl -sS http://host.sandbox.internal:" + port + "/; done; cat " + secret +
-		" " + refused)
+	session, _ := e.Run(protocol.SpawnParams{
+		Group: group, Command: "for i in 1 2 3; do curl -sS http://host.sandbox.internal:" + port + "/; done; cat " +
+			secret + " " + refused,
+	})
+	out := session.Output()
 	if strings.Count(out, "served") != 3 || !strings.Contains(out, "the secret") || strings.Contains(out, "the other") {
 		t.Fatalf("control: %s", out)
 	}
