@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,12 +35,24 @@ type GroupInit struct {
 	gone     chan struct{} // closed once the init reports nothing more
 	released chan struct{} // closed by Release
 	release  sync.Once
+	timeout  time.Duration // for sending a call, and for its answer
+	sending  chan struct{} // holds something while a call is written
+	cut      atomic.Bool   // a part of a call was written, and the rest cannot be
 
-	sending sync.Mutex // held while a call is written
-	mu      sync.Mutex // guards the fields below
-	calls   map[int]*Call
-	last    int
+	mu    sync.Mutex // guards the fields below
+	pid   int        // the init's; 0 before Serve
+	calls map[int]*Call
+	last  int
 }
+
+// lastReports is how long Release waits for what the init has reported. It is
+// there already, unless a process survives.
+const lastReports = time.Second
+
+var (
+	errSilentInit = errors.New("the process that starts the group's commands does not answer")
+	errCut        = errors.New("talk to init of group: a part of a call was sent")
+)
 
 // NewGroupInit returns the sidecar's side, and the file that becomes the init's
 // standard input. Call Serve, and at the end Release.
@@ -50,6 +63,7 @@ func NewGroupInit() (init *GroupInit, theirs *os.File, err error) {
 	}
 	return &GroupInit{
 		conn: ours, gone: make(chan struct{}), released: make(chan struct{}), calls: map[int]*Call{},
+		timeout: stageTimeout, sending: make(chan struct{}, 1),
 	}, theirs, nil
 }
 
@@ -97,13 +111,13 @@ func (g *GroupInit) Start(ctx context.Context, order Order, streams []*os.File, 
 		err = NewFailure(handshake.StepProgram, order.Program, unix.E2BIG)
 	}
 	if err == nil {
-		err = g.send(message, streams)
+		err = g.send(ctx, message, streams)
 	}
 	if err != nil {
 		g.forget(id)
 		return nil, err
 	}
-	timer := time.NewTimer(stageTimeout)
+	timer := time.NewTimer(g.timeout)
 	defer timer.Stop()
 	select {
 	case <-call.answered:
@@ -117,9 +131,9 @@ func (g *GroupInit) Start(ctx context.Context, order Order, streams []*os.File, 
 		}
 	case <-timer.C:
 		go call.kill()
-		return nil, errors.New("the process that starts the group's commands does not answer")
+		return nil, errSilentInit
 	case <-ctx.Done():
-		go call.kill() // as soon as it is there
+		call.abandon()
 		return nil, ctx.Err()
 	}
 }
@@ -136,7 +150,23 @@ func (c *Call) result() (*Call, error) {
 	return c, nil
 }
 
-// kill ends a call that nobody waits for any more.
+// abandon ends a call whose caller has gone. Mostly nothing is left of it when it
+// returns; if the init does not answer, that comes later.
+func (c *Call) abandon() {
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		c.kill()
+	}()
+	timer := time.NewTimer(lastReports)
+	defer timer.Stop()
+	select {
+	case <-killed:
+	case <-timer.C:
+	}
+}
+
+// kill ends a call that nobody waits for any more, once it has started.
 func (c *Call) kill() {
 	select {
 	case <-c.answered:
@@ -149,22 +179,38 @@ func (c *Call) kill() {
 	if c.terminal != nil {
 		c.terminal.Close()
 	}
-	_ = unix.Kill(-c.pid, unix.SIGKILL)
-	_ = c.Signal(unix.SIGKILL)
+	c.init.mu.Lock()
+	own := lifecycle.Call{Leader: c.pid, Init: c.init.pid}
+	c.init.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), c.init.timeout)
+	defer cancel()
+	_, _ = own.End(ctx) // what survives ends with the group
 }
 
-// send writes a message, with descriptors at its first byte.
-func (g *GroupInit) send(message []byte, files []*os.File) error {
+// send writes a message, with descriptors at its first byte. Nobody is interrupted
+// while he writes, as the init could not understand what follows.
+func (g *GroupInit) send(ctx context.Context, message []byte, files []*os.File) error {
 	fds := make([]int, len(files))
 	for i, file := range files {
 		fds[i] = int(file.Fd())
 	}
-	g.sending.Lock()
-	defer g.sending.Unlock()
+	timer := time.NewTimer(g.timeout)
+	defer timer.Stop()
+	select {
+	case g.sending <- struct{}{}:
+	case <-g.gone:
+		return ErrInitGone
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return errSilentInit
+	}
+	defer func() { <-g.sending }()
 	raw, err := g.conn.SyscallConn()
-	if err != nil {
+	if err != nil || g.conn.SetWriteDeadline(time.Now().Add(g.timeout)) != nil {
 		return ErrInitGone
 	}
+	whole := len(message)
 	var rights []byte
 	if len(fds) > 0 {
 		rights = unix.UnixRights(fds...)
@@ -186,7 +232,14 @@ func (g *GroupInit) send(message []byte, files []*os.File) error {
 		}
 		return true
 	})
-	if err != nil || failed != nil {
+	switch {
+	case failed == nil && errors.Is(err, os.ErrDeadlineExceeded):
+		if len(message) < whole {
+			g.cut.Store(true)
+			g.conn.Close() // Serve ends by that
+		}
+		return errSilentInit
+	case err != nil || failed != nil:
 		return ErrInitGone
 	}
 	return nil
@@ -204,16 +257,22 @@ func (g *GroupInit) forget(id int) {
 	delete(g.calls, id)
 }
 
-// Serve takes the init's reports until it is gone. It calls idle when the last
-// background process has ended. It returns the reason if the init has said
-// something that it must not.
-func (g *GroupInit) Serve(idle func()) error {
+// Serve takes the reports of the init with a process id until it is gone. It calls
+// idle when the last background process has ended. It returns the reason if the
+// init can no longer be talked to; end it then.
+func (g *GroupInit) Serve(pid int, idle func()) error {
 	defer close(g.gone)
 	defer g.conn.drop()
+	g.mu.Lock()
+	g.pid = pid
+	g.mu.Unlock()
 	decoder := json.NewDecoder(g.conn)
 	for {
 		var report handshake.CallReport
 		if decoder.Decode(&report) != nil {
+			if g.cut.Load() {
+				return errCut
+			}
 			return nil
 		}
 		if report.ID == 0 && report.Alone {
@@ -255,8 +314,17 @@ func (g *GroupInit) Released() <-chan struct{} { return g.released }
 // Release says that no process of the group is left. Calls whose end was not
 // reported count as killed from then on.
 func (g *GroupInit) Release() {
-	g.release.Do(func() { close(g.released) })
-	g.conn.Close()
+	g.release.Do(func() {
+		close(g.released)
+		g.mu.Lock()
+		served := g.pid > 0
+		g.mu.Unlock()
+		if served {
+			_ = g.conn.SetReadDeadline(time.Now().Add(lastReports))
+			<-g.gone // the init's end of the socket is closed, so that Serve has read all
+		}
+		g.conn.Close()
+	})
 }
 
 // PID is the command's process id.

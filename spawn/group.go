@@ -97,7 +97,7 @@ func (s *Spawner) StartGroup(ctx context.Context, request Request) (*Group, erro
 
 // serve takes what the init reports.
 func (g *Group) serve() {
-	if err := g.init.Serve(func() { go g.endIfIdle() }); err != nil {
+	if err := g.init.Serve(g.running.process.PID(), func() { go g.endIfIdle() }); err != nil {
 		g.running.log.Error("a group is ended", "error", err)
 		_ = g.running.process.Signal(unix.SIGKILL)
 	}
