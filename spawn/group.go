@@ -187,7 +187,7 @@ func (g *Group) join(m *member) error {
 	if g.running.localhost != nil {
 		r.localhost = sharedLocalhost{g.running.localhost}
 	}
-	if r.policy.Restricted {
+	if r.policy != nil && r.policy.Restricted { // nil without a sandbox
 		// It cannot fail, as it watches nothing: the group does.
 		r.protection, _ = newProtectionWatch(r.policy, nil, r.record)
 	}

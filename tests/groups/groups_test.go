@@ -158,7 +158,8 @@ r, w = os.pipe(); fcntl.fcntl(r, fcntl.F_SETOWN, int(sys.argv[1])); fcntl.fcntl(
 fcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC); os.write(w, b"x")' $PPID `
 	for name, line := range map[string]string{
 		"kill": "kill -9 $PPID", "stop": "kill -STOP $PPID", "kill all": "kill -9 -1",
-		"kill by a pipe": bySignal + "9", "stop by a pipe": bySignal + "19",
+		"signal of the C library": "kill -34 $PPID",
+		"kill by a pipe":          bySignal + "9", "stop by a pipe": bySignal + "19",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

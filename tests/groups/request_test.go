@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -150,5 +151,39 @@ func TestGroup_MemoryIsLimited(t *testing.T) {
 	pid := strings.Fields(before)[1]
 	if after, _ := run(e, "agent", "kill -0 "+pid+" && echo $PPID "+pid); after != before {
 		t.Errorf("the init and a process of the group were %s, and are %s", before, after)
+	}
+}
+
+// Without a sandbox a group is what ends together.
+func TestGroup_WithoutASandbox(t *testing.T) {
+	t.Parallel()
+	for _, machine := range machines(t) {
+		t.Run(machine.Name, func(t *testing.T) {
+			t.Parallel()
+			e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: machine.Wrap})
+			out, exit := run(e, "agent", "sleep 1000 & echo $PPID $!")
+			if exit.Background != 1 {
+				t.Errorf("nothing was left: %+v", exit)
+			}
+			pid := strings.Fields(out)[1]
+			if again, _ := run(e, "agent", "kill -0 "+pid+" && echo $PPID "+pid); again != out {
+				t.Errorf("the init and what was left were %s, and are %s", out, again)
+			}
+			s := e.Spawn(protocol.SpawnParams{
+				Group: "agent", Shell: &protocol.Shell{Program: "/bin/sh"}, Env: map[string]string{"PS1": "$ "},
+			})
+			s.Type("echo up-$((1+1)); exit 7\n")
+			if exit := s.Exit(); exit.ExitCode == nil || *exit.ExitCode != 7 || !strings.Contains(s.Output(), "up-2") {
+				t.Errorf("a terminal: %+v, %q", exit, s.Output())
+			}
+			if closed := harness.Call(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent"}); closed.Remaining != 0 {
+				t.Errorf("%+v", closed)
+			}
+			number, err := strconv.Atoi(pid)
+			harness.Must(t, err)
+			if harness.Alive(number) {
+				t.Error("a process outlives its group")
+			}
+		})
 	}
 }

@@ -36,8 +36,8 @@ func Run() int {
 	if err := p.settle(); err != nil {
 		return 1 // the sidecar sees the end
 	}
-	// All signals are caught, so that none but SIGKILL and SIGSTOP has an effect.
-	// Ignored ones would be ignored by the commands.
+	// All signals are caught that Go's runtime can catch, so that they have no
+	// effect. Ignored ones would be ignored by the commands.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals)
 	go func() {
