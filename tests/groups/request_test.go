@@ -187,3 +187,96 @@ func TestGroup_WithoutASandbox(t *testing.T) {
 		})
 	}
 }
+
+// A group whose processes are all taken keeps its init. A session that cannot
+// start is told of the limit, and what is left after an end starts again.
+func TestGroup_ProcessesAreLimited(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	for _, machine := range machines(t) {
+		t.Run(machine.Name, func(t *testing.T) {
+			t.Parallel()
+			e := harness.Start(t, harness.NewWorldOutsideDefaults(t), harness.Options{
+				Settings: settings(harness.Sandbox{"limits": map[string]any{"processes": 40}}), Wrap: machine.Wrap,
+			})
+			before, _ := run(e, "agent", "echo $PPID")
+			// Where nothing limits root's processes, these are as many as it gets.
+			filling := e.Spawn(protocol.SpawnParams{
+				Kind: protocol.Tool, Group: "agent", Pipe: true, Command: `/usr/bin/python3 -c '
+import os, signal
+for i in range(80):
+    try:
+        if os.fork() == 0:
+            signal.pause()
+    except OSError:
+        break
+print("filled", i, flush=True); signal.pause()'`,
+			})
+			number, err := strconv.Atoi(filling.Await(`filled (\d+)`)[1])
+			harness.Must(t, err)
+			t.Logf("%d processes could be started", number)
+			for range 10 {
+				result, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
+					Kind: protocol.Tool, Group: "agent", Command: "true", Cwd: e.World.Project,
+				})
+				switch {
+				case err == nil:
+					e.Session(result).Exit()
+				case number == 79 || !strings.Contains(err.Error(), "limits.processes"):
+					t.Errorf("the session could not be started: %v", err)
+				}
+			}
+			filling.Close(0)
+			if after, _ := run(e, "agent", "echo $PPID"); after != before {
+				t.Errorf("the init was %s, and is %s", before, after)
+			}
+		})
+	}
+}
+
+// What is refused to a background process while no session runs is told to the
+// next one, once.
+func TestGroup_TheNextSessionHearsOfTheBackground(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{})
+	denials := harness.RecordDenials(e)
+	run(e, "agent", "(until test -e go; do :; done; echo x >"+w.OutsidePath("refused")+"; touch over) >/dev/null 2>&1 & true")
+	harness.Write(t, w.ProjectPath("go"), "")
+	harness.Eventually(t, "the process was refused", func() bool {
+		_, err := os.Lstat(w.ProjectPath("over"))
+		return err == nil
+	})
+	next := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Group: "agent", Command: "true"})
+	next.Exit()
+	harness.Eventually(t, "the next session hears of it", func() bool { return len(denials.Of(next.SessionID)) > 0 })
+	after := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Group: "agent", Command: "true"})
+	after.Exit()
+	after.Close(0)
+	if all := denials.All(); len(all) != 1 || all[0].Target != w.OutsidePath("refused") {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A terminal of a group is resized and interrupted as any other.
+func TestGroup_ATerminalIsResizedAndInterrupted(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, _ harness.Machine) {
+		s := e.Spawn(protocol.SpawnParams{
+			Group: "agent", Shell: &protocol.Shell{Program: "/bin/bash", Args: []string{"--norc"}},
+			Env: map[string]string{"PS1": "$ "},
+		})
+		s.Await(`[#$] `)
+		harness.Notify(e, protocol.Resize, protocol.ResizeParams{SessionID: s.SessionID, Cols: 71, Rows: 17})
+		s.Type("stty size; echo run''ning; sleep 1000\n")
+		s.Await(`17 71\s+running`)
+		s.Type("\x03")
+		s.Type("echo status $?\n")
+		s.Await("status 130")
+		s.Type("exit 3\n")
+		if exit := s.Exit(); exit.ExitCode == nil || *exit.ExitCode != 3 {
+			t.Errorf("it ended by %+v", exit)
+		}
+	})
+}
