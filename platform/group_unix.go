@@ -77,8 +77,9 @@ func (*GroupInit) Command(backend Backend) (path string, argv []string) {
 type Call struct {
 	init     *GroupInit
 	pid      int
-	process  *os.Process
 	terminal *os.File
+	mu       sync.Mutex  // held while process is used, once the call was answered
+	process  *os.Process // nil once it was given back
 
 	answered chan struct{} // closed once the fields above or failure are set
 	failure  error
@@ -263,6 +264,7 @@ func (g *GroupInit) forget(id int) {
 func (g *GroupInit) Serve(pid int, idle func()) error {
 	defer close(g.gone)
 	defer g.conn.drop()
+	defer g.giveBack()
 	g.mu.Lock()
 	g.pid = pid
 	g.mu.Unlock()
@@ -294,7 +296,10 @@ func (g *GroupInit) Serve(pid int, idle func()) error {
 			}
 			// It never fails on Unix. If the command has ended already, the next
 			// report says so, and then nobody signals it.
-			call.process, _ = os.FindProcess(call.pid)
+			process, _ := os.FindProcess(call.pid)
+			call.mu.Lock()
+			call.process = process
+			call.mu.Unlock()
 			close(call.answered)
 		case report.Failure != nil:
 			call.failure = report.Failure
@@ -303,8 +308,29 @@ func (g *GroupInit) Serve(pid int, idle func()) error {
 		case report.Ended != nil:
 			call.status, call.alone = syscall.WaitStatus(*report.Ended), report.Alone
 			close(call.ended)
+			call.giveBack()
 			g.forget(report.ID)
 		}
+	}
+}
+
+// giveBack gives back the descriptors of calls that nothing is reported of any
+// more.
+func (g *GroupInit) giveBack() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, call := range g.calls {
+		call.giveBack()
+	}
+}
+
+// giveBack closes the descriptor of a command that nobody signals any more.
+func (c *Call) giveBack() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process != nil {
+		_ = c.process.Release() // it only fails if it was released
+		c.process = nil
 	}
 }
 
@@ -357,12 +383,12 @@ func (c *Call) Alone() bool { return c.alone }
 
 // Signal signals the command; os.ErrProcessDone if it has ended.
 func (c *Call) Signal(signal syscall.Signal) error {
-	select {
-	case <-c.ended:
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil {
 		return os.ErrProcessDone
-	default:
-		return c.process.Signal(signal)
 	}
+	return c.process.Signal(signal)
 }
 
 var _ lifecycle.Process = (*Call)(nil)

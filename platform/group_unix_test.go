@@ -126,6 +126,9 @@ func TestGroupInit_ReportsBeforeItsEndCount(t *testing.T) {
 		if status, err := call.Wait(false); err != nil || status.ExitStatus() != 7 {
 			t.Fatalf("the command ended by %v, %v, and its status was 7", status, err)
 		}
+		if err := call.Signal(0); !errors.Is(err, os.ErrProcessDone) || call.process != nil {
+			t.Fatalf("signalling the ended command: %v; its descriptor: %v", err, call.process)
+		}
 	}
 }
 
