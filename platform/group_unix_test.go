@@ -163,7 +163,8 @@ func TestGroupInit_ACancelledCallLeavesNothing(t *testing.T) {
 	if _, err := io.ReadFull(output, buffer); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.NewEncoder(theirs).Encode(handshake.CallReport{ID: received.ID, Started: command.Process.Pid}); err != nil {
+	report := handshake.CallReport{ID: received.ID, Started: command.Process.Pid}
+	if err := json.NewEncoder(theirs).Encode(report); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-cancelled; !errors.Is(err, context.Canceled) {

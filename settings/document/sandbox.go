@@ -192,8 +192,8 @@ type Limits struct {
 	// Memory is how much memory a session has at most: "512M" or "8G" (powers of
 	// 1024, at least 64M), or a part of the machine's, as "75%". It has as much
 	// swap again. At the limit the kernel ends a tool as a whole, and of a
-	// terminal or a group the largest process. It needs a cgroup with a controller of
-	// memory, on Linux; "doctor" says whether there is one.
+	// terminal or a group the largest process. It needs a cgroup with a
+	// controller of memory, on Linux; "doctor" says whether there is one.
 	Memory *string `json:"memory"`
 	// CPUWeight is a session's share of a busy processor, from 1 to 10000,
 	// compared with 100 for the sidecar and for other sessions. It needs a

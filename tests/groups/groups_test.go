@@ -492,7 +492,8 @@ func TestGroup_ClosedWhileSessionsStart(t *testing.T) {
 					switch {
 					case err == nil:
 						go e.Session(result).Exit() // by this or the next close
-					case !strings.Contains(err.Error(), "closed meanwhile") && !strings.Contains(err.Error(), "may have run"):
+					case !strings.Contains(err.Error(), "closed meanwhile") &&
+						!strings.Contains(err.Error(), "may have run"):
 						t.Errorf("the session could not be started: %v", err)
 					}
 				})

@@ -65,7 +65,8 @@ func TestGroup_ManyCallsLeaveNothing(t *testing.T) {
 		harness.Must(t, err)
 		one := func(i int) {
 			s := e.Spawn(protocol.SpawnParams{
-				Kind: protocol.Tool, Group: "agent", Pipe: i%2 == 0, Command: fmt.Sprintf("echo %d $PPID; exit %d", i, i%100),
+				Kind: protocol.Tool, Group: "agent", Pipe: i%2 == 0,
+				Command: fmt.Sprintf("echo %d $PPID; exit %d", i, i%100),
 			})
 			if exit := s.Exit(); exit.ExitCode == nil || *exit.ExitCode != i%100 ||
 				strings.TrimSpace(s.Output()) != fmt.Sprintf("%d %d", i, init) {
@@ -210,7 +211,8 @@ func endAt(
 	reached := make(chan struct{}, 30)
 	for range 30 {
 		command := []string{
-			"sleep 1000 &", "(setsid sleep 1000 &) &", "exec sleep 1000", "sleep 1000 & sleep 1000", "true", "setsid sleep 1000",
+			"sleep 1000 &", "(setsid sleep 1000 &) &", "exec sleep 1000", "sleep 1000 & sleep 1000", "true",
+			"setsid sleep 1000",
 		}[random.IntN(6)]
 		params := protocol.SpawnParams{
 			Kind: protocol.Tool, Group: "agent", Pipe: random.IntN(2) == 0, Cwd: w.Project,

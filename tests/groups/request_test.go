@@ -29,16 +29,20 @@ func TestGroup_TheFirstSessionDecidesNothing(t *testing.T) {
 			Env: map[string]string{"TMPDIR": "/tmp/first", "HOME": e.World.Project, "LANG": "C.UTF-8"},
 		}
 		later := protocol.SpawnParams{
-			Command: tell, Cwd: e.World.Project, ProjectDir: e.World.Project, Env: map[string]string{"LC_ALL": "C"}, Pipe: true,
+			Command: tell, Cwd: e.World.Project, ProjectDir: e.World.Project, Pipe: true,
+			Env: map[string]string{"LC_ALL": "C"},
 		}
 		run := func(params protocol.SpawnParams, group string) string {
 			params.Group = group
 			s, _ := e.Run(params)
 			return s.Output()
 		}
-		for group, order := range map[string][]protocol.SpawnParams{"a": {first, later, first}, "b": {later, first, later}} {
+		for group, order := range map[string][]protocol.SpawnParams{
+			"a": {first, later, first}, "b": {later, first, later},
+		} {
 			for _, params := range order {
-				if got, want := run(params, group), run(params, "own"); got != want || !strings.Contains(got, params.Cwd) {
+				got, want := run(params, group), run(params, "own")
+				if got != want || !strings.Contains(got, params.Cwd) {
 					t.Errorf("in a group:\n%s\nin a sandbox of its own:\n%s", got, want)
 				}
 			}
@@ -91,7 +95,8 @@ func TestGroup_AProjectByALink(t *testing.T) {
 		t.Errorf("the project by four names has the inits %v", inits)
 	}
 	for _, dir := range []string{w.Project, link + "/"} {
-		if _, err := harness.Try(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent", ProjectDir: w.Home}); err == nil {
+		other := protocol.CloseGroupParams{Group: "agent", ProjectDir: w.Home}
+		if _, err := harness.Try(e, protocol.CloseGroup, other); err == nil {
 			t.Error("a group of another project was closed")
 		}
 		run(e, "agent", "true")
@@ -138,7 +143,9 @@ func TestGroup_MemoryIsLimited(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
 	w := harness.NewWorldOutsideDefaults(t)
-	e := harness.Start(t, w, harness.Options{Settings: settings(harness.Sandbox{"limits": map[string]any{"memory": "64M"}})})
+	e := harness.Start(t, w, harness.Options{
+		Settings: settings(harness.Sandbox{"limits": map[string]any{"memory": "64M"}}),
+	})
 	before, _ := run(e, "agent", "sleep 1000 & echo $PPID $!")
 	taking, _ := e.Run(protocol.SpawnParams{
 		Group: "agent", Command: "dd if=/dev/zero of=/dev/null count=1 status=none bs=200M && echo taken; echo over",
@@ -176,7 +183,8 @@ func TestGroup_WithoutASandbox(t *testing.T) {
 			if exit := s.Exit(); exit.ExitCode == nil || *exit.ExitCode != 7 || !strings.Contains(s.Output(), "up-2") {
 				t.Errorf("a terminal: %+v, %q", exit, s.Output())
 			}
-			if closed := harness.Call(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent"}); closed.Remaining != 0 {
+			closed := harness.Call(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent"})
+			if closed.Remaining != 0 {
 				t.Errorf("%+v", closed)
 			}
 			number, err := strconv.Atoi(pid)
@@ -242,7 +250,8 @@ func TestGroup_TheNextSessionHearsOfTheBackground(t *testing.T) {
 	w := harness.NewWorldOutsideDefaults(t)
 	e := harness.Start(t, w, harness.Options{})
 	denials := harness.RecordDenials(e)
-	run(e, "agent", "(until test -e go; do :; done; echo x >"+w.OutsidePath("refused")+"; touch over) >/dev/null 2>&1 & true")
+	run(e, "agent", "(until test -e go; do :; done; echo x >"+w.OutsidePath("refused")+
+		"; touch over) >/dev/null 2>&1 & true")
 	harness.Write(t, w.ProjectPath("go"), "")
 	harness.Eventually(t, "the process was refused", func() bool {
 		_, err := os.Lstat(w.ProjectPath("over"))
