@@ -45,7 +45,7 @@ type command struct {
 	killed  chan struct{} // closed to end it
 	exit    chan struct{} // closed once status is set
 	status  protocol.ExitedParams
-	ended   chan struct{} // closed once no process is left, and everything is known
+	ended   chan struct{} // closed once the session is closed, and everything is known
 }
 
 // exited notes how the command has ended. The sidecar says it once.
@@ -54,7 +54,8 @@ func (c *command) exited(status protocol.ExitedParams) {
 	close(c.exit)
 }
 
-// Kill ends every process of the command, and returns once ended is closed.
+// Kill ends every process of a command that runs, and returns once ended is
+// closed.
 func (c *command) Kill() {
 	c.killing.Do(func() { close(c.killed) })
 	<-c.ended
@@ -142,6 +143,7 @@ func (c *command) result() Result {
 	case status.ExitCode != nil:
 		result.ExitCode = *status.ExitCode
 	}
+	result.Background = status.Background
 	result.Refused, result.RefusedMore, result.Changed = c.report.read()
 	result.Limits = c.report.reachedSoFar()
 	return result
@@ -263,7 +265,7 @@ func (s *Server) read(ctx context.Context, in OutputInput) (RunOutput, error) {
 	return out, nil
 }
 
-// stop ends a started command with all of its processes.
+// stop ends a started command with its processes; see command.Kill.
 func (s *Server) stop(_ context.Context, in StopInput) (RunOutput, error) {
 	c, err := s.started.find(in.ID)
 	if err != nil {

@@ -58,13 +58,21 @@ func New(ctx context.Context, c *client.Client, options Options) (*Server, error
 	}, nil
 }
 
-// instructions are for the model.
-var instructions = strings.Join([]string{
-	"Commands of these tools run in a sandbox that the kernel enforces.",
+// instructions are for the model. together says what commands have in common.
+func instructions(together bool) string {
+	lines := []string{"Commands of these tools run in a sandbox that the kernel enforces."}
+	if together {
+		lines = append(lines, "They share processes, localhost and /tmp. What one leaves in the background runs on.")
+	}
+	return strings.Join(append(lines, advice...), "\n")
+}
+
+// advice is the same on each machine.
+var advice = []string{
 	`A result lists in "refused" what it refused, with the setting that would allow it.`,
 	"Only the user can change settings: show the setting, and do not try ways around.",
 	`"explain" says in advance whether an access is allowed.`,
-}, "\n")
+}
 
 // Serve answers requests until the agent ends, the sidecar does or the context
 // does. Every command has ended when it returns.
@@ -92,7 +100,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 func (s *Server) server() *mcp.Server {
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "sandbox-sidecar", Title: "Sandbox", Version: s.version},
-		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}},
+		&mcp.ServerOptions{Instructions: instructions(s.sidecar.group != ""), Capabilities: &mcp.ServerCapabilities{}},
 	)
 	yes, no := true, false
 	acts := &mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &yes}
@@ -111,7 +119,7 @@ func (s *Server) server() *mcp.Server {
 	}, s.read, RunOutput.text)
 	add(server, &mcp.Tool{
 		Name: "stop", Title: "Stop a started command", Annotations: acts,
-		Description: "Ends a command of start with all of its processes.",
+		Description: "Ends a command of start with its processes.",
 	}, s.stop, RunOutput.text)
 	add(server, &mcp.Tool{
 		Name: "explain", Title: "Ask whether the sandbox allows an access", Annotations: reads,

@@ -24,6 +24,7 @@ type sidecar struct {
 	client  *client.Client
 	project string // as the user named it: a link to it is judged at each start
 	kind    protocol.Kind
+	group   string // of all commands, which share a sandbox; "" if the machine has none
 
 	mu       sync.Mutex          // guards the fields below
 	commands map[string]*command // by the ids of their sessions
@@ -68,6 +69,9 @@ func newSidecar(ctx context.Context, c *client.Client, options Options) (*sideca
 	if err := client.Notify(c, protocol.Initialized, protocol.Empty{}); err != nil {
 		return nil, errGone
 	}
+	if opened.Capabilities.Groups {
+		s.group = "agent" // the sidecar serves this connection alone
+	}
 	if _, err := s.policy(ctx); err != nil {
 		return nil, err
 	}
@@ -108,7 +112,7 @@ func (s *sidecar) start(ctx context.Context, line, dir string) (*command, error)
 	s.commands[c.id] = c
 	s.mu.Unlock()
 	started, err := s.spawn(ctx, c, protocol.SpawnParams{
-		Kind: s.kind, SessionID: c.id, ProjectDir: s.project, Cwd: dir, Command: line, Pipe: true,
+		Kind: s.kind, SessionID: c.id, ProjectDir: s.project, Cwd: dir, Command: line, Pipe: true, Group: s.group,
 	})
 	if err != nil {
 		s.forget(c)
@@ -168,7 +172,8 @@ func (s *sidecar) await(c *command) {
 	}
 }
 
-// close kills all processes of a session, and returns when none is left.
+// close kills all processes of a session, and returns when none is left. In a
+// group, what a command that has ended has left in the background stays.
 func (s *sidecar) close(c *command) (protocol.CloseResult, error) {
 	params := protocol.CloseParams{SessionID: c.id, GraceMs: new(0)}
 	return client.Call(context.Background(), s.client, protocol.Close, params)

@@ -46,6 +46,7 @@ type Result struct {
 	Ended       bool      `json:"ended" jsonschema:"false: it runs"`
 	ExitCode    int       `json:"exit_code" jsonschema:"128 and the signal's number if a signal ended it"`
 	Signal      string    `json:"signal,omitempty" jsonschema:"the signal that ended it"`
+	Background  int       `json:"background,omitempty" jsonschema:"how many of its processes still run"`
 	Refused     []Refused `json:"refused,omitempty" jsonschema:"what the sandbox refused"`
 	RefusedMore int       `json:"refused_more,omitempty" jsonschema:"how much more it refused"`
 	Changed     []string  `json:"changed,omitempty" jsonschema:"changed files that programs outside act on"`
@@ -76,6 +77,12 @@ func (o RunOutput) text() string {
 		lines = append(lines, fmt.Sprintf("[ended by %s]", o.Signal))
 	case o.ExitCode != 0 || lines == nil:
 		lines = append(lines, fmt.Sprintf("[exit status %d]", o.ExitCode))
+	}
+	switch {
+	case o.Background == 1:
+		lines = append(lines, "[one process of it still runs in the background]")
+	case o.Background > 1:
+		lines = append(lines, fmt.Sprintf("[%d processes of it still run in the background]", o.Background))
 	}
 	for _, refused := range o.Refused {
 		lines = append(lines, "[the sandbox refused: "+refused.Message+"]")

@@ -55,14 +55,15 @@ func newAgentUnder(t *testing.T, settings string, wrap func(*exec.Cmd)) *agent {
 
 // result is the structure of a result of run, output and stop.
 type result struct {
-	Ended     bool   `json:"ended"`
-	ExitCode  int    `json:"exit_code"`
-	Signal    string `json:"signal"`
-	Output    string `json:"output"`
-	Truncated bool   `json:"truncated"`
-	TimedOut  bool   `json:"timed_out"`
-	Limits    []string
-	Refused   []struct {
+	Ended      bool   `json:"ended"`
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal"`
+	Background int    `json:"background"`
+	Output     string `json:"output"`
+	Truncated  bool   `json:"truncated"`
+	TimedOut   bool   `json:"timed_out"`
+	Limits     []string
+	Refused    []struct {
 		Access, Target, Setting, Value string
 		ToAllow                        string `json:"to_allow"`
 	} `json:"refused"`
