@@ -1,10 +1,13 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -252,6 +255,41 @@ func (t *groups) closeAll() error {
 	t.mu.Unlock()
 	_, err := t.end(func(groupKey) bool { return true })
 	return err
+}
+
+func (s *Server) listGroups(context.Context, protocol.Empty) (protocol.ListGroupsResult, error) {
+	result := protocol.ListGroupsResult{Groups: s.groups.list()}
+	slices.SortFunc(result.Groups, func(a, b protocol.GroupInfo) int {
+		return cmp.Or(strings.Compare(a.StartedAt, b.StartedAt), strings.Compare(a.Group, b.Group))
+	})
+	return result, nil
+}
+
+// list describes the groups that have started and not ended.
+func (t *groups) list() []protocol.GroupInfo {
+	t.mu.Lock()
+	open := maps.Clone(t.open)
+	t.mu.Unlock()
+	list := []protocol.GroupInfo{}
+	for key, g := range open {
+		select {
+		case <-g.ready:
+		default:
+			continue // nothing runs in it yet
+		}
+		if g.group == nil {
+			continue
+		}
+		sessions, processes, ended := g.group.Running()
+		if ended {
+			continue
+		}
+		list = append(list, protocol.GroupInfo{
+			Group: key.name, ProjectDir: key.projectDir, Kind: key.kind, PolicyID: key.policyID,
+			Sessions: sessions, Processes: processes, StartedAt: g.group.StartedAt().Format(time.RFC3339Nano),
+		})
+	}
+	return list
 }
 
 func (s *Server) closeGroup(_ context.Context, params protocol.CloseGroupParams) (protocol.CloseGroupResult, error) {

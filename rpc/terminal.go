@@ -26,6 +26,7 @@ func (s *Server) registerTerminals() {
 	onRequest(s.dispatcher, protocol.Wait, s.wait)
 	onRequest(s.dispatcher, protocol.List, s.list)
 	onRequest(s.dispatcher, protocol.Close, s.close)
+	onRequest(s.dispatcher, protocol.ListGroups, s.listGroups)
 	onRequest(s.dispatcher, protocol.CloseGroup, s.closeGroup)
 	for _, method := range []string{
 		protocol.Spawn.Method, protocol.Signal.Method, protocol.ForwardPort.Method, protocol.Wait.Method,

@@ -259,6 +259,26 @@ func (g *Group) leave(m *member) {
 	g.members = slices.DeleteFunc(g.members, func(other *member) bool { return other == m })
 }
 
+// StartedAt is when the group has started.
+func (g *Group) StartedAt() time.Time { return g.running.startedAt }
+
+// Running counts the sessions whose commands run, and all processes but the init.
+// ended is true if nothing runs there any more, or is about to be killed.
+func (g *Group) Running() (sessions, processes int, ended bool) {
+	g.mu.Lock()
+	sessions, ended = len(g.members), g.ending
+	g.mu.Unlock()
+	if ended {
+		return 0, 0, true
+	}
+	everything := lifecycle.Call{Init: g.running.process.PID()}
+	processes, err := everything.Left()
+	if err != nil {
+		g.running.log.Warn("the processes of a group cannot be counted", "error", err)
+	}
+	return sessions, processes, false
+}
+
 // Done is closed when the group has ended.
 func (g *Group) Done() <-chan struct{} { return g.done }
 

@@ -44,6 +44,35 @@ var Close = Request[CloseParams, CloseResult]{"terminal/close", ToSidecar}
 // Without any such sandbox the answer is CodeSessionNotFound.
 var CloseGroup = Request[CloseGroupParams, CloseGroupResult]{"group/close", ToSidecar}
 
+// ListGroups lists the sandboxes that sessions share, and how much runs there.
+var ListGroups = Request[Empty, ListGroupsResult]{"group/list", ToSidecar}
+
+// ListGroupsResult lists sandboxes that sessions share, the oldest first.
+type ListGroupsResult struct {
+	// Groups has none that has ended.
+	Groups []GroupInfo `json:"groups"`
+}
+
+// GroupInfo describes a sandbox that sessions share. Several have the same name if
+// their projects, kinds or policies differ.
+type GroupInfo struct {
+	// Group is the name that its sessions have joined by.
+	Group string `json:"group"`
+	// ProjectDir is the real path of their project.
+	ProjectDir string `json:"projectDir"`
+	// Kind is their kind.
+	Kind Kind `json:"kind"`
+	// PolicyID is that of their policy.
+	PolicyID string `json:"policyId"`
+	// Sessions is how many of its sessions run.
+	Sessions int `json:"sessions"`
+	// Processes is how many processes it has: those of its sessions, and those that
+	// sessions have left in the background.
+	Processes int `json:"processes"`
+	// StartedAt is a time in the format of RFC 3339.
+	StartedAt string `json:"startedAt"`
+}
+
 // CloseGroupParams names a group.
 type CloseGroupParams struct {
 	// Group is the name that sessions have joined by; see SpawnParams.

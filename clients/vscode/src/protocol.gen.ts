@@ -231,6 +231,33 @@ export interface LogMessageParams {
   message: string;
 }
 
+/** `ListGroupsResult` lists sandboxes that sessions share, the oldest first. */
+export interface ListGroupsResult {
+  /** `groups` has none that has ended. */
+  groups: GroupInfo[];
+}
+
+/**
+ * `GroupInfo` describes a sandbox that sessions share. Several have the same name if their projects, kinds or
+ * policies differ.
+ */
+export interface GroupInfo {
+  /** The name that its sessions have joined by. */
+  group: string;
+  /** The real path of their project. */
+  projectDir: string;
+  /** Their kind. */
+  kind: Kind;
+  /** That of their policy. */
+  policyId: string;
+  /** How many of its sessions run. */
+  sessions: number;
+  /** How many processes it has: those of its sessions, and those that sessions have left in the background. */
+  processes: number;
+  /** A time in the format of RFC 3339. */
+  startedAt: string;
+}
+
 /** `CloseGroupParams` names a group. */
 export interface CloseGroupParams {
   /** The name that sessions have joined by; see SpawnParams. */
@@ -990,6 +1017,7 @@ export const Methods = {
   list: "terminal/list",
   close: "terminal/close",
   closeGroup: "group/close",
+  listGroups: "group/list",
   output: "terminal/output",
   started: "terminal/started",
   exited: "terminal/exited",
@@ -1019,6 +1047,7 @@ export interface Requests {
   "terminal/list": { direction: "toSidecar"; params: Empty; result: ListResult };
   "terminal/close": { direction: "toSidecar"; params: CloseParams; result: CloseResult };
   "group/close": { direction: "toSidecar"; params: CloseGroupParams; result: CloseGroupResult };
+  "group/list": { direction: "toSidecar"; params: Empty; result: ListGroupsResult };
   "sandbox/requestAccess": { direction: "toEditor"; params: RequestAccessParams; result: RequestAccessResult };
   "settings/get": { direction: "toSidecar"; params: SettingsGetParams; result: SettingsGetResult };
   "policy/get": { direction: "toSidecar"; params: PolicyGetParams; result: PolicyGetResult };
@@ -1119,6 +1148,9 @@ export const CloseRequest = new RequestType<CloseParams, CloseResult, ErrorData>
  * Sessions that run there end by that; close them, too. Without any such sandbox the answer is -32010.
  */
 export const CloseGroupRequest = new RequestType<CloseGroupParams, CloseGroupResult, ErrorData>("group/close");
+
+/** `group/list` lists the sandboxes that sessions share, and how much runs there. */
+export const ListGroupsRequest = new RequestType<Empty, ListGroupsResult, ErrorData>("group/list");
 
 /** `terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss. */
 export const OutputNotification = new NotificationType<OutputParams>("terminal/output");

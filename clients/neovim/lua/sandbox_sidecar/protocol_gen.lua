@@ -116,6 +116,21 @@
 ---@field type integer 1 error, 2 warning, 3 info, 4 log, as in LSP.
 ---@field message string
 
+---`ListGroupsResult` lists sandboxes that sessions share, the oldest first.
+---@class (exact) sandbox_sidecar.ListGroupsResult
+---@field groups sandbox_sidecar.GroupInfo[] `groups` has none that has ended.
+
+---`GroupInfo` describes a sandbox that sessions share. Several have the same name if their projects, kinds or
+---policies differ.
+---@class (exact) sandbox_sidecar.GroupInfo
+---@field group string The name that its sessions have joined by.
+---@field projectDir string The real path of their project.
+---@field kind sandbox_sidecar.Kind Their kind.
+---@field policyId string That of their policy.
+---@field sessions integer How many of its sessions run.
+---@field processes integer How many processes it has: those of its sessions, and those that sessions have left in the background.
+---@field startedAt string A time in the format of RFC 3339.
+
 ---`CloseGroupParams` names a group.
 ---@class (exact) sandbox_sidecar.CloseGroupParams
 ---@field group string The name that sessions have joined by; see SpawnParams.
@@ -556,6 +571,8 @@ M.methods = {
   ---`group/close` ends every sandbox that sessions share under a name, and answers when no process of it is
   ---left. Sessions that run there end by that; close them, too. Without any such sandbox the answer is -32010.
   close_group = "group/close",
+  ---`group/list` lists the sandboxes that sessions share, and how much runs there.
+  list_groups = "group/list",
   ---`terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss.
   output = "terminal/output",
   ---`terminal/started` reports a session that the sidecar did not start: somebody has called a shell of
