@@ -16,6 +16,7 @@ T['completion offers the subcommands and their arguments'] = function()
     'denials',
     'doctor',
     'enable',
+    'end',
     'exec',
     'explain',
     'log',

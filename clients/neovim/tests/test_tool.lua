@@ -76,6 +76,24 @@ T['a time limit kills everything'] = function()
   H.eq(H.alive('sleep\0' .. mark), 0)
 end
 
+T['tools share their processes, until the user ends them'] = function()
+  local mark = H.unique()
+  local child = H.child()
+  child.cmd('Sidecar end')
+  H.until_notified(child, 'no agent has left a process running')
+  local left = run(child, ('sleep %s & echo $! >left'):format(mark))
+  H.eq(left.background, 1)
+  H.eq(run(child, 'kill -0 $(cat left) && echo reached').output, 'reached\n')
+  for _, group in ipairs({ 'other', 'own' }) do
+    H.eq(run(child, 'kill -0 $(cat left)', { group = group }).exit_code, 1)
+  end
+  H.eq(H.alive('sleep\0' .. mark), 1)
+  child.lua('vim.ui.select = function(items, options, choose) choose(items[1]) end')
+  child.cmd('Sidecar end')
+  H.until_notified(child, 'all processes of "agent" have ended')
+  H.eq(H.alive('sleep\0' .. mark), 0)
+end
+
 T['kill ends a tool, also one that is just starting'] = function()
   local mark = H.unique()
   local child = H.child()

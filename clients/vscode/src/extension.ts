@@ -12,6 +12,7 @@ import { Documents } from "./document";
 import { describe } from "./errors";
 import { explain, pickKind } from "./explain";
 import { pickFolder } from "./folders";
+import { Groups } from "./groups";
 import { applyTos } from "./initialize";
 import { Manager } from "./manager";
 import { logTo } from "./notices";
@@ -110,6 +111,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("showReview", () => review.list());
   const ports = new Ports(sidecar, terminals);
   register("openPort", () => ports.open());
+  const groups = new Groups(sidecar);
+  register("endBackground", () => groups.end());
   register("doctor", async () => {
     const program = await sidecar.program();
     await documents.show(vscode.l10n.t("Sandbox Doctor"), "doctor", () => doctor(program));
@@ -179,6 +182,7 @@ async function showStatus(counter: Counter): Promise<void> {
     ["showDenials", vscode.l10n.t("Show Denials"), "circle-slash"],
     ["showReview", vscode.l10n.t("Show Files to Check"), "eye"],
     ["openPort", vscode.l10n.t("Open a Port of This Session…"), "radio-tower"],
+    ["endBackground", vscode.l10n.t("End All Processes of an Agent…"), "debug-stop"],
     ["doctor", vscode.l10n.t("Doctor"), "pulse"],
     ["showAudit", vscode.l10n.t("Show Audit Log"), "history"],
     ["openUserSettings", vscode.l10n.t("Open User Settings"), "settings-gear"],

@@ -2,12 +2,14 @@ import type { MessageConnection } from "vscode-jsonrpc/node";
 
 import {
   AckNotification,
+  CloseGroupRequest,
   CloseRequest,
   DeniedNotification,
   ExitedNotification,
   OutputNotification,
   ReviewedNotification,
   SpawnRequest,
+  type CloseGroupResult,
   type CloseResult,
   type DeniedParams,
   type ExitStatus,
@@ -24,8 +26,11 @@ export interface Listener {
    * the sidecar sends only a limited amount.
    */
   output(bytes: Buffer): Promise<void> | undefined;
-  /** Called after the last output, with what the sandbox may have to do with a failure. */
-  exited(status: ExitStatus, hints: string[]): void;
+  /**
+   * Called after the last output, with what the sandbox may have to do with a failure, and how many processes the
+   * session has left in its group.
+   */
+  exited(status: ExitStatus, hints: string[], background: number): void;
   /** Called if the sidecar has ended, and the session with it. */
   lost(): void;
   /** Called for each denial in the session. */
@@ -53,10 +58,10 @@ export class Sessions {
       if (consumption === undefined) acknowledge();
       else void consumption.then(acknowledge, acknowledge);
     });
-    connection.onNotification(ExitedNotification, ({ sessionId, exitCode, signal, hints }) => {
+    connection.onNotification(ExitedNotification, ({ sessionId, exitCode, signal, hints, background }) => {
       const listener = this.listeners.get(sessionId);
       this.listeners.delete(sessionId);
-      listener?.exited({ exitCode, signal }, hints ?? []);
+      listener?.exited({ exitCode, signal }, hints ?? [], background ?? 0);
       onExited(sessionId);
       // Nobody queries the session after its end, so the sidecar may forget it.
       void this.close(sessionId);
@@ -108,6 +113,14 @@ export class Sessions {
     } finally {
       this.reviewed.delete(sessionId);
     }
+  }
+
+  /** Ends all sandboxes that the sessions of a project share under a name. */
+  async closeGroup(group: string, projectDir: string): Promise<CloseGroupResult> {
+    const result = await this.connection.sendRequest(CloseGroupRequest, { group, projectDir });
+    // Between its sessions, background processes may have changed files, too.
+    if (result.review !== undefined) this.onReviewed(result.review);
+    return result;
   }
 
   /** Notifies every session that the sidecar has ended. */

@@ -7,6 +7,7 @@ import { configuration } from "./configuration";
 import { lines, quote } from "./display";
 import { describe } from "./errors";
 import { placeOf } from "./folders";
+import { groupOf } from "./group";
 import type { Manager } from "./manager";
 import { Excerpt } from "./plain";
 import { PolicyGetRequest, type DeniedParams, type ExitStatus, type Policy, type SpawnResult } from "./protocol.gen";
@@ -82,13 +83,14 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
   ): Promise<vscode.LanguageModelToolResult> {
     const input = check(options.input);
     const place = await placeOf(input.cwd, folders());
-    const outcome = await this.run(input, place, token);
+    const outcome = await this.run(input, place, groupOf(options.toolInvocationToken), token);
     return new vscode.LanguageModelToolResult([new vscode.LanguageModelTextPart(report(outcome))]);
   }
 
   private async run(
     input: ToolInput,
     place: { cwd: string; folder: string },
+    group: string,
     token: vscode.CancellationToken,
   ): Promise<Outcome> {
     const { command, timeout = standardTimeout } = input;
@@ -96,12 +98,13 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
     // judged by.
     const policyId = this.agreements.take(keyOf(input));
     if (token.isCancellationRequested) throw new vscode.CancellationError();
-    const { sessions } = await this.manager.get();
+    const { sidecar, sessions } = await this.manager.get();
     const sessionId = randomUUID();
     const output = new Excerpt(configuration().toolMaxOutput);
     const denied: DeniedParams[] = [];
     let spawned: SpawnResult | undefined;
     let hints: string[] = [];
+    let background = 0;
     let ending: "timeout" | "cancelled" | undefined;
     const end = (why: "timeout" | "cancelled") => {
       ending ??= why;
@@ -114,8 +117,9 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
       const status = await new Promise<ExitStatus>((resolve, reject) => {
         const listener = {
           output: (bytes: Buffer) => (output.add(bytes), undefined),
-          exited: (status: ExitStatus, advice: string[]) => {
+          exited: (status: ExitStatus, advice: string[], left: number) => {
             hints = advice;
+            background = left;
             resolve(status);
           },
           lost: () => reject(new Error("The sandbox sidecar ended, and the command with it.")),
@@ -131,6 +135,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
           // No terminal draws the output.
           env: { ...configuration().env, TERM: "dumb" },
           ...(policyId === undefined ? {} : { policyId }),
+          ...(sidecar.initializeResult.capabilities.groups === true ? { group } : {}),
         };
         sessions.spawn(params, listener).then((result) => {
           spawned = result;
@@ -143,6 +148,7 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
         output,
         denied,
         hints,
+        background,
         sandbox: spawned?.sandbox,
         timedOut: ending === "timeout" ? timeout : undefined,
       };

@@ -8,6 +8,8 @@ export interface Outcome {
   output: Excerpt;
   denied: DeniedParams[];
   hints: string[];
+  /** How many of its processes still run. */
+  background: number;
   sandbox: SandboxReport | undefined;
   /**
    * The time limit in seconds, if the command was killed for it; else
@@ -26,7 +28,7 @@ export function report(outcome: Outcome): string {
   const lines: string[] = [];
   const { exitCode, signal } = outcome.status;
   if (outcome.timedOut !== undefined)
-    lines.push(`Timed out after ${outcome.timedOut} s: the command and everything it started were killed.`);
+    lines.push(`Timed out after ${outcome.timedOut} s: the command and its processes were killed.`);
   else if (signal !== null) lines.push(`Ended by ${signal}.`);
   else lines.push(`Exit code: ${exitCode ?? "unknown"}`);
   const sandbox = outcome.sandbox;
@@ -34,6 +36,8 @@ export function report(outcome: Outcome): string {
     lines.push(`Sandbox: ${sandbox.status}`);
     for (const warning of sandbox.warnings) lines.push(`Warning: ${line(warning)}`);
   }
+  if (outcome.background > 0)
+    lines.push(`Background: ${outcome.background} of its processes still ${outcome.background === 1 ? "runs" : "run"}.`);
   lines.push(...denialLines(outcome.denied));
   for (const hint of outcome.hints) lines.push(`Hint: ${line(hint)}`);
   const output = text.trimEnd();

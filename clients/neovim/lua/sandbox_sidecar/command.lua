@@ -184,6 +184,13 @@ M.subcommands = {
       port.open(inside, here, command.bang)
     end,
   },
+  ['end'] = {
+    arguments = '',
+    max_args = 0,
+    run = function()
+      require('sandbox_sidecar.groups').close()
+    end,
+  },
   audit = {
     arguments = '[since]',
     max_args = 1,

@@ -36,12 +36,12 @@ local function message(findings)
   return ('Check %s before programs outside the sandbox use it.'):format(name)
 end
 
----@param id string
+---@param label string What has changed them.
 ---@param findings sandbox_sidecar.Finding[]
-local function record(id, findings)
+function M.record(label, findings)
   for _, finding in ipairs(findings) do
     log.write('warn', '%s', display.line(finding.message))
-    list[#list + 1] = { label = sidecar.label(id), finding = finding, time = os.time() }
+    list[#list + 1] = { label = label, finding = finding, time = os.time() }
     if #list > MAX_LISTED then
       table.remove(list, 1)
     end
@@ -54,13 +54,13 @@ local reviewed = {} ---@type table<string, true>
 
 sidecar.notifications[protocol.methods.reviewed] = function(params)
   reviewed[params.sessionId] = true
-  record(params.sessionId, params.review)
+  M.record(sidecar.label(params.sessionId), params.review)
 end
 
 table.insert(sidecar.on_closed, function(id, result)
   -- The answer repeats what the notification has said.
   if result.review and #result.review > 0 and not reviewed[id] then
-    record(id, result.review)
+    M.record(sidecar.label(id), result.review)
   end
   reviewed[id] = nil
 end)

@@ -22,7 +22,7 @@ local SHUTDOWN_TIMEOUT = 1500
 ---@class sandbox_sidecar.Listener
 ---@field label string The session's command line, for messages.
 ---@field on_output fun(bytes: string) Raw bytes, in order.
----@field on_exited fun(status: sandbox_sidecar.ExitStatus, hints: string[]) Called after the last output.
+---@field on_exited fun(status: sandbox_sidecar.ExitStatus, hints: string[], background: integer) `background` processes run on.
 ---@field on_denied? fun(params: sandbox_sidecar.DeniedParams) Called for each denial that is reported.
 ---@field on_lost fun(reason: string) Called if the sidecar has ended, and the session with it.
 
@@ -101,7 +101,11 @@ local function on_notification(method, params)
     local listener = state.listeners[params.sessionId]
     state.listeners[params.sessionId] = nil
     if listener then
-      listener.on_exited({ exitCode = params.exitCode, signal = params.signal }, params.hints or {})
+      listener.on_exited(
+        { exitCode = params.exitCode, signal = params.signal },
+        params.hints or {},
+        params.background or 0
+      )
     end
     for _, hook in ipairs(M.on_exited) do
       hook(params)
@@ -329,6 +333,9 @@ function M.spawn(params, listener, callback)
   M.ensure(function(err)
     if err then
       return callback(err)
+    end
+    if not M.initialize_result().capabilities.groups then
+      params.group = nil -- this platform has none
     end
     state.listeners[params.sessionId] = listener
     state.labels[params.sessionId] = display.quote(listener.label, 60)

@@ -16,7 +16,8 @@ local MAX_DENIALS = 100
 ---@field cwd? string Default: the current directory.
 ---@field project_dir? string What the tool may write. Default: see the option `root_markers`.
 ---@field env? table<string, string> In addition to the option `env`.
----@field timeout? integer Milliseconds, after which everything the tool started is killed.
+---@field group? string Runs that name the same group share a sandbox. Default: "agent". "own" is one of its own.
+---@field timeout? integer Milliseconds, after which the tool and its processes are killed.
 ---@field max_bytes? integer How many bytes of output to keep, the newest. Default: 1 MiB.
 ---@field raw? boolean Whether to keep escape sequences and CR LF in the output.
 ---@field on_output? fun(bytes: string) Receives raw output.
@@ -29,6 +30,7 @@ local MAX_DENIALS = 100
 ---@field killed boolean Whether kill() or the time limit ended it, whatever its status is.
 ---@field timed_out boolean Whether the time limit ended it.
 ---@field sandbox? sandbox_sidecar.SandboxReport The sandbox of the session.
+---@field background integer How many of its processes still run, in its group.
 ---@field hints string[] What the sandbox may have to do with a failure, for the user.
 ---@field denials sandbox_sidecar.DeniedParams[] What was refused, as far as it was reported; at most 100.
 ---@field error? sandbox_sidecar.Error Why it did not start, or why its end is unknown.
@@ -44,6 +46,7 @@ local MAX_DENIALS = 100
 ---@field package timed_out boolean
 ---@field package killed boolean
 ---@field package timer? uv.uv_timer_t
+---@field package background integer
 ---@field package hints string[]
 ---@field package denials sandbox_sidecar.DeniedParams[]
 ---@field package on_done? fun(result: sandbox_sidecar.RunResult)
@@ -105,6 +108,7 @@ function Job:finish(status, err)
     -- itself.
     killed = self.killed,
     timed_out = self.timed_out,
+    background = self.background,
     sandbox = self.spawned and self.spawned.sandbox,
     hints = self.hints,
     denials = self.denials,
@@ -115,7 +119,7 @@ function Job:finish(status, err)
   end
 end
 
----Kills everything that the tool started. It then ends like any tool.
+---Kills the tool with its processes. It then ends like any tool.
 function Job:kill()
   if self.result then
     return
@@ -176,6 +180,7 @@ function M.run(cmd, options, on_done)
     truncated = false,
     timed_out = false,
     killed = false,
+    background = 0,
     hints = {},
     denials = {},
     on_done = on_done,
@@ -194,6 +199,7 @@ function M.run(cmd, options, on_done)
   sidecar.spawn({
     kind = 'tool',
     sessionId = job.id,
+    group = options.group or 'agent',
     cwd = cwd,
     projectDir = options.project_dir and project.absolute(options.project_dir) or project.root(cwd),
     command = program,
@@ -212,8 +218,8 @@ function M.run(cmd, options, on_done)
         job.denials[#job.denials + 1] = params
       end
     end,
-    on_exited = function(status, hints)
-      job.hints = hints
+    on_exited = function(status, hints, background)
+      job.hints, job.background = hints, background
       job:finish(status)
     end,
     on_lost = function(reason)

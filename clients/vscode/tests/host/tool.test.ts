@@ -173,6 +173,22 @@ describe("the tool sandbox_run", () => {
     await until("the command is dead", () => !alive(pid));
   });
 
+  it("shares processes and temporary files among the commands of an agent", async () => {
+    const left = await runTool({ command: "sleep 1000 & echo $! >/tmp/left" });
+    assert.match(left, /\nBackground: 1 of its processes still runs\.\n/);
+    const text = await runTool({ command: "kill -0 $(cat /tmp/left) && cat /tmp/left" });
+    assert.match(text, /^Exit code: 0\n/);
+    const pid = Number(/\n(\d+)$/.exec(text)?.[1]);
+    assert.ok(pid > 1 && alive(pid), text);
+    // The user ends it. The only item of the list is selected.
+    const ending = vscode.commands.executeCommand("sandboxSidecar.endBackground");
+    await until("the agent's processes have ended", async () => {
+      await vscode.commands.executeCommand("workbench.action.acceptSelectedQuickOpenItem");
+      return !alive(pid);
+    });
+    await ending;
+  });
+
   it("rejects invalid input", async () => {
     await assert.rejects(runTool({ command: "" }), /command/);
     await assert.rejects(runTool({ command: "true", cwd: "/does/not/exist" }), /no such directory/);

@@ -13,6 +13,7 @@ function outcome(changes: Partial<Outcome> = {}): Outcome {
     output,
     denied: [],
     hints: [],
+    background: 0,
     sandbox: undefined,
     timedOut: undefined,
     ...changes,
@@ -59,6 +60,14 @@ describe("the tool's report", () => {
   it("says what the sandbox may have to do with a failure", () => {
     const text = report(outcome({ status: { exitCode: 1, signal: null }, hints: ["try\nthis"] }));
     assert.equal(text, "Exit code: 1\nHint: try\\nthis\nOutput, to the end of this text:\nout");
+  });
+
+  it("counts what still runs", () => {
+    for (const [background, text] of [
+      [1, "1 of its processes still runs"],
+      [2, "2 of its processes still run"],
+    ] as const)
+      assert.equal(report(outcome({ background })), `Exit code: 0\nBackground: ${text}.\nOutput, to the end of this text:\nout`);
   });
 
   it("reports a timeout, and not its signal", () => {
