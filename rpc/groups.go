@@ -86,6 +86,10 @@ func (s *Server) checkGroup(name string) error {
 // no command is started twice. If the group is closed meanwhile, the session is not
 // started.
 func (s *Server) startInGroup(ctx context.Context, key groupKey, request spawn.Request) (*spawn.Session, error) {
+	// A group that others wait for, too, must not be started for nothing.
+	if err := request.Check(); err != nil {
+		return nil, err
+	}
 	for again := false; ; again = true {
 		g, err := s.groups.get(ctx, key, func() (*spawn.Group, error) {
 			return s.options.Spawner.StartGroup(s.ctx, request) // others may wait for it, too

@@ -21,7 +21,7 @@ type Background struct {
 // FlowControl of the request. The caller closes the files once it returns. On an
 // error, which is an *Error, no process is left running.
 func (s *Spawner) Background(ctx context.Context, request Request, files [3]*os.File) (*Background, error) {
-	if err := request.check(); err != nil {
+	if err := request.Check(); err != nil {
 		return nil, err
 	}
 	given := func(target *platform.Target, _ Request) (*os.File, func(), error) {

@@ -53,7 +53,7 @@ func (s *Spawner) Prepare() *Prepared {
 // group. On an error, which is an *Error, no process is left running. It ignores
 // Size, NoInput and FlowControl of the request.
 func (p *Prepared) Start(ctx context.Context, request Request) (*Foreground, error) {
-	if err := request.check(); err != nil {
+	if err := request.Check(); err != nil {
 		p.Drop()
 		return nil, err
 	}

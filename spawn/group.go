@@ -148,7 +148,7 @@ func (g *Group) drain() {
 // StartGroup in its policy. The error is ErrGroupEnded if the group has ended,
 // and an *Error if the session could not be started.
 func (g *Group) Start(ctx context.Context, request Request) (*Session, error) {
-	if err := request.check(); err != nil {
+	if err := request.Check(); err != nil {
 		return nil, err
 	}
 	if request.Full && !g.running.outcome.Full() {

@@ -143,8 +143,8 @@ func lookUp(env []string, name string) string {
 	return ""
 }
 
-// check finds the errors that need no started process.
-func (r *Request) check() error {
+// Check finds the errors that need no started process. They are *Error.
+func (r *Request) Check() error {
 	if !filepath.IsAbs(r.Dir) {
 		return &Error{Attempt: "use working directory", Path: r.Dir, Cause: fmt.Errorf("not an absolute path")}
 	}

@@ -135,7 +135,7 @@ func TestCheck(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			err := test.request.check()
+			err := test.request.Check()
 			if test.says == "" {
 				if err != nil {
 					t.Error(err)

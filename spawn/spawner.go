@@ -74,7 +74,7 @@ func (s *Spawner) Platform() string { return s.Backend.Name() }
 // leader was executed; no output reaches the caller before Session.Begin. On an
 // error, which is an *Error, no process is left running.
 func (s *Spawner) Start(ctx context.Context, request Request) (*Session, error) {
-	if err := request.check(); err != nil {
+	if err := request.Check(); err != nil {
 		return nil, err
 	}
 	var standby *standbyStage

@@ -42,3 +42,30 @@ func TestGroup_IsListed(t *testing.T) {
 		s.Close(0)
 	})
 }
+
+// A directory that is missing is named as without a group, and no sandbox is made
+// for it.
+func TestGroup_WrongDirectoriesAreNamed(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, _ harness.Machine) {
+		for _, project := range []string{"", e.World.ProjectPath("gone")} {
+			var said [2]string
+			for i, group := range []string{"own", "agent"} {
+				_, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
+					Kind: protocol.Tool, Command: "true", Group: group, ProjectDir: project,
+					Cwd: e.World.ProjectPath("gone"),
+				})
+				if err == nil {
+					t.Fatal("a directory that is missing is used")
+				}
+				said[i] = err.Error()
+			}
+			if said[0] != said[1] {
+				t.Errorf("%q, in a group %q", said[0], said[1])
+			}
+		}
+		if list := harness.Call(e, protocol.ListGroups, protocol.Empty{}).Groups; len(list) != 0 {
+			t.Errorf("a sandbox was made: %+v", list)
+		}
+	})
+}
