@@ -26,15 +26,15 @@ func (s *Server) forwardPort(
 			return protocol.ForwardPortResult{}, invalidParams(field, "expected 1 to %d, found %d", maxPort, port)
 		}
 	}
-	session, err := s.started(ctx, params.SessionID)
+	servers, err := s.servers(ctx, params)
 	if err != nil {
 		return protocol.ForwardPortResult{}, err
 	}
 	result := protocol.ForwardPortResult{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(params.LocalPort))}
-	switch err = session.Forward(uint16(params.Port), uint16(params.LocalPort)); {
+	switch err = servers.Forward(uint16(params.Port), uint16(params.LocalPort)); {
 	case err == nil:
-		s.log.Info("a port of a session is open", "session", params.SessionID, "port", params.Port,
-			"address", result.Address)
+		s.log.Info("a port of a session is open", "session", params.SessionID, "group", params.Group,
+			"port", params.Port, "address", result.Address)
 		return result, nil
 	case errors.Is(err, spawn.ErrSharedLocalhost) && params.Port == params.LocalPort:
 		result.Shared = true
@@ -43,6 +43,32 @@ func (s *Server) forwardPort(
 		return protocol.ForwardPortResult{}, err
 	}
 	return protocol.ForwardPortResult{}, portNotForwarded(params, err)
+}
+
+// servers are those of a session, or of a group.
+type servers interface{ Forward(port, at uint16) error }
+
+func (s *Server) servers(ctx context.Context, params protocol.ForwardPortParams) (servers, error) {
+	if params.Group == "" {
+		return s.started(ctx, params.SessionID)
+	}
+	if params.SessionID != "" {
+		return nil, invalidParams("group", "expected only one of sessionId and group")
+	}
+	named, err := s.groupsNamed(params.Group, params.ProjectDir)
+	if err != nil {
+		return nil, err
+	}
+	var newest *spawn.Group
+	for _, g := range s.groups.matching(named) {
+		if g.started() && (newest == nil || g.group.StartedAt().After(newest.StartedAt())) {
+			newest = g.group
+		}
+	}
+	if newest == nil {
+		return nil, groupNotFound(params.Group)
+	}
+	return newest, nil
 }
 
 // portNotForwarded says why a port cannot be opened, and what to do.

@@ -49,6 +49,16 @@ type openGroup struct {
 	closed bool // by the editor, or at the sidecar's end; guarded by groups.mu
 }
 
+// started reports whether the group has started. It may have ended since.
+func (g *openGroup) started() bool {
+	select {
+	case <-g.ready:
+		return g.group != nil
+	default:
+		return false
+	}
+}
+
 func newGroups() *groups { return &groups{open: map[groupKey]*openGroup{}} }
 
 // groupOf is the name of the group that params ask for; "" for none.
@@ -276,13 +286,8 @@ func (t *groups) list() []protocol.GroupInfo {
 	t.mu.Unlock()
 	list := []protocol.GroupInfo{}
 	for key, g := range open {
-		select {
-		case <-g.ready:
-		default:
+		if !g.started() {
 			continue // nothing runs in it yet
-		}
-		if g.group == nil {
-			continue
 		}
 		sessions, processes, ended := g.group.Running()
 		if ended {
@@ -297,20 +302,12 @@ func (t *groups) list() []protocol.GroupInfo {
 }
 
 func (s *Server) closeGroup(_ context.Context, params protocol.CloseGroupParams) (protocol.CloseGroupResult, error) {
-	if err := s.checkGroup(params.Group); err != nil {
+	begun := time.Now()
+	named, err := s.groupsNamed(params.Group, params.ProjectDir)
+	if err != nil {
 		return protocol.CloseGroupResult{}, err
 	}
-	begun := time.Now()
-	project := ""
-	if params.ProjectDir != "" {
-		if err := absolute("projectDir", params.ProjectDir); err != nil {
-			return protocol.CloseGroupResult{}, err
-		}
-		project = projectOf(params.ProjectDir)
-	}
-	ended, err := s.groups.end(func(key groupKey) bool {
-		return key.name == params.Group && (project == "" || key.projectDir == project)
-	})
+	ended, err := s.groups.end(named)
 	if ended.groups == 0 {
 		return protocol.CloseGroupResult{}, groupNotFound(params.Group)
 	}
@@ -322,6 +319,23 @@ func (s *Server) closeGroup(_ context.Context, params protocol.CloseGroupParams)
 		s.log.Error("processes survived the end of their group", "group", params.Group, "error", err)
 	}
 	return result, nil
+}
+
+// groupsNamed matches the groups with a name, of one project or of all.
+func (s *Server) groupsNamed(name, projectDir string) (func(groupKey) bool, error) {
+	if err := s.checkGroup(name); err != nil {
+		return nil, err
+	}
+	project := ""
+	if projectDir != "" {
+		if err := absolute("projectDir", projectDir); err != nil {
+			return nil, err
+		}
+		project = projectOf(projectDir)
+	}
+	return func(key groupKey) bool {
+		return key.name == name && (project == "" || key.projectDir == project)
+	}, nil
 }
 
 // groupNotFound is the answer for a group without a sandbox.

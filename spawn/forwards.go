@@ -30,8 +30,13 @@ type forwards struct {
 // Forward shows a server that listens at a port of the session's own localhost
 // at a port of this machine's, until the session ends. Doing so again has no
 // effect.
-func (s *Session) Forward(port, at uint16) error {
-	r := s.running
+func (s *Session) Forward(port, at uint16) error { return s.running.forward(port, at) }
+
+// Forward is Session.Forward for a server that a session of the group has left,
+// until the group ends.
+func (g *Group) Forward(port, at uint16) error { return g.running.forward(port, at) }
+
+func (r *running) forward(port, at uint16) error {
 	switch {
 	case r.localhost == nil && (!r.outcome.Confined || r.policy.Network.Allowed):
 		return ErrSharedLocalhost

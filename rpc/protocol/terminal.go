@@ -296,7 +296,14 @@ type SignalParams struct {
 
 // ForwardPortParams names a port of a session.
 type ForwardPortParams struct {
-	SessionID string `json:"sessionId"`
+	// SessionID is empty for a group.
+	SessionID string `json:"sessionId,omitempty"`
+	// Group is the group of a server that a session has left in the background; see
+	// group/list. The port is open until the group ends. Of several sandboxes with
+	// that name, the newest one counts.
+	Group string `json:"group,omitempty"`
+	// ProjectDir leaves the group of other projects alone, absolute.
+	ProjectDir string `json:"projectDir,omitempty"`
 	// Port is where the session's server listens, 1 to 65535.
 	Port int `json:"port"`
 	// LocalPort is where it is shown on this machine. The default is the same

@@ -3,6 +3,9 @@
 package groups
 
 import (
+	"io"
+	"net"
+	"strconv"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -40,6 +43,52 @@ func TestGroup_IsListed(t *testing.T) {
 			t.Errorf("after the end of one: %+v", got)
 		}
 		s.Close(0)
+	})
+}
+
+// The port of a server that a session has left is shown at a port of this machine
+// until its group ends.
+func TestGroup_PortsOfServersInTheBackground(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
+		if !machine.Namespaces {
+			return // servers share this machine's localhost, or can have none
+		}
+		if out, exit := run(e, "agent", serve); exit.Background != 1 {
+			t.Fatalf("a server was started: %q, %+v", out, exit)
+		}
+		out, _ := run(e, "agent", "cat /tmp/port")
+		port, err := strconv.Atoi(out)
+		harness.Must(t, err)
+		free := harness.FreePort(t)
+		forward := func(change func(*protocol.ForwardPortParams)) (protocol.ForwardPortResult, error) {
+			params := protocol.ForwardPortParams{Group: "agent", Port: port, LocalPort: free}
+			change(&params)
+			return harness.Try(e, protocol.ForwardPort, params)
+		}
+		for name, change := range map[string]func(*protocol.ForwardPortParams){
+			"another group":         func(p *protocol.ForwardPortParams) { p.Group = "other" },
+			"another project":       func(p *protocol.ForwardPortParams) { p.ProjectDir = e.World.Home },
+			"a session and a group": func(p *protocol.ForwardPortParams) { p.SessionID = "x" },
+			"a relative project":    func(p *protocol.ForwardPortParams) { p.ProjectDir = "project" },
+		} {
+			if result, err := forward(change); err == nil {
+				t.Errorf("%s: %+v", name, result)
+			}
+		}
+		result, err := forward(func(p *protocol.ForwardPortParams) { p.ProjectDir = e.World.Project })
+		harness.Must(t, err)
+		conn, err := net.Dial("tcp", result.Address)
+		harness.Must(t, err)
+		defer conn.Close()
+		if data, err := io.ReadAll(conn); string(data) != "served" {
+			t.Errorf("the server answers %q, %v", data, err)
+		}
+		harness.Call(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent"})
+		if conn, err := net.Dial("tcp", result.Address); err == nil {
+			conn.Close()
+			t.Error("the port is open after the end of the group")
+		}
 	})
 }
 

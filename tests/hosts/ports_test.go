@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,24 +31,6 @@ func serving(t *testing.T, settings harness.Sandbox, address string) (*harness.E
 	})
 	session.Await("serving")
 	return e, session
-}
-
-// nextPort is below the ports that the kernel chooses. No port is used twice.
-var nextPort atomic.Int64
-
-// freePort is a port of this machine that nobody uses now.
-func freePort(t *testing.T) int {
-	t.Helper()
-	const first, most = 20_000, 10_000
-	for range most {
-		port := first + (int(nextPort.Add(1))+os.Getpid())%most
-		if listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			listener.Close()
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
 }
 
 // echoes reports whether somebody answers with what was sent, up to its end.
@@ -95,7 +75,7 @@ func TestPorts_ShowAServerUntilTheSessionEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, session := serving(t, test.settings, test.address)
-			local := freePort(t)
+			local := harness.FreePort(t)
 			address := fmt.Sprintf("127.0.0.1:%d", local)
 			if err := echoes(address, 16); !errors.Is(err, unix.ECONNREFUSED) {
 				t.Fatalf("nobody has asked, and %s answers: %v", address, err)
@@ -129,7 +109,7 @@ func TestPorts_ShowAServerUntilTheSessionEnds(t *testing.T) {
 func TestPorts_OfManyConnections(t *testing.T) {
 	t.Parallel()
 	e, session := serving(t, harness.Sandbox{"allow_network": false}, "127.0.0.1:3000")
-	result, err := forward(e, session, 3000, freePort(t))
+	result, err := forward(e, session, 3000, harness.FreePort(t))
 	harness.Must(t, err)
 	failures := make(chan error)
 	const many = 100
@@ -142,7 +122,7 @@ func TestPorts_OfManyConnections(t *testing.T) {
 		}
 	}
 	// Where nobody listens inside, nobody seems to listen outside.
-	nothing, err := forward(e, session, 3001, freePort(t))
+	nothing, err := forward(e, session, 3001, harness.FreePort(t))
 	harness.Must(t, err)
 	if err := echoes(nothing.Address, 16); !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
 		t.Errorf("a port without a server: %v", err)
@@ -160,7 +140,7 @@ func TestPorts_OfAHostileSession(t *testing.T) {
 			s.Victim + " flood",
 	})
 	session.Await("serving")
-	result, err := forward(e, session, 3000, freePort(t))
+	result, err := forward(e, session, 3000, harness.FreePort(t))
 	harness.Must(t, err)
 	for range 20 {
 		_ = echoes(result.Address, 16) // which lets the sidecar listen
@@ -173,7 +153,7 @@ func TestPorts_OfAHostileSession(t *testing.T) {
 		Kind: protocol.Terminal, Cwd: s.Project, Command: s.Victim + " serve 127.0.0.1:3000",
 	})
 	other.Await("serving")
-	shown, err := forward(e, other, 3000, freePort(t))
+	shown, err := forward(e, other, 3000, harness.FreePort(t))
 	harness.Must(t, err)
 	if err := echoes(shown.Address, 16); err != nil {
 		harness.Breach(t, "another session: %v", err)
@@ -210,7 +190,7 @@ func TestPorts_ThatCannotBeOpened(t *testing.T) {
 // With the network on, a session's servers are at this machine's localhost.
 func TestPorts_OfASharedLocalhost(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := harness.FreePort(t)
 	e, session := serving(t, harness.Sandbox{"allow_network": true}, fmt.Sprintf("127.0.0.1:%d", port))
 	result, err := forward(e, session, port, 0)
 	if err != nil || !result.Shared {
@@ -219,7 +199,7 @@ func TestPorts_OfASharedLocalhost(t *testing.T) {
 	if err := echoes(result.Address, 16); err != nil {
 		t.Error(err)
 	}
-	if _, err := forward(e, session, port, freePort(t)); err == nil ||
+	if _, err := forward(e, session, port, harness.FreePort(t)); err == nil ||
 		!strings.Contains(err.Error(), "shares this machine's localhost") {
 		t.Errorf("another port: %v", err)
 	}

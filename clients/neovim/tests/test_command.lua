@@ -110,6 +110,18 @@ T['port shows a server of a session, as long as that lives'] = function()
   H.wait('the port is closed', function()
     return not connects(port)
   end)
+  -- A server that a tool has left in the background is shown, too.
+  child.lua([[
+    require('sandbox_sidecar').run(
+      "/usr/bin/python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 3001)); open(\"up\", \"w\"); s.accept(); s.accept()' "
+        .. '& until test -e up; do :; done', {}, function(result)
+        _G.left = result.background
+      end)
+  ]])
+  H.until_true(child, '_G.left == 1', 'a tool leaves a server')
+  child.cmd(('Sidecar port 3001 %d'):format(port))
+  H.until_notified(child, 'port 3001 of the session is at')
+  H.eq(connects(port), true)
 end
 
 T['terminal takes a command line as it is'] = function()

@@ -5,8 +5,18 @@ import { text } from "./display";
 import { describe } from "./errors";
 import type { Manager } from "./manager";
 import { inform } from "./notices";
-import { ErrorCodes, ForwardPortRequest, ListRequest, type ForwardPortResult } from "./protocol.gen";
+import {
+  ErrorCodes,
+  ForwardPortRequest,
+  ListGroupsRequest,
+  ListRequest,
+  type ForwardPortParams,
+  type ForwardPortResult,
+} from "./protocol.gen";
 import type { Terminals } from "./terminals";
+
+/** Where a server runs: in a session, or among what the sessions of a group have left. */
+type Where = Omit<ForwardPortParams, "port" | "localPort">;
 
 /** Shows a server of a session at a port of this machine. */
 export class Ports {
@@ -17,12 +27,12 @@ export class Ports {
 
   /** Asks which port, and opens it until the session ends. */
   async open(): Promise<void> {
-    const sessionId = await this.session();
-    if (sessionId === undefined) return;
+    const where = await this.where();
+    if (where === undefined) return;
     const title = vscode.l10n.t("Open a Port of This Session");
     const port = await ask(title, vscode.l10n.t("Where the server listens in the session, such as 3000"));
     if (port === undefined) return;
-    const result = await this.forward(title, sessionId, port);
+    const result = await this.forward(title, where, port);
     if (result === undefined) return;
     const [browser, copy] = [vscode.l10n.t("Open in Browser"), vscode.l10n.t("Copy Address")];
     const message = result.shared
@@ -35,11 +45,11 @@ export class Ports {
   }
 
   /** Asks for another port of this machine as long as one cannot be opened. */
-  private async forward(title: string, sessionId: string, port: number): Promise<ForwardPortResult | undefined> {
+  private async forward(title: string, where: Where, port: number): Promise<ForwardPortResult | undefined> {
     let localPort: number | undefined = port;
     while (localPort !== undefined) {
       try {
-        return await this.manager.request(ForwardPortRequest, { sessionId, port, localPort });
+        return await this.manager.request(ForwardPortRequest, { ...where, port, localPort });
       } catch (error) {
         if (!(error instanceof ResponseError) || error.code !== ErrorCodes.portNotForwarded) throw error;
         localPort = await ask(title, describe(error));
@@ -50,32 +60,49 @@ export class Ports {
 
   /**
    * Returns the session of the active terminal, else the only one that runs; if
-   * there are several, the one that the user selects.
+   * there are several, the one that the user selects. What an agent has left in
+   * the background is one, too.
    */
-  private async session(): Promise<string | undefined> {
+  private async where(): Promise<Where | undefined> {
     const active = this.terminals.of(vscode.window.activeTerminal)?.options.sessionId;
-    const sessions =
-      this.manager.now === undefined
-        ? []
-        : (await this.manager.request(ListRequest, {})).sessions.filter(({ running }) => running);
-    if (sessions.some(({ sessionId }) => sessionId === active)) return active;
-    if (sessions.length === 0) {
+    const items = this.manager.now === undefined ? [] : [...(await this.sessions()), ...(await this.groups())];
+    const front = items.find(({ where }) => where.sessionId !== undefined && where.sessionId === active);
+    if (front !== undefined) return front.where;
+    if (items.length === 0) {
       void inform(vscode.l10n.t("No sandboxed session runs."));
       return undefined;
     }
-    if (sessions.length === 1) return sessions[0]?.sessionId;
-    const chosen = await vscode.window.showQuickPick(
-      sessions.map(({ sessionId, kind, cwd, pid }) => ({
+    if (items.length === 1) return items[0]?.where;
+    return (await vscode.window.showQuickPick(items, { title: vscode.l10n.t("The server runs in") }))?.where;
+  }
+
+  private async sessions(): Promise<Item[]> {
+    const { sessions } = await this.manager.request(ListRequest, {});
+    return sessions
+      .filter(({ running }) => running)
+      .map(({ sessionId, kind, cwd, pid }) => ({
         label: kind === "tool" ? vscode.l10n.t("An agent's command") : vscode.l10n.t("A terminal"),
         description: text(cwd),
         detail: vscode.l10n.t("Process {0}", pid),
-        sessionId,
-      })),
-      { title: vscode.l10n.t("The server runs in") },
-    );
-    return chosen?.sessionId;
+        where: { sessionId },
+      }));
+  }
+
+  /** The groups in which no session runs, but something that sessions have left. */
+  private async groups(): Promise<Item[]> {
+    const { groups } = await this.manager.request(ListGroupsRequest, {});
+    return groups
+      .filter(({ sessions, processes }) => sessions === 0 && processes > 0)
+      .map(({ group, projectDir, processes }) => ({
+        label: vscode.l10n.t("What an agent has left running"),
+        description: text(projectDir),
+        detail: vscode.l10n.t("{0} processes", processes),
+        where: { group, projectDir },
+      }));
   }
 }
+
+type Item = vscode.QuickPickItem & { where: Where };
 
 async function ask(title: string, prompt: string): Promise<number | undefined> {
   const answer = await vscode.window.showInputBox({

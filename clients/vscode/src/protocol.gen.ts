@@ -433,7 +433,15 @@ export interface SignalParams {
 
 /** `ForwardPortParams` names a port of a session. */
 export interface ForwardPortParams {
-  sessionId: string;
+  /** Empty for a group. */
+  sessionId?: string;
+  /**
+   * The group of a server that a session has left in the background; see group/list. The port is open until the
+   * group ends. Of several sandboxes with that name, the newest one counts.
+   */
+  group?: string;
+  /** `projectDir` leaves the group of other projects alone, absolute. */
+  projectDir?: string;
   /** Where the session's server listens, 1 to 65535. */
   port: number;
   /** Where it is shown on this machine. The default is the same port. */

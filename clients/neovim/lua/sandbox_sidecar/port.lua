@@ -1,5 +1,6 @@
 ---Shows a server of a session, which listens on the session's own localhost, at
 ---a port of this machine.
+local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
 local protocol = require('sandbox_sidecar.protocol_gen')
 local sidecar = require('sandbox_sidecar.sidecar')
@@ -15,13 +16,41 @@ function M.parse(text)
   return number and number >= 1 and number <= 65535 and number or nil
 end
 
+---@class sandbox_sidecar.ServerPlace
+---@field sessionId? string
+---@field group? string Of a server that a command has left in the background.
+---@field projectDir? string
+---@field label string
+
+---@param places sandbox_sidecar.ServerPlace[]
+---@param callback fun(place: sandbox_sidecar.ServerPlace)
+local function choose(places, callback)
+  if #places == 0 then
+    return notify.error('port: no sandboxed session runs')
+  end
+  if #places == 1 then
+    return callback(places[1])
+  end
+  vim.ui.select(places, {
+    prompt = 'The server runs in:',
+    format_item = function(place)
+      return place.label
+    end,
+  }, function(place)
+    if place then
+      callback(place)
+    end
+  end)
+end
+
 ---Finds the session: the one of this buffer, or the only one that runs. If
----there are several, the user selects.
----@param callback fun(id: string)
-local function select_session(callback)
+---there are several, the user selects. What an agent has left in the background
+---is one, too.
+---@param callback fun(place: sandbox_sidecar.ServerPlace)
+local function select_place(callback)
   local terminal = require('sandbox_sidecar.terminal').of()
   if terminal then
-    return callback(terminal.id)
+    return callback({ sessionId = terminal.id, label = '' })
   end
   if not sidecar.initialize_result() then
     return notify.error('port: no sandboxed session runs')
@@ -30,24 +59,28 @@ local function select_session(callback)
     if err then
       return notify.error(notify.describe(err))
     end
-    local running = vim.tbl_filter(function(session)
-      return session.running
-    end, result.sessions)
-    if #running == 0 then
-      return notify.error('port: no sandboxed session runs')
-    end
-    if #running == 1 then
-      return callback(running[1].sessionId)
-    end
-    vim.ui.select(running, {
-      prompt = 'The server runs in:',
-      format_item = function(session)
-        return ('%s: %s'):format(session.kind, sidecar.label(session.sessionId))
-      end,
-    }, function(session)
-      if session then
-        callback(session.sessionId)
+    local places = {}
+    for _, session in ipairs(result.sessions) do
+      if session.running then
+        local label = ('%s: %s'):format(session.kind, sidecar.label(session.sessionId))
+        places[#places + 1] = { sessionId = session.sessionId, label = label }
       end
+    end
+    sidecar.request(methods.list_groups, vim.empty_dict(), function(failed, listed)
+      if failed then
+        return notify.error(notify.describe(failed))
+      end
+      for _, group in ipairs(listed.groups) do
+        if group.sessions == 0 and group.processes > 0 then
+          local label = ('left by %s: %d processes'):format(
+            display.quote(group.group, 60),
+            group.processes
+          )
+          places[#places + 1] =
+            { group = group.group, projectDir = group.projectDir, label = label }
+        end
+      end
+      choose(places, callback)
     end)
   end)
 end
@@ -56,8 +89,14 @@ end
 ---@param local_port? integer Where it is shown. Default: the same port.
 ---@param browse boolean Whether the browser opens it.
 function M.open(port, local_port, browse)
-  select_session(function(id)
-    local params = { sessionId = id, port = port, localPort = local_port }
+  select_place(function(place)
+    local params = {
+      sessionId = place.sessionId,
+      group = place.group,
+      projectDir = place.projectDir,
+      port = port,
+      localPort = local_port,
+    }
     sidecar.request(methods.forward_port, params, function(err, result)
       if err then
         return notify.error(notify.describe(err))

@@ -230,7 +230,9 @@
 
 ---`ForwardPortParams` names a port of a session.
 ---@class (exact) sandbox_sidecar.ForwardPortParams
----@field sessionId string
+---@field sessionId? string Empty for a group.
+---@field group? string The group of a server that a session has left in the background; see group/list. The port is open until the group ends. Of several sandboxes with that name, the newest one counts.
+---@field projectDir? string `projectDir` leaves the group of other projects alone, absolute.
 ---@field port integer Where the session's server listens, 1 to 65535.
 ---@field localPort? integer Where it is shown on this machine. The default is the same port.
 
