@@ -47,16 +47,29 @@ func Suggest(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial
 // outside the sandbox.
 var installers = map[string]string{"pre-commit": "pre-commit install", "git-lfs": "git lfs install --local"}
 
-// WayOn is what a user does about a refused hook of git, for programs that many
-// use; "" if that is not known.
+// WayOn is what a user does about a refused change of a protected path, for
+// programs that many use: hooks of git, and files that git itself replaces. It
+// is "" if that is not known.
 func WayOn(denial spawn.Denial) string {
 	switch command, known := installers[denial.Process]; {
+	case denial.Process == "git" && !strings.Contains(denial.Target+"/", "/.git/") && replaces(string(denial.Access)):
+		return halfWay
 	case known && strings.Contains(denial.Target, "/hooks/"):
 		return "run once outside the sandbox: " + command
 	case strings.Contains(denial.Target, "/.husky/_"):
 		return "husky writes hooks only outside the sandbox; inside, set HUSKY=0, as in: HUSKY=0 npm install"
 	}
 	return ""
+}
+
+// halfWay says how to finish a command of git that could not replace a file. git
+// goes on with the other files, and gives up after them. git stash keeps what
+// the user has changed, too. A checkout does not give up: it keeps the old file.
+const halfWay = `if you trust it, outside: "git stash -u" and the same again; if git went on: "git restore" this file`
+
+// replaces reports whether git does this to put another file in place.
+func replaces(access string) bool {
+	return access == "remove" || access == "create" || access == "write"
 }
 
 // OnlyTCP says why no setting opens a single host for datagrams.

@@ -5,9 +5,11 @@ package protected
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -61,6 +63,81 @@ func TestPreCommitIsInstalledOutside(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// halfWay is what the report of a file that git could not replace says.
+const halfWay = `if you trust it, outside: "git stash -u" and the same again; if git went on: "git restore" this file`
+
+// git that may not replace a protected file has changed other files by then. What
+// the report says to do loses nothing, and ends where git would have ended.
+func TestGitThatStopsHalfWay(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "protected_paths")
+	const protected, mine = ".vscode/settings.json", "changed by the user\n"
+	for _, c := range []struct {
+		command string
+		stops   bool // false: it keeps the old file, and goes on
+		fresh   bool // the file is new
+	}{
+		{"git merge next", true, false},
+		{"git rebase --autostash next", true, false},
+		{"git pull origin next", true, false},
+		{"git reset --keep next", true, false},
+		{"git merge next", true, true},
+		{"git switch next", false, false},
+		{"git checkout next", false, false},
+	} {
+		t.Run(c.command, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.repository(s.Project)
+			write := func(name, text string) { harness.Write(t, s.ProjectPath(name), text) }
+			if !c.fresh {
+				write(protected, "{}\n")
+			}
+			write("AUTHORS", "one\n")
+			write("mine", "one\n")
+			s.git(s.Project, "add", ".")
+			s.git(s.Project, "commit", "-q", "-m", "second")
+			s.git(s.Project, "remote", "add", "origin", ".")
+			s.git(s.Project, "switch", "-q", "-c", "next")
+			write(protected, "{\"x\": 1}\n")
+			write("AUTHORS", "two\n")
+			write("new", "two\n")
+			s.git(s.Project, "add", ".")
+			s.git(s.Project, "commit", "-q", "-m", "third")
+			s.git(s.Project, "switch", "-q", "main")
+			write("mine", mine)
+
+			e := s.start(harness.Defaults(nil), harness.Machine{})
+			_, output, status, _ := e.run(c.command)
+			// It cannot make the directory of a new file, and changes nothing.
+			changed := harness.Read(t, s.ProjectPath("AUTHORS")) == "two\n"
+			if (status != 0) != c.stops || changed == c.fresh {
+				t.Fatalf("status %d: %s", status, output)
+			}
+			harness.Eventually(t, "it is reported", func() bool {
+				return slices.ContainsFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
+					return strings.HasPrefix(d.Target, s.ProjectPath(".vscode")) && d.Hint == halfWay
+				})
+			})
+			if c.stops {
+				s.git(s.Project, "stash", "-q", "-u")
+				s.git(s.Project, strings.Fields(c.command)[1:]...)
+				// What git has made is there by now, so the stash stays.
+				command := exec.Command("git", "stash", "pop")
+				command.Dir, command.Env = s.Project, harness.Environ(s.World)
+				_ = command.Run()
+			} else {
+				s.git(s.Project, "restore", protected)
+			}
+			left := s.git(s.Project, "status", "--short")
+			if left != " M mine\n" || harness.Read(t, s.ProjectPath("mine")) != mine ||
+				s.git(s.Project, "rev-parse", "HEAD") != s.git(s.Project, "rev-parse", "next") {
+				t.Errorf("after what the report says: %s", left)
+			}
+		})
+	}
 }
 
 // husky sets core.hooksPath, which is refused, and the installation goes on. Where
