@@ -28,6 +28,13 @@ func Policy(compiled compile.Result) protocol.PolicyGetResult {
 			Entry: rule.Origin.Entry, Reason: rule.Origin.Reason,
 		})
 	}
+	for _, c := range p.Copies {
+		out.Rules = append(out.Rules, protocol.PolicyRule{
+			Path: c.Path, Access: policy.Read.Names(), Guarded: []string{}, Setting: c.Origin.Key,
+			Written: c.Origin.Written, File: c.Origin.File, Line: c.Origin.Line, Entry: c.Origin.Entry,
+			Reason: "a part of it, without what may be a secret",
+		})
+	}
 	for _, temporary := range p.Temporary {
 		out.TemporaryDirs = append(out.TemporaryDirs, temporary.Path)
 	}

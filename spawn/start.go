@@ -177,6 +177,7 @@ func (a *attempt) confinement() error {
 		a.makeRuntimeDir()
 		a.makeTemporaryDirs()
 		a.prepareHistory()
+		a.makeCopies()
 		hooks := a.hooks()
 		a.filterAgents() // reports by the hooks' queue
 		a.running.policy = a.policy

@@ -41,6 +41,8 @@ type Policy struct {
 	// Replaced are files and directories that have something else in their place
 	// inside, if they exist and there are namespaces.
 	Replaced []Replaced `json:"replaced,omitempty"`
+	// Copies are files of which the session reads a part. They are sorted by path.
+	Copies []Copy `json:"copies,omitempty"`
 	// Hidden are paths that the session must not see, even if a rule grants
 	// them. They are sorted by path.
 	Hidden []Hidden `json:"hidden"`
@@ -334,6 +336,7 @@ func (p *Policy) ID() string {
 	effect.Protected = withoutOrigins(effect.Protected, func(p *Protected) *Origin { return &p.Origin })
 	effect.Caches = withoutOrigins(effect.Caches, func(c *Cache) *Origin { return &c.Origin })
 	effect.Temporary = withoutOrigins(effect.Temporary, func(t *Temporary) *Origin { return &t.Origin })
+	effect.Copies = withoutOrigins(effect.Copies, func(c *Copy) *Origin { return &c.Origin })
 	effect.Hidden = withoutOrigins(effect.Hidden, func(h *Hidden) *Origin { return &h.Origin })
 	effect.Network.Origin = Origin{}
 	origin := func(h *Host) *Origin { return &h.Origin }

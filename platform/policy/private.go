@@ -23,6 +23,26 @@ type Replaced struct {
 	Source string `json:"source"`
 }
 
+// Copy is a file that has a part of itself in its place inside, where there are
+// namespaces. Without them the session cannot read it.
+type Copy struct {
+	// Path is a real path.
+	Path string `json:"path"`
+	// Text is all that the session reads there.
+	Text   string `json:"text"`
+	Origin Origin `json:"origin"`
+}
+
+// CopyAt returns the copy at a path, if there is one.
+func (p *Policy) CopyAt(path string) (Copy, bool) {
+	for _, c := range p.Copies {
+		if c.Path == path {
+			return c, true
+		}
+	}
+	return Copy{}, false
+}
+
 // Inside is where a path leads inside, as far as something else is in its place.
 // The path must be absolute and clean.
 func (p *Policy) Inside(path string) string {

@@ -216,7 +216,7 @@ func (s *Input) run(
 		Project: project.path, Rules: grants.rules, Roots: roots.list, GitDirs: paths.gitDirs,
 		Protected:        sortProtected(slices.Concat(paths.list, guarded, guardedGit)),
 		PrivateTerminals: grants.privateTerminals, PrivateRuntimeDir: grants.privateRuntimeDir,
-		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden,
+		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden, Copies: grants.copies,
 		Network: reachable.addTo(l.network()), Environment: environment,
 		UnixSockets: socketRules(sockets), SigningKeys: keys, Limits: limits, Audit: auditing,
 		GitPrograms: paths.programs,

@@ -59,6 +59,14 @@ type grant struct {
 	plain bool
 }
 
+// copied is a grant of a file of which sessions read a part.
+type copied struct {
+	grant
+	text string // the part
+	// told says what is left out, and lost what happens without the part.
+	told, lost string
+}
+
 // rejectedGrant is a grant that does not count, because it would undo the
 // sandbox.
 type rejectedGrant struct {

@@ -1,8 +1,10 @@
 package compile
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -27,6 +29,10 @@ type settingsLines struct {
 	place *regexp.Regexp
 	// knownKey are names whose value may be any word.
 	knownKey *regexp.Regexp
+	// user is what signs in within an address.
+	user *regexp.Regexp
+	// leads is a name whose value says where packages come from.
+	leads *regexp.Regexp
 }
 
 var settingsPatterns = sync.OnceValue(func() settingsLines {
@@ -46,6 +52,8 @@ var settingsPatterns = sync.OnceValue(func() settingsLines {
 			`public-hoist-pattern|hoist-pattern|python|registry-supports-\w+|resolution-mode|save-prefix|scope|` +
 			`script-shell|shell|tag|tag-version-prefix|trusted-host|use-node-version|viewer|winLinkType|format|` +
 			`upgrade-strategy|only-binary|no-binary|platform|implementation|abi|keyring-provider)(\[\])?$`),
+		user:  regexp.MustCompile(`(\b\w{3,5}://)[^\s/@"']*@`),
+		leads: regexp.MustCompile(`(?i)registry|registries|scopes|index|find-links|server`),
 	}
 })
 
@@ -56,40 +64,47 @@ const maxSettingsFile = 64 << 10
 // a secret, or that is not understood; 0 if there is none.
 func secretLine(text string) int {
 	number, is := 0, settingsPatterns()
-	secret := func(value string) bool {
-		return is.secretValue.MatchString(value) ||
-			slices.ContainsFunc(is.random.FindAllString(value, -1), func(part string) bool {
-				return strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != ""
-			})
-	}
 	for line := range strings.Lines(text) {
 		number++
-		line = strings.TrimSpace(line)
-		if comment := line == "" || line[0] == '#' || line[0] == ';'; comment || is.section.MatchString(line) {
-			// A token that is kept for later is one.
-			was := is.entry.FindStringSubmatch(strings.TrimLeft(line, "#; \t"))
-			if secret(line) || was != nil && was[2] != "" && is.secretKey.MatchString(was[1]) {
-				return number
-			}
-			continue
-		}
-		entry := is.entry.FindStringSubmatch(line)
-		if entry == nil {
-			return number
-		}
-		key, value := strings.Trim(entry[1], `"`), entry[2]
-		head := value == "" && strings.ContainsAny(line[len(line)-1:], ":=") // its values follow
-		scope, scoped := strings.CutPrefix(key, "@")
-		scoped = scoped && strings.HasSuffix(scope, ":registry")
-		known := is.knownKey.MatchString(key)
-		signsIn := !scoped && !known && is.secretKey.MatchString(key) || secret(value)
-		understood := is.harmless.MatchString(value) || !signsIn &&
-			(known || head || value == "" && is.place.MatchString(line) || isPlaces(is.place, value))
-		if !understood || secret(scope) {
+		if !is.harmlessLine(strings.TrimSpace(line)) {
 			return number
 		}
 	}
 	return 0
+}
+
+// isComment reports whether a line without the space around it says nothing.
+func isComment(line string) bool { return line == "" || line[0] == '#' || line[0] == ';' }
+
+// secret reports whether a value looks like one.
+func (is *settingsLines) secret(value string) bool {
+	return is.secretValue.MatchString(value) ||
+		slices.ContainsFunc(is.random.FindAllString(value, -1), func(part string) bool {
+			return strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != ""
+		})
+}
+
+// harmlessLine reports whether a line, without the space around it, is understood
+// and holds no secret.
+func (is *settingsLines) harmlessLine(line string) bool {
+	if isComment(line) || is.section.MatchString(line) {
+		// A token that is kept for later is one.
+		was := is.entry.FindStringSubmatch(strings.TrimLeft(line, "#; \t"))
+		return !is.secret(line) && (was == nil || was[2] == "" || !is.secretKey.MatchString(was[1]))
+	}
+	entry := is.entry.FindStringSubmatch(line)
+	if entry == nil {
+		return false
+	}
+	key, value := strings.Trim(entry[1], `"`), entry[2]
+	head := value == "" && strings.ContainsAny(line[len(line)-1:], ":=") // its values follow
+	scope, scoped := strings.CutPrefix(key, "@")
+	scoped = scoped && strings.HasSuffix(scope, ":registry")
+	known := is.knownKey.MatchString(key)
+	signsIn := !scoped && !known && is.secretKey.MatchString(key) || is.secret(value)
+	understood := is.harmless.MatchString(value) || !signsIn &&
+		(known || head || value == "" && is.place.MatchString(line) || isPlaces(is.place, value))
+	return understood && !is.secret(scope)
 }
 
 // isPlaces reports whether a value is one or more places.
@@ -99,22 +114,118 @@ func isPlaces(place *regexp.Regexp, value string) bool {
 	return place.MatchString(value) || len(words) > 0 && !slices.ContainsFunc(words, other)
 }
 
-// isPlain reports whether a place that may hold secrets holds none. If it is
-// there and does, or if nobody can tell, that is said: what reads it goes on
-// without it, in silence.
-func (v fsView) isPlain(c chosen, p toolchain.Place, target resolve.Target, r *reporter) bool {
+// withoutSecrets is a file of settings with only the lines that are understood
+// and hold no secret. An address keeps its place without the name and password in
+// it. lines are the numbers of those that were changed or left out, but for
+// comments. kept is "" if nothing useful is left, or if it would mean something
+// else: if a line is left out that goes on in another, or that says where
+// packages come from.
+func withoutSecrets(text string) (kept string, lines []int) {
+	var out strings.Builder
+	number, is := 0, settingsPatterns()
+	below := -1 // the indentation of a line that was left out, as what belongs to it is
+	for raw := range strings.Lines(text) {
+		number++
+		line := strings.TrimSpace(raw)
+		if isComment(line) {
+			continue // programs need none
+		}
+		indent := len(raw) - len(strings.TrimLeft(raw, " \t"))
+		if below >= 0 && (indent > below || indent == below && strings.HasPrefix(line, "- ")) {
+			if is.leads.MatchString(line) || goesOn(line) {
+				return "", nil
+			}
+			lines = append(lines, number)
+			continue
+		}
+		below = -1
+		if is.harmlessLine(line) {
+			out.WriteString(strings.TrimRight(raw, "\r\n") + "\n")
+			continue
+		}
+		lines = append(lines, number)
+		if bare := is.user.ReplaceAllString(line, "$1"); bare != line && is.harmlessLine(bare) {
+			out.WriteString(raw[:indent] + bare + "\n")
+			continue
+		}
+		if goesOn(line) || is.matters(line) {
+			return "", nil
+		}
+		below = indent
+	}
+	return out.String(), lines
+}
+
+// matters reports whether a file means something else without a line: if that
+// says where packages come from, or is a part of something. What follows the
+// address of a registry says how to sign in there.
+func (is *settingsLines) matters(line string) bool {
+	entry := is.entry.FindStringSubmatch(line)
+	if entry == nil || entry[2] == "" {
+		return true
+	}
+	key := entry[1]
+	if at := strings.LastIndexByte(key, ':'); strings.HasPrefix(key, "//") && at > 0 {
+		key = key[at:]
+	}
+	return is.leads.MatchString(key)
+}
+
+// goesOn reports whether a line may end within a value, or begin in one.
+func goesOn(line string) bool {
+	return strings.Count(line, `"`)%2+strings.Count(line, "'")%2 > 0 || strings.HasSuffix(line, `\`) ||
+		strings.ContainsAny(line, "{}[]|>&*<\x00") && !strings.Contains(line, "${")
+}
+
+// plainPlace decides about a place that may hold secrets. granted says that it
+// holds none. If it does, part is what sessions read in its place, if anything.
+// Either is said: what reads the file goes on without a part of it.
+func (v fsView) plainPlace(
+	c chosen, p toolchain.Place, target resolve.Target, r *reporter,
+) (granted bool, part copied) {
 	if !target.Mode.IsRegular() {
-		return false
+		return false, copied{}
 	}
 	data, err := v.FS.ReadFile(target.Path)
-	line := 1
+	text, line := string(data), 1
 	if err == nil && len(data) <= maxSettingsFile {
-		line = secretLine(string(data))
+		line = secretLine(text)
+	} else {
+		text = ""
 	}
-	if line > 0 {
-		r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
-			"%s: %s may hold a secret in line %d: not granted, so %s", display.Quote(c.Name),
-			display.Quote(target.Path), line, p.Plain)
+	if line == 0 {
+		return true, copied{}
 	}
-	return line == 0
+	kept, lines := withoutSecrets(text)
+	if len(lines) == 0 {
+		lines = []int{line} // a comment
+	}
+	about := fmt.Sprintf("%s: %s may hold a secret in ", display.Quote(c.Name), display.Quote(target.Path))
+	part = copied{
+		text: kept,
+		told: about + fmt.Sprintf("%s: sessions read it without that, if there are namespaces; else %s",
+			numbered(lines), p.Plain),
+		lost: about + fmt.Sprintf("line %d: not granted, so %s", line, p.Plain),
+	}
+	if kept == "" || v.host.Platform != "linux" {
+		r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey, "%s", part.lost)
+		return false, copied{}
+	}
+	return false, part
+}
+
+// numbered names lines by their numbers.
+func numbered(lines []int) string {
+	const most = 5
+	var words []string
+	for _, line := range lines[:min(len(lines), most)] {
+		words = append(words, strconv.Itoa(line))
+	}
+	switch {
+	case len(lines) == 1:
+		return "line " + words[0]
+	case len(lines) > most:
+		return fmt.Sprintf("lines %s and %d more", strings.Join(words, ", "), len(lines)-most)
+	}
+	return "lines " + strings.Join(words, ", ")
 }

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,59 @@ func TestSecretLine(t *testing.T) {
 	}
 }
 
+// What sessions read of a file with secrets has each harmless line, and no secret.
+func TestWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		text, want string
+		lines      []int
+	}{
+		{
+			"; mine\nregistry=https://r.example/\r\n//r.example/:_authToken=npm_abcdef\nfund=false",
+			"registry=https://r.example/\nfund=false\n",
+			[]int{3},
+		},
+		{"@corp:registry=https://u:p@r.example/npm/\n", "@corp:registry=https://r.example/npm/\n", []int{1}},
+		{"registry=https://token@r.example:8080/", "registry=https://r.example:8080/\n", []int{1}},
+		{"//registry.example/:_password=\"cA==\"\nfund=false", "fund=false\n", []int{1}},
+		{"# token: npm_abcdef\nfund=false", "fund=false\n", nil},
+		{
+			"npmRegistries:\n  \"https://r.example\":\n    npmAuthToken: abc\n    npmAlwaysAuth: true\n",
+			"npmRegistries:\n  \"https://r.example\":\n    npmAlwaysAuth: true\n",
+			[]int{3},
+		},
+		{"npmAuthIdent:\n  hunter2\nfoo:\n  /bar", "", nil},
+		{
+			"[global]\nindex-url = https://u:p@a.example/simple\nextra-index-url =\n    https://t@b.example/simple\n" +
+				"client-cert = /a/b\ntimeout = 60\n",
+			"[global]\nindex-url = https://a.example/simple\nextra-index-url =\n    https://b.example/simple\n" +
+				"timeout = 60\n",
+			[]int{2, 4, 5},
+		},
+		{"password = hunter2\n  more\n  and/more\ntimeout = 60", "timeout = 60\n", []int{1, 2, 3}},
+		{"token: hunter2\n- x/y\n- /z\nfund: false", "fund: false\n", []int{1, 2, 3}},
+		// A part of a value, and what says where packages come from.
+		{"_password=\"a\n/b\"\nfund=false", "", nil},
+		{"_auth=a\\\n/b\nfund=false", "", nil},
+		{"_auth: |\n/b\nfund=false", "", nil},
+		{"{\n_auth: a\n}", "", nil},
+		{"<xml>", "", nil},
+		{"@corp:registry=https://dl.example/a1B2c3D4e5F6g7H8/npm/\nfund=false", "", nil},
+		{"extra-index-url =\n  https://dl.example/a1B2c3D4e5F6g7H8/\n", "", nil},
+		{"token = a\n  index-url = https://a.example\n", "", nil},
+		{"[a b]\nx=/y", "", nil},
+		{"hunter2\nfund=false", "", nil},
+	} {
+		kept, lines := withoutSecrets(test.text)
+		if kept != test.want || !slices.Equal(lines, test.lines) {
+			t.Errorf("%q: %q without %v, want %q without %v", test.text, kept, lines, test.want, test.lines)
+		}
+		if line := secretLine(kept); line != 0 {
+			t.Errorf("%q: line %d of what is kept may hold a secret", test.text, line)
+		}
+	}
+}
+
 // A file of registries that may hold a token is granted if it holds none. If it
 // does, a warning says so: programs go on without it, with the public registry.
 func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
@@ -52,18 +106,33 @@ func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
 	const home = `{"enabled": true, "toolchains": ["node"], "additional_read_only_paths": ["~"]}`
 	for _, test := range []struct{ settings, text, want, told string }{
 		{node, "@corp:registry=https://r.corp.example/", "read", ""},
-		{node, "fund=false\n//r.corp.example/:_authToken=x", "none", "in line 2"},
+		{node, "fund=false\n//r.corp.example/:_authToken=x", "copy fund=false\n", "in line 2: sessions read it"},
+		{node, "_auth=x\n_password=x\nfund=true", "copy fund=true\n", "in lines 1, 2: sessions"},
+		{
+			strings.Replace(node, "}", `, "additional_read_only_paths": ["~/.npmrc"]}`, 1),
+			"fund=false\n_auth=x", "read", "",
+		},
+		{
+			strings.Replace(node, "}", `, "hidden_paths": ["~/.npmrc"]}`, 1),
+			"fund=false\n_auth=x", "none", "",
+		},
+		{home, "fund=false\n_auth=x", "copy fund=false\n", "in line 2"},
 		{node, strings.Repeat("#", maxSettingsFile+1), "none", "in line 1"},
 		{node, "-> .npmrc", "none", ""},
 		{`{"enabled": true}`, "@corp:registry=https://r.corp.example/", "none", ""},
 		{home, "_auth=x", "none", "in line 1"},
 		// npm outside would obey what a session writes there.
 		{strings.Replace(home, "read_only", "read_write", 1), "fund=false", "none", ""},
+		{strings.Replace(home, "read_only", "read_write", 1), "fund=false\n_auth=x", "none", "in line 2"},
 		{home, "@corp:registry=https://r.corp.example/", "read", ""},
 	} {
 		tree := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", file: test.text})
 		c := snapshotOf(t, tree, test.settings, "").Compile(document.KindTool)
-		if got := c.Policy.At(file).String(); got != test.want {
+		got := c.Policy.At(file).String()
+		if part, is := c.Policy.CopyAt(file); is && got == "none" {
+			got = "copy " + part.Text
+		}
+		if got != test.want {
 			t.Errorf("%s, %.80q: granted %s, want %s", test.settings, test.text, got, test.want)
 		}
 		var told string
@@ -73,6 +142,28 @@ func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
 		if is := strings.Contains(told, "npm asks the public registry"); is != (test.told != "") ||
 			!strings.Contains(told, test.told) {
 			t.Errorf("%s, %.80q: told %q", test.settings, test.text, told)
+		}
+	}
+}
+
+// An organisation that does not allow a file, or its toolchain, allows no part of
+// it.
+func TestRequired_BoundsWhatIsReadOfAFile(t *testing.T) {
+	t.Parallel()
+	const file = "/home/u/.npmrc"
+	tree := resolvetest.Tree(t, map[string]string{"/home/u/project/": "", file: "fund=false\n_auth=x"})
+	for required, want := range map[string]bool{
+		`{}`:                                 true,
+		`{"hidden_paths": ["~"]}`:            false,
+		`{"hidden_paths": ["` + file + `"]}`: false,
+		`{"additional_read_only_paths": []}`: false,
+		`{"toolchains": ["go"]}`:             false,
+		`{"toolchains": ["node"]}`:           true,
+	} {
+		s := managedSnapshot(t, tree, "{}", required, `{"enabled": true, "toolchains": ["node"]}`, "")
+		policy := s.Compile(document.KindTool).Policy
+		if _, is := policy.CopyAt(file); is != want {
+			t.Errorf("%s: a part is read: %t, want %t", required, is, want)
 		}
 	}
 }

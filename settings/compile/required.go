@@ -95,6 +95,9 @@ func (e *evaluation) require(project project, r *reporter) {
 		b.hide(bound)
 		b.protect(bound)
 	}
+	e.policy.Copies = slices.DeleteFunc(slices.Clone(e.policy.Copies), func(c policy.Copy) bool {
+		return e.bounds.refuses(policy.Read, c.Path) != nil
+	})
 }
 
 // decides records that a file decides about a key, and the value that counts.
@@ -145,7 +148,7 @@ func (b bounding) paths(s *settings) {
 		grants = append(grants, list...)
 	}
 	home, _ := resolveRequests(b.view, b.project, b.view.dotfiles(), b.reporter)
-	tools, _ := toolchainGrants(b.view, toolchainsOf(s, b.reporter), b.reporter)
+	tools, _, _ := toolchainGrants(b.view, toolchainsOf(s, b.reporter), b.reporter)
 	grants, _ = dropMovable(slices.Concat(grants, home, tools), b.movable, b.reporter)
 	bound.cover = coverOf(grants)
 	bound.seen = &policy.Policy{Rules: mergeRules(grants)}

@@ -23,6 +23,7 @@ type grantSet struct {
 	cover    cover // the grants that count
 	rules    []policy.Rule
 
+	copies    []policy.Copy // sorted by path
 	temporary []policy.Temporary
 	hidden    []policy.Hidden
 	// unclear is an entry of hidden_paths that could not be understood; nil if
@@ -62,7 +63,7 @@ func resolveGrants(
 	for i, c := range categories {
 		user[i] = resolved(&l.user, c)
 	}
-	tools, create := toolchainGrants(view, toolchains, r)
+	tools, create, copies := toolchainGrants(view, toolchains, r)
 	set.writable.addWriters(slices.Concat(append(slices.Clone(user), p.grants, tools)...))
 	if l.others != nil {
 		set.writable.addWriters(grantsOf(view, l.others, *p))
@@ -100,9 +101,41 @@ func resolveGrants(
 	set.temporary = slices.DeleteFunc(slices.Clone(set.temporary), func(t policy.Temporary) bool {
 		return set.cover.at(t.Path) == 0 // the project's file has taken it away
 	})
+	set.copies = set.copiesOf(copies, r)
 	set.privateTerminals = privateTerminals(view, set.cover)
 	set.privateRuntimeDir = slices.ContainsFunc(set.granted, func(g grant) bool { return g.private })
 	return set
+}
+
+// copiesOf are the files of which sessions read a part. Whoever grants a file as
+// a whole means that, and whoever hides it, too. Programs outside obey such a
+// file, so it does not count if some session may write it.
+func (set *grantSet) copiesOf(list []copied, r *reporter) []policy.Copy {
+	if len(list) == 0 {
+		return nil
+	}
+	var copies []policy.Copy
+	given := outsideOf(set.granted, set.temporary, set.hidden)
+	for _, c := range list {
+		hidden := slices.ContainsFunc(set.hidden, func(h policy.Hidden) bool {
+			return policy.Contains(h.Path, c.path) && (h.Path != c.path || h.Origin.File != policy.OriginBuiltIn)
+		})
+		own := slices.ContainsFunc(set.temporary, func(t policy.Temporary) bool {
+			return policy.Contains(t.Path, c.path)
+		})
+		if hidden || own || given.at(c.path).Has(policy.Read) {
+			continue
+		}
+		steady, _ := dropMovable([]grant{c.grant}, set.writable, r)
+		if len(steady) == 0 || set.writable.at(c.path).Has(policy.Write) {
+			r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey, "%s", c.lost)
+			continue
+		}
+		r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey, "%s", c.told)
+		copies = append(copies, policy.Copy{Path: c.path, Text: c.text, Origin: c.origin})
+	}
+	slices.SortFunc(copies, func(a, b policy.Copy) int { return cmp.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(copies, func(a, b policy.Copy) bool { return a.Path == b.Path })
 }
 
 // grantsOf resolves what one layer grants, its toolchains included.
@@ -112,7 +145,7 @@ func grantsOf(view fsView, s *settings, p project) []grant {
 		grants, _ := resolveRequests(view, p, requestsOf(s, c, view.host.Platform), &reporter{})
 		list = append(list, grants...)
 	}
-	tools, _ := toolchainGrants(view, toolchainsOf(s, &reporter{}), &reporter{})
+	tools, _, _ := toolchainGrants(view, toolchainsOf(s, &reporter{}), &reporter{})
 	return append(list, tools...)
 }
 

@@ -99,7 +99,10 @@ func chooseToolchains(l layers, r *reporter) []chosen {
 // toolchainGrants resolves what the toolchains grant. Paths that do not exist
 // are left out without a diagnostic: nobody has every tool. create lists the
 // directories to be made before a session starts.
-func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []grant, create []string) {
+// copies are files of which sessions read a part.
+func toolchainGrants(
+	view fsView, toolchains []chosen, r *reporter,
+) (list []grant, create []string, copies []copied) {
 	for _, c := range toolchains {
 		for _, p := range c.Places {
 			for _, path := range view.placePaths(c, p, r) {
@@ -121,8 +124,18 @@ func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []gran
 					alwaysPrivate: p.AlwaysPrivate, plain: p.Plain != "",
 					request: request{text: c.Name, access: access, origin: origin, at: c.at},
 				}
-				if p.Public && !view.public(g, target.Mode, r) || p.Plain != "" && !view.isPlain(c, p, target, r) {
+				if p.Public && !view.public(g, target.Mode, r) {
 					continue
+				}
+				if p.Plain != "" {
+					plain, part := view.plainPlace(c, p, target, r)
+					if part.text != "" {
+						part.grant = g
+						copies = append(copies, part)
+					}
+					if !plain {
+						continue
+					}
 				}
 				list = append(list, g)
 				if p.SSHConfig {
@@ -131,7 +144,7 @@ func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []gran
 			}
 		}
 	}
-	return list, create
+	return list, create, copies
 }
 
 // placePaths are the paths that a place stands for, on this platform.

@@ -208,7 +208,7 @@ func (x *explainer) refuse(rule *DecidingRule, key, value, format string, args .
 func (x *explainer) path() {
 	a := pathAttempts[x.attempt]
 	rule, granted := x.rule(x.live(), a.access)
-	if x.ownTerminals(a) || x.unseen(a, granted) {
+	if x.ownTerminals(a) || x.copied(a) || x.unseen(a, granted) {
 		return
 	}
 	if x.attempt == Write {
@@ -235,6 +235,18 @@ func (x *explainer) path() {
 	case rule.Guarded.Has(a.access):
 		x.Hint = `only if this machine can protect paths; "sandbox-sidecar doctor" says if it can`
 	}
+}
+
+// copied explains a file of which sessions read a part.
+func (x *explainer) copied(a attemptKind) bool {
+	c, is := x.Policy.CopyAt(x.end.Path)
+	if !is || a.access != policy.Read {
+		return false
+	}
+	x.allow(&DecidingRule{Path: c.Path, Access: policy.Read, Origin: c.Origin},
+		"sessions read a part of %s, without what may be a secret, by %s", display.Quote(c.Path), c.Origin)
+	x.Hint = "only if this machine can give sessions a file tree of their own"
+	return true
 }
 
 // ownTerminals explains the directory of a session's own terminals. The numbers of

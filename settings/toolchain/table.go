@@ -190,15 +190,15 @@ var languages = []Toolchain{
 			},
 			{
 				At: "~/.npmrc", Access: policy.Read, Plain: "npm asks the public registry",
-				Why: "registries and settings of npm, if no line may hold a secret",
+				Why: "registries and settings of npm, without what may be a secret",
 			},
 			{
 				At: "~/.yarnrc.yml", Access: policy.Read, Plain: "yarn asks the public registry",
-				Why: "registries and settings of yarn, if no line may hold a secret",
+				Why: "registries and settings of yarn, without what may be a secret",
 			},
 			{
 				At: "~/.yarnrc", Access: policy.Read, Plain: "yarn asks the public registry",
-				Why: "registries and settings of yarn 1, if no line may hold a secret",
+				Why: "registries and settings of yarn 1, without what may be a secret",
 			},
 			{At: "~/.bun/bin", Access: readExecute, Why: "bun"},
 			{At: "~/.bun/install/cache", Access: policy.ReadWrite, Create: true, Why: "packages that bun downloaded"},
@@ -254,7 +254,7 @@ var languages = []Toolchain{
 			{At: "~/Library/Python", Access: readExecute, Platform: "darwin", Why: "packages of pip install --user"},
 			{
 				At: "~/.pip/pip.conf", Access: policy.Read, Plain: "pip asks the public index",
-				Why: "indexes and settings of pip, if no line may hold a secret",
+				Why: "indexes and settings of pip, without what may be a secret",
 			},
 			{
 				Variable: "PIP_CACHE_DIR", At: "~/.cache/pip", Access: policy.ReadWrite, Platform: "linux",

@@ -65,7 +65,8 @@ type Place struct {
 	// key is not granted.
 	Public bool
 	// Plain is what a session does without a file of settings that may hold a
-	// secret. The file is granted if it holds none; else that is told.
+	// secret. The file is granted if it holds none. If it does, sessions have the
+	// rest of it; what is left out is told.
 	Plain string
 	// SSHConfig is true for a configuration of ssh. The public files that it
 	// names are granted, too.
