@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// kindTemporary is the kind of a project's directories for temporary files.
+	// kindTemporary is the kind of an owner's directories for temporary files.
 	// The key is the path.
 	kindTemporary = "temporary"
 	// temporaryPrefix starts the names of such directories. temporaryRandom is
@@ -72,7 +72,7 @@ type temporaries struct {
 	sweeps sync.WaitGroup
 }
 
-type temporaryKey struct{ project, parent string }
+type temporaryKey struct{ owner, parent string }
 
 // temporaryDir is a directory and its lock, which is nil on a file system
 // without locks of directories.
@@ -81,12 +81,12 @@ type temporaryDir struct {
 	lock *os.File
 }
 
-// get returns the directory for a project in a parent, and makes it on first
+// get returns the directory for an owner in a parent, and makes it on first
 // use.
-func (t *temporaries) get(e *recovery, project, parent string) (string, error) {
+func (t *temporaries) get(e *recovery, owner, parent string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := temporaryKey{project, parent}
+	key := temporaryKey{owner, parent}
 	known := t.made[key]
 	if dir := known.path; dir != "" && ownDirectory(dir) && ownDirectory(filepath.Join(dir, temporaryFiles)) {
 		return filepath.Join(dir, temporaryFiles), nil
@@ -242,11 +242,11 @@ func removeDead(ctx context.Context, dir string) error {
 	return removeTree(ctx, dir)
 }
 
-// TemporaryDir returns a directory for temporary files that the project's
-// sessions have to themselves, in the given parent, which is a directory that
-// everybody may write, such as /tmp. It is made on first use, and removed with
-// the tracker, even if this process dies first. Its path is real if the parent's
-// is.
-func (t *Tracker) TemporaryDir(project, parent string) (string, error) {
-	return t.temporaries.get(&t.recovery, project, parent)
+// TemporaryDir returns a directory for temporary files that the owner's sessions
+// have to themselves, in the given parent, which is a directory that everybody may
+// write, such as /tmp. Any name of an owner will do, such as a project's. It is
+// made on first use, and removed with the tracker, even if this process dies
+// first. Its path is real if the parent's is.
+func (t *Tracker) TemporaryDir(owner, parent string) (string, error) {
+	return t.temporaries.get(&t.recovery, owner, parent)
 }

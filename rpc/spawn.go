@@ -105,6 +105,7 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 	}
 	started, err := session.Start(admitted, *request, func(r spawn.Request) (*spawn.Session, error) {
 		if name := groupOf(params); name != "" {
+			r.Group = name
 			return s.startInGroup(ctx, groupKey{
 				name: name, projectDir: projectOf(params.ProjectDir), kind: params.Kind, around: r.Around(),
 				policyID: admitted.PolicyID(),

@@ -25,6 +25,9 @@ type Request struct {
 	PolicyID func() string
 	// Program is a path, or a name that is looked up in PATH.
 	Program string
+	// Group is the name of the group that the session joins; "" for none. Its
+	// temporary files are those of the group in that project.
+	Group string
 	// Argv are the arguments. The first is the program's own name.
 	Argv []string
 	// Env holds "NAME=value" entries, before the policy's filter. The last entry

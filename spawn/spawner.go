@@ -44,9 +44,10 @@ type Tracker interface {
 	NewGroup(name string) (lifecycle.Group, error)
 	// Tracking describes the mechanism that groups get.
 	Tracking() lifecycle.Tracking
-	// TemporaryDir returns a directory that the project's sessions have for
-	// temporary files, in a parent such as /tmp. It is removed with the tracker.
-	TemporaryDir(project, parent string) (string, error)
+	// TemporaryDir returns a directory that the owner's sessions, such as those of a
+	// project, have for temporary files, in a parent such as /tmp. It is removed
+	// with the tracker.
+	TemporaryDir(owner, parent string) (string, error)
 	// Linger goes on killing a group with survivors, and closes it once it is
 	// empty.
 	Linger(group lifecycle.Group)

@@ -257,9 +257,9 @@ func (a *attempt) makeOwnDir(key string) (string, error) {
 	return dir, nil
 }
 
-// makeTemporaryDirs makes the project's directories for temporary files. One
-// that cannot be made is not granted, or is hidden if a directory above it is:
-// the session would share the real one.
+// makeTemporaryDirs makes the directories for temporary files, of the project or of
+// the group. One that cannot be made is not granted, or is hidden if a directory
+// above it is: the session would share the real one.
 func (a *attempt) makeTemporaryDirs() {
 	p := a.policy
 	if !p.Restricted {
@@ -267,8 +267,12 @@ func (a *attempt) makeTemporaryDirs() {
 	}
 	p.Temporary = slices.Clone(p.Temporary)
 	failed := func(t policy.Temporary) bool { return t.Source == "" }
+	owner := p.Project
+	if a.request.Group != "" {
+		owner += "\x00" + a.request.Group // no path has that byte
+	}
 	for i, t := range p.Temporary {
-		dir, err := a.spawner.Tracker.TemporaryDir(p.Project, t.Path)
+		dir, err := a.spawner.Tracker.TemporaryDir(owner, t.Path)
 		if err != nil {
 			why := fmt.Sprintf("%s cannot be used: no directory of the project's own could be made there: %v",
 				t.Path, cause(err))

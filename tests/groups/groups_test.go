@@ -103,6 +103,26 @@ func TestGroup_SharesWhatACallLeaves(t *testing.T) {
 	})
 }
 
+// Two agents of one project do not find each other's files in /tmp. The next
+// sandbox of the same agent does.
+func TestGroup_HasTemporaryFilesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
+		if !machine.Namespaces {
+			return // /tmp is shared there, as the reply says
+		}
+		for _, group := range []string{"agent", "other", ""} {
+			if out, _ := run(e, group, "echo "+group+"x >/tmp/of-"+group+"; ls /tmp | grep ^of-"); out != "of-"+group {
+				harness.Breach(t, "group %q finds %q", group, out)
+			}
+		}
+		harness.Call(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent"})
+		if out, _ := run(e, "agent", "cat /tmp/of-agent"); out != "agentx" {
+			t.Errorf("the next sandbox of the same group finds %q", out)
+		}
+	})
+}
+
 // Background processes go on printing to the terminal or pipe of a call that has
 // ended, and do not fail by that.
 func TestGroup_BackgroundProcessesMayPrint(t *testing.T) {
