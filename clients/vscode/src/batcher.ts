@@ -24,6 +24,9 @@ const maxDelay = 5000;
 /** The interval between batches doubles while a burst lasts, up to this. */
 const maxInterval = 60_000;
 
+/** What one command of git does may take this long on a busy machine. */
+export const commandDelay = 2000;
+
 /**
  * Batches items for notifications. A few are delivered one by one, many as a
  * summary, at a bounded rate however many arrive.
@@ -50,6 +53,7 @@ export class Batcher<T> {
   constructor(
     private readonly notify: (item: T) => void,
     private readonly notifySummary: (all: T[]) => void,
+    private readonly delay = batchDelay,
   ) {}
 
   add(item: T): void {
@@ -60,7 +64,7 @@ export class Batcher<T> {
     }
     this.last = now;
     this.waiting.push(item);
-    this.timer ??= setTimeout(() => this.deliver(), batchDelay);
+    this.timer ??= setTimeout(() => this.deliver(), this.delay);
   }
 
   private deliver(): void {

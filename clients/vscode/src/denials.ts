@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 
 import type { Allow } from "./allow";
-import { Batcher } from "./batcher";
+import { Batcher, commandDelay } from "./batcher";
 import { configuration } from "./configuration";
 import { json, line } from "./display";
 import { describe } from "./errors";
@@ -27,6 +27,12 @@ export class Denials implements vscode.TreeDataProvider<Element> {
   private readonly batcher = new Batcher<DeniedParams>(
     (denial) => void this.notify(denial),
     (all) => void this.notifySummary(all),
+  );
+  /** What happened to protected paths. One command, such as "git init", concerns several. */
+  private readonly alarms = new Batcher<DeniedParams>(
+    (alarm) => void this.notify(alarm),
+    (all) => void this.notifyAlarms(all),
+    commandDelay,
   );
   /** The sessions that the sidecar did not start. */
   private readonly external = new Set<string>();
@@ -56,7 +62,8 @@ export class Denials implements vscode.TreeDataProvider<Element> {
     const before = this.refusals.add(denial);
     this.refresh();
     if (before !== undefined || configuration().denials === "log") return;
-    this.batcher.add(denial);
+    const refused = denial.line !== undefined;
+    (refused ? this.batcher : this.alarms).add(denial);
   }
 
   private refresh(): void {
@@ -82,6 +89,12 @@ export class Denials implements vscode.TreeDataProvider<Element> {
     if (all.length === 0) return;
     const count = all.reduce((total, { missed }) => total + 1 + (missed ?? 0), 0);
     if ((await warn(vscode.l10n.t("The sandbox refused {0} operations.", count), show)) === show) await this.list();
+  }
+
+  private async notifyAlarms(all: DeniedParams[]): Promise<void> {
+    const show = vscode.l10n.t("Show…");
+    const text = vscode.l10n.t("Sessions have made or changed {0} protected paths.", all.length);
+    if ((await warn(text, show)) === show) await this.list();
   }
 
   /** Shows the view. */

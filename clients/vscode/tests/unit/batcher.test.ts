@@ -1,7 +1,7 @@
 import * as assert from "node:assert/strict";
 import { mock } from "node:test";
 
-import { Batcher } from "../../src/batcher";
+import { Batcher, commandDelay } from "../../src/batcher";
 
 describe("the batcher", () => {
   let delivered: { at: number; text: string }[];
@@ -46,6 +46,19 @@ describe("the batcher", () => {
     arrive(3, 2000);
     mock.timers.tick(1000);
     assert.deepEqual(texts(), ["1", "2", "3"]);
+  });
+
+  it("waits for more from the start, if it is told so", () => {
+    batcher = new Batcher<number>(
+      (what) => delivered.push({ at: Date.now(), text: `${what}` }),
+      (all) => delivered.push({ at: Date.now(), text: `sum of ${all.length}` }),
+      commandDelay,
+    );
+    arrive(3, 600);
+    mock.timers.tick(10_000);
+    assert.deepEqual(texts(), ["sum of 3"]);
+    arrive(1, commandDelay);
+    assert.deepEqual(texts(), ["sum of 3", "1"]);
   });
 
   it("summarizes many items that arrive together", () => {
