@@ -95,8 +95,8 @@ type Process struct {
 // configuration, which the message names. It is never about credentials, other
 // protected paths or denied_hosts. The program waits for up to a minute, and is
 // refused without an answer. If nobody waits any more, $/cancelRequest follows.
-// After "deny" and "session" the session does not ask about the same access
-// again.
+// After "deny" and "session" the session, or its group, does not ask about the same
+// access again.
 var RequestAccess = Request[RequestAccessParams, RequestAccessResult]{"sandbox/requestAccess", ToEditor}
 
 // RequestAccessParams describes an access that a program waits for.
@@ -137,7 +137,7 @@ const (
 	DecisionDeny Decision = "deny"
 	// DecisionOnce allows the access this time.
 	DecisionOnce Decision = "once"
-	// DecisionSession allows the access until the session ends.
+	// DecisionSession allows the access until the session ends, or its group.
 	DecisionSession Decision = "session"
 	// DecisionProject allows the access until the session ends, and writes the
 	// suggestion into the project's settings for later sessions.

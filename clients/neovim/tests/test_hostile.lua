@@ -62,7 +62,7 @@ T['a question shows one line with escaped names, and leaving it allows nothing']
     editor.run(
       [[
       _G.result = nil
-      require('sandbox_sidecar').run({ 'cat', ... }, {}, function(result)
+      require('sandbox_sidecar').run({ 'cat', ... }, { group = 'own' }, function(result)
         _G.result = result
       end)
     ]],

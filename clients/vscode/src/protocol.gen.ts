@@ -81,7 +81,7 @@ export type DenialSource = "output";
  *
  * - `"deny"`: Refuses the access.
  * - `"once"`: Allows the access this time.
- * - `"session"`: Allows the access until the session ends.
+ * - `"session"`: Allows the access until the session ends, or its group.
  * - `"project"`: Allows the access until the session ends, and writes the suggestion into the project's settings
  * for later sessions.
  * - `"user"`: Allows the access until the session ends, and writes the suggestion into the user's own settings
@@ -1198,7 +1198,7 @@ export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/de
  * hosts while the network is off. It is also about one setting of git in a repository's configuration, which the
  * message names. It is never about credentials, other protected paths or denied_hosts. The program waits for up
  * to a minute, and is refused without an answer. If nobody waits any more, $/cancelRequest follows. After "deny"
- * and "session" the session does not ask about the same access again.
+ * and "session" the session, or its group, does not ask about the same access again.
  */
 export const RequestAccessRequest = new RequestType<RequestAccessParams, RequestAccessResult, ErrorData>("sandbox/requestAccess");
 

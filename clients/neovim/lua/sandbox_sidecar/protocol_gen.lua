@@ -26,7 +26,7 @@
 ---@alias sandbox_sidecar.Decision
 ---| "deny" # Refuses the access.
 ---| "once" # Allows the access this time.
----| "session" # Allows the access until the session ends.
+---| "session" # Allows the access until the session ends, or its group.
 ---| "project" # Allows the access until the session ends, and writes the suggestion into the project's settings for later sessions.
 ---| "user" # Allows the access until the session ends, and writes the suggestion into the user's own settings for later sessions.
 ---| "window" # DecisionWindow, of settings/allow alone, allows the access in new sessions of the project until the sidecar ends. It writes nothing.
@@ -599,7 +599,7 @@ M.methods = {
   ---hosts while the network is off. It is also about one setting of git in a repository's configuration, which
   ---the message names. It is never about credentials, other protected paths or denied_hosts. The program waits
   ---for up to a minute, and is refused without an answer. If nobody waits any more, $/cancelRequest follows.
-  ---After "deny" and "session" the session does not ask about the same access again.
+  ---After "deny" and "session" the session, or its group, does not ask about the same access again.
   request_access = "sandbox/requestAccess",
   ---`sandbox/limit` reports that a session has reached one of its limits, once for each limit.
   limit_reached = "sandbox/limit",
