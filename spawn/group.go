@@ -35,6 +35,7 @@ type Group struct {
 	joined    int               // how many members there were
 	ending    bool              // no session may start any more
 	leaving   bool              // the group ends as soon as nothing runs in it
+	unused    *time.Timer       // retires a group that nobody joins; nil before the start
 }
 
 // member is a session of a group.
@@ -48,6 +49,10 @@ var ErrGroupEnded = errors.New("the group has ended")
 
 // errNoGroups is the error of a machine where sessions cannot share a sandbox.
 var errNoGroups = errors.New("sessions can share a sandbox on Linux only")
+
+// unusedTime is how long a group without sessions waits for the next one: a chat
+// may go on after lunch. It does not end what sessions have left in the background.
+const unusedTime = time.Hour
 
 // maxUntold bounds what is kept for a group's next session.
 const maxUntold = 256
@@ -89,6 +94,7 @@ func (s *Spawner) StartGroup(ctx context.Context, request Request) (*Group, erro
 		return nil, err
 	}
 	g.running = running
+	g.unused = time.AfterFunc(unusedTime, g.Retire)
 	go g.serve()
 	running.deliver((*groupObserver)(g), false)
 	go g.await()
@@ -112,6 +118,7 @@ func (g *Group) await() {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.ending = true
+			g.unused.Stop()
 		},
 		drain: g.drain,
 	})
@@ -198,6 +205,9 @@ func (g *Group) join(m *member) error {
 	}
 	g.members = append(g.members, m)
 	g.joined++
+	if g.unused != nil {
+		g.unused.Stop()
+	}
 	for _, tell := range g.untold {
 		tell(r)
 	}
@@ -257,6 +267,9 @@ func (g *Group) leave(m *member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.members = slices.DeleteFunc(g.members, func(other *member) bool { return other == m })
+	if len(g.members) == 0 && !g.ending && g.unused != nil {
+		g.unused.Reset(unusedTime)
+	}
 }
 
 // StartedAt is when the group has started.

@@ -2,7 +2,10 @@ package spawn
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -29,4 +32,31 @@ func TestGroup_RefusesOnlyWhileIdle(t *testing.T) {
 	if g.refuse(g.joined) {
 		t.Error("it ends twice")
 	}
+}
+
+// A group that no session joins for an hour is retired, not one in which a session
+// runs.
+func TestGroup_UnusedIsRetired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var retired atomic.Int32
+		g := &Group{running: &running{}, unused: time.AfterFunc(unusedTime, func() { retired.Add(1) })}
+		after := func(passed time.Duration, want int32) {
+			t.Helper()
+			time.Sleep(passed)
+			synctest.Wait()
+			if got := retired.Load(); got != want {
+				t.Errorf("after %v: retired %d times, want %d", passed, got, want)
+			}
+		}
+		for range 2 {
+			if err := g.join(&member{running: &running{policy: &policy.Policy{}}}); err != nil {
+				t.Fatal(err)
+			}
+			after(2*unusedTime, 0)
+			g.leave(g.members[0])
+			after(unusedTime-time.Second, 0)
+		}
+		after(time.Second, 1)
+	})
 }
