@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
@@ -23,6 +24,9 @@ type settingsLines struct {
 	secretKey, secretValue *regexp.Regexp
 	// random is what may be a part of an address that opens it.
 	random *regexp.Regexp
+	// words are parts of a value in which capitals and small letters are mixed, if
+	// they are a secret.
+	words *regexp.Regexp
 	// harmless is a switch, nothing in quotes, or the name of a variable.
 	harmless *regexp.Regexp
 	// place is what leads somewhere: a number, an address, a host or a path.
@@ -31,6 +35,8 @@ type settingsLines struct {
 	knownKey *regexp.Regexp
 	// user is what signs in within an address.
 	user *regexp.Regexp
+	// said is a word for a secret in a comment, or before a value in a value.
+	said *regexp.Regexp
 	// leads is a name whose value says where packages come from.
 	leads *regexp.Regexp
 }
@@ -42,6 +48,7 @@ var settingsPatterns = sync.OnceValue(func() settingsLines {
 		secretKey:   regexp.MustCompile(`(?i)auth|token|pass|pwd|secret|credential|user|key|cert|otp|ident`),
 		secretValue: regexp.MustCompile(`@.*:|:.*@|[Nn][Pp][Mm]_|gh[pousr]_|glpat|eyJ|-----|[\w+=-]{32}`),
 		random:      regexp.MustCompile(`[A-Za-z0-9]{12,}`),
+		words:       regexp.MustCompile(`[\w-]{12,}`),
 		harmless:    regexp.MustCompile(`^("?\$\{[A-Za-z_]\w*\}"?|true|false|null|""|'')$`),
 		place: regexp.MustCompile(`^["']?(\d{1,6}|\w{3,5}://[\w.:/*~+-]+|` +
 			`[\w-]+(\.[\w-]+)+(:\d+)?(/[\w./-]*)?|(~|\.{1,2}|\$\{\w+\})?/[\w./ +-]*|\.?[a-z]+(/[\w.+-]+)+)["']?$`),
@@ -53,6 +60,7 @@ var settingsPatterns = sync.OnceValue(func() settingsLines {
 			`script-shell|shell|tag|tag-version-prefix|trusted-host|use-node-version|viewer|winLinkType|format|` +
 			`upgrade-strategy|only-binary|no-binary|platform|implementation|abi|keyring-provider)(\[\])?$`),
 		user:  regexp.MustCompile(`(\b\w{3,5}://)[^\s/@"']*@`),
+		said:  regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd|secret|token|credentials?|auth|login)\b`),
 		leads: regexp.MustCompile(`(?i)registry|registries|scopes|index|find-links|server`),
 	}
 })
@@ -66,7 +74,7 @@ func secretLine(text string) int {
 	number, is := 0, settingsPatterns()
 	for line := range strings.Lines(text) {
 		number++
-		if !is.harmlessLine(strings.TrimSpace(line)) {
+		if hasControl(line) || !is.harmlessLine(strings.TrimSpace(line)) {
 			return number
 		}
 	}
@@ -76,12 +84,46 @@ func secretLine(text string) int {
 // isComment reports whether a line without the space around it says nothing.
 func isComment(line string) bool { return line == "" || line[0] == '#' || line[0] == ';' }
 
+// hasControl reports whether a line holds characters that programs may take for
+// the end of a line.
+func hasControl(line string) bool {
+	return strings.ContainsFunc(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), func(r rune) bool {
+		return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r))
+	})
+}
+
 // secret reports whether a value looks like one.
 func (is *settingsLines) secret(value string) bool {
 	return is.secretValue.MatchString(value) ||
 		slices.ContainsFunc(is.random.FindAllString(value, -1), func(part string) bool {
 			return strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != ""
-		})
+		}) ||
+		slices.ContainsFunc(is.words.FindAllString(value, -1), isMixed)
+}
+
+// isMixed reports whether capitals, small letters and digits follow one another as
+// in no name that people give: more than every other time something else comes.
+func isMixed(word string) bool {
+	kind := func(r rune) int {
+		switch {
+		case unicode.IsUpper(r):
+			return 1
+		case unicode.IsLower(r):
+			return 2
+		}
+		return 3
+	}
+	changes, length, before := 0, 0, 0
+	for _, r := range word {
+		if r == '-' || r == '_' {
+			continue
+		}
+		if k := kind(r); k != before {
+			changes, before = changes+1, k
+		}
+		length++
+	}
+	return length >= 12 && 2*changes > length
 }
 
 // harmlessLine reports whether a line, without the space around it, is understood
@@ -90,7 +132,8 @@ func (is *settingsLines) harmlessLine(line string) bool {
 	if isComment(line) || is.section.MatchString(line) {
 		// A token that is kept for later is one.
 		was := is.entry.FindStringSubmatch(strings.TrimLeft(line, "#; \t"))
-		return !is.secret(line) && (was == nil || was[2] == "" || !is.secretKey.MatchString(was[1]))
+		return !is.secret(line) && !is.said.MatchString(line) &&
+			(was == nil || was[2] == "" || !is.secretKey.MatchString(was[1]))
 	}
 	entry := is.entry.FindStringSubmatch(line)
 	if entry == nil {
@@ -101,7 +144,8 @@ func (is *settingsLines) harmlessLine(line string) bool {
 	scope, scoped := strings.CutPrefix(key, "@")
 	scoped = scoped && strings.HasSuffix(scope, ":registry")
 	known := is.knownKey.MatchString(key)
-	signsIn := !scoped && !known && is.secretKey.MatchString(key) || is.secret(value)
+	signsIn := !scoped && !known && is.secretKey.MatchString(key) || is.secret(value) ||
+		known && is.said.MatchString(value)
 	understood := is.harmless.MatchString(value) || !signsIn &&
 		(known || head || value == "" && is.place.MatchString(line) || isPlaces(is.place, value))
 	return understood && !is.secret(scope)
@@ -121,6 +165,11 @@ func isPlaces(place *regexp.Regexp, value string) bool {
 // else: if a line is left out that goes on in another, or that says where
 // packages come from.
 func withoutSecrets(text string) (kept string, lines []int) {
+	for line := range strings.Lines(text) {
+		if hasControl(line) {
+			return "", nil
+		}
+	}
 	var out strings.Builder
 	number, is := 0, settingsPatterns()
 	below := -1 // the indentation of a line that was left out, as what belongs to it is
@@ -148,12 +197,58 @@ func withoutSecrets(text string) (kept string, lines []int) {
 			out.WriteString(raw[:indent] + bare + "\n")
 			continue
 		}
-		if goesOn(line) || is.matters(line) {
+		if goesOn(line) || is.matters(line) || !is.signsIn(line) {
 			return "", nil
 		}
 		below = indent
 	}
+	if lacksChildren(text, out.String()) {
+		return "", nil
+	}
 	return out.String(), lines
+}
+
+// signsIn reports whether a line is left out because it may hold a secret, and not
+// because it is not understood.
+func (is *settingsLines) signsIn(line string) bool {
+	entry := is.entry.FindStringSubmatch(line)
+	return entry != nil && (is.secretKey.MatchString(entry[1]) || is.secret(entry[2]))
+}
+
+// lacksChildren reports whether a line that values belong to is kept without any.
+func lacksChildren(text, kept string) bool {
+	left := heads(kept)
+	for head := range heads(text) {
+		if has, there := left[head]; there && !has {
+			return true
+		}
+	}
+	return false
+}
+
+// heads are the lines that end with ":" or "=", and whether something belongs to
+// them.
+func heads(text string) map[string]bool {
+	found := map[string]bool{}
+	head, indent := "", 0
+	for raw := range strings.Lines(text) {
+		line := strings.TrimSpace(raw)
+		if isComment(line) {
+			continue
+		}
+		at := len(raw) - len(strings.TrimLeft(raw, " \t"))
+		if head != "" && (at > indent || at == indent && strings.HasPrefix(line, "- ")) {
+			found[head] = true
+		}
+		head, indent = "", at
+		if strings.HasSuffix(line, ":") || strings.HasSuffix(line, "=") {
+			head = line
+			if !found[head] {
+				found[head] = false // there
+			}
+		}
+	}
+	return found
 }
 
 // matters reports whether a file means something else without a line: if that

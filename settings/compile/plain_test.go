@@ -20,6 +20,7 @@ func TestSecretLine(t *testing.T) {
 		"extra-index-url = https://a.corp.example/simple https://b.corp.example/simple", "email=me@corp.example",
 		"npmScopes:\n  corp:\n    npmRegistryServer: \"https://r.corp.example\"\n    npmAuthToken: \"${NPM_TOKEN}\"\n",
 		"[global]\nindex-url = https://pypi.corp.example/simple\nextra-index-url =\n    https://pypi.org/simple\n",
+		"# registries of the company, by team\nregistry=https://npm.example/MyCompanyRegistry-2024/npm-remote-2/",
 		"registry \"https://r.corp.example\"\n\"@corp:registry\" \"https://r.corp.example\"",
 	} {
 		if line := secretLine(plain); line != 0 {
@@ -36,7 +37,10 @@ func TestSecretLine(t *testing.T) {
 		"https-proxy=http://u:p@proxy.example", "mine=hunter2", "hunter2", "- hunter2", "index-url =\n  hunter2",
 		"password =\n  /a", "registry=hunter2", "pin=1234567", "mine: \"hunter2\"", "mine hunter2",
 		"#//r.example/:_password=aHVudGVyMg==", "; _auth = dTpzZWNy", "# password: hunter2", "_pwd=123456",
-		"_pwd=hunter.two", "pass = /hunter two/Xy9",
+		"_pwd=hunter.two", "pass = /hunter two/Xy9", "# my npm password is hunter2", "; login bob:hunter2",
+		"init-author-name=Me\r_password=hunter2", "loglevel=warn ; _auth=hunter2",
+		"node-options=--env=PASSWORD=hunter2",
+		"registry=https://dl.example/hGdTyWmKqLpRzXcV/npm/", "message=a\v_auth=b",
 	} {
 		if line := secretLine("fund=false\n" + secret); line == 0 {
 			t.Errorf("%q: no line", secret)
@@ -86,6 +90,23 @@ func TestWithoutSecrets(t *testing.T) {
 		{"token = a\n  index-url = https://a.example\n", "", nil},
 		{"[a b]\nx=/y", "", nil},
 		{"hunter2\nfund=false", "", nil},
+		{"@corp:registry=https://dl.example/hGdTyWmKqLpRzXcV/npm/\nfund=false", "", nil},
+		{"@corp:registry=https://dl.example/a1-Bc2dE_f3-G4hIj5/\nfund=false", "", nil},
+		// Names that people give.
+		{
+			"@corp:registry=https://npm.example/MyCompanyRegistry-2024/npm-remote-2/\n//npm.example/:_authToken=x\n",
+			"@corp:registry=https://npm.example/MyCompanyRegistry-2024/npm-remote-2/\n",
+			[]int{2},
+		},
+		// What programs take for the end of a line.
+		{"init-author-name=Me\r_password=hunter2\nfund=false\n_auth=x", "", nil},
+		{"message=a\u2028_password=hunter2\n_auth=x", "", nil},
+		{"loglevel=warn ; _auth=hunter2\nfund=false", "", nil},
+		// A rule that is not understood is no secret, and the file means something
+		// else without it.
+		{"require-hashes = yes\ntoken = a", "", nil},
+		{"logFilters:\n  - code: YN0013\n    level: discard\nnpmAuthToken: x\n", "", nil},
+		{"npmScopes:\n  corp:\n    npmAuthToken: x\nfund: false\n", "", nil},
 	} {
 		kept, lines := withoutSecrets(test.text)
 		if kept != test.want || !slices.Equal(lines, test.lines) {
