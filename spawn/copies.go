@@ -29,10 +29,6 @@ func (a *attempt) makeCopies() {
 		return
 	}
 	for i, c := range p.Copies {
-		others := slices.DeleteFunc(slices.Clone(p.Hidden), func(h policy.Hidden) bool { return h.Path == c.Path })
-		if len(p.Hidden) > 0 && len(others) == 0 {
-			return // the last one stays, so that a machine that hides nothing says so
-		}
 		path := filepath.Join(dir, strconv.Itoa(i))
 		if err := os.WriteFile(path, []byte(c.Text), 0o400); err != nil {
 			failed(err)
@@ -43,6 +39,6 @@ func (a *attempt) makeCopies() {
 			Origin: policy.Origin{File: policy.OriginSession, Key: "a part of " + c.Path},
 		}})
 		p.Replaced = slices.Concat(p.Replaced, []policy.Replaced{{Path: c.Path, Source: path}})
-		p.Hidden = others
+		p.Hidden = slices.DeleteFunc(slices.Clone(p.Hidden), func(h policy.Hidden) bool { return h.Path == c.Path })
 	}
 }

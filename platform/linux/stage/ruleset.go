@@ -166,7 +166,7 @@ func Translate(p *policy.Policy, abi int) Ruleset {
 		ProtectedPaths:  len(p.Protected) > 0,
 		Caches:          len(p.Caches) > 0,
 		Temporary:       len(p.Temporary) > 0,
-		Hidden:          len(p.Hidden) > 0,
+		Hidden:          len(p.Hidden) > 0 || copiesAreGranted(p),
 		FileTree:        !slices.Contains(ruleset.Writable(), "/"),
 		Denials:         p.OnDenied != policy.Ignore,
 		WholeFilesystem: ruleset.Canary == nil,
@@ -227,4 +227,10 @@ func (r Ruleset) String() string {
 		fmt.Fprintf(&b, "allow %q %s%s\n", rule.Path, rule.Access, required)
 	}
 	return b.String()
+}
+
+// copiesAreGranted reports whether a wider grant opens a file of which the session
+// reads a part. Without mounts it would read the whole file.
+func copiesAreGranted(p *policy.Policy) bool {
+	return slices.ContainsFunc(p.Copies, func(c policy.Copy) bool { return p.At(c.Path) != 0 })
 }
