@@ -27,6 +27,9 @@ func (e *evaluation) reopen(own []string, outside map[string]bool) {
 	}
 	var list []string
 	add := func(path string, may func(policy.Protected) bool) {
+		if !e.Resolve(path).Exists && !slices.Contains(e.create, path) {
+			return // nobody can make it in a protected directory
+		}
 		covered := false
 		for dir := range upwards(filepath.Dir(path)) {
 			if one, is := entries[dir]; is && !may(one) {

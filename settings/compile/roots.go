@@ -163,7 +163,9 @@ func (c chosenRoots) builtInOutside(
 	named := namedOf(view, grants.lasting)
 	add := func(entries []policy.Protected) {
 		for _, one := range entries {
-			if !named[one.Path] {
+			// What a pattern covers is protected, whoever grants it.
+			byPattern := func(other policy.Protected) bool { return other.Pattern && other.Covers(one.Path) }
+			if !named[one.Path] || slices.ContainsFunc(entries, byPattern) {
 				list = append(list, one)
 			}
 		}

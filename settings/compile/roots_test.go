@@ -19,8 +19,9 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 		"/home/u/project/": "", "/home/u/other/.claude": "-> .agents", "/home/u/other/.agents/": "",
 		"/home/u/other/.git/HEAD": "", "/home/u/other/.git/hooks/pre-commit": "-> ../../tools/hook",
 		"/home/u/other/tools/hook": "", "/home/u/.zshrc": "-> dotfiles/zshrc", "/home/u/dotfiles/zshrc": "",
-		"/home/u/b/.vscode/": "", "/home/u/other/link": "-> ../b",
-		"/home/u/.bashrc": "", "/tmp/": "", "/home/u/other/.vscode": "-> ../other",
+		"/home/u/b/.vscode/": "", "/home/u/other/a.code-workspace": "", "/home/u/.bashrc.d/": "",
+		"/home/u/other/link": "-> ../b",
+		"/home/u/.bashrc":    "", "/tmp/": "", "/home/u/other/.vscode": "-> ../other",
 		"/home/u/.claude/projects/": "", "/home/u/.local/bin/x": "", "/home/u/.config/zed/themes/": "",
 	})
 	for _, test := range []struct{ granted, protects, closed, open string }{
@@ -55,6 +56,11 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 		},
 		{`"~", "~/.gitconfig"`, ``, ".bashrc", ".gitconfig"},
 		{`"~", "~/other"`, `"!~/.profile"`, ".bashrc other/.envrc", ".profile"},
+		// What a pattern covers stays as it is, whoever grants it.
+		{`"~/other", "~/other/a.code-workspace"`, ``, "other/a.code-workspace other/b.code-workspace", "other/a"},
+		// In a protected directory nobody makes what is not there.
+		{`"~/b", "~/b/.vscode/missing"`, ``, "b/.vscode/missing b/.vscode/x", "b/x"},
+		{`"~"`, ``, ".config/bash_completion .bashrc.d/x .zfunc/x", ".config/other"},
 	} {
 		block := fmt.Sprintf(`{"enabled": true, "additional_read_write_paths": [%s], "protected_paths": [%s]}`,
 			test.granted, test.protects)
