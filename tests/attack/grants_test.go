@@ -176,7 +176,11 @@ func TestDangerousProjectsAreAnnounced(t *testing.T) {
 	harness.Require(t, "filesystem")
 	s := newScene(t)
 	harness.Must(t, os.Symlink(s.Home, s.OutsidePath("link")))
-	e := s.Start("")
+	// The editor names the settings: in the home directory that HOME says, a project
+	// could have made them.
+	e := harness.Start(t, s.World, harness.Options{Wrap: s.Wrap, Initialize: func(p *protocol.InitializeParams) {
+		p.InitializationOptions = &protocol.InitializationOptions{UserSettingsPath: s.UserSettings()}
+	}})
 	warnings := func(project string) string {
 		session := e.Spawn(protocol.SpawnParams{
 			Kind: protocol.Tool, Command: "/bin/true", Args: []string{}, Cwd: project,

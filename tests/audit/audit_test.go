@@ -255,7 +255,8 @@ func TestAudit_TheFirstSessionDoesNotReachIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	s := newScene(t, file)
-	if out, ok := s.runIn(s.w.Home, "exec", "--", "sh", "-c",
+	// HOME alone does not say that the settings in the project are the user's own.
+	if out, ok := s.runIn(s.w.Home, "exec", "--settings", s.w.UserSettings(), "--", "sh", "-c",
 		"mkdir -p .local/state/sandbox-sidecar/audit; echo forged >> .local/state/sandbox-sidecar/audit/audit.jsonl"); ok {
 		t.Errorf("it succeeds: %s", out)
 	}
