@@ -63,3 +63,20 @@ func (c Call) living() ([]proc.ID, error) {
 		return c.Leader == 0 || entry.PID == c.Leader || entry.Session == c.Leader
 	})), nil
 }
+
+// maxAncestors bounds the ancestors of a process that are looked at.
+const maxAncestors = 32
+
+// SessionsOf yields the POSIX sessions of a process and of its ancestors, as far as
+// they live.
+func SessionsOf(pid int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for range maxAncestors {
+			entry, err := proc.Find(pid)
+			if pid <= 1 || err != nil || !yield(entry.Session) {
+				return
+			}
+			pid = entry.Parent
+		}
+	}
+}

@@ -34,6 +34,9 @@ type Denial struct {
 	// Unasked says that it would have been a question, if others had not been
 	// refused too often.
 	Unasked bool
+	// Background says that the process belongs to no running session of its
+	// group: an earlier one has left it. It is reported to the latest session.
+	Background bool
 	// Source is how it became known; "" if the sandbox or the kernel noticed it.
 	Source Source
 }

@@ -120,6 +120,9 @@ func DenialLine(denial spawn.Denial) string {
 	if denial.Process != "" {
 		text += " by " + display.Quote(denial.Process)
 	}
+	if denial.Background {
+		text += " in the background"
+	}
 	if denial.Count > 1 {
 		text += fmt.Sprintf(", %d times", denial.Count)
 	}

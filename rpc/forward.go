@@ -21,9 +21,13 @@ func (s *Server) forwardPort(
 	if params.LocalPort == 0 {
 		params.LocalPort = params.Port
 	}
-	for field, port := range map[string]int{"port": params.Port, "localPort": params.LocalPort} {
-		if port < 1 || port > maxPort {
-			return protocol.ForwardPortResult{}, invalidParams(field, "expected 1 to %d, found %d", maxPort, port)
+	for _, one := range []struct {
+		field string
+		port  int
+	}{{"port", params.Port}, {"localPort", params.LocalPort}} {
+		if one.port < 1 || one.port > maxPort {
+			return protocol.ForwardPortResult{}, invalidParams(one.field, "expected 1 to %d, found %d", maxPort,
+				one.port)
 		}
 	}
 	servers, err := s.servers(ctx, params)
@@ -49,11 +53,11 @@ func (s *Server) forwardPort(
 type servers interface{ Forward(port, at uint16) error }
 
 func (s *Server) servers(ctx context.Context, params protocol.ForwardPortParams) (servers, error) {
+	if (params.Group == "") == (params.SessionID == "") {
+		return nil, invalidParams("sessionId", "expected one of sessionId and group")
+	}
 	if params.Group == "" {
 		return s.started(ctx, params.SessionID)
-	}
-	if params.SessionID != "" {
-		return nil, invalidParams("group", "expected only one of sessionId and group")
 	}
 	named, err := s.groupsNamed(params.Group, params.ProjectDir)
 	if err != nil {

@@ -323,6 +323,9 @@ func (s *Server) closeGroup(_ context.Context, params protocol.CloseGroupParams)
 
 // groupsNamed matches the groups with a name, of one project or of all.
 func (s *Server) groupsNamed(name, projectDir string) (func(groupKey) bool, error) {
+	if name == "" {
+		return nil, invalidParams("group", "expected the name of a group, found none")
+	}
 	if err := s.checkGroup(name); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (k *sink) Exited(exit spawn.Exit) {
 	status := exitStatus(exit)
 	notify(k.server, protocol.Exited, protocol.ExitedParams{
 		SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal, Background: k.background(),
-		Hints: k.hints(exit),
+		GroupEnded: k.groupEnded(), Hints: k.hints(exit),
 	})
 }
 
@@ -73,6 +73,12 @@ func (k *sink) background() int {
 		return session.Background()
 	}
 	return 0
+}
+
+// groupEnded reports whether the session's group has ended with it.
+func (k *sink) groupEnded() bool {
+	session := k.entry.current()
+	return session != nil && session.GroupEnded()
 }
 
 // hints are what the user may do about a command that failed.

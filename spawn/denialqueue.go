@@ -84,7 +84,7 @@ type denialKey struct {
 	access                        platform.Refused
 	target, process, detail, name string
 	greeting                      string
-	datagram                      bool
+	datagram, background          bool
 }
 
 type denialEntry struct {
@@ -109,7 +109,7 @@ func (q *denialQueue) put(d platform.Denial) {
 	if q.ended || q.known(d) {
 		return
 	}
-	key := denialKey{d.Access, d.Target, d.Process, d.Detail, d.Name, d.Greeting, d.Datagram}
+	key := denialKey{d.Access, d.Target, d.Process, d.Detail, d.Name, d.Greeting, d.Datagram, d.Background}
 	e := q.entries[key]
 	if e == nil {
 		if len(q.entries) >= q.most && !q.evict() {

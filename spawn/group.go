@@ -30,7 +30,7 @@ type Group struct {
 
 	mu        sync.Mutex // guards the fields below
 	members   []*member  // whose commands run, in the order of their starts
-	untold    []func(*running)
+	untold    []telling
 	lingering map[*os.File]bool // terminals and pipes that background processes have
 	joined    int               // how many members there were
 	ending    bool              // no session may start any more
@@ -53,6 +53,10 @@ var errNoGroups = errors.New("sessions can share a sandbox on Linux only")
 // unusedTime is how long a group without sessions waits for the next one: a chat
 // may go on after lunch. It does not end what sessions have left in the background.
 const unusedTime = time.Hour
+
+// telling tells a session something. own says that it is about one of its processes;
+// else it is about what another session has left, or nobody can tell.
+type telling func(r *running, own bool)
 
 // maxUntold bounds what is kept for a group's next session.
 const maxUntold = 256
@@ -209,7 +213,7 @@ func (g *Group) join(m *member) error {
 		g.unused.Stop()
 	}
 	for _, tell := range g.untold {
-		tell(r)
+		tell(r, false)
 	}
 	g.untold = nil
 	return nil
@@ -353,11 +357,11 @@ func (g *Group) refuse(joined int) bool {
 
 // tell tells the session of a process something: of the session that it is in,
 // else of the latest one. If none runs, the next one is told.
-func (g *Group) tell(pid int, what func(*running)) {
+func (g *Group) tell(pid int, what telling) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if m := g.memberOf(pid); m != nil {
-		what(m.running)
+	if m, own := g.memberOf(pid); m != nil {
+		what(m.running, own)
 		return
 	}
 	if len(g.untold) < maxUntold {
@@ -365,20 +369,28 @@ func (g *Group) tell(pid int, what func(*running)) {
 	}
 }
 
-// memberOf finds the member of a process; the latest one, if it is unknown, and
-// nil if there is none. g.mu is held.
-func (g *Group) memberOf(pid int) *member {
+// memberOf finds the member of a process, by its POSIX session and those of its
+// ancestors. own is false of the latest one, which it is if there is no other. It
+// is nil if no command runs. g.mu is held.
+func (g *Group) memberOf(pid int) (found *member, own bool) {
 	if len(g.members) == 0 {
-		return nil
+		return nil, false
 	}
-	if session, err := unix.Getsid(pid); pid > 0 && err == nil {
-		for _, m := range g.members {
-			if m.call.process != nil && m.call.process.PID() == session {
-				return m
-			}
+	find := func(session int) *member {
+		i := slices.IndexFunc(g.members, func(m *member) bool {
+			return m.call.process != nil && m.call.process.PID() == session
+		})
+		if i < 0 {
+			return nil
+		}
+		return g.members[i]
+	}
+	for session := range lifecycle.SessionsOf(pid) {
+		if m := find(session); m != nil {
+			return m, true
 		}
 	}
-	return g.members[len(g.members)-1]
+	return g.members[len(g.members)-1], false
 }
 
 // each calls a function for each session whose command runs.
@@ -392,7 +404,7 @@ func (g *Group) each(what func(*running)) {
 
 // connected notes a connection in the audit trail.
 func (g *Group) connected(target, process string) {
-	g.tell(0, func(r *running) {
+	g.tell(0, func(r *running, _ bool) {
 		if r.record != nil {
 			r.record.Connected(target, process)
 		}
@@ -402,7 +414,7 @@ func (g *Group) connected(target, process string) {
 // ask asks the user of the session that a denial belongs to.
 func (g *Group) ask(ctx context.Context, denial Denial) Answer {
 	g.mu.Lock()
-	m := g.memberOf(denial.PID)
+	m, _ := g.memberOf(denial.PID)
 	g.mu.Unlock()
 	if m == nil || m.call.ask == nil {
 		return AnswerUnasked
@@ -419,7 +431,7 @@ type groupObserver Group
 
 // Alarm tells the latest session.
 func (o *groupObserver) Alarm(alarm Alarm) {
-	(*Group)(o).tell(0, func(r *running) { r.protection.raise(alarm) })
+	(*Group)(o).tell(0, func(r *running, _ bool) { r.protection.raise(alarm) })
 }
 
 // Denied is not called: running.denied asks the group first.

@@ -57,7 +57,10 @@ func (r *running) denied(d platform.Denial) {
 	}
 	d.Unasked = r.questions.wasSilent(d)
 	if r.shared != nil {
-		r.shared.tell(d.PID, func(member *running) { member.heard(d) })
+		r.shared.tell(d.PID, func(member *running, own bool) {
+			d.Background = !own
+			member.heard(d)
+		})
 		return
 	}
 	r.heard(d)

@@ -178,6 +178,13 @@ func (s *Session) Background() int {
 	return 0
 }
 
+// GroupEnded reports whether the session's group has ended, or is about to, with
+// everything in it.
+func (s *Session) GroupEnded() bool {
+	c, joined := s.running.group.(*call)
+	return joined && c.shared.Ending()
+}
+
 // LeaderEnded is closed when the leader has ended; Exit may be called then.
 func (s *Session) LeaderEnded() <-chan struct{} { return s.leaderEnded }
 

@@ -143,7 +143,7 @@ func (c *command) result() Result {
 	case status.ExitCode != nil:
 		result.ExitCode = *status.ExitCode
 	}
-	result.Background = status.Background
+	result.Background, result.SandboxEnded = status.Background, status.GroupEnded
 	result.Refused, result.RefusedMore, result.Changed = c.report.read()
 	result.Limits = c.report.reachedSoFar()
 	return result
@@ -204,18 +204,17 @@ func (s *Server) start(ctx context.Context, in StartInput) (StartOutput, error) 
 // makeRoom forgets the oldest commands that have ended, or returns an error if
 // too many run. mu is held.
 func (l *started) makeRoom() error {
-	running := 0
-	var ended []string
+	var running, ended []string
 	for _, id := range l.order {
 		select {
 		case <-l.commands[id].ended:
 			ended = append(ended, id)
 		default:
-			running++
+			running = append(running, id)
 		}
 	}
-	if running >= mostStarted {
-		return fmt.Errorf("%d commands run already: stop one first: %s", running, strings.Join(l.order, ", "))
+	if len(running) >= mostStarted {
+		return fmt.Errorf("%d commands run already: stop one first: %s", len(running), strings.Join(running, ", "))
 	}
 	for _, id := range ended[:max(0, len(ended)-mostKept)] {
 		l.forget(id)

@@ -62,7 +62,8 @@ func New(ctx context.Context, c *client.Client, options Options) (*Server, error
 func instructions(together bool) string {
 	lines := []string{"Commands of these tools run in a sandbox that the kernel enforces."}
 	if together {
-		lines = append(lines, "They share processes, localhost and /tmp. What one leaves in the background runs on.")
+		lines = append(lines, "They share processes, /tmp, and a localhost of their own if the network is off.",
+			"What one leaves in the background runs on.")
 	}
 	return strings.Join(append(lines, advice...), "\n")
 }

@@ -29,6 +29,7 @@ type sidecar struct {
 	mu       sync.Mutex          // guards the fields below
 	commands map[string]*command // by the ids of their sessions
 	warned   map[string]bool     // warnings that the agent has been given
+	policyID string              // of the latest command; "" before the first
 }
 
 // errGone means that the sidecar has ended. All commands have ended with it.
@@ -93,6 +94,19 @@ func (s *sidecar) unknown(warnings []string) []string {
 	return list
 }
 
+// apart warns if a command has another policy than the one before. It is in another
+// sandbox, then.
+func (s *sidecar) apart(policyID string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.policyID
+	s.policyID = policyID
+	if s.group == "" || before == "" || before == policyID {
+		return nil
+	}
+	return []string{"the settings have changed: this command has a new sandbox, apart from earlier commands"}
+}
+
 // with calls a function with the command of a session, if there is one.
 func (s *sidecar) with(id string, do func(*command)) {
 	s.mu.Lock()
@@ -118,7 +132,7 @@ func (s *sidecar) start(ctx context.Context, line, dir string) (*command, error)
 		s.forget(c)
 		return nil, told(err)
 	}
-	c.told = s.unknown(started.Sandbox.Warnings)
+	c.told = append(s.unknown(started.Sandbox.Warnings), s.apart(started.PolicyID)...)
 	go s.await(c)
 	if !started.Sandbox.Applied {
 		c.Kill() // the sidecar refuses that; if this ever changes, nothing may go on

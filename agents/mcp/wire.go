@@ -43,15 +43,16 @@ type StopInput struct {
 
 // Result is how a command goes on.
 type Result struct {
-	Ended       bool      `json:"ended" jsonschema:"false: it runs"`
-	ExitCode    int       `json:"exit_code" jsonschema:"128 and the signal's number if a signal ended it"`
-	Signal      string    `json:"signal,omitempty" jsonschema:"the signal that ended it"`
-	Background  int       `json:"background,omitempty" jsonschema:"how many of its processes still run"`
-	Refused     []Refused `json:"refused,omitempty" jsonschema:"what the sandbox refused"`
-	RefusedMore int       `json:"refused_more,omitempty" jsonschema:"how much more it refused"`
-	Changed     []string  `json:"changed,omitempty" jsonschema:"changed files that programs outside act on"`
-	Limits      []string  `json:"limits,omitempty" jsonschema:"limits of the sandbox that it reached"`
-	Warnings    []string  `json:"warnings,omitempty" jsonschema:"what to know about the sandbox"`
+	Ended        bool      `json:"ended" jsonschema:"false: it runs"`
+	ExitCode     int       `json:"exit_code" jsonschema:"if ended; 128 and the signal's number if a signal ended it"`
+	Signal       string    `json:"signal,omitempty" jsonschema:"the signal that ended it"`
+	Background   int       `json:"background,omitempty" jsonschema:"how many of its processes still run"`
+	SandboxEnded bool      `json:"sandbox_ended,omitempty" jsonschema:"all commands have ended with it"`
+	Refused      []Refused `json:"refused,omitempty" jsonschema:"what the sandbox refused"`
+	RefusedMore  int       `json:"refused_more,omitempty" jsonschema:"how much more it refused"`
+	Changed      []string  `json:"changed,omitempty" jsonschema:"changed files that programs outside act on"`
+	Limits       []string  `json:"limits,omitempty" jsonschema:"limits of the sandbox that it reached"`
+	Warnings     []string  `json:"warnings,omitempty" jsonschema:"what to know about the sandbox"`
 }
 
 // RunOutput is the result of run, output and stop.
@@ -79,6 +80,8 @@ func (o RunOutput) text() string {
 		lines = append(lines, fmt.Sprintf("[exit status %d]", o.ExitCode))
 	}
 	switch {
+	case o.SandboxEnded:
+		lines = append(lines, "[the sandbox has ended with it, and with that all that commands had left running]")
 	case o.Background == 1:
 		lines = append(lines, "[one process of it still runs in the background]")
 	case o.Background > 1:

@@ -57,6 +57,19 @@ func entryOf(proc *unix.KinfoProc) Entry {
 	}
 }
 
+// Find reads one process's entry; ESRCH if there is none.
+func Find(pid int) (Entry, error) {
+	proc, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return Entry{}, unix.ESRCH // the call finds nothing, and returns EIO
+	}
+	entry := entryOf(proc)
+	if entry.Session, err = unix.Getsid(pid); err != nil {
+		return Entry{}, unix.ESRCH
+	}
+	return entry, nil
+}
+
 // StartTime tells a process from others with the same number at other times. It
 // is in microseconds since the epoch.
 func StartTime(pid int) (string, error) {

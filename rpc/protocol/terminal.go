@@ -40,8 +40,9 @@ var List = Request[Empty, ListResult]{"terminal/list", ToSidecar}
 var Close = Request[CloseParams, CloseResult]{"terminal/close", ToSidecar}
 
 // CloseGroup ends every sandbox that sessions share under a name, and answers when
-// no process of it is left. Sessions that run there end by that; close them, too.
-// Without any such sandbox the answer is CodeSessionNotFound.
+// no process of it is left. The next sandbox of that name has the same /tmp.
+// Sessions that run there end by that; close them, too. Without any such sandbox
+// the answer is CodeSessionNotFound.
 var CloseGroup = Request[CloseGroupParams, CloseGroupResult]{"group/close", ToSidecar}
 
 // ListGroups lists the sandboxes that sessions share, and how much runs there.
@@ -345,6 +346,9 @@ type ExitedParams struct {
 	// It does not count a process that has made a session of its own (setsid) and
 	// whose parent has ended. Absent if there are none.
 	Background int `json:"background,omitempty"`
+	// GroupEnded is true if the session's group has ended with everything in it, as
+	// after "kill -9 -1". The next session starts another sandbox.
+	GroupEnded bool `json:"groupEnded,omitempty"`
 	// Hints say what the sandbox may have to do with a command that failed, to be
 	// shown as plain text. Absent if nothing speaks for that, and for shells.
 	Hints []string `json:"hints,omitempty"`

@@ -82,3 +82,39 @@ print(socket.create_connection(("127.0.0.1", int(open("/tmp/port").read()))).rec
 		})
 	}
 }
+
+// The results say what a model would not expect: that a changed setting has split
+// the sandbox, that all of it has ended, and that an earlier command's process was
+// refused something.
+func TestMCP_SaysWhatHappensToTheSandbox(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "denials")
+	a := newAgent(t, harness.Defaults(nil))
+	target := harness.Quote(a.OutsidePath("target"))
+	left, _ := a.run(map[string]any{
+		"command": "(until test -e go; do :; done; echo x >" + target + "; echo >went) & true",
+	})
+	if left.Background != 1 {
+		t.Fatalf("control: nothing was left: %+v", left)
+	}
+	_, text := a.run(map[string]any{"command": "touch go; until test -e went; do :; done"})
+	if !strings.Contains(text, "in the background") {
+		t.Errorf("a refusal of an earlier command's process:\n%s", text)
+	}
+	if _, text = a.run(map[string]any{"command": "echo x >" + target}); strings.Contains(text, "in the background") {
+		t.Errorf("its own refusal:\n%s", text)
+	}
+	harness.Write(t, a.UserSettings(), harness.Defaults(harness.Sandbox{"allow_network": false}))
+	harness.Eventually(t, "a warning of another sandbox", func() bool {
+		_, text := a.run(map[string]any{"command": "true"})
+		return strings.Contains(text, "this command has a new sandbox")
+	})
+	got, text := a.run(map[string]any{"command": "kill -9 -1"})
+	if !strings.Contains(text, "the sandbox has ended with it") {
+		t.Errorf("the end of everything: %+v\n%s", got, text)
+	}
+	if got, text := a.run(map[string]any{"command": "echo on"}); got.Output != "on\n" ||
+		strings.Contains(text, "ended with it") {
+		t.Errorf("the next command: %+v\n%s", got, text)
+	}
+}

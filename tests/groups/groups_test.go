@@ -212,7 +212,8 @@ func runOnceAndKilled(t *testing.T, e *harness.Editor, line string) {
 		if !strings.Contains(err.Error(), "the command may have run") {
 			t.Errorf("the call could not be started: %v", err)
 		}
-	} else if exit := e.Session(result).Exit(); exit.Signal == nil || *exit.Signal != "SIGKILL" {
+	} else if exit := e.Session(result).Exit(); exit.Signal == nil || *exit.Signal != "SIGKILL" ||
+		!exit.GroupEnded {
 		t.Errorf("the call ended by %+v", exit)
 	}
 	if ran := harness.Read(t, e.World.ProjectPath("ran")); ran != "x\n" {

@@ -482,6 +482,11 @@ export interface ExitedParams {
    */
   background?: number;
   /**
+   * True if the session's group has ended with everything in it, as after "kill -9 -1". The next session starts
+   * another sandbox.
+   */
+  groupEnded?: boolean;
+  /**
    * `hints` say what the sandbox may have to do with a command that failed, to be shown as plain text. Absent if
    * nothing speaks for that, and for shells.
    */
@@ -1153,7 +1158,8 @@ export const CloseRequest = new RequestType<CloseParams, CloseResult, ErrorData>
 
 /**
  * `group/close` ends every sandbox that sessions share under a name, and answers when no process of it is left.
- * Sessions that run there end by that; close them, too. Without any such sandbox the answer is -32010.
+ * The next sandbox of that name has the same /tmp. Sessions that run there end by that; close them, too. Without
+ * any such sandbox the answer is -32010.
  */
 export const CloseGroupRequest = new RequestType<CloseGroupParams, CloseGroupResult, ErrorData>("group/close");
 

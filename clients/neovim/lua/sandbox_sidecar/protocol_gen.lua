@@ -256,6 +256,7 @@
 ---@field exitCode integer|vim.NIL|nil Null if a signal ended the leader.
 ---@field signal string|vim.NIL|nil The name of the signal that ended the leader, such as "SIGHUP", or null.
 ---@field background? integer How many processes the session has left running in its group. It does not count a process that has made a session of its own (setsid) and whose parent has ended. Absent if there are none.
+---@field groupEnded? boolean True if the session's group has ended with everything in it, as after "kill -9 -1". The next session starts another sandbox.
 ---@field hints? string[] `hints` say what the sandbox may have to do with a command that failed, to be shown as plain text. Absent if nothing speaks for that, and for shells.
 
 ---`OutputParams` carries output.
@@ -571,7 +572,8 @@ M.methods = {
   ---before, those that it has left in the background stay.
   close = "terminal/close",
   ---`group/close` ends every sandbox that sessions share under a name, and answers when no process of it is
-  ---left. Sessions that run there end by that; close them, too. Without any such sandbox the answer is -32010.
+  ---left. The next sandbox of that name has the same /tmp. Sessions that run there end by that; close them, too.
+  ---Without any such sandbox the answer is -32010.
   close_group = "group/close",
   ---`group/list` lists the sandboxes that sessions share, and how much runs there.
   list_groups = "group/list",
