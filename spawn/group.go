@@ -54,8 +54,8 @@ var errNoGroups = errors.New("sessions can share a sandbox on Linux only")
 // may go on after lunch. It does not end what sessions have left in the background.
 const unusedTime = time.Hour
 
-// telling tells a session something. own says that it is about one of its processes;
-// else it is about what another session has left, or nobody can tell.
+// telling tells a session something. own is false if it is about a process that
+// another session has left.
 type telling func(r *running, own bool)
 
 // maxUntold bounds what is kept for a group's next session.
@@ -370,8 +370,8 @@ func (g *Group) tell(pid int, what telling) {
 }
 
 // memberOf finds the member of a process, by its POSIX session and those of its
-// ancestors. own is false of the latest one, which it is if there is no other. It
-// is nil if no command runs. g.mu is held.
+// ancestors; the latest one if there is no other. Then own is false, unless nobody
+// can tell. It is nil if no command runs. g.mu is held.
 func (g *Group) memberOf(pid int) (found *member, own bool) {
 	if len(g.members) == 0 {
 		return nil, false
@@ -385,12 +385,14 @@ func (g *Group) memberOf(pid int) (found *member, own bool) {
 		}
 		return g.members[i]
 	}
+	unknown := true // it has ended
 	for session := range lifecycle.SessionsOf(pid) {
 		if m := find(session); m != nil {
 			return m, true
 		}
+		unknown = false
 	}
-	return g.members[len(g.members)-1], false
+	return g.members[len(g.members)-1], unknown
 }
 
 // each calls a function for each session whose command runs.

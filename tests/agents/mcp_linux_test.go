@@ -92,7 +92,7 @@ func TestMCP_SaysWhatHappensToTheSandbox(t *testing.T) {
 	a := newAgent(t, harness.Defaults(nil))
 	target := harness.Quote(a.OutsidePath("target"))
 	left, _ := a.run(map[string]any{
-		"command": "(until test -e go; do :; done; echo x >" + target + "; echo >went) & true",
+		"command": "(until test -e go; do :; done; echo x >" + target + "; echo >went; sleep 1000) & true",
 	})
 	if left.Background != 1 {
 		t.Fatalf("control: nothing was left: %+v", left)
