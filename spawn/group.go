@@ -385,14 +385,16 @@ func (g *Group) memberOf(pid int) (found *member, own bool) {
 		}
 		return g.members[i]
 	}
-	unknown := true // it has ended
+	ended := true
 	for session := range lifecycle.SessionsOf(pid) {
 		if m := find(session); m != nil {
 			return m, true
 		}
-		unknown = false
+		ended = false
 	}
-	return g.members[len(g.members)-1], unknown
+	// A command may be refused something before its start is reported.
+	starts := slices.ContainsFunc(g.members, func(m *member) bool { return m.call.process == nil })
+	return g.members[len(g.members)-1], ended || starts
 }
 
 // each calls a function for each session whose command runs.
