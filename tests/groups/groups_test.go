@@ -416,16 +416,22 @@ func TestGroup_TellsTheRightSession(t *testing.T) {
 	}
 }
 
+// typed is a shell of a group in a terminal, at its prompt.
+func typed(e *harness.Editor) *harness.Session {
+	s := e.Spawn(protocol.SpawnParams{
+		Group: "agent", Shell: &protocol.Shell{Program: "/bin/bash", Args: []string{"--norc"}},
+		Env: map[string]string{"PS1": "$ "},
+	})
+	s.Await(`[#$] `)
+	return s
+}
+
 // A terminal in a group has job control, and sees what tools of the same kind
 // left.
 func TestGroup_ATerminalHasJobControl(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, e *harness.Editor, _ harness.Machine) {
-		s := e.Spawn(protocol.SpawnParams{
-			Group: "agent", Shell: &protocol.Shell{Program: "/bin/bash", Args: []string{"--norc"}},
-			Env: map[string]string{"PS1": "$ "},
-		})
-		s.Await(`[#$] `)
+		s := typed(e)
 		s.Type("sh -c 'echo run''ning; exec sleep 1000'\n")
 		s.Await("running")
 		s.Type("\x1a")

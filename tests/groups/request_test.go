@@ -274,11 +274,7 @@ func TestGroup_TheNextSessionHearsOfTheBackground(t *testing.T) {
 func TestGroup_ATerminalIsResizedAndInterrupted(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, e *harness.Editor, _ harness.Machine) {
-		s := e.Spawn(protocol.SpawnParams{
-			Group: "agent", Shell: &protocol.Shell{Program: "/bin/bash", Args: []string{"--norc"}},
-			Env: map[string]string{"PS1": "$ "},
-		})
-		s.Await(`[#$] `)
+		s := typed(e)
 		harness.Notify(e, protocol.Resize, protocol.ResizeParams{SessionID: s.SessionID, Cols: 71, Rows: 17})
 		// What prints has the terminal already.
 		s.Type("stty size; sh -c 'echo run''ning; exec sleep 1000'\n")

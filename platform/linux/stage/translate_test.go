@@ -259,3 +259,19 @@ func TestRequested_TakesNamespacesOnlyIfTheyGiveAProtection(t *testing.T) {
 		}
 	}
 }
+
+// A file of which sessions read a part is hidden where a wider grant opens it:
+// without mounts the session would read the whole file.
+func TestTranslate_AReplacedFileInAGrantIsHidden(t *testing.T) {
+	t.Parallel()
+	copies := []policy.Copy{{Path: "/home/u/.npmrc", Text: "fund=false\n"}}
+	for dir, want := range map[string]bool{"/home/u": true, "/home/u/p": false} {
+		p := &policy.Policy{
+			Restricted: true, Copies: copies,
+			Rules: []policy.Rule{rule(dir, policy.Read, policy.OriginSession)},
+		}
+		if got := Translate(p, 7).Requested.Hidden; got != want {
+			t.Errorf("%s is granted: hidden is requested: %t", dir, got)
+		}
+	}
+}
