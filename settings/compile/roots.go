@@ -254,7 +254,7 @@ func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected
 // own are the grants without an untrusted project's file: what they name, and what
 // is above it, cannot be protected as a whole. The bound holds in each of tops.
 // git could do nothing in gitDirs if links of others protected what is there, so
-// that is only told.
+// that is only reported.
 func followLinks(
 	view fsView, list []policy.Protected, own []grant, tops, gitDirs []string, without exceptions,
 ) (more []policy.Protected, refusals []string) {

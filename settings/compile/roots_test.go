@@ -192,7 +192,7 @@ func TestRoots_WhatStartUpFilesSourceIsProtected(t *testing.T) {
 	}
 }
 
-// A grant that is too large to find all repositories in it is told once.
+// A grant that is too large to find all repositories in it is reported once.
 func TestRoots_ALargeGrantIsToldOnce(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"/home/u/project/": "", "/home/u/small/a/": "", "/tmp/": ""}

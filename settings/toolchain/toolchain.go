@@ -66,7 +66,7 @@ type Place struct {
 	Public bool
 	// Plain is what a session does without a file of settings that may hold a
 	// secret. The file is granted if it holds none. If it does, sessions have the
-	// rest of it; what is left out is told.
+	// rest of it, and a warning says what is left out.
 	Plain string
 	// SSHConfig is true for a configuration of ssh. The public files that it
 	// names are granted, too.

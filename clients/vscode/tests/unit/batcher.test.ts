@@ -48,7 +48,7 @@ describe("the batcher", () => {
     assert.deepEqual(texts(), ["1", "2", "3"]);
   });
 
-  it("waits for more from the start, if it is told so", () => {
+  it("waits longer for the first batch where that is asked for", () => {
     batcher = new Batcher<number>(
       (what) => delivered.push({ at: Date.now(), text: `${what}` }),
       (all) => delivered.push({ at: Date.now(), text: `sum of ${all.length}` }),
