@@ -318,6 +318,24 @@ func TestRoots_WhatTheUserDoesNotDecideStaysProtected(t *testing.T) {
 	}
 }
 
+// A pattern guards what is not there. What is there needs an entry of its own to be
+// mounted, also if a grant names just that file.
+func TestRoots_WhatAPatternCoversHasAnEntry(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/project/": "", "/home/u/other/a.code-workspace": "", "/tmp/": "",
+	})
+	for _, more := range []string{"", `, "~/other/a.code-workspace"`} {
+		block := `{"enabled": true, "additional_read_write_paths": ["~/other"` + more + `]}`
+		p := snapshotOf(t, tree, block, "").Compile(document.KindTool).Policy
+		if !slices.ContainsFunc(p.Protected, func(one policy.Protected) bool {
+			return one.Path == "/home/u/other/a.code-workspace" && !one.Pattern && !one.Creatable
+		}) {
+			t.Errorf("%s: the file is not mounted", block)
+		}
+	}
+}
+
 // A trusted project's file takes no protection away in a grant that it leaves.
 func TestRoots_ATrustedFileTakesNoProtectionAway(t *testing.T) {
 	t.Parallel()
