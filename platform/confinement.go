@@ -158,6 +158,17 @@ type Supervision interface {
 	Close() error
 }
 
+// ChangeWitness is a Supervision that may know whether its session has changed
+// any file.
+type ChangeWitness interface {
+	Supervision
+	// ChangedNothing reports whether no process of the session has asked for
+	// anything that could change a file, or have another process change one,
+	// except through descriptors that it was started with. Until Close has
+	// returned it speaks of the calls that were answered so far.
+	ChangedNothing() bool
+}
+
 // Proving is a Supervision that the stage tests before it executes its target.
 type Proving interface {
 	Supervision

@@ -98,9 +98,17 @@ func (w *protectionWatch) end() {
 	w.changed.Broadcast()
 }
 
+// unwritten says, before review, that the session has changed no file.
+func (w *protectionWatch) unwritten() {
+	if w != nil {
+		w.before.Unwritten()
+	}
+}
+
 // review returns what has changed since the beginning. It may take long in a
-// large project. It is called once, after end. prevented says that the session
-// could change nothing that was protected and there.
+// large project, if something was written. It is called once, after end.
+// prevented says that the session could change nothing that was protected and
+// there.
 func (w *protectionWatch) review(prevented bool) []Finding {
 	if w == nil {
 		return nil

@@ -39,6 +39,9 @@ type running struct {
 	log            *slog.Logger
 	record         *record.Session // nil if there is no audit trail
 	shared         *Group          // the group whose init this is; nil for any other leader
+	// writable: the program was started with a descriptor through which files can
+	// change that nobody is asked about.
+	writable bool
 
 	delivering sync.WaitGroup // of deliver
 	alarms     []Alarm        // see keep; complete once end has returned
@@ -153,6 +156,9 @@ func (r *running) end(e ending) (Exit, error) {
 	r.release()
 	if e.over != nil {
 		e.over(exit)
+	}
+	if r.wroteNothing(err) {
+		r.protection.unwritten()
 	}
 	r.record.Ended(exit.Code, exit.Signal, err != nil, r.protection.review(r.outcome.PreventsChanges()))
 	return exit, err

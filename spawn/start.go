@@ -455,6 +455,7 @@ func (s *surroundings) environment(request *Request) (env, dropped []string) {
 // terminal sets the leader's standard streams.
 func (a *attempt) terminal() (err error) {
 	a.running.master, a.releaseStreams, err = a.streams(&a.target, a.request)
+	a.running.writable = anyWritable(a.target.Streams[:]) || anyWritable(a.target.Inherited)
 	return err
 }
 

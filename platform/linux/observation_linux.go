@@ -103,7 +103,9 @@ func observe(o *denials.Observer, filtering seccomp.Filtering, handlers map[stri
 	}
 	if filtering.Observed == seccomp.ObservedAll {
 		for _, call := range seccomp.ModeCalls() {
-			handlers[call.Name] = notify.Handler{Handle: denials.ChangeMode(o, call.Name, call.Arg)}
+			handlers[call.Name] = notify.Handler{
+				Handle: denials.ChangeMode(o, call.Name, call.Arg), FastPath: denials.Unmarked(call.Arg),
+			}
 		}
 	}
 	before("pidfd_send_signal", o.KillHandle, (*notify.Call).Continue)
@@ -123,5 +125,8 @@ func observe(o *denials.Observer, filtering seccomp.Filtering, handlers map[stri
 	}}
 	if filtering.Offline {
 		before("socket", o.Socket, func(c *notify.Call) { c.Fail(unix.EACCES) })
+	}
+	if filtering.Observed.SeesChanges() {
+		noteChanges(o, filtering, handlers)
 	}
 }

@@ -31,7 +31,9 @@ type supervision struct {
 	mediator *sockets.Mediator  // nil if Landlock decides about sockets
 	observer *denials.Observer  // nil if no denials are reported
 	network  *network.Connector // nil if no hosts can be reached
-	once     sync.Once          // for Close
+	// seesChanges: the observer is asked about every call that may change a file.
+	seesChanges bool
+	once        sync.Once // for Close
 }
 
 // confine adds to a ruleset what depends on this machine, and returns the
@@ -192,6 +194,7 @@ func (r ruleset) supervise(
 			s.mediator.OnRefused = s.observer.ConnectUnix
 		}
 		observe(s.observer, filtering, handlers)
+		s.seesChanges = r.seesChanges(p)
 	}
 	if filtering.Shared {
 		s.handleShared(handlers)
@@ -241,7 +244,11 @@ func numberingOf(calls []string) (*numbering, error) {
 	if err != nil {
 		return nil, err
 	}
-	decided := map[int]string{}
+	decided, modes := map[int]string{}, map[string]int{}
+	for _, call := range seccomp.ModeCalls() {
+		modes[call.Name] = call.Arg
+	}
+	known := slices.Concat(denials.Calls(), seccomp.AttributeCalls(), []string{"ioctl"})
 	for place, call := range calls {
 		numbers, err := seccomp.Numbers(runtime.GOARCH, call)
 		if err != nil {
@@ -249,12 +256,12 @@ func numberingOf(calls []string) (*numbering, error) {
 		}
 		for _, number := range numbers {
 			n.places[notify.Key{Arch: number.Arch, Number: number.Nr}] = place
-			if number.Arch == native[0].Arch && slices.Contains(denials.Calls(), call) {
+			if number.Arch == native[0].Arch && slices.Contains(known, call) {
 				decided[number.Nr] = call
 			}
 		}
 	}
-	n.decided = denials.NewDecidedCalls(native[0].Arch, decided)
+	n.decided = denials.NewDecidedCalls(native[0].Arch, decided, modes)
 	numberings.Store(key, n)
 	return n, nil
 }

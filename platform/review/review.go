@@ -72,6 +72,8 @@ type State struct {
 	open map[string]bool
 	// prevented: see Prevented.
 	prevented bool
+	// unwritten: see Unwritten.
+	unwritten bool
 
 	mu         sync.Mutex // guards configured
 	configured map[string]*configured
@@ -151,6 +153,10 @@ func (s *State) take(since time.Time, index *policy.Index, tops []string) {
 // that were there. What has changed in busy ones is the work of others.
 func (s *State) Prevented() { s.prevented = true }
 
+// Unwritten says that the session has changed no file. Then Findings does not
+// search subdirectories, which takes longest.
+func (s *State) Unwritten() { s.unwritten = true }
+
 // Findings returns what has changed since Take: single paths, sorted, and then
 // the groups.
 func (s *State) Findings() []Finding {
@@ -194,7 +200,9 @@ func (s *State) compare(of *State, list changes, end time.Time) {
 			add(path, Removed)
 		}
 	}
-	s.search(list, end)
+	if !of.unwritten {
+		s.search(list, end)
+	}
 }
 
 // reason returns the reason of the path, or of the directory that contains it.

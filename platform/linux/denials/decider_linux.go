@@ -69,14 +69,27 @@ type DecidedCalls struct {
 type decidedCall struct {
 	known bool
 	creat bool
+	// attributes says that the call changes a file without a path argument of
+	// interest; mode is the number of the argument with its mode, or none.
+	attributes bool
+	mode       int8
 	pathArg
 }
 
 // NewDecidedCalls takes the names of the calls by their numbers on an
-// architecture, as [notify.Key] has them.
-func NewDecidedCalls(arch uint32, numbers map[int]string) *DecidedCalls {
+// architecture, as [notify.Key] has them. Those that are none of Calls change
+// attributes of a file; modes has the argument with the mode, where they have one.
+func NewDecidedCalls(arch uint32, numbers map[int]string, modes map[string]int) *DecidedCalls {
 	d := &DecidedCalls{arch: arch}
 	for number, name := range numbers {
+		if _, path := pathArgs()[name]; !path && number < maxNumber {
+			mode, has := modes[name]
+			if !has {
+				mode = none
+			}
+			d.calls[number] = decidedCall{known: true, attributes: true, mode: int8(mode)}
+			continue
+		}
 		args := pathArgs()[name]
 		if number >= maxNumber || len(args) != 1 || slices.Contains(gitMakers, name) || name == "openat2" {
 			continue
@@ -139,6 +152,13 @@ func (d *Decider) Decide(n *notify.Notification) bool {
 		return false
 	}
 	c := &d.calls.calls[n.Number]
+	if c.attributes {
+		if c.mode != none && n.Args[c.mode]&modeMarks != 0 {
+			return false // see ChangeMode
+		}
+		d.observer.changed = 1
+		return true
+	}
 	var flags openFlags
 	switch {
 	case c.creat:
@@ -148,6 +168,9 @@ func (d *Decider) Decide(n *notify.Notification) bool {
 	}
 	if c.op == opOpen && flags&unix.O_PATH != 0 {
 		return true
+	}
+	if c.op != opExecute && (c.op != opOpen || flags&openChanges != 0) {
+		d.observer.changed = 1
 	}
 	size := d.read(n)
 	if size == 0 || !d.clean(size) {

@@ -28,7 +28,7 @@ func newDecider(f *fixture) *Decider {
 		numbers[i] = call
 	}
 	f.start()
-	d := NewDecider(f.Observer, NewDecidedCalls(1, numbers))
+	d := NewDecider(f.Observer, NewDecidedCalls(1, numbers, nil))
 	d.Begin()
 	return d
 }
@@ -236,7 +236,7 @@ func TestDecider_ChecksDirectoriesEveryTime(t *testing.T) {
 func TestDecider_WaitsForTheTarget(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	d := NewDecider(f.Observer, NewDecidedCalls(1, map[int]string{0: "open"}))
+	d := NewDecider(f.Observer, NewDecidedCalls(1, map[int]string{0: "open"}, nil))
 	d.Begin()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -39,6 +39,9 @@ func FastPath(o *Observer, name string) func(*notify.Call) bool {
 			call.Continue()
 			return true
 		}
+		if mayChange(call, list) {
+			o.NoteChange()
+		}
 		if moves {
 			o.forget(time.Now())
 		}

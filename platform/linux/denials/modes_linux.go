@@ -85,6 +85,18 @@ func ChangeMode(o *Observer, name string, mode int) func(*notify.Call) {
 	}
 }
 
+// Unmarked returns a fast path that lets a change of a mode continue if it sets no
+// mark.
+func Unmarked(mode int) func(*notify.Call) bool {
+	return func(call *notify.Call) bool {
+		if call.Args[mode]&modeMarks != 0 {
+			return false
+		}
+		call.Continue()
+		return true
+	}
+}
+
 func (o *Observer) changeMode(call *notify.Call, name string, arg int) error {
 	caller, err := call.Identity()
 	if err != nil {
@@ -110,7 +122,8 @@ func (o *Observer) changeMode(call *notify.Call, name string, arg int) error {
 	return errors.Join(err, failed)
 }
 
-const modeBits = 0o7777
+// modeMarks are S_ISUID, S_ISGID and S_ISVTX.
+const modeBits, modeMarks = 0o7777, 0o7000
 
 // openForMode opens, without side effects, the file whose mode a call changes.
 // path is the number of the argument with its path, if the call has one.

@@ -59,6 +59,9 @@ type Observer struct {
 	started atomic.Bool
 	// begun is not 0 if started is true, for Decider.
 	begun uint32
+	// changed is not 0 if the session may have changed something; see
+	// NoteChange. Decider sets it, too.
+	changed uint32
 	// noticed is true once the canary's denial was noticed by the ordinary
 	// path.
 	noticed atomic.Bool

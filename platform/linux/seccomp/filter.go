@@ -47,6 +47,7 @@ const (
 	ObservedCreations Observed = "creations"
 	// ObservedNamed adds calls that change files, run programs, send signals and
 	// use the network, and those file opens for reading that namedRules describe.
+	// No other call changes a file; see changeRules.
 	ObservedNamed Observed = "some"
 	// ObservedAll adds all file opens.
 	ObservedAll Observed = "all"
@@ -72,6 +73,9 @@ func rulesFor(f Filtering) []rule {
 	if f.Priorities && (f.Observed == ObservedNone || f.Observed == ObservedCreations) {
 		rules = append(rules, existenceRules()...) // otherwise changingCalls have them
 	}
+	if f.Observed.SeesChanges() {
+		rules = append(rules, changeRules()...)
+	}
 	switch {
 	case f.Offline && f.Shared:
 		return append(rules, sharedSocketRules(f.Observed != ObservedNone)...)
@@ -79,6 +83,8 @@ func rulesFor(f Filtering) []rule {
 		return append(rules, observedOfflineRules...)
 	case f.Offline:
 		return append(rules, offlineRules...)
+	case f.Observed.SeesChanges() && !f.Isolated:
+		return append(rules, askedSocketRules()...)
 	}
 	return append(rules, socketRules...)
 }
