@@ -138,9 +138,9 @@ func forkAndWait() (int, unix.Errno) {
 var systemProofs = []proof{
 	{
 		protection: "filesystem", attack: "control a device that may only be read and written (ioctl)",
-		act: "ioctl", on: func(*targets) string {
-			return os.DevNull
-		},
+		// Not /dev/null: the observer may open it for a session, as no ioctl
+		// controls it.
+		act: "ioctl", on: func(*targets) string { return "/dev/zero" },
 	},
 	{
 		protection: platform.FileTree, attack: "change the mode of a file that is not granted", act: "mode",

@@ -147,6 +147,9 @@ func TestASessionThatChangedNothingIsNotSearched(t *testing.T) {
 			if review := hold("read", makefile, "then"); len(review) > 0 {
 				t.Errorf("after a session that only read: %q", review)
 			}
+			if review := hold("write", "/dev/null", "x", "then"); len(review) > 0 {
+				t.Errorf("after a write to /dev/null: %q", review)
+			}
 			if review := hold("change", "fchmodat", s.ProjectPath("own"), "then"); len(review) != 1 {
 				t.Errorf("after a change: %q", review)
 			}

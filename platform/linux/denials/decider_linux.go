@@ -169,10 +169,13 @@ func (d *Decider) Decide(n *notify.Notification) bool {
 	if c.op == opOpen && flags&unix.O_PATH != 0 {
 		return true
 	}
+	size := d.read(n)
+	if c.op == opOpen && mayOpenDevice(flags) && (d.isText(nullPath, size) || d.isText(ttyPath, size)) {
+		return false // see openDevice
+	}
 	if c.op != opExecute && (c.op != opOpen || flags&openChanges != 0) {
 		d.observer.changed = 1
 	}
-	size := d.read(n)
 	if size == 0 || !d.clean(size) {
 		return false
 	}
@@ -213,6 +216,22 @@ func (d *Decider) read(n *notify.Notification) int {
 		}
 	}
 	return 0
+}
+
+// isText reports whether the path, of that size, is a short text.
+//
+//go:nosplit
+//go:norace
+func (d *Decider) isText(text string, size int) bool {
+	if size != len(text) || size > maxText {
+		return false
+	}
+	for i := range len(text) {
+		if d.text[i] != text[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // clean reports whether the path is one that path.Clean leaves as it is, and has

@@ -40,6 +40,9 @@ func FastPath(o *Observer, name string) func(*notify.Call) bool {
 			return true
 		}
 		if mayChange(call, list) {
+			if o.openDevice(call, list) {
+				return true
+			}
 			o.NoteChange()
 		}
 		if moves {
