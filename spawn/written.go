@@ -12,7 +12,12 @@ import (
 // wroteNothing reports whether the session has changed no file. survived is the
 // error of a kill: what has survived may still write.
 func (r *running) wroteNothing(survived error) bool {
-	witness, is := r.supervision.(platform.ChangeWitness)
+	supervision := r.supervision
+	if call, member := r.group.(*call); member {
+		// Who wrote is not told apart, as a file stays open for whoever opened it.
+		supervision = call.shared.running.supervision
+	}
+	witness, is := supervision.(platform.ChangeWitness)
 	return is && survived == nil && !r.writable && witness.ChangedNothing()
 }
 

@@ -5,6 +5,7 @@ package groups
 import (
 	"fmt"
 	"maps"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -535,4 +536,41 @@ func TestGroup_ClosedWhileSessionsStart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Of a command in a group whose processes have changed nothing yet, the
+// subdirectories are not searched: what a program outside changes meanwhile is not
+// in its review. Once one command has changed a file, they are, for all.
+func TestGroup_IsSearchedOnceACommandHasChangedSomething(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
+	if p := e.Hello.Capabilities.Enforcement["denials"]; !strings.Contains(p.Mechanism, "seccomp") {
+		harness.Skip(t, "user_notification", p.Detail)
+	}
+	makefile := w.ProjectPath("sub/Makefile")
+	harness.Write(t, makefile, "all:\n")
+	found := func(line string) int {
+		s := e.Spawn(protocol.SpawnParams{
+			Kind: protocol.Tool, Command: "/bin/bash", Args: []string{"-c", line}, Group: "agent", Pipe: true,
+		})
+		s.Await("ready")
+		harness.Write(t, makefile, "all: changed\n")
+		harness.Write(t, w.ProjectPath("go"), "")
+		s.Exit()
+		if err := os.Remove(w.ProjectPath("go")); err != nil {
+			t.Fatal(err)
+		}
+		return len(s.Close(0).Review)
+	}
+	const read = "echo ready; until test -e go; do :; done; head -n 1 sub/Makefile"
+	for _, test := range []struct {
+		line string
+		want int
+	}{{read, 0}, {"exec 9>>notes; " + read, 1}, {read, 1}} {
+		if got := found(test.line); got != test.want {
+			t.Errorf("%q: %d findings, want %d", test.line, got, test.want)
+		}
+	}
 }
