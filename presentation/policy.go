@@ -1,15 +1,26 @@
 package presentation
 
 import (
+	"context"
+	"fmt"
+	"slices"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
-// Policy is a compiled policy as policy/get answers it.
-func Policy(compiled compile.Result) protocol.PolicyGetResult {
+// Prober tries what a session with a policy would get; see
+// spawn.Spawner.ProbePolicy.
+type Prober func(ctx context.Context, p policy.Policy) (spawn.Outcome, error)
+
+// Policy is a compiled policy as policy/get answers it. What the machine enforces
+// of it is tried by a prober, if anybody wrote what a machine may not enforce; nil
+// tries nothing.
+func Policy(ctx context.Context, compiled compile.Result, probe Prober) protocol.PolicyGetResult {
 	p := &compiled.Policy
 	out := protocol.Policy{
 		Restricted: p.Restricted, Project: p.Project, Rules: []protocol.PolicyRule{},
@@ -103,7 +114,24 @@ func Policy(compiled compile.Result) protocol.PolicyGetResult {
 			File: protected.Origin.File, Line: protected.Origin.Line,
 		})
 	}
-	return protocol.PolicyGetResult{PolicyID: p.ID(), Policy: out}
+	return protocol.PolicyGetResult{PolicyID: p.ID(), Policy: out, Warnings: orEmpty(tryPolicy(ctx, compiled, probe))}
+}
+
+// tryPolicy are the warnings of UnheldKeys about sessions that start now.
+func tryPolicy(ctx context.Context, compiled compile.Result, probe Prober) []string {
+	asks := func(from policy.Origin) bool { return holdings[from.Key].protection != "" }
+	if probe == nil || !compiled.Policy.Restricted || !slices.ContainsFunc(compiled.Written, asks) {
+		return nil
+	}
+	outcome, err := probe(ctx, compiled.Policy)
+	if err != nil {
+		return display.Lines([]string{fmt.Sprintf("what this machine enforces is not known: %v", err)})
+	}
+	var warnings []string
+	if cause := outcome.Unconfinable; cause != nil {
+		warnings = append(warnings, fmt.Sprintf("this machine cannot sandbox: %v", cause))
+	}
+	return display.Lines(append(warnings, UnheldWarnings(compiled.Written, true, outcome)...))
 }
 
 // Explanation is an explanation as policy/explain answers it.

@@ -55,6 +55,7 @@ func SandboxWarnings(compiled compile.Result, outcome spawn.Outcome, guarded []s
 		warnings = append(warnings, fmt.Sprintf("this session is not sandboxed: %v", outcome.Unconfinable))
 	}
 	warnings = append(warnings, outcome.Enforcement.Warnings...)
+	warnings = append(warnings, UnheldWarnings(compiled.Written, compiled.Policy.Restricted, outcome)...)
 	if outcome.Confined {
 		for _, path := range guarded {
 			_, protected := compiled.Policy.ProtectedAt(path)

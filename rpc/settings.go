@@ -53,7 +53,7 @@ func (s *Server) settingsGet(_ context.Context, params protocol.SettingsGetParam
 	}, nil
 }
 
-func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (protocol.PolicyGetResult, error) {
+func (s *Server) policyGet(ctx context.Context, params protocol.PolicyGetParams) (protocol.PolicyGetResult, error) {
 	if err := absolute("projectDir", params.ProjectDir); err != nil {
 		return protocol.PolicyGetResult{}, err
 	}
@@ -64,7 +64,7 @@ func (s *Server) policyGet(_ context.Context, params protocol.PolicyGetParams) (
 	snapshot := s.store.InWindow(params.ProjectDir)
 	plan := s.plan(snapshot, protocol.Kind(kind), "", "")
 	s.publish(snapshot, plan.Diagnostics)
-	return presentation.Policy(plan.Result), nil
+	return presentation.Policy(ctx, plan.Result, s.options.Spawner.ProbePolicy), nil
 }
 
 func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainParams) (protocol.PolicyExplainResult,

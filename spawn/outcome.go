@@ -86,6 +86,7 @@ func (a *attempt) limit() {
 		r.limits.unheard = row.Status == platform.Enforced && !r.outcome.Tracking.Limits.Processes
 		protections = maps.Clone(protections)
 		protections[platform.Limits] = limitsProtection(row, most, r.outcome.Tracking.Limits)
+		r.outcome.Enforcement.Unheld = withUnheldLimits(r.outcome.Enforcement.Unheld, row, r.outcome.Tracking.Limits)
 	}
 	r.outcome.Enforcement.Protections = a.spawner.shared(protections)
 }
@@ -117,6 +118,9 @@ func limitsProtection(row platform.Protection, most policy.Limits, group lifecyc
 	} else {
 		held = append(held, "its memory is not limited: "+group.Why)
 	}
+	if group.Memory && !group.CPU && group.Why != "" { // else that was the reason
+		held = append(held, "its share of a busy processor is not set: "+group.Why)
+	}
 	limited := platform.Protection{
 		Status: platform.Degraded, Mechanism: strings.Join(mechanisms, ", "), Detail: strings.Join(held, "; "),
 		Fix: group.Fix,
@@ -133,6 +137,25 @@ func limitsProtection(row platform.Protection, most policy.Limits, group lifecyc
 		limited.Fix = row.Fix
 	}
 	return limited
+}
+
+// withUnheldLimits adds the limits that do not hold to the keys of which that is
+// so. The row is the stage's.
+func withUnheldLimits(unheld []string, row platform.Protection, group lifecycle.Limited) []string {
+	unheld = slices.Clone(unheld)
+	for _, limit := range []struct {
+		key   string
+		holds bool
+	}{
+		{ProcessesKey, row.Status == platform.Enforced || group.Processes},
+		{MemoryKey, group.Memory},
+		{weightKey, group.CPU},
+	} {
+		if !limit.holds {
+			unheld = append(unheld, limit.key)
+		}
+	}
+	return unheld
 }
 
 func numbered(most int) string {
@@ -169,6 +192,9 @@ const (
 	MemoryKey      = "limits.memory"
 	ConnectionsKey = "limits.connections"
 )
+
+// weightKey is that of a limit that cannot be reached.
+const weightKey = "limits.cpu_weight"
 
 // reachedLimits are the limits that a session has reached, each once.
 type reachedLimits struct {

@@ -48,9 +48,16 @@ func TestLimitsProtection_SaysWhatHolds(t *testing.T) {
 		},
 		"no controller of processes": {
 			unstaged,
-			lifecycle.Limited{Memory: true, Why: "no pids"},
+			lifecycle.Limited{Memory: true, CPU: true, Why: "no pids"},
 			platform.Degraded,
 			"cgroup (memory.max): nothing limits the session's processes: root; its memory is limited to 64 MB", "user",
+		},
+		"no controller of processors": {
+			staged,
+			lifecycle.Limited{Processes: true, Memory: true, Why: "no cpu"},
+			platform.Enforced,
+			"RLIMIT_NPROC, cgroup (pids.max), cgroup (memory.max): at most 40 processes; its memory is limited " +
+				"to 64 MB; its share of a busy processor is not set: no cpu", "",
 		},
 		"nothing": {
 			unstaged,

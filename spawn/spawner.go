@@ -2,12 +2,15 @@ package spawn
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -66,6 +69,50 @@ func (s *Spawner) Probe(ctx context.Context) Protections {
 		protections[platform.Limits] = limitsProtection(row, policy.Limits{}, tracking.Limits)
 	}
 	return protections
+}
+
+// ProbePolicy says what a session with that policy would get here, process tracking
+// included. It confines a process that executes nothing and is discarded. An error
+// means that this is not known.
+func (s *Spawner) ProbePolicy(ctx context.Context, p policy.Policy) (Outcome, error) {
+	outcome := Outcome{Tracking: s.Tracker.Tracking()}
+	if !p.Restricted {
+		return outcome, nil
+	}
+	p.Temporary = slices.Clone(p.Temporary)
+	for i := range p.Temporary {
+		p.Temporary[i].Source = p.Temporary[i].Path // any directory can take its place
+	}
+	// Some directories are made when the first session starts.
+	missing := func(path string) bool {
+		_, err := fsguard.Lstat(path)
+		return err != nil
+	}
+	p.Caches = slices.DeleteFunc(slices.Clone(p.Caches), func(c policy.Cache) bool { return missing(c.Path) })
+	p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r policy.Rule) bool { return missing(r.Path) })
+	hooks := platform.Hooks{}
+	if p.OnDenied != policy.Ignore {
+		hooks.Denied = func(platform.Denial) {}
+	}
+	if p.OnDenied == policy.Ask {
+		hooks.Ask = func(context.Context, platform.Denial) platform.Answer { return AnswerUnasked }
+	}
+	confinement, err := s.Backend.Confine(&p, hooks)
+	if err != nil {
+		outcome.Unconfinable = err
+		return outcome, nil
+	}
+	outcome.Enforcement, err = platform.ProbeStage(ctx, s.Backend, confinement)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("confine a process for a test: %w", err)
+	}
+	outcome.Confined = true
+	e := &outcome.Enforcement
+	if row, known := e.Protections[platform.Limits]; known {
+		e.Unheld = withUnheldLimits(e.Unheld, row, outcome.Tracking.Limits)
+		e.Protections[platform.Limits] = limitsProtection(row, p.Limits, outcome.Tracking.Limits)
+	}
+	return outcome, nil
 }
 
 // Platform is the operating system's name: "linux" or "darwin".

@@ -248,6 +248,7 @@ var testsMayImport = []string{
 // testsOfMayImport are packages that the tests of one package may import too,
 // because they stand in for others.
 var testsOfMayImport = map[string][]string{
+	"presentation":           {"platform", "settings/document"},
 	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle"},
 	"platform/linux/notify":  {"platform/linux/notify/notifytest"},
 	"platform/linux/sockets": {"platform/linux/notify/notifytest"},

@@ -165,6 +165,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if !j.quiet {
 		printWarnings(compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
 	}
+	printUnheld(&compiled, running.Outcome(), j.quiet)
 	if cause := running.Outcome().Unconfinable; cause != nil {
 		warnUnsandboxed("not sandboxed: "+cause.Error(), "", j.held != nil)
 	}
@@ -226,6 +227,26 @@ func printWarnings(warnings []string) {
 	for _, warning := range warnings {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
 	}
+}
+
+// printUnheld prints the keys that somebody wrote and that do not hold. Briefly,
+// that is one line.
+func printUnheld(compiled *compile.Result, outcome spawn.Outcome, briefly bool) {
+	unheld := presentation.UnheldKeys(compiled.Written, compiled.Policy.Restricted, outcome)
+	if len(unheld) == 0 {
+		return
+	}
+	if !briefly {
+		for _, one := range unheld {
+			printWarnings([]string{one.Warning()})
+		}
+		return
+	}
+	var names []string
+	for _, one := range unheld {
+		names = append(names, one.Names())
+	}
+	printWarnings([]string{"not enforced here, `sandbox-sidecar policy` says why: " + strings.Join(names, ", ")})
 }
 
 func printNotes(notes []string) {

@@ -210,6 +210,7 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 		return spawn.Exit{}, err
 	}
 	printWarnings(plan.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
+	printUnheld(&plan.Result, running.Outcome(), false)
 	exit, err := running.Wait()
 	if err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,10 +12,12 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
 // printPolicy prints what a session may do, and where each line comes from.
@@ -38,7 +41,9 @@ func printPolicy(flags *flagSet, args []string) error {
 	if err := unnamed(compiled.Doubt); err != nil {
 		return err
 	}
-	result := presentation.Policy(compiled)
+	ctx, cancel := context.WithTimeout(context.Background(), doctorTimeout)
+	defer cancel()
+	result := presentation.Policy(ctx, compiled, tryHere())
 	if *asJSON {
 		encoder := json.NewEncoder(display.JSONWriter(output))
 		encoder.SetIndent("", "  ")
@@ -49,6 +54,19 @@ func printPolicy(flags *flagSet, args []string) error {
 	}
 	describePolicy(stdout, string(kind), result, snapshot.Project())
 	return nil
+}
+
+// tryHere tries what this machine enforces of a policy; nil inside a session, where
+// that would be about the session.
+func tryHere() presentation.Prober {
+	if inSession() {
+		return nil
+	}
+	return func(ctx context.Context, p policy.Policy) (spawn.Outcome, error) {
+		spawner, end := prober()
+		defer end()
+		return spawner.ProbePolicy(ctx, p)
+	}
 }
 
 // describePolicy writes each permission, below the setting that it comes from.
@@ -65,6 +83,9 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	case len(project.Asks) > 0:
 		display.Fprintf(w, "the project's settings ask for more than they get (sandbox-sidecar trust --show): %s\n",
 			quoted(project.File))
+	}
+	for _, warning := range result.Warnings {
+		display.Fprintf(w, "warning: %s\n", warning)
 	}
 	var files groups
 	for _, rule := range p.Rules {

@@ -58,7 +58,11 @@ type Grant struct {
 type Requested struct {
 	Network        bool `json:"network"`
 	Hosts          bool `json:"hosts,omitempty"`
+	Localhost      bool `json:"localhost,omitempty"`
 	ProtectedPaths bool `json:"protectedPaths"`
+	Temporary      bool `json:"temporary,omitempty"`
+	Hidden         bool `json:"hidden,omitempty"`
+	Caches         bool `json:"caches,omitempty"`
 	Denials        bool `json:"denials"`
 }
 
@@ -83,6 +87,8 @@ func Translate(p *policy.Policy, host Host) Plan {
 		Network: p.Network.Allowed,
 		Requested: Requested{
 			Network: !p.Network.Allowed, Hosts: p.Network.ByHost(), ProtectedPaths: len(p.Protected) > 0,
+			Localhost: p.Network.Allowed && p.Network.Localhost != policy.LocalhostAll,
+			Temporary: len(p.Temporary) > 0, Hidden: len(p.Hidden) > 0, Caches: len(p.Caches) > 0,
 			Denials: p.OnDenied != policy.Ignore,
 		},
 	}

@@ -19,13 +19,16 @@ func report(p Scene) map[string]platform.Protection {
 			"renamed or linked; still visible: names in \"/\", symlinks, the metadata of directories above granted " +
 			"paths, and the system's libraries"),
 		platform.TemporaryFiles: {
-			Status: platform.Degraded, Mechanism: "TMPDIR",
+			Status: platform.Degraded, Mechanism: "TMPDIR", NotRequested: !p.Requested.Temporary,
 			Detail: "TMPDIR names a directory of the project's own; what is written to /tmp itself is " +
 				"shared with all programs",
 		},
-		platform.HiddenPaths: {Status: platform.Absent, Detail: "macOS shows hidden paths within the grants"},
+		platform.HiddenPaths: {
+			Status: platform.Absent, NotRequested: !p.Requested.Hidden,
+			Detail: "macOS shows hidden paths within the grants",
+		},
 		platform.ToolchainCaches: {
-			Status: platform.Absent,
+			Status: platform.Absent, NotRequested: !p.Requested.Caches,
 			Detail: "macOS has no overlays: programs outside see what sessions write to caches of toolchains",
 		},
 		platform.FileTree: enforced("modes, owners, times and extended attributes of files that are not granted for " +

@@ -59,7 +59,9 @@ func confineSelf(order *platform.Order) (handshake.Confined, error) {
 		return handshake.Confined{}, err
 	}
 	if !plan.TrackOnly {
-		confined.Enforcement = platform.Enforcement{Protections: report(scene), Missing: missing}
+		confined.Enforcement = platform.Enforcement{
+			Protections: report(scene), Unheld: unheld(scene), Missing: missing,
+		}
 	}
 	return confined, nil
 }
@@ -122,4 +124,12 @@ func ownTerminal() string {
 		}
 	}
 	return ""
+}
+
+// unheld are the keys that do not hold although the protections do not say so.
+func unheld(p Scene) []string {
+	if p.Requested.Localhost {
+		return []string{"localhost"}
+	}
+	return nil
 }

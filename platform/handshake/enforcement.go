@@ -62,6 +62,9 @@ type Enforcement struct {
 	// Missing lists the granted paths that have no effect, because they do not
 	// exist or cannot be reached.
 	Missing []Missing `json:"missing,omitempty"`
+	// Unheld are the keys of settings that do not hold here, of those that share a
+	// protection with others: "localhost" and those of "limits".
+	Unheld []string `json:"unheld,omitempty"`
 	// Warnings are for the user's eyes.
 	Warnings []string `json:"warnings,omitempty"`
 }

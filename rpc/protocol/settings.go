@@ -50,6 +50,9 @@ type PolicyGetParams struct {
 type PolicyGetResult struct {
 	PolicyID string `json:"policyId"`
 	Policy   Policy `json:"policy"`
+	// Warnings name each key that somebody wrote and that this machine does not
+	// enforce, and say why. It was just tried.
+	Warnings []string `json:"warnings"`
 }
 
 // Policy is what a session may do. Every path in it is real.

@@ -24,6 +24,9 @@ type Result struct {
 	// Switches are the keys of a single value that decide about the policy,
 	// each with the value that counts.
 	Switches []Switch
+	// Written are the keys that somebody wrote and that count, each with its origin,
+	// in the order of the reference. A mode writes the keys that it sets.
+	Written []policy.Origin
 	// Variables are the entries of Policy.Environment.Allowed, each with its
 	// origin.
 	Variables []Variable

@@ -380,6 +380,17 @@ func originsOf(user, tightened settings) map[string]string {
 	return origins
 }
 
+// written are the origins of the keys that somebody wrote.
+func (e *evaluation) written() []policy.Origin {
+	var list []policy.Origin
+	for _, key := range document.Keys() {
+		if from := e.originOf(key.Name); from.File != policy.OriginBuiltIn {
+			list = append(list, from)
+		}
+	}
+	return list
+}
+
 // originOf is the origin of the value of a key as a whole.
 func (e *evaluation) originOf(key string) policy.Origin {
 	if from, bound := e.bounds.from[key]; bound {

@@ -48,7 +48,7 @@ func (s *Snapshot) Compile(kind document.Kind) Result {
 		Risks: e.risks(kind), unreached: e.unreached, unsearched: e.unsearched,
 		ssh:       hasToolchain(e.toolchains, toolchain.SSH),
 		Variables: slices.Clone(e.variables),
-		Switches:  e.switches(kind), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
+		Switches:  e.switches(kind), Written: e.written(), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
 		bounds: e.bounds, adding: e.addingVariables(),
 	}
 	if compiled.Policy.Restricted {

@@ -743,6 +743,11 @@ export interface PolicyGetParams {
 export interface PolicyGetResult {
   policyId: string;
   policy: Policy;
+  /**
+   * `warnings` name each key that somebody wrote and that this machine does not enforce, and say why. It was
+   * just tried.
+   */
+  warnings: string[];
 }
 
 /** `Policy` is what a session may do. Every path in it is real. */

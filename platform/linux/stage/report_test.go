@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -333,5 +334,24 @@ func TestReport_UnixSockets(t *testing.T) {
 		if test.want != handshake.Enforced && (!strings.Contains(got.Detail, r.MediationGap) || got.Fix == "") {
 			t.Errorf("ABI %d: the reason is missing: %+v", test.abi, got)
 		}
+	}
+}
+
+// The row of the network does not say that it keeps a session from this machine's
+// services, as nothing else of it was asked for.
+func TestUnheld_NamesLocalhostIfNobodyDecides(t *testing.T) {
+	t.Parallel()
+	own := policy.Policy{Restricted: true, Network: policy.Network{Allowed: true, Localhost: policy.LocalhostOwn}}
+	r := Translate(&own, 9)
+	if got := unheld(r); !slices.Equal(got, []string{"localhost"}) {
+		t.Errorf("nobody decides: %q", got)
+	}
+	r.Filtering.Localhost = true
+	if got := unheld(r); got != nil {
+		t.Errorf("the sidecar decides: %q", got)
+	}
+	own.Network.Localhost = policy.LocalhostAll
+	if got := unheld(Translate(&own, 9)); got != nil {
+		t.Errorf("nobody asks: %q", got)
 	}
 }

@@ -2,6 +2,14 @@ package stage
 
 import "github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
 
+// unheld are the keys that do not hold although the protections do not say so.
+func unheld(r Ruleset) []string {
+	if r.Requested.Localhost && !r.Filtering.Localhost {
+		return []string{"localhost"}
+	}
+	return nil
+}
+
 // networkOff says how the network is cut off.
 func networkOff(r Ruleset) handshake.Protection {
 	switch {

@@ -70,7 +70,7 @@ func ConfineSelf(order *handshake.Order) (handshake.Confined, error) {
 	}
 	return handshake.Confined{
 		Enforcement: handshake.Enforcement{
-			Protections: report(ruleset, result), Missing: append(missing, ruleset.Missing...),
+			Protections: report(ruleset, result), Unheld: unheld(ruleset), Missing: append(missing, ruleset.Missing...),
 			Warnings: ruleset.Warnings,
 		},
 		Closed: closed,

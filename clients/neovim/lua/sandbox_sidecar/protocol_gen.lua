@@ -375,6 +375,7 @@
 ---@class (exact) sandbox_sidecar.PolicyGetResult
 ---@field policyId string
 ---@field policy sandbox_sidecar.Policy
+---@field warnings string[] `warnings` name each key that somebody wrote and that this machine does not enforce, and say why. It was just tried.
 
 ---`Policy` is what a session may do. Every path in it is real.
 ---@class (exact) sandbox_sidecar.Policy
