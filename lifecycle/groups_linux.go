@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/cgroup"
@@ -58,8 +59,11 @@ func limited(got cgroup.Limited) Limited {
 	if got.Problem != nil {
 		l.Why = got.Problem.Error()
 	}
-	if got.Shared {
+	if got.Shared || got.Undelegated != "" {
 		l.Fix = fixLimits()
+	}
+	if got.Undelegated != "" && l.Fix == "" { // without systemd somebody else marks it
+		l.Fix = fmt.Sprintf("if nobody else arranges it: setfattr -n user.delegate -v 1 %q", got.Undelegated)
 	}
 	return l
 }

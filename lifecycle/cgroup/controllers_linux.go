@@ -51,8 +51,8 @@ func controllers(own string, wanted []string) (given []string, err error) {
 			refused = enabled()
 		}
 	}
-	if errors.Is(refused, errShared) || errors.Is(refused, unix.EBUSY) {
-		return nil, errShared
+	if errors.Is(refused, unix.EBUSY) { // somebody has joined it meanwhile
+		refused = errShared
 	}
 	if refused != nil {
 		return nil, refused
@@ -62,6 +62,14 @@ func controllers(own string, wanted []string) (given []string, err error) {
 
 // errShared is about a cgroup that holds more than this process.
 var errShared = errors.New("other processes are in the sidecar's cgroup")
+
+// undelegatedError is about a cgroup that this process must not arrange, although
+// it is alone there.
+type undelegatedError struct{ dir string }
+
+func (e *undelegatedError) Error() string {
+	return "the sidecar's cgroup is not marked as delegated to it"
+}
 
 // enableAll gives controllers to the children of a cgroup, all or none.
 func enableAll(dir string, names []string) error {
@@ -99,8 +107,11 @@ func stepAside(own string) error {
 		return err
 	}
 	pid := strconv.Itoa(os.Getpid())
-	if !slices.Equal(procs, []string{pid}) || !delegated(own) {
+	switch {
+	case !slices.Equal(procs, []string{pid}):
 		return errShared
+	case !delegated(own):
+		return &undelegatedError{own}
 	}
 	name, err := ownName()
 	if err != nil {
@@ -169,15 +180,22 @@ type Limited struct {
 	Problem                error // why not all of them do
 	// Shared is true if they would if the sidecar were alone in its cgroup.
 	Shared bool
+	// Undelegated is the directory of the sidecar's cgroup if they would if that
+	// were marked as delegated; else "".
+	Undelegated string
 }
 
 // Limited says which limits groups can have.
 func (t *Tree) Limited() Limited {
 	has := func(name string) bool { return slices.Contains(t.controllers, name) }
-	return Limited{
+	l := Limited{
 		Processes: has(pidsController), Memory: has(memoryController), CPU: has(cpuController), Problem: t.unlimited,
 		Shared: errors.Is(t.unlimited, errShared),
 	}
+	if undelegated, is := errors.AsType[*undelegatedError](t.unlimited); is {
+		l.Undelegated = undelegated.dir
+	}
+	return l
 }
 
 // Limit limits the group, as far as its controllers can, and says how far.

@@ -193,8 +193,8 @@ func stepAsideOnlyWhereAllowed(t *testing.T, tree *Tree, name string) {
 	if got, kind := try("alone", mark); got != want || kind != "domain" {
 		t.Errorf("alone in a delegated cgroup: %s, children are %q; want %s", got, kind, want)
 	}
-	const stays = "ready 0 given=[] shared=true moved=false"
-	if got, kind := try("unmarked", func(string) {}); !strings.HasPrefix(got, stays) || kind != "domain" {
+	const unmarked = "ready 0 given=[] shared=false moved=false error=the sidecar's cgroup is not marked"
+	if got, kind := try("unmarked", func(string) {}); !strings.HasPrefix(got, unmarked) || kind != "domain" {
 		t.Errorf("in a cgroup of somebody else: %s, children are %q", got, kind)
 	}
 	other := proctest.Helper("wait")
@@ -204,7 +204,7 @@ func stepAsideOnlyWhereAllowed(t *testing.T, tree *Tree, name string) {
 		mark(dir)
 		harness.Must(t, writeCgroup(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(other.Process.Pid)))
 	})
-	if !strings.HasPrefix(got, stays) || kind != "domain" {
+	if !strings.HasPrefix(got, "ready 0 given=[] shared=true moved=false") || kind != "domain" {
 		t.Errorf("beside another process: %s, children are %q", got, kind)
 	}
 	if given, err := controllers(tree.dir, []string{"no-such-controller"}); given != nil || err == nil ||
@@ -275,6 +275,43 @@ func TestReached_ReadsWhatTheKernelCounts(t *testing.T) {
 			harness.Write(t, filepath.Join(g.dir, "memory.events"), test.memory)
 		}
 		if got := g.Reached(); got != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// What keeps a cgroup from giving its children controllers is said as it is: a
+// process that is alone there is not told of others.
+func TestControllers_SayWhyThereAreNone(t *testing.T) {
+	t.Parallel()
+	alone := strconv.Itoa(os.Getpid()) + "\n"
+	for name, test := range map[string]struct {
+		procs       string
+		mark        bool
+		shared      bool
+		undelegated bool
+	}{
+		"others":            {procs: alone + "1\n", mark: true, shared: true},
+		"alone, not marked": {procs: alone, undelegated: true},
+		"alone, and marked": {procs: alone, mark: true}, // it fails later: this is no cgroup
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{
+			"cgroup.controllers": "memory pids cpu\n", "cgroup.subtree_control": "\n", "cgroup.type": "domain\n",
+			"cgroup.procs": test.procs,
+		} {
+			harness.Write(t, filepath.Join(dir, file), text)
+		}
+		if test.mark {
+			if err := unix.Setxattr(dir, "user.delegate", []byte("1"), 0); err != nil {
+				harness.Skip(t, "cgroup_xattr", err.Error())
+			}
+		}
+		tree := Tree{dir: dir}
+		tree.wantControllers(dir)
+		got := tree.Limited()
+		if got.Problem == nil || got.Memory || got.Shared != test.shared ||
+			(got.Undelegated == dir) != test.undelegated {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
