@@ -7,43 +7,64 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
-// decodeParams reads params into p. It ignores unknown fields, so that newer
-// editors can use this sidecar. Every error has CodeInvalidParams.
-func decodeParams(raw json.RawMessage, p any) error {
+// decodeParams reads params into p. It returns the name of the first field that
+// nobody knows; "" if all are known. Newer editors may send such fields.
+func decodeParams(raw json.RawMessage, p any) (unknown string, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
-		return nil
+		return "", nil
 	}
-	err := json.Unmarshal(raw, p)
+	unknown, err = unmarshal(raw, p)
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Value == "array" {
 		// Lua encodes an empty table as [], even if it means an object.
 		if lenient, changed := emptyObjects(raw, reflect.TypeOf(p)); changed {
 			reflect.ValueOf(p).Elem().SetZero()
-			err = json.Unmarshal(lenient, p)
+			unknown, err = unmarshal(lenient, p)
 		}
 	}
 	if err == nil {
-		return nil
+		return unknown, nil
 	}
 	var corrupt base64.CorruptInputError
 	switch {
 	case errors.As(err, &corrupt):
-		return invalidParams("data", "expected base64, found an invalid character at byte %d", int64(corrupt))
+		return "", invalidParams("data", "expected base64, found an invalid character at byte %d", int64(corrupt))
 	case errors.As(err, &mismatch) && mismatch.Field == "":
-		return &wireError{
+		return "", &wireError{
 			code:    protocol.CodeInvalidParams,
 			message: fmt.Sprintf("params: expected an object, found %s", mismatch.Value),
 		}
 	case errors.As(err, &mismatch):
-		return invalidParams(mismatch.Field, "expected %s, found %s", jsonKind(mismatch.Type), mismatch.Value)
+		return "", invalidParams(mismatch.Field, "expected %s, found %s", jsonKind(mismatch.Type), mismatch.Value)
 	default:
-		return &wireError{code: protocol.CodeInvalidParams, message: fmt.Sprintf("params: %v", err)}
+		return "", &wireError{code: protocol.CodeInvalidParams, message: fmt.Sprintf("params: %v", err)}
 	}
+}
+
+// unmarshal is json.Unmarshal, and names the first unknown field.
+func unmarshal(raw []byte, p any) (unknown string, err error) {
+	strict := json.NewDecoder(bytes.NewReader(raw))
+	strict.DisallowUnknownFields()
+	err = strict.Decode(p)
+	if err == nil {
+		return "", nil
+	}
+	quoted, is := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if !is {
+		return "", err
+	}
+	if unknown, err = strconv.Unquote(quoted); err != nil {
+		unknown = quoted
+	}
+	// The error hides any other.
+	reflect.ValueOf(p).Elem().SetZero()
+	return unknown, json.Unmarshal(raw, p)
 }
 
 // jsonKind is the JSON name of a Go type.

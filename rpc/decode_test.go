@@ -49,7 +49,7 @@ func TestDecodeParams_Lenient(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if err := decodeParams([]byte(test.params), test.into); err != nil {
+			if _, err := decodeParams([]byte(test.params), test.into); err != nil {
 				t.Fatal(err)
 			}
 			if got := reflect.ValueOf(test.into).Elem().Interface(); !reflect.DeepEqual(got, test.want) {
@@ -114,7 +114,7 @@ func TestDecodeParams_NamesTheField(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			err := decodeParams([]byte(test.params), test.into)
+			_, err := decodeParams([]byte(test.params), test.into)
 			var wire *wireError
 			if !errors.As(err, &wire) || wire.code != protocol.CodeInvalidParams || wire.message != test.want {
 				t.Errorf("got %v, want %q", err, test.want)
@@ -134,7 +134,7 @@ func FuzzDecodeParams(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, params []byte) {
 		for _, into := range []any{&protocol.SpawnParams{}, &protocol.InitializeParams{}, &protocol.InputParams{}} {
-			err := decodeParams(params, into)
+			_, err := decodeParams(params, into)
 			var wire *wireError
 			if err != nil && (!errors.As(err, &wire) || wire.code != protocol.CodeInvalidParams ||
 				!strings.HasPrefix(fmt.Sprint(err), "params")) {

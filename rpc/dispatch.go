@@ -38,6 +38,11 @@ type dispatcher struct {
 	// ignored is called for every notification that had no effect. It must not
 	// block.
 	ignored func(method string, err error)
+	// strict names the requests in which an unknown field is an error.
+	strict map[string]bool
+	// unknown is called for each message with fields that nobody knows, with the
+	// name of the first. They had no effect. It must not block.
+	unknown func(method, field string)
 	// handled is called after each message, with the length of its params.
 	handled func(bytes int)
 
@@ -56,8 +61,9 @@ type requestHandler func(ctx context.Context, raw json.RawMessage) (result any, 
 func newDispatcher() *dispatcher {
 	return &dispatcher{
 		requests: map[string]requestHandler{}, notifications: map[string]func(json.RawMessage) error{},
-		inline: map[string]bool{}, waits: map[string]bool{},
-		slots: make(chan struct{}, maxConcurrent), computing: make(chan struct{}, maxComputing),
+		inline: map[string]bool{}, waits: map[string]bool{}, strict: map[string]bool{},
+		unknown: func(string, string) {},
+		slots:   make(chan struct{}, maxConcurrent), computing: make(chan struct{}, maxComputing),
 	}
 }
 
@@ -76,7 +82,7 @@ func onRequestThen[P, R any](d *dispatcher, method protocol.Request[P, R],
 ) {
 	d.requests[method.Method] = func(ctx context.Context, raw json.RawMessage) (any, func(), error) {
 		var params P
-		if err := decodeParams(raw, &params); err != nil {
+		if err := d.decode(method.Method, raw, &params); err != nil {
 			return nil, nil, err
 		}
 		return handle(ctx, params)
@@ -88,11 +94,25 @@ func onRequestThen[P, R any](d *dispatcher, method protocol.Request[P, R],
 func onNotification[P any](d *dispatcher, method protocol.Notification[P], handle func(P) error) {
 	d.notifications[method.Method] = func(raw json.RawMessage) error {
 		var params P
-		if err := decodeParams(raw, &params); err != nil {
+		if err := d.decode(method.Method, raw, &params); err != nil {
 			return err
 		}
 		return handle(params)
 	}
+}
+
+// decode reads the params of a message.
+func (d *dispatcher) decode(method string, raw json.RawMessage, params any) error {
+	field, err := decodeParams(raw, params)
+	switch {
+	case err != nil || field == "":
+		return err
+	case d.strict[method]:
+		return invalidParams(display.Text(field),
+			"not known to this version, and may restrict; see capabilities.spawnFields")
+	}
+	d.unknown(method, field)
+	return nil
 }
 
 // Handle handles a request or a notification. The reading goroutine calls it in

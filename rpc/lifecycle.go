@@ -31,6 +31,9 @@ func (s *Server) registerLifecycle() {
 func (s *Server) initialize(ctx context.Context, params protocol.InitializeParams) (protocol.InitializeResult, func(),
 	error,
 ) {
+	if wanted := params.ProtocolVersion; wanted < 0 {
+		return protocol.InitializeResult{}, nil, invalidParams("protocolVersion", "there is no version %d", wanted)
+	}
 	options := protocol.InitializationOptions{UserSettingsPath: s.options.UserSettingsPath}
 	if given := params.InitializationOptions; given != nil {
 		options.Settings = given.Settings
@@ -81,6 +84,7 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 		Capabilities: protocol.ServerCapabilities{
 			Platform: s.options.Spawner.Platform(), Kinds: []protocol.Kind{protocol.Terminal, protocol.Tool},
 			Groups:      s.options.Spawner.CanShare(),
+			SpawnFields: protocol.SpawnFields(),
 			Enforcement: presentation.Protections(s.options.Spawner.Probe(ctx)),
 		},
 	}

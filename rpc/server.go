@@ -112,11 +112,30 @@ func New(options Options) *Server {
 		// error to its author.
 		s.conn.logLine(protocol.LogWarning, fmt.Sprintf("%s ignored: %v", display.Text(method), err))
 	}
+	s.dispatcher.strict[protocol.Spawn.Method] = true
+	s.dispatcher.unknown = logUnknown(s.log)
 	s.dispatcher.handled = s.memory.after
 	s.registerLifecycle()
 	s.registerTerminals()
 	s.registerSettings()
 	return s
+}
+
+// maxUnknown bounds the fields that logUnknown logs.
+const maxUnknown = 100
+
+// logUnknown logs fields that nobody knows, each once.
+func logUnknown(log *slog.Logger) func(method, field string) {
+	var mu sync.Mutex // guards said
+	said := map[[2]string]bool{}
+	return func(method, field string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if one := [2]string{method, field}; !said[one] && len(said) < maxUnknown {
+			said[one] = true
+			log.Warn("an unknown field was ignored", "method", method, "field", display.Text(field))
+		}
+	}
 }
 
 const (

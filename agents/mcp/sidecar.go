@@ -58,7 +58,8 @@ func newSidecar(ctx context.Context, c *client.Client, options Options) (*sideca
 	})
 	pid := os.Getpid()
 	opened, err := client.Call(ctx, c, protocol.Initialize, protocol.InitializeParams{
-		ProcessID: &pid, ClientInfo: &protocol.ClientInfo{Name: "sandbox-sidecar-mcp", Version: options.Version},
+		ProtocolVersion: protocol.Version,
+		ProcessID:       &pid, ClientInfo: &protocol.ClientInfo{Name: "sandbox-sidecar-mcp", Version: options.Version},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start a conversation with the sidecar: %w", told(err))

@@ -154,6 +154,7 @@ func exampleQuestion() protocol.RequestAccessParams {
 func exampleInitialize() protocol.InitializeParams {
 	return protocol.InitializeParams{
 		ProcessID:        new(4711),
+		ProtocolVersion:  protocol.Version,
 		ClientInfo:       &protocol.ClientInfo{Name: "example-editor", Version: "1.2.0"},
 		WorkspaceFolders: []protocol.WorkspaceFolder{{Path: "/home/ada/engine", Name: "engine"}},
 		Capabilities:     protocol.ClientCapabilities{FlowControl: true},
@@ -165,8 +166,9 @@ func exampleInitializeResult() protocol.InitializeResult {
 		ServerInfo:      protocol.ClientInfo{Name: "sandbox-sidecar", Version: "0.1.0"},
 		ProtocolVersion: protocol.Version,
 		Capabilities: protocol.ServerCapabilities{
-			Platform: "linux",
-			Kinds:    []protocol.Kind{protocol.Terminal, protocol.Tool},
+			Platform:    "linux",
+			Kinds:       []protocol.Kind{protocol.Terminal, protocol.Tool},
+			SpawnFields: protocol.SpawnFields(),
 			Enforcement: protocol.Protections{
 				"filesystem": exampleFilesystem(),
 				"unix_sockets": {

@@ -11,7 +11,8 @@
 // # Compatibility
 //
 // Within one protocol version, fields and methods are only added. Receivers
-// ignore fields that they do not know.
+// ignore fields that they do not know, except those of terminal/spawn: an older
+// sidecar must not drop one that restricts.
 package protocol
 
 // Version is the protocol version in the answer to initialize.

@@ -35,6 +35,9 @@ type InitializeParams struct {
 	// ProcessID is the editor's process id, such as 4711. The sidecar ends with
 	// that process. If it is null, only the end of stdin counts.
 	ProcessID *int `json:"processId"`
+	// ProtocolVersion is the newest version that the editor speaks; absent means
+	// 1. The answer has the version that counts.
+	ProtocolVersion int `json:"protocolVersion,omitempty"`
 	// ClientInfo names the editor.
 	ClientInfo *ClientInfo `json:"clientInfo,omitempty"`
 	// WorkspaceFolders are the open projects.
@@ -87,7 +90,8 @@ type InitializationOptions struct {
 // InitializeResult describes the sidecar.
 type InitializeResult struct {
 	ServerInfo ClientInfo `json:"serverInfo"`
-	// ProtocolVersion is Version.
+	// ProtocolVersion is the newest version that both speak, such as 1. An editor
+	// that does not speak it ends the sidecar.
 	ProtocolVersion int                `json:"protocolVersion"`
 	Capabilities    ServerCapabilities `json:"capabilities"`
 	// Window is the path of a socket, if the editor asked for one and it could be
@@ -104,6 +108,9 @@ type ServerCapabilities struct {
 	Kinds []Kind `json:"kinds"`
 	// Groups is true if sessions can share a sandbox; see terminal/spawn.
 	Groups bool `json:"groups,omitempty"`
+	// SpawnFields are the fields of terminal/spawn that this version understands.
+	// Any other is an error there, as it may be one that restricts.
+	SpawnFields []string `json:"spawnFields"`
 	// Enforcement says for each protection what this machine can enforce. The
 	// sidecar has tried each.
 	Enforcement Protections `json:"enforcement"`

@@ -1,5 +1,10 @@
 package protocol
 
+import (
+	"reflect"
+	"strings"
+)
+
 // Spawn starts a session: a process on a PTY or a pipe of its own, confined as
 // the settings say. The answer comes after the sandbox was proved from inside, and
 // before the session's first notification.
@@ -198,6 +203,16 @@ type SpawnParams struct {
 	// session starts under no other, and only if every protection that the
 	// policy asks for is enforced. Else nothing runs.
 	PolicyID string `json:"policyId,omitempty"`
+}
+
+// SpawnFields are the fields of SpawnParams, in their order.
+func SpawnFields() []string {
+	var names []string
+	for field := range reflect.TypeFor[SpawnParams]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }
 
 // Shell is a program with its arguments.

@@ -18,6 +18,7 @@ import { describe } from "./errors";
 import {
   DidChangeWorkspaceFoldersNotification,
   LogMessageNotification,
+  protocolVersion,
   type DeniedParams,
   type Finding,
   type InitializeResult,
@@ -210,6 +211,7 @@ export class Manager {
       env: sidecarEnvironment(process.env),
       initialize: {
         processId: process.pid,
+        protocolVersion,
         clientInfo: { name: "vscode", version: vscode.version },
         workspaceFolders: (vscode.workspace.workspaceFolders ?? []).map(wireFolder),
         capabilities: { flowControl: true, approvals: true, window: true },

@@ -133,6 +133,8 @@ export interface InitializeParams {
    * stdin counts.
    */
   processId: number | null;
+  /** The newest version that the editor speaks; absent means 1. The answer has the version that counts. */
+  protocolVersion?: number;
   /** `clientInfo` names the editor. */
   clientInfo?: ClientInfo;
   /** The open projects. */
@@ -185,7 +187,7 @@ export interface InitializationOptions {
 /** `InitializeResult` describes the sidecar. */
 export interface InitializeResult {
   serverInfo: ClientInfo;
-  /** 1. */
+  /** The newest version that both speak, such as 1. An editor that does not speak it ends the sidecar. */
   protocolVersion: number;
   capabilities: ServerCapabilities;
   /**
@@ -203,6 +205,11 @@ export interface ServerCapabilities {
   kinds: Kind[];
   /** True if sessions can share a sandbox; see terminal/spawn. */
   groups?: boolean;
+  /**
+   * The fields of terminal/spawn that this version understands. Any other is an error there, as it may be one
+   * that restricts.
+   */
+  spawnFields: string[];
   /** `enforcement` says for each protection what this machine can enforce. The sidecar has tried each. */
   enforcement: Protections;
 }

@@ -59,6 +59,7 @@
 ---`InitializeParams` describes the editor.
 ---@class (exact) sandbox_sidecar.InitializeParams
 ---@field processId integer|vim.NIL|nil The editor's process id, such as 4711. The sidecar ends with that process. If it is null, only the end of stdin counts.
+---@field protocolVersion? integer The newest version that the editor speaks; absent means 1. The answer has the version that counts.
 ---@field clientInfo? sandbox_sidecar.ClientInfo `clientInfo` names the editor.
 ---@field workspaceFolders? sandbox_sidecar.WorkspaceFolder[] The open projects.
 ---@field capabilities sandbox_sidecar.ClientCapabilities `capabilities` say what the editor can do.
@@ -88,7 +89,7 @@
 ---`InitializeResult` describes the sidecar.
 ---@class (exact) sandbox_sidecar.InitializeResult
 ---@field serverInfo sandbox_sidecar.ClientInfo
----@field protocolVersion integer 1.
+---@field protocolVersion integer The newest version that both speak, such as 1. An editor that does not speak it ends the sidecar.
 ---@field capabilities sandbox_sidecar.ServerCapabilities
 ---@field window? string The path of a socket, if the editor asked for one and it could be made. Put it into the variable SANDBOX_WINDOW of what the editor starts. Sessions do not get that variable.
 
@@ -97,6 +98,7 @@
 ---@field platform string The operating system: "linux" or "darwin".
 ---@field kinds sandbox_sidecar.Kind[] The kinds of session it starts.
 ---@field groups? boolean True if sessions can share a sandbox; see terminal/spawn.
+---@field spawnFields string[] The fields of terminal/spawn that this version understands. Any other is an error there, as it may be one that restricts.
 ---@field enforcement sandbox_sidecar.Protections `enforcement` says for each protection what this machine can enforce. The sidecar has tried each.
 
 ---`Protection` says how far one protection holds.

@@ -205,6 +205,7 @@ local function handshake(started)
   local dir = project.root(vim.fn.getcwd(-1, -1))
   started:request(methods.initialize, {
     processId = vim.uv.os_getpid(),
+    protocolVersion = protocol.version,
     clientInfo = { name = 'neovim', version = tostring(vim.version()) },
     workspaceFolders = { folder(dir) },
     capabilities = {
