@@ -80,6 +80,9 @@ func notFull(why string) error {
 	}
 }
 
+// HintTooLong is what to do if a program gets too much for execve(2).
+const HintTooLong = "pass fewer or shorter arguments, or less in variables"
+
 // launchError says why a stage executed nothing. It returns an error that wraps
 // errRetry unchanged, because another attempt follows.
 func launchError(request Request, err error) error {
@@ -103,7 +106,13 @@ func launchError(request Request, err error) error {
 			Hint: `run "sandbox-sidecar doctor" to see what this machine can enforce`,
 		}
 	case platform.StepProgram:
-		hint := "install it, or name another program"
+		hint := "name another program"
+		switch {
+		case failure.Missing:
+			hint = "install it, or name another program"
+		case failure.Cause == syscall.E2BIG.Error():
+			hint = HintTooLong
+		}
 		refused := failure.Denied && request.Policy.Restricted
 		if refused {
 			hint = `"chmod +x" may help; or its interpreter is not in "additional_executable_paths"`

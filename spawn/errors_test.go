@@ -32,14 +32,18 @@ func TestAuditHint_FollowsTheCause(t *testing.T) {
 	}
 }
 
-// A group that has used up its processes starts no further command. The hint says
-// what helps, and does not say that the program is missing.
-func TestLaunchError_NamesTheLimitOfProcesses(t *testing.T) {
+// The hint says what helps against the cause. Only of a program that is missing it
+// says that it can be installed.
+func TestLaunchError_HintsAtTheCause(t *testing.T) {
 	t.Parallel()
-	for cause, want := range map[error]string{syscall.EAGAIN: "group/close", syscall.ENOENT: "install it"} {
+	for cause, want := range map[error]string{
+		syscall.EAGAIN: "group/close", syscall.ENOENT: "install it", syscall.E2BIG: "shorter arguments",
+		syscall.ENOEXEC: "name another program",
+	} {
 		failure := platform.NewFailure(platform.StepProgram, "/bin/sh", cause)
 		failed, is := errors.AsType[*Error](launchError(Request{}, failure))
-		if !is || !strings.Contains(failed.Hint, want) {
+		if !is || !strings.Contains(failed.Hint, want) ||
+			strings.Contains(failed.Hint, "install it") != errors.Is(cause, syscall.ENOENT) {
 			t.Errorf("%v: %+v, want a hint with %q", cause, failed, want)
 		}
 	}

@@ -249,6 +249,7 @@ var testsMayImport = []string{
 // because they stand in for others.
 var testsOfMayImport = map[string][]string{
 	"presentation":           {"platform", "settings/document"},
+	"cmd/sandbox-sidecar":    {"settings/managed"},
 	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle"},
 	"platform/linux/notify":  {"platform/linux/notify/notifytest"},
 	"platform/linux/sockets": {"platform/linux/notify/notifytest"},

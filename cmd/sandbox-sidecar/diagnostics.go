@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
@@ -88,6 +90,9 @@ func (e *doubtError) Error() string {
 const mostPlace = 43
 
 func (e *doubtError) hint() string {
+	if strings.Contains(e.doubt.Message, syscall.EMFILE.Error()) { // or ENFILE, of the whole system
+		return "raise the limit of open files (ulimit -n), and try again: the file may be right"
+	}
 	if e.doubt.Managed() {
 		return "your organisation set it; ask whoever administers this machine"
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -237,9 +238,15 @@ func notFound(name string, err error) error {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
+	hint := "name another program"
+	if missing {
+		hint = "install it, or " + hint
+	} else if errors.Is(err, syscall.E2BIG) {
+		hint = spawn.HintTooLong
+	}
 	return &spawn.Error{
-		Attempt: "execute", Path: name, Cause: &spawn.NotExecutedError{Cause: err.Error(), Missing: missing},
-		Hint: "install it, or name another program",
+		Attempt: "execute", Path: name, Hint: hint,
+		Cause: &spawn.NotExecutedError{Cause: err.Error(), Missing: missing},
 	}
 }
 

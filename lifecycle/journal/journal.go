@@ -26,7 +26,8 @@ type Journal struct {
 	path string // empty if the journal has no name; then only a process that holds it open can read it
 
 	mu       sync.Mutex // guards the fields below
-	file     *os.File   // nil once closed
+	file     *os.File   // nil once closed, and if it could not be made
+	unmade   error      // why it could not be made; nil otherwise
 	reader   *os.File   // the same file, opened again: a process that gets it does not share the lock
 	previous *os.File   // the file before; see compact
 	entries  entries
@@ -109,7 +110,8 @@ func New(stateDir string) (*Journal, error) {
 	j := &Journal{}
 	origin := Here()
 	j.entries.apply(Record{Origin: &origin})
-	return j, j.begin(stateDir, "")
+	j.unmade = j.begin(stateDir, "")
+	return j, j.unmade
 }
 
 // begin continues the journal in a new file of a directory. The file gets the
@@ -163,7 +165,7 @@ func (j *Journal) goOn(made *journalFile, path string, size int) {
 	// take it for a dead sidecar's. Sweep checks the name again, but older
 	// versions do not.
 	j.previous = j.file
-	j.file, j.reader, j.path = made.file, made.reader, path
+	j.file, j.reader, j.path, j.unmade = made.file, made.reader, path, nil
 	j.size, j.limit, j.torn = int64(size), max(leastCompaction, 4*int64(size)), false
 	if j.moved != nil {
 		j.moved(j.path, j.reader)
@@ -229,7 +231,16 @@ func NewMemory() (*Journal, error) {
 	j := &Journal{}
 	origin := Here()
 	j.entries.apply(Record{Origin: &origin})
-	return j, j.toMemory()
+	j.unmade = j.toMemory()
+	return j, j.unmade
+}
+
+// withoutFile is the error of a change of a journal that has no file.
+func (j *Journal) withoutFile() error {
+	if j.unmade != nil {
+		return j.unmade
+	}
+	return fmt.Errorf("write journal: %w", os.ErrClosed)
 }
 
 // toMemory continues the journal without a name. It tries to remove the old
@@ -266,7 +277,7 @@ func (j *Journal) Write(r Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.file == nil {
-		return fmt.Errorf("write journal: %w", os.ErrClosed)
+		return j.withoutFile()
 	}
 	line = append(line, '\n')
 	if j.torn {
@@ -333,7 +344,7 @@ func (j *Journal) rewrite(do func() error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.file == nil {
-		return fmt.Errorf("write journal: %w", os.ErrClosed)
+		return j.withoutFile()
 	}
 	return do()
 }

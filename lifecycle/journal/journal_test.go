@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -275,5 +276,31 @@ func TestSweep_LeavesAFileThatItsOwnerHasReplaced(t *testing.T) {
 	}
 	if err := j.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A journal that could not be made says why, not that somebody has closed it.
+func TestWrite_SaysWhyThereIsNoJournal(t *testing.T) {
+	t.Parallel()
+	j, err := New(filepath.Join(t.TempDir(), "missing"))
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("made: %v", err)
+	}
+	if err := j.Write(NewRecord("kind", "key", nil)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+	dir := t.TempDir()
+	if err := j.MoveTo(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("move without a file: %v", err)
+	}
+	made, err := New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := made.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := made.Write(NewRecord("kind", "key", nil)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("after Close: %v", err)
 	}
 }
