@@ -30,6 +30,9 @@ import (
 // killer.
 const socketFD = 4
 
+// errEnded is about a domain killer that has ended before it was ready.
+var errEnded = errors.New("the domain killer has ended: too few processes (ulimit -u, pids.max) or memory")
+
 // Domain is a leader that has entered a signal domain, and not executed its
 // program yet.
 type Domain struct {
@@ -78,6 +81,8 @@ func (e *Domain) Confirm() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("wait for domain killer: %w", err)
+	case len(report) == 0: // its runtime reports to nobody why it has no threads
+		return fmt.Errorf("enter signal domain: %w", errEnded)
 	case string(report) != inDomain:
 		return fmt.Errorf("enter signal domain: domain killer reports %q", report)
 	}
