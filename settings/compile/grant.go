@@ -62,9 +62,13 @@ type grant struct {
 // copied is a grant of a file of which sessions read a part.
 type copied struct {
 	grant
-	text string // the part
+	text  string // the part, if there is one
+	wider bool   // only a wider grant opens the file
 	// told says what is left out, and lost what happens without the part.
 	told, lost string
+	// Warnings belong to a key at a position in a file.
+	key, file string
+	position  document.Position
 }
 
 // rejectedGrant is a grant that does not count, because it would undo the

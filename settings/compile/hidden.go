@@ -18,11 +18,12 @@ const hiddenKey = "hidden_paths"
 // chooseHidden unites the built-in hidden paths with those of the user and of
 // the project, which can only add some. alone is the evaluation without the
 // project's file if that is trusted. unclear is the first entry that could not
-// be understood, and notes are for the user. writable is what some session may
+// be understood, parts are what sessions read of hidden files, and notes are for
+// the user. writable is what some session may
 // write.
 func chooseHidden(
 	view fsView, l layers, p project, granted []grant, writable cover, alone *evaluation, r *reporter,
-) (list []policy.Hidden, notes []string, unclear *document.FileDiagnostic) {
+) (list []policy.Hidden, parts []copied, notes []string, unclear *document.FileDiagnostic) {
 	h := hider{
 		view: view, project: p, granted: granted, cover: coverOf(granted), reporter: r,
 		found: map[string]policy.Origin{}, byPath: map[string]int{},
@@ -55,7 +56,7 @@ func chooseHidden(
 		list = append(list, policy.Hidden{Path: path, Origin: from})
 	}
 	slices.SortFunc(list, func(a, b policy.Hidden) int { return cmp.Compare(a.Path, b.Path) })
-	return list, notes, h.unclear
+	return list, h.parts, notes, h.unclear
 }
 
 // hider collects hidden paths.
@@ -69,6 +70,7 @@ type hider struct {
 	auditing policy.Audit
 	*reporter
 	found   map[string]policy.Origin
+	parts   []copied
 	unclear *document.FileDiagnostic
 }
 
@@ -93,7 +95,11 @@ func (h *hider) builtIn() {
 			return g.origin.Key == toolchainsKey && policy.Contains(g.path, place.Path)
 		})
 		meant := place.Moved && h.project.path != "" && policy.Contains(h.project.path, place.Path)
-		if place.Hidden && place.Exists && !needed && !meant && h.cover.at(place.Path) != 0 {
+		switch {
+		case !place.Exists || needed && place.Mixed == "" || meant || h.cover.at(place.Path) == 0:
+		case place.Mixed != "":
+			h.mixed(place.Path, place.Named, place.Mixed, from)
+		case place.Hidden:
 			h.add(place.Path, from)
 		}
 	}
@@ -102,6 +108,30 @@ func (h *hider) builtIn() {
 	for _, path := range h.project.parent.secrets() {
 		h.add(path, from)
 	}
+}
+
+// mixed hides a file of settings that may hold a secret, unless it holds none.
+// Sessions read the rest of it, if another row of the table does not hide it.
+// without is what its program does without it.
+func (h *hider) mixed(path, named, without string, from policy.Origin) {
+	target := h.view.Resolve(named)
+	if !target.Mode.IsRegular() {
+		return // such as /dev/null, which a variable may name
+	}
+	part, whole := h.view.partOf(target, without)
+	if whole || h.add(path, from) != nil {
+		return
+	}
+	for _, other := range h.view.sensitive.All {
+		if other.Hidden && other.Mixed == "" && policy.Contains(other.Path, path) {
+			return
+		}
+	}
+	part.grant = grant{path: path, links: target.Links, request: request{
+		text: named, access: policy.Read, origin: from,
+	}}
+	part.wider = true
+	h.parts = append(h.parts, part)
 }
 
 // layer hides what the entries of one layer name.

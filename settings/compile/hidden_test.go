@@ -52,13 +52,13 @@ func TestHidden_AStarCountsOnlyInTheEntry(t *testing.T) {
 	}
 }
 
-// poetry, hatch, helm and pnpm do nothing at all without these files.
+// poetry, hatch and helm do nothing at all without these files.
 func TestHidden_ProgramsReadWhatEachOfTheirCommandsNeeds(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"/home/u/project/": "", "/home/u/.config/containers/auth.json": ""}
 	needed := []string{
 		"/home/u/.config/pypoetry/auth.toml", "/home/u/.config/hatch/config.toml",
-		"/home/u/.config/helm/registry/config.json", "/home/u/.config/pnpm/rc",
+		"/home/u/.config/helm/registry/config.json",
 	}
 	for _, path := range needed {
 		files[path] = ""

@@ -33,6 +33,8 @@ type settingsLines struct {
 	place *regexp.Regexp
 	// knownKey are names whose value may be any word.
 	knownKey *regexp.Regexp
+	// authorities are names whose value is the path of a list of certificates.
+	authorities *regexp.Regexp
 	// user is what signs in within an address.
 	user *regexp.Regexp
 	// said is a word for a secret in a comment, or before a value in a value.
@@ -49,19 +51,21 @@ var settingsPatterns = sync.OnceValue(func() settingsLines {
 		secretValue: regexp.MustCompile(`@.*:|:.*@|[Nn][Pp][Mm]_|gh[pousr]_|glpat|eyJ|-----|[\w+=-]{32}`),
 		random:      regexp.MustCompile(`[A-Za-z0-9]{12,}`),
 		words:       regexp.MustCompile(`[\w-]{12,}`),
-		harmless:    regexp.MustCompile(`^("?\$\{[A-Za-z_]\w*\}"?|true|false|null|""|'')$`),
+		harmless:    regexp.MustCompile(`^("?\$\{[A-Za-z_]\w*\}"?|[Tt]rue|[Ff]alse|yes|no|on|off|null|""|'')$`),
 		place: regexp.MustCompile(`^["']?(\d{1,6}|\w{3,5}://[\w.:/*~+-]+|` +
 			`[\w-]+(\.[\w-]+)+(:\d+)?(/[\w./-]*)?|(~|\.{1,2}|\$\{\w+\})?/[\w./ +-]*|\.?[a-z]+(/[\w.+-]+)+)["']?$`),
 		knownKey: regexp.MustCompile(`^(access|audit-level|browser|checksumBehavior|color|defaultProtocol|` +
 			`defaultSemverRangePrefix|editor|email|heading|include|init[.-][\w.-]+|install-(links|strategy)|location|` +
 			`lockfile[\w-]*|loglevel|long|message|nmMode|nmHoistingLimits|node-?[lL]inker|node-options|node-version|` +
-			`no-?[pP]roxy|omit|only|package-import-method|plugins|spec|pnpMode|progress(-bar)?|` +
+			`no-?[pP]roxy|omit|only|package-import-method|plugins|spec|pnpMode|progress([-_]bar)?|` +
 			`public-hoist-pattern|hoist-pattern|python|registry-supports-\w+|resolution-mode|save-prefix|scope|` +
 			`script-shell|shell|tag|tag-version-prefix|trusted-host|use-node-version|viewer|winLinkType|format|` +
-			`upgrade-strategy|only-binary|no-binary|platform|implementation|abi|keyring-provider)(\[\])?$`),
-		user:  regexp.MustCompile(`(\b\w{3,5}://)[^\s/@"']*@`),
-		said:  regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd|secret|token|credentials?|auth|login)\b`),
-		leads: regexp.MustCompile(`(?i)registry|registries|scopes|index|find-links|server`),
+			`upgrade-strategy|only-binary|no-binary|platform|implementation|abi|keyring-provider|use-feature|` +
+			`root-user-action|exists-action|use-deprecated)(\[\])?$`),
+		authorities: regexp.MustCompile(`^(cert|cafile|httpsCaFilePath)$`),
+		user:        regexp.MustCompile(`(\b\w{3,5}://)[^\s/@"']*@`),
+		said:        regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd|secret|token|credentials?|auth|login)\b`),
+		leads:       regexp.MustCompile(`(?i)registry|registries|scopes|index|find-links|server`),
 	}
 })
 
@@ -144,7 +148,8 @@ func (is *settingsLines) harmlessLine(line string) bool {
 	scope, scoped := strings.CutPrefix(key, "@")
 	scoped = scoped && strings.HasSuffix(scope, ":registry")
 	known := is.knownKey.MatchString(key)
-	signsIn := !scoped && !known && is.secretKey.MatchString(key) || is.secret(value) ||
+	named := is.secretKey.MatchString(key) && !is.authorities.MatchString(key)
+	signsIn := !scoped && !known && named || is.secret(value) ||
 		known && is.said.MatchString(value)
 	understood := is.harmless.MatchString(value) || !signsIn &&
 		(known || head || value == "" && is.place.MatchString(line) || isPlaces(is.place, value))
@@ -272,15 +277,29 @@ func goesOn(line string) bool {
 		strings.ContainsAny(line, "{}[]|>&*<\x00") && !strings.Contains(line, "${")
 }
 
-// plainPlace decides about a place that may hold secrets. granted says that it
-// holds none. If it does, part is what sessions read in its place, if anything.
-// Either is said: what reads the file goes on without a part of it.
-func (v fsView) plainPlace(
-	c chosen, p toolchain.Place, target resolve.Target, r *reporter,
-) (granted bool, part copied) {
+// plainPlace decides about a place of a toolchain that may hold secrets. granted
+// says that it holds none. If it does, part is what sessions read in its place,
+// if anything.
+func (v fsView) plainPlace(c chosen, p toolchain.Place, target resolve.Target) (granted bool, part copied) {
 	if !target.Mode.IsRegular() {
 		return false, copied{}
 	}
+	part, whole := v.partOf(target, p.Plain)
+	if whole {
+		return true, copied{}
+	}
+	part.key, part.file, part.position = toolchainsKey, c.origin.File, c.at
+	part.told, part.lost = display.Quote(c.Name)+": "+part.told, display.Quote(c.Name)+": "+part.lost
+	if v.host.Platform != "linux" {
+		part.text = ""
+	}
+	return false, part
+}
+
+// partOf is what sessions read of a file of settings that may hold a secret.
+// whole says that it holds none. without is what its program does without it. A
+// warning about the part belongs to the file itself.
+func (v fsView) partOf(target resolve.Target, without string) (part copied, whole bool) {
 	data, err := v.FS.ReadFile(target.Path)
 	text, line := string(data), 1
 	if err == nil && len(data) <= maxSettingsFile {
@@ -289,24 +308,25 @@ func (v fsView) plainPlace(
 		text = ""
 	}
 	if line == 0 {
-		return true, copied{}
+		return copied{}, true
 	}
 	kept, lines := withoutSecrets(text)
 	if len(lines) == 0 {
 		lines = []int{line} // a comment
 	}
-	about := fmt.Sprintf("%s: %s may hold a secret in ", display.Quote(c.Name), display.Quote(target.Path))
-	part = copied{
+	about := display.Quote(target.Path) + " may hold a secret in "
+	return copied{
 		text: kept,
 		told: about + fmt.Sprintf("%s: sessions read it without that, if there are namespaces; else %s",
-			numbered(lines), p.Plain),
-		lost: about + fmt.Sprintf("line %d: not granted, so %s", line, p.Plain),
-	}
-	if kept == "" || v.host.Platform != "linux" {
-		r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey, "%s", part.lost)
-		return false, copied{}
-	}
-	return false, part
+			numbered(lines), without),
+		lost: about + fmt.Sprintf("line %d: not granted, so %s", line, without),
+		file: target.Path, position: document.Position{Line: line, Column: 1},
+	}, false
+}
+
+// warn says something about a file of which sessions read a part.
+func (c copied) warn(r *reporter, message string) {
+	r.add(c.file, c.position, document.SeverityWarning, c.key, "%s", message)
 }
 
 // numbered names lines by their numbers.

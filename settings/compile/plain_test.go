@@ -1,12 +1,16 @@
 package compile
 
 import (
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
 
 func TestSecretLine(t *testing.T) {
@@ -16,7 +20,7 @@ func TestSecretLine(t *testing.T) {
 		"registry=https://artifactory.corp.example/artifactory/api/npm/npm-local/\nalways-auth=true\n",
 		"//registry.corp.example/:_authToken=${NPM_TOKEN}", "; a comment\n# another\n\nfund=false\r\n",
 		"prefix=/home/u/.npm-global\ncafile=/etc/ssl/corp.pem\nsave-exact=true\nca[]=\"\"\nomit=dev\nfetch-retries=5", "init-author-name=Me\ninit.author.email=me@corp.example\n[global]\nkeyring-provider = subprocess",
-		"prefix=${HOME}/.npm", "yarnPath: .yarn/releases/yarn-4.1.0.cjs",
+		"[global]\ncert = /etc/ssl/certs/ca.crt\nrequire-hashes = yes\nprogress_bar = off", "prefix=${HOME}/.npm", "yarnPath: .yarn/releases/yarn-4.1.0.cjs",
 		"extra-index-url = https://a.corp.example/simple https://b.corp.example/simple", "email=me@corp.example",
 		"npmScopes:\n  corp:\n    npmRegistryServer: \"https://r.corp.example\"\n    npmAuthToken: \"${NPM_TOKEN}\"\n",
 		"[global]\nindex-url = https://pypi.corp.example/simple\nextra-index-url =\n    https://pypi.org/simple\n",
@@ -41,6 +45,7 @@ func TestSecretLine(t *testing.T) {
 		"init-author-name=Me\r_password=hunter2", "loglevel=warn ; _auth=hunter2",
 		"node-options=--env=PASSWORD=hunter2",
 		"registry=https://dl.example/hGdTyWmKqLpRzXcV/npm/", "message=a\v_auth=b",
+		"cert=hunter2", "cert=\"-----BEGIN", "client-cert = /a/b",
 	} {
 		if line := secretLine("fund=false\n" + secret); line == 0 {
 			t.Errorf("%q: no line", secret)
@@ -104,7 +109,7 @@ func TestWithoutSecrets(t *testing.T) {
 		{"loglevel=warn ; _auth=hunter2\nfund=false", "", nil},
 		// A rule that is not understood is no secret, and the file means something
 		// else without it.
-		{"require-hashes = yes\ntoken = a", "", nil},
+		{"require-hashes = maybe\ntoken = a", "", nil},
 		{"logFilters:\n  - code: YN0013\n    level: discard\nnpmAuthToken: x\n", "", nil},
 		{"npmScopes:\n  corp:\n    npmAuthToken: x\nfund: false\n", "", nil},
 	} {
@@ -142,8 +147,8 @@ func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
 		{node, "-> .npmrc", "none", ""},
 		{`{"enabled": true}`, "@corp:registry=https://r.corp.example/", "none", ""},
 		{home, "_auth=x", "none", "in line 1"},
-		// npm outside would obey what a session writes there.
-		{strings.Replace(home, "read_only", "read_write", 1), "fund=false", "none", ""},
+		// npm outside would obey what a session writes there, so it is protected.
+		{strings.Replace(home, "read_only", "read_write", 1), "fund=false", "read,execute", ""},
 		{strings.Replace(home, "read_only", "read_write", 1), "fund=false\n_auth=x", "none", "in line 2"},
 		{home, "@corp:registry=https://r.corp.example/", "read", ""},
 	} {
@@ -164,6 +169,70 @@ func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
 			!strings.Contains(told, test.told) {
 			t.Errorf("%s, %.80q: told %q", test.settings, test.text, told)
 		}
+	}
+}
+
+// Each file of settings that may hold a secret is hidden wherever a wider grant
+// would open it, and sessions read the rest of it. Only a grant of exactly that
+// file opens it whole.
+func TestMixed_InEveryGrant(t *testing.T) {
+	t.Parallel()
+	const on = `{"enabled": true, "additional_read_only_paths": [%q]}`
+	const secret, plain = "timeout = 60\n_password = hunter2\n", "timeout = 60\n"
+	places := 0
+	for _, place := range risks.All {
+		if place.Mixed == "" {
+			continue
+		}
+		places++
+		path := strings.Replace(place.Path, "~", "/home/u", 1)
+		top := "~"
+		if !strings.HasPrefix(place.Path, "~") {
+			top = "/" + strings.SplitN(path, "/", 3)[1]
+		}
+		for _, test := range []struct{ granted, text, link, want string }{
+			{top, secret, "", "copy"},
+			{filepath.Dir(place.Path), secret, "", "copy"},
+			{place.Path, secret, "", "read"},
+			{top, secret, "/home/u/dotfiles/settings", "copy"},
+			{filepath.Dir(place.Path), secret, filepath.Dir(path) + "/settings", "copy"},
+			{"/home/u/dotfiles", secret, "/home/u/dotfiles/settings", "copy"},
+			{"/home/u/dotfiles/settings", secret, "/home/u/dotfiles/settings", "read"},
+			{top, plain, "", "read"},
+			{filepath.Dir(place.Path), plain, "", "read"},
+			{top, "something else\n_password = hunter2", "", "none"},
+		} {
+			if test.link != "" && !strings.HasPrefix(place.Path, "~") && strings.HasPrefix(test.granted, "/") &&
+				!strings.HasPrefix(test.link, test.granted) {
+				continue // what it leads to is not granted
+			}
+			entries, at := map[string]string{"/home/u/project/": "", "/home/u/dotfiles/": "", path: test.text}, path
+			if test.link != "" {
+				entries[path], entries[test.link], at = "-> "+test.link, test.text, test.link
+			}
+			tree := resolvetest.Tree(t, entries)
+			c := snapshotOf(t, tree, fmt.Sprintf(on, test.granted), "").Compile(document.KindTool)
+			_, hidden := c.Policy.HiddenAt(at)
+			part, is := c.Policy.CopyAt(at)
+			got := "none"
+			switch {
+			case is && part.Text == plain && hidden:
+				got = "copy"
+			case !is && !hidden && c.Policy.At(at).Has(policy.Read):
+				got = "read"
+			}
+			if got != test.want {
+				t.Errorf("%s, grant of %s, link to %q, %q: %s, want %s", place.Path, test.granted, test.link,
+					test.text, got, test.want)
+			}
+			warned := strings.Contains(said(c, at), place.Mixed)
+			if want := test.want == "copy" || test.want == "none"; warned != want {
+				t.Errorf("%s, grant of %s, %q: warned %t", place.Path, test.granted, test.text, warned)
+			}
+		}
+	}
+	if places < 14 {
+		t.Errorf("%d places", places)
 	}
 }
 

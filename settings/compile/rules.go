@@ -24,6 +24,7 @@ type grantSet struct {
 	rules    []policy.Rule
 
 	copies    []policy.Copy // sorted by path
+	parts     []copied      // of hidden files, as far as they count
 	temporary []policy.Temporary
 	hidden    []policy.Hidden
 	// unclear is an entry of hidden_paths that could not be understood; nil if
@@ -101,22 +102,28 @@ func resolveGrants(
 	set.temporary = slices.DeleteFunc(slices.Clone(set.temporary), func(t policy.Temporary) bool {
 		return set.cover.at(t.Path) == 0 // the project's file has taken it away
 	})
-	set.copies = set.copiesOf(copies, r)
+	set.copies = set.copiesOf(slices.Concat(copies, set.parts), r)
 	set.privateTerminals = privateTerminals(view, set.cover)
 	set.privateRuntimeDir = slices.ContainsFunc(set.granted, func(g grant) bool { return g.private })
 	return set
 }
 
-// copiesOf are the files of which sessions read a part. Whoever grants a file as
-// a whole means that, and whoever hides it, too. Programs outside obey such a
-// file, so it does not count if some session may write it.
+// copiesOf are the files of which sessions read a part, with a warning about each:
+// what reads the file goes on without the rest. Whoever grants a file as a whole
+// means that, and whoever hides it, too. Programs outside obey such a file, so it
+// does not count if some session may write it.
 func (set *grantSet) copiesOf(list []copied, r *reporter) []policy.Copy {
 	if len(list) == 0 {
 		return nil
 	}
 	var copies []policy.Copy
 	given := outsideOf(set.granted, set.temporary, set.hidden)
+	decided := map[string]bool{} // a toolchain's comes first
 	for _, c := range list {
+		if decided[c.path] || c.wider && !set.cover.at(c.path).Has(policy.Read) {
+			continue
+		}
+		decided[c.path] = true
 		hidden := slices.ContainsFunc(set.hidden, func(h policy.Hidden) bool {
 			return policy.Contains(h.Path, c.path) && (h.Path != c.path || h.Origin.File != policy.OriginBuiltIn)
 		})
@@ -127,11 +134,11 @@ func (set *grantSet) copiesOf(list []copied, r *reporter) []policy.Copy {
 			continue
 		}
 		steady, _ := dropMovable([]grant{c.grant}, set.writable, r)
-		if len(steady) == 0 || set.writable.at(c.path).Has(policy.Write) {
-			r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey, "%s", c.lost)
+		if c.text == "" || len(steady) == 0 || set.writable.at(c.path).Has(policy.Write) {
+			c.warn(r, c.lost)
 			continue
 		}
-		r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey, "%s", c.told)
+		c.warn(r, c.told)
 		copies = append(copies, policy.Copy{Path: c.path, Text: c.text, Origin: c.origin})
 	}
 	slices.SortFunc(copies, func(a, b policy.Copy) int { return cmp.Compare(a.Path, b.Path) })
@@ -159,7 +166,7 @@ func (set *grantSet) closeOff(
 		set.temporary = temporaryOf(view, own, forced)
 	}
 	var notes []string
-	set.hidden, notes, set.unclear = chooseHidden(view, l, p, own, set.writable, alone, r)
+	set.hidden, set.parts, notes, set.unclear = chooseHidden(view, l, p, own, set.writable, alone, r)
 	set.refusals = append(set.refusals, notes...)
 	set.outside, set.lasting = outsideOf(own, set.temporary, set.hidden), own
 	if alone != nil {

@@ -128,8 +128,8 @@ func toolchainGrants(
 					continue
 				}
 				if p.Plain != "" {
-					plain, part := view.plainPlace(c, p, target, r)
-					if part.text != "" {
+					plain, part := view.plainPlace(c, p, target)
+					if part.lost != "" {
 						part.grant = g
 						copies = append(copies, part)
 					}

@@ -141,7 +141,7 @@ var variables = []moved{
 	{variable: "FNM_DIR", usual: "~/.fnm"},
 	{variable: "VOLTA_HOME", usual: "~/.volta"},
 	{variable: "ASDF_DATA_DIR", usual: "~/.asdf"},
-	{variable: "PIP_CONFIG_FILE", usual: "~/.config/pip"},
+	{variable: "PIP_CONFIG_FILE", usual: "~/.config/pip/pip.conf"},
 	{variable: "PYTHONSTARTUP", usual: "~/.pythonrc"},
 	{variable: "PYTHONPATH", usual: "~/.pythonrc"},
 	{variable: "PYTHONUSERBASE", usual: "~/.local"},

@@ -49,6 +49,10 @@ type Place struct {
 	// Shown: sessions see the secret where a wider directory is granted, because
 	// everyday programs need the file.
 	Shown bool
+	// Mixed is what a program does without a file of settings that may hold a
+	// secret, such as "npm asks the public registry". Sessions see it in a wider
+	// grant if it holds none. If it does, they see the rest of it.
+	Mixed string
 	// Harmless: what is private to the user there is seen in a wider grant, where
 	// other private files are hidden.
 	Harmless bool
@@ -110,6 +114,14 @@ func shown(secret string, paths ...string) []Place {
 	list := holds(secret, paths...)
 	for i := range list {
 		list[i].Shown = true
+	}
+	return list
+}
+
+// mixed makes places of settings that may hold passwords of package registries.
+func mixed(acts, without string, paths ...string) (list []Place) {
+	for _, path := range paths {
+		list = append(list, Place{Path: path, Secret: passwords, Acts: acts, Mixed: without})
 	}
 	return list
 }

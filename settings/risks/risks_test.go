@@ -21,7 +21,7 @@ func TestAll(t *testing.T) {
 			t.Errorf("%s is no clean path", place.Path)
 		case place.Secret == "" && place.Acts == "" && !place.Harmless:
 			t.Errorf("%s: it is neither secret nor acted on", place.Path)
-		case place.Secret == "" && (len(place.Plain) > 0 || place.Shown):
+		case place.Secret == "" && (len(place.Plain) > 0 || place.Shown || place.Mixed != ""):
 			t.Errorf("%s: no secret, so no names without one", place.Path)
 		case strings.Contains(path.Dir(place.Path), "*"), strings.Contains(place.Path, "*") && place.Agent != "":
 			t.Errorf("%s: only the last name may contain *", place.Path)
@@ -29,6 +29,8 @@ func TestAll(t *testing.T) {
 			t.Errorf("%s: %q does not say who acts", place.Path, place.Acts)
 		case place.Set != "" && place.Acts == "", place.Agent != "" && !strings.HasPrefix(place.Acts, place.Agent):
 			t.Errorf("%s: the set %q, the agent %q", place.Path, place.Set, place.Agent)
+		case place.Mixed != "" && place.Shown:
+			t.Errorf("%s: shown, so nobody looks into it", place.Path)
 		case place.Variable != "":
 			t.Errorf("%s: moved by %s", place.Path, place.Variable)
 		case strings.HasSuffix(place.Acts, "."):
@@ -79,7 +81,7 @@ func TestIn_FollowsVariables(t *testing.T) {
 		{"GNUPGHOME", "/srv/gpg", "/srv/gpg", "~/.gnupg"},
 		{"CARGO_HOME", "/srv/cargo", "/srv/cargo/credentials.toml", "~/.cargo/credentials.toml"},
 		{"npm_config_userconfig", "/srv/npmrc", "/srv/npmrc", "~/.npmrc"},
-		{"PIP_CONFIG_FILE", "/srv/pip.conf", "/srv/pip.conf", "~/.config/pip"},
+		{"PIP_CONFIG_FILE", "/srv/pip.conf", "/srv/pip.conf", "~/.config/pip/pip.conf"},
 		{"GIT_CONFIG_GLOBAL", "/srv/gitconfig", "/srv/gitconfig", "~/.gitconfig"},
 		{"BASH_ENV", "/srv/env", "/srv/env", "~/.bashrc"},
 		{"ENV", "~/env", "/home/u/env", "~/.profile"},

@@ -25,6 +25,13 @@ const (
 	system     = "the system's passwords and keys"
 )
 
+// What programs do without the settings in which a registry is.
+const (
+	publicNPM  = "npm asks the public registry"
+	publicYarn = "yarn asks the public registry"
+	publicPip  = "pip asks the public index"
+)
+
 // secrets give their readers power elsewhere. Those of another platform never
 // exist.
 var secrets = concat([]Place{
@@ -51,8 +58,11 @@ var secrets = concat([]Place{
 	{Path: "~/.git-credentials", Secret: "passwords of git servers"},
 	{Path: "~/.config/git/credentials", Secret: "passwords of git servers"},
 	{Path: "~/.netrc", Secret: "passwords of servers"},
-	{Path: "~/.npmrc", Secret: registries, Acts: "npm outside obeys it"},
-	{Path: "~/.yarnrc.yml", Secret: registries, Acts: "yarn outside runs the plugins that it names"},
+	{Path: "~/.npmrc", Secret: registries, Acts: "npm outside obeys it", Mixed: publicNPM},
+	{
+		Path: "~/.yarnrc.yml", Secret: registries, Acts: "yarn outside runs the plugins that it names",
+		Mixed: publicYarn,
+	},
 	{Path: "~/.pypirc", Secret: registries},
 	{Path: "~/.cargo/credentials.toml", Secret: registries},
 	{Path: "~/.cargo/credentials", Secret: registries},
@@ -149,8 +159,18 @@ var secrets = concat([]Place{
 		"~/.config/io.datasette.llm", "~/.config/fabric", "~/.config/aichat", "~/.config/shell_gpt", "~/.mcp-auth",
 	),
 	// Their programs end with an error in every command if they cannot read them.
-	shown(passwords, "~/.config/pnpm/rc", "~/.config/pypoetry/auth.toml", "~/.config/hatch"),
+	shown(passwords, "~/.config/pypoetry/auth.toml", "~/.config/hatch"),
 	shown(container, "~/.config/helm/registry"),
+	mixed("npm outside obeys it", publicNPM,
+		"/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc",
+	),
+	mixed("pnpm outside obeys it", "pnpm asks the public registry or ends with an error", "~/.config/pnpm/rc"),
+	mixed("yarn outside obeys it", publicYarn,
+		"~/.yarnrc", "~/.yarn/config", "~/.config/yarn/config", "/etc/yarnrc", "/etc/yarn/config",
+	),
+	mixed("pip outside obeys it", publicPip,
+		"~/.config/pip/pip.conf", "~/.pip/pip.conf", "/etc/pip.conf", "/etc/xdg/pip/pip.conf",
+	),
 	holds("keys of the Android debug bridge",
 		"~/.android/adbkey",
 	),
@@ -296,7 +316,7 @@ var tools = concat(
 	),
 	acted("Node.js outside loads it",
 		"~/node_modules", "~/.node_modules", "~/.node_libraries", "~/.eslintrc*", "~/.prettierrc*", "~/.babelrc*",
-		"~/.yarnrc", "~/.config/yarn", "~/.bunfig.toml", "~/.config/pnpm", "~/tsconfig.json", "~/package.json",
+		"~/.config/yarn", "~/.bunfig.toml", "~/.config/pnpm", "~/tsconfig.json", "~/package.json",
 		"~/.npm/_npx", "~/.cache/node", "~/.cache/ms-playwright", "~/.cache/puppeteer", "~/.cache/Cypress",
 	),
 	acted("builds outside obey it",

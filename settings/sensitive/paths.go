@@ -30,11 +30,17 @@ type Paths struct {
 
 type place struct {
 	Path, Holds string
-	Exists      bool
+	// Named is its path in the table, which may lead through symlinks.
+	Named  string
+	Exists bool
 	// Hidden: sessions do not see it in a wider grant. Moved: a variable says
 	// that it is there.
 	Hidden, Moved bool
-	plain         []string // names of files without secrets, as in risks.Place
+	Mixed         string // as in risks.Place
+	// outside: it is mixed and belongs to the machine, whose directories everybody
+	// reads.
+	outside bool
+	plain   []string // names of files without secrets, as in risks.Place
 }
 
 // Find resolves the known places of keys and tokens in home directories, and for
@@ -50,14 +56,15 @@ func Find(r *resolve.View, homes []string, root bool, getenv func(string) string
 	found.table = risks.In(found.homes, getenv)
 	for _, known := range found.table {
 		inHome := slices.ContainsFunc(found.homes, func(home string) bool { return policy.Contains(home, known.Path) })
-		if known.Class()&risks.Secret == 0 || !inHome && !root && known.Variable == "" {
+		if known.Class()&risks.Secret == 0 || !inHome && !root && known.Variable == "" && known.Mixed == "" {
 			continue
 		}
 		for _, path := range matching(r, known.Path) {
 			at, exists := realPath(r, path)
 			found.All = append(found.All, place{
-				Path: at, Holds: known.Secret, Exists: exists, plain: known.Plain,
-				Moved: known.Variable != "", Hidden: known.Hidden() && (known.Variable == "" || inHome),
+				Path: at, Named: path, Holds: known.Secret, Exists: exists, plain: known.Plain, Mixed: known.Mixed,
+				outside: known.Mixed != "" && !inHome,
+				Moved:   known.Variable != "", Hidden: known.Hidden() && (known.Variable == "" || inHome),
 			})
 		}
 	}
@@ -134,7 +141,8 @@ func (p place) isPlain(path string) bool {
 func (p *Paths) below(path, prefix string, counts func(place) bool) string {
 	var holds []string
 	for _, known := range p.All {
-		if known.Exists && policy.Contains(path, known.Path) && counts(known) && !slices.Contains(holds, known.Holds) {
+		if known.Exists && !known.outside && policy.Contains(path, known.Path) && counts(known) &&
+			!slices.Contains(holds, known.Holds) {
 			holds = append(holds, known.Holds)
 		}
 	}

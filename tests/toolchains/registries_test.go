@@ -3,10 +3,13 @@
 package toolchains
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
@@ -25,9 +28,11 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 		".yarnrc.yml": "npmScopes:\n  corp:\n    npmRegistryServer: \"https://u:" + token + "@yarn.corp.example\"\n" +
 			"    npmAuthToken: " + token + "\n",
 		".pip/pip.conf": "[global]\nindex-url = https://u:" + token + "@pip.corp.example/simple\n",
+		// Without any set, sessions may read ~/.config.
+		".config/pip/pip.conf": "[install]\nextra-index-url = https://u:" + token + "@more.corp.example/simple\n",
 	}
 	const line = "npm config get registry; pip3 config get global.index-url; cat ~/.yarnrc.yml; " +
-		"cat ~/.npmrc ~/.pip/pip.conf; grep -rs " + token + " ~; echo x >>~/.npmrc"
+		"cat ~/.npmrc ~/.pip/pip.conf ~/.config/pip/pip.conf; grep -rs " + token + " ~; echo x >>~/.npmrc"
 	for _, machine := range harness.Machines(t) {
 		for name, keys := range map[string]harness.Sandbox{
 			"toolchains": {"toolchains": []string{"node", "python"}},
@@ -40,9 +45,7 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 				t.Parallel()
 				w := harness.NewWorldOutsideDefaults(t)
 				for file, text := range files {
-					if name != "home" || file != ".pip/pip.conf" { // no set hides that
-						harness.Write(t, filepath.Join(w.Home, file), text)
-					}
+					harness.Write(t, filepath.Join(w.Home, file), text)
 				}
 				e := harness.Start(t, w, harness.Options{
 					Settings: harness.Defaults(keys), Env: []string{"PATH=" + harness.SearchPath}, Wrap: machine.Wrap,
@@ -53,13 +56,14 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 				// Without namespaces nothing in a granted directory is hidden.
 				open := !machine.Namespaces && name == "home"
 				given := machine.Namespaces && name != "none"
-				if strings.Contains(output, token) != open {
-					t.Errorf("a token is read: %t, want %t:\n%s", !open, open, output)
+				if strings.Contains(output, token) != !machine.Namespaces {
+					t.Errorf("a token is read: %t, want %t:\n%s", machine.Namespaces, !machine.Namespaces, output)
 				}
 				for want, is := range map[string]bool{
 					"https://npm.corp.example/\n":                        given || open,
 					"npmRegistryServer: \"https://yarn.corp.example\"\n": given,
-					"\nhttps://pip.corp.example/simple\n":                given && name != "home",
+					"\nhttps://pip.corp.example/simple\n":                given,
+					"= https://more.corp.example/simple\n":               machine.Namespaces,
 				} {
 					if strings.Contains(output, want) != is {
 						t.Errorf("%q is printed: %t, want %t:\n%s", want, !is, is, output)
@@ -76,5 +80,58 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A token that is added while a session runs is no part of what the session
+// reads, whether the file is written in place or replaced. Only a grant of the
+// home directory shows a file that replaces the hidden one, as SECURITY.md says.
+func TestRegistries_ATokenIsAddedLater(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem", "hidden_paths")
+	const token = "npm_q8Zr2Kx7Vb4Ty1Lw9Dm3"
+	const before, after = "fund=false\n_auth=first\n", "fund=false\n_auth=" + token + "\n"
+	for name, test := range map[string]struct {
+		keys     harness.Sandbox
+		replaced bool
+		want     bool // the token is read
+	}{
+		"in place":                {harness.Sandbox{"toolchains": []string{"node"}}, false, false},
+		"replaced":                {harness.Sandbox{"toolchains": []string{"node"}}, true, false},
+		"in place, home granted":  {harness.Sandbox{"additional_read_only_paths": []string{"~"}}, false, false},
+		"replaced, home granted":  {harness.Sandbox{"additional_read_only_paths": []string{"~"}}, true, true},
+		"the file itself granted": {harness.Sandbox{"additional_read_only_paths": []string{"~/.npmrc"}}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := harness.NewWorldOutsideDefaults(t)
+			file := filepath.Join(w.Home, ".npmrc")
+			harness.Write(t, file, before)
+			changed := filepath.Join(w.Project, "changed") // a tool has no input
+			if err := unix.Mkfifo(changed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e := harness.Start(t, w, harness.Options{
+				Settings: harness.Defaults(test.keys), Env: []string{"PATH=" + harness.SearchPath},
+			})
+			session := e.Spawn(protocol.SpawnParams{
+				Kind: protocol.Tool, Command: "cat ~/.npmrc; echo is-ready; cat changed; cat ~/.npmrc; echo at-end",
+			})
+			session.Await("fund=false\r?\n(.*\r?\n)?is-ready")
+			if test.replaced {
+				harness.Write(t, file+".new", after)
+				if err := os.Rename(file+".new", file); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				harness.Write(t, file, after)
+			}
+			harness.Write(t, changed, "changed\n")
+			session.Exit()
+			if output := session.Output(); strings.Contains(output, token) != test.want ||
+				!strings.Contains(output, "changed\n") || !strings.Contains(output, "at-end") {
+				t.Errorf("the token is read: %t, want %t:\n%s", !test.want, test.want, output)
+			}
+		})
 	}
 }
