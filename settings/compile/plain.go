@@ -35,6 +35,11 @@ type settingsLines struct {
 	knownKey *regexp.Regexp
 	// authorities are names whose value is the path of a list of certificates.
 	authorities *regexp.Regexp
+	// certificate is one, which everybody may read.
+	certificate *regexp.Regexp
+	// ofServer is a line of npm about one server. Its value is in no quotes, so
+	// that those in it mean nothing.
+	ofServer *regexp.Regexp
 	// user is what signs in within an address.
 	user *regexp.Regexp
 	// said is a word for a secret in a comment, or before a value in a value.
@@ -63,11 +68,18 @@ var settingsPatterns = sync.OnceValue(func() settingsLines {
 			`upgrade-strategy|only-binary|no-binary|platform|implementation|abi|keyring-provider|use-feature|` +
 			`root-user-action|exists-action|use-deprecated)(\[\])?$`),
 		authorities: regexp.MustCompile(`^(cert|cafile|httpsCaFilePath)$`),
-		user:        regexp.MustCompile(`(\b\w{3,5}://)[^\s/@"']*@`),
-		said:        regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd|secret|token|credentials?|auth|login)\b`),
-		leads:       regexp.MustCompile(`(?i)registry|registries|scopes|index|find-links|server`),
+		certificate: regexp.MustCompile(`^ca(\[\])?\s*=\s*"-----BEGIN CERTIFICATE-----(\\n)?MII[\w+/=\\]*` +
+			`-----END CERTIFICATE-----(\\n)?"$`),
+		ofServer: regexp.MustCompile(`^//[^\s="']+:[\w-]+\s*=\s*[^\s"']`),
+		user:     regexp.MustCompile(`(\b\w{3,5}://)[^\s/@"']*@`),
+		said:     regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd|secret|token|credentials?|auth|login)\b`),
+		leads:    regexp.MustCompile(`(?i)registry|registries|scopes|index|find-links|server`),
 	}
 })
+
+// byteOrderMark is what some editors put before the first line. To npm it is a
+// part of the first key.
+const byteOrderMark = "\ufeff"
 
 // maxSettingsFile bounds the bytes of such a file. Real ones have a few lines.
 const maxSettingsFile = 64 << 10
@@ -76,7 +88,7 @@ const maxSettingsFile = 64 << 10
 // a secret, or that is not understood; 0 if there is none.
 func secretLine(text string) int {
 	number, is := 0, settingsPatterns()
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.TrimPrefix(text, byteOrderMark)) {
 		number++
 		if hasControl(line) || !is.harmlessLine(strings.TrimSpace(line)) {
 			return number
@@ -139,6 +151,9 @@ func (is *settingsLines) harmlessLine(line string) bool {
 		return !is.secret(line) && !is.said.MatchString(line) &&
 			(was == nil || was[2] == "" || !is.secretKey.MatchString(was[1]))
 	}
+	if is.certificate.MatchString(line) {
+		return true
+	}
 	entry := is.entry.FindStringSubmatch(line)
 	if entry == nil {
 		return false
@@ -170,6 +185,7 @@ func isPlaces(place *regexp.Regexp, value string) bool {
 // else: if a line is left out that goes on in another, or that says where
 // packages come from.
 func withoutSecrets(text string) (kept string, lines []int) {
+	text, marked := strings.CutPrefix(text, byteOrderMark)
 	for line := range strings.Lines(text) {
 		if hasControl(line) {
 			return "", nil
@@ -186,7 +202,7 @@ func withoutSecrets(text string) (kept string, lines []int) {
 		}
 		indent := len(raw) - len(strings.TrimLeft(raw, " \t"))
 		if below >= 0 && (indent > below || indent == below && strings.HasPrefix(line, "- ")) {
-			if is.leads.MatchString(line) || goesOn(line) {
+			if is.leads.MatchString(line) || is.goesOn(line) {
 				return "", nil
 			}
 			lines = append(lines, number)
@@ -194,6 +210,9 @@ func withoutSecrets(text string) (kept string, lines []int) {
 		}
 		below = -1
 		if is.harmlessLine(line) {
+			if marked && number == 1 {
+				out.WriteString(byteOrderMark)
+			}
 			out.WriteString(strings.TrimRight(raw, "\r\n") + "\n")
 			continue
 		}
@@ -202,7 +221,7 @@ func withoutSecrets(text string) (kept string, lines []int) {
 			out.WriteString(raw[:indent] + bare + "\n")
 			continue
 		}
-		if goesOn(line) || is.matters(line) || !is.signsIn(line) {
+		if is.goesOn(line) || is.matters(line) || !is.signsIn(line) {
 			return "", nil
 		}
 		below = indent
@@ -214,10 +233,10 @@ func withoutSecrets(text string) (kept string, lines []int) {
 }
 
 // signsIn reports whether a line is left out because it may hold a secret, and not
-// because it is not understood.
+// because it is not understood. What npm keeps for one server is to sign in there.
 func (is *settingsLines) signsIn(line string) bool {
 	entry := is.entry.FindStringSubmatch(line)
-	return entry != nil && (is.secretKey.MatchString(entry[1]) || is.secret(entry[2]))
+	return is.ofServer.MatchString(line) || entry != nil && (is.secretKey.MatchString(entry[1]) || is.secret(entry[2]))
 }
 
 // lacksChildren reports whether a line that values belong to is kept without any.
@@ -272,7 +291,10 @@ func (is *settingsLines) matters(line string) bool {
 }
 
 // goesOn reports whether a line may end within a value, or begin in one.
-func goesOn(line string) bool {
+func (is *settingsLines) goesOn(line string) bool {
+	if is.ofServer.MatchString(line) {
+		line = strings.NewReplacer(`"`, "", "'", "").Replace(line)
+	}
 	return strings.Count(line, `"`)%2+strings.Count(line, "'")%2 > 0 || strings.HasSuffix(line, `\`) ||
 		strings.ContainsAny(line, "{}[]|>&*<\x00") && !strings.Contains(line, "${")
 }

@@ -45,6 +45,7 @@ func TestSecretLine(t *testing.T) {
 		"init-author-name=Me\r_password=hunter2", "loglevel=warn ; _auth=hunter2",
 		"node-options=--env=PASSWORD=hunter2",
 		"registry=https://dl.example/hGdTyWmKqLpRzXcV/npm/", "message=a\v_auth=b",
+		"ca=\"hunter2\"", "ca[]=\"-----BEGIN PRIVATE KEY-----\\nMIIx\\n-----END PRIVATE KEY-----\"",
 		"cert=hunter2", "cert=\"-----BEGIN", "client-cert = /a/b",
 	} {
 		if line := secretLine("fund=false\n" + secret); line == 0 {
@@ -84,6 +85,22 @@ func TestWithoutSecrets(t *testing.T) {
 		},
 		{"password = hunter2\n  more\n  and/more\ntimeout = 60", "timeout = 60\n", []int{1, 2, 3}},
 		{"token: hunter2\n- x/y\n- /z\nfund: false", "fund: false\n", []int{1, 2, 3}},
+		// As Azure writes it, and editors of Windows.
+		{
+			"\ufeffregistry=https://pkgs.dev.azure.com/o/_packaging/f/npm/registry/\r\n; begin auth token\r\n" +
+				"//pkgs.dev.azure.com/o/_packaging/f/npm/registry/:username=o\r\n" +
+				"//pkgs.dev.azure.com/o/_packaging/f/npm/registry/:_password=\"aHVudGVyMg==\"\r\n" +
+				"//pkgs.dev.azure.com/o/_packaging/f/npm/registry/:email=npm requires email to be set but doesn't use " +
+				"the value\r\n; end auth token\r\nca[]=\"-----BEGIN CERTIFICATE-----\\nMIIB+/a=\\n" +
+				"-----END CERTIFICATE-----\"\r\nca[]=\"\"\r\n",
+			"\ufeffregistry=https://pkgs.dev.azure.com/o/_packaging/f/npm/registry/\n" +
+				"ca[]=\"-----BEGIN CERTIFICATE-----\\nMIIB+/a=\\n-----END CERTIFICATE-----\"\nca[]=\"\"\n",
+			[]int{3, 4, 5},
+		},
+		{"\ufeff_auth=hunter2\nfund=false", "fund=false\n", []int{1}},
+		{"\ufeff; a comment\n//r.example/:_authToken=x\nfund=false", "fund=false\n", []int{2}},
+		{"//r.example/:_password='it\nfund=false", "", nil},
+		{"//r.example/:email=it's \\\nfund=false", "", nil},
 		// A part of a value, and what says where packages come from.
 		{"_password=\"a\n/b\"\nfund=false", "", nil},
 		{"_auth=a\\\n/b\nfund=false", "", nil},
