@@ -84,7 +84,7 @@ const (
 
 // All is the table. Secrets come first, in the order in which a grant of several
 // is described.
-var All = withHarmless(concat(secrets, shells, sessions, programs, tools, editors, agents, machine))
+var All = withHarmless(concat(secrets, shells, sessions, desktop, programs, tools, editors, agents, machine))
 
 func concat(lists ...[]Place) (all []Place) {
 	for _, list := range lists {

@@ -22,7 +22,22 @@ const (
 	encryption = "keys for encrypted files"
 	models     = "keys of model services"
 	typed      = "what you typed, passwords among it"
+	storage    = "passwords of cloud storage"
 	system     = "the system's passwords and keys"
+)
+
+// Who acts on secrets. Terraform and OpenTofu run the provider that dev_overrides
+// names, and a credentials_helper (developer.hashicorp.com/terraform/cli/config).
+// rclone runs "ssh" of sftp and "bearer_token_command" of webdav
+// (rclone.org/sftp, rclone.org/webdav). irssi and weechat run what is in their
+// directories of scripts (irssi(1), weechat.org/doc). pkcs11.txt in an nssdb names
+// libraries to load, and cert9.db authorities to trust (Mozilla's NSS documents).
+const (
+	byTerraform = "Terraform or OpenTofu outside runs the programs that it names"
+	byRclone    = "rclone outside runs the commands that it names"
+	byChat      = "your chat program runs the scripts in it"
+	byNSS       = "browsers load the modules that it names and trust its authorities"
+	byConda     = "conda outside obeys it"
 )
 
 // What programs do without the settings in which a registry is.
@@ -72,12 +87,15 @@ var secrets = concat([]Place{
 	{Path: "~/.composer/auth.json", Secret: registries},
 	{Path: "~/.config/composer/auth.json", Secret: registries},
 	{Path: "~/.nuget/NuGet/NuGet.Config", Secret: passwords},
-	{Path: "~/.terraform.d/credentials.tfrc.json", Secret: terraform},
-	{Path: "~/.terraformrc", Secret: terraform},
+	{Path: "~/.terraform.d/credentials.tfrc.json", Secret: terraform, Acts: byTerraform},
+	{Path: "~/.terraformrc", Secret: terraform, Acts: byTerraform},
+	{Path: "~/.tofurc", Secret: terraform, Acts: byTerraform},
+	{Path: "~/.config/opentofu", Secret: terraform, Acts: byTerraform},
 	{Path: "~/.pgpass", Secret: databases},
 	{Path: "~/.my.cnf", Secret: databases},
 	{Path: "~/.vault-token", Secret: "a token of Vault"},
-	{Path: "~/.config/rclone", Secret: "passwords of cloud storage"},
+	{Path: "~/.config/rclone", Secret: storage, Acts: byRclone},
+	{Path: "~/.rclone.conf", Secret: storage, Acts: byRclone},
 	{Path: "~/.config/op", Secret: "sessions of a password manager"},
 	{Path: "~/.password-store", Secret: "passwords"},
 	{Path: "~/.local/share/keyrings", Secret: keyring},
@@ -93,7 +111,7 @@ var secrets = concat([]Place{
 		"~/.config/mozilla", "~/.config/google-chrome-beta", "~/.config/google-chrome-unstable",
 		"~/.config/BraveSoftware", "~/.config/microsoft-edge", "~/.config/vivaldi", "~/.config/opera",
 		"~/.librewolf", "~/.waterfox", "~/.zen", "~/.local/share/torbrowser", "~/.local/share/qutebrowser",
-		"~/.local/share/epiphany", "~/.pki", "~/Library/Application Support/BraveSoftware",
+		"~/.local/share/epiphany", "~/Library/Application Support/BraveSoftware",
 		"~/Library/Application Support/Microsoft Edge", "~/Library/Application Support/Vivaldi",
 		"~/Library/Application Support/com.operasoftware.Opera", "~/Library/Application Support/Arc",
 		"~/Library/Safari", "~/Library/Cookies",
@@ -134,8 +152,8 @@ var secrets = concat([]Place{
 		"~/.offlineimaprc", "~/.fetchmailrc", "~/.config/aerc", "~/.config/himalaya", "~/.config/vdirsyncer",
 	),
 	holds(messages,
-		"~/.thunderbird", "~/.config/evolution", "~/.local/share/evolution", "~/.config/weechat", "~/.weechat",
-		"~/.irssi", "~/.config/hexchat", "~/.purple", "~/.config/Signal", "~/.config/Slack", "~/.config/discord",
+		"~/.thunderbird", "~/.config/evolution", "~/.local/share/evolution", "~/.config/hexchat",
+		"~/.purple", "~/.config/Signal", "~/.config/Slack", "~/.config/discord",
 		"~/.config/Element", "~/.config/teams-for-linux", "~/.local/share/TelegramDesktop", "~/Library/Mail",
 		"~/Library/Messages",
 	),
@@ -197,7 +215,16 @@ var secrets = concat([]Place{
 		{Path: "~/.local/share/code-server", Secret: "sign-ins of extensions", Acts: byEditor},
 		{Path: "~/.curlrc", Secret: "passwords of servers", Acts: "curl outside obeys it", Shown: true},
 		{Path: "~/.wgetrc", Secret: "passwords of servers", Acts: "wget outside obeys it", Shown: true},
-		{Path: "~/.condarc", Secret: registries, Acts: "conda outside obeys it", Shown: true},
+		{Path: "~/.condarc", Secret: registries, Acts: byConda, Shown: true},
+		// docs.conda.io, "Searching for .condarc"
+		{Path: "~/.config/conda", Secret: registries, Acts: byConda, Shown: true},
+		{Path: "~/.anaconda/keyring", Secret: registries},
+		{Path: "~/.irssi", Secret: messages, Acts: byChat},
+		{Path: "~/.weechat", Secret: messages, Acts: byChat},
+		{Path: "~/.config/weechat", Secret: messages, Acts: byChat},
+		{Path: "~/.local/share/weechat", Secret: messages, Acts: byChat},
+		{Path: "~/.pki", Secret: browser, Acts: byNSS},
+		{Path: "~/.local/share/pki", Secret: browser, Acts: byNSS},
 		{Path: "~/.var/app", Secret: "data of Flatpak's programs", Acts: "they act on what is there", Shown: true},
 		{Path: "~/snap", Secret: "data of snaps", Acts: "they act on what is there", Shown: true},
 		{Path: "~/.ollama", Secret: "the key of Ollama", Acts: "Ollama runs the models in it", Shown: true},
@@ -268,6 +295,17 @@ var sessions = acted(byLogin,
 	"~/Library/Screen Savers", "~/Applications", "~/.hammerspoon", "~/.config/karabiner", "~/.skhdrc",
 	"~/.config/skhd", "~/.yabairc", "~/.config/yabai", "~/.aerospace.toml", "~/.config/aerospace",
 	"~/.config/sketchybar",
+)
+
+// desktop is what programs of a desktop act on. asoundrc names libraries
+// (alsa-lib, "Configuration files"), espanso's matches have shell commands
+// (espanso.org/docs), and the packages of several distributions start browsers with
+// the options in *-flags.conf, such as --renderer-cmd-prefix.
+var desktop = concat(
+	acted("programs with sound load the libraries that it names", "~/.asoundrc", "~/.config/alsa"),
+	acted("espanso runs the commands in it", "~/.config/espanso", "~/.local/share/espanso",
+		"~/Library/Application Support/espanso", "~/Library/Preferences/espanso"),
+	acted("your browser starts with the options in it", "~/.config/*-flags.conf", "~/.chromium-browser.init"),
 )
 
 // programs are directories that PATH usually names.
