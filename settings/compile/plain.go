@@ -56,7 +56,7 @@ var settingsPatterns = sync.OnceValue(func() settingsLines {
 		secretValue: regexp.MustCompile(`@.*:|:.*@|[Nn][Pp][Mm]_|gh[pousr]_|glpat|eyJ|-----|[\w+=-]{32}`),
 		random:      regexp.MustCompile(`[A-Za-z0-9]{12,}`),
 		words:       regexp.MustCompile(`[\w-]{12,}`),
-		harmless:    regexp.MustCompile(`^("?\$\{[A-Za-z_]\w*\}"?|[Tt]rue|[Ff]alse|yes|no|on|off|null|""|'')$`),
+		harmless:    regexp.MustCompile(`^("?\$\{[A-Za-z_]\w*\}"?|true|True|false|False|yes|no|on|off|null|""|'')$`),
 		place: regexp.MustCompile(`^["']?(\d{1,6}|\w{3,5}://[\w.:/*~+-]+|` +
 			`[\w-]+(\.[\w-]+)+(:\d+)?(/[\w./-]*)?|(~|\.{1,2}|\$\{\w+\})?/[\w./ +-]*|\.?[a-z]+(/[\w.+-]+)+)["']?$`),
 		knownKey: regexp.MustCompile(`^(access|audit-level|browser|checksumBehavior|color|defaultProtocol|` +
