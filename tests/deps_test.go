@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"platform/outbound":       {"platform/hosts"},
 	"platform/proxy":          {"platform/hosts", "platform/outbound"},
 	"fsguard":                 {},
+	"usersocket":              {"fsguard"},
 	"rpc/protocol":            {},
 	"lifecycle": {
 		"lifecycle/libsystem", "lifecycle/proc", "lifecycle/journal", "lifecycle/session", "lifecycle/cgroup",
@@ -156,7 +157,7 @@ var mayImport = map[string][]string{
 		"settings/explain", "spawn", "spawn/forward", "fsguard",
 	},
 	"rpc/client": {"rpc/protocol"},
-	"rpc/window": {"fsguard", "rpc/protocol"},
+	"rpc/window": {"rpc/protocol", "usersocket"},
 	"agents/runner": {
 		"display", "fsguard", "platform/policy", "presentation", "rpc/protocol", "session", "settings", "spawn",
 	},

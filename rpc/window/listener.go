@@ -6,13 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/usersocket"
 )
 
 const (
+	// name is that of the socket in its directory.
+	name = "window"
+	// maxMessage bounds the bytes of a message.
+	maxMessage = 256 << 10
 	// maxShells bounds the shells that are connected at once. Others go on without
 	// the window.
 	maxShells = 128
@@ -39,22 +44,11 @@ type Listener struct {
 // Listen makes a socket in a private directory just below the state directory,
 // which remove removes.
 func Listen(dir string, remove func()) (*Listener, error) {
-	path := filepath.Join(dir, name)
-	short, done, err := address(path)
+	socket, err := usersocket.Listen(dir, name)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	socket.SetUnlinkOnClose(false) // the directory goes
-	if err := os.Chmod(path, 0o600); err != nil {
-		socket.Close()
-		return nil, err
-	}
-	return &Listener{Path: path, net: socket, remove: remove, shells: map[*Shell]bool{}}, nil
+	return &Listener{Path: filepath.Join(dir, name), net: socket, remove: remove, shells: map[*Shell]bool{}}, nil
 }
 
 // Shell is a connected shell, whose first message has come.
@@ -63,7 +57,7 @@ type Shell struct {
 	// PID is the process id of the shell, as the kernel says.
 	PID int
 
-	conn     *conn
+	conn     *usersocket.Conn
 	listener *Listener
 }
 
@@ -82,8 +76,11 @@ func (l *Listener) Serve(serve func(*Shell), refused func(error)) {
 			time.Sleep(acceptPause) // such as too many open files
 			continue
 		}
-		shell := &Shell{conn: newConn(c), listener: l}
-		if err := l.admit(shell); err != nil {
+		shell := &Shell{conn: usersocket.NewConn(c, maxMessage), listener: l}
+		if shell.PID, err = usersocket.Peer(c); err == nil {
+			err = l.admit(shell)
+		}
+		if err != nil {
 			c.Close()
 			refused(err)
 			continue
@@ -109,11 +106,6 @@ func (l *Listener) isClosed() bool {
 }
 
 func (l *Listener) admit(s *Shell) error {
-	who, err := checkPeer(s.conn.net)
-	if err != nil {
-		return err
-	}
-	s.PID = who.pid
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || len(l.shells) >= maxShells {
@@ -125,15 +117,15 @@ func (l *Listener) admit(s *Shell) error {
 
 // greet exchanges the first messages.
 func (l *Listener) greet(s *Shell) error {
-	if err := s.conn.send(FromWindow{Hello: &Hello{Version: version, Asks: l.Asks}}); err != nil {
+	if err := s.conn.Send(FromWindow{Hello: &Hello{Version: version, Asks: l.Asks}}); err != nil {
 		return err
 	}
-	_ = s.conn.net.SetReadDeadline(time.Now().Add(startTimeout))
+	_ = s.conn.ReceiveBefore(time.Now().Add(startTimeout))
 	var first FromShell
-	if err := s.conn.receive(&first); err != nil {
+	if err := s.conn.Receive(&first); err != nil {
 		return err
 	}
-	_ = s.conn.net.SetReadDeadline(time.Time{})
+	_ = s.conn.ReceiveBefore(time.Time{})
 	if first.Started == nil {
 		return errors.New("the first message does not describe a session")
 	}
@@ -142,7 +134,7 @@ func (l *Listener) greet(s *Shell) error {
 }
 
 func (l *Listener) forget(s *Shell) {
-	s.conn.net.Close()
+	s.conn.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.shells, s)
@@ -151,19 +143,19 @@ func (l *Listener) forget(s *Shell) {
 // Receive waits for the next message.
 func (s *Shell) Receive() (FromShell, error) {
 	var message FromShell
-	err := s.conn.receive(&message)
+	err := s.conn.Receive(&message)
 	return message, err
 }
 
 // Answer answers a question. A shell that is gone needs no answer.
-func (s *Shell) Answer(answer Answer) { _ = s.conn.send(FromWindow{Answer: &answer}) }
+func (s *Shell) Answer(answer Answer) { _ = s.conn.Send(FromWindow{Answer: &answer}) }
 
 // Close ends every connection, and removes the socket.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	l.closed = true
 	for shell := range l.shells {
-		shell.conn.net.Close()
+		shell.conn.Close()
 	}
 	l.mu.Unlock()
 	l.net.Close()

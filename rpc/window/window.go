@@ -5,11 +5,11 @@ package window
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/usersocket"
 )
 
 // helloTimeout bounds how long a shell knows nothing of its window. Its session
@@ -18,10 +18,10 @@ const helloTimeout = 2 * time.Second
 
 // Window is the shell's end. Its methods may be called from several goroutines.
 type Window struct {
-	known chan struct{} // closed once the window has said hello, or never will
-	conn  *conn         // set before known is closed; nil if there is no window
-	asks  bool          // likewise
-	gone  chan struct{} // closed when the connection has ended
+	known chan struct{}    // closed once the window has said hello, or never will
+	conn  *usersocket.Conn // set before known is closed; nil if there is no window
+	asks  bool             // likewise
+	gone  chan struct{}    // closed when the connection has ended
 
 	mu      sync.Mutex // guards the fields below
 	last    int
@@ -36,7 +36,7 @@ func Dial(stateDir, path string) *Window { return dialFor(stateDir, path, helloT
 func dialFor(stateDir, path string, timeout time.Duration) *Window {
 	w := &Window{known: make(chan struct{}), gone: make(chan struct{}), waiting: map[int]chan protocol.Decision{}}
 	type result struct {
-		conn *conn
+		conn *usersocket.Conn
 		asks bool
 	}
 	dialled := make(chan result, 1)
@@ -57,7 +57,7 @@ func dialFor(stateDir, path string, timeout time.Duration) *Window {
 		case <-timer.C: // a silent file system
 			go func() {
 				if late := <-dialled; late.conn != nil {
-					late.conn.net.Close()
+					late.conn.Close()
 				}
 			}()
 		}
@@ -69,50 +69,39 @@ func dialFor(stateDir, path string, timeout time.Duration) *Window {
 	return w
 }
 
-func dial(stateDir, path string, end time.Time) (*conn, bool, error) {
-	if err := check(stateDir, path); err != nil {
-		return nil, false, err
-	}
-	short, done, err := address(path)
+func dial(stateDir, path string, end time.Time) (*usersocket.Conn, bool, error) {
+	raw, _, err := usersocket.Dial(stateDir, path, name, end)
 	if err != nil {
 		return nil, false, err
 	}
-	defer done()
-	raw, err := (&net.Dialer{Deadline: end}).Dial("unix", short)
-	if err != nil {
-		return nil, false, err
-	}
-	c := newConn(raw.(*net.UnixConn))
+	c := usersocket.NewConn(raw, maxMessage)
 	asks, err := expectHello(c, end)
 	if err != nil {
-		raw.Close()
+		c.Close()
 	}
 	return c, asks, err
 }
 
-func expectHello(c *conn, end time.Time) (asks bool, err error) {
-	if _, err := checkPeer(c.net); err != nil {
-		return false, err
-	}
-	if err := c.net.SetReadDeadline(end); err != nil {
+func expectHello(c *usersocket.Conn, end time.Time) (asks bool, err error) {
+	if err := c.ReceiveBefore(end); err != nil {
 		return false, err
 	}
 	var first FromWindow
-	if err := c.receive(&first); err != nil {
+	if err := c.Receive(&first); err != nil {
 		return false, err
 	}
 	if first.Hello == nil || first.Hello.Version != version {
 		return false, errors.New("the window speaks another version")
 	}
-	return first.Hello.Asks, c.net.SetReadDeadline(time.Time{})
+	return first.Hello.Asks, c.ReceiveBefore(time.Time{})
 }
 
 // read hands out answers until the connection ends.
 func (w *Window) read() {
-	defer w.conn.net.Close()
+	defer w.conn.Close()
 	for {
 		var message FromWindow
-		if err := w.conn.receive(&message); err != nil || message.Answer == nil {
+		if err := w.conn.Receive(&message); err != nil || message.Answer == nil {
 			return
 		}
 		w.mu.Lock()
@@ -149,13 +138,13 @@ func (w *Window) Send(message FromShell) bool {
 	if !w.Open() {
 		return false
 	}
-	err := w.conn.send(message)
-	if ended := message.Ended; errors.Is(err, errTooLong) && ended != nil {
+	err := w.conn.Send(message)
+	if ended := message.Ended; errors.Is(err, usersocket.ErrTooLong) && ended != nil {
 		short := *ended
 		short.Review, short.Hints = nil, nil
-		err = w.conn.send(FromShell{Ended: &short})
+		err = w.conn.Send(FromShell{Ended: &short})
 	}
-	return err == nil || errors.Is(err, errTooLong)
+	return err == nil || errors.Is(err, usersocket.ErrTooLong)
 }
 
 // Ask waits for the user's decision. It returns false if the window cannot ask,
@@ -175,7 +164,7 @@ func (w *Window) Ask(ctx context.Context, question protocol.RequestAccessParams)
 		defer w.mu.Unlock()
 		delete(w.waiting, id)
 	}()
-	if err := w.conn.send(FromShell{Ask: &Ask{ID: id, Question: question}}); err != nil {
+	if err := w.conn.Send(FromShell{Ask: &Ask{ID: id, Question: question}}); err != nil {
 		return "", false
 	}
 	select {
@@ -192,6 +181,6 @@ func (w *Window) Ask(ctx context.Context, question protocol.RequestAccessParams)
 // Close ends the connection. The window still gets what was sent.
 func (w *Window) Close() {
 	if w != nil && w.Open() {
-		w.conn.net.Close()
+		w.conn.Close()
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+	"github.com/sandbox-sidecar/sandbox-sidecar/usersocket"
 )
 
 // timeout bounds every wait; it only matters if a test fails.
@@ -369,7 +370,7 @@ func TestLongMessages(t *testing.T) {
 	w.Send(started)
 	shell := await(t, "the shell", s.shells)
 	long := strings.Repeat("x", maxMessage)
-	if err := w.conn.send(FromShell{Log: long}); !errors.Is(err, errTooLong) {
+	if err := w.conn.Send(FromShell{Log: long}); !errors.Is(err, usersocket.ErrTooLong) {
 		t.Errorf("%v", err)
 	}
 	if !w.Send(FromShell{Ended: &Ended{Hints: []string{long}}}) {

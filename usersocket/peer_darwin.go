@@ -1,4 +1,4 @@
-package window
+package usersocket
 
 import "golang.org/x/sys/unix"
 
