@@ -5,6 +5,7 @@ package lifecycle
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
@@ -49,6 +50,20 @@ func (c Call) End(ctx context.Context) (killed int, err error) {
 func (c Call) Left() (int, error) {
 	living, err := c.living()
 	return len(living), err
+}
+
+// LeftBeside counts the living processes of a group that belong to none of the
+// calls with these leaders.
+func (c Call) LeftBeside(leaders []int) (int, error) {
+	table, err := proc.Table()
+	if err != nil {
+		return 0, err
+	}
+	inside := proc.Descendants(table, func(entry proc.Entry) bool { return entry.Parent == c.Init })
+	known := proc.Descendants(inside, func(entry proc.Entry) bool {
+		return slices.Contains(leaders, entry.PID) || slices.Contains(leaders, entry.Session)
+	})
+	return len(proc.Living(inside)) - len(proc.Living(known)), nil
 }
 
 // living finds the call's processes among the group's, so that a number that was

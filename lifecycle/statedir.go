@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +41,23 @@ func StateDir(env []string) (string, error) {
 		return "", errors.New("make state directory: set XDG_RUNTIME_DIR, XDG_STATE_HOME or HOME to a directory")
 	}
 	return "", fmt.Errorf("make state directory: %w", errors.Join(problems...))
+}
+
+// StateDirs returns the state directories of this user that there are, as real
+// paths. A sidecar that was started without XDG_RUNTIME_DIR has another one than
+// StateDir returns.
+func StateDirs(env []string) []string {
+	user := places.OfList(env)
+	var dirs []string
+	for _, dir := range []string{user.Runtime(), user.Run()} {
+		if dir == "" || !private(dir) {
+			continue
+		}
+		if real, err := fsguard.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, real) {
+			dirs = append(dirs, real)
+		}
+	}
+	return dirs
 }
 
 // makeStateDir makes a state directory, or finds that it exists and can be

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
@@ -75,6 +76,9 @@ func (s *Server) initialize(ctx context.Context, params protocol.InitializeParam
 	store.Remember(folderPaths(params.WorkspaceFolders)...)
 	s.mu.Lock()
 	s.store, s.capabilities, s.folders, s.phase = store, params.Capabilities, params.WorkspaceFolders, phaseServing
+	if params.ClientInfo != nil {
+		s.client = display.Text(params.ClientInfo.Name)
+	}
 	s.mu.Unlock()
 	result := protocol.InitializeResult{
 		ServerInfo: protocol.ClientInfo{

@@ -75,6 +75,7 @@ type Server struct {
 	store        *settings.Store // set from phase serving on
 	capabilities protocol.ClientCapabilities
 	folders      []protocol.WorkspaceFolder
+	client       string           // the editor's name, as it says
 	window       *window.Listener // nil if the editor did not ask for it
 
 	background sync.WaitGroup // goroutines that belong to no request
@@ -221,6 +222,13 @@ func orEOF(err error) error {
 		return io.EOF
 	}
 	return err
+}
+
+// Client is the name that the editor has given itself; "" if it has given none.
+func (s *Server) Client() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
 }
 
 // admit enforces the order of a conversation: initialize first and once, and

@@ -20,6 +20,8 @@ import (
 // Group is a sandbox that several sessions share; see docs/design/groups.md. Its
 // methods may be called from several goroutines.
 type Group struct {
+	id      string // as Spawner.List has it
+	tool    bool   // the session that it was started for is no terminal
 	spawner *Spawner
 	init    *platform.GroupInit
 	around  surroundings
@@ -78,10 +80,11 @@ func (s *Spawner) StartGroup(ctx context.Context, request Request) (*Group, erro
 	}
 	defer theirs.Close()
 	g := &Group{spawner: s, init: init, done: make(chan struct{}), lingering: map[*os.File]bool{}}
+	g.tool = request.Tool || request.NoInput || request.Pipe
 	// Each session brings its own directory, and whether it must have every
 	// protection. Others must not fail by what this one asks for.
 	request.ID, request.shared, request.Dir, request.Full = NewID(), g, "/", false
-	request.Ask = g.ask
+	request.Ask, g.id = g.ask, request.ID
 	request.Pipe, request.Tool = true, false // it has no terminal, and no history
 	streams := func(target *platform.Target, _ Request) (*os.File, func(), error) {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -263,6 +266,7 @@ func (g *Group) start(ctx context.Context, request Request, m *member) (*Session
 	g.mu.Unlock()
 	r.process, r.master, r.startedAt = started, master, time.Now()
 	r.record.Started(started.PID(), r.outcome.Confined, r.outcome.Protections())
+	g.spawner.listing.add(r, &request, g)
 	return newSession(request, r, func() { g.leave(m) }), nil
 }
 

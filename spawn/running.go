@@ -39,6 +39,7 @@ type running struct {
 	log            *slog.Logger
 	record         *record.Session // nil if there is no audit trail
 	shared         *Group          // the group whose init this is; nil for any other leader
+	unlist         func()          // ends what Spawner.List says of it; nil until it is listed
 	// writable: the program was started with a descriptor through which files can
 	// change that nobody is asked about.
 	writable bool
@@ -154,6 +155,9 @@ func (r *running) end(e ending) (Exit, error) {
 		r.alarms = append(r.alarms, alarm) // nobody was told of it
 	}
 	r.release()
+	if r.unlist != nil { // nil in tests
+		r.unlist()
+	}
 	if e.over != nil {
 		e.over(exit)
 	}

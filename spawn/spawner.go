@@ -34,7 +34,8 @@ type Spawner struct {
 	// closed once it was started.
 	Inherited []*os.File
 
-	pool standbyPool
+	pool    standbyPool
+	listing listing
 	// protections are the last session's.
 	protections atomic.Pointer[Protections]
 }

@@ -46,6 +46,7 @@ func (s *Spawner) start(
 		switch {
 		case err == nil:
 			noted.Started(running.process.PID(), running.outcome.Confined, running.outcome.Protections())
+			s.listing.add(running, &request, nil)
 			return running, nil
 		case !errors.Is(err, errRetry) || attempts == maxAttempts:
 			noted.NotStarted(err)

@@ -158,13 +158,14 @@ var mayImport = map[string][]string{
 	},
 	"rpc/client": {"rpc/protocol"},
 	"rpc/window": {"rpc/protocol", "usersocket"},
+	"control":    {"presentation", "rpc/protocol", "spawn", "usersocket"},
 	"agents/runner": {
 		"display", "fsguard", "platform/policy", "presentation", "rpc/protocol", "session", "settings", "spawn",
 	},
 	"agents/acp": {"agents/runner", "display", "rpc/protocol", "spawn"},
 	"agents/mcp": {"display", "rpc/client", "rpc/protocol"}, // nothing that confines
 	"cmd/sandbox-sidecar": {
-		"agents/acp", "agents/runner", "audit",
+		"agents/acp", "agents/runner", "audit", "control",
 		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "session", "settings", "settings/compile",
 		"settings/explain", "settings/starter",
 		"settings/toolchain", "spawn", "spawn/caller", "platform",

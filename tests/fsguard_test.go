@@ -24,6 +24,7 @@ var direct = map[string]string{
 	"audit/file_unix.go": "is called on local file systems, else by the helper: see appendLine; and by " +
 		"the command audit",
 	"usersocket":                      "sockets in the state directory, which fsguard has made",
+	"control":                         "sockets in the state directory, which fsguard has made",
 	"spawn/agent/agent.go":            "a socket in the state directory",
 	"spawn/agents.go":                 "a private directory in the state directory",
 	"spawn/copies.go":                 "a private directory in the state directory",

@@ -111,13 +111,16 @@ func (p *projectFlags) serveAgent(flags *flagSet, serve func(context.Context, *r
 	defer stop()
 	ctx, stopUnread := ending.Unread(ctx)
 	defer stopUnread()
+	spawner := newSpawner(tracker, logger)
+	stopListening := listen(tracker, spawner, logger, nil)
 	err = serve(ctx, &runner.Runner{
-		Store: store, Spawner: newSpawner(tracker, logger), Project: snapshot.ProjectDir, Kind: kind,
+		Store: store, Spawner: spawner, Project: snapshot.ProjectDir, Kind: kind,
 		Env: os.Environ(),
 	})
 	if ended := ending.Signalled(0); errors.As(context.Cause(ctx), &ended) {
 		err = exitStatus(ended.Status())
 	}
+	stopListening()
 	closeWatches(tracker)
 	if closeErr := tracker.Close(); closeErr != nil {
 		logger.Error("processes of sessions may be left", "error", closeErr)

@@ -44,6 +44,14 @@ func commands() []command {
 				"and 128 and the signal's number if a signal ended it. It is 1 if the sandbox cannot be made.",
 		}, execute},
 		{commandline.Command{
+			Name: "ps", Args: "[flags]",
+			Summary: "list the sessions of yours that run",
+			Details: "One line a session, below its project: the first digits of its id, its kind, what confines it, " +
+				"since when it runs, who started it, and the command without what looks like a secret. " +
+				"A sandbox that sessions share comes before them, with the processes that they have left in " +
+				"the background. The exit status is 1 if a process did not say what it runs.",
+		}, listRunning},
+		{commandline.Command{
 			Name: "shell", Args: "[install [--dir DIR] | ARG…]", Takes: commandline.Words, Words: []string{"install"},
 			Summary: "be a shell whose commands are sandboxed",
 			Details: "With ARG… it runs the real shell with these arguments: \"tool\" for -c and scripts, else " +

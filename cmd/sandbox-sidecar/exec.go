@@ -347,10 +347,13 @@ type headStart struct {
 	tracker  *lifecycle.Tracker
 	prepared *spawn.Prepared
 	drop     sync.Once // taken or dropped
+
+	listening     chan struct{} // closed once stopListening is set
+	stopListening func()
 }
 
 func newHeadStart(logger *slog.Logger, inherited []*os.File) *headStart {
-	h := &headStart{made: make(chan struct{})}
+	h := &headStart{made: make(chan struct{}), listening: make(chan struct{})}
 	go func() {
 		defer close(h.made)
 		reserveThreads(endingThreads)
@@ -359,6 +362,10 @@ func newHeadStart(logger *slog.Logger, inherited []*os.File) *headStart {
 			Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger, Recorder: &trail, Inherited: inherited,
 		}
 		h.prepared = spawner.Prepare()
+		go func() { // beside the start, which needs none of it
+			defer close(h.listening)
+			h.stopListening = listen(h.tracker, spawner, logger, nil)
+		}()
 	}()
 	return h
 }
@@ -375,6 +382,8 @@ func (h *headStart) take() *spawn.Prepared {
 func (h *headStart) close() {
 	<-h.made
 	h.drop.Do(h.prepared.Drop)
+	<-h.listening
+	h.stopListening()
 	closeWatches(h.tracker)
 	_ = h.tracker.Close() // the user's next sidecar ends what is left
 }

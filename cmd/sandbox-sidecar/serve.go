@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/ending"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/logqueue"
+	"github.com/sandbox-sidecar/sandbox-sidecar/control"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
@@ -76,7 +77,9 @@ func serve(flags *flagSet, args []string) error {
 		WatchProcess: lifecycle.WatchProcess, Logger: logger,
 		Window: func() (*window.Listener, error) { return openWindow(tracker, logger) },
 	})
+	stopListening := listen(tracker, spawner, logger, server.Client)
 	err = server.Serve(ctx, os.Stdin, os.Stdout)
+	stopListening()
 	spawner.Close()
 	if closeErr := tracker.Close(); closeErr != nil {
 		logger.Error("processes of sessions may be left", "error", closeErr)
@@ -109,6 +112,33 @@ func openWindow(tracker *lifecycle.Tracker, logger *slog.Logger) (*window.Listen
 		giveBack()
 	}
 	return listener, err
+}
+
+// listen lets other processes of the user ask what this one runs. Without a state
+// directory they cannot. stop ends that; call it before the tracker is closed.
+func listen(
+	tracker *lifecycle.Tracker, spawner *spawn.Spawner, logger *slog.Logger, client func() string,
+) (stop func()) {
+	nothing := func() {}
+	dir, remove, err := tracker.MakeDir()
+	if err != nil {
+		logger.Debug("other processes cannot ask what runs", "error", err)
+		return nothing
+	}
+	giveBack := func() {
+		if err := remove(); err != nil {
+			logger.Warn("a directory was not removed", "dir", dir, "error", err)
+		}
+	}
+	listener, err := control.Listen(dir, giveBack, control.Options{
+		By: trail.Via, Client: client, Spawner: spawner, Logger: logger,
+	})
+	if err != nil {
+		giveBack()
+		logger.Warn("other processes cannot ask what runs", "error", err)
+		return nothing
+	}
+	return listener.Close
 }
 
 // logTimeout bounds the wait for the reader of the log.

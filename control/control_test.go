@@ -1,0 +1,141 @@
+//go:build unix
+
+package control
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// place makes a state directory with a directory for a socket.
+func place(t *testing.T) (stateDir, dir string) {
+	t.Helper()
+	stateDir = filepath.Join(harness.ShortDir(t), "state")
+	dir = filepath.Join(stateDir, "s1")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return stateDir, dir
+}
+
+func listen(t *testing.T, dir string) {
+	t.Helper()
+	l, err := Listen(dir, func() { os.RemoveAll(dir) }, Options{
+		By: "test", Client: func() string { return "client" }, Spawner: &spawn.Spawner{},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+}
+
+// What is no request is answered by the end of the connection or by a refusal, and
+// others are still answered.
+func TestListener_BelievesNobody(t *testing.T) {
+	t.Parallel()
+	stateDir, dir := place(t)
+	listen(t, dir)
+	for name, text := range map[string]string{
+		"garbage":          "\x00\xff\n",
+		"half a message":   `{"version":1`,
+		"no JSON":          "GET / HTTP/1.1\r\n\r\n",
+		"two in a line":    `{"version":1,"list":{}}{"version":1,"list":{}}` + "\n",
+		"an unknown field": `{"version":1,"list":{},"shell":{}}` + "\n",
+		"a wrong type":     `{"version":1,"list":[]}` + "\n",
+		"no request":       `{"version":1}` + "\n",
+		"another version":  `{"version":2,"list":{}}` + "\n",
+		"too long":         strings.Repeat(" ", 2*maxMessage),
+		"nothing":          "",
+		"an empty line":    "\n",
+	} {
+		c, err := net.Dial("unix", filepath.Join(dir, "control"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.WriteString(c, text) // the listener may have closed it
+			_ = c.(*net.UnixConn).CloseWrite()
+		}()
+		got, _ := io.ReadAll(c)
+		if len(got) > 0 && !bytes.HasPrefix(got, []byte(`{"refused":`)) {
+			t.Errorf("%s: %s", name, got)
+		}
+		c.Close()
+	}
+	found, silent := List([]string{stateDir})
+	if len(silent) > 0 || len(found) != 1 || found[0].By != "test" || found[0].Client != "client" ||
+		found[0].PID != os.Getpid() {
+		t.Errorf("found %+v, %v", found, silent)
+	}
+}
+
+// More connections than are served at once are closed, and later ones are served.
+func TestListener_IsBounded(t *testing.T) {
+	t.Parallel()
+	stateDir, dir := place(t)
+	listen(t, dir)
+	var held []net.Conn
+	for range maxConnections + 1 {
+		c, err := net.Dial("unix", filepath.Join(dir, "control"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	if n, err := held[maxConnections].Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("one too many: %d bytes, %v", n, err)
+	}
+	for _, c := range held {
+		c.Close()
+	}
+	harness.Eventually(t, "it answers again", func() bool {
+		found, _ := List([]string{stateDir})
+		return len(found) == 1
+	})
+}
+
+// A socket that nobody listens on is removed with its directory, unless the
+// directory has something else.
+func TestList_RemovesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	if !refusedMeansEnded {
+		t.Log("this system refuses for other reasons, too: nothing is removed")
+	}
+	stateDir, dir := place(t)
+	other := filepath.Join(stateDir, "s2")
+	for _, one := range []string{dir, other} {
+		_ = os.Mkdir(one, 0o700)
+		path := filepath.Join(one, "control")
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+	}
+	harness.Write(t, filepath.Join(other, "file"), "")
+	if found, silent := List([]string{stateDir}); len(found)+len(silent) > 0 {
+		t.Errorf("found %+v, %v", found, silent)
+	}
+	for path, want := range map[string]bool{
+		dir: !refusedMeansEnded, filepath.Join(other, "control"): !refusedMeansEnded,
+		filepath.Join(other, "file"): true,
+	} {
+		if _, err := os.Lstat(path); (err == nil) != want {
+			t.Errorf("%s: exists: %v, want %v", path, err == nil, want)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+//go:build unix
+
+package control
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/usersocket"
+)
+
+const (
+	// maxConnections bounds the connections at once. More are closed at once.
+	maxConnections = 32
+	// requestTimeout bounds the wait for a request.
+	requestTimeout = 5 * time.Second
+	// acceptPause keeps a failing accept(2) from taking all time.
+	acceptPause = 100 * time.Millisecond
+)
+
+// Options say who listens.
+type Options struct {
+	// By is the command that this process was started with.
+	By string
+	// Client returns the name of the program that is served; nil if there is none.
+	Client func() string
+	// Spawner starts the sessions.
+	Spawner *spawn.Spawner
+	// Logger gets who was refused.
+	Logger *slog.Logger
+}
+
+// Listener answers other processes of the user.
+type Listener struct {
+	options Options
+	net     *net.UnixListener
+	remove  func()
+
+	serving sync.WaitGroup
+	mu      sync.Mutex // guards the fields below
+	conns   map[*usersocket.Conn]bool
+	closed  bool
+}
+
+// Listen makes the socket in a private directory just below the state directory,
+// which remove removes, and answers there until Close.
+func Listen(dir string, remove func(), options Options) (*Listener, error) {
+	socket, err := usersocket.Listen(dir, name)
+	if err != nil {
+		return nil, fmt.Errorf("listen for other processes: %w", err)
+	}
+	l := &Listener{options: options, net: socket, remove: remove, conns: map[*usersocket.Conn]bool{}}
+	l.serving.Go(l.accept)
+	return l, nil
+}
+
+// Close ends every connection, and removes the socket.
+func (l *Listener) Close() {
+	l.mu.Lock()
+	l.closed = true
+	for c := range l.conns {
+		c.Close()
+	}
+	l.mu.Unlock()
+	l.net.Close()
+	l.serving.Wait()
+	l.remove()
+}
+
+func (l *Listener) accept() {
+	for {
+		c, err := l.net.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			l.options.Logger.Warn("other processes are not answered", "error", err)
+			time.Sleep(acceptPause) // such as too many open files
+			continue
+		}
+		l.admit(c)
+	}
+}
+
+func (l *Listener) admit(c *net.UnixConn) {
+	if _, err := usersocket.Peer(c); err != nil {
+		c.Close()
+		l.options.Logger.Info("a process was not answered", "error", err)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || len(l.conns) >= maxConnections {
+		c.Close()
+		return
+	}
+	conn := usersocket.NewConn(c, maxMessage)
+	l.conns[conn] = true
+	l.serving.Go(func() {
+		defer func() {
+			conn.Close()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			delete(l.conns, conn)
+		}()
+		l.serve(conn)
+	})
+}
+
+// serve answers the one request of a connection.
+func (l *Listener) serve(c *usersocket.Conn) {
+	_ = c.ReceiveBefore(time.Now().Add(requestTimeout))
+	var asked request
+	if err := c.Receive(&asked); err != nil {
+		l.options.Logger.Info("a process was not answered", "error", err)
+		return
+	}
+	switch {
+	case asked.Version != version:
+		refusal := fmt.Sprintf("it speaks version %d, and this program version %d", version, asked.Version)
+		_ = c.Send(reply{Refused: refusal})
+	case asked.List != nil:
+		_ = c.Send(reply{Runs: l.runs()})
+	default:
+		_ = c.Send(reply{Refused: "the request asks for nothing"})
+	}
+}
+
+// runs describes what runs, oldest first. What does not fit into a message is
+// counted.
+func (l *Listener) runs() *Supervisor {
+	s := &Supervisor{PID: os.Getpid(), By: l.options.By, Sessions: []Session{}}
+	if l.options.Client != nil {
+		s.Client = l.options.Client()
+	}
+	listed := l.options.Spawner.List()
+	slices.SortFunc(listed, func(a, b spawn.Listed) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
+	})
+	size := 0
+	for i, one := range listed {
+		described := describe(one)
+		text, err := json.Marshal(described)
+		if size += len(text) + 1; err != nil || size > maxMessage/2 {
+			s.More = len(listed) - i
+			break
+		}
+		s.Sessions = append(s.Sessions, described)
+	}
+	return s
+}
+
+func describe(l spawn.Listed) Session {
+	kind := protocol.Terminal
+	if l.Tool {
+		kind = protocol.Tool
+	}
+	return Session{
+		ID: l.ID, Kind: kind, Shared: l.Shared, Sandbox: l.In, Group: l.Group, ProjectDir: l.Project, Cwd: l.Dir,
+		Argv: l.Argv, PID: l.PID, StartedAt: l.StartedAt, Background: l.Background,
+		Status: presentation.Sandbox(l.Restricted, l.Outcome, nil).Status,
+	}
+}

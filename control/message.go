@@ -1,0 +1,67 @@
+package control
+
+import (
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+)
+
+// name is that of the socket in its directory.
+const name = "control"
+
+// version is that of the messages. Programs of two versions do not talk to each
+// other.
+const version = 1
+
+// maxMessage bounds the bytes of a message.
+const maxMessage = 4 << 20
+
+// request is the first message of a connection: one of its fields besides the
+// version is set.
+type request struct {
+	Version int   `json:"version"`
+	List    *list `json:"list,omitempty"`
+}
+
+// list asks for what runs.
+type list struct{}
+
+// reply is a message of the process that listens: one of its fields is set.
+type reply struct {
+	Refused string      `json:"refused,omitempty"`
+	Runs    *Supervisor `json:"runs,omitempty"`
+}
+
+// Supervisor is a process that starts sessions, and what it runs.
+type Supervisor struct {
+	PID int `json:"pid"`
+	// By is the command that it was started with, such as "serve" or "exec".
+	By string `json:"by"`
+	// Client is the name of the program that it serves, as that says; "" if there
+	// is none.
+	Client   string    `json:"client,omitempty"`
+	Sessions []Session `json:"sessions"`
+	// More is how many sessions did not fit into the message.
+	More int `json:"more,omitempty"`
+}
+
+// Session is a session that runs, or a sandbox that sessions share.
+type Session struct {
+	ID   string        `json:"id"`
+	Kind protocol.Kind `json:"kind"`
+	// Shared: it is a sandbox that sessions share.
+	Shared bool `json:"shared"`
+	// Sandbox is the id of the shared sandbox that a session is in; "" if it has
+	// one of its own.
+	Sandbox    string                 `json:"sandbox,omitempty"`
+	Group      string                 `json:"group,omitempty"`
+	ProjectDir string                 `json:"projectDir,omitempty"`
+	Cwd        string                 `json:"cwd,omitempty"`
+	Argv       []string               `json:"argv,omitempty"`
+	PID        int                    `json:"pid"`
+	StartedAt  time.Time              `json:"startedAt"`
+	Status     protocol.SandboxStatus `json:"status"`
+	// Background is how many processes of a shared sandbox belong to no session
+	// that runs.
+	Background int `json:"background,omitempty"`
+}

@@ -1,0 +1,148 @@
+package spawn
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+)
+
+// Listed describes a session that runs, or a sandbox that sessions share.
+type Listed struct {
+	ID string
+	// Shared: it is a sandbox that sessions join, and no session itself.
+	Shared bool
+	// In is the ID of the shared sandbox that a session is in; "" if it has a
+	// sandbox of its own.
+	In string
+	// Group is the name that the sessions of a shared sandbox join by; "" for a
+	// sandbox of its own.
+	Group string
+	// Tool is false for a session of kind "terminal".
+	Tool bool
+	// Project and Dir are directories.
+	Project, Dir string
+	// Argv is the command, without what looks like a secret, and shortened; nil for
+	// a shared sandbox.
+	Argv      []string
+	PID       int
+	StartedAt time.Time
+	// Restricted: the policy asks for a sandbox.
+	Restricted bool
+	Outcome    Outcome
+	// Background is how many processes of a shared sandbox belong to no session
+	// that runs.
+	Background int
+}
+
+const (
+	// maxListedArgs bounds the arguments of a command that is listed, and
+	// maxListedArg the bytes of each.
+	maxListedArgs = 64
+	maxListedArg  = 512
+	// maxKeptArgv bounds the bytes of arguments that are kept to be listed. Longer
+	// ones are shortened when the session starts, which takes a while.
+	maxKeptArgv = 4 << 10
+)
+
+// listing knows what runs. Its zero value is empty.
+type listing struct {
+	mu      sync.Mutex
+	entries map[*running]*listEntry
+}
+
+// listEntry is a session or a shared sandbox that runs. It is not changed.
+type listEntry struct {
+	Listed
+	group    *Group // the shared sandbox itself; nil for a session
+	redacted bool
+}
+
+// add has a session listed until its end.
+func (l *listing) add(r *running, request *Request, in *Group) {
+	e := &listEntry{Listed: Listed{
+		ID: request.ID, Group: request.Group, Tool: request.Tool || request.NoInput || request.Pipe,
+		Project: request.Policy.Project, Dir: request.Dir, PID: r.process.PID(), StartedAt: r.startedAt,
+		Restricted: request.Policy.Restricted, Outcome: r.outcome,
+	}, group: request.shared}
+	switch {
+	case e.group != nil:
+		e.Shared, e.Tool = true, e.group.tool
+	case in != nil:
+		e.In = in.id
+	}
+	if !e.Shared {
+		e.Argv = request.Argv
+		size := 0
+		for _, arg := range e.Argv {
+			size += len(arg) + 1
+		}
+		if size > maxKeptArgv {
+			e.Argv, e.redacted = listedArgv(e.Argv), true
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.entries == nil {
+		l.entries = map[*running]*listEntry{}
+	}
+	l.entries[r] = e
+	r.unlist = func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.entries, r)
+	}
+}
+
+// listedArgv is a command as it is shown.
+func listedArgv(argv []string) []string {
+	list := audit.Redact(argv)
+	if len(list) > maxListedArgs {
+		list = append(list[:maxListedArgs:maxListedArgs], "[…]")
+	}
+	for i, arg := range list {
+		list[i] = audit.Shorten(arg, maxListedArg)
+	}
+	return list
+}
+
+// List describes what runs, in no order.
+func (s *Spawner) List() []Listed {
+	s.listing.mu.Lock()
+	var entries []*listEntry
+	for _, e := range s.listing.entries {
+		entries = append(entries, e)
+	}
+	s.listing.mu.Unlock()
+	list := make([]Listed, 0, len(entries))
+	for _, e := range entries {
+		listed := e.Listed
+		if e.group != nil {
+			listed.Background = e.group.background(e.PID)
+		}
+		if !e.redacted && !e.Shared {
+			listed.Argv = listedArgv(listed.Argv)
+		}
+		list = append(list, listed)
+	}
+	return list
+}
+
+// background counts the processes that belong to no session that runs. The init
+// is not set before StartGroup has returned.
+func (g *Group) background(init int) int {
+	g.mu.Lock()
+	var leaders []int
+	for _, m := range g.members {
+		if m.call.process != nil {
+			leaders = append(leaders, m.call.process.PID())
+		}
+	}
+	g.mu.Unlock()
+	count, err := lifecycle.Call{Init: init}.LeftBeside(leaders)
+	if err != nil {
+		g.spawner.log().Warn("the processes of a group cannot be counted", "error", err)
+	}
+	return count
+}
