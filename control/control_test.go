@@ -4,6 +4,7 @@ package control
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -92,7 +93,7 @@ func TestListener_IsBounded(t *testing.T) {
 		}
 		held = append(held, c)
 	}
-	if n, err := held[maxConnections].Read(make([]byte, 1)); err != io.EOF {
+	if n, err := held[maxConnections].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("one too many: %d bytes, %v", n, err)
 	}
 	for _, c := range held {

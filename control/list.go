@@ -111,7 +111,7 @@ func ask(stateDir, path string, end time.Time) (*Supervisor, error) {
 		err = c.Receive(&answer)
 	}
 	switch {
-	case err != nil && ended(pid):
+	case err != nil && hasEnded(pid):
 		return nil, nil
 	case err == nil && answer.Refused != "":
 		err = errors.New(answer.Refused)
@@ -122,6 +122,7 @@ func ask(stateDir, path string, end time.Time) (*Supervisor, error) {
 		return nil, &Silent{PID: pid, Socket: path, Err: reason(err)}
 	}
 	answer.Runs.PID = pid // as the kernel says
+	answer.Runs.stateDir, answer.Runs.socket = stateDir, path
 	return answer.Runs, nil
 }
 
@@ -132,7 +133,7 @@ func reason(err error) error {
 	return err
 }
 
-func ended(pid int) bool { return errors.Is(unix.Kill(pid, 0), syscall.ESRCH) }
+func hasEnded(pid int) bool { return errors.Is(unix.Kill(pid, 0), syscall.ESRCH) }
 
 // removeLeft removes the socket of a process that has ended, and its directory.
 // The user's next sidecar would do so, too. The directory is removed only if it is

@@ -106,6 +106,7 @@ func (l *Listener) admit(c *net.UnixConn) {
 		return
 	}
 	conn := usersocket.NewConn(c, maxMessage)
+	conn.TakeFiles(streams)
 	l.conns[conn] = true
 	l.serving.Go(func() {
 		defer func() {
@@ -132,6 +133,8 @@ func (l *Listener) serve(c *usersocket.Conn) {
 		_ = c.Send(reply{Refused: refusal})
 	case asked.List != nil:
 		_ = c.Send(reply{Runs: l.runs()})
+	case asked.Join != nil:
+		l.join(c, asked.Join)
 	default:
 		_ = c.Send(reply{Refused: "the request asks for nothing"})
 	}

@@ -21,6 +21,32 @@ const maxMessage = 4 << 20
 type request struct {
 	Version int   `json:"version"`
 	List    *list `json:"list,omitempty"`
+	Join    *join `json:"join,omitempty"`
+}
+
+// join asks for a command in a shared sandbox. Three files come with it, the
+// command's standard streams, unless it has a terminal. After it come signals; the
+// end of the connection ends the command.
+type join struct {
+	Sandbox string `json:"sandbox"`
+	// Argv and Env keep every byte.
+	Argv [][]byte `json:"argv"`
+	Env  [][]byte `json:"env"`
+	Dir  []byte   `json:"dir"`
+	// Terminal is the size of a terminal that the command is to have.
+	Terminal *size `json:"terminal,omitempty"`
+}
+
+// size is that of a terminal.
+type size struct {
+	Cols int `json:"cols"`
+	Rows int `json:"rows"`
+}
+
+// signal is a signal for a command that runs, or for its process group.
+type signal struct {
+	Signal int  `json:"signal"`
+	Group  bool `json:"group,omitempty"`
 }
 
 // list asks for what runs.
@@ -30,6 +56,25 @@ type list struct{}
 type reply struct {
 	Refused string      `json:"refused,omitempty"`
 	Runs    *Supervisor `json:"runs,omitempty"`
+	// NotExecuted says why the program of a command was not executed.
+	NotExecuted *notExecuted `json:"notExecuted,omitempty"`
+	// Started: the command runs. The master of its terminal comes with it.
+	Started bool   `json:"started,omitempty"`
+	Ended   *ended `json:"ended,omitempty"`
+}
+
+type notExecuted struct {
+	Cause   string `json:"cause"`
+	Missing bool   `json:"missing,omitempty"`
+}
+
+// ended says how a command has ended.
+type ended struct {
+	Code   int `json:"code"`
+	Signal int `json:"signal,omitempty"`
+	// Denied describes what the command was refused, and More counts the rest.
+	Denied []string `json:"denied,omitempty"`
+	More   int      `json:"more,omitempty"`
 }
 
 // Supervisor is a process that starts sessions, and what it runs.
@@ -43,6 +88,8 @@ type Supervisor struct {
 	Sessions []Session `json:"sessions"`
 	// More is how many sessions did not fit into the message.
 	More int `json:"more,omitempty"`
+
+	stateDir, socket string
 }
 
 // Session is a session that runs, or a sandbox that sessions share.

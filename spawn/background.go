@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
@@ -13,6 +15,7 @@ import (
 type Background struct {
 	running *running
 	done    chan struct{} // closed once the fields below are set
+	left    func()        // called once the program has ended; nil outside a group
 	exit    Exit
 	err     error
 }
@@ -42,14 +45,54 @@ func (s *Spawner) Background(ctx context.Context, request Request, files [3]*os.
 func (b *Background) await() {
 	defer close(b.done)
 	b.exit, b.err = b.running.end(ending{
-		await:       func() Exit { return waitFor(b.running.process) },
-		leaderEnded: func(Exit) {},
-		drain:       func() {}, // the caller reads the output
+		await: func() Exit { return waitFor(b.running.process) },
+		leaderEnded: func(Exit) {
+			if b.left != nil {
+				b.left()
+			}
+		},
+		drain: func() {}, // the caller reads the output
 	})
 }
 
-// Kill ends every process of the session, and returns once Done is closed.
+// Terminal is the master of the terminal that a program of a group was given; nil
+// if it was given streams. GiveBack closes it.
+func (b *Background) Terminal() *os.File { return b.running.master }
+
+// GiveBack says that nobody else reads the terminal any more. What has it open in
+// the background can still print. It must not be called before Done is closed.
+func (b *Background) GiveBack() {
+	if b.running.master == nil {
+		return
+	}
+	if c := b.running.group.(*call); c.left() > 0 {
+		c.shared.keepReading(b.running.master)
+		return
+	}
+	b.running.master.Close()
+}
+
+// PID is the program's process id.
+func (b *Background) PID() int { return b.running.process.PID() }
+
+// Signal sends a signal to the program, or to its whole process group. It has no
+// effect after its end.
+func (b *Background) Signal(signal syscall.Signal, group bool) {
+	if !group {
+		_ = b.running.process.Signal(signal)
+		return
+	}
+	if b.running.process.Signal(0) == nil { // it was not reaped
+		_ = unix.Kill(-b.PID(), signal)
+	}
+}
+
+// Kill ends every process of the session, and returns once Done is closed. In a
+// group these are the processes of the program.
 func (b *Background) Kill() {
+	if c, joined := b.running.group.(*call); joined {
+		c.close()
+	}
 	_ = b.running.kill() // Exit has the error
 	<-b.done
 }

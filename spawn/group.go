@@ -20,8 +20,9 @@ import (
 // Group is a sandbox that several sessions share; see docs/design/groups.md. Its
 // methods may be called from several goroutines.
 type Group struct {
-	id      string // as Spawner.List has it
-	tool    bool   // the session that it was started for is no terminal
+	id      string  // as Spawner.List has it
+	tool    bool    // the session that it was started for is no terminal
+	request Request // of that session
 	spawner *Spawner
 	init    *platform.GroupInit
 	around  surroundings
@@ -80,7 +81,7 @@ func (s *Spawner) StartGroup(ctx context.Context, request Request) (*Group, erro
 	}
 	defer theirs.Close()
 	g := &Group{spawner: s, init: init, done: make(chan struct{}), lingering: map[*os.File]bool{}}
-	g.tool = request.Tool || request.NoInput || request.Pipe
+	g.tool, g.request = request.Tool || request.NoInput || request.Pipe, request
 	// Each session brings its own directory, and whether it must have every
 	// protection. Others must not fail by what this one asks for.
 	request.ID, request.shared, request.Dir, request.Full = NewID(), g, "/", false
@@ -102,6 +103,7 @@ func (s *Spawner) StartGroup(ctx context.Context, request Request) (*Group, erro
 	}
 	g.running = running
 	g.unused = time.AfterFunc(unusedTime, g.Retire)
+	s.listing.add(running, &request, nil)
 	go g.serve()
 	running.deliver((*groupObserver)(g), false)
 	go g.await()
@@ -162,6 +164,41 @@ func (g *Group) drain() {
 // StartGroup in its policy. The error is ErrGroupEnded if the group has ended,
 // and an *Error if the session could not be started.
 func (g *Group) Start(ctx context.Context, request Request) (*Session, error) {
+	given := ownTerminal
+	if request.Pipe {
+		given = ownPipe
+	}
+	// Whoever leads the session of a terminal takes it along when it ends, with
+	// what it has left in the background.
+	m, err := g.command(ctx, request, given, !request.Pipe && !request.NoInput)
+	if err != nil {
+		return nil, err
+	}
+	return newSession(request, m.running, func() { g.leave(m) }), nil
+}
+
+// Background starts a program in the group, as Spawner.Background does, with three
+// streams. Without them it has a terminal, which Background.Terminal returns. The
+// errors are those of Start.
+func (g *Group) Background(ctx context.Context, request Request, files *[3]*os.File) (*Background, error) {
+	given := ownTerminal
+	if files != nil {
+		given = func(target *platform.Target, _ Request) (*os.File, func(), error) {
+			target.Streams = *files
+			return nil, func() {}, nil
+		}
+	}
+	m, err := g.command(ctx, request, given, files == nil)
+	if err != nil {
+		return nil, err
+	}
+	b := &Background{running: m.running, done: make(chan struct{}), left: func() { g.leave(m) }}
+	go b.await()
+	return b, nil
+}
+
+// command starts the command of a new member.
+func (g *Group) command(ctx context.Context, request Request, given streams, controlling bool) (*member, error) {
 	if err := request.Check(); err != nil {
 		return nil, err
 	}
@@ -179,14 +216,13 @@ func (g *Group) Start(ctx context.Context, request Request) (*Session, error) {
 		noted.NotStarted(err)
 		return nil, err
 	}
-	session, err := g.start(ctx, request, m)
-	if err != nil {
+	if err := g.start(ctx, request, m, given, controlling); err != nil {
 		g.leave(m)
 		go g.endIfIdle() // as at the end of one that started
 		noted.NotStarted(err)
 		return nil, err
 	}
-	return session, nil
+	return m, nil
 }
 
 // join adds a member whose command is to be started.
@@ -223,40 +259,33 @@ func (g *Group) join(m *member) error {
 }
 
 // start has the init start a member's command.
-func (g *Group) start(ctx context.Context, request Request, m *member) (*Session, error) {
+func (g *Group) start(ctx context.Context, request Request, m *member, given streams, controlling bool) error {
 	r := m.running
 	if err := r.record.Acknowledged(); err != nil {
-		return nil, &Error{Attempt: "note session", Cause: err, Hint: auditHint(err, request.Policy.Audit)}
+		return &Error{Attempt: "note session", Cause: err, Hint: auditHint(err, request.Policy.Audit)}
 	}
 	order := platform.Order{Program: request.Program, Argv: request.Argv, Dir: request.Dir}
 	order.Env, r.outcome.Dropped = g.around.environment(&request)
 	r.env = order.Env
 	target := platform.Target{Order: order, Confinement: g.around.confinement}
-	given := ownTerminal
-	if request.Pipe {
-		given = ownPipe
-	}
 	master, release, err := given(&target, request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer release()
 	var files []*os.File
 	if target.Order.Terminal == nil {
 		files = target.Streams[:]
 	}
-	// Whoever leads the session of a terminal takes it along when it ends, with
-	// what it has left in the background.
-	controlling := !request.Pipe && !request.NoInput
 	started, err := g.init.Start(ctx, target.Order, files, controlling)
 	if err != nil {
 		if master != nil {
 			master.Close()
 		}
 		if errors.Is(err, platform.ErrInitGone) {
-			return nil, fmt.Errorf("%w: %w", ErrGroupEnded, err)
+			return fmt.Errorf("%w: %w", ErrGroupEnded, err)
 		}
-		return nil, launchError(request, err)
+		return launchError(request, err)
 	}
 	if started.Terminal() != nil {
 		master = started.Terminal()
@@ -267,7 +296,7 @@ func (g *Group) start(ctx context.Context, request Request, m *member) (*Session
 	r.process, r.master, r.startedAt = started, master, time.Now()
 	r.record.Started(started.PID(), r.outcome.Confined, r.outcome.Protections())
 	g.spawner.listing.add(r, &request, g)
-	return newSession(request, r, func() { g.leave(m) }), nil
+	return nil
 }
 
 // leave notes that a member's command has ended, or was never started.

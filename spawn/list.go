@@ -1,6 +1,9 @@
 package spawn
 
 import (
+	"context"
+	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -119,7 +122,7 @@ func (s *Spawner) List() []Listed {
 	for _, e := range entries {
 		listed := e.Listed
 		if e.group != nil {
-			listed.Background = e.group.background(e.PID)
+			listed.Background = e.group.background()
 		}
 		if !e.redacted && !e.Shared {
 			listed.Argv = listedArgv(listed.Argv)
@@ -129,9 +132,8 @@ func (s *Spawner) List() []Listed {
 	return list
 }
 
-// background counts the processes that belong to no session that runs. The init
-// is not set before StartGroup has returned.
-func (g *Group) background(init int) int {
+// background counts the processes that belong to no session that runs.
+func (g *Group) background() int {
 	g.mu.Lock()
 	var leaders []int
 	for _, m := range g.members {
@@ -140,9 +142,43 @@ func (g *Group) background(init int) int {
 		}
 	}
 	g.mu.Unlock()
-	count, err := lifecycle.Call{Init: init}.LeftBeside(leaders)
+	count, err := lifecycle.Call{Init: g.running.process.PID()}.LeftBeside(leaders)
 	if err != nil {
-		g.spawner.log().Warn("the processes of a group cannot be counted", "error", err)
+		g.running.log.Warn("the processes of a group cannot be counted", "error", err)
 	}
 	return count
+}
+
+// Joining is a command that is to run in a shared sandbox.
+type Joining struct {
+	// Argv, Env and Dir are as in Request.
+	Argv, Env []string
+	Dir       string
+	// Files are the standard streams; nil asks for a terminal of a size.
+	Files *[3]*os.File
+	Size  Size
+}
+
+// ErrNoSuchSandbox means that no shared sandbox has an ID, or none any more.
+var ErrNoSuchSandbox = errors.New("no such shared sandbox runs")
+
+// Join starts a command in the shared sandbox with an ID, under its policy. The
+// caller closes the files. The errors are those of Group.Start.
+func (s *Spawner) Join(ctx context.Context, id string, j Joining) (*Background, error) {
+	var group *Group
+	s.listing.mu.Lock()
+	for _, e := range s.listing.entries {
+		if e.Shared && e.ID == id {
+			group = e.group
+		}
+	}
+	s.listing.mu.Unlock()
+	if group == nil {
+		return nil, ErrNoSuchSandbox
+	}
+	request := group.request
+	request.ID, request.Program, request.Argv, request.Env, request.Dir = NewID(), j.Argv[0], j.Argv, j.Env, j.Dir
+	request.Size, request.NoInput, request.Pipe, request.Full = j.Size, false, j.Files != nil, false
+	request.Ask, request.Learn = nil, nil
+	return group.Background(ctx, request, j.Files)
 }

@@ -46,7 +46,9 @@ func (s *Spawner) start(
 		switch {
 		case err == nil:
 			noted.Started(running.process.PID(), running.outcome.Confined, running.outcome.Protections())
-			s.listing.add(running, &request, nil)
+			if request.shared == nil { // StartGroup lists a group once it can be joined
+				s.listing.add(running, &request, nil)
+			}
 			return running, nil
 		case !errors.Is(err, errRetry) || attempts == maxAttempts:
 			noted.NotStarted(err)

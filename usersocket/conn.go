@@ -33,7 +33,9 @@ type Conn struct {
 	most  int
 
 	mostFiles int
-	files     []*os.File // came and were not taken
+
+	filesMu sync.Mutex
+	files   []*os.File // came and were not taken; guarded by filesMu
 
 	mu sync.Mutex // held while a message is sent
 }
@@ -54,13 +56,16 @@ func (c *Conn) TakeFiles(most int) { c.mostFiles = most }
 // Files returns the files that have come with messages since the last call. The
 // caller closes them.
 func (c *Conn) Files() []*os.File {
+	c.filesMu.Lock()
+	defer c.filesMu.Unlock()
 	files := c.files
 	c.files = nil
 	return files
 }
 
-// Send sends a message, with files beside it. After another error than ErrTooLong
-// the connection is closed: half a message may have been sent.
+// Send sends a message, with files beside it, which nobody may close meanwhile.
+// After another error than ErrTooLong the connection is closed: half a message may
+// have been sent.
 func (c *Conn) Send(message any, files ...*os.File) error {
 	line, err := json.Marshal(message)
 	if err != nil {
@@ -85,7 +90,13 @@ func (c *Conn) write(line []byte, files []*os.File) error {
 	if len(files) > 0 {
 		var fds []int
 		for _, file := range files {
-			fds = append(fds, int(file.Fd()))
+			raw, err := file.SyscallConn() // Fd would put it into blocking mode
+			if err == nil {
+				err = raw.Control(func(fd uintptr) { fds = append(fds, int(fd)) })
+			}
+			if err != nil {
+				return err
+			}
 		}
 		n, _, err := c.net.WriteMsgUnix(line, unix.UnixRights(fds...), nil)
 		if err != nil {
@@ -121,13 +132,10 @@ func (c *Conn) Receive(into any) error {
 // ReceiveBefore bounds the wait of Receive; the zero time bounds nothing.
 func (c *Conn) ReceiveBefore(end time.Time) error { return c.net.SetReadDeadline(end) }
 
-// Close ends the connection, and closes the files that nobody has taken. Nobody
-// may be receiving, unless the connection takes no files.
+// Close ends the connection, and closes the files that nobody has taken.
 func (c *Conn) Close() {
 	c.net.Close()
-	if c.mostFiles > 0 {
-		closeAll(c.Files())
-	}
+	closeAll(c.Files())
 }
 
 func closeAll(files []*os.File) {
@@ -149,6 +157,8 @@ func (r *reader) Read(b []byte) (int, error) {
 	if err == nil && n == 0 && len(b) > 0 {
 		err = io.EOF
 	}
+	r.filesMu.Lock()
+	defer r.filesMu.Unlock()
 	messages, parseErr := unix.ParseSocketControlMessage(control[:controlled])
 	for i := range messages {
 		fds, rightsErr := unix.ParseUnixRights(&messages[i])

@@ -41,7 +41,9 @@ func commands() []command {
 			Name: "exec", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,
 			Summary: "run a command under the settings, in this terminal",
 			Details: "The exit status is the command's: 126 if it cannot be executed, 127 if it is not found, " +
-				"and 128 and the signal's number if a signal ended it. It is 1 if the sandbox cannot be made.",
+				"and 128 and the signal's number if a signal ended it. It is 1 if the sandbox cannot be made.\n" +
+				"With --join it runs in a sandbox that sessions share already, under its policy: beside an agent, " +
+				"for example. ID is of ps: its first digits, or the group's name.",
 		}, execute},
 		{commandline.Command{
 			Name: "ps", Args: "[flags]",

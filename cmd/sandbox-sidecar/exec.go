@@ -40,8 +40,12 @@ func execute(flags *flagSet, args []string) error {
 	}
 	project := addProjectFlags(flags, settings.KindTerminal)
 	project.addModeFlags(flags)
+	join := flags.String("join", "", "`ID`: run it in that sandbox, which sessions share; see ps")
 	if err := parseCommand(flags, args); err != nil {
 		return err
+	}
+	if *join != "" {
+		return executeIn(flags, *join, inside)
 	}
 	if inside {
 		return project.runInside(flags)
@@ -49,6 +53,19 @@ func execute(flags *flagSet, args []string) error {
 	return project.run(flags, job{
 		argv: flags.Args(), program: flags.Arg(0), env: environ(), inherited: inherited, tooHigh: tooHigh,
 	})
+}
+
+// executeIn runs a command in a sandbox that runs already, as that is.
+func executeIn(flags *flagSet, sandbox string, inside bool) error {
+	for _, other := range []string{"project", "kind", "settings", "sandbox", "mode"} {
+		if given(flags, other) {
+			return misuse(flags, "--%s does not change the sandbox that --join names", other)
+		}
+	}
+	if inside {
+		return errNotFromInside
+	}
+	return joinSandbox(flags, sandbox)
 }
 
 // runInside runs a command in the session that this process is in already. No

@@ -111,7 +111,10 @@ func printError(w io.Writer, err error) {
 	var refused *settings.NotTrustedError
 	var doubtful *doubtError
 	var absent *absentError
+	var unjoined *joinError
 	switch {
+	case errors.As(err, &unjoined):
+		hint = unjoined.hint()
 	case errors.As(err, &absent):
 		hint = absent.hint()
 	case errors.As(err, &doubtful):

@@ -1,0 +1,5 @@
+package control
+
+import "golang.org/x/sys/unix"
+
+const getTermios = unix.TIOCGETA

@@ -1,0 +1,190 @@
+//go:build linux
+
+package groups
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// joining is a command that joins the group "agent".
+func joining(t testing.TB, e *harness.Editor, machine harness.Machine, argv ...string) *exec.Cmd {
+	c := command(t, e.World, append([]string{"exec", "--join", "agent", "--"}, argv...)...)
+	if machine.Wrap != nil {
+		machine.Wrap(c)
+	}
+	return c
+}
+
+// A command that joins has what the group's sessions have: their files in /tmp,
+// their server, their processes and their policy. Its streams and its end are its
+// own.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
+		run(e, "agent", "echo shared > /tmp/shared")
+		out, _ := run(e, "agent", "sleep 1000 & echo $!")
+		join := func(line string) (stdout string, status int) {
+			t.Helper()
+			c := joining(t, e, machine, "sh", "-c", line)
+			c.Stdin = strings.NewReader("typed")
+			text, err := c.Output()
+			var failed *exec.ExitError
+			if err != nil && !errors.As(err, &failed) {
+				t.Fatal(err)
+			}
+			return string(text), c.ProcessState.ExitCode()
+		}
+		text, status := join("cat /tmp/shared -; kill -0 " + out + " && exit 7")
+		if text != "shared\ntyped" || status != 7 {
+			t.Errorf("joined: %q, status %d", text, status)
+		}
+		file := filepath.Join(e.World.Outside, "file")
+		harness.Write(t, file, "secret")
+		if text, status := join("cat " + file); status == 0 || strings.Contains(text, "secret") {
+			harness.Breach(t, "a joined command reads outside: %q", text)
+		}
+		if machine.Namespaces {
+			if out, exit := run(e, "agent", serve); *exit.ExitCode != 0 {
+				t.Fatalf("a server was started: %q, %+v", out, exit)
+			}
+			if text, _ := join(ask); !strings.HasPrefix(text, "served") {
+				t.Errorf("the server is not reached: %q", text)
+			}
+		}
+		if _, status := join("kill -TERM $$"); status != -1 {
+			t.Errorf("a signal: status %d", status)
+		}
+		for name, want := range map[string]int{"/nothing/here": 127, "/etc/passwd": 126} {
+			c := joining(t, e, machine, name)
+			if err := c.Run(); c.ProcessState.ExitCode() != want {
+				t.Errorf("%s: %v, want %d", name, err, want)
+			}
+		}
+		list := harness.Call(e, protocol.ListGroups, protocol.Empty{}).Groups
+		if len(list) != 1 || list[0].Sessions != 0 {
+			t.Errorf("left: %+v", list)
+		}
+	})
+}
+
+// A caller's signals reach the command, and its death ends it.
+func TestJoin_EndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
+		run(e, "agent", "true")
+		start := func(line string) *exec.Cmd {
+			c := joining(t, e, machine, "sh", "-c", line)
+			runsUntilRead(t, c)
+			return c
+		}
+		count := func() int {
+			list, _ := ps(t, e.World, machine.Wrap)
+			return len(one(t, list, "serve").Sessions) - 1
+		}
+		told := filepath.Join(e.World.Project, "told")
+		c := start("trap 'echo told > " + told + "; exit 3' TERM; echo runs; while :; do sleep 0.05; done")
+		_ = c.Process.Signal(unix.SIGTERM)
+		harness.Eventually(t, "the signal has come", func() bool {
+			_, err := os.Stat(told)
+			return err == nil && count() == 0
+		})
+		c = start("echo runs; exec sleep 1000")
+		if count() != 1 {
+			t.Fatal("control: it is not listed")
+		}
+		_ = c.Process.Kill()
+		harness.Eventually(t, "the command has ended with its caller", func() bool { return count() == 0 })
+	})
+}
+
+// On a terminal the command has one of the sandbox's own, with job control and the
+// size of the caller's, and the caller's has its modes again.
+func TestJoin_OnATerminal(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
+		run(e, "agent", "true")
+		c := joining(t, e, machine, "bash", "--norc")
+		around := `stty rows 33 cols 77; before=$(stty -g); "$@"; echo "status=$?"
+			test "$before" = "$(stty -g)" && echo restored`
+		c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", around, "sh"}, c.Args...)
+		p := harness.StartTerminal(t, c)
+		p.Type("stty size; PS1='ready> '\n")
+		p.Await("33 77")
+		p.Type("sh -c 'echo u$((1)); tty; exec sleep 1000'\n")
+		p.Await(`u1\s+/dev/pts/`)
+		p.Type("\x1a")
+		p.Await("Stopped")
+		p.Type("kill %1; sh -c 'echo u$((2)); exec cat'\n")
+		p.Await(`u2\s`)
+		p.Type("\x03")
+		p.Await(`\^C(.|\s)*ready> `)
+		p.Type("exit 5\n")
+		p.Await("status=5")
+		p.Await("restored")
+		if status := p.Status(); status != 0 {
+			t.Errorf("status %d", status)
+		}
+	})
+}
+
+// A terminal of the caller's does not get inside, also if only some streams are one:
+// whatever runs there could keep it.
+func TestJoin_KeepsTheTerminalOutside(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
+	run(e, "agent", "true")
+	look := "for n in 0 1 2; do test -t $n && echo terminal $n; readlink /proc/self/fd/$n; done; echo done >&2"
+	for name, redirect := range map[string]string{
+		"input": "| cat", "output": "</dev/null", "errors": "</dev/null | cat",
+	} {
+		c := joining(t, e, harness.Machine{}, "sh", "-c", look)
+		c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `"$@" ` + redirect, "sh"}, c.Args...)
+		p := harness.StartTerminal(t, c)
+		p.Await("done")
+		p.Status()
+		if screen := p.Screen.String(); strings.Contains(screen, "terminal") || strings.Contains(screen, "/dev/pts") {
+			harness.Breach(t, "%s: %s", name, screen)
+		}
+	}
+	p := harness.StartTerminal(t, exec.Command("sh", "-c", look))
+	p.Await("terminal 0")
+}
+
+// What cannot be joined is refused with what to do, and nothing runs.
+func TestJoin_Refused(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
+	own := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "echo on; exec sleep 1000"})
+	own.Await("on")
+	run(e, "agent", "true")
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing":   {[]string{"exec", "--join", "other", "--", "true"}, `no sandbox has the id or name "other"`},
+		"its own":   {[]string{"exec", "--join", own.SessionID, "--", "true"}, "has a sandbox of its own"},
+		"a setting": {[]string{"exec", "--join", "agent", "--mode", "off", "--", "true"}, "--mode does not change"},
+	} {
+		out, err := command(t, w, c.args...).CombinedOutput()
+		if err == nil || !strings.Contains(harness.Unfold(string(out)), c.want) {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+	}
+	if out, err := command(t, w, "exec", "--join", "agent", "--", "true").CombinedOutput(); err != nil {
+		t.Errorf("control: %v: %s", err, out)
+	}
+}
