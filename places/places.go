@@ -88,6 +88,12 @@ func (u User) Trust() string { return in(u.State(), "trust.json") }
 // Told is a file that exists once the user was told a note of that name.
 func (u User) Told(note string) string { return in(u.State(), "told-"+note) }
 
+// Refusals is the directory of what sessions of each project were refused last.
+func (u User) Refusals() string { return in(u.State(), "refusals") }
+
+// LastAllowed is what the last change of settings by "allow" has replaced.
+func (u User) LastAllowed() string { return in(u.State(), "allowed.json") }
+
 // History is the directory of what programs in sessions remember.
 func (u User) History() string { return in(u.State(), "history") }
 

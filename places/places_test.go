@@ -8,8 +8,8 @@ import (
 
 func all(u User) []string {
 	return append([]string{
-		u.Runtime(), u.State(), u.Run(), u.Trust(), u.Told("x"), u.History(), Audit(u.State()), u.Cache(),
-		u.Overlays(), u.Shells(), u.ShellsElsewhere(),
+		u.Runtime(), u.State(), u.Run(), u.Trust(), u.Told("x"), u.History(), u.Refusals(), u.LastAllowed(),
+		Audit(u.State()), u.Cache(), u.Overlays(), u.Shells(), u.ShellsElsewhere(),
 	}, u.Settings()...)
 }
 

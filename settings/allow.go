@@ -1,26 +1,19 @@
 package settings
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
-	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/managed"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // Scope is whose settings are changed.
@@ -123,36 +116,13 @@ func FilesToWrite(s *compile.Snapshot) []string {
 
 // Allow writes a suggestion into the settings of a scope. It keeps every
 // comment and line of the file and replaces the file in one step. It then
-// trusts a project's file, which Allowable must permit.
+// trusts a project's file, which Allowable must permit. Undo takes it back.
 func (s *Store) Allow(scope Scope, projectDir string, suggestion explain.Suggestion) error {
-	snapshot := s.Snapshot(projectDir)
-	if err := Allowable(snapshot, scope, suggestion); err != nil {
+	p, err := s.addition(scope, projectDir, suggestion)
+	if err != nil || p.Present {
 		return err
 	}
-	kind, name := snapshot.KindOf(suggestion.Key)
-	merged := snapshot.MergedFor(kind)
-	base := merged.List(name)
-	if slices.Contains(base, suggestion.Value) {
-		return nil
-	}
-	if scope == ScopeUser {
-		file, err := fileOfUser(snapshot, suggestion.Key)
-		if err != nil {
-			return err
-		}
-		if err := s.allowUser(file, suggestion, base); err != nil {
-			return err
-		}
-		s.note(projectDir, allowed(suggestion, file))
-		return nil
-	}
-	digest, err := s.allowProject(snapshot.ProjectDir, suggestion, base)
-	if err != nil {
-		return err
-	}
-	s.note(projectDir, allowed(suggestion, snapshot.ProjectState.File))
-	_, err = s.Trust(projectDir, digest)
-	return err
+	return s.write(p)
 }
 
 // Grant allows what a suggestion says to new sessions of a project, until the
@@ -199,124 +169,6 @@ func (s *Store) InWindow(projectDir string) *compile.Snapshot {
 // allowed is an entry that was written, for the audit trail.
 func allowed(suggestion explain.Suggestion, file string) audit.Event {
 	return audit.Event{Event: audit.Allowed, Files: []string{file}, Key: suggestion.Key, Value: suggestion.Value}
-}
-
-func (s *Store) allowUser(file string, suggestion explain.Suggestion, base []string) error {
-	// If the file is a symlink, as dotfile managers make it, its target is
-	// replaced.
-	real, err := fsguard.EvalSymlinks(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		real, err = file, fsguard.MkdirAll(filepath.Dir(file), 0o700)
-	}
-	if err != nil {
-		return fmt.Errorf("write settings: %w", err)
-	}
-	change := entry{filepath.Base(real), s.options.Platform, suggestion.Key, suggestion.Value, base}
-	if _, err := change.write(writeInto, filepath.Dir(real)); err != nil {
-		return fmt.Errorf("write settings: %s: %w", display.Quote(file), err)
-	}
-	s.sources.State(file) // so that the next denial is answered by the new content
-	return nil
-}
-
-// allowProject changes the project's file and returns the digest of the new
-// content. Sessions can write the project, so it follows no symlink out of the
-// project.
-func (s *Store) allowProject(
-	projectDir string, suggestion explain.Suggestion, base []string,
-) (digest string, err error) {
-	change := entry{"settings.json", s.options.Platform, suggestion.Key, suggestion.Value, base}
-	data, err := change.write(writeIntoProject, projectDir)
-	if err != nil {
-		return "", fmt.Errorf("write the project's settings: %s: %w",
-			display.Quote(filepath.Join(projectDir, ".zed", "settings.json")), err)
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// entry is what to add to a file of a directory.
-type entry struct {
-	Name, Platform, Key, Value string
-	Base                       []string
-}
-
-func (e entry) write(call fsguard.Call, dir string) ([]byte, error) {
-	order, err := json.Marshal(e)
-	if err != nil {
-		return nil, err
-	}
-	return call(dir, order)
-}
-
-// writeInto adds an entry to a file in a directory, and returns the new content.
-var writeInto = fsguard.Define("write settings", func(path string, order []byte) ([]byte, error) {
-	dir, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return addEntry(dir, order)
-})
-
-// writeIntoProject is writeInto the directory of a project's settings, which it
-// makes.
-var writeIntoProject = fsguard.Define("write the project's settings", func(path string, order []byte) ([]byte, error) {
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	if err := root.Mkdir(".zed", 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	dir, err := root.OpenRoot(".zed")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return addEntry(dir, order)
-})
-
-func addEntry(dir *os.Root, order []byte) ([]byte, error) {
-	var e entry
-	if err := json.Unmarshal(order, &e); err != nil {
-		return nil, err
-	}
-	name := e.Name
-	mode := fs.FileMode(0o644)
-	info, err := dir.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, textfile.ErrNotRegular
-	case info.Size() > textfile.MaxSize:
-		return nil, textfile.ErrTooLarge
-	default:
-		mode = info.Mode().Perm()
-	}
-	data, err := dir.ReadFile(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	changed, err := document.AddEntry(data, e.Platform, e.Key, e.Value, e.Base)
-	if err != nil {
-		return nil, err
-	}
-	temp := name + ".sandbox-sidecar"
-	_ = dir.Remove(temp) // left by a process that was killed halfway
-	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = dir.Remove(temp) }() // already gone if all went well
-	_, err = file.Write(changed)
-	if err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close()); err != nil {
-		return nil, err
-	}
-	return changed, dir.Rename(temp, name)
 }
 
 // WrittenTo is the file that Allow would write a suggestion into, as a snapshot

@@ -32,7 +32,7 @@ var direct = map[string]string{
 	"spawn/shell.go":                  "/etc/passwd",
 	"settings/source/watch_linux.go":  "only if the mount table calls the file system local",
 	"settings/source/watch_darwin.go": "only if the mount table calls the file system local",
-	"settings/trust/write.go":         "flock(2) needs a descriptor, and fsguard has just made the directory",
+	"settings/undo.go":                "a file in the state directory, which fsguard has made",
 
 	"cmd/sandbox-sidecar/attempt.go":        "runs in a session of doctor",
 	"cmd/sandbox-sidecar/attempt_linux.go":  "runs in a session of doctor",

@@ -44,6 +44,9 @@ func AddEntry(data []byte, platform, key, entry string, base []string) ([]byte, 
 	if !ended {
 		text = bytes.TrimSuffix(text, []byte("\n"))
 	}
+	if windows := bytes.Count(data, []byte("\r\n")); windows > 0 && windows == bytes.Count(data, []byte("\n")) {
+		text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\n"), []byte("\r\n"))
+	}
 	return append(bytes.Clone(mark), text...), nil
 }
 

@@ -81,6 +81,11 @@ func TestAddEntry_KeepsEverythingElse(t *testing.T) {
 			`{"macos": {"terminal": {"sandbox": {"additional_read_only_paths": ["/b"]}}}, ` +
 				`"terminal": {"sandbox": {"additional_read_only_paths": ["/a", "/new"]}}}`, nil,
 		},
+		"line ends of Windows": {
+			"{\r\n  \"terminal\": {\r\n    \"sandbox\": {}\r\n  }\r\n}\r\n",
+			"{\r\n  \"terminal\": {\r\n    \"sandbox\": {\"additional_read_only_paths\": [\"/new\"]}\r\n  }\r\n}\r\n",
+			nil,
+		},
 		"a mark before it, a comment behind": {
 			"\ufeff{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\"/a\"]}}} // end",
 			"\ufeff{\"terminal\": {\"sandbox\": {\"additional_read_only_paths\": [\"/a\", \"/new\"]}}} // end", nil,

@@ -4,13 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -19,8 +16,6 @@ import (
 // lockTimeout bounds the wait for another sidecar that writes the list. A write
 // takes milliseconds.
 const lockTimeout = 5 * time.Second
-
-var errLocked = errors.New("another process keeps it locked")
 
 // Change replaces the list by what change makes of it. Two sidecars do so one
 // after the other, and a reader sees either the old or the new list. A list
@@ -34,7 +29,8 @@ func Change(path string, change func(*List) []Project) error {
 	if err := fsguard.MkdirAll(dir, 0o700); err != nil { // this also finds out whether the file system answers
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
-	unlock, err := lock(path + ".lock")
+	// A file of its own, because each write replaces the list itself.
+	unlock, err := fsguard.Lock(path+".lock", lockTimeout)
 	if err != nil {
 		return fmt.Errorf("write list of trusted projects: lock %s: %w", display.Quote(path), err)
 	}
@@ -56,30 +52,4 @@ func Change(path string, change func(*List) []Project) error {
 		return fmt.Errorf("write list of trusted projects: %w", err)
 	}
 	return nil
-}
-
-// lock takes the lock. It is a file of its own because each write replaces the
-// list itself.
-func lock(path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	// Not a blocking flock(2): the owner of the lock may be stopped, and the
-	// editor waits for us.
-	for deadline := time.Now().Add(lockTimeout); ; {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			// Closing releases the lock, and so does the kernel if we die.
-			return func() { file.Close() }, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(deadline) {
-			file.Close()
-			if errors.Is(err, unix.EWOULDBLOCK) {
-				err = errLocked
-			}
-			return nil, err
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }

@@ -1,0 +1,204 @@
+package settings
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
+)
+
+var opt = explain.Suggestion{Key: "additional_read_only_paths", Value: "/opt"}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return string(text)
+}
+
+// What is written is one entry. Every other byte stays, and Undo takes exactly
+// that back.
+func TestConfirm_ChangesOneLineAndUndoTakesItBack(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ before, line, after string }{
+		"comments and order": {
+			"{\n  // mine\n  \"terminal\": {\"sandbox\": {\n    \"enabled\": true, // on\n" +
+				"    \"additional_read_only_paths\": [\n      \"/srv\", // data\n    ],\n  }},\n}\n",
+			`      "/opt",`,
+			"{\n  // mine\n  \"terminal\": {\"sandbox\": {\n    \"enabled\": true, // on\n" +
+				"    \"additional_read_only_paths\": [\n      \"/srv\", // data\n      \"/opt\",\n    ],\n  }},\n}\n",
+		},
+		"line ends of Windows and a mark": {
+			"\ufeff{\r\n\t\"terminal\": {\r\n\t\t\"sandbox\": {\r\n\t\t\t\"enabled\": true\r\n\t\t}\r\n\t}\r\n}\r\n",
+			"\t\t\t\"additional_read_only_paths\": [\"/opt\"]",
+			"\ufeff{\r\n\t\"terminal\": {\r\n\t\t\"sandbox\": {\r\n\t\t\t\"enabled\": true,\r\n" +
+				"\t\t\t\"additional_read_only_paths\": [\"/opt\"]\r\n\t\t}\r\n\t}\r\n}\r\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newFixture(t)
+			d.write(d.own, test.before)
+			store := d.open(nil)
+			p, err := store.Propose(ScopeUser, d.project, opt)
+			must(t, err)
+			if got := strings.Join(p.Lines, "|"); got != test.line {
+				t.Errorf("the line is %q", p.Lines)
+			}
+			if read(t, d.own) != test.before {
+				t.Fatal("a proposal has written")
+			}
+			must(t, store.Confirm(p))
+			if got := read(t, d.own); got != test.after {
+				t.Errorf("got %q, want %q", got, test.after)
+			}
+			again, err := store.Propose(ScopeUser, d.project, opt)
+			if err != nil || !again.Present {
+				t.Errorf("a second time: %+v, %v", again, err)
+			}
+			file, undone, err := store.Undo()
+			if err != nil || file != d.own || undone.Value != "/opt" || read(t, d.own) != test.before {
+				t.Errorf("undone %s %+v, %v: %q", file, undone, err, read(t, d.own))
+			}
+			if _, _, err := store.Undo(); !errors.Is(err, ErrNothingToUndo) {
+				t.Errorf("a second time: %v", err)
+			}
+		})
+	}
+}
+
+func TestConfirm_MakesAndUndoRemovesTheFile(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	store := d.open(nil)
+	p, err := store.Propose(ScopeUser, d.project, opt)
+	must(t, err)
+	if _, err := os.Stat(filepath.Dir(d.own)); err == nil {
+		t.Error("a proposal has made a directory")
+	}
+	must(t, store.Confirm(p))
+	if !strings.Contains(read(t, d.own), `"/opt"`) {
+		t.Error("not written")
+	}
+	if _, _, err := store.Undo(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(d.own); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file stays: %v", err)
+	}
+}
+
+// Of two shells that propose at once, one writes. The other one's content is gone.
+func TestConfirm_WritesOnlyOverWhatWasShown(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.own, enabled)
+	one, two := d.open(nil), d.open(nil)
+	first, err := one.Propose(ScopeUser, d.project, opt)
+	must(t, err)
+	second, err := two.Propose(ScopeUser, d.project,
+		explain.Suggestion{Key: "additional_read_only_paths", Value: "/srv"})
+	must(t, err)
+	must(t, one.Confirm(first))
+	if err := two.Confirm(second); !errors.Is(err, ErrChanged) {
+		t.Errorf("the second: %v", err)
+	}
+	if got := read(t, d.own); !strings.Contains(got, "/opt") || strings.Contains(got, "/srv") {
+		t.Errorf("written: %s", got)
+	}
+	// Undo does not take away what came after it.
+	d.write(d.own, read(t, d.own)+"// edited\n")
+	before := read(t, d.own)
+	if _, undone, err := one.Undo(); !errors.Is(err, ErrChanged) || undone.Value != "/opt" || read(t, d.own) != before {
+		t.Errorf("undo: %v", err)
+	}
+}
+
+func TestConfirm_KeepsSymlinksAndReadOnlyFiles(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	dotfile := filepath.Join(d.home, "dotfiles", "sidecar.json")
+	d.write(dotfile, enabled)
+	must(t, os.Chmod(dotfile, 0o640))
+	must(t, os.MkdirAll(filepath.Dir(d.own), 0o755))
+	must(t, os.Symlink(dotfile, d.own))
+	store := d.open(nil)
+	p, err := store.Propose(ScopeUser, d.project, opt)
+	must(t, err)
+	must(t, store.Confirm(p))
+	link, err := os.Readlink(d.own)
+	info, statErr := os.Stat(dotfile)
+	must(t, errors.Join(err, statErr))
+	if link != dotfile || info.Mode().Perm() != 0o640 || !strings.Contains(read(t, dotfile), "/opt") {
+		t.Errorf("link to %s, mode %v: %s", link, info.Mode(), read(t, dotfile))
+	}
+	if _, _, err := store.Undo(); err != nil || read(t, dotfile) != enabled {
+		t.Errorf("undo: %v: %s", err, read(t, dotfile))
+	}
+	must(t, os.Chmod(dotfile, 0o440))
+	if _, err := store.Propose(ScopeUser, d.project, opt); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("read-only: %v", err)
+	}
+}
+
+// A project's file is trusted with the entry, and trusted as before without it.
+func TestConfirm_InAProjectKeepsItsTrust(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.own, outsideTmp)
+	file := filepath.Join(d.project, ".zed", "settings.json")
+	d.write(file, `{"terminal": {"sandbox": {"additional_read_only_paths": ["/srv"]}}}`)
+	store := d.open(nil)
+	if _, err := store.Propose(ScopeProject, d.project, opt); !errors.Is(err, ErrNotAllowable) {
+		t.Fatalf("untrusted: %v", err)
+	}
+	_, err := store.Trust(d.project, "")
+	must(t, err)
+	p, err := store.Propose(ScopeProject, d.project, opt)
+	must(t, err)
+	if got := store.With(p).MergedFor("tool").AdditionalReadOnlyPaths; len(got) != 2 {
+		t.Errorf("with the proposal: %q", got)
+	}
+	must(t, store.Confirm(p))
+	if now := store.Snapshot(d.project); !now.Project().Trusted ||
+		len(now.MergedFor("tool").AdditionalReadOnlyPaths) != 2 {
+		t.Errorf("after it: %+v", now.Project())
+	}
+	if _, _, err := store.Undo(); err != nil {
+		t.Fatal(err)
+	}
+	if now := store.Snapshot(d.project); !now.Project().Trusted ||
+		len(now.MergedFor("tool").AdditionalReadOnlyPaths) != 1 {
+		t.Errorf("taken back: %+v", now.Project())
+	}
+}
+
+// What With says of a proposal is what holds once it is written.
+func TestWith_IsWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "toolchains": ["go"]}}}`)
+	d.must(os.MkdirAll(filepath.Join(d.home, "data"), 0o755))
+	store := d.open(nil)
+	s := explain.Suggestion{Key: "additional_read_write_paths", Value: filepath.Join(d.home, "data")}
+	p, err := store.Propose(ScopeUser, d.project, s)
+	must(t, err)
+	answer := func() bool {
+		x, err := explain.Why(store.Snapshot(d.project), "tool", explain.Write, s.Value)
+		must(t, err)
+		return x.Allowed
+	}
+	tried, err := explain.Why(store.With(p), "tool", explain.Write, s.Value)
+	must(t, err)
+	if before := answer(); before || !tried.Allowed {
+		t.Errorf("before %t, tried %t", before, tried.Allowed)
+	}
+	must(t, store.Confirm(p))
+	if !answer() {
+		t.Error("written, and refused")
+	}
+}
