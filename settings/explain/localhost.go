@@ -35,18 +35,23 @@ func (x *explainer) toLocalhost() bool {
 	}
 	x.refuse(rule, x.WrittenKey(allowedHostsKey), entry,
 		"of this machine, sessions reach only what sessions of the same project listen with, by %s", rule.Origin)
-	x.Hint = "it is a service of this machine, outside of the sandbox"
 	if alone := x.WithoutProject(); alone != nil && slices.ContainsFunc(alone.Policy.Network.LocalHosts, names) {
 		x.Key, x.Value = "", ""
 		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",
 			display.Quote(x.ProjectFile()))
 		return true
 	}
+	x.outside(target)
+	return true
+}
+
+// outside says what a service of this machine is to sessions.
+func (x *explainer) outside(target hosts.Target) {
+	x.Hint = "it is a service of this machine, outside of the sandbox"
 	if who := risks.Obeying[target.Port]; who != "" {
 		x.Acts = fmt.Sprintf("%s carries out what whoever connects says", who)
 		x.Hint = fmt.Sprintf("careful: %s usually listens there, and carries out what whoever connects says", who)
 	}
-	return true
 }
 
 // isThisMachine reports whether a target is an address of this machine.

@@ -108,8 +108,8 @@ func (x *explainer) toUnlisted(text hosts.Target) bool {
 	}
 	switch {
 	case x.Key == "":
-	case text.Host == hosts.HostName:
-		x.Hint = "it is a service of this machine, outside of the sandbox"
+	case isThisMachine(text):
+		x.outside(text)
 	case text.Credentials():
 		x.Holds = "credentials of this machine"
 		x.Hint = "careful: a cloud gives the machine's credentials to whoever connects to such an address"
