@@ -20,6 +20,8 @@ type Denial struct {
 	// Lacking says why the session has no access although its settings grant it;
 	// "" if they do not.
 	Lacking string
+	// Number is that of "sandbox-sidecar allow"; 0 if it has none, or none yet.
+	Number int
 }
 
 // lackingAt says why a session lacks a path; "" if it does not.
@@ -101,20 +103,21 @@ func newDenialQueue(most int) *denialQueue {
 	return q
 }
 
-// put adds a denial. It ignores the process id, because a build may start
-// thousands of processes that try the same.
-func (q *denialQueue) put(d platform.Denial) {
+// put adds a denial, unless it is known from elsewhere, and reports whether it
+// did. It ignores the process id, because a build may start thousands of
+// processes that try the same.
+func (q *denialQueue) put(d platform.Denial) (added bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ended || q.known(d) {
-		return
+		return false
 	}
 	key := denialKey{d.Access, d.Target, d.Process, d.Detail, d.Name, d.Greeting, d.Datagram, d.Background}
 	e := q.entries[key]
 	if e == nil {
 		if len(q.entries) >= q.most && !q.evict() {
 			q.missed += d.Count
-			return
+			return false
 		}
 		q.order++
 		e = &denialEntry{order: q.order, silence: firstSilence}
@@ -128,6 +131,7 @@ func (q *denialQueue) put(d platform.Denial) {
 	if fresh {
 		q.changed.Signal()
 	}
+	return true
 }
 
 // known reports whether an access is known from elsewhere, too: what a program

@@ -212,6 +212,9 @@ func (g *Group) command(ctx context.Context, request Request, given streams, con
 	}
 	m := &member{running: r, call: &call{shared: g, ask: request.Ask}}
 	r.group = m.call
+	if g.running.denials != nil {
+		r.kept = g.spawner.keep(&request)
+	}
 	if err := g.join(m); err != nil {
 		noted.NotStarted(err)
 		return nil, err
@@ -295,6 +298,7 @@ func (g *Group) start(ctx context.Context, request Request, m *member, given str
 	g.mu.Unlock()
 	r.process, r.master, r.startedAt = started, master, time.Now()
 	r.record.Started(started.PID(), r.outcome.Confined, r.outcome.Protections())
+	r.kept.Started(started.PID())
 	g.spawner.listing.add(r, &request, g)
 	return nil
 }

@@ -61,6 +61,14 @@ type Request struct {
 	shared *Group
 }
 
+// kind is the kind of session, as settings name it.
+func (r *Request) kind() string {
+	if r.Tool || r.NoInput {
+		return "tool"
+	}
+	return "terminal"
+}
+
 // Size of a terminal in character cells.
 type Size struct{ Cols, Rows int }
 

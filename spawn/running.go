@@ -14,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/agent"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/record"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
 // running is a leader with everything that ends with it.
@@ -26,10 +27,11 @@ type running struct {
 	supervisionEnd sync.Once            // for endSupervision
 	localhost      platform.Localhost   // nil if the session has none of its own
 	forwards       forwards
-	protection     *protectionWatch // nil if the policy restricts nothing
-	denials        *denialQueue     // nil if denials are not to be reported
-	questions      *questions       // nil if nobody can be asked
-	agents         []*agent.Filter  // of agents that the session has a part of
+	protection     *protectionWatch  // nil if the policy restricts nothing
+	denials        *denialQueue      // nil if denials are not to be reported
+	kept           *refusals.Session // nil if they are not kept either
+	questions      *questions        // nil if nobody can be asked
+	agents         []*agent.Filter   // of agents that the session has a part of
 	outcome        Outcome
 	limits         reachedLimits
 	policy         *policy.Policy // of the session, its own directories included
@@ -73,7 +75,9 @@ func (r *running) denied(d platform.Denial) {
 // heard reports a denial that is this session's.
 func (r *running) heard(d platform.Denial) {
 	r.record.Denied(d)
-	r.denials.put(d)
+	if r.denials.put(d) {
+		r.kept.Add(d, lackingAt(r.denials.lacking, d.Target))
+	}
 }
 
 // deliver tells an observer what happens, on goroutines that end waits for. It
@@ -148,6 +152,7 @@ func (r *running) end(e ending) (Exit, error) {
 	r.endSupervision()
 	e.drain()
 	r.denials.end()
+	r.kept.Flush()
 	r.checkLimits() // before the group is given back
 	r.limits.end()
 	r.delivering.Wait()

@@ -14,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
 // Spawner starts sessions. Its methods may be called from several goroutines.
@@ -29,6 +30,8 @@ type Spawner struct {
 	Standby bool
 	// Recorder takes what sessions do for an audit trail; nil if nobody does.
 	Recorder audit.Recorder
+	// Refusals keeps what sessions are refused; nil if nobody does.
+	Refusals *refusals.Book
 	// Inherited are descriptors of this process above 2, by Fd and in rising
 	// order, that a program in the foreground gets as far as it may. They are
 	// closed once it was started.

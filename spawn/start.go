@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/history"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/record"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
 // maxAttempts bounds the attempts to start one leader: in the stage on standby,
@@ -46,6 +47,7 @@ func (s *Spawner) start(
 		switch {
 		case err == nil:
 			noted.Started(running.process.PID(), running.outcome.Confined, running.outcome.Protections())
+			running.kept.Started(running.process.PID())
 			if request.shared == nil { // StartGroup lists a group once it can be joined
 				s.listing.add(running, &request, nil)
 			}
@@ -63,18 +65,19 @@ func (s *Spawner) note(request *Request) *record.Session {
 	if s.Recorder == nil || !request.Policy.Audit.On() {
 		return nil
 	}
-	kind := "terminal"
-	if request.Tool || request.NoInput {
-		kind = "tool"
-	}
 	id := request.PolicyID
 	if id == nil {
 		id = request.Policy.ID
 	}
 	return record.Begin(s.Recorder, request.Policy.Audit, audit.Event{
-		Session: request.ID, Kind: kind, Project: request.Policy.Project, Dir: request.Dir, Program: request.Program,
-		Argv: request.Argv, Restricted: &request.Policy.Restricted,
+		Session: request.ID, Kind: request.kind(), Project: request.Policy.Project, Dir: request.Dir,
+		Program: request.Program, Argv: request.Argv, Restricted: &request.Policy.Restricted,
 	}, func(event *audit.Event) { event.Policy = id() })
+}
+
+// keep begins to keep what a session is refused.
+func (s *Spawner) keep(request *Request) *refusals.Session {
+	return s.Refusals.Begin(request.Policy.Project, request.kind(), request.Program)
 }
 
 // attempt is one attempt to start a leader. Its methods are the phases of the
@@ -375,6 +378,9 @@ func (a *attempt) hooks() platform.Hooks {
 	}
 	denials := newDenialQueue(most)
 	a.running.denials = denials
+	if request.Learn == nil && request.shared == nil {
+		running.kept = a.spawner.keep(request)
+	}
 	hooks.Denied = running.denied
 	var ask func(context.Context, platform.Denial) Answer
 	switch questions := a.questions(); {

@@ -27,6 +27,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
 func serve(flags *flagSet, args []string) error {
@@ -194,7 +195,15 @@ func reexec(role string) func() (string, []string) {
 }
 
 func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner {
-	return &spawn.Spawner{Backend: newBackend(logger), Tracker: tracker, Logger: logger, Recorder: &trail}
+	return &spawn.Spawner{
+		Backend: newBackend(logger), Tracker: tracker, Logger: logger, Recorder: &trail,
+		Refusals: keptRefusals(logger),
+	}
+}
+
+// keptRefusals is where refusals are kept for allow.
+func keptRefusals(logger *slog.Logger) *refusals.Book {
+	return &refusals.Book{Dir: places.Of(os.Getenv).Refusals(), Log: logger}
 }
 
 // guarded are the paths that no session may write, besides settings files: this
