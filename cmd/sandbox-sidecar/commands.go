@@ -46,6 +46,13 @@ func commands() []command {
 				"for example. ID is of ps: its first digits, or the group's name.",
 		}, execute},
 		{commandline.Command{
+			Name: "allow", Args: "[flags] [NUMBER | PATH | HOST[:PORT]]", Takes: commandline.Files,
+			Summary: "list what was refused, and allow it by a setting",
+			Details: "Without an argument it lists what sessions of this project were refused in the last days. " +
+				"With one it shows the line that allows it and the file, asks, and writes it. Comments and layout " +
+				"stay. The next session has it. What leads out of the sandbox needs a yes on the terminal.",
+		}, allow},
+		{commandline.Command{
 			Name: "ps", Args: "[flags]",
 			Summary: "list the sessions of yours that run",
 			Details: "One line a session, below its project: the first digits of its id, its kind, what confines it, " +

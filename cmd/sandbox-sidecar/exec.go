@@ -195,7 +195,9 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		return endOf(exit)
 	}
 	j.held.Pass()
-	printEnd(running, store.Snapshot(snapshot.ProjectDir), kind, hints)
+	printEnd(running, hints, refusedSummary{
+		store: store, snapshot: store.Snapshot(snapshot.ProjectDir), kind: kind, elsewhere: p.elsewhere(flags),
+	})
 	return endOf(exit)
 }
 
@@ -229,12 +231,12 @@ func (j job) hints(
 }
 
 // printEnd prints what there is to say about a session that has ended.
-func printEnd(running *spawn.Foreground, snapshot *compile.Snapshot, kind settings.Kind, hints []string) {
+func printEnd(running *spawn.Foreground, hints []string, s refusedSummary) {
 	for _, limit := range running.Limits() {
 		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", presentation.LimitLine(limit))
 	}
 	listChanges(stderr, running.Alarms(), running.Findings())
-	summarise(stderr, running, snapshot, kind)
+	s.print(stderr, running)
 	for _, hint := range hints {
 		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
 	}
@@ -377,6 +379,7 @@ func newHeadStart(logger *slog.Logger, inherited []*os.File) *headStart {
 		h.tracker = openTracker(logger)
 		spawner := &spawn.Spawner{
 			Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger, Recorder: &trail, Inherited: inherited,
+			Refusals: keptRefusals(logger),
 		}
 		h.prepared = spawner.Prepare()
 		go func() { // beside the start, which needs none of it
@@ -408,9 +411,17 @@ func (h *headStart) close() {
 // mostSummed bounds the denials of a summary.
 const mostSummed = 12
 
-// summarise prints the denials of a command, and the settings that would allow
-// them.
-func summarise(w io.Writer, running *spawn.Foreground, snapshot *compile.Snapshot, kind settings.Kind) {
+// refusedSummary is what was refused, and what would allow it by these settings.
+type refusedSummary struct {
+	store    *settings.Store
+	snapshot *compile.Snapshot
+	kind     settings.Kind
+	// elsewhere: allow, without flags, would change other settings.
+	elsewhere bool
+}
+
+// print prints the denials of a command, and the settings that would allow them.
+func (s refusedSummary) print(w io.Writer, running *spawn.Foreground) {
 	denials, missed := running.Denials()
 	if len(denials) == 0 {
 		return
@@ -422,14 +433,16 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *compile.Snapsho
 			break
 		}
 		display.Fprintf(w, "sandbox-sidecar:   %s\n", presentation.DenialLine(denial))
-		suggestion, err := presentation.Suggest(snapshot, kind, denial)
+		offer := offerFor(s.store, s.snapshot, settings.ScopeUser, string(s.kind), denial)
+		suggestion := offer.suggestion
 		switch {
-		case err != nil:
-			continue
 		case suggestion.Protected && presentation.WayOn(denial) == "":
 			fmt.Fprintln(w, "sandbox-sidecar:     if you trust the command, run it outside the sandbox")
 		case suggestion.Key != "":
-			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s\n", suggestion.InstructionInFull())
+			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s%s\n", suggestion.InstructionInFull(),
+				s.command(denial, offer))
+		case offer.unhelpful:
+			display.Fprintf(w, "sandbox-sidecar:     note: %s\n", offer.why)
 		}
 		if suggestion.Hint != "" {
 			display.Fprintf(w, "sandbox-sidecar:     %s\n", note(suggestion.Hint))
@@ -438,6 +451,20 @@ func summarise(w io.Writer, running *spawn.Foreground, snapshot *compile.Snapsho
 	if missed > 0 {
 		display.Fprintf(w, "sandbox-sidecar:   and %d more\n", missed)
 	}
+}
+
+// command is the command that writes the setting, in brackets; "" if there is
+// none.
+func (s refusedSummary) command(denial spawn.Denial, o offer) string {
+	if o.proposal == nil || denial.Number == 0 || s.elsewhere {
+		return ""
+	}
+	return fmt.Sprintf(" (sandbox-sidecar allow %d)", denial.Number)
+}
+
+// elsewhere reports whether the flags name other settings or another project.
+func (p *projectFlags) elsewhere(flags *flagSet) bool {
+	return given(flags, "settings") || given(flags, "project")
 }
 
 // mostListed bounds the changes that listChanges prints.

@@ -37,9 +37,9 @@ func TestExecSumsUpWhatWasRefused(t *testing.T) {
 	}
 	_, summary, _ := strings.Cut(harness.Unfold(string(out)), "refused by the sandbox:\n")
 	want := fmt.Sprintf(`sandbox-sidecar:   write %q by "sh", 3 times
-sandbox-sidecar:     to allow it: add %q to "additional_read_write_paths"
+sandbox-sidecar:     to allow it: add %q to "additional_read_write_paths" (sandbox-sidecar allow 1)
 sandbox-sidecar:   create %q by "mkdir"
-sandbox-sidecar:     to allow it: add %q to "additional_read_write_paths"
+sandbox-sidecar:     to allow it: add %q to "additional_read_write_paths" (sandbox-sidecar allow 2)
 sandbox-sidecar:   write %q by "sh"
 sandbox-sidecar:     careful: SSH keys are stored there, so no setting is suggested
 `, s.OutsidePath("file"), s.OutsidePath("file"), s.OutsidePath("dir"), s.Outside, key)

@@ -1,0 +1,403 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
+)
+
+// mostOffered bounds the refusals that allow lists.
+const mostOffered = 20
+
+// allowing is one run of allow.
+type allowing struct {
+	flags    *flagSet
+	store    *settings.Store
+	snapshot *compile.Snapshot
+	dir      string // the project's
+	scope    settings.Scope
+	kept     []refusals.Refusal // newest first
+	yes      bool
+}
+
+// allow lists what sessions of a project were refused, and writes the setting
+// that allows one of it.
+func allow(flags *flagSet, args []string) error {
+	dir := flags.String("project", "", "`DIR`: project directory; without it, the current directory")
+	ofProject := flags.Bool("in-project", false, "write the project's settings instead of your own")
+	file := flags.String("settings", "", "`FILE`: settings to change instead of your own")
+	yes := flags.Bool("yes", false, "do not ask")
+	undo := flags.Bool("undo", false, "take the last change back")
+	write := flags.Bool("write", false, "PATH is to be written")
+	execute := flags.Bool("execute", false, "PATH is to be executed")
+	var words []string
+	// Flags may follow the words, as people write them.
+	for rest := args; ; rest = flags.Args()[1:] {
+		if err := parse(flags, rest); err != nil {
+			return err
+		}
+		if flags.NArg() == 0 {
+			break
+		}
+		words = append(words, flags.Arg(0))
+	}
+	switch {
+	case len(words) > 1:
+		return misuse(flags, "unexpected argument %s", quoted(words[1]))
+	case *undo && len(words) > 0:
+		return misuse(flags, "--undo takes the last change back, whatever it was: leave out %s", quoted(words[0]))
+	case len(words) == 1 && words[0] == "":
+		return misuse(flags, "what to allow is empty")
+	case *write && *execute:
+		return misuse(flags, "--write and --execute: one of both")
+	}
+	if inSession() && (*undo || len(words) > 0) {
+		what := "--undo"
+		if len(words) > 0 {
+			what = words[0]
+		}
+		return fmt.Errorf("inside a session nothing is written; in a terminal outside: sandbox-sidecar allow %s",
+			display.Text(what))
+	}
+	a := &allowing{flags: flags, yes: *yes, scope: settings.ScopeUser}
+	if *ofProject {
+		a.scope = settings.ScopeProject
+	}
+	if err := a.open(*dir, *file); err != nil {
+		return err
+	}
+	defer a.store.Close()
+	switch {
+	case *undo:
+		return a.undo()
+	case len(words) == 0:
+		return a.list()
+	}
+	access := explain.Read
+	switch {
+	case *write:
+		access = explain.Write
+	case *execute:
+		access = explain.Execute
+	}
+	refusal, err := a.find(words[0], access, *write || *execute)
+	if err != nil {
+		return err
+	}
+	return a.allow(refusal)
+}
+
+// open opens the settings and what is kept of the project. Settings that are
+// wrong are an error, which names the line.
+func (a *allowing) open(dir, file string) error {
+	project := projectFlags{project: dir, kind: string(settings.KindTerminal), settings: file}
+	store, snapshot, _, err := project.open(a.flags)
+	if err != nil {
+		return err
+	}
+	a.store, a.snapshot, a.dir = store, snapshot, project.project
+	compiled := snapshot.Compile(settings.KindTool)
+	if compiled.Doubt != nil {
+		printDiagnostics(stderr, snapshot, compiled.Diagnostics)
+		store.Close()
+		return &doubtError{doubt: compiled.Doubt}
+	}
+	a.kept, err = refusals.Read(places.Of(os.Getenv).Refusals(), compiled.Policy.Project)
+	if err != nil {
+		store.Close()
+	}
+	return err
+}
+
+// undo takes the last change back.
+func (a *allowing) undo() error {
+	file, undone, err := a.store.Undo()
+	if errors.Is(err, settings.ErrChanged) {
+		return fmt.Errorf("take back: %s has changed since: take %s out of %q yourself", quoted(file),
+			quoted(undone.Value), undone.Setting())
+	}
+	if err != nil {
+		return err
+	}
+	display.Fprintf(stdout, "taken back: %s of %q in %s\n", quoted(undone.Value), undone.Setting(), quoted(file))
+	a.printRunning("what it had allowed")
+	return nil
+}
+
+// list prints what sessions were refused, newest first, each with what would
+// allow it.
+func (a *allowing) list() error {
+	if len(a.kept) == 0 {
+		display.Fprintf(stdout, "no session of %s was refused anything in the last days\n", quoted(a.dir))
+		return nil
+	}
+	offered := 0
+	for _, refusal := range a.kept[:min(len(a.kept), mostOffered)] {
+		display.Fprintf(stdout, "%3d  %s\n", refusal.Number, presentation.DenialLine(denialOf(refusal)))
+		offer := offerFor(a.store, a.snapshot, a.scope, refusal.Kind, denialOf(refusal))
+		if offer.proposal != nil {
+			offered++
+		}
+		for _, line := range offer.lines() {
+			display.Fprintf(stdout, "     %s\n", line)
+		}
+	}
+	if more := len(a.kept) - mostOffered; more > 0 {
+		display.Fprintf(stdout, "and %d older ones\n", more)
+	}
+	if offered > 0 {
+		fmt.Fprintln(stdout, "To allow one: sandbox-sidecar allow NUMBER")
+	}
+	return nil
+}
+
+// denialOf is a refusal as exec has it.
+func denialOf(r refusals.Refusal) spawn.Denial {
+	return spawn.Denial{Denial: r.Denial, Lacking: r.Lacking, Number: r.Number}
+}
+
+// find returns what a user names: a number of the list, a path or a host. What
+// sessions were refused there last counts, else the access.
+func (a *allowing) find(word string, access explain.Attempt, given bool) (refusals.Refusal, error) {
+	if number, err := strconv.Atoi(word); err == nil && number >= 0 {
+		for _, refusal := range a.kept {
+			if refusal.Number == number {
+				return refusal, nil
+			}
+		}
+		return refusals.Refusal{}, fmt.Errorf("%d is no refusal of this project: `sandbox-sidecar allow` lists them",
+			number)
+	}
+	target, isPath, err := a.target(word)
+	if err != nil {
+		return refusals.Refusal{}, err
+	}
+	if !isPath {
+		access = explain.Connect
+	}
+	at := slices.IndexFunc(a.kept, func(r refusals.Refusal) bool {
+		return r.Target == target && r.Detail == "" && !r.Datagram && (!given || string(r.Access) == string(access))
+	})
+	if at >= 0 {
+		return a.kept[at], nil
+	}
+	wanted := refusals.Refusal{Kind: string(settings.KindTerminal)}
+	wanted.Denial = platform.Denial{Access: platform.Refused(access), Target: target, Count: 1}
+	return wanted, nil
+}
+
+// target is the path or the host that a word names. A word without a slash may
+// be both, and one without a dot and a port is neither: "docs" can be a mistake.
+func (a *allowing) target(word string) (target string, path bool, err error) {
+	host, notHost := explain.ParseTarget(explain.Connect, word)
+	plain := !strings.ContainsRune(word, '/') && !strings.HasPrefix(word, "~") && !strings.HasPrefix(word, ".")
+	_, missing := fsguard.Lstat(filepath.Join(a.here(), word))
+	if notHost == nil && !strings.ContainsAny(word, ".:") && word != "localhost" {
+		notHost = errors.New("a host has a dot or a port, a path a slash")
+	}
+	switch {
+	case plain && notHost == nil && missing == nil:
+		return "", false, misuse(a.flags, "%s is a file here and may be a host: write %s or %s", quoted(word),
+			display.Text("./"+word), display.Text(host))
+	case plain && notHost == nil:
+		return host, false, nil
+	case plain && missing != nil:
+		return "", false, misuse(a.flags, "%s is no number, file or host: %v", quoted(word), notHost)
+	case strings.HasPrefix(word, "~"):
+		if word, err = a.snapshot.Host.Expand(word, ""); err != nil {
+			return "", false, misuse(a.flags, "%v", err)
+		}
+	case !filepath.IsAbs(word):
+		word = filepath.Join(a.here(), word)
+	}
+	word = filepath.Clean(word)
+	if real := realPath(word); real != "" {
+		word = real
+	}
+	return word, true, nil
+}
+
+// here is the working directory; "" if there is none.
+func (a *allowing) here() string {
+	dir, _ := workingDir()
+	return dir
+}
+
+// allow shows what it writes, asks, and writes it.
+func (a *allowing) allow(refusal refusals.Refusal) error {
+	denial := denialOf(refusal)
+	offer := offerFor(a.store, a.snapshot, a.scope, refusal.Kind, denial)
+	switch {
+	case offer.suggestion.Allowed && offer.why == "":
+		display.Fprintf(stdout, "allowed already, for sessions that start from now on: %s\n",
+			presentation.DenialLine(denial))
+		return nil
+	case offer.proposal == nil:
+		display.Fprintf(stderr, "sandbox-sidecar: not allowed: %s\n", presentation.DenialLine(denial))
+		for _, line := range offer.lines() {
+			display.Fprintf(stderr, "sandbox-sidecar: %s\n", line)
+		}
+		return exitStatus(1)
+	}
+	display.Fprintf(stdout, "%s: %s\n", quoted(offer.proposal.File), offer.suggestion.InstructionInFull())
+	for _, line := range offer.proposal.Lines {
+		// Not folded: it is as in the file.
+		line = strings.ReplaceAll(line, "\t", "    ")
+		text := strings.TrimLeft(line, " ")
+		fmt.Fprintln(output, "+ "+line[:len(line)-len(text)]+display.Shorten(display.Escape(text), display.MaxLine))
+	}
+	careful := offer.suggestion.Hint
+	if careful != "" {
+		display.Fprintf(stdout, "%s\n", note(careful))
+	}
+	if err := a.confirm(careful != ""); err != nil {
+		return err
+	}
+	if err := a.store.Confirm(offer.proposal); err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "Allowed for sessions that start from now on. To take it back: sandbox-sidecar allow --undo")
+	a.printRunning("it")
+	return nil
+}
+
+// confirm asks whether to write. Only the whole word counts, typed on the
+// terminal: what opens something outside is never written by --yes.
+func (a *allowing) confirm(careful bool) error {
+	switch {
+	case a.yes && !careful:
+		return nil
+	case a.yes:
+		return errTyped
+	case !isTerminal(os.Stdin) || !isTerminal(os.Stdout):
+		return misuse(a.flags, "there is no terminal to ask on: use --yes")
+	case output.err != nil:
+		return output.err // nobody has seen it
+	}
+	answer := ""
+	terminal := dialogue{terminal: os.Stdin}
+	terminal.hold(func() {
+		if terminal.control(flushInput) != nil {
+			return
+		}
+		fmt.Fprint(stdout, "Write this? Type yes, or press Enter to leave it: ")
+		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		if err != nil {
+			fmt.Fprintln(stdout)
+		}
+		answer = strings.TrimSpace(line)
+	})
+	if answer != "yes" {
+		fmt.Fprintln(stdout, "nothing was written")
+		return exitStatus(1)
+	}
+	return nil
+}
+
+var errTyped = errors.New("nothing was written: that leads out of the sandbox, so it needs your yes on a terminal")
+
+// printRunning names the sessions that a change is too late for.
+func (a *allowing) printRunning(what string) {
+	var names []string
+	for _, refusal := range a.kept {
+		l := refusal.Leader
+		name := fmt.Sprintf("%s (process %d)", quoted(filepath.Base(l.Program)), l.PID)
+		if l.Running() && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		display.Fprintf(stdout, "Sessions that run keep their policy without %s: %s\n", what, strings.Join(names, ", "))
+	}
+}
+
+// offer is what allow would do about a denial.
+type offer struct {
+	suggestion explain.Suggestion
+	proposal   *settings.Proposal // nil if nothing can be written
+	why        string             // nothing can be written; "" if the suggestion says so
+	unhelpful  bool               // a setting was tried, and would not allow it
+	gone       bool               // what was refused does not exist any more
+}
+
+// offerFor finds a setting and tries it: with it the same access must be allowed.
+func offerFor(
+	store *settings.Store, snapshot *compile.Snapshot, scope settings.Scope, kind string, denial spawn.Denial,
+) offer {
+	suggestion, err := presentation.Suggest(snapshot, settings.Kind(kind), denial)
+	o := offer{suggestion: suggestion}
+	switch {
+	case err != nil:
+		o.why = err.Error()
+		return o
+	case suggestion.Allowed && denial.Lacking != "":
+		o.why = suggestion.Hint
+		return o
+	case suggestion.Key == "":
+		return o
+	case strings.HasPrefix(suggestion.Setting(), "additional_") && isGone(denial):
+		// The setting would be of the directory, and open more than was refused.
+		o.gone, o.why = true, "it does not exist now: make it first, or allow its directory"
+		return o
+	}
+	proposal, err := store.Propose(scope, snapshot.ProjectDir, suggestion)
+	if err != nil {
+		o.why = err.Error()
+		return o
+	}
+	denial.Lacking = ""
+	tried, err := presentation.Suggest(store.With(proposal), settings.Kind(kind), denial)
+	switch {
+	case err == nil && tried.Allowed:
+		o.proposal = proposal
+	default:
+		o = offer{why: "no entry there would allow it, as something else counts more", unhelpful: true}
+	}
+	return o
+}
+
+// isGone reports whether the path of a denial does not exist.
+func isGone(denial spawn.Denial) bool {
+	if !filepath.IsAbs(denial.Target) || denial.Access == platform.RefusedCreate {
+		return false
+	}
+	_, err := fsguard.Lstat(denial.Target)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// lines say what would allow it, or why nothing should.
+func (o offer) lines() []string {
+	var lines []string
+	if o.suggestion.Key != "" && !o.gone {
+		lines = append(lines, "to allow it: "+o.suggestion.InstructionInFull())
+	}
+	switch {
+	case o.why != "":
+		lines = append(lines, o.why)
+	case o.suggestion.Protected && o.suggestion.Hint == "":
+		lines = append(lines, "if you trust the command, run it outside the sandbox")
+	}
+	if o.suggestion.Hint != "" && o.suggestion.Hint != o.why {
+		lines = append(lines, note(o.suggestion.Hint))
+	}
+	return lines
+}
