@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 
@@ -124,6 +125,8 @@ func (p *Plan) refusal() error {
 		return &DoubtError{p.Doubt}
 	case p.wish.Confined && !p.Policy.Restricted:
 		return ErrOff
+	case p.AgentGap != "":
+		return fmt.Errorf("not started: %s", p.AgentGap)
 	case p.wish.Agreed != "" && p.wish.Agreed != p.PolicyID():
 		return ErrPolicyChanged
 	}

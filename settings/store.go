@@ -35,6 +35,9 @@ type Options struct {
 	// Command is a layer over all others, a trusted project's included: what
 	// the command line says. nil if there is none.
 	Command []byte
+	// Agent is the agent that the command line names, whose set counts beside
+	// those of the settings. nil if there is none.
+	Agent *compile.Agent
 	// Env holds "NAME=value" entries, for $VAR, HOME and XDG_CONFIG_HOME. The
 	// process's own environment is not read.
 	Env []string
@@ -220,7 +223,7 @@ func (s *Store) Snapshot(projectDir string) *compile.Snapshot {
 	changes, made := s.sources.Changes(), time.Now()
 	in := compile.Input{
 		Host: s.host, FS: s.fs, AskGit: s.askGit, AskParent: s.parents.Refuses, OwnPaths: s.options.Guarded,
-		HostsGap: s.options.HostsGap, Command: s.command,
+		HostsGap: s.options.HostsGap, Command: s.command, Agent: s.options.Agent,
 	}
 	if filepath.IsAbs(projectDir) {
 		in.ProjectDir = filepath.Clean(projectDir)

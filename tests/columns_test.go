@@ -22,6 +22,7 @@ var answers = []string{
 	"explain connect h:1",
 	"explain read", "trust --show", "trust", "untrust", "cache", "exec -- no-such-program", "exec -- cat /etc/shadow",
 	"exec -- touch ../outside/file", "learn -- touch ../outside/file", "completion csh",
+	"agent --help", "agent nonsense", "policy --agent claude", "agent codex",
 	"init", "init --yes --settings new.json", "exec --sandbox -- cat /etc/shadow", "exec --sandbox -- ls /root",
 }
 
@@ -46,7 +47,7 @@ func TestAnswers_FitEightyColumns(t *testing.T) {
 			}
 			for text := range strings.SplitSeq(string(out), "\n") {
 				words := strings.TrimSpace(quotation.ReplaceAllString(text, "Q"))
-				if uniseg.StringWidth(text) > 80 && strings.Contains(words, " ") {
+				if uniseg.StringWidth(text) > 80 && strings.Contains(words, " ") && !sized.MatchString(words) {
 					t.Errorf("%d columns: %q", uniseg.StringWidth(text), text)
 				}
 			}
@@ -56,6 +57,9 @@ func TestAnswers_FitEightyColumns(t *testing.T) {
 		})
 	}
 }
+
+// sized is a row of the table that cache prints: a path with its size before it.
+var sized = regexp.MustCompile(`^[\d.]+ MB +Q$`)
 
 var quotation = regexp.MustCompile(`"(\\.|[^"\\])*"`)
 

@@ -102,6 +102,7 @@ var mayImport = map[string][]string{
 	},
 	"settings/compile": {
 		"places", "display", "platform/hosts", "platform/policy", "platform/protected", "fsguard",
+		"settings/agents",
 		"settings/document", "settings/git", "settings/gnupg", "settings/managed", "settings/resolve",
 		"settings/risks", "settings/sensitive", "settings/source", "settings/sshconfig", "settings/startup",
 		"settings/textfile", "settings/toolchain", "settings/trust",
@@ -128,6 +129,7 @@ var mayImport = map[string][]string{
 		"display", "fsguard", "settings/document", "settings/managed", "settings/resolve", "settings/textfile",
 		"settings/trust",
 	},
+	"settings/agents":    {"display", "fsguard", "platform/hosts", "settings/risks"},
 	"settings/gnupg":     {},
 	"settings/sshconfig": {},
 	"settings/startup":   {},
@@ -169,7 +171,7 @@ var mayImport = map[string][]string{
 	"cmd/sandbox-sidecar": {
 		"agents/acp", "agents/runner", "audit", "control",
 		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "session", "settings", "settings/compile",
-		"settings/explain", "settings/starter",
+		"settings/agents", "settings/explain", "settings/starter",
 		"settings/toolchain", "spawn", "spawn/caller", "spawn/refusals", "platform",
 		"platform/hosts", "platform/policy", "platform/linux", "platform/linux/localhost", "platform/linux/overlay",
 		"platform/linux/seccomp",

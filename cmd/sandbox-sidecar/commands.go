@@ -15,6 +15,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
 // command is one command of the program. run adds its flags to a flag set, and
@@ -45,6 +46,14 @@ func commands() []command {
 				"With --join it runs in a sandbox that sessions share already, under its policy: beside an agent, " +
 				"for example. ID is of ps: its first digits, or the group's name.",
 		}, execute},
+		{commandline.Command{
+			Name: "agent", Args: "[flags] NAME [ARG…]", Takes: commandline.Words, Words: toolchain.AgentNames(),
+			Summary: "run an agent in the sandbox, with what it needs",
+			Details: "NAME is " + strings.Join(toolchain.AgentNames(), ", ") + ". No settings are needed. " +
+				"It opens the agent's program, state and sign-in, its hosts, and the variables of its keys, " +
+				"for this command alone, beside what your settings say. It is sandboxed whatever they say, as a " +
+				"\"tool\". ARG… is for the agent. \"sandbox-sidecar policy --agent NAME\" prints what it may do.",
+		}, runAgent},
 		{commandline.Command{
 			Name: "allow", Args: "[flags] [NUMBER | PATH | HOST[:PORT]]", Takes: commandline.Files,
 			Summary: "list what was refused, and allow it by a setting",

@@ -48,7 +48,7 @@ func execute(flags *flagSet, args []string) error {
 		return executeIn(flags, *join, inside)
 	}
 	if inside {
-		return project.runInside(flags)
+		return project.runInside(flags, flags.Args())
 	}
 	return project.run(flags, job{
 		argv: flags.Args(), program: flags.Arg(0), env: environ(), inherited: inherited, tooHigh: tooHigh,
@@ -71,20 +71,23 @@ func executeIn(flags *flagSet, sandbox string, inside bool) error {
 // runInside runs a command in the session that this process is in already. No
 // session starts in another, and what is confined needs none. That this is inside
 // says the kernel, so that nothing outside can be made to believe it.
-func (p *projectFlags) runInside(flags *flagSet) error {
+func (p *projectFlags) runInside(flags *flagSet, argv []string) error {
 	if _, err := p.layer(flags); err != nil {
 		return err
 	}
 	if p.mode == string(settings.ModeStrict) {
 		return errStricter
 	}
-	name := flags.Arg(0)
+	name := argv[0]
+	if p.program != "" {
+		name = p.program
+	}
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return notFound(name, err)
 	}
 	printNotes([]string{noteInside})
-	return notFound(name, syscall.Exec(path, flags.Args(), os.Environ()))
+	return notFound(name, syscall.Exec(path, argv, os.Environ()))
 }
 
 const noteInside = "inside a session already: the command runs in that session, confined as it is"
@@ -158,6 +161,10 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		printWarnings(risks)
 	}
 	printNotes(admitted.Told)
+	if p.found != nil {
+		printNotes(p.found.notes(compiled.Policy))
+		j.env = p.found.environ(j.env, compiled.Policy)
+	}
 	dir, err := workingDir()
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -135,6 +136,10 @@ type projectFlags struct {
 	mode                    string // of --mode, or ""
 	sandbox                 bool   // --sandbox
 	serves                  bool   // asks for the settings again and again
+	agent                   string // of --agent, or ""
+	program                 string // of --program, or ""
+	network                 bool   // --network
+	found                   *namedAgent
 }
 
 func addProjectFlags(flags *flagSet, kind settings.Kind) *projectFlags {
@@ -148,22 +153,54 @@ func addProjectFlags(flags *flagSet, kind settings.Kind) *projectFlags {
 // addModeFlags adds the flags that count more than every settings file.
 func (p *projectFlags) addModeFlags(flags *flagSet) {
 	flags.BoolVar(&p.sandbox, "sandbox", false, "sandbox it, whatever the settings say")
+	p.addModeFlag(flags)
+	flags.StringVar(&p.agent, "agent", "", "`NAME`: an agent, whose set counts too")
+	p.addAgentFlags(flags)
+}
+
+func (p *projectFlags) addModeFlag(flags *flagSet) {
 	flags.StringVar(&p.mode, "mode", "", "`strict|standard|relaxed|off`: mode, whatever the settings say")
+}
+
+// addAgentFlags adds the flags of an agent that --agent or an argument names.
+func (p *projectFlags) addAgentFlags(flags *flagSet) {
+	flags.StringVar(&p.program, "program", "", "`FILE`: the agent's program, instead of that in PATH")
+	flags.BoolVar(&p.network, "network", false, "let the agent reach what your settings allow, not its hosts alone")
 }
 
 // layer is what the command line says, as settings; nil for nothing.
 func (p *projectFlags) layer(flags *flagSet) ([]byte, error) {
+	if (p.program != "" || p.network) && p.agent == "" {
+		return nil, misuse(flags, "--program and --network are for an agent: name one with --agent")
+	}
 	switch {
 	case given(flags, "mode") && !slices.Contains(settings.Modes(), p.mode):
 		return nil, misuse(flags, `--mode: expected "strict", "standard", "relaxed" or "off", found %s`, quoted(p.mode))
+	case p.agent != "" && p.mode == string(settings.ModeOff):
+		return nil, misuse(flags, "an agent and --mode off contradict each other: start it without this program")
 	case p.sandbox && p.mode == string(settings.ModeOff):
 		return nil, misuse(flags, "--sandbox and --mode off contradict each other")
+	case p.agent != "":
+		return p.agentLayer()
 	case p.mode != "":
 		return fmt.Appendf(nil, `{"terminal": {"sandbox": {"mode": %q}}}`, p.mode), nil
 	case p.sandbox:
 		return []byte(sandboxLayer), nil
 	}
 	return nil, nil
+}
+
+// agentLayer are the settings of --agent, with those of --mode: the agent is
+// sandboxed, and reaches its hosts alone.
+func (p *projectFlags) agentLayer() ([]byte, error) {
+	block := map[string]any{"enabled": true, "apply_to": settings.ApplyToBoth}
+	if p.mode != "" {
+		block["mode"] = p.mode
+	}
+	if !p.network {
+		block["allow_network"] = false
+	}
+	return json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": block}})
 }
 
 // sandboxLayer are the settings of --sandbox.
@@ -193,7 +230,15 @@ func (p *projectFlags) open(flags *flagSet) (*settings.Store, *compile.Snapshot,
 	if err != nil {
 		return nil, nil, "", err
 	}
-	store, err := openLayered(p.settings, layer, !p.serves)
+	options := settings.Options{UserPath: p.settings, Command: layer, Once: !p.serves}
+	agent, err := p.findAgent(flags)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if agent != nil {
+		p.sandbox, options.Agent = true, agent.layer(project)
+	}
+	store, err := openStore(options)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -203,22 +248,20 @@ func (p *projectFlags) open(flags *flagSet) (*settings.Store, *compile.Snapshot,
 // openSettings opens the settings without watching them; user is a file to read
 // instead of the user's own, or "".
 func openSettings(user string) (*settings.Store, error) {
-	return openLayered(user, nil, true)
+	return openStore(settings.Options{UserPath: user, Once: true})
 }
 
-// openLayered is openSettings with a layer of the command line. It watches the
-// files unless they are needed once.
-func openLayered(user string, layer []byte, once bool) (*settings.Store, error) {
-	if user != "" {
+// openStore opens the settings, with what is the same for all commands.
+func openStore(options settings.Options) (*settings.Store, error) {
+	if options.UserPath != "" {
 		var err error
-		if user, err = filepath.Abs(user); err != nil {
+		if options.UserPath, err = filepath.Abs(options.UserPath); err != nil {
 			return nil, fmt.Errorf("find settings file: %w", err)
 		}
 	}
-	return settings.Open(settings.Options{
-		UserPath: user, Command: layer, Env: os.Environ(), Guarded: program(), HostsGap: hostsGap, Once: once,
-		Complete: complete, Recorder: &trail,
-	})
+	options.Env, options.Guarded, options.HostsGap = os.Environ(), program(), hostsGap
+	options.Complete, options.Recorder = complete, &trail
+	return settings.Open(options)
 }
 
 // given reports whether a flag is on the command line.

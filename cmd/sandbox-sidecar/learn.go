@@ -250,6 +250,11 @@ func notFound(name string, err error) error {
 	}
 }
 
+// notExecuted is the error of a program that is there, and is not executed.
+func notExecuted(name, cause, hint string) error {
+	return &spawn.Error{Attempt: "execute", Path: name, Cause: &spawn.NotExecutedError{Cause: cause}, Hint: hint}
+}
+
 // programDirs are the directories whose programs the command may execute: those
 // of PATH, of the program itself, and of every toolchain.
 func (l *learner) programDirs(program string, secrets func(string) string) ([]string, error) {

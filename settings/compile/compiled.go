@@ -42,6 +42,9 @@ type Result struct {
 	// Redirect is a symlink on the way to the project that a session could have
 	// made; nil if there is none. No sandboxed session may start then.
 	Redirect *Redirect
+	// AgentGap is why the agent of the command line does not count; "" if it
+	// does, or if there is none. Its session does not start then.
+	AgentGap string
 
 	create  []string   // see MakeDirs
 	unmade  []string   // of them, what MakeDirs could not make

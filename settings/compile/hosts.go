@@ -58,11 +58,11 @@ func hostsOf(
 }
 
 // registriesOf are the hosts that toolchains bring. An empty list of allowed
-// hosts means none, those included, and a mistake may have meant that.
+// hosts means none, those included, but for the agent of the command line. A
+// mistake may have meant that.
 func registriesOf(l layers, toolchains []chosen) []host {
-	if _, set := l.user.from[allowedHostsKey]; set && len(l.user.values.AllowedHosts) == 0 {
-		return nil
-	}
+	_, set := l.user.from[allowedHostsKey]
+	none := set && len(l.user.values.AllowedHosts) == 0
 	for _, state := range l.states {
 		for _, key := range []string{allowedHostsKey, document.KeyOf(l.kind, allowedHostsKey)} {
 			if state.Good != nil && state.Good.Unclear(key) || state.Good == nil && state.Problem != nil {
@@ -72,7 +72,10 @@ func registriesOf(l layers, toolchains []chosen) []host {
 	}
 	var list []host
 	for _, c := range toolchains {
-		for _, registry := range c.Registries() {
+		if none && c.agent == nil {
+			continue
+		}
+		for _, registry := range c.hosts() {
 			pattern, err := hosts.ParseAllowed(registry.Host)
 			if err != nil {
 				panic(fmt.Sprintf("BUG(sandbox-sidecar): host %q of %s: %v", registry.Host, c.Name, err))

@@ -20,6 +20,7 @@ type Input struct {
 	UserStates   []source.State // lowest first; the editor's is last
 	ProjectState *source.State  // nil without a project
 	Command      *source.State  // of the command line; nil if there is none
+	Agent        *Agent         // that the command line names; nil if it names none
 	Granted      []Addition     // beside what any list holds
 	ProjectDir   string         // as it was named, clean; "" if there is none
 	Trust        *trust.List    // nil: nothing is trusted

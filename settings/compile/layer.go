@@ -34,11 +34,15 @@ type layers struct {
 	bounds []settings
 	// otherBounds are those for the other kind.
 	otherBounds []settings
+	agent       *Agent // of the command line; nil if there is none
 }
 
 // layers sorts the files by how they count for a kind of session.
 func (s *Input) layers(how treatment, kind document.Kind) layers {
-	l := layers{states: s.UserStates, stale: map[string]bool{}, kind: kind, bounds: boundsOf(s.UserStates, kind)}
+	l := layers{
+		states: s.UserStates, stale: map[string]bool{}, kind: kind, agent: s.Agent,
+		bounds: boundsOf(s.UserStates, kind),
+	}
 	l.otherBounds = boundsOf(s.UserStates, kind.Other())
 	if s.ProjectState != nil && how != asIgnored {
 		l.projectFile, l.states = s.ProjectState.File, s.states()

@@ -135,7 +135,7 @@ func TestRecall_ComparesTheSettings(t *testing.T) {
 			func(s *Snapshot) { s.Trust.Projects = nil },
 		},
 	}
-	ofTheStore := []string{"Host", "FS", "AskGit", "AskParent", "Command", "OwnPaths", "HostsGap"}
+	ofTheStore := []string{"Host", "FS", "AskGit", "AskParent", "Command", "Agent", "OwnPaths", "HostsGap"}
 	for i := range reflect.TypeFor[Input]().NumField() {
 		name := reflect.TypeFor[Input]().Field(i).Name
 		if compared[name] == nil && !slices.Contains(ofTheStore, name) {

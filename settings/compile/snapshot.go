@@ -49,7 +49,7 @@ func (s *Snapshot) Compile(kind document.Kind) Result {
 		ssh:       hasToolchain(e.toolchains, toolchain.SSH),
 		Variables: slices.Clone(e.variables),
 		Switches:  e.switches(kind), Written: e.written(), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
-		bounds: e.bounds, adding: e.addingVariables(),
+		bounds: e.bounds, adding: e.addingVariables(), AgentGap: e.agentGap(),
 	}
 	if compiled.Policy.Restricted {
 		compiled.NoAnswer, compiled.Redirect = e.noAnswer, e.redirect

@@ -29,6 +29,7 @@ const toolchainsKey = "toolchains"
 // chosen is a toolchain that a layer names, with the place of the name.
 type chosen struct {
 	toolchain.Toolchain
+	agent  *Agent // if a command line names it; else nil
 	origin policy.Origin
 	at     document.Position
 }
@@ -75,7 +76,7 @@ func knownToolchains(name string) string {
 // chooseToolchains decides which toolchains count: an untrusted project can only
 // drop some.
 func chooseToolchains(l layers, r *reporter) []chosen {
-	list := toolchainsOf(&l.user, r)
+	list := l.withAgent(toolchainsOf(&l.user, r))
 	for i := range l.bounds {
 		if bound := &l.bounds[i]; bound.sets(toolchainsKey) {
 			required := toolchainsOf(bound, r)
@@ -104,6 +105,9 @@ func toolchainGrants(
 	view fsView, toolchains []chosen, r *reporter,
 ) (list []grant, create []string, copies []copied) {
 	for _, c := range toolchains {
+		if c.agent != nil {
+			list = append(list, view.programGrants(c, r)...)
+		}
 		for _, p := range c.Places {
 			for _, path := range view.placePaths(c, p, r) {
 				target := view.Resolve(path)

@@ -1,0 +1,165 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/agents"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
+)
+
+// runAgent runs an agent with its set: exec, with what that agent needs for this
+// command.
+func runAgent(flags *flagSet, args []string) error {
+	project := addProjectFlags(flags, settings.KindTool)
+	project.addModeFlag(flags)
+	project.addAgentFlags(flags)
+	if err := parseCommand(flags, args); err != nil {
+		return err
+	}
+	project.agent = flags.Arg(0)
+	a, err := project.findAgent(flags)
+	if err != nil {
+		return err
+	}
+	before := a.Before(flags.Args()[1:])
+	argv := slices.Concat([]string{a.Program}, before, flags.Args()[1:])
+	if len(before) > 0 {
+		printNotes([]string{fmt.Sprintf("%s gets %q: %s", a.Name, strings.Join(before, " "), a.Why)})
+	}
+	if inSession() {
+		return project.runInside(flags, argv)
+	}
+	if a.unfound != nil {
+		return a.unfoundError()
+	}
+	return project.run(flags, job{argv: argv, program: a.program.Path, env: environ()})
+}
+
+// namedAgent is an agent that a command line names, as it is on this machine.
+type namedAgent struct {
+	toolchain.Agent
+	program  agents.Program
+	unfound  error // why there is no program
+	services []agents.Service
+}
+
+// findAgent looks up the agent of the flags, and its program; nil if they name
+// none.
+func (p *projectFlags) findAgent(flags *flagSet) (*namedAgent, error) {
+	if p.agent == "" || p.found != nil {
+		return p.found, nil
+	}
+	agent, known := toolchain.FindAgent(p.agent)
+	if !known {
+		return nil, misuse(flags, "%s: no such agent; known are %s", quoted(p.agent),
+			strings.Join(toolchain.AgentNames(), ", "))
+	}
+	a := &namedAgent{Agent: agent}
+	name := a.Program
+	if p.program != "" {
+		name = p.program
+	}
+	a.program, a.unfound = agents.Locate(exec.LookPath, name)
+	var names []string
+	for _, variable := range a.Passed {
+		names = append(names, variable.Name)
+	}
+	a.services = agents.Services(names, os.Getenv)
+	p.found = a
+	return a, nil
+}
+
+// unfoundError is why the program does not start.
+func (a *namedAgent) unfoundError() error {
+	var shim *agents.ShimError
+	if errors.As(a.unfound, &shim) {
+		hint := "name the program itself with --program"
+		if len(shim.Found) > 0 {
+			hint += ", such as " + quoted(shim.Found[0])
+		}
+		return notExecuted(a.Program, shim.Error(), hint)
+	}
+	return notFound(a.Program, a.unfound)
+}
+
+// layer is the agent as the settings take it, for sessions in a project.
+func (a *namedAgent) layer(project string) *compile.Agent {
+	layer := &compile.Agent{Toolchain: a.Toolchain, Hosts: a.Hosts}
+	layer.Variables = slices.Concat(layer.Variables, a.Passed)
+	real := realPath(project)
+	for _, part := range a.program.Parts {
+		if at := realPath(part.Path); at != "" && !policy.Contains(real, at) { // which sessions may read anyway
+			layer.Programs = append(layer.Programs, part)
+		}
+	}
+	for _, service := range a.services {
+		if service.Local() && service.Obeys == "" {
+			layer.Hosts = append(slices.Clip(layer.Hosts),
+				toolchain.Registry{Host: service.Host, Why: "the model of " + service.Variable})
+		}
+	}
+	return layer
+}
+
+// environ is an environment as the agent needs it in a session with a policy.
+func (a *namedAgent) environ(env []string, of policy.Policy) []string {
+	env = slices.Clone(env)
+	if a.program.First != "" {
+		env = append(env, "PATH="+a.program.First+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	}
+	if !of.Restricted || of.Network.Allowed {
+		return env
+	}
+	for _, service := range a.services {
+		if service.Local() && settings.Platform == "linux" {
+			env = append(env, service.Variable+"="+service.Inside)
+		}
+	}
+	return env
+}
+
+// notes say what the user may not expect of the agent in a session with a policy.
+func (a *namedAgent) notes(of policy.Policy) (notes []string) {
+	if !of.Restricted || of.Network.Allowed {
+		return nil
+	}
+	if gap := hostsGap(); gap != "" {
+		return []string{"no host can be reached: " + gap + "; --network opens what your settings allow"}
+	}
+	for _, service := range a.services {
+		allowed := slices.ContainsFunc(of.Network.AllowedHosts, func(h policy.Host) bool {
+			return h.Pattern == service.Host
+		})
+		switch {
+		case service.Obeys != "":
+			notes = append(notes, fmt.Sprintf("%s leads to %s, which is not opened: %s obeys whoever connects",
+				service.Variable, service.Host, service.Obeys))
+		case service.Local() && allowed:
+			notes = append(notes, fmt.Sprintf("%s: %s of this machine is reached as %s", service.Variable, service.Host,
+				strings.Replace(service.Host, "localhost", hosts.HostName, 1)))
+		case !allowed && !a.reaches(service.Host):
+			notes = append(notes, fmt.Sprintf("%s leads to %s: add %s to \"allowed_hosts\" if it is refused",
+				service.Variable, service.Host, quoted(service.Host)))
+		}
+	}
+	return notes
+}
+
+// reaches reports whether the set has a host.
+func (a *namedAgent) reaches(host string) bool {
+	return slices.ContainsFunc(slices.Concat(a.Registries(), a.Hosts), func(r toolchain.Registry) bool {
+		return r.Host == host
+	})
+}

@@ -1,0 +1,96 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/agents"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
+)
+
+// Agent is the set that a command line names, for that command alone. It counts
+// as an entry of the user's "toolchains" would, and also if that list is empty.
+type Agent struct {
+	toolchain.Toolchain
+	// Hosts are reached beside Registries.
+	Hosts []toolchain.Registry
+	// Programs may be read and executed.
+	Programs []agents.Part
+}
+
+// agentWritten is how the origin of what the set opens is written.
+const agentWritten = "agent"
+
+// hosts are those from which the tools download, and those of an agent.
+func (c chosen) hosts() []toolchain.Registry {
+	if c.agent == nil {
+		return c.Registries()
+	}
+	return slices.Concat(c.Registries(), c.agent.Hosts)
+}
+
+// withAgent adds the agent of the command line to the sets of the user. It
+// replaces one of the same name, which opens less.
+func (l layers) withAgent(list []chosen) []chosen {
+	if l.agent == nil {
+		return list
+	}
+	list = slices.DeleteFunc(list, func(c chosen) bool { return c.Name == l.agent.Name })
+	return append(list, chosen{Toolchain: l.agent.Toolchain, agent: l.agent, origin: policy.Origin{
+		File: policy.OriginCommand, Key: toolchainsKey, Written: agentWritten, Entry: l.agent.Name,
+	}})
+}
+
+// agentGap says who leaves the agent of the command line out; "" if it counts.
+func (e *evaluation) agentGap() string {
+	if e.agent == nil || hasToolchain(e.toolchains, e.agent.Name) {
+		return ""
+	}
+	who := "the project's file " + display.Quote(e.projectFile)
+	for i := range e.layers.bounds {
+		if bound := &e.layers.bounds[i]; bound.sets(toolchainsKey) &&
+			!hasToolchain(toolchainsOf(bound, &reporter{}), e.agent.Name) {
+			who = "your organisation's file " + display.Quote(bound.file)
+		}
+	}
+	return fmt.Sprintf("%s does not have %q in %q", who, e.agent.Name, toolchainsKey)
+}
+
+// programGrants opens the programs of an agent, and what they need beside them. A
+// variable such as PATH leads there, so what is secret stays closed, and nothing
+// counts that a session could have put there.
+func (v fsView) programGrants(c chosen, r *reporter) []grant {
+	var list []grant
+	for _, part := range c.agent.Programs {
+		program := v.Resolve(part.Path)
+		for i, path := range slices.Concat([]string{part.Path}, part.Beside) {
+			target := v.Resolve(path)
+			if program.Err != nil || target.Err != nil || !target.Exists {
+				continue
+			}
+			if i == 0 && !target.Mode.IsRegular() {
+				break
+			}
+			if what := v.sensitive.Holds(target.Path); what != "" {
+				r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
+					"%s: %s is not granted, because that is %s", display.Quote(c.Name),
+					display.Quote(target.Path), what)
+				continue
+			}
+			origin := c.origin
+			origin.Reason = "the program"
+			g := grant{
+				path: target.Path, links: slices.Concat(program.Links, target.Links),
+				request: request{text: c.Name, access: readExecute, origin: origin, at: c.at},
+			}
+			if i > 0 {
+				g.origin.Reason, g.namedBy = "what the program needs beside it", []string{program.Path}
+			}
+			list = append(list, g)
+		}
+	}
+	return list
+}

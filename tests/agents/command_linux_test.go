@@ -1,0 +1,237 @@
+//go:build linux
+
+package agents
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
+)
+
+// fakeAgent tries what an agent does, and what it must not, and prints it.
+const fakeAgent = `echo "args: $*"
+echo "key: $ANTHROPIC_API_KEY, other: $OPENAI_API_KEY"
+cat ~/.claude/.credentials.json
+echo session >>~/.claude/history && echo "state: written"
+for secret in ~/.ssh/id_x ~/.codex/auth.json ~/outside; do cat "$secret" 2>/dev/null && echo "read $secret"; done
+echo made >made && echo "project: written"
+[ -z "$DEPENDENCY" ] || cat "$DEPENDENCY"
+`
+
+// agentHome is a home with an agent's state, secrets, and the programs of a
+// shape of installation. It returns the directory for PATH.
+func agentHome(t *testing.T, w *harness.World, shape string) (bin string) {
+	t.Helper()
+	harness.Write(t, w.HomePath(".claude/.credentials.json"), "signed in\n")
+	harness.Write(t, w.HomePath(".ssh/id_x"), "SECRET\n")
+	harness.Write(t, w.HomePath(".codex/auth.json"), "SECRET\n")
+	harness.Write(t, w.HomePath("outside"), "SECRET\n")
+	program := func(path, text string) {
+		harness.Write(t, w.HomePath(path), text)
+		harness.Must(t, os.Chmod(w.HomePath(path), 0o755))
+	}
+	link := func(at, target string) {
+		harness.Must(t, os.MkdirAll(filepath.Dir(w.HomePath(at)), 0o755))
+		harness.Must(t, os.Symlink(target, w.HomePath(at)))
+	}
+	modules := func(root, interpreter string) {
+		program(root+"/lib/node_modules/@a/claude/cli", interpreter+"\nDEPENDENCY="+
+			w.HomePath(root+"/lib/node_modules/dep/file")+"\n"+fakeAgent)
+		harness.Write(t, w.HomePath(root+"/lib/node_modules/dep/file"), "dependency\n")
+		link(root+"/bin/claude", "../lib/node_modules/@a/claude/cli")
+	}
+	switch shape {
+	case "native":
+		program(".local/share/claude/versions/2", "#!/bin/sh\n"+fakeAgent)
+		link(".local/bin/claude", "../share/claude/versions/2")
+		return w.HomePath(".local/bin")
+	case "npm":
+		modules("npm", "#!/bin/sh")
+		return w.HomePath("npm/bin")
+	case "nvm":
+		modules("nvm/v22", "#!/usr/bin/env node")
+		program("nvm/v22/bin/node", "#!/bin/sh\nexec /bin/sh \"$@\"\n")
+		return w.HomePath("nvm/v22/bin")
+	case "asdf":
+		modules("asdf/installs/nodejs/22", "#!/usr/bin/env node")
+		program("asdf/installs/nodejs/22/bin/node", "#!/bin/sh\nexec /bin/sh \"$@\"\n")
+		program("asdf/shims/claude", "#!/bin/sh\necho the shim itself runs\n")
+		program("asdf/shims/node", "#!/bin/sh\necho the shim itself runs\n")
+		return w.HomePath("asdf/shims")
+	}
+	t.Fatalf("no shape %s", shape)
+	return ""
+}
+
+// runIn runs the sidecar in a world, with variables beside the usual.
+func runIn(t *testing.T, w *harness.World, path string, env []string, args ...string) (
+	stdout, stderr string, status int,
+) {
+	t.Helper()
+	command := exec.Command(harness.Binary(t), args...)
+	command.Dir = w.Project
+	command.Env = append(append(harness.Environ(w), "PATH="+path+":/usr/bin:/bin", "ANTHROPIC_API_KEY=sk-own",
+		"OPENAI_API_KEY=sk-other"), env...)
+	var out, said strings.Builder
+	command.Stdout, command.Stderr = &out, &said
+	_ = command.Run() // the status says it
+	return out.String(), said.String(), command.ProcessState.ExitCode()
+}
+
+// TestAgent_RunsWithoutSettings starts an agent of each shape of installation. It
+// gets its key, its sign-in and its state, and nothing of other programs.
+func TestAgent_RunsWithoutSettings(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	for _, shape := range []string{"native", "npm", "nvm", "asdf"} {
+		t.Run(shape, func(t *testing.T) {
+			t.Parallel()
+			w := harness.NewWorldOutsideDefaults(t)
+			bin := agentHome(t, w, shape)
+			out, said, status := runIn(t, w, bin, nil, "agent", "claude", "-p", "do it")
+			for _, line := range []string{
+				"args: -p do it", "key: sk-own, other: \n", "signed in", "state: written", "project: written",
+			} {
+				if !strings.Contains(out, line) {
+					t.Errorf("status %d: no %q in:\n%s\n%s", status, line, out, said)
+				}
+			}
+			if strings.Contains(out, "SECRET") || strings.Contains(out, "shim itself") ||
+				shape != "native" && !strings.Contains(out, "dependency") {
+				t.Errorf("it reads:\n%s\n%s", out, said)
+			}
+			if _, err := os.Stat(w.HomePath(".claude/history")); err == nil {
+				t.Error("the agent outside finds what the session has written")
+			}
+			// The control is the same program outside.
+			command := exec.Command("sh", "-c", fakeAgent)
+			command.Dir, command.Env = w.Project, harness.Environ(w)
+			if text, err := command.CombinedOutput(); err != nil || strings.Count(string(text), "SECRET") != 3 {
+				t.Errorf("control: %v: %s", err, text)
+			}
+		})
+	}
+}
+
+// TestAgent_InsideASession runs the agent in the session that it is in, and says
+// so.
+func TestAgent_InsideASession(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+	copied := filepath.Join(w.Project, "sidecar")
+	if out, err := exec.Command("cp", harness.Binary(t), copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	harness.Write(t, filepath.Join(w.Project, "codex"), "#!/bin/sh\necho \"args: $*\"\n")
+	harness.Must(t, os.Chmod(filepath.Join(w.Project, "codex"), 0o755))
+	out, said, status := runIn(t, w, w.Project, nil, "exec", "--", copied, "agent", "codex", "exec", "hello")
+	if status != 0 || out != "args: --sandbox danger-full-access exec hello\n" ||
+		!strings.Contains(said, "inside a session already") {
+		t.Errorf("status %d, %q\n%s", status, out, said)
+	}
+}
+
+// TestAgent_SaysWhatItAdds names the flag that turns the inner sandbox off, and
+// adds none to the user's own.
+func TestAgent_SaysWhatItAdds(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	harness.Write(t, w.HomePath("bin/codex"), "#!/bin/sh\necho \"args: $*\"\n")
+	harness.Must(t, os.Chmod(w.HomePath("bin/codex"), 0o755))
+	for _, test := range []struct {
+		args, want string
+		said       bool
+	}{
+		{"exec hello", "args: --sandbox danger-full-access exec hello\n", true},
+		{"-s read-only", "args: -s read-only\n", false},
+	} {
+		out, said, status := runIn(t, w, w.HomePath("bin"), nil,
+			append([]string{"agent", "codex"}, strings.Fields(test.args)...)...)
+		if out != test.want || status != 0 || strings.Contains(said, "danger-full-access") != test.said {
+			t.Errorf("%s: status %d, %q\n%s", test.args, status, out, said)
+		}
+	}
+}
+
+// TestAgent_RefusesWhatItDoesNotKnow says what is wrong, and starts nothing.
+func TestAgent_RefusesWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	bin := agentHome(t, w, "npm")
+	for _, test := range []struct {
+		args, said string
+		status     int
+	}{
+		{"agent", "no command given", 2},
+		{"agent cursor", "known are aider, claude, codex", 2},
+		{"agent --mode off claude", "contradict each other", 2},
+		{"agent gemini", "not found", 127},
+		{"policy --network", "name one with --agent", 2},
+	} {
+		out, said, status := runIn(t, w, bin, nil, strings.Fields(test.args)...)
+		if status != test.status || !strings.Contains(strings.Join(strings.Fields(said), " "), test.said) || out != "" {
+			t.Errorf("%s: status %d, %q\n%s", test.args, status, out, said)
+		}
+	}
+	harness.Write(t, filepath.Join(w.Project, ".zed/settings.json"),
+		harness.Defaults(harness.Sandbox{"toolchains": []string{}}))
+	if out, said, status := runIn(t, w, bin, nil, "agent", "claude"); status != 1 || out != "" ||
+		!strings.Contains(said, "not started: the project's file") {
+		t.Errorf("a project that leaves it out: status %d, %q\n%s", status, out, said)
+	}
+	// What the agent may do is shown by the same road.
+	harness.Must(t, os.RemoveAll(filepath.Join(w.Project, ".zed")))
+	token := w.HomePath(".claude/.credentials.json")
+	for args, want := range map[string]string{
+		"explain --agent claude --kind tool read " + token:     "allowed",
+		"explain --kind tool --sandbox read " + token:          "refused",
+		"explain --agent codex --kind tool read " + token:      "refused",
+		"explain --agent claude connect api.anthropic.com:443": "allowed",
+		"explain --agent claude connect example.org:443":       "refused",
+	} {
+		if out, said, _ := runIn(t, w, bin, nil, strings.Fields(args)...); !strings.HasPrefix(out, want) {
+			t.Errorf("%s: %q\n%s", args, out, said)
+		}
+	}
+}
+
+// TestAgent_ReachesALocalModel gives the agent the address under which a service
+// of this machine is reached, and opens no other.
+func TestAgent_ReachesALocalModel(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "network_hosts")
+	w := harness.NewWorldOutsideDefaults(t)
+	harness.Write(t, w.HomePath("bin/claude"), "#!/bin/sh\ncurl -sS \"$ANTHROPIC_BASE_URL/x\"\n"+
+		"curl -sS \"http://host.sandbox.internal:$OTHER_PORT/\" 2>/dev/null\ntrue\n")
+	harness.Must(t, os.Chmod(w.HomePath("bin/claude"), 0o755))
+	serve := func(text string) string {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		harness.Must(t, err)
+		server := &http.Server{Handler: http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			fmt.Fprintln(out, text, r.URL.Path)
+		})}
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(func() { server.Close() })
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		return port
+	}
+	model, other := serve("model"), serve("another service")
+	settings := harness.Defaults(harness.Sandbox{"allowed_env_vars": []string{"+OTHER_PORT"}})
+	harness.Write(t, w.UserSettings(), settings)
+	out, said, status := runIn(t, w, w.HomePath("bin"),
+		[]string{"ANTHROPIC_BASE_URL=http://localhost:" + model, "OTHER_PORT=" + other}, "agent", "claude")
+	if status != 0 || out != "model /x\n" || !strings.Contains(said, "host.sandbox.internal") {
+		t.Errorf("status %d, %q\n%s", status, out, said)
+	}
+}
