@@ -126,6 +126,9 @@ func (u User) Settings() []string {
 	return []string{filepath.Join(config, zed, "settings.json"), filepath.Join(config, name, "settings.json")}
 }
 
+// Agents is the directory of the user's own sets for agents, beside the settings.
+func (u User) Agents() string { return in(u.base("XDG_CONFIG_HOME", ".config"), name, "agents") }
+
 const zed = "zed"
 
 // IsZeds reports whether a settings file is in Zed's directory.

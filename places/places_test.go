@@ -9,7 +9,7 @@ import (
 func all(u User) []string {
 	return append([]string{
 		u.Runtime(), u.State(), u.Run(), u.Trust(), u.Told("x"), u.History(), u.Refusals(), u.LastAllowed(),
-		Audit(u.State()), u.Cache(), u.Overlays(), u.Shells(), u.ShellsElsewhere(),
+		Audit(u.State()), u.Cache(), u.Overlays(), u.Shells(), u.ShellsElsewhere(), u.Agents(),
 	}, u.Settings()...)
 }
 
@@ -20,16 +20,16 @@ func TestUser_HasItsPlaces(t *testing.T) {
 		"", "/h/.local/state/" + s, "/h/.local/state/" + s + "/run", "/h/.local/state/" + s + "/trust.json",
 		"/h/.local/state/" + s + "/told-x", "/h/.local/state/" + s + "/history", "/h/.local/state/" + s + "/audit",
 		"/h/.cache/" + s, "/h/.cache/" + s + "/overlays", "/h/.local/share/" + s + "/shells",
-		"/h/.local/state/" + s + "/shells",
+		"/h/.local/state/" + s + "/shells", "/h/.config/" + s + "/agents",
 		"/h/.config/zed/settings.json", "/h/.config/" + s + "/settings.json",
 	}
 	variables := []string{
 		"/r/" + s, "/s/" + s, "/s/" + s + "/run", "/s/" + s + "/trust.json", "/s/" + s + "/told-x",
 		"/s/" + s + "/history", "/s/" + s + "/audit", "/c/" + s, "/c/" + s + "/overlays",
-		"/d/" + s + "/shells", "/s/" + s + "/shells",
+		"/d/" + s + "/shells", "/s/" + s + "/shells", "/e/" + s + "/agents",
 		"/e/zed/settings.json", "/e/" + s + "/settings.json",
 	}
-	nowhere := make([]string, 11)
+	nowhere := make([]string, 12)
 	const xdg = "XDG_RUNTIME_DIR=/r XDG_STATE_HOME=/s XDG_CACHE_HOME=/c XDG_DATA_HOME=/d XDG_CONFIG_HOME=/e"
 	for env, want := range map[string][]string{
 		"HOME=/h":         home,

@@ -132,8 +132,12 @@ func open(options Options, with source.Watching) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	host, err := hostOf(options)
+	if err != nil {
+		return nil, err
+	}
 	s := &Store{
-		options: options, log: log, host: resolve.NewHost(options.Platform, options.Home, options.Env),
+		options: options, log: log, host: host,
 		latest: map[string]latest{}, granted: map[string][]compile.Addition{}, maxAge: maxAge, fs: resolve.OS,
 		opened: make(chan struct{}), parents: new(git.Asker),
 	}
@@ -141,15 +145,6 @@ func open(options Options, with source.Watching) (*Store, error) {
 		s.askGit = s.parents.Ask // one command does not wait for another program
 		s.memory = compile.NewMemory()
 		s.fs.Dirs, s.fs.Find, s.fs.Modes = resolve.RememberDirs(), resolve.RememberFind(), resolve.RememberModes()
-	}
-	if s.host.Account = cmp.Or(options.Account, options.Home); s.host.Account == "" {
-		var err error
-		if s.host.Account, err = managed.Home(); err != nil {
-			return nil, fmt.Errorf("open settings: %w", err)
-		}
-	}
-	if decides(s.host) {
-		s.host = s.host.Decide()
 	}
 	s.users = userFilesOf(options.UserPath, s.host)
 	s.files = s.users.all()
@@ -169,6 +164,21 @@ func open(options Options, with source.Watching) (*Store, error) {
 	}
 	close(s.opened)
 	return s, nil
+}
+
+// hostOf is the machine of a user, whose home directory is decided.
+func hostOf(options Options) (resolve.Host, error) {
+	host := resolve.NewHost(options.Platform, options.Home, options.Env)
+	if host.Account = cmp.Or(options.Account, options.Home); host.Account == "" {
+		var err error
+		if host.Account, err = managed.Home(); err != nil {
+			return host, fmt.Errorf("open settings: %w", err)
+		}
+	}
+	if decides(host) {
+		host = host.Decide()
+	}
+	return host, nil
 }
 
 // onChange notes a change, and passes it on. One that ends the audit trail is

@@ -96,7 +96,8 @@ var mayImport = map[string][]string{
 	},
 	"platform/platformtest": {"platform", "platform/handshake", "platform/policy", "lifecycle"},
 	"settings": {
-		"audit", "places", "display", "platform/policy", "fsguard", "settings/compile", "settings/document",
+		"audit", "places", "display", "platform/policy", "fsguard", "settings/agents", "settings/compile",
+		"settings/document", "settings/toolchain",
 		"settings/explain", "settings/git", "settings/managed", "settings/resolve", "settings/source",
 		"settings/textfile", "settings/trust",
 	},
@@ -129,7 +130,10 @@ var mayImport = map[string][]string{
 		"display", "fsguard", "settings/document", "settings/managed", "settings/resolve", "settings/textfile",
 		"settings/trust",
 	},
-	"settings/agents":    {"display", "fsguard", "platform/hosts", "settings/risks"},
+	"settings/agents": {
+		"display", "fsguard", "platform/hosts", "platform/policy", "settings/resolve", "settings/risks",
+		"settings/toolchain",
+	},
 	"settings/gnupg":     {},
 	"settings/sshconfig": {},
 	"settings/startup":   {},

@@ -61,10 +61,17 @@ func (p *projectFlags) findAgent(flags *flagSet) (*namedAgent, error) {
 	if p.agent == "" || p.found != nil {
 		return p.found, nil
 	}
-	agent, known := toolchain.FindAgent(p.agent)
-	if !known {
-		return nil, misuse(flags, "%s: no such agent; known are %s", quoted(p.agent),
-			strings.Join(toolchain.AgentNames(), ", "))
+	agent, err := settings.FindAgent(p.agent, p.projectDir(), os.Environ())
+	var unknown *settings.UnknownAgentError
+	if errors.As(err, &unknown) {
+		text := fmt.Sprintf("%v; known are %s", err, strings.Join(toolchain.AgentNames(), ", "))
+		if unknown.File != "" {
+			text += "; docs/agents.md says what to write into " + quoted(unknown.File)
+		}
+		return nil, misuse(flags, "%s", text)
+	}
+	if err != nil {
+		return nil, err
 	}
 	a := &namedAgent{Agent: agent}
 	name := a.Program
@@ -79,6 +86,14 @@ func (p *projectFlags) findAgent(flags *flagSet) (*namedAgent, error) {
 	a.services = agents.Services(names, os.Getenv)
 	p.found = a
 	return a, nil
+}
+
+// projectDir is the project of the flags, absolute, whether it exists or not.
+func (p *projectFlags) projectDir() string {
+	if dir, err := filepath.Abs(p.project); err == nil {
+		return dir
+	}
+	return p.project
 }
 
 // unfoundError is why the program does not start.
@@ -96,7 +111,7 @@ func (a *namedAgent) unfoundError() error {
 
 // layer is the agent as the settings take it, for sessions in a project.
 func (a *namedAgent) layer(project string) *compile.Agent {
-	layer := &compile.Agent{Toolchain: a.Toolchain, Hosts: a.Hosts}
+	layer := &compile.Agent{Toolchain: a.Toolchain, File: a.File, Hosts: a.Hosts}
 	layer.Variables = slices.Concat(layer.Variables, a.Passed)
 	real := realPath(project)
 	for _, part := range a.program.Parts {

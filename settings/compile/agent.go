@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,6 +16,8 @@ import (
 // as an entry of the user's "toolchains" would, and also if that list is empty.
 type Agent struct {
 	toolchain.Toolchain
+	// File is the user's own file that says so; "" if the table does.
+	File string
 	// Hosts are reached beside Registries.
 	Hosts []toolchain.Registry
 	// Programs may be read and executed.
@@ -39,15 +42,19 @@ func (l layers) withAgent(list []chosen) []chosen {
 		return list
 	}
 	list = slices.DeleteFunc(list, func(c chosen) bool { return c.Name == l.agent.Name })
+	file := cmp.Or(l.agent.File, policy.OriginCommand)
 	return append(list, chosen{Toolchain: l.agent.Toolchain, agent: l.agent, origin: policy.Origin{
-		File: policy.OriginCommand, Key: toolchainsKey, Written: agentWritten, Entry: l.agent.Name,
+		File: file, Key: toolchainsKey, Written: agentWritten, Entry: l.agent.Name,
 	}})
 }
 
 // agentGap says who leaves the agent of the command line out; "" if it counts.
 func (e *evaluation) agentGap() string {
-	if e.agent == nil || hasToolchain(e.toolchains, e.agent.Name) {
+	if e.agent == nil {
 		return ""
+	}
+	if hasToolchain(e.toolchains, e.agent.Name) {
+		return e.placeGap()
 	}
 	who := "the project's file " + display.Quote(e.projectFile)
 	for i := range e.layers.bounds {
@@ -57,6 +64,38 @@ func (e *evaluation) agentGap() string {
 		}
 	}
 	return fmt.Sprintf("%s does not have %q in %q", who, e.agent.Name, toolchainsKey)
+}
+
+// placeGap says which place of a user's own file for an agent does not count; ""
+// if all do.
+func (e *evaluation) placeGap() string {
+	for _, p := range e.agent.Places {
+		if why := e.refusesPlace(p); p.Line > 0 && why != "" {
+			return fmt.Sprintf("%s: %s is not granted: %s",
+				display.Quote(fmt.Sprintf("%s:%d", e.agent.File, p.Line)), display.Quote(p.At), why)
+		}
+	}
+	return ""
+}
+
+// refusesPlace says why a place that a user's own file names is not granted; "" if
+// it is. Those of the table are known to be what they should be.
+func (v fsView) refusesPlace(p toolchain.Place) string {
+	path, err := v.host.Expand(p.At, "")
+	if err != nil {
+		return err.Error()
+	}
+	target := v.Resolve(path)
+	if what := v.sensitive.Holds(target.Path); what != "" {
+		return "that is " + what
+	}
+	if actor, _ := v.sensitive.ActorAt(target.Path); actor.Agent != "" {
+		return "that is the sign-in of " + actor.Agent
+	}
+	if p.Access.Has(policy.Write) {
+		return v.undoes(target.Path)
+	}
+	return ""
 }
 
 // programGrants opens the programs of an agent, and what they need beside them. A

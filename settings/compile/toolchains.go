@@ -109,13 +109,16 @@ func toolchainGrants(
 			list = append(list, view.programGrants(c, r)...)
 		}
 		for _, p := range c.Places {
+			if p.Line > 0 && view.refusesPlace(p) != "" {
+				continue // see placeGap
+			}
 			for _, path := range view.placePaths(c, p, r) {
 				target := view.Resolve(path)
 				if target.Err != nil || !target.Exists && !p.Create {
 					continue
 				}
 				origin := c.origin
-				origin.Reason = p.Why
+				origin.Reason, origin.Line = p.Why, max(origin.Line, p.Line)
 				if !target.Exists {
 					create = append(create, target.Path)
 				}

@@ -8,10 +8,10 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// state is a directory in which an agent keeps what it knows. Hooks, lists of
+// State is a directory in which an agent keeps what it knows. Hooks, lists of
 // servers and instructions are there, too, which the agent outside acts on. So
 // what sessions write there never reaches it.
-func state(at string) Place {
+func State(at string) Place {
 	return Place{
 		At: at, Access: policy.ReadWrite, Create: true, AlwaysPrivate: true,
 		Why: "the agent's state and sign-in; changes never reach the agent outside",
@@ -30,7 +30,7 @@ var agents = []Toolchain{
 	{
 		Name: "claude", Agent: true, About: "Claude Code: its state, its sign-in and its hosts.",
 		Places: []Place{
-			movedBy("CLAUDE_CONFIG_DIR", state("~/.claude")),
+			movedBy("CLAUDE_CONFIG_DIR", State("~/.claude")),
 			{At: "~/.claude.json", Access: policy.Read, Why: "settings, projects and servers, which stay as they are"},
 			{At: "~/.local/share/claude", Access: readExecute, Why: "versions of the program"},
 			{At: "~/.local/bin/claude", Access: readExecute, Why: "the program"},
@@ -40,28 +40,28 @@ var agents = []Toolchain{
 	{
 		Name: "codex", Agent: true, About: "Codex: its state, its sign-in and its hosts.",
 		Places: []Place{
-			movedBy("CODEX_HOME", state("~/.codex")),
+			movedBy("CODEX_HOME", State("~/.codex")),
 		},
 		Variables: []Variable{{"CODEX_HOME", "where the state is"}},
 	},
 	{
 		Name: "gemini", Agent: true, About: "Gemini CLI: its state, its sign-in and its hosts.",
 		Places: []Place{
-			state("~/.gemini"),
+			State("~/.gemini"),
 		},
 	},
 	{
 		Name: "opencode", Agent: true, About: "OpenCode: its state, its sign-in and its hosts.",
 		Places: []Place{
-			state("~/.config/opencode"), state("~/.local/share/opencode"), state("~/.local/state/opencode"),
-			state("~/.cache/opencode"),
+			State("~/.config/opencode"), State("~/.local/share/opencode"), State("~/.local/state/opencode"),
+			State("~/.cache/opencode"),
 			{At: "~/.opencode/bin", Access: readExecute, Why: "the program"},
 		},
 	},
 	{
 		Name: "aider", Agent: true, About: "aider: its state and configuration. Allow the host of your model besides.",
 		Places: []Place{
-			state("~/.aider"),
+			State("~/.aider"),
 			{At: "~/.aider.conf.yml", Access: policy.Read, Why: "the configuration, which stays as it is"},
 			{At: "~/.aider.model.settings.yml", Access: policy.Read, Why: "settings of models"},
 			{At: "~/.aider.model.metadata.json", Access: policy.Read, Why: "facts about models"},
@@ -70,7 +70,7 @@ var agents = []Toolchain{
 	{
 		Name: "copilot", Agent: true, About: "Copilot CLI: its state, its sign-in and its hosts.",
 		Places: []Place{
-			movedBy("COPILOT_HOME", state("~/.copilot")), state("~/.cache/copilot"),
+			movedBy("COPILOT_HOME", State("~/.copilot")), State("~/.cache/copilot"),
 		},
 		Variables: []Variable{{"COPILOT_HOME", "where the state is"}},
 	},
@@ -79,6 +79,8 @@ var agents = []Toolchain{
 // Agent is how `sandbox-sidecar agent` starts an agent with its set.
 type Agent struct {
 	Toolchain
+	// File is the user's own file for it; "" if it is one of the table.
+	File string
 	// Program is what is looked up in PATH.
 	Program string
 	// Passed are variables for this command alone: other sessions with the set do

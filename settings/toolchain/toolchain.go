@@ -73,6 +73,8 @@ type Place struct {
 	SSHConfig bool
 	// Why says what is there.
 	Why string
+	// Line is where a file of the user's names the place; 0 if none does.
+	Line int
 }
 
 // In is the place for a value of its variable, which may be empty. A list of

@@ -235,3 +235,63 @@ func TestAgent_ReachesALocalModel(t *testing.T) {
 		t.Errorf("status %d, %q\n%s", status, out, said)
 	}
 }
+
+// TestAgent_OfTheUsersOwn reads a set from the directory of the settings. What is
+// wrong in it, or could be a session's, starts nothing.
+func TestAgent_OfTheUsersOwn(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	agentHome(t, w, "native")
+	harness.Write(t, w.HomePath("bin/mine"), "#!/bin/sh\necho \"args: $* key: $MINE_KEY, other: $OPENAI_API_KEY\"\n"+
+		"cat ~/.mine.toml; echo x >~/.mine/state && cat ~/.mine/state\ncat ~/.ssh/id_x 2>/dev/null\ntrue\n")
+	harness.Must(t, os.Chmod(w.HomePath("bin/mine"), 0o755))
+	harness.Write(t, w.HomePath(".mine.toml"), "configured\n")
+	file := filepath.Join(filepath.Dir(w.UserSettings()), "agents/mine.json")
+	run := func(text string) (string, string, int) {
+		harness.Write(t, file, text)
+		return runIn(t, w, w.HomePath("bin"), []string{"MINE_KEY=sk-mine"}, "agent", "mine", "go")
+	}
+	const good = `{"program": "mine", "args": ["-x"], "state": ["~/.mine"], "read": ["~/.mine.toml"], // mine
+	"variables": ["MINE_KEY"]}`
+	want := "args: -x go key: sk-mine, other: \nconfigured\nx\n"
+	if out, said, status := run(good); status != 0 || out != want {
+		t.Errorf("status %d, %q\n%s", status, out, said)
+	}
+	if _, err := os.Stat(w.HomePath(".mine/state")); err == nil {
+		t.Error("the agent outside finds what the session has written")
+	}
+	for text, why := range map[string]string{
+		"{\n\"program\": \"mine\",\n\"stat\": []}":                                 `mine.json:3": unknown key "stat"`,
+		`{"program": "mine", "state": ["~/.ssh"]}`:                                 "is not granted: that is SSH keys",
+		`{"program": "mine", "read": ["~"]}`:                                       "begins with",
+		`{"program": "mine", "state": ["~/"]}`:                                     "your home directory",
+		`{"program": "mine", "read": ["` + w.Home + `/.codex/auth.json"]}`:         "is not granted: that is",
+		`{"program": "mine", "state": ["~/.config/sandbox-sidecar"]}`:              "is not granted: a session that writes there",
+		`{"program": "mine", "state": ["~/.local/state/sandbox-sidecar/history"]}`: "is not granted",
+	} {
+		out, said, status := run(text)
+		if status == 0 || out != "" || !strings.Contains(strings.Join(strings.Fields(said), " "), why) {
+			t.Errorf("%s: status %d, %q\n%s", text, status, out, said)
+		}
+	}
+	// A link, whose target a session may write.
+	harness.Write(t, filepath.Join(w.Project, "mine.json"), good)
+	harness.Must(t, os.Remove(file))
+	harness.Must(t, os.Symlink(filepath.Join(w.Project, "mine.json"), file))
+	if out, said, status := runIn(t, w, w.HomePath("bin"), nil, "agent", "mine"); status == 0 || out != "" ||
+		!strings.Contains(said, "symlink") {
+		t.Errorf("a link: status %d, %q\n%s", status, out, said)
+	}
+	// A variable that leads into the project.
+	harness.Write(t, filepath.Join(w.Project, "c/sandbox-sidecar/agents/mine.json"), good)
+	env := []string{"XDG_CONFIG_HOME=" + filepath.Join(w.Project, "c")}
+	harness.Must(t, os.Remove(file))
+	if out, said, status := runIn(t, w, w.HomePath("bin"), env, "agent", "mine"); status == 0 || out != "" {
+		t.Errorf("the project's own: status %d, %q\n%s", status, out, said)
+	}
+	_, said, status := runIn(t, w, w.HomePath("bin"), nil, "agent", "../mine")
+	if status != 2 || !strings.Contains(said, "no such agent") {
+		t.Errorf("a path: status %d\n%s", status, said)
+	}
+}
