@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -21,8 +22,8 @@ type Failed struct {
 	Unheard bool
 	// Reported: a denial was reported.
 	Reported bool
-	// NoSSH: the session had no set of toolchains for ssh.
-	NoSSH bool
+	// HasToolchain reports whether the session had the set of a name.
+	HasToolchain func(name string) bool
 	// PassVariable says what passes a variable; see compile.Result.
 	PassVariable func(name string) string
 	// FirstTime reports whether the user has not yet been told a note of that
@@ -37,13 +38,32 @@ const cannotRun = 126
 // LearnHint says how to find out what a command was refused.
 const LearnHint = "`sandbox-sidecar learn -- CMD` shows what it was refused"
 
+// agent is the agent that the command is; false if it is none.
+func (f Failed) agent() (name string, is bool) {
+	if len(f.Argv) == 0 {
+		return "", false
+	}
+	return toolchain.AgentOf(f.Argv[0])
+}
+
+// AgentHint says how an agent gets what it needs.
+func AgentHint(name string) string {
+	return fmt.Sprintf("`sandbox-sidecar agent %s` runs it with its state, its hosts and its keys", name)
+}
+
 // Hints are what the user may do about a command that failed; nil if nothing
 // speaks for the sandbox as the reason.
 func Hints(f Failed) []string {
-	if !f.Outcome.Confined || f.Exit.Code == 0 {
+	if !f.Outcome.Confined {
 		return nil
 	}
 	var hints []string
+	if name, is := f.agent(); is && !f.HasToolchain(name) && (f.Reported || f.Exit.Code != 0) {
+		hints = append(hints, AgentHint(name))
+	}
+	if f.Exit.Code == 0 {
+		return hints
+	}
 	switch {
 	case f.Reported:
 	case f.Heard.Refusal || f.Exit.Code == cannotRun:
@@ -51,7 +71,7 @@ func Hints(f Failed) []string {
 	case f.Unheard && opensUnseen(f.Argv[0], f.Exit.Code):
 		hints = append(hints, "if it was the sandbox: "+LearnHint)
 	}
-	if f.NoSSH && endsAsSSH(f) && f.FirstTime("ssh-set") {
+	if !f.HasToolchain(toolchain.SSH) && endsAsSSH(f) && f.FirstTime("ssh-set") {
 		hints = append(hints, sshHint)
 	}
 	if row := f.Outcome.Protections()["limits"]; f.Heard.Exhausted && row.Mechanism != "" {

@@ -22,6 +22,7 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusal, failed := spawn.Heard{Refusal: true}, spawn.Exit{Code: 1}
+	none := func(string) bool { return false }
 	for name, test := range map[string]struct {
 		failed Failed
 		want   []string
@@ -69,17 +70,27 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 		},
 		"git asks an editor": {Failed{Exit: failed, Argv: []string{"git", "status"}, Outcome: confined}, nil},
 		"git push without the set": {
-			Failed{Exit: spawn.Exit{Code: 128}, Argv: []string{"git", "push"}, Outcome: confined, NoSSH: true},
+			Failed{Exit: spawn.Exit{Code: 128}, Argv: []string{"git", "push"}, Outcome: confined, HasToolchain: none},
 			[]string{`add "ssh" to "toolchains"`},
 		},
 		"a line with scp": {
 			Failed{Exit: spawn.Exit{Code: 255}, Argv: []string{
 				"sh", "-c", "cd x; scp a b:",
-			}, Outcome: confined, NoSSH: true},
+			}, Outcome: confined, HasToolchain: none},
 			[]string{`add "ssh" to "toolchains"`},
 		},
-		"ssh with the set":  {Failed{Exit: spawn.Exit{Code: 255}, Argv: []string{"ssh", "x"}, Outcome: confined}, nil},
-		"a remote's status": {Failed{Exit: failed, Argv: []string{"ssh", "x"}, Outcome: confined, NoSSH: true}, nil},
+		"ssh with the set": {Failed{Exit: spawn.Exit{Code: 255}, Argv: []string{"ssh", "x"}, Outcome: confined}, nil},
+		"a remote's status": {
+			Failed{Exit: failed, Argv: []string{"ssh", "x"}, Outcome: confined, HasToolchain: none}, nil,
+		},
+		"an agent without its set": {
+			Failed{Argv: []string{"/opt/claude"}, Outcome: confined, HasToolchain: none, Reported: true},
+			[]string{"`sandbox-sidecar agent claude`"},
+		},
+		"an agent that ends well": {Failed{Argv: []string{"codex"}, Outcome: confined, HasToolchain: none}, nil},
+		"an agent with its set": {
+			Failed{Exit: failed, Argv: []string{"claude"}, Outcome: confined, Reported: true}, nil,
+		},
 		"the output names it": {
 			Failed{
 				Exit: failed, Argv: []string{"x"}, Outcome: confined,
@@ -88,6 +99,9 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 		},
 	} {
 		test.failed.PassVariable = func(name string) string { return "add " + display.Quote("+"+name) }
+		if test.failed.HasToolchain == nil {
+			test.failed.HasToolchain = func(string) bool { return true }
+		}
 		test.failed.FirstTime = func(string) bool { return true }
 		got := Hints(test.failed)
 		if len(got) != len(test.want) || slices.ContainsFunc(got, func(line string) bool {

@@ -31,8 +31,8 @@ type entry struct {
 	id, cwd, projectDir string
 	group               string // its name; "" for a sandbox of its own
 	kind                protocol.Kind
-	argv                []string // of a command; nil for a shell
-	noSSH               bool     // see presentation.Failed
+	argv                []string               // of a command; nil for a shell
+	hasToolchain        func(name string) bool // see presentation.Failed
 	passVariable        func(name string) string
 	policyID            string // set before started is closed
 	cancel              context.CancelFunc

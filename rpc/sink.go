@@ -89,7 +89,7 @@ func (k *sink) hints(exit spawn.Exit) []string {
 	}
 	return presentation.Hints(presentation.Failed{
 		Exit: exit, Argv: k.entry.argv, Outcome: session.Outcome(), Heard: session.Heard(),
-		Reported: session.Reported(), NoSSH: k.entry.noSSH, PassVariable: k.entry.passVariable,
+		Reported: session.Reported(), HasToolchain: k.entry.hasToolchain, PassVariable: k.entry.passVariable,
 		FirstTime: k.server.store.FirstTime,
 	})
 }

@@ -58,7 +58,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		Environment: protocol.EnvironmentLog{Dropped: append([]string{}, outcome.Dropped...)},
 	}
 	if params.Command != "" {
-		e.argv, e.noSSH, e.passVariable = request.Argv, !compiled.HasSSH(), compiled.PassVariable
+		e.argv, e.hasToolchain, e.passVariable = request.Argv, compiled.HasToolchain, compiled.PassVariable
 	}
 	e.begin(started)
 	first := append(presentation.UnsandboxedLine(outcome), presentation.DoubtLine(outcome.Confined, compiled.Doubt)...)

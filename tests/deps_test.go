@@ -158,7 +158,7 @@ var mayImport = map[string][]string{
 	"spawn/printed":  {"platform", "platform/policy", "fsguard", "lifecycle/libsystem"},
 	"presentation": {
 		"display", "fsguard", "platform/policy", "rpc/protocol", "settings", "settings/compile", "settings/explain",
-		"spawn",
+		"settings/toolchain", "spawn",
 	},
 	"rpc": {
 		"audit", "display", "presentation", "rpc/protocol", "rpc/window", "session", "settings", "settings/compile",

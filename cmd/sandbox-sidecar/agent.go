@@ -13,10 +13,12 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/agents"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
 // runAgent runs an agent with its set: exec, with what that agent needs for this
@@ -170,6 +172,21 @@ func (a *namedAgent) notes(of policy.Policy) (notes []string) {
 		}
 	}
 	return notes
+}
+
+// namingAgent has the error of an agent's program that was not executed name what
+// opens it.
+func (p *projectFlags) namingAgent(err error, program string) error {
+	var failed *spawn.Error
+	var cause *spawn.NotExecutedError
+	if !errors.As(err, &failed) || !errors.As(err, &cause) || p.agent != "" {
+		return err
+	}
+	name, is := toolchain.AgentOf(program)
+	if _, unfound := exec.LookPath(program); is && unfound == nil {
+		failed.Hint = presentation.AgentHint(name)
+	}
+	return err
 }
 
 // reaches reports whether the set has a host.

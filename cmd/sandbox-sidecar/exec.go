@@ -178,7 +178,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		return start.take().Start(context.Background(), request)
 	})
 	if err != nil {
-		return err
+		return p.namingAgent(err, j.argv[0])
 	}
 	j.report.Begin(report.Session{
 		Running: running, Compiled: compiled, PolicyID: policyID, Store: store, Cwd: dir,
@@ -233,7 +233,7 @@ func (j job) hints(
 	denials, missed := running.Denials()
 	return presentation.Hints(presentation.Failed{
 		Exit: exit, Argv: j.argv, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
-		NoSSH: !compiled.HasSSH(), PassVariable: compiled.PassVariable, FirstTime: store.FirstTime,
+		HasToolchain: compiled.HasToolchain, PassVariable: compiled.PassVariable, FirstTime: store.FirstTime,
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/starter"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
@@ -102,6 +103,13 @@ func turnOn(path string, named bool, choice starter.Choice) error {
 		display.Fprintf(stdout, "sandboxed from now on: %s\n", on)
 	}
 	display.Fprintf(stdout, "try it: %s\n", trial(path, named, on))
+	for _, name := range toolchain.AgentNames() {
+		agent, _ := toolchain.FindAgent(name)
+		if program, err := exec.LookPath(agent.Program); err == nil {
+			display.Fprintf(stdout, "found %s: %s; in the sandbox: sandbox-sidecar agent %s\n", name, quoted(program),
+				name)
+		}
+	}
 	if line := weaker(probe()); line != "" {
 		fmt.Fprintln(stdout, line)
 	}

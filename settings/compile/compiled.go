@@ -54,14 +54,14 @@ type Result struct {
 	unreached []Note
 	// unsearched are notes on grants that are too large to search.
 	unsearched []Note
-	cut        []Note // on what Add left out
-	ssh        bool   // see HasSSH
-	bounds     bounds // see Add
-	adding     adding // see PassVariable
+	cut        []Note   // on what Add left out
+	toolchains []string // see HasToolchain
+	bounds     bounds   // see Add
+	adding     adding   // see PassVariable
 }
 
-// HasSSH reports whether sessions have what ssh needs: the set of that name.
-func (c *Result) HasSSH() bool { return c.ssh }
+// HasToolchain reports whether sessions have the set of a name.
+func (c *Result) HasToolchain(name string) bool { return slices.Contains(c.toolchains, name) }
 
 // Undecided reports whether no settings file says if the sandbox is on, so that
 // the user may not know that it is off.

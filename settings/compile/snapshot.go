@@ -9,7 +9,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
 // Snapshot is the settings at one moment, for one project directory or for
@@ -46,9 +45,9 @@ func (s *Snapshot) Compile(kind document.Kind) Result {
 		proxies: proxyPasswords(s.Host.Env, e.policy.Environment),
 		Policy:  s.policyFor(e, kind), Diagnostics: s.Diagnostics(), Warnings: s.warnings(e, kind),
 		Risks: e.risks(kind), unreached: e.unreached, unsearched: e.unsearched,
-		ssh:       hasToolchain(e.toolchains, toolchain.SSH),
-		Variables: slices.Clone(e.variables),
-		Switches:  e.switches(kind), Written: e.written(), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
+		toolchains: e.toolchainNames(),
+		Variables:  slices.Clone(e.variables),
+		Switches:   e.switches(kind), Written: e.written(), Doubt: s.doubt(e, kind), Shell: s.shell(e, kind),
 		bounds: e.bounds, adding: e.addingVariables(), AgentGap: e.agentGap(),
 	}
 	if compiled.Policy.Restricted {

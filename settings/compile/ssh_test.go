@@ -52,7 +52,7 @@ func TestSSH_GrantsWhatIsPublic(t *testing.T) {
 	if got := strings.Join(sockets, " "); got != "/run/agent /run/other" {
 		t.Errorf("sockets: %s", got)
 	}
-	if !c.Policy.Environment.Allows("SSH_AUTH_SOCK") || len(c.Notes()) != 0 || !c.HasSSH() {
+	if !c.Policy.Environment.Allows("SSH_AUTH_SOCK") || len(c.Notes()) != 0 || !c.HasToolchain("ssh") {
 		t.Errorf("the agent does not arrive: %+v", c.Notes())
 	}
 }

@@ -39,6 +39,14 @@ func hasToolchain(list []chosen, name string) bool {
 	return slices.ContainsFunc(list, func(c chosen) bool { return c.Name == name })
 }
 
+func (e *evaluation) toolchainNames() []string {
+	var names []string
+	for _, c := range e.toolchains {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // toolchainsOf returns the toolchains that a layer names, each once. It adds a
 // diagnostic for an unknown name.
 func toolchainsOf(s *settings, r *reporter) []chosen {

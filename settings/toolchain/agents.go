@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -183,6 +184,16 @@ func FindAgent(name string) (Agent, bool) {
 
 // AgentNames lists the names of the agents, sorted.
 func AgentNames() []string { return slices.Sorted(maps.Keys(commands)) }
+
+// AgentOf returns the name of the agent that a program's name or path is of.
+func AgentOf(program string) (name string, is bool) {
+	for name, agent := range commands {
+		if agent.Program == filepath.Base(program) {
+			return name, true
+		}
+	}
+	return "", false
+}
 
 // Before are the arguments to put before the user's; nil if the user has decided
 // about what they say.
