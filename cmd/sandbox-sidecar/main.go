@@ -129,8 +129,12 @@ func run(args []string) int {
 	}
 	command, ok := find(name)
 	if !ok {
-		display.Fprintf(stderr, "sandbox-sidecar: unknown command %s\n", quoted(name))
-		described(false).Help(stderr)
+		message := "unknown command " + quoted(name)
+		if meant := described(false).Nearest(name); meant != "" {
+			message += ": did you mean " + quoted(meant) + "?"
+		}
+		display.Fprintf(stderr, "sandbox-sidecar: %s\n"+
+			"sandbox-sidecar: hint: `sandbox-sidecar help` lists the commands\n", message)
 		return 2
 	}
 	trail.Via = name
