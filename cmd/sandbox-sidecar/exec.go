@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/commandline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
@@ -29,6 +31,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/caller"
 )
 
+// joinFlag names a sandbox that runs already.
+const joinFlag = "join"
+
 // execute runs a command under the settings in the caller's own terminal, and
 // returns its exit status.
 func execute(flags *flagSet, args []string) error {
@@ -40,7 +45,7 @@ func execute(flags *flagSet, args []string) error {
 	}
 	project := addProjectFlags(flags, settings.KindTerminal)
 	project.addModeFlags(flags)
-	join := flags.String("join", "", "`ID`: run it in that sandbox, which sessions share; see ps")
+	join := flags.String(joinFlag, "", "`ID`: run it in that sandbox, which sessions share; see ps")
 	if err := parseCommand(flags, args); err != nil {
 		return err
 	}
@@ -55,12 +60,17 @@ func execute(flags *flagSet, args []string) error {
 	})
 }
 
-// executeIn runs a command in a sandbox that runs already, as that is.
+// executeIn runs a command in a sandbox that runs already, as that is. All other
+// flags of exec are about the sandbox.
 func executeIn(flags *flagSet, sandbox string, inside bool) error {
-	for _, other := range []string{"project", "kind", "settings", "sandbox", "mode"} {
-		if given(flags, other) {
-			return misuse(flags, "--%s does not change the sandbox that --join names", other)
+	other := ""
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != joinFlag && f.Name != commandline.VersionFlag {
+			other = f.Name
 		}
+	})
+	if other != "" {
+		return misuse(flags, "--%s does not change the sandbox that --%s names", other, joinFlag)
 	}
 	if inside {
 		return errNotFromInside

@@ -383,3 +383,35 @@ func TestInit_SaysWhatCounts(t *testing.T) {
 		}
 	}
 }
+
+// A sandbox that runs already is not changed by what else is on the command line.
+// Nothing runs that would ignore it.
+func TestExec_JoinRefusesEveryOtherFlag(t *testing.T) {
+	t.Parallel()
+	_, help, _ := sidecar(t, "exec", "--help")
+	flags := regexp.MustCompile(`(?m)^  --([a-z]+)( \S+)?`).FindAllStringSubmatch(help, -1)
+	refused := 0
+	for _, flag := range flags {
+		switch flag[1] {
+		case "join", "help", "version":
+			continue
+		}
+		args := []string{"exec", "--" + flag[1]}
+		if flag[2] != "" {
+			args = append(args, "tool")
+		}
+		status, _, stderr := sidecar(t, append(args, "--join", "x", "--", "true")...)
+		want := "--" + flag[1] + " does not change the sandbox that --join names"
+		if status != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, %s", flag[1], status, stderr)
+		}
+		refused++
+	}
+	if refused < 8 {
+		t.Errorf("the help lists %d flags: %v", refused, flags)
+	}
+	if status, _, stderr := sidecar(t, "exec", "--join", "x", "--", "true"); status != 1 ||
+		!strings.Contains(stderr, "no sandbox has the id or name") {
+		t.Errorf("control: status %d, %s", status, stderr)
+	}
+}
