@@ -154,7 +154,8 @@ func addProjectFlags(flags *flagSet, kind settings.Kind) *projectFlags {
 func (p *projectFlags) addModeFlags(flags *flagSet) {
 	flags.BoolVar(&p.sandbox, "sandbox", false, "sandbox it, whatever the settings say")
 	p.addModeFlag(flags)
-	flags.StringVar(&p.agent, "agent", "", "`NAME`: an agent, whose set counts too")
+	flags.StringVar(&p.agent, "agent", "",
+		"`NAME`: an agent, whose set counts too; a tool, unless --kind says otherwise")
 	p.addAgentFlags(flags)
 }
 
@@ -209,6 +210,9 @@ const sandboxLayer = `{"terminal": {"sandbox": {"enabled": true, "apply_to": "bo
 // open checks the flags and opens the settings. The caller closes the store.
 func (p *projectFlags) open(flags *flagSet) (*settings.Store, *compile.Snapshot, settings.Kind, error) {
 	kind := settings.Kind(p.kind)
+	if p.agent != "" && !given(flags, "kind") {
+		kind = settings.KindTool // as `agent` is
+	}
 	if kind != settings.KindTerminal && kind != settings.KindTool {
 		return nil, nil, "", misuse(flags, `--kind: expected "terminal" or "tool", found %s`, quoted(p.kind))
 	}

@@ -194,14 +194,48 @@ func TestAgent_RefusesWhatItDoesNotKnow(t *testing.T) {
 	harness.Must(t, os.RemoveAll(filepath.Join(w.Project, ".zed")))
 	token := w.HomePath(".claude/.credentials.json")
 	for args, want := range map[string]string{
-		"explain --agent claude --kind tool read " + token:     "allowed",
+		"explain --agent claude read " + token:                 "allowed",
 		"explain --kind tool --sandbox read " + token:          "refused",
-		"explain --agent codex --kind tool read " + token:      "refused",
+		"explain --agent codex read " + token:                  "refused",
 		"explain --agent claude connect api.anthropic.com:443": "allowed",
 		"explain --agent claude connect example.org:443":       "refused",
 	} {
 		if out, said, _ := runIn(t, w, bin, nil, strings.Fields(args)...); !strings.HasPrefix(out, want) {
 			t.Errorf("%s: %q\n%s", args, out, said)
+		}
+	}
+}
+
+// TestAgent_IsATool has a setting for tools count alike for the agent, a command
+// beside it, and what explains them.
+func TestAgent_IsATool(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	bin := agentHome(t, w, "native")
+	opened := filepath.Join(w.Outside, "opened")
+	harness.Write(t, opened, "OPENED\n")
+	harness.Write(t, w.HomePath(".local/share/claude/versions/2"), "#!/bin/sh\ncat "+opened+"\n")
+	harness.Write(t, w.UserSettings(), harness.Defaults(harness.Sandbox{
+		"tool": harness.Sandbox{"additional_read_only_paths": []string{opened}},
+	}))
+	for _, test := range []struct {
+		args  string
+		tool  bool
+		shows string
+	}{
+		{"agent claude", true, "OPENED"},
+		{"exec --agent claude -- cat " + opened, true, "OPENED"},
+		{"explain --agent claude read " + opened, true, "allowed"},
+		{"policy --json --agent claude", true, opened},
+		{"exec --agent claude --kind terminal -- cat " + opened, false, "OPENED"},
+		{"explain --agent claude --kind terminal read " + opened, false, "allowed"},
+		{"policy --json --agent claude --kind terminal", false, opened},
+		{"explain --sandbox read " + opened, false, "allowed"},
+	} {
+		out, said, _ := runIn(t, w, bin, nil, strings.Fields(test.args)...)
+		if strings.Contains(out, test.shows) != test.tool {
+			t.Errorf("%s: %q\n%s", test.args, out, said)
 		}
 	}
 }
