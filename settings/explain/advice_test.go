@@ -85,7 +85,8 @@ func TestAdvice(t *testing.T) {
 		"/home/u/project/": "", "/srv/data/file": "", "/srv/repo/.git/config": "", "/srv/repo/src/a": "",
 		"/home/u/.bashrc": "-> dotfiles/bashrc", "/home/u/dotfiles/bashrc": "", "/home/u/.codex/config.toml": "",
 		"/home/u/.kube/config": "", "/home/u/.docker/config.json": "", "/home/u/.ssh/config": "", "/home/u/.ssh/id": "",
-		"/home/u/.ssh/id.pub": "", "/etc/": "", "/home/u/data/file": "", "/home/u/.codex/auth.json": "",
+		"/home/u/.ssh/id.pub": "", "/etc/": "", "/home/u/.mozilla/key4.db": "",
+		"/home/u/data/file": "", "/home/u/.codex/auth.json": "",
 	}
 	tree["/home/u/work/x/.git/HEAD"], tree["/home/u/work/y/a"] = "", ""
 	for i := range 1001 {
@@ -108,6 +109,7 @@ func TestAdvice(t *testing.T) {
 		{"read", "/home/u/.kube/config", none + "careful: credentials of Kubernetes clusters are stored there"},
 		{"read", "/home/u/.docker/config.json", none + "careful: passwords of container registries are stored there"},
 		{"read", "/home/u/.ssh/id", none + "careful: SSH keys are stored there"},
+		{"read", "/home/u/.mozilla/key4.db", none + "careful: a browser's cookies and passwords are stored there"},
 		{"read", "/home/u/.ssh/id.pub", "toolchains=ssh"},
 		{"read", "/home/u/.codex/auth.json", none + "careful: Codex keeps its sign-in there, so no setting"},
 		{"read", "/home/u/data/file", "additional_read_only_paths=/home/u/data/file"},

@@ -486,7 +486,7 @@ func (x *explainer) careful(what string) string {
 	switch {
 	case x.Secrets().Holds(x.Value) != what || strings.HasPrefix(what, "your "):
 		return "careful: that would open " + what
-	case strings.HasPrefix(what, "a ") || strings.HasPrefix(what, "the "):
+	case !strings.Contains(what, " and ") && (strings.HasPrefix(what, "a ") || strings.HasPrefix(what, "the ")):
 		return "careful: " + what + " is stored there"
 	}
 	return "careful: " + what + " are stored there"
