@@ -131,8 +131,8 @@ var mayImport = map[string][]string{
 		"settings/trust",
 	},
 	"settings/agents": {
-		"display", "fsguard", "platform/hosts", "platform/policy", "settings/resolve", "settings/risks",
-		"settings/toolchain",
+		"display", "fsguard", "platform/hosts", "platform/policy", "settings/document", "settings/resolve",
+		"settings/risks", "settings/toolchain",
 	},
 	"settings/gnupg":     {},
 	"settings/sshconfig": {},

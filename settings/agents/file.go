@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
@@ -37,9 +39,10 @@ func Parse(name, file string, text []byte) (toolchain.Agent, error) {
 	a := toolchain.Agent{File: file, Toolchain: toolchain.Toolchain{
 		Name: name, Agent: true, About: "An agent of your own.",
 	}}
-	root, err := hujson.Parse(text)
+	root, err := hujson.Parse(append(bytes.Clone(text), '\n')) // a comment may be the last line
 	if err != nil {
-		return a, &FileError{File: file, Text: "not JSON: " + err.Error()}
+		at, cause := document.SyntaxError(err)
+		return a, &FileError{File: file, Line: min(at.Line, d.lines()), Text: display.Line("not valid JSON: " + cause)}
 	}
 	object, is := root.Value.(*hujson.Object)
 	if !is {
@@ -149,6 +152,11 @@ func (d *decoder) each(value hujson.Value, take func(value hujson.Value, text st
 		}
 	}
 	return nil
+}
+
+// lines counts the lines of the file.
+func (d *decoder) lines() int {
+	return 1 + strings.Count(strings.TrimSuffix(string(d.text), "\n"), "\n")
 }
 
 func (d *decoder) line(value hujson.Value) int {

@@ -36,9 +36,10 @@ func TestParse_ReadsTheDocumentedExample(t *testing.T) {
 func TestParse_RefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		``: "not JSON", `[]`: "/f:1", "{\n\"program\": \"p\",\n\"staet\": []}": `/f:3": unknown key "staet"`,
-		`{}`:              `"program" is missing`,
-		`{"program": ""}`: "expected a text", `{"program": ["p"]}`: "expected a text",
+		``: `"/f:1": not valid JSON`, `[]`: "/f:1",
+		"{\n\"program\": \"p\",\n\"staet\": []}": `/f:3": unknown key "staet"`,
+		`{}`:                                     `"program" is missing`,
+		`{"program": ""}`:                        "expected a text", `{"program": ["p"]}`: "expected a text",
 		`{"program": null}`:                             "expected a text",
 		`{"program": "p", "program": "q"}`:              "written twice",
 		`{"program": "p", "state": "~/x"}`:              "expected a list",
@@ -48,7 +49,9 @@ func TestParse_RefusesWhatItDoesNotKnow(t *testing.T) {
 		`{"program": "p", "variables": ["A_*"]}`:        "name of a variable",
 		`{"program": "p", "variables": ["LD_PRELOAD"]}`: "run code",
 		`{"program": "p", "args": [[]]}`:                "expected a text",
-		`{"program": "p"} x`:                            "not JSON",
+		`{"program": "p"} x`:                            "not valid JSON",
+		"{\n  \"program\": oops\n}\n":                   `"/f:2": not valid JSON: invalid`,
+		"{\n  \"program\": \"p\",\n":                    `"/f:2": not valid JSON`,
 	} {
 		if _, err := Parse("a", "/f", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

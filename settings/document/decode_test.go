@@ -100,15 +100,15 @@ func TestDecode_NestingIsBounded(t *testing.T) {
 func TestSyntaxError_ReadsThePositionOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	_, err := hujson.Parse([]byte("{\n  \"a\": ?\n}"))
-	at, cause := syntaxError(err)
+	at, cause := SyntaxError(err)
 	if at != (Position{2, 8}) || strings.Contains(cause, "line") || !strings.Contains(cause, "?") {
 		t.Errorf("got %v %q from %q", at, cause, err)
 	}
-	if at, cause = syntaxError(errors.New("another wording")); at != (Position{1, 1}) || cause != "another wording" {
+	if at, cause = SyntaxError(errors.New("another wording")); at != (Position{1, 1}) || cause != "another wording" {
 		t.Errorf("got %v %q", at, cause)
 	}
 	_, err = hujson.Parse([]byte(`{"a": ` + strings.Repeat("x", 1_000_000) + `}`))
-	if _, cause = syntaxError(err); len(cause) > 300 {
+	if _, cause = SyntaxError(err); len(cause) > 300 {
 		t.Errorf("cause is %d bytes long", len(cause))
 	}
 }

@@ -44,7 +44,7 @@ func parse(data []byte, platform string, whose Owner) (*decoder, *hujson.Object,
 	// write these files, but an error in hujson.
 	value, err := hujson.Parse(append(bytes.Clone(data), '\n'))
 	if err != nil {
-		at, cause := syntaxError(err)
+		at, cause := SyntaxError(err)
 		if at.Line > len(d.lines) {
 			// The added newline is not in the file.
 			at = d.at(len(data))
@@ -61,10 +61,10 @@ func parse(data []byte, platform string, whose Owner) (*decoder, *hujson.Object,
 	return d, root, nil
 }
 
-// syntaxError takes the position and the cause out of a parser's error. hujson
+// SyntaxError takes the position and the cause out of a parser's error. hujson
 // gives the position only as text. This is the one place that parses it, and a
 // test compares it with the library.
-func syntaxError(err error) (Position, string) {
+func SyntaxError(err error) (Position, string) {
 	at := Position{1, 1}
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &at.Line, &at.Column); scanErr != nil {
 		return Position{1, 1}, err.Error()
