@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -26,23 +28,38 @@ type UnknownAgentError struct {
 func (e *UnknownAgentError) Error() string { return display.Quote(e.Name) + ": no such agent" }
 
 // FindAgent returns the set of an agent by its name: one of the table, else the
-// user's own, agents/NAME.json beside the settings. What a session in the project
-// or in another one could have written does not count. env holds "NAME=value"
-// entries. The error is an *UnknownAgentError or an *agents.FileError.
+// user's own, agents/NAME.json beside the settings. A file with the name of a set of
+// the table is an error, and what a session in the project or in another one could
+// have written does not count. env holds "NAME=value" entries. The error is an
+// *UnknownAgentError or an *agents.FileError.
 func FindAgent(name, projectDir string, env []string) (toolchain.Agent, error) {
-	if agent, known := toolchain.FindAgent(name); known {
-		return agent, nil
-	}
 	unknown := &UnknownAgentError{Name: name}
+	agent, known := toolchain.FindAgent(name)
 	host, err := hostOf(Options{Env: env, Platform: Platform})
 	if err != nil {
 		return toolchain.Agent{}, err
 	}
 	dir := host.Kept().Agents()
+	if known && dir == "" {
+		return agent, nil
+	}
 	if dir == "" || !isAgentName(name) {
 		return toolchain.Agent{}, unknown
 	}
-	unknown.File = filepath.Join(dir, name+".json")
+	unknown.File = filepath.Join(dir, name+agentFile)
+	if _, taken := toolchain.Find(name); taken {
+		switch _, err := fsguard.Lstat(unknown.File); {
+		case err != nil && !textfile.Missing(err):
+			return toolchain.Agent{}, &agents.FileError{File: unknown.File, Text: textfile.Cause(err)}
+		case err == nil:
+			return toolchain.Agent{}, &agents.FileError{
+				File: unknown.File, Text: display.Quote(name) + " is a built-in name: give the file another one",
+			}
+		case known:
+			return agent, nil
+		}
+		return toolchain.Agent{}, &UnknownAgentError{Name: name} // no file can be it
+	}
 	text, _, err := textfile.Read(unknown.File)
 	switch {
 	case err != nil && textfile.Missing(err):
@@ -54,6 +71,30 @@ func FindAgent(name, projectDir string, env []string) (toolchain.Agent, error) {
 		return toolchain.Agent{}, &agents.FileError{File: unknown.File, Text: why}
 	}
 	return agents.Parse(name, unknown.File, text)
+}
+
+// agentFile is how the name of a user's own file ends, and mostAgents bounds the
+// files that are listed.
+const (
+	agentFile  = ".json"
+	mostAgents = 100
+)
+
+// AgentNames lists the names of the table and those of the user's own files, sorted.
+// env holds "NAME=value" entries.
+func AgentNames(env []string) []string {
+	names := toolchain.AgentNames()
+	if host, err := hostOf(Options{Env: env, Platform: Platform}); err == nil && host.Kept().Agents() != "" {
+		entries, _ := fsguard.ReadDir(host.Kept().Agents(), mostAgents) // a directory that is not there has none
+		for _, entry := range entries {
+			name, is := strings.CutSuffix(entry.Name, agentFile)
+			if _, taken := toolchain.Find(name); is && isAgentName(name) && !taken {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // isAgentName reports whether a name is fit for a file.

@@ -80,6 +80,9 @@ func notFull(why string) error {
 	}
 }
 
+// HintAnother is what to do if a program cannot be executed.
+const HintAnother = "name another program"
+
 // HintTooLong is what to do if a program gets too much for execve(2).
 const HintTooLong = "pass fewer or shorter arguments, or less in variables"
 
@@ -106,10 +109,10 @@ func launchError(request Request, err error) error {
 			Hint: `run "sandbox-sidecar doctor" to see what this machine can enforce`,
 		}
 	case platform.StepProgram:
-		hint := "name another program"
+		hint := HintAnother
 		switch {
 		case failure.Missing:
-			hint = "install it, or name another program"
+			hint = "install it, or " + HintAnother
 		case failure.Cause == syscall.E2BIG.Error():
 			hint = HintTooLong
 		}

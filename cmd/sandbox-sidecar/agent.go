@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -27,10 +28,12 @@ func runAgent(flags *flagSet, args []string) error {
 	project := addProjectFlags(flags, settings.KindTool)
 	project.addModeFlag(flags)
 	project.addAgentFlags(flags)
-	if err := parseCommand(flags, args); err != nil {
+	if err := parse(flags, args); err != nil {
 		return err
 	}
-	project.agent = flags.Arg(0)
+	if project.agent = flags.Arg(0); project.agent == "" {
+		return misuse(flags, "name an agent: %s", knownAgents())
+	}
 	a, err := project.findAgent(flags)
 	if err != nil {
 		return err
@@ -40,18 +43,32 @@ func runAgent(flags *flagSet, args []string) error {
 	if len(before) > 0 {
 		printNotes([]string{fmt.Sprintf("%s gets %q: %s", a.Name, strings.Join(before, " "), a.Why)})
 	}
-	if inSession() {
-		return project.runInside(flags, argv)
+	switch {
+	case inSession():
+		err = project.runInside(flags, argv)
+	case a.unfound != nil:
+		err = a.unfoundError()
+	default:
+		err = project.run(flags, job{argv: argv, program: a.program.Path, env: environ()})
 	}
-	if a.unfound != nil {
-		return a.unfoundError()
-	}
-	return project.run(flags, job{argv: argv, program: a.program.Path, env: environ()})
+	return namingProgram(err)
 }
+
+// namingProgram has the hint of an error name the flag that names another program.
+func namingProgram(err error) error {
+	if failed, is := errors.AsType[*spawn.Error](err); is {
+		failed.Hint = strings.Replace(failed.Hint, spawn.HintAnother, "name its program with --program", 1)
+	}
+	return err
+}
+
+// knownAgents lists the names that `agent` takes.
+func knownAgents() string { return strings.Join(settings.AgentNames(os.Environ()), ", ") }
 
 // namedAgent is an agent that a command line names, as it is on this machine.
 type namedAgent struct {
 	toolchain.Agent
+	named    string // what is looked up
 	program  agents.Program
 	unfound  error // why there is no program
 	services []agents.Service
@@ -66,7 +83,7 @@ func (p *projectFlags) findAgent(flags *flagSet) (*namedAgent, error) {
 	agent, err := settings.FindAgent(p.agent, p.projectDir(), os.Environ())
 	var unknown *settings.UnknownAgentError
 	if errors.As(err, &unknown) {
-		text := fmt.Sprintf("%v; known are %s", err, strings.Join(toolchain.AgentNames(), ", "))
+		text := fmt.Sprintf("%v; known are %s", err, knownAgents())
 		if unknown.File != "" {
 			text += "; docs/agents.md says what to write into " + quoted(unknown.File)
 		}
@@ -75,12 +92,8 @@ func (p *projectFlags) findAgent(flags *flagSet) (*namedAgent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &namedAgent{Agent: agent}
-	name := a.Program
-	if p.program != "" {
-		name = p.program
-	}
-	a.program, a.unfound = agents.Locate(exec.LookPath, name)
+	a := &namedAgent{Agent: agent, named: cmp.Or(p.program, agent.Program)}
+	a.program, a.unfound = agents.Locate(exec.LookPath, a.named)
 	var names []string
 	for _, variable := range a.Passed {
 		names = append(names, variable.Name)
@@ -106,9 +119,9 @@ func (a *namedAgent) unfoundError() error {
 		if len(shim.Found) > 0 {
 			hint += ", such as " + quoted(shim.Found[0])
 		}
-		return notExecuted(a.Program, shim.Error(), hint)
+		return notExecuted(a.named, shim.Error(), hint)
 	}
-	return notFound(a.Program, a.unfound)
+	return notFound(a.named, a.unfound)
 }
 
 // layer is the agent as the settings take it, for sessions in a project.

@@ -238,7 +238,7 @@ func notFound(name string, err error) error {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	hint := "name another program"
+	hint := spawn.HintAnother
 	if missing {
 		hint = "install it, or " + hint
 	} else if errors.Is(err, syscall.E2BIG) {

@@ -173,10 +173,13 @@ func TestAgent_RefusesWhatItDoesNotKnow(t *testing.T) {
 		args, said string
 		status     int
 	}{
-		{"agent", "no command given", 2},
+		{"agent", "name an agent: aider, claude, codex", 2},
 		{"agent cursor", "known are aider, claude, codex", 2},
 		{"agent --mode off claude", "contradict each other", 2},
-		{"agent gemini", "not found", 127},
+		{"agent gemini", "install it, or name its program with --program", 127},
+		{"agent --program /no/such/file claude", `"/no/such/file": no such file`, 127},
+		{"agent --program /etc/passwd claude", `"/etc/passwd": permission denied`, 126},
+		{"agent --program /etc/passwd claude", "hint: name its program with --program", 126},
 		{"policy --network", "name one with --agent", 2},
 	} {
 		out, said, status := runIn(t, w, bin, nil, strings.Fields(test.args)...)
@@ -323,6 +326,25 @@ func TestAgent_OfTheUsersOwn(t *testing.T) {
 	harness.Must(t, os.Remove(file))
 	if out, said, status := runIn(t, w, w.HomePath("bin"), env, "agent", "mine"); status == 0 || out != "" {
 		t.Errorf("the project's own: status %d, %q\n%s", status, out, said)
+	}
+	// A built-in name would be ignored, or open more by another.
+	for _, name := range []string{"claude", "node"} {
+		taken := filepath.Join(filepath.Dir(file), name+".json")
+		harness.Write(t, taken, good)
+		out, said, status := runIn(t, w, w.HomePath("bin"), nil, "agent", name)
+		if said = strings.Join(strings.Fields(said), " "); status == 0 || out != "" ||
+			!strings.Contains(said, name+`.json": "`+name+`" is a built-in name`) {
+			t.Errorf("%s: status %d, %q\n%s", name, status, out, said)
+		}
+		harness.Must(t, os.Remove(taken))
+	}
+	harness.Write(t, file, good)
+	for _, args := range [][]string{{"agent"}, {"agent", "other"}} {
+		_, said, status := runIn(t, w, w.HomePath("bin"), nil, args...)
+		said = strings.Join(strings.Fields(said), " ")
+		if status != 2 || !strings.Contains(said, "gemini, mine, opencode") {
+			t.Errorf("%q: status %d\n%s", args, status, said)
+		}
 	}
 	_, said, status := runIn(t, w, w.HomePath("bin"), nil, "agent", "../mine")
 	if status != 2 || !strings.Contains(said, "no such agent") {
