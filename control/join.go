@@ -33,8 +33,8 @@ type End struct {
 	More   int
 }
 
-// ErrGone means that the process that started the sandbox has ended, and with it
-// the sandbox and the command.
+// ErrGone means that the sandbox has ended, perhaps as the process that started it
+// has, and with it the command.
 var ErrGone = errors.New("the sandbox has ended, and with it the command")
 
 // Join starts a command in the shared sandbox with an ID that the process runs.
@@ -98,16 +98,21 @@ func (j *Joined) Signal(number unix.Signal, group bool) {
 	_ = j.conn.Send(signal{Signal: int(number), Group: group}) // Wait sees the end
 }
 
-// Wait waits for the command's end.
+// Wait waits for the command's end. The error is ErrGone; what the command was
+// refused may be known even then.
 func (j *Joined) Wait() (End, error) {
 	var answer reply
 	if err := j.conn.Receive(&answer); err != nil || answer.Ended == nil {
 		return End{}, ErrGone
 	}
+	var err error
+	if answer.Ended.Gone {
+		err = ErrGone
+	}
 	return End{
 		Exit:   spawn.Exit{Code: answer.Ended.Code, Signal: unix.Signal(answer.Ended.Signal)},
 		Denied: answer.Ended.Denied, More: answer.Ended.More,
-	}, nil
+	}, err
 }
 
 // Close ends the command, if it still runs, and closes its terminal.

@@ -72,6 +72,8 @@ type notExecuted struct {
 type ended struct {
 	Code   int `json:"code"`
 	Signal int `json:"signal,omitempty"`
+	// Gone: the sandbox has ended, and has taken the command along.
+	Gone bool `json:"gone,omitempty"`
 	// Denied describes what the command was refused, and More counts the rest.
 	Denied []string `json:"denied,omitempty"`
 	More   int      `json:"more,omitempty"`

@@ -83,6 +83,7 @@ func (l *Listener) join(c *usersocket.Conn, asked *join) {
 	}
 	exit, _ := command.Exit() // what survives is logged
 	end := &ended{Code: exit.Code, Signal: int(exit.Signal)}
+	end.Gone = exit.Signal == unix.SIGKILL && command.GroupEnded()
 	denials, more := command.Denials()
 	for i, denial := range denials {
 		if i == mostDenied {

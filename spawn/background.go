@@ -105,6 +105,13 @@ func (b *Background) Done() <-chan struct{} { return b.done }
 // Findings and Limits.
 func (b *Background) Exit() (Exit, error) { return b.exit, b.err }
 
+// GroupEnded reports whether the program's group has ended, and the program with
+// it if it still ran. It must not be called before Done is closed.
+func (b *Background) GroupEnded() bool {
+	c, joined := b.running.group.(*call)
+	return joined && c.shared.Ending()
+}
+
 // Alarms are what happened to protected paths.
 func (b *Background) Alarms() []Alarm { return b.running.alarms }
 

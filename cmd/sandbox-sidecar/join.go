@@ -112,9 +112,6 @@ func joinSandbox(flags *flagSet, named string) error {
 		end, err = joinOnStreams(found, joining, signals)
 	}
 	modes.Restore()
-	if err != nil {
-		return err
-	}
 	if len(end.Denied) > 0 {
 		fmt.Fprintln(stderr, "sandbox-sidecar: refused by the sandbox:")
 	}
@@ -123,6 +120,9 @@ func joinSandbox(flags *flagSet, named string) error {
 	}
 	if end.More > 0 {
 		display.Fprintf(stderr, "sandbox-sidecar:   and %d more\n", end.More)
+	}
+	if err != nil {
+		return err
 	}
 	return endOf(end.Exit)
 }

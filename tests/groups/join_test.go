@@ -137,6 +137,44 @@ func TestJoin_OnATerminal(t *testing.T) {
 	})
 }
 
+// The end of the sandbox ends the command, which says so. The caller's terminal has
+// its modes again.
+func TestJoin_EndsWithItsSandbox(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
+		const line = "trap '' TERM HUP; echo r''uns; while :; do sleep 0.05; done"
+		end := func() {
+			harness.Eventually(t, "its start is known", func() bool {
+				list, _ := ps(t, e.World, machine.Wrap)
+				return len(one(t, list, "serve").Sessions) == 2
+			})
+			harness.Call(e, protocol.CloseGroup, protocol.CloseGroupParams{Group: "agent"})
+		}
+		run(e, "agent", "true")
+		c := joining(t, e, machine, "sh", "-c", line)
+		out := &harness.Buffer{}
+		c.Stdout, c.Stderr = out, out
+		harness.Must(t, c.Start())
+		t.Cleanup(func() { _ = c.Process.Kill() })
+		out.Await(t, "runs\n")
+		end()
+		_ = c.Wait() // the status says it
+		const want = "the sandbox has ended, and with it the command"
+		if status := c.ProcessState.ExitCode(); status != 1 || !strings.Contains(harness.Unfold(out.String()), want) {
+			t.Errorf("status %d: %s", status, out)
+		}
+		run(e, "agent", "true")
+		c = joining(t, e, machine, "sh", "-c", line)
+		around := `before=$(stty -g); "$@"; echo "status=$?"; test "$before" = "$(stty -g)" && echo restored`
+		c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", around, "sh"}, c.Args...)
+		p := harness.StartTerminal(t, c)
+		p.Await("runs")
+		end()
+		p.Await(`the sandbox has ended(.|\s)*status=1\s+restored`)
+		p.Status()
+	})
+}
+
 // A terminal of the caller's does not get inside, also if only some streams are one:
 // whatever runs there could keep it.
 func TestJoin_KeepsTheTerminalOutside(t *testing.T) {
