@@ -170,7 +170,8 @@ func describe(l spawn.Listed) Session {
 		kind = protocol.Tool
 	}
 	return Session{
-		ID: l.ID, Kind: kind, Shared: l.Shared, Sandbox: l.In, Group: l.Group, ProjectDir: l.Project, Cwd: l.Dir,
+		ID: l.ID, Kind: kind, Shared: l.Shared, Sandbox: l.In, Joined: l.Joined, Group: l.Group,
+		ProjectDir: l.Project, Cwd: l.Dir,
 		Argv: l.Argv, PID: l.PID, StartedAt: l.StartedAt, Background: l.Background,
 		Status: presentation.Sandbox(l.Restricted, l.Outcome, nil).Status,
 	}

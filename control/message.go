@@ -102,7 +102,9 @@ type Session struct {
 	Shared bool `json:"shared"`
 	// Sandbox is the id of the shared sandbox that a session is in; "" if it has
 	// one of its own.
-	Sandbox    string                 `json:"sandbox,omitempty"`
+	Sandbox string `json:"sandbox,omitempty"`
+	// Joined: "exec --join" has started it.
+	Joined     bool                   `json:"joined,omitempty"`
 	Group      string                 `json:"group,omitempty"`
 	ProjectDir string                 `json:"projectDir,omitempty"`
 	Cwd        string                 `json:"cwd,omitempty"`

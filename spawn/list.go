@@ -22,6 +22,8 @@ type Listed struct {
 	// Group is the name that the sessions of a shared sandbox join by; "" for a
 	// sandbox of its own.
 	Group string
+	// Joined: another process of the user has started it, by Spawner.Join.
+	Joined bool
 	// Tool is false for a session of kind "terminal".
 	Tool bool
 	// Project and Dir are directories.
@@ -65,7 +67,8 @@ type listEntry struct {
 // add has a session listed until its end.
 func (l *listing) add(r *running, request *Request, in *Group) {
 	e := &listEntry{Listed: Listed{
-		ID: request.ID, Group: request.Group, Tool: request.Tool || request.NoInput || request.Pipe,
+		ID: request.ID, Group: request.Group, Joined: request.joined,
+		Tool:    request.Tool || request.NoInput || request.Pipe,
 		Project: request.Policy.Project, Dir: request.Dir, PID: r.process.PID(), StartedAt: r.startedAt,
 		Restricted: request.Policy.Restricted, Outcome: r.outcome,
 	}, group: request.shared}
@@ -179,6 +182,6 @@ func (s *Spawner) Join(ctx context.Context, id string, j Joining) (*Background, 
 	request := group.request
 	request.ID, request.Program, request.Argv, request.Env, request.Dir = NewID(), j.Argv[0], j.Argv, j.Env, j.Dir
 	request.Size, request.NoInput, request.Pipe, request.Full = j.Size, false, j.Files != nil, false
-	request.Ask, request.Learn = nil, nil
+	request.Ask, request.Learn, request.joined = nil, nil, true
 	return group.Background(ctx, request, j.Files)
 }

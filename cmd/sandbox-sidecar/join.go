@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,10 +46,15 @@ type target struct {
 func findSandbox(supervisors []control.Supervisor, named string) (target, error) {
 	var found []target
 	var alone control.Session
+	short := false
+	id := strings.ToLower(named)
 	known := map[string]bool{}
 	for i, s := range supervisors {
 		for _, session := range s.Sessions {
-			isID := len(named) >= shortestID && strings.HasPrefix(session.ID, named)
+			isID := strings.HasPrefix(session.ID, id)
+			if isID && len(id) < shortestID {
+				isID, short = false, true
+			}
 			switch {
 			case session.Shared && (isID || session.Group == named):
 				if !known[session.ID] {
@@ -69,13 +75,24 @@ func findSandbox(supervisors []control.Supervisor, named string) (target, error)
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
+		newest := slices.MaxFunc(found, func(a, b target) int {
+			return a.sandbox.StartedAt.Compare(b.sandbox.StartedAt)
+		}).sandbox
 		return target{}, &joinError{
-			fmt.Sprintf("%s names %d sandboxes", quoted(named), len(found)), "use an id of `sandbox-sidecar ps`",
+			fmt.Sprintf("%s names %d sandboxes, the newest of them %.8s in %s", quoted(named), len(found), newest.ID,
+				quoted(newest.ProjectDir)),
+			"use an id; `sandbox-sidecar ps` has them all",
 		}
 	case alone.ID != "":
 		return target{}, &joinError{
 			fmt.Sprintf("session %.8s has a sandbox of its own, which no other command can enter", alone.ID),
 			"the tools of an editor or an agent share one, if they name a group",
+		}
+	}
+	if short {
+		return target{}, &joinError{
+			fmt.Sprintf("%s is too short for an id", quoted(named)),
+			fmt.Sprintf("use at least the first %d digits that `sandbox-sidecar ps` shows", shortestID),
 		}
 	}
 	return target{}, &joinError{"no sandbox has the id or name " + quoted(named), "`sandbox-sidecar ps` lists them"}

@@ -79,7 +79,11 @@ func printRunning(w io.Writer, supervisors []control.Supervisor, now time.Time) 
 			by += ", " + s.Client
 		}
 		for _, session := range s.Sessions {
-			all = append(all, listedSession{session, by})
+			started := by
+			if session.Joined {
+				started = "exec --" + joinFlag
+			}
+			all = append(all, listedSession{session, started})
 			if session.Shared {
 				shared[session.ID] = session.StartedAt
 			}

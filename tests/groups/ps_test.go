@@ -22,7 +22,7 @@ import (
 // listedSession is what a line of "ps --json" has that tests look at.
 type listedSession struct {
 	ID, Kind, Sandbox, Group, ProjectDir, Status string
-	Shared                                       bool
+	Shared, Joined                               bool
 	Argv                                         []string
 	PID, Background                              int
 }
