@@ -28,8 +28,8 @@ type Joined struct {
 // End says how a command has ended.
 type End struct {
 	Exit spawn.Exit
-	// Denied describes what it was refused, and More counts the rest.
-	Denied []string
+	// Denied is what it was refused, and More counts the rest.
+	Denied []Denied
 	More   int
 }
 

@@ -75,8 +75,16 @@ type ended struct {
 	// Gone: the sandbox has ended, and has taken the command along.
 	Gone bool `json:"gone,omitempty"`
 	// Denied describes what the command was refused, and More counts the rest.
-	Denied []string `json:"denied,omitempty"`
+	Denied []Denied `json:"denied,omitempty"`
 	More   int      `json:"more,omitempty"`
+}
+
+// Denied describes something that a command was refused.
+type Denied struct {
+	Line string `json:"line"`
+	// Number is that of "sandbox-sidecar allow" in the sandbox's project; 0 if it
+	// has none.
+	Number int `json:"number,omitempty"`
 }
 
 // Supervisor is a process that starts sessions, and what it runs.

@@ -90,7 +90,7 @@ func (l *Listener) join(c *usersocket.Conn, asked *join) {
 			more += len(denials) - i
 			break
 		}
-		end.Denied = append(end.Denied, presentation.DenialLine(denial))
+		end.Denied = append(end.Denied, Denied{Line: presentation.DenialLine(denial), Number: denial.Number})
 	}
 	end.More = more
 	if c.Send(reply{Ended: end}) != nil {

@@ -127,4 +127,4 @@ func (b *Background) Outcome() Outcome { return b.running.outcome }
 
 // Denials are what the program was refused, each with its total count; missed
 // counts those that did not fit into memory. It may be called at any time.
-func (b *Background) Denials() (list []Denial, missed int) { return b.running.denials.all() }
+func (b *Background) Denials() (list []Denial, missed int) { return b.running.refused() }

@@ -125,13 +125,7 @@ func (f *Foreground) Limits() []Reached { return f.running.limits.list() }
 
 // Denials are what the program was refused, each with its total count; missed
 // counts those that did not fit into memory. It may be called at any time.
-func (f *Foreground) Denials() (list []Denial, missed int) {
-	list, missed = f.running.denials.all()
-	for i := range list {
-		list[i].Number = f.running.kept.Number(list[i].Denial)
-	}
-	return list, missed
-}
+func (f *Foreground) Denials() (list []Denial, missed int) { return f.running.refused() }
 
 // Findings are the files that changed while the program ran and that programs
 // outside the sandbox act on. It must not be called before Wait has returned.

@@ -80,6 +80,15 @@ func (r *running) heard(d platform.Denial) {
 	}
 }
 
+// refused are the denials, with their numbers.
+func (r *running) refused() (list []Denial, missed int) {
+	list, missed = r.denials.all()
+	for i := range list {
+		list[i].Number = r.kept.Number(list[i].Denial)
+	}
+	return list, missed
+}
+
 // deliver tells an observer what happens, on goroutines that end waits for. It
 // is called once at most. keep says whether alarms are kept for the end, too.
 func (r *running) deliver(observer Observer, keep bool) {

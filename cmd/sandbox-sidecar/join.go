@@ -112,7 +112,7 @@ func joinSandbox(flags *flagSet, named string) error {
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
 	}
-	project := filepath.Clean(found.sandbox.ProjectDir)
+	here, project := dir, filepath.Clean(found.sandbox.ProjectDir)
 	if filepath.IsAbs(project) && dir != project && !strings.HasPrefix(dir, project+"/") {
 		dir = project
 		printNotes([]string{"the command runs in the project's directory: " + quoted(dir)})
@@ -129,19 +129,36 @@ func joinSandbox(flags *flagSet, named string) error {
 		end, err = joinOnStreams(found, joining, signals)
 	}
 	modes.Restore()
-	if len(end.Denied) > 0 {
-		fmt.Fprintln(stderr, "sandbox-sidecar: refused by the sandbox:")
-	}
-	for _, line := range end.Denied {
-		display.Fprintf(stderr, "sandbox-sidecar:   %s\n", display.Line(line))
-	}
-	if end.More > 0 {
-		display.Fprintf(stderr, "sandbox-sidecar:   and %d more\n", end.More)
-	}
+	printJoinedEnd(end, allowIn(here, project))
 	if err != nil {
 		return err
 	}
 	return endOf(end.Exit)
+}
+
+// printJoinedEnd prints what a command was refused, and how to find out what would
+// allow it: its sandbox may have other settings than those of now.
+func printJoinedEnd(end control.End, allow string) {
+	if len(end.Denied) > 0 {
+		fmt.Fprintln(stderr, "sandbox-sidecar: refused by the sandbox:")
+	}
+	for _, denied := range end.Denied {
+		display.Fprintf(stderr, "sandbox-sidecar:   %s\n", display.Line(denied.Line))
+		if denied.Number > 0 {
+			display.Fprintf(stderr, "sandbox-sidecar:     what would allow it: %s %d\n", allow, denied.Number)
+		}
+	}
+	if end.More > 0 {
+		display.Fprintf(stderr, "sandbox-sidecar:   and %d more\n", end.More)
+	}
+}
+
+// allowIn is the command that allows what was refused in a project.
+func allowIn(here, project string) string {
+	if here == project {
+		return "sandbox-sidecar allow"
+	}
+	return "sandbox-sidecar allow --project " + quoted(project)
 }
 
 // joinOnTerminal gives the command a terminal of the sandbox's own, and copies

@@ -4,6 +4,7 @@ package groups
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,6 +179,37 @@ func TestJoin_EndsWithItsSandbox(t *testing.T) {
 		p.Await(`the sandbox has ended(.|\s)*status=1\s+restored`)
 		p.Status()
 	})
+}
+
+// What a joined command was refused comes with the command that allows it, also from
+// another directory. The control finds the refusal by that number.
+func TestJoin_SaysWhatWouldAllowIt(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
+	if p := e.Hello.Capabilities.Enforcement["denials"]; !strings.Contains(p.Mechanism, "seccomp") {
+		harness.Skip(t, "user_notification", p.Detail)
+	}
+	run(e, "agent", "true")
+	file := filepath.Join(w.Outside, "file")
+	harness.Write(t, file, "")
+	for dir, allow := range map[string]string{
+		w.Project: "sandbox-sidecar allow 1",
+		w.Home:    fmt.Sprintf("sandbox-sidecar allow --project %q 1", w.Project),
+	} {
+		c := joining(t, e, harness.Machine{}, "cat", file)
+		c.Dir = dir
+		out, _ := c.CombinedOutput() // cat fails
+		want := fmt.Sprintf("  read %q by \"cat\"\nsandbox-sidecar:     what would allow it: %s\n", file, allow)
+		if !strings.Contains(harness.Unfold(string(out)), want) {
+			t.Errorf("%s: no %q in\n%s", dir, want, out)
+		}
+		c = command(t, w, "allow", "--project", w.Project)
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(harness.Unfold(string(out)), file) {
+			t.Errorf("control: %v: %s", err, out)
+		}
+	}
 }
 
 // A terminal of the caller's does not get inside, also if only some streams are one:
