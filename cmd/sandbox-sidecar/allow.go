@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,9 +30,11 @@ const mostOffered = 20
 // allowing is one run of allow.
 type allowing struct {
 	flags    *flagSet
-	store    *settings.Store
+	project  projectFlags
+	store    *settings.Store // of sessions without a command line of their own
 	snapshot *compile.Snapshot
 	dir      string // the project's
+	others   map[refusals.Under]*settings.Store
 	scope    settings.Scope
 	kept     []refusals.Refusal // newest first
 	yes      bool
@@ -85,7 +86,7 @@ func allow(flags *flagSet, args []string) error {
 	if err := a.open(*dir, *file); err != nil {
 		return err
 	}
-	defer a.store.Close()
+	defer a.close()
 	switch {
 	case *undo:
 		return a.undo()
@@ -107,14 +108,15 @@ func allow(flags *flagSet, args []string) error {
 }
 
 // open opens the settings and what is kept of the project. Settings that are
-// wrong are an error, which names the line.
+// wrong are an error, which names the line. They are those of a sandboxed session,
+// whatever they say: without a sandbox nothing is refused.
 func (a *allowing) open(dir, file string) error {
-	project := projectFlags{project: dir, kind: string(settings.KindTerminal), settings: file}
-	store, snapshot, _, err := project.open(a.flags)
+	a.project = projectFlags{project: dir, kind: string(settings.KindTerminal), settings: file, sandbox: true}
+	store, snapshot, _, err := a.project.open(a.flags)
 	if err != nil {
 		return err
 	}
-	a.store, a.snapshot, a.dir = store, snapshot, project.project
+	a.store, a.snapshot, a.dir = store, snapshot, a.project.project
 	compiled := snapshot.Compile(settings.KindTool)
 	if compiled.Doubt != nil {
 		printDiagnostics(stderr, snapshot, compiled.Diagnostics)
@@ -126,6 +128,49 @@ func (a *allowing) open(dir, file string) error {
 		store.Close()
 	}
 	return err
+}
+
+func (a *allowing) close() {
+	a.store.Close()
+	for _, store := range a.others {
+		store.Close()
+	}
+}
+
+// under opens the settings as they count with a command line.
+func (a *allowing) under(line refusals.Under) (*settings.Store, error) {
+	if line == (refusals.Under{}) {
+		return a.store, nil
+	}
+	if store := a.others[line]; store != nil {
+		return store, nil
+	}
+	if line.Agent != "" {
+		if _, err := settings.FindAgent(line.Agent, a.dir, os.Environ()); err != nil {
+			return nil, err
+		}
+	}
+	project := a.project
+	project.mode, project.agent, project.network = line.Mode, line.Agent, line.Network
+	store, _, _, err := project.open(a.flags)
+	if err != nil {
+		return nil, err
+	}
+	if a.others == nil {
+		a.others = map[refusals.Under]*settings.Store{}
+	}
+	a.others[line] = store
+	return store, nil
+}
+
+// offer is what allow would do about a refusal, and the settings that it would
+// change.
+func (a *allowing) offer(refusal refusals.Refusal) (offer, *settings.Store) {
+	store, err := a.under(refusal.Under)
+	if err != nil {
+		return offer{why: err.Error()}, nil
+	}
+	return offerFor(store, store.Snapshot(a.dir), a.scope, refusal.Kind, denialOf(refusal), refusal.Under), store
 }
 
 // undo takes the last change back.
@@ -153,7 +198,7 @@ func (a *allowing) list() error {
 	offered := 0
 	for _, refusal := range a.kept[:min(len(a.kept), mostOffered)] {
 		display.Fprintf(stdout, "%3d  %s\n", refusal.Number, presentation.DenialLine(denialOf(refusal)))
-		offer := offerFor(a.store, a.snapshot, a.scope, refusal.Kind, denialOf(refusal))
+		offer, _ := a.offer(refusal)
 		if offer.proposal != nil {
 			offered++
 		}
@@ -245,7 +290,7 @@ func (a *allowing) here() string {
 // allow shows what it writes, asks, and writes it.
 func (a *allowing) allow(refusal refusals.Refusal) error {
 	denial := denialOf(refusal)
-	offer := offerFor(a.store, a.snapshot, a.scope, refusal.Kind, denial)
+	offer, store := a.offer(refusal)
 	switch {
 	case offer.suggestion.Allowed && offer.why == "":
 		display.Fprintf(stdout, "allowed already, for sessions that start from now on: %s\n",
@@ -272,7 +317,7 @@ func (a *allowing) allow(refusal refusals.Refusal) error {
 	if err := a.confirm(careful != ""); err != nil {
 		return err
 	}
-	if err := a.store.Confirm(offer.proposal); err != nil {
+	if err := store.Confirm(offer.proposal); err != nil {
 		return err
 	}
 	fmt.Fprintln(stdout, "Allowed for sessions that start from now on. To take it back: sandbox-sidecar allow --undo")
@@ -328,76 +373,4 @@ func (a *allowing) printRunning(what string) {
 	if len(names) > 0 {
 		display.Fprintf(stdout, "Sessions that run keep their policy without %s: %s\n", what, strings.Join(names, ", "))
 	}
-}
-
-// offer is what allow would do about a denial.
-type offer struct {
-	suggestion explain.Suggestion
-	proposal   *settings.Proposal // nil if nothing can be written
-	why        string             // nothing can be written; "" if the suggestion says so
-	unhelpful  bool               // a setting was tried, and would not allow it
-	gone       bool               // what was refused does not exist any more
-}
-
-// offerFor finds a setting and tries it: with it the same access must be allowed.
-func offerFor(
-	store *settings.Store, snapshot *compile.Snapshot, scope settings.Scope, kind string, denial spawn.Denial,
-) offer {
-	suggestion, err := presentation.Suggest(snapshot, settings.Kind(kind), denial)
-	o := offer{suggestion: suggestion}
-	switch {
-	case err != nil:
-		o.why = err.Error()
-		return o
-	case suggestion.Allowed && denial.Lacking != "":
-		o.why = suggestion.Hint
-		return o
-	case suggestion.Key == "":
-		return o
-	case strings.HasPrefix(suggestion.Setting(), "additional_") && isGone(denial):
-		// The setting would be of the directory, and open more than was refused.
-		o.gone, o.why = true, "it does not exist now: make it first, or allow its directory"
-		return o
-	}
-	proposal, err := store.Propose(scope, snapshot.ProjectDir, suggestion)
-	if err != nil {
-		o.why = err.Error()
-		return o
-	}
-	denial.Lacking = ""
-	tried, err := presentation.Suggest(store.With(proposal), settings.Kind(kind), denial)
-	switch {
-	case err == nil && tried.Allowed:
-		o.proposal = proposal
-	default:
-		o = offer{why: "no entry there would allow it, as something else counts more", unhelpful: true}
-	}
-	return o
-}
-
-// isGone reports whether the path of a denial does not exist.
-func isGone(denial spawn.Denial) bool {
-	if !filepath.IsAbs(denial.Target) || denial.Access == platform.RefusedCreate {
-		return false
-	}
-	_, err := fsguard.Lstat(denial.Target)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// lines say what would allow it, or why nothing should.
-func (o offer) lines() []string {
-	var lines []string
-	if o.suggestion.Key != "" && !o.gone {
-		lines = append(lines, "to allow it: "+o.suggestion.InstructionInFull())
-	}
-	switch {
-	case o.why != "":
-		lines = append(lines, o.why)
-	case o.suggestion.Protected && o.suggestion.Hint == "":
-		lines = append(lines, "if you trust the command, run it outside the sandbox")
-	}
-	if o.suggestion.Hint != "" && o.suggestion.Hint != o.why {
-		lines = append(lines, note(o.suggestion.Hint))
-	}
-	return lines
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
 // After each proposal is written, the same access is allowed. That holds for
@@ -54,7 +56,7 @@ func TestOffer_IsTrueOnceItIsWritten(t *testing.T) {
 		return list
 	}
 	written := map[string]int{} // by the key, over all settings
-	for name, test := range map[string]struct{ user, project, command string }{
+	for name, test := range map[string]struct{ user, project, command, more string }{
 		"standard": {user: `"enabled": true`},
 		"strict":   {user: `"mode": "strict"`},
 		"relaxed":  {user: `"mode": "relaxed"`},
@@ -66,9 +68,11 @@ func TestOffer_IsTrueOnceItIsWritten(t *testing.T) {
 		"an untrusted project restricts": {
 			user:    `"enabled": true`,
 			project: `"enabled": true, "additional_read_only_paths": [], "allow_network": false`,
+			more:    `additional_read_only_paths ("`,
 		},
 		"the command line counts more": {
 			user: `"enabled": true`, command: `"mode": "strict", "additional_read_only_paths": []`,
+			more: "the command line decides",
 		},
 	} {
 		block := func(text string) string {
@@ -104,7 +108,10 @@ func TestOffer_IsTrueOnceItIsWritten(t *testing.T) {
 			defer store.Close()
 			denial := spawn.Denial{Denial: denials(home, project)[i]}
 			what := fmt.Sprintf("%s, %s: %s", name, kind, presentation.DenialLine(denial))
-			o := offerFor(store, store.Snapshot(project), settings.ScopeUser, string(kind), denial)
+			o := offerFor(store, store.Snapshot(project), settings.ScopeUser, string(kind), denial, refusals.Under{})
+			if o.unhelpful && (test.more == "" || !strings.Contains(o.why, test.more)) {
+				t.Errorf("%s: %q does not say that %q counts more", what, o.why, test.more)
+			}
 			if o.proposal == nil {
 				continue
 			}

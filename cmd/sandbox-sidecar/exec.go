@@ -29,6 +29,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/caller"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
 // joinFlag names a sandbox that runs already.
@@ -135,7 +136,7 @@ type job struct {
 
 // run runs a job in the caller's own terminal, and returns its exit status.
 func (p *projectFlags) run(flags *flagSet, j job) error {
-	start := newHeadStart(slog.New(plainLog{}), j.inherited)
+	start := newHeadStart(slog.New(plainLog{}), j.inherited, p.under())
 	defer start.close()
 	store, snapshot, kind, err := p.open(flags)
 	if err != nil {
@@ -213,7 +214,8 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	}
 	j.held.Pass()
 	printEnd(running, hints, refusedSummary{
-		store: store, snapshot: store.Snapshot(snapshot.ProjectDir), kind: kind, elsewhere: p.elsewhere(flags),
+		store: store, snapshot: store.Snapshot(snapshot.ProjectDir), kind: kind, line: p.under(),
+		elsewhere: p.elsewhere(flags),
 	})
 	return endOf(exit)
 }
@@ -388,7 +390,7 @@ type headStart struct {
 	stopListening func()
 }
 
-func newHeadStart(logger *slog.Logger, inherited []*os.File) *headStart {
+func newHeadStart(logger *slog.Logger, inherited []*os.File, under refusals.Under) *headStart {
 	h := &headStart{made: make(chan struct{}), listening: make(chan struct{})}
 	go func() {
 		defer close(h.made)
@@ -396,7 +398,7 @@ func newHeadStart(logger *slog.Logger, inherited []*os.File) *headStart {
 		h.tracker = openTracker(logger)
 		spawner := &spawn.Spawner{
 			Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger, Recorder: &trail, Inherited: inherited,
-			Refusals: keptRefusals(logger),
+			Refusals: keptRefusals(logger, under),
 		}
 		h.prepared = spawner.Prepare()
 		go func() { // beside the start, which needs none of it
@@ -433,6 +435,7 @@ type refusedSummary struct {
 	store    *settings.Store
 	snapshot *compile.Snapshot
 	kind     settings.Kind
+	line     refusals.Under // what they hold under
 	// elsewhere: allow, without flags, would change other settings.
 	elsewhere bool
 }
@@ -450,7 +453,7 @@ func (s refusedSummary) print(w io.Writer, running *spawn.Foreground) {
 			break
 		}
 		display.Fprintf(w, "sandbox-sidecar:   %s\n", presentation.DenialLine(denial))
-		offer := offerFor(s.store, s.snapshot, settings.ScopeUser, string(s.kind), denial)
+		offer := offerFor(s.store, s.snapshot, settings.ScopeUser, string(s.kind), denial, s.line)
 		suggestion := offer.suggestion
 		switch {
 		case suggestion.Protected && presentation.WayOn(denial) == "":

@@ -18,6 +18,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
 // flagSet are the flags of a command.
@@ -167,6 +168,12 @@ func (p *projectFlags) addModeFlag(flags *flagSet) {
 func (p *projectFlags) addAgentFlags(flags *flagSet) {
 	flags.StringVar(&p.program, "program", "", "`FILE`: the agent's program, instead of that in PATH")
 	flags.BoolVar(&p.network, "network", false, "let the agent reach what your settings allow, not its hosts alone")
+}
+
+// under is what the command line says, as a refusal keeps it. A refusal says by
+// itself that there was a sandbox.
+func (p *projectFlags) under() refusals.Under {
+	return refusals.Under{Mode: p.mode, Agent: p.agent, Network: p.network}
 }
 
 // layer is what the command line says, as settings; nil for nothing.

@@ -197,13 +197,14 @@ func reexec(role string) func() (string, []string) {
 func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner {
 	return &spawn.Spawner{
 		Backend: newBackend(logger), Tracker: tracker, Logger: logger, Recorder: &trail,
-		Refusals: keptRefusals(logger),
+		Refusals: keptRefusals(logger, refusals.Under{}),
 	}
 }
 
-// keptRefusals is where refusals are kept for allow.
-func keptRefusals(logger *slog.Logger) *refusals.Book {
-	return &refusals.Book{Dir: places.Of(os.Getenv).Refusals(), Log: logger}
+// keptRefusals is where refusals of sessions under a command line are kept for
+// allow.
+func keptRefusals(logger *slog.Logger, under refusals.Under) *refusals.Book {
+	return &refusals.Book{Dir: places.Of(os.Getenv).Refusals(), Under: under, Log: logger}
 }
 
 // guarded are the paths that no session may write, besides settings files: this

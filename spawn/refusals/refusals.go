@@ -52,6 +52,8 @@ type Refusal struct {
 	Number int
 	// Kind is "terminal" or "tool".
 	Kind string
+	// Under is what the session ran under, beside the settings.
+	Under Under
 	// Lacking says why the session had no access although its settings grant it;
 	// "" if they do not.
 	Lacking string
@@ -59,6 +61,15 @@ type Refusal struct {
 	Last time.Time
 	// Leader is the session that was refused it last.
 	Leader Leader
+}
+
+// Under is what a command line says of a session's sandbox. The zero value says
+// nothing.
+type Under struct {
+	// Mode is of --mode, and Agent the name of the agent that was run; "" for none.
+	Mode, Agent string
+	// Network: --network gave the agent the network of the settings.
+	Network bool
 }
 
 // Leader is the program that a session was started with.
@@ -71,9 +82,10 @@ type Leader struct {
 	Program string
 }
 
-// same reports whether both are about the same access, whoever tried it.
+// same reports whether both are about the same access under the same command
+// line, whoever tried it.
 func (r *Refusal) same(other *Refusal) bool {
-	return r.Kind == other.Kind && keyOf(r.Denial) == keyOf(other.Denial)
+	return r.Kind == other.Kind && r.Under == other.Under && keyOf(r.Denial) == keyOf(other.Denial)
 }
 
 type key struct {
@@ -106,6 +118,9 @@ type entry struct {
 	Number   int       `json:"number"`
 	Last     time.Time `json:"last"`
 	Kind     string    `json:"kind"`
+	Mode     string    `json:"mode,omitempty"`
+	Agent    quoted    `json:"agent,omitempty"`
+	Network  bool      `json:"network,omitempty"`
 	Access   string    `json:"access"`
 	Target   quoted    `json:"target"`
 	Name     quoted    `json:"name,omitempty"`
@@ -137,13 +152,16 @@ func (e *entry) refusal() Refusal {
 			Greeting: string(e.Greeting), Datagram: e.Datagram, Count: e.Count, Source: platform.Source(e.Source),
 		},
 		Number: e.Number, Kind: e.Kind, Lacking: string(e.Lacking), Last: e.Last,
+		Under:  Under{Mode: e.Mode, Agent: string(e.Agent), Network: e.Network},
 		Leader: Leader{PID: e.PID, Started: e.Started, Program: string(e.Program)},
 	}
 }
 
 func (r *Refusal) entry() entry {
 	return entry{
-		Number: r.Number, Last: r.Last, Kind: r.Kind, Access: string(r.Access), Target: quoted(r.Target),
+		Number: r.Number, Last: r.Last, Kind: r.Kind,
+		Mode: r.Under.Mode, Agent: quoted(r.Under.Agent), Network: r.Under.Network,
+		Access: string(r.Access), Target: quoted(r.Target),
 		Name: quoted(r.Name), Process: quoted(r.Process), Detail: quoted(r.Detail), Command: quoted(r.Command),
 		Greeting: quoted(r.Greeting), Lacking: quoted(r.Lacking), Source: string(r.Source), Datagram: r.Datagram,
 		Count: r.Count, PID: r.Leader.PID, Started: r.Leader.Started, Program: quoted(r.Leader.Program),
@@ -153,7 +171,7 @@ func (r *Refusal) entry() entry {
 // fits reports whether no text of it is too long to be kept.
 func (r *Refusal) fits() bool {
 	for _, text := range []string{
-		r.Target, r.Name, r.Process, r.Detail, r.Command, r.Greeting, r.Lacking, r.Leader.Program,
+		r.Target, r.Name, r.Process, r.Detail, r.Command, r.Greeting, r.Lacking, r.Leader.Program, r.Under.Agent,
 	} {
 		if len(text) > maxText {
 			return false

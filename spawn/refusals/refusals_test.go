@@ -71,6 +71,26 @@ func TestSession_KeepsRefusalsUnderNumbersThatStay(t *testing.T) {
 	}
 }
 
+// The same access under another command line is another refusal.
+func TestSession_KeepsWhatItRunsUnder(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	agent := Under{Mode: "strict", Agent: "a\xff", Network: true}
+	for _, under := range []Under{{}, agent, {}} {
+		book := &Book{Dir: b.Dir, Log: b.Log, Under: under}
+		s := book.Begin("/p", "tool", "/bin/sh")
+		s.Add(denied("/a"), "")
+		s.Flush()
+	}
+	if got := list(t, b, "/p"); got != "1 /a 2, 2 /a 1" {
+		t.Errorf("kept: %q", got)
+	}
+	kept, _ := Read(b.Dir, "/p")
+	if kept[1].Under != agent || kept[0].Under != (Under{}) {
+		t.Errorf("under %+v and %+v", kept[0].Under, kept[1].Under)
+	}
+}
+
 // What a running session is refused is on disk soon, without its end.
 func TestSession_WritesWhileItRuns(t *testing.T) {
 	t.Parallel()

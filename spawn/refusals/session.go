@@ -16,6 +16,8 @@ const pause = time.Second
 type Book struct {
 	// Dir is the directory of the files; it is made if it is needed.
 	Dir string
+	// Under is what all its sessions run under, beside the settings.
+	Under Under
 	// Log gets what could not be kept.
 	Log *slog.Logger
 }
@@ -68,7 +70,7 @@ func (s *Session) Add(d platform.Denial, lacking string) {
 		return
 	}
 	d.PID = 0
-	fresh := &Refusal{Denial: d, Kind: s.kind, Lacking: lacking, Last: time.Now().UTC()}
+	fresh := &Refusal{Denial: d, Kind: s.kind, Under: s.book.Under, Lacking: lacking, Last: time.Now().UTC()}
 	if !fresh.fits() {
 		return
 	}

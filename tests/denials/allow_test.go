@@ -25,11 +25,7 @@ func (s *scene) run(args ...string) (printed string, status int) {
 	s.T.Helper()
 	command := s.command(args...)
 	command.SysProcAttr = detached()
-	out, err := command.CombinedOutput()
-	if command.ProcessState == nil {
-		s.T.Fatal(err)
-	}
-	return harness.Unfold(string(out)), command.ProcessState.ExitCode()
+	return output(s.T, command)
 }
 
 // says runs it, and checks the status and what is printed.

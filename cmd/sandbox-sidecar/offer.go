@@ -1,0 +1,153 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
+)
+
+// offer is what allow would do about a denial.
+type offer struct {
+	suggestion explain.Suggestion
+	proposal   *settings.Proposal // nil if nothing can be written
+	why        string             // nothing can be written; "" if the suggestion says so
+	unhelpful  bool               // a setting was tried, and would not allow it
+	gone       bool               // what was refused does not exist any more
+}
+
+// offerFor finds a setting and tries it: with it the same access must be allowed to
+// a session under the same command line.
+func offerFor(
+	store *settings.Store, snapshot *compile.Snapshot, scope settings.Scope, kind string, denial spawn.Denial,
+	line refusals.Under,
+) offer {
+	suggestion, err := presentation.Suggest(snapshot, settings.Kind(kind), denial)
+	o := offer{suggestion: suggestion}
+	switch {
+	case err != nil:
+		o.why = err.Error()
+		return o
+	case suggestion.Allowed && denial.Lacking != "":
+		o.why = suggestion.Hint
+		return o
+	case suggestion.Key == "":
+		return o
+	case !suggestion.Entry() && byCommandLine(snapshot, kind, suggestion):
+		return offer{why: leaveOut(line, suggestion), unhelpful: true}
+	case strings.HasPrefix(suggestion.Setting(), "additional_") && isGone(denial):
+		// The setting would be of the directory, and open more than was refused.
+		o.gone, o.why = true, "it does not exist now: make it first, or allow its directory"
+		return o
+	}
+	proposal, err := store.Propose(scope, snapshot.ProjectDir, suggestion)
+	if err != nil {
+		o.why = err.Error()
+		return o
+	}
+	denial.Lacking = ""
+	tried, err := presentation.Suggest(store.With(proposal), settings.Kind(kind), denial)
+	switch {
+	case err == nil && tried.Allowed:
+		o.proposal = proposal
+	default:
+		o = offer{why: countsMore(store.With(proposal), kind, denial, suggestion, line), unhelpful: true}
+	}
+	return o
+}
+
+// byCommandLine reports whether the command line decides about what a suggestion
+// sets.
+func byCommandLine(snapshot *compile.Snapshot, kind string, suggestion explain.Suggestion) bool {
+	return snapshot.Reasons(settings.Kind(kind)).SetBy(suggestion.Setting()).File == policy.OriginCommand
+}
+
+// leaveOut says which flag decides, and no settings file.
+func leaveOut(line refusals.Under, suggestion explain.Suggestion) string {
+	switch {
+	case line.Agent != "" && suggestion.Setting() == "allow_network":
+		return "no setting opens it to an agent: --network leaves the network to your settings"
+	case line.Mode != "":
+		return fmt.Sprintf("--mode %s decides, not the settings: leave it out, or run it outside the sandbox", line.Mode)
+	}
+	return "the command line decides, not the settings"
+}
+
+// countsMore says what keeps an access refused although an entry would allow it.
+func countsMore(
+	tried *compile.Snapshot, kind string, denial spawn.Denial, suggestion explain.Suggestion, line refusals.Under,
+) string {
+	if byCommandLine(tried, kind, suggestion) {
+		return leaveOut(line, suggestion)
+	}
+	const why = "no entry there would allow it"
+	if by := tightening(tried, suggestion); by != "" {
+		return why + ": " + by + " counts more, as the project is not trusted; see sandbox-sidecar trust --show"
+	}
+	attempt, target := explain.Attempt(denial.Access), denial.Target
+	if denial.Access == platform.RefusedCreate || denial.Access == platform.RefusedRemove {
+		attempt, target = explain.Write, filepath.Dir(target)
+	}
+	x, err := explain.Why(tried, settings.Kind(kind), attempt, target)
+	if err != nil || x.Allowed {
+		return why
+	}
+	return why + ": " + x.Reason
+}
+
+// tightening is the list of the project's file that bounds that of a suggestion;
+// "" if there is none.
+func tightening(snapshot *compile.Snapshot, suggestion explain.Suggestion) string {
+	state := snapshot.ProjectState
+	if state == nil || state.Good == nil || snapshot.Project().Trusted {
+		return ""
+	}
+	kind, name := snapshot.KindOf(suggestion.Key)
+	for _, key := range []string{document.KeyOf(kind, name), name} {
+		if span, set := state.Good.Spans[key]; set {
+			return policy.Origin{File: quoted(state.File), Key: name, Line: span.At.Line}.String()
+		}
+	}
+	return ""
+}
+
+// isGone reports whether the path of a denial does not exist.
+func isGone(denial spawn.Denial) bool {
+	if !filepath.IsAbs(denial.Target) || denial.Access == platform.RefusedCreate {
+		return false
+	}
+	_, err := fsguard.Lstat(denial.Target)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// lines say what would allow it, or why nothing should.
+func (o offer) lines() []string {
+	var lines []string
+	if o.suggestion.Key != "" && !o.gone {
+		lines = append(lines, "to allow it: "+o.suggestion.InstructionInFull())
+	}
+	switch {
+	case o.why != "":
+		lines = append(lines, o.why)
+	case o.suggestion.Protected && o.suggestion.Hint == "":
+		lines = append(lines, "if you trust the command, run it outside the sandbox")
+	}
+	if o.suggestion.Hint != "" && o.suggestion.Hint != o.why {
+		lines = append(lines, note(o.suggestion.Hint))
+	}
+	return lines
+}
