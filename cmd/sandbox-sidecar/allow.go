@@ -71,13 +71,15 @@ func allow(flags *flagSet, args []string) error {
 	case *write && *execute:
 		return misuse(flags, "--write and --execute: one of both")
 	}
-	if inSession() && (*undo || len(words) > 0) {
-		what := "--undo"
-		if len(words) > 0 {
-			what = words[0]
+	if inSession() { // which may not read what is listed
+		switch {
+		case *undo:
+			words = []string{"--undo"}
+		case len(words) == 0:
+			return errors.New("inside a session nothing is listed; in a terminal outside: sandbox-sidecar allow")
 		}
 		return fmt.Errorf("inside a session nothing is written; in a terminal outside: sandbox-sidecar allow %s",
-			display.Text(what))
+			display.Text(words[0]))
 	}
 	a := &allowing{flags: flags, yes: *yes, scope: settings.ScopeUser}
 	if *ofProject {

@@ -157,8 +157,17 @@ func TestAllow_InsideASessionWritesNothing(t *testing.T) {
 	s.says(1, "in a terminal outside: sandbox-sidecar allow 1", "exec", "--", copied, "allow", "1", "--yes")
 	s.says(1, "in a terminal outside: sandbox-sidecar allow --undo", "exec", "--", copied, "allow", "--undo")
 	s.says(1, "in a terminal outside: sandbox-sidecar allow "+file, "exec", "--", copied, "allow", file)
+	const outside = "inside a session nothing is listed; in a terminal outside: sandbox-sidecar allow"
+	out, status := s.run("exec", "--", copied, "allow")
+	if status != 1 || !strings.Contains(out, outside) || strings.Contains(out, "refused by the sandbox") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
 	if harness.Read(t, s.UserSettings()) != before {
 		t.Error("written")
+	}
+	s.says(0, `read "`+file+`" by "cat"`, "allow")
+	if out, _ := s.run("allow"); strings.Contains(out, `by "sidecar"`) {
+		t.Errorf("the list inside was refused something:\n%s", out)
 	}
 	harness.Must(t, exec.Command("cp", harness.Binary(t), copied).Run())
 	s.says(0, "Allowed", "allow", "1", "--yes") // the control
