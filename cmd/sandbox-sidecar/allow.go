@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
@@ -38,6 +40,7 @@ type allowing struct {
 	scope    settings.Scope
 	kept     []refusals.Refusal // newest first
 	yes      bool
+	pattern  string // what is allowed is all that it matches; "" if that is a refusal
 }
 
 // allow lists what sessions of a project were refused, and writes the setting
@@ -172,7 +175,10 @@ func (a *allowing) offer(refusal refusals.Refusal) (offer, *settings.Store) {
 	if err != nil {
 		return offer{why: err.Error()}, nil
 	}
-	return offerFor(store, store.Snapshot(a.dir), a.scope, refusal.Kind, denialOf(refusal), refusal.Under), store
+	return offerFor(store, store.Snapshot(a.dir), wish{
+		scope: a.scope, kind: settings.Kind(refusal.Kind), denial: denialOf(refusal), line: refusal.Under,
+		pattern: a.pattern,
+	}), store
 }
 
 // undo takes the last change back.
@@ -234,6 +240,10 @@ func (a *allowing) find(word string, access explain.Attempt, given bool) (refusa
 		return refusals.Refusal{}, fmt.Errorf("%d is no refusal of this project: `sandbox-sidecar allow` lists them",
 			number)
 	}
+	word, err := a.hostOfURL(word)
+	if err != nil {
+		return refusals.Refusal{}, err
+	}
 	target, isPath, err := a.target(word)
 	if err != nil {
 		return refusals.Refusal{}, err
@@ -252,22 +262,66 @@ func (a *allowing) find(word string, access explain.Attempt, given bool) (refusa
 	return wanted, nil
 }
 
+// anyName stands for each name that a pattern of hosts matches.
+const anyName = "any-name"
+
+// hostOfURL is the host and the port of a URL, and else the word as it is. The
+// schemes of "allowed_hosts" stay.
+func (a *allowing) hostOfURL(word string) (string, error) {
+	scheme, rest, is := strings.Cut(word, "://")
+	if !is {
+		return word, nil
+	}
+	scheme = strings.ToLower(scheme)
+	port, known := map[string]string{"https": "443", "http": "80", "tcp": "", "tls": ""}[scheme]
+	host, path, _ := strings.Cut(rest, "/")
+	if at := strings.IndexAny(host, "?#"); at >= 0 {
+		host, path = host[:at], host[at:]
+	}
+	host = host[strings.LastIndex(host, "@")+1:]
+	switch {
+	case !known || host == "":
+		return "", misuse(a.flags, "%s is no URL of a host that is known: write HOST:PORT", quoted(word))
+	case path != "":
+		display.Fprintf(stdout, "note: that opens all of %s, not only what the URL names\n", quoted(host))
+	}
+	if port == "" {
+		return scheme + "://" + host, nil
+	}
+	if explicit, err := url.Parse("//" + host); err == nil && explicit.Port() == "" {
+		host = strings.TrimSuffix(host, ":") + ":" + port
+	}
+	return host, nil
+}
+
 // target is the path or the host that a word names. A word without a slash may
 // be both, and one without a dot and a port is neither: "docs" can be a mistake.
 func (a *allowing) target(word string) (target string, path bool, err error) {
-	host, notHost := explain.ParseTarget(explain.Connect, word)
-	plain := !strings.ContainsRune(word, '/') && !strings.HasPrefix(word, "~") && !strings.HasPrefix(word, ".")
+	name := word
+	if rest, is := strings.CutPrefix(word, "*."); is {
+		name = anyName + "." + rest
+	}
+	host, notHost := explain.ParseTarget(explain.Connect, name)
+	url := strings.Contains(word, "://")
+	plain := url || !strings.ContainsRune(word, '/') && !strings.HasPrefix(word, "~") && !strings.HasPrefix(word, ".")
 	_, missing := fsguard.Lstat(filepath.Join(a.here(), word))
 	if notHost == nil && !strings.ContainsAny(word, ".:") && word != "localhost" {
 		notHost = errors.New("a host has a dot or a port, a path a slash")
 	}
 	switch {
-	case plain && notHost == nil && missing == nil:
+	case plain && !url && notHost == nil && missing == nil:
 		return "", false, misuse(a.flags, "%s is a file here and may be a host: write %s or %s", quoted(word),
 			display.Text("./"+word), display.Text(host))
 	case plain && notHost == nil:
+		if name != word || strings.HasPrefix(word, "tls://") {
+			entry, err := hosts.ParseAllowed(word)
+			if err != nil {
+				return "", false, misuse(a.flags, "%s: %v", quoted(word), err)
+			}
+			a.pattern = entry.String()
+		}
 		return host, false, nil
-	case plain && missing != nil:
+	case plain && (url || missing != nil):
 		return "", false, misuse(a.flags, "%s is no number, file or host: %v", quoted(word), notHost)
 	case strings.HasPrefix(word, "~"):
 		if word, err = a.snapshot.Host.Expand(word, ""); err != nil {
@@ -293,6 +347,9 @@ func (a *allowing) here() string {
 func (a *allowing) allow(refusal refusals.Refusal) error {
 	denial := denialOf(refusal)
 	offer, store := a.offer(refusal)
+	if a.pattern != "" {
+		denial.Target = a.pattern
+	}
 	switch {
 	case offer.suggestion.Allowed && offer.why == "":
 		display.Fprintf(stdout, "allowed already, for sessions that start from now on: %s\n",

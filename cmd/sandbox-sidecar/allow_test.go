@@ -13,7 +13,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
-	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
 // After each proposal is written, the same access is allowed. That holds for
@@ -108,7 +107,7 @@ func TestOffer_IsTrueOnceItIsWritten(t *testing.T) {
 			defer store.Close()
 			denial := spawn.Denial{Denial: denials(home, project)[i]}
 			what := fmt.Sprintf("%s, %s: %s", name, kind, presentation.DenialLine(denial))
-			o := offerFor(store, store.Snapshot(project), settings.ScopeUser, string(kind), denial, refusals.Under{})
+			o := offerFor(store, store.Snapshot(project), wish{scope: settings.ScopeUser, kind: kind, denial: denial})
 			if o.unhelpful && (test.more == "" || !strings.Contains(o.why, test.more)) {
 				t.Errorf("%s: %q does not say that %q counts more", what, o.why, test.more)
 			}

@@ -453,7 +453,9 @@ func (s refusedSummary) print(w io.Writer, running *spawn.Foreground) {
 			break
 		}
 		display.Fprintf(w, "sandbox-sidecar:   %s\n", presentation.DenialLine(denial))
-		offer := offerFor(s.store, s.snapshot, settings.ScopeUser, string(s.kind), denial, s.line)
+		offer := offerFor(s.store, s.snapshot, wish{
+			scope: settings.ScopeUser, kind: s.kind, denial: denial, line: s.line,
+		})
 		suggestion := offer.suggestion
 		switch {
 		case suggestion.Protected && presentation.WayOn(denial) == "":

@@ -15,7 +15,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
@@ -30,13 +29,23 @@ type offer struct {
 	gone       bool               // what was refused does not exist any more
 }
 
+// wish is a denial of which somebody wants to know what would allow it.
+type wish struct {
+	scope   settings.Scope // whose file would be written
+	kind    settings.Kind
+	denial  spawn.Denial
+	line    refusals.Under // of the session
+	pattern string         // to allow instead of the host of the denial; or ""
+}
+
 // offerFor finds a setting and tries it: with it the same access must be allowed to
 // a session under the same command line.
-func offerFor(
-	store *settings.Store, snapshot *compile.Snapshot, scope settings.Scope, kind string, denial spawn.Denial,
-	line refusals.Under,
-) offer {
-	suggestion, err := presentation.Suggest(snapshot, settings.Kind(kind), denial)
+func offerFor(store *settings.Store, snapshot *compile.Snapshot, w wish) offer {
+	kind, denial, line := w.kind, w.denial, w.line
+	suggestion, err := presentation.Suggest(snapshot, kind, denial)
+	if w.pattern != "" && suggestion.Setting() == "allowed_hosts" {
+		suggestion.Value = w.pattern
+	}
 	o := offer{suggestion: suggestion}
 	switch {
 	case err != nil:
@@ -54,13 +63,13 @@ func offerFor(
 		o.gone, o.why = true, "it does not exist now: make it first, or allow its directory"
 		return o
 	}
-	proposal, err := store.Propose(scope, snapshot.ProjectDir, suggestion)
+	proposal, err := store.Propose(w.scope, snapshot.ProjectDir, suggestion)
 	if err != nil {
 		o.why = err.Error()
 		return o
 	}
 	denial.Lacking = ""
-	tried, err := presentation.Suggest(store.With(proposal), settings.Kind(kind), denial)
+	tried, err := presentation.Suggest(store.With(proposal), kind, denial)
 	switch {
 	case err == nil && tried.Allowed:
 		o.proposal = proposal
@@ -72,8 +81,8 @@ func offerFor(
 
 // byCommandLine reports whether the command line decides about what a suggestion
 // sets.
-func byCommandLine(snapshot *compile.Snapshot, kind string, suggestion explain.Suggestion) bool {
-	return snapshot.Reasons(settings.Kind(kind)).SetBy(suggestion.Setting()).File == policy.OriginCommand
+func byCommandLine(snapshot *compile.Snapshot, kind settings.Kind, suggestion explain.Suggestion) bool {
+	return snapshot.Reasons(kind).SetBy(suggestion.Setting()).File == policy.OriginCommand
 }
 
 // leaveOut says which flag decides, and no settings file.
@@ -82,47 +91,34 @@ func leaveOut(line refusals.Under, suggestion explain.Suggestion) string {
 	case line.Agent != "" && suggestion.Setting() == "allow_network":
 		return "no setting opens it to an agent: --network leaves the network to your settings"
 	case line.Mode != "":
-		return fmt.Sprintf("--mode %s decides, not the settings: leave it out, or run it outside the sandbox", line.Mode)
+		return fmt.Sprintf("--mode %s decides, not the settings: leave it out, or run it outside the sandbox",
+			line.Mode)
 	}
 	return "the command line decides, not the settings"
 }
 
 // countsMore says what keeps an access refused although an entry would allow it.
 func countsMore(
-	tried *compile.Snapshot, kind string, denial spawn.Denial, suggestion explain.Suggestion, line refusals.Under,
+	tried *compile.Snapshot, kind settings.Kind, denial spawn.Denial, suggestion explain.Suggestion,
+	line refusals.Under,
 ) string {
 	if byCommandLine(tried, kind, suggestion) {
 		return leaveOut(line, suggestion)
 	}
 	const why = "no entry there would allow it"
-	if by := tightening(tried, suggestion); by != "" {
-		return why + ": " + by + " counts more, as the project is not trusted; see sandbox-sidecar trust --show"
+	if by, bound := explain.BoundBy(tried, suggestion.Key); bound {
+		return why + ": " + by.String() +
+			" counts more, as the project is not trusted; see `sandbox-sidecar trust --show`"
 	}
 	attempt, target := explain.Attempt(denial.Access), denial.Target
 	if denial.Access == platform.RefusedCreate || denial.Access == platform.RefusedRemove {
 		attempt, target = explain.Write, filepath.Dir(target)
 	}
-	x, err := explain.Why(tried, settings.Kind(kind), attempt, target)
+	x, err := explain.Why(tried, kind, attempt, target)
 	if err != nil || x.Allowed {
 		return why
 	}
 	return why + ": " + x.Reason
-}
-
-// tightening is the list of the project's file that bounds that of a suggestion;
-// "" if there is none.
-func tightening(snapshot *compile.Snapshot, suggestion explain.Suggestion) string {
-	state := snapshot.ProjectState
-	if state == nil || state.Good == nil || snapshot.Project().Trusted {
-		return ""
-	}
-	kind, name := snapshot.KindOf(suggestion.Key)
-	for _, key := range []string{document.KeyOf(kind, name), name} {
-		if span, set := state.Good.Spans[key]; set {
-			return policy.Origin{File: quoted(state.File), Key: name, Line: span.At.Line}.String()
-		}
-	}
-	return ""
 }
 
 // isGone reports whether the path of a denial does not exist.

@@ -224,6 +224,22 @@ func (s Suggestion) instruction(limit int) string {
 	return fmt.Sprintf("set %s to %s", where, value)
 }
 
+// BoundBy is where the file of a project that is not trusted sets a list, which
+// bounds what the user's has. bound is false if it does not.
+func BoundBy(s *compile.Snapshot, key string) (by policy.Origin, bound bool) {
+	state := s.ProjectState
+	if state == nil || state.Good == nil || s.Project().Trusted {
+		return by, false
+	}
+	kind, name := s.KindOf(key)
+	for _, set := range []string{document.KeyOf(kind, name), name} {
+		if span, is := state.Good.Spans[set]; is {
+			return policy.Origin{File: display.Quote(state.File), Key: name, Line: span.At.Line}, true
+		}
+	}
+	return by, false
+}
+
 // toolchainFor names the toolchain that a name is made or removed for: the one
 // that the name belongs to. If a program makes the directories above its cache,
 // it is that program's toolchain. Sessions find such directories made; made

@@ -195,6 +195,47 @@ func TestAllow_SaysWhichSettingsAreInTheWay(t *testing.T) {
 	s.says(0, "Allowed", "allow", "--yes", "1") // the control
 }
 
+// A URL names a host, and never a path.
+func TestAllow_TakesHostsAsPeopleHaveThem(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	harness.Require(t, "network_hosts")
+	before := harness.Settings(harness.Sandbox{"allow_network": false})
+	for word, entry := range map[string]string{
+		"example.com":                         "example.com:443",
+		"https://example.com":                 "example.com:443",
+		"https://example.com/x?y":             "example.com:443",
+		"HTTPS://me:secret@example.com:8443/": "example.com:8443",
+		"http://198.51.100.2":                 "198.51.100.2:80",
+		"tcp://example.com:443":               "tcp://example.com:443",
+		"tls://example.com:5000/":             "tls://example.com:5000",
+		"https://[2001:db8::1]/":              "[2001:db8::1]:443",
+		"*.example.com":                       "*.example.com",
+		"*.example.com:443":                   "*.example.com:443",
+	} {
+		harness.Write(t, s.UserSettings(), before)
+		out, status := s.run("allow", "--yes", word)
+		if text := harness.Read(t, s.UserSettings()); status != 0 || !strings.Contains(text, `"`+entry+`"`) {
+			t.Errorf("%s: status %d, want %s:\n%s\n%s", word, status, entry, out, text)
+		}
+		if path := strings.Contains(word, "/x"); path != strings.Contains(out, "all of \"example.com\"") {
+			t.Errorf("%s: of the path it says:\n%s", word, out)
+		}
+		s.says(0, "allowed already", "allow", word)
+	}
+	harness.Write(t, s.UserSettings(), before)
+	for word, text := range map[string]string{
+		"https://": "is no URL of a host", "https:///etc": "is no URL of a host",
+		"file:///etc/passwd": "is no URL of a host", "gopher://example.com": "is no URL of a host",
+		"https://a b/": "not the name of a host", "*.com": "*.com",
+	} {
+		s.says(2, text, "allow", "--yes", word)
+	}
+	if harness.Read(t, s.UserSettings()) != before {
+		t.Error("written")
+	}
+}
+
 func TestAllow_WrongUsageIsSaid(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
