@@ -73,8 +73,8 @@ func Allowable(s *compile.Snapshot, scope Scope, suggestion explain.Suggestion) 
 	case !p.Trusted && len(p.Asks) > 0:
 		// To write into the file means to trust it, with everything that
 		// somebody else has written there.
-		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted", ErrNotAllowable,
-			display.Quote(p.File))
+		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted: see `sandbox-sidecar trust`",
+			ErrNotAllowable, display.Quote(p.File))
 	}
 	return nil
 }

@@ -71,6 +71,10 @@ func allow(flags *flagSet, args []string) error {
 		return misuse(flags, "--undo takes the last change back, whatever it was: leave out %s", quoted(words[0]))
 	case len(words) == 1 && words[0] == "":
 		return misuse(flags, "what to allow is empty")
+	case *undo && (*write || *execute || *ofProject):
+		return misuse(flags, "--undo takes the last change back, whatever it was: leave the other flags out")
+	case len(words) == 0 && !*undo && (*write || *execute || *yes):
+		return misuse(flags, "--write, --execute and --yes are for what to allow: name it")
 	case *write && *execute:
 		return misuse(flags, "--write and --execute: one of both")
 	}
@@ -200,12 +204,13 @@ func (a *allowing) undo() error {
 // allow it.
 func (a *allowing) list() error {
 	if len(a.kept) == 0 {
-		display.Fprintf(stdout, "no session of %s was refused anything in the last days\n", quoted(a.dir))
+		display.Fprintf(stdout, "no session of %s was refused anything in the last seven days\n", quoted(a.dir))
 		return nil
 	}
-	offered := 0
-	for _, refusal := range a.kept[:min(len(a.kept), mostOffered)] {
-		display.Fprintf(stdout, "%3d  %s\n", refusal.Number, presentation.DenialLine(denialOf(refusal)))
+	offered, shown := 0, a.kept[:min(len(a.kept), mostOffered)]
+	for _, refusal := range shown {
+		display.Fprintf(stdout, "%3d  %s%s\n", refusal.Number, presentation.DenialLine(denialOf(refusal)),
+			apart(refusal, shown))
 		offer, _ := a.offer(refusal)
 		if offer.proposal != nil {
 			offered++
@@ -223,6 +228,27 @@ func (a *allowing) list() error {
 	return nil
 }
 
+// apart says which sessions were refused what others were refused, too; "" if there
+// are no others.
+func apart(refusal refusals.Refusal, list []refusals.Refusal) string {
+	if !slices.ContainsFunc(list, func(other refusals.Refusal) bool {
+		return other.Number != refusal.Number && other.Target == refusal.Target
+	}) {
+		return ""
+	}
+	under := refusal.Kind
+	if refusal.Under.Mode != "" {
+		under += ", --mode " + refusal.Under.Mode
+	}
+	if refusal.Under.Agent != "" {
+		under += ", agent " + refusal.Under.Agent
+	}
+	if refusal.Under.Network {
+		under += ", --network"
+	}
+	return " (" + under + ")"
+}
+
 // denialOf is a refusal as exec has it.
 func denialOf(r refusals.Refusal) spawn.Denial {
 	return spawn.Denial{Denial: r.Denial, Lacking: r.Lacking, Number: r.Number}
@@ -232,6 +258,10 @@ func denialOf(r refusals.Refusal) spawn.Denial {
 // sessions were refused there last counts, else the access.
 func (a *allowing) find(word string, access explain.Attempt, given bool) (refusals.Refusal, error) {
 	if number, err := strconv.Atoi(word); err == nil && number >= 0 {
+		if given {
+			return refusals.Refusal{}, misuse(a.flags,
+				"--write and --execute are for a path: %d is a refusal, of one access", number)
+		}
 		for _, refusal := range a.kept {
 			if refusal.Number == number {
 				return refusal, nil
@@ -247,6 +277,9 @@ func (a *allowing) find(word string, access explain.Attempt, given bool) (refusa
 	target, isPath, err := a.target(word)
 	if err != nil {
 		return refusals.Refusal{}, err
+	}
+	if !isPath && given {
+		return refusals.Refusal{}, misuse(a.flags, "--write and --execute are for a path: %s is a host", quoted(target))
 	}
 	if !isPath {
 		access = explain.Connect
@@ -390,9 +423,9 @@ func (a *allowing) confirm(careful bool) error {
 	switch {
 	case a.yes && !careful:
 		return nil
-	case a.yes:
+	case a.yes, careful && !hasTerminal():
 		return errTyped
-	case !isTerminal(os.Stdin) || !isTerminal(os.Stdout):
+	case !hasTerminal():
 		return misuse(a.flags, "there is no terminal to ask on: use --yes")
 	case output.err != nil:
 		return output.err // nobody has seen it
@@ -416,6 +449,9 @@ func (a *allowing) confirm(careful bool) error {
 	}
 	return nil
 }
+
+// hasTerminal reports whether there is somebody to ask.
+func hasTerminal() bool { return isTerminal(os.Stdin) && isTerminal(os.Stdout) }
 
 var errTyped = errors.New("nothing was written: that leads out of the sandbox, so it needs your yes on a terminal")
 

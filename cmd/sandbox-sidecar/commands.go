@@ -57,9 +57,10 @@ func commands() []command {
 		{commandline.Command{
 			Name: "allow", Args: "[flags] [NUMBER | PATH | HOST[:PORT]]", Takes: commandline.Files,
 			Summary: "list what was refused, and allow it by a setting",
-			Details: "Without an argument it lists what sessions of this project were refused in the last days. " +
-				"With one it shows the line that allows it and the file, asks, and writes it. Comments and layout " +
-				"stay. The next session has it. What leads out of the sandbox needs a yes on the terminal.",
+			Details: "Without an argument it lists what sessions of this project were refused in the last " +
+				"seven days. With one it shows the line that allows it and the file, asks, and writes it. " +
+				"Comments and layout stay. The next session has it. What leads out of the sandbox needs a yes " +
+				"on the terminal.",
 		}, allow},
 		{commandline.Command{
 			Name: "ps", Args: "[flags]",

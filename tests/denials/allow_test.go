@@ -116,6 +116,10 @@ func TestAllow_AsksOnTheTerminal(t *testing.T) {
 	const service = "localhost:34567"
 	before := harness.Read(t, s.UserSettings())
 	s.says(1, "needs your yes on a terminal", "allow", "--yes", service)
+	if out, status := s.run("allow", service); status != 1 || !strings.Contains(out, "needs your yes on a terminal") ||
+		strings.Contains(out, "--yes") {
+		t.Errorf("without a terminal: status %d:\n%s", status, out)
+	}
 	if harness.Read(t, s.UserSettings()) != before {
 		t.Error("--yes has opened a service of this machine")
 	}
@@ -180,7 +184,7 @@ func TestAllow_SaysWhichSettingsAreInTheWay(t *testing.T) {
 	good := harness.Read(t, s.UserSettings())
 	project := filepath.Join(s.Project, ".zed", "settings.json")
 	harness.Write(t, project, harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{"/srv"}}))
-	s.says(1, "not trusted", "allow", "--in-project", "--yes", "1")
+	s.says(1, "not trusted: see `sandbox-sidecar trust`", "allow", "--in-project", "--yes", "1")
 	harness.Must(t, os.Remove(project))
 
 	harness.Write(t, s.UserSettings(), "{\n  \"terminal\": {\"sandbox\": {\"enabled\": 1}}\n}\n")
@@ -242,6 +246,10 @@ func TestAllow_WrongUsageIsSaid(t *testing.T) {
 	harness.Write(t, s.UserSettings(), harness.Settings(nil))
 	harness.Write(t, filepath.Join(s.Project, "a.example"), "")
 	for text, args := range map[string][]string{
+		"for a path: 2 is a refusal":           {"--write", "2"},
+		`for a path: "example.com:443" is`:     {"example.com", "--execute"},
+		"leave the other flags out":            {"--undo", "--in-project"},
+		"are for what to allow: name it":       {"--yes"},
 		`unexpected argument "2"`:              {"1", "2"},
 		"what to allow is empty":               {""},
 		"--undo takes the last change back":    {"--undo", "1"},
@@ -253,5 +261,5 @@ func TestAllow_WrongUsageIsSaid(t *testing.T) {
 	} {
 		s.says(2, text, append([]string{"allow"}, args...)...)
 	}
-	s.says(0, "was refused anything in the last days", "allow")
+	s.says(0, "was refused anything in the last seven days", "allow")
 }

@@ -67,7 +67,7 @@ func TestAllow_CountsTheCommandLineThatWasRefused(t *testing.T) {
 			if out, _ := run("allow"); !strings.Contains(out, "to allow it: add") {
 				t.Errorf("the list does not offer it:\n%s", out)
 			}
-			if out, status := run("allow", "1", "--yes"); status != 0 || !strings.Contains(out, "Allowed for sessions") {
+			if out, status := run("allow", "1", "--yes"); status != 0 || !strings.Contains(out, "Allowed for") {
 				t.Fatalf("status %d:\n%s", status, out)
 			}
 			if out, status := run(again...); strings.Contains(out, refused) ||
@@ -77,16 +77,17 @@ func TestAllow_CountsTheCommandLineThatWasRefused(t *testing.T) {
 			if out, _ := run("allow", "1", "--yes"); !strings.Contains(out, "allowed already") {
 				t.Errorf("again:\n%s", out)
 			}
-			// By its name it is the same refusal, and without one that of a sandboxed session.
+			// By its name it is the same refusal, and without one that of a
+			// sandboxed session.
 			if out, status := run("allow", "--undo"); status != 0 {
 				t.Fatalf("status %d:\n%s", status, out)
 			}
-			if out, status := run("allow", named, "--yes"); status != 0 || !strings.Contains(out, "Allowed for sessions") {
+			if out, status := run("allow", named, "--yes"); status != 0 || !strings.Contains(out, "Allowed for") {
 				t.Errorf("by its name: status %d:\n%s", status, out)
 			}
 			other := s.OutsidePath("other")
 			harness.Write(t, other, "")
-			if out, status := run("allow", other, "--yes"); status != 0 || !strings.Contains(out, "Allowed for sessions") {
+			if out, status := run("allow", other, "--yes"); status != 0 || !strings.Contains(out, "Allowed for") {
 				t.Errorf("what was never refused: status %d:\n%s", status, out)
 			}
 		})
@@ -100,6 +101,8 @@ func TestAllow_NamesTheFlagThatDecides(t *testing.T) {
 	const flag = "--mode strict decides, not the settings"
 	s.says(1, flag, "exec", "--mode", "strict", "--", "cat", file)
 	s.says(0, flag, "allow")
+	s.says(0, `read "`+file+`" by "cat" (terminal, --mode strict)`, "allow")
+	s.says(0, `read "`+file+`" by "cat" (terminal) `, "allow")
 	s.says(1, flag, "allow", "2", "--yes")
 	s.says(0, "Allowed", "allow", "1", "--yes") // the control
 }
