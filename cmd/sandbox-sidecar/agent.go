@@ -70,6 +70,7 @@ type namedAgent struct {
 	toolchain.Agent
 	named    string // what is looked up
 	program  agents.Program
+	chosen   bool  // by --program
 	unfound  error // why there is no program
 	services []agents.Service
 }
@@ -92,7 +93,7 @@ func (p *projectFlags) findAgent(flags *flagSet) (*namedAgent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &namedAgent{Agent: agent, named: cmp.Or(p.program, agent.Program)}
+	a := &namedAgent{Agent: agent, chosen: p.program != "", named: cmp.Or(p.program, agent.Program)}
 	a.program, a.unfound = agents.Locate(exec.LookPath, a.named)
 	var names []string
 	for _, variable := range a.Passed {
@@ -126,7 +127,10 @@ func (a *namedAgent) unfoundError() error {
 
 // layer is the agent as the settings take it, for sessions in a project.
 func (a *namedAgent) layer(project string) *compile.Agent {
-	layer := &compile.Agent{Toolchain: a.Toolchain, File: a.File, Hosts: a.Hosts}
+	layer := &compile.Agent{
+		Toolchain: a.Toolchain, File: a.File, Hosts: a.Hosts, Program: a.program.Path, Ways: a.program.Ways,
+		Named: a.chosen,
+	}
 	layer.Variables = slices.Concat(layer.Variables, a.Passed)
 	real := realPath(project)
 	for _, part := range a.program.Parts {

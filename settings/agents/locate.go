@@ -23,6 +23,9 @@ type Program struct {
 	Path string
 	// Parts are what is executed, the program itself first.
 	Parts []Part
+	// Ways are all paths that led to the parts, those of shims too. Who can write
+	// one of them decides what is executed.
+	Ways []string
 	// First is a directory to put first in PATH, so that a script finds its
 	// interpreter; "" if PATH leads there already.
 	First string
@@ -60,10 +63,28 @@ type Look func(name string) (path string, err error)
 // and the like to the only version there is. The error is that of look, or a
 // *ShimError.
 func Locate(look Look, name string) (Program, error) {
-	path, err := locate(look, name)
+	var ways []string
+	noting := func(name string) (string, error) {
+		path, err := look(name)
+		if err == nil {
+			ways = append(ways, path)
+		}
+		return path, err
+	}
+	path, err := locate(noting, name)
 	if err != nil {
 		return Program{}, err
 	}
+	p, err := programAt(noting, path)
+	for _, part := range p.Parts {
+		ways = append(ways, part.Path)
+	}
+	p.Ways = ways
+	return p, err
+}
+
+// programAt is a program with what it needs.
+func programAt(look Look, path string) (Program, error) {
 	p := Program{Path: path}
 	real, err := fsguard.EvalSymlinks(path)
 	if err != nil {
@@ -80,6 +101,9 @@ func Locate(look Look, name string) (Program, error) {
 		p.Parts[0].Beside = append(p.Parts[0].Beside, glob(filepath.Dir(real), "global", "*", "node_modules")...)
 	}
 	interpreter := words[0]
+	if !executable(interpreter) {
+		return p, nil // the kernel does not execute it
+	}
 	if filepath.Base(interpreter) == "env" {
 		if interpreter, p.First, err = interpreterOf(look, path, words[1:]); err != nil || interpreter == "" {
 			return p, err
@@ -188,13 +212,20 @@ func headOf(path string) []byte {
 	return file.Data[:min(len(file.Data), most)]
 }
 
-// shebang are the words of a script's first line; nil if there are none.
+// mostShebang is how much of a script the kernel reads (BINPRM_BUF_SIZE).
+const mostShebang = 256
+
+// shebang are the words of a script's first line, as the kernel parts them
+// (fs/binfmt_script.c): by spaces and tabs alone; nil if there are none.
 func shebang(head []byte) []string {
-	if !bytes.HasPrefix(head, []byte("#!")) {
+	line, whole := bytes.CutPrefix(head[:min(len(head), mostShebang)], []byte("#!"))
+	if !whole {
 		return nil
 	}
-	line, _, _ := bytes.Cut(head[2:], []byte("\n"))
-	words := strings.Fields(string(line))
+	if line, _, whole = bytes.Cut(line, []byte("\n")); !whole || bytes.IndexByte(line, 0) >= 0 {
+		return nil
+	}
+	words := strings.FieldsFunc(string(line), func(r rune) bool { return r == ' ' || r == '\t' })
 	if len(words) == 0 || !filepath.IsAbs(words[0]) {
 		return nil
 	}

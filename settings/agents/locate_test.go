@@ -192,3 +192,17 @@ func TestServices_AreThoseThatAddressesName(t *testing.T) {
 		}
 	}
 }
+
+// The kernel parts a first line by spaces and tabs, and reads 256 bytes of it.
+func TestShebang_IsTheKernels(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"#!/bin/sh\n": "/bin/sh", "#! \t/bin/sh -e\n": "/bin/sh -e", "#!/bin/sh": "", "#!\v/bin/sh\n": "",
+		"#!bin/sh\n": "", "#!/bin/sh\x00\n": "", "#!/" + strings.Repeat("a", 300) + "\n": "", "": "", "#!\n": "",
+		"#!/bin/sh\v\n": "/bin/sh\v",
+	} {
+		if got := strings.Join(shebang([]byte(line)), " "); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -22,6 +22,11 @@ type Agent struct {
 	Hosts []toolchain.Registry
 	// Programs may be read and executed.
 	Programs []agents.Part
+	// Program is what is executed, and Ways are the paths that led there and to its
+	// interpreter. Named: the command line names the program.
+	Program string
+	Ways    []string
+	Named   bool
 }
 
 // agentWritten is how the origin of what the set opens is written.
@@ -54,7 +59,7 @@ func (e *evaluation) agentGap() string {
 		return ""
 	}
 	if hasToolchain(e.toolchains, e.agent.Name) {
-		return e.placeGap()
+		return cmp.Or(e.placeGap(), e.planted)
 	}
 	who := "the project's file " + display.Quote(e.projectFile)
 	for i := range e.layers.bounds {
@@ -98,11 +103,56 @@ func (v fsView) refusesPlace(p toolchain.Place) string {
 	return ""
 }
 
+// holds reports whether a real path lies in a place of the set itself.
+func (v fsView) holds(c chosen, path string) bool {
+	return slices.ContainsFunc(c.Places, func(p toolchain.Place) bool {
+		dir, err := v.host.Expand(p.At, "")
+		return err == nil && policy.Contains(v.Resolve(dir).Path, path)
+	})
+}
+
+// plantedProgram says which program of an agent a session could have put there:
+// PATH may lead into a project, and the agent's keys would be that program's. ""
+// if there is none. What the command line names is meant.
+func (v fsView) plantedProgram(a *Agent, others []string, lasts outside, p *policy.Policy) string {
+	for _, way := range a.Ways {
+		if a.Named && way == a.Program {
+			continue
+		}
+		target := v.Resolve(way)
+		at := []string{target.Path}
+		for _, link := range target.Links {
+			at = append(at, link.Dir)
+		}
+		for _, path := range at {
+			if v.plantable(path, others, lasts, p) {
+				return fmt.Sprintf("PATH leads to %s, which sessions can write: name the program with --program",
+					display.Quote(way))
+			}
+		}
+	}
+	return ""
+}
+
+// plantable reports whether a session may have written a real path for programs
+// outside.
+func (v fsView) plantable(path string, others []string, lasts outside, p *policy.Policy) bool {
+	for _, other := range others {
+		if policy.Contains(v.Resolve(other).Path, path) {
+			return true
+		}
+	}
+	cached := slices.ContainsFunc(p.Caches, func(c policy.Cache) bool { return policy.Contains(c.Path, path) })
+	_, protected := p.ProtectedAt(path)
+	return !cached && !protected && lasts.at(path).Has(policy.Write)
+}
+
 // programGrants opens the programs of an agent, and what they need beside them. A
 // variable such as PATH leads there, so what is secret stays closed, and nothing
 // counts that a session could have put there.
 func (v fsView) programGrants(c chosen, r *reporter) []grant {
 	var list []grant
+	first := v.Resolve(c.agent.Program).Path
 	for _, part := range c.agent.Programs {
 		program := v.Resolve(part.Path)
 		for i, path := range slices.Concat([]string{part.Path}, part.Beside) {
@@ -113,7 +163,12 @@ func (v fsView) programGrants(c chosen, r *reporter) []grant {
 			if i == 0 && !target.Mode.IsRegular() {
 				break
 			}
-			if what := v.sensitive.Holds(target.Path); what != "" {
+			what := v.sensitive.Holds(target.Path)
+			actor, _ := v.sensitive.ActorAt(target.Path)
+			if what == "" && actor.Agent != "" && !v.holds(c, target.Path) {
+				what = "the sign-in of " + actor.Agent
+			}
+			if what != "" {
 				r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
 					"%s: %s is not granted, because that is %s", display.Quote(c.Name),
 					display.Quote(target.Path), what)
@@ -127,6 +182,9 @@ func (v fsView) programGrants(c chosen, r *reporter) []grant {
 			}
 			if i > 0 {
 				g.origin.Reason, g.namedBy = "what the program needs beside it", []string{program.Path}
+			}
+			if program.Path != first {
+				g.namedBy = append(g.namedBy, first) // whose first line names the interpreter
 			}
 			list = append(list, g)
 		}

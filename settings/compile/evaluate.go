@@ -49,6 +49,9 @@ type evaluation struct {
 	// redirect is a symlink on the way to the project that cannot be relied on;
 	// nil if there is none.
 	redirect *Redirect
+	// planted says that a session could have made the program of the agent that
+	// the command line names; "" if not.
+	planted string
 
 	bounds bounds // what the organisation has taken away
 
@@ -240,6 +243,10 @@ func (s *Input) run(
 	}
 	if projectDir != "" {
 		e.redirect = redirected(view, projectDir, s.Others, grants.writable)
+	}
+	if l.agent != nil {
+		lasts := outsideOf(grants.lasting, grants.temporary, grants.hidden)
+		e.planted = view.plantedProgram(l.agent, s.Others, lasts, &p)
 	}
 	e.require(project, r)
 	e.reopen(own.reopened, paths.outside)

@@ -198,11 +198,13 @@ func AgentOf(program string) (name string, is bool) {
 // Before are the arguments to put before the user's; nil if the user has decided
 // about what they say.
 func (a Agent) Before(args []string) []string {
-	for _, arg := range args {
+	for i, arg := range args {
 		if arg == "--" {
 			break
 		}
-		if a.Setting != "" && strings.Contains(arg, a.Setting) {
+		config := i > 0 && (args[i-1] == "-c" || args[i-1] == "--config") || strings.HasPrefix(arg, "--config=") ||
+			strings.HasPrefix(arg, "-c") && arg != "-c"
+		if a.Setting != "" && config && strings.Contains(arg, a.Setting) {
 			return nil
 		}
 		for _, option := range a.Unless {

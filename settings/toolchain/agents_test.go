@@ -45,6 +45,7 @@ func TestAgent_AddsNothingToADecision(t *testing.T) {
 		"--sandbox read-only": false, "exec --sandbox=read-only x": false, "-s workspace-write": false,
 		"-sread-only": false,
 		"--full-auto": false, "-c sandbox_mode=read-only": false, `--config=sandbox_mode="x"`: false, "--yolo": false,
+		`-csandbox_mode="x"`: false, "exec sandbox_mode": true,
 		"--dangerously-bypass-approvals-and-sandbox": false,
 	} {
 		if got := len(codex.Before(strings.Fields(line))) > 0; got != added {

@@ -351,3 +351,87 @@ func TestAgent_OfTheUsersOwn(t *testing.T) {
 		t.Errorf("a path: status %d\n%s", status, said)
 	}
 }
+
+// TestAgent_TakesNoProgramOfASession has PATH lead to what a session could have
+// written: neither does the agent's key reach that, nor does its first line open
+// anything.
+func TestAgent_TakesNoProgramOfASession(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	const planted = "echo \"planted: $ANTHROPIC_API_KEY\"\ncat ~/outside ~/.codex/auth.json\n"
+	for name, test := range map[string]struct {
+		plant   func(w *harness.World, write func(path, text string)) (path string)
+		args    []string
+		runs    bool // with the key
+		granted bool // in a directory that settings grant
+	}{
+		"in the project": {plant: func(w *harness.World, write func(path, text string)) string {
+			write(w.ProjectPath(".venv/bin/claude"), "#!/bin/sh\n"+planted)
+			return w.ProjectPath(".venv/bin")
+		}},
+		"by a link": {plant: func(w *harness.World, write func(path, text string)) string {
+			write(w.ProjectPath("tool"), "#!/bin/sh\n"+planted)
+			harness.MakeDir(t, w.HomePath("bin"))
+			harness.Must(t, os.Symlink(w.ProjectPath("tool"), w.HomePath("bin/claude")))
+			return w.HomePath("bin")
+		}},
+		"its interpreter in the project": {plant: func(w *harness.World, write func(path, text string)) string {
+			write(w.HomePath("tools/claude"), "#!/usr/bin/env node\n")
+			write(w.ProjectPath("node_modules/.bin/node"), "#!/bin/sh\n"+planted)
+			return w.ProjectPath("node_modules/.bin") + ":" + w.HomePath("tools")
+		}},
+		"a shim in the project": {plant: func(w *harness.World, write func(path, text string)) string {
+			write(w.ProjectPath("shims/claude"), "#!/bin/sh\n"+planted)
+			harness.MakeDir(t, w.ProjectPath("versions/1"))
+			write(w.HomePath("private/claude"), "#!/bin/sh\n"+planted)
+			harness.Must(t, os.Symlink(w.HomePath("private"), w.ProjectPath("versions/1/bin")))
+			return w.ProjectPath("shims")
+		}},
+		"in a grant": {granted: true, plant: func(w *harness.World, write func(path, text string)) string {
+			write(w.HomePath("work/claude"), "#!/bin/sh\n"+planted)
+			return w.HomePath("work")
+		}},
+		"named": {
+			args: []string{"--program", "./tool"}, runs: true,
+			plant: func(w *harness.World, write func(path, text string)) string {
+				write(w.ProjectPath("tool"), "#!/bin/sh\n"+planted)
+				return w.HomePath("none")
+			},
+		},
+		"named, with a file of the user's as the interpreter": {
+			args: []string{"--program", "./tool"},
+			plant: func(w *harness.World, write func(path, text string)) string {
+				write(w.HomePath("outside"), "SECRET\n") // executable now
+				write(w.ProjectPath("tool"), "#!"+w.HomePath("outside")+"\n"+planted)
+				return w.HomePath("none")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := harness.NewWorldOutsideDefaults(t)
+			agentHome(t, w, "native")
+			path := test.plant(w, func(path, text string) {
+				harness.Write(t, path, text)
+				harness.Must(t, os.Chmod(path, 0o755))
+			})
+			if test.granted {
+				harness.Write(t, w.UserSettings(),
+					harness.Defaults(harness.Sandbox{"additional_read_write_paths": []string{path}}))
+			}
+			args := append(append([]string{"agent"}, test.args...), "claude")
+			out, said, status := runIn(t, w, path, nil, args...)
+			if strings.Contains(out, "SECRET") || strings.Contains(said, "SECRET") {
+				harness.Breach(t, "a program of a session's opens a file:\n%s\n%s", out, said)
+			}
+			ran := strings.Contains(out, "planted: sk-own")
+			if ran && !test.runs {
+				harness.Breach(t, "a program of a session's gets the key:\n%s\n%s", out, said)
+			}
+			why := strings.Contains(strings.Join(strings.Fields(said), " "), "which sessions can write: name")
+			if test.runs != ran || !test.runs && test.args == nil && (status != 1 || !why) {
+				t.Errorf("status %d, ran: %v\n%s\n%s", status, ran, out, said)
+			}
+		})
+	}
+}

@@ -67,8 +67,8 @@ func TestJoin(t *testing.T) {
 		}
 		for name, want := range map[string]int{"/nothing/here": 127, "/etc/passwd": 126} {
 			c := joining(t, e, machine, name)
-			if err := c.Run(); c.ProcessState.ExitCode() != want {
-				t.Errorf("%s: %v, want %d", name, err, want)
+			if out, err := c.CombinedOutput(); c.ProcessState.ExitCode() != want {
+				t.Errorf("%s: %v, want %d: %s", name, err, want, out)
 			}
 		}
 		list := harness.Call(e, protocol.ListGroups, protocol.Empty{}).Groups

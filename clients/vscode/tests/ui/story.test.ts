@@ -39,6 +39,8 @@ for (const look of looksToTry()) {
         await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "bash" }).first().waitFor();
         await screen.take("which terminals are reopened");
         await window.page.keyboard.press("Enter");
+        // Until the old terminal is gone, what is typed may go to that.
+        await window.page.locator(".single-terminal-tab", { hasText: "bash (sandbox)" }).waitFor();
         await screen.clear();
       };
 
