@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,6 +28,10 @@ type Group struct {
 	init    *platform.GroupInit
 	around  surroundings
 	running *running // of the init; set once the group has started
+
+	// writable: a command was started with a descriptor through which files can
+	// change that nobody is asked about.
+	writable atomic.Bool
 
 	done chan struct{} // closed once nothing is left and the fields below are set
 	err  error         // names the survivors
@@ -279,6 +284,9 @@ func (g *Group) start(ctx context.Context, request Request, m *member, given str
 	var files []*os.File
 	if target.Order.Terminal == nil {
 		files = target.Streams[:]
+	}
+	if anyWritable(files) { // and it may hand them on to another command
+		g.writable.Store(true)
 	}
 	started, err := g.init.Start(ctx, target.Order, files, controlling)
 	if err != nil {

@@ -12,10 +12,13 @@ import (
 // wroteNothing reports whether the session has changed no file. survived is the
 // error of a kill: what has survived may still write.
 func (r *running) wroteNothing(survived error) bool {
-	supervision := r.supervision
+	supervision, shared := r.supervision, r.shared
 	if call, member := r.group.(*call); member {
 		// Who wrote is not told apart, as a file stays open for whoever opened it.
-		supervision = call.shared.running.supervision
+		supervision, shared = call.shared.running.supervision, call.shared
+	}
+	if shared != nil && shared.writable.Load() {
+		return false
 	}
 	witness, is := supervision.(platform.ChangeWitness)
 	return is && survived == nil && !r.writable && witness.ChangedNothing()

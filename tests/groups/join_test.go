@@ -263,3 +263,30 @@ func TestJoin_Refused(t *testing.T) {
 		t.Errorf("control: %v: %s", err, out)
 	}
 }
+
+// A joined command may print into a file of the project: that is a change of the
+// group's, which nobody asked the supervisor about.
+func TestJoin_AFileAsOutputIsReviewed(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
+	makefile := w.ProjectPath("sub/Makefile")
+	harness.Write(t, makefile, "all:\n")
+	s := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Command: "/bin/bash", Args: []string{"-c", "echo ready; until test -e go; do :; done"},
+		Group: "agent", Pipe: true,
+	})
+	s.Await("ready")
+	out, err := os.OpenFile(makefile, os.O_WRONLY|os.O_APPEND, 0)
+	harness.Must(t, err)
+	defer out.Close()
+	command := joining(t, e, harness.Machine{}, "echo", "evil:")
+	command.Stdout = out
+	harness.Must(t, command.Run())
+	harness.Write(t, w.ProjectPath("go"), "")
+	s.Exit()
+	if review := s.Close(0).Review; len(review) != 1 {
+		t.Errorf("review: %+v", review)
+	}
+}
