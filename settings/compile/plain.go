@@ -72,7 +72,7 @@ var settingsPatterns = sync.OnceValue(func() settingsLines {
 			`-----END CERTIFICATE-----(\\n)?"$`),
 		ofServer: regexp.MustCompile(`^//[^\s="']+:[\w-]+\s*=\s*[^\s"']`),
 		user:     regexp.MustCompile(`(\b\w{3,5}://)[^\s/@"']*@`),
-		said:     regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd|secret|token|credentials?|auth|login)\b`),
+		said:     regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd?|secret|token|credentials?|auth|login)\b`),
 		leads:    regexp.MustCompile(`(?i)registry|registries|scopes|index|find-links|server`),
 	}
 })
