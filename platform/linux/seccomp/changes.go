@@ -1,7 +1,7 @@
 package seccomp
 
 // A session in which nothing was written needs no search at its end. So the
-// supervisor is told of every call that may change a file, or have another
+// supervisor gets every call that may change a file, or have another
 // process change one, by what is in its registers: memory may differ by the time
 // the kernel reads it. observationRules have those that take a path and create,
 // remove or open something. See docs/design/tripwires-and-review.md.
@@ -52,7 +52,7 @@ func changeRules() (rules []rule) {
 	})
 }
 
-// askedSocketRules are socketRules for a session whose supervisor is told of
+// askedSocketRules are socketRules for a session whose supervisor gets calls for
 // sockets that can reach other processes.
 func askedSocketRules() (rules []rule) {
 	for _, rule := range socketRules {
@@ -65,6 +65,6 @@ func askedSocketRules() (rules []rule) {
 	return rules
 }
 
-// SeesChanges reports whether the supervisor is told of every call that may
+// SeesChanges reports whether the supervisor gets every call that may
 // change a file.
 func (o Observed) SeesChanges() bool { return o == ObservedNamed || o == ObservedAll }
