@@ -288,6 +288,14 @@ func (a *allowing) find(word string, access explain.Attempt, given bool) (refusa
 		return r.Target == target && r.Detail == "" && !r.Datagram && (!given || string(r.Access) == string(access))
 	})
 	if at >= 0 {
+		// What a session tried last need not be what the user means.
+		last := a.kept[at].Access
+		if changes := []platform.Refused{
+			platform.RefusedWrite, platform.RefusedCreate, platform.RefusedRemove, platform.RefusedExecute,
+		}; isPath && !given && a.yes && slices.Contains(changes, last) {
+			return refusals.Refusal{}, misuse(a.flags,
+				"a session tried to %s it: with --yes say --write or --execute, or its number", last)
+		}
 		return a.kept[at], nil
 	}
 	wanted := refusals.Refusal{Kind: string(settings.KindTerminal)}

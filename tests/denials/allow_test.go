@@ -263,3 +263,17 @@ func TestAllow_WrongUsageIsSaid(t *testing.T) {
 	}
 	s.says(0, "was refused anything in the last seven days", "allow")
 }
+
+// What a session tried last does not decide what --yes writes for a path.
+func TestAllow_APathAloneIsNotForWriting(t *testing.T) {
+	t.Parallel()
+	newObservedScene(t)
+	s, file := newAllowScene(t, harness.Settings(nil))
+	s.run("exec", "--", "sh", "-c", "echo x >> "+file)
+	before := harness.Read(t, s.UserSettings())
+	s.says(2, "a session tried to write it", "allow", "--yes", file)
+	if harness.Read(t, s.UserSettings()) != before {
+		harness.Breach(t, "written without a word about it")
+	}
+	s.says(0, "Allowed", "allow", "--yes", "--write", file) // the control
+}
