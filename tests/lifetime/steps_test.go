@@ -135,9 +135,11 @@ func mustBeSwept(t *testing.T, w *harness.World, dead *client.Client, sidecar in
 		command.Env = append(command.Env, "XDG_CACHE_HOME="+filepath.Join(w.Home, "another cache"))
 	}})
 	mustLeaveNobody(t, dead)
-	harness.Eventually(t, "the state directory holds one journal", func() bool {
+	harness.Eventually(t, "the state directory holds one sidecar's journal and socket", func() bool {
 		entries, err := os.ReadDir(w.State())
-		return err == nil && len(entries) == 1
+		journals, _ := filepath.Glob(filepath.Join(w.State(), "*.journal"))
+		sockets, _ := filepath.Glob(filepath.Join(w.State(), "*", "control"))
+		return err == nil && len(entries) == 2 && len(journals) == 1 && len(sockets) == 1
 	})
 	_ = next.HangUp()
 	harness.NoTrace(t, w, sidecar)
