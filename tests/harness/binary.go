@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -92,12 +93,24 @@ func CopyProgram(t testing.TB, from, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	write(t, path, text, 0o700)
+}
+
+// WriteProgram makes a file that its owner may execute at once.
+func WriteProgram(t testing.TB, path, content string) {
+	t.Helper()
+	write(t, path, []byte(content), 0o700)
+}
+
+// write makes a file that can be executed as soon as its mode allows that.
+func write(t testing.TB, path string, content []byte, mode fs.FileMode) {
+	t.Helper()
 	// If another test forked while the file is open for writing, the child
 	// would hold it open until it execs, and the kernel executes no such file
 	// (ETXTBSY). The lock keeps forks out.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, text, 0o700); err != nil {
+	if err := os.WriteFile(path, content, mode); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -63,9 +63,7 @@ func Write(t testing.TB, path, content string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, []byte(content), 0o644)
 }
 
 // WritePrivate is Write, for a file that only its owner may read, as ssh asks of

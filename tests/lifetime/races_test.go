@@ -57,9 +57,7 @@ type slowFile struct {
 
 func newSlowFile(t *testing.T, path string) *slowFile {
 	t.Helper()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec sleep 300\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	harness.WriteProgram(t, path, "#!/bin/sh\nexec sleep 300\n")
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)

@@ -3,9 +3,10 @@ package syscalls
 import (
 	"bytes"
 	"encoding/binary"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // call32 is a system call of i386 (asm/unistd_32.h).
@@ -82,8 +83,6 @@ const (
 func (s *scene) program32(t testing.TB, name string, calls []call32, data ...uint32) string {
 	t.Helper()
 	path := filepath.Join(s.World.Project, name)
-	if err := os.WriteFile(path, elf32(calls, data), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	harness.WriteProgram(t, path, string(elf32(calls, data)))
 	return path
 }

@@ -222,9 +222,7 @@ func TestAsk_IsBounded(t *testing.T) {
 	for text, timeout := range map[string]time.Duration{"exec yes": askTimeout, "exec sleep 600": time.Millisecond} {
 		program := filepath.Join(t.TempDir(), "git")
 		text = "#!/bin/sh\n" + text + "\n"
-		if err := os.WriteFile(program, []byte(text), 0o700); err != nil { //nolint:gosec // it is run
-			t.Fatal(err)
-		}
+		harness.WriteProgram(t, program, text)
 		if _, err := ask(program, nil, timeout); !errors.Is(err, errDiffers) {
 			t.Errorf("%s: %v", text, err)
 		}
