@@ -25,15 +25,16 @@ type Call struct {
 // End kills the call's processes, and returns how many it had to kill. If ctx
 // ends first, the error wraps a *Survivors.
 func (c Call) End(ctx context.Context) (killed int, err error) {
+	members := c.members()
 	dead, err := proc.KillLoop{
 		Find: func() iter.Seq2[proc.ID, error] {
 			return func(yield func(proc.ID, error) bool) {
-				living, err := c.living()
+				table, err := proc.Table()
 				if err != nil {
 					yield(proc.ID{}, err)
 					return
 				}
-				for _, found := range living {
+				for _, found := range members.living(table) {
 					if !yield(found, nil) {
 						return
 					}
@@ -48,8 +49,11 @@ func (c Call) End(ctx context.Context) (killed int, err error) {
 
 // Left counts the call's living processes.
 func (c Call) Left() (int, error) {
-	living, err := c.living()
-	return len(living), err
+	table, err := proc.Table()
+	if err != nil {
+		return 0, err
+	}
+	return len(c.members().living(table)), nil
 }
 
 // LeftBeside counts the living processes of a group that belong to none of the
@@ -66,17 +70,31 @@ func (c Call) LeftBeside(leaders []int) (int, error) {
 	return len(proc.Living(inside)) - len(proc.Living(known)), nil
 }
 
+// callMembers finds a call's processes in several tables.
+type callMembers struct {
+	call Call
+	// sessions are the POSIX sessions of all that were found. Only a process of the
+	// call can have made them.
+	sessions map[int]bool
+}
+
+func (c Call) members() callMembers {
+	return callMembers{call: c, sessions: map[int]bool{c.Leader: true}}
+}
+
 // living finds the call's processes among the group's, so that a number that was
-// given to a process outside cannot be meant.
-func (c Call) living() ([]proc.ID, error) {
-	table, err := proc.Table()
-	if err != nil {
-		return nil, err
+// given to a process outside cannot be meant. A process that an earlier table had
+// in a session of its own is found without its parent, too, which may have ended
+// first; and so is what it has forked since.
+func (m callMembers) living(table []proc.Entry) []proc.ID {
+	inside := proc.Descendants(table, func(entry proc.Entry) bool { return entry.Parent == m.call.Init })
+	found := proc.Descendants(inside, func(entry proc.Entry) bool {
+		return m.call.Leader == 0 || entry.PID == m.call.Leader || m.sessions[entry.Session]
+	})
+	for _, entry := range found {
+		m.sessions[entry.Session] = true
 	}
-	inside := proc.Descendants(table, func(entry proc.Entry) bool { return entry.Parent == c.Init })
-	return proc.Living(proc.Descendants(inside, func(entry proc.Entry) bool {
-		return c.Leader == 0 || entry.PID == c.Leader || entry.Session == c.Leader
-	})), nil
+	return proc.Living(found)
 }
 
 // maxAncestors bounds the ancestors of a process that are looked at.
