@@ -284,6 +284,8 @@ describe("a question about an access", () => {
     const question = await window.notification(new RegExp(`"cat" wants to read ".*${tail}"`));
     await window.focusTerminal();
     await window.page.keyboard.press("Control+C");
+    // Until the shell reads, the interrupt drops what is typed.
+    await until("a prompt", async () => (await window.terminal()).trimEnd().endsWith("ready$"));
     await window.run("echo interr''upted", /^interrupted$/m);
     await question.waitFor({ state: "hidden" });
     await window.page.locator(".statusbar-item", { hasText: "1 question" }).waitFor({ state: "hidden" });
