@@ -42,6 +42,7 @@ type groupKey struct {
 
 // openGroup is a group that is being started, or has started.
 type openGroup struct {
+	key   groupKey
 	ready chan struct{} // closed once the fields below are set
 	group *spawn.Group
 	err   error
@@ -147,7 +148,7 @@ func (t *groups) get(ctx context.Context, key groupKey, start func() (*spawn.Gro
 		}
 		select {
 		case <-g.group.Done():
-			t.forget(key, g) // find must start another
+			t.forget(g) // find must start another
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -165,17 +166,17 @@ func (t *groups) find(key groupKey, start func() (*spawn.Group, error)) (*openGr
 	if g != nil {
 		return g, nil
 	}
-	g = &openGroup{ready: make(chan struct{})}
+	g = &openGroup{key: key, ready: make(chan struct{})}
 	t.open[key] = g
 	go func() {
 		defer close(g.ready)
 		if g.group, g.err = start(); g.err != nil {
-			t.forget(key, g)
+			t.forget(g)
 			return
 		}
 		go func() {
 			<-g.group.Done()
-			t.forget(key, g)
+			t.forget(g)
 		}()
 		t.retireOthers(key)
 	}()
@@ -188,11 +189,12 @@ func (t *groups) isClosed(g *openGroup) bool {
 	return g.closed
 }
 
-func (t *groups) forget(key groupKey, g *openGroup) {
+// forget takes a group that has ended out of the table.
+func (t *groups) forget(g *openGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.open[key] == g {
-		delete(t.open, key)
+	if t.open[g.key] == g {
+		delete(t.open, g.key)
 	}
 }
 
@@ -249,6 +251,7 @@ func (t *groups) end(wanted func(groupKey) bool) (groupsEnd, error) {
 				return
 			}
 			closed, err := g.group.Close()
+			t.forget(g) // before the answer says that it has ended
 			mu.Lock()
 			defer mu.Unlock()
 			total.groups++
