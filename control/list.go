@@ -40,7 +40,7 @@ func (s *Silent) Error() string {
 	if s.PID > 0 {
 		return fmt.Sprintf("process %d did not say what it runs: %v", s.PID, s.Err)
 	}
-	return fmt.Sprintf("%s: nobody said what runs: %v", s.Socket, s.Err)
+	return fmt.Sprintf("no process at %s said what it runs: %v", s.Socket, s.Err)
 }
 
 // Unwrap returns the reason.

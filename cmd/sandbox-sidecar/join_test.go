@@ -57,7 +57,7 @@ func TestPrintRunning_SaysWhoHasJoined(t *testing.T) {
 		{ID: "abcd1111", Shared: true, Group: "agent", StartedAt: now},
 		{ID: "ef012222", Sandbox: "abcd1111", StartedAt: now, Argv: []string{"own"}},
 		{ID: "aa012222", Sandbox: "abcd1111", StartedAt: now, Argv: []string{"bash"}, Joined: true},
-	}}}, now)
+	}}}, false, now)
 	for _, line := range strings.Split(out.String(), "\n") {
 		if strings.HasSuffix(line, "own") && !strings.Contains(line, "mcp, agent") ||
 			strings.HasSuffix(line, "bash") && strings.Contains(line, "mcp") {
@@ -66,5 +66,17 @@ func TestPrintRunning_SaysWhoHasJoined(t *testing.T) {
 	}
 	if strings.Count(out.String(), "exec --join") != 1 {
 		t.Errorf("listed:\n%s", &out)
+	}
+}
+
+// If a process did not say what it runs, nothing is said of all of them.
+func TestPrintRunning_OfSilentProcesses(t *testing.T) {
+	t.Parallel()
+	for silent, want := range map[bool]string{true: "", false: "no session runs\n"} {
+		var out strings.Builder
+		printRunning(&out, nil, silent, time.Now())
+		if out.String() != want {
+			t.Errorf("silent %v: %q", silent, &out)
+		}
 	}
 }

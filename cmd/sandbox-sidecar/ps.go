@@ -44,7 +44,7 @@ func listRunning(flags *flagSet, args []string) error {
 		}
 		fmt.Fprintf(output, "%s\n", display.JSON(text))
 	} else {
-		printRunning(stdout, supervisors, time.Now())
+		printRunning(stdout, supervisors, len(silent) > 0, time.Now())
 	}
 	for _, err := range silent {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: %v\n", err)
@@ -69,8 +69,8 @@ type listedSession struct {
 }
 
 // printRunning prints what runs, below its projects. Sessions come after the
-// sandbox that they share.
-func printRunning(w io.Writer, supervisors []control.Supervisor, now time.Time) {
+// sandbox that they share. If some processes are silent, more may run.
+func printRunning(w io.Writer, supervisors []control.Supervisor, someSilent bool, now time.Time) {
 	var all []listedSession
 	shared := map[string]time.Time{} // when a shared sandbox started
 	for _, s := range supervisors {
@@ -90,7 +90,9 @@ func printRunning(w io.Writer, supervisors []control.Supervisor, now time.Time) 
 		}
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(w, "no session runs")
+		if !someSilent {
+			fmt.Fprintln(w, "no session runs")
+		}
 		return
 	}
 	place := func(s listedSession) (time.Time, string) {
