@@ -88,6 +88,7 @@ func Decode(data []byte, platform string, whose Owner) (*Block, *Diagnostic) {
 		d.strays(here, prefix)
 		if d.owner == Editor {
 			d.strayInAgent(valueOf(here, "agent"), prefix+"agent.")
+			d.variables(&hujson.Value{Value: here}, prefix)
 		}
 	}
 	return d.Block, nil

@@ -28,10 +28,7 @@ func (d *decoder) zed(root *hujson.Object) {
 		d.inactive(valueOf(root, name), name, "nobody tells the sidecar which release channel of Zed runs")
 	}
 	whole := hujson.Value{Value: root}
-	if env := lastMember(lastMember(&whole, "terminal"), "env"); asks(env) && d.HasSettings() {
-		d.report(*env, SeverityInfo, "",
-			"terminal.env has no effect on sandboxed sessions: only their editor sets variables")
-	}
+	d.variables(&whole, "")
 	const why = "nobody tells the sidecar which profile of Zed is chosen"
 	profiles, _ := valueOf(root, "profiles").Value.(*hujson.Object)
 	if profiles == nil {
@@ -45,6 +42,15 @@ func (d *decoder) zed(root *hujson.Object) {
 		}
 		d.inactive(profile.Value, prefix, why)
 		d.inactive(valueOf(object, "settings"), prefix+".settings", why)
+	}
+}
+
+// variables reports Zed's variables for its terminals. They may be meant for
+// sessions also if the settings of sandboxes are in another file.
+func (d *decoder) variables(object *hujson.Value, prefix string) {
+	if env := lastMember(lastMember(object, "terminal"), "env"); asks(env) {
+		d.report(*env, SeverityInfo, "",
+			"%sterminal.env has no effect on sandboxed sessions: only their editor sets variables", prefix)
 	}
 }
 

@@ -112,7 +112,10 @@ func TestDecode_SettingsAtZedsOwnPlacesAreReported(t *testing.T) {
 			`1:22: info: terminal.env has no effect on sandboxed sessions: only their editor sets`,
 		},
 		{`{"terminal": {"env": {}, "sandbox": {"enabled": true}}}`, ""},
-		{`{"terminal": {"env": {"A": "b"}}}`, ""},
+		// The settings of sandboxes may be in the sidecar's own file.
+		{`{"terminal": {"env": {"A": "b"}}}`, `1:22: info: terminal.env has no effect on sandboxed sessions`},
+		{`{"linux": {"terminal": {"env": {"A": "b"}}}}`, `1:32: info: linux.terminal.env has no effect on sandboxed`},
+		{`{"macos": {"terminal": {"env": {"A": "b"}}}}`, ""},
 		{`{"agent": null}`, ""},
 		{`{"agent": []}`, ""},
 		{`{"terminal": {"mode": "strict"}}`, `!1:15: error: "terminal.mode" has no effect`},
