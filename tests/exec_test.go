@@ -249,6 +249,11 @@ func TestPolicyCommand_IsWhatTheProtocolSays(t *testing.T) {
 		if err != nil || !bytes.Contains(human, []byte(printed.PolicyID)) {
 			t.Errorf("%s: for people: %v, %q", kind, err, human)
 		}
+		for _, origin := range printed.Policy.Origins {
+			if !bytes.Contains(human, []byte(origin.Key)) {
+				t.Errorf("%s: people do not learn of %s: %s", kind, origin.Key, origin.Value)
+			}
+		}
 	}
 }
 

@@ -134,10 +134,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 	}
 	fmt.Fprint(w, "\nswitches\n")
 	for _, o := range p.Origins {
-		switch o.Key {
-		case "mode", "enabled", "apply_to", "allow_network", "localhost", "parent_repository", "temporary_files",
-			"toolchain_caches", "limits.processes", "limits.memory", "limits.cpu_weight", "limits.connections",
-			"on_unavailable", "on_denied", "audit", "audit_required", "audit_argv":
+		if compile.IsScalar(o.Key) {
 			display.Fprintf(w, "  %-16s  %-9s  %s\n", o.Key, o.Value, from("", o))
 		}
 	}

@@ -158,7 +158,7 @@ func modeOf(states []source.State, kind document.Kind) place {
 		if state.Good == nil {
 			continue
 		}
-		for _, key := range []string{"mode", document.KeyOf(kind, "mode")} {
+		for _, key := range []string{modeKey, document.KeyOf(kind, modeKey)} {
 			if span, ok := state.Good.Spans[key]; ok {
 				at = place{state.File, span.At}
 			}
@@ -211,7 +211,7 @@ func (s *settings) limit(project *document.Block, kind document.Kind) {
 		for _, from := range []document.Key{l, l.Of(kind)} {
 			span := project.Spans[from.Name]
 			if _, set := s.from[l.Name]; span.Baseline && !set {
-				s.from[l.Name] = origin{file: s.from["mode"].file, Span: span}
+				s.from[l.Name] = origin{file: s.from[modeKey].file, Span: span}
 			}
 		}
 	}

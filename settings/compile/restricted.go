@@ -7,6 +7,7 @@ import (
 )
 
 const (
+	modeKey    = "mode"
 	enabledKey = "enabled"
 	applyToKey = "apply_to"
 )

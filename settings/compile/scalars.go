@@ -147,6 +147,12 @@ var scalars = []scalar{
 	},
 }
 
+// IsScalar reports whether a key has a single value, and decides about a policy.
+func IsScalar(key string) bool {
+	return slices.Contains([]string{modeKey, enabledKey, applyToKey}, key) ||
+		slices.ContainsFunc(scalars, func(row scalar) bool { return row.key == key && row.platform == "" })
+}
+
 // keysOfUser are the keys of a single value in which an untrusted project has no
 // say.
 func keysOfUser() (keys []string) {
