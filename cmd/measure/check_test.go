@@ -31,6 +31,13 @@ func TestCheck_NamesFileAndLine(t *testing.T) {
 	if got := strings.Split(strings.TrimSpace(out.String()), "\n"); !slices.EqualFunc(got, want, strings.HasPrefix) {
 		t.Errorf("findings:\n%s\nwant:\n%s", &out, strings.Join(want, "\n"))
 	}
+	out.Reset()
+	if err := run([]string{"-check=false", write(t, files[0]+"\n")}, &out); err != nil || out.Len() == 0 {
+		t.Errorf("-check=false: %v, printed %q", err, &out)
+	}
+	if err := run([]string{"-check", write(t, files[0]+"\n")}, &out); err == nil {
+		t.Error("-check does not fail")
+	}
 	if err := run([]string{write(t, strings.ReplaceAll(small, "WIDE", strings.Repeat("x", 120)))}, &out); err != nil {
 		t.Errorf("a project within bounds: %v", err)
 	}

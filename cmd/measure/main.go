@@ -20,6 +20,7 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("measure", flag.ContinueOnError)
+	check := flags.Bool("check", true, "fail if anything is longer than the rules allow")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func run(args []string, out io.Writer) error {
 			count++
 		}
 	}
-	if count > 0 {
+	if count > 0 && *check {
 		return fmt.Errorf("%d over the limits (CONTRIBUTING.md has the rules)", count)
 	}
 	return nil
