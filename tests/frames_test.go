@@ -122,7 +122,10 @@ func TestGarbageCrashesNothing(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
-	const connections, frames = 12, 500
+	connections, frames := 20, 1000
+	if testing.Short() {
+		connections, frames = 12, 500
+	}
 	total, cut := 0, 0
 	for range connections {
 		command, world := serving(t)
