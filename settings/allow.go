@@ -40,9 +40,12 @@ var ErrNotAllowable = errors.New("allow by a setting")
 // Anything else the user has to write.
 func Allowable(s *compile.Snapshot, scope Scope, suggestion explain.Suggestion) error {
 	key := suggestion.Setting()
-	if known := key == "toolchains" || key == "allowed_hosts" || strings.HasPrefix(key, "additional_"); !known ||
-		!document.IsList(suggestion.Key) {
+	switch known := key == "toolchains" || key == "allowed_hosts" || strings.HasPrefix(key, "additional_"); {
+	case !document.IsList(suggestion.Key):
 		return fmt.Errorf("%w: %q is no list that can be added to", ErrNotAllowable, suggestion.Key)
+	case !known:
+		return fmt.Errorf("%w: %q is for you to write: this adds only paths, hosts and toolchains", ErrNotAllowable,
+			suggestion.Key)
 	}
 	if scope == ScopeWindow {
 		return nil

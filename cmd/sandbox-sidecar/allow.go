@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -281,8 +282,11 @@ func (a *allowing) find(word string, access explain.Attempt, given bool) (refusa
 	if !isPath && given {
 		return refusals.Refusal{}, misuse(a.flags, "--write and --execute are for a path: %s is a host", quoted(target))
 	}
-	if !isPath {
+	switch {
+	case !isPath:
 		access = explain.Connect
+	case !given && isSocket(target):
+		access = explain.ConnectUnix // reading opens no socket
 	}
 	at := slices.IndexFunc(a.kept, func(r refusals.Refusal) bool {
 		return r.Target == target && r.Detail == "" && !r.Datagram && (!given || string(r.Access) == string(access))
@@ -301,6 +305,11 @@ func (a *allowing) find(word string, access explain.Attempt, given bool) (refusa
 	wanted := refusals.Refusal{Kind: string(settings.KindTerminal)}
 	wanted.Denial = platform.Denial{Access: platform.Refused(access), Target: target, Count: 1}
 	return wanted, nil
+}
+
+func isSocket(path string) bool {
+	info, err := fsguard.Lstat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
 }
 
 // anyName stands for each name that a pattern of hosts matches.

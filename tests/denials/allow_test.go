@@ -3,6 +3,7 @@
 package denials
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -276,4 +277,22 @@ func TestAllow_APathAloneIsNotForWriting(t *testing.T) {
 		harness.Breach(t, "written without a word about it")
 	}
 	s.says(0, "Allowed", "allow", "--yes", "--write", file) // the control
+}
+
+// No reading opens a socket, and a setting that does is only named.
+func TestAllow_ASocketIsNotRead(t *testing.T) {
+	t.Parallel()
+	newObservedScene(t)
+	s, file := newAllowScene(t, harness.Settings(nil))
+	path := filepath.Join(harness.ShortDir(t), "socket")
+	listener, err := net.Listen("unix", path)
+	harness.Must(t, err)
+	defer listener.Close()
+	before := harness.Read(t, s.UserSettings())
+	s.says(1, `"allowed_unix_sockets" is for you to write`, "allow", "--yes", path)
+	s.says(1, "careful: a grant gives the full power of the program behind", "allow", "--yes", path)
+	if text := harness.Read(t, s.UserSettings()); text != before {
+		t.Errorf("written:\n%s", text)
+	}
+	s.says(0, "Allowed for sessions", "allow", "--yes", file) // control
 }
