@@ -178,7 +178,7 @@ func TestFlood_AnEditorThatDoesNotReadCostsNoMemory(t *testing.T) {
 	go func() { ended <- command.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(harness.Timeout):
+	case <-deadline.After(harness.Timeout):
 		t.Fatal("the sidecar does not end")
 	}
 }

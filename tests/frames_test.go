@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -48,7 +49,7 @@ func TestRequestsRightBeforeTheEndAreAnswered(t *testing.T) {
 					in.WriteString(frame(last))
 				}
 				command.Stdin = strings.NewReader(in.String())
-				begun := time.Now()
+				end := deadline.New(harness.Timeout)
 				out, err := command.Output()
 				if status := command.ProcessState.ExitCode(); status != 1 {
 					t.Errorf("exit status %d, %v", status, err)
@@ -61,8 +62,8 @@ func TestRequestsRightBeforeTheEndAreAnswered(t *testing.T) {
 				if !bytes.Contains(out, []byte(`"code":-32700`)) {
 					t.Error("the bad body was not answered")
 				}
-				if took := time.Since(begun); took > harness.Timeout {
-					t.Errorf("took %v", took)
+				if end.Passed() {
+					t.Errorf("took more than %v", harness.Timeout)
 				}
 			}
 		})
@@ -178,9 +179,7 @@ func TestGarbageCrashesNothing(t *testing.T) {
 		header[random.IntN(len(header)-2)] ^= 1 << random.IntN(8)
 		_ = w.write(string(header))
 		w.in.Close()
-		select {
-		case <-w.ended:
-		case <-time.After(harness.Timeout):
+		if !deadline.New(harness.Timeout).Wait(w.ended) {
 			t.Fatal("the sidecar does not end")
 		}
 		if log := w.log.String(); w.status != 1 || strings.Contains(log, "panic") || strings.Contains(log, "BUG(") ||

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -155,7 +155,7 @@ func (w *wire) update(change func()) {
 // until waits for a condition on the guarded fields. It gives up when the
 // sidecar has ended, or after harness.Timeout.
 func (w *wire) until(condition func() bool) bool {
-	timeout := time.After(harness.Timeout)
+	timeout := deadline.After(harness.Timeout)
 	for {
 		w.mu.Lock()
 		met, changed := condition(), w.changed
@@ -221,7 +221,7 @@ func (w *wire) wait() (int, error) {
 	select {
 	case <-w.ended:
 		return w.status, nil
-	case <-time.After(harness.Timeout):
+	case <-deadline.After(harness.Timeout):
 		return 0, errors.New("the sidecar does not end")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -68,7 +68,7 @@ func (p *target) killed(want bool) bool {
 		select {
 		case <-p.ended:
 			return true
-		case <-time.After(harness.Timeout):
+		case <-deadline.After(harness.Timeout):
 			return false
 		}
 	}
@@ -128,7 +128,7 @@ func TestTheSidecarCannotBeEnded(t *testing.T) {
 	e.Shell().Type("'" + s.Victim + "' terminate " + strconv.Itoa(e.Process()) + "\n")
 	select {
 	case <-e.Gone():
-	case <-time.After(harness.Timeout):
+	case <-deadline.After(harness.Timeout):
 		t.Error("control: without a sandbox the sidecar must end")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -126,7 +127,7 @@ func TestARogueAgentCanSendTheProjectOverTheNetwork(t *testing.T) {
 					harness.Breach(t, "THE ATTACK WORKS: sent %q", data)
 				}
 				return strings.HasPrefix(data, "fn main")
-			case <-time.After(harness.Timeout):
+			case <-deadline.After(harness.Timeout):
 				return false
 			}
 		},

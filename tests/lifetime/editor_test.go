@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -114,7 +114,7 @@ func TestAnEditorThatIsGoneAlready(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(harness.Timeout):
+	case <-deadline.After(harness.Timeout):
 		t.Fatal("the sidecar waits for an editor that is gone")
 	}
 	if got := command.ProcessState.ExitCode(); got != 1 {

@@ -9,12 +9,12 @@ import (
 	"os/exec"
 	"strconv"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -127,7 +127,7 @@ func mustLeaveNobody(t testing.TB, c *client.Client) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(harness.Timeout):
+	case <-deadline.After(harness.Timeout):
 		var left []string
 		for pid, state := range children(c.Process()) {
 			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

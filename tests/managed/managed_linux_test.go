@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -301,14 +301,14 @@ func TestManaged_TheEditorHearsOfEachFile(t *testing.T) {
 	client.On(e.Client, protocol.SettingsChanged, func(p protocol.SettingsChangedParams) { changed <- p.Files })
 	await := func(name string) {
 		t.Helper()
-		deadline := time.After(harness.Timeout)
+		end := deadline.After(harness.Timeout)
 		for {
 			select {
 			case files := <-changed:
 				if slices.Contains(files, "/etc/sandbox-sidecar/"+name) {
 					return
 				}
-			case <-deadline:
+			case <-end:
 				t.Fatalf("no change of %s is reported", name)
 			}
 		}

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -404,7 +404,7 @@ func TestWindow_Liar(t *testing.T) {
 	} {
 		select {
 		case <-connect(lines...):
-		case <-time.After(harness.Timeout):
+		case <-deadline.After(harness.Timeout):
 			t.Errorf("%s: it goes on", name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -65,7 +66,7 @@ func (v *outsideServer) contacted(t *testing.T, expected bool) bool {
 		select {
 		case <-came:
 			return true
-		case <-time.After(harness.Timeout):
+		case <-deadline.After(harness.Timeout):
 			return false
 		}
 	}
