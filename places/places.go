@@ -7,6 +7,8 @@
 package places
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"path/filepath"
 	"strings"
 )
@@ -87,6 +89,16 @@ func (u User) Trust() string { return in(u.State(), "trust.json") }
 
 // Told is a file that exists once the user was told a note of that name.
 func (u User) Told(note string) string { return in(u.State(), "told-"+note) }
+
+// Counted has a note for each directory in which settings have counted; see
+// Note. It is there once there were some.
+func (u User) Counted() string { return in(u.State(), "settings-counted") }
+
+// Note is the name of a note about a directory, given its real path.
+func Note(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:16])
+}
 
 // Refusals is the directory of what sessions of each project were refused last.
 func (u User) Refusals() string { return in(u.State(), "refusals") }

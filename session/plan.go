@@ -96,8 +96,9 @@ type Admitted struct {
 }
 
 // Admit decides whether the session may start, makes the directories that it
-// needs, and counts its notes as told. The error is a [*DoubtError], [ErrOff],
-// [ErrPolicyChanged], or a [*spawn.Error] about the project.
+// needs, counts its notes as told, and notes what later starts must not do
+// without. The error is a [*DoubtError], [ErrOff], [ErrPolicyChanged], or a
+// [*spawn.Error] about the project.
 func (p *Plan) Admit() (*Admitted, error) {
 	if err := p.refusal(); err != nil {
 		return nil, err
@@ -108,6 +109,7 @@ func (p *Plan) Admit() (*Admitted, error) {
 	}
 	notes := p.Notes()
 	if p.Policy.Restricted {
+		p.store.Confines(p.snapshot.ProjectDir)
 		notes = append(notes, p.snapshot.Nested(p.wish.Dir)...)
 	}
 	for _, note := range notes {

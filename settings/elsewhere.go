@@ -110,22 +110,68 @@ func samePlaces(a, b []string) bool {
 // project; "" if there is none.
 func (s *Store) userStates(projectDir string) []source.State {
 	own, named := s.statesOf(s.users.own), s.statesOf(s.users.named)
-	switch {
-	case len(named) == 0:
-		return own
-	case anySettings(own):
-		why := "your settings are in " + filepath.Dir(filepath.Dir(s.users.own[0]))
-		return slices.Concat(own, onlyTightening(named, why))
+	if anySettings(own) {
+		if len(named) > 0 {
+			named = onlyTightening(named, "your settings are in "+filepath.Dir(filepath.Dir(s.users.own[0])))
+		}
+		return slices.Concat(own, named)
 	}
 	view := resolve.NewView(s.fs)
-	for _, state := range named {
-		if why := s.doubtful(view, state.File, projectDir); why != "" {
-			own = append(own, onlyTightening([]source.State{state}, why)...)
-			continue
+	gone := s.gone(view, projectDir)
+	for i, state := range named {
+		why, _ := s.doubtful(view, state.File, projectDir)
+		if gone && why == "" && !s.notes.counted(configOf(view, state.File).Path) {
+			why = "no settings have counted there" // what is written now would not count either
 		}
-		own = append(own, state)
+		if why != "" {
+			named[i] = onlyTightening([]source.State{state}, why)[0]
+		}
 	}
-	return own
+	if gone {
+		own[len(own)-1].Problem = s.notes.gone
+	}
+	return slices.Concat(own, named)
+}
+
+// gone reports whether settings have counted before, and none do.
+func (s *Store) gone(view *resolve.View, projectDir string) bool {
+	return s.options.UserPath == "" && s.notes.anyCounted() && len(s.counting(view, projectDir)) == 0
+}
+
+// Gone says that settings have counted before, and that none do now; "" if that
+// is not so.
+func (s *Store) Gone() string {
+	if !s.gone(resolve.NewView(s.fs), "") {
+		return ""
+	}
+	return s.notes.gone.Message
+}
+
+// counting are the user's files that have settings and count as the user's.
+// Those in doubt are among them if they are where settings have counted before.
+func (s *Store) counting(view *resolve.View, projectDir string) (list []string) {
+	if s.options.UserPath != "" {
+		return nil
+	}
+	for _, state := range s.statesOf(s.users.own) {
+		if anySettings([]source.State{state}) {
+			list = append(list, state.File)
+		}
+	}
+	if list != nil {
+		return list
+	}
+	for _, state := range s.statesOf(s.users.named) {
+		if _, counts := s.doubtful(view, state.File, projectDir); counts && anySettings([]source.State{state}) {
+			list = append(list, state.File)
+		}
+	}
+	return list
+}
+
+// configOf is the directory of configuration that a settings file is in.
+func configOf(view *resolve.View, file string) resolve.Target {
+	return view.Resolve(filepath.Dir(filepath.Dir(file)))
 }
 
 // linkDirs are the directories of the symlinks on the way to a target.
@@ -138,36 +184,44 @@ func linkDirs(target resolve.Target) (list []string) {
 
 // doubtful says why a session may have made a settings file that a variable
 // names; "" if none is known to. A link from a directory of the user's into a
-// repository is the user's own: people keep their settings in one.
-func (s *Store) doubtful(view *resolve.View, file, projectDir string) string {
-	target, config := view.Resolve(file), view.Resolve(filepath.Dir(filepath.Dir(file)))
+// repository is the user's own: people keep their settings in one. counts: they
+// are the user's settings nevertheless, as far as they only tighten.
+func (s *Store) doubtful(view *resolve.View, file, projectDir string) (why string, counts bool) {
+	target, config := view.Resolve(file), configOf(view, file)
 	if target.Err != nil || !target.Exists {
-		return ""
+		return "", true
 	}
+	known := s.notes.counted(config.Path)
 	s.mu.Lock()
 	projects := append(slices.Clone(s.asked), projectDir)
 	s.mu.Unlock()
+	home := view.Resolve(s.host.Account).Path
 	on := append(linkDirs(target), config.Path, target.Path)
+	around := "" // why, if it is in the project alone that holds the home directory
 	for _, dir := range projects {
 		project := view.Resolve(dir).Path
-		if dir != "" && slices.ContainsFunc(on, func(at string) bool { return policy.Contains(project, at) }) {
-			return "it is in the project " + display.Quote(project)
+		if dir == "" || !slices.ContainsFunc(on, func(at string) bool { return policy.Contains(project, at) }) {
+			continue
 		}
+		why := "it is in the project " + display.Quote(project)
+		if s.host.Account == "" || !policy.Contains(project, home) {
+			return why, known
+		}
+		around = why
 	}
-	home := view.Resolve(s.host.Account).Path
 	if slices.ContainsFunc(append(linkDirs(config), config.Path), func(at string) bool {
 		return compile.InRepository(view, at, home)
 	}) {
-		return "it is in a git repository"
+		return "it is in a git repository", known
 	}
 	info, err := fsguard.Lstat(target.Path)
 	if err != nil {
-		return "its owner is not known"
+		return "its owner is not known", known
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
-		return "it is another user's"
+		return "it is another user's", known
 	}
-	return ""
+	return around, around == "" || known || !s.notes.anyCounted()
 }
 
 func (s *Store) statesOf(files []string) []source.State {

@@ -86,6 +86,7 @@ type Store struct {
 	log     *slog.Logger
 	host    resolve.Host
 	users   userFiles
+	notes   notes
 	files   []string // all of the user, lowest first
 	editor  *source.State
 	command *source.State
@@ -147,6 +148,7 @@ func open(options Options, with source.Watching) (*Store, error) {
 		s.fs.Dirs, s.fs.Find, s.fs.Modes = resolve.RememberDirs(), resolve.RememberFind(), resolve.RememberModes()
 	}
 	s.users = userFilesOf(options.UserPath, s.host)
+	s.notes = notesOf(s.host)
 	s.files = s.users.all()
 	if options.Editor != nil {
 		s.editor = givenState(policy.OriginEditor, options.Editor, options.Platform)

@@ -200,6 +200,9 @@ func ownSettings(file string) (string, error) {
 		return "", err
 	}
 	defer store.Close()
+	if gone := store.Gone(); gone != "" {
+		printWarnings([]string{gone})
+	}
 	files := settings.FilesToWrite(store.Snapshot(""))
 	if len(files) == 0 {
 		return "", errors.New("turn on the sandbox: the home directory is not known: use --settings")

@@ -36,6 +36,8 @@ type situation struct {
 	prepare func(s *scene)
 	// without: the kernel has no Landlock.
 	without bool
+	// lost: the user's settings have counted, and are gone.
+	lost bool
 	// says is part of what the user, the editor or the agent gets to read; nil if
 	// there is nothing to tell. tells: it is told although the command is
 	// confined.
@@ -99,6 +101,17 @@ func situations() []situation {
 		{
 			name: "a mistake in a settings file", extra: harness.Sandbox{"no_such_key": true},
 			says: says(`no_such_key|settings\.json:\d+ is wrong`), tells: true,
+		},
+		{
+			name: "the user's settings are gone", lost: true,
+			prepare: func(s *scene) {
+				command := s.start(harness.Binary(s.t), "exec", "--", "true")
+				if out, err := command.CombinedOutput(); err != nil {
+					s.t.Fatalf("control: %v: %s", err, out)
+				}
+				harness.Must(s.t, os.Remove(s.UserSettings()))
+			},
+			says: says(`settings that counted are gone|settings\.json:\d+ is wrong`), tells: true,
 		},
 		{
 			name: "a note: the proxy has a password", env: []string{"HTTPS_PROXY=http://user:secret@127.0.0.1:9"},
@@ -251,9 +264,28 @@ func (s *scene) start(name string, args ...string) *exec.Cmd {
 		harness.Victim(s.t, "tests/victim", victim)
 		command = exec.Command(victim, slices.Concat([]string{"without-landlock", name}, args)...)
 	}
+	if s.of.lost {
+		command = s.atHome(command)
+	}
 	command.Env = slices.Concat(harness.Environ(s.World), s.of.env, []string{"PWD=" + s.cwd})
 	command.Dir = s.cwd
 	return command
+}
+
+// atHome is a command for which the user database has the world's home: notes are
+// kept only there.
+func (s *scene) atHome(command *exec.Cmd) *exec.Cmd {
+	passwd := s.OutsidePath("passwd")
+	harness.Write(s.t, passwd, "root:x:0:0::"+s.Home+":/bin/sh\n")
+	args := []string{"--mount"}
+	if os.Geteuid() != 0 {
+		args = append(args, "--map-root-user")
+	}
+	args = append(args, "/bin/sh", "-c", `mount --bind "$0" /etc/passwd && exec "$@"`, passwd)
+	if out, err := exec.Command("unshare", append(args, "true")...).CombinedOutput(); err != nil {
+		harness.Skip(s.t, "mount_namespace", fmt.Sprintf("%v: %s", err, out))
+	}
+	return exec.Command("unshare", slices.Concat(args, []string{command.Path}, command.Args[1:])...)
 }
 
 // leave has a command start in the scene's directory, which is then removed if
@@ -303,6 +335,9 @@ func (s *scene) serve(kind protocol.Kind, line string) (said string) {
 		},
 	})
 	s.remove()
+	if s.of.lost { // the harness has written it
+		harness.Must(s.t, os.Remove(s.UserSettings()))
+	}
 	var diagnostics strings.Builder
 	settings := harness.Call(e, protocol.SettingsGet, protocol.SettingsGetParams{ProjectDir: s.project})
 	for _, d := range settings.Diagnostics {

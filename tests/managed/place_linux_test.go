@@ -73,6 +73,11 @@ func TestPlace_NoVariableTakesSettingsAway(t *testing.T) {
 					if err := os.Remove(own); err != nil {
 						t.Fatal(err)
 					}
+					out, _ = o.runBinary(harness.Binary(t), w, to.env, "exec", "--", "cat", path)
+					if strings.Contains(out, "the secret") && o.counted(w) {
+						harness.Breach(t, "%s, the settings at home are gone: %s", way, out)
+					}
+					o.forget(w)
 					out, ok = o.runBinary(harness.Binary(t), w, to.env, "exec", "--", "cat", path)
 					if !ok && name == "off" {
 						t.Errorf("%s: control: without settings at home: %s", way, out)
@@ -84,6 +89,18 @@ func TestPlace_NoVariableTakesSettingsAway(t *testing.T) {
 			})
 		}
 	}
+}
+
+// counted reports whether there is a note that settings have counted.
+func (o *organisation) counted(w *harness.World) bool {
+	_, err := os.Lstat(filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "settings-counted"))
+	return err == nil
+}
+
+// forget removes all notes, as before the first session.
+func (o *organisation) forget(w *harness.World) {
+	o.t.Helper()
+	harness.Must(o.t, os.RemoveAll(filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "settings-counted")))
 }
 
 // TestPlace_SettingsElsewhereTighten switches the network off by a file that a

@@ -1,0 +1,167 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+)
+
+// noted is a user whose settings are where XDG_CONFIG_HOME says.
+type noted struct {
+	*fixture
+	config string
+}
+
+func newNoted(t *testing.T) *noted {
+	t.Helper()
+	d := &noted{fixture: newFixture(t)}
+	d.must(os.MkdirAll(d.project, 0o755))
+	d.config = filepath.Join(d.home, "configuration")
+	d.settings(d.config, enabled)
+	return d
+}
+
+func (d *noted) settings(config, text string) {
+	d.t.Helper()
+	d.write(filepath.Join(config, "sandbox-sidecar/settings.json"), text)
+}
+
+// under is a store for which a variable names a directory of settings.
+func (d *noted) under(config string, more ...func(*Options)) *Store {
+	d.t.Helper()
+	return d.open(func(o *Options) {
+		o.Home, o.Account, o.Env = "", d.home, []string{"HOME=" + d.home, "XDG_CONFIG_HOME=" + config}
+		for _, change := range more {
+			change(o)
+		}
+	})
+}
+
+// confines has a session noted.
+func confines(s *Store, project string) {
+	s.Snapshot(project)
+	s.Confines(project)
+}
+
+// judged says what becomes of a session: whether it starts, and whether what
+// the file says counts in full.
+func judged(s *Store, project string) string {
+	c := s.Snapshot(project).Compile(document.KindTool)
+	word := "off"
+	switch {
+	case c.Doubt != nil:
+		return "refused"
+	case c.Policy.Restricted:
+		word = "confined"
+	}
+	for _, d := range c.Diagnostics {
+		if strings.Contains(d.Message, "can only tighten") {
+			word += ", tightened"
+		}
+	}
+	return word
+}
+
+func TestNoted_WhatIsGoneIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		before func(d *noted)
+		then   func(d *noted) *Store
+		want   string
+	}{
+		"a first use":       {func(*noted) {}, func(d *noted) *Store { return d.under(d.home + "/empty") }, "off"},
+		"where they are":    {nil, func(d *noted) *Store { return d.under(d.config) }, "confined"},
+		"another directory": {nil, func(d *noted) *Store { return d.under(d.home + "/empty") }, "refused"},
+		"a file for the editor": {
+			nil, func(d *noted) *Store {
+				d.write(d.user, `{"theme": "One Dark"}`)
+				return d.under(d.home + "/empty")
+			}, "refused",
+		},
+		"an unset variable": {nil, func(d *noted) *Store { return d.under("") }, "refused"},
+		"another home": {
+			nil, func(d *noted) *Store {
+				return d.under("", func(o *Options) { o.Env = []string{"HOME=" + d.project} })
+			}, "refused",
+		},
+		"a named file": {
+			nil, func(d *noted) *Store {
+				d.write(d.home+"/named.json", `{}`)
+				return d.under(d.home+"/empty", func(o *Options) { o.UserPath = d.home + "/named.json" })
+			}, "off",
+		},
+		"other settings of the user's": {
+			nil, func(d *noted) *Store {
+				d.settings(d.home+"/moved", enabled)
+				return d.under(d.home + "/moved")
+			}, "confined",
+		},
+		"they turn it off": {
+			nil, func(d *noted) *Store {
+				d.settings(d.config, disabled)
+				return d.under(d.config)
+			}, "off",
+		},
+		"they are moved home": {
+			nil, func(d *noted) *Store {
+				d.write(d.own, enabled)
+				return d.under(d.home + "/empty")
+			}, "confined",
+		},
+		"a repository was not there before": {
+			nil, func(d *noted) *Store {
+				d.must(os.Mkdir(d.config+"/.git", 0o700))
+				return d.under(d.config)
+			}, "confined, tightened",
+		},
+		"a cloned project brings them": {
+			nil, func(d *noted) *Store {
+				d.settings(d.project+"/c", disabled)
+				return d.under(d.project + "/c")
+			}, "refused",
+		},
+		"they were at home": {
+			func(d *noted) {
+				d.write(d.own, enabled)
+				confines(d.under(""), d.project)
+				d.must(os.Remove(d.own))
+			}, func(d *noted) *Store { return d.under(d.home + "/empty") }, "refused",
+		},
+		"the session had a file of the caller's": {
+			func(d *noted) {
+				named := d.config + "/sandbox-sidecar/settings.json"
+				confines(d.under("", func(o *Options) { o.UserPath = named }), d.project)
+			}, func(d *noted) *Store { return d.under(d.home + "/empty") }, "off",
+		},
+		"the session had another home": {
+			func(d *noted) {
+				confines(d.under(d.config, func(o *Options) { o.Env[0] = "HOME=" + d.project }), d.project)
+			}, func(d *noted) *Store { return d.under(d.home + "/empty") }, "off",
+		},
+		"the home has another name": {
+			func(d *noted) {
+				d.must(os.Symlink(d.home, d.home+"-link"))
+				confines(d.under(d.config, func(o *Options) { o.Env[0] = "HOME=" + d.home + "-link" }), d.project)
+			}, func(d *noted) *Store { return d.under(d.home + "/empty") }, "refused",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newNoted(t)
+			if test.before == nil {
+				test.before = func(d *noted) { confines(d.under(d.config), d.project) }
+			}
+			test.before(d)
+			s := test.then(d)
+			if got := judged(s, d.project); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+			if gone := s.Gone(); (gone != "") != (test.want == "refused") && name != "a cloned project brings them" {
+				t.Errorf("said: %q", gone)
+			}
+		})
+	}
+}
