@@ -94,6 +94,9 @@ func (u User) Told(note string) string { return in(u.State(), "told-"+note) }
 // Note. It is there once there were some.
 func (u User) Counted() string { return in(u.State(), "settings-counted") }
 
+// Written has a note for each directory that sessions could write; see Note.
+func (u User) Written() string { return in(u.State(), "sessions-wrote") }
+
 // Note is the name of a note about a directory, given its real path.
 func Note(dir string) string {
 	sum := sha256.Sum256([]byte(dir))

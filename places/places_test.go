@@ -10,7 +10,7 @@ func all(u User) []string {
 	return append([]string{
 		u.Runtime(), u.State(), u.Run(), u.Trust(), u.Told("x"), u.History(), u.Refusals(), u.LastAllowed(),
 		Audit(u.State()), u.Cache(), u.Overlays(), u.Shells(), u.ShellsElsewhere(), u.Agents(),
-		u.Counted(),
+		u.Counted(), u.Written(),
 	}, u.Settings()...)
 }
 
@@ -23,7 +23,7 @@ func TestUser_HasItsPlaces(t *testing.T) {
 		"/h/.local/state/" + s + "/allowed.json", "/h/.local/state/" + s + "/audit",
 		"/h/.cache/" + s, "/h/.cache/" + s + "/overlays", "/h/.local/share/" + s + "/shells",
 		"/h/.local/state/" + s + "/shells", "/h/.config/" + s + "/agents",
-		"/h/.local/state/" + s + "/settings-counted",
+		"/h/.local/state/" + s + "/settings-counted", "/h/.local/state/" + s + "/sessions-wrote",
 		"/h/.config/zed/settings.json", "/h/.config/" + s + "/settings.json",
 	}
 	variables := []string{
@@ -31,10 +31,10 @@ func TestUser_HasItsPlaces(t *testing.T) {
 		"/s/" + s + "/history", "/s/" + s + "/refusals", "/s/" + s + "/allowed.json",
 		"/s/" + s + "/audit", "/c/" + s, "/c/" + s + "/overlays",
 		"/d/" + s + "/shells", "/s/" + s + "/shells", "/e/" + s + "/agents",
-		"/s/" + s + "/settings-counted",
+		"/s/" + s + "/settings-counted", "/s/" + s + "/sessions-wrote",
 		"/e/zed/settings.json", "/e/" + s + "/settings.json",
 	}
-	nowhere := make([]string, 15)
+	nowhere := make([]string, 16)
 	const xdg = "XDG_RUNTIME_DIR=/r XDG_STATE_HOME=/s XDG_CACHE_HOME=/c XDG_DATA_HOME=/d XDG_CONFIG_HOME=/e"
 	for env, want := range map[string][]string{
 		"HOME=/h":         home,

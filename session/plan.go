@@ -109,7 +109,7 @@ func (p *Plan) Admit() (*Admitted, error) {
 	}
 	notes := p.Notes()
 	if p.Policy.Restricted {
-		p.store.Confines(p.snapshot.ProjectDir)
+		p.store.Confines(p.snapshot.ProjectDir, &p.Policy)
 		notes = append(notes, p.snapshot.Nested(p.wish.Dir)...)
 	}
 	for _, note := range notes {

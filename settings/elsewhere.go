@@ -221,6 +221,13 @@ func (s *Store) doubtful(view *resolve.View, file, projectDir string) (why strin
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
 		return "it is another user's", known
 	}
+	if !known { // else it was there before, and sessions have found it read-only
+		for _, at := range on {
+			if dir := s.notes.written(at); dir != "" {
+				return "a session could write " + display.Quote(dir), false
+			}
+		}
+	}
 	return around, around == "" || known || !s.notes.anyCounted()
 }
 

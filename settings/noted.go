@@ -6,14 +6,15 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // notes are what the sidecar remembers of earlier sessions, in the state of the
-// home directory in the user database: where settings have counted. No variable
-// moves them, and no session writes them. Nothing is remembered for a user whom
-// the database does not know.
+// home directory in the user database: where settings have counted, and what
+// sessions could write. No variable moves them, and no session writes them.
+// Nothing is remembered for a user whom the database does not know.
 type notes struct {
 	user places.User
 	// here: HOME names that home directory, too. Another HOME may be that of a
@@ -55,6 +56,22 @@ func (n notes) anyCounted() bool { return there(n.user.Counted()) }
 // path.
 func (n notes) counted(config string) bool { return there(n.user.Counted(), places.Note(config)) }
 
+// written is the directory at or above a real path that sessions could write; ""
+// if none is known.
+func (n notes) written(path string) string {
+	if !there(n.user.Written()) {
+		return ""
+	}
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if there(n.user.Written(), places.Note(dir)) {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
 // add makes a note. A state directory that cannot be written has none, which
 // keeps no session from starting.
 func (n notes) add(dir, about string) {
@@ -65,10 +82,14 @@ func (n notes) add(dir, about string) {
 	_ = fsguard.Create(path, nil, 0o600)
 }
 
-// Confines notes that a session of a project is about to be confined: where the
-// user's settings are. Whatever names other settings later does not take these
-// away.
-func (s *Store) Confines(projectDir string) {
+// maxWritten bounds the directories that are noted for one session.
+const maxWritten = 256
+
+// Confines notes that a session of a project is about to be confined by a
+// policy: where the user's settings are, and what the session can write. Whatever
+// names other settings later does not take these away, and what the session makes
+// loosens nothing.
+func (s *Store) Confines(projectDir string, p *policy.Policy) {
 	n := s.notes
 	if n.user.State() == "" || !n.here && !n.anyCounted() {
 		return
@@ -77,4 +98,22 @@ func (s *Store) Confines(projectDir string) {
 	for _, file := range s.counting(view, projectDir) {
 		n.add(n.user.Counted(), configOf(view, file).Path)
 	}
+	writable := []string{p.Project}
+	for _, rule := range p.Rules {
+		if rule.Access.Has(policy.Write) && len(writable) < maxWritten && !private(p, rule.Path) {
+			writable = append(writable, rule.Path)
+		}
+	}
+	for _, path := range writable {
+		if info, err := fsguard.Lstat(path); filepath.IsAbs(path) && err == nil && info.IsDir() {
+			n.add(n.user.Written(), path)
+		}
+	}
+}
+
+// private reports whether a session has a directory of its own in the place of a
+// path.
+func private(p *policy.Policy, path string) bool {
+	_, own := p.TemporaryAt(path)
+	return own || p.Inside(path) != path
 }

@@ -1,11 +1,14 @@
 package settings
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
@@ -40,10 +43,14 @@ func (d *noted) under(config string, more ...func(*Options)) *Store {
 	})
 }
 
-// confines has a session noted.
-func confines(s *Store, project string) {
-	s.Snapshot(project)
-	s.Confines(project)
+// confines has a session noted that may write its project and some directories.
+func confines(s *Store, project string, writable ...string) {
+	p := s.Snapshot(project).Compile(document.KindTool).Policy
+	p.Rules = nil
+	for _, path := range writable {
+		p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.Read | policy.Write})
+	}
+	s.Confines(project, &p)
 }
 
 // judged says what becomes of a session: whether it starts, and whether what
@@ -163,5 +170,65 @@ func TestNoted_WhatIsGoneIsRefused(t *testing.T) {
 				t.Errorf("said: %q", gone)
 			}
 		})
+	}
+}
+
+// What a session could write is no place for settings, unless they counted there
+// before.
+func TestNoted_WhatSessionsCouldWrite(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		wrote  []string // below the home directory
+		before bool     // the settings counted there before
+		want   string
+	}{
+		"nothing":                     {nil, false, "confined"},
+		"a directory beside it":       {[]string{"configuration-2", "config"}, false, "confined"},
+		"the directory":               {[]string{"configuration"}, false, "confined, tightened"},
+		"one above it":                {[]string{""}, false, "confined, tightened"},
+		"one in it":                   {[]string{"configuration/sandbox-sidecar"}, false, "confined, tightened"},
+		"the directory, after":        {[]string{"configuration"}, true, "confined"},
+		"one above it, after":         {[]string{"", "configuration/sandbox-sidecar"}, true, "confined"},
+		"a file is no directory":      {[]string{"configuration/sandbox-sidecar/settings.json"}, false, "confined"},
+		"a directory that is missing": {[]string{"missing"}, false, "confined"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newNoted(t)
+			var wrote []string
+			for _, path := range test.wrote {
+				wrote = append(wrote, filepath.Join(d.home, path))
+				if strings.HasPrefix(path, "config") && !strings.Contains(path, "/") {
+					d.must(os.MkdirAll(filepath.Join(d.home, path), 0o700))
+				}
+			}
+			if test.before {
+				confines(d.under(d.config), d.project)
+			}
+			d.settings(d.home+"/first", enabled)
+			confines(d.under(d.home+"/first"), d.project, wrote...)
+			if !test.before { // else it would be refused
+				d.must(os.RemoveAll(places.User{Home: d.home}.Counted()))
+			}
+			if got := judged(d.under(d.config), d.project); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// Thousands of grants leave a bounded number of notes.
+func TestNoted_IsBounded(t *testing.T) {
+	t.Parallel()
+	d := newNoted(t)
+	var wrote []string
+	for i := range 2 * maxWritten {
+		wrote = append(wrote, fmt.Sprintf("%s/many/%d", d.home, i))
+		d.must(os.MkdirAll(wrote[i], 0o700))
+	}
+	confines(d.under(d.config), d.project, wrote...)
+	notes, err := os.ReadDir(places.User{Home: d.home}.Written())
+	if err != nil || len(notes) > maxWritten || len(notes) < maxWritten/2 {
+		t.Errorf("%d notes: %v", len(notes), err)
 	}
 }

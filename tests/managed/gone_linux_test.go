@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -196,6 +197,55 @@ func TestGone_InitUnderAVariableWritesWhereItCounts(t *testing.T) {
 	}
 	if _, err := os.Lstat(u.w.UserSettings()); err != nil {
 		t.Errorf("init has not written the user's settings: %v", err)
+	}
+}
+
+// TestGone_WhatASessionWroteLoosensNothing has a session of one project write
+// settings, and one of another started with a variable that names them.
+func TestGone_WhatASessionWroteLoosensNothing(t *testing.T) {
+	t.Parallel()
+	for name, place := range map[string]func(u *elsewhereUser) (dir, config string){
+		"a project": func(u *elsewhereUser) (string, string) {
+			dir := filepath.Join(u.w.Outside, "other")
+			harness.MakeDir(t, dir)
+			return dir, filepath.Join(dir, "c")
+		},
+		"a grant": func(u *elsewhereUser) (string, string) {
+			data := filepath.Join(u.w.Outside, "data")
+			harness.MakeDir(t, data)
+			harness.Write(t, u.file, harness.Defaults(harness.Sandbox{"additional_read_write_paths": []string{data}}))
+			return u.w.Project, filepath.Join(data, "c")
+		},
+		"the home directory": func(u *elsewhereUser) (string, string) {
+			return u.w.Home, filepath.Join(u.w.Home, "c")
+		},
+	} {
+		for content, text := range map[string]string{
+			"off":   harness.Off(),
+			"opens": harness.Defaults(harness.Sandbox{"additional_read_only_paths": []string{"/"}}),
+		} {
+			for _, noted := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s %s noted %t", name, content, noted), func(t *testing.T) {
+					t.Parallel()
+					u := newElsewhereUser(t)
+					dir, config := place(u)
+					u.confines(dir, fmt.Sprintf("mkdir -p %[1]s/sandbox-sidecar; echo '%[2]s' >%[1]s/sandbox-sidecar/settings.json",
+						config, text))
+					if !noted {
+						harness.Must(t, os.RemoveAll(u.state("settings-counted")))
+					}
+					victim := filepath.Join(u.w.Outside, "victim")
+					harness.MakeDir(t, victim)
+					for door, read := range u.starts(victim, []string{"XDG_CONFIG_HOME=" + config}) {
+						if read && (noted || content == "opens") {
+							harness.Breach(t, "%s", door)
+						}
+					}
+					u.confines(victim, "true") // the user's settings count
+					u.confines(dir, "true")
+				})
+			}
+		}
 	}
 }
 

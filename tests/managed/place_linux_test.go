@@ -100,7 +100,9 @@ func (o *organisation) counted(w *harness.World) bool {
 // forget removes all notes, as before the first session.
 func (o *organisation) forget(w *harness.World) {
 	o.t.Helper()
-	harness.Must(o.t, os.RemoveAll(filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "settings-counted")))
+	for _, notes := range []string{"settings-counted", "sessions-wrote"} {
+		harness.Must(o.t, os.RemoveAll(filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", notes)))
+	}
 }
 
 // TestPlace_SettingsElsewhereTighten switches the network off by a file that a
