@@ -127,5 +127,5 @@ func movable(dir, file, projectDir string, host resolve.Host) string {
 		compile.InRepository(view, filepath.Dir(real), home) {
 		return "it is in a project, and sessions could have written it"
 	}
-	return ""
+	return notesOf(host).wroteAgents(view, above, real)
 }

@@ -72,6 +72,22 @@ func (n notes) written(path string) string {
 	}
 }
 
+// wroteAgents says why a session could have written a set for an agent below a
+// directory of settings, given their real paths; "" if none is known to.
+func (n notes) wroteAgents(view *resolve.View, settings, file string) string {
+	if n.user.State() == "" {
+		return ""
+	}
+	own := view.Resolve(filepath.Dir(filepath.Dir(n.user.Agents()))).Path
+	if config := filepath.Dir(settings); config == own || n.counted(config) {
+		return "" // no session finds it writable
+	}
+	if dir := n.written(file); dir != "" {
+		return "a session could write " + display.Quote(dir)
+	}
+	return ""
+}
+
 // add makes a note. A state directory that cannot be written has none, which
 // keeps no session from starting.
 func (n notes) add(dir, about string) {

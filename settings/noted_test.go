@@ -10,6 +10,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // noted is a user whose settings are where XDG_CONFIG_HOME says.
@@ -212,6 +213,41 @@ func TestNoted_WhatSessionsCouldWrite(t *testing.T) {
 			}
 			if got := judged(d.under(d.config), d.project); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// A set for an agent is the user's own as far as settings beside it are.
+func TestNoted_SetsForAgents(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		config        string
+		counted, home bool // before a session could write the home directory
+		finds         bool
+	}{
+		"no session":            {"configuration", false, false, true},
+		"a session could write": {"configuration", false, true, false},
+		"settings counted":      {"configuration", true, true, true},
+		"at home":               {".config", false, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newNoted(t)
+			config := filepath.Join(d.home, test.config)
+			d.write(filepath.Join(config, "sandbox-sidecar/agents/mine.json"), `{"program": "mine"}`)
+			if test.counted {
+				confines(d.under(config), d.project)
+			}
+			if test.home {
+				confines(d.under(d.home+"/first"), d.project, d.home)
+			}
+			host := resolve.NewHost("linux", d.home, []string{"XDG_CONFIG_HOME=" + config})
+			host.Account = d.home
+			dir := host.Kept().Agents()
+			why := movable(dir, filepath.Join(dir, "mine.json"), d.project, host)
+			if (why == "") != test.finds {
+				t.Errorf("found: %q", why)
 			}
 		})
 	}
