@@ -112,6 +112,22 @@ func (u User) LastAllowed() string { return in(u.State(), "allowed.json") }
 // History is the directory of what programs in sessions remember.
 func (u User) History() string { return in(u.State(), "history") }
 
+// HistoryOf is the history of the sessions in a project, by its real path.
+func (u User) HistoryOf(project string) string { return in(u.History(), HistoryName(project)) }
+
+// HistoryName is the name of a project's history: readable, and unique.
+func HistoryName(project string) string {
+	sum := sha256.Sum256([]byte(project))
+	const most = 40
+	name := []byte(filepath.Base(project))
+	for i, c := range name {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			name[i] = '_'
+		}
+	}
+	return string(name[:min(len(name), most)]) + "-" + hex.EncodeToString(sum[:8])
+}
+
 // Reports is the directory of the files that shells without a window report to.
 func (u User) Reports() string { return in(u.State(), "reports") }
 

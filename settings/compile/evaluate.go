@@ -79,6 +79,7 @@ type fsView struct {
 	listed    map[string][]string // see names
 	searches  *searches
 	startup   *sourcedFiles
+	moving    *moving // of one evaluation, see resolveGrants
 }
 
 func (s *Input) view() fsView {
@@ -87,7 +88,7 @@ func (s *Input) view() fsView {
 		View: view, host: s.Host, git: &repositories{ask: s.AskGit, askParent: s.AskParent}, private: &privateFiles{},
 		guarded: s.guarded(view), own: s.ownPlaces(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
 		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{},
-		startup: &sourcedFiles{},
+		startup: &sourcedFiles{}, moving: &moving{},
 	}
 }
 
@@ -189,6 +190,7 @@ func (s *Input) run(
 	r.list = s.readDiagnostics(l)
 	limits := l.tightenScalars()
 	view.searches = searchesOf(l)
+	view.moving = s.moving(view, projectDir)
 
 	project := projectOf(view, projectDir, l.projectFile)
 	toolchains := chooseToolchains(l, r)

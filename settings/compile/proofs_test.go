@@ -27,9 +27,9 @@ var otherProject = []string{
 	"sdk/x", "usr/bin/x", "Contents/x", "conda-meta.txt", "store/vuex.js",
 }
 
-// moving are the places that variables move on a platform, one for each
+// movable are the places that variables move on a platform, one for each
 // variable and toolchain.
-func moving(platform string) map[string]toolchain.Place {
+func movable(platform string) map[string]toolchain.Place {
 	list := map[string]toolchain.Place{}
 	for _, t := range toolchain.All {
 		for _, p := range t.Places {
@@ -45,7 +45,7 @@ func moving(platform string) map[string]toolchain.Place {
 func TestProofs_EveryVariableThatMovesAPlaceNeedsOne(t *testing.T) {
 	t.Parallel()
 	for _, platform := range []string{"linux", "darwin"} {
-		for name, p := range moving(platform) {
+		for name, p := range movable(platform) {
 			if len(p.Proof()) == 0 {
 				t.Errorf("%s: any directory would be granted", name)
 			}
@@ -80,7 +80,7 @@ func TestProofs_NoVariableOpensAnotherProject(t *testing.T) {
 		other["/home/u/work/other/"+name] = "x"
 	}
 	f := resolvetest.InMemory(other)
-	for key, p := range moving("linux") {
+	for key, p := range movable("linux") {
 		name, variable, _ := strings.Cut(key, " ")
 		for _, dir := range []string{"/home/u/work/other", "/home/u/work", "/home/u/empty"} {
 			c := withVariable(t, f, name, variable, dir)
@@ -103,7 +103,7 @@ func TestProofs_NoVariableOpensAnotherProject(t *testing.T) {
 // any of the proofs is granted, and the note is gone.
 func TestProofs_EachProofIsEnough(t *testing.T) {
 	t.Parallel()
-	for key, p := range moving("linux") {
+	for key, p := range movable("linux") {
 		name, variable, _ := strings.Cut(key, " ")
 		for _, proof := range p.Proof() {
 			path := "/data/own/" + strings.NewReplacer("[0-9]", "1", "[0-9a-f]", "a", "*", "1").Replace(proof)
@@ -174,12 +174,15 @@ func TestProofs_AUsualPlaceNeedsNone(t *testing.T) {
 // TestProofs_OfRealTools asks real tools for their directories.
 func TestProofs_OfRealTools(t *testing.T) {
 	t.Parallel()
-	view := fsView{View: resolve.NewView(resolve.OS), listed: map[string][]string{}}
+	view := fsView{View: resolve.NewView(resolve.OS), listed: map[string][]string{}, moving: &moving{}}
 	proves := func(variable, dir string) {
 		t.Helper()
-		for key, p := range moving("linux") {
-			if _, of, _ := strings.Cut(key, " "); of == variable && !view.proves(dir, p) {
-				t.Errorf("%s=%s is not proved", variable, dir)
+		for key, p := range movable("linux") {
+			if _, of, _ := strings.Cut(key, " "); of != variable {
+				continue
+			}
+			if proved, doubtful := view.proves(dir, p); !proved {
+				t.Errorf("%s=%s is not proved: %q", variable, dir, doubtful)
 			}
 		}
 	}
@@ -188,7 +191,7 @@ func TestProofs_OfRealTools(t *testing.T) {
 		must(t, err)
 		proves(variable, strings.TrimSpace(string(out)))
 	}
-	if p := moving("linux")["go GOROOT"]; view.proves(t.TempDir(), p) {
+	if proved, _ := view.proves(t.TempDir(), movable("linux")["go GOROOT"]); proved {
 		t.Error("control: an empty directory is proved")
 	}
 }

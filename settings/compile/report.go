@@ -74,6 +74,17 @@ func (r *reporter) add(
 	}})
 }
 
+// addOnce is add, unless the same diagnostic is there.
+func (r *reporter) addOnce(
+	file string, at document.Position, severity document.Severity, key, format string, args ...any,
+) {
+	before := len(r.list)
+	r.add(file, at, severity, key, format, args...)
+	if len(r.list) > before && slices.Contains(r.list[:before], r.list[before]) {
+		r.list = r.list[:before]
+	}
+}
+
 // reporter returns an empty one for diagnostics on the evaluation.
 func (e *evaluation) reporter() *reporter { return newReporter(e.layers) }
 

@@ -64,6 +64,11 @@ func resolveGrants(
 	for i, c := range categories {
 		user[i] = resolved(&l.user, c)
 	}
+	var others []grant
+	if l.others != nil {
+		others = listsOf(view, l.others, *p)
+	}
+	view.moving.look(view, *p, toolchains, slices.Concat(user...), others, alone)
 	tools, create, copies := toolchainGrants(view, toolchains, r)
 	set.writable.addWriters(slices.Concat(append(slices.Clone(user), p.grants, tools)...))
 	if l.others != nil {
@@ -147,13 +152,18 @@ func (set *grantSet) copiesOf(list []copied, r *reporter) []policy.Copy {
 
 // grantsOf resolves what one layer grants, its toolchains included.
 func grantsOf(view fsView, s *settings, p project) []grant {
+	tools, _, _ := toolchainGrants(view, toolchainsOf(s, &reporter{}), &reporter{})
+	return append(listsOf(view, s, p), tools...)
+}
+
+// listsOf resolves the lists of paths of one layer.
+func listsOf(view fsView, s *settings, p project) []grant {
 	var list []grant
 	for _, c := range categories {
 		grants, _ := resolveRequests(view, p, requestsOf(s, c, view.host.Platform), &reporter{})
 		list = append(list, grants...)
 	}
-	tools, _, _ := toolchainGrants(view, toolchainsOf(s, &reporter{}), &reporter{})
-	return append(list, tools...)
+	return list
 }
 
 // closeOff decides which parts of the grants sessions do not see as they are

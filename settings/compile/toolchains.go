@@ -379,8 +379,8 @@ func (v fsView) agentSocket(agent policy.Agent) (path, name string) {
 }
 
 // placeDirs are the directories that a place is in: those of its variable, or
-// the usual one if the variable is not set. Those that the variable names need a
-// proof, because a session can leave a line in a file of variables.
+// the usual one if the variable is not set. moved.go judges those that the
+// variable names.
 func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
 	if p.Variable == "" || v.host.Env[p.Variable] == "" {
 		if dir, err := v.host.Expand(p.At, ""); err == nil {
@@ -393,33 +393,9 @@ func (v fsView) placeDirs(c chosen, p toolchain.Place, r *reporter) []string {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		// Programs set variables, and programs make mistakes: nobody asked for
-		// the whole home directory.
-		real := v.Resolve(filepath.Join(dir, p.Below)).Path
-		why := ""
-		if !p.Public { // which is a file, and looked into
-			why = v.sensitive.Holds(real)
+		if v.admits(c, p, dir, r) {
+			dirs = append(dirs, dir)
 		}
-		if why != "" {
-			why = "that is " + why
-		} else if p.Access.Has(policy.Write) {
-			why = v.undoes(real)
-		}
-		if why != "" {
-			r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
-				"%s: the variable %s is %s: not granted, because %s", display.Quote(c.Name), p.Variable,
-				display.Quote(dir), why)
-			continue
-		}
-		if !v.isUsual(c, p, real) && !v.proves(dir, p) {
-			if p == firstOf(c, p) && (p.Create || v.Resolve(dir).Exists) {
-				r.add(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
-					"%s: the variable %s is %s: not granted, because it holds no %s", display.Quote(c.Name), p.Variable,
-					display.Quote(dir), oneOf(p.Proof()))
-			}
-			continue
-		}
-		dirs = append(dirs, dir)
 	}
 	return dirs
 }
@@ -455,28 +431,6 @@ func (v fsView) isUsual(c chosen, p toolchain.Place, real string) bool {
 		}
 		dir, err := v.host.Expand(filepath.Join(usual.At, usual.Below), "")
 		return err == nil && policy.Contains(v.Resolve(dir).Path, real)
-	})
-}
-
-// proves reports whether a directory that a variable names is what the variable
-// says, by what it holds. Any line that sets variables could name another.
-func (v fsView) proves(dir string, p toolchain.Place) bool {
-	if p.Public {
-		return true
-	}
-	return slices.ContainsFunc(p.Proof(), func(proof string) bool {
-		paths := []string{dir}
-		for name := range strings.SplitSeq(strings.TrimSuffix(proof, "/"), "/") {
-			var next []string
-			for _, path := range paths {
-				next = append(next, v.glob(filepath.Join(path, name))...)
-			}
-			paths = next
-		}
-		return slices.ContainsFunc(paths, func(path string) bool {
-			found := v.Resolve(path)
-			return found.Err == nil && found.Exists && found.Mode.IsDir() == strings.HasSuffix(proof, "/")
-		})
 	})
 }
 

@@ -8,8 +8,6 @@
 package history
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,7 +154,7 @@ func (p Places) Find(r Request) (Session, error) {
 	if exposed(r.Policy, p.dir) {
 		return Session{}, fmt.Errorf("%s: sessions may write it", p.dir)
 	}
-	own, start := filepath.Join(p.dir, nameOf(r.Project)), filepath.Join(p.dir, "start")
+	own, start := filepath.Join(p.dir, places.HistoryName(r.Project)), filepath.Join(p.dir, "start")
 	s := Session{Rules: []policy.Rule{rule(own, policy.Read|policy.Write), rule(start, policy.Read)}}
 	// fish has no variable for its history alone.
 	if p.fish != "" && r.Policy.At(p.fish) == 0 {
@@ -247,7 +245,7 @@ func Prepare(r Request) (Session, error) {
 		return Session{}, fmt.Errorf("%s: sessions may write it", dir)
 	}
 	r.Policy = Without(r.Policy)
-	own := filepath.Join(dir, nameOf(r.Project))
+	own := filepath.Join(dir, places.HistoryName(r.Project))
 	if err := r.fill(own); err != nil {
 		return Session{}, err
 	}
@@ -335,19 +333,6 @@ func makeDir(path string) error {
 		return err
 	}
 	return private(path)
-}
-
-// nameOf is a project's directory: readable, and unique.
-func nameOf(project string) string {
-	sum := sha256.Sum256([]byte(project))
-	const most = 40
-	name := []byte(filepath.Base(project))
-	for i, c := range name {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' {
-			name[i] = '_'
-		}
-	}
-	return string(name[:min(len(name), most)]) + "-" + hex.EncodeToString(sum[:8])
 }
 
 // fill makes a project's directory, unless it exists.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
@@ -98,10 +99,10 @@ func TestPrepare_RefusesADirectoryOfOthers(t *testing.T) {
 	for name, prepare := range map[string]func(dir string) error{
 		"open to others": func(dir string) error { return os.Chmod(dir, 0o755) },
 		"a file": func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, nameOf("/work/My Project")), nil, 0o600)
+			return os.WriteFile(filepath.Join(dir, places.HistoryName("/work/My Project")), nil, 0o600)
 		},
 		"a symlink": func(dir string) error {
-			return os.Symlink(t.TempDir(), filepath.Join(dir, nameOf("/work/My Project")))
+			return os.Symlink(t.TempDir(), filepath.Join(dir, places.HistoryName("/work/My Project")))
 		},
 		"start is a file": func(dir string) error { return os.WriteFile(filepath.Join(dir, "start"), nil, 0o600) },
 	} {

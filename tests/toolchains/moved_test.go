@@ -33,9 +33,6 @@ func TestMoved_NoLineOfVariablesOpensAnotherProject(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	for _, set := range toolchain.All {
-		if set.Agent {
-			continue // an agent's directory is never shared; settings/compile tries those
-		}
 		places := map[string]toolchain.Place{}
 		for _, p := range set.Places {
 			if p.Variable != "" && len(p.Proof()) > 0 && p.Platform != "darwin" {
@@ -67,7 +64,7 @@ func TestMoved_NoLineOfVariablesOpensAnotherProject(t *testing.T) {
 					}
 				}
 				// The control: with a proof in it, the same line opens it.
-				proof := strings.NewReplacer("[0-9]", "1", "[0-9a-f]", "a", "*", "1").Replace(p.Proof()[0])
+				proof := asName(p.Proof()[0])
 				if strings.HasSuffix(proof, "/") {
 					proof += "x"
 				}
@@ -75,6 +72,94 @@ func TestMoved_NoLineOfVariablesOpensAnotherProject(t *testing.T) {
 				if out, ok := sourced(t, w, ".env", variable+"="+other+"\n", "cat", path); !ok ||
 					!strings.Contains(out, "another project's") {
 					t.Errorf("%s: control: with %s:\n%s", variable, proof, out)
+				}
+			}
+		})
+	}
+}
+
+// asName is a name that a proof's patterns match.
+func asName(proof string) string {
+	return strings.NewReplacer("[0-9]", "1", "[0-9a-f]", "a", "*", "1").Replace(proof)
+}
+
+// TestMoved_NoProofOfASessionOpensWhatIsBeside has a session write what proves a
+// directory into its project, and a line that names the directory above. The next
+// session, started in a shell that has read it, neither reads nor writes what is
+// beside the project. Agents are tried, too: their state is never shared.
+func TestMoved_NoProofOfASessionOpensWhatIsBeside(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for _, set := range toolchain.All {
+		belows := map[string][]string{}
+		proofs := map[string][]string{}
+		for _, p := range set.Places {
+			if p.Variable != "" && len(p.Proof()) > 0 && p.Platform != "darwin" {
+				belows[p.Variable], proofs[p.Variable] = append(belows[p.Variable], p.Below), p.Proof()
+			}
+		}
+		if len(proofs) == 0 {
+			continue
+		}
+		t.Run(set.Name, func(t *testing.T) {
+			t.Parallel()
+			w := harness.NewWorldOutsideDefaults(t)
+			harness.Write(t, w.UserSettings(), harness.Defaults(harness.Sandbox{
+				"toolchains": []string{set.Name}, "toolchain_caches": "shared",
+			}))
+			for variable, proofs := range proofs {
+				made := map[string][]string{} // by the first name, which is the project's
+				for _, proof := range proofs {
+					if first, rest, deep := strings.Cut(asName(proof), "/"); deep && rest != "" {
+						made[first] = append(made[first], rest)
+					}
+				}
+				for first, rest := range made {
+					code := filepath.Join(w.Home, "code", variable, first)
+					w := &harness.World{Home: w.Home, Project: filepath.Join(code, first), Outside: w.Outside}
+					harness.MakeDir(t, w.Project)
+					victim := filepath.Join(code, "victim", "secret")
+					targets := []string{victim}
+					for _, below := range belows[variable] {
+						if path := filepath.Join(code, below, "secret"); filepath.Dir(path) != w.Project {
+							targets = append(targets, path)
+						}
+					}
+					for _, path := range targets {
+						harness.Write(t, path, "another project's\n")
+					}
+					const prepare = `for proof; do
+							mkdir -p "$(dirname "$proof")"
+							case $proof in */) mkdir -p "$proof";; *) : >"$proof";; esac
+						done
+						echo "$0" >.env`
+					out, ok := sourced(t, w, "none.env", "", append([]string{
+						"sh", "-ec", prepare, variable + "=" + code,
+					}, rest...)...)
+					if !ok {
+						t.Fatalf("%s: no session could make %q:\n%s", variable, rest, out)
+					}
+					const attack = `for path; do
+							cat "$path"; echo written >>"$path"; echo new >"$path.new"; cat "$path.new"
+						done`
+					out, _ = sourced(t, w, ".env", harness.Read(t, w.ProjectPath(".env")), append([]string{
+						"sh", "-c", attack, "sh",
+					}, targets...)...)
+					if strings.Contains(out, "another project's") || strings.Contains(out, "new\n") {
+						harness.Breach(t, "%s: with %q in the project %s what is beside is open:\n%s", variable, rest,
+							first, out)
+					}
+					said := strings.Join(strings.Fields(out), " ")
+					noted := strings.Contains(said, "not granted, because it holds the project") ||
+						strings.Contains(said, "not granted, because a session could have made ")
+					if !strings.Contains(out, "cat: ") || !noted {
+						t.Errorf("%s: the attack did not run, or no note says why:\n%s", variable, out)
+					}
+					for _, path := range targets {
+						if got := harness.Read(t, path); got != "another project's\n" {
+							harness.Breach(t, "%s: %s has %q", variable, path, got)
+						}
+					}
 				}
 			}
 		})
