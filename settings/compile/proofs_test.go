@@ -25,6 +25,10 @@ var otherProject = []string{
 	"sessions/x", "projects/x", "session/x", "log/x", "tmp/x", "temp/x", "http/server.go", "remote/x", "deps/x",
 	"npm/x", "gen/x", "v1/api.go", "p/x", "profiles/x", "wheels/x", "repo/x", "files/x", "extensions/x", "host/x",
 	"sdk/x", "usr/bin/x", "Contents/x", "conda-meta.txt", "store/vuex.js",
+	"a/b/x", "selfcheck/x", "http-v2/x", "http/a/x", "archive-v2/x", "wheels-v1/x", "simple-v1/x", "remote/https/x/y",
+	"deps/https/x/y", "microsoft.x/x/x", "newtonsoft.json/x", "v1/npm/x/y", "v1/pnpm/x", "host/fxr/x/y",
+	"specifications/default/x", "session-state/x/y", "history-session-state/x", "sessions/2024/x/y", "update-hashes/x",
+	"bin/pnpm", "store/v10/x",
 }
 
 // movable are the places that variables move on a platform, one for each

@@ -1,12 +1,16 @@
 package toolchain
 
+// fourHex begins the name of a hash.
+const fourHex = "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
+
 // proofs are what a directory that a variable names must hold, one of each
 // list, to be what the variable says. A line in a project's .env or .envrc can
 // set any variable, so a value alone grants nothing.
 //
 // A * stands for any characters of a name. A name that ends in a slash is a
 // directory, any other a file. What other projects have as well, such as
-// CACHEDIR.TAG, config.json or a directory "toolchains", proves nothing.
+// CACHEDIR.TAG, config.json or a directory "toolchains", proves nothing. Nor does
+// a directory with a telling name that is empty.
 var proofs = map[string][]string{
 	"GOROOT": {"bin/go"},
 	"GOBIN": {
@@ -17,23 +21,25 @@ var proofs = map[string][]string{
 	"GOMODCACHE": {"cache/download/"},
 	"GOCACHE":    {"trim.txt", "00/*-a", "00/*-d"},
 
-	"RUSTUP_HOME": {"update-hashes/", "toolchains/*/bin/rustc"},
+	"RUSTUP_HOME": {"update-hashes/*-*-*", "toolchains/*/bin/rustc"},
 	"CARGO_HOME":  {"bin/cargo", ".package-cache", "registry/index/"},
 
 	"NVM_DIR":       {"nvm.sh", "versions/node/*/bin/node"},
 	"VOLTA_HOME":    {"layout.v*", "tools/image/"},
 	"FNM_DIR":       {"node-versions/*/installation/bin/node"},
 	"NODENV_ROOT":   {"libexec/nodenv", "versions/*/bin/node"},
-	"PNPM_HOME":     {"pnpm", "bin/pnpm", "store/v[0-9]*/", "nodejs/*/bin/node"},
-	"COREPACK_HOME": {"lastKnownGood.json", "v1/pnpm/", "v1/yarn/", "v1/npm/"},
-	"DENO_DIR":      {"dep_analysis_cache_v*", "remote/https/", "deps/https/"},
+	"PNPM_HOME":     {"pnpm", "store/v[0-9]*/files/[0-9a-f][0-9a-f]/", "nodejs/*/bin/node"},
+	"COREPACK_HOME": {"lastKnownGood.json", "v1/*/*/.corepack"},
+	"DENO_DIR": {
+		"dep_analysis_cache_v*", "remote/https/*/" + fourHex + "*", "deps/https/*/" + fourHex + "*",
+	},
 
 	"PYENV_ROOT":      {"libexec/pyenv", "versions/*/bin/python*"},
 	"WORKON_HOME":     {"postmkvirtualenv", "premkvirtualenv"},
 	"VIRTUAL_ENV":     {"pyvenv.cfg"},
 	"CONDA_PREFIX":    {"conda-meta/history", "conda-meta/*.json"},
-	"PIP_CACHE_DIR":   {"selfcheck/", "http-v2/"},
-	"UV_CACHE_DIR":    {"archive-v[0-9]*/", "wheels-v[0-9]*/", "simple-v[0-9]*/", "sdists-v[0-9]*/"},
+	"PIP_CACHE_DIR":   {"http-v2/[0-9a-f]/[0-9a-f]/[0-9a-f]/", "http/[0-9a-f]/[0-9a-f]/[0-9a-f]/"},
+	"UV_CACHE_DIR":    {"interpreter-v[0-9]*/*/*.msgpack"},
 	"PRE_COMMIT_HOME": {"db.db"},
 
 	"JAVA_HOME":        {"bin/java"},
@@ -42,24 +48,29 @@ var proofs = map[string][]string{
 
 	"RBENV_ROOT": {"libexec/rbenv", "versions/*/bin/ruby"},
 	"rvm_path":   {"scripts/rvm"},
-	"GEM_HOME":   {"specifications/*.gemspec", "specifications/default/"},
-	"GEM_PATH":   {"specifications/*.gemspec", "specifications/default/"},
+	"GEM_HOME":   {"specifications/*.gemspec", "specifications/default/*.gemspec"},
+	"GEM_PATH":   {"specifications/*.gemspec", "specifications/default/*.gemspec"},
 
-	"DOTNET_ROOT":    {"host/fxr/"},
-	"NUGET_PACKAGES": {"microsoft.*/", "newtonsoft.json/", "netstandard.library/"},
+	"DOTNET_ROOT":    {"host/fxr/*/libhostfxr.so", "host/fxr/*/libhostfxr.dylib"},
+	"NUGET_PACKAGES": {"*/*/.nupkg.metadata"},
 
 	"COMPOSER_HOME":      {"keys.tags.pub", "cache/repo/", "cache/files/"},
 	"COMPOSER_CACHE_DIR": {"repo/https---*/"},
 
 	"CCACHE_DIR":    {"ccache.conf", "[0-9a-f]/stats"},
-	"SCCACHE_DIR":   {"[0-9a-f]/[0-9a-f]/"},
+	"SCCACHE_DIR":   {"[0-9a-f]/[0-9a-f]/" + fourHex + "*"},
 	"CONAN_HOME":    {"p/cache.sqlite3", "profiles/default"},
 	"VCPKG_ROOT":    {".vcpkg-root"},
 	"DEVELOPER_DIR": {"usr/bin/xcodebuild", "usr/bin/clang", "Contents/Developer/usr/bin/xcodebuild"},
 
 	"CLAUDE_CONFIG_DIR": {".claude.json", ".credentials.json"},
-	"CODEX_HOME":        {"history.jsonl", "models_cache.json", "log/codex-tui.log", "sessions/20*/"},
-	"COPILOT_HOME":      {"mcp-config.json", "session-state/", "history-session-state/"},
+	"CODEX_HOME": {
+		"history.jsonl", "models_cache.json", "log/codex-tui.log", "sessions/20*/*/*/rollout-*.jsonl",
+	},
+	"COPILOT_HOME": {
+		"mcp-config.json", "session-state/*/events.jsonl", "session-state/*.jsonl",
+		"history-session-state/session_*.json",
+	},
 }
 
 // Proof lists what the directory that the variable names must hold, one of it,
