@@ -24,9 +24,6 @@ func Suggest(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial
 	if denial.Detail != "" {
 		return explain.Suggestion{Hint: advice(denial)}, nil
 	}
-	if network := snapshot.Reasons(kind).Policy.Network; denial.Datagram && !network.Allowed && !network.ByHost() {
-		denial.Target = "" // only the whole network takes datagrams
-	}
 	s, err := explain.Suggest(snapshot, kind, string(denial.Access), denial.Target, denial.Process)
 	if denial.Datagram && (s.Allowed || s.Key != "" && s.Entry()) {
 		return explain.Suggestion{Hint: OnlyTCP}, err
@@ -75,8 +72,8 @@ func replaces(access string) bool {
 // OnlyTCP says why no setting opens a single host for datagrams.
 const OnlyTCP = "single hosts are reached by TCP alone; most programs that send datagrams fall back to it"
 
-// OnlyPlainTLS says which setting lets every greeting of TLS pass.
-const OnlyPlainTLS = `"allowed_hosts" passes TLS in the form that all servers read alike; "allow_network" passes all`
+// OnlyPlainTLS says why no entry lets a greeting of TLS pass.
+const OnlyPlainTLS = `of TLS "allowed_hosts" passes the form that all servers read alike, and no entry passes another`
 
 // Denial is the notification of a denial. The suggestion is the
 // setting that would allow the access; its zero value means that none would.

@@ -109,8 +109,9 @@ var mayImport = map[string][]string{
 		"settings/textfile", "settings/toolchain", "settings/trust",
 	},
 	"settings/explain": {
-		"display", "platform/hosts", "platform/policy", "settings/compile", "settings/document", "settings/managed",
-		"settings/resolve", "settings/risks", "settings/sensitive", "settings/textfile", "settings/toolchain",
+		"display", "platform/hosts", "platform/hosts/loopback", "platform/policy", "settings/compile",
+		"settings/document", "settings/managed", "settings/resolve", "settings/risks", "settings/sensitive",
+		"settings/textfile", "settings/toolchain",
 	},
 	"settings/settingstest": {"platform/policy", "settings/document", "settings/resolve", "settings/source"},
 	"settings/document":     {"display"},

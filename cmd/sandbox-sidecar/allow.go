@@ -370,7 +370,7 @@ func (a *allowing) target(word string) (target string, path bool, err error) {
 			}
 			a.pattern = entry.String()
 		}
-		return host, false, nil
+		return a.machines(host), false, nil
 	case plain && (url || missing != nil):
 		return "", false, misuse(a.flags, "%s is no number, file or host: %v", quoted(word), notHost)
 	case strings.HasPrefix(word, "~"):
@@ -385,6 +385,16 @@ func (a *allowing) target(word string) (target string, path bool, err error) {
 		word = real
 	}
 	return word, true, nil
+}
+
+// machines is the target for a host that a user names outside: there localhost
+// is the machine's, for which sessions without the network have another name.
+func (a *allowing) machines(host string) string {
+	port, is := strings.CutPrefix(host, "localhost:")
+	if !is || a.snapshot.Reasons(settings.KindTerminal).Policy.Network.Allowed {
+		return host
+	}
+	return hosts.HostName + ":" + port
 }
 
 // here is the working directory; "" if there is none.

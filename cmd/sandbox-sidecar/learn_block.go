@@ -18,9 +18,8 @@ import (
 
 // block finds the settings for all needs, each only if the settings so far do
 // not grant it: first entries that are not paths, as a toolchain makes many
-// paths needless; then the whole network, which nothing needs whose hosts are
-// known; then the paths, widest first. notes are the needs that no setting
-// grants.
+// paths needless; then the paths, widest first. notes are the needs that no
+// setting grants.
 func (l *learner) block() (text []byte, notes []string, err error) {
 	store, snapshot, err := l.open()
 	if err != nil {
@@ -35,7 +34,7 @@ func (l *learner) block() (text []byte, notes []string, err error) {
 		return err == nil && (s.Key != "" || s.Allowed)
 	})
 	store.Close()
-	for _, turn := range []turn{entries, addresses, values, paths} {
+	for _, turn := range []turn{entries, paths} {
 		for _, n := range needs {
 			note, err := l.add(n, turn)
 			if err != nil {
@@ -54,18 +53,13 @@ func (l *learner) block() (text []byte, notes []string, err error) {
 type turn int
 
 const (
-	entries   turn = iota // of lists that do not hold paths
-	addresses             // entries again: with one host allowed, an address is a host's
-	values                // of keys that are no lists
+	entries turn = iota // of lists that do not hold paths
 	paths
 )
 
 // turnOf is the turn in which a setting is added.
 func turnOf(s explain.Suggestion) turn {
-	switch {
-	case !s.Entry():
-		return values
-	case strings.HasPrefix(s.Key[strings.LastIndexByte(s.Key, '.')+1:], "additional_"):
+	if strings.HasPrefix(s.Setting(), "additional_") {
 		return paths
 	}
 	return entries
@@ -86,29 +80,21 @@ func (l *learner) add(n need, now turn) (note string, err error) {
 	if err != nil {
 		return fmt.Sprintf("%s %s: %v", n.access, quoted(n.target), err), nil
 	}
-	key := s.Key[strings.LastIndexByte(s.Key, '.')+1:] // of the kind's own block or of the whole
 	switch {
 	case s.Allowed:
 		return "", nil
-	case s.Key == "" || key == "protected_paths":
-		if s.Key != "" {
-			s.Hint = "it is protected; to change that, " + s.Instruction()
-		}
+	case s.Key == "" || !s.Entry():
 		return fmt.Sprintf("%s %s: %s", n.access, quoted(n.target), s.Hint), nil
-	case turnOf(s) != now && (now != addresses || turnOf(s) != entries):
+	case turnOf(s) != now:
 		return "", nil
 	}
 	if care, is := strings.CutPrefix(s.Hint, "careful: "); is {
 		l.careful = append(l.careful, fmt.Sprintf("%s %s: %s", n.access, quoted(n.target), care))
 	}
-	if !s.Entry() {
-		l.set(s.Key, s.JSON())
-		return "", nil
-	}
 	// The entry is added to the whole list, as the top layer replaces the layers
 	// below.
 	merged := snapshot.MergedFor(l.kind)
-	l.set(s.Key, append(merged.List(key), s.Value))
+	l.set(s.Key, append(merged.List(s.Setting()), s.Value))
 	return "", nil
 }
 

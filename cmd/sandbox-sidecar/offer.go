@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,10 +55,10 @@ func offerFor(store *settings.Store, snapshot *compile.Snapshot, w wish) offer {
 	case suggestion.Allowed && denial.Lacking != "":
 		o.why = suggestion.Hint
 		return o
+	case suggestion.Key == "" && suggestion.List != "" && byCommandLine(snapshot, kind, suggestion):
+		return offer{why: leaveOut(line, suggestion), unhelpful: true}
 	case suggestion.Key == "":
 		return o
-	case !suggestion.Entry() && byCommandLine(snapshot, kind, suggestion):
-		return offer{why: leaveOut(line, suggestion), unhelpful: true}
 	case strings.HasPrefix(suggestion.Setting(), "additional_") && isGone(denial):
 		// The setting would be of the directory, and open more than was refused.
 		o.gone, o.why = true, "it does not exist now: make it first, or allow its directory"
@@ -79,17 +80,19 @@ func offerFor(store *settings.Store, snapshot *compile.Snapshot, w wish) offer {
 	return o
 }
 
-// byCommandLine reports whether the command line decides about what a suggestion
-// sets.
+// byCommandLine reports whether the command line decides about the setting that a
+// suggestion is about.
 func byCommandLine(snapshot *compile.Snapshot, kind settings.Kind, suggestion explain.Suggestion) bool {
-	return snapshot.Reasons(kind).SetBy(suggestion.Setting()).File == policy.OriginCommand
+	about := cmp.Or(suggestion.Setting(), suggestion.List)
+	return snapshot.Reasons(kind).SetBy(about).File == policy.OriginCommand
 }
 
 // leaveOut says which flag decides, and no settings file.
 func leaveOut(line refusals.Under, suggestion explain.Suggestion) string {
 	switch {
-	case line.Agent != "" && suggestion.Setting() == "allow_network":
-		return "no setting opens it to an agent: --network leaves the network to your settings"
+	case line.Mode != "" && cmp.Or(suggestion.Setting(), suggestion.List) == "allowed_hosts":
+		return fmt.Sprintf(`--mode %s reaches no host: with "mode": %q in a settings file, `+
+			`"allowed_hosts" opens single ones`, line.Mode, line.Mode)
 	case line.Mode != "":
 		return fmt.Sprintf("--mode %s decides, not the settings: leave it out, or run it outside the sandbox",
 			line.Mode)

@@ -99,7 +99,7 @@ func ParseTarget(attempt Attempt, target string) (string, error) {
 // byOrganisation takes a suggestion back that the organisation's settings would
 // make void.
 func (x *explainer) byOrganisation() {
-	if x.Allowed || x.Key == "" {
+	if x.Allowed || x.Key == "" && x.List == "" {
 		return
 	}
 	var from *policy.Origin
@@ -116,7 +116,7 @@ func (x *explainer) byOrganisation() {
 		from = x.ForbidsNetwork()
 	}
 	if from != nil {
-		x.Key, x.Value = "", ""
+		x.Key, x.Value, x.List = "", "", ""
 		x.Hint = "it is set by your organisation, so no setting of yours changes it: " + from.String()
 	}
 }

@@ -34,6 +34,9 @@ type Answer struct {
 	// Key, or the whole value of Key as JSON. If it is allowed, Key is the
 	// setting that allows it. Both are empty if no setting would.
 	Key, Value string
+	// List is the list that would have the entry which allows it, if nobody knows
+	// that entry; else "". The hint names the list.
+	List string
 	// Hint is a second sentence: what to do, or what to watch out for; "" if
 	// there is none.
 	Hint string
@@ -47,6 +50,9 @@ type Answer struct {
 	// Set is the entry of "toolchains" that gives sessions what they need there
 	// without that risk; "" if there is none. The hint names it.
 	Set string
+	// own says that the target is the session's own localhost, on a machine that
+	// can give it one.
+	own bool
 	// doubt is why the target may hold a secret, if nobody knows whether it does;
 	// "" otherwise.
 	doubt string

@@ -190,7 +190,11 @@ func TestExplain_SaysWhyAndWhatWouldChangeIt(t *testing.T) {
 		},
 		{
 			`{"enabled": true, "allow_network": false}`, "", Bind, "localhost:80",
-			`no the network is off by allow_network (` + userFile + `:1) [allow_network=true] servers and`,
+			`yes "localhost:80" is the session's own, as the network is off by allow_network (` + userFile + `:1) []`,
+		},
+		{
+			`{"enabled": true, "allow_network": false}`, "", Bind, "192.0.2.1:80",
+			`no the network is off by allow_network (` + userFile + `:1) [allow_network=true] careful: that would`,
 		},
 		{on, `{"allow_network": false}`, Connect, "x:1", `no the network is off by allow_network (` +
 			projectFile + `:1) []`},

@@ -83,7 +83,7 @@ func TestExplain_OfAHostNamesTheEntry(t *testing.T) {
 		"host.sandbox.internal:22": {Key: "allowed_hosts", Value: "localhost:22"},
 		"10.1.2.3:80":              {Allowed: true, Key: "allowed_hosts"},
 		"[2001:db8::1]:80":         {Key: "allowed_hosts", Value: "[2001:db8::1]:80"},
-		"127.0.0.1:80":             {},
+		"127.0.0.1:80":             {Allowed: true}, // the session's own
 		"198.18.3.4:80":            {},
 		"169.254.169.254:80": {
 			Key: "allowed_hosts", Value: "169.254.169.254:80", Holds: "credentials of this machine",
@@ -102,15 +102,15 @@ func TestExplain_OfAHostNamesTheEntry(t *testing.T) {
 }
 
 // Without any host, and if nobody is asked, an address at port 53 is a DNS
-// server's, and names need the whole network. Any other is one host.
+// server's, of no use alone. Any other is one host.
 func TestExplain_OfAHostWhileAllAreRefused(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, nil)
-	for onDenied, keys := range map[string]string{"report": "allow_network", "ask": ""} {
+	for _, onDenied := range []string{"report", "ask"} {
 		s := snapshotOf(t, f, `{"enabled": true, "allow_network": false, "on_denied": "`+onDenied+`"}`, "")
 		for target, want := range map[string]string{
 			"a.org:443": "allowed_hosts", "8.8.8.8:443": "allowed_hosts", "[2001:db8::1]:22": "allowed_hosts",
-			"10.0.0.1:53": keys, "127.0.0.1:80": keys,
+			"10.0.0.1:53": "", "127.0.0.1:80": "",
 		} {
 			x, err := Why(s, document.KindTool, Connect, target)
 			must(t, err)

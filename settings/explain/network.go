@@ -18,16 +18,59 @@ func (x *explainer) network() {
 		x.allow(rule, "the network is allowed by %s", rule.Origin)
 		return
 	}
-	if x.attempt == Connect && x.toHost() {
-		return
+	switch {
+	case x.ownLocalhost():
+	case x.attempt == Connect:
+		if !x.toHost() {
+			x.toNoHost("the network is off by %s", rule.Origin)
+		}
+	default:
+		x.refuse(rule, x.WrittenKey(rule.Origin.Key), "true", "the network is off by %s", rule.Origin)
+		if x.closedByProject() {
+			return
+		}
+		x.Acts = "that would open the whole network, and servers can listen at 127.0.0.1 or 0.0.0.0 without it"
+		x.Hint = "careful: " + x.Acts
 	}
-	x.refuse(rule, x.WrittenKey(rule.Origin.Key), "true", "the network is off by %s", rule.Origin)
-	if rule.Origin.File == x.ProjectFile() && !x.Trusted() {
-		x.Key, x.Value = "", ""
+}
+
+// decides reports whether somebody decides about each host while the network is
+// off. Names are looked up then.
+func (x *explainer) decides() bool {
+	return x.Policy.Network.ByHost() || x.Policy.OnDenied == policy.Ask
+}
+
+// closedByProject explains that the file of a project that is not trusted closes
+// the network, if so. No setting of the user's opens it.
+func (x *explainer) closedByProject() bool {
+	if x.Policy.Network.Origin.File != x.ProjectFile() || x.Trusted() {
+		return false
 	}
-	x.Hint = "servers and clients within a session can use the loopback interface if the machine can isolate it"
-	if x.Key != "" && x.attempt == Connect && !x.Policy.Network.ByHost() {
-		x.Hint = `"allowed_hosts" opens single hosts instead, such as "github.com"`
+	x.Key, x.Value, x.List = "", "", ""
+	x.Hint = fmt.Sprintf("only a change of the project's file %s opens it", display.Quote(x.ProjectFile()))
+	if alone := x.WithoutProject(); alone != nil && (alone.Policy.Network.Allowed || alone.Policy.Network.ByHost()) {
+		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",
+			display.Quote(x.ProjectFile()))
+	}
+	return true
+}
+
+// singleHosts is the advice for what names no host.
+const singleHosts = `"allowed_hosts" opens single hosts, such as "github.com:443"; names are then looked up`
+
+// toNoHost explains a connection that names no host while the network is off: to
+// look a name up, to many hosts, or by a socket of which only the family is
+// known. An entry for the host is the step, and the host is not known.
+func (x *explainer) toNoHost(format string, args ...any) {
+	x.refuse(&DecidingRule{Origin: x.Policy.Network.Origin}, "", "", format, args...)
+	switch {
+	case x.closedByProject():
+	case x.decides() && x.standsForName():
+		x.Hint = "sessions have it for a name that they looked up: ask about the name"
+	case x.decides():
+		x.Hint = "single hosts are reached by TCP alone"
+	default:
+		x.List, x.Hint = allowedHostsKey, singleHosts
 	}
 }
 
@@ -85,17 +128,23 @@ func (x *explainer) toUnlisted(text hosts.Target) bool {
 	network, alone := x.Policy.Network, x.WithoutProject()
 	rule := &DecidingRule{Origin: network.Origin}
 	const dns = 53
-	decides, server := network.ByHost() || x.Policy.OnDenied == policy.Ask, !text.Named && text.Port == dns
+	server := !text.Named && text.Port == dns
 	switch {
-	case decides && server:
+	case server && x.decides():
 		x.refuse(rule, "", "", "a DNS server is not needed: names are looked up for the session")
 		x.Hint = "it can be reached by TCP alone, if an entry of \"allowed_hosts\" has it"
-	case decides && text.Unreachable():
-		x.refuse(rule, "", "", "%s is the session's own, or no host's", display.Quote(x.Target))
+	case server:
+		x.toNoHost("no name is looked up, as the network is off by %s", rule.Origin)
+	case text.Unreachable() && isThisMachine(text): // on a Mac, which isolates none
+		x.toNoHost("%s is this machine's, and the network is off by %s", display.Quote(x.Target), rule.Origin)
 		x.Hint = fmt.Sprintf(`for a service of this machine, add "localhost:%d" to "allowed_hosts"`, text.Port)
-	case err != nil || network.Origin.File == x.ProjectFile() && !x.Trusted() ||
-		!decides && (server || text.Unreachable()):
-		return false // without hosts nobody looks names up for the session
+	case text.Unreachable():
+		x.toNoHost("%s is the address of no single host, and the network is off by %s", display.Quote(x.Target),
+			rule.Origin)
+	case err != nil:
+		return false
+	case x.closedByProject():
+		x.refuse(rule, "", "", "the network is off by %s", rule.Origin)
 	case alone != nil && alone.Reaches(entry):
 		x.refuse(rule, "", "", "no setting lets a session connect to %s", display.Quote(x.Target))
 		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",

@@ -23,6 +23,9 @@ type Suggestion struct {
 	// JSON. Both are empty if no setting would, or if one click should not set
 	// it.
 	Key, Value string
+	// List is the list that would have the entry which allows it, if nobody knows
+	// that entry; else "". The hint names the list.
+	List string
 	// Hint is a sentence for the user; "" if there is none.
 	Hint string
 	// Allowed says that the settings allow it already.
@@ -157,6 +160,8 @@ func (x Answer) Careful() bool {
 
 func (x Answer) suggestion() Suggestion {
 	switch {
+	case x.own: // and it was refused
+		return Suggestion{Hint: noLocalhost}
 	case x.Allowed:
 		return Suggestion{Hint: allowedByNow, Allowed: true}
 	case x.givesUp():
@@ -171,11 +176,11 @@ func (x Answer) suggestion() Suggestion {
 		step := Suggestion{Key: x.Key, Value: x.Value}.Instruction()
 		return Suggestion{Hint: x.doubt + "; if sessions need it, " + step}
 	case x.Holds != "" || x.Acts != "":
-		return Suggestion{Hint: x.Hint + ", so no setting is suggested"}
+		return Suggestion{List: x.List, Hint: x.Hint + ", so no setting is suggested"}
 	case !utf8.ValidString(x.Value) || strings.Contains(x.Value, "$"):
 		return Suggestion{Hint: "its name cannot be written in settings; grant a directory above it"}
 	}
-	return Suggestion{Key: x.Key, Value: x.Value, Hint: x.Hint}
+	return Suggestion{Key: x.Key, Value: x.Value, List: x.List, Hint: x.Hint}
 }
 
 // Entry reports whether the value is an entry to add to a list. Otherwise it is

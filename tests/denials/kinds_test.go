@@ -23,8 +23,9 @@ type kind struct {
 	process string
 	// block holds settings in addition to those of every test.
 	block harness.Sandbox
-	// setting and value are the expected suggestion; "": none.
-	setting, value string
+	// setting and value are the expected suggestion; "": none, and hint is part of
+	// what is said instead.
+	setting, value, hint string
 	// opens are the targets, by access, that the suggestion opens in addition
 	// to the target itself.
 	opens map[string][]string
@@ -144,8 +145,7 @@ func kinds(s *scene) map[string]kind {
 		},
 		"connect": {
 			access: "connect", target: address + ":9", argv: []string{s.Victim, "connect-to", address + ":9"},
-			block: offline, setting: "allow_network", value: "true",
-			opens: map[string][]string{"bind": {address + ":0"}},
+			block: offline, hint: "by TCP alone",
 		},
 		"connect by TCP": {
 			access: "connect", target: server,
@@ -154,13 +154,11 @@ func kinds(s *scene) map[string]kind {
 		},
 		"send": {
 			access: "connect", target: address + ":9", argv: []string{s.Victim, "send-to", address + ":9"},
-			block: offline, setting: "allow_network", value: "true",
-			opens: map[string][]string{"bind": {address + ":0"}},
+			block: offline, hint: "by TCP alone",
 		},
 		"bind": {
 			access: "bind", target: address + ":0", argv: []string{s.Victim, "bind-to", address + ":0"},
-			block: offline, setting: "allow_network", value: "true",
-			opens: map[string][]string{"connect": {address + ":9"}},
+			block: offline, hint: "that would open the whole network",
 		},
 	}
 }
@@ -206,6 +204,12 @@ func TestEachKindIsReportedAndItsSuggestionAllowsIt(t *testing.T) {
 			}
 			if denial.Process == nil || denial.Process.Name != process || denial.Process.PID <= 1 {
 				t.Errorf("process is %+v, want %s", denial.Process, process)
+			}
+			if k.setting == "" {
+				if denial.Suggestion != nil || !strings.Contains(denial.Hint, k.hint) {
+					t.Errorf("%+v, %q", denial.Suggestion, denial.Hint)
+				}
+				return
 			}
 			if denial.Suggestion == nil || denial.Suggestion.Setting != k.setting ||
 				plain(denial.Suggestion.Value) != k.value {
@@ -285,8 +289,8 @@ func TestARefusedSocketIsReported(t *testing.T) {
 	observed(t, e)
 	session, status, denials := e.tool(s.Victim, "socket", "2", "1", "0")
 	denial, times := find(denials, "connect", "inet")
-	if status != 1 || !strings.Contains(session.Output(), "EACCES") || times != 1 || denial.Suggestion == nil ||
-		denial.Suggestion.Setting != "allow_network" {
+	if status != 1 || !strings.Contains(session.Output(), "EACCES") || times != 1 || denial.Suggestion != nil ||
+		!strings.Contains(denial.Hint, `"allowed_hosts" opens single hosts`) {
 		t.Errorf("status %d, denials %+v\n%s", status, denials, session.Output())
 	}
 }

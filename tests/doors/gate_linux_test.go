@@ -30,6 +30,7 @@ type risk struct {
 // risks has one row for each kind of place. PATH in a line is the target. The
 // last row is the control: it is suggested everywhere.
 func risks() []risk {
+	offline := harness.Sandbox{"allow_network": false}
 	return []risk{
 		{name: "a start-up file", access: "write", target: "~/.bashrc", line: `echo x >>PATH`, care: "shells"},
 		{
@@ -48,8 +49,24 @@ func risks() []risk {
 		},
 		{
 			name: "a cloud's credentials", access: "connect", target: "169.254.169.254:80",
-			extra: harness.Sandbox{"allow_network": false}, line: `bash -c "exec 3<>/dev/tcp/169.254.169.254/80"`,
+			extra: offline, line: `bash -c "exec 3<>/dev/tcp/169.254.169.254/80"`,
 			care: "credentials", step: true,
+		},
+		{
+			name: "a name", access: "connect", target: "192.0.2.53:53", extra: offline,
+			line: `./victim connect-to PATH`, care: "allowed_hosts", step: true,
+		},
+		{
+			name: "a name by TCP", access: "connect", target: "192.0.2.53:53", extra: offline,
+			line: `bash -c "exec 3<>/dev/tcp/192.0.2.53/53"`, care: "allowed_hosts", step: true,
+		},
+		{
+			name: "a name by multicast", access: "connect", target: "224.0.0.251:5353", extra: offline,
+			line: `./victim send-to PATH`, care: "single hosts", step: true,
+		},
+		{
+			name: "an address to listen at", access: "bind", target: "192.0.2.1:8080", extra: offline,
+			line: `./victim bind-to PATH`, care: "the whole network", step: true, // learn repeats the settings
 		},
 		{name: "control: a file", access: "read", target: "OUTSIDE/file", line: `cat PATH`},
 	}
@@ -81,6 +98,10 @@ var advisers = []adviser{
 // steps are what a suggestion names.
 var steps = regexp.MustCompile(`additional_|allowed_unix_sockets|allowed_hosts|allow_network|protected_paths`)
 
+// everything is the advice to open the whole network, in words, as a suggestion to
+// an editor, and in a block of settings.
+var everything = regexp.MustCompile(`set \\?"allow_network\\?"|"allow_network",\s*"value"|"allow_network":\s*true`)
+
 // TestDoors_NoneSuggestsWhatOpensMore asks for advice about each risk in each
 // way. Nothing suggests it without the care that it needs.
 func TestDoors_NoneSuggestsWhatOpensMore(t *testing.T) {
@@ -102,6 +123,8 @@ func TestDoors_NoneSuggestsWhatOpensMore(t *testing.T) {
 					}
 				case suggests && !r.step && !strings.HasPrefix(way.name, "explain"):
 					harness.Breach(t, "it is suggested:\n%s", said)
+				case everything.MatchString(said) && (r.access != "bind" || !strings.HasPrefix(way.name, "explain")):
+					harness.Breach(t, "the whole network is suggested:\n%s", said)
 				case !strings.Contains(said, r.care):
 					harness.Breach(t, "%q is not said:\n%s", r.care, said)
 				}
@@ -120,7 +143,7 @@ func (s *scene) place(r risk) risk {
 	}
 	harness.Victim(s.t, "tests/victim", s.ProjectPath("victim"))
 	switch r.access {
-	case "connect":
+	case "connect", "bind":
 	case "connect_unix":
 		harness.MakeDir(s.t, filepath.Dir(r.target))
 		listener, err := net.Listen("unix", r.target)

@@ -237,7 +237,7 @@ func TestTLS_NoOtherFormReachesAnotherName(t *testing.T) {
 		harness.Eventually(t, "a report of "+lie, func() bool {
 			return slices.ContainsFunc(denials.All(), func(d protocol.DeniedParams) bool {
 				return d.Target == "allowed.example:443" && d.Detail == told && d.Suggestion == nil &&
-					strings.Contains(d.Hint, "allow_network") && strings.Contains(d.Message, told) &&
+					strings.Contains(d.Hint, "no entry passes another") && strings.Contains(d.Message, told) &&
 					program(d) == "victim"
 			})
 		})
