@@ -38,8 +38,9 @@ type scene struct {
 	places  []string // what settings name
 	sockets []string
 	acts    []act
-	name    string // of what is created
-	count   int    // makes unique names
+	hosts   []string // what settings name; none: the network is as by default
+	name    string   // of what is created
+	count   int      // makes unique names
 }
 
 func newScene(t *testing.T, random *rand.Rand) *scene {
@@ -97,6 +98,71 @@ func newScene(t *testing.T, random *rand.Rand) *scene {
 	}
 	s.findActs(t, dirs[0], all)
 	return s
+}
+
+// newNetworkScene has servers outside, and acts about the network alone.
+func newNetworkScene(t *testing.T, random *rand.Rand) *scene {
+	t.Helper()
+	harness.Require(t, "network", "network_hosts")
+	if !harness.Namespaces(t) {
+		harness.Skip(t, "namespaces", "a session without the network has no localhost of its own")
+	}
+	s := newScene(t, random)
+	s.acts = nil
+	add := func(access protocol.Access, made string, targets ...string) {
+		for _, target := range targets {
+			s.acts = append(s.acts, act{access, target, made})
+		}
+	}
+	local := serve(t, "127.0.0.1")
+	_, port, _ := net.SplitHostPort(local)
+	s.hosts = []string{"localhost:" + port, "allowed.example", "192.0.2.0/24", "localhost:1"}
+	add(protocol.AccessBind, "bind", "127.0.0.1:0", "0.0.0.0:0", "localhost:0", "127.9.9.9:0")
+	add(protocol.AccessConnect, "connect", local, "localhost:"+port)
+	add(protocol.AccessConnect, "connect_name", "host.sandbox.internal:"+port, "refused.example:443")
+	if address := ownAddress(t); address != "" {
+		reached := serve(t, address)
+		_, port, _ := net.SplitHostPort(reached)
+		s.hosts = append(s.hosts, reached, "localhost:"+port)
+		add(protocol.AccessBind, "bind", address+":0")
+		add(protocol.AccessConnect, "connect", reached)
+	}
+	// Of this port and address there is no other server.
+	const first, ports = 20_000, 10_000
+	add(protocol.AccessConnect, "connect_own", fmt.Sprintf("127.77.%d.%d:%d", random.IntN(256), 1+random.IntN(250),
+		first+random.IntN(ports)))
+	return s
+}
+
+// serve starts a server outside.
+func serve(t *testing.T, address string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	harness.Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// ownAddress is one of this machine's that others may reach; "" if it has none.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	harness.Must(t, err)
+	for _, address := range addresses {
+		if ip, is := address.(*net.IPNet); is && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			return ip.IP.String()
+		}
+	}
+	return ""
 }
 
 // runtime is the user's runtime directory. It is not below /tmp, which projects
@@ -160,7 +226,7 @@ func (s *scene) some(most int, list []string) []string {
 	return some
 }
 
-func (s *scene) settings() string {
+func (s *scene) settings(offline bool) string {
 	one := func(list ...string) string { return list[s.random.IntN(len(list))] }
 	block := harness.Sandbox{
 		"temporary_files":             one("private", "shared"),
@@ -172,12 +238,18 @@ func (s *scene) settings() string {
 		"protected_paths":             s.some(2, []string{"dir", "file", "!.mcp.json", "**/file", "**/explain-*"}),
 		"allowed_unix_sockets":        s.some(1, s.sockets),
 	}
+	if len(s.hosts) > 0 {
+		block["allow_network"] = !offline
+		block["localhost"] = one("all", "own", "none")
+		block["allowed_hosts"] = s.some(3, s.hosts)
+	}
 	return harness.Defaults(block)
 }
 
 // concrete names what is to be created, so that each attempt has its own name.
-func (s *scene) concrete() []act {
-	acts := slices.Clone(s.acts)
+// Names are looked up for sessions without the network; others ask a DNS server.
+func (s *scene) concrete(offline bool) []act {
+	acts := slices.DeleteFunc(slices.Clone(s.acts), func(a act) bool { return a.made == "connect_name" && !offline })
 	for i := range acts {
 		if acts[i].made == "create" {
 			s.count++
@@ -194,10 +266,12 @@ type compared struct {
 }
 
 // compare asks about all acts under one policy, and tries them in a session.
-// lie changes an answer; nil: nobody lies.
+// lie changes an answer; nil: nobody lies. Lies are about sessions without the
+// network, which are asked about most.
 func (s *scene) compare(t *testing.T, lie func(a act, allowed bool) bool) compared {
 	t.Helper()
-	settings, acts := s.settings(), s.concrete()
+	offline := lie != nil || s.random.IntN(3) > 0
+	settings, acts := s.settings(offline), s.concrete(offline)
 	kind := []protocol.Kind{protocol.Terminal, protocol.Tool}[s.random.IntN(2)]
 	e := harness.Start(t, s.World, harness.Options{Settings: settings, Env: s.env})
 	found := compared{asked: len(acts)}
@@ -234,11 +308,11 @@ func (s *scene) compare(t *testing.T, lie func(a act, allowed bool) bool) compar
 			said = append(said, line)
 		}
 	}
-	if len(results) != len(acts) {
+	if len(results) != len(acts) || strings.Contains(output, "result misused") {
 		t.Fatalf("%d results for %d acts: %s", len(results), len(acts), output)
 	}
 	for i, a := range acts {
-		allowed := answers[i].Allowed
+		allowed := answers[i].Allowed || a.made == "connect_own" && strings.Contains(answers[i].Reason, projectsOwn)
 		if lie != nil {
 			allowed = lie(a, allowed)
 		}
@@ -249,7 +323,11 @@ func (s *scene) compare(t *testing.T, lie func(a act, allowed bool) bool) compar
 		if hidden && a.made == "read" && isDir(a.target) && os.Geteuid() == 0 {
 			continue // root may list the empty directory
 		}
-		if allowed != (results[i] == "done") {
+		done := "done"
+		if a.made == "connect" && strings.Contains(answers[i].Reason, "the session's own") {
+			done = "ECONNREFUSED" // the server is outside, and nobody listens inside
+		}
+		if allowed != (results[i] == done) {
 			found.differences = append(found.differences, fmt.Sprintf(
 				"%s, %s, %s: explain says %t (%s; %s), the kernel says %s\nsaid %s\nsettings %s",
 				front, kind, a, allowed, answers[i].Reason, answers[i].Hint, results[i], strings.Join(said, ""),
@@ -259,6 +337,10 @@ func (s *scene) compare(t *testing.T, lie func(a act, allowed bool) bool) compar
 	return found
 }
 
+// projectsOwn is in the answer about a service of this machine. It does not know
+// who will listen there.
+const projectsOwn = "reach only what sessions of the same project listen with"
+
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -267,13 +349,19 @@ func isDir(path string) bool {
 // What is explained is what a process inside meets, for random settings, both
 // kinds, and both fronts: exec and the protocol. SIDECAR_EXPLAIN_POLICIES makes
 // it longer.
-func TestExplain_AgreesWithASession(t *testing.T) {
-	policies, random := harness.Generated(t, 6, 11)
+func TestExplain_AgreesWithASession(t *testing.T) { agrees(t, 11, newScene) }
+
+// The same of the network: of a session's own servers, servers outside, and names.
+func TestExplain_AgreesWithASessionAboutTheNetwork(t *testing.T) { agrees(t, 13, newNetworkScene) }
+
+func agrees(t *testing.T, stream uint64, scenes func(*testing.T, *rand.Rand) *scene) {
+	t.Helper()
+	policies, random := harness.Generated(t, 6, stream)
 	var all compared
 	var s *scene
 	for i := range policies {
 		if i%20 == 0 {
-			s = newScene(t, random)
+			s = scenes(t, random)
 		}
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			one := s.compare(t, nil)
@@ -291,9 +379,18 @@ func TestExplain_AgreesWithASession(t *testing.T) {
 
 // A lie about any kind of access is found.
 func TestExplain_FindsALie(t *testing.T) {
+	finds(t, newScene, "read", "write", "create", "execute", "connect_unix")
+}
+
+func TestExplain_FindsALieAboutTheNetwork(t *testing.T) {
+	finds(t, newNetworkScene, "bind", "connect", "connect_name", "connect_own")
+}
+
+func finds(t *testing.T, scenes func(*testing.T, *rand.Rand) *scene, lies ...string) {
+	t.Helper()
 	_, random := harness.Generated(t, 1, 12)
-	s := newScene(t, random)
-	for _, made := range []string{"read", "write", "create", "execute", "connect_unix"} {
+	s := scenes(t, random)
+	for _, made := range lies {
 		t.Run(made, func(t *testing.T) {
 			var lied act
 			found := s.compare(t, func(a act, allowed bool) bool {

@@ -8,6 +8,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 
@@ -30,6 +31,15 @@ func nameOf(err error) string {
 		return unix.ErrnoName(errno)
 	}
 	return err.Error()
+}
+
+// connect connects to an address or a name, by TCP.
+func connect(target string) error {
+	conn, err := net.Dial("tcp", target)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // try makes the attempt with the calls that programs make. Nothing that exists
@@ -63,6 +73,21 @@ func try(access, target string) error {
 		}
 		defer unix.Close(fd)
 		return unix.Connect(fd, &unix.SockaddrUnix{Name: target})
+	case "bind":
+		listener, err := net.Listen("tcp", target)
+		if err != nil {
+			return err
+		}
+		return listener.Close()
+	case "connect", "connect_name":
+		return connect(target)
+	case "connect_own":
+		listener, err := net.Listen("tcp", target)
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		return connect(target)
 	}
 	return fmt.Errorf("misused: %q", access)
 }
