@@ -81,6 +81,38 @@ func TestOffline_WhoClosesTheNetworkIsNamed(t *testing.T) {
 	}
 }
 
+// The services that look names up for programs are no way out either.
+func TestOffline_SocketsOfNameServicesAreNotSuggested(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{
+		"/run/nscd/socket": "", "/run/systemd/resolve/io.systemd.Resolve": "", "/run/avahi-daemon/socket": "",
+		"/var/run": "-> /run", "/run/other": "",
+	})
+	for network, hint := range map[string]string{
+		"true": "looked up without it", "false": `"allowed_hosts" opens single hosts`,
+	} {
+		s := snapshotOf(t, f, `{"enabled": true, "allow_network": `+network+`}`, "")
+		for _, path := range []string{
+			"/run/nscd/socket", "/var/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve",
+			"/run/avahi-daemon/socket",
+		} {
+			x, err := Why(s, document.KindTool, ConnectUnix, path)
+			must(t, err)
+			suggestion, err := Suggest(s, document.KindTool, "connect_unix", path, "curl")
+			must(t, err)
+			if !x.Careful() || suggestion.Key != "" || !strings.Contains(suggestion.Hint, hint) ||
+				strings.Contains(suggestion.Hint, "allowed_unix_sockets") {
+				t.Errorf("network %s, %s: %+v\n%+v", network, path, x, suggestion)
+			}
+		}
+		suggestion, err := Suggest(s, document.KindTool, "connect_unix", "/run/other", "curl")
+		must(t, err)
+		if suggestion.Key == "" {
+			t.Errorf("control: %+v", suggestion)
+		}
+	}
+}
+
 // A session without the network has a localhost to itself.
 func TestOffline_TheSessionsOwnLocalhostIsAllowed(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,14 @@ func (x *explainer) socket() {
 	if x.end.Path != "" {
 		path = x.end.Path
 	}
+	if risks.LooksUpNames(path) {
+		x.Acts = "who asks it for a name sends that name out of the sandbox"
+		x.Hint = "careful: " + x.Acts + "; names are looked up without it"
+		if network := x.Policy.Network; !network.Allowed && !x.decides() {
+			x.List, x.Hint = allowedHostsKey, "careful: "+x.Acts+"; "+singleHosts
+		}
+		return
+	}
 	if obeys := risks.AtSocket(path, x.RealHomes(x.Host)); obeys != "" {
 		x.Acts, x.Hint = obeys, "careful: "+obeys
 		x.doubt = x.Hint // people need some: the display, a container's engine

@@ -2,6 +2,7 @@ package risks
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -110,6 +111,18 @@ var sockets = []socket{
 	{"~/.gnupg/S.*", byKeys},
 	{"/run/pcscd/*", byKeys},
 	{"/run/user/*/p11-kit/*", byKeys},
+}
+
+// nameServices are sockets of programs that look names of hosts up for those who
+// connect.
+var nameServices = []string{
+	"/run/nscd/socket", "/var/run/nscd/socket", "/run/systemd/resolve/*", "/run/avahi-daemon/socket",
+}
+
+// LooksUpNames reports whether the program behind a Unix socket looks names of
+// hosts up. The path is real.
+func LooksUpNames(path string) bool {
+	return slices.ContainsFunc(nameServices, func(one string) bool { return leads(one, path) })
 }
 
 // AtSocket is a clause that says what the program behind a Unix socket does for
