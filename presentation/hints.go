@@ -66,6 +66,8 @@ func Hints(f Failed) []string {
 	}
 	switch {
 	case f.Reported:
+	case lookedUp(f):
+		hints = append(hints, lookupHint)
 	case f.Heard.Refusal || f.Exit.Code == cannotRun:
 		hints = append(hints, LearnHint)
 	case f.Unheard && opensUnseen(f.Argv[0], f.Exit.Code):
@@ -98,6 +100,26 @@ func opensUnseen(program string, status int) bool {
 	// git also fails with 1 to say that something differs.
 	return slices.Contains(unseen, name) && (name != "git" || status == gitFatal)
 }
+
+// lookedUp reports whether a command has probably failed to look a name up, as no
+// host can be reached. If the machine's own DNS server is at 127.0.0.53, nothing
+// is refused: the session has a localhost of its own, where nobody answers.
+func lookedUp(f Failed) bool {
+	rows := f.Outcome.Protections()
+	network, hosts := rows["network"], rows["network_hosts"]
+	off := !network.NotRequested && network.Status == "enforced" && hosts.NotRequested && hosts.Status == "absent"
+	return off && slices.ContainsFunc(programs(f.Argv), func(program string) bool {
+		status, known := unresolved[program]
+		return known && status == f.Exit.Code
+	})
+}
+
+// unresolved are the exit statuses that programs have for a name that could not be
+// looked up, among few other reasons.
+var unresolved = map[string]int{"curl": 6, "ping": 2, "wget": 4}
+
+// lookupHint says what opens hosts. Which one the command wanted is not known.
+const lookupHint = `if it looked a name up: the network is off, and "allowed_hosts" opens single hosts`
 
 // Exit statuses of git and of ssh that say nothing about the reason.
 const (

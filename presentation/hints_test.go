@@ -21,6 +21,16 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 	if err := json.Unmarshal([]byte(report), &limited.Enforcement); err != nil {
 		t.Fatal(err)
 	}
+	offline, byHost := spawn.Outcome{Confined: true}, spawn.Outcome{Confined: true}
+	const network = `{"protections": {"network": {"status": "enforced"}, "network_hosts": `
+	for report, into := range map[string]*spawn.Outcome{
+		`{"status": "absent", "notAsked": true}}}`: &offline, `{"status": "enforced"}}}`: &byHost,
+	} {
+		if err := json.Unmarshal([]byte(network+report), &into.Enforcement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unresolved := spawn.Exit{Code: 6}
 	refusal, failed := spawn.Heard{Refusal: true}, spawn.Exit{Code: 1}
 	none := func(string) bool { return false }
 	for name, test := range map[string]struct {
@@ -50,6 +60,20 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 			Failed{Exit: failed, Argv: []string{"/usr/bin/python3.11"}, Outcome: confined, Unheard: true},
 			[]string{"if it was the sandbox"},
 		},
+		"a name without a network": {
+			Failed{Exit: unresolved, Argv: []string{"/usr/bin/curl", "x"}, Outcome: offline, Unheard: true},
+			[]string{`"allowed_hosts" opens single hosts`},
+		},
+		"a name in a line": {
+			Failed{Exit: unresolved, Argv: []string{"sh", "-c", "cd /; curl x"}, Outcome: offline},
+			[]string{`"allowed_hosts" opens single hosts`},
+		},
+		"a name that is reported": {
+			Failed{Exit: unresolved, Argv: []string{"curl"}, Outcome: offline, Reported: true}, nil,
+		},
+		"curl has a reason of its own": {Failed{Exit: failed, Argv: []string{"curl"}, Outcome: offline}, nil},
+		"a name with the network":      {Failed{Exit: unresolved, Argv: []string{"curl"}, Outcome: confined}, nil},
+		"a name with single hosts":     {Failed{Exit: unresolved, Argv: []string{"curl"}, Outcome: byHost}, nil},
 		"make has a reason of its own": {
 			Failed{Exit: failed, Argv: []string{"make"}, Outcome: spawn.Outcome{Confined: true}, Unheard: true}, nil,
 		},
