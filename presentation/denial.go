@@ -3,6 +3,7 @@ package presentation
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"strings"
 	"unicode/utf8"
 
@@ -23,6 +24,9 @@ const maxWithSetting = 160
 func Suggest(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial) (explain.Suggestion, error) {
 	if denial.Detail != "" {
 		return explain.Suggestion{Hint: advice(denial)}, nil
+	}
+	if denial.Name != "" && leadsHere(denial.Target) {
+		return explain.Suggestion{Hint: OfThisMachine}, nil
 	}
 	s, err := explain.Suggest(snapshot, kind, string(denial.Access), denial.Target, denial.Process)
 	if denial.Datagram && (s.Allowed || s.Key != "" && s.Entry()) {
@@ -67,6 +71,16 @@ const halfWay = `if you trust it, outside: "git stash -u" and the same again; if
 // replaces reports whether git does this to put another file in place.
 func replaces(access string) bool {
 	return access == "remove" || access == "create" || access == "write"
+}
+
+// OfThisMachine is the advice for a name that leads to this machine itself, and
+// not to the localhost of a session.
+const OfThisMachine = `it leads to this machine, whose services are "localhost:PORT" in "allowed_hosts"`
+
+// leadsHere reports whether the address of a name is one of this machine's alone.
+func leadsHere(target string) bool {
+	to, err := netip.ParseAddrPort(target)
+	return err == nil && (to.Addr().Unmap().IsLoopback() || to.Addr().IsUnspecified())
 }
 
 // OnlyTCP says why no setting opens a single host for datagrams.
