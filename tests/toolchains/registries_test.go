@@ -31,7 +31,9 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 		// Without any set, sessions may read ~/.config.
 		".config/pip/pip.conf": "[install]\nextra-index-url = https://u:" + token + "@more.corp.example/simple\n",
 	}
-	const line = "npm config get registry; pip3 config get global.index-url; cat ~/.yarnrc.yml; " +
+	// No spinner and no colour stands before a line.
+	const line = "export TERM=dumb NO_COLOR=1 npm_config_progress=false; " +
+		"npm config get registry; pip3 config get global.index-url; cat ~/.yarnrc.yml; " +
 		"cat ~/.npmrc ~/.pip/pip.conf ~/.config/pip/pip.conf; grep -rs " + token + " ~; echo x >>~/.npmrc"
 	for _, machine := range harness.Machines(t) {
 		for name, keys := range map[string]harness.Sandbox{
