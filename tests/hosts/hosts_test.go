@@ -416,7 +416,8 @@ func TestDenials_NameTheHostAndTheSetting(t *testing.T) {
 		}
 		for other, part := range map[string]string{
 			"10.9.8.7:80": `"10.9.8.7:80" (the address of "private.example")`, "93.184.216.77:53": "by TCP alone",
-			"127.0.0.1:81": `the address of "rebound.example"). it leads to this machine`, "93.184.216.77:443": "by TCP alone",
+			"127.0.0.1:81":      `the address of "rebound.example"). it leads to this machine`,
+			"93.184.216.77:443": "by TCP alone",
 		} {
 			if target == other && !strings.Contains(denial.Message+" "+denial.Hint, part) {
 				t.Errorf("%s: %q, %q", target, denial.Message, denial.Hint)

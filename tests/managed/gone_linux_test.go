@@ -229,7 +229,8 @@ func TestGone_WhatASessionWroteLoosensNothing(t *testing.T) {
 					t.Parallel()
 					u := newElsewhereUser(t)
 					dir, config := place(u)
-					u.confines(dir, fmt.Sprintf("mkdir -p %[1]s/sandbox-sidecar; echo '%[2]s' >%[1]s/sandbox-sidecar/settings.json",
+					u.confines(dir, fmt.Sprintf(
+						"mkdir -p %[1]s/sandbox-sidecar; echo '%[2]s' >%[1]s/sandbox-sidecar/settings.json",
 						config, text))
 					if !noted {
 						harness.Must(t, os.RemoveAll(u.state("settings-counted")))
