@@ -157,6 +157,15 @@ func (u User) Settings() []string {
 	return []string{filepath.Join(config, zed, "settings.json"), filepath.Join(config, name, "settings.json")}
 }
 
+// SettingsFrom is the variable that says where the settings are, and its value.
+func (u User) SettingsFrom() (name, value string) {
+	const config = "XDG_CONFIG_HOME"
+	if dir := u.base(config); dir != "" {
+		return config, dir
+	}
+	return "HOME", u.Home
+}
+
 // Agents is the directory of the user's own sets for agents, beside the settings.
 func (u User) Agents() string { return in(u.base("XDG_CONFIG_HOME", ".config"), name, "agents") }
 

@@ -64,3 +64,17 @@ func TestClosed_HoldsTheListOfTrust(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestSettingsFrom(t *testing.T) {
+	t.Parallel()
+	for env, want := range map[string]string{
+		"HOME=/h":                    "HOME /h",
+		"HOME=/h XDG_CONFIG_HOME=/c": "XDG_CONFIG_HOME /c",
+		"HOME=/h XDG_CONFIG_HOME=c":  "HOME /h",
+		"":                           "HOME ",
+	} {
+		if name, value := OfList(strings.Fields(env)).SettingsFrom(); name+" "+value != want {
+			t.Errorf("%s: %s %s", env, name, value)
+		}
+	}
+}

@@ -66,14 +66,17 @@ func ownHome(account string) string {
 }
 
 // decides reports whether the home directory of the user database decides what
-// ~ means and which list of trusted projects counts: if settings are there, or
-// such a list. What cannot be read is there.
+// ~ means and which list of trusted projects counts: if settings are there, such a
+// list, or a note that settings have counted. What cannot be read is there.
 func decides(h resolve.Host) bool {
 	home := ownHome(h.Account)
 	if home == "" {
 		return false
 	}
 	user := places.User{Home: home}
+	if there(user.Counted()) {
+		return true
+	}
 	for _, file := range append(user.Settings(), user.Trust()) {
 		data, _, err := textfile.Read(file)
 		if err != nil && textfile.Missing(err) {
@@ -106,67 +109,64 @@ func samePlaces(a, b []string) bool {
 	})
 }
 
-// userStates are the states of the user's files, lowest first, for sessions in a
-// project; "" if there is none.
-func (s *Store) userStates(projectDir string) []source.State {
+// userLayer are the user's files as sessions in one project find them. They are read
+// once: a file that another program replaces must not be two things at a time.
+type userLayer struct {
+	states []source.State // lowest first
+	// counting are the files that have settings and count as the user's. One that is
+	// in doubt is among them if settings have counted there before. Where they lead
+	// is not looked up: their file system may not answer.
+	counting []string
+	// gone says that settings have counted before, and that none do now.
+	gone bool
+}
+
+// userLayer judges the user's files for sessions in a project; "" if there is none.
+func (s *Store) userLayer(view *resolve.View, projectDir string) userLayer {
 	own, named := s.statesOf(s.users.own), s.statesOf(s.users.named)
-	if anySettings(own) {
+	if s.options.UserPath != "" {
+		return userLayer{states: own}
+	}
+	var j userLayer
+	add := func(state source.State) {
+		if anySettings([]source.State{state}) {
+			j.counting = append(j.counting, state.File)
+		}
+	}
+	for _, state := range own {
+		add(state)
+	}
+	if j.counting != nil {
 		if len(named) > 0 {
 			named = onlyTightening(named, "your settings are in "+filepath.Dir(filepath.Dir(s.users.own[0])))
 		}
-		return slices.Concat(own, named)
+		j.states = slices.Concat(own, named)
+		return j
 	}
-	view := resolve.NewView(s.fs)
-	gone := s.gone(view, projectDir)
 	for i, state := range named {
-		why, _ := s.doubtful(view, state.File, projectDir)
-		if gone && why == "" && !s.notes.counted(configOf(view, state.File).Path) {
-			why = "no settings have counted there" // what is written now would not count either
+		why, counts := s.doubtful(view, state, projectDir)
+		if counts {
+			add(state)
 		}
 		if why != "" {
+			why += "; settings that decide are in ~/.config, or linked there"
 			named[i] = onlyTightening([]source.State{state}, why)[0]
 		}
 	}
-	if gone {
+	if j.gone = s.notes.anyCounted() && j.counting == nil; j.gone {
 		own[len(own)-1].Problem = s.notes.gone
 	}
-	return slices.Concat(own, named)
-}
-
-// gone reports whether settings have counted before, and none do.
-func (s *Store) gone(view *resolve.View, projectDir string) bool {
-	return s.options.UserPath == "" && s.notes.anyCounted() && len(s.counting(view, projectDir)) == 0
+	j.states = slices.Concat(own, named)
+	return j
 }
 
 // Gone says that settings have counted before, and that none do now; "" if that
 // is not so.
 func (s *Store) Gone() string {
-	if !s.gone(resolve.NewView(s.fs), "") {
+	if !s.userLayer(resolve.NewView(s.fs), "").gone {
 		return ""
 	}
 	return s.notes.gone.Message
-}
-
-// counting are the user's files that have settings and count as the user's.
-// Those in doubt are among them if they are where settings have counted before.
-func (s *Store) counting(view *resolve.View, projectDir string) (list []string) {
-	if s.options.UserPath != "" {
-		return nil
-	}
-	for _, state := range s.statesOf(s.users.own) {
-		if anySettings([]source.State{state}) {
-			list = append(list, state.File)
-		}
-	}
-	if list != nil {
-		return list
-	}
-	for _, state := range s.statesOf(s.users.named) {
-		if _, counts := s.doubtful(view, state.File, projectDir); counts && anySettings([]source.State{state}) {
-			list = append(list, state.File)
-		}
-	}
-	return list
 }
 
 // configOf is the directory of configuration that a settings file is in.
@@ -186,12 +186,22 @@ func linkDirs(target resolve.Target) (list []string) {
 // names; "" if none is known to. A link from a directory of the user's into a
 // repository is the user's own: people keep their settings in one. counts: they
 // are the user's settings nevertheless, as far as they only tighten.
-func (s *Store) doubtful(view *resolve.View, file, projectDir string) (why string, counts bool) {
-	target, config := view.Resolve(file), configOf(view, file)
-	if target.Err != nil || !target.Exists {
+func (s *Store) doubtful(view *resolve.View, state source.State, projectDir string) (why string, counts bool) {
+	target, config := view.Resolve(state.File), configOf(view, state.File)
+	known, any := s.notes.counted(config.Path), s.notes.anyCounted()
+	switch {
+	case errors.Is(target.Err, fsguard.ErrNoAnswer):
+		return "", true // whose it is shows once it can be read
+	case any && !known:
+		// Sessions have been confined by other settings. A path has many names, and
+		// the sidecar's own directories are writable for sessions in part, so no
+		// list of places would do.
+		return "no settings have counted there before", false
+	case target.Err != nil, !target.Exists && state.Exists: // as below /proc/PID/root
+		return "where its path leads is not known", known
+	case !target.Exists:
 		return "", true
 	}
-	known := s.notes.counted(config.Path)
 	s.mu.Lock()
 	projects := append(slices.Clone(s.asked), projectDir)
 	s.mu.Unlock()
@@ -228,7 +238,7 @@ func (s *Store) doubtful(view *resolve.View, file, projectDir string) (why strin
 			}
 		}
 	}
-	return around, around == "" || known || !s.notes.anyCounted()
+	return around, true
 }
 
 func (s *Store) statesOf(files []string) []source.State {

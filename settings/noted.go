@@ -1,7 +1,11 @@
 package settings
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -9,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
 // notes are what the sidecar remembers of earlier sessions, in the state of the
@@ -36,6 +41,11 @@ func notesOf(h resolve.Host) notes {
 		Line: 1, Column: 1, Severity: document.SeverityError,
 		Message: "settings that counted are gone: check HOME, XDG_CONFIG_HOME; run `sandbox-sidecar init` or remove " +
 			display.Quote(n.user.Counted()),
+		Hint: "put them back, or do as the message says",
+	}
+	if name, value := h.Places().SettingsFrom(); value != "" && view.Resolve(value).Path != own.Path {
+		n.gone.Hint = fmt.Sprintf("%s is %s: if you have not set it, a session may have: unset it", name,
+			display.Quote(value))
 	}
 	return n
 }
@@ -79,8 +89,11 @@ func (n notes) wroteAgents(view *resolve.View, settings, file string) string {
 		return ""
 	}
 	own := view.Resolve(filepath.Dir(filepath.Dir(n.user.Agents()))).Path
-	if config := filepath.Dir(settings); config == own || n.counted(config) {
+	switch config := filepath.Dir(settings); {
+	case config == own || n.counted(config):
 		return "" // no session finds it writable
+	case n.anyCounted():
+		return "no settings have counted in " + display.Quote(config) + " before"
 	}
 	if dir := n.written(file); dir != "" {
 		return "a session could write " + display.Quote(dir)
@@ -88,14 +101,31 @@ func (n notes) wroteAgents(view *resolve.View, settings, file string) string {
 	return ""
 }
 
-// add makes a note. A state directory that cannot be written has none, which
-// keeps no session from starting.
+// add makes a note about a directory, given its real path. A state directory that
+// cannot be written has none, which keeps no session from starting.
 func (n notes) add(dir, about string) {
 	path := filepath.Join(dir, places.Note(about))
 	if there(path) || fsguard.MkdirAll(dir, 0o700) != nil {
 		return
 	}
-	_ = fsguard.Create(path, nil, 0o600)
+	_ = fsguard.Create(path, []byte(about+"\n"), 0o600)
+}
+
+// forget removes the notes of directories in which settings have counted, and that
+// a session can write. In those of kept it finds the settings read-only.
+func (n notes) forget(kept []string, writable func(dir string) bool) {
+	entries, err := fsguard.ReadDir(n.user.Counted(), resolve.MaxNames)
+	if err != nil {
+		return // mostly there are none
+	}
+	for _, entry := range entries {
+		note := filepath.Join(n.user.Counted(), entry.Name)
+		data, _, err := textfile.Read(note)
+		dir, whole := strings.CutSuffix(string(data), "\n")
+		if err == nil && whole && !slices.Contains(kept, dir) && writable(dir) {
+			_ = os.Remove(note)
+		}
+	}
 }
 
 // maxWritten bounds the directories that are noted for one session.
@@ -111,16 +141,27 @@ func (s *Store) Confines(projectDir string, p *policy.Policy) {
 		return
 	}
 	view := resolve.NewView(s.fs)
-	for _, file := range s.counting(view, projectDir) {
-		n.add(n.user.Counted(), configOf(view, file).Path)
+	var kept []string
+	for _, file := range s.userLayer(view, projectDir).counting {
+		dir := configOf(view, file).Path
+		kept = append(kept, dir)
+		n.add(n.user.Counted(), dir)
+	}
+	for _, file := range slices.Concat(s.host.Places().Settings(), n.user.Settings()) {
+		kept = append(kept, configOf(view, file).Path)
 	}
 	writable := []string{p.Project}
 	for _, rule := range p.Rules {
-		if rule.Access.Has(policy.Write) && len(writable) < maxWritten && !private(p, rule.Path) {
+		if rule.Access.Has(policy.Write) && !private(p, rule.Path) {
 			writable = append(writable, rule.Path)
 		}
 	}
-	for _, path := range writable {
+	n.forget(kept, func(dir string) bool {
+		return slices.ContainsFunc(writable, func(at string) bool {
+			return policy.Contains(at, dir) || policy.Contains(dir, at)
+		})
+	})
+	for _, path := range writable[:min(len(writable), maxWritten)] {
 		if info, err := fsguard.Lstat(path); filepath.IsAbs(path) && err == nil && info.IsDir() {
 			n.add(n.user.Written(), path)
 		}

@@ -105,7 +105,7 @@ func TestNoted_WhatIsGoneIsRefused(t *testing.T) {
 			nil, func(d *noted) *Store {
 				d.settings(d.home+"/moved", enabled)
 				return d.under(d.home + "/moved")
-			}, "confined",
+			}, "refused",
 		},
 		"they turn it off": {
 			nil, func(d *noted) *Store {
@@ -143,6 +143,26 @@ func TestNoted_WhatIsGoneIsRefused(t *testing.T) {
 				named := d.config + "/sandbox-sidecar/settings.json"
 				confines(d.under("", func(o *Options) { o.UserPath = named }), d.project)
 			}, func(d *noted) *Store { return d.under(d.home + "/empty") }, "off",
+		},
+		"a session of other settings could write them": {
+			func(d *noted) {
+				confines(d.under(d.config), d.project)
+				named := d.home + "/named.json"
+				d.write(named, enabled)
+				confines(d.under("", func(o *Options) { o.UserPath = named }), d.project, d.config)
+			}, func(d *noted) *Store { return d.under(d.config) }, "refused",
+		},
+		"a session of theirs could write around them": {
+			func(d *noted) { confines(d.under(d.config), d.project, d.home) },
+			func(d *noted) *Store { return d.under(d.config) }, "confined",
+		},
+		"a note without a name": {
+			func(d *noted) {
+				confines(d.under(d.config), d.project)
+				note := filepath.Join(places.User{Home: d.home}.Counted(), places.Note(d.config))
+				d.must(os.Truncate(note, 0))
+				confines(d.under(d.config), d.project, d.home)
+			}, func(d *noted) *Store { return d.under(d.config) }, "confined",
 		},
 		"the session had another home": {
 			func(d *noted) {
@@ -203,11 +223,12 @@ func TestNoted_WhatSessionsCouldWrite(t *testing.T) {
 					d.must(os.MkdirAll(filepath.Join(d.home, path), 0o700))
 				}
 			}
+			config := d.home + "/first"
+			d.settings(config, enabled)
 			if test.before {
-				confines(d.under(d.config), d.project)
+				config = d.config
 			}
-			d.settings(d.home+"/first", enabled)
-			confines(d.under(d.home+"/first"), d.project, wrote...)
+			confines(d.under(config), d.project, wrote...)
 			if !test.before { // else it would be refused
 				d.must(os.RemoveAll(places.User{Home: d.home}.Counted()))
 			}
@@ -223,7 +244,7 @@ func TestNoted_SetsForAgents(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		config        string
-		counted, home bool // before a session could write the home directory
+		counted, home bool // while a session could write the home directory
 		finds         bool
 	}{
 		"no session":            {"configuration", false, false, true},
@@ -236,11 +257,12 @@ func TestNoted_SetsForAgents(t *testing.T) {
 			d := newNoted(t)
 			config := filepath.Join(d.home, test.config)
 			d.write(filepath.Join(config, "sandbox-sidecar/agents/mine.json"), `{"program": "mine"}`)
+			first := d.home + "/first"
 			if test.counted {
-				confines(d.under(config), d.project)
+				first = config
 			}
 			if test.home {
-				confines(d.under(d.home+"/first"), d.project, d.home)
+				confines(d.under(first), d.project, d.home)
 			}
 			host := resolve.NewHost("linux", d.home, []string{"XDG_CONFIG_HOME=" + config})
 			host.Account = d.home

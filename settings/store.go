@@ -244,7 +244,7 @@ func (s *Store) Snapshot(projectDir string) *compile.Snapshot {
 			"projectDir", projectDir)
 	}
 	in.UserStates = s.sources.Managed()
-	in.UserStates = append(in.UserStates, s.userStates(in.ProjectDir)...)
+	in.UserStates = append(in.UserStates, s.userLayer(resolve.NewView(s.fs), in.ProjectDir).states...)
 	if s.editor != nil {
 		in.UserStates = append(in.UserStates, *s.editor)
 	}

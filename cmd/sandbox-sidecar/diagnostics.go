@@ -96,6 +96,9 @@ func (e *doubtError) hint() string {
 	if e.doubt.Managed() {
 		return "your organisation set it; ask whoever administers this machine"
 	}
+	if e.doubt.Hint != "" {
+		return e.doubt.Hint
+	}
 	if e.doubt.Named {
 		return "fix the file, or leave out --settings to use your own settings"
 	}

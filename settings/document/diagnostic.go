@@ -31,6 +31,8 @@ type Diagnostic struct {
 	Key string
 	// Message is one sentence for the user, without a full stop.
 	Message string
+	// Hint is what to do in place of mending the file; "" if there is no such thing.
+	Hint string
 	// Project is the only project directory that the diagnostic holds for;
 	// empty if it holds for all.
 	Project string

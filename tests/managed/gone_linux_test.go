@@ -3,8 +3,10 @@ package managed
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
@@ -246,6 +248,97 @@ func TestGone_WhatASessionWroteLoosensNothing(t *testing.T) {
 					u.confines(dir, "true")
 				})
 			}
+		}
+	}
+}
+
+// TestGone_NoOtherNameOfAPlaceCounts has a session leave settings where the notes
+// have no name for them, and what starts next be given that name.
+func TestGone_NoOtherNameOfAPlaceCounts(t *testing.T) {
+	t.Parallel()
+	const write = `mkdir -p %[1]s/sandbox-sidecar; echo '%[2]s' >%[1]s/sandbox-sidecar/settings.json`
+	for name, make := range map[string]func(u *elsewhereUser) (config string){
+		"a project that was renamed": func(u *elsewhereUser) string {
+			dir := filepath.Join(u.w.Outside, "other")
+			harness.MakeDir(t, dir)
+			u.confines(dir, fmt.Sprintf(write, dir+"/c", harness.Off()))
+			harness.Must(t, os.Rename(dir, dir+"-renamed"))
+			return dir + "-renamed/c"
+		},
+		"a directory of a session that runs": func(u *elsewhereUser) string {
+			pid := u.runs(fmt.Sprintf(write, "/tmp/c", harness.Off()))
+			return fmt.Sprintf("/proc/%d/root/tmp/c", pid)
+		},
+		"the working directory of a session that runs": func(u *elsewhereUser) string {
+			pid := u.runs(fmt.Sprintf(write, "c", harness.Off()))
+			return fmt.Sprintf("/proc/%d/cwd/c", pid)
+		},
+		"a copy": func(u *elsewhereUser) string { // of what a session wrote, by a program outside
+			harness.Write(t, filepath.Join(u.w.Home, "backup", "sandbox-sidecar", "settings.json"), harness.Off())
+			u.confines(u.w.Project, "true")
+			return filepath.Join(u.w.Home, "backup")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newElsewhereUser(t)
+			config := make(u)
+			if _, err := os.Stat(filepath.Join(config, "sandbox-sidecar", "settings.json")); err != nil {
+				t.Fatalf("control: the settings are there: %v", err)
+			}
+			for door, read := range u.starts(u.w.Project, []string{"XDG_CONFIG_HOME=" + config}) {
+				if read {
+					harness.Breach(t, "%s", door)
+				}
+			}
+			out, _ := u.in(u.w.Project, u.w, []string{"XDG_CONFIG_HOME=" + config}, "exec", "--", "true")
+			if !strings.Contains(strings.Join(strings.Fields(out), " "), "unset it") {
+				t.Errorf("nothing says what to do: %s", out)
+			}
+			u.confines(u.w.Project, "true") // control: where they are, they count
+		})
+	}
+}
+
+// runs has a session run a script and stay until the test ends. It returns the
+// process ID of a process in it.
+func (u *elsewhereUser) runs(script string) (pid int) {
+	u.t.Helper()
+	command := exec.Command(harness.Binary(u.t), "exec", "--", "sh", "-ec", script+"\necho $$; exec sleep 86400")
+	command.Dir, command.Env = u.w.Project, append(harness.Environ(u.w), u.env...)
+	u.wrap(command)
+	out, err := command.StdoutPipe()
+	harness.Must(u.t, err)
+	harness.Must(u.t, command.Start())
+	u.t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		_ = command.Wait()
+	})
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		u.t.Fatalf("control: the session: %v", err)
+	}
+	return pid
+}
+
+// TestGone_ASessionThatMayWriteTheSettingsEndsTheirNote has a session of the
+// caller's own settings write where others have counted.
+func TestGone_ASessionThatMayWriteTheSettingsEndsTheirNote(t *testing.T) {
+	t.Parallel()
+	u := newElsewhereUser(t)
+	u.confines(u.w.Project, "true")
+	named := filepath.Join(u.w.Home, "named.json")
+	harness.Write(t, named, harness.Defaults(nil))
+	script := fmt.Sprintf("echo '%s' >%s", harness.Off(), u.file)
+	if out, ok := u.in(u.config, u.w, u.env, "exec", "--settings", named, "--", "sh", "-c", script); ok {
+		harness.Breach(t, "XDG_CONFIG_HOME names settings that can be written: %s", out)
+	}
+	u.confines(u.w.Project, "true")
+	if out, ok := u.in(u.config, u.w, nil, "exec", "--settings", named, "--", "sh", "-c", script); !ok {
+		t.Fatalf("control: without the variable it is any directory: %s", out)
+	}
+	for door, read := range u.starts(u.w.Project, u.env) {
+		if read {
+			harness.Breach(t, "%s: settings of a session count", door)
 		}
 	}
 }

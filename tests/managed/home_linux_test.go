@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,9 +14,9 @@ import (
 )
 
 // session runs a script in a session of the world's project, which must succeed.
-func (o *organisation) session(w *harness.World, script string) {
+func (o *organisation) session(w *harness.World, env []string, script string) {
 	o.t.Helper()
-	if out, ok := o.run(w, "exec", "--", "bash", "-ec", script); !ok {
+	if out, ok := o.in(w.Project, w, env, "exec", "--", "bash", "-ec", script); !ok {
 		o.t.Fatalf("control: the session: %s", out)
 	}
 }
@@ -43,21 +44,38 @@ func forgedHome(dir string) map[string][]string {
 // project, and a list that trusts them.
 func TestHome_NoVariableTrustsAProject(t *testing.T) {
 	t.Parallel()
+	for _, config := range []string{".config", "configuration"} {
+		t.Run(config, func(t *testing.T) {
+			t.Parallel()
+			noVariableTrusts(t, config)
+		})
+	}
+}
+
+// noVariableTrusts is for settings in a directory below the home directory, which
+// XDG_CONFIG_HOME names if it is not the usual one.
+func noVariableTrusts(t *testing.T, config string) {
+	t.Helper()
 	w := harness.NewWorldOutsideDefaults(t)
 	path := secret(t, w)
 	o := newOrganisation(t)
 	o.account(w)
-	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+	var usual []string // variables that the user has set
+	if config != ".config" {
+		usual = []string{"XDG_CONFIG_HOME=" + filepath.Join(w.Home, config)}
+	}
+	harness.Write(t, filepath.Join(w.Home, config, "sandbox-sidecar", "settings.json"), harness.Defaults(nil))
 	part, home := filepath.Join(w.Project, "part"), filepath.Join(w.Project, "h")
 	asking := harness.Defaults(harness.Sandbox{"additional_read_only_paths": []string{path}})
 	sum := sha256.Sum256([]byte(asking))
 	list := fmt.Sprintf(`{"version": 1, "projects": [{"path": %q, "digest": %q, "trustedAt": "2026-01-01T00:00:00Z"}]}`,
 		part, hex.EncodeToString(sum[:]))
 	state := filepath.Join(home, ".local", "state", "sandbox-sidecar")
-	o.session(w, fmt.Sprintf("umask 077; mkdir -p %s %s\ncat >%s <<'E'\n%s\nE\nprintf %%s '%s' >%s",
+	o.session(w, usual, fmt.Sprintf("umask 077; mkdir -p %s %s\ncat >%s <<'E'\n%s\nE\nprintf %%s '%s' >%s",
 		state, filepath.Join(part, ".zed"), filepath.Join(state, "trust.json"), list,
 		asking, filepath.Join(part, ".zed", "settings.json")))
 	for way, env := range forgedHome(home) {
+		env := slices.Concat(usual, env)
 		out, ok := o.in(part, w, env, "exec", "--", "cat", path)
 		if ok || strings.Contains(out, "the secret") {
 			harness.Breach(t, "%s names a list of trusted projects: %s", way, out)
@@ -71,10 +89,11 @@ func TestHome_NoVariableTrustsAProject(t *testing.T) {
 	own := filepath.Join(w.Home, ".local", "state", "sandbox-sidecar", "trust.json")
 	for name, trust := range map[string]func(){
 		"list":  func() { harness.Must(t, copyFile(filepath.Join(state, "trust.json"), own)) },
-		"trust": func() { o.trusts(w, part, forgedHome(home)["both"]) },
+		"trust": func() { o.trusts(w, part, slices.Concat(usual, forgedHome(home)["both"])) },
 	} {
 		trust()
 		for way, env := range forgedHome(home) {
+			env := slices.Concat(usual, env)
 			if out, ok := o.in(part, w, env, "exec", "--", "cat", path); !ok || !strings.Contains(out, "the secret") {
 				t.Errorf("control: %s, %s: %s", name, way, out)
 			}
@@ -118,7 +137,7 @@ func TestHome_NoVariableMovesWhatTheTildeMeans(t *testing.T) {
 		harness.Write(t, filepath.Join(w.Home, name, "secret"), "granted\n")
 	}
 	home := filepath.Join(w.Project, "h")
-	o.session(w, fmt.Sprintf("mkdir %s; ln -s %s %s/data; ln -s %s %s/more", home, filepath.Dir(path), home,
+	o.session(w, nil, fmt.Sprintf("mkdir %s; ln -s %s %s/data; ln -s %s %s/more", home, filepath.Dir(path), home,
 		filepath.Dir(path), home))
 	part := filepath.Join(w.Home, "another") // where no link of a session's counts as one
 	harness.Must(t, os.Mkdir(part, 0o755))
