@@ -16,6 +16,10 @@ import (
 // name is that of the sidecar's directories.
 const name = "sandbox-sidecar"
 
+// IsName reports whether a name is that of a directory of the sidecar's: one of
+// these, or one for temporary files.
+func IsName(dir string) bool { return dir == name || strings.HasPrefix(dir, name+"-") }
+
 // User is whose places they are. The zero value has none.
 type User struct {
 	// Home is the home directory; "" if it is not known.
@@ -96,6 +100,9 @@ func (u User) Counted() string { return in(u.State(), "settings-counted") }
 
 // Written has a note for each directory that sessions could write; see Note.
 func (u User) Written() string { return in(u.State(), "sessions-wrote") }
+
+// Projects has a note for each project that sessions had; see Note.
+func (u User) Projects() string { return in(u.State(), "session-projects") }
 
 // Note is the name of a note about a directory, given its real path.
 func Note(dir string) string {

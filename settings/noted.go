@@ -161,6 +161,9 @@ func (s *Store) Confines(projectDir string, p *policy.Policy) {
 			return policy.Contains(at, dir) || policy.Contains(dir, at)
 		})
 	})
+	if p.Project != "" {
+		n.add(n.user.Projects(), p.Project)
+	}
 	for _, path := range writable[:min(len(writable), maxWritten)] {
 		if info, err := fsguard.Lstat(path); filepath.IsAbs(path) && err == nil && info.IsDir() {
 			n.add(n.user.Written(), path)

@@ -120,7 +120,8 @@ func (w *markdown) toolchains() {
 		"second column moves the place. Its directory counts if it holds one of the names that are listed as " +
 		"proof. Else a note says\nwhat is missing, because a line in a project's `.env` can set such a variable. " +
 		"What a session could have made proves nothing, and a\ndirectory that holds the project, your home " +
-		"directory or another place that sessions may write never counts. One in the project needs no\nproof. " +
+		"directory or another place that sessions may write never counts. One in the project or in a\n" +
+		"grant of yours needs no proof. " +
 		"Caches are shared with what runs outside: a session can leave code\nin them that a build outside will " +
 		"use. What runs without being built, and what holds tokens, cannot be written.\n\n" +
 		"While `allow_network` is false, sessions also reach the registries of a toolchain, on Linux. " +

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -53,7 +54,9 @@ func (s *Input) moving(view fsView, projectDir string) *moving {
 
 // look notes what sessions have, before the places of toolchains are added: by the
 // lists of paths, and by those for the other kind of session.
-func (m *moving) look(view fsView, p project, toolchains []chosen, lists, others []grant, alone *evaluation) {
+func (m *moving) look(
+	view fsView, l layers, p project, toolchains []chosen, lists, others []grant, alone *evaluation,
+) {
 	m.project, m.given = p.path, coverOf(slices.Concat(p.grants, lists))
 	m.granted = writable(lists)
 	m.makes = slices.Clone(m.granted)
@@ -64,18 +67,30 @@ func (m *moving) look(view fsView, p project, toolchains []chosen, lists, others
 	if alone != nil {
 		m.foreign = slices.Concat(m.foreign, alone.moving.granted, alone.moving.foreign)
 	}
-	m.foreign = slices.DeleteFunc(m.foreign, func(path string) bool { return slices.Contains(m.granted, path) })
+	m.makes = append(m.makes, view.usualWritable(toolchains)...)
+	// What the project's file drops, other sessions have.
+	all := l.withAgent(toolchainsOf(&l.user, &reporter{}))
+	if l.others != nil {
+		all = append(all, toolchainsOf(l.others, &reporter{})...)
+	}
+	m.foreign = append(m.foreign, view.usualWritable(all)...)
+	m.foreign = slices.DeleteFunc(m.foreign, func(path string) bool { return slices.Contains(m.makes, path) })
+}
+
+// usualWritable are the usual places of toolchains that sessions may write.
+func (v fsView) usualWritable(toolchains []chosen) (list []string) {
 	for _, c := range toolchains {
 		for _, place := range c.Places {
-			moves := place.Variable != "" && view.host.Env[place.Variable] != ""
+			moves := place.Variable != "" && v.host.Env[place.Variable] != ""
 			if moves || !place.Access.Has(policy.Write) || place.AlwaysPrivate {
 				continue
 			}
-			for _, path := range view.placePaths(c, place, &reporter{}) {
-				m.makes = append(m.makes, view.Resolve(path).Path)
+			for _, path := range v.placePaths(c, place, &reporter{}) {
+				list = append(list, v.Resolve(path).Path)
 			}
 		}
 	}
+	return list
 }
 
 // holds is policy.Contains, where upper and lower case may be the same.
@@ -156,7 +171,8 @@ func (v fsView) makeable(path, dir, place string) bool {
 		// A repository in the directory is a project of somebody's. The directory
 		// itself may be one, as that of a version manager is.
 		inDir := at != dir && policy.Contains(dir, at)
-		if v.wasProject(at) || inDir && v.Entry(filepath.Join(at, ".git")).Err == nil {
+		wrote := !policy.Contains(at, place) && v.noted(places.User.Written, at)
+		if wrote || v.wasProject(at) || inDir && v.Entry(filepath.Join(at, ".git")).Err == nil {
 			return true
 		}
 	}
@@ -164,10 +180,29 @@ func (v fsView) makeable(path, dir, place string) bool {
 }
 
 // wasProject reports whether sessions have been in a directory as their project:
-// their history is kept. Where it is not, nobody knows.
+// there is a note of that, or their history.
 func (v fsView) wasProject(dir string) bool {
 	for _, user := range []places.User{v.host.Places(), {Home: v.host.Account}} {
 		if history := user.HistoryOf(dir); history != "" && v.Resolve(history).Exists {
+			return true
+		}
+	}
+	return v.noted(places.User.Projects, dir)
+}
+
+// noted reports whether earlier sessions have left a note about a real path in a
+// directory of notes. Where they leave none, nobody knows.
+func (v fsView) noted(in func(places.User) string, path string) bool {
+	dir := in(places.User{Home: v.host.Account})
+	return dir != "" && v.Resolve(filepath.Join(dir, places.Note(path))).Exists
+}
+
+// sidecarsOwn reports whether a real path is in a directory of a sidecar's, as is
+// the private directory of a project or an overlay, which sessions write. Any name
+// of such a directory is one, because variables move them.
+func sidecarsOwn(path string) bool {
+	for name := range strings.SplitSeq(path, "/") {
+		if places.IsName(name) {
 			return true
 		}
 	}
@@ -203,6 +238,40 @@ func (v fsView) proves(dir string, p toolchain.Place) (proved bool, doubtful str
 	return false, doubtful
 }
 
+// led is the first symlink on the way to a place that a session could have made;
+// "" if there is none.
+func (v fsView) led(dir string, p toolchain.Place) string {
+	real, place := v.Resolve(dir).Path, v.Resolve(filepath.Join(dir, p.Below))
+	for _, link := range place.Links {
+		if v.makeable(link.Path, real, place.Path) {
+			return link.Path
+		}
+	}
+	return ""
+}
+
+// othersState says which other agent than c has its state in a real path, or around
+// it, and what to do; "" if none has. One agent is not signed in as another.
+func (v fsView) othersState(c chosen, real string) string {
+	for _, set := range toolchain.All {
+		if !set.Agent || set.Name == c.Name {
+			continue
+		}
+		for _, p := range set.Places {
+			if p.At == "" || !p.Access.Has(policy.Write) || v.isUsual(c, p, real) {
+				continue
+			}
+			for _, path := range v.placePaths(chosen{Toolchain: set}, p, &reporter{}) {
+				if at := v.Resolve(path).Path; holds(at, real) || holds(real, at) {
+					return fmt.Sprintf("the state of %s is in %s; set it to another directory", set.Name,
+						display.Quote(at))
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // admits reports whether a variable may name a directory for a place. If not, it
 // says why.
 func (v fsView) admits(c chosen, p toolchain.Place, dir string, r *reporter) bool {
@@ -226,22 +295,30 @@ func (v fsView) admits(c chosen, p toolchain.Place, dir string, r *reporter) boo
 		}
 	}
 	switch {
-	case p.Public, v.isUsual(c, p, real):
+	case v.isUsual(c, p, real):
 		return true
-	case v.inProject(real, p.Access):
+	case v.inProject(real, p.Access), v.hasAlready(real, p.Access):
 		return false // a grant by itself would open what is hidden there
 	}
-	enclosed := v.encloses(real, p.Access)
+	if sidecarsOwn(real) {
+		return refused("sessions write in a directory of the sidecar's; set it to another one")
+	}
+	const step = "; set it to a directory without projects"
+	if link := v.led(dir, p); link != "" {
+		return refused("a session could have made " + display.Quote(link) + step)
+	}
+	if p.Public {
+		return true
+	}
+	enclosed := cmp.Or(v.encloses(real, p.Access), v.othersState(c, real))
 	proved, doubtful := v.proves(dir, p)
 	switch {
 	case proved && enclosed == "":
 		return true
-	case v.hasAlready(real, p.Access): // so that no note is true
 	case enclosed != "" && (proved || doubtful != ""):
 		refused(enclosed)
 	case doubtful != "":
-		refused(fmt.Sprintf("a session could have made %s; set it to a directory without projects",
-			display.Quote(doubtful)))
+		refused("a session could have made " + display.Quote(doubtful) + step)
 	case p == firstOf(c, p) && (p.Create || v.Resolve(dir).Exists):
 		refused("it holds no " + oneOf(p.Proof()))
 	}

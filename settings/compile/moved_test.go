@@ -38,8 +38,13 @@ func (x theft) try(t *testing.T, name, variable string) Result {
 	in := Input{Host: settingstest.Host(), FS: resolvetest.InMemory(x.files), ProjectDir: x.project, Others: x.others}
 	in.UserStates = []source.State{settingstest.State(t, userFile, fmt.Sprintf(
 		`{"enabled": true, "toolchains": [%q]%s}`, name, x.grants))}
-	in.Host.Env[variable] = x.value
+	in.Host.Env[variable], in.Host.Account = x.value, in.Host.Home
 	return New(in, nil, nil).Compile(document.KindTool)
+}
+
+// noteOf is the path of a note that sessions have left about a directory.
+func noteOf(in func(places.User) string, dir string) string {
+	return filepath.Join(in(places.User{Home: "/home/u"}), places.Note(dir))
 }
 
 // belows are the names below the directory of a variable that its toolchain opens.
@@ -66,7 +71,13 @@ func TestMoved_NothingThatASessionMadeOpensMore(t *testing.T) {
 		"the project":           func(x *theft, first string) { x.project = first },
 		"another project":       func(x *theft, first string) { x.others = []string{"/home/u/project", first} },
 		"a project with a past": func(x *theft, first string) { x.files[history(first)] = "" },
-		"a repository":          func(x *theft, first string) { x.files[first+"/.git/HEAD"] = "" },
+		"a project of tools": func(x *theft, first string) {
+			x.files[noteOf(places.User.Projects, first)] = ""
+		},
+		"a grant of the past": func(x *theft, first string) {
+			x.files[noteOf(places.User.Written, first)] = ""
+		},
+		"a repository": func(x *theft, first string) { x.files[first+"/.git/HEAD"] = "" },
 		"a writable grant": func(x *theft, first string) {
 			x.grants = fmt.Sprintf(`, "additional_read_write_paths": [%q]`, first)
 		},
@@ -85,6 +96,11 @@ func TestMoved_NothingThatASessionMadeOpensMore(t *testing.T) {
 			for way, arrange := range ways {
 				at := "/data/code/" + first
 				switch {
+				case way == "a grant of the past" && slices.ContainsFunc(belows(name, variable),
+					func(below string) bool {
+						return below != "" && policy.Contains(at, filepath.Join("/data/code", below))
+					}):
+					continue // sessions had all that it opens
 				case deep || strings.Contains(way, "grant"):
 				case way == "the project" || way == "a repository":
 					continue // sessions have it, or it is no repository in the directory
@@ -224,6 +240,164 @@ func TestMoved_InTheProjectNothingIsNeeded(t *testing.T) {
 			if _, hidden := c.Policy.HiddenAt("/home/u/project/secret/x"); !hidden {
 				t.Errorf("%s=%s: the hidden path is open", variable, value)
 			}
+		}
+	}
+}
+
+// TestMoved_InAGrantNothingIsOpened has variables name what is hidden in a grant,
+// and may not have been there when a session could make it.
+func TestMoved_InAGrantNothingIsOpened(t *testing.T) {
+	t.Parallel()
+	for key, p := range movable("linux") {
+		name, variable, _ := strings.Cut(key, " ")
+		path := filepath.Join("/data/own/secret", p.Below, "x")
+		x := theft{project: "/home/u/project", value: "/data/own/secret", files: map[string]string{
+			"/home/u/project/": "", "/data/own/secret/" + asName(p.Proof()[0]): "", path: "",
+		}, grants: `, "additional_read_write_paths": ["/data/own"], "hidden_paths": ["/data/own/secret"]`}
+		c := x.try(t, name, variable)
+		if _, hidden := c.Policy.HiddenAt(path); !hidden {
+			t.Errorf("%s: the hidden path is open", variable)
+		}
+		if got := said(c, userFile); strings.Contains(got, variable) {
+			t.Errorf("%s:\n%s", variable, got)
+		}
+	}
+}
+
+// TestMoved_NothingOfTheSidecarsOwn names directories of the sidecar's, which
+// sessions write in part, also where a variable that names them was changed.
+func TestMoved_NothingOfTheSidecarsOwn(t *testing.T) {
+	t.Parallel()
+	for key, p := range movable("linux") {
+		name, variable, _ := strings.Cut(key, " ")
+		for _, dir := range []string{
+			"/home/u/.cache/sandbox-sidecar/overlays/1/upper", "/run/user/1000/sandbox-sidecar/x",
+			"/tmp/sandbox-sidecar-0123456789abcdef/files", "/elsewhere/sandbox-sidecar/overlays/1/upper/g",
+		} {
+			path := filepath.Join(dir, p.Below, "x")
+			x := theft{project: "/home/u/project", value: dir, files: map[string]string{
+				"/home/u/project/": "", dir + "/" + asName(p.Proof()[0]): "", path: "",
+			}}
+			c := x.try(t, name, variable)
+			granted := slices.ContainsFunc(c.Policy.Rules, func(r policy.Rule) bool {
+				return policy.Contains(dir, r.Path) // beside /tmp, where each project has another
+			})
+			if got := said(c, userFile); granted || !strings.Contains(got, "not granted, because ") {
+				t.Errorf("%s=%s: granted: %t:\n%s", variable, dir, granted, got)
+			}
+		}
+	}
+}
+
+// TestMoved_ALinkOfASessionLeadsNowhere has a session put a symlink below the
+// directory that a variable names. A public file is no exception.
+func TestMoved_ALinkOfASessionLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	linked := movable("linux")
+	for _, set := range toolchain.All {
+		for _, p := range set.Places {
+			if p.Variable != "" && p.Below != "" {
+				linked[set.Name+" "+p.Variable+" "+p.Below] = p
+			}
+		}
+	}
+	opened := 0
+	for key, p := range linked {
+		if p.Below == "" || p.Platform == "darwin" {
+			continue
+		}
+		words := strings.Fields(key)
+		for others, opens := range map[string]bool{"/data/p1": false, "/data/p2": true} {
+			x := theft{project: "/home/u/project", value: "/data/p1/g", others: []string{others}}
+			x.files = map[string]string{"/home/u/project/": "", "/data/p1/g/" + p.Below: "-> /data/victim"}
+			victim := "/data/victim"
+			if !p.Public {
+				victim += "/x"
+				x.files["/data/p1/g/"+asName(p.Proof()[0])] = ""
+			}
+			if strings.Contains(p.Below, "*") || strings.HasPrefix(asName(strings.Join(p.Proof(), " ")), p.Below) {
+				continue // the link itself is the proof's
+			}
+			x.files[victim] = "use-agent\n"
+			got := accessOf(x.try(t, words[0], words[1]), victim)
+			if got != "none" && !opens {
+				t.Errorf("%s: %s", key, got)
+			}
+			if got != "none" {
+				opened++
+			}
+		}
+	}
+	if opened == 0 {
+		t.Error("control: no link of the user's is followed")
+	}
+}
+
+// TestMoved_NoAgentHasTheStateOfAnother names the usual directory of another
+// agent, which holds a proof.
+func TestMoved_NoAgentHasTheStateOfAnother(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	for key, p := range movable("linux") {
+		name, variable, _ := strings.Cut(key, " ")
+		set, _ := toolchain.Find(name)
+		for _, other := range toolchain.All {
+			if !set.Agent || !other.Agent || other.Name == name {
+				continue
+			}
+			for _, usual := range other.Places {
+				dir, in := strings.CutPrefix(usual.At, "~/")
+				if !in || !usual.Access.Has(policy.Write) || strings.Contains(dir, "*") {
+					continue
+				}
+				dir = "/home/u/" + dir
+				x := theft{project: "/home/u/project", value: dir, files: map[string]string{
+					"/home/u/project/": "", dir + "/" + asName(p.Proof()[0]): "", dir + "/state": "x",
+				}}
+				c := x.try(t, name, variable)
+				if strings.Contains(accessOf(c, dir+"/state"), "write") {
+					t.Errorf("%s=%s: %s", variable, dir, accessOf(c, dir+"/state"))
+				}
+				want := "because the state of " + other.Name + " is in "
+				if got := said(c, userFile); !strings.Contains(got, want) {
+					t.Errorf("%s=%s: no note:\n%s", variable, dir, got)
+				}
+				tried++
+			}
+		}
+	}
+	if tried < 10 {
+		t.Errorf("%d pairs", tried)
+	}
+}
+
+// TestMoved_WhatOtherSessionsHaveCounts has a cache of a toolchain that only other
+// sessions have: those of the other kind, or those without the project's file.
+func TestMoved_WhatOtherSessionsHaveCounts(t *testing.T) {
+	t.Parallel()
+	for why, x := range map[string]theft{
+		"the other kind": {
+			grants: `, "tool": {"toolchains": ["python"]}, "terminal": {"toolchains": ["go"]}`,
+		},
+		"another project": {grants: `, "toolchains": ["python", "go"]`, files: map[string]string{
+			"/home/u/project/.zed/settings.json": `{"toolchains": ["python"]}`,
+		}},
+	} {
+		files := map[string]string{
+			"/home/u/project/": "", "/home/u/go/pyvenv.cfg": "", "/home/u/go/pkg/mod/x": "", "/home/u/go/y": "",
+		}
+		maps.Copy(files, x.files)
+		in := Input{Host: settingstest.Host(), FS: resolvetest.InMemory(files), ProjectDir: "/home/u/project"}
+		in.UserStates = []source.State{settingstest.State(t, userFile, fmt.Sprintf(`{"enabled": true%s}`, x.grants))}
+		if text := x.files["/home/u/project/.zed/settings.json"]; text != "" {
+			state := settingstest.State(t, "/home/u/project/.zed/settings.json", text)
+			in.ProjectState = &state
+		}
+		in.Host.Env["VIRTUAL_ENV"] = "/home/u/go"
+		c := New(in, nil, nil).Compile(document.KindTool)
+		want := `it holds "/home/u/go/pkg", which sessions may write`
+		if got := said(c, userFile); accessOf(c, "/home/u/go/y") != "none" || !strings.Contains(got, want) {
+			t.Errorf("%s: %s:\n%s", why, accessOf(c, "/home/u/go/y"), got)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func resolveGrants(
 	if l.others != nil {
 		others = listsOf(view, l.others, *p)
 	}
-	view.moving.look(view, *p, toolchains, slices.Concat(user...), others, alone)
+	view.moving.look(view, l, *p, toolchains, slices.Concat(user...), others, alone)
 	tools, create, copies := toolchainGrants(view, toolchains, r)
 	set.writable.addWriters(slices.Concat(append(slices.Clone(user), p.grants, tools)...))
 	if l.others != nil {

@@ -65,7 +65,7 @@ var proofs = map[string][]string{
 
 	"CLAUDE_CONFIG_DIR": {".claude.json", ".credentials.json"},
 	"CODEX_HOME": {
-		"history.jsonl", "models_cache.json", "log/codex-tui.log", "sessions/20*/*/*/rollout-*.jsonl",
+		"models_cache.json", "log/codex-tui.log", "sessions/20*/*/*/rollout-*.jsonl",
 	},
 	"COPILOT_HOME": {
 		"mcp-config.json", "session-state/*/events.jsonl", "session-state/*.jsonl",
