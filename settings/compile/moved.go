@@ -36,6 +36,25 @@ type moving struct {
 	// others are projects in which sessions may have been. foreign are places that
 	// only other sessions may write, or only git in this one.
 	others, foreign []string
+	// refused are the directories of variables that do not count.
+	refused []unmoved
+}
+
+// unmoved is a directory that a variable names and that does not count.
+type unmoved struct {
+	path string // real
+	why  string
+}
+
+// unmoved says why a directory does not count that a variable names and that a real
+// path is in, or that is missing with all from the path on; "" if there is none.
+func (m *moving) unmoved(path string, exists bool) string {
+	for _, u := range m.refused {
+		if policy.Contains(u.path, path) || !exists && policy.Contains(path, u.path) {
+			return u.why
+		}
+	}
+	return ""
 }
 
 // moving knows the other projects.
@@ -277,6 +296,7 @@ func (v fsView) othersState(c chosen, real string) string {
 func (v fsView) admits(c chosen, p toolchain.Place, dir string, r *reporter) bool {
 	real := v.Resolve(filepath.Join(dir, p.Below)).Path
 	refused := func(why string) bool {
+		v.moving.refused = append(v.moving.refused, unmoved{real, p.Variable + " names it, but " + why})
 		r.addOnce(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
 			"%s: the variable %s is %s: not granted, because %s", display.Quote(c.Name), p.Variable,
 			display.Quote(dir), why)
@@ -320,7 +340,7 @@ func (v fsView) admits(c chosen, p toolchain.Place, dir string, r *reporter) boo
 	case doubtful != "":
 		refused("a session could have made " + display.Quote(doubtful) + step)
 	case p == firstOf(c, p) && (p.Create || v.Resolve(dir).Exists):
-		refused("it holds no " + oneOf(p.Proof()))
+		refused("it holds no " + oneOf(p.Proof()) + "; let the tool fill it outside of a session")
 	}
 	return false
 }

@@ -95,6 +95,12 @@ func (r *Reasons) Guards(path string) bool {
 // would not.
 func (r *Reasons) Undoes(path string) string { return r.from.undoes(path) }
 
+// Unmoved says why a directory does not count that a variable of a toolchain names,
+// if a real path is in it, or is missing together with it; else it is "".
+func (r *Reasons) Unmoved(path string, exists bool) string {
+	return r.from.moving.unmoved(path, exists)
+}
+
 // Enfolds says what a grant for writing of a path would also open, of the files
 // that decide about sessions; "" if nothing.
 func (r *Reasons) Enfolds(path string) string { return r.from.enfolds(path) }

@@ -243,6 +243,17 @@ func (x *explainer) path() {
 	}
 }
 
+// unmoved explains what a variable of a toolchain names in vain. A grant of it, or
+// of what is around, would open more than the tool's own.
+func (x *explainer) unmoved() bool {
+	why := x.Unmoved(x.end.Path, x.end.Exists)
+	if why == "" {
+		return false
+	}
+	x.Key, x.Value, x.Hint = "", "", why
+	return true
+}
+
 // copied explains a file of which sessions read a part.
 func (x *explainer) copied(a attemptKind) bool {
 	c, is := x.Policy.CopyAt(x.end.Path)
@@ -414,6 +425,7 @@ func (x *explainer) notGranted(a attemptKind) {
 		x.Key, x.Value, x.Hint = "", "", editOutside
 	case x.attempt == Write && x.Undoes(x.end.Path) != "":
 		x.Key, x.Value, x.Hint = "", "", neverWritable
+	case x.unmoved():
 	case what == "" && x.toolchain(a.access):
 	case what == "" && x.actedOn(x.end.Path):
 		if !x.end.Exists {

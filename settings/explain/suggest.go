@@ -49,6 +49,9 @@ func Suggest(s *compile.Snapshot, kind document.Kind, access, target, program st
 		if err != nil || suggestion.Allowed || suggestion.Protected {
 			return suggestion, err
 		}
+		if x := newExplainer(s, kind, Write); x.follow(target) == nil && x.unmoved() {
+			return Suggestion{Hint: x.Hint}, nil
+		}
 		if access == "create" && suggestion.Key == "" && isBesideProject(s, target, program) {
 			suggestion.Hint = besideHint
 		}

@@ -57,6 +57,40 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 	}
 }
 
+// What a variable of a toolchain names in vain suggests neither itself nor what is
+// around it, which may hold all projects.
+func TestSuggest_WhatAVariableNamesInVain(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/": "", "/work/one/": "", "/work/empty/": "", "/work/full/http-v2/a/b/c/": "", userFile: "",
+	})
+	for _, row := range []struct{ value, access, target, want string }{
+		{"/work/missing", "create", "/work/missing", "outside of a session"},
+		{"/work/missing", "create", "/work/missing/http-v2", "outside of a session"},
+		{"/work/missing/pip/cache", "create", "/work/missing", "outside of a session"},
+		{"/work/missing/pip/cache", "write", "/work/missing/pip/cache/x", "outside of a session"},
+		{"/work/empty", "create", "/work/empty/http-v2", "outside of a session"},
+		{"/work/empty", "read", "/work/empty", "outside of a session"},
+		{"/work/full", "create", "/work/full/x", "allowed"},
+		{"/work/missing", "create", "/work/one/x", "additional_read_write_paths=/work/one"}, // the controls
+		{"/work/missing", "create", "/work/other", "additional_read_write_paths=/work"},
+	} {
+		snapshot := snapshotOf(t, f, `{"enabled": true, "toolchains": ["python"]}`, "")
+		snapshot.Host.Env["PIP_CACHE_DIR"] = row.value
+		s, err := Suggest(snapshot, document.KindTool, row.access, row.target, "pip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.Key + "=" + s.Value + s.Hint
+		if s.Allowed {
+			got = "allowed"
+		}
+		if !strings.Contains(got, row.want) || s.Key != "" && strings.HasSuffix(row.want, "session") {
+			t.Errorf("%+v: %s", row, got)
+		}
+	}
+}
+
 // What nobody could execute needs no setting.
 func TestSuggest_NothingForWhatIsNoProgram(t *testing.T) {
 	t.Parallel()
