@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -170,11 +169,11 @@ func joinOnTerminal(found target, joining spawn.Joining, signals <-chan caller.S
 		return control.End{}, err
 	}
 	defer joined.Close()
-	if err := makeRaw(int(os.Stdin.Fd())); err != nil {
-		return control.End{}, fmt.Errorf("prepare terminal: %w", err)
+	typed, err := copyKeys(joined.Terminal, true)
+	if err != nil {
+		return control.End{}, fmt.Errorf("read terminal: %w", err)
 	}
-	stopReading := copyInput(joined.Terminal)
-	defer stopReading()
+	defer typed.Stop()
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -184,7 +183,10 @@ func joinOnTerminal(found target, joining spawn.Joining, signals <-chan caller.S
 		switch arrived.Number {
 		case unix.SIGWINCH:
 			setTerminalSize(joined.Terminal, sizeOf(os.Stdin))
-		case unix.SIGTSTP, unix.SIGCONT: // keys go inside
+		case unix.SIGCONT:
+			typed.Resumed()
+			setTerminalSize(joined.Terminal, sizeOf(os.Stdin))
+		case unix.SIGTSTP: // keys go inside
 		default:
 			joined.Signal(arrived.Number, false)
 		}
@@ -205,8 +207,12 @@ func joinOnStreams(found target, joining spawn.Joining, signals <-chan caller.Si
 			file.Close()
 		}
 	}()
-	stopReading := func() {}
-	defer func() { stopReading() }()
+	var typed *keys
+	defer func() {
+		if typed != nil {
+			typed.Stop()
+		}
+	}()
 	var outputs []*os.File
 	for i, file := range files {
 		if !isTerminal(file) {
@@ -218,7 +224,9 @@ func joinOnStreams(found target, joining spawn.Joining, signals <-chan caller.Si
 		}
 		if i == 0 {
 			files[i], inside, outside = r, append(inside, r), append(outside, w)
-			stopReading = copyInput(w)
+			if typed, err = copyKeys(w, false); err != nil {
+				return control.End{}, fmt.Errorf("read terminal: %w", err)
+			}
 			continue
 		}
 		files[i], inside, outside, outputs = w, append(inside, w), append(outside, r), append(outputs, r)
@@ -279,47 +287,6 @@ func waitForJoined(
 	}
 }
 
-// copyInput copies what is typed into a file, until stop is called. What is typed
-// after that is the caller's.
-func copyInput(to *os.File) (stop func()) {
-	wake, waker, err := os.Pipe()
-	if err != nil {
-		return func() {}
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer wake.Close()
-		buffer := make([]byte, 4096)
-		fds := []unix.PollFd{{Fd: 0, Events: unix.POLLIN}, {Fd: int32(wake.Fd()), Events: unix.POLLIN}}
-		for {
-			if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
-				continue
-			} else if err != nil || fds[1].Revents != 0 {
-				return
-			}
-			n, err := unix.Read(0, buffer)
-			switch {
-			case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN):
-				continue
-			case err != nil || n <= 0:
-				if !isTerminal(to) {
-					to.Close()
-				}
-				return
-			}
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-	}()
-	return func() {
-		waker.Close()
-		_ = to.SetWriteDeadline(time.Now())
-		<-done
-	}
-}
-
 // copyOutput copies until everybody inside has closed the file, or nothing has come
 // for a moment once it has a deadline.
 func copyOutput(to io.Writer, from *os.File) {
@@ -354,19 +321,4 @@ func setTerminalSize(terminal *os.File, size spawn.Size) {
 		cells := unix.Winsize{Col: uint16(size.Cols), Row: uint16(size.Rows)}
 		_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &cells)
 	})
-}
-
-// makeRaw passes keys on as they are, as cfmakeraw(3) does.
-func makeRaw(fd int) error {
-	modes, err := unix.IoctlGetTermios(fd, getTermios)
-	if err != nil {
-		return err
-	}
-	modes.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR |
-		unix.ICRNL | unix.IXON
-	modes.Oflag &^= unix.OPOST
-	modes.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	modes.Cflag = modes.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
-	modes.Cc[unix.VMIN], modes.Cc[unix.VTIME] = 1, 0
-	return unix.IoctlSetTermios(fd, setTermios, modes)
 }

@@ -143,6 +143,74 @@ func TestJoin_OnATerminal(t *testing.T) {
 	})
 }
 
+// In the background the command runs, and leaves the terminal to its shell. In the
+// foreground it gets what is typed, and the terminal has its modes again afterwards.
+func TestJoin_InTheBackground(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
+	run(e, "agent", "true")
+	for name, stdout := range map[string]string{"terminal": "", "pipeline": "| cat"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := joining(t, e, harness.Machine{}, "sh", "-c", "echo runs; read line; echo got-$line")
+			shell := `PS1='ready> '; before=$(stty -g); joined() { "$@" ` + stdout + `; }; `
+			argv := c.Args
+			c.Path, c.Args = "/bin/bash", []string{"bash", "--norc", "-i"}
+			p := harness.StartTerminal(t, c)
+			p.Type(shell + "\n" + "joined '" + strings.Join(argv, "' '") + "' &\n")
+			t.Cleanup(func() { _, _ = p.TTY.WriteString("\nkill -9 %1; exit\n") }) // it holds the terminal
+			p.Await(`runs\r*\n`)
+			p.Type("echo shell-$((1))\n")
+			p.Await(`shell-1\r?\n`)
+			p.Type("jobs\n")
+			p.Await(`\[1\]\+? +Running`)
+			p.Type("fg\n")
+			p.Await(`fg\r*\n(.|\s)*joined`)
+			p.Type("typed\r")
+			p.Await(`got-typed\r*\n(.|\s)*ready> `)
+			p.Type(`test "$before" = "$(stty -g)" && echo restored-$((1))` + "\nexit\n")
+			p.Await("restored-1")
+			p.Status()
+		})
+	}
+}
+
+// A program in the same pipeline that reads keys from the terminal gets them. If it
+// reads none, the command inside gets what is typed.
+func TestJoin_LeavesKeysToAPager(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
+	run(e, "agent", "true")
+	for name, test := range map[string]struct{ reader, typed, want string }{
+		"pager": {
+			`sh -c 'before=$(stty -g </dev/tty); stty -icanon -echo </dev/tty; echo ready-$((1))
+				for key in 1 2 3 4 5; do dd bs=1 count=1 </dev/tty 2>/dev/null; done; echo; stty $before </dev/tty'`,
+			"abcde", `abcde\r?\n`,
+		},
+		"password": {
+			`sh -c 'stty -echo </dev/tty; echo ready-$((1)); read line </dev/tty; stty echo </dev/tty; echo got-$line'`,
+			"secret\n", `got-secret\r?\n`,
+		},
+		"control: none": {`sh -c 'echo ready-$((1)); cat'`, "abc\n", `INSIDE: ABC\r?\n`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := joining(t, e, harness.Machine{}, "sh", "-c", "read line; echo INSIDE: $(echo $line | tr a-z A-Z)")
+			c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `"$@" | ` + test.reader, "sh"}, c.Args...)
+			p := harness.StartTerminal(t, c)
+			p.Await(`ready-1`)
+			for _, key := range strings.SplitAfter(test.typed, "") {
+				p.Type(key)
+			}
+			p.Await(test.want)
+		})
+	}
+}
+
 // The end of the sandbox ends the command, which says so. The caller's terminal has
 // its modes again.
 func TestJoin_EndsWithItsSandbox(t *testing.T) {
