@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"sync"
 	"unsafe"
@@ -58,15 +59,30 @@ type origin struct {
 	failed   error
 }
 
-// join has signals told to a channel, which package signal already sends to
-// caught.
-func (o *origin) join(numbers []os.Signal, caught <-chan os.Signal, to chan<- Signal) (leave func()) {
+// join has signals told to a channel, and package signal send them to caught. None
+// is lost meanwhile that would end this process: the runtime handles those from the
+// start, so note can take its place before package signal keeps this process alive.
+func (o *origin) join(numbers []os.Signal, caught chan os.Signal, to chan<- Signal) (leave func()) {
 	leave = o.add(to)
+	o.prepare(numbers)
+	signal.Notify(caught, numbers...)
 	if o.handle(numbers) == nil {
 		return leave
 	}
 	leave()
 	return guess(caught, to)
+}
+
+// prepare installs the handler for those signals that the runtime handles.
+func (o *origin) prepare(numbers []os.Signal) {
+	var handled []os.Signal
+	for _, number := range numbers {
+		var now sigaction
+		if change(number.(unix.Signal), nil, &now) == nil && now.handler > ignore {
+			handled = append(handled, number)
+		}
+	}
+	_ = o.handle(handled) // which says it again
 }
 
 // handle installs the handler for signals. After an error it installs no more.
@@ -116,14 +132,16 @@ func (o *origin) install(number unix.Signal) error {
 	if now.handler == noteAddress() {
 		return nil
 	}
-	const standard, ignore = 0, 1 // SIG_DFL, SIG_IGN
-	if now.handler == standard || now.handler == ignore || runtimeHandler != 0 && runtimeHandler != now.handler {
+	if now.handler <= ignore || runtimeHandler != 0 && runtimeHandler != now.handler {
 		return fmt.Errorf("handle %s: the runtime has no handler of its own", unix.SignalName(number))
 	}
 	runtimeHandler = now.handler
 	now.handler = noteAddress()
 	return change(number, &now, nil)
 }
+
+// ignore is SIG_IGN, and SIG_DFL is 0: no other handler is below.
+const ignore = 1
 
 func change(number unix.Signal, action, before *sigaction) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), uintptr(unsafe.Pointer(action)),

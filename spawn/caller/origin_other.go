@@ -2,14 +2,17 @@
 
 package caller
 
-import "os"
+import (
+	"os"
+	"os/signal"
+)
 
 var origins origin
 
 type origin struct{}
 
-// join has signals told to a channel, which package signal already sends to
-// caught.
-func (origin) join(_ []os.Signal, caught <-chan os.Signal, to chan<- Signal) (leave func()) {
+// join has signals told to a channel, and package signal send them to caught.
+func (origin) join(numbers []os.Signal, caught chan os.Signal, to chan<- Signal) (leave func()) {
+	signal.Notify(caught, numbers...)
 	return guess(caught, to)
 }

@@ -55,7 +55,6 @@ func Catch() (signals <-chan Signal, stop func()) {
 		}
 	}
 	caught := make(chan os.Signal, maxWaiting)
-	signal.Notify(caught, numbers...)
 	leave := origins.join(numbers, caught, channel)
 	return channel, func() {
 		signal.Stop(caught)

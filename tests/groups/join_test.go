@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -356,5 +358,34 @@ func TestJoin_AFileAsOutputIsReviewed(t *testing.T) {
 	s.Exit()
 	if review := s.Close(0).Review; len(review) != 1 {
 		t.Errorf("review: %+v", review)
+	}
+}
+
+// TestJoin_NoSignalIsLost has a signal arrive at any moment of the start: before the
+// command runs it ends exec, and afterwards the command.
+func TestJoin_NoSignalIsLost(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
+	run(e, "agent", "true")
+	const tries, step = 60, time.Millisecond // a start takes a few dozen
+	for _, signal := range []unix.Signal{unix.SIGHUP, unix.SIGTERM} {
+		t.Run(unix.SignalName(signal), func(t *testing.T) {
+			t.Parallel()
+			for i := range tries {
+				c := joining(t, e, harness.Machine{}, "sleep", "1000")
+				harness.Must(t, c.Start())
+				ended := make(chan struct{})
+				go func() { defer close(ended); _ = c.Wait() }()
+				time.Sleep(time.Duration(i) * step)
+				_ = c.Process.Signal(signal)
+				if !deadline.New(harness.Timeout).Wait(ended) {
+					t.Errorf("after %v it was lost", time.Duration(i)*step)
+					_ = c.Process.Kill()
+					<-ended
+				}
+			}
+		})
 	}
 }
