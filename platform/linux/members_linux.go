@@ -83,7 +83,7 @@ func (m members) find(thread int) error {
 	// Twice, because a process can end meanwhile and another can get its
 	// number.
 	above := m.ancestors(status.process)
-	return insideIf(slices.Contains(above, m.root) && slices.Equal(above, m.ancestors(status.process)))
+	return insideIf(slices.ContainsFunc(above, m.tops) && slices.Equal(above, m.ancestors(status.process)))
 }
 
 func insideIf(is bool) error {
@@ -96,11 +96,16 @@ func insideIf(is bool) error {
 // maxAncestors bounds the search for the root, in processes.
 const maxAncestors = 4096
 
-// ancestors returns a process and its ancestors, up to the session's root.
+// tops reports whether all descendants of a process are the session's. Those of a
+// group's init are, which lives as long as the group, and which a /proc with hidepid
+// may hide.
+func (m members) tops(pid int) bool { return pid == m.root || m.aloof && pid == m.leader }
+
+// ancestors returns a process and its ancestors, up to one that tops them.
 func (m members) ancestors(pid int) (list []int) {
 	for len(list) < maxAncestors && pid > 0 {
 		list = append(list, pid)
-		if pid == m.root {
+		if m.tops(pid) {
 			break
 		}
 		status, err := readStatus(pid)

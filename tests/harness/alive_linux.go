@@ -2,15 +2,22 @@ package harness
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // Alive reports whether a process with this pid exists and is not a zombie.
 func Alive(pid int) bool {
 	now := state(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	return now != 0 && now != 'Z' && now != 'X'
+	if now == 0 { // it may be hidden (hidepid, proc(5)); one that has only to be waited for is not
+		err := unix.Kill(pid, 0)
+		return err == nil || errors.Is(err, unix.EPERM)
+	}
+	return now != 'Z' && now != 'X'
 }
 
 // stopped reports whether each thread of a process is stopped. No thread is

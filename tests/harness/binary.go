@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -110,8 +111,13 @@ func write(t testing.TB, path string, content []byte, mode fs.FileMode) {
 	// (ETXTBSY). The lock keeps forks out.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
+	_, err := os.Stat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
 	if err := os.WriteFile(path, content, mode); err != nil {
 		t.Fatal(err)
+	}
+	if isNew { // whatever the umask is: what only its owner may read counts as a secret
+		Must(t, os.Chmod(path, mode))
 	}
 }
 

@@ -102,7 +102,9 @@ func sameParameters(pid int) error {
 }
 
 func batchByAttributes(pid int) error {
-	return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0)
+	return unix.SchedSetAttr(pid, &unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: slower,
+	}, 0)
 }
 
 func setIO(which, who int) error {
