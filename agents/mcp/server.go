@@ -88,7 +88,8 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		case <-ctx.Done():
 		}
 	}()
-	err := s.server().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine})
+	whole := &wholeWrites{WriteCloser: out}
+	err := s.server().Run(ctx, &mcp.IOTransport{Reader: readable(in, whole), Writer: whole, MaxLineLength: -1})
 	if cause := context.Cause(ctx); errors.Is(cause, errGone) {
 		return cause
 	}

@@ -141,3 +141,27 @@ func childOf(t *testing.T, parent int) int {
 	t.Fatal("the server has started no sidecar")
 	return 0
 }
+
+// A line that is no message ends neither the conversation nor what runs.
+func TestMCP_GarbageEndsNothing(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := harness.NewWorldOutsideDefaults(t)
+	harness.Write(t, w.UserSettings(), harness.Defaults(nil))
+	server := exec.Command(harness.BinaryWithMCP(t), "mcp")
+	server.Dir, server.Env = w.Project, harness.Environ(w)
+	a := converse(t, server)
+	a.ask(2, "tools/call", `{"name": "start", "arguments": {"command": "sleep 1000"}}`)
+	for i, line := range []string{
+		"hello", "{", `{"jsonrpc": "2.0"}`, "[]", "[1]", "5", "null", "\x00\xff", strings.Repeat("[", 20_000),
+		`{"jsonrpc": "2.0", "id": 1, "method": 7}`, `{"jsonrpc": "2.0", "id": {}, "method": "ping"}`,
+		`{"jsonrpc": "2.0", "id": 5, "method": "ping"}{}`, `[{"jsonrpc": "2.0", "id": 6, "method": "ping"}]`,
+		strings.Repeat("x", 17<<20),
+	} {
+		a.send(line)
+		answer := a.ask(100+i, "tools/call", `{"name": "output", "arguments": {"id": "command-1"}}`)
+		if !strings.Contains(answer, `"ended":false`) {
+			t.Fatalf("after %.60q: %s", line, answer)
+		}
+	}
+}
