@@ -38,10 +38,12 @@ type lastName struct {
 // maxLastNames bounds them.
 const maxLastNames = 64
 
-// guardedOf lists the protected paths of a policy that are reviewed.
+// guardedOf lists the protected paths of a policy that are reviewed. A hidden one is
+// among them: a machine may not be able to hide it.
 func guardedOf(p *policy.Policy, index *policy.Index) (guarded []string) {
 	for _, one := range p.Protected {
-		if _, hidden := index.HiddenAt(one.Path); hidden || one.Busy && one.Decides || one.Path == p.Audit.Dir {
+		_, hidden := index.HiddenAt(one.Path)
+		if one.Decides && (hidden || one.Busy) || one.Path == p.Audit.Dir {
 			continue // sidecars change it
 		}
 		guarded = append(guarded, one.Path)

@@ -218,3 +218,46 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 func onlyByWriting(kind grantKind, road string) bool {
 	return strings.HasPrefix(kind.name, "one file") && road != "directly" && road != "by a symlink"
 }
+
+// What only its owner may read is hidden in such a grant. A machine that can hide
+// nothing tells what happens to it, by each road.
+func TestPrivateFilesOfAGrantAreNotChangedInSilence(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	kind := grantKinds[slices.IndexFunc(grantKinds, func(k grantKind) bool { return k.name == "home" })]
+	for _, machine := range harness.Machines(t) {
+		t.Run(machine.Name, func(t *testing.T) {
+			t.Parallel()
+			s := newGrantScene(t, kind, true)
+			changes := 0
+			for road, line := range grantRoads {
+				for _, name := range []string{".shell/sourced", ".vscode/tasks.json", ".bashrc", ".local/bin/tool"} {
+					s.fill()
+					path := filepath.Join(s.Home, name)
+					harness.Must(t, os.Chmod(path, 0o600))
+					e := s.start(s.settings, machine) // what is private is looked for when a sidecar starts
+					session, _ := e.Run(protocol.SpawnParams{
+						Command: "/bin/sh", Args: []string{"-c", line, "sh", path, s.Home}, Cwd: s.Project,
+					})
+					end := session.Close(0)
+					if content := harness.Read(t, path); !strings.Contains(content, "planted") {
+						continue
+					}
+					changes++
+					var alarms []string
+					for _, one := range e.denials.All() {
+						if strings.HasPrefix(one.Access, "protected_") {
+							alarms = append(alarms, one.Target)
+						}
+					}
+					if machine.Namespaces || !told(end, alarms, path) {
+						harness.Breach(t, "%s, %s: changed; the review: %+v", road, name, end.Review)
+					}
+				}
+			}
+			if !machine.Namespaces && changes == 0 {
+				t.Error("control: nothing was changed")
+			}
+		})
+	}
+}
