@@ -44,7 +44,7 @@ func notesOf(h resolve.Host) notes {
 		Hint: "put them back, or do as the message says",
 	}
 	if name, value := h.Places().SettingsFrom(); value != "" && view.Resolve(value).Path != own.Path {
-		n.gone.Hint = fmt.Sprintf("%s is %s: if you have not set it, a session may have: unset it", name,
+		n.gone.Hint = fmt.Sprintf("%s is %s; a session may have set it: if you have not, unset it", name,
 			display.Quote(value))
 	}
 	return n

@@ -36,7 +36,8 @@ type moving struct {
 	// others are projects in which sessions may have been. foreign are places that
 	// only other sessions may write, or only git in this one.
 	others, foreign []string
-	// refused are the directories of variables that do not count.
+	// refused are the directories of variables that do not count, but for those that
+	// hold more than a tool's own.
 	refused []unmoved
 }
 
@@ -277,7 +278,7 @@ func (v fsView) othersState(c chosen, real string) string {
 			continue
 		}
 		for _, p := range set.Places {
-			if p.At == "" || !p.Access.Has(policy.Write) || v.isUsual(c, p, real) {
+			if p.At == "" || !p.Access.Has(policy.Write) {
 				continue
 			}
 			for _, path := range v.placePaths(chosen{Toolchain: set}, p, &reporter{}) {
@@ -296,7 +297,6 @@ func (v fsView) othersState(c chosen, real string) string {
 func (v fsView) admits(c chosen, p toolchain.Place, dir string, r *reporter) bool {
 	real := v.Resolve(filepath.Join(dir, p.Below)).Path
 	refused := func(why string) bool {
-		v.moving.refused = append(v.moving.refused, unmoved{real, p.Variable + " names it, but " + why})
 		r.addOnce(c.origin.File, c.at, document.SeverityWarning, toolchainsKey,
 			"%s: the variable %s is %s: not granted, because %s", display.Quote(c.Name), p.Variable,
 			display.Quote(dir), why)
@@ -332,15 +332,21 @@ func (v fsView) admits(c chosen, p toolchain.Place, dir string, r *reporter) boo
 	}
 	enclosed := cmp.Or(v.encloses(real, p.Access), v.othersState(c, real))
 	proved, doubtful := v.proves(dir, p)
+	inVain := func(why string) {
+		if enclosed == "" {
+			v.moving.refused = append(v.moving.refused, unmoved{real, p.Variable + " names it, but " + why})
+		}
+		refused(why)
+	}
 	switch {
 	case proved && enclosed == "":
 		return true
 	case enclosed != "" && (proved || doubtful != ""):
 		refused(enclosed)
 	case doubtful != "":
-		refused("a session could have made " + display.Quote(doubtful) + step)
+		inVain("a session could have made " + display.Quote(doubtful) + step)
 	case p == firstOf(c, p) && (p.Create || v.Resolve(dir).Exists):
-		refused("it holds no " + oneOf(p.Proof()) + "; let the tool fill it outside of a session")
+		inVain("it holds no " + oneOf(p.Proof()) + "; let the tool fill it outside of a session")
 	}
 	return false
 }

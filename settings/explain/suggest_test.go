@@ -62,18 +62,20 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 func TestSuggest_WhatAVariableNamesInVain(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
-		"/home/u/project/": "", "/work/one/": "", "/work/empty/": "", "/work/full/http-v2/a/b/c/": "", userFile: "",
+		"/home/u/project/": "", "/srv/one/": "", "/srv/empty/": "", "/srv/full/http-v2/a/b/c/": "", userFile: "",
 	})
 	for _, row := range []struct{ value, access, target, want string }{
-		{"/work/missing", "create", "/work/missing", "outside of a session"},
-		{"/work/missing", "create", "/work/missing/http-v2", "outside of a session"},
-		{"/work/missing/pip/cache", "create", "/work/missing", "outside of a session"},
-		{"/work/missing/pip/cache", "write", "/work/missing/pip/cache/x", "outside of a session"},
-		{"/work/empty", "create", "/work/empty/http-v2", "outside of a session"},
-		{"/work/empty", "read", "/work/empty", "outside of a session"},
-		{"/work/full", "create", "/work/full/x", "allowed"},
-		{"/work/missing", "create", "/work/one/x", "additional_read_write_paths=/work/one"}, // the controls
-		{"/work/missing", "create", "/work/other", "additional_read_write_paths=/work"},
+		{"/srv/missing", "create", "/srv/missing", "outside of a session"},
+		{"/srv/missing", "create", "/srv/missing/http-v2", "outside of a session"},
+		{"/srv/missing/pip/cache", "create", "/srv/missing", "outside of a session"},
+		{"/srv/missing/pip/cache", "write", "/srv/missing/pip/cache/x", "outside of a session"},
+		{"/srv/empty", "create", "/srv/empty/http-v2", "outside of a session"},
+		{"/srv/empty", "read", "/srv/empty", "outside of a session"},
+		{"/srv/full", "create", "/srv/full/x", "allowed"},
+		{"/srv/missing", "create", "/srv/one/x", "additional_read_write_paths=/srv/one"}, // the controls
+		{"/srv/missing", "create", "/srv/other", "additional_read_write_paths=/srv"},
+		{"/", "create", "/srv/one/x", "additional_read_write_paths=/srv/one"}, // it holds everything
+		{"/home", "create", "/srv/one/x", "additional_read_write_paths=/srv/one"},
 	} {
 		snapshot := snapshotOf(t, f, `{"enabled": true, "toolchains": ["python"]}`, "")
 		snapshot.Host.Env["PIP_CACHE_DIR"] = row.value

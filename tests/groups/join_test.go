@@ -378,7 +378,7 @@ func TestJoin_NoSignalIsLost(t *testing.T) {
 				harness.Must(t, c.Start())
 				ended := make(chan struct{})
 				go func() { defer close(ended); _ = c.Wait() }()
-				time.Sleep(time.Duration(i) * step)
+				time.Sleep(time.Duration(i) * step) // the moment is what is tried; nothing is waited for
 				_ = c.Process.Signal(signal)
 				if !deadline.New(harness.Timeout).Wait(ended) {
 					t.Errorf("after %v it was lost", time.Duration(i)*step)
