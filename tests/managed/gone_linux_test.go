@@ -320,6 +320,31 @@ func (u *elsewhereUser) runs(script string) (pid int) {
 	return pid
 }
 
+// TestGone_WhatIsNotWhereItsPathLeadsOnlyTightens names settings in the private /tmp
+// of a session that runs, after the notes were removed.
+func TestGone_WhatIsNotWhereItsPathLeadsOnlyTightens(t *testing.T) {
+	t.Parallel()
+	u := newElsewhereUser(t)
+	opens := harness.Defaults(harness.Sandbox{"additional_read_only_paths": []string{"/"}})
+	const write = "mkdir -p /tmp/c/sandbox-sidecar; echo '%s' >/tmp/c/sandbox-sidecar/settings.json"
+	pid := u.runs(fmt.Sprintf(write, opens))
+	u.forget(u.w)
+	env := []string{fmt.Sprintf("XDG_CONFIG_HOME=/proc/%d/root/tmp/c", pid)}
+	for door, read := range u.starts(u.w.Project, env) {
+		if read {
+			harness.Breach(t, "%s", door)
+		}
+	}
+	out, _ := u.in(u.w.Project, u.w, env, "policy")
+	const want = "can only tighten: where its path leads is not known"
+	if os.Geteuid() != 0 && strings.Contains(out, "cannot read: ") {
+		return // ptrace(2): an ordinary user's sidecar cannot look into that session
+	}
+	if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+		t.Errorf("control: %s", out)
+	}
+}
+
 // TestGone_ASessionThatMayWriteTheSettingsEndsTheirNote has a session of the
 // caller's own settings write where others have counted.
 func TestGone_ASessionThatMayWriteTheSettingsEndsTheirNote(t *testing.T) {
