@@ -10,7 +10,7 @@ import (
 
 // Generated is how many random settings a test tries, and the source that it
 // makes them from. SIDECAR_EXPLAIN_POLICIES sets the number. The log has the
-// seed.
+// seed, and SIDECAR_SEED makes the same settings again.
 func Generated(t testing.TB, usual int, stream uint64) (int, *rand.Rand) {
 	t.Helper()
 	if given := os.Getenv("SIDECAR_EXPLAIN_POLICIES"); given != "" {
@@ -19,6 +19,11 @@ func Generated(t testing.TB, usual int, stream uint64) (int, *rand.Rand) {
 		Must(t, err)
 	}
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	if given := os.Getenv("SIDECAR_SEED"); given != "" {
+		var err error
+		seed, err = strconv.ParseUint(given, 10, 64)
+		Must(t, err)
+	}
+	t.Logf("SIDECAR_SEED=%d", seed)
 	return usual, rand.New(rand.NewPCG(seed, stream))
 }
