@@ -55,6 +55,34 @@ func TestHiddenPaths_BuiltIn(t *testing.T) {
 	mustNotRead(t, e, w.HomePath(".config/gh/hosts.yml"))
 }
 
+// Grants below a hidden directory are reached, and no directory on the way to
+// them can be listed. Root may list them, and sees nothing but that way.
+func TestHiddenPaths_TheWayToAGrantIsNotListed(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "hidden_paths")
+	w := harness.NewWorld(t)
+	for _, name := range []string{"secret/a", "secret/b/a", "secret/b/c/a", "secret/b/c/given", "secret/b/dir/given"} {
+		harness.Write(t, w.ProjectPath(name), "from "+name+"\n")
+	}
+	e := start(t, w, harness.Sandbox{
+		"hidden_paths":               []string{"secret"},
+		"additional_read_only_paths": []string{w.ProjectPath("secret/b/c/given"), w.ProjectPath("secret/b/dir")},
+	})
+	if got := must(t, e, "cat secret/b/c/given && ls secret/b/dir"); got != "from secret/b/c/given\ngiven\n" {
+		t.Errorf("what is granted: %q", got)
+	}
+	for dir, way := range map[string]string{"secret": "b\n", "secret/b": "c\ndir\n", "secret/b/c": "given\n"} {
+		output, status := e.Tool("ls -1 " + dir)
+		if os.Geteuid() == 0 && (status != 0 || output != way) {
+			t.Errorf("ls %s: status %d: %q, but root sees the way, %q", dir, status, output, way)
+		}
+		if os.Geteuid() != 0 && (status == 0 || !strings.Contains(output, "Permission denied")) {
+			t.Errorf("ls %s: status %d: %q", dir, status, output)
+		}
+		mustNotRead(t, e, dir+"/a")
+	}
+}
+
 // A hidden path that does not exist, is a symlink, lies behind one, or is the
 // project itself has a diagnostic, and opens nothing.
 func TestHiddenPaths_OddOnes(t *testing.T) {

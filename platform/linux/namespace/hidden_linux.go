@@ -3,6 +3,8 @@ package namespace
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -120,20 +122,33 @@ func coverDir(fd int, path string, place int, back []clone) error {
 	if err := moveMount(fd, place); err != nil {
 		return err
 	}
-	mode := uint32(0)
-	if len(back) > 0 {
-		mode = 0o111 // the way to what is mounted back
-		if err := putBack(path, back); err != nil {
-			return err
-		}
+	if err := putBack(path, back); err != nil {
+		return err
 	}
-	if err := unix.Fchmodat(fd, ".", mode, 0); err != nil {
+	if err := closeDirs(fd, path, back); err != nil {
 		return fmt.Errorf("close the directory: %w", err)
 	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: closed}); err != nil {
 		return fmt.Errorf("set attributes of mount: %w", err)
 	}
 	return proveMounted(fd, path)
+}
+
+// closeDirs lets nobody list the directory at fd, and the directories in it that
+// lead to what is mounted back. They can only be passed.
+func closeDirs(fd int, path string, back []clone) error {
+	if len(back) == 0 {
+		return unix.Fchmodat(fd, ".", 0, 0)
+	}
+	const passable = 0o111
+	for _, c := range back {
+		for dir := filepath.Dir(c.path); dir != path; dir = filepath.Dir(dir) {
+			if err := unix.Fchmodat(fd, strings.TrimPrefix(dir, path+"/"), passable, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return unix.Fchmodat(fd, ".", passable, 0)
 }
 
 // hideByCopy mounts a copy of an empty directory's mount over a directory.
