@@ -329,6 +329,9 @@ func TestGone_WhatIsNotWhereItsPathLeadsOnlyTightens(t *testing.T) {
 	const write = "mkdir -p /tmp/c/sandbox-sidecar; echo '%s' >/tmp/c/sandbox-sidecar/settings.json"
 	pid := u.runs(fmt.Sprintf(write, opens))
 	u.forget(u.w)
+	if _, sees := u.runBinary("/bin/ls", u.w, nil, "-d", fmt.Sprintf("/proc/%d", pid)); !sees && os.Geteuid() != 0 {
+		return // a mount of /proc with hidepid: that names nothing, as in a first use
+	}
 	env := []string{fmt.Sprintf("XDG_CONFIG_HOME=/proc/%d/root/tmp/c", pid)}
 	for door, read := range u.starts(u.w.Project, env) {
 		if read {
