@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -144,6 +145,11 @@ func TestExec_KeyIsOneSignal(t *testing.T) {
 		}
 		p.Await("got SIGWINCH")
 		for _, number := range []unix.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGWINCH, unix.SIGUSR1} {
+			// The kernel keeps one signal of a kind: take the key's first.
+			harness.Eventually(t, way+" has taken the keys' signals", func() bool {
+				status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Command.Process.Pid))
+				return err == nil && bytes.Contains(status, []byte("ShdPnd:\t0000000000000000\n"))
+			})
 			before := strings.Count(p.Screen.String(), "got "+unix.SignalName(number))
 			if err := p.Command.Process.Signal(number); err != nil {
 				t.Fatal(err)

@@ -132,7 +132,9 @@ var seen = map[string][]string{
 	"terminal":    {"/bin/sh", "-c", "tty | tr -d 0-9; stty -a; ps -o tty=,pgid=,sid=,tpgid= -p $$ | tr -d ' 0-9'"},
 	"a signal":    {"/bin/sh", "-c", "kill -QUIT $$"},
 	"a status":    {"/bin/sh", "-c", "exit 7"},
-	"left behind": {"/bin/bash", "-c", "(trap '' HUP; exec setsid sleep 1000) & sleep 0"},
+	"left behind": {
+		"/bin/bash", "-c", "(trap '' HUP; exec setsid sleep 1000) & until grep -q sleep /proc/$!/comm; do sleep 0.01; done",
+	},
 	"missing":     {"no-such-program", ""},
 	"missing at":  {"/no/such/program", ""},
 	"directory /": {"/", ""},
