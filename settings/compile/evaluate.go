@@ -193,6 +193,7 @@ func (s *Input) run(
 	view.moving = s.moving(view, projectDir)
 
 	project := projectOf(view, projectDir, l.projectFile)
+	view.sensitive = view.sensitive.With(view.actingNames(project.git))
 	toolchains := chooseToolchains(l, r)
 	variables, environment := chooseVariables(l, toolchains, r)
 	grants := resolveGrants(view, l, &project, toolchains, environment, alone, r)

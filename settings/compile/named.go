@@ -1,12 +1,15 @@
 package compile
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/startup"
 )
@@ -21,6 +24,8 @@ const (
 // named is a file that files of the user's name.
 type named struct {
 	path string // symlinks in it are not followed
+	// dir: path is a directory that shells list, to find the files of a pattern.
+	dir bool
 	// by are the files that lead to it, the first one that programs read of
 	// themselves.
 	by       []string
@@ -39,7 +44,7 @@ func namedFiles(view fsView, set grantSet) (list []grant) {
 	for _, file := range slices.Concat(namedByGit(view), namedByShells(view, granted)) {
 		target := view.Resolve(file.path)
 		_, hidden := granted.index.HiddenAt(target.Path)
-		there := target.Err == nil && target.Exists && target.Mode.IsRegular()
+		there := target.Err == nil && target.Exists && (target.Mode.IsRegular() || file.dir && target.Mode.IsDir())
 		if !there || hidden || granted.at(target.Path).Has(policy.Read) || view.sensitive.Holds(target.Path) != "" {
 			continue
 		}
@@ -66,21 +71,35 @@ func namedByGit(view fsView) (list []named) {
 
 // Bounds of the search for files that start-up files name.
 const (
-	maxSourced     = 64
+	maxSourced     = 256
 	maxSourceDepth = 8
 )
 
 // sourcing is a start-up file of a shell, or a file that one sources.
 type sourcing struct {
 	file string
+	// pattern: all files that match the last name of file are sourced. matched: it
+	// is one of those.
+	pattern, matched bool
 	// by are the files that lead to it, the start-up file first. There are none if
 	// it is that.
 	by []string
 }
 
+// files are those that a pattern stands for now.
+func (s sourcing) files(view fsView) (list []sourcing) {
+	dir, pattern := filepath.Split(s.file)
+	for _, name := range view.names(view.Resolve(dir).Path) {
+		if policy.MatchName(pattern, name) && strings.HasPrefix(name, ".") == strings.HasPrefix(pattern, ".") {
+			list = append(list, sourcing{file: filepath.Join(dir, name), matched: true, by: s.by})
+		}
+	}
+	return list
+}
+
 // eachSourced visits what start-up files source, and what that does, each file
-// once. visit gets the text of a readable file, and says whether that counts.
-// whole is false if a bound left something out.
+// once. visit gets the text of a readable file, and says whether that counts. It
+// gets a pattern before its files. whole is false if a bound left something out.
 func eachSourced(
 	view fsView, home string, start []string, visit func(one sourcing, at resolve.Target, text string, read bool) bool,
 ) (whole bool) {
@@ -92,10 +111,17 @@ func eachSourced(
 	whole = true
 	for visited := 0; len(queue) > 0; {
 		if visited == maxSourced {
-			return false
+			// What a pattern stands for is protected by it.
+			return whole && !slices.ContainsFunc(queue, func(one sourcing) bool { return !one.matched })
 		}
 		next := queue[0]
 		queue = queue[1:]
+		if next.pattern {
+			visit(next, view.Resolve(filepath.Dir(next.file)), "", false)
+			visited++
+			queue = append(next.files(view), queue...)
+			continue
+		}
 		target := view.Resolve(next.file)
 		if seen[target.Path] {
 			continue
@@ -115,12 +141,12 @@ func eachSourced(
 			visited++
 		}
 		by := append(slices.Clone(next.by), next.file)
-		for _, path := range startup.Sourced(string(text), home) {
+		for _, one := range startup.Sourced(string(text), home) {
 			if len(by) > maxSourceDepth {
 				whole = false
 				break
 			}
-			queue = append(queue, sourcing{file: path, by: by})
+			queue = append(queue, sourcing{file: one.Path, pattern: one.Pattern, by: by})
 		}
 	}
 	return whole
@@ -137,27 +163,59 @@ func namedByShells(view fsView, granted outside) (list []named) {
 			start = append(start, file)
 		}
 	}
+	var patterns []sourcing
+	counts := map[string]bool{} // the files of list, by their names
 	eachSourced(view, view.host.Home, start, func(one sourcing, at resolve.Target, text string, read bool) bool {
 		const others = 0o077
+		if one.pattern {
+			patterns = append(patterns, one)
+		}
 		if !read || at.Mode&others == 0 || len(text) > sensitive.MaxStartupFile ||
 			sensitive.MayHoldSecret(at.Path, text) {
 			return false
 		}
+		counts[one.file] = true
 		list = append(list, named{
 			path: one.file, by: one.by, key: namedByShellKey, why: "a start-up file names it",
 		})
 		return true
 	})
+	for _, one := range patterns {
+		// The shell lists the directory. Sessions may, if it holds nothing else.
+		dir := filepath.Dir(one.file)
+		names := view.names(view.Resolve(dir).Path)
+		others := func(name string) bool { return !counts[filepath.Join(dir, name)] }
+		if len(names) > 0 && !slices.ContainsFunc(names, others) {
+			list = append(list, named{
+				path: dir, dir: true, by: one.by, key: namedByShellKey, why: "a start-up file sources what is in it",
+			})
+		}
+	}
 	return list
 }
 
-// sourcedFiles keeps what start-up files source, for all evaluations of a
-// snapshot.
+// sourcedFiles keeps what start-up files source, and what ssh's configuration
+// includes, for all evaluations of a snapshot.
 type sourcedFiles struct {
-	known bool
-	paths []string // names in real directories, and what they lead to
-	whole bool     // see eachSourced
+	known  bool
+	places []sourcedPlace
+	whole  bool // see eachSourced
 }
+
+// sourcedPlace is a path in a real directory that a program reads because a file of
+// the user's names it, what such a path leads to, or a symlink on the way.
+type sourcedPlace struct {
+	path    string
+	pattern bool // the last name has "*"
+	// reason says who reads it, and acts what follows.
+	reason, acts string
+}
+
+// onTheWay is the reason of a symlink to a directory that is not protected itself.
+const onTheWay = "what they read is reached by it"
+
+// onlyWay is a target whose symlinks are all on the way.
+func onlyWay(target resolve.Target) resolve.Target { return resolve.Target{Links: target.Links} }
 
 // sourced finds it, in every home directory and whoever may read it.
 func (v fsView) sourced() *sourcedFiles {
@@ -166,20 +224,92 @@ func (v fsView) sourced() *sourcedFiles {
 		return s
 	}
 	s.known, s.whole = true, true
+	known := map[sourcedPlace]bool{}
+	add := func(one sourcedPlace, on ...resolve.Target) {
+		list := []sourcedPlace{one}
+		for _, target := range on {
+			for _, link := range target.Links {
+				place := sourcedPlace{link.Path, false, one.reason, one.acts}
+				if v.Resolve(link.Path).Path != target.Path {
+					place.reason = onTheWay
+				}
+				list = append(list, place)
+			}
+		}
+		for _, place := range list {
+			if !known[place] {
+				known[place] = true
+				s.places = append(s.places, place)
+			}
+		}
+	}
+	const byShells, acts = "shells read it when they start", "your shells run it when they start"
 	for _, home := range v.host.Homes() {
 		var start []string
 		for _, name := range sensitive.StartupFiles {
 			start = append(start, filepath.Join(home, name))
 		}
 		whole := eachSourced(v, home, start, func(one sourcing, at resolve.Target, _ string, _ bool) bool {
-			s.paths = append(s.paths, v.inGrant(one.file), at.Path)
+			name := v.inGrant(one.file)
+			switch {
+			case one.pattern:
+				add(sourcedPlace{filepath.Join(at.Path, filepath.Base(one.file)), true, byShells, acts}, onlyWay(at))
+			case one.matched && at.Path == name: // the pattern protects it
+			default:
+				add(sourcedPlace{name, false, byShells, acts}, at)
+				add(sourcedPlace{at.Path, false, byShells, acts})
+			}
 			return true
 		})
 		s.whole = s.whole && whole
 	}
-	slices.Sort(s.paths)
-	s.paths = slices.Compact(s.paths)
+	for _, path := range v.includedBySSH() {
+		const bySSH, acts = "ssh reads it", "ssh outside runs the programs that it names"
+		target := v.Resolve(path)
+		dir, name := filepath.Split(path)
+		if strings.Contains(name, "*") {
+			target = v.Resolve(dir)
+			add(sourcedPlace{filepath.Join(target.Path, name), true, bySSH, acts}, onlyWay(target))
+			continue
+		}
+		add(sourcedPlace{v.inGrant(path), false, bySSH, acts}, target)
+		add(sourcedPlace{target.Path, false, bySSH, acts})
+	}
 	return s
+}
+
+// actingNames are the places that programs outside act on because files of the
+// user's name them: what shells source at their start, what ssh includes, and what
+// the user's and the project's configuration of git leads to.
+func (v fsView) actingNames(repository git.Repository) []risks.Place {
+	var list []risks.Place
+	add := func(path, acts string) { list = append(list, risks.Place{Path: path, Acts: acts}) }
+	for _, one := range v.sourced().places {
+		add(one.path, one.acts)
+	}
+	for _, path := range repository.Elsewhere {
+		if v.Resolve(path).Mode.IsDir() {
+			add(path, "git outside runs the hooks in it")
+		} else {
+			add(path, "git outside runs the programs that it names")
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(repository.Programs)) {
+		add(path, "git outside runs it, as "+repository.Programs[path]+" says")
+	}
+	return list
+}
+
+// includedBySSH are the files that the user's configuration of ssh includes.
+func (v fsView) includedBySSH() (list []string) {
+	for _, home := range v.host.Homes() {
+		config := v.Resolve(filepath.Join(home, ".ssh", "config"))
+		if config.Err == nil && config.Exists {
+			names := v.sshConfig(config.Path)
+			list = slices.Concat(list, names.Included, names.Patterns)
+		}
+	}
+	return list
 }
 
 // namedPaths are the real paths of the files that the user's configuration of

@@ -129,3 +129,61 @@ func TestNamedByShells(t *testing.T) {
 		t.Error("a hidden file is readable")
 	}
 }
+
+// A loop over a directory lists it. Sessions may read it if everything in it is
+// sourced, and else the files that are.
+func TestNamedByShells_Loops(t *testing.T) {
+	t.Parallel()
+	const loop = "for rc in ~/.bashrc.d/*; do\n\tif [ -f \"$rc\" ]; then\n\t\t. \"$rc\"\n\tfi\ndone\nunset rc\n"
+	for name, test := range map[string]struct {
+		bashrc string
+		files  map[string]string
+		want   []string
+	}{
+		"as it should be": {
+			loop,
+			map[string]string{"a": "", "b": ". ~/more\n"},
+			[]string{".bashrc.d", ".bashrc.d/a", ".bashrc.d/b", "more"},
+		},
+		"nothing": {loop, map[string]string{"": ""}, nil},
+		"a secret": {
+			loop, map[string]string{"a": "", "b": "export TOKEN=ghp_0123456789abcdef\n"}, []string{".bashrc.d/a"},
+		},
+		"a directory":   {loop, map[string]string{"a": "", "b/c": ""}, []string{".bashrc.d/a"}},
+		"a hidden file": {loop, map[string]string{"a": "", ".b": ""}, []string{".bashrc.d/a"}},
+		"other files": {
+			"for f in ~/.bashrc.d/*.sh; do . $f; done",
+			map[string]string{"a.sh": "", "b": ""},
+			[]string{".bashrc.d/a.sh"},
+		},
+		"a list": {
+			"for f in ~/.bashrc.d/{a,c}; do . $f; done",
+			map[string]string{"a": "", "b": ""},
+			[]string{".bashrc.d/a"},
+		},
+		"what leads out": {
+			loop, map[string]string{"a": "-> ../more", "b": ""}, []string{".bashrc.d", ".bashrc.d/b", "more"},
+		},
+	} {
+		files := map[string]string{"/home/u/project/": "", "/home/u/.bashrc": test.bashrc, "/home/u/more": ""}
+		for file, text := range test.files {
+			files["/home/u/.bashrc.d/"+file] = text
+		}
+		read := func(settings string) (list []string) {
+			p := snapshotOf(t, resolvetest.Tree(t, files), settings, "").Compile(document.KindTool).Policy
+			for _, rule := range p.Rules {
+				if rule.Origin.Key == namedByShellKey {
+					list = append(list, rule.Path[len("/home/u/"):])
+				}
+			}
+			slices.Sort(list)
+			return list
+		}
+		if got := read(`{"enabled": true}`); !slices.Equal(got, test.want) {
+			t.Errorf("%s: readable: %q, want %q", name, got, test.want)
+		}
+		if got := read(`{"enabled": true, "additional_read_write_paths": ["~/.bashrc"]}`); len(got) > 0 {
+			t.Errorf("%s: by a file that sessions may write: %q", name, got)
+		}
+	}
+}

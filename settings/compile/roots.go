@@ -203,12 +203,14 @@ func (c chosenRoots) builtInOutside(
 		}
 		add(view.startUp(dir, without))
 	}
-	holds := func(home string) bool { return policy.Contains(p.path, home) }
-	if p.path != "" && grants.cover.at(p.path).Has(policy.Write) &&
-		slices.ContainsFunc(view.RealHomes(view.host), holds) {
-		add(view.startUp(p.path, without))
+	if p.writable() && grants.cover.at(p.path).Has(policy.Write) {
+		// A cache that a symlink puts into the project is used as it is.
+		add(slices.DeleteFunc(view.startUp(p.path, without), func(one policy.Protected) bool {
+			holds := func(g grant) bool { return g.cache && policy.Contains(g.path, one.Path) }
+			return slices.ContainsFunc(grants.lasting, holds)
+		}))
 	}
-	if len(c.dirs) > 0 && !view.sourced().whole {
+	if (len(c.dirs) > 0 || p.writable()) && !view.sourced().whole {
 		found.refusals = append(found.refusals, fmt.Sprintf(
 			"your start-up files source more than %d files: some are not protected in grants", maxSourced))
 	}
@@ -230,7 +232,15 @@ func unsearchedNote(dir string) Note {
 // startUp lists the files below a directory that programs outside act on, by the
 // table of settings/risks, and what shells source at their start.
 func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected) {
-	for _, path := range v.sensitive.ActingBelow(v.View, dir) {
+	acting, ways := v.sensitive.ActingBelow(v.View, dir)
+	for _, path := range ways {
+		if !without.take(path) {
+			entry := builtIn(path)
+			entry.Origin.Reason = onTheWay
+			list = append(list, entry)
+		}
+	}
+	for _, path := range acting {
 		if without.take(path) {
 			continue
 		}
@@ -239,11 +249,11 @@ func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected
 		entry.Busy = v.Entry(path).Mode.IsDir() // editors and others keep what changes there, too
 		list = append(list, expand(v, entry)...)
 	}
-	for _, path := range v.sourced().paths {
-		if path != dir && policy.Contains(dir, path) && !without.take(path) {
-			entry := builtIn(path)
-			entry.Origin.Reason = "shells read it when they start"
-			list = append(list, entry)
+	for _, one := range v.sourced().places {
+		if one.path != dir && policy.Contains(dir, one.path) && !without.take(one.path) {
+			entry := builtIn(one.path)
+			entry.Origin.Reason, entry.Pattern = one.reason, one.pattern
+			list = append(list, expand(v, entry)...)
 		}
 	}
 	return list
@@ -267,7 +277,7 @@ func followLinks(
 	}
 	for _, one := range list {
 		switch {
-		case one.Creatable:
+		case one.Creatable, one.Origin.Reason == onTheWay:
 		case one.Pattern:
 			dir, name := filepath.Split(one.Path)
 			if target := view.Resolve(dir); len(target.Links) > 0 {

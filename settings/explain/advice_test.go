@@ -134,6 +134,51 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// What programs outside act on because a file of the user's names it is never
+// suggested for writing either, whether it exists or not.
+func TestAdvice_LeadsToNothingThatFilesOfTheUsersName(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{
+		"/home/u/project/": "", "/home/u/neighbour": "", "/home/u/own/other": "",
+		"/home/u/.bashrc":        ". ~/own/sourced\nfor f in ~/loop/*.sh ~/{one,two}; do . \"$f\"; done\n",
+		"/home/u/own/sourced":    ". /srv/deep/env\n",
+		"/srv/deep/env":          "",
+		"/home/u/loop/a.sh":      "",
+		"/home/u/loop/README":    "",
+		"/home/u/one":            "",
+		"/home/u/.gitconfig":     "[include] path = git/more\n[core] hooksPath = ~/hooks\n\tfsmonitor = /srv/tool/watch\n",
+		"/home/u/git/more":       "[includeIf \"gitdir:~/work/\"] path = ~/git/work\n",
+		"/home/u/git/work":       "",
+		"/home/u/hooks/README":   "",
+		"/srv/tool/watch":        "",
+		"/home/u/.ssh/config":    "Include ~/ssh/*.conf\n",
+		"/home/u/ssh/there.conf": "Host there\n",
+	}
+	snapshot := snapshotOf(t, resolvetest.Tree(t, tree), `{"enabled": true}`, "")
+	for _, target := range []string{
+		"/home/u/own/sourced", "/srv/deep/env", "/srv/deep/new", "/home/u/loop/a.sh", "/home/u/loop/new.sh",
+		"/home/u/one", "/home/u/two", "/home/u/git/more", "/home/u/git/work", "/home/u/git/new",
+		"/home/u/hooks/pre-commit", "/home/u/hooks/README", "/srv/tool/watch", "/home/u/ssh/there.conf",
+		"/home/u/ssh/new.conf",
+	} {
+		for _, access := range []string{"write", "create", "remove"} {
+			s, err := Suggest(snapshot, document.KindTool, access, target, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Key != "" || s.Hint == "" {
+				t.Errorf("%s %s: %s=%s, %s", access, target, s.Key, s.Value, s.Hint)
+			}
+		}
+	}
+	for _, target := range []string{"/home/u/neighbour", "/home/u/own/other", "/home/u/loop/README"} {
+		s, err := Suggest(snapshot, document.KindTool, "write", target, "")
+		if err != nil || s.Value != target {
+			t.Errorf("control: %s: %s=%s, %s, %v", target, s.Key, s.Value, s.Hint, err)
+		}
+	}
+}
+
 // No suggestion gives up a protection, or shows what the user's settings hide. The
 // key is there for whoever asks for just that.
 func TestAdvice_GivesUpNoProtection(t *testing.T) {

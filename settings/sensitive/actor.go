@@ -2,7 +2,6 @@ package sensitive
 
 import (
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -31,14 +30,13 @@ func (a Actor) SignIn() string { return a.Agent + " keeps its sign-in there" }
 // absolute, without symlinks. A place below the path counts if it does not exist
 // yet: sessions could make it. found is false if nobody is known to act on it.
 func (p *Paths) FindActor(r *resolve.View, path string) (actor Actor, found bool) {
-	all := p.acting(r)
-	if actor, found := within(all, path); found {
+	if actor, found := p.within(r, path); found {
 		return actor, true
 	}
 	if name, found := named(path); found {
 		return Actor{Acts: fmt.Sprintf("outside, it is for %s: %s", name.Who, name.Why)}, true
 	}
-	if actor, found := below(all, path, true); found {
+	if actor, found := p.actorBelow(r, path); found {
 		return actor, true
 	}
 	if what := repository(r, path); what != "" {
@@ -73,23 +71,6 @@ func repository(r *resolve.View, dir string) string {
 		return fmt.Sprintf("git repositories may be among its %d directories or more", maxBelow)
 	}
 	return ""
-}
-
-// realPath is where a place leads, and whether that exists. Most have no symlinks,
-// and few directories hold them all. A pattern stays one.
-func realPath(r *resolve.View, path string) (at string, exists bool) {
-	dir, name := filepath.Split(path)
-	above := r.Resolve(dir[:max(1, len(dir)-1)])
-	at = strings.TrimSuffix(above.Path, "/") + "/" + name
-	if above.Err == nil && !above.Exists {
-		return at, false
-	}
-	entry := r.Entry(at)
-	if above.Err != nil || entry.Mode&fs.ModeSymlink != 0 {
-		target := r.Resolve(path)
-		return target.Path, target.Exists
-	}
-	return at, entry.Err == nil
 }
 
 // ActorAt says who acts on what is written in a directory, as FindActor does, but

@@ -23,9 +23,13 @@ type Paths struct {
 	homes []string // real
 	All   []place
 	// table has every place, by the path that it was found at.
-	table []risks.Place
-	acted []risks.Place // see acting
-	named []string      // of acted
+	table  []risks.Place
+	acted  []risks.Place // see acting
+	named  []namedPlace  // of acted
+	listed *listed
+	// base, if it is not nil, is what With added more to.
+	base *Paths
+	more []risks.Place
 }
 
 type place struct {
@@ -54,13 +58,14 @@ func Find(r *resolve.View, homes []string, root bool, getenv func(string) string
 		}
 	}
 	found.table = risks.In(found.homes, getenv)
+	found.listed = newListed(found.table)
 	for _, known := range found.table {
 		inHome := slices.ContainsFunc(found.homes, func(home string) bool { return policy.Contains(home, known.Path) })
 		if known.Class()&risks.Secret == 0 || !inHome && !root && known.Variable == "" && known.Mixed == "" {
 			continue
 		}
 		for _, path := range matching(r, known.Path) {
-			at, exists := realPath(r, path)
+			at, exists, _ := found.listed.realPath(r, path)
 			found.All = append(found.All, place{
 				Path: at, Named: path, Holds: known.Secret, Exists: exists, plain: known.Plain, Mixed: known.Mixed,
 				outside: known.Mixed != "" && !inHome,

@@ -1,6 +1,7 @@
 package startup
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,33 @@ func TestSourced(t *testing.T) {
 		{`. ~/'with blank'; . ~/"an other"; . ~/a\ third`, "/h/with blank /h/an other /h/a third"},
 		{"( . ~/a ) | cat; { . ~/b; }; ! . ~/c; builtin . ~/d", "/h/a /h/b /h/c /h/d"},
 		{". ~/a\n. ~/a\n. ~//a", "/h/a"},
+		// Loops.
+		{"for rc in ~/.bashrc.d/*; do\n\tif [ -f \"$rc\" ]; then\n\t\t. \"$rc\"\n\tfi\ndone\nunset rc", "/h/.bashrc.d/*(pattern)"},
+		{"for f in $HOME/.sh/*.sh /opt/x; do source ${f}; done", "/h/.sh/*.sh(pattern) /opt/x"},
+		{"for f in \"$HOME\"/.sh/*; do [ -r \"$f\" ] && . \"$f\"; done", "/h/.sh/*(pattern)"},
+		{"for file in ~/.{path,exports,extra}; do\n\t[ -r \"$file\" ] && source \"$file\"\ndone", "/h/.path /h/.exports /h/.extra"},
+		{"for f (~/.zsh/*.zsh) source $f", "/h/.zsh/*.zsh(pattern)"},
+		{"for f in ~/.zsh/*.zsh(N); do source $f; done", "/h/.zsh/*.zsh(pattern)"},
+		{"for f in ~/.config/fish/own/*.fish\n\tsource $f\nend", "/h/.config/fish/own/*.fish(pattern)"},
+		{"D=~/d; for f in $D/*.sh; do . $f; done", "/h/d/*.sh(pattern)"},
+		{"for f in ~/a; do . $f; done; f=~/b; . $f", "/h/a /h/b"},
+		{"for f in ~/a; do . $f; done; for f in ~/b; do . $f; done", "/h/a /h/b"},
+		{"for f in ~/*/x ~/.sh/**/*.sh $UNSET/* x* '~/a*' ~/a\\** ~/{a,{b,c}} ~/a?; do . $f; done", ""},
+		{"for f in ~/a; do . x$f; . ${f%x}; . $f$f; done", ""},
+		{"for f in ~/a; do for g in $f/* $f; do . $g; done; done", ""},
+		{"for f in a b; do . ~/sh/$f.sh; done", "/h/sh/a.sh /h/sh/b.sh"},
+		{"for d in ~/one ~/two; do [ -r $d/env ] && . \"${d}/env\"; done", "/h/one/env /h/two/env"},
+		{"for n in a; do . ~/sh/$n-*.sh; done", "/h/sh/a-*.sh(pattern)"},
+		{"for f in \"$HOME\"/sh/{a,b}.sh '/x'/{c,d}; do . $f; done", "/h/sh/a.sh /h/sh/b.sh /x/c /x/d"},
+		{"for f in ~/a'{b,c}' ~/{'a',b}; do . $f; done", "/h/a{b,c}"},
+		{"declare -x D=~/d; typeset E=~/e; local -r F=~/f; . $D/x; . $E/x; source -- $F/x; noglob source ~/n", "/h/d/x /h/e/x /h/f/x /h/n"},
+		{". ${A-~/a}; . \"${B:=$HOME/b}\"; . ${C=$HOME/c}/x; . ${HOME-x}/d", "/h/b /h/c/x /h/d"},
+		{"export ENV=~/env; BASH_ENV=$HOME/b", "/h/env /h/b"},
+		{"export ZDOTDIR=\"$HOME/z\"", "/h/z/.zshenv /h/z/.zprofile /h/z/.zshrc /h/z/.zlogin /h/z/.zlogout"},
+		{"ENV=$UNSET/x; ZDOTDIR=~/*; BASH_ENV=relative", ""},
+		{"for f; do . $f; done; for f in; do . $f; done; for 1 in ~/a; do . $1; done", ""},
+		{"for f in ~/a; do f=$(x); . $f; done", ""},
+		{"for f (~/a", ""},
 		// What nobody can know, and what names nothing.
 		{"# . ~/a\necho . ~/b; x=1 # . ~/c", ""},
 		{". relative; . ./x; . x/y; . ~other/x; . '~/x'; .; source", ""},
@@ -42,16 +70,27 @@ func TestSourced(t *testing.T) {
 		{". ${HOME:-", ""},
 		{". ${X:-${Y:-~/a}}", ""},
 	} {
-		if got := strings.Join(Sourced(test.text, "/h"), " "); got != test.want {
+		if got := listOf(Sourced(test.text, "/h")); got != test.want {
 			t.Errorf("%q: %q, want %q", test.text, got, test.want)
 		}
 	}
 	if got := Sourced(". $HOME/a", ""); got != nil {
-		t.Errorf("without a home directory: %q", got)
+		t.Errorf("without a home directory: %v", got)
 	}
 	if got := Sourced(strings.Repeat("#", MaxFile)+"\n. /a", "/h"); got != nil {
-		t.Errorf("of a file that is too long: %q", got)
+		t.Errorf("of a file that is too long: %v", got)
 	}
+}
+
+func listOf(sources []Source) string {
+	var list []string
+	for _, one := range sources {
+		if one.Pattern {
+			one.Path += "(pattern)"
+		}
+		list = append(list, one.Path)
+	}
+	return strings.Join(list, " ")
 }
 
 // No text stops the reader, and what it finds is an absolute path.
@@ -60,7 +99,9 @@ func FuzzSourced(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if slices.ContainsFunc(Sourced(text, "/h"), func(path string) bool { return path == "" || path[0] != '/' }) {
+		if slices.ContainsFunc(Sourced(text, "/h"), func(one Source) bool {
+			return !filepath.IsAbs(one.Path) || one.Pattern && !strings.Contains(one.Path, "*")
+		}) {
 			t.Error(text)
 		}
 	})

@@ -26,6 +26,8 @@ type grantKind struct {
 	// narrower are more grants, in protected directories: what they name can be
 	// written.
 	narrower []string
+	// project: the grant is that of the project, which is there.
+	project bool
 }
 
 var grantKinds = []grantKind{
@@ -39,14 +41,25 @@ var grantKinds = []grantKind{
 	},
 	{name: "home", grant: ".", root: ".", rows: []string{
 		".bashrc", ".zshrc", ".profile+", ".local/bin/tool", ".vscode/tasks.json", ".config/fish/config.fish+",
-		".shell/sourced",
+		".shell/sourced", ".shell/d/one", ".shell/d/new+", "gitmore", "githooks/pre-commit+",
 	}},
 	{
 		name: "home, and narrower", grant: ".", root: ".", rows: []string{".claude/settings.json", ".local/bin/tool"},
 		narrower: []string{".claude/projects", ".claude/a/b", ".local/bin/mine"},
 	},
-	{name: "start-up files", grant: "dotfiles", root: "dotfiles", rows: []string{"zshrc"}},
+	{name: "start-up files", grant: "dotfiles", root: "dotfiles", rows: []string{"zshrc", "aliases", "now/env"}},
+	{
+		name: "the project has start-up files", grant: "dotfiles", root: "dotfiles", project: true,
+		rows: []string{"zshrc", "aliases", "now/env", "ssh/work", "ssh/d/new+"},
+	},
+	{name: "files that a start-up file sources", grant: ".shell/d", root: ".shell/d", rows: []string{"one", "new+"}},
+	{name: "hooks of all repositories", grant: "githooks", root: "githooks", rows: []string{"?pre-commit+"}},
 	{name: "one file", grant: ".bashrc", root: ".", rows: []string{"?.bashrc"}},
+	{
+		name: "one file that a start-up file sources", grant: ".shell/sourced", root: ".",
+		rows: []string{"?.shell/sourced"},
+	},
+	{name: "one file that git reads", grant: "gitmore", root: ".", rows: []string{"?gitmore"}},
 	{name: "one file of a group", grant: "other/package.json", root: "other", rows: []string{"?package.json"}},
 }
 
@@ -65,7 +78,9 @@ var grantRoads = map[string]string{
 // fill makes what the rows need.
 func (s *scene) fill() {
 	s.T.Helper()
-	for _, dir := range []string{"other", "dotfiles", ".vscode", ".local/bin", ".config/fish", ".claude", ".shell"} {
+	for _, dir := range []string{
+		"other", "dotfiles", ".vscode", ".local/bin", ".config/fish", ".claude", ".shell", "githooks",
+	} {
 		if err := os.RemoveAll(filepath.Join(s.Home, dir)); err != nil {
 			s.T.Fatal(err)
 		}
@@ -79,7 +94,12 @@ func (s *scene) fill() {
 	}
 	for path, content := range map[string]string{
 		"other/.vscode/tasks.json": "{}", "other/.agents/settings.json": "{}", "other/package.json": "{}",
-		"other/build/mk": "all:\n", "dotfiles/zshrc": "", ".bashrc": ". ~/.shell/sourced\n", ".shell/sourced": "",
+		"other/build/mk": "all:\n", "dotfiles/zshrc": "", "dotfiles/aliases": "",
+		"dotfiles/v1/env": "", "dotfiles/ssh/work": "", "dotfiles/ssh/d/one": "",
+		".ssh/config":    "Include ~/dotfiles/ssh/work ~/dotfiles/ssh/d/*\n",
+		".bashrc":        ". ~/.shell/sourced; . ~/dotfiles/aliases; . ~/dotfiles/now/env\nfor f in ~/.shell/d/*; do . \"$f\"; done\n",
+		".shell/sourced": "", ".shell/d/one": "", "gitmore": "", "githooks/README": "",
+		".gitconfig":         "[core]\n\thooksPath = ~/githooks\n[include]\n\tpath = ~/gitmore\n",
 		".local/bin/tool":    "",
 		".vscode/tasks.json": "{}", ".claude/settings.json": "{}", ".claude/projects/x": "", ".claude/a/b/x": "",
 		".local/bin/mine": "",
@@ -88,6 +108,7 @@ func (s *scene) fill() {
 	}
 	for link, target := range map[string]string{
 		"other/.claude": ".agents", "other/Makefile": "build/mk", ".zshrc": "dotfiles/zshrc",
+		"dotfiles/now": "v1",
 	} {
 		link = filepath.Join(s.Home, link)
 		_ = os.Remove(link)
@@ -147,6 +168,9 @@ func newGrantScene(t *testing.T, kind grantKind, protect bool) *grantScene {
 		granted = append(granted, filepath.Join(s.Home, path))
 	}
 	block := harness.Sandbox{"additional_read_write_paths": granted}
+	if kind.project {
+		block["additional_read_write_paths"], s.Project = []string{}, granted[0]
+	}
 	if !protect {
 		block["protected_paths"] = []string{"!*"}
 	}
