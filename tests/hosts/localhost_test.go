@@ -230,6 +230,10 @@ func TestLocalhost_NobodyElsesServices(t *testing.T) {
 		if len(lines) != ways {
 			t.Fatalf("%s: %d lines:\n%s", value, len(lines), output)
 		}
+		for try := 0; value == "all" && try < 10 && !slices.Contains(o.heard(), "race"); try++ {
+			// On a busy machine the threads of the race may not have met.
+			_, _ = h.run(t, h.Project, "python3", "-c", forms, strconv.Itoa(o.port), ownAddress(t), "race")
+		}
 		heard := o.heard()
 		for _, line := range lines {
 			name, said := line[1], line[2]
