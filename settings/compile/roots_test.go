@@ -65,15 +65,22 @@ func TestRoots_AreProtectedAsTheProjectIs(t *testing.T) {
 		block := fmt.Sprintf(`{"enabled": true, "additional_read_write_paths": [%s], "protected_paths": [%s]}`,
 			test.granted, test.protects)
 		p := snapshotOf(t, tree, block, "").Compile(document.KindTool).Policy
-		for path := range strings.FieldsSeq(test.closed) {
-			if p.At("/home/u/" + path).Has(policy.Write) {
-				t.Errorf("%s: %s can be written", block, path)
-			}
+		mustDecide(t, &p, block, "/home/u/", test.closed, test.open)
+	}
+}
+
+// mustDecide has sessions write none of the closed paths below a directory, and all
+// of the open ones.
+func mustDecide(t *testing.T, p *policy.Policy, settings, dir, closed, open string) {
+	t.Helper()
+	for path := range strings.FieldsSeq(closed) {
+		if p.At(dir + path).Has(policy.Write) {
+			t.Errorf("%s: %s can be written", settings, path)
 		}
-		for path := range strings.FieldsSeq(test.open) {
-			if !p.At("/home/u/" + path).Has(policy.Write) {
-				t.Errorf("%s: %s cannot be written", block, path)
-			}
+	}
+	for path := range strings.FieldsSeq(open) {
+		if !p.At(dir + path).Has(policy.Write) {
+			t.Errorf("%s: %s cannot be written", settings, path)
 		}
 	}
 }
@@ -179,16 +186,7 @@ func TestRoots_WhatStartUpFilesSourceIsProtected(t *testing.T) {
 		block := fmt.Sprintf(`{"enabled": true, "additional_read_write_paths": [%s], "protected_paths": [%s]}`,
 			test.granted, test.protects)
 		p := snapshotOf(t, tree, block, "").Compile(document.KindTool).Policy
-		for path := range strings.FieldsSeq(test.closed) {
-			if p.At(path).Has(policy.Write) {
-				t.Errorf("%s: %s can be written", block, path)
-			}
-		}
-		for path := range strings.FieldsSeq(test.open) {
-			if !p.At(path).Has(policy.Write) {
-				t.Errorf("%s: %s cannot be written", block, path)
-			}
-		}
+		mustDecide(t, &p, block, "", test.closed, test.open)
 	}
 }
 
@@ -198,20 +196,23 @@ func TestRoots_AProjectWithStartUpFiles(t *testing.T) {
 	t.Parallel()
 	tree := resolvetest.InMemory(map[string]string{
 		"/home/u/dotfiles/zshrc": "", "/home/u/.zshrc": "-> dotfiles/zshrc", "/tmp/": "",
-		"/home/u/.bashrc":          ". ~/dotfiles/aliases\nfor f in ~/dotfiles/bash/*.sh ~/dotfiles/{path,prompt}; do . $f; done\n",
+		"/home/u/.bashrc": ". ~/dotfiles/aliases\n" +
+			"for f in ~/dotfiles/bash/*.sh ~/dotfiles/{path,prompt}; do . $f; done\n",
 		"/home/u/dotfiles/aliases": "", "/home/u/dotfiles/bash/a.sh": "", "/home/u/dotfiles/bash/README": "",
 		"/home/u/.config/nvim": "-> ../dotfiles/nvim", "/home/u/dotfiles/nvim/init.lua": "",
 		"/home/u/.vim": "-> dotfiles/vim", "/home/u/dotfiles/vim": "-> vims/1", "/home/u/dotfiles/vims/1/vimrc": "",
 		"/home/u/.profile":     ". ~/dotfiles/now/env\nfor f in ~/dotfiles/now/sh/*; do . $f; done\n",
 		"/home/u/dotfiles/now": "-> v1", "/home/u/dotfiles/v1/env": "", "/home/u/dotfiles/v1/sh/a": "",
-		"/home/u/.zprofile": "-> dotfiles/zprofile", "/home/u/dotfiles/zprofile": "-> missing",
+		"/home/u/.zlogin": "-> dotfiles/then/zlogin", "/home/u/dotfiles/then": "-> v2",
+		"/home/u/dotfiles/v2/zlogin": "",
+		"/home/u/.zprofile":          "-> dotfiles/zprofile", "/home/u/dotfiles/zprofile": "-> missing",
 		"/home/u/.ssh/config": "Include ~/dotfiles/ssh/* ~/dotfiles/now/work\n", "/home/u/dotfiles/ssh/a": "",
 		"/home/u/.gitconfig": "[include] path = dotfiles/gitmore\n[core] hooksPath = ~/dotfiles/hooks\n",
 	})
 	const closed = "zshrc aliases bash/a.sh bash/new.sh path prompt nvim/init.lua nvim/new gitmore hooks/pre-commit " +
-		"vim vims/1 now v1/env v1/sh/a v1/sh/new zprofile missing ssh/a ssh/new v1/work"
+		"vim vims/1 then v2/zlogin now v1/env v1/sh/a v1/sh/new zprofile missing ssh/a ssh/new v1/work"
 	for protects, test := range map[string]struct{ closed, open string }{
-		``:                        {closed, "README bash/README new v1/new vims/2"},
+		``:                        {closed, "README bash/README new v1/new v2/new vims/2"},
 		`"!~/dotfiles/zshrc"`:     {strings.TrimPrefix(closed, "zshrc "), "zshrc"},
 		`"!~/dotfiles/bash/*.sh"`: {"aliases", "bash/a.sh bash/new.sh"},
 		`"!~/dotfiles/nvim", "!~/dotfiles/aliases"`: {"zshrc", "nvim/init.lua aliases"},
@@ -219,16 +220,7 @@ func TestRoots_AProjectWithStartUpFiles(t *testing.T) {
 		s := snapshotOf(t, tree, `{"enabled": true, "protected_paths": [`+protects+`]}`, "")
 		s.ProjectDir = "/home/u/dotfiles"
 		p := s.Compile(document.KindTool).Policy
-		for path := range strings.FieldsSeq(test.closed) {
-			if p.At("/home/u/dotfiles/" + path).Has(policy.Write) {
-				t.Errorf("%s: %s can be written", protects, path)
-			}
-		}
-		for path := range strings.FieldsSeq(test.open) {
-			if !p.At("/home/u/dotfiles/" + path).Has(policy.Write) {
-				t.Errorf("%s: %s cannot be written", protects, path)
-			}
-		}
+		mustDecide(t, &p, protects, "/home/u/dotfiles/", test.closed, test.open)
 	}
 }
 
