@@ -145,7 +145,8 @@ func open(options Options, with source.Watching) (*Store, error) {
 	if !options.Once {
 		s.askGit = s.parents.Ask // one command does not wait for another program
 		s.memory = compile.NewMemory()
-		s.fs.Dirs, s.fs.Find, s.fs.Modes = resolve.RememberDirs(), resolve.RememberFind(), resolve.RememberModes()
+		s.fs.Dirs, s.fs.Modes = resolve.RememberDirs(), resolve.RememberModes()
+		s.fs.Find, s.fs.Links = resolve.RememberFind(), resolve.RememberLinks()
 	}
 	s.users = userFilesOf(options.UserPath, s.host)
 	s.notes = notesOf(s.host)

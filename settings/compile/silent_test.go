@@ -48,6 +48,14 @@ func silentBelow(f resolve.FS, dir string) resolve.FS {
 			}
 			return f.Dirs(path)
 		},
+		Links: func(roots []string) ([]string, error) {
+			for _, root := range roots {
+				if err := fails(root); err != nil {
+					return nil, resolve.ErrNotAllFound
+				}
+			}
+			return f.Links(roots)
+		},
 		Modes: func(path string) (resolve.Modes, error) {
 			if err := fails(path); err != nil {
 				return resolve.Modes{}, err

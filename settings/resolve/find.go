@@ -3,6 +3,7 @@ package resolve
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -68,6 +69,58 @@ func FindBy(list Lister, root string, patterns []string) (found []string, err er
 	return found, err
 }
 
+// The bounds of FS.Links, which each start of a session waits for. Dotfiles are few
+// and lie near the top.
+const (
+	maxLinkDepth  = 4
+	maxLinkDirs   = 64 // below the roots
+	maxLinkDirsOf = 15 // below one
+	maxLinksFound = 1024
+)
+
+// LinksBy searches as FS.Links does, with other entries.
+func LinksBy(list Lister, roots []string) (links []string, err error) {
+	type directory struct {
+		path string
+		root int
+	}
+	var level []directory
+	for i, root := range roots {
+		level = append(level, directory{root, i})
+	}
+	listed, listedOf := 0, make([]int, len(roots))
+	for depth := range maxLinkDepth {
+		var below []directory
+		for _, dir := range level {
+			if depth > 0 {
+				if listedOf[dir.root] == maxLinkDirsOf || listed == maxLinkDirs {
+					err = ErrNotAllFound
+					continue
+				}
+				listed++
+				listedOf[dir.root]++
+			}
+			entries, failure := list(dir.path)
+			if errors.Is(failure, fsguard.ErrNoAnswer) || errors.Is(failure, ErrNotAllFound) {
+				err = ErrNotAllFound
+			}
+			for _, entry := range entries {
+				path := filepath.Join(dir.path, entry.Name)
+				switch {
+				case entry.Type&fs.ModeSymlink != 0 && len(links) == maxLinksFound:
+					return links, ErrNotAllFound
+				case entry.Type&fs.ModeSymlink != 0:
+					links = append(links, path)
+				case entry.Type.IsDir() && !policy.LeftOut(entry.Name):
+					below = append(below, directory{path, dir.root})
+				}
+			}
+		}
+		level = below
+	}
+	return links, err
+}
+
 // list is a Lister of the machine. The order is that of the names.
 func list(dir string) ([]fsguard.Entry, error) {
 	entries, err := fsguard.ReadDir(dir, MaxNames)
@@ -81,14 +134,20 @@ func list(dir string) ([]fsguard.Entry, error) {
 // RememberFind returns a function for FS.Find that reads a directory again only
 // if it has changed. Several goroutines may call it.
 func RememberFind() func(root string, patterns []string) ([]string, error) {
-	memory := findMemory{racy: textfile.Signature.Racy, known: map[string]listing{}}
+	memory := newFindMemory()
 	return func(root string, patterns []string) ([]string, error) {
 		return FindBy(memory.list, root, patterns)
 	}
 }
 
-// maxRemembered bounds the directories and entries that RememberFind remembers,
-// together.
+// RememberLinks is RememberFind for FS.Links.
+func RememberLinks() func(roots []string) ([]string, error) {
+	memory := newFindMemory()
+	return func(roots []string) ([]string, error) { return LinksBy(memory.list, roots) }
+}
+
+// maxRemembered bounds the directories and entries that RememberFind and
+// RememberLinks each remember, together.
 const maxRemembered = 200_000
 
 type listing struct {
@@ -102,6 +161,10 @@ type findMemory struct {
 	mu      sync.Mutex // guards the fields below
 	known   map[string]listing
 	entries int
+}
+
+func newFindMemory() *findMemory {
+	return &findMemory{racy: textfile.Signature.Racy, known: map[string]listing{}}
 }
 
 func (m *findMemory) list(dir string) ([]fsguard.Entry, error) {

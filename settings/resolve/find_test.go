@@ -118,3 +118,64 @@ func TestRememberFind_ForgetsEmptyDirectories(t *testing.T) {
 		t.Errorf("it remembers %d directories", len(m.known))
 	}
 }
+
+// The nearest symlinks are found, and nobody waits for more.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, root, "a/b/c/d/x", "node_modules/x", "file", "other/x")
+	for _, name := range []string{
+		"top", "a/b/c/third", "a/b/c/d/fourth", "a/1", "node_modules/no", "a/dir", "other/2",
+	} {
+		if err := os.Symlink("..", filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, search := range map[string]func([]string) ([]string, error){"": OS.Links, "again": RememberLinks()} {
+		for range 2 {
+			found, err := search([]string{root, filepath.Join(root, "other"), filepath.Join(root, "missing")})
+			for i := range found {
+				found[i] = strings.TrimPrefix(found[i], root+"/")
+			}
+			want := []string{"top", "other/2", "a/1", "a/dir", "other/2", "a/b/c/third"}
+			if err != nil || !slices.Equal(found, want) {
+				t.Errorf("%s: %q, %v", name, found, err)
+			}
+		}
+	}
+}
+
+func TestLinks_IsBounded(t *testing.T) {
+	t.Parallel()
+	var roots []string
+	for i := range 2 * maxLinkDirs {
+		roots = append(roots, strconv.Itoa(i))
+	}
+	links := func(n int) (list []fsguard.Entry) {
+		for i := range n {
+			list = append(list, fsguard.Entry{Name: strconv.Itoa(i), Type: os.ModeSymlink})
+		}
+		return list
+	}
+	dirs := slices.Repeat([]fsguard.Entry{{Name: "d", Type: os.ModeDir}}, 100)
+	for name, test := range map[string]struct {
+		roots        []string
+		entries      []fsguard.Entry
+		err          error
+		asked, found int
+	}{
+		"many symlinks":       {roots[:1], links(2 * maxLinksFound), nil, 1, maxLinksFound},
+		"many directories":    {roots[:1], dirs, nil, 1 + maxLinkDirsOf, 0},
+		"of one of several":   {roots[:3], dirs, nil, 3 * (1 + maxLinkDirsOf), 0},
+		"of many roots":       {roots, dirs, nil, len(roots) + maxLinkDirs, 0},
+		"one that is crowded": {roots[:1], nil, ErrNotAllFound, 1, 0},
+		"no answer":           {roots[:1], nil, fsguard.ErrNoAnswer, 1, 0},
+	} {
+		asked := 0
+		list := func(string) ([]fsguard.Entry, error) { asked++; return test.entries, test.err }
+		found, err := LinksBy(list, test.roots)
+		if !errors.Is(err, ErrNotAllFound) || asked != test.asked || len(found) != test.found {
+			t.Errorf("%s: %d symlinks of %d directories: %v", name, len(found), asked, err)
+		}
+	}
+}

@@ -34,6 +34,11 @@ type FS struct {
 	// policy.LeftOut names. ErrNotAllFound means that it came to a bound; the list
 	// has what it found before.
 	Find func(root string, patterns []string) ([]string, error)
+	// Links lists the symlinks below directories, a few levels deep, the nearest
+	// first. It follows none, and does not look into what policy.LeftOut names.
+	// ErrNotAllFound means that it came to a bound; the list has what it found
+	// beside.
+	Links func(roots []string) ([]string, error)
 	// Modes lists what is in a directory, with the permissions of regular files. It
 	// returns fsguard.ErrRemote for one of a remote file system.
 	Modes func(path string) (Modes, error)
@@ -68,6 +73,7 @@ var OS = FS{
 	},
 	Dirs:     dirs,
 	Find:     find,
+	Links:    func(roots []string) ([]string, error) { return LinksBy(list, roots) },
 	Modes:    modes,
 	Hostname: os.Hostname,
 	HomeOf: func(name string) (string, error) {

@@ -48,6 +48,7 @@ const (
 	callReadFile
 	callDirs
 	callFind
+	callLinks
 	callModes
 	callHostname
 	callHomeOf
@@ -94,6 +95,11 @@ func Record(f FS) (FS, *Transcript) {
 			paths, err := f.Find(root, patterns)
 			asked := root + separator + strings.Join(patterns, separator)
 			t.add(question{callFind, asked}, answer{text: digestOf(paths), err: err})
+			return paths, err
+		},
+		Links: func(roots []string) ([]string, error) {
+			paths, err := f.Links(roots)
+			t.add(question{callLinks, strings.Join(roots, separator)}, answer{text: digestOf(paths), err: err})
 			return paths, err
 		},
 		Modes: func(path string) (Modes, error) {
@@ -144,6 +150,13 @@ func (q question) ask(f FS) (a answer) {
 		parts := strings.Split(q.name, separator)
 		var paths []string
 		paths, a.err = f.Find(parts[0], parts[1:])
+		a.text = digestOf(paths)
+	case callLinks:
+		var roots, paths []string
+		if q.name != "" {
+			roots = strings.Split(q.name, separator)
+		}
+		paths, a.err = f.Links(roots)
 		a.text = digestOf(paths)
 	case callModes:
 		var list Modes

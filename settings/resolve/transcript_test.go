@@ -29,6 +29,7 @@ func (m *machine) FS() FS {
 		ReadFile: func(string) ([]byte, error) { return answerOf[[]byte](m, "ReadFile") },
 		Dirs:     func(string) ([]string, error) { return answerOf[[]string](m, "Dirs") },
 		Find:     func(string, []string) ([]string, error) { return answerOf[[]string](m, "Find") },
+		Links:    func([]string) ([]string, error) { return answerOf[[]string](m, "Links") },
 		Modes:    func(string) (Modes, error) { return answerOf[Modes](m, "Modes") },
 		Hostname: func() (string, error) { return answerOf[string](m, "Hostname") },
 		HomeOf:   func(string) (string, error) { return answerOf[string](m, "HomeOf") },
@@ -55,6 +56,7 @@ func TestTranscript_EndsWithAnyOtherAnswer(t *testing.T) {
 		"ReadDir":  {[]string{"a", "b"}, []string{"a"}, []string{"b", "a"}, []string{}},
 		"ReadFile": {[]byte("a"), []byte("b"), []byte("")},
 		"Find":     {[]string{}, []string{"/a"}, []string{"/a", "/b"}, []string{"/a/b"}},
+		"Links":    {[]string{}, []string{"/a"}, []string{"/a", "/b"}, []string{"/a/b"}},
 		"Dirs":     {[]string{"a", "b"}, []string{"a"}, []string{"ab"}, []string{}},
 		"Modes": {
 			NewModes([]fsguard.Entry{{Name: "a", Type: 0o600}}), NewModes([]fsguard.Entry{{Name: "a", Type: 0o644}}),

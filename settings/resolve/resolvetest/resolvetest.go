@@ -56,6 +56,17 @@ func Rooted(root string) resolve.FS {
 			}
 			return paths, err
 		},
+		Links: func(dirs []string) ([]string, error) {
+			var below []string
+			for _, dir := range dirs {
+				below = append(below, filepath.Join(root, dir))
+			}
+			paths, err := resolve.OS.Links(below)
+			for i := range paths {
+				paths[i] = strings.TrimPrefix(paths[i], root)
+			}
+			return paths, err
+		},
 		Modes:    func(path string) (resolve.Modes, error) { return resolve.OS.Modes(filepath.Join(root, path)) },
 		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf,
 	}
@@ -97,6 +108,13 @@ func InMemory(entries map[string]string) resolve.FS {
 		}
 		return &node{}, fs.ErrNotExist
 	}
+	list := func(dir string) (list []fsguard.Entry, err error) {
+		n, err := find(dir)
+		for _, name := range n.names {
+			list = append(list, fsguard.Entry{Name: name, Type: nodes[filepath.Join(dir, name)].mode})
+		}
+		return list, err
+	}
 	return resolve.FS{
 		Lstat:    func(path string) (fs.FileMode, error) { n, err := find(path); return n.mode, err },
 		Readlink: func(path string) (string, error) { n, err := find(path); return n.content, err },
@@ -113,14 +131,9 @@ func InMemory(entries map[string]string) resolve.FS {
 			return dirs, err
 		},
 		Find: func(root string, patterns []string) ([]string, error) {
-			return resolve.FindBy(func(dir string) (list []fsguard.Entry, err error) {
-				n, err := find(dir)
-				for _, name := range n.names {
-					list = append(list, fsguard.Entry{Name: name, Type: nodes[filepath.Join(dir, name)].mode})
-				}
-				return list, err
-			}, root, patterns)
+			return resolve.FindBy(list, root, patterns)
 		},
+		Links: func(roots []string) ([]string, error) { return resolve.LinksBy(list, roots) },
 		Modes: func(path string) (resolve.Modes, error) {
 			n, err := find(path)
 			var entries []fsguard.Entry
