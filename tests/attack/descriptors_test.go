@@ -258,3 +258,60 @@ func TestADescriptorLeftToExecOpensNothingAgain(t *testing.T) {
 		}
 	}
 }
+
+// A device that everybody uses is a stream of exec, or left to it. Its descriptor
+// was opened where root can change its mode, which is the whole machine's. The
+// device here is one of the test's own.
+func TestTheModeOfADeviceLeftToExecStays(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "file_tree")
+	if os.Geteuid() != 0 {
+		harness.Skip(t, "root", "an ordinary user has no device whose mode he can change")
+	}
+	const null, zero, mode = 3, 5, 0o666
+	for _, minor := range []uint32{null, zero} {
+		for fd, open := range []int{unix.O_RDONLY, unix.O_WRONLY, unix.O_WRONLY | unix.O_APPEND, unix.O_RDWR} {
+			for _, sandboxed := range []bool{true, false} {
+				s := newScene(t)
+				harness.Write(t, s.UserSettings(), harness.Settings(nil))
+				path := s.OutsidePath("device")
+				harness.Must(t, unix.Mknod(path, unix.S_IFCHR|mode, int(unix.Mkdev(1, minor))))
+				harness.Must(t, os.Chmod(path, mode))
+				file, err := os.OpenFile(path, open, 0)
+				harness.Must(t, err)
+				t.Cleanup(func() { file.Close() })
+				argv := []string{"/bin/sh", "-c", fmt.Sprintf(
+					`test -c /proc/self/fd/%d && test ! /proc/self/fd/%[1]d -ef /dev/null && chmod 0640 /proc/self/fd/%[1]d; %s`,
+					fd, []string{"head -c 1", "echo x", "echo x >&2", "echo x >&3"}[fd])}
+				if sandboxed {
+					argv = append([]string{harness.Binary(t), "exec", "--"}, argv...)
+				}
+				command := exec.Command(argv[0], argv[1:]...)
+				command.Dir, command.Env = s.Project, harness.Environ(s.World)
+				var said bytes.Buffer
+				command.Stderr = &said
+				switch fd {
+				case 0:
+					command.Stdin = file
+				case 1:
+					command.Stdout = file
+				case 2:
+					command.Stderr = file
+				case 3:
+					command.ExtraFiles = []*os.File{file}
+				}
+				if err := command.Run(); err != nil {
+					t.Errorf("descriptor %d: it cannot be used: %v: %s", fd, err, said.String())
+				}
+				info, err := os.Stat(path)
+				harness.Must(t, err)
+				switch stays := info.Mode().Perm() == mode; {
+				case sandboxed && !stays:
+					harness.Breach(t, "descriptor %d, device %d: the mode is %v", fd, minor, info.Mode())
+				case !sandboxed && stays:
+					t.Errorf("control: descriptor %d: the mode must change", fd)
+				}
+			}
+		}
+	}
+}

@@ -147,6 +147,13 @@ func (s *Setup) Enter(order *handshake.Order) (Result, error) {
 	if err := reopenStreams(s.Mounts.Protected); err != nil {
 		return result, err
 	}
+	devices := []int{0, 1, 2}
+	for _, one := range order.Inherited {
+		devices = append(devices, one.At)
+	}
+	if err := reopenDevices(devices); err != nil {
+		return result, err
+	}
 	if order.Dir != "" {
 		// If the working directory is below a new mount, this process is still
 		// in the directory that the mount hides.

@@ -90,3 +90,53 @@ func reopenStreams(protected []string) error {
 	}
 	return nil
 }
+
+// Harmless reports whether a device is one that every session may use: null, zero,
+// full, random or urandom (Documentation/admin-guide/devices.txt).
+func Harmless(device uint64) bool {
+	const memory = 1
+	return unix.Major(device) == memory && slices.Contains([]uint32{3, 5, 7, 8, 9}, unix.Minor(device))
+}
+
+// reopenDevices opens those of the session's descriptors again, inside, that lead
+// past its mounts to such a device: by /proc root could change its mode for the
+// whole machine. A device that its path does not lead to stays as it is: nobody
+// finds it.
+func reopenDevices(fds []int) error {
+	for _, fd := range fds {
+		var before, after unix.Stat_t
+		if unix.Fstat(fd, &before) != nil || before.Mode&unix.S_IFMT != unix.S_IFCHR || !Harmless(before.Rdev) {
+			continue
+		}
+		path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+		if err != nil {
+			return fmt.Errorf("inspect descriptor %d: %w", fd, err)
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil {
+			return fmt.Errorf("inspect descriptor %d: %w", fd, err)
+		}
+		closes, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil {
+			return fmt.Errorf("inspect descriptor %d: %w", fd, err)
+		}
+		kept := flags & (unix.O_ACCMODE | unix.O_APPEND | unix.O_NONBLOCK | unix.O_SYNC | unix.O_PATH)
+		again, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+			Flags: uint64(kept | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_SYMLINKS, // O_NOFOLLOW would stay a flag
+		})
+		if err != nil {
+			continue
+		}
+		if unix.Fstat(again, &after) == nil && after.Dev == before.Dev && after.Ino == before.Ino {
+			how := 0
+			if closes&unix.FD_CLOEXEC != 0 {
+				how = unix.O_CLOEXEC
+			}
+			if err := unix.Dup3(again, fd, how); err != nil {
+				return fmt.Errorf("open descriptor %d, %s, inside: %w", fd, path, err)
+			}
+		}
+		unix.Close(again)
+	}
+	return nil
+}

@@ -3,12 +3,12 @@ package stage
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/handshake"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/namespace"
 )
 
 // unlikeOpened returns those of the inherited descriptors by which the session
@@ -52,7 +52,7 @@ func judgeInherited(fd int) (what string) {
 			return ""
 		}
 	case unix.S_IFCHR:
-		if slices.Contains(harmless, stat.Rdev) || isOwnTerminal(fd) {
+		if namespace.Harmless(stat.Rdev) || isOwnTerminal(fd) {
 			return ""
 		}
 	case unix.S_IFSOCK:
@@ -110,12 +110,6 @@ func linkOf(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 func isPipe(fd int) bool {
 	var system unix.Statfs_t
 	return unix.Fstatfs(fd, &system) == nil && system.Type == unix.PIPEFS_MAGIC
-}
-
-// harmless are the devices that every session may use: null, zero, full, random
-// and urandom.
-var harmless = []uint64{
-	unix.Mkdev(1, 3), unix.Mkdev(1, 5), unix.Mkdev(1, 7), unix.Mkdev(1, 8), unix.Mkdev(1, 9),
 }
 
 // isOwnTerminal reports whether a descriptor is of the session's controlling
