@@ -60,6 +60,10 @@ func (g *finder) variable(file string, e gitconfig.Entry) {
 		default:
 			g.named(path)
 		}
+	case e.Key == "init.templatedir": // git copies its hooks to each repository that it makes
+		if path, ok := g.expand("", e.Value); ok && (filepath.IsAbs(e.Value) || strings.HasPrefix(e.Value, "~")) {
+			g.named(path)
+		}
 	case e.Key == "include.path", section == "includeif" && name == "path":
 		if path, ok := g.expand(filepath.Dir(file), e.Value); ok {
 			g.configuration(path)

@@ -21,6 +21,7 @@ var programKeys = map[string][]string{
 	"diff":        {"command", "external", "textconv"},
 	"difftool":    {"cmd", "path"},
 	"filter":      {"clean", "process", "smudge"},
+	"gc":          {"recentobjectshook"},
 	"gpg":         {"program", "defaultkeycommand"},
 	"guitool":     {"cmd"},
 	"interactive": {"difffilter"},
