@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
@@ -97,9 +98,9 @@ func (s sourcing) files(view fsView) (list []sourcing) {
 	return list
 }
 
-// eachSourced visits what start-up files source, and what that does, each file
-// once. visit gets the text of a readable file, and says whether that counts. It
-// gets a pattern before its files. whole is false if a bound left something out.
+// eachSourced visits start-up files, what they source, and what that does, each
+// file once. visit gets the text of a readable file, and says whether that counts.
+// It gets a pattern before its files. whole is false if a bound left something out.
 func eachSourced(
 	view fsView, home string, start []string, visit func(one sourcing, at resolve.Target, text string, read bool) bool,
 ) (whole bool) {
@@ -134,10 +135,10 @@ func eachSourced(
 			text, err = view.FS.ReadFile(target.Path)
 			read = err == nil
 		}
+		if !visit(next, target, string(text), read) {
+			continue
+		}
 		if len(next.by) > 0 {
-			if !visit(next, target, string(text), read) {
-				continue
-			}
 			visited++
 		}
 		by := append(slices.Clone(next.by), next.file)
@@ -167,6 +168,9 @@ func namedByShells(view fsView, granted outside) (list []named) {
 	counts := map[string]bool{} // the files of list, by their names
 	eachSourced(view, view.host.Home, start, func(one sourcing, at resolve.Target, text string, read bool) bool {
 		const others = 0o077
+		if len(one.by) == 0 {
+			return true
+		}
 		if one.pattern {
 			patterns = append(patterns, one)
 		}
@@ -194,8 +198,8 @@ func namedByShells(view fsView, granted outside) (list []named) {
 	return list
 }
 
-// sourcedFiles keeps what start-up files source, and what ssh's configuration
-// includes, for all evaluations of a snapshot.
+// sourcedFiles keeps what start-up files source, what ssh's configuration includes,
+// and what symlinks beside such files lead to, for all evaluations of a snapshot.
 type sourcedFiles struct {
 	known  bool
 	places []sourcedPlace
@@ -209,6 +213,9 @@ type sourcedPlace struct {
 	pattern bool // the last name has "*"
 	// reason says who reads it, and acts what follows.
 	reason, acts string
+	// open: sessions have good reasons to write it, or nobody knows whether it is
+	// read. It is not protected, and advice warns of it.
+	open bool
 }
 
 // onTheWay is the reason of a symlink to a directory that is not protected itself.
@@ -229,7 +236,8 @@ func (v fsView) sourced() *sourcedFiles {
 		list := []sourcedPlace{one}
 		for _, target := range on {
 			for _, link := range target.Links {
-				place := sourcedPlace{link.Path, false, one.reason, one.acts}
+				place := one
+				place.path, place.pattern = link.Path, false
 				if v.Resolve(link.Path).Path != target.Path {
 					place.reason = onTheWay
 				}
@@ -244,20 +252,25 @@ func (v fsView) sourced() *sourcedFiles {
 		}
 	}
 	const byShells, acts = "shells read it when they start", "your shells run it when they start"
+	var mentioned []string
 	for _, home := range v.host.Homes() {
 		var start []string
 		for _, name := range sensitive.StartupFiles {
 			start = append(start, filepath.Join(home, name))
 		}
-		whole := eachSourced(v, home, start, func(one sourcing, at resolve.Target, _ string, _ bool) bool {
+		whole := eachSourced(v, home, start, func(one sourcing, at resolve.Target, text string, _ bool) bool {
+			mentioned = append(mentioned, startup.Mentioned(text, home)...)
 			name := v.inGrant(one.file)
 			switch {
+			case len(one.by) == 0: // the table has it
 			case one.pattern:
-				add(sourcedPlace{filepath.Join(at.Path, filepath.Base(one.file)), true, byShells, acts}, onlyWay(at))
+				add(sourcedPlace{
+					path: filepath.Join(at.Path, filepath.Base(one.file)), pattern: true, reason: byShells, acts: acts,
+				}, onlyWay(at))
 			case one.matched && at.Path == name: // the pattern protects it
 			default:
-				add(sourcedPlace{name, false, byShells, acts}, at)
-				add(sourcedPlace{at.Path, false, byShells, acts})
+				add(sourcedPlace{path: name, reason: byShells, acts: acts}, at)
+				add(sourcedPlace{path: at.Path, reason: byShells, acts: acts})
 			}
 			return true
 		})
@@ -269,18 +282,36 @@ func (v fsView) sourced() *sourcedFiles {
 		dir, name := filepath.Split(path)
 		if strings.Contains(name, "*") {
 			target = v.Resolve(dir)
-			add(sourcedPlace{filepath.Join(target.Path, name), true, bySSH, acts}, onlyWay(target))
+			add(sourcedPlace{
+				path: filepath.Join(target.Path, name), pattern: true, reason: bySSH, acts: acts,
+			}, onlyWay(target))
 			continue
 		}
-		add(sourcedPlace{v.inGrant(path), false, bySSH, acts}, target)
-		add(sourcedPlace{target.Path, false, bySSH, acts})
+		add(sourcedPlace{path: v.inGrant(path), reason: bySSH, acts: acts}, target)
+		add(sourcedPlace{path: target.Path, reason: bySSH, acts: acts})
+	}
+	for _, path := range mentioned {
+		target := v.Resolve(path)
+		_, found := v.sensitive.ActingAt(v.View, target.Path)
+		if !found && target.Err == nil && (!target.Exists || target.Mode.IsRegular()) {
+			add(sourcedPlace{path: target.Path, open: true, acts: "a start-up file of your shells names it"})
+		}
+	}
+	for _, one := range v.sensitive.Linked(v.View) {
+		reason := display.Quote(one.Path) + " leads there"
+		target := one.Target
+		target.Links = slices.DeleteFunc(slices.Clone(target.Links), func(link resolve.Link) bool {
+			return link.Path == one.Path // its directory is a place itself
+		})
+		add(sourcedPlace{path: target.Path, reason: reason, acts: one.Acts, open: one.Program}, target)
 	}
 	return s
 }
 
 // actingNames are the places that programs outside act on because files of the
-// user's name them: what shells source at their start, what ssh includes, and what
-// the user's and the project's configuration of git leads to.
+// user's name them: what shells source at their start, what ssh includes, what the
+// user's and the project's configuration of git leads to, and what symlinks beside
+// such files do.
 func (v fsView) actingNames(repository git.Repository) []risks.Place {
 	var list []risks.Place
 	add := func(path, acts string) { list = append(list, risks.Place{Path: path, Acts: acts}) }

@@ -250,7 +250,7 @@ func (v fsView) startUp(dir string, without exceptions) (list []policy.Protected
 		list = append(list, expand(v, entry)...)
 	}
 	for _, one := range v.sourced().places {
-		if one.path != dir && policy.Contains(dir, one.path) && !without.take(one.path) {
+		if one.path != dir && !one.open && policy.Contains(dir, one.path) && !without.take(one.path) {
 			entry := builtIn(one.path)
 			entry.Origin.Reason, entry.Pattern = one.reason, one.pattern
 			list = append(list, expand(v, entry)...)

@@ -196,7 +196,7 @@ func TestRoots_AProjectWithStartUpFiles(t *testing.T) {
 	t.Parallel()
 	tree := resolvetest.InMemory(map[string]string{
 		"/home/u/dotfiles/zshrc": "", "/home/u/.zshrc": "-> dotfiles/zshrc", "/tmp/": "",
-		"/home/u/.bashrc": ". ~/dotfiles/aliases\n" +
+		"/home/u/.bashrc": ". ~/dotfiles/aliases; alias mine='sh ~/dotfiles/mine'\n" +
 			"for f in ~/dotfiles/bash/*.sh ~/dotfiles/{path,prompt}; do . $f; done\n",
 		"/home/u/dotfiles/aliases": "", "/home/u/dotfiles/bash/a.sh": "", "/home/u/dotfiles/bash/README": "",
 		"/home/u/.config/nvim": "-> ../dotfiles/nvim", "/home/u/dotfiles/nvim/init.lua": "",
@@ -207,13 +207,14 @@ func TestRoots_AProjectWithStartUpFiles(t *testing.T) {
 		"/home/u/dotfiles/v2/zlogin": "",
 		"/home/u/.zprofile":          "-> dotfiles/zprofile", "/home/u/dotfiles/zprofile": "-> missing",
 		"/home/u/.ssh/config": "Include ~/dotfiles/ssh/* ~/dotfiles/now/work\n", "/home/u/dotfiles/ssh/a": "",
-		"/home/u/.gitconfig": "[include] path = dotfiles/gitmore\n[core] hooksPath = ~/dotfiles/hooks\n",
+		"/home/u/.gitconfig": "[include] path = dotfiles/gitmore\n[core] hooksPath = ~/dotfiles/hooks\n" +
+			"[init] templateDir = ~/dotfiles/template\n",
 	})
-	const closed = "zshrc aliases bash/a.sh bash/new.sh path prompt nvim/init.lua nvim/new gitmore hooks/pre-commit " +
+	const closed = "template/hooks/pre-commit zshrc aliases bash/a.sh bash/new.sh path prompt nvim/init.lua nvim/new gitmore hooks/pre-commit " +
 		"vim vims/1 then v2/zlogin now v1/env v1/sh/a v1/sh/new zprofile missing ssh/a ssh/new v1/work"
 	for protects, test := range map[string]struct{ closed, open string }{
-		``:                        {closed, "README bash/README new v1/new v2/new vims/2"},
-		`"!~/dotfiles/zshrc"`:     {strings.TrimPrefix(closed, "zshrc "), "zshrc"},
+		``:                        {closed, "mine README bash/README new v1/new v2/new vims/2"},
+		`"!~/dotfiles/zshrc"`:     {strings.Replace(closed, "zshrc ", "", 1), "zshrc"},
 		`"!~/dotfiles/bash/*.sh"`: {"aliases", "bash/a.sh bash/new.sh"},
 		`"!~/dotfiles/nvim", "!~/dotfiles/aliases"`: {"zshrc", "nvim/init.lua aliases"},
 	} {

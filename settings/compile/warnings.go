@@ -115,7 +115,11 @@ func (e *evaluation) findProjectRisks() []string {
 		return []string{fmt.Sprintf("the project directory %s holds %s: sessions may read and write them",
 			display.Quote(project), what)}
 	}
-	if actor, found := e.sensitive.ActorAt(project); found {
+	actor, found := e.sensitive.ActorAt(project)
+	if !found { // a symlink to it may be such a place
+		actor, found = e.sensitive.ActingAt(e.View, project)
+	}
+	if found {
 		return []string{fmt.Sprintf("the project directory %s: sessions may write it, and %s", display.Quote(project),
 			actor.Acts)}
 	}

@@ -140,26 +140,35 @@ func TestAdvice_LeadsToNothingThatFilesOfTheUsersName(t *testing.T) {
 	t.Parallel()
 	tree := map[string]string{
 		"/home/u/project/": "", "/home/u/neighbour": "", "/home/u/own/other": "",
-		"/home/u/.bashrc":        ". ~/own/sourced\nfor f in ~/loop/*.sh ~/{one,two}; do . \"$f\"; done\n",
-		"/home/u/own/sourced":    ". /srv/deep/env\n",
-		"/srv/deep/env":          "",
-		"/home/u/loop/a.sh":      "",
-		"/home/u/loop/README":    "",
-		"/home/u/one":            "",
-		"/home/u/.gitconfig":     "[include] path = git/more\n[core] hooksPath = ~/hooks\n\tfsmonitor = /srv/tool/watch\n",
+		"/home/u/.bashrc": ". ~/own/sourced\nfor f in ~/loop/*.sh ~/{one,two}; do . \"$f\"; done\n" +
+			"read_all() { . \"$1\"; }; read_all ~/by/function; all=(~/by/array); alias t=~/by/alias\n",
+		"/home/u/own/sourced": ". /srv/deep/env\n",
+		"/srv/deep/env":       "",
+		"/home/u/loop/a.sh":   "",
+		"/home/u/loop/README": "",
+		"/home/u/one":         "",
+		"/home/u/.gitconfig": "[include] path = git/more\n[core] hooksPath = ~/hooks\n\tfsmonitor = /srv/tool/watch\n" +
+			"[init] templateDir = ~/template\n[gc] recentObjectsHook = ~/gc\n",
 		"/home/u/git/more":       "[includeIf \"gitdir:~/work/\"] path = ~/git/work\n",
 		"/home/u/git/work":       "",
 		"/home/u/hooks/README":   "",
 		"/srv/tool/watch":        "",
 		"/home/u/.ssh/config":    "Include ~/ssh/*.conf\n",
 		"/home/u/ssh/there.conf": "Host there\n",
+		"/home/u/dot/fish":       "", "/home/u/.config/fish/config.fish": "-> ../../dot/fish",
+		"/home/u/dot/lua/a": "", "/home/u/.config/nvim/lua": "-> ../../dot/lua", "/home/u/dot/other": "",
+		"/home/u/built/tool": "", "/home/u/.local/bin/tool": "-> ../../built/tool",
+		"/home/u/.ssh/rc": "-> ../rc/ssh",
 	}
 	snapshot := snapshotOf(t, resolvetest.Tree(t, tree), `{"enabled": true}`, "")
 	for _, target := range []string{
 		"/home/u/own/sourced", "/srv/deep/env", "/srv/deep/new", "/home/u/loop/a.sh", "/home/u/loop/new.sh",
 		"/home/u/one", "/home/u/two", "/home/u/git/more", "/home/u/git/work", "/home/u/git/new",
 		"/home/u/hooks/pre-commit", "/home/u/hooks/README", "/srv/tool/watch", "/home/u/ssh/there.conf",
-		"/home/u/ssh/new.conf",
+		"/home/u/ssh/new.conf", "/home/u/dot/fish", "/home/u/dot/lua", "/home/u/dot/lua/a", "/home/u/dot/lua/new",
+		"/home/u/dot/new", "/home/u/built/tool", "/home/u/rc/ssh",
+		"/home/u/by/function", "/home/u/by/array", "/home/u/by/alias", "/home/u/by/new", "/home/u/template/hooks/x",
+		"/home/u/gc",
 	} {
 		for _, access := range []string{"write", "create", "remove"} {
 			s, err := Suggest(snapshot, document.KindTool, access, target, "")
@@ -171,7 +180,9 @@ func TestAdvice_LeadsToNothingThatFilesOfTheUsersName(t *testing.T) {
 			}
 		}
 	}
-	for _, target := range []string{"/home/u/neighbour", "/home/u/own/other", "/home/u/loop/README"} {
+	for _, target := range []string{
+		"/home/u/neighbour", "/home/u/own/other", "/home/u/loop/README", "/home/u/dot/other",
+	} {
 		s, err := Suggest(snapshot, document.KindTool, "write", target, "")
 		if err != nil || s.Value != target {
 			t.Errorf("control: %s: %s=%s, %s, %v", target, s.Key, s.Value, s.Hint, err)

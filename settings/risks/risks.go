@@ -59,6 +59,9 @@ type Place struct {
 	// Acts is a clause that says who acts on what is written there, such as
 	// "shells run it when they start"; "" if nobody does.
 	Acts string
+	// Store: programs fill it by themselves, as they do a cache. People put no links
+	// to files of theirs there.
+	Store bool
 	// Set is the entry of "toolchains" that gives sessions what they need of the
 	// place without a risk; "" if there is none.
 	Set string
@@ -84,7 +87,9 @@ const (
 
 // All is the table. Secrets come first, in the order in which a grant of several
 // is described.
-var All = withHarmless(concat(secrets, shells, sessions, desktop, programs, tools, editors, agents, machine))
+var All = withStores(withHarmless(concat(
+	secrets, shells, sessions, desktop, programs, tools, editors, agents, machine,
+)))
 
 func concat(lists ...[]Place) (all []Place) {
 	for _, list := range lists {

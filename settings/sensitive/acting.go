@@ -86,8 +86,9 @@ func (p *Paths) Anew(r *resolve.View) *Paths {
 
 // namedPlace is a place by its name.
 type namedPlace struct {
-	name  string         // in its real directory
-	links []resolve.Link // that lead from it to the place
+	name   string         // in its real directory
+	links  []resolve.Link // that lead from it to the place
+	exists bool           // the place
 }
 
 // acting are the places of the table that somebody acts on, or those that With has
@@ -107,7 +108,7 @@ func (p *Paths) acting(r *resolve.View) []risks.Place {
 		}
 		dir, name := filepath.Split(known.Path)
 		named := namedPlace{name: filepath.Join(r.Resolve(filepath.Clean(dir)).Path, name)}
-		known.Path, _, named.links = p.listed.realPath(r, known.Path)
+		known.Path, named.exists, named.links = p.listed.realPath(r, known.Path)
 		p.acted, p.named = append(p.acted, known), append(p.named, named)
 	}
 	return p.acted

@@ -47,10 +47,15 @@ var grantKinds = []grantKind{
 		name: "home, and narrower", grant: ".", root: ".", rows: []string{".claude/settings.json", ".local/bin/tool"},
 		narrower: []string{".claude/projects", ".claude/a/b", ".local/bin/mine"},
 	},
-	{name: "start-up files", grant: "dotfiles", root: "dotfiles", rows: []string{"zshrc", "aliases", "now/env"}},
+	{name: "start-up files", grant: "dotfiles", root: "dotfiles", rows: []string{
+		"zshrc", "aliases", "now/env", "helix.toml", "vim/plugin/new.vim+",
+	}},
 	{
 		name: "the project has start-up files", grant: "dotfiles", root: "dotfiles", project: true,
-		rows: []string{"zshrc", "aliases", "now/env", "ssh/work", "ssh/d/new+"},
+		rows: []string{
+			"zshrc", "aliases", "now/env", "ssh/work", "ssh/d/new+", "helix.toml", "vim/plugin/a.vim",
+			"vim/plugin/new.vim+",
+		},
 	},
 	{name: "files that a start-up file sources", grant: ".shell/d", root: ".shell/d", rows: []string{"one", "new+"}},
 	{name: "hooks of all repositories", grant: "githooks", root: "githooks", rows: []string{"?pre-commit+"}},
@@ -96,6 +101,7 @@ func (s *scene) fill() {
 		"other/.vscode/tasks.json": "{}", "other/.agents/settings.json": "{}", "other/package.json": "{}",
 		"other/build/mk": "all:\n", "dotfiles/zshrc": "", "dotfiles/aliases": "",
 		"dotfiles/v1/env": "", "dotfiles/ssh/work": "", "dotfiles/ssh/d/one": "",
+		"dotfiles/helix.toml": "", "dotfiles/vim/plugin/a.vim": "", ".config/helix/themes/x": "", ".vim/vimrc": "",
 		".ssh/config":    "Include ~/dotfiles/ssh/work ~/dotfiles/ssh/d/*\n",
 		".bashrc":        ". ~/.shell/sourced; . ~/dotfiles/aliases; . ~/dotfiles/now/env\nfor f in ~/.shell/d/*; do . \"$f\"; done\n",
 		".shell/sourced": "", ".shell/d/one": "", "gitmore": "", "githooks/README": "",
@@ -108,7 +114,8 @@ func (s *scene) fill() {
 	}
 	for link, target := range map[string]string{
 		"other/.claude": ".agents", "other/Makefile": "build/mk", ".zshrc": "dotfiles/zshrc",
-		"dotfiles/now": "v1",
+		"dotfiles/now": "v1", ".config/helix/config.toml": "../../dotfiles/helix.toml",
+		".vim/plugin": "../dotfiles/vim/plugin",
 	} {
 		link = filepath.Join(s.Home, link)
 		_ = os.Remove(link)
