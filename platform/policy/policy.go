@@ -66,10 +66,10 @@ type Policy struct {
 	// all the same, with everything below them. They are no patterns. An entry at
 	// or below such a path protects there.
 	Reopened []string `json:"reopened,omitempty"`
-	// GitPrograms are files that git runs because its configuration names them,
-	// with the variable that does. They are only reviewed, and are no part of what
-	// the policy enforces.
-	GitPrograms map[string]string `json:"-"`
+	// Reviewed are files that programs outside run because configuration names
+	// them, with a clause that says who does. They are only reviewed, and are no
+	// part of what the policy enforces.
+	Reviewed map[string]string `json:"-"`
 	// RequireProtected is true if the session must not start on a machine that
 	// cannot prevent changes of Protected.
 	RequireProtected bool `json:"requireProtected"`

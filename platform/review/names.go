@@ -51,13 +51,13 @@ func guardedOf(p *policy.Policy, index *policy.Index) (guarded []string) {
 	return guarded
 }
 
-// programsOf are the programs that git's configuration names and that the session
-// can write.
+// programsOf are the files that programs outside run because configuration names
+// them, and that the session can write.
 func programsOf(p *policy.Policy, index *policy.Index) map[string]string {
 	programs := map[string]string{}
-	for path, key := range p.GitPrograms {
+	for path, why := range p.Reviewed {
 		if index.Writable(path) {
-			programs[path] = key
+			programs[path] = why
 		}
 	}
 	return programs
@@ -81,8 +81,8 @@ func kept(root string, guarded []string, programs map[string]string) *names {
 
 func newNames(project string, guarded []string, programs map[string]string) *names {
 	n := &names{project: project, reasons: map[string]reason{}}
-	for path, key := range programs {
-		n.reasons[path] = reason{why: "git runs it: its configuration names it in " + key}
+	for path, why := range programs {
+		n.reasons[path] = reason{why: why}
 	}
 	isGuarded := map[string]bool{}
 	var everywhere, installed []protected.Name

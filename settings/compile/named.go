@@ -214,7 +214,7 @@ type sourcedPlace struct {
 	// reason says who reads it, and acts what follows.
 	reason, acts string
 	// open: sessions have good reasons to write it, or nobody knows whether it is
-	// read. It is not protected, and advice warns of it.
+	// read. It is not protected: advice warns of it, and it is reviewed.
 	open bool
 }
 
@@ -252,14 +252,19 @@ func (v fsView) sourced() *sourcedFiles {
 		}
 	}
 	const byShells, acts = "shells read it when they start", "your shells run it when they start"
-	var mentioned []string
+	var mentioned mentions
 	for _, home := range v.host.Homes() {
+		mentioned.add(v.mentionedIn(home)...)
 		var start []string
 		for _, name := range sensitive.StartupFiles {
 			start = append(start, filepath.Join(home, name))
 		}
 		whole := eachSourced(v, home, start, func(one sourcing, at resolve.Target, text string, _ bool) bool {
-			mentioned = append(mentioned, startup.Mentioned(text, home)...)
+			if len(one.by) <= 1 { // itself, or sourced by one
+				for _, path := range startup.Mentioned(text, home) {
+					mentioned.add(mention{path: path, by: one.file, loosely: true})
+				}
+			}
 			name := v.inGrant(one.file)
 			switch {
 			case len(one.by) == 0: // the table has it
@@ -290,11 +295,9 @@ func (v fsView) sourced() *sourcedFiles {
 		add(sourcedPlace{path: v.inGrant(path), reason: bySSH, acts: acts}, target)
 		add(sourcedPlace{path: target.Path, reason: bySSH, acts: acts})
 	}
-	for _, path := range mentioned {
-		target := v.Resolve(path)
-		_, found := v.sensitive.ActingAt(v.View, target.Path)
-		if !found && target.Err == nil && (!target.Exists || target.Mode.IsRegular()) {
-			add(sourcedPlace{path: target.Path, open: true, acts: "a start-up file of your shells names it"})
+	for _, one := range mentioned.list {
+		if place, is := v.place(one); is {
+			add(place)
 		}
 	}
 	for _, one := range v.sensitive.Linked(v.View) {
@@ -303,7 +306,11 @@ func (v fsView) sourced() *sourcedFiles {
 		target.Links = slices.DeleteFunc(slices.Clone(target.Links), func(link resolve.Link) bool {
 			return link.Path == one.Path // its directory is a place itself
 		})
-		add(sourcedPlace{path: target.Path, reason: reason, acts: one.Acts, open: one.Program}, target)
+		acts := one.Acts
+		if one.Program {
+			acts = reason + ", and " + acts
+		}
+		add(sourcedPlace{path: target.Path, reason: reason, acts: acts, open: one.Program}, target)
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
@@ -331,7 +332,7 @@ func sortProtected(list []policy.Protected) []policy.Protected {
 type chosenPaths struct {
 	list     []policy.Protected
 	gitDirs  []string          // see policy.Policy.GitDirs
-	programs map[string]string // see policy.Policy.GitPrograms
+	reviewed map[string]string // see policy.Policy.Reviewed
 	without  exceptions        // of the user
 	refusals []string          // what could not be protected
 	// unsearched are the notes on grants that are too large to search.
@@ -342,6 +343,16 @@ type chosenPaths struct {
 	// unclear is the first entry that could not be understood; nil if there is
 	// none.
 	unclear *document.FileDiagnostic
+}
+
+// review adds the programs that git's configuration names. What is known already
+// stays.
+func (c *chosenPaths) review(repository git.Repository) {
+	for path, key := range repository.Programs {
+		if c.reviewed[path] == "" {
+			c.reviewed[path] = "git runs it: its configuration names it in " + key
+		}
+	}
 }
 
 // choosePaths unites the built-in protected paths with those of the user and of
@@ -356,7 +367,8 @@ func choosePaths(
 			`[] has no effect: the built-in list stays; to protect nothing, write ["!*"]`)
 	}
 	own := builtInProtected(view, p, without)
-	result := chosenPaths{gitDirs: gitDirs(p, without), programs: p.git.Programs}
+	result := chosenPaths{gitDirs: gitDirs(p, without), reviewed: view.reviewed()}
+	result.review(p.git)
 	outside := roots.builtInOutside(view, p, grants, without, &result)
 	list = slices.Concat(list, own, outside)
 	for _, e := range without {

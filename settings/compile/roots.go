@@ -196,11 +196,7 @@ func (c chosenRoots) builtInOutside(
 				found.gitDirs = append(found.gitDirs, repository)
 			}
 		}
-		if len(root.git.Programs) > 0 {
-			programs := maps.Clone(root.git.Programs)
-			maps.Copy(programs, found.programs)
-			found.programs = programs
-		}
+		found.review(root.git)
 		add(view.startUp(dir, without))
 	}
 	if p.writable() && grants.cover.at(p.path).Has(policy.Write) {

@@ -2,21 +2,21 @@ package startup
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
 // maxMentioned bounds what is found in one text.
-const maxMentioned = 256
+const maxMentioned = 1024
 
-// Mentioned lists the paths that a start-up file writes out, each once: absolute,
-// or from the home directory as ~ or HOME. They are clean. What a function, an
-// array, an alias or eval does with one is not asked, so most are of files that no
-// shell sources. Comments are left out.
+// Mentioned lists the paths that a start-up file, or another program's settings,
+// write out, each once: absolute, or from the home directory as ~, HOME or systemd's
+// %h. They are clean. What a function, an array, an alias or eval does with one is
+// not asked, so most are of files that no shell sources. Comments are left out.
 func Mentioned(text, home string) (list []string) {
 	if home == "" || len(text) > MaxFile {
 		return nil
 	}
+	seen := map[string]bool{"/": true, home: true}
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(strings.TrimLeft(line, " \t"), "#") {
 			continue
@@ -32,9 +32,10 @@ func Mentioned(text, home string) (list []string) {
 			base, is := baseOf(line[:start], home)
 			is = is && (!strings.HasSuffix(line[:start], ":") || !strings.HasPrefix(line[start:], "//")) // an address
 			path := filepath.Clean(base + line[start:at])
-			if !is || path == "/" || path == home || slices.Contains(list, path) {
+			if !is || seen[path] {
 				continue
 			}
+			seen[path] = true
 			if list = append(list, path); len(list) == maxMentioned {
 				return list
 			}
@@ -56,10 +57,16 @@ func pathLength(text string) int {
 	return len(text)
 }
 
+// homes are the ways to write the home directory, the last ones of nushell, VS Code
+// and systemd (systemd.unit(5)).
+var homes = []string{
+	"~", "$HOME", "${HOME}", `"$HOME"`, `"${HOME}"`, "$env.HOME", "($env.HOME)", "${env:HOME}", "%h",
+}
+
 // baseOf is what stands before the slash of a path, if that begins there: nothing,
 // or the home directory, which may have quotation marks of its own.
 func baseOf(before, home string) (base string, is bool) {
-	for _, name := range []string{"~", "$HOME", "${HOME}", `"$HOME"`, `"${HOME}"`, "$env.HOME", "($env.HOME)"} {
+	for _, name := range homes {
 		if rest, found := strings.CutSuffix(before, name); found {
 			before, base = rest, home
 			break

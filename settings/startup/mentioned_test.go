@@ -14,6 +14,7 @@ func TestMentioned(t *testing.T) {
 		"set -gx X ~/a; setenv Y ~/b; eval \". ~/c\"; alias t='sh ~/d -v'":           "/h/a /h/b /h/c /h/d",
 		"if x; then F=~/a; else F=~/b; fi; . $F":                                     "/h/a /h/b",
 		"X=${A:-~/a}:${B:-$HOME/b}:/opt/c":                                           "/h/a /h/b /opt/c",
+		"ExecStart=%h/a --x=${env:HOME}/b":                                           "/h/a /h/b",
 		"source ($env.HOME)/a; $env.X = /opt/b":                                      "/h/a /opt/b",
 		"# ~/a\n  # /opt/b\nx # y":                                                   "",
 		"echo a/b ./c ../d x~/e https://f.g/h":                                       "",

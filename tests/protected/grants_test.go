@@ -48,13 +48,13 @@ var grantKinds = []grantKind{
 		narrower: []string{".claude/projects", ".claude/a/b", ".local/bin/mine"},
 	},
 	{name: "start-up files", grant: "dotfiles", root: "dotfiles", rows: []string{
-		"zshrc", "aliases", "now/env", "helix.toml", "vim/plugin/new.vim+",
+		"zshrc", "aliases", "now/env", "helix.toml", "vim/plugin/new.vim+", "?hook.sh",
 	}},
 	{
 		name: "the project has start-up files", grant: "dotfiles", root: "dotfiles", project: true,
 		rows: []string{
 			"zshrc", "aliases", "now/env", "ssh/work", "ssh/d/new+", "helix.toml", "vim/plugin/a.vim",
-			"vim/plugin/new.vim+",
+			"vim/plugin/new.vim+", "?hook.sh", "?mine",
 		},
 	},
 	{name: "files that a start-up file sources", grant: ".shell/d", root: ".shell/d", rows: []string{"one", "new+"}},
@@ -102,12 +102,14 @@ func (s *scene) fill() {
 		"other/build/mk": "all:\n", "dotfiles/zshrc": "", "dotfiles/aliases": "",
 		"dotfiles/v1/env": "", "dotfiles/ssh/work": "", "dotfiles/ssh/d/one": "",
 		"dotfiles/helix.toml": "", "dotfiles/vim/plugin/a.vim": "", ".config/helix/themes/x": "", ".vim/vimrc": "",
-		".ssh/config":    "Include ~/dotfiles/ssh/work ~/dotfiles/ssh/d/*\n",
-		".bashrc":        ". ~/.shell/sourced; . ~/dotfiles/aliases; . ~/dotfiles/now/env\nfor f in ~/.shell/d/*; do . \"$f\"; done\n",
+		".ssh/config": "Include ~/dotfiles/ssh/work ~/dotfiles/ssh/d/*\n",
+		".bashrc": ". ~/.shell/sourced; . ~/dotfiles/aliases; . ~/dotfiles/now/env\nfor f in ~/.shell/d/*; do . \"$f\"; done\n" +
+			"alias mine=~/dotfiles/mine\n",
 		".shell/sourced": "", ".shell/d/one": "", "gitmore": "", "githooks/README": "",
 		".gitconfig":         "[core]\n\thooksPath = ~/githooks\n[include]\n\tpath = ~/gitmore\n",
 		".local/bin/tool":    "",
-		".vscode/tasks.json": "{}", ".claude/settings.json": "{}", ".claude/projects/x": "", ".claude/a/b/x": "",
+		".vscode/tasks.json": "{}", ".claude/settings.json": `{"hooks": {"Stop": [{"hooks": [{"command": "~/dotfiles/hook.sh"}]}]}}`,
+		"dotfiles/hook.sh": "", "dotfiles/mine": "", ".claude/projects/x": "", ".claude/a/b/x": "",
 		".local/bin/mine": "",
 	} {
 		harness.Write(s.T, filepath.Join(s.Home, path), content)
