@@ -20,8 +20,8 @@ import (
 
 // Options say what one session reaches.
 type Options struct {
-	// Project is the real path of the session's project. Without one, the session
-	// reaches what it listens with itself.
+	// Project is the real path of the session's project, or of the repository that
+	// it is in. Without one, the session reaches what it listens with itself.
 	Project string
 	// None is true if it does not even reach that, nor the machine's resolver.
 	None bool
@@ -88,30 +88,51 @@ func ownNamespace() (uint64, error) {
 
 // States of TCP (include/net/tcp_states.h).
 const (
-	stateEstablished, stateSynSent, stateClose = 1, 2, 7
+	stateEstablished, stateSynSent, stateClose, stateListen = 1, 2, 7, 10
 )
 
-// Listen notes the socket of a listen(2), which then continues. It notes the
-// socket, not its number, so it does not matter what the caller changes
-// meanwhile. A socket that listens already came from outside.
-func (g *Guard) Listen(call *notify.Call) {
-	if cookie, is := unlistening(call); is {
-		g.options.Notes.add(g.options.Project, cookie, live)
-	}
-	call.Continue()
-}
+// The queue of a server that asks for fewest places or more has longest, or as
+// many as the kernel allows (net.core.somaxconn; since Linux 5.4 it is 4096). A full
+// queue makes the kernel try a connection again later, and here none is left in the
+// making. Programs that ask for fewer want to see it full.
+const (
+	fewest  = 5
+	longest = 4096
+)
 
-func unlistening(call *notify.Call) (cookie uint64, is bool) {
+// Listen notes the socket of a listen(2). It notes the socket, not its number, so
+// it does not matter what the caller changes meanwhile. A socket that listens
+// already came from outside, or has been noted.
+func (g *Guard) Listen(call *notify.Call) {
 	fd, err := call.Descriptor(int(int32(call.Args[0])))
 	if err != nil {
-		return 0, false
+		call.Continue()
+		return
 	}
 	defer unix.Close(fd)
-	if state(fd) != stateClose {
-		return 0, false
+	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	is := state(fd)
+	if err != nil || is != stateClose && is != stateListen || !call.Valid() {
+		call.Continue()
+		return
 	}
-	cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
-	return cookie, err == nil && call.Valid()
+	if is == stateClose {
+		g.options.Notes.add(g.options.Project, cookie, live)
+	}
+	backlog := int(int32(call.Args[1]))
+	if backlog < fewest || backlog >= longest || !g.options.Notes.has(g.options.Project, cookie) {
+		call.Continue() // as it is
+		return
+	}
+	if err := unix.Listen(fd, longest); err != nil {
+		var errno unix.Errno
+		if !errors.As(err, &errno) {
+			errno = unix.EIO
+		}
+		call.Fail(errno)
+		return
+	}
+	call.Succeed()
 }
 
 // state is the state of a socket of TCP; 0 if it is none.
