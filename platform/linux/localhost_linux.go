@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -35,7 +36,8 @@ var localhostAvailable = sync.OnceValue(func() error {
 // guardLocalhost starts to decide for the session.
 func (s *supervision) guardLocalhost(p *policy.Policy, notes *localhost.Notes) (*localhost.Guard, error) {
 	options := localhost.Options{
-		Project: p.Project, None: p.Network.Localhost == policy.LocalhostNone, Notes: notes,
+		Project: cmp.Or(p.Network.LocalhostOf, p.Project),
+		None:    p.Network.Localhost == policy.LocalhostNone, Notes: notes,
 	}
 	for _, host := range p.Network.LocalHosts {
 		target, err := hosts.ParseTarget(host.Pattern)

@@ -211,6 +211,9 @@ type Network struct {
 	// Localhost says which services of this machine may be reached if Allowed is
 	// true.
 	Localhost Localhost `json:"localhost,omitempty"`
+	// LocalhostOf is the directory that LocalhostOwn is about: sessions of all
+	// projects that have the same reach each other's services.
+	LocalhostOf string `json:"localhostOf,omitempty"`
 	// LocalHosts are services of this machine that may be reached beside them,
 	// each as localhost with a port.
 	LocalHosts []Host `json:"localHosts,omitempty"`
@@ -223,8 +226,8 @@ type Localhost string
 const (
 	// LocalhostAll are those of all programs.
 	LocalhostAll Localhost = ""
-	// LocalhostOwn are those of sessions of the same project, and the machine's
-	// DNS server.
+	// LocalhostOwn are those of sessions of the same project or git repository,
+	// and the machine's DNS server.
 	LocalhostOwn Localhost = "own"
 	// LocalhostNone are none.
 	LocalhostNone Localhost = "none"

@@ -3,8 +3,10 @@ package compile
 import (
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -22,7 +24,8 @@ var localhostOrder = []string{
 // this machine.
 func (e *evaluation) applyLocalhost() {
 	network := &e.policy.Network
-	if network.Localhost, network.LocalHosts = policy.LocalhostAll, nil; !network.Allowed {
+	network.Localhost, network.LocalhostOf, network.LocalHosts = policy.LocalhostAll, "", nil
+	if !network.Allowed {
 		return
 	}
 	switch *e.merged.Localhost {
@@ -32,7 +35,7 @@ func (e *evaluation) applyLocalhost() {
 		network.Localhost = policy.LocalhostNone
 		return
 	}
-	network.Localhost = policy.LocalhostOwn
+	network.Localhost, network.LocalhostOf = policy.LocalhostOwn, e.localhostOf()
 	list := e.localHosts()
 	denied := hosts.Covers(patternsOfHosts(e.hosts.denied))
 	list = slices.DeleteFunc(list, func(h host) bool { return denied(h.pattern) })
@@ -40,6 +43,23 @@ func (e *evaluation) applyLocalhost() {
 		list = nil
 	}
 	network.LocalHosts = hostRules(list)
+}
+
+// localhostOf is the git repository that the project is in, or the project itself.
+// A session makes no repository above its project, and one in its project only
+// parts it from others. A repository of a home directory, or above one, would hold
+// everything.
+func (e *evaluation) localhostOf() string {
+	homes := e.RealHomes(e.host)
+	for dir := range upwards(e.policy.Project) {
+		if slices.ContainsFunc(homes, func(home string) bool { return policy.Contains(dir, home) }) {
+			break
+		}
+		if e.Entry(filepath.Join(dir, ".git")).Err == nil {
+			return dir
+		}
+	}
+	return e.policy.Project
 }
 
 // localHosts are services of this machine that the settings and the variables of
@@ -56,7 +76,7 @@ func (e *evaluation) localHosts() []host {
 		}
 	}
 	for _, name := range document.ProxyVariables {
-		port := localProxy(e.host.Env[name])
+		port := e.localProxy(e.host.Env[name])
 		if port == 0 || risks.Obeying[port] != "" {
 			continue // a file of the project may have set the variable
 		}
@@ -71,17 +91,15 @@ func (e *evaluation) localHosts() []host {
 
 // localProxy is the port of a proxy at this machine's localhost; 0 if the
 // address of a proxy means no such one.
-func localProxy(text string) uint16 {
+func (e *evaluation) localProxy(text string) uint16 {
 	address, err := url.Parse(text)
 	if err != nil || address.Host == "" {
 		if address, err = url.Parse("http://" + text); err != nil {
 			return 0
 		}
 	}
-	if name := address.Hostname(); name != "localhost" {
-		if addr, err := netip.ParseAddr(name); err != nil || !addr.Unmap().IsLoopback() {
-			return 0
-		}
+	if !e.isThisMachine(address.Hostname()) {
+		return 0
 	}
 	digits := address.Port()
 	if digits == "" {
@@ -92,6 +110,23 @@ func localProxy(text string) uint16 {
 		return 0
 	}
 	return uint16(port)
+}
+
+// isThisMachine reports whether a name in an address means this machine: its
+// localhost, its own name, or an address of its loopback interface in any form that
+// inet_aton(3) reads, such as 127.1.
+func (e *evaluation) isThisMachine(name string) bool {
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if own, err := e.FS.Hostname(); err == nil && name != "" && name == strings.ToLower(own) {
+		return true
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified()
+	}
+	return strings.HasPrefix(name, "127.") && strings.Trim(name, "0123456789.") == ""
 }
 
 // withoutLocalhost drops services of this machine that are not allowed already:

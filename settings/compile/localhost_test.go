@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -80,19 +81,51 @@ func TestLocalhost_AListOfHostsDoesNotOpenIt(t *testing.T) {
 
 func TestLocalhost_ProxiesOfTheMachine(t *testing.T) {
 	t.Parallel()
+	own, err := os.Hostname()
+	must(t, err)
+	e := snapshotOf(t, resolvetest.InMemory(nil), `{"enabled": true}`, "").evaluation(document.KindTool)
 	for text, want := range map[string]uint16{
 		"http://127.0.0.1:3128": 3128, "localhost:8080": 8080, "http://me:secret@localhost:1/": 1,
 		"socks5h://[::1]:1080":      1080,
 		"http://localhost":          80,
 		"http://proxy.example:3128": 0, "": 0, "http://10.0.0.1:3128": 0, "socks5://localhost": 0,
 		"http://localhost:99999": 0, "\x00": 0,
+		"http://127.1:2": 2, "http://localhost.:3": 3, "http://LOCALHOST:4": 4, "http://a.localhost:5": 5,
+		"http://0.0.0.0:6": 6, "http://" + own + ":7": 7, "http://127.example.org:8": 0, "http://:9": 0,
+		"http://[::ffff:127.0.0.1]:10": 10, "http://localhost.example.org:11": 0,
 	} {
-		if got := localProxy(text); got != want {
+		if got := e.localProxy(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
 	if risks.Obeying[9229] == "" || risks.Obeying[2375] == "" || risks.Obeying[5678] == "" {
 		t.Error("a debugger could pass for a proxy")
+	}
+}
+
+// Sessions of one repository share their services, also those of its directories.
+func TestLocalhost_IsThatOfTheRepository(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/home/u/.git/HEAD": "", "/home/u/a/.git/HEAD": "", "/home/u/a/b/c/": "", "/home/u/a/sub/.git": "gitdir: x",
+		"/home/u/plain/x/": "", "/srv/.git": "-> nowhere", "/srv/x/": "", "/link": "-> /home/u/a/b",
+	})
+	for project, want := range map[string]string{
+		"/home/u/a": "/home/u/a", "/home/u/a/b/c": "/home/u/a", "/home/u/a/sub": "/home/u/a/sub",
+		"/home/u/plain/x": "/home/u/plain/x", "/home/u": "/home/u", "/srv/x": "/srv", "/link/c": "/home/u/a", "/": "/",
+		"/home": "/home", "/home/u/a/none": "/home/u/a",
+	} {
+		for settings, counts := range map[string]bool{
+			`{"enabled": true, "localhost": "own"}`: true, `{"enabled": true, "localhost": "none"}`: false,
+			`{"enabled": true, "localhost": "all"}`: false, `{"enabled": true, "allow_network": false}`: false,
+		} {
+			s := snapshotOf(t, tree, settings, "")
+			s.ProjectDir = project
+			got := s.Compile(document.KindTool).Policy.Network.LocalhostOf
+			if counts && got != want || !counts && got != "" {
+				t.Errorf("%s, %s: %q, want %q", project, settings, got, want)
+			}
+		}
 	}
 }
 

@@ -36,7 +36,8 @@ func (x *explainer) toLocalhost() bool {
 		return true
 	}
 	x.refuse(rule, x.WrittenKey(allowedHostsKey), entry,
-		"of this machine, sessions reach only what sessions of the same project listen with, by %s", rule.Origin)
+		"of this machine, sessions reach only what those of the same project or repository listen with, by %s",
+		rule.Origin)
 	if alone := x.WithoutProject(); alone != nil && slices.ContainsFunc(alone.Policy.Network.LocalHosts, names) {
 		x.Key, x.Value = "", ""
 		x.Hint = fmt.Sprintf("your own settings allow it; the project's file %s takes it away",

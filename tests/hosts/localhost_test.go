@@ -308,6 +308,80 @@ python3 -c "$2" "$(cat port)"; kill $!`, "bash", server, caller)
 	}
 }
 
+// A terminal in a directory of a repository reaches the servers of terminals in all
+// others of it, and no others. A repository in another is one of its own.
+func TestLocalhost_ServersOfTheRepository(t *testing.T) {
+	t.Parallel()
+	h := newHere(t, harness.Sandbox{})
+	dir := filepath.Dir(h.Project)
+	for _, path := range []string{
+		"repo/.git", "repo/web", "repo/api/v1", "repo/deps/inner/.git", "other/.git", "plain/below",
+	} {
+		harness.MakeDir(t, filepath.Join(dir, path))
+	}
+	groups := [][]string{
+		{"repo", "repo/web", "repo/api/v1"}, {"repo/deps/inner"}, {"other"}, {"plain"}, {"plain/below"},
+	}
+	for of, members := range groups {
+		port := strconv.Itoa(h.serve(t, filepath.Join(dir, members[len(members)-1]), "python3", "-c", server))
+		for from, others := range groups {
+			for _, member := range others {
+				output, err := h.run(t, filepath.Join(dir, member), "python3", "-c", caller, port)
+				switch reached := err == nil && strings.Contains(output, "hello"); {
+				case reached && of != from:
+					harness.Breach(t, "from %s a server of %s is reached", member, members[0])
+				case !reached && of == from:
+					t.Errorf("from %s the server of %s: %v\n%s", member, members[len(members)-1], err, output)
+				}
+			}
+		}
+	}
+}
+
+// crowd connects many times at once, as an event loop does, and prints how many
+// connections were made.
+const crowd = `
+import errno, select, socket, sys
+port, many = int(sys.argv[1]), int(sys.argv[2])
+waiting, made = {}, 0
+for _ in range(many):
+    s = socket.socket(); s.setblocking(False)
+    waiting[s.fileno()] = s
+    if s.connect_ex(("127.0.0.1", port)) not in (0, errno.EINPROGRESS): del waiting[s.fileno()]
+while waiting:
+    _, ready, _ = select.select([], list(waiting), [], 20)
+    if not ready: break
+    for fd in ready:
+        made += waiting.pop(fd).getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+print("made", made)
+`
+
+// A server that is busy for a while loses none of many connections at once. One
+// that asks for a short queue has it, which is the control.
+func TestLocalhost_ManyConnectionsAtOnce(t *testing.T) {
+	t.Parallel()
+	const busy = `
+import socket, sys, time
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(int(sys.argv[1])); s.listen(int(sys.argv[1]))
+print(s.getsockname()[1], flush=True)
+time.sleep(1000)
+`
+	h := newHere(t, harness.Sandbox{})
+	for backlog, test := range map[string]struct{ many, most int }{
+		"1": {8, 7}, "5": {300, 300}, "100": {300, 300},
+	} {
+		port := h.serve(t, h.Project, "python3", "-c", busy, backlog)
+		output, err := h.run(t, h.Project, "python3", "-c", crowd, strconv.Itoa(port), strconv.Itoa(test.many))
+		var made int
+		for _, line := range strings.Split(output, "\n") {
+			_, _ = fmt.Sscanf(strings.TrimSpace(line), "made %d", &made)
+		}
+		if err != nil || made > test.most || test.many == test.most && made < test.many || made == 0 {
+			t.Errorf("a queue of %s: %d of %d: %v\n%s", backlog, made, test.many, err, output)
+		}
+	}
+}
+
 // An entry of allowed_hosts opens a service of the machine: a database in a
 // container, for example. A variable opens a local proxy.
 func TestLocalhost_WhatIsNamed(t *testing.T) {
