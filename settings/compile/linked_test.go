@@ -122,3 +122,16 @@ func TestLinked_AWholeProject(t *testing.T) {
 		}
 	}
 }
+
+// A directory of a project's table holds projects, too: Claude Code keeps its
+// worktrees in one.
+func TestLinked_AWorktreeInAProtectedDirectory(t *testing.T) {
+	t.Parallel()
+	const project = "/home/u/code/.claude/worktrees/fix"
+	tree := resolvetest.InMemory(map[string]string{"/tmp/": "", project + "/src": ""})
+	s := snapshotOf(t, tree, `{"enabled": true}`, "")
+	s.ProjectDir = project
+	if warnings := s.Compile(document.KindTool).Warnings; len(warnings) > 0 {
+		t.Errorf("warned of %q", warnings)
+	}
+}

@@ -82,6 +82,20 @@ func (v fsView) place(m mention) (place sourcedPlace, is bool) {
 		!found && (v.isFile(target) || missing)
 }
 
+// isOpen reports whether a path is a place only because of that. It is reviewed, and
+// no warning of each start.
+func (v fsView) isOpen(path string) (open bool) {
+	for _, one := range v.sourced().places {
+		if one.path == path {
+			if !one.open {
+				return false
+			}
+			open = true
+		}
+	}
+	return open
+}
+
 // reviewed are the files that programs outside run because a file of the user's
 // says so, and that sessions have good reasons to write: why, by their paths.
 func (v fsView) reviewed() map[string]string {

@@ -20,7 +20,7 @@ func TestMentioned(t *testing.T) {
 	tree := map[string]string{
 		"/tmp/": "", "/home/u/p/dir/x": "", "/home/u/p/.git/HEAD": "", "/home/u/p/prompt.go": "", "/home/u/p/free": "",
 		"/home/u/.claude/settings.json": `{"hooks": {"Stop": [{"hooks": [{"command": "~/p/hook.sh --x"}]}]}}`,
-		"/home/u/.claude.json": `{"mcpServers": {"x": {"command": "node", "args": ["/home/u/p/server.js"]}},
+		"/home/u/.cursor/mcp.json": `{"mcpServers": {"x": {"command": "node", "args": ["/home/u/p/server.js"]}},
 			"history": ["look at /home/u/p/prompt.go"], "projects": {"/home/u/p": {}}}`,
 		"/home/u/.codex/config.toml":             "notify = [\"python3\", \"/home/u/p/notify.py\"]\n",
 		"/home/u/.tmux.conf":                     "# ~/p/free\nbind x run-shell '~/p/tmux.sh'; source-file ~/p/dir ~/p/missing\n",
@@ -33,7 +33,7 @@ func TestMentioned(t *testing.T) {
 		"/home/u/.local/bin/tool":                "-> ../../p/tool",
 	}
 	want := map[string]string{
-		"hook.sh": `"/home/u/.claude/settings.json" names it`, "server.js": `"/home/u/.claude.json" names it`,
+		"hook.sh": `"/home/u/.claude/settings.json" names it`, "server.js": `"/home/u/.cursor/mcp.json" names it`,
 		"notify.py": `"/home/u/.codex/config.toml" names it`, "tmux.sh": `"/home/u/.tmux.conf" names it`,
 		"daemon":   `"/home/u/.config/systemd/user/x.service" names it`,
 		"start":    `"/home/u/.config/autostart/x.desktop" names it`,
@@ -85,6 +85,26 @@ func TestMentioned_IsBounded(t *testing.T) {
 	p := s.Compile(document.KindTool).Policy
 	if len(p.Reviewed) != maxMentions || p.Reviewed["/home/u/p/hook"] == "" || p.Reviewed["/home/u/p/0"] == "" {
 		t.Errorf("%d are reviewed", len(p.Reviewed))
+	}
+}
+
+// Who grants such a file for writing is not warned at each start.
+func TestMentioned_AGrantIsNoWarning(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/tmp/": "", "/home/u/project/": "", "/home/u/notes": "", "/home/u/sourced": "",
+		"/home/u/.bashrc": "alias n='vim ~/notes'; . ~/sourced; export LOG=~/log\n",
+	})
+	for granted, warned := range map[string]bool{"~/notes": false, "~/log": false, "~/sourced": true} {
+		s := snapshotOf(t, tree, `{"enabled": true, "additional_read_write_paths": ["`+granted+`"]}`, "")
+		compiled := s.Compile(document.KindTool)
+		if got := len(compiled.Warnings) > 0; got != warned {
+			t.Errorf("%s: %q", granted, compiled.Warnings)
+		}
+		path := "/home/u/" + strings.TrimPrefix(granted, "~/")
+		if !warned && compiled.Policy.Reviewed[path] == "" {
+			t.Errorf("%s is not reviewed", granted)
+		}
 	}
 }
 

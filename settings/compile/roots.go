@@ -61,7 +61,7 @@ func rootsOf(view fsView, p project, own []grant) chosenRoots {
 		}
 		known[g.path] = true
 		root := policy.Root{Path: g.path}
-		if actor, found := view.sensitive.ActingAt(view.View, g.path); found {
+		if actor, found := view.sensitive.ActingAt(view.View, g.path); found && !view.isOpen(g.path) {
 			root.Acts = actor.Acts
 		}
 		target := view.Resolve(g.path)

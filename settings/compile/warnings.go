@@ -117,7 +117,7 @@ func (e *evaluation) findProjectRisks() []string {
 	}
 	actor, found := e.sensitive.ActorAt(project)
 	if !found { // a symlink to it may be such a place
-		actor, found = e.sensitive.ActingAt(e.View, project)
+		actor, found = e.sensitive.PlaceAt(e.View, project)
 	}
 	if found {
 		return []string{fmt.Sprintf("the project directory %s: sessions may write it, and %s", display.Quote(project),

@@ -3,10 +3,11 @@ package risks
 // Naming are settings of programs outside that write out which programs, scripts
 // and servers they run, often as whole paths. In the last name * stands for any
 // characters. Files that source others, or include them, are read only
-// themselves.
+// themselves. ~/.claude.json is not among them: its program writes it all the time,
+// and each start of a session would evaluate the settings anew.
 var Naming = []string{
 	// Agents: hooks, servers and status lines.
-	"~/.claude.json", "~/.claude/settings.json", "~/.claude/settings.local.json", "~/.codex/config.toml",
+	"~/.claude/settings.json", "~/.claude/settings.local.json", "~/.codex/config.toml",
 	"~/.codex/hooks.json", "~/.gemini/settings.json", "~/.config/opencode/opencode.json",
 	"~/.config/opencode/opencode.jsonc", "~/.copilot/mcp-config.json", "~/.copilot/config.json",
 	"~/.aider.conf.yml", "~/.cursor/mcp.json", "~/.cursor/hooks.json", "~/.qwen/settings.json",

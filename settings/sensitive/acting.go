@@ -23,6 +23,11 @@ func (p *Paths) ActingAt(r *resolve.View, path string) (actor Actor, found bool)
 	return Actor{}, false
 }
 
+// PlaceAt is ActingAt without the names of a project's table.
+func (p *Paths) PlaceAt(r *resolve.View, path string) (actor Actor, found bool) {
+	return p.within(r, path)
+}
+
 // ActingBelow lists the places of the table below a directory, itself not
 // included, that programs outside act on, whether they exist or not: the names,
 // and where symlinks lead. ways are symlinks on the way to them, to other
