@@ -137,8 +137,10 @@ func (r *running) send(q request) (<-chan answer, error) {
 	if q.Op == opWatch || q.InFile {
 		rights = unix.UnixRights(q.passed)
 	}
+	gone := false
 	if err == nil {
 		_, _, err = r.requests.WriteMsgUnix(message, rights, nil)
+		gone = errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 	}
 	if q.InFile {
 		unix.Close(q.passed)
@@ -146,6 +148,7 @@ func (r *running) send(q request) (<-chan answer, error) {
 	if err != nil {
 		r.mu.Lock()
 		delete(r.pending, q.ID)
+		r.gone = r.gone || gone // also if the end of its answers has not come yet
 		r.mu.Unlock()
 		return nil, err
 	}

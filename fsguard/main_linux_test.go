@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // TestMain also plays the helper: the tests start themselves again.
@@ -46,29 +48,39 @@ var helperPIDs struct {
 // another helper replaces it.
 func TestHelper_IsReplacedWhenItDies(t *testing.T) {
 	r := newRemote()
-	if _, err := r.call(request{Op: opLstat, Path: text("/")}); err != nil {
-		t.Fatal(err)
-	}
-	q, _ := fifo(t)
-	failed := make(chan error, 1)
-	go func() {
-		_, err := r.call(q)
-		failed <- err
-	}()
-	helperPIDs.mu.Lock()
-	pid := helperPIDs.last
-	helperPIDs.mu.Unlock()
-	if pid == 0 || pid == os.Getpid() {
-		t.Fatalf("the helper is process %d", pid)
-	}
-	for len(helperPending()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-failed; err == nil || errors.Is(err, ErrNoAnswer) {
-		t.Errorf("what the dead one was asked: %v", err)
+	var pid int
+	for asked := false; !asked; {
+		if _, err := r.call(request{Op: opLstat, Path: text("/")}); err != nil {
+			t.Fatal(err)
+		}
+		q, release := fifo(t)
+		var err error
+		failed := make(chan struct{})
+		go func() {
+			defer close(failed)
+			_, err = r.call(q)
+		}()
+		helperPIDs.mu.Lock()
+		pid = helperPIDs.last
+		helperPIDs.mu.Unlock()
+		if pid == 0 || pid == os.Getpid() {
+			t.Fatalf("the helper is process %d", pid)
+		}
+		for len(helperPending()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		// If it died before the message was written, another helper got that.
+		if asked = deadline.New(5 * time.Second).Wait(failed); !asked {
+			release()
+			<-failed
+			continue
+		}
+		if err == nil || errors.Is(err, ErrNoAnswer) {
+			t.Errorf("what the dead one was asked: %v", err)
+		}
 	}
 	if _, err := r.call(request{Op: opLstat, Path: text("/")}); err != nil {
 		t.Errorf("the next call: %v", err)
@@ -77,6 +89,32 @@ func TestHelper_IsReplacedWhenItDies(t *testing.T) {
 	defer helperPIDs.mu.Unlock()
 	if helperPIDs.last == pid {
 		t.Error("no helper has replaced it")
+	}
+}
+
+// A call right after the helper's death is another helper's, or fails: a thread of
+// this process that hung would stay.
+func TestHelper_NoCallIsMadeHereWhileItDies(t *testing.T) {
+	r := newRemote()
+	own := fmt.Sprintf("in process %d", os.Getpid())
+	ask := func() string {
+		_, err := r.call(request{Op: opLength, Path: text("/")})
+		said := fmt.Sprint(err)
+		if strings.Contains(said, own) {
+			t.Fatalf("it was made here: %s", said)
+		}
+		return said
+	}
+	for range 100 {
+		for !strings.Contains(ask(), "in process") { // that of the one before may still be told
+		}
+		helperPIDs.mu.Lock()
+		pid := helperPIDs.last
+		helperPIDs.mu.Unlock()
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		ask()
 	}
 }
 
