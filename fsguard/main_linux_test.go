@@ -66,8 +66,8 @@ func TestHelper_IsReplacedWhenItDies(t *testing.T) {
 		if pid == 0 || pid == os.Getpid() {
 			t.Fatalf("the helper is process %d", pid)
 		}
-		for len(helperPending()) == 0 {
-			time.Sleep(time.Millisecond)
+		if !deadline.Until(20*time.Second, func() bool { return len(helperPending()) > 0 }) {
+			t.Fatal("the helper is asked nothing")
 		}
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)

@@ -135,3 +135,27 @@ func TestLinked_AWorktreeInAProtectedDirectory(t *testing.T) {
 		t.Errorf("warned of %q", warnings)
 	}
 }
+
+// A symlink to where everything may be, or to what programs make while they run,
+// says nothing about what is there.
+func TestLinked_LeavesOut(t *testing.T) {
+	t.Parallel()
+	for target, project := range map[string]string{
+		"/home/u/Documents": "/home/u/Documents/p", "/home/u": "/home/u/p", "/data": "/data/p", "/": "/srv/x/p",
+		"/run/x/y/p": "/run/x/y/p",
+	} {
+		tree := resolvetest.InMemory(map[string]string{
+			"/tmp/": "", project + "/src": "", "/home/u/.config/kitty/link": "-> " + target,
+		})
+		s := snapshotOf(t, tree, `{"enabled": true}`, "")
+		s.ProjectDir = project
+		compiled := s.Compile(document.KindTool)
+		if !compiled.Policy.At(project+"/src").Has(policy.Write) || len(compiled.Warnings) > 0 {
+			t.Errorf("%s: %q", target, compiled.Warnings)
+		}
+		view := s.view()
+		if linked := view.sensitive.Linked(view.View); len(linked) > 0 {
+			t.Errorf("%s: %+v", target, linked)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -72,13 +73,13 @@ func (v fsView) isFile(target resolve.Target) bool {
 	return target.Err == nil && target.Exists && target.Mode.IsRegular()
 }
 
-// place is the place that is mentioned, if it is a file that nobody else says
-// something about.
-func (v fsView) place(m mention) (place sourcedPlace, is bool) {
-	target := v.Resolve(m.path)
+// place is the place that is mentioned, and where its path leads, if that is a file
+// that nobody else says something about.
+func (v fsView) place(m mention) (place sourcedPlace, target resolve.Target, is bool) {
+	target = v.Resolve(m.path)
 	_, found := v.sensitive.ActingAt(v.View, target.Path)
 	missing := target.Err == nil && !target.Exists && m.loosely
-	return sourcedPlace{path: target.Path, open: true, acts: display.Quote(m.by) + " names it"},
+	return sourcedPlace{path: target.Path, open: true, acts: display.Quote(m.by) + " names it"}, target,
 		!found && (v.isFile(target) || missing)
 }
 
@@ -97,11 +98,13 @@ func (v fsView) isOpen(path string) (open bool) {
 }
 
 // reviewed are the files that programs outside run because a file of the user's
-// says so, and that sessions have good reasons to write: why, by their paths.
+// says so, and that sessions have good reasons to write: why, by their paths. A
+// symlink on the way to one is among them.
 func (v fsView) reviewed() map[string]string {
 	list := map[string]string{}
 	for _, one := range v.sourced().places {
-		if target := v.Resolve(one.path); one.open && (v.isFile(target) || target.Err == nil && !target.Exists) {
+		target, isLink := v.Resolve(one.path), v.Entry(one.path).Mode&fs.ModeSymlink != 0
+		if one.open && (isLink || v.isFile(target) || target.Err == nil && !target.Exists) {
 			list[one.path] = one.acts
 		}
 	}

@@ -29,6 +29,7 @@ func TestMentioned(t *testing.T) {
 		"/home/u/.config/autostart/x.desktop":    "Exec=/home/u/p/start %u\n",
 		"/home/u/.config/nvim/init.lua":          "vim.cmd('source $HOME/p/mine.vim')\n",
 		"/home/u/.bashrc":                        "alias a=~/p/alias; alias b=~/p/later\n",
+		"/home/u/p/.git/config":                  "[core]\n\tfsmonitor = ./watch\n",
 		"/home/u/.gitconfig":                     "[core]\n\teditor = ~/p/edit\n",
 		"/home/u/.local/bin/tool":                "-> ../../p/tool",
 	}
@@ -39,7 +40,8 @@ func TestMentioned(t *testing.T) {
 		"start":    `"/home/u/.config/autostart/x.desktop" names it`,
 		"mine.vim": `"/home/u/.config/nvim/init.lua" names it`, "alias": `"/home/u/.bashrc" names it`,
 		"later": `"/home/u/.bashrc" names it`, "edit": "git runs it: its configuration names it in core.editor",
-		"tool": `"/home/u/.local/bin/tool" leads there, and your shells find programs there`,
+		"watch": "git runs it: its configuration names it in core.fsmonitor",
+		"tool":  `"/home/u/.local/bin/tool" leads there, and your shells find programs there`,
 	}
 	for name := range want {
 		if name != "later" {
@@ -64,6 +66,25 @@ func TestMentioned(t *testing.T) {
 		}
 		if !maps.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", how, got, want)
+		}
+	}
+}
+
+// Who exchanges a symlink on the way to such a file has another one run.
+func TestMentioned_SymlinksOnTheWayAreReviewed(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{
+		"/tmp/": "", "/home/u/p/.git/HEAD": "", "/home/u/p/hook": "-> impl/hook", "/home/u/p/impl/hook": "",
+		"/home/u/p/now": "-> v1", "/home/u/p/v1/run": "", "/home/u/p/v1/tool": "",
+		"/home/u/.bashrc":               "alias r=~/p/now/run\n",
+		"/home/u/.claude/settings.json": `{"command": "~/p/hook"}`, "/home/u/.local/bin/tool": "-> ../../p/now/tool",
+	})
+	s := snapshotOf(t, tree, `{"enabled": true}`, "")
+	s.ProjectDir = "/home/u/p"
+	p := s.Compile(document.KindTool).Policy
+	for _, name := range []string{"hook", "impl/hook", "now", "v1/run", "v1/tool"} {
+		if p.Reviewed["/home/u/p/"+name] == "" || !p.At("/home/u/p/"+name).Has(policy.Write) {
+			t.Errorf("%s: %q", name, p.Reviewed)
 		}
 	}
 }

@@ -296,8 +296,8 @@ func (v fsView) sourced() *sourcedFiles {
 		add(sourcedPlace{path: target.Path, reason: bySSH, acts: acts})
 	}
 	for _, one := range mentioned.list {
-		if place, is := v.place(one); is {
-			add(place)
+		if place, target, is := v.place(one); is {
+			add(place, target)
 		}
 	}
 	for _, one := range v.sensitive.Linked(v.View) {

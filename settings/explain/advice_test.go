@@ -148,11 +148,11 @@ func TestAdvice_LeadsToNothingThatFilesOfTheUsersName(t *testing.T) {
 		"/home/u/loop/README": "",
 		"/home/u/one":         "",
 		"/home/u/.gitconfig": "[include] path = git/more\n[core] hooksPath = ~/hooks\n\tfsmonitor = /srv/tool/watch\n" +
-			"[init] templateDir = ~/template\n[gc] recentObjectsHook = ~/gc\n",
-		"/home/u/git/more":       "[includeIf \"gitdir:~/work/\"] path = ~/git/work\n",
-		"/home/u/git/work":       "",
-		"/home/u/hooks/README":   "",
-		"/srv/tool/watch":        "",
+			"[init] templateDir = ~/template\n[gc] recentObjectsHook = /srv/gc/hook\n",
+		"/home/u/git/more":     "[includeIf \"gitdir:~/work/\"] path = ~/git/work\n",
+		"/home/u/git/work":     "",
+		"/home/u/hooks/README": "",
+		"/srv/tool/watch":      "", "/srv/gc/hook": "",
 		"/home/u/.ssh/config":    "Include ~/ssh/*.conf\n",
 		"/home/u/ssh/there.conf": "Host there\n",
 		"/home/u/dot/fish":       "", "/home/u/.config/fish/config.fish": "-> ../../dot/fish",
@@ -168,7 +168,7 @@ func TestAdvice_LeadsToNothingThatFilesOfTheUsersName(t *testing.T) {
 		"/home/u/ssh/new.conf", "/home/u/dot/fish", "/home/u/dot/lua", "/home/u/dot/lua/a", "/home/u/dot/lua/new",
 		"/home/u/dot/new", "/home/u/built/tool", "/home/u/rc/ssh",
 		"/home/u/by/function", "/home/u/by/array", "/home/u/by/alias", "/home/u/by/new", "/home/u/template/hooks/x",
-		"/home/u/gc",
+		"/srv/gc/hook",
 	} {
 		for _, access := range []string{"write", "create", "remove"} {
 			s, err := Suggest(snapshot, document.KindTool, access, target, "")

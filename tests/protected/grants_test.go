@@ -54,7 +54,7 @@ var grantKinds = []grantKind{
 		name: "the project has start-up files", grant: "dotfiles", root: "dotfiles", project: true,
 		rows: []string{
 			"zshrc", "aliases", "now/env", "ssh/work", "ssh/d/new+", "helix.toml", "vim/plugin/a.vim",
-			"vim/plugin/new.vim+", "?hook.sh", "?mine",
+			"vim/plugin/new.vim+", "?hook.sh", "?mine", "?link.sh",
 		},
 	},
 	{name: "files that a start-up file sources", grant: ".shell/d", root: ".shell/d", rows: []string{"one", "new+"}},
@@ -104,19 +104,20 @@ func (s *scene) fill() {
 		"dotfiles/helix.toml": "", "dotfiles/vim/plugin/a.vim": "", ".config/helix/themes/x": "", ".vim/vimrc": "",
 		".ssh/config": "Include ~/dotfiles/ssh/work ~/dotfiles/ssh/d/*\n",
 		".bashrc": ". ~/.shell/sourced; . ~/dotfiles/aliases; . ~/dotfiles/now/env\nfor f in ~/.shell/d/*; do . \"$f\"; done\n" +
-			"alias mine=~/dotfiles/mine\n",
+			"alias mine=~/dotfiles/mine; alias linked=~/dotfiles/link.sh\n",
 		".shell/sourced": "", ".shell/d/one": "", "gitmore": "", "githooks/README": "",
 		".gitconfig":         "[core]\n\thooksPath = ~/githooks\n[include]\n\tpath = ~/gitmore\n",
 		".local/bin/tool":    "",
 		".vscode/tasks.json": "{}", ".claude/settings.json": `{"hooks": {"Stop": [{"hooks": [{"command": "~/dotfiles/hook.sh"}]}]}}`,
-		"dotfiles/hook.sh": "", "dotfiles/mine": "", ".claude/projects/x": "", ".claude/a/b/x": "",
+		"dotfiles/hook.sh": "", "dotfiles/mine": "",
+		"dotfiles/impl.sh": "", ".claude/projects/x": "", ".claude/a/b/x": "",
 		".local/bin/mine": "",
 	} {
 		harness.Write(s.T, filepath.Join(s.Home, path), content)
 	}
 	for link, target := range map[string]string{
 		"other/.claude": ".agents", "other/Makefile": "build/mk", ".zshrc": "dotfiles/zshrc",
-		"dotfiles/now": "v1", ".config/helix/config.toml": "../../dotfiles/helix.toml",
+		"dotfiles/now": "v1", "dotfiles/link.sh": "impl.sh", ".config/helix/config.toml": "../../dotfiles/helix.toml",
 		".vim/plugin": "../dotfiles/vim/plugin",
 	} {
 		link = filepath.Join(s.Home, link)
