@@ -97,10 +97,13 @@ func (v fsView) refusesPlace(p toolchain.Place) string {
 	if actor, _ := v.sensitive.ActorAt(target.Path); actor.Agent != "" {
 		return "that is the sign-in of " + actor.Agent
 	}
-	if p.Access.Has(policy.Write) {
-		return v.undoes(target.Path)
+	if !p.Access.Has(policy.Write) {
+		return ""
 	}
-	return ""
+	if actor, found := v.sensitive.ActingAt(v.View, target.Path); found && !target.Exists {
+		return "it would be made as a directory, and " + actor.Acts
+	}
+	return v.undoes(target.Path)
 }
 
 // holds reports whether a real path lies in a place of the set itself.

@@ -45,15 +45,23 @@ type FileDiagnostic struct {
 	Diagnostic
 }
 
-// String renders "file:line:column: severity: key: message".
-func (d FileDiagnostic) String() string { return display.Text(d.File) + ":" + d.Diagnostic.String() }
+// String renders "file:line:column: severity: key: message". What is about no text,
+// such as a command line, has no position.
+func (d FileDiagnostic) String() string {
+	if d.Line == 0 {
+		return display.Text(d.File) + ": " + d.said()
+	}
+	return display.Text(d.File) + ":" + d.Diagnostic.String()
+}
 
 // String renders "line:column: severity: key: message".
-func (d Diagnostic) String() string {
+func (d Diagnostic) String() string { return fmt.Sprintf("%d:%d: %s", d.Line, d.Column, d.said()) }
+
+func (d Diagnostic) said() string {
 	if d.Key == "" {
-		return fmt.Sprintf("%d:%d: %s: %s", d.Line, d.Column, d.Severity, d.Message)
+		return fmt.Sprintf("%s: %s", d.Severity, d.Message)
 	}
-	return fmt.Sprintf("%d:%d: %s: %s: %s", d.Line, d.Column, d.Severity, d.Key, d.Message)
+	return fmt.Sprintf("%s: %s: %s", d.Severity, d.Key, d.Message)
 }
 
 // Sort orders by file and position and drops duplicates.
