@@ -159,3 +159,41 @@ func TestLinked_LeavesOut(t *testing.T) {
 		}
 	}
 }
+
+// What a symlink in a directory of secrets leads to is one: hidden in a project and
+// in grants, and never suggested.
+func TestLinked_Secrets(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{"/tmp/": "", "/home/u/project/": ""}
+	for link, target := range map[string]string{
+		".ssh/id_ed25519": "key", ".ssh/config": "config", ".ssh/id.pub": "pub", ".aws/credentials": "aws",
+		".gnupg/gpg-agent.conf": "agent", ".gnupg/private-keys-v1.d": "private", ".kube/config": "kube",
+		".config/nvim/init.lua": "init",
+	} {
+		tree["/home/u/"+link], tree["/home/u/dot/"+target] = "-> /home/u/dot/"+target, ""
+	}
+	delete(tree, "/home/u/dot/private")
+	tree["/home/u/dot/private/1.key"] = ""
+	f := resolvetest.InMemory(tree)
+	for how, test := range map[string]struct{ project, settings string }{
+		"the project":  {"/home/u/dot", `{"enabled": true}`},
+		"a grant":      {"/home/u/project", `{"enabled": true, "additional_read_write_paths": ["~/dot"]}`},
+		"a wide grant": {"/home/u/project", `{"enabled": true, "additional_read_only_paths": ["~"]}`},
+	} {
+		s := snapshotOf(t, f, test.settings, "")
+		s.ProjectDir = test.project
+		p := s.Compile(document.KindTool).Policy
+		index := policy.NewIndex(&p)
+		for name, hidden := range map[string]bool{
+			"key": true, "aws": true, "kube": true, "private/1.key": true,
+			"config": false, "pub": false, "agent": false, "init": false,
+		} {
+			if _, is := index.HiddenAt("/home/u/dot/" + name); is != hidden {
+				t.Errorf("%s: %s is hidden: %t", how, name, is)
+			}
+			if what := s.Secrets()("/home/u/dot/" + name); (what != "") != hidden {
+				t.Errorf("%s holds %q", name, what)
+			}
+		}
+	}
+}

@@ -216,6 +216,9 @@ type sourcedPlace struct {
 	// open: sessions have good reasons to write it, or nobody knows whether it is
 	// read. It is not protected: advice warns of it, and it is reviewed.
 	open bool
+	// secret is what it holds, and shown, as in risks.Place.
+	secret string
+	shown  bool
 }
 
 // onTheWay is the reason of a symlink to a directory that is not protected itself.
@@ -311,6 +314,9 @@ func (v fsView) sourced() *sourcedFiles {
 			acts = reason + ", and " + acts
 		}
 		add(sourcedPlace{path: target.Path, reason: reason, acts: acts, open: one.Program}, target)
+		if one.Secret != "" {
+			add(sourcedPlace{path: target.Path, acts: acts, open: true, secret: one.Secret, shown: one.Shown})
+		}
 	}
 	return s
 }
@@ -318,12 +324,12 @@ func (v fsView) sourced() *sourcedFiles {
 // actingNames are the places that programs outside act on because files of the
 // user's name them: what shells source at their start, what ssh includes, what the
 // user's and the project's configuration of git leads to, and what symlinks beside
-// such files do.
+// such files do. Some of those hold secrets.
 func (v fsView) actingNames(repository git.Repository) []risks.Place {
 	var list []risks.Place
 	add := func(path, acts string) { list = append(list, risks.Place{Path: path, Acts: acts}) }
 	for _, one := range v.sourced().places {
-		add(one.path, one.acts)
+		list = append(list, risks.Place{Path: one.path, Acts: one.acts, Secret: one.secret, Shown: one.shown})
 	}
 	for _, path := range repository.Elsewhere {
 		if v.Resolve(path).Mode.IsDir() {

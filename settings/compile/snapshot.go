@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
@@ -251,7 +252,7 @@ func (s *Snapshot) With(granted []Addition) *Snapshot {
 // known. It describes the file system of this moment.
 func (s *Snapshot) Secrets() func(path string) string {
 	view := s.view()
-	known := view.sensitive
+	known := view.sensitive.With(view.actingNames(git.Repository{}))
 	return func(path string) string {
 		if what := known.Holds(path); what != "" {
 			return what

@@ -66,14 +66,23 @@ func (p *Paths) ActingBelow(r *resolve.View, dir string) (list, ways []string) {
 	return slices.Compact(list), slices.Compact(ways)
 }
 
-// With is what is known, and further places that somebody acts on, because files of
-// the user's name them. [Paths.ActingAt] and [Paths.FindActor] know these too.
+// With is what is known, and further places, because files of the user's name them
+// or symlinks lead there: that somebody acts on, which [Paths.ActingAt] and
+// [Paths.FindActor] know, and existing ones of secrets.
 func (p *Paths) With(more []risks.Place) *Paths {
 	if len(more) == 0 {
 		return p
 	}
 	with := *p
 	with.base, with.more, with.acted, with.named = p, more, nil, nil
+	with.All = slices.Clone(p.All)
+	for _, one := range more {
+		if one.Secret != "" {
+			with.All = append(with.All, place{
+				Path: one.Path, Named: one.Path, Holds: one.Secret, Exists: true, Hidden: one.Hidden(),
+			})
+		}
+	}
 	return &with
 }
 

@@ -21,6 +21,10 @@ type Linked struct {
 	Acts string
 	// Program: it is in a directory in which shells find programs.
 	Program bool
+	// Secret is what the file there holds, because the symlink's directory does, and
+	// Shown says that sessions see it in a wider grant, as in risks.Place.
+	Secret string
+	Shown  bool
 }
 
 // Linked finds those symlinks, as far as FS.Links looks. It leaves out those that
@@ -45,11 +49,29 @@ func (p *Paths) Linked(r *resolve.View) (list []Linked) {
 			continue
 		}
 		of, _ := within(p.acting(r), path)
-		list = append(list, Linked{
+		one := Linked{
 			Path: path, Target: target, Acts: of.Acts, Program: risks.IsProgramDir(filepath.Base(filepath.Dir(path))),
-		})
+		}
+		const others = 0o077
+		one.Secret, one.Shown = p.secretAt(path)
+		// ssh takes no key that others may read.
+		if !target.Exists || one.Secret == risks.SSHKeys && target.Mode&others != 0 {
+			one.Secret = ""
+		}
+		list = append(list, one)
 	}
 	return list
+}
+
+// secretAt is what a place of secrets that a path is in holds; "" if there is none,
+// or if the path's name is one of files without.
+func (p *Paths) secretAt(path string) (holds string, shown bool) {
+	for i := range p.All {
+		if known := &p.All[i]; known.Mixed == "" && policy.Contains(known.Path, path) && !known.isPlain(path) {
+			return known.Holds, !known.Hidden
+		}
+	}
+	return "", false
 }
 
 // leftOut reports whether a target is one that Linked leaves out.
