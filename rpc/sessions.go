@@ -36,6 +36,7 @@ type entry struct {
 	passVariable        func(name string) string
 	policyID            string // set before started is closed
 	cancel              context.CancelFunc
+	room                room          // of its output
 	started             chan struct{} // closed when the start has succeeded or failed
 	answered            chan struct{} // closed when the answer to the spawn request was sent
 

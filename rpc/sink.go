@@ -15,7 +15,9 @@ type sink struct {
 }
 
 // Output sends terminal/output.
-func (k *sink) Output(data []byte) { _ = k.server.stream.out.sendOutput(k.entry.id, data) }
+func (k *sink) Output(data []byte) {
+	_ = k.server.stream.out.sendOutput(k.entry.id, k.entry.room, data)
+}
 
 // Alarm sends sandbox/denied about a protected path.
 func (k *sink) Alarm(alarm spawn.Alarm) {

@@ -31,7 +31,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 	defer cancel()
 	e := &entry{
 		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind, group: groupOf(params),
-		cancel: cancel, started: make(chan struct{}), answered: make(chan struct{}),
+		cancel: cancel, room: newRoom(), started: make(chan struct{}), answered: make(chan struct{}),
 	}
 	request.Ask = s.asker(e)
 	switch err := s.sessions.add(e); {

@@ -22,7 +22,7 @@ var errUnread = errors.New("the editor does not read its answers")
 // queue of its own, and waits at most readerTimeout for room there; see
 // docs/design/flow-control.md.
 type writer struct {
-	frames     chan *[]byte
+	frames     chan queued
 	fromReader chan *[]byte  // frames of the reading goroutine
 	missed     atomic.Int64  // log lines that did not fit
 	written    atomic.Int64  // frames that the editor has taken
@@ -38,6 +38,29 @@ type writer struct {
 // another session floods.
 const queueLength = 16
 
+// queued is a frame that waits. room, if it is not nil, gets back the place that
+// the frame has of a session's.
+type queued struct {
+	frame *[]byte
+	room  room
+}
+
+// room has the places of one session's output in the queue. While all are taken, the
+// session waits, so that others find the queue nearly empty.
+type room chan struct{}
+
+// roomEach is how many frames of one session's output wait at most: one is written
+// while the next one is made.
+const roomEach = 2
+
+func newRoom() room {
+	r := make(room, roomEach)
+	for range roomEach {
+		r <- struct{}{}
+	}
+	return r
+}
+
 const (
 	// readerQueueLength is how many frames of the reading goroutine may wait.
 	// They are short: refusals and log lines.
@@ -52,7 +75,7 @@ const (
 
 func newWriter(out io.Writer) *writer {
 	w := &writer{
-		frames: make(chan *[]byte, queueLength), fromReader: make(chan *[]byte, readerQueueLength),
+		frames: make(chan queued, queueLength), fromReader: make(chan *[]byte, readerQueueLength),
 		stop: make(chan struct{}), broken: make(chan struct{}), abandoned: make(chan struct{}),
 	}
 	go w.run(out)
@@ -63,12 +86,12 @@ func (w *writer) run(out io.Writer) {
 	defer close(w.broken)
 	for {
 		select {
-		case frame := <-w.frames:
-			if !w.write(out, frame) {
+		case next := <-w.frames:
+			if !w.write(out, next) {
 				return
 			}
 		case frame := <-w.fromReader:
-			if !w.write(out, frame) {
+			if !w.write(out, queued{frame: frame}) {
 				return
 			}
 		case <-w.stop:
@@ -82,12 +105,12 @@ func (w *writer) run(out io.Writer) {
 func (w *writer) drain(out io.Writer) {
 	for {
 		select {
-		case frame := <-w.frames:
-			if !w.write(out, frame) {
+		case next := <-w.frames:
+			if !w.write(out, next) {
 				return
 			}
 		case frame := <-w.fromReader:
-			if !w.write(out, frame) {
+			if !w.write(out, queued{frame: frame}) {
 				return
 			}
 		default:
@@ -96,12 +119,15 @@ func (w *writer) drain(out io.Writer) {
 	}
 }
 
-func (w *writer) write(out io.Writer, frame *[]byte) bool {
+func (w *writer) write(out io.Writer, next queued) bool {
 	w.started.Add(1)
-	_, err := out.Write(*frame)
+	_, err := out.Write(*next.frame)
 	w.written.Add(1)
-	if cap(*frame) <= maxPooled {
-		framePool.Put(frame)
+	if next.room != nil {
+		next.room <- struct{}{} // there is a place for each frame that has taken one
+	}
+	if cap(*next.frame) <= maxPooled {
+		framePool.Put(next.frame)
 	}
 	return err == nil
 }
@@ -120,7 +146,7 @@ func (w *writer) close(timeout time.Duration) {
 var framePool = sync.Pool{New: func() any { return new([]byte) }}
 
 // send frames a body and queues it.
-func (w *writer) send(body []byte) error { return w.queue(framed(body)) }
+func (w *writer) send(body []byte) error { return w.queue(queued{frame: framed(body)}) }
 
 func framed(body []byte) *[]byte {
 	frame := framePool.Get().(*[]byte)
@@ -134,7 +160,7 @@ func framed(body []byte) *[]byte {
 func (w *writer) answer(body []byte) error {
 	frame := framed(body)
 	select {
-	case w.frames <- frame:
+	case w.frames <- queued{frame: frame}:
 		return nil
 	default:
 	}
@@ -172,9 +198,9 @@ func (w *writer) logLine(make func(missed int) []byte) {
 	w.missed.Add(missed + 1)
 }
 
-func (w *writer) queue(frame *[]byte) error {
+func (w *writer) queue(next queued) error {
 	select {
-	case w.frames <- frame:
+	case w.frames <- next:
 		return nil
 	case <-w.broken:
 		return errClosed
@@ -225,9 +251,9 @@ const (
 	outputTail = `"}}`
 )
 
-// sendOutput queues a terminal/output. The id must be a UUID, because it is not
-// escaped.
-func (w *writer) sendOutput(sessionID string, data []byte) error {
+// sendOutput queues a terminal/output when the session has room. The id must be a
+// UUID, because it is not escaped.
+func (w *writer) sendOutput(sessionID string, room room, data []byte) error {
 	encoded := base64.StdEncoding.EncodedLen(len(data))
 	frame := framePool.Get().(*[]byte)
 	b := appendHeader((*frame)[:0], len(outputHead)+len(sessionID)+len(outputData)+encoded+len(outputTail))
@@ -236,5 +262,12 @@ func (w *writer) sendOutput(sessionID string, data []byte) error {
 	b = append(b, outputData...)
 	b = base64.StdEncoding.AppendEncode(b, data)
 	*frame = append(b, outputTail...)
-	return w.queue(frame)
+	select {
+	case <-room:
+		return w.queue(queued{frame, room})
+	case <-w.broken:
+		return errClosed
+	case <-w.abandoned:
+		return errClosed
+	}
 }

@@ -1,8 +1,11 @@
 package rpc
 
 import (
+	"encoding/base64"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,4 +106,71 @@ func TestWriter_CloseWritesWhatIsQueued(t *testing.T) {
 	if got, want := out.Len(), queueLength*len("Content-Length: 2\r\n\r\n{}"); got != want {
 		t.Errorf("wrote %d bytes, want %d", got, want)
 	}
+}
+
+// slowly is an editor that takes a frame when it is told to.
+type slowly struct {
+	next  chan struct{}
+	taken chan string
+}
+
+func (s slowly) Write(frame []byte) (int, error) {
+	<-s.next
+	s.taken <- string(frame)
+	return len(frame), nil
+}
+
+// A session that prints without end has two frames on their way, and others do not
+// wait for more. Its own come in order.
+func TestWriter_OneSessionDoesNotFillTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		editor := slowly{make(chan struct{}), make(chan string, 1000)}
+		w := newWriter(editor)
+		const rounds = 20
+		queued := 0
+		go func() {
+			flooding := newRoom()
+			for i := range rounds {
+				if w.sendOutput("flood", flooding, []byte{byte(i)}) != nil {
+					return
+				}
+				queued++
+			}
+		}()
+		synctest.Wait()
+		if queued != roomEach {
+			t.Errorf("%d frames of it are on their way, want %d", queued, roomEach)
+		}
+		if err := w.sendOutput("echo", newRoom(), []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for range rounds + 1 {
+			editor.next <- struct{}{}
+			frame := <-editor.taken
+			if strings.Contains(frame, `"echo"`) {
+				order = append(order, "echo")
+				continue
+			}
+			want := base64.StdEncoding.EncodeToString([]byte{byte(len(order) - echoes(order))})
+			if order = append(order, "flood"); !strings.Contains(frame, `"data":"`+want+`"`) {
+				t.Errorf("frame %d: %s", len(order), frame)
+			}
+			synctest.Wait()
+		}
+		if at := slices.Index(order, "echo"); at < 0 || at > roomEach {
+			t.Errorf("the other session's echo is number %d", at)
+		}
+		w.close(time.Minute)
+	})
+}
+
+func echoes(order []string) (n int) {
+	for _, one := range order {
+		if one == "echo" {
+			n++
+		}
+	}
+	return n
 }
