@@ -166,10 +166,10 @@ func (a *namedAgent) environ(env []string, of policy.Policy) []string {
 
 // notes say what the user may not expect of the agent in a session with a policy.
 func (a *namedAgent) notes(of policy.Policy) (notes []string) {
-	if !of.Restricted || of.Network.Allowed {
+	if !of.Restricted || of.Network.Allowed && of.Network.Localhost == policy.LocalhostAll {
 		return nil
 	}
-	if gap := hostsGap(); gap != "" {
+	if gap := hostsGap(); gap != "" && !of.Network.Allowed {
 		return []string{"no host can be reached: " + gap + "; --network opens what your settings allow"}
 	}
 	for _, service := range a.services {
@@ -180,6 +180,7 @@ func (a *namedAgent) notes(of policy.Policy) (notes []string) {
 		case service.Obeys != "":
 			notes = append(notes, fmt.Sprintf("%s leads to %s, which is not opened: %s obeys whoever connects",
 				service.Variable, service.Host, service.Obeys))
+		case of.Network.Allowed: // by the address that the variable has
 		case service.Local() && allowed:
 			notes = append(notes, fmt.Sprintf("%s: %s of this machine is reached as %s", service.Variable, service.Host,
 				strings.Replace(service.Host, "localhost", hosts.HostName, 1)))

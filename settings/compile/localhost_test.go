@@ -22,7 +22,7 @@ func TestLocalhost_AProjectOnlyTightens(t *testing.T) {
 		want          policy.Localhost
 		opened        string
 	}{
-		{network, "", policy.LocalhostAll, ""},
+		{network, "", policy.LocalhostOwn, ""},
 		{own, "", policy.LocalhostOwn, ""},
 		{network + `, "localhost": "all"`, "", policy.LocalhostAll, ""},
 		{network + `, "localhost": "all"`, `"localhost": "own"`, policy.LocalhostOwn, ""},

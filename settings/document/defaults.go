@@ -16,7 +16,7 @@ func Defaults() Sandbox {
 		AllowNetwork:              new(true),
 		AllowedHosts:              []string{},
 		DeniedHosts:               []string{},
-		Localhost:                 new(LocalhostAll),
+		Localhost:                 new(LocalhostOwn),
 		AllowedEnvVars:            slices.Clone(DefaultEnvVars),
 		AllowedUnixSockets:        []string{},
 		SigningKeys:               []string{"*"},

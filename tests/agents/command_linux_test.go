@@ -250,7 +250,7 @@ func TestAgent_ReachesALocalModel(t *testing.T) {
 	harness.Require(t, "network_hosts")
 	w := harness.NewWorldOutsideDefaults(t)
 	harness.Write(t, w.HomePath("bin/claude"), "#!/bin/sh\ncurl -sS \"$ANTHROPIC_BASE_URL/x\"\n"+
-		"curl -sS \"http://host.sandbox.internal:$OTHER_PORT/\" 2>/dev/null\ntrue\n")
+		"for host in host.sandbox.internal 127.0.0.1; do curl -sS \"http://$host:$OTHER_PORT/\" 2>/dev/null; done\ntrue\n")
 	harness.Must(t, os.Chmod(w.HomePath("bin/claude"), 0o755))
 	serve := func(text string) string {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -266,10 +266,20 @@ func TestAgent_ReachesALocalModel(t *testing.T) {
 	model, other := serve("model"), serve("another service")
 	settings := harness.Defaults(harness.Sandbox{"allowed_env_vars": []string{"+OTHER_PORT"}})
 	harness.Write(t, w.UserSettings(), settings)
-	out, said, status := runIn(t, w, w.HomePath("bin"),
-		[]string{"ANTHROPIC_BASE_URL=http://localhost:" + model, "OTHER_PORT=" + other}, "agent", "claude")
+	env := []string{"ANTHROPIC_BASE_URL=http://localhost:" + model, "OTHER_PORT=" + other}
+	out, said, status := runIn(t, w, w.HomePath("bin"), env, "agent", "claude")
 	if status != 0 || out != "model /x\n" || !strings.Contains(said, "host.sandbox.internal") {
 		t.Errorf("status %d, %q\n%s", status, out, said)
+	}
+	// With the network it is reached by its own address, and still alone.
+	out, said, status = runIn(t, w, w.HomePath("bin"), env, "agent", "--network", "claude")
+	if status != 0 || out != "model /x\n" || strings.Contains(said, "host.sandbox.internal") {
+		t.Errorf("with the network: status %d, %q\n%s", status, out, said)
+	}
+	env[0] = "ANTHROPIC_BASE_URL=http://localhost:2375"
+	_, said, _ = runIn(t, w, w.HomePath("bin"), env, "agent", "--network", "claude")
+	if !strings.Contains(strings.Join(strings.Fields(said), " "), "localhost:2375, which is not opened: Docker") {
+		t.Errorf("a service that obeys whoever connects: %s", said)
 	}
 }
 

@@ -619,3 +619,31 @@ func TestLocalhost_NodesDebugger(t *testing.T) {
 		t.Errorf("control: %v\n%s", err, output)
 	}
 }
+
+// A page that a server in another terminal of the project serves opens in a
+// browser that Playwright starts inside. Both talk to the browser by localhost.
+func TestLocalhost_ABrowserOpensThePageOfAnotherTerminal(t *testing.T) {
+	t.Parallel()
+	h := newHere(t, harness.Sandbox{})
+	harness.RequirePrograms(t, "node", "chromium", "playwright-core")
+	port := h.serve(t, h.Project, "node", "-e", `
+const server = require("http").createServer((request, response) => {
+  response.setHeader("content-type", "text/html");
+  response.end("<p id=p></p><script>p.textContent = 'answ' + 'ered'</script>");
+});
+server.listen(0, "127.0.0.1", () => console.log(server.address().port));
+`)
+	output, err := h.run(t, h.Project, "node", "-e", `
+const { chromium } = require("/usr/local/lib/node_modules/playwright-core");
+(async () => {
+  const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--remote-debugging-port=0"] });
+  const page = await browser.newPage();
+  await page.goto("http://localhost:" + process.argv[1]);
+  console.log(await page.textContent("p"));
+  await browser.close();
+})();
+`, strconv.Itoa(port))
+	if err != nil || !strings.Contains(output, "answered") {
+		t.Errorf("%v\n%s", err, output)
+	}
+}

@@ -123,7 +123,7 @@ func TestGitChangesItsConfiguration(t *testing.T) {
 					}
 					if settings != harness.Off() {
 						settings = harness.Defaults(harness.Sandbox{
-							"additional_read_write_paths": []string{origin}, "allow_network": true,
+							"additional_read_write_paths": []string{origin}, "allow_network": true, "localhost": "all",
 							"additional_read_only_paths": []string{filepath.Join(s.Outside, "ssh")},
 						})
 					}

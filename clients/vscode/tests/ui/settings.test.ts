@@ -196,6 +196,6 @@ describe("a machine without some protections", () => {
     await window.newTerminal();
     await window.waitForStatus("Sandbox: partly, 1 of 1 terminal");
     const lines = await hovered(window);
-    assert.match(lines[0] ?? "", /^This terminal is partly sandboxed\. Not fully: protected paths, /);
+    assert.match(lines[0] ?? "", /^This terminal is partly sandboxed\. Not fully: (.*, )?protected paths, /);
   });
 });
