@@ -99,9 +99,9 @@ func Harmless(device uint64) bool {
 }
 
 // reopenDevices opens those of the session's descriptors again, inside, that lead
-// past its mounts to such a device: by /proc root could change its mode for the
-// whole machine. A device that its path does not lead to stays as it is: nobody
-// finds it.
+// to such a device by other mounts than its own: by /proc root could change its mode
+// for the whole machine. All devices of one number are the same, so the caller may
+// have another /dev. One whose path leads to no such device stays as it is.
 func reopenDevices(fds []int) error {
 	for _, fd := range fds {
 		var before, after unix.Stat_t
@@ -127,7 +127,7 @@ func reopenDevices(fds []int) error {
 		if err != nil {
 			continue
 		}
-		if unix.Fstat(again, &after) == nil && after.Dev == before.Dev && after.Ino == before.Ino {
+		if unix.Fstat(again, &after) == nil && after.Mode&unix.S_IFMT == unix.S_IFCHR && after.Rdev == before.Rdev {
 			how := 0
 			if closes&unix.FD_CLOEXEC != 0 {
 				how = unix.O_CLOEXEC
