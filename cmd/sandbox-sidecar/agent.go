@@ -180,6 +180,9 @@ func (a *namedAgent) notes(of policy.Policy) (notes []string) {
 		case service.Obeys != "":
 			notes = append(notes, fmt.Sprintf("%s leads to %s, which is not opened: %s obeys whoever connects",
 				service.Variable, service.Host, service.Obeys))
+		case service.Local() && of.Network.Localhost == policy.LocalhostNone:
+			notes = append(notes, fmt.Sprintf("%s leads to %s, which is not opened: \"localhost\" is \"none\"",
+				service.Variable, service.Host))
 		case of.Network.Allowed: // by the address that the variable has
 		case service.Local() && allowed:
 			notes = append(notes, fmt.Sprintf("%s: %s of this machine is reached as %s", service.Variable, service.Host,

@@ -226,7 +226,7 @@ type Localhost string
 const (
 	// LocalhostAll are those of all programs.
 	LocalhostAll Localhost = ""
-	// LocalhostOwn are those of sessions of the same project or git repository,
+	// LocalhostOwn are those of sessions of the same project or git working tree,
 	// and the machine's DNS server.
 	LocalhostOwn Localhost = "own"
 	// LocalhostNone are none.

@@ -45,14 +45,18 @@ func (e *evaluation) applyLocalhost() {
 	network.LocalHosts = hostRules(list)
 }
 
-// localhostOf is the git repository that the project is in, or the project itself.
-// A session makes no repository above its project, and one in its project only
-// parts it from others. A repository of a home directory, or above one, would hold
-// everything.
+// localhostOf is the git working tree that the project is in, or the project itself.
+// A session that makes a repository in its project only reaches less. One that holds
+// a home directory would hold everything, and where everybody may write, such as
+// /tmp, anybody could have made it.
 func (e *evaluation) localhostOf() string {
 	homes := e.RealHomes(e.host)
 	for dir := range upwards(e.policy.Project) {
 		if slices.ContainsFunc(homes, func(home string) bool { return policy.Contains(dir, home) }) {
+			break
+		}
+		const everybodyWrites = 0o002 // a umask of 002 is usual where each user has a group alone
+		if e.Entry(dir).Mode&everybodyWrites != 0 {
 			break
 		}
 		if e.Entry(filepath.Join(dir, ".git")).Err == nil {
@@ -103,7 +107,9 @@ func (e *evaluation) localProxy(text string) uint16 {
 	}
 	digits := address.Port()
 	if digits == "" {
-		digits = map[string]string{"http": "80", "https": "443"}[address.Scheme]
+		digits = map[string]string{
+			"http": "80", "https": "443", "socks4": "1080", "socks4a": "1080", "socks5": "1080", "socks5h": "1080",
+		}[address.Scheme]
 	}
 	port, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil {
@@ -113,11 +119,10 @@ func (e *evaluation) localProxy(text string) uint16 {
 }
 
 // isThisMachine reports whether a name in an address means this machine: its
-// localhost, its own name, or an address of its loopback interface in any form that
-// inet_aton(3) reads, such as 127.1.
+// localhost, its own name, or an address of its loopback interface, also as 127.1.
 func (e *evaluation) isThisMachine(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
-	if own, err := e.FS.Hostname(); err == nil && name != "" && name == strings.ToLower(own) {
+	if own, err := e.FS.Hostname(); err == nil && own != "" && name == strings.ToLower(own) || e.isLoopback(name) {
 		return true
 	}
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
@@ -127,6 +132,28 @@ func (e *evaluation) isThisMachine(name string) bool {
 		return addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified()
 	}
 	return strings.HasPrefix(name, "127.") && strings.Trim(name, "0123456789.") == ""
+}
+
+// isLoopback reports whether hosts(5) has the name for an address of the loopback
+// interface, as Debian writes the machine's full name.
+func (e *evaluation) isLoopback(name string) bool {
+	text, err := e.FS.ReadFile("/etc/hosts")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		addr, err := netip.ParseAddr(fields[0])
+		named := func(field string) bool { return strings.EqualFold(field, name) }
+		if err == nil && addr.IsLoopback() && slices.ContainsFunc(fields[1:], named) {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutLocalhost drops services of this machine that are not allowed already:

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -83,16 +84,21 @@ func TestLocalhost_ProxiesOfTheMachine(t *testing.T) {
 	t.Parallel()
 	own, err := os.Hostname()
 	must(t, err)
-	e := snapshotOf(t, resolvetest.InMemory(nil), `{"enabled": true}`, "").evaluation(document.KindTool)
+	f := resolvetest.InMemory(map[string]string{
+		"/etc/hosts": "127.0.0.1 localhost\n127.0.1.1 Full.example.org full # not.example.org\n10.0.0.1 far.example.org\n",
+	})
+	e := snapshotOf(t, f, `{"enabled": true}`, "").evaluation(document.KindTool)
 	for text, want := range map[string]uint16{
 		"http://127.0.0.1:3128": 3128, "localhost:8080": 8080, "http://me:secret@localhost:1/": 1,
 		"socks5h://[::1]:1080":      1080,
 		"http://localhost":          80,
-		"http://proxy.example:3128": 0, "": 0, "http://10.0.0.1:3128": 0, "socks5://localhost": 0,
+		"http://proxy.example:3128": 0, "": 0, "http://10.0.0.1:3128": 0, "socks5://localhost": 1080,
 		"http://localhost:99999": 0, "\x00": 0,
 		"http://127.1:2": 2, "http://localhost.:3": 3, "http://LOCALHOST:4": 4, "http://a.localhost:5": 5,
 		"http://0.0.0.0:6": 6, "http://" + own + ":7": 7, "http://127.example.org:8": 0, "http://:9": 0,
 		"http://[::ffff:127.0.0.1]:10": 10, "http://localhost.example.org:11": 0,
+		"http://full.example.org:12": 12, "http://not.example.org:13": 0, "http://far.example.org:14": 0,
+		"http://" + own + ".example.org:15": 0,
 	} {
 		if got := e.localProxy(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
@@ -103,8 +109,8 @@ func TestLocalhost_ProxiesOfTheMachine(t *testing.T) {
 	}
 }
 
-// Sessions of one repository share their services, also those of its directories.
-func TestLocalhost_IsThatOfTheRepository(t *testing.T) {
+// Sessions of one working tree share their services, also those of its directories.
+func TestLocalhost_IsThatOfTheWorkingTree(t *testing.T) {
 	t.Parallel()
 	tree := resolvetest.InMemory(map[string]string{
 		"/home/u/.git/HEAD": "", "/home/u/a/.git/HEAD": "", "/home/u/a/b/c/": "", "/home/u/a/sub/.git": "gitdir: x",
@@ -125,6 +131,31 @@ func TestLocalhost_IsThatOfTheRepository(t *testing.T) {
 			if counts && got != want || !counts && got != "" {
 				t.Errorf("%s, %s: %q, want %q", project, settings, got, want)
 			}
+		}
+	}
+}
+
+// A working tree that a group may write is the user's: a umask of 002 is usual. One
+// below what everybody may write could be anybody's.
+func TestLocalhost_WhoMayWriteTheWorkingTree(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[fs.FileMode]string{
+		0o755: "/srv/a", 0o775: "/srv/a", fs.ModeSetgid | 0o770: "/srv/a", 0o777: "/srv/a/b",
+		fs.ModeSticky | 0o777: "/srv/a/b",
+	} {
+		f := resolvetest.InMemory(map[string]string{"/srv/a/.git/HEAD": "", "/srv/a/b/": ""})
+		lstat := f.Lstat
+		f.Lstat = func(path string) (fs.FileMode, error) {
+			found, err := lstat(path)
+			if path == "/srv/a" {
+				found |= mode
+			}
+			return found, err
+		}
+		s := snapshotOf(t, f, `{"enabled": true, "localhost": "own"}`, "")
+		s.ProjectDir = "/srv/a/b"
+		if got := s.Compile(document.KindTool).Policy.Network.LocalhostOf; got != want {
+			t.Errorf("%v: %q, want %q", mode, got, want)
 		}
 	}
 }

@@ -54,7 +54,7 @@ type Sandbox struct {
 	DeniedHosts []string `json:"denied_hosts"`
 	// Localhost says which services of this machine sessions reach while
 	// allow_network is true, by TCP, on Linux. "own": what sessions of the same
-	// project or git repository listen with, localhost:PORT of allowed_hosts,
+	// project or git working tree listen with, localhost:PORT of allowed_hosts,
 	// proxies that HTTP_PROXY and its kin name, and the machine's DNS server. "all":
 	// those of all programs, such as debuggers, databases and Docker. "none": not
 	// one.

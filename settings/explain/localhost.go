@@ -36,7 +36,7 @@ func (x *explainer) toLocalhost() bool {
 		return true
 	}
 	x.refuse(rule, x.WrittenKey(allowedHostsKey), entry,
-		"of this machine, sessions reach only what those of the same project or repository listen with, by %s",
+		"on this machine, sessions reach only what those of their project or working tree listen with, by %s",
 		rule.Origin)
 	if alone := x.WithoutProject(); alone != nil && slices.ContainsFunc(alone.Policy.Network.LocalHosts, names) {
 		x.Key, x.Value = "", ""

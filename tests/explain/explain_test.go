@@ -339,7 +339,7 @@ func (s *scene) compare(t *testing.T, lie func(a act, allowed bool) bool) compar
 
 // projectsOwn is in the answer about a service of this machine. It does not know
 // who will listen there.
-const projectsOwn = "reach only what those of the same project or repository listen with"
+const projectsOwn = "reach only what those of their project or working tree listen with"
 
 func isDir(path string) bool {
 	info, err := os.Stat(path)

@@ -91,13 +91,13 @@ const (
 	stateEstablished, stateSynSent, stateClose, stateListen = 1, 2, 7, 10
 )
 
-// The queue of a server that asks for fewest places or more has longest, or as
-// many as the kernel allows (net.core.somaxconn; since Linux 5.4 it is 4096). A full
-// queue makes the kernel try a connection again later, and here none is left in the
-// making. Programs that ask for fewer want to see it full.
+// A server that asks for at least fewest places in its queue gets longest, or as
+// many as the kernel allows (net.core.somaxconn; since Linux 5.4 it is 4096). With a
+// full queue the kernel connects again later, which connectOwn does not allow.
+// Programs that ask for fewer places want to see it full.
 const (
 	fewest  = 5
-	longest = 4096
+	longest = 1024
 )
 
 // Listen notes the socket of a listen(2). It notes the socket, not its number, so
