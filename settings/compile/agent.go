@@ -3,12 +3,16 @@ package compile
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/agents"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -100,10 +104,23 @@ func (v fsView) refusesPlace(p toolchain.Place) string {
 	if !p.Access.Has(policy.Write) {
 		return ""
 	}
-	if actor, found := v.sensitive.ActingAt(v.View, target.Path); found && !target.Exists {
-		return "it would be made as a directory, and " + actor.Acts
+	if !target.Exists && v.isFileOfSettings(path) {
+		return "it would be made as a directory, and programs outside read a file of that name"
 	}
 	return v.undoes(target.Path)
+}
+
+// isFileOfSettings reports whether a path is that of a start-up file of a shell, or
+// of a program's settings, whether it exists or not.
+func (v fsView) isFileOfSettings(path string) bool {
+	for _, home := range v.host.Homes() {
+		for _, name := range slices.Concat(sensitive.StartupFiles, risks.Naming) {
+			if filepath.Join(home, strings.TrimPrefix(name, "~/")) == filepath.Clean(path) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // holds reports whether a real path lies in a place of the set itself.

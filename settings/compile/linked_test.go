@@ -168,12 +168,15 @@ func TestLinked_Secrets(t *testing.T) {
 	for link, target := range map[string]string{
 		".ssh/id_ed25519": "key", ".ssh/config": "config", ".ssh/id.pub": "pub", ".aws/credentials": "aws",
 		".gnupg/gpg-agent.conf": "agent", ".gnupg/private-keys-v1.d": "private", ".kube/config": "kube",
-		".config/nvim/init.lua": "init",
+		".config/nvim/init.lua": "init", ".config/sops/age/keys.txt": "age", ".config/gh/config.yml": "gh.yml",
+		".config/gh/hosts.yml": "hosts.yml", ".ssh/infra": "infra", ".config/google-chrome/Default": "profile",
 	} {
 		tree["/home/u/"+link], tree["/home/u/dot/"+target] = "-> /home/u/dot/"+target, ""
 	}
-	delete(tree, "/home/u/dot/private")
-	tree["/home/u/dot/private/1.key"] = ""
+	for dir, file := range map[string]string{"private": "1.key", "infra": "id_rsa", "profile": "Cookies"} {
+		delete(tree, "/home/u/dot/"+dir)
+		tree["/home/u/dot/"+dir+"/"+file] = ""
+	}
 	f := resolvetest.InMemory(tree)
 	for how, test := range map[string]struct{ project, settings string }{
 		"the project":  {"/home/u/dot", `{"enabled": true}`},
@@ -185,7 +188,8 @@ func TestLinked_Secrets(t *testing.T) {
 		p := s.Compile(document.KindTool).Policy
 		index := policy.NewIndex(&p)
 		for name, hidden := range map[string]bool{
-			"key": true, "aws": true, "kube": true, "private/1.key": true,
+			"key": true, "aws": true, "kube": true, "private/1.key": true, "age": true, "hosts.yml": true,
+			"infra/id_rsa": true, "gh.yml": false, "profile/Cookies": false,
 			"config": false, "pub": false, "agent": false, "init": false,
 		} {
 			if _, is := index.HiddenAt("/home/u/dot/" + name); is != hidden {

@@ -13,88 +13,92 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/startup"
 )
 
-// mention is a path that a file of the user's writes out.
-type mention struct {
-	path, by string
-	// loosely: it counts also if it does not exist, as a shell may be about to read
-	// it.
-	loosely bool
-}
+// Bounds of the paths that files of the user's write out: those of all files that
+// are looked up, and those of one that count. A framework for a shell has hundreds
+// of files.
+const (
+	maxMentions   = 1024
+	maxMentionsOf = 128
+)
 
-// maxMentions bounds the paths that are looked up. A framework for a shell has
-// hundreds of files.
-const maxMentions = 256
-
-// mentions are those of all files, each path once.
+// mentions are the files that files of the user's write out: each once, by the first
+// that does. It is no good for several goroutines.
 type mentions struct {
+	view fsView
 	list []mention
 	seen map[string]bool
 }
 
-func (m *mentions) add(more ...mention) {
-	for _, one := range more {
-		ofMachine := func(dir string) bool { return policy.Contains(dir, one.path) }
-		if len(m.list) == maxMentions || m.seen[one.path] || slices.ContainsFunc(machineDirs, ofMachine) {
+// mention is a place, and where its path leads.
+type mention struct {
+	place  sourcedPlace
+	target resolve.Target
+}
+
+// add adds paths that a file writes out, if they are of files. loosely says that
+// those count, too, that do not exist: a shell may be about to read them.
+func (m *mentions) add(by string, paths []string, loosely bool) {
+	if m.seen == nil {
+		m.seen = map[string]bool{}
+	}
+	counted := 0
+	for _, path := range paths {
+		ofMachine := func(dir string) bool { return policy.Contains(dir, path) }
+		if m.seen[path] || slices.ContainsFunc(machineDirs, ofMachine) {
 			continue
 		}
-		if m.seen == nil {
-			m.seen = map[string]bool{}
+		if counted == maxMentionsOf || len(m.seen) == maxMentions {
+			return
 		}
-		m.seen[one.path] = true
-		m.list = append(m.list, one)
+		m.seen[path] = true
+		target := m.view.Resolve(path)
+		missing := target.Err == nil && !target.Exists && loosely
+		_, found := m.view.sensitive.ActingAt(m.view.View, target.Path)
+		if found || !m.view.isFile(target) && !missing {
+			continue
+		}
+		counted++
+		place := sourcedPlace{path: target.Path, open: true, acts: display.Quote(by) + " names it"}
+		m.list = append(m.list, mention{place, target})
 	}
 }
 
-// machineDirs hold most of what start-up files write out, and hardly anything that
+// machineDirs hold most of what such files write out, and hardly anything that
 // sessions write.
-var machineDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", "/run", "/nix"}
+var machineDirs = []string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", "/run", "/nix", "/snap", "/Library",
+	"/System", "/Applications", "/opt/homebrew", "/private/etc",
+}
 
-// mentionedIn are the paths in the settings of programs outside, see risks.Naming.
-func (v fsView) mentionedIn(home string) (list []mention) {
-	for _, name := range risks.Naming {
-		file := filepath.Join(home, strings.TrimPrefix(name, "~/"))
-		for _, one := range expand(v, policy.Protected{Path: file, Pattern: strings.Contains(file, "*")}) {
-			if one.Pattern || !v.isFile(v.Resolve(one.Path)) {
+// settings adds what the settings of programs outside write out, see risks.Naming.
+func (m *mentions) settings() {
+	v := m.view
+	for _, file := range risks.NamingIn(v.host.Homes(), v.host.Getenv) {
+		pattern := strings.Contains(filepath.Base(file), "*")
+		for _, one := range expand(v, policy.Protected{Path: file, Pattern: pattern}) {
+			target := v.Resolve(one.Path)
+			if one.Pattern || !v.isFile(target) {
 				continue
 			}
-			text, err := v.FS.ReadFile(v.Resolve(one.Path).Path)
+			text, err := v.FS.ReadFile(target.Path)
 			if err != nil {
 				continue
 			}
-			for _, path := range startup.Mentioned(startup.Commands(one.Path, string(text)), home) {
-				list = append(list, mention{path: path, by: one.Path})
+			for _, home := range v.host.Homes() {
+				m.add(one.Path, startup.Mentioned(startup.Commands(one.Path, string(text)), home), false)
 			}
 		}
 	}
-	return list
 }
 
 func (v fsView) isFile(target resolve.Target) bool {
 	return target.Err == nil && target.Exists && target.Mode.IsRegular()
 }
 
-// place is the place that is mentioned, and where its path leads, if that is a file
-// that nobody else says something about.
-func (v fsView) place(m mention) (place sourcedPlace, target resolve.Target, is bool) {
-	target = v.Resolve(m.path)
-	_, found := v.sensitive.ActingAt(v.View, target.Path)
-	missing := target.Err == nil && !target.Exists && m.loosely
-	return sourcedPlace{path: target.Path, open: true, acts: display.Quote(m.by) + " names it"}, target,
-		!found && (v.isFile(target) || missing)
-}
-
 // isOpen reports whether a path is a place only because of that. It is reviewed, and
 // no warning of each start.
-func (v fsView) isOpen(path string) (open bool) {
-	for _, one := range v.sourced().places {
-		if one.path == path {
-			if !one.open {
-				return false
-			}
-			open = true
-		}
-	}
-	return open
+func (v fsView) isOpen(path string) bool {
+	return slices.ContainsFunc(v.sourced().places, func(one sourcedPlace) bool { return one.open && one.path == path })
 }
 
 // reviewed are the files that programs outside run because a file of the user's
@@ -103,8 +107,9 @@ func (v fsView) isOpen(path string) (open bool) {
 func (v fsView) reviewed() map[string]string {
 	list := map[string]string{}
 	for _, one := range v.sourced().places {
-		target, isLink := v.Resolve(one.path), v.Entry(one.path).Mode&fs.ModeSymlink != 0
-		if one.open && (isLink || v.isFile(target) || target.Err == nil && !target.Exists) {
+		isLink := v.Entry(one.path).Mode&fs.ModeSymlink != 0
+		target := v.Resolve(one.path)
+		if one.open && one.acts != "" && (isLink || v.isFile(target) || target.Err == nil && !target.Exists) {
 			list[one.path] = one.acts
 		}
 	}

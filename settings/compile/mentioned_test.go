@@ -93,7 +93,7 @@ func TestMentioned_SymlinksOnTheWayAreReviewed(t *testing.T) {
 func TestMentioned_IsBounded(t *testing.T) {
 	t.Parallel()
 	var many strings.Builder
-	for i := range 4 * maxMentions {
+	for i := range 4 * maxMentionsOf {
 		fmt.Fprintf(&many, "x /usr/bin/%d ~/p/%d ~/p/%d\n", i, i, i)
 	}
 	tree := map[string]string{
@@ -104,7 +104,7 @@ func TestMentioned_IsBounded(t *testing.T) {
 	s := snapshotOf(t, resolvetest.InMemory(tree), `{"enabled": true}`, "")
 	s.ProjectDir = "/home/u/p"
 	p := s.Compile(document.KindTool).Policy
-	if len(p.Reviewed) != maxMentions || p.Reviewed["/home/u/p/hook"] == "" || p.Reviewed["/home/u/p/0"] == "" {
+	if len(p.Reviewed) != maxMentionsOf+1 || p.Reviewed["/home/u/p/hook"] == "" || p.Reviewed["/home/u/p/0"] == "" {
 		t.Errorf("%d are reviewed", len(p.Reviewed))
 	}
 }

@@ -213,8 +213,8 @@ type sourcedPlace struct {
 	pattern bool // the last name has "*"
 	// reason says who reads it, and acts what follows.
 	reason, acts string
-	// open: sessions have good reasons to write it, or nobody knows whether it is
-	// read. It is not protected: advice warns of it, and it is reviewed.
+	// open: it is not protected, since sessions have good reasons to write it.
+	// Advice warns of it, and it is reviewed.
 	open bool
 	// secret is what it holds, and shown, as in risks.Place.
 	secret string
@@ -255,18 +255,15 @@ func (v fsView) sourced() *sourcedFiles {
 		}
 	}
 	const byShells, acts = "shells read it when they start", "your shells run it when they start"
-	var mentioned mentions
+	mentioned := mentions{view: v}
 	for _, home := range v.host.Homes() {
-		mentioned.add(v.mentionedIn(home)...)
 		var start []string
 		for _, name := range sensitive.StartupFiles {
 			start = append(start, filepath.Join(home, name))
 		}
 		whole := eachSourced(v, home, start, func(one sourcing, at resolve.Target, text string, _ bool) bool {
 			if len(one.by) <= 1 { // itself, or sourced by one
-				for _, path := range startup.Mentioned(text, home) {
-					mentioned.add(mention{path: path, by: one.file, loosely: true})
-				}
+				mentioned.add(one.file, startup.Mentioned(text, home), true)
 			}
 			name := v.inGrant(one.file)
 			switch {
@@ -284,6 +281,7 @@ func (v fsView) sourced() *sourcedFiles {
 		})
 		s.whole = s.whole && whole
 	}
+	mentioned.settings()
 	for _, path := range v.includedBySSH() {
 		const bySSH, acts = "ssh reads it", "ssh outside runs the programs that it names"
 		target := v.Resolve(path)
@@ -298,9 +296,13 @@ func (v fsView) sourced() *sourcedFiles {
 		add(sourcedPlace{path: v.inGrant(path), reason: bySSH, acts: acts}, target)
 		add(sourcedPlace{path: target.Path, reason: bySSH, acts: acts})
 	}
+	sourced := map[string]bool{}
+	for _, one := range s.places {
+		sourced[one.path] = true
+	}
 	for _, one := range mentioned.list {
-		if place, target, is := v.place(one); is {
-			add(place, target)
+		if !sourced[one.place.path] {
+			add(one.place, one.target)
 		}
 	}
 	for _, one := range v.sensitive.Linked(v.View) {
@@ -313,10 +315,11 @@ func (v fsView) sourced() *sourcedFiles {
 		if one.Program {
 			acts = reason + ", and " + acts
 		}
-		add(sourcedPlace{path: target.Path, reason: reason, acts: acts, open: one.Program}, target)
 		if one.Secret != "" {
 			add(sourcedPlace{path: target.Path, acts: acts, open: true, secret: one.Secret, shown: one.Shown})
+			continue
 		}
+		add(sourcedPlace{path: target.Path, reason: reason, acts: acts, open: one.Program}, target)
 	}
 	return s
 }

@@ -73,7 +73,7 @@ func FindBy(list Lister, root string, patterns []string) (found []string, err er
 // and lie near the top.
 const (
 	maxLinkDepth  = 4
-	maxLinkDirs   = 64 // below the roots
+	maxLinkDirs   = 64 // below the roots, which take turns
 	maxLinkDirsOf = 15 // below one
 	maxLinksFound = 1024
 )
@@ -84,14 +84,14 @@ func LinksBy(list Lister, roots []string) (links []string, err error) {
 		path string
 		root int
 	}
-	var level []directory
+	level := make([][]directory, len(roots)) // of each root
 	for i, root := range roots {
-		level = append(level, directory{root, i})
+		level[i] = []directory{{root, i}}
 	}
 	listed, listedOf := 0, make([]int, len(roots))
 	for depth := range maxLinkDepth {
-		var below []directory
-		for _, dir := range level {
+		below := make([][]directory, len(roots))
+		for _, dir := range inTurn(level) {
 			if depth > 0 {
 				if listedOf[dir.root] == maxLinkDirsOf || listed == maxLinkDirs {
 					err = ErrNotAllFound
@@ -112,13 +112,26 @@ func LinksBy(list Lister, roots []string) (links []string, err error) {
 				case entry.Type&fs.ModeSymlink != 0:
 					links = append(links, path)
 				case entry.Type.IsDir() && !policy.LeftOut(entry.Name):
-					below = append(below, directory{path, dir.root})
+					below[dir.root] = append(below[dir.root], directory{path, dir.root})
 				}
 			}
 		}
 		level = below
 	}
 	return links, err
+}
+
+// inTurn takes the first of each list, then the second of each, and so on.
+func inTurn[T any](lists [][]T) (all []T) {
+	for i, more := 0, true; more; i++ {
+		more = false
+		for _, list := range lists {
+			if i < len(list) {
+				all, more = append(all, list[i]), true
+			}
+		}
+	}
+	return all
 }
 
 // list is a Lister of the machine. The order is that of the names.

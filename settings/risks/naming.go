@@ -1,5 +1,11 @@
 package risks
 
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
 // Naming are settings of programs outside that write out which programs, scripts
 // and servers they run, often as whole paths. In the last name * stands for any
 // characters. Files that source others, or include them, are read only
@@ -34,4 +40,32 @@ var Naming = []string{
 	"~/.pythonrc", "~/.muttrc", "~/.mailcap", "~/.forward", "~/.procmailrc", "~/.config/mpv/mpv.conf",
 	"~/.config/lazygit/config.yml", "~/.gnupg/gpg-agent.conf", "~/.docker/config.json", "~/.kube/config",
 	"~/.aws/config",
+}
+
+// NamingIn is the list in home directories, by absolute paths, and where variables
+// say that such a file is. getenv reads the environment of programs outside.
+func NamingIn(homes []string, getenv func(name string) string) (list []string) {
+	add := func(path string) {
+		if !slices.Contains(list, path) {
+			list = append(list, path)
+		}
+	}
+	for _, name := range Naming {
+		for _, home := range homes {
+			add(filepath.Join(home, strings.TrimPrefix(name, "~/")))
+		}
+	}
+	for _, m := range variables {
+		if Searches(m.variable) || m.name != "" {
+			continue
+		}
+		for _, path := range pathsIn(getenv(m.variable), homes) {
+			for _, name := range Naming {
+				if below, is := strings.CutPrefix(name, m.usual); is && (below == "" || below[0] == '/') {
+					add(path + below)
+				}
+			}
+		}
+	}
+	return list
 }

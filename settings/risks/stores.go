@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // stores are such places beside caches, what sets of toolchains give, and versions
@@ -24,6 +26,8 @@ func withStores(table []Place) []Place {
 		switch {
 		case slices.Contains(stores, place.Path), strings.HasPrefix(place.Path, "~/.cache/"):
 			place.Store = true
+		case place.Secret == browser, place.Secret == messages, place.Secret == wallet, place.Secret == manager:
+			place.Store = true
 		case place.Acts == byPath:
 			place.Store = !IsProgramDir(name)
 		case place.Set != "" && place.Agent == "" && place.Set != "ssh":
@@ -31,6 +35,28 @@ func withStores(table []Place) []Place {
 		}
 	}
 	return table
+}
+
+// searches are variables that name lists of directories, or command lines: no place
+// in which a program keeps its settings.
+var searches = []string{
+	"PATH", "EDITOR", "VISUAL", "PAGER", "BROWSER", "SHELL", "SSH_ASKPASS", "SUDO_ASKPASS", "GIT_ASKPASS",
+	"GIT_EDITOR", "GIT_SSH", "GIT_SSH_COMMAND", "LD_PRELOAD", "LD_LIBRARY_PATH", "EMACSLOADPATH", "NODE_PATH",
+	"PYTHONPATH", "RUBYLIB", "PERL5LIB", "GOBIN",
+}
+
+// Searches reports whether a variable names such a list.
+func Searches(variable string) bool { return slices.Contains(searches, variable) }
+
+// secretNames are usual names of files with secrets. * stands for any characters.
+var secretNames = []string{
+	"credentials*", "*.key", "*.pem", "*.age", "*.p12", "*.pfx", "keys.txt", "*token*", "*secret*", "auth.json",
+	"hosts.yml", "config.json", "*.kubeconfig", "kubeconfig", "id_*", "accessTokens.json", "*password*",
+}
+
+// IsSecretName reports whether a file with that name usually holds a secret.
+func IsSecretName(name string) bool {
+	return slices.ContainsFunc(secretNames, func(pattern string) bool { return policy.MatchName(pattern, name) })
 }
 
 // IsProgramDir reports whether a directory of that name is one in which shells find

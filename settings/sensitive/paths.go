@@ -45,6 +45,7 @@ type place struct {
 	// reads.
 	outside bool
 	plain   []string // names of files without secrets, as in risks.Place
+	store   bool     // as in risks.Place
 }
 
 // Find resolves the known places of keys and tokens in home directories, and for
@@ -68,8 +69,8 @@ func Find(r *resolve.View, homes []string, root bool, getenv func(string) string
 			at, exists, _ := found.listed.realPath(r, path)
 			found.All = append(found.All, place{
 				Path: at, Named: path, Holds: known.Secret, Exists: exists, plain: known.Plain, Mixed: known.Mixed,
-				outside: known.Mixed != "" && !inHome,
-				Moved:   known.Variable != "", Hidden: known.Hidden() && (known.Variable == "" || inHome),
+				outside: known.Mixed != "" && !inHome, store: known.Store,
+				Moved: known.Variable != "", Hidden: known.Hidden() && (known.Variable == "" || inHome),
 			})
 		}
 	}

@@ -63,8 +63,12 @@ var homes = []string{
 	"~", "$HOME", "${HOME}", `"$HOME"`, `"${HOME}"`, "$env.HOME", "($env.HOME)", "${env:HOME}", "%h",
 }
 
+// beforePath are the characters behind which a path begins.
+const beforePath = " \t`:=,;&|(<>{[-+!@"
+
 // baseOf is what stands before the slash of a path, if that begins there: nothing,
-// or the home directory, which may have quotation marks of its own.
+// or the home directory, which may have quotation marks of its own. A quotation
+// mark opens a path if a path may begin before it.
 func baseOf(before, home string) (base string, is bool) {
 	for _, name := range homes {
 		if rest, found := strings.CutSuffix(before, name); found {
@@ -72,5 +76,6 @@ func baseOf(before, home string) (base string, is bool) {
 			break
 		}
 	}
-	return base, before == "" || strings.ContainsRune(" \t\"'`:=,;&|()<>{[-+", rune(before[len(before)-1]))
+	before = strings.TrimSuffix(strings.TrimSuffix(before, `"`), "'")
+	return base, before == "" || strings.ContainsRune(beforePath, rune(before[len(before)-1]))
 }

@@ -22,6 +22,9 @@ func TestMentioned(t *testing.T) {
 		". ~/a; . ~/a; . $HOME/a":                                                    "/h/a",
 		"~/a|/opt/b<~/c>~/d&~/e;~/f":                                                 "/h/a /opt/b /h/c /h/d /h/e /h/f",
 		"":                                                                           "",
+		". \"$ZSH\"/a; . $(brew --prefix)/b; . ${X}/c":                               "",
+		"nnoremap x :!~/a<CR>; ExecStart=!%h/b; @/opt/c":                             "/h/a /h/b /opt/c",
+		"x '/opt/d' \"/opt/e\" \"$HOME\"/f":                                          "/opt/d /opt/e /h/f",
 	} {
 		if got := strings.Join(Mentioned(text, "/h"), " "); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -314,7 +314,7 @@ func TestAgent_OfTheUsersOwn(t *testing.T) {
 		`{"program": "mine", "read": ["~"]}`:                                       "begins with",
 		`{"program": "mine", "state": ["~/"]}`:                                     "your home directory",
 		`{"program": "mine", "read": ["` + w.Home + `/.codex/auth.json"]}`:         "is not granted: that is",
-		`{"program": "mine", "state": ["~/.profile"]}`:                             "a directory, and your shells",
+		`{"program": "mine", "state": ["~/.profile"]}`:                             "made as a directory, and programs",
 		`{"program": "mine", "state": ["~/.config/sandbox-sidecar"]}`:              "is not granted: a session that writes there",
 		`{"program": "mine", "state": ["~/.local/state/sandbox-sidecar/history"]}`: "is not granted",
 	} {
