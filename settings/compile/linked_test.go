@@ -2,7 +2,9 @@ package compile
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +172,7 @@ func TestLinked_Secrets(t *testing.T) {
 		".gnupg/gpg-agent.conf": "agent", ".gnupg/private-keys-v1.d": "private", ".kube/config": "kube",
 		".config/nvim/init.lua": "init", ".config/sops/age/keys.txt": "age", ".config/gh/config.yml": "gh.yml",
 		".config/gh/hosts.yml": "hosts.yml", ".ssh/infra": "infra", ".config/google-chrome/Default": "profile",
+		".aws/note": "open-note", ".aws/credentials.old": "open-aws", ".docker/config.json": "open-docker",
 	} {
 		tree["/home/u/"+link], tree["/home/u/dot/"+target] = "-> /home/u/dot/"+target, ""
 	}
@@ -177,7 +180,13 @@ func TestLinked_Secrets(t *testing.T) {
 		delete(tree, "/home/u/dot/"+dir)
 		tree["/home/u/dot/"+dir+"/"+file] = ""
 	}
-	f := resolvetest.InMemory(tree)
+	// What others may read is a secret if it has the name of one, here or there.
+	f := withModes(resolvetest.InMemory(tree), func(path string) fs.FileMode {
+		if name := filepath.Base(path); strings.HasPrefix(name, "open-") || name == "kube" {
+			return 0o644
+		}
+		return 0o600
+	})
 	for how, test := range map[string]struct{ project, settings string }{
 		"the project":  {"/home/u/dot", `{"enabled": true}`},
 		"a grant":      {"/home/u/project", `{"enabled": true, "additional_read_write_paths": ["~/dot"]}`},
@@ -189,7 +198,8 @@ func TestLinked_Secrets(t *testing.T) {
 		index := policy.NewIndex(&p)
 		for name, hidden := range map[string]bool{
 			"key": true, "aws": true, "kube": true, "private/1.key": true, "age": true, "hosts.yml": true,
-			"infra/id_rsa": true, "gh.yml": false, "profile/Cookies": false,
+			"infra/id_rsa": true, "open-aws": true, "open-docker": true, "open-note": false,
+			"gh.yml": false, "profile/Cookies": false,
 			"config": false, "pub": false, "agent": false, "init": false,
 		} {
 			if _, is := index.HiddenAt("/home/u/dot/" + name); is != hidden {

@@ -48,15 +48,20 @@ var searches = []string{
 // Searches reports whether a variable names such a list.
 func Searches(variable string) bool { return slices.Contains(searches, variable) }
 
-// secretNames are usual names of files with secrets. * stands for any characters.
+// secretNames are usual names of files with secrets, some with their directory's. *
+// stands for any characters.
 var secretNames = []string{
+	".kube/config",
 	"credentials*", "*.key", "*.pem", "*.age", "*.p12", "*.pfx", "keys.txt", "*token*", "*secret*", "auth.json",
 	"hosts.yml", "config.json", "*.kubeconfig", "kubeconfig", "id_*", "accessTokens.json", "*password*",
 }
 
-// IsSecretName reports whether a file with that name usually holds a secret.
-func IsSecretName(name string) bool {
-	return slices.ContainsFunc(secretNames, func(pattern string) bool { return policy.MatchName(pattern, name) })
+// IsSecretName reports whether a file at a path of that name usually holds a secret.
+func IsSecretName(file string) bool {
+	name := path.Base(file)
+	return slices.ContainsFunc(secretNames, func(pattern string) bool {
+		return policy.MatchName(pattern, name) || pattern == path.Base(path.Dir(file))+"/"+name
+	})
 }
 
 // IsProgramDir reports whether a directory of that name is one in which shells find

@@ -82,8 +82,9 @@ func (p *Paths) linkDirs(r *resolve.View) (dirs []string) {
 const others = 0o077
 
 // secretsAt are the secrets that a symlink in a place of secrets leads to: a file
-// that only its owner may read, or that has a usual name of one, and such files in
-// a directory. A program is none, and neither is what the table says to be harmless.
+// that only its owner may read, or that has a usual name of one there or here, and
+// such files in a directory. A program is none, and neither is what the table says
+// to be harmless.
 func (p *Paths) secretsAt(r *resolve.View, path string, target resolve.Target) (list []Linked) {
 	holds, shown := "", false
 	for i := range p.All {
@@ -97,19 +98,19 @@ func (p *Paths) secretsAt(r *resolve.View, path string, target resolve.Target) (
 		return nil
 	}
 	const programs, most = 0o111, 256
-	add := func(at resolve.Target) {
-		mode := at.Mode
-		if mode.IsRegular() && mode&programs == 0 && (mode&others == 0 || risks.IsSecretName(filepath.Base(at.Path))) {
+	add := func(path string, at resolve.Target) {
+		named := risks.IsSecretName(path) || risks.IsSecretName(at.Path)
+		if mode := at.Mode; mode.IsRegular() && mode&programs == 0 && (mode&others == 0 || named) {
 			list = append(list, Linked{Target: at, Secret: holds, Shown: shown})
 		}
 	}
-	if add(target); target.Mode.IsDir() {
+	if add(path, target); target.Mode.IsDir() {
 		names, err := r.FS.ReadDir(target.Path)
 		if err != nil {
 			return list
 		}
 		for _, name := range names[:min(len(names), most)] {
-			add(r.Resolve(filepath.Join(target.Path, name)))
+			add(filepath.Join(path, name), r.Resolve(filepath.Join(target.Path, name)))
 		}
 	}
 	return list
