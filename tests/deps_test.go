@@ -124,8 +124,8 @@ var mayImport = map[string][]string{
 	"settings/resolve/resolvetest": {"fsguard", "settings/resolve"},
 	"settings/risks":               {"platform/policy"},
 	"settings/sensitive": {
-		"display", "fsguard", "platform/policy", "platform/protected", "settings/document", "settings/risks",
-		"settings/resolve", "settings/toolchain",
+		"display", "fsguard", "platform/policy", "platform/protected", "settings/document", "settings/git",
+		"settings/risks", "settings/resolve", "settings/toolchain",
 	},
 	"settings/source": {
 		"display", "fsguard", "settings/document", "settings/managed", "settings/resolve", "settings/textfile",

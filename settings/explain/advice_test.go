@@ -89,6 +89,12 @@ func TestAdvice(t *testing.T) {
 		"/home/u/data/file": "", "/home/u/.codex/auth.json": "",
 	}
 	tree["/home/u/work/x/.git/HEAD"], tree["/home/u/work/y/a"] = "", ""
+	// A bare repository, and those of a submodule and a worktree.
+	for _, dir := range []string{"/srv/bare", "/srv/bares/one", "/srv/repo/.git/modules/sub"} {
+		tree[dir+"/HEAD"], tree[dir+"/objects/ab/"], tree[dir+"/refs/heads/"], tree[dir+"/config"] = "", "", "", ""
+		tree[dir+"/worktrees/w/gitdir"], tree[dir+"/hooks/old"] = "", ""
+	}
+	tree["/srv/none/HEAD"], tree["/srv/none/config"] = "", ""
 	for i := range 1001 {
 		tree[fmt.Sprintf("/home/u/many/%d/", i)] = ""
 	}
@@ -101,6 +107,17 @@ func TestAdvice(t *testing.T) {
 		{"create", "/srv/repo/new", none + "careful: a git repository is there"},
 		{"write", "/srv/repo/.git/config", none + "careful: "},
 		{"write", "/srv/repo/.git", none + "careful: "},
+		{"write", "/srv/bare", none + "careful: a git repository is there"},
+		{"create", "/srv/bare/new", none + "careful: a git repository is there"},
+		{"create", "/srv/bares/new", none + `careful: the git repository "/srv/bares/one" is below it`},
+		{"create", "/srv/bare/hooks/new", none + `careful: it is in the git repository "/srv/bare", and git outside`},
+		{"write", "/srv/bare/hooks/old", none + "careful: it is in the git repository"},
+		{"write", "/srv/bare/config", none + "careful: it is in the git repository"},
+		{"write", "/srv/bare/worktrees/w/gitdir", none + "careful: it is in the git repository"},
+		{"create", "/srv/repo/.git/modules/sub/hooks/new", none + "careful: it is in the git repository"},
+		{"create", "/srv/bare/objects/ab/new", "additional_read_write_paths=/srv/bare/objects/ab"},
+		{"read", "/srv/bare/config", "additional_read_only_paths=/srv/bare/config"},
+		{"write", "/srv/none/config", "additional_read_write_paths=/srv/none/config"},
 		{"write", "/home/u/dotfiles/bashrc", none + "careful: your shells run it when they start, so no setting"},
 		{"create", "/home/u/dotfiles/new", none + `careful: "/home/u/dotfiles/bashrc" is below it, and your shells`},
 		{"create", "/home/u/.codex/tmp", none + "careful: Codex outside runs the servers and hooks that it names; " +

@@ -32,7 +32,7 @@ const Ignored = "git ignores the project there"
 // is not one for certain. Whether git uses it there is for [Asker.Refuses] to
 // say.
 func FindParent(r *resolve.View, project string) (Parent, bool) {
-	if !errors.Is(r.Entry(filepath.Join(project, ".git")).Err, fs.ErrNotExist) || bare(r, project) {
+	if !errors.Is(r.Entry(filepath.Join(project, ".git")).Err, fs.ErrNotExist) || IsRepository(r, project) {
 		return Parent{}, false
 	}
 	for top := filepath.Dir(project); ; top = filepath.Dir(top) {
@@ -40,7 +40,7 @@ func FindParent(r *resolve.View, project string) (Parent, bool) {
 		entry := r.Entry(dot)
 		switch {
 		case errors.Is(entry.Err, fs.ErrNotExist):
-			if top == filepath.Dir(top) || bare(r, top) {
+			if top == filepath.Dir(top) || IsRepository(r, top) {
 				return Parent{}, false
 			}
 			continue
@@ -57,9 +57,9 @@ func FindParent(r *resolve.View, project string) (Parent, bool) {
 	}
 }
 
-// bare reports whether a directory looks like a repository itself. git would
+// IsRepository reports whether a directory looks like a repository itself. git would
 // take that one.
-func bare(r *resolve.View, dir string) bool { return (&finder{view: r}).isRepository(dir) }
+func IsRepository(r *resolve.View, dir string) bool { return (&finder{view: r}).isRepository(dir) }
 
 // contains reports whether the project lies in the repository itself.
 func (p Parent) contains(project string) bool {

@@ -3,11 +3,13 @@ package sensitive
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/protected"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
@@ -39,7 +41,11 @@ func (p *Paths) FindActor(r *resolve.View, path string) (actor Actor, found bool
 	if actor, found := p.actorBelow(r, path); found {
 		return actor, true
 	}
-	if what := repository(r, path); what != "" {
+	what := repository(r, path)
+	if what == "" {
+		what = inRepository(r, path)
+	}
+	if what != "" {
 		return Actor{Acts: what + ", and git outside runs its hooks and what its settings name"}, true
 	}
 	return Actor{}, false
@@ -51,7 +57,7 @@ const maxBelow = 1000
 // repository says that a directory is a git repository or holds one; "" if it is
 // none. It looks one level below: people keep repositories side by side.
 func repository(r *resolve.View, dir string) string {
-	if r.Resolve(filepath.Join(dir, ".git")).Exists {
+	if r.Resolve(filepath.Join(dir, ".git")).Exists || git.IsRepository(r, dir) {
 		return "a git repository is there"
 	}
 	if !r.Entry(dir).Mode.IsDir() {
@@ -63,12 +69,28 @@ func repository(r *resolve.View, dir string) string {
 	}
 	for _, name := range names[:min(len(names), maxBelow)] {
 		below := filepath.Join(dir, name)
-		if r.Entry(filepath.Join(below, ".git")).Err == nil {
+		if r.Entry(filepath.Join(below, ".git")).Err == nil || git.IsRepository(r, below) {
 			return fmt.Sprintf("the git repository %s is below it", display.Quote(below))
 		}
 	}
 	if len(names) > maxBelow {
 		return fmt.Sprintf("git repositories may be among its %d directories or more", maxBelow)
+	}
+	return ""
+}
+
+// ofGit are the names in a repository's own directory from which git runs programs,
+// or learns where else to look for them (gitrepository-layout(5)). Of a directory
+// that is called ".git" the table has them; a bare one and those of submodules have
+// other names.
+var ofGit = []string{"hooks", "config", "config.worktree", "commondir", "worktrees"}
+
+// inRepository says that a path is such a name, or below one; "" if it is none.
+func inRepository(r *resolve.View, path string) string {
+	for dir := filepath.Dir(path); dir != path; path, dir = dir, filepath.Dir(dir) {
+		if slices.Contains(ofGit, filepath.Base(path)) && git.IsRepository(r, dir) {
+			return "it is in the git repository " + display.Quote(dir)
+		}
 	}
 	return ""
 }
