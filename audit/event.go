@@ -100,13 +100,14 @@ type Event struct {
 	Process string `json:"process,omitempty"`
 	// Targets are targets of accesses that came too fast for lines of their own.
 	Targets []string `json:"targets,omitempty"`
-	// Detail says what of the first bytes to an allowed host was refused.
+	// Detail says what of the first bytes to an allowed host was refused, or which
+	// directory an answer has opened.
 	Detail string `json:"detail,omitempty"`
 	// Count says how often, between First and Last.
 	Count int        `json:"count,omitempty"`
 	First *time.Time `json:"first,omitempty"`
 	Last  *time.Time `json:"last,omitempty"`
-	// Answer is "deny", "once" or "session".
+	// Answer is "deny", "once", "session" or "directory".
 	Answer string `json:"answer,omitempty"`
 
 	// Changed are the files of a review.

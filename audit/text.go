@@ -82,7 +82,14 @@ func describeAccess(e Event) string {
 	if e.Event != Asked {
 		return e.Event + ": " + attempt(e) + times(e.Count)
 	}
-	answer := map[string]string{"once": "allowed once", "session": "allowed for the session"}[e.Answer]
+	answer := map[string]string{
+		"once": "allowed once", "session": "allowed for the session",
+	}[e.Answer]
+	if e.Answer == "directory" {
+		directory := e.Detail
+		e.Detail = ""
+		return fmt.Sprintf("asked: %s: allowed with all of %s for the session%s", attempt(e), directory, times(e.Count))
+	}
 	if answer == "" {
 		answer = "denied"
 	}

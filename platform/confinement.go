@@ -143,9 +143,10 @@ type Hooks struct {
 	// once.
 	Learn []string
 	// Ask, if not nil, is called before an open that the policy does not grant
-	// is denied, if the machine can do that. If the answer allows it, the
-	// sidecar opens the file outside the sandbox and passes it in. The calling
-	// process waits, for a minute at most. Ask is called from separate
+	// is denied, or a change of a name ([Denial.Change]), if the machine can do
+	// that. If the answer allows it, the sidecar opens the file outside the
+	// sandbox and passes it in, or makes the change. The calling process waits,
+	// for a minute at most. Ask is called from separate
 	// goroutines, a few at a time. ctx ends when the answer is no longer
 	// needed. If the file is denied after all, Denied is called.
 	Ask func(ctx context.Context, denial Denial) Answer

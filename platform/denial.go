@@ -31,6 +31,12 @@ type Denial struct {
 	Whole string
 	// Command does the same outside the sandbox; "" if there is no short one.
 	Command string
+	// Directory is what an answer can open with everything below it: the directory
+	// of the target, or the target itself if it is one; "" if an answer cannot.
+	Directory string
+	// Change says that a name is made, removed or renamed. Only an answer about its
+	// directory allows that: nobody is asked about each name.
+	Change bool
 	// Unasked says that it would have been a question, if others had not been
 	// refused too often.
 	Unasked bool
@@ -58,6 +64,9 @@ const (
 	AnswerOnce
 	// AnswerSession allows it until the session ends.
 	AnswerSession
+	// AnswerDirectory allows it, as an answer has opened its directory until the
+	// session ends. Each name in it is judged anew.
+	AnswerDirectory
 	// AnswerUnasked denies it: it is nothing to ask about, or nobody can be asked.
 	AnswerUnasked
 	// AnswerNotNow denies it this time, without a question: too many were refused.
@@ -65,10 +74,10 @@ const (
 )
 
 // Allows reports whether the answer allows the access.
-func (a Answer) Allows() bool { return a == AnswerOnce || a == AnswerSession }
+func (a Answer) Allows() bool { return a == AnswerOnce || a == AnswerSession || a == AnswerDirectory }
 
 // Lasts reports whether the answer holds for the next access of the same kind.
-func (a Answer) Lasts() bool { return a != AnswerOnce && a != AnswerNotNow }
+func (a Answer) Lasts() bool { return a != AnswerOnce && a != AnswerDirectory && a != AnswerNotNow }
 
 // Refused is a kind of denied access, as notifications name it.
 type Refused string

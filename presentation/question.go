@@ -17,7 +17,8 @@ import (
 // and the setting that "project" and "user" would write. It is false if the
 // user must not be asked: credentials, protected paths, and accesses that no
 // setting allows are not to be opened by one click. A change of one setting of
-// git can be allowed, as the question names it.
+// git can be allowed, as the question names it. In a directory that an answer has
+// opened there is no question, and only may counts.
 func Question(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial) (
 	question protocol.RequestAccessParams, suggestion explain.Suggestion, may bool,
 ) {
@@ -28,7 +29,14 @@ func Question(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denia
 		return questionOfKey(denial), explain.Suggestion{}, true
 	}
 	suggestion, err := explain.Suggest(snapshot, kind, string(denial.Access), denial.Target, denial.Process)
-	if err != nil || !askable(suggestion) {
+	ofUser := private(suggestion, denial)
+	switch {
+	case err == nil && denial.Opened:
+		// An answer may have written the setting that allows it by now.
+		may = !ofUser && (suggestion.Allowed || askable(suggestion)) &&
+			explain.Unseen(snapshot, kind, string(denial.Access), denial.Target)
+		return protocol.RequestAccessParams{}, explain.Suggestion{}, may
+	case err != nil || !askable(suggestion):
 		return protocol.RequestAccessParams{}, explain.Suggestion{}, false
 	}
 	question = protocol.RequestAccessParams{
@@ -37,8 +45,15 @@ func Question(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denia
 		Choices:    []protocol.Decision{protocol.DecisionDeny},
 		Suggestion: suggested(suggestion),
 	}
-	if !private(suggestion, denial) {
+	if !ofUser && !denial.Change {
 		question.Choices = append(question.Choices, protocol.DecisionOnce, protocol.DecisionSession)
+	}
+	switch {
+	case !ofUser && opens(snapshot, kind, denial):
+		question.Directory = denial.Directory
+		question.Choices = append(question.Choices, protocol.DecisionDirectory)
+	case denial.Change: // nothing would allow this one
+		return protocol.RequestAccessParams{}, explain.Suggestion{}, false
 	}
 	for _, scope := range []settings.Scope{settings.ScopeProject, settings.ScopeUser} {
 		if settings.Allowable(snapshot, scope, suggestion) == nil {
@@ -47,6 +62,34 @@ func Question(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denia
 	}
 	// A no needs no question.
 	return question, suggestion, len(question.Choices) > 1
+}
+
+// opens reports whether an answer may open the whole directory that a denial is in:
+// whether a grant of it would be suggested, and it would open the target, too.
+func opens(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial) bool {
+	if denial.Directory == "" || !explain.Unseen(snapshot, kind, string(denial.Access), denial.Target) {
+		return false
+	}
+	access := "write"
+	if denial.Access == "read" {
+		access = "read"
+	}
+	s, err := explain.Suggest(snapshot, kind, access, denial.Directory, denial.Process)
+	return err == nil && askable(s) && s.Setting() != "toolchains"
+}
+
+// DirectoryLine says what the answer that opens the directory of a question allows;
+// "" if that is no choice.
+func DirectoryLine(question protocol.RequestAccessParams) string {
+	if question.Directory == "" {
+		return ""
+	}
+	may := "read all in"
+	if question.Access != "read" {
+		may = "read, write, rename and remove all in"
+	}
+	return fmt.Sprintf("with its directory, this session may %s %s until it ends, but known secrets", may,
+		display.Quote(question.Directory))
 }
 
 // private reports whether the setting gives later sessions a directory of their
@@ -94,10 +137,15 @@ func CarryOut(ctx context.Context, store *settings.Store, projectDir string, que
 		return spawn.AnswerOnce, nil
 	case protocol.DecisionSession:
 		return spawn.AnswerSession, nil
+	case protocol.DecisionDirectory:
+		return spawn.AnswerDirectory, nil
 	case protocol.DecisionProject, protocol.DecisionUser:
-		answer := spawn.AnswerSession
-		if !slices.Contains(question.Choices, protocol.DecisionSession) {
-			answer = spawn.AnswerDeny
+		answer := spawn.AnswerDeny
+		switch {
+		case slices.Contains(question.Choices, protocol.DecisionSession):
+			answer = spawn.AnswerSession
+		case question.Directory != "": // which is what the setting grants
+			answer = spawn.AnswerDirectory
 		}
 		return answer, store.Allow(settings.Scope(decision), projectDir, suggestion)
 	}

@@ -28,12 +28,18 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 		return spawn.AnswerDeny
 	}
 	question, suggestion, may := presentation.Question(s.store.Latest(e.projectDir), settings.Kind(e.kind), denial)
-	if !may {
+	switch {
+	case !may:
 		return spawn.AnswerUnasked
+	case denial.Opened:
+		return spawn.AnswerDirectory
 	}
 	question.SessionID = e.id
 	var result protocol.RequestAccessResult
 	if err := s.conn.Call(ctx, protocol.RequestAccess.Method, question, &result); err != nil {
+		if ctx.Err() != nil {
+			return spawn.AnswerDeny // nobody waits any more
+		}
 		s.log.Info("access refused: the editor did not answer", "session", e.id, "target", denial.Target, "error", err)
 		return spawn.AnswerDeny
 	}

@@ -313,6 +313,18 @@ func (s *Store) Latest(projectDir string) *compile.Snapshot {
 	return kept.snapshot
 }
 
+// Recent is the newest snapshot that was made for a project directory, if it is not
+// older than two seconds, whether files are watched or not; else it is Snapshot.
+func (s *Store) Recent(projectDir string) *compile.Snapshot {
+	s.mu.Lock()
+	kept, found := s.latest[projectDir]
+	s.mu.Unlock()
+	if !found || time.Since(kept.made) > s.maxAge {
+		return s.Snapshot(projectDir)
+	}
+	return kept.snapshot
+}
+
 // givenState is a layer that is no file.
 func givenState(origin string, data []byte, platform string) *source.State {
 	block, problem := document.Decode(data, platform, document.Sidecar)

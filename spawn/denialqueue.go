@@ -20,6 +20,9 @@ type Denial struct {
 	// Lacking says why the session has no access although its settings grant it;
 	// "" if they do not.
 	Lacking string
+	// Opened says that an answer has opened the directory that it is in. Nobody is
+	// asked again: the answer is AnswerDirectory if it may be asked about.
+	Opened bool
 	// Number is that of "sandbox-sidecar allow"; 0 if it has none, or none yet.
 	Number int
 }
@@ -39,10 +42,11 @@ type Answer = platform.Answer
 
 // The answers, as in package platform.
 const (
-	AnswerDeny    = platform.AnswerDeny
-	AnswerOnce    = platform.AnswerOnce
-	AnswerSession = platform.AnswerSession
-	AnswerUnasked = platform.AnswerUnasked
+	AnswerDeny      = platform.AnswerDeny
+	AnswerOnce      = platform.AnswerOnce
+	AnswerSession   = platform.AnswerSession
+	AnswerDirectory = platform.AnswerDirectory
+	AnswerUnasked   = platform.AnswerUnasked
 )
 
 const (

@@ -469,7 +469,8 @@ func (g *Group) ask(ctx context.Context, denial Denial) Answer {
 		return AnswerUnasked
 	}
 	answer := m.call.ask(ctx, denial)
-	if answer != AnswerUnasked {
+	settled := errors.Is(context.Cause(ctx), errSettled) && !answer.Allows()
+	if answer != AnswerUnasked && !denial.Opened && !settled {
 		m.running.record.Answered(denial.Denial, answer)
 	}
 	return answer

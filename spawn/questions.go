@@ -2,10 +2,13 @@ package spawn
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/record"
 )
 
@@ -21,6 +24,9 @@ const (
 	silenceTime  = time.Minute
 	// maxUnasked bounds the denials that are remembered as not asked about.
 	maxUnasked = 256
+	// maxQuestions bounds the questions that wait for an answer. What comes beyond
+	// that waits for a question about its directory, or is refused.
+	maxQuestions = 8
 )
 
 // questions puts the questions of one session to its user. A nil questions asks
@@ -31,9 +37,18 @@ type questions struct {
 	now   func() time.Time
 
 	mu      sync.Mutex // guards the fields below
+	open    map[*openQuestion]bool
+	opened  []platform.Denial // whose directories answers have opened
 	refused []time.Time
 	silence time.Time // until when nothing is asked
 	unasked map[askedAbout]bool
+}
+
+// openQuestion is a question that waits for its answer.
+type openQuestion struct {
+	about  platform.Denial
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed once there is an answer
 }
 
 type askedAbout struct {
@@ -41,29 +56,122 @@ type askedAbout struct {
 	target string
 }
 
-func newQuestions(put func(context.Context, Denial) Answer, noted *record.Session) *questions {
-	return &questions{put: put, noted: noted, now: time.Now, unasked: map[askedAbout]bool{}}
+func newQuestions(ask func(context.Context, Denial) Answer, noted *record.Session) *questions {
+	return &questions{
+		put: ask, noted: noted, now: time.Now, open: map[*openQuestion]bool{}, unasked: map[askedAbout]bool{},
+	}
 }
 
-// ask asks the user, unless that was refused too often.
+// errSettled is why a question ends that an answer about its directory has settled.
+var errSettled = errors.New("an answer about the directory has settled the question")
+
+// ask asks the user, unless an answer has opened the directory and the access may be
+// allowed unseen, or others were refused too often.
 func (q *questions) ask(ctx context.Context, d platform.Denial) Answer {
-	if q.isSilent(d) {
-		return platform.AnswerNotNow
+	for {
+		covered, seen := q.covers(d)
+		if covered {
+			if answer := q.put(ctx, Denial{Denial: d, Opened: true}); answer != platform.AnswerUnasked {
+				return answer
+			}
+		}
+		asking, cancel := context.WithCancelCause(ctx)
+		p := &openQuestion{about: d, cancel: cancel, done: make(chan struct{})}
+		again, may := q.begin(p, seen)
+		if !may {
+			cancel(nil)
+			if again == nil {
+				return platform.AnswerNotNow
+			}
+			select {
+			case <-again:
+				continue
+			case <-ctx.Done():
+				return platform.AnswerNotNow
+			}
+		}
+		answer := q.put(asking, Denial{Denial: d})
+		settled := errors.Is(context.Cause(asking), errSettled) && !answer.Allows()
+		q.end(p, answer)
+		cancel(nil)
+		if settled {
+			continue
+		}
+		if answer != platform.AnswerUnasked {
+			q.noted.Answered(d, answer)
+			if !answer.Allows() || ctx.Err() != nil {
+				q.refuse()
+			}
+		}
+		return answer
 	}
-	answer := q.put(ctx, Denial{Denial: d})
-	if answer != platform.AnswerUnasked {
-		q.noted.Answered(d, answer)
-		if !answer.Allows() || ctx.Err() != nil {
-			q.refuse()
+}
+
+// begin notes a question that is about to be put. may is false if nothing is asked
+// now. Then again, if not nil, is closed once that may have changed. seen is how
+// many directories were open when the caller looked.
+func (q *questions) begin(p *openQuestion, seen int) (again <-chan struct{}, may bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case len(q.opened) > seen:
+		return already, false
+	case q.isSilent(p.about):
+		return nil, false
+	case len(q.open) < maxQuestions:
+		q.open[p] = true
+		return nil, true
+	}
+	for other := range q.open {
+		if covers(other.about, p.about) {
+			return other.done, false
 		}
 	}
-	return answer
+	return nil, false
+}
+
+// already is closed.
+var already = func() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}()
+
+// end notes the answer to a question. An answer about a directory settles the
+// other questions in it.
+func (q *questions) end(p *openQuestion, answer Answer) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.open, p)
+	close(p.done)
+	if answer != platform.AnswerDirectory {
+		return
+	}
+	q.opened = append(q.opened, p.about)
+	for other := range q.open {
+		if covers(p.about, other.about) {
+			other.cancel(errSettled)
+		}
+	}
+}
+
+// covers reports whether an answer has opened the directory that a denial is in, and
+// how many directories are open.
+func (q *questions) covers(d platform.Denial) (covered bool, seen int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(q.opened, func(about platform.Denial) bool { return covers(about, d) }), len(q.opened)
+}
+
+// covers reports whether the answer "directory" about a denial is one about another,
+// too: what is in the directory and below it. Whoever may change that may read it.
+func covers(about, d platform.Denial) bool {
+	return about.Directory != "" && d.Directory != "" && policy.Contains(about.Directory, d.Directory) &&
+		(about.Access != platform.RefusedRead || d.Access == platform.RefusedRead)
 }
 
 // isSilent reports whether nothing is asked now, and notes what was not.
 func (q *questions) isSilent(d platform.Denial) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if !q.now().Before(q.silence) {
 		clear(q.unasked)
 		return false

@@ -3,6 +3,7 @@ package spawn
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,4 +60,98 @@ func TestQuestions_RestAfterRefusals(t *testing.T) {
 		q.ask(gone, about(0))
 	}
 	expect("withdrawn ones count", 9, platform.AnswerNotNow, asked)
+}
+
+// An answer about a directory answers what is asked about it, now and later. What
+// is beside it, and changes after an answer for reading, are asked about.
+func TestQuestions_ADirectory(t *testing.T) {
+	t.Parallel()
+	put, answers := make(chan Denial), map[string]chan Answer{"/d/a": make(chan Answer), "/dd/a": make(chan Answer)}
+	q := newQuestions(func(ctx context.Context, d Denial) Answer {
+		if d.Opened {
+			return AnswerDirectory
+		}
+		put <- d
+		select {
+		case answer := <-answers[d.Target]: // never for a target that is not in the map
+			return answer
+		case <-ctx.Done():
+			return AnswerDeny
+		}
+	}, nil)
+	ask := func(access platform.Refused, target, dir string) chan Answer {
+		answer := make(chan Answer)
+		go func() {
+			answer <- q.ask(t.Context(), platform.Denial{Access: access, Target: target, Directory: dir})
+		}()
+		return answer
+	}
+	asked := func(access platform.Refused, target, dir string) chan Answer {
+		t.Helper()
+		answer := ask(access, target, dir)
+		select {
+		case d := <-put:
+			if d.Target != target {
+				t.Errorf("asked about %q, want %q", d.Target, target)
+			}
+		case got := <-answer:
+			t.Fatalf("%s is not asked about: %d", target, got)
+		}
+		return answer
+	}
+	opens := asked(platform.RefusedRead, "/d/a", "/d")
+	waits, beside := asked(platform.RefusedRead, "/d/b/c", "/d/b"), asked(platform.RefusedRead, "/dd/a", "/dd")
+	answers["/d/a"] <- AnswerDirectory
+	if got := <-opens; got != AnswerDirectory {
+		t.Errorf("the question: %d", got)
+	}
+	if got := <-waits; got != AnswerDirectory {
+		t.Errorf("another that waits: %d", got)
+	}
+	if got := <-ask(platform.RefusedRead, "/d/later", "/d"); got != AnswerDirectory {
+		t.Errorf("a later one: %d", got)
+	}
+	answers["/dd/a"] <- AnswerSession
+	if got := <-beside; got != AnswerSession {
+		t.Errorf("beside it: %d", got)
+	}
+	change := asked(platform.RefusedCreate, "/d/a", "/d")
+	answers["/d/a"] <- AnswerDirectory
+	if got := <-change; got != AnswerDirectory {
+		t.Errorf("a change: %d", got)
+	}
+	for _, access := range []platform.Refused{platform.RefusedRead, platform.RefusedWrite, platform.RefusedRemove} {
+		if got := <-ask(access, "/d/x/y", "/d/x"); got != AnswerDirectory {
+			t.Errorf("%s after an answer for changes: %d", access, got)
+		}
+	}
+	for range MostRefusals {
+		refused := asked(platform.RefusedRead, "/dd/a", "/dd")
+		answers["/dd/a"] <- AnswerDeny
+		<-refused
+	}
+	if got := <-ask(platform.RefusedRead, "/d/z", "/d"); got != AnswerDirectory {
+		t.Errorf("after too many refusals: %d", got)
+	}
+}
+
+func TestQuestions_NoMoreThanAUserReads(t *testing.T) {
+	t.Parallel()
+	put := make(chan bool)
+	q := newQuestions(func(ctx context.Context, _ Denial) Answer {
+		put <- true
+		<-ctx.Done()
+		return AnswerDeny
+	}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	for i := range maxQuestions {
+		all.Go(func() { q.ask(ctx, platform.Denial{Target: fmt.Sprint(i)}) })
+		<-put
+	}
+	if got := q.ask(ctx, platform.Denial{Target: "more"}); got != platform.AnswerNotNow {
+		t.Errorf("one more: %d", got)
+	}
 }

@@ -171,7 +171,7 @@ var mayImport = map[string][]string{
 	"agents/runner": {
 		"display", "fsguard", "platform/policy", "presentation", "rpc/protocol", "session", "settings", "spawn",
 	},
-	"agents/acp": {"agents/runner", "display", "rpc/protocol", "spawn"},
+	"agents/acp": {"agents/runner", "display", "presentation", "rpc/protocol", "spawn"},
 	"agents/mcp": {"display", "rpc/client", "rpc/protocol"}, // nothing that confines
 	"cmd/sandbox-sidecar": {
 		"agents/acp", "agents/runner", "audit", "control",

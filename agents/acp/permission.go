@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/agents/runner"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -26,11 +27,12 @@ type option struct {
 
 // options are the answers of the protocol, in its own kinds.
 var options = map[protocol.Decision]option{
-	protocol.DecisionOnce:    {Name: "Allow once", Kind: "allow_once"},
-	protocol.DecisionSession: {Name: "Allow until the agent ends", Kind: "allow_always"},
-	protocol.DecisionProject: {Name: "Always allow in this project", Kind: "allow_always"},
-	protocol.DecisionUser:    {Name: "Always allow", Kind: "allow_always"},
-	protocol.DecisionDeny:    {Name: "Refuse", Kind: "reject_once"},
+	protocol.DecisionOnce:      {Name: "Allow once", Kind: "allow_once"},
+	protocol.DecisionSession:   {Name: "Allow until the agent ends", Kind: "allow_always"},
+	protocol.DecisionDirectory: {Name: "Allow the whole directory until the agent ends", Kind: "allow_always"},
+	protocol.DecisionProject:   {Name: "Always allow in this project", Kind: "allow_always"},
+	protocol.DecisionUser:      {Name: "Always allow", Kind: "allow_always"},
+	protocol.DecisionDeny:      {Name: "Refuse", Kind: "reject_once"},
 }
 
 // readingTime is what a person needs at least to read a question and answer it.
@@ -113,6 +115,9 @@ func (p *proxy) ask(ctx context.Context, about protocol.RequestAccessParams) pro
 func permission(session string, version int, client string, question protocol.RequestAccessParams) map[string]any {
 	params := map[string]any{"sessionId": session, "options": optionsOf(question.Choices, client)}
 	detail := question.Hint
+	if line := presentation.DirectoryLine(question); line != "" {
+		detail = strings.TrimPrefix(detail+"\n"+line, "\n")
+	}
 	if version >= 2 {
 		params["title"] = question.Message
 		if detail != "" {

@@ -92,9 +92,16 @@ func (r *Runner) Start(ctx context.Context, c Command) (*Running, error) {
 // ask puts a denial to the user. It denies unless the answer is one of the
 // choices that were offered.
 func (r *Runner) ask(ctx context.Context, c Command, denial spawn.Denial) spawn.Answer {
-	question, suggestion, may := presentation.Question(r.Store.Snapshot(r.Project), r.Kind, denial)
-	if !may || ctx.Err() != nil {
+	snapshot := r.Store.Snapshot
+	if denial.Opened {
+		snapshot = r.Store.Recent // there are many of them
+	}
+	question, suggestion, may := presentation.Question(snapshot(r.Project), r.Kind, denial)
+	switch {
+	case !may || ctx.Err() != nil:
 		return spawn.AnswerUnasked
+	case denial.Opened:
+		return spawn.AnswerDirectory
 	}
 	// What cannot be written to the settings is allowed in this session.
 	answer, _ := presentation.CarryOut(ctx, r.Store, r.Project, question, suggestion, c.Ask(ctx, question))

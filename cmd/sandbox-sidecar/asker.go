@@ -55,9 +55,16 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 // askWindow asks in the editor's window. It returns false if that is not
 // possible.
 func (a *asker) askWindow(ctx context.Context, denial spawn.Denial) (answer spawn.Answer, asked bool) {
-	question, suggestion, may := presentation.Question(a.store.Snapshot(a.projectDir), a.kind, denial)
-	if !may {
+	snapshot := a.store.Snapshot
+	if denial.Opened {
+		snapshot = a.store.Recent // there are many of them
+	}
+	question, suggestion, may := presentation.Question(snapshot(a.projectDir), a.kind, denial)
+	switch {
+	case !may:
 		return spawn.AnswerUnasked, true
+	case denial.Opened:
+		return spawn.AnswerDirectory, true
 	}
 	decision, asked := a.report.Ask(ctx, question)
 	if !asked {
@@ -107,9 +114,15 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 	if !canAsk(terminal) { // until the pause the command could change that
 		return spawn.AnswerUnasked
 	}
+	if ctx.Err() != nil { // an answer to another question has settled this one
+		return spawn.AnswerDeny
+	}
 	lines := []string{question.Message}
 	if question.Hint != "" {
 		lines = append(lines, "note: "+question.Hint)
+	}
+	if line := presentation.DirectoryLine(question); line != "" {
+		lines = append(lines, "note: "+line)
 	}
 	talk := dialogue{ctx: ctx, terminal: terminal, plain: !hasEscapes(os.Getenv("TERM"))}
 	decision := protocol.DecisionDeny

@@ -90,13 +90,13 @@ type Process struct {
 
 // RequestAccess asks the user about an access before it is refused, if
 // on_denied is "ask" and the editor announced approvals. It is about opening
-// files that a setting would allow, and about connecting to hosts while the
-// network is off. It is also about one setting of git in a repository's
-// configuration, which the message names. It is never about credentials, other
-// protected paths or denied_hosts. The program waits for up to a minute, and is
-// refused without an answer. If nobody waits any more, $/cancelRequest follows.
-// After "deny" and "session" the session, or its group, does not ask about the same
-// access again.
+// files that a setting would allow, about making, removing and renaming names in a
+// directory, and about connecting to hosts while the network is off. It is also
+// about one setting of git in a repository's configuration, which the message names.
+// It is never about credentials, other protected paths or denied_hosts. The program
+// waits for up to a minute, and is refused without an answer. If nobody waits any
+// more, $/cancelRequest follows. After "deny", "session" and "directory" the
+// session, or its group, does not ask about the same access again.
 var RequestAccess = Request[RequestAccessParams, RequestAccessResult]{"sandbox/requestAccess", ToEditor}
 
 // RequestAccessParams describes an access that a program waits for.
@@ -106,8 +106,8 @@ type RequestAccessParams struct {
 	// names that others chose are quoted and escaped, and long ones shortened, but
 	// never in a setting of git. Target and process are raw.
 	Message string `json:"message"`
-	// Access is "read", "write", "create", "connect" or, for a setting of git,
-	// "protected_write".
+	// Access is "read", "write", "create", "remove", "connect" or, for a setting of
+	// git, "protected_write".
 	Access string `json:"access"`
 	// Target is the real path. If the file is allowed, the program gets the file
 	// that was there when the question was sent. To connect, it is "host:port",
@@ -117,6 +117,8 @@ type RequestAccessParams struct {
 	Process *Process `json:"process,omitempty"`
 	// Choices are the decisions that the sidecar can carry out.
 	Choices []Decision `json:"choices"`
+	// Directory is what "directory" opens, with everything below it.
+	Directory string `json:"directory,omitempty"`
 	// Suggestion is what "project" and "user" would write.
 	Suggestion *Suggestion `json:"suggestion,omitempty"`
 	// Hint is one sentence for the user, to be shown as plain text.
@@ -139,6 +141,11 @@ const (
 	DecisionOnce Decision = "once"
 	// DecisionSession allows the access until the session ends, or its group.
 	DecisionSession Decision = "session"
+	// DecisionDirectory allows the access, and everything like it in the directory
+	// that the question names, until the session ends, or its group. Whoever may
+	// write there may also read there, and make, remove and rename files. Known
+	// secrets, and what programs outside act on, are not part of it.
+	DecisionDirectory Decision = "directory"
 	// DecisionProject allows the access until the session ends, and writes the
 	// suggestion into the project's settings for later sessions.
 	DecisionProject Decision = "project"

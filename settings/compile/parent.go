@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
 
 const parentKey = "parent_repository"
@@ -237,7 +238,7 @@ func secretFiles(view fsView, top, project string) (list []string, whole bool) {
 		dir := queue[0]
 		queue = queue[1:]
 		for _, name := range view.names(dir) {
-			if !isEnvFile(name) {
+			if !risks.IsEnvFile(name) {
 				continue
 			}
 			file := view.Resolve(filepath.Join(dir, name))
@@ -261,14 +262,6 @@ func secretFiles(view fsView, top, project string) (list []string, whole bool) {
 		}
 	}
 	return list, true
-}
-
-// isEnvFile reports whether a file is one of variables, and no example.
-func isEnvFile(name string) bool {
-	kind, is := strings.CutPrefix(name, ".env.")
-	return name == ".env" || is && !slices.Contains([]string{
-		"example", "sample", "template", "dist", "defaults", "schema",
-	}, kind)
 }
 
 // alsoInParent hides what a relative entry names from the root of the parent's

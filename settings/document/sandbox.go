@@ -142,10 +142,11 @@ type Sandbox struct {
 	// line names, as with cat, cp, sed and grep. In an editor's session it also
 	// notices those that a program prints. "ask" notices all of them, which slows
 	// down programs that open thousands of files. "ask" asks about opening files,
-	// because an open file is what the sidecar can pass to a waiting program.
-	// While the network is off, it also asks about each host, where allowed_hosts
-	// works. Removing, renaming, executing and Unix sockets are refused at once
-	// and reported.
+	// because an open file is what the sidecar can pass to a waiting program. An
+	// answer can open the whole directory of a file, until the session ends. To
+	// make, remove or rename files is a question about their directory. While
+	// the network is off, it also asks about each host, where allowed_hosts works.
+	// Executing and Unix sockets are refused at once and reported.
 	OnDenied *OnDenied `json:"on_denied"`
 	// ProcessTracking chooses how processes are tracked on macOS.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`

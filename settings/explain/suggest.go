@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/sensitive"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -97,6 +99,24 @@ func Suggest(s *compile.Snapshot, kind document.Kind, access, target, program st
 
 // ownStateHint says why no setting and no answer opens what the sidecar keeps.
 const ownStateHint = "it is what the sidecar keeps about sessions, of other projects too; no setting is suggested"
+
+// Unseen reports whether an access to a path may be allowed without a question, in a
+// directory that an answer has opened: whether neither the settings nor its name say
+// that it holds a secret or, if it would be changed, that programs act on it. A bare
+// repository is one by its HEAD.
+func Unseen(s *compile.Snapshot, kind document.Kind, access, path string) bool {
+	attempts, name := []Attempt{Read, Write}, filepath.Base(path)
+	if access == "read" {
+		attempts = attempts[:1]
+	} else if name == "HEAD" || sensitive.Reviewed(path) != "" {
+		return false
+	}
+	return !risks.IsEnvFile(name) && !risks.IsSecretName(path) &&
+		!slices.ContainsFunc(attempts, func(attempt Attempt) bool {
+			x, err := Why(s, kind, attempt, path)
+			return err != nil || x.Careful()
+		})
+}
 
 // notProgram says why nothing could execute a path, whatever the settings say;
 // "" if that is not known.

@@ -64,6 +64,14 @@ func IsSecretName(file string) bool {
 	})
 }
 
+// IsEnvFile reports whether a file of that name is one of variables, and no example.
+func IsEnvFile(name string) bool {
+	kind, is := strings.CutPrefix(name, ".env.")
+	return name == ".env" || is && !slices.Contains([]string{
+		"example", "sample", "template", "dist", "defaults", "schema",
+	}, kind)
+}
+
 // IsProgramDir reports whether a directory of that name is one in which shells find
 // programs.
 func IsProgramDir(name string) bool { return name == "bin" || name == ".bin" }

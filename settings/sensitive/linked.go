@@ -30,8 +30,8 @@ type Linked struct {
 
 // Linked finds those symlinks, as far as FS.Links looks. Left out are those that
 // lead to a home directory, to one that holds it, to one for documents, such as
-// ~/Documents, and to directories near the root: most of what is there matters to
-// nobody. So are those to files that programs make while they run.
+// ~/Documents, and to directories near the root: no program acts on most of what is
+// there. So are those to files that programs make while they run.
 func (p *Paths) Linked(r *resolve.View) (list []Linked) {
 	if p.base != nil {
 		return p.base.Linked(r)

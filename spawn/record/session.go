@@ -169,15 +169,18 @@ func (s *Session) Answered(d platform.Denial, answer platform.Answer) {
 	if s == nil {
 		return
 	}
-	word := "deny"
+	word, detail := "deny", ""
 	switch answer {
 	case platform.AnswerOnce:
 		word = "once"
 	case platform.AnswerSession:
 		word = "session"
+	case platform.AnswerDirectory:
+		word, detail = "directory", d.Directory
 	}
 	s.fold(audit.Event{
-		Event: audit.Asked, Access: string(d.Access), Target: d.Target, Process: d.Process, Answer: word, Count: 1,
+		Event: audit.Asked, Access: string(d.Access), Target: d.Target, Process: d.Process, Answer: word,
+		Detail: detail, Count: 1,
 	})
 }
 
@@ -303,16 +306,21 @@ func (s *Session) waits() {
 // hold keeps the target of a line for a list.
 func (s *Session) hold(line audit.Event) {
 	s.waits()
+	detail := ""
+	if line.Event == audit.Asked { // a user gives few answers, and a session makes any number of refusals
+		detail = line.Detail
+	}
 	var h *held
 	for _, known := range s.held {
-		if known.event.Event == line.Event && known.event.Access == line.Access && known.event.Answer == line.Answer {
+		if known.event.Event == line.Event && known.event.Access == line.Access &&
+			known.event.Answer == line.Answer && known.event.Detail == detail {
 			h = known
 		}
 	}
 	if h == nil {
 		h = &held{
 			event: audit.Event{
-				Event: line.Event, Access: line.Access, Answer: line.Answer, First: line.First,
+				Event: line.Event, Access: line.Access, Answer: line.Answer, Detail: detail, First: line.First,
 			},
 			targets: map[string]bool{},
 		}

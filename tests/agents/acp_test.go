@@ -321,7 +321,7 @@ func TestACP_AsksByTheProtocol(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	for _, version := range []int{1, 2} {
-		for _, allow := range []string{"once", "session", "user", "deny", "everything", ""} {
+		for _, allow := range []string{"once", "session", "directory", "user", "deny", "everything", ""} {
 			t.Run(fmt.Sprintf("version %d, %q", version, allow), func(t *testing.T) {
 				t.Parallel()
 				e := newEditor(t, harness.Defaults(harness.Sandbox{"on_denied": "ask"}), true)
@@ -329,7 +329,7 @@ func TestACP_AsksByTheProtocol(t *testing.T) {
 				e.begin()
 				file := filepath.Join(e.Outside, "file")
 				said := e.prompt("write " + file)
-				want := slices.Contains([]string{"once", "session", "user"}, allow)
+				want := slices.Contains([]string{"once", "session", "directory", "user"}, allow)
 				if (said == "written") != want {
 					t.Errorf("said %q", said)
 				}

@@ -101,7 +101,7 @@ func TestAFileIsOpenedBecauseTheUserSaysSo(t *testing.T) {
 		t.Errorf("denials %+v", denials)
 	}
 	q := e.all()
-	want := []protocol.Decision{"deny", "once", "session", "project", "user"}
+	want := []protocol.Decision{"deny", "once", "session", "directory", "project", "user"}
 	if len(q) != 2 || q[0].SessionID != session.SessionID || q[0].Access != "read" ||
 		q[0].Target != s.OutsidePath("wanted") ||
 		q[0].Process == nil || q[0].Process.Name != "cat" || !slices.Equal(q[0].Choices, want) ||
@@ -342,7 +342,7 @@ func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 	s := newScene(t)
 	const files = 300
 	for i := range files {
-		harness.Write(t, s.OutsidePath(fmt.Sprint(i)), "content\n")
+		harness.Write(t, s.OutsidePath(fmt.Sprintf("%d/file", i)), "content\n")
 	}
 	never := make(chan struct{})
 	e := s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision {
@@ -352,8 +352,8 @@ func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 	defer close(never)
 	crowd := e.Spawn(protocol.SpawnParams{
 		Kind: protocol.Tool,
-		Command: fmt.Sprintf("cd %s; i=0; while [ $i -lt %d ]; do cat %s/$i & i=$((i+1)); done; wait", s.Project, files,
-			s.Outside),
+		Command: fmt.Sprintf("cd %s; i=0; while [ $i -lt %d ]; do cat %s/$i/file & i=$((i+1)); done; wait", s.Project,
+			files, s.Outside),
 	})
 	const mostQuestions = 8
 	harness.Eventually(t, "all who may ask have asked, and the others are refused", func() bool {
@@ -370,7 +370,7 @@ func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 	}
 	e.awaitWithdrawn(t, mostQuestions)
 	terminal := e.Shell()
-	terminal.Type("trap 'echo inter''rupted' INT; cat " + s.OutsidePath("0") + "\n")
+	terminal.Type("trap 'echo inter''rupted' INT; cat " + s.OutsidePath("0/file") + "\n")
 	harness.Eventually(t, "it asks", func() bool { return len(e.all()) == mostQuestions+1 })
 	terminal.Type("\x03")
 	terminal.Await("interrupted")

@@ -19,7 +19,7 @@ import (
 // about them.
 
 // prompt is the last line of a question.
-const prompt = `type deny, once, session, project or user \(Enter denies\): `
+const prompt = `type deny, once, session, directory, project or user \(Enter denies\): `
 
 // dialogue is a terminal on which exec runs a shell's line that may lead to
 // questions.
@@ -49,6 +49,29 @@ func (p *dialogue) opened() bool { return strings.Contains(p.Screen.String(), "t
 func (p *dialogue) written() bool {
 	return strings.Contains(harness.Read(p.T, p.UserSettings()), p.OutsidePath("file")) ||
 		strings.Contains(harness.Read(p.T, filepath.Join(p.Project, ".zed", "settings.json")), p.OutsidePath("file"))
+}
+
+// The question says what the answer "directory" opens. What waits for the terminal
+// meanwhile is answered by it, too.
+func TestExec_ADirectoryIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	p := startDialogue(t, func(*exec.Cmd) {}, `cat FILE & cat FILE2 & wait; cat FILE3; ls "$(dirname FILE)"`)
+	harness.Write(t, p.OutsidePath("file2"), "the second\n")
+	harness.Write(t, p.OutsidePath("file3"), "the third\n")
+	p.Await(`this session may read all in`)
+	p.Await(prompt)
+	p.Type("directory\n")
+	if status := p.Status(); status != 0 {
+		t.Errorf("status %d:\n%s", status, p.Screen)
+	}
+	for _, want := range []string{"the content", "the second", "the third", "file3"} {
+		if !strings.Contains(p.Screen.String(), want) {
+			t.Errorf("no %q:\n%s", want, p.Screen)
+		}
+	}
+	if asked := strings.Count(p.Screen.String(), "(Enter denies)"); asked != 1 || p.written() {
+		t.Errorf("asked %d times, written %t:\n%s", asked, p.written(), p.Screen)
+	}
 }
 
 func TestInputTypedBeforeAQuestionIsNoAnswer(t *testing.T) {

@@ -202,12 +202,16 @@ T['each decision can be made, no answer denies, and only valid decisions are off
     'Do not allow',
     'Allow once',
     'Allow until the session ends',
+    'Allow all of "/etc/50%" until the session ends',
     'Allow in this project (written to its settings)',
     'Allow everywhere (written to your settings)',
   }
-  for i, decision in ipairs({ 'deny', 'once', 'session', 'project', 'user' }) do
+  for i, decision in ipairs({ 'deny', 'once', 'session', 'directory', 'project', 'user' }) do
     child.lua('_G.choice = ...', { texts[i] })
-    ask(child)
+    ask(child, {
+      choices = { 'deny', 'once', 'session', 'directory', 'project', 'user' },
+      directory = '/etc/50%',
+    })
     H.until_true(child, ('#_G.answers == %d'):format(i))
     H.eq(child.lua_get('_G.answers[#_G.answers]'), decision)
   end
@@ -217,9 +221,9 @@ T['each decision can be made, no answer denies, and only valid decisions are off
   })
   child.lua('_G.choice = nil')
   ask(child, { choices = { 'once' } })
-  H.until_true(child, '#_G.answers == 6')
-  H.eq(child.lua_get('_G.answers[6]'), 'deny')
-  H.eq(child.lua_get('_G.asked[6].texts'), { 'Do not allow', 'Allow once' })
+  H.until_true(child, '#_G.answers == 7')
+  H.eq(child.lua_get('_G.answers[7]'), 'deny')
+  H.eq(child.lua_get('_G.asked[7].texts'), { 'Do not allow', 'Allow once' })
 end
 
 T['the setting is shown in the question'] = function()
@@ -339,6 +343,16 @@ T['an access is allowed once, for its session, or not at all'] = function()
   H.eq(prompt:find(('%q: "cat" wants to read "'):format(line), 1, true), 1)
   H.eq(prompt:find(world.outside .. '/secret', 1, true) ~= nil, true)
   H.eq(prompt:find('additional_read_only_paths', 1, true) ~= nil, true)
+end
+
+T['a whole directory is allowed until the session ends'] = function()
+  local child, world = asking()
+  local dir = world.outside .. '/dir'
+  H.write(dir .. '/file', 'file\n')
+  H.write(dir .. '/deep/file', 'file\n')
+  child.lua('_G.choice = ...', { ('Allow all of %q until the session ends'):format(dir) })
+  H.eq(run(child, 'cat ../outside/dir/file ../outside/dir/deep/file && ls ../outside/dir'), 0)
+  H.eq(child.lua_get('#_G.asked'), 1)
 end
 
 T['an access that is allowed everywhere is written to the settings, and not asked again'] = function()

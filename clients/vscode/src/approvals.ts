@@ -2,7 +2,7 @@ import * as vscode from "vscode";
 import type { CancellationToken } from "vscode-jsonrpc";
 
 import { valueOf } from "./denialText";
-import { brief } from "./display";
+import { brief, quote } from "./display";
 import type { Manager } from "./manager";
 import { longest } from "./notices";
 import { RequestAccessRequest, type Decision, type RequestAccessParams } from "./protocol.gen";
@@ -101,10 +101,19 @@ export class Approvals {
   private async choose({ params, token }: Question): Promise<Decision | undefined> {
     const { suggestion } = params;
     const setting = suggestion === undefined ? "" : `"${suggestion.setting}": ${valueOf(suggestion)}`;
+    const directory = params.directory === undefined ? "" : quote(params.directory);
     const all: { label: string; detail?: string; decision: Decision }[] = [
       { label: vscode.l10n.t("Don't allow"), detail: params.hint ?? "", decision: "deny" },
       { label: vscode.l10n.t("Once"), decision: "once" },
       { label: vscode.l10n.t("Until the session ends"), decision: "session" },
+      {
+        label: vscode.l10n.t("Its directory, for this session"),
+        detail:
+          params.access === "read"
+            ? vscode.l10n.t("reads all in {0}, but known secrets", directory)
+            : vscode.l10n.t("reads, writes, renames and removes all in {0}, but known secrets", directory),
+        decision: "directory",
+      },
       { label: vscode.l10n.t("For this project"), detail: setting, decision: "project" },
       { label: vscode.l10n.t("For all my projects"), detail: setting, decision: "user" },
     ];

@@ -82,6 +82,9 @@ export type DenialSource = "output";
  * - `"deny"`: Refuses the access.
  * - `"once"`: Allows the access this time.
  * - `"session"`: Allows the access until the session ends, or its group.
+ * - `"directory"`: Allows the access, and everything like it in the directory that the question names, until the
+ * session ends, or its group. Whoever may write there may also read there, and make, remove and rename files.
+ * Known secrets, and what programs outside act on, are not part of it.
  * - `"project"`: Allows the access until the session ends, and writes the suggestion into the project's settings
  * for later sessions.
  * - `"user"`: Allows the access until the session ends, and writes the suggestion into the user's own settings
@@ -89,7 +92,7 @@ export type DenialSource = "output";
  * - `"window"`: DecisionWindow, of settings/allow alone, allows the access in new sessions of the project until
  * the sidecar ends. It writes nothing.
  */
-export type Decision = "deny" | "once" | "session" | "project" | "user" | "window";
+export type Decision = "deny" | "once" | "session" | "directory" | "project" | "user" | "window";
 
 /**
  * `Access` is a kind of operation.
@@ -663,7 +666,7 @@ export interface RequestAccessParams {
    * quoted and escaped, and long ones shortened, but never in a setting of git. Target and process are raw.
    */
   message: string;
-  /** "read", "write", "create", "connect" or, for a setting of git, "protected_write". */
+  /** "read", "write", "create", "remove", "connect" or, for a setting of git, "protected_write". */
   access: string;
   /**
    * The real path. If the file is allowed, the program gets the file that was there when the question was sent.
@@ -674,6 +677,8 @@ export interface RequestAccessParams {
   process?: Process;
   /** The decisions that the sidecar can carry out. */
   choices: Decision[];
+  /** What "directory" opens, with everything below it. */
+  directory?: string;
   /** What "project" and "user" would write. */
   suggestion?: Suggestion;
   /** One sentence for the user, to be shown as plain text. */
@@ -1212,11 +1217,12 @@ export const DeniedNotification = new NotificationType<DeniedParams>("sandbox/de
 
 /**
  * `sandbox/requestAccess` asks the user about an access before it is refused, if on_denied is "ask" and the
- * editor announced approvals. It is about opening files that a setting would allow, and about connecting to
- * hosts while the network is off. It is also about one setting of git in a repository's configuration, which the
- * message names. It is never about credentials, other protected paths or denied_hosts. The program waits for up
- * to a minute, and is refused without an answer. If nobody waits any more, $/cancelRequest follows. After "deny"
- * and "session" the session, or its group, does not ask about the same access again.
+ * editor announced approvals. It is about opening files that a setting would allow, about making, removing and
+ * renaming names in a directory, and about connecting to hosts while the network is off. It is also about one
+ * setting of git in a repository's configuration, which the message names. It is never about credentials, other
+ * protected paths or denied_hosts. The program waits for up to a minute, and is refused without an answer. If
+ * nobody waits any more, $/cancelRequest follows. After "deny", "session" and "directory" the session, or its
+ * group, does not ask about the same access again.
  */
 export const RequestAccessRequest = new RequestType<RequestAccessParams, RequestAccessResult, ErrorData>("sandbox/requestAccess");
 

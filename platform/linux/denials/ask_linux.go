@@ -16,9 +16,9 @@ import (
 const (
 	// timeout bounds the wait for an answer. No answer in time means no.
 	timeout = time.Minute
-	// maxQuestions bounds the questions of one session that wait for an answer.
-	// Further accesses are denied without a question.
-	maxQuestions = 8
+	// maxQuestions bounds the questions of one session that wait for an answer, be
+	// it one that needs nobody. Further accesses are denied without a question.
+	maxQuestions = 256
 	// maxAnswers bounds the answers that are remembered. Each answers one
 	// access to one path.
 	maxAnswers = 1024
@@ -61,14 +61,17 @@ func (o *Observer) ask(call *notify.Call, root int, f *finding) bool {
 		return false // the file that the caller sees is another
 	}
 	denial := o.describe(call, f.refusal)
-	answer, err := o.answer(call, denial, "")
 	switch {
-	case errors.Is(err, notify.ErrGone):
-		return true // the caller needs no answer any more
-	case errors.Is(err, unix.EINTR):
-		call.Fail(unix.EINTR)
+	case f.loc.isRemoved(): // nobody knows what it was called
+	case f.loc.kind() == unix.S_IFDIR:
+		denial.Directory = f.loc.path
+	default:
+		denial.Directory = f.loc.parentPath
+	}
+	switch allowed, answered := o.wait(call, denial, ""); {
+	case answered:
 		return true
-	case err != nil || !answer.Allows():
+	case !allowed:
 		o.options.Report(denial)
 		call.Fail(unix.EACCES)
 		return true
@@ -99,8 +102,22 @@ func askable(f *finding) bool {
 	return !f.flags.has(unix.O_TMPFILE) && (!f.loc.exists() || kind == unix.S_IFREG || kind == unix.S_IFDIR)
 }
 
-// answer waits for the user's answer about a denial. It holds for the same
-// denial about the same.
+// wait waits for the user's answer about a denial. answered is true if the call
+// needs no other answer any more.
+func (o *Observer) wait(call *notify.Call, denial platform.Denial, about string) (allowed, answered bool) {
+	answer, err := o.answer(call, denial, about)
+	switch {
+	case errors.Is(err, notify.ErrGone):
+		return false, true
+	case errors.Is(err, unix.EINTR):
+		call.Fail(unix.EINTR)
+		return false, true
+	}
+	return err == nil && answer.Allows(), false
+}
+
+// answer is the user's answer about a denial. It holds for the same denial about
+// the same.
 func (o *Observer) answer(call *notify.Call, denial platform.Denial, about string) (platform.Answer, error) {
 	if o.options.Learn {
 		return o.options.Ask(context.Background(), denial), nil

@@ -184,18 +184,11 @@ func (o *Observer) askGit(r *gitRename, c gitChange) bool {
 		return false
 	}
 	denial := o.describeGit(r, detail)
-	answer, err := o.answer(r.call, denial, first.Change)
-	switch {
-	case errors.Is(err, notify.ErrGone):
-		return false
-	case errors.Is(err, unix.EINTR):
-		r.call.Fail(unix.EINTR)
-		return false
-	case err != nil || !answer.Allows():
+	allowed, answered := o.wait(r.call, denial, first.Change)
+	if !allowed && !answered {
 		o.refuseGit(r, detail, unix.EPERM)
-		return false
 	}
-	return true
+	return allowed
 }
 
 // writeGit writes the file in the sidecar's own mounts, and removes the lock.

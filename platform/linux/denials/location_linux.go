@@ -97,7 +97,7 @@ func directory(tid, root, dir int) (string, error) {
 	default:
 		return "", unix.ENOENT // the directory is outside the caller's root
 	}
-	if !strings.HasPrefix(from, "/") && from != "" || strings.HasSuffix(from, " (deleted)") {
+	if !strings.HasPrefix(from, "/") && from != "" || strings.HasSuffix(from, removed) {
 		return "", unix.ENOENT
 	}
 	return from, nil
@@ -143,6 +143,25 @@ func resolve(root int, name string, follow bool) (*location, error) {
 		name = target
 	}
 	return nil, unix.ELOOP
+}
+
+// isRemoved reports whether the file has lost its name, or may have: the kernel then
+// adds to its path.
+func (p *location) isRemoved() bool { return strings.HasSuffix(p.path, removed) }
+
+const removed = " (deleted)"
+
+// isNamed reports whether the caller's path ends in the name that was found. The
+// kernel makes and removes nothing by "." or "..", and by a symlink and a slash only
+// what that leads to.
+func (p *location) isNamed() bool {
+	switch path.Base(p.name[strings.LastIndexByte(p.name, '/')+1:]) {
+	case "..":
+		return false
+	case ".": // or nothing behind the last slash
+		return strings.HasSuffix(p.name, "/") && path.Clean(p.name) == p.path
+	}
+	return true
 }
 
 // newMissing returns the location of a name that does not exist. It takes

@@ -118,6 +118,7 @@ func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 	if o.refuseMissing(call, root, ownRoot, name, list) || o.refuseInGit(call, root, name) {
 		return true
 	}
+	var opened []*finding
 	for _, u := range list {
 		f, absent := o.inspect(call, root, ownRoot, name, u)
 		if f == nil {
@@ -130,10 +131,16 @@ func (o *Observer) handle(call *notify.Call, name string, list []pathArg) bool {
 		if o.ask(call, root, f) {
 			return true
 		}
-		o.report(call, f.refusal)
-		return false
+		switch allowed, answered := o.askName(call, root, name, f); {
+		case answered:
+			return true
+		case !allowed:
+			o.report(call, f.refusal)
+			return false
+		}
+		opened = append(opened, f)
 	}
-	return false
+	return len(opened) > 0 && o.changeName(call, root, ownRoot, name, opened)
 }
 
 // refusal is an access that is about to be denied.

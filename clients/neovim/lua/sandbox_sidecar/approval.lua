@@ -15,6 +15,7 @@ local CHOICES = {
   { decision = 'deny', text = 'Do not allow' },
   { decision = 'once', text = 'Allow once' },
   { decision = 'session', text = 'Allow until the session ends' },
+  { decision = 'directory', text = 'Allow all of %s until the session ends' },
   { decision = 'project', text = 'Allow in this project (written to its settings)' },
   { decision = 'user', text = 'Allow everywhere (written to your settings)' },
 }
@@ -23,6 +24,7 @@ local CHOICES = {
 ---@field id integer The request's.
 ---@field prompt string
 ---@field choices string[] The decisions that the sidecar accepts.
+---@field directory string What "directory" opens, for display.
 ---@field asked integer The time of the request, by vim.uv.now().
 ---@field answer fun(result: any)
 ---@field withdrawn? boolean The program does not wait any more.
@@ -116,7 +118,7 @@ function ask(question)
       prompt = question.prompt,
       kind = 'sandbox_sidecar.approval',
       format_item = function(choice)
-        return choice.text
+        return choice.text:format(question.directory)
       end,
     }, function(choice)
       if open == question then
@@ -165,6 +167,7 @@ sidecar.requests['sandbox/requestAccess'] = function(params, answer, id)
       params.suggestion and (' (setting: %s)'):format(display.line(params.suggestion.message)) or ''
     ),
     choices = params.choices,
+    directory = display.quote(params.directory or ''),
     asked = vim.uv.now(),
     answer = answer,
   }

@@ -27,6 +27,7 @@
 ---| "deny" # Refuses the access.
 ---| "once" # Allows the access this time.
 ---| "session" # Allows the access until the session ends, or its group.
+---| "directory" # Allows the access, and everything like it in the directory that the question names, until the session ends, or its group. Whoever may write there may also read there, and make, remove and rename files. Known secrets, and what programs outside act on, are not part of it.
 ---| "project" # Allows the access until the session ends, and writes the suggestion into the project's settings for later sessions.
 ---| "user" # Allows the access until the session ends, and writes the suggestion into the user's own settings for later sessions.
 ---| "window" # DecisionWindow, of settings/allow alone, allows the access in new sessions of the project until the sidecar ends. It writes nothing.
@@ -330,10 +331,11 @@
 ---@class (exact) sandbox_sidecar.RequestAccessParams
 ---@field sessionId string
 ---@field message string `message` says in one line which program wants what. Show it as plain text: names that others chose are quoted and escaped, and long ones shortened, but never in a setting of git. Target and process are raw.
----@field access string "read", "write", "create", "connect" or, for a setting of git, "protected_write".
+---@field access string "read", "write", "create", "remove", "connect" or, for a setting of git, "protected_write".
 ---@field target string The real path. If the file is allowed, the program gets the file that was there when the question was sent. To connect, it is "host:port", where the host is a name or an address.
 ---@field process? sandbox_sidecar.Process The process that waits; absent if it is unknown.
 ---@field choices sandbox_sidecar.Decision[] The decisions that the sidecar can carry out.
+---@field directory? string What "directory" opens, with everything below it.
 ---@field suggestion? sandbox_sidecar.Suggestion What "project" and "user" would write.
 ---@field hint? string One sentence for the user, to be shown as plain text.
 
@@ -600,11 +602,12 @@ M.methods = {
   ---path, which may have succeeded.
   denied = "sandbox/denied",
   ---`sandbox/requestAccess` asks the user about an access before it is refused, if on_denied is "ask" and the
-  ---editor announced approvals. It is about opening files that a setting would allow, and about connecting to
-  ---hosts while the network is off. It is also about one setting of git in a repository's configuration, which
-  ---the message names. It is never about credentials, other protected paths or denied_hosts. The program waits
-  ---for up to a minute, and is refused without an answer. If nobody waits any more, $/cancelRequest follows.
-  ---After "deny" and "session" the session, or its group, does not ask about the same access again.
+  ---editor announced approvals. It is about opening files that a setting would allow, about making, removing and
+  ---renaming names in a directory, and about connecting to hosts while the network is off. It is also about one
+  ---setting of git in a repository's configuration, which the message names. It is never about credentials,
+  ---other protected paths or denied_hosts. The program waits for up to a minute, and is refused without an
+  ---answer. If nobody waits any more, $/cancelRequest follows. After "deny", "session" and "directory" the
+  ---session, or its group, does not ask about the same access again.
   request_access = "sandbox/requestAccess",
   ---`sandbox/limit` reports that a session has reached one of its limits, once for each limit.
   limit_reached = "sandbox/limit",

@@ -219,6 +219,8 @@ describe("a question about an access", () => {
     prepare: (world) => {
       world.settings({ enabled: true, on_denied: "ask", allow_network: false });
       world.write(path.join(world.home, "notes", "list.txt"), "content-of-the-notes\n");
+      world.write(path.join(world.home, "wide", "list.txt"), "content-of-wide\n");
+      world.write(path.join(world.home, "wide", "below", "list.txt"), "content-below\n");
       world.write(path.join(world.home, "more", "list.txt"), "content-of-more\n");
       world.write(path.join(world.home, "third", "list.txt"), "content-of-the-third\n");
     },
@@ -245,6 +247,19 @@ describe("a question about an access", () => {
     await until("the text", async () => (await window.terminal()).includes("content-of-more"));
     // The session is not asked again.
     await window.run(`clear; cat ${file}; echo aga''in`, /content-of-more\nagain$/m);
+  });
+
+  it("allows a whole directory until the session ends", async () => {
+    const { window, world } = fixture();
+    const tail = "home/wide/list.txt";
+    await window.type(`clear; cat ${path.join(world.root, tail)}`);
+    await window.answer(new RegExp(`"cat" wants to read ".*${tail}"`), "Answer…");
+    const row = window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Its directory" });
+    await until("what it opens", async () => /reads all in ".*home\/wide"/.test((await row.textContent()) ?? ""));
+    await window.choose("Its directory, for this session");
+    await until("the text", async () => (await window.terminal()).includes("content-of-wide"));
+    // What is below it is not asked about.
+    await window.run(`clear; cat ${world.home}/wide/below/list.txt; echo mo''re`, /content-below\nmore$/m);
   });
 
   it("stays until it is answered: in the bar, in the terminal's name and as a notification", async () => {
