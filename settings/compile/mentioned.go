@@ -26,7 +26,7 @@ const (
 type mentions struct {
 	view fsView
 	list []mention
-	seen map[string]bool
+	seen map[string]bool // paths, and those of loaded directories with a slash at the end
 }
 
 // mention is a place, and where its path leads.
@@ -38,9 +38,6 @@ type mention struct {
 // add adds paths that a file writes out, if they are of files. loosely says that
 // those count, too, that do not exist: a shell may be about to read them.
 func (m *mentions) add(by string, paths []string, loosely bool) {
-	if m.seen == nil {
-		m.seen = map[string]bool{}
-	}
 	counted := 0
 	for _, path := range paths {
 		ofMachine := func(dir string) bool { return policy.Contains(dir, path) }
@@ -60,6 +57,33 @@ func (m *mentions) add(by string, paths []string, loosely bool) {
 		counted++
 		place := sourcedPlace{path: target.Path, open: true, acts: display.Quote(by) + " names it"}
 		m.list = append(m.list, mention{place, target})
+	}
+}
+
+// load adds directories that a file has programs load what is in, whether they exist
+// yet or not. A home directory, and what holds one, is none: all kinds of files are
+// there.
+func (m *mentions) load(by string, paths []string) {
+	counted := 0
+	for _, path := range paths {
+		ofMachine := func(dir string) bool { return policy.Contains(dir, path) }
+		if m.seen[path+"/"] || slices.ContainsFunc(machineDirs, ofMachine) {
+			continue
+		}
+		if counted == maxMentionsOf || len(m.seen) >= maxMentions {
+			return
+		}
+		m.seen[path+"/"] = true
+		target := m.view.Resolve(path)
+		holds := func(home string) bool { return policy.Contains(target.Path, home) }
+		_, found := m.view.sensitive.ActingAt(m.view.View, target.Path)
+		if found || target.Err != nil || target.Exists && !target.Mode.IsDir() ||
+			slices.ContainsFunc(m.view.host.Homes(), holds) {
+			continue
+		}
+		counted++
+		acts := display.Quote(by) + " has programs load what is in it"
+		m.list = append(m.list, mention{sourcedPlace{path: target.Path, open: true, acts: acts}, target})
 	}
 }
 
@@ -86,6 +110,7 @@ func (m *mentions) settings() {
 			}
 			for _, home := range v.host.Homes() {
 				m.add(one.Path, startup.Mentioned(startup.Commands(one.Path, string(text)), home), false)
+				m.load(one.Path, startup.Mentioned(startup.Loads(one.Path, string(text)), home))
 			}
 		}
 	}

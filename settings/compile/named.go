@@ -255,7 +255,7 @@ func (v fsView) sourced() *sourcedFiles {
 		}
 	}
 	const byShells, acts = "shells read it when they start", "your shells run it when they start"
-	mentioned := mentions{view: v}
+	mentioned := mentions{view: v, seen: map[string]bool{}}
 	for _, home := range v.host.Homes() {
 		var start []string
 		for _, name := range sensitive.StartupFiles {
@@ -264,6 +264,7 @@ func (v fsView) sourced() *sourcedFiles {
 		whole := eachSourced(v, home, start, func(one sourcing, at resolve.Target, text string, _ bool) bool {
 			if len(one.by) <= 1 { // itself, or sourced by one
 				mentioned.add(one.file, startup.Mentioned(text, home), true)
+				mentioned.load(one.file, startup.Mentioned(startup.Loads(one.file, text), home))
 			}
 			name := v.inGrant(one.file)
 			switch {

@@ -159,11 +159,16 @@ func TestAdvice_LeadsToNothingThatFilesOfTheUsersName(t *testing.T) {
 		"/home/u/project/": "", "/home/u/neighbour": "", "/home/u/own/other": "",
 		"/home/u/.bashrc": ". ~/own/sourced\nfor f in ~/loop/*.sh ~/{one,two}; do . \"$f\"; done\n" +
 			"read_all() { . \"$1\"; }; read_all ~/by/function; all=(~/by/array); alias t=~/by/alias\n",
-		"/home/u/own/sourced": ". /srv/deep/env\n",
-		"/srv/deep/env":       "",
-		"/home/u/loop/a.sh":   "",
-		"/home/u/loop/README": "",
-		"/home/u/one":         "",
+		"/home/u/.zshrc":          "fpath=(~/functions ~/later/functions $fpath)\ncd ~/elsewhere\n",
+		"/home/u/functions/x":     "",
+		"/home/u/elsewhere/x":     "",
+		"/home/u/.vimrc":          "Plug '~/plugin'\nset rtp+=~\n",
+		"/home/u/plugin/plugin/x": "",
+		"/home/u/own/sourced":     ". /srv/deep/env\n",
+		"/srv/deep/env":           "",
+		"/home/u/loop/a.sh":       "",
+		"/home/u/loop/README":     "",
+		"/home/u/one":             "",
 		"/home/u/.gitconfig": "[include] path = git/more\n[core] hooksPath = ~/hooks\n\tfsmonitor = /srv/tool/watch\n" +
 			"[init] templateDir = ~/template\n[gc] recentObjectsHook = /srv/gc/hook\n",
 		"/home/u/git/more":     "[includeIf \"gitdir:~/work/\"] path = ~/git/work\n",
@@ -185,7 +190,8 @@ func TestAdvice_LeadsToNothingThatFilesOfTheUsersName(t *testing.T) {
 		"/home/u/ssh/new.conf", "/home/u/dot/fish", "/home/u/dot/lua", "/home/u/dot/lua/a", "/home/u/dot/lua/new",
 		"/home/u/dot/new", "/home/u/built/tool", "/home/u/rc/ssh",
 		"/home/u/by/function", "/home/u/by/array", "/home/u/by/alias", "/home/u/by/new", "/home/u/template/hooks/x",
-		"/srv/gc/hook",
+		"/srv/gc/hook", "/home/u/functions/x", "/home/u/functions/new",
+		"/home/u/later/functions/new", "/home/u/plugin/plugin/x", "/home/u/plugin/new",
 	} {
 		for _, access := range []string{"write", "create", "remove"} {
 			s, err := Suggest(snapshot, document.KindTool, access, target, "")
@@ -198,7 +204,7 @@ func TestAdvice_LeadsToNothingThatFilesOfTheUsersName(t *testing.T) {
 		}
 	}
 	for _, target := range []string{
-		"/home/u/neighbour", "/home/u/own/other", "/home/u/loop/README", "/home/u/dot/other",
+		"/home/u/neighbour", "/home/u/own/other", "/home/u/loop/README", "/home/u/dot/other", "/home/u/elsewhere/x",
 	} {
 		s, err := Suggest(snapshot, document.KindTool, "write", target, "")
 		if err != nil || s.Value != target {
