@@ -140,13 +140,12 @@ func logUnknown(log *slog.Logger) func(method, field string) {
 }
 
 const (
-	// writeTimeout bounds the wait until the editor takes the last answers, and
-	// lastTimeout the wait until it takes the frames that are queued then.
+	// writeTimeout bounds the wait until the editor takes the last answers.
 	writeTimeout = 2 * time.Second
-	lastTimeout  = 100 * time.Millisecond
 	// stalledTimeout bounds the wait for an editor that takes no frame at all.
 	stalledTimeout = time.Second
-	// shutdownTimeout bounds the wait until killed processes are gone.
+	// shutdownTimeout bounds the wait until killed processes are gone, and until
+	// the last requests are answered to an editor that takes the answers.
 	shutdownTimeout = 15 * time.Second
 )
 
@@ -188,8 +187,12 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	fsguard.Hurry() // do not wait for a file system that does not answer
 	// Sessions report their ends, and pending requests are answered. Both wait for
 	// the editor, but not long: one that has stopped reading must not keep the
-	// sidecar from ending.
-	deadline := time.Now().Add(writeTimeout)
+	// sidecar from ending. Nor must requests, if the editor need not be alive.
+	patience := writeTimeout
+	if reason == nil || errors.Is(reason, io.EOF) {
+		patience = shutdownTimeout
+	}
+	deadline := time.Now().Add(patience)
 	defer frames.out.abandonStalled(stalledTimeout, writeTimeout)()
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
@@ -198,12 +201,13 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	select {
 	case <-answered:
 	case <-frames.out.abandoned:
+	case <-frames.out.broken:
 	case <-time.After(time.Until(deadline)):
 	}
 	if store != nil {
 		err = errors.Join(err, store.Close())
 	}
-	frames.out.close(max(lastTimeout, time.Until(deadline)))
+	frames.out.close(writeTimeout)
 	cancel()
 	s.conn.close()
 	<-answered

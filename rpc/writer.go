@@ -210,25 +210,32 @@ func (w *writer) queue(next queued) error {
 }
 
 // abandonStalled frees every sender once the editor has taken no frame for the
-// stalled duration, or after the most duration. The returned function ends that
-// watch. It must be called once at most.
+// stalled duration, or has let frames wait for the most duration in all. It looks
+// from time to time: while the machine leaves this process no time, that is one
+// look. The returned function ends that watch. It must be called once at most.
 func (w *writer) abandonStalled(stalled, most time.Duration) (stop func()) {
+	const looks = 10 // in the stalled duration
 	stopped := make(chan struct{})
 	go func() {
-		ticker := time.NewTicker(stalled / 10)
+		ticker := time.NewTicker(stalled / looks)
 		defer ticker.Stop()
-		last, since, end := int64(-1), time.Now(), time.Now().Add(most)
+		last, still, waited := int64(-1), 0, 0
 		for {
-			if taken := w.written.Load(); taken != last || w.started.Load() == taken {
-				last, since = taken, time.Now()
-			}
-			if time.Since(since) >= stalled || !time.Now().Before(end) {
-				close(w.abandoned)
-				return
-			}
 			select {
 			case <-ticker.C:
 			case <-stopped:
+				return
+			}
+			started := w.started.Load() // before written, or one that was taken at once would seem to wait
+			taken := w.written.Load()
+			if started > taken && taken == last {
+				still, waited = still+1, waited+1
+			} else {
+				still = 0
+			}
+			last = taken
+			if still > looks || waited > int(looks*most/stalled) {
+				close(w.abandoned)
 				return
 			}
 		}
