@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -356,21 +357,31 @@ func TestExplain_AgreesWithASessionAboutTheNetwork(t *testing.T) { agrees(t, 13,
 
 func agrees(t *testing.T, stream uint64, scenes func(*testing.T, *rand.Rand) *scene) {
 	t.Helper()
+	t.Parallel()
 	policies, random := harness.Generated(t, 6, stream)
+	const each = 20 // policies of a scene
+	var mu sync.Mutex
 	var all compared
-	var s *scene
-	for i := range policies {
-		if i%20 == 0 {
-			s = scenes(t, random)
+	t.Run("policies", func(t *testing.T) {
+		for first := 0; first < policies; first += each {
+			random := rand.New(rand.NewPCG(random.Uint64(), stream))
+			t.Run(fmt.Sprint("from ", first), func(t *testing.T) {
+				t.Parallel() // most of the time is spent waiting
+				s := scenes(t, random)
+				for i := first; i < min(first+each, policies); i++ {
+					t.Run(fmt.Sprint(i), func(t *testing.T) {
+						one := s.compare(t, nil)
+						mu.Lock()
+						defer mu.Unlock()
+						all.asked, all.allowed = all.asked+one.asked, all.allowed+one.allowed
+						for _, difference := range one.differences {
+							harness.Breach(t, "%s", difference)
+						}
+					})
+				}
+			})
 		}
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			one := s.compare(t, nil)
-			all.asked, all.allowed = all.asked+one.asked, all.allowed+one.allowed
-			for _, difference := range one.differences {
-				harness.Breach(t, "%s", difference)
-			}
-		})
-	}
+	})
 	t.Logf("%d policies, %d questions, %d of them allowed", policies, all.asked, all.allowed)
 	if all.allowed == 0 || all.allowed == all.asked {
 		t.Error("this compares nothing")
