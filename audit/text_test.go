@@ -16,6 +16,9 @@ func TestDescribe_Accesses(t *testing.T) {
 		"asked: read /a, /b: denied (3 times)": {
 			Event: Asked, Access: "read", Targets: []string{"/a", "/b"}, Answer: "deny", Count: 3,
 		},
+		"asked: read /d/a by p: allowed with all of /d for the session": {
+			Event: Asked, Access: "read", Target: "/d/a", Process: "p", Answer: "directory", Detail: "/d", Count: 1,
+		},
 		"refused: 9 more":   {Event: Refused, More: 9},
 		"connected: 9 more": {Event: Connected, More: 9},
 		"asked: 9 more":     {Event: Asked, More: 9},

@@ -84,11 +84,11 @@ func DirectoryLine(question protocol.RequestAccessParams) string {
 	if question.Directory == "" {
 		return ""
 	}
-	may := "read all in"
+	do := "read"
 	if question.Access != "read" {
-		may = "read, write, rename and remove all in"
+		do = "read, write, rename and remove"
 	}
-	return fmt.Sprintf("with its directory, this session may %s %s until it ends, but known secrets", may,
+	return fmt.Sprintf("the whole directory: %s everything in %s until the session ends, except known secrets", do,
 		display.Quote(question.Directory))
 }
 

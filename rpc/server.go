@@ -187,7 +187,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	fsguard.Hurry() // do not wait for a file system that does not answer
 	// Sessions report their ends, and pending requests are answered. Both wait for
 	// the editor, but not long: one that has stopped reading must not keep the
-	// sidecar from ending. Nor must requests, if the editor need not be alive.
+	// sidecar from ending. Requests have longer, unless the editor may be dead.
 	patience := writeTimeout
 	if reason == nil || errors.Is(reason, io.EOF) {
 		patience = shutdownTimeout

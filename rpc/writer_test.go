@@ -108,7 +108,7 @@ func TestWriter_CloseWritesWhatIsQueued(t *testing.T) {
 	}
 }
 
-// slowly is an editor that takes a frame when it is told to.
+// slowly is an editor that takes a frame for each value of next.
 type slowly struct {
 	next  chan struct{}
 	taken chan string

@@ -85,7 +85,8 @@ func TestLocalhost_ProxiesOfTheMachine(t *testing.T) {
 	own, err := os.Hostname()
 	must(t, err)
 	f := resolvetest.InMemory(map[string]string{
-		"/etc/hosts": "127.0.0.1 localhost\n127.0.1.1 Full.example.org full # not.example.org\n10.0.0.1 far.example.org\n",
+		"/etc/hosts": "127.0.0.1 localhost\n127.0.1.1 Full.example.org full # not.example.org\n" +
+			"10.0.0.1 far.example.org\n",
 	})
 	e := snapshotOf(t, f, `{"enabled": true}`, "").evaluation(document.KindTool)
 	for text, want := range map[string]uint16{

@@ -18,11 +18,15 @@ func TestCommands(t *testing.T) {
 		{"mcp.json", `{"servers":{"x":{"COMMAND":"\/h\/a"}},"statusLine":{"command":"$HOME/c"}}`, "/h/a $HOME/c"},
 		{"a.jsonc", `{"terminal.integrated.shell": "/h/sh", "python.interpreterPath": "~/py", "theme": "/h/t"}`, "/h/sh ~/py"},
 		{
-			"x.json", `{"command": "\"$HOME\"/p/hook.sh", "rust-analyzer.server.path": "/h/ra", "shellArgs.linux": ["-c", "[[ a ]] && ~/b"]}`,
+			"x.json", `{"command": "\"$HOME\"/p/hook.sh", "rust-analyzer.server.path": "/h/ra",
+				"shellArgs.linux": ["-c", "[[ a ]] && ~/b"]}`,
 			`"$HOME"/p/hook.sh /h/ra -c [[ a ]] && ~/b`,
 		},
 		{"x.desktop", "[Desktop Entry]\nName=/h/n\nIcon=/h/i\nExec=/h/e %u\nTryExec=/h/t\n", "Exec=/h/e %u TryExec=/h/t"},
-		{"x.service", "[Service]\nExecStart=!%h/e\nStandardOutput=append:%h/o\nEnvironmentFile=%h/v\n", "ExecStart=!%h/e EnvironmentFile=%h/v"},
+		{
+			"x.service", "[Service]\nExecStart=!%h/e\nStandardOutput=append:%h/o\nEnvironmentFile=%h/v\n",
+			"ExecStart=!%h/e EnvironmentFile=%h/v",
+		},
 		{"b.json", `{"command": {"a": 1}, "args": 3, "note": "command: /h/x"}`, ""},
 		{"c.json", `{"command": "unended`, ""},
 	} {

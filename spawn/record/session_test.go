@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +115,29 @@ func TestFold_ListsWhatComesTooFast(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Which directories a user has opened is there, also if it comes too fast.
+func TestAnswered_NamesTheDirectories(t *testing.T) {
+	t.Parallel()
+	r := &recorder{share: 1 << 20}
+	s := begin(r)
+	for i := range 2 * maxLines {
+		s.Denied(denied(fmt.Sprintf("n%d.example:443", i), "p"))
+	}
+	for _, dir := range []string{"/d", "/e"} {
+		s.Answered(platform.Denial{Access: "read", Target: dir + "/file", Directory: dir}, platform.AnswerDirectory)
+	}
+	s.Ended(0, 0, false, nil)
+	var opened []string
+	for _, e := range r.events {
+		if e.Event == audit.Asked {
+			opened = append(opened, e.Answer+" "+e.Detail+" "+e.Target+strings.Join(e.Targets, " "))
+		}
+	}
+	if want := []string{"directory /d /d/file", "directory /e /e/file"}; !slices.Equal(opened, want) {
+		t.Errorf("%q, want %q", opened, want)
 	}
 }
 

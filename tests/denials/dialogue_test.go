@@ -58,7 +58,7 @@ func TestExec_ADirectoryIsAnAnswer(t *testing.T) {
 	p := startDialogue(t, func(*exec.Cmd) {}, `cat FILE & cat FILE2 & wait; cat FILE3; ls "$(dirname FILE)"`)
 	harness.Write(t, p.OutsidePath("file2"), "the second\n")
 	harness.Write(t, p.OutsidePath("file3"), "the third\n")
-	p.Await(`this session may read all in`)
+	p.Await(`the whole directory: read`)
 	p.Await(prompt)
 	p.Type("directory\n")
 	if status := p.Status(); status != 0 {

@@ -170,9 +170,7 @@ func TestADirectoryOpensNothingElse(t *testing.T) {
 	harness.Write(t, s.ProjectPath("own"), "own\n")
 	harness.Write(t, dir+"/.env", "secret\n")
 	harness.MakeDir(t, s.OutsidePath("solo"))
-	if err := os.Symlink("../beside/file", dir+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Symlink("../beside/file", dir+"/link"))
 	e := s.ask(nil, func(p protocol.RequestAccessParams) protocol.Decision {
 		if p.Directory == dir || p.Directory == s.OutsidePath("solo") {
 			return wide(p)
@@ -239,9 +237,7 @@ func TestADirectoryIsNotOfferedWhereOthersAct(t *testing.T) {
 	harness.Write(t, s.OutsidePath("keys/creds"), "secret\n")
 	harness.Write(t, s.OutsidePath("keys/other"), "content\n")
 	harness.MakeDir(t, s.HomePath(".aws"))
-	if err := os.Symlink(s.OutsidePath("keys/creds"), s.HomePath(".aws/credentials")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Symlink(s.OutsidePath("keys/creds"), s.HomePath(".aws/credentials")))
 	harness.Write(t, s.OutsidePath("repos/one/.git/HEAD"), "ref: refs/heads/main\n")
 	harness.Write(t, s.OutsidePath("repos/note"), "content\n")
 	e := s.ask(nil, always(protocol.DecisionDeny))
@@ -274,14 +270,46 @@ func TestADirectoryIsAllowedForGood(t *testing.T) {
 	s := newScene(t)
 	dir := s.OutsidePath("dir")
 	harness.MakeDir(t, dir)
+	harness.Must(t, os.Chmod(dir, 0o755|os.ModeSetgid)) // as in a repository of a group
 	e := s.ask(nil, always(protocol.DecisionUser))
-	const line = `mkdir a && echo x >a/f && mv a/f a/g && ln a/g a/h && rm a/g && cat a/h && rm a/h && rmdir a/ && mkdir b/ &&
+	const line = `umask 022; mkdir a && stat -c %a a && echo x >a/f && mv a/f a/g && ln a/g a/h && rm a/g && cat a/h && rm a/h && rmdir a/ && mkdir b/ &&
 		! rmdir b/. 2>/dev/null && ! ln none x 2>error && grep -o "No such file" error`
 	session, status, denials := e.tool("sh", "-c", "cd "+dir+" && "+line)
-	if status != 0 || session.Output() != "x\nNo such file\n" || len(e.all()) != 1 || len(denials) != 1 {
+	if status != 0 || session.Output() != "2755\nx\nNo such file\n" || len(e.all()) != 1 || len(denials) != 1 {
 		t.Errorf("status %d, asked %+v, denials %+v: %s", status, e.all(), denials, session.Output())
 	}
 	if got := harness.Read(t, s.UserSettings()); !strings.Contains(got, dir) {
 		t.Errorf("the settings: %s", got)
+	}
+}
+
+// No answer is kept for a name: it is judged by what is there by now.
+func TestADirectoryIsJudgedAnew(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	dir := s.OutsidePath("dir")
+	harness.MakeDir(t, dir+"/x")
+	e := s.ask(nil, wide)
+	session := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Cwd: s.Project,
+		Command: fmt.Sprintf(`echo new >%[1]s/x/config; echo first >%[1]s/x/config; touch ready; until test -e go; do sleep 0.02; done
+			echo second >%[1]s/x/config; echo third >%[1]s/x/objects/other`, dir),
+	})
+	harness.Eventually(t, "the first write", func() bool {
+		_, err := os.Lstat(s.ProjectPath("ready"))
+		return err == nil
+	})
+	// The user makes a repository there, whose configuration git outside reads.
+	harness.Write(t, dir+"/x/HEAD", "ref: refs/heads/main\n")
+	harness.MakeDir(t, dir+"/x/objects")
+	harness.MakeDir(t, dir+"/x/refs")
+	harness.Write(t, s.ProjectPath("go"), "")
+	session.Exit()
+	if got := harness.Read(t, dir+"/x/config"); got != "first\n" {
+		harness.Breach(t, "the configuration holds %q: %s", got, session.Output())
+	}
+	if got := harness.Read(t, dir+"/x/objects/other"); got != "third\n" {
+		t.Errorf("control: %q", got)
 	}
 }

@@ -110,8 +110,8 @@ export class Approvals {
         label: vscode.l10n.t("Its directory, for this session"),
         detail:
           params.access === "read"
-            ? vscode.l10n.t("reads all in {0}, but known secrets", directory)
-            : vscode.l10n.t("reads, writes, renames and removes all in {0}, but known secrets", directory),
+            ? vscode.l10n.t("reads everything in {0}, except known secrets", directory)
+            : vscode.l10n.t("reads, writes, renames and removes everything in {0}, except known secrets", directory),
         decision: "directory",
       },
       { label: vscode.l10n.t("For this project"), detail: setting, decision: "project" },

@@ -16,8 +16,8 @@ import (
 const (
 	// timeout bounds the wait for an answer. No answer in time means no.
 	timeout = time.Minute
-	// maxQuestions bounds the questions of one session that wait for an answer, be
-	// it one that needs nobody. Further accesses are denied without a question.
+	// maxQuestions bounds what waits for an answer in one session, also for one that
+	// no user gives. Further accesses are denied without a question.
 	maxQuestions = 256
 	// maxAnswers bounds the answers that are remembered. Each answers one
 	// access to one path.

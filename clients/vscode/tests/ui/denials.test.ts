@@ -252,10 +252,11 @@ describe("a question about an access", () => {
   it("allows a whole directory until the session ends", async () => {
     const { window, world } = fixture();
     const tail = "home/wide/list.txt";
+    await window.newTerminal();
     await window.type(`clear; cat ${path.join(world.root, tail)}`);
     await window.answer(new RegExp(`"cat" wants to read ".*${tail}"`), "Answer…");
     const row = window.page.locator(".quick-input-list .monaco-list-row", { hasText: "Its directory" });
-    await until("what it opens", async () => /reads all in ".*home\/wide"/.test((await row.textContent()) ?? ""));
+    await until("what it opens", async () => /reads everything in ".*home\/wide"/.test((await row.textContent()) ?? ""));
     await window.choose("Its directory, for this session");
     await until("the text", async () => (await window.terminal()).includes("content-of-wide"));
     // What is below it is not asked about.
