@@ -3,10 +3,14 @@ import type { CancellationToken } from "vscode-jsonrpc";
 
 import { valueOf } from "./denialText";
 import { brief, quote } from "./display";
+import { fromHome } from "./home";
 import type { Manager } from "./manager";
 import { longest } from "./notices";
 import { RequestAccessRequest, type Decision, type RequestAccessParams } from "./protocol.gen";
 import type { Terminals } from "./terminals";
+
+/** How long a directory may be beside an answer. */
+const longestDirectory = 30;
 
 /** A question that nobody has answered yet. */
 interface Question {
@@ -101,17 +105,18 @@ export class Approvals {
   private async choose({ params, token }: Question): Promise<Decision | undefined> {
     const { suggestion } = params;
     const setting = suggestion === undefined ? "" : `"${suggestion.setting}": ${valueOf(suggestion)}`;
-    const directory = params.directory === undefined ? "" : quote(params.directory);
-    const all: { label: string; detail?: string; decision: Decision }[] = [
+    const directory = params.directory === undefined ? "" : quote(fromHome(params.directory), longestDirectory);
+    const all: { label: string; description?: string; detail?: string; decision: Decision }[] = [
       { label: vscode.l10n.t("Don't allow"), detail: params.hint ?? "", decision: "deny" },
       { label: vscode.l10n.t("Once"), decision: "once" },
       { label: vscode.l10n.t("Until the session ends"), decision: "session" },
       {
         label: vscode.l10n.t("Its directory, for this session"),
+        description: directory,
         detail:
           params.access === "read"
-            ? vscode.l10n.t("reads everything in {0}, except known secrets", directory)
-            : vscode.l10n.t("reads, writes, renames and removes everything in {0}, except known secrets", directory),
+            ? vscode.l10n.t("reads everything in it, except known secrets")
+            : vscode.l10n.t("reads, changes and removes everything in it, except known secrets"),
         decision: "directory",
       },
       { label: vscode.l10n.t("For this project"), detail: setting, decision: "project" },
