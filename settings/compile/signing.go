@@ -114,4 +114,19 @@ func (b *asker) signingKeys() {
 		}
 		b.add(keysKey, text, b.e.user.from[keysKey].element(i), "sessions may sign and log in with %s", whose)
 	}
+	// "*" may be all that is left of a list in which one key was asked about.
+	for _, was := range b.alone.policy.SigningKeys {
+		now, has := usedNow.Find(was.Key)
+		if !was.Ask || !has || now.Ask || now.Key == was.Key || !b.projects(keysKey) {
+			continue
+		}
+		i := slices.IndexFunc(b.e.user.values.SigningKeys, func(text string) bool {
+			key, err := policy.ParseSigningKey(text)
+			return err == nil && key.Key == now.Key
+		})
+		if i >= 0 {
+			b.add(keysKey, b.e.user.values.SigningKeys[i], b.e.user.from[keysKey].element(i),
+				"sessions may sign and log in with the key %s without a question", display.Quote(was.Key))
+		}
+	}
 }

@@ -109,6 +109,11 @@ func TestSigningKeys_AreAskedFor(t *testing.T) {
 			`{"enabled": true, "signing_keys": []}`, `{"signing_keys": ["ask:*"]}`,
 			"sessions may sign and log in with every key of your agents",
 		},
+		{
+			`{"enabled": true, "signing_keys": ["*", "ask:` + aKey + `"]}`, `{"signing_keys": ["*"]}`,
+			`sessions may sign and log in with the key "` + aKey + `" without a question`,
+		},
+		{`{"enabled": true, "signing_keys": ["*", "ask:` + aKey + `"]}`, `{"signing_keys": ["ask:*"]}`, ""},
 	} {
 		s := snapshotOf(t, resolvetest.InMemory(settingstest.Tree), test.user, test.project)
 		var opens []string
