@@ -275,8 +275,9 @@ func (e *recovery) remove(dirs []notedDir) <-chan struct{} {
 // errHangs means that a file system has not answered.
 var errHangs = errors.New("the file system does not answer")
 
-// finishes calls a function, and returns without its result after some time. That
-// is measured in looks: a process that gets no time has the fewer of them.
+// finishes calls a function, and returns without its result after some time. It
+// looks from time to time, and counts that: a process that the machine leaves no
+// time looks less often, and so waits longer.
 func finishes(within time.Duration, do func() error) error {
 	const looks = 20
 	done := make(chan error, 1)

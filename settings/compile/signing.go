@@ -2,6 +2,7 @@ package compile
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -94,11 +95,11 @@ func (b bounding) signingKeys(s *settings) {
 
 // signingKeys asks for keys that the user's own settings refuse, or ask about.
 func (b *asker) signingKeys() {
+	if !b.projects(keysKey) {
+		return
+	}
 	usedNow, usedAlone := policy.SigningKeysOf(b.e.policy.SigningKeys), policy.SigningKeysOf(b.alone.policy.SigningKeys)
 	for i, text := range b.e.user.values.SigningKeys {
-		if !b.projects(keysKey) {
-			return
-		}
 		key, err := policy.ParseSigningKey(text)
 		if err != nil {
 			continue
@@ -114,19 +115,18 @@ func (b *asker) signingKeys() {
 		}
 		b.add(keysKey, text, b.e.user.from[keysKey].element(i), "sessions may sign and log in with %s", whose)
 	}
-	// "*" may be all that is left of a list in which one key was asked about.
+	if every, had := usedAlone.Find(policy.AllKeys); !had || every.Ask {
+		return // if the project has "*", that was asked for
+	}
+	// Every key may be used already, but for those that the user is asked about. The
+	// project's list need not name them.
+	var unasked []string
 	for _, was := range b.alone.policy.SigningKeys {
-		now, has := usedNow.Find(was.Key)
-		if !was.Ask || !has || now.Ask || now.Key == was.Key || !b.projects(keysKey) {
-			continue
+		if now, has := usedNow.Find(was.Key); was.Ask && has && !now.Ask && now.Key != was.Key {
+			unasked = append(unasked, display.Quote(was.Key))
 		}
-		i := slices.IndexFunc(b.e.user.values.SigningKeys, func(text string) bool {
-			key, err := policy.ParseSigningKey(text)
-			return err == nil && key.Key == now.Key
-		})
-		if i >= 0 {
-			b.add(keysKey, b.e.user.values.SigningKeys[i], b.e.user.from[keysKey].element(i),
-				"sessions may sign and log in with the key %s without a question", display.Quote(was.Key))
-		}
+	}
+	if len(unasked) > 0 {
+		b.addKey(keysKey, "sessions may sign and log in with %s without a question", strings.Join(unasked, ", "))
 	}
 }

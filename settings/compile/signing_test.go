@@ -111,7 +111,20 @@ func TestSigningKeys_AreAskedFor(t *testing.T) {
 		},
 		{
 			`{"enabled": true, "signing_keys": ["*", "ask:` + aKey + `"]}`, `{"signing_keys": ["*"]}`,
-			`sessions may sign and log in with the key "` + aKey + `" without a question`,
+			`sessions may sign and log in with "` + aKey + `" without a question`,
+		},
+		{
+			`{"enabled": true, "signing_keys": ["*", "ask:` + aKey + `"]}`,
+			`{"signing_keys": ["*", "` + aKey + `"]}`,
+			`sessions may sign and log in with the key "` + aKey + `"`,
+		},
+		{
+			`{"enabled": true, "signing_keys": ["ask:*", "ask:` + aKey + `"]}`, `{"signing_keys": ["*"]}`,
+			"sessions may sign and log in with every key of your agents",
+		},
+		{
+			`{"enabled": true, "signing_keys": ["ask:` + aKey + `"]}`, `{"signing_keys": ["*"]}`,
+			"sessions may sign and log in with every key of your agents",
 		},
 		{`{"enabled": true, "signing_keys": ["*", "ask:` + aKey + `"]}`, `{"signing_keys": ["ask:*"]}`, ""},
 	} {

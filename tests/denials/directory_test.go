@@ -272,7 +272,8 @@ func TestADirectoryIsAllowedForGood(t *testing.T) {
 	harness.MakeDir(t, dir)
 	harness.Must(t, os.Chmod(dir, 0o755|os.ModeSetgid)) // as in a repository of a group
 	e := s.ask(nil, always(protocol.DecisionUser))
-	const line = `umask 022; mkdir a && stat -c %a a && echo x >a/f && mv a/f a/g && ln a/g a/h && rm a/g && cat a/h && rm a/h && rmdir a/ && mkdir b/ &&
+	const line = `umask 022; mkdir a && stat -c %a a && echo x >a/f && mv a/f a/g && ln a/g a/h && rm a/g &&
+		cat a/h && rm a/h && rmdir a/ && mkdir b/ &&
 		! rmdir b/. 2>/dev/null && ! ln none x 2>error && grep -o "No such file" error`
 	session, status, denials := e.tool("sh", "-c", "cd "+dir+" && "+line)
 	if status != 0 || session.Output() != "2755\nx\nNo such file\n" || len(e.all()) != 1 || len(denials) != 1 {
@@ -293,7 +294,8 @@ func TestADirectoryIsJudgedAnew(t *testing.T) {
 	e := s.ask(nil, wide)
 	session := e.Spawn(protocol.SpawnParams{
 		Kind: protocol.Tool, Cwd: s.Project,
-		Command: fmt.Sprintf(`echo new >%[1]s/x/config; echo first >%[1]s/x/config; touch ready; until test -e go; do sleep 0.02; done
+		Command: fmt.Sprintf(`echo new >%[1]s/x/config; echo first >%[1]s/x/config; touch ready
+			until test -e go; do sleep 0.02; done
 			echo second >%[1]s/x/config; echo third >%[1]s/x/objects/other`, dir),
 	})
 	harness.Eventually(t, "the first write", func() bool {

@@ -16,8 +16,9 @@ import (
 const (
 	// timeout bounds the wait for an answer. No answer in time means no.
 	timeout = time.Minute
-	// maxQuestions bounds what waits for an answer in one session, also for one that
-	// no user gives. Further accesses are denied without a question.
+	// maxQuestions bounds the accesses of one session that wait for an answer: of
+	// the user, or of an answer that has opened their directory. Further ones are
+	// denied without a question.
 	maxQuestions = 256
 	// maxAnswers bounds the answers that are remembered. Each answers one
 	// access to one path.
