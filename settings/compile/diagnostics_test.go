@@ -121,7 +121,7 @@ func TestDiagnostics(t *testing.T) {
 		},
 		{
 			"protected outside", ok + `, "protected_paths": ["~/tools"]`,
-			`1:64: error: protected_paths: "~/tools" lies outside of the project`,
+			`1:64: warning: protected_paths: "~/tools" lies outside of the project`,
 		},
 		{
 			"a socket nobody finds", ok + `, "allowed_unix_sockets": ["$AGENT"], "allowed_env_vars": ["PATH"]`,

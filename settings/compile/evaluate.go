@@ -34,6 +34,8 @@ type evaluation struct {
 	variables  []Variable // the variables that sessions get
 	unreached  []Note     // about those whose sockets no session may use
 	unsearched []Note     // about grants that are too large to search
+	// ungranted are entries of protected_paths that no grant holds.
+	ungranted []policy.Protected
 
 	merged      document.Sandbox
 	origins     map[string]string
@@ -237,7 +239,7 @@ func (s *Input) run(
 		fsView: view, layers: l, grantSet: grants, projectDir: projectDir, git: project.git, policy: p,
 		restricted: restricted, toolchains: toolchains, hosts: reachable, sockets: sockets,
 		variables: variables, unreached: unreached, unsearched: paths.unsearched,
-		merged: l.values(), origins: originsOf(l.user, *l.tightened),
+		ungranted: paths.ungranted, merged: l.values(), origins: originsOf(l.user, *l.tightened),
 		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded(), roots.refusals, paths.refusals,
 			roots.risks(grants.cover)),
 		unclear: cmp.Or(paths.unclear,

@@ -39,17 +39,25 @@ func (e exceptions) take(path string) bool {
 	return taken
 }
 
-// protectedOf returns what the entries of one layer protect, and what they take
-// away from the built-in list. Relative entries are relative to the project in
-// every layer. Symlinks are not followed: the name inside the project has to stay
-// as it is. granted are the grants in which paths outside of the project count;
-// nil if none does. unclear is the first entry that could not be understood.
-func protectedOf(
-	view fsView, p project, granted cover, s *settings, r *reporter,
-) (list []policy.Protected, without exceptions, unclear *document.FileDiagnostic) {
+// listed are what the entries of one layer protect.
+type listed struct {
+	list []policy.Protected
+	// ungranted are those outside of the project that no grant holds.
+	ungranted []policy.Protected
+	// without is what they take away from the built-in list.
+	without exceptions
+	// unclear is the first entry that could not be understood; nil if there is none.
+	unclear *document.FileDiagnostic
+}
+
+// protectedOf reads the entries of one layer. Relative ones are relative to the
+// project in every layer. Symlinks are not followed: the name inside the project
+// has to stay as it is. granted are the grants in which paths outside of the
+// project count; nil if none does.
+func protectedOf(view fsView, p project, granted cover, s *settings, r *reporter) (l listed) {
 	from, ok := s.from[protectedKey]
 	if !ok {
-		return nil, nil, nil
+		return l
 	}
 	if p.path == "" {
 		r = &reporter{} // each project says it again
@@ -57,8 +65,8 @@ func protectedOf(
 	doubt := func(at document.Position, format string, args ...any) {
 		message := fmt.Sprintf(format, args...)
 		r.add(from.file, at, document.SeverityError, protectedKey, "%s; the entry does not count", message)
-		if unclear == nil {
-			unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
+		if l.unclear == nil {
+			l.unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
 				Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: protectedKey, Message: message,
 			}}
 		}
@@ -67,7 +75,7 @@ func protectedOf(
 		at := from.element(i)
 		text, takes := strings.CutPrefix(entry, "!")
 		if takes && text == "*" {
-			without = append(without, exception{at: at, text: entry})
+			l.without = append(l.without, exception{at: at, text: entry})
 			continue
 		}
 		if name, is, err := nameAnywhere(text); err != nil {
@@ -76,11 +84,11 @@ func protectedOf(
 		} else if is && !takes && p.path == "" {
 			continue
 		} else if is && !takes {
-			list = append(list, policy.Protected{
+			l.list = append(l.list, policy.Protected{
 				Path: filepath.Join(p.path, text), Origin: from.policy(protectedKey, at), Pattern: true,
 			})
 			for _, path := range view.anywhere(p, name) {
-				list = append(list, policy.Protected{Path: path, Origin: from.policy(protectedKey, at)})
+				l.list = append(l.list, policy.Protected{Path: path, Origin: from.policy(protectedKey, at)})
 			}
 			continue
 		}
@@ -104,24 +112,36 @@ func protectedOf(
 			r.add(from.file, at, document.SeverityWarning, protectedKey,
 				"%s has no effect unless you trust this project: its file protects only what is in the project",
 				display.Quote(entry))
-		case !inside:
+		case !inside && (takes || strings.Contains(dir, "*")):
 			r.add(from.file, at, document.SeverityError, protectedKey,
 				"%s lies outside of the project and of all grants for writing; the entry does not count",
 				display.Quote(entry))
 		case takes && top == "" && view.crosses(named, granted):
 			doubt(at, "%s: a symlink that sessions may change is on the way", display.Quote(entry))
 		case takes:
-			without = append(without, exception{path: path, at: at, text: entry})
+			l.without = append(l.without, exception{path: path, at: at, text: entry})
 		case strings.Contains(strings.TrimPrefix(dir, top), "*"):
 			doubt(at, "%s: only the last name may contain *", display.Quote(entry))
+		case !inside:
+			r.add(from.file, at, document.SeverityWarning, protectedKey,
+				"%s lies outside of the project and of all grants for writing; only questions and suggestions heed it",
+				display.Quote(entry))
+			one := policy.Protected{
+				Path: path, Origin: from.policy(protectedKey, at), Pattern: strings.Contains(name, "*"),
+			}
+			l.ungranted = append(l.ungranted, one)
+			if end := view.Resolve(path); !one.Pattern && end.Err == nil && end.Path != path {
+				one.Path = end.Path // a file is asked about by the name that it has without links
+				l.ungranted = append(l.ungranted, one)
+			}
 		default:
-			list = append(list, expand(view, policy.Protected{
+			l.list = append(l.list, expand(view, policy.Protected{
 				Path: path, Origin: from.policy(protectedKey, at),
 				Pattern: path != p.path && strings.Contains(name, "*"),
 			})...)
 		}
 	}
-	return list, without, unclear
+	return l
 }
 
 // expand adds to a pattern the paths that exist and match it.
@@ -334,7 +354,9 @@ type chosenPaths struct {
 	gitDirs  []string          // see policy.Policy.GitDirs
 	reviewed map[string]string // see policy.Policy.Reviewed
 	without  exceptions        // of the user
-	refusals []string          // what could not be protected
+	// ungranted are the user's entries outside of the project that no grant holds.
+	ungranted []policy.Protected
+	refusals  []string // what could not be protected
 	// unsearched are the notes on grants that are too large to search.
 	unsearched []Note
 	// outside are the paths that are protected only because a grant outside of the
@@ -361,7 +383,8 @@ func (c *chosenPaths) review(repository git.Repository) {
 func choosePaths(
 	view fsView, l layers, p project, grants grantSet, roots chosenRoots, r *reporter,
 ) chosenPaths {
-	list, without, unclear := protectedOf(view, p, grants.cover, &l.user, r)
+	users := protectedOf(view, p, grants.cover, &l.user, r)
+	list, without, unclear := users.list, users.without, users.unclear
 	if from, set := l.user.from[protectedKey]; set && len(l.user.values.ProtectedPaths) == 0 {
 		r.add(from.file, from.At, document.SeverityInfo, protectedKey,
 			`[] has no effect: the built-in list stays; to protect nothing, write ["!*"]`)
@@ -389,8 +412,9 @@ func choosePaths(
 	linked, unfollowed := followLinks(view, list, grants.lasting, tops, result.gitDirs, without)
 	result.refusals = append(result.refusals, unfollowed...)
 	if l.projectSets(protectedKey) {
-		more, ignored, alsoUnclear := protectedOf(view, p, nil, l.project, r)
-		for _, e := range ignored {
+		projects := protectedOf(view, p, nil, l.project, r)
+		more := projects.list
+		for _, e := range projects.without {
 			r.add(l.projectFile, e.at, document.SeverityWarning, protectedKey,
 				"%s has no effect unless you trust this project: its file can only add protected paths",
 				display.Quote(e.text))
@@ -410,7 +434,7 @@ func choosePaths(
 			}
 		}
 		if unclear == nil {
-			unclear = alsoUnclear
+			unclear = projects.unclear
 		}
 	}
 	firm := slices.Concat(linked, p.parent.guard())
@@ -424,6 +448,7 @@ func choosePaths(
 		delete(result.outside, path)
 	}
 	result.list, result.without, result.unclear = slices.Concat([]policy.Protected{}, list, firm), without, unclear
+	result.ungranted = users.ungranted
 	return result
 }
 
@@ -443,11 +468,12 @@ func (b bounding) protect(s *settings) {
 	if !s.sets(protectedKey) {
 		return
 	}
-	list, without, unclear := protectedOf(b.view, b.project, b.evaluation.cover, s, b.reporter)
-	linked, _ := followLinks(b.view, list, b.lasting, nil, nil, nil)
-	list = append(list, linked...)
-	b.refuse(unclear)
-	for _, e := range without {
+	required := protectedOf(b.view, b.project, b.evaluation.cover, s, b.reporter)
+	linked, _ := followLinks(b.view, required.list, b.lasting, nil, nil, nil)
+	list := slices.Concat(required.list, linked)
+	b.evaluation.ungranted = slices.Concat(b.evaluation.ungranted, required.ungranted)
+	b.refuse(required.unclear)
+	for _, e := range required.without {
 		b.reporter.add(s.from[protectedKey].file, e.at, document.SeverityWarning, protectedKey,
 			`%s has no effect in "required", which only adds protected paths`, display.Quote(e.text))
 	}

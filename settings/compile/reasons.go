@@ -91,6 +91,16 @@ func (r *Reasons) Guards(path string) bool {
 	return slices.Contains(r.from.guarded, path) || slices.ContainsFunc(r.from.own, within)
 }
 
+// ProtectedUngranted is an entry of protected_paths that covers a real path outside
+// of the project that no grant for writing holds.
+func (r *Reasons) ProtectedUngranted(path string) (p policy.Protected, is bool) {
+	i := slices.IndexFunc(r.from.ungranted, func(p policy.Protected) bool { return p.Covers(path) })
+	if i < 0 {
+		return p, false
+	}
+	return r.from.ungranted[i], true
+}
+
 // Undoes says why a grant for writing of a path would undo the sandbox; "" if it
 // would not.
 func (r *Reasons) Undoes(path string) string { return r.from.undoes(path) }

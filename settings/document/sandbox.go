@@ -87,6 +87,7 @@ type Sandbox struct {
 	// cannot be created. Relative ones are relative to the project. "**/name"
 	// protects that name in every directory of the project but those in
 	// node_modules and .git. What a protected symlink leads to is protected, too.
+	// Where sessions may not write, no question and no suggestion opens them.
 	ProtectedPaths []string `json:"protected_paths"`
 	// HiddenPaths are kept from sessions although they lie inside of what is
 	// granted, on Linux with namespaces: a session finds an empty directory, or a

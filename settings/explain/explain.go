@@ -50,6 +50,8 @@ type Answer struct {
 	// Set is the entry of "toolchains" that gives sessions what they need there
 	// without that risk; "" if there is none. The hint names it.
 	Set string
+	// kept says that the user has protected the target, although nothing grants it.
+	kept bool
 	// own says that the target is the session's own localhost, on a machine that
 	// can give it one.
 	own bool
@@ -225,6 +227,7 @@ func (x *explainer) path() {
 	}
 	if !granted {
 		x.notGranted(a)
+		x.keep()
 		return
 	}
 	x.allow(&DecidingRule{Path: rule.Path, Access: rule.Access, Origin: rule.Origin}, "%s is granted (%s) by %s",
@@ -337,6 +340,18 @@ func (x *explainer) protected(p policy.Protected) {
 	if p.GitConfig {
 		x.Hint = acceptedOfGit
 	}
+}
+
+// keep takes back the setting for what the user has protected: a grant of it, or
+// of a directory around it, leaves it as it is.
+func (x *explainer) keep() {
+	p, is := x.ProtectedUngranted(x.end.Path)
+	if !is || x.attempt != Write {
+		return
+	}
+	x.Key, x.Value, x.List, x.kept = "", "", "", true
+	x.Holds, x.Acts, x.Set = "", "", ""
+	x.Hint = fmt.Sprintf("no grant opens it: %s is protected by %s", display.Quote(p.Path), p.Origin)
 }
 
 // protectedOutside explains why a path is refused that is protected outside of

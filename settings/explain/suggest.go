@@ -154,12 +154,12 @@ func suggestName(s *compile.Snapshot, kind document.Kind, target string) (Sugges
 	if err != nil {
 		return Suggestion{}, err
 	}
-	if !dir.Allowed {
-		return dir.suggestion(), nil
-	}
 	name, err := Why(s, kind, Write, target)
 	if err != nil {
 		return Suggestion{}, err
+	}
+	if !dir.Allowed && !name.kept {
+		return dir.suggestion(), nil
 	}
 	return name.suggestion(), nil
 }
@@ -178,7 +178,7 @@ func (x Answer) givesUp() bool {
 // Careful reports whether the setting would open what gives power elsewhere, or
 // give up a protection. Nobody gets it unasked, and no model.
 func (x Answer) Careful() bool {
-	return !x.Allowed && (x.Holds != "" || x.Acts != "" || x.Set != "" || x.givesUp())
+	return !x.Allowed && (x.kept || x.Holds != "" || x.Acts != "" || x.Set != "" || x.givesUp())
 }
 
 func (x Answer) suggestion() Suggestion {
@@ -187,6 +187,8 @@ func (x Answer) suggestion() Suggestion {
 		return Suggestion{Hint: noLocalhost}
 	case x.Allowed:
 		return Suggestion{Hint: allowedByNow, Allowed: true}
+	case x.kept:
+		return Suggestion{Hint: x.Hint, Protected: true}
 	case x.givesUp():
 		hint := protectedHint
 		if x.Hint == acceptedOfGit {

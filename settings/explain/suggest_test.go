@@ -93,6 +93,48 @@ func TestSuggest_WhatAVariableNamesInVain(t *testing.T) {
 	}
 }
 
+// What the user protects where nothing is granted gets no suggestion, nor does a
+// directory in it. Reading it is another matter.
+func TestSuggest_NothingForWhatTheUserProtects(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/": "", "/srv/kept/file": "", "/srv/data/": "", "/srv/real/file": "",
+		"/srv/link": "-> real/file", userFile: "",
+	})
+	const plain, protects = `{"enabled": true}`,
+		`{"enabled": true, "protected_paths": ["/srv/kept", "/srv/data/*.lock", "/srv/link", "/srv/*/wide"]}`
+	for _, row := range []struct {
+		access, target string
+		kept           bool
+	}{
+		{"write", "/srv/kept", true},
+		{"write", "/srv/kept/file", true},
+		{"create", "/srv/kept/new", true},
+		{"remove", "/srv/kept/file", true},
+		{"create", "/srv/data/a.lock", true},
+		{"create", "/srv/data/a.lock/b", true},
+		{"write", "/srv/real/file", true},
+		{"read", "/srv/kept/file", false},
+		{"write", "/srv/data", false},
+		{"create", "/srv/data/a", false},
+		{"create", "/srv/data/wide", false}, // what could not be understood does not count
+	} {
+		for user, kept := range map[string]bool{plain: false, protects: row.kept} {
+			snapshot := snapshotOf(t, f, user, "")
+			s, err := Suggest(snapshot, document.KindTool, row.access, row.target, "")
+			if err != nil || s.Protected != kept || (s.Key == "") != kept {
+				t.Errorf("%+v with %s: %+v, %v", row, user, s, err)
+			}
+			if kept && !strings.Contains(s.Hint, "is protected by protected_paths ("+userFile) {
+				t.Errorf("%+v: %s", row, s.Hint)
+			}
+			if unseen := Unseen(snapshot, document.KindTool, row.access, row.target); unseen == kept {
+				t.Errorf("%+v with %s: allowed unseen: %v", row, user, unseen)
+			}
+		}
+	}
+}
+
 // What nobody could execute needs no setting.
 func TestSuggest_NothingForWhatIsNoProgram(t *testing.T) {
 	t.Parallel()

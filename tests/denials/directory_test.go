@@ -226,6 +226,61 @@ func TestADirectoryOpensNothingElse(t *testing.T) {
 	}
 }
 
+// What the user protects outside of the project and of all grants is not asked
+// about, and no answer about its directory opens it.
+func TestADirectoryKeepsWhatIsProtected(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	dir := s.OutsidePath("dir")
+	kept := []string{dir + "/kept/file", dir + "/one.lock", dir + "/led/to"}
+	for _, path := range append([]string{dir + "/file"}, kept...) {
+		harness.Write(t, path, "old\n")
+	}
+	harness.Must(t, os.Symlink("dir/led/to", s.OutsidePath("link")))
+	for name, answer := range map[string]func(protocol.RequestAccessParams) protocol.Decision{
+		"directory": wide, "session": always(protocol.DecisionSession),
+	} {
+		e := s.ask(harness.Sandbox{
+			"protected_paths": []string{dir + "/kept", dir + "/*.lock", s.OutsidePath("link")},
+		}, answer)
+		run := func(line string) (string, int) {
+			t.Helper()
+			session, status, _ := e.tool("sh", "-c", fmt.Sprintf("cd %s && cat file >&2 && { %s; }", dir, line))
+			return session.Output(), status
+		}
+		for _, line := range []string{
+			"cat kept/file one.lock led/to", "echo old >file", "echo x >led/beside",
+		} {
+			if out, status := run(line); status != 0 {
+				t.Errorf("control: %s: %s: status %d: %s", name, line, status, out)
+			}
+		}
+		before := len(e.all())
+		for _, line := range []string{
+			"echo x >kept/file", "rm kept/file", "echo x >kept/new", "mkdir kept/d", "mv file kept/", "ln file kept/x",
+			"echo x >one.lock", "echo x >two.lock", "rm one.lock", rename("file", "one.lock"), rename("one.lock", "x"),
+			"echo x >led/to", "rm led/to", rename("file", "led/to"),
+		} {
+			if out, status := run(line); status == 0 {
+				harness.Breach(t, "%s: %s: %s", name, line, out)
+			}
+		}
+		for _, q := range e.all()[before:] {
+			if slices.ContainsFunc(append(kept, dir+"/two.lock", dir+"/kept/new"), func(path string) bool {
+				return q.Target == path && q.Access != "read"
+			}) {
+				harness.Breach(t, "%s: asked %+v", name, q)
+			}
+		}
+		for _, path := range append([]string{dir + "/file"}, kept...) {
+			if got := harness.Read(t, path); got != "old\n" {
+				harness.Breach(t, "%s: %s holds %q", name, path, got)
+			}
+		}
+	}
+}
+
 // The whole directory is no answer where a grant of it would not be suggested.
 func TestADirectoryIsNotOfferedWhereOthersAct(t *testing.T) {
 	t.Parallel()
