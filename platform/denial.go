@@ -71,6 +71,8 @@ const (
 	AnswerUnasked
 	// AnswerNotNow denies it this time, without a question: too many were refused.
 	AnswerNotNow
+	// AnswerWithdrawn denies it, as the question has ended before the user answered.
+	AnswerWithdrawn
 )
 
 // Allows reports whether the answer allows the access.

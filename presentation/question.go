@@ -123,13 +123,16 @@ func questionOfKey(denial spawn.Denial) protocol.RequestAccessParams {
 }
 
 // CarryOut writes the suggestion into the settings if the user decided so, and
-// returns the answer for the session: a no if the decision was not offered, or
-// ctx has ended, as nobody waits any more. An error means that the settings could
-// not be written; the answer stays.
+// returns the answer for the session. It is a no if the decision was not offered.
+// A yes does not count once ctx has ended, nor does "", which is no decision. An
+// error means that the settings could not be written; the answer stays.
 func CarryOut(ctx context.Context, store *settings.Store, projectDir string, question protocol.RequestAccessParams,
 	suggestion explain.Suggestion, decision protocol.Decision,
 ) (spawn.Answer, error) {
-	if ctx.Err() != nil || !slices.Contains(question.Choices, decision) {
+	switch ended := ctx.Err() != nil; {
+	case ended && decision != protocol.DecisionDeny:
+		return spawn.AnswerWithdrawn, nil
+	case !slices.Contains(question.Choices, decision):
 		return spawn.AnswerDeny, nil
 	}
 	switch decision {

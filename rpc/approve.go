@@ -25,7 +25,7 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	select {
 	case <-e.answered: // before that, the editor does not know the session
 	case <-ctx.Done():
-		return spawn.AnswerDeny
+		return spawn.AnswerWithdrawn
 	}
 	question, suggestion, may := presentation.Question(s.store.Latest(e.projectDir), settings.Kind(e.kind), denial)
 	switch {
@@ -38,7 +38,7 @@ func (s *Server) ask(ctx context.Context, e *entry, denial spawn.Denial) spawn.A
 	var result protocol.RequestAccessResult
 	if err := s.conn.Call(ctx, protocol.RequestAccess.Method, question, &result); err != nil {
 		if ctx.Err() != nil {
-			return spawn.AnswerDeny // nobody waits any more
+			return spawn.AnswerWithdrawn
 		}
 		s.log.Info("access refused: the editor did not answer", "session", e.id, "target", denial.Target, "error", err)
 		return spawn.AnswerDeny

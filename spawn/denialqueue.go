@@ -47,6 +47,7 @@ const (
 	AnswerSession   = platform.AnswerSession
 	AnswerDirectory = platform.AnswerDirectory
 	AnswerUnasked   = platform.AnswerUnasked
+	AnswerWithdrawn = platform.AnswerWithdrawn
 )
 
 const (

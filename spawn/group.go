@@ -469,7 +469,7 @@ func (g *Group) ask(ctx context.Context, denial Denial) Answer {
 		return AnswerUnasked
 	}
 	answer := m.call.ask(ctx, denial)
-	settled := errors.Is(context.Cause(ctx), errSettled) && !answer.Allows()
+	settled := answer == AnswerWithdrawn && errors.Is(context.Cause(ctx), errSettled)
 	if answer != AnswerUnasked && !denial.Opened && !settled {
 		m.running.record.Answered(denial.Denial, answer)
 	}

@@ -91,7 +91,7 @@ func (q *questions) ask(ctx context.Context, d platform.Denial) Answer {
 			}
 		}
 		answer := q.put(asking, Denial{Denial: d})
-		settled := errors.Is(context.Cause(asking), errSettled) && !answer.Allows()
+		settled := answer == platform.AnswerWithdrawn && errors.Is(context.Cause(asking), errSettled)
 		q.end(p, answer)
 		cancel(nil)
 		if settled {

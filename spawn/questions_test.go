@@ -76,7 +76,7 @@ func TestQuestions_ADirectory(t *testing.T) {
 		case answer := <-answers[d.Target]: // never for a target that is not in the map
 			return answer
 		case <-ctx.Done():
-			return AnswerDeny
+			return AnswerWithdrawn
 		}
 	}, nil)
 	ask := func(access platform.Refused, target, dir string) chan Answer {
@@ -135,13 +135,50 @@ func TestQuestions_ADirectory(t *testing.T) {
 	}
 }
 
+// A no that is on its way when an answer opens the directory is a no.
+func TestQuestions_ANoIsNotSettledByADirectory(t *testing.T) {
+	t.Parallel()
+	put := make(chan string)
+	q := newQuestions(func(ctx context.Context, d Denial) Answer {
+		switch {
+		case d.Opened:
+			return AnswerDirectory
+		case d.Target == "/d/opens":
+			return AnswerDirectory
+		}
+		put <- d.Target
+		<-ctx.Done()
+		if d.Target == "/d/no" {
+			return AnswerDeny
+		}
+		return AnswerWithdrawn
+	}, nil)
+	ask := func(target string) Answer {
+		return q.ask(t.Context(), platform.Denial{Access: platform.RefusedRead, Target: target, Directory: "/d"})
+	}
+	want := map[string]Answer{"/d/no": AnswerDeny, "/d/waits": AnswerDirectory}
+	var all sync.WaitGroup
+	for target, answer := range want {
+		all.Go(func() {
+			if got := ask(target); got != answer {
+				t.Errorf("%s: %d, want %d", target, got, answer)
+			}
+		})
+		<-put
+	}
+	if got := ask("/d/opens"); got != AnswerDirectory {
+		t.Errorf("the directory: %d", got)
+	}
+	all.Wait()
+}
+
 func TestQuestions_NoMoreThanAUserReads(t *testing.T) {
 	t.Parallel()
 	put := make(chan bool)
 	q := newQuestions(func(ctx context.Context, _ Denial) Answer {
 		put <- true
 		<-ctx.Done()
-		return AnswerDeny
+		return AnswerWithdrawn
 	}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup

@@ -71,7 +71,8 @@ type question struct {
 // ourIDs is how the ids of our questions begin, as JSON.
 const ourIDs = `"sandbox-sidecar-`
 
-// ask asks the editor's user. It denies if nobody can answer.
+// ask asks the editor's user. It denies if nobody can answer, and returns "" if ctx
+// ends before the answer.
 func (p *proxy) ask(ctx context.Context, about protocol.RequestAccessParams) protocol.Decision {
 	// Nobody but the editor learns this id, so no answer to a request of the
 	// agent can be taken for an answer to this.
@@ -106,7 +107,12 @@ func (p *proxy) ask(ctx context.Context, about protocol.RequestAccessParams) pro
 			"jsonrpc": "2.0", "method": "$/cancel_request",
 			"params": map[string]any{"requestId": json.RawMessage(id)},
 		}))
-		return protocol.DecisionDeny
+		select {
+		case result := <-asked.answer:
+			return decided(result)
+		default:
+			return ""
+		}
 	}
 }
 

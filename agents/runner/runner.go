@@ -42,7 +42,7 @@ type Command struct {
 	// Files are standard input, output and errors. The caller closes them.
 	Files [3]*os.File
 	// Ask, if it is not nil, puts a question to the user, if the settings say
-	// that denials are asked about.
+	// that denials are asked about. It returns "" if ctx ends before the answer.
 	Ask func(ctx context.Context, question protocol.RequestAccessParams) protocol.Decision
 }
 
@@ -98,7 +98,9 @@ func (r *Runner) ask(ctx context.Context, c Command, denial spawn.Denial) spawn.
 	}
 	question, suggestion, may := presentation.Question(snapshot(r.Project), r.Kind, denial)
 	switch {
-	case !may || ctx.Err() != nil:
+	case ctx.Err() != nil:
+		return spawn.AnswerWithdrawn
+	case !may:
 		return spawn.AnswerUnasked
 	case denial.Opened:
 		return spawn.AnswerDirectory

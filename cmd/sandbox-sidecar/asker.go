@@ -44,7 +44,7 @@ func (a *asker) ask(ctx context.Context, denial spawn.Denial) spawn.Answer {
 	select {
 	case <-a.runs:
 	case <-ctx.Done():
-		return spawn.AnswerDeny
+		return spawn.AnswerWithdrawn
 	}
 	if answer, asked := a.askWindow(ctx, denial); asked {
 		return answer
@@ -83,7 +83,7 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ctx.Err() != nil {
-		return spawn.AnswerDeny
+		return spawn.AnswerWithdrawn
 	}
 	// An earlier answer may have changed what is asked.
 	question, suggestion, may := presentation.Question(a.store.Snapshot(a.projectDir), a.kind, denial)
@@ -102,6 +102,9 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	resume, err := a.command.Pause(ctx)
+	if err != nil && ctx.Err() != nil {
+		return spawn.AnswerWithdrawn
+	}
 	if err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: denied without asking: %v\n", err)
 		return spawn.AnswerUnasked
@@ -115,7 +118,7 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 		return spawn.AnswerUnasked
 	}
 	if ctx.Err() != nil { // an answer to another question has settled this one
-		return spawn.AnswerDeny
+		return spawn.AnswerWithdrawn
 	}
 	lines := []string{question.Message}
 	if question.Hint != "" {
@@ -125,7 +128,7 @@ func (a *asker) askTerminal(ctx context.Context, denial spawn.Denial) spawn.Answ
 		lines = append(lines, "note: "+line)
 	}
 	talk := dialogue{ctx: ctx, terminal: terminal, plain: !hasEscapes(os.Getenv("TERM"))}
-	decision := protocol.DecisionDeny
+	var decision protocol.Decision
 	var answer spawn.Answer
 	talk.hold(func() {
 		decision = talk.ask(lines, question.Choices)

@@ -83,13 +83,13 @@ func (d *dialogue) hold(talk func()) {
 	talk()
 }
 
-// ask prints a question and returns one of the choices. It returns
-// DecisionDeny if anything goes wrong.
+// ask prints a question and returns one of the choices; "" if the question ends
+// before there is an answer, and DecisionDeny if anything else goes wrong.
 func (d *dialogue) ask(lines []string, choices []protocol.Decision) protocol.Decision {
 	stop := context.AfterFunc(d.ctx, func() { _ = d.terminal.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := d.control(flushInput); err != nil {
-		return protocol.DecisionDeny
+		return d.noAnswer()
 	}
 	if d.plain {
 		fmt.Fprint(d.terminal, "\n")
@@ -102,17 +102,17 @@ func (d *dialogue) ask(lines []string, choices []protocol.Decision) protocol.Dec
 	for range mostAttempts {
 		if !d.waitForQuiet() {
 			d.print("denied: %s", d.reason("keys are pressed all the time"))
-			return protocol.DecisionDeny
+			return d.noAnswer()
 		}
 		if _, err := fmt.Fprintf(d.terminal, "sandbox-sidecar: type %s (Enter denies): ",
 			words(choices)); err != nil {
-			return protocol.DecisionDeny
+			return d.noAnswer()
 		}
 		line, err := d.readLine(time.Time{})
 		if err != nil {
 			fmt.Fprintln(d.terminal)
 			d.print("denied: %s", d.reason("the terminal was closed"))
-			return protocol.DecisionDeny
+			return d.noAnswer()
 		}
 		decision, is := decisionOf(line, choices)
 		switch {
@@ -127,6 +127,14 @@ func (d *dialogue) ask(lines []string, choices []protocol.Decision) protocol.Dec
 		}
 	}
 	d.print("denied: %s", d.reason("no answer"))
+	return d.noAnswer()
+}
+
+// noAnswer is what ask returns if the user has chosen nothing.
+func (d *dialogue) noAnswer() protocol.Decision {
+	if d.ctx.Err() != nil {
+		return ""
+	}
 	return protocol.DecisionDeny
 }
 

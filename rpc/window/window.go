@@ -147,8 +147,8 @@ func (w *Window) Send(message FromShell) bool {
 	return err == nil || errors.Is(err, usersocket.ErrTooLong)
 }
 
-// Ask waits for the user's decision. It returns false if the window cannot ask,
-// or goes away before there is an answer.
+// Ask waits for the user's decision; "" if ctx ends before. It returns false if the
+// window cannot ask, or goes away before there is an answer.
 func (w *Window) Ask(ctx context.Context, question protocol.RequestAccessParams) (protocol.Decision, bool) {
 	if !w.Open() || !w.asks {
 		return "", false
@@ -174,7 +174,12 @@ func (w *Window) Ask(ctx context.Context, question protocol.RequestAccessParams)
 		return "", false
 	case <-ctx.Done():
 		w.Send(FromShell{Withdraw: &id})
-		return protocol.DecisionDeny, true
+		select {
+		case decision := <-answered:
+			return decision, decision != ""
+		default:
+			return "", true
+		}
 	}
 }
 

@@ -112,7 +112,8 @@ func (r *Report) Reached(limit spawn.Reached) {
 	r.send(window.FromShell{Limit: &reached})
 }
 
-// Ask asks the user in the window. It returns false if that is not possible.
+// Ask asks the user in the window; the decision is "" if ctx ends before. It returns
+// false if that is not possible.
 func (r *Report) Ask(ctx context.Context, question protocol.RequestAccessParams) (protocol.Decision, bool) {
 	if r == nil {
 		return "", false
@@ -120,7 +121,7 @@ func (r *Report) Ask(ctx context.Context, question protocol.RequestAccessParams)
 	select {
 	case <-r.begun:
 	case <-ctx.Done():
-		return protocol.DecisionDeny, true
+		return "", true
 	}
 	if r.lost.Load() {
 		return "", false
