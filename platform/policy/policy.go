@@ -70,6 +70,9 @@ type Policy struct {
 	// them, with a clause that says who does. They are only reviewed, and are no
 	// part of what the policy enforces.
 	Reviewed map[string]string `json:"-"`
+	// Unlinked are directories that git takes for repositories of their own as soon
+	// as they are some. They are only reviewed.
+	Unlinked []string `json:"-"`
 	// RequireProtected is true if the session must not start on a machine that
 	// cannot prevent changes of Protected.
 	RequireProtected bool `json:"requireProtected"`

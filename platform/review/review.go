@@ -1,6 +1,7 @@
 package review
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,8 +57,11 @@ type State struct {
 	gitDirs []string
 	// repository: the project had a repository of its own.
 	repository bool
-	crowded    []string // directories with more files than are scanned
-	refs       *effects.State
+	// unlinked are directories that git's index names as repositories, and that
+	// were none.
+	unlinked []string
+	crowded  []string // directories with more files than are scanned
+	refs     *effects.State
 
 	roots  []*State          // of the other directories with names that count
 	tops   []string          // the project and the roots
@@ -122,6 +126,12 @@ func Take(p *policy.Policy) *State {
 		of := s.at(dir)
 		of.gitDirs = append(of.gitDirs, dir)
 	}
+	for _, dir := range p.Unlinked {
+		if _, err := fsguard.Lstat(filepath.Join(dir, ".git")); err != nil && !errors.Is(err, fsguard.ErrNoAnswer) {
+			of := s.at(dir)
+			of.unlinked = append(of.unlinked, dir)
+		}
+	}
 	return s
 }
 
@@ -155,7 +165,10 @@ func (s *State) Prevented() { s.prevented = true }
 
 // Unwritten says that the session has changed no file. Then Findings does not
 // search subdirectories, which takes longest.
-func (s *State) Unwritten() { s.unwritten = true }
+func (s *State) Unwritten() {
+	s.unwritten = true
+	s.refs.Unwritten()
+}
 
 // Findings returns what has changed since Take: single paths, sorted, and then
 // the groups.

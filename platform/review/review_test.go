@@ -94,6 +94,8 @@ func TestFindings(t *testing.T) {
 		{"symlinks that stay inside, or lead to a program", func(p project) {
 			p.write("old", "")
 			p.write(".git/HEAD", "")
+			p.write("pkg/x", "")
+			p.write("node_modules/x", "")
 			p.link("/etc/passwd", "before")
 			p.link("/etc/passwd", ".git/before")
 			time.Sleep(5 * fileTimeLag)
@@ -101,6 +103,8 @@ func TestFindings(t *testing.T) {
 			p.link("old", "a")
 			p.link(p.dir+"/none", "b")
 			p.link("/bin/sh", "c")
+			p.link("../node_modules", "pkg/node_modules")
+			p.link("/etc/hostname", "node_modules/in")
 		}, ""},
 		{"symlinks that lead out, or to what is protected", func(p project) {
 			p.write("d/x", "")
@@ -110,10 +114,12 @@ func TestFindings(t *testing.T) {
 			p.link("/etc/hostname", "build")
 			p.link("../../other", "d/out")
 			p.link("/usr/local", "e")
+			p.link("/usr/local", "node_modules")
+			p.link("../../other", "d/node_modules")
 			p.link(p.dir+"/.vscode/tasks.json", "f")
 			p.link("config", ".git/COMMIT_EDITMSG")
 			p.link("/nonexistent/x", ".git/logs/HEAD")
-		}, "build created with e f .git/COMMIT_EDITMSG d/out .git/logs/HEAD"},
+		}, "build created with e f node_modules .git/COMMIT_EDITMSG d/node_modules d/out .git/logs/HEAD"},
 		{"a mode", func(p project) { p.write("gradlew", "") }, func(p project) {
 			if err := os.Chmod(filepath.Join(p.dir, "gradlew"), 0o700); err != nil {
 				p.t.Fatal(err)

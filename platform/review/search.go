@@ -47,6 +47,12 @@ func (s *State) search(list changes, end time.Time) {
 		w.uncompared(path)
 	}
 	w.gitFiles()
+	for _, dir := range w.unlinked {
+		dot := filepath.Join(dir, ".git")
+		if _, err := fsguard.Lstat(dot); err == nil {
+			w.list.add(dot, Created, reason{why: whyRepository})
+		}
+	}
 	if s.project == "" || !s.index.Writable(s.project) {
 		return // what sessions may write in it are roots
 	}
@@ -83,6 +89,9 @@ func (w *search) directory(dir string) (deeper []string) {
 		for _, name := range names.of(entry.Name) {
 			w.name(path, strings.Split(name.Path, "/")[1:], name, false)
 		}
+		if entry.Type&fs.ModeSymlink != 0 && entry.Name != ".git" {
+			w.link(path)
+		}
 		switch entry.Name {
 		case ".git":
 			if (dir != w.project || !w.repository) && w.reconfigured(path) {
@@ -93,9 +102,6 @@ func (w *search) directory(dir string) (deeper []string) {
 			bare++
 		case "node_modules":
 			continue
-		}
-		if entry.Type&fs.ModeSymlink != 0 {
-			w.link(path)
 		}
 		if entry.Type.IsDir() && !w.skips(path) {
 			deeper = append(deeper, path)

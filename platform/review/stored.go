@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxRepositories bounds the repositories whose refs are compared.
+	// maxRepositories bounds the repositories whose refs are compared. Of the rest
+	// it is said if they change.
 	maxRepositories = 32
 	// maxEffects bounds the findings about them.
 	maxEffects = 32
@@ -27,8 +28,12 @@ func takeRefs(p *policy.Policy, roots []string, since time.Time) (refs *effects.
 	isNew := func(info fs.FileInfo) bool { return changedAt(info).After(since) }
 	scope := effects.Scope{Roots: roots, Signature: signature, New: isNew}
 	add := func(dir string) {
-		if !slices.Contains(scope.Repositories, dir) && len(scope.Repositories) < maxRepositories {
-			scope.Repositories = append(scope.Repositories, dir)
+		list := &scope.Repositories
+		if len(*list) >= maxRepositories {
+			list = &scope.Rest
+		}
+		if !slices.Contains(scope.Repositories, dir) && !slices.Contains(scope.Rest, dir) {
+			*list = append(*list, dir)
 		}
 	}
 	for _, root := range roots {
@@ -116,6 +121,8 @@ func finding(effect effects.Effect, acting func(path string) protected.Group) Fi
 		f.Group, f.Why = "branches and worktrees of git", "git push, pull and checkout go by it"
 	case effects.Replaced:
 		f.Group, f.Why = "objects of git", "git reads another object in the place of one"
+	case effects.Commands:
+		f.Group, f.Why = string(protected.Unfinished), protected.Unfinished.Why()
 	case effects.Unknown:
 		f.Group, f.Why = "refs of git", "it changed, and git did not say what it holds: see git log -p"
 	}

@@ -227,7 +227,7 @@ func (s *Input) run(
 		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden, Copies: grants.copies,
 		Network: reachable.addTo(l.network()), Environment: environment,
 		UnixSockets: socketRules(sockets), SigningKeys: keys, Limits: limits, Audit: auditing,
-		Reviewed: paths.reviewed,
+		Reviewed: paths.reviewed, Unlinked: paths.unlinked,
 	}
 	if view.host.Platform == "darwin" {
 		// Sockets in /tmp and in the user's temporary directory belong to other

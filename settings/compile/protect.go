@@ -353,6 +353,7 @@ type chosenPaths struct {
 	list     []policy.Protected
 	gitDirs  []string          // see policy.Policy.GitDirs
 	reviewed map[string]string // see policy.Policy.Reviewed
+	unlinked []string          // see policy.Policy.Unlinked
 	without  exceptions        // of the user
 	// ungranted are the user's entries outside of the project that no grant holds.
 	ungranted []policy.Protected
@@ -367,9 +368,10 @@ type chosenPaths struct {
 	unclear *document.FileDiagnostic
 }
 
-// review adds the programs that git's configuration names. What is known already
-// stays.
+// review adds the programs that git's configuration names, and the repositories
+// that its index does. What is known already stays.
 func (c *chosenPaths) review(repository git.Repository) {
+	c.unlinked = append(c.unlinked, repository.Unlinked...)
 	for path, key := range repository.Programs {
 		if c.reviewed[path] == "" {
 			c.reviewed[path] = "git runs it: its configuration names it in " + key

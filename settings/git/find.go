@@ -41,6 +41,9 @@ type Repository struct {
 	// Programs are the files that git runs because its configuration names them,
 	// which may not exist, with the variable that does.
 	Programs map[string]string
+	// Unlinked are the directories in the project that the index names as
+	// repositories, and that are none.
+	Unlinked []string
 	// Uncounted: there are more repositories in the project than are protected.
 	Uncounted bool
 	// Unsearched: there are more directories in the project than are searched for

@@ -21,15 +21,19 @@ const (
 // review finds.
 func (g *finder) nested() {
 	found := map[string]bool{}
-	add := func(dir string) {
+	add := func(dir string) (is bool) {
 		dot := filepath.Join(dir, ".git")
 		switch {
 		case found[dot] || g.kind(dot)&fs.ModeIrregular != 0:
+			return true
 		case len(found) >= maxNested:
 			g.found.Uncounted = true
-		case g.nestedRepository(dot):
+			return true
+		}
+		if is = g.nestedRepository(dot); is {
 			found[dot] = true
 		}
+		return is
 	}
 	if g.repositories != "" {
 		config := g.raw(filepath.Join(g.repositories, "config"))
@@ -37,7 +41,9 @@ func (g *finder) nested() {
 		for _, dir := range gitlinks([]byte(g.raw(g.index)), wide, maxGitDirs) {
 			path := filepath.Join(g.project, dir)
 			if filepath.IsLocal(dir) && g.view.Resolve(path).Path == path { // git follows no symlink there
-				add(path)
+				if !add(path) {
+					g.found.Unlinked = append(g.found.Unlinked, path)
+				}
 			}
 		}
 	}

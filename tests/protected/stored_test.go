@@ -48,6 +48,10 @@ func TestWhatGitStoresIsReviewed(t *testing.T) {
 			"git update-index --add --cacheinfo 160000,$(git -C node_modules/x rev-parse HEAD),node_modules/x",
 			"git status", "ran", "the index",
 		},
+		{
+			"a repository of an earlier session, moved to where the index names one",
+			"rmdir sub && mv node_modules/x sub", "git status", "ran", "hooks and configuration",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -61,6 +65,10 @@ func TestWhatGitStoresIsReviewed(t *testing.T) {
 			}
 			s.repository(nested)
 			s.git(nested, "commit", "-q", "--allow-empty", "-m", "x")
+			head := strings.TrimSpace(s.git(nested, "rev-parse", "HEAD"))
+			s.git(s.Project, "update-index", "--add", "--cacheinfo", "160000,"+head+",sub")
+			harness.MakeDir(t, s.ProjectPath("sub"))
+			s.git(s.Project, "commit", "-qm", "a submodule that is not checked out")
 			s.git(nested, "config", "core.fsmonitor", "touch "+s.ProjectPath("ran")+"; false")
 			e := s.start(harness.Defaults(nil), harness.Machine{})
 			_, output, status, end := e.run("echo x >main.c; git add main.c; git commit -qm m")
@@ -78,11 +86,14 @@ func TestWhatGitStoresIsReviewed(t *testing.T) {
 			if _, err := os.Stat(s.ProjectPath(test.place)); err != nil {
 				t.Errorf("git outside did not put it in place: %v: %s", err, said)
 			}
-			place := test.place
-			if place == "ran" {
-				place = "node_modules/x"
+			place := "stored in git " + test.place
+			switch {
+			case test.ref != "the index" && test.place == "ran":
+				place = "created sub/.git"
+			case test.place == "ran":
+				place = "stored in git node_modules/x"
 			}
-			named := slices.Contains(s.review(end), "stored in git "+place)
+			named := slices.Contains(s.review(end), place)
 			if !named || !strings.Contains(end.Review[0].Message, test.ref) {
 				harness.Breach(t, "the review does not name it: %+v: %s", end.Review, output)
 			}
@@ -136,9 +147,11 @@ func TestSymlinksThatLeadOutAreReviewed(t *testing.T) {
 	victim := s.HomePath("victim")
 	harness.Write(t, victim, "mine")
 	e := s.start(harness.Defaults(nil), harness.Machine{})
-	_, output, _, end := e.run("ln -s " + victim + " out; ln -s main.c inside; ln -s " + victim + " .git/FETCH_HEAD")
+	_, output, _, end := e.run("ln -s " + victim + " out; ln -s main.c inside; ln -s " + victim + " .git/FETCH_HEAD; " +
+		"mkdir pkg; ln -s " + s.HomePath("other") + " pkg/node_modules")
 	found := s.review(end)
-	if !slices.Contains(found, "created out") || strings.Contains(end.Review[0].Message, "inside") {
+	if !slices.Contains(found, "created out") || !strings.Contains(end.Review[0].Message, "pkg/node_modules") ||
+		strings.Contains(end.Review[0].Message, "inside") {
 		t.Errorf("review: %q: %s", found, output)
 	}
 	outside := exec.Command("/bin/sh", "-c", "echo evil >out")

@@ -25,6 +25,9 @@ type Scope struct {
 	// Repositories are directories of repositories (gitrepository-layout(5)). What
 	// is none is left out.
 	Repositories []string
+	// Rest are more of them. Of these nothing is recorded: if a ref or an index is
+	// new, that is all that is known.
+	Rest []string
 	// Signature differs if the content of a file may differ.
 	Signature func(fs.FileInfo) string
 	// New reports whether a file has changed since the session started.
@@ -56,6 +59,8 @@ const (
 	Replaced
 	// Unknown: these refs changed, and what they hold could not be found out.
 	Unknown
+	// Commands: git runs what these lists name when an operation continues.
+	Commands
 )
 
 // State is the state of the refs when a session started.
@@ -63,6 +68,8 @@ type State struct {
 	scope  Scope
 	before map[string]*snapshot // by repository
 	above  []string             // the working trees that roots are directories of
+	// unwritten: see Unwritten.
+	unwritten bool
 
 	time     time.Duration // the most that git may take for all of them
 	programs []string      // the places of git
@@ -104,6 +111,10 @@ func treeOf(root string) string {
 	}
 }
 
+// Unwritten says that the session has changed no file. Then files of refs that
+// were not read are not looked at.
+func (s *State) Unwritten() { s.unwritten = true }
+
 // Effects returns what has changed since Take. acts says which paths of a working
 // tree programs outside act upon; they are relative to its top. git is asked only
 // if a ref or an index has changed.
@@ -116,7 +127,12 @@ func (s *State) Effects(acts func(tree, path string) bool) []Effect {
 		if after == nil {
 			continue
 		}
-		crowded := (after.crowded || before.crowded) && s.newRefs(repository)
+		crowded := false
+		if (after.crowded || before.crowded) && !s.unwritten {
+			found := s.inspect(repository, after)
+			after, crowded = after.with(repository, found.fresh)
+			crowded = crowded || found.more
+		}
 		if before.same(after) && !crowded {
 			continue
 		}
@@ -124,6 +140,14 @@ func (s *State) Effects(acts func(tree, path string) bool) []Effect {
 			State: s, repository: repository, before: before, after: after, acts: acts, end: end, crowded: crowded,
 		}
 		list = append(list, c.effects()...)
+	}
+	for _, repository := range s.scope.Rest {
+		if _, err := fsguard.Lstat(filepath.Join(repository, "HEAD")); err != nil || s.unwritten {
+			continue
+		}
+		if found := s.inspect(repository, nil); found.more || len(found.fresh) > 0 {
+			list = append(list, Effect{Kind: Unknown, Paths: []string{repository}})
+		}
 	}
 	return list
 }
@@ -198,6 +222,23 @@ func (c *comparison) ours(w worktree) bool {
 	}
 	within := func(root string) bool { return policy.Contains(root, tree) }
 	return slices.Contains(c.above, top) || slices.ContainsFunc(c.scope.Roots, within)
+}
+
+// inRoots reports whether the directory with a HEAD is one that a root's .git is,
+// holds or names. The search of the working tree looks at those.
+func (c *comparison) inRoots(w worktree) bool {
+	return slices.ContainsFunc(c.scope.Roots, func(root string) bool {
+		dot := filepath.Join(root, ".git")
+		if policy.Contains(dot, w.dir) {
+			return true
+		}
+		found, _ := fsguard.ReadFile(dot, maxRef)
+		named, is := strings.CutPrefix(strings.TrimSpace(string(found.Data)), "gitdir: ")
+		if is && !filepath.IsAbs(named) {
+			named = filepath.Join(root, named)
+		}
+		return is && filepath.Clean(named) == filepath.Clean(w.dir)
+	})
 }
 
 // pointed is the working tree that a directory in "worktrees" belongs to.
@@ -341,25 +382,31 @@ func (c *comparison) others() {
 			}
 		}
 	}
+	var commands []string
 	before := map[string]worktree{}
 	for _, w := range c.before.worktrees {
 		before[w.dir] = w
 	}
 	for _, w := range c.after.worktrees {
-		if was, known := before[w.dir]; known && !c.ours(w) {
-			for _, file := range []struct{ was, is, name string }{
-				{was.index, w.index, "index"},
-				{was.log, w.log, "logs/HEAD"},
-				{was.todo, w.todo, "rebase-merge/git-rebase-todo"},
-			} {
-				if file.was != file.is {
-					moved = append(moved, c.prefix(w)+file.name)
-				}
+		was, known := before[w.dir]
+		ours := c.ours(w)
+		if !ours && known && was.index != w.index {
+			moved = append(moved, c.prefix(w)+"index")
+		}
+		if !ours && known && was.log != w.log {
+			moved = append(moved, c.prefix(w)+"logs/HEAD")
+		}
+		for i, name := range todoFiles {
+			if was.todo[i] != w.todo[i] && w.todo[i] != "" && (!ours && known || !c.inRoots(w)) {
+				commands = append(commands, c.prefix(w)+name)
 			}
 		}
 	}
 	if len(moved) > 0 {
 		c.add(Moved, "", c.inRepository(moved))
+	}
+	if len(commands) > 0 {
+		c.add(Commands, "", c.inRepository(commands))
 	}
 	if len(replaced) > 0 {
 		c.add(Replaced, "", c.inRepository(replaced))

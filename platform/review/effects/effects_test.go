@@ -18,7 +18,7 @@ import (
 
 // What git says on a busy machine is no question of time here.
 func TestMain(m *testing.M) {
-	maxTime = time.Minute
+	maxTime, inspectTime = time.Minute, time.Minute
 	os.Exit(m.Run())
 }
 
@@ -100,7 +100,7 @@ func (s *scene) lines(list []Effect) string {
 			rel, _ := filepath.Rel(s.dir, path)
 			paths = append(paths, rel)
 		}
-		kind := [...]string{"stored", "linked", "moved", "replaced", "unknown"}[e.Kind]
+		kind := [...]string{"stored", "linked", "moved", "replaced", "unknown", "commands"}[e.Kind]
 		lines = append(lines, strings.TrimSpace(kind+" "+strings.Join(paths, ",")+" "+e.By))
 	}
 	return strings.Join(lines, "; ")
@@ -303,7 +303,7 @@ func TestEffects_OfOtherWorktrees(t *testing.T) {
 	s.sh("git update-ref refs/heads/main HEAD; cd " + main + "/.git; mkdir rebase-merge; echo exec evil >rebase-merge/git-rebase-todo; " +
 		"echo x >>logs/HEAD; git update-index --add --cacheinfo 100644,$(echo e | git hash-object -w --stdin),Makefile")
 	want := "stored Makefile the index; moved ../project/.git/refs/heads/main,../project/.git/index," +
-		"../project/.git/logs/HEAD,../project/.git/rebase-merge/git-rebase-todo"
+		"../project/.git/logs/HEAD; commands ../project/.git/rebase-merge/git-rebase-todo"
 	if got := s.lines(state.Effects(acts)); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -332,10 +332,15 @@ func TestEffects_OfThePackageOfARepository(t *testing.T) {
 	if got := s.lines(within.Effects(acts)); !strings.HasPrefix(got, "stored ../../Makefile the index") {
 		t.Errorf("an index that holds what programs act upon: %s", got)
 	}
-	s.sh("git reset -q")
+	s.sh("git reset -q; mkdir ../../.git/rebase-merge; echo exec evil >../../.git/rebase-merge/git-rebase-todo")
+	want := "moved ../../.git/refs/heads/topic; commands ../../.git/rebase-merge/git-rebase-todo"
+	if got := s.lines(within.Effects(acts)); got != want {
+		t.Errorf("a list of commands: %s\nwant %s", got, want)
+	}
+	s.sh("rm -r ../../.git/rebase-merge")
 	linked := state("linked")
 	s.sh("cd ..; git commit -q --allow-empty -m 2; git checkout -q topic")
-	want := "moved ../.git/HEAD,../.git/refs/heads/main,../.git/index,../.git/logs/HEAD"
+	want = "moved ../.git/HEAD,../.git/refs/heads/main,../.git/index,../.git/logs/HEAD"
 	if got := s.lines(linked.Effects(acts)); got != want {
 		t.Errorf("another working tree above: %s\nwant %s", got, want)
 	}
@@ -412,8 +417,54 @@ func TestEffects_OfManyRefs(t *testing.T) {
 	harness.Eventually(t, "no file is new", func() bool { return s.lines(Take(s.scope()).Effects(acts)) == "" })
 	state = Take(s.scope())
 	s.sh(`git branch zzz $(eval "$EVIL")`)
-	if got := s.lines(state.Effects(acts)); got != "unknown .git/refs" {
+	want := `stored .vscode/tasks.json branch "zzz"; moved .git/refs/heads/zzz`
+	if got := s.lines(state.Effects(acts)); got != want {
 		t.Errorf("files: %s", got)
+	}
+	s.sh("git branch -D zzz")
+	if got := s.lines(state.Effects(acts)); got != "unknown .git/refs" {
+		t.Errorf("a file is gone: %s", got)
+	}
+	state.Unwritten()
+	if got := s.lines(state.Effects(acts)); got != "" {
+		t.Errorf("by others: %s", got)
+	}
+}
+
+// Of repositories that are too many to compare, it is said that they have changed.
+func TestEffects_OfTheRest(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"git log; echo b >b":              "",
+		"git tag x HEAD":                  "unknown .git",
+		`git branch evil $(eval "$EVIL")`: "unknown .git",
+		"echo b >b; git add b":            "unknown .git",
+		"mkdir .git/sequencer; echo exec evil >.git/sequencer/todo": "unknown .git",
+		"git pack-refs --all": "unknown .git",
+		"echo x >.git/description; mkdir .git/x; git config a.b c": "",
+		"git tag -d old": "unknown .git",
+		"echo $(git rev-parse HEAD) >>.git/refs/tags/old && git log": "unknown .git",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.sh("git tag old; git status")
+			scope := s.scope()
+			scope.Rest, scope.Repositories = scope.Repositories, nil
+			harness.Eventually(t, "nothing is new", func() bool {
+				scope.New = s.scope().New
+				return s.lines(Take(scope).Effects(acts)) == ""
+			})
+			state := Take(scope)
+			s.sh(line)
+			if got := s.lines(state.Effects(acts)); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			state.Unwritten()
+			if got := s.lines(state.Effects(acts)); got != "" {
+				t.Errorf("by others: %q", got)
+			}
+		})
 	}
 }
 

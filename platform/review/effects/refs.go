@@ -3,10 +3,13 @@ package effects
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
@@ -20,8 +23,12 @@ const (
 	maxWorktrees = 64
 	maxRefDepth  = 32
 	maxKept      = 64
-	maxInspected = 20_000 // files of refs beyond maxLoose, when the session ends
+	maxInspected = 100_000 // files of refs beyond maxLoose, when the session ends
+	maxFresh     = 256     // new ones among them that are compared
 )
+
+// inspectTime bounds the search for new files of refs. Tests have more.
+var inspectTime = 500 * time.Millisecond
 
 // rootRefs are the files beside HEAD from which git takes commits, and the
 // reflog that "git stash" reads.
@@ -40,10 +47,13 @@ const stashLog = "logs/refs/stash"
 // repository, or one in its "worktrees".
 type worktree struct {
 	dir   string
-	index string // the signature of its index
-	log   string // that of logs/HEAD
-	todo  string // those of the lists of commands of unfinished operations
+	index string    // the signature of its index
+	log   string    // that of logs/HEAD
+	todo  [2]string // those of todoFiles
 }
+
+// todoFiles are the lists of commands of unfinished operations.
+var todoFiles = [2]string{"rebase-merge/git-rebase-todo", "sequencer/todo"}
 
 // snapshot is the state of the refs of one repository.
 type snapshot struct {
@@ -136,8 +146,8 @@ func (s *snapshot) worktree(repository, prefix string) {
 		s.reftable += s.sign(dir, "reftable/"+strings.TrimSpace(name)) + "\n"
 	}
 	w := worktree{dir: dir, index: s.sign(dir, "index"), log: s.sign(dir, "logs/HEAD")}
-	for _, name := range []string{"rebase-merge/git-rebase-todo", "sequencer/todo"} {
-		w.todo += s.sign(dir, name) + "\n"
+	for i, name := range todoFiles {
+		w.todo[i] = s.sign(dir, name)
 	}
 	s.worktrees = append(s.worktrees, w)
 }
@@ -227,32 +237,98 @@ func (s *snapshot) directory(repository, dir string, depth int) {
 	}
 }
 
-// newRefs reports whether a file or directory of refs is new, or whether there are
-// too many to see that.
-func (s *State) newRefs(repository string) bool {
-	inspected := 0
-	for queue := []string{filepath.Join(repository, "refs")}; len(queue) > 0; queue = queue[1:] {
-		entries, err := fsguard.ReadDir(queue[0], maxInspected)
-		if unread(err) {
-			return true
+// inspection is the search for what has changed among more refs than are read.
+type inspection struct {
+	*State
+	end       time.Time
+	inspected int
+	// fresh are new files of refs, by their name in the repository's directory.
+	fresh []string
+	// more: something else has changed, or there is too much to see that.
+	more bool
+}
+
+// inspect looks for changes in a repository that a snapshot does not hold; nil if
+// it holds nothing.
+func (s *State) inspect(repository string, known *snapshot) inspection {
+	i := inspection{State: s, end: time.Now().Add(inspectTime)}
+	i.directories(repository, "refs", known)
+	for _, name := range []string{packedRefs, "FETCH_HEAD", stashLog} {
+		read := known != nil && (known.loose[name] != "" || name == packedRefs && known.packed != nil)
+		i.more = i.more || !read && i.isNew(repository, name)
+	}
+	if known == nil {
+		for _, name := range slices.Concat(rootRefs, todoFiles[:], []string{"index", "reftable/tables.list"}) {
+			i.more = i.more || i.isNew(repository, name)
 		}
+		return i
+	}
+	names, err := fsguard.ReadDir(filepath.Join(repository, "worktrees"), maxInspected)
+	i.more = i.more || unread(err)
+	for _, one := range names[min(len(names), maxWorktrees):] {
+		prefix := "worktrees/" + one.Name + "/"
+		i.directories(repository, prefix+"refs", known)
+		for _, name := range slices.Concat(rootRefs, todoFiles[:], []string{"index"}) {
+			i.more = i.more || i.isNew(repository, prefix+name)
+		}
+	}
+	return i
+}
+
+func (i *inspection) isNew(repository, name string) bool {
+	info, err := fsguard.Lstat(filepath.Join(repository, name))
+	return unread(err) || err == nil && i.scope.New(info)
+}
+
+// directories inspects the files of refs below one. A directory has changed with
+// the files that are new in it; if none is, one was removed.
+func (i *inspection) directories(repository, dir string, known *snapshot) {
+	for queue := []string{dir}; len(queue) > 0 && !i.more; queue = queue[1:] {
+		entries, err := fsguard.ReadDir(filepath.Join(repository, queue[0]), maxInspected)
+		if unread(err) {
+			i.more = true
+			return
+		}
+		changed, explained := err == nil && i.isNew(repository, queue[0]), false
 		for _, entry := range entries {
-			path := filepath.Join(queue[0], entry.Name)
-			info, err := fsguard.Lstat(path)
-			if inspected++; inspected == maxInspected || err == nil && s.scope.New(info) {
-				return true
+			name := queue[0] + "/" + entry.Name
+			if i.inspected++; i.inspected == maxInspected || time.Now().After(i.end) {
+				i.more = true
+				return
 			}
 			if entry.Type.IsDir() {
-				queue = append(queue, path)
+				queue = append(queue, name)
 			}
+			if !i.isNew(repository, name) {
+				continue
+			}
+			explained = true
+			if entry.Type.IsDir() || known != nil && known.loose[name] != "" {
+				continue
+			}
+			if i.more = len(i.fresh) == maxFresh || !entry.Type.IsRegular(); i.more {
+				return
+			}
+			i.fresh = append(i.fresh, name)
 		}
+		i.more = i.more || changed && !explained
 	}
-	for _, name := range []string{packedRefs, "FETCH_HEAD", stashLog} {
-		if info, err := fsguard.Lstat(filepath.Join(repository, name)); err == nil && s.scope.New(info) {
-			return true
+}
+
+// with is a snapshot that holds some more files of refs. What cannot be read is
+// left out, and more is true.
+func (s *snapshot) with(repository string, names []string) (wider *snapshot, more bool) {
+	copied := *s
+	copied.loose = maps.Clone(s.loose)
+	for _, name := range names {
+		found, err := fsguard.ReadFile(filepath.Join(repository, name), maxRef)
+		if err != nil || found.Data == nil || len(found.Data) > maxRef {
+			more = true
+			continue
 		}
+		copied.loose[name] = string(found.Data)
 	}
-	return false
+	return &copied, more
 }
 
 // values are the values of all refs by name. A file counts more than a line of
