@@ -113,6 +113,9 @@ func Note(dir string) string {
 // Refusals is the directory of what sessions of each project were refused last.
 func (u User) Refusals() string { return in(u.State(), "refusals") }
 
+// Met is the directory of what reviews have met in each directory.
+func (u User) Met() string { return in(u.State(), "reviewed") }
+
 // LastAllowed is what the last change of settings by "allow" has replaced.
 func (u User) LastAllowed() string { return in(u.State(), "allowed.json") }
 

@@ -8,7 +8,7 @@ import (
 
 func all(u User) []string {
 	return append([]string{
-		u.Runtime(), u.State(), u.Run(), u.Trust(), u.Told("x"), u.History(), u.Refusals(), u.LastAllowed(),
+		u.Runtime(), u.State(), u.Run(), u.Trust(), u.Told("x"), u.History(), u.Refusals(), u.Met(), u.LastAllowed(),
 		Audit(u.State()), u.Cache(), u.Overlays(), u.Shells(), u.ShellsElsewhere(), u.Agents(),
 		u.Counted(), u.Written(),
 	}, u.Settings()...)

@@ -247,7 +247,7 @@ func (g *Group) join(m *member) error {
 	}
 	if r.policy != nil && r.policy.Restricted { // nil without a sandbox
 		// It cannot fail, as it watches nothing: the group does.
-		r.protection, _ = newProtectionWatch(r.policy, nil, r.record)
+		r.protection, _ = newProtectionWatch(r.policy, g.spawner.Met, nil, r.record)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

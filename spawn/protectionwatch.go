@@ -33,11 +33,12 @@ type protectionWatch struct {
 
 // newProtectionWatch records the state of the project, and starts to watch. If
 // watching fails, it returns the error and a protectionWatch that reports only
-// at the end.
+// at the end. met is Spawner.Met.
 func newProtectionWatch(
-	p *policy.Policy, watch func(func(platform.Alarm)) (platform.Watcher, error), noted *record.Session,
+	p *policy.Policy, met string, watch func(func(platform.Alarm)) (platform.Watcher, error), noted *record.Session,
 ) (*protectionWatch, error) {
 	w := &protectionWatch{before: review.Take(p), record: noted}
+	w.before.Remember(met)
 	w.changed.L = &w.mu
 	if watch == nil {
 		return w, nil

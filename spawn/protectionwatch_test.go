@@ -27,7 +27,7 @@ func TestProtectionWatch_ReportsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var watcher fakeWatcher
-	w, err := newProtectionWatch(&policy.Policy{Project: dir},
+	w, err := newProtectionWatch(&policy.Policy{Project: dir}, "",
 		func(raise func(platform.Alarm)) (platform.Watcher, error) {
 			watcher.raise = raise
 			return &watcher, nil
@@ -67,7 +67,7 @@ func TestProtectionWatch_ReportsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 func TestProtectionWatch_ReportsFindingsWithoutAWatcher(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no more watches")
-	w, err := newProtectionWatch(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}},
+	w, err := newProtectionWatch(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}}, "",
 		func(func(platform.Alarm)) (platform.Watcher, error) {
 			return nil, failed
 		}, nil)

@@ -474,7 +474,7 @@ func (a *attempt) watch() {
 	a.watching.Go(func() { a.guardErr = a.running.group.Guard() })
 	if a.request.Policy.Restricted {
 		a.watching.Go(func() {
-			a.running.protection, a.watchErr = newProtectionWatch(&a.request.Policy,
+			a.running.protection, a.watchErr = newProtectionWatch(&a.request.Policy, a.spawner.Met,
 				a.target.Confinement.Watch, a.record)
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
@@ -398,7 +399,7 @@ func newHeadStart(logger *slog.Logger, inherited []*os.File, under refusals.Unde
 		h.tracker = openTracker(logger)
 		spawner := &spawn.Spawner{
 			Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger, Recorder: &trail, Inherited: inherited,
-			Refusals: keptRefusals(logger, under),
+			Refusals: keptRefusals(logger, under), Met: places.Of(os.Getenv).Met(),
 		}
 		h.prepared = spawner.Prepare()
 		go func() { // beside the start, which needs none of it

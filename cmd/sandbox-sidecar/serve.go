@@ -197,7 +197,7 @@ func reexec(role string) func() (string, []string) {
 func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner {
 	return &spawn.Spawner{
 		Backend: newBackend(logger), Tracker: tracker, Logger: logger, Recorder: &trail,
-		Refusals: keptRefusals(logger, refusals.Under{}),
+		Refusals: keptRefusals(logger, refusals.Under{}), Met: places.Of(os.Getenv).Met(),
 	}
 }
 

@@ -22,3 +22,11 @@ func changedAt(info fs.FileInfo) time.Time {
 	}
 	return info.ModTime()
 }
+
+// inode returns the inode's number; 0 if it is not known.
+func inode(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Ino
+	}
+	return 0
+}

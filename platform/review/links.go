@@ -26,7 +26,7 @@ var system = []string{
 // out of the directories that are reviewed.
 func (w *search) link(path string) {
 	info, err := fsguard.Lstat(path)
-	if err != nil || info.Mode()&fs.ModeSymlink == 0 || !w.isNew(info) {
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 || !w.came(info) && !w.isNew(info) {
 		return
 	}
 	target, mode := w.leads(path)

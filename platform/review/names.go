@@ -1,6 +1,9 @@
 package review
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -20,6 +23,7 @@ type names struct {
 	// everywhere are the names that are searched for in subdirectories, and
 	// installed those that are searched for in the project itself, too.
 	everywhere, installed index
+	id                    string // differs if these do
 }
 
 // lastNames are those of the last policies, by their root. Most sessions have the
@@ -115,5 +119,10 @@ func newNames(project string, guarded []string, programs map[string]string) *nam
 		}
 	}
 	n.everywhere, n.installed = newIndex(everywhere), newIndex(installed)
+	sum := sha256.New()
+	for _, name := range slices.Concat(everywhere, installed) {
+		fmt.Fprintf(sum, "%q\n", name.Path)
+	}
+	n.id = hex.EncodeToString(sum.Sum(nil)[:8])
 	return n
 }

@@ -60,8 +60,11 @@ type State struct {
 	// unlinked are directories that git's index names as repositories, and that
 	// were none.
 	unlinked []string
-	crowded  []string // directories with more files than are scanned
-	refs     *effects.State
+	// memory is the file of what the last search has met, last; "" for none.
+	memory  string
+	last    *seen
+	crowded []string // directories with more files than are scanned
+	refs    *effects.State
 
 	roots  []*State          // of the other directories with names that count
 	tops   []string          // the project and the roots
@@ -174,6 +177,7 @@ func (s *State) Unwritten() {
 // the groups.
 func (s *State) Findings() []Finding {
 	list := changes{}
+	s.recall()
 	s.compare(s, list, time.Now().Add(maxSearchTime))
 	roots := shares{left: maxSearchTime, of: len(s.roots)}
 	for _, one := range s.roots {
@@ -214,7 +218,7 @@ func (s *State) compare(of *State, list changes, end time.Time) {
 		}
 	}
 	if !of.unwritten {
-		s.search(list, end)
+		s.search(list, of.all(), end)
 	}
 }
 

@@ -37,12 +37,16 @@ type search struct {
 	list     changes
 	end      time.Time
 	searched int
-	missed   bool // a bound was hit, or a new directory could not be read
+	missed   bool     // a bound was hit, or a new directory could not be read
+	kin      []*State // all of the session
+	met      []uint64 // see came
 }
 
-// search adds to the list what it finds until a time.
-func (s *State) search(list changes, end time.Time) {
-	w := search{State: s, list: list, end: end}
+// search adds to the list what it finds until a time. kin are all states of the
+// session.
+func (s *State) search(list changes, kin []*State, end time.Time) {
+	begun := time.Now()
+	w := search{State: s, list: list, end: end, kin: kin}
 	for _, path := range s.crowded {
 		w.uncompared(path)
 	}
@@ -65,6 +69,7 @@ func (s *State) search(list changes, end time.Time) {
 	if w.missed {
 		list.add(s.project, Changed, reason{why: whyUnsearched})
 	}
+	w.keep(begun)
 }
 
 // over reports whether a bound is hit.
@@ -139,7 +144,9 @@ func (w *search) name(path string, rest []string, name protected.Name, fresh boo
 	fresh = fresh || w.isNew(info)
 	switch {
 	case len(rest) == 0:
-		if fresh || info.IsDir() && w.changedIn(path, maxDepth) {
+		if w.came(info) {
+			w.list.add(path, Created, reason{name.Why, name.Group})
+		} else if fresh || info.IsDir() && w.changedIn(path, maxDepth) {
 			w.list.add(path, Changed, reason{name.Why, name.Group})
 		}
 	case strings.Contains(rest[0], "*"):
@@ -192,14 +199,23 @@ var repositoryFiles = append([]string{"config", "config.worktree", "commondir", 
 var operationFiles = []string{"rebase-merge/git-rebase-todo", "sequencer/todo"}
 
 // reconfigured reports whether a repository, or a file that names one, has
-// changed in what git runs.
+// changed in what git runs, or was not there before.
 func (w *search) reconfigured(path string) bool {
 	info, err := fsguard.Lstat(path)
 	if err != nil {
 		return false
 	}
 	if !info.IsDir() {
-		return w.isNew(info) // a file, or a symlink
+		return w.came(info) || w.isNew(info) // a file, or a symlink
+	}
+	came := false
+	for _, file := range []string{"HEAD", "config"} {
+		if info, err := fsguard.Lstat(filepath.Join(path, file)); err == nil {
+			came = w.came(info) || came
+		}
+	}
+	if came {
+		return true
 	}
 	files := slices.Clone(repositoryFiles)
 	entries, _ := fsguard.ReadDir(filepath.Join(path, "hooks"), maxHooks)

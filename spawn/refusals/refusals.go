@@ -7,18 +7,15 @@
 package refusals
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -274,7 +271,7 @@ func write(dir, project string, list []*Refusal) error {
 		return err
 	}
 	if len(kept.List) == 0 {
-		prune(dir)
+		fsguard.Prune(dir, ".json", maxProjects-1, maxAge)
 	}
 	kept.Version, kept.Project = version, quoted(project)
 	kept.merge(list)
@@ -287,32 +284,5 @@ func write(dir, project string, list []*Refusal) error {
 			return fsguard.Replace(path, append(data, '\n'), 0o600)
 		}
 		kept.List = kept.List[(len(kept.List)+1)/2:]
-	}
-}
-
-// prune removes the files of projects in which nothing was refused for long, and
-// the oldest of too many. What cannot be removed stays.
-func prune(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	type old struct {
-		path string
-		time time.Time
-	}
-	var files []old
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), ".json") {
-			files = append(files, old{filepath.Join(dir, e.Name()), info.ModTime()})
-		}
-	}
-	slices.SortFunc(files, func(a, b old) int {
-		return cmp.Or(b.time.Compare(a.time), strings.Compare(a.path, b.path))
-	})
-	for i, file := range files {
-		if i >= maxProjects-1 || time.Since(file.time) > maxAge {
-			_ = os.Remove(file.path)
-		}
 	}
 }

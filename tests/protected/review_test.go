@@ -41,6 +41,32 @@ func TestTheReviewCoversSubdirectories(t *testing.T) {
 	}
 }
 
+// What a session leaves where the review does not look, and the next one moves
+// with the directory around it, is as old as before. The review names it.
+func TestTheReviewNamesWhatComesWithADirectory(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	s.repository(s.Project)
+	e := s.start(harness.Defaults(nil), harness.Machine{})
+	_, output, status, end := e.run("mkdir -p node_modules/a && cd node_modules/a && git init -q r && " +
+		"mkdir .vscode && echo x >.vscode/tasks.json && echo all: >Makefile")
+	if status != 0 || len(end.Review) > 0 {
+		t.Fatalf("where it does not look: status %d, %+v: %s", status, end.Review, output)
+	}
+	_, output, status, end = e.run("mv node_modules/a src")
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, output)
+	}
+	want := []string{"created src/.vscode", "created src/r/.git", "created src/Makefile"}
+	if found := s.review(end); !slices.Equal(found, want) {
+		harness.Breach(t, "review: %q", found)
+	}
+	if _, output, _, end = e.run("mv src lib"); len(end.Review) > 0 {
+		t.Errorf("it is known: %+v: %s", end.Review, output)
+	}
+}
+
 // exec prints the same after the command, and "git init" takes one line.
 func TestExecPrintsTheReview(t *testing.T) {
 	t.Parallel()
