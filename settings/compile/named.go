@@ -80,8 +80,8 @@ const (
 type sourcing struct {
 	file string
 	// pattern: all files that match the last name of file are sourced. matched: it
-	// is one of those.
-	pattern, matched bool
+	// is one of those. wide: see startup.Source.
+	pattern, matched, wide bool
 	// by are the files that lead to it, the start-up file first. There are none if
 	// it is that.
 	by []string
@@ -92,7 +92,7 @@ func (s sourcing) files(view fsView) (list []sourcing) {
 	dir, pattern := filepath.Split(s.file)
 	for _, name := range view.names(view.Resolve(dir).Path) {
 		if policy.MatchName(pattern, name) && strings.HasPrefix(name, ".") == strings.HasPrefix(pattern, ".") {
-			list = append(list, sourcing{file: filepath.Join(dir, name), matched: true, by: s.by})
+			list = append(list, sourcing{file: filepath.Join(dir, name), matched: true, wide: s.wide, by: s.by})
 		}
 	}
 	return list
@@ -147,7 +147,7 @@ func eachSourced(
 				whole = false
 				break
 			}
-			queue = append(queue, sourcing{file: one.Path, pattern: one.Pattern, by: by})
+			queue = append(queue, sourcing{file: one.Path, pattern: one.Pattern, wide: one.Wide || next.wide, by: by})
 		}
 	}
 	return whole
@@ -170,6 +170,9 @@ func namedByShells(view fsView, granted outside) (list []named) {
 		const others = 0o077
 		if len(one.by) == 0 {
 			return true
+		}
+		if one.wide {
+			return false // it may be a file that no shell reads
 		}
 		if one.pattern {
 			patterns = append(patterns, one)
@@ -274,6 +277,11 @@ func (v fsView) sourced() *sourcedFiles {
 					path: filepath.Join(at.Path, filepath.Base(one.file)), pattern: true, reason: byShells, acts: acts,
 				}, onlyWay(at))
 			case one.matched && at.Path == name: // the pattern protects it
+			case v.isActivation(at.Path):
+				add(sourcedPlace{path: at.Path, acts: acts, open: true})
+				for _, link := range at.Links {
+					add(sourcedPlace{path: link.Path, reason: onTheWay, acts: acts})
+				}
 			default:
 				add(sourcedPlace{path: name, reason: byShells, acts: acts}, at)
 				add(sourcedPlace{path: at.Path, reason: byShells, acts: acts})
@@ -325,6 +333,15 @@ func (v fsView) sourced() *sourcedFiles {
 	return s
 }
 
+// isActivation reports whether a file is the script of a virtual environment of
+// Python (venv). A session that makes the environment anew writes it, and could not
+// remove the directory if it was protected.
+func (v fsView) isActivation(path string) bool {
+	dir, name := filepath.Split(path)
+	return strings.HasPrefix(name, "activate") && filepath.Base(dir) == "bin" &&
+		v.isFile(v.Resolve(filepath.Join(filepath.Dir(filepath.Clean(dir)), "pyvenv.cfg")))
+}
+
 // actingNames are the places that programs outside act on because files of the
 // user's name them: what shells source at their start, what ssh includes, what the
 // user's and the project's configuration of git leads to, and what symlinks beside
@@ -354,7 +371,7 @@ func (v fsView) includedBySSH() (list []string) {
 		config := v.Resolve(filepath.Join(home, ".ssh", "config"))
 		if config.Err == nil && config.Exists {
 			names := v.sshConfig(config.Path)
-			list = slices.Concat(list, names.Included, names.Patterns)
+			list = slices.Concat(list, names.Included, names.Widened)
 		}
 	}
 	return list

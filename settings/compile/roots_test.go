@@ -206,14 +206,22 @@ func TestRoots_AProjectWithStartUpFiles(t *testing.T) {
 		"/home/u/.zlogin": "-> dotfiles/then/zlogin", "/home/u/dotfiles/then": "-> v2",
 		"/home/u/dotfiles/v2/zlogin": "",
 		"/home/u/.zprofile":          "-> dotfiles/zprofile", "/home/u/dotfiles/zprofile": "-> missing",
-		"/home/u/.ssh/config": "Include ~/dotfiles/ssh/* ~/dotfiles/now/work\n", "/home/u/dotfiles/ssh/a": "",
+		"/home/u/.ssh/config":    "Include ~/dotfiles/ssh/* ~/dotfiles/now/work ~/dotfiles/hosts/*/config\n",
+		"/home/u/dotfiles/ssh/a": "", "/home/u/dotfiles/hosts/one/config": "Include ~/dotfiles/'by host'\n",
+		"/home/u/.kshrc": ". ~/dotfiles/venv/bin/activate; . ~/dotfiles/tool/bin/activate\n" +
+			"cd ~/dotfiles && . rel\n",
+		"/home/u/dotfiles/venv/pyvenv.cfg": "", "/home/u/dotfiles/venv/bin/activate": "",
+		"/home/u/dotfiles/tool/bin/activate": "",
+		"/home/u/.zshenv":                    "for f in ~/dotfiles/num/[0-9]*.sh; do . $f; done\n",
+		"/home/u/dotfiles/num/1.sh":          "",
 		"/home/u/.gitconfig": "[include] path = dotfiles/gitmore\n[core] hooksPath = ~/dotfiles/hooks\n" +
 			"[init] templateDir = ~/dotfiles/template\n",
 	})
 	const closed = "template/hooks/pre-commit zshrc aliases bash/a.sh bash/new.sh path prompt nvim/init.lua nvim/new gitmore hooks/pre-commit " +
-		"vim vims/1 then v2/zlogin now v1/env v1/sh/a v1/sh/new zprofile missing ssh/a ssh/new v1/work"
+		"vim vims/1 then v2/zlogin now v1/env v1/sh/a v1/sh/new zprofile missing ssh/a ssh/new v1/work " +
+		"hosts/one/config hosts/new/config tool/bin/activate rel num/1.sh num/2.sh"
 	for protects, test := range map[string]struct{ closed, open string }{
-		``:                        {closed, "mine README bash/README new v1/new v2/new vims/2"},
+		``:                        {closed, "mine README bash/README new v1/new v2/new vims/2 venv/bin/activate num/README"},
 		`"!~/dotfiles/zshrc"`:     {strings.Replace(closed, "zshrc ", "", 1), "zshrc"},
 		`"!~/dotfiles/bash/*.sh"`: {"aliases", "bash/a.sh bash/new.sh"},
 		`"!~/dotfiles/nvim", "!~/dotfiles/aliases"`: {"zshrc", "nvim/init.lua aliases"},

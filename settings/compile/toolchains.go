@@ -210,17 +210,28 @@ func (v fsView) sshConfig(file string) sshconfig.Names {
 	}, file)
 }
 
-// glob lists the files that a pattern in the last name of a path stands for.
-func (v fsView) glob(path string) []string {
-	dir, pattern := filepath.Split(path)
-	if !strings.ContainsAny(pattern, "*?[") {
+// maxGlob bounds the files of one pattern.
+const maxGlob = 64
+
+// glob lists files that a path with patterns stands for.
+func (v fsView) glob(path string) (list []string) {
+	const special = "*?["
+	at := strings.IndexAny(path, special)
+	if at < 0 {
 		return []string{path}
 	}
-	var list []string
+	dir := path[:strings.LastIndexByte(path[:at], '/')+1]
+	pattern, rest, deeper := strings.Cut(path[len(dir):], "/")
 	for _, name := range v.names(v.Resolve(dir).Path) {
-		if matched, err := filepath.Match(pattern, name); err == nil && matched &&
-			strings.HasPrefix(name, ".") == strings.HasPrefix(pattern, ".") {
+		matched, err := filepath.Match(pattern, name)
+		switch {
+		case err != nil || !matched || strings.HasPrefix(name, ".") != strings.HasPrefix(pattern, "."):
+		case len(list) >= maxGlob:
+			return list
+		case !deeper:
 			list = append(list, dir+name)
+		case !strings.ContainsAny(name, special):
+			list = append(list, v.glob(dir+name+"/"+rest)...)
 		}
 	}
 	return list

@@ -81,8 +81,21 @@ func (g *finder) programs() map[string]string {
 		found[target.Path] = key
 	}
 	for _, one := range g.commands {
-		for _, word := range wordsOf(one.value) {
+		dir := "" // of the last cd
+		words := wordsOf(homes.Replace(one.value))
+		for i, word := range words {
 			path, ok := g.expand("", word)
+			rooted := strings.HasPrefix(word, "~") || strings.HasPrefix(word, "/")
+			if i > 0 && words[i-1] == "cd" && rooted && ok {
+				dir = path
+				continue
+			}
+			if dir != "" && !rooted {
+				if strings.Contains(word, "/") {
+					add(filepath.Join(dir, word), one.key)
+				}
+				continue
+			}
 			switch {
 			case !ok:
 			case strings.HasPrefix(word, "~"),
@@ -102,6 +115,9 @@ func (g *finder) programs() map[string]string {
 	}
 	return found
 }
+
+// homes replaces what stands for the home directory in a line of the shell.
+var homes = strings.NewReplacer("$HOME/", "~/", "${HOME}/", "~/", `"$HOME"/`, "~/", `"${HOME}"/`, "~/")
 
 // wordsOf splits a line of the shell, quoted parts included.
 func wordsOf(line string) []string {

@@ -25,6 +25,9 @@ func TestFind_ListsPrograms(t *testing.T) {
 		{"[core]\n\tsshCommand = /home/u/project/tools/run\n", "tools/run: core.sshcommand"},
 		{"[alias]\n\ta = !sh $(git rev-parse --show-toplevel)/tools/run\n\tb = log tools/run\n", "tools/run: alias.a"},
 		{"[credential \"https://x\"]\n\thelper = ~/project/tools/run\n", "tools/run: credential.https://x.helper"},
+		{"[core]\n\teditor = \\\"$HOME/project/tools/run\\\" --wait\n", "tools/run: core.editor"},
+		{"[core]\n\teditor = \\\"${HOME}\\\"/project/tools/run\n", "tools/run: core.editor"},
+		{"[alias]\n\ta = !cd ~/project/tools && ./run\n", "tools/run: alias.a"},
 		{"[user]\n\tname = tools/run\n[remote \"o\"]\n\turl = tools/run\n", ""},
 		{"[remote \"o\"]\n\tuploadpack = link/run\n", "link: remote.o.uploadpack, tools/run: remote.o.uploadpack"},
 	} {

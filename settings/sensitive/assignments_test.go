@@ -87,6 +87,8 @@ func TestMayHoldSecret(t *testing.T) {
 		"alias db='mysql -phunter2hunter'", "# export OLD_TOKEN=ghp_abcdef",
 		": ${GITLAB_TOKEN:=glpat-abcdef}", "GITHUB_TOKEN+=ghp_abcdef", `GPG_PASSPHRASE=$'abc'`,
 		`AWS_SECRET_ACCESS_KEY="wJalr$U"`, "curl -u me:hunter2 https://x", "git clone https://u:p@x.example",
+		"cat >~/x <<E\nmachine h.example login me password hunter2\nE", "ftp -n <<E\n  password hunter2\nE",
+		"machine h.example\nlogin me\npassword hunter2",
 	} {
 		if !MayHoldSecret("a", "PATH=/bin\n"+secret+"\n") {
 			t.Errorf("%q is none", secret)
@@ -97,6 +99,7 @@ func TestMayHoldSecret(t *testing.T) {
 			`case ":${PATH}:" in *:"$HOME/.cargo/bin":*) ;; *) export PATH="$HOME/.cargo/bin:$PATH" ;; esac`,
 		`export SDKMAN_DIR="$HOME/.sdkman"`, "alias ll='ls -l'; bindkey -e", `TOKEN="$(pass show token)"`,
 		"export KEYTIMEOUT=1", "mkdir -p ~/x; chown -R u:g x", `export GPG_TTY=$(tty)`,
+		"# asks for no password again", `alias vm="ssh machine one"`, "read -r password", "password \"$1\"",
 	} {
 		if MayHoldSecret("b", plain) {
 			t.Errorf("%q is one", plain)

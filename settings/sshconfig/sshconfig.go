@@ -18,6 +18,9 @@ type Names struct {
 	// Patterns are included names with a pattern in the last name, as they were
 	// expanded.
 	Patterns []string
+	// Widened stand for all included names with a pattern, and maybe for more: "*" in
+	// the last name is for any characters, also of directories with such files.
+	Widened []string
 	// KnownHosts are files with keys of servers.
 	KnownHosts []string
 	// Public are files with public keys and certificates. They need not exist.
@@ -132,12 +135,27 @@ func (r *reader) include(value string) {
 	if strings.ContainsAny(filepath.Base(value), "*?[") {
 		add(&r.names.Patterns, value)
 	}
+	add(&r.names.Widened, widened(value))
 	for _, path := range r.host.Glob(value) {
 		if len(r.seen)+len(r.pending) < maxFiles && !slices.Contains(r.seen, path) &&
 			!slices.Contains(r.pending, path) {
 			r.pending = append(r.pending, path)
 		}
 	}
+}
+
+// widened is a path up to the first name with a pattern, with "*" for what glob(3)
+// takes for one of several characters; "" if there is none.
+func widened(path string) string {
+	at := strings.IndexAny(path, "*?[")
+	if at < 0 {
+		return ""
+	}
+	name, _, deeper := strings.Cut(path[at:], "/")
+	if deeper || strings.Contains(name, "[") {
+		return path[:at] + "*"
+	}
+	return path[:at] + strings.ReplaceAll(name, "?", "*")
 }
 
 // expand makes a name absolute as ssh does, or returns "": a name without a
@@ -199,31 +217,62 @@ func add(list *[]string, path string) {
 	}
 }
 
-// split returns the words of a line, as ssh_config(5) has them: separated by
-// white space, or by one "=" behind the keyword, in quotes if they contain any.
-// What follows "#" is a comment.
+// split returns the keyword of a line and its values, as ssh has them
+// (process_config_line in readconf.c, argv_split in misc.c): separated by white space,
+// or by one "=" behind the keyword. Quotation marks may stand anywhere in a value. What
+// follows "#" is a comment. A line whose quotation does not end stops ssh.
 func split(line string) []string {
-	var words []string
+	const blanks = " \t\f\r"
 	rest := strings.TrimSpace(line)
-	for rest != "" && rest[0] != '#' {
-		var word string
-		if quoted, is := strings.CutPrefix(rest, `"`); is {
-			word, rest, _ = strings.Cut(quoted, `"`)
-		} else {
-			end := strings.IndexAny(rest, " \t\f\r\"")
-			if equals := strings.IndexByte(rest, '='); len(words) == 0 && equals > 0 && (end < 0 || equals < end) {
-				end = equals
-			}
-			if end < 0 {
-				end = len(rest)
-			}
-			word, rest = rest[:end], rest[end:]
+	if rest == "" || rest[0] == '#' {
+		return nil
+	}
+	end := strings.IndexAny(rest, blanks+`="`)
+	if end < 0 {
+		return []string{rest}
+	}
+	words := []string{rest[:end]}
+	rest = strings.TrimLeft(rest[end:], blanks)
+	if value, is := strings.CutPrefix(rest, "="); is {
+		rest = value
+	}
+	for {
+		rest = strings.TrimLeft(rest, blanks)
+		if rest == "" || rest[0] == '#' {
+			return words
 		}
-		words = append(words, word)
-		rest = strings.TrimLeft(rest, " \t\f\r")
-		if value, is := strings.CutPrefix(rest, "="); is && len(words) == 1 {
-			rest = strings.TrimLeft(value, " \t\f\r")
+		word, after, whole := cutWord(rest)
+		if !whole {
+			return nil
+		}
+		words, rest = append(words, word), after
+	}
+}
+
+// cutWord cuts the first word off a text; whole is false if its quotation does not
+// end.
+func cutWord(text string) (word, rest string, whole bool) {
+	var b strings.Builder
+	quote := byte(0)
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		next := byte(0)
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		switch {
+		case c == '\\' && (next == '"' || next == '\'' || next == '\\' || quote == 0 && next == ' '):
+			b.WriteByte(next)
+			i++
+		case quote == 0 && (c == ' ' || c == '\t'):
+			return b.String(), text[i:], true
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		case quote != 0 && c == quote:
+			quote = 0
+		default:
+			b.WriteByte(c)
 		}
 	}
-	return words
+	return b.String(), "", quote == 0
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,6 +55,7 @@ Match host x exec "true"
 	want := Names{
 		Included:   []string{"/home/u/.ssh/work", "/home/u/more.d/1", "/home/u/more.d/2", "/etc/quoted name"},
 		Patterns:   []string{"/home/u/more.d/*"},
+		Widened:    []string{"/home/u/more.d/*"},
 		KnownHosts: []string{"/home/u/.ssh/hosts", "/dev/null"},
 		Public: []string{
 			"/home/u/.ssh/id_work.pub", "/home/u/.ssh/id_work-cert.pub",
@@ -63,6 +65,30 @@ Match host x exec "true"
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// Words are read as ssh reads them, and patterns stand for all that they may come
+// to include.
+func TestRead_Includes(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		`/a /b`: "/a /b", `"/a b" /c`: "/a b /c", `'/a b'`: "/a b", `/a'b c'd"e"`: "/ab cde", `/a\ b \"c`: "/a b",
+		`/a\'b`: "/a'b",
+		`/a"b`:  "", `'/a`: "", `/a "# b" # /c`: "/a", `=/a`: "/a", ` = "/a"`: "/a", `/a#b`: "/a#b", `"/a\\"`: `/a\`,
+		`/d/*/config`: "/d/*/config (/d/*)", `/d/x[ab]*/c`: "/d/x[ab]*/c (/d/x*)", `/d/a?`: "/d/a? (/d/a*)",
+		`/d/[0-9]*.conf`: "/d/[0-9]*.conf (/d/*)",
+	} {
+		names := Read(host(map[string]string{"/top": "Include " + value + "\n"}), "/top")
+		got := strings.Join(slices.DeleteFunc(names.Included, func(path string) bool {
+			return strings.HasPrefix(path, "/home/u/.ssh/")
+		}), " ")
+		if len(names.Widened) > 0 {
+			got += " (" + strings.Join(names.Widened, " ") + ")"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", value, got, want)
+		}
 	}
 }
 

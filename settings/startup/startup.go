@@ -21,19 +21,22 @@ type Source struct {
 	// Pattern: the last name of Path has "*" for any characters. A loop sources
 	// all that match.
 	Pattern bool
+	// Wide: it sources only some of what matches, and what is in directories that do.
+	Wide bool
 }
 
 // Sourced lists what stands behind "." and "source" in a start-up file of sh,
 // bash, zsh, ksh, csh or fish, each once. ~, HOME, and variables that the text
 // itself assigns are replaced, and a variable of "for" stands for each word of its
-// list: those may have {A,B}, and "*" in the last name. What ENV, BASH_ENV and
-// ZDOTDIR name is sourced. A word with anything else in it, such as a command,
-// names nothing, and no condition is evaluated: all are taken as met.
+// list: those may have {A,B} and patterns. "?" and "[a-z]" are taken for "*". What
+// ENV, BASH_ENV and ZDOTDIR name is sourced. A relative name is found in the
+// directory of the last cd. A word with anything else in it, such as a command, names
+// nothing, and no condition is evaluated: all are taken as met.
 func Sourced(text, home string) []Source {
 	if home == "" || len(text) > MaxFile {
 		return nil
 	}
-	r := reader{variables: map[string]string{"HOME": home}, loops: map[string][]word{}}
+	r := reader{home: home, variables: map[string]string{"HOME": home}, loops: map[string][]word{}}
 	for line := range strings.Lines(text) {
 		r.line(strings.TrimRight(line, "\r\n"))
 	}
@@ -41,6 +44,8 @@ func Sourced(text, home string) []Source {
 }
 
 type reader struct {
+	home      string
+	dir       string // of the last cd; "" if there was none, or it is not known
 	variables map[string]string
 	loops     map[string][]word // the lists of "for", by the variable
 	list      string            // the variable whose list comes next in parentheses, as in zsh
@@ -53,6 +58,7 @@ type word struct {
 	text    string
 	known   bool
 	pattern bool   // it has "*" without quotes
+	wide    bool   // that stands for something narrower
 	loop    string // the variable of "for" in it
 	lead    string // what stands before that, of text
 	raw     string // as it is written
@@ -110,6 +116,15 @@ func (r *reader) command(words []word, opens bool) {
 		return
 	}
 	switch name := words[1].text; words[0].text {
+	case "cd":
+		switch to := words[1]; {
+		case !to.known || to.pattern || to.loop != "":
+			r.dir = ""
+		case filepath.IsAbs(to.text):
+			r.dir = filepath.Clean(to.text)
+		case r.dir != "":
+			r.dir = filepath.Join(r.dir, to.text)
+		}
 	case "for":
 		if nameLength(name) != len(name) {
 			return
@@ -127,7 +142,7 @@ func (r *reader) command(words []word, opens bool) {
 		for _, one := range r.loops[words[1].loop] {
 			w := words[1]
 			w.text = w.lead + one.text + w.text[len(w.lead):]
-			w.known, w.pattern = w.known && one.known, w.pattern || one.pattern
+			w.known, w.pattern, w.wide = w.known && one.known, w.pattern || one.pattern, w.wide || one.wide
 			r.source(w)
 		}
 	}
@@ -181,12 +196,20 @@ func braces(raw string) []string {
 
 // source notes a word behind "." or "source".
 func (r *reader) source(w word) {
+	if w.known && r.dir != "" && w.text != "" && !filepath.IsAbs(w.text) {
+		w.text = r.dir + "/" + w.text
+	}
 	if !w.known || !filepath.IsAbs(w.text) {
 		return
 	}
-	one := Source{Path: filepath.Clean(w.text), Pattern: w.pattern}
+	one := Source{Path: filepath.Clean(w.text), Pattern: w.pattern, Wide: w.wide}
 	if one.Pattern && strings.Contains(filepath.Dir(one.Path), "*") {
-		return
+		before, _, _ := strings.Cut(one.Path, "*")
+		one.Path, one.Wide = filepath.Dir(before+"*")+"/*", true
+		// A home directory, and what holds one, has files of all kinds.
+		if strings.HasPrefix(r.home+"/", strings.TrimSuffix(one.Path, "*")) {
+			return
+		}
 	}
 	if !slices.Contains(r.found, one) {
 		r.found = append(r.found, one)
@@ -280,7 +303,11 @@ func (r *reader) word(text string) (w word, rest string, whole bool) {
 			w.pattern = true
 			out.WriteByte(c)
 			i++
-		case !quoted && strings.IndexByte("?[{~", c) >= 0:
+		case !quoted && (c == '?' || c == '[' && bracketLength(text[i:]) > 0):
+			w.pattern, w.wide = true, true
+			out.WriteByte('*')
+			i += max(1, bracketLength(text[i:]))
+		case !quoted && strings.IndexByte("[{~", c) >= 0:
 			w.known = false
 			out.WriteByte(c)
 			i++
@@ -290,6 +317,19 @@ func (r *reader) word(text string) (w word, rest string, whole bool) {
 		}
 	}
 	return end(), "", !quoted
+}
+
+// bracketLength is the length of "[abc]" at the beginning of a text; 0 if that is
+// something else, such as the command "[".
+func bracketLength(text string) int {
+	if text[0] != '[' || len(text) < 2 {
+		return 0
+	}
+	end := strings.IndexAny(text[2:], "] \t/;&|()<>\"'`$\\")
+	if end < 0 || text[2+end] != ']' || strings.IndexByte(" \t/;&|()<>\"'`$\\", text[1]) >= 0 {
+		return 0
+	}
+	return 2 + end + 1
 }
 
 // loopVariable is the variable of "for" that "$NAME" or "${NAME}" at the beginning

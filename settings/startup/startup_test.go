@@ -38,7 +38,13 @@ func TestSourced(t *testing.T) {
 		{"D=~/d; for f in $D/*.sh; do . $f; done", "/h/d/*.sh(pattern)"},
 		{"for f in ~/a; do . $f; done; f=~/b; . $f", "/h/a /h/b"},
 		{"for f in ~/a; do . $f; done; for f in ~/b; do . $f; done", "/h/a /h/b"},
-		{"for f in ~/*/x ~/.sh/**/*.sh $UNSET/* x* '~/a*' ~/a\\** ~/{a,{b,c}} ~/a?; do . $f; done", ""},
+		{"for f in ~/*/x ~/**/y $UNSET/* x* '~/a*' ~/a\\** ~/{a,{b,c}} '~/a?'; do . $f; done", ""},
+		{"for f in ~/a\\?*; do . $f; done", "/h/a?*(pattern)"},
+		{"for f in ~/.sh/**/*.sh ~/sh/*/x ~/y*/z; do . $f; done", "/h/.sh/*(pattern)(wide) /h/sh/*(pattern)(wide)"},
+		{"for f in ~/.sh.d/[0-9]* ~/s/[!a-c]?x; do . $f; done", "/h/.sh.d/**(pattern)(wide) /h/s/**x(pattern)(wide)"},
+		{"for f in ~/a[ ~/b[]; do [ -r $f ] && . $f; done", ""},
+		{"cd ~/d && . x; . ./y; . ../z; cd e; . x; (cd $UNSET; . x)", "/h/d/x /h/d/y /h/z /h/d/e/x"},
+		{"cd ~/d; for f in *.sh; do . $f; done", "/h/d/*.sh(pattern)"},
 		{"for f in ~/a; do . x$f; . ${f%x}; . $f$f; done", ""},
 		{"for f in ~/a; do for g in $f/* $f; do . $g; done; done", ""},
 		{"for f in a b; do . ~/sh/$f.sh; done", "/h/sh/a.sh /h/sh/b.sh"},
@@ -87,6 +93,9 @@ func listOf(sources []Source) string {
 	for _, one := range sources {
 		if one.Pattern {
 			one.Path += "(pattern)"
+		}
+		if one.Wide {
+			one.Path += "(wide)"
 		}
 		list = append(list, one.Path)
 	}
