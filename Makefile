@@ -74,9 +74,11 @@ test-suites: ## run the test suites of CPython and Go without a sandbox and in o
 ci-list: ## list which tests .ci/run runs as root, as an ordinary user, and under the race detector
 	@go run ./tests/ci list
 
-attack: ## try every attack, without and with a sandbox, and print what happened, then by docs/design/what-runs-outside.md
+attack: ## try every attack, without and with a sandbox, and print what happened, by docs/design/what-runs-outside.md, and by grant
 	@tests/prerequisites
 	@matrix=$$(mktemp); go test -count=1 -timeout 10m -run '^TestAttacks$$' ./tests/attack -matrix "$$matrix"; status=$$?; \
+	cat "$$matrix"; \
+	go test -count=1 -timeout 10m -run '^TestEveryWritableGrantIs' ./tests/protected -matrix "$$matrix" || status=$$?; \
 	cat "$$matrix"; rm -f "$$matrix"; exit $$status
 
 race: ## run the tests of the concurrent packages under the race detector (needs a C compiler)

@@ -59,7 +59,7 @@ func TestGitOnlyReadsARepositoryOutsideWithoutNamespaces(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	without := harness.Machine{Wrap: harness.WithoutNamespaces(t)}
-	for _, name := range []string{"worktree", "submodule", "package"} {
+	for _, name := range []string{"worktree", "worktree of a bare repository", "submodule", "package"} {
 		s := newScene(t)
 		layouts[name](s)
 		_, output, status, _ := s.start(harness.Defaults(nil), without).run(

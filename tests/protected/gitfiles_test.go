@@ -106,6 +106,7 @@ func TestOnlyFilesAreMadeInEachRepository(t *testing.T) {
 	}{
 		"worktree":          {layouts["worktree"], harness.Defaults(nil), "logs/HEAD", false},
 		"a worktree's own":  {layouts["worktree"], harness.Defaults(nil), "worktrees/project/logs/HEAD", false},
+		"of a bare one":     {layouts["worktree of a bare repository"], harness.Defaults(nil), "logs/HEAD", false},
 		"submodule":         {layouts["submodule"], harness.Defaults(nil), "logs/HEAD", false},
 		"not reported":      {layouts["repository"], ignored, "logs/HEAD", false},
 		"a submodule's own": {module, harness.Defaults(nil), "modules/deps/module/logs/HEAD", false},

@@ -3,11 +3,14 @@
 package protected
 
 import (
+	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -28,6 +31,8 @@ type grantKind struct {
 	narrower []string
 	// project: the grant is that of the project, which is there.
 	project bool
+	// zed: the grant is one of Zed's own settings.
+	zed bool
 }
 
 var grantKinds = []grantKind{
@@ -38,6 +43,18 @@ var grantKinds = []grantKind{
 	{
 		name: "a repository's directory", grant: "other/.git", root: "other/.git",
 		rows: []string{"hooks/pre-commit+", "config"},
+	},
+	{
+		name: "a symlink to a project", grant: "led", root: "other",
+		rows: []string{".git/hooks/pre-commit+", ".vscode/tasks.json", "?Makefile"},
+	},
+	{
+		name: "a grant of Zed's", grant: "other", root: "other", zed: true,
+		rows: []string{".git/config", ".vscode/tasks.json", "?package.json"},
+	},
+	{
+		name: "a repository's parts", grant: "other/.git", root: "other/.git",
+		rows: []string{"modules/sub/config", "modules/sub/hooks/post-checkout+", "worktrees/side/commondir"},
 	},
 	{name: "home", grant: ".", root: ".", rows: []string{
 		".bashrc", ".zshrc", ".profile+", ".local/bin/tool", ".vscode/tasks.json", ".config/fish/config.fish+",
@@ -97,8 +114,14 @@ func (s *scene) fill() {
 		harness.Write(s.T, filepath.Join(s.Home, repository, "HEAD"), "ref: refs/heads/main\n")
 		harness.Write(s.T, filepath.Join(s.Home, repository, "config"), "[core]\n\trepositoryformatversion = 0\n")
 	}
+	for _, dir := range []string{"objects", "refs", "hooks"} {
+		harness.MakeDir(s.T, filepath.Join(s.Home, "other/.git/modules/sub", dir))
+	}
 	for path, content := range map[string]string{
-		"other/.vscode/tasks.json": "{}", "other/.agents/settings.json": "{}", "other/package.json": "{}",
+		"other/.git/modules/sub/HEAD": "ref: refs/heads/main\n", "other/.git/modules/sub/config": "[core]\n",
+		"other/.git/worktrees/side/HEAD": "ref: refs/heads/side\n", "other/.git/worktrees/side/commondir": "../..\n",
+		"other/.git/worktrees/side/gitdir": "/nowhere/.git\n",
+		"other/.vscode/tasks.json":         "{}", "other/.agents/settings.json": "{}", "other/package.json": "{}",
 		"other/build/mk": "all:\n", "dotfiles/zshrc": "", "dotfiles/aliases": "",
 		"dotfiles/v1/env": "", "dotfiles/ssh/work": "", "dotfiles/ssh/d/one": "",
 		"dotfiles/helix.toml": "", "dotfiles/vim/plugin/a.vim": "", ".config/helix/themes/x": "", ".vim/vimrc": "",
@@ -117,7 +140,7 @@ func (s *scene) fill() {
 	}
 	for link, target := range map[string]string{
 		"other/.claude": ".agents", "other/Makefile": "build/mk", ".zshrc": "dotfiles/zshrc",
-		"dotfiles/now": "v1", "dotfiles/link.sh": "impl.sh", ".config/helix/config.toml": "../../dotfiles/helix.toml",
+		"led": "other", "dotfiles/now": "v1", "dotfiles/link.sh": "impl.sh", ".config/helix/config.toml": "../../dotfiles/helix.toml",
 		".vim/plugin": "../dotfiles/vim/plugin",
 	} {
 		link = filepath.Join(s.Home, link)
@@ -151,11 +174,58 @@ func told(end protocol.CloseResult, alarms []string, paths ...string) bool {
 
 func within(dir, path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
+// grantMatrix is where the table of grants and roads is written; see "make attack".
+var grantMatrix = flag.String("matrix", "", "file to write the table of grants and roads to")
+
+// cells counts outcomes, by grant and road.
+type cells struct {
+	sync.Mutex
+	of map[[2]string]map[string]int
+}
+
+var grantCells = cells{of: map[[2]string]map[string]int{}}
+
+func (c *cells) add(grant, road, outcome string) {
+	c.Lock()
+	defer c.Unlock()
+	key := [2]string{grant, road}
+	if c.of[key] == nil {
+		c.of[key] = map[string]int{}
+	}
+	c.of[key][outcome]++
+}
+
+// table has a line for each grant, and a column for each road: how many rows stayed
+// the same, and of how many changes the session's end told.
+func (c *cells) table() string {
+	c.Lock()
+	defer c.Unlock()
+	roads := slices.Sorted(maps.Keys(grantRoads))
+	grants := map[string]bool{}
+	for key := range c.of {
+		grants[key[0]] = true
+	}
+	text := "\nWhat programs outside act on, in each grant, by each road: same/told\n"
+	text += fmt.Sprintf("%-56s %s\n", "", strings.Join(roads, " | "))
+	for _, grant := range slices.Sorted(maps.Keys(grants)) {
+		text += fmt.Sprintf("%-56s", grant)
+		for _, road := range roads {
+			of := c.of[[2]string{grant, road}]
+			text += fmt.Sprintf(" %*s |", len(road)-1, fmt.Sprintf("%d/%d", of["same"], of["told"]))
+		}
+		text += "\n"
+	}
+	return text
+}
+
 // What programs outside act on cannot be changed in silence in any grant, by any
 // road. Where the kernel prevents it, it stays as it is.
 func TestEveryWritableGrantIsTreatedAsTheProject(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
+	if *grantMatrix != "" {
+		t.Cleanup(func() { harness.Must(t, os.WriteFile(*grantMatrix, []byte(grantCells.table()), 0o600)) })
+	}
 	for _, kind := range grantKinds {
 		for _, machine := range harness.Machines(t) {
 			for _, protect := range []bool{true, false} {
@@ -178,6 +248,11 @@ func newGrantScene(t *testing.T, kind grantKind, protect bool) *grantScene {
 		granted = append(granted, filepath.Join(s.Home, path))
 	}
 	block := harness.Sandbox{"additional_read_write_paths": granted}
+	if kind.zed {
+		block = harness.Sandbox{}
+		harness.Write(t, s.HomePath(".config/zed/settings.json"),
+			fmt.Sprintf(`{"agent": {"sandbox_permissions": {"write_paths": [%q]}}}`, granted[0]))
+	}
 	if kind.project {
 		block["additional_read_write_paths"], s.Project = []string{}, granted[0]
 	}
@@ -211,6 +286,7 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 	}
 	for road, line := range grantRoads {
 		for _, row := range kind.rows {
+			cell := "same"
 			s.fill()
 			name, missing := strings.CutSuffix(row, "+")
 			name, reviewed := strings.CutPrefix(name, "?")
@@ -235,6 +311,12 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 			}
 			what := fmt.Sprintf("%s, %s", road, row)
 			hopeless := missing && road == "by a hard link" || onlyByWriting(kind, road)
+			if changed {
+				cell = "told"
+			}
+			if protect {
+				grantCells.add(kind.name+", "+machine.Name, road, cell)
+			}
 			switch {
 			case changed && protect && !told(end, alarms, path, real):
 				harness.Breach(s.T, "%s: changed, and nobody is told: %+v", what, end.Review)

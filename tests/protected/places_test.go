@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -55,16 +56,22 @@ const victim = "tests/victim"
 func TestOwnPlaces_ARaceIsNotWon(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
-	race := func(e *editor, path string) string {
-		_, output, _, _ := e.run(e.World.ProjectPath("victim") + " create-raced " + path + " 3000")
-		return output
+	race := func(e *editor, path string) (string, protocol.CloseResult) {
+		_, output, _, end := e.run(e.World.ProjectPath("victim") + " create-raced " + path + " 3000")
+		return output, end
 	}
 	t.Run("control", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t)
 		e := s.hold(held{project: "project"}, nil)
+		path := s.ProjectPath(".mcp.json")
 		harness.Eventually(t, "a race is won", func() bool {
-			return strings.Contains(race(e, s.ProjectPath(".mcp.json")), "won")
+			output, end := race(e, path)
+			_, err := os.Lstat(path)
+			if err == nil && !told(end, nil, path) {
+				harness.Breach(t, "it was won in silence: %+v", end.Review)
+			}
+			return strings.Contains(output, "won")
 		})
 	})
 	for name, h := range holdsSettings {
@@ -74,7 +81,7 @@ func TestOwnPlaces_ARaceIsNotWon(t *testing.T) {
 			harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
 			e := s.hold(h, nil)
 			path := s.HomePath(".config/zed/settings.json")
-			output := race(e, path)
+			output, _ := race(e, path)
 			if _, err := os.Lstat(path); err == nil || !strings.Contains(output, "lost") {
 				harness.Breach(t, "there are new settings (%v): %s", err == nil, output)
 			}

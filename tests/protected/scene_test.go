@@ -82,6 +82,13 @@ var layouts = map[string]func(s *scene){
 		s.remake()
 		s.git(main, "worktree", "add", "-q", s.Project)
 	},
+	"worktree of a bare repository": func(s *scene) {
+		origin, bare := filepath.Join(s.Outside, "origin"), filepath.Join(s.Outside, "all/.bare")
+		s.repository(origin)
+		s.git(s.Outside, "clone", "-q", "--bare", origin, bare)
+		s.remake()
+		s.git(bare, "worktree", "add", "-q", "-b", "work", s.Project)
+	},
 	"submodule": func(s *scene) {
 		origin, super := filepath.Join(s.Outside, "origin"), filepath.Join(s.Outside, "super")
 		s.repository(origin)
