@@ -51,6 +51,15 @@ func TestAdvice_LeadsToNoPlaceOfTheTable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				attempt := Read
+				if access != "read" {
+					attempt = Write
+				}
+				// explain names the key, with the care that it needs.
+				x, err := Why(snapshot, document.KindTool, attempt, target)
+				if err != nil || x.Key != "" && !x.Allowed && !x.Careful() && !strings.HasSuffix(x.Key, toolchainsKey) {
+					t.Errorf("explain %s %s (%s of %s): %+v, %v", access, target, how, place.Path, x, err)
+				}
 				nothing := s.Key == "" && (s.Hint != "" || place.Secret != "") // a hidden place needs no hint
 				apart := strings.HasSuffix(s.Key, toolchainsKey)               // a set keeps sessions' changes apart
 				if nothing || apart || s.Allowed {

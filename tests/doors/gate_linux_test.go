@@ -80,6 +80,10 @@ type adviser struct {
 
 var advisers = []adviser{
 	{"exec", func(s *scene, r risk, line string) string { return s.says("exec", "--", "sh", "-c", line) }},
+	{"allow", func(s *scene, r risk, line string) string {
+		s.says("exec", "--", "sh", "-c", line)
+		return s.says("allow")
+	}},
 	{"explain", func(s *scene, r risk, line string) string { return s.says("explain", r.access, r.target) }},
 	{"explain --json", func(s *scene, r risk, line string) string {
 		return s.says("explain", "--json", r.access, r.target)
