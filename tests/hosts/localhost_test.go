@@ -647,3 +647,59 @@ const { chromium } = require("/usr/local/lib/node_modules/playwright-core");
 		t.Errorf("%v\n%s", err, output)
 	}
 }
+
+// resolvers has TCP servers at addresses of a machine without a network, and runs
+// its arguments.
+const resolvers = `
+import fcntl, socket, struct, subprocess, sys, threading
+with socket.socket() as s:  # ip link set lo up (netdevice(7))
+    fcntl.ioctl(s, 0x8914, struct.pack("16sH14x", b"lo", 0x41))
+def serve(address, port):
+    s = socket.socket(); s.bind((address, port)); s.listen(16)
+    def accept():
+        while True: s.accept()[0].close()
+    threading.Thread(target=accept, daemon=True).start()
+for address, port in ("127.0.0.53", 53), ("127.0.0.7", 53), ("127.0.0.9", 53), ("127.0.0.53", 54): serve(address, port)
+sys.exit(subprocess.run(sys.argv[1:]).returncode)
+`
+
+// asks connects to each of these servers.
+const asks = `
+import errno, socket
+for at in ("127.0.0.53", 53), ("127.0.0.7", 53), ("127.0.0.9", 53), ("127.0.0.53", 54):
+    s = socket.socket()
+    try: s.connect(at); answer = "done"
+    except OSError as e: answer = errno.errorcode[e.errno]
+    print("%s:%d %s" % (*at, answer), flush=True)
+`
+
+// Names are looked up by TCP, too, at systemd's stub and at servers of
+// /etc/resolv.conf on this machine. Other servers and ports are no resolvers.
+func TestLocalhost_TheResolver(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		harness.Skip(t, "root", "only root mounts over /etc")
+	}
+	for value, want := range map[string]string{
+		"own":  "127.0.0.53:53 done\n127.0.0.7:53 done\n127.0.0.9:53 EACCES\n127.0.0.53:54 EACCES\n",
+		"none": "127.0.0.53:53 EACCES\n127.0.0.7:53 EACCES\n127.0.0.9:53 EACCES\n127.0.0.53:54 EACCES\n",
+		"all":  "127.0.0.53:53 done\n127.0.0.7:53 done\n127.0.0.9:53 done\n127.0.0.53:54 done\n",
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			h := newHere(t, harness.Sandbox{"localhost": value})
+			file := h.OutsidePath("resolv.conf")
+			harness.Write(t, file, "search example\nnameserver 127.0.0.7\n")
+			const line = `mount --make-rprivate / && mount --bind "$1" "$(realpath /etc/resolv.conf)" && shift && exec "$@"`
+			command := exec.Command("unshare", "-m", "-n", "/bin/sh", "-c", line, "sh", file, "/usr/bin/python3", "-c", resolvers,
+				harness.Binary(t), "exec", "--", "/usr/bin/python3", "-c", asks)
+			command.Dir, command.Env = h.Project, h.env
+			var errs strings.Builder
+			command.Stderr = &errs
+			output, err := command.Output()
+			if err != nil || string(output) != want {
+				t.Errorf("%v: %s\nwant %s\n%s", err, output, want, errs.String())
+			}
+		})
+	}
+}
