@@ -233,3 +233,41 @@ func TestLearnLetsNothingBeChangedOutside(t *testing.T) {
 		harness.Eventually(t, attack.name+" works without a sandbox", attack.effect)
 	}
 }
+
+// While it learns, nothing known to be a secret is read, nor granted: by its own
+// name, by a link to it, and in a directory of which all else is read.
+func TestLearnReadsNoSecret(t *testing.T) {
+	t.Parallel()
+	s := newObservedScene(t)
+	secrets := []string{
+		".kube/config", ".docker/config.json", ".codex/auth.json", ".aws/credentials", ".netrc", ".config/gh/hosts.yml",
+		"work/key",
+	}
+	for _, name := range secrets {
+		harness.Write(t, filepath.Join(s.Home, name), "hunter2 of "+name+"\n")
+	}
+	harness.MakeDir(t, filepath.Join(s.Home, ".ssh"))
+	for link, target := range map[string]string{".ssh/id_work": "../work/key", "way": ".kube/config"} {
+		harness.Must(t, os.Symlink(target, filepath.Join(s.Home, link)))
+	}
+	for i := range 6 {
+		harness.Write(t, filepath.Join(s.Home, "work", fmt.Sprint(i)), "plain\n")
+	}
+	line := fmt.Sprintf("cd %s; cat %s way; cat work/0 work/1 work/2 work/3 work/4 work/5", s.Home,
+		strings.Join(secrets, " "))
+	l := s.learn(harness.Settings(nil), "sh", "-c", line)
+	if strings.Contains(l.said, "hunter2") {
+		harness.Breach(t, "a secret was read: %s", l.said)
+	}
+	if !strings.Contains(l.said, "plain") {
+		t.Errorf("control: nothing was read: %s", l.said)
+	}
+	var block harness.Sandbox
+	data, err := json.Marshal(l.block)
+	harness.Must(t, err)
+	harness.Must(t, json.Unmarshal(data, &block))
+	session, _, _ := s.start(harness.Settings(block), nil).tool("sh", "-c", line)
+	if strings.Contains(session.Output(), "hunter2") {
+		harness.Breach(t, "what was learnt opens a secret: %v: %s", l.block, session.Output())
+	}
+}
