@@ -97,6 +97,9 @@ func (q *questions) ask(ctx context.Context, d platform.Denial) Answer {
 		if settled {
 			continue
 		}
+		if answer == platform.AnswerWithdrawn {
+			answer = platform.AnswerDeny
+		}
 		if answer != platform.AnswerUnasked {
 			q.noted.Answered(d, answer)
 			if !answer.Allows() || ctx.Err() != nil {

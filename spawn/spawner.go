@@ -32,8 +32,8 @@ type Spawner struct {
 	Recorder audit.Recorder
 	// Refusals keeps what sessions are refused; nil if nobody does.
 	Refusals *refusals.Book
-	// Met is the directory in which reviews keep what they have met; "" for none. See
-	// review.State.Remember.
+	// Met is the directory in which reviews keep what they have met; "" for none.
+	// See review.State.Remember.
 	Met string
 	// Inherited are descriptors of this process above 2, by Fd and in rising
 	// order, that a program in the foreground gets as far as it may. They are

@@ -84,7 +84,8 @@ var mayImport = map[string][]string{
 	"platform/linux/seccomp":         {},
 	"platform/linux/tripwire":        {"fsguard"},
 	"platform/review": {
-		"places", "display", "platform/gitchange", "platform/policy", "platform/protected", "platform/review/effects", "fsguard",
+		"places", "display", "platform/gitchange", "platform/policy", "platform/protected",
+		"platform/review/effects", "fsguard",
 	},
 	"platform/review/effects": {"display", "platform/gitconfig", "platform/policy", "fsguard", "lifecycle/proc"},
 	// sockets decides the requests about connecting that notify receives.

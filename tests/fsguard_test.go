@@ -26,7 +26,6 @@ var direct = map[string]string{
 	"usersocket":                      "sockets in the state directory, which fsguard has made",
 	"control":                         "sockets in the state directory, which fsguard has made",
 	"spawn/agent/agent.go":            "a socket in the state directory",
-	"spawn/refusals":                  "the state directory, which fsguard has made",
 	"spawn/agents.go":                 "a private directory in the state directory",
 	"spawn/copies.go":                 "a private directory in the state directory",
 	"spawn/temporary.go":              "a private directory in the state directory",

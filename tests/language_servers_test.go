@@ -48,7 +48,8 @@ func TestLanguageServersLive(t *testing.T) {
 			t.Parallel()
 			harness.RequirePrograms(t, server[0])
 			w := harness.NewWorld(t)
-			harness.Write(t, w.UserSettings(), harness.Defaults(harness.Sandbox{"toolchains": []string{"node", "python"}}))
+			block := harness.Sandbox{"toolchains": []string{"node", "python"}}
+			harness.Write(t, w.UserSettings(), harness.Defaults(block))
 			s := startServer(t, w, server)
 			s.initialize(s.editor.Process.Pid)
 			for end := time.Now().Add(3 * serversLook); time.Now().Before(end); {
@@ -81,7 +82,8 @@ func startServer(t *testing.T, w *harness.World, server []string) *languageServe
 	t.Helper()
 	s := &languageServer{t: t, answer: make(chan int, 64)}
 	const editor = `exec 3<&0; "$@" <&3 3<&- & wait`
-	s.editor = exec.Command("/bin/sh", append([]string{"-c", editor, "sh", harness.Binary(t), "exec", "--"}, server...)...)
+	args := append([]string{"-c", editor, "sh", harness.Binary(t), "exec", "--"}, server...)
+	s.editor = exec.Command("/bin/sh", args...)
 	s.editor.Dir, s.editor.Env = w.Project, append(harness.Environ(w), "PATH="+harness.SearchPath)
 	s.editor.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := s.editor.StdinPipe()

@@ -103,16 +103,16 @@ func (p *proxy) ask(ctx context.Context, about protocol.RequestAccessParams) pro
 	case result := <-asked.answer:
 		return decided(result)
 	case <-ctx.Done():
+		select {
+		case result := <-asked.answer:
+			return decided(result)
+		default: // what comes now is the answer to this
+		}
 		p.toEditor(encode(map[string]any{
 			"jsonrpc": "2.0", "method": "$/cancel_request",
 			"params": map[string]any{"requestId": json.RawMessage(id)},
 		}))
-		select {
-		case result := <-asked.answer:
-			return decided(result)
-		default:
-			return ""
-		}
+		return ""
 	}
 }
 

@@ -26,7 +26,7 @@ var system = []string{
 // out of the directories that are reviewed.
 func (w *search) link(path string) {
 	info, err := fsguard.Lstat(path)
-	if err != nil || info.Mode()&fs.ModeSymlink == 0 || !w.came(info) && !w.isNew(info) {
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 || !w.cameLink(path, info) && !w.isNew(info) {
 		return
 	}
 	target, mode := w.leads(path)
@@ -38,6 +38,19 @@ func (w *search) link(path string) {
 	w.list.add(path, Created, reason{
 		why: "it leads to " + display.Quote(target) + ": programs outside write through it", group: links,
 	})
+}
+
+// cameLink is came for a symlink. One with a relative target leads elsewhere in
+// another directory, so that counts, too.
+func (w *search) cameLink(path string, info fs.FileInfo) bool {
+	if w.memory == "" {
+		return false
+	}
+	text, err := fsguard.ReadlinkPlain(path)
+	if err == nil && !filepath.IsAbs(text) {
+		text = filepath.Join(filepath.Dir(path), text)
+	}
+	return w.came(info, text)
 }
 
 // leads returns what a symlink leads to, and its mode. If nothing is there, it

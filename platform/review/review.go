@@ -60,11 +60,12 @@ type State struct {
 	// unlinked are directories that git's index names as repositories, and that
 	// were none.
 	unlinked []string
-	// memory is the file of what the last search has met, last; "" for none.
-	memory  string
-	last    *seen
-	crowded []string // directories with more files than are scanned
-	refs    *effects.State
+	// memory is the file of what searches have met; "" for none. last is what it
+	// held when the session ended, and viewID the id of this search.
+	memory, viewID string
+	last           seen
+	crowded        []string // directories with more files than are scanned
+	refs           *effects.State
 
 	roots  []*State          // of the other directories with names that count
 	tops   []string          // the project and the roots
@@ -177,7 +178,9 @@ func (s *State) Unwritten() {
 // the groups.
 func (s *State) Findings() []Finding {
 	list := changes{}
-	s.recall()
+	if !s.unwritten {
+		s.recall()
+	}
 	s.compare(s, list, time.Now().Add(maxSearchTime))
 	roots := shares{left: maxSearchTime, of: len(s.roots)}
 	for _, one := range s.roots {

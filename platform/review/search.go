@@ -1,6 +1,7 @@
 package review
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,7 @@ type search struct {
 	end      time.Time
 	searched int
 	missed   bool     // a bound was hit, or a new directory could not be read
+	silent   bool     // a file system did not answer
 	kin      []*State // all of the session
 	met      []uint64 // see came
 }
@@ -66,10 +68,10 @@ func (s *State) search(list changes, kin []*State, end time.Time) {
 		dir := queue[0]
 		queue = append(queue[1:], w.directory(dir)...)
 	}
+	w.keep(begun)
 	if w.missed {
 		list.add(s.project, Changed, reason{why: whyUnsearched})
 	}
-	w.keep(begun)
 }
 
 // over reports whether a bound is hit.
@@ -126,6 +128,7 @@ func (w *search) entries(dir string) []fsguard.Entry {
 	if err != nil {
 		// A program needs not list a directory to open what it knows by name, so a
 		// session could hide something by the directory's mode.
+		w.silent = w.silent || errors.Is(err, fsguard.ErrNoAnswer)
 		info, err := fsguard.Lstat(dir)
 		w.missed = w.missed || err == nil && w.isNew(info)
 	}
@@ -144,8 +147,8 @@ func (w *search) name(path string, rest []string, name protected.Name, fresh boo
 	fresh = fresh || w.isNew(info)
 	switch {
 	case len(rest) == 0:
-		if w.came(info) {
-			w.list.add(path, Created, reason{name.Why, name.Group})
+		if w.came(info, "") {
+			w.list.add(path, Created, reason{name.Why + whyCame, name.Group})
 		} else if fresh || info.IsDir() && w.changedIn(path, maxDepth) {
 			w.list.add(path, Changed, reason{name.Why, name.Group})
 		}
@@ -206,12 +209,12 @@ func (w *search) reconfigured(path string) bool {
 		return false
 	}
 	if !info.IsDir() {
-		return w.came(info) || w.isNew(info) // a file, or a symlink
+		return w.came(info, "") || w.isNew(info) // a file, or a symlink
 	}
 	came := false
 	for _, file := range []string{"HEAD", "config"} {
 		if info, err := fsguard.Lstat(filepath.Join(path, file)); err == nil {
-			came = w.came(info) || came
+			came = w.came(info, "") || came
 		}
 	}
 	if came {

@@ -1,8 +1,10 @@
 package review
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +16,14 @@ import (
 type sessions struct {
 	project
 	memory string
+	names  []string // that are protected beside .vscode
 }
 
 // run is a session that does something. It returns the paths that its review names.
 func (s sessions) run(do func()) string {
 	s.t.Helper()
 	time.Sleep(5 * fileTimeLag) // what was before is old
-	state := Take(protecting(s.dir, ".vscode"))
+	state := Take(protecting(s.dir, append([]string{".vscode"}, s.names...)...))
 	state.Remember(s.memory)
 	do()
 	var paths []string
@@ -46,7 +49,7 @@ func (s sessions) expect(what, want string, do func()) {
 func TestSeen_WhatComesWithADirectory(t *testing.T) {
 	t.Parallel()
 	for _, remembers := range []bool{true, false} {
-		s := sessions{project{t, t.TempDir()}, ""}
+		s := sessions{project: project{t, t.TempDir()}}
 		if remembers {
 			s.memory = filepath.Join(t.TempDir(), "made/when/needed")
 		}
@@ -66,10 +69,10 @@ func TestSeen_WhatComesWithADirectory(t *testing.T) {
 			s.write("node_modules/c/.git/config", "")
 			s.write("node_modules/pointer/.git", "gitdir: /x")
 		})
-		s.expect("nothing", "", func() {})
+		s.expect("nothing", "", func() { s.write("node_modules/late/Makefile", "") })
 		s.expect("what is known is moved", "", func() { s.move("known", "other"); s.move("old", "older") })
 		s.expect("and back", "", func() { s.move("other", "known") })
-		want := "bare c/.git pointer/.git sub/.vscode sub/deep/Makefile sub/out sub/repository/.git"
+		want := "bare c/.git late/Makefile pointer/.git sub/.vscode sub/deep/Makefile sub/out sub/repository/.git"
 		if !remembers {
 			want = "" // the control: nothing is new
 		}
@@ -79,16 +82,72 @@ func TestSeen_WhatComesWithADirectory(t *testing.T) {
 			s.move("node_modules/b", "bare")
 			s.move("node_modules/c/.git", "c/.git")
 			s.move("node_modules/pointer", "pointer")
+			s.move("node_modules/late", "late")
 		})
 		s.expect("it is known now", "", func() {})
 	}
+}
+
+// A relative symlink leads elsewhere once its directory is moved.
+func TestSeen_ALinkThatIsMoved(t *testing.T) {
+	t.Parallel()
+	s := sessions{project: project{t, t.TempDir()}, memory: t.TempDir()}
+	s.expect("a link inside", "", func() {
+		s.write("a/b/x", "")
+		s.link("../../file", "a/b/link")
+		s.write("c/x", "")
+		s.link("x", "c/link")
+	})
+	s.expect("moved", "b/link", func() { s.move("a/b", "b"); s.move("c", "d") })
+}
+
+// Two kinds of sessions find different names. What one has met the other knows, and
+// each has to meet everything first.
+func TestSeen_OfSeveralKinds(t *testing.T) {
+	t.Parallel()
+	s := sessions{project: project{t, t.TempDir()}, memory: t.TempDir()}
+	s.expect("one kind", "a/Makefile", func() { s.write("a/Makefile", "") })
+	s.names = []string{"**/mine"}
+	s.expect("another kind, first", "", func() {
+		s.write("node_modules/b/Makefile", "")
+		s.write("node_modules/d/mine", "")
+	})
+	s.names = nil
+	s.expect("one kind made it", "", func() { s.write("node_modules/c/Makefile", "") })
+	s.names = []string{"**/mine"}
+	s.expect("another moves it", "c/Makefile d/mine", func() {
+		s.move("node_modules/c", "c")
+		s.move("node_modules/d", "d")
+	})
+	s.names = nil
+	s.expect("one kind", "b/Makefile", func() { s.move("node_modules/b", "b") })
+	s.expect("it is known", "", func() { s.move("c", "e") })
+}
+
+// A session that keeps the search from seeing everything does not hide what the next
+// one moves: that is said.
+func TestSeen_AfterAGap(t *testing.T) {
+	t.Parallel()
+	s := sessions{project: project{t, t.TempDir()}, memory: t.TempDir()}
+	s.expect("first", "a/Makefile", func() { s.write("a/Makefile", "") })
+	s.expect("too much", ".", func() {
+		s.write("node_modules/b/Makefile", "")
+		for i := range maxEntries {
+			s.write("many/"+strconv.Itoa(i), "")
+		}
+	})
+	if err := os.RemoveAll(filepath.Join(s.dir, "many")); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("a gap", ".", func() { s.move("node_modules/b", "b") })
+	s.expect("none", "", func() {})
 }
 
 // Programs outside make, change and move files between sessions. That is no news,
 // unless they bring a directory that was made before the last search.
 func TestSeen_WhatOthersDo(t *testing.T) {
 	t.Parallel()
-	s := sessions{project{t, t.TempDir()}, t.TempDir()}
+	s := sessions{project: project{t, t.TempDir()}, memory: t.TempDir()}
 	s.expect("first", "a/Makefile", func() { s.write("a/Makefile", "") })
 	s.write("b/Makefile", "")
 	s.write("a/Makefile", "changed")
@@ -111,7 +170,7 @@ func TestSeen_WhatOthersDo(t *testing.T) {
 // What is kept is bounded, and what cannot be understood counts as nothing.
 func TestSeen_OfBadFiles(t *testing.T) {
 	t.Parallel()
-	s := sessions{project{t, t.TempDir()}, t.TempDir()}
+	s := sessions{project: project{t, t.TempDir()}, memory: t.TempDir()}
 	s.expect("first", "a/Makefile", func() {
 		s.write("a/Makefile", "")
 		s.write("node_modules/x/Makefile", "")
@@ -120,13 +179,17 @@ func TestSeen_OfBadFiles(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v", files, err)
 	}
+	future := time.Now().Add(time.Hour).UnixNano()
+	begun := regexp.MustCompile(`"begun":\d+`)
 	good, err := os.ReadFile(files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	for what, text := range map[string]string{
 		"empty": "", "garbage": "{", "newer": strings.Replace(string(good), `"version":1`, `"version":2`, 1),
-		"of the future": strings.Replace(string(good), `"begun":`, `"begun":9`, 1), "long": strings.Repeat(" ", maxSeenFile+1),
+		"of the future": begun.ReplaceAllString(string(good), fmt.Sprintf(`"begun":%d`, future)),
+		"of another":    strings.Replace(string(good), `"top":`, `"top":1`, 1),
+		"long":          string(good) + strings.Repeat(" ", maxSeenFile),
 	} {
 		if err := os.WriteFile(files[0], []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -145,7 +208,7 @@ func TestSeen_OfBadFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s = sessions{project{t, t.TempDir()}, s.memory}
+	s = sessions{project: project{t, t.TempDir()}, memory: s.memory}
 	s.expect("one more", "b/Makefile", func() { s.write("b/Makefile", "") })
 	if left, _ := os.ReadDir(s.memory); len(left) != maxSeenDirs {
 		t.Errorf("%d files", len(left))

@@ -173,13 +173,13 @@ func (w *Window) Ask(ctx context.Context, question protocol.RequestAccessParams)
 	case <-w.gone:
 		return "", false
 	case <-ctx.Done():
-		w.Send(FromShell{Withdraw: &id})
 		select {
 		case decision := <-answered:
 			return decision, decision != ""
 		default:
-			return "", true
 		}
+		w.Send(FromShell{Withdraw: &id})
+		return "", true
 	}
 }
 

@@ -98,6 +98,24 @@ func (s sourcing) files(view fsView) (list []sourcing) {
 	return list
 }
 
+// directories are those that a path with patterns stands for. "**" stands for one,
+// and for none.
+func (v fsView) directories(pattern string) (list []string) {
+	const several = "/**"
+	patterns := []string{pattern}
+	if without := strings.ReplaceAll(pattern, several, ""); without != pattern {
+		patterns = append(patterns, without)
+	}
+	for _, one := range patterns {
+		for _, dir := range v.glob(one) {
+			if target := v.Resolve(dir); target.Err == nil && target.Exists && target.Mode.IsDir() {
+				list = append(list, dir)
+			}
+		}
+	}
+	return list
+}
+
 // eachSourced visits start-up files, what they source, and what that does, each
 // file once. visit gets the text of a readable file, and says whether that counts.
 // It gets a pattern before its files. whole is false if a bound left something out.
@@ -120,7 +138,11 @@ func eachSourced(
 		if next.pattern {
 			visit(next, view.Resolve(filepath.Dir(next.file)), "", false)
 			visited++
-			queue = append(next.files(view), queue...)
+			if next.wide { // most of them no shell reads
+				queue = append(queue, next.files(view)...)
+			} else {
+				queue = append(next.files(view), queue...)
+			}
 			continue
 		}
 		target := view.Resolve(next.file)
@@ -147,7 +169,16 @@ func eachSourced(
 				whole = false
 				break
 			}
-			queue = append(queue, sourcing{file: one.Path, pattern: one.Pattern, wide: one.Wide || next.wide, by: by})
+			found := sourcing{file: one.Path, pattern: one.Pattern, wide: one.Wide || next.wide, by: by}
+			if !one.Deep {
+				queue = append(queue, found)
+				continue
+			}
+			dir, name := filepath.Split(one.Path)
+			for _, dir := range view.directories(filepath.Clean(dir)) {
+				found.file, found.wide = filepath.Join(dir, name), true
+				queue = append(queue, found)
+			}
 		}
 	}
 	return whole

@@ -126,13 +126,14 @@ func protectedOf(view fsView, p project, granted cover, s *settings, r *reporter
 			r.add(from.file, at, document.SeverityWarning, protectedKey,
 				"%s lies outside of the project and of all grants for writing; only questions and suggestions heed it",
 				display.Quote(entry))
-			one := policy.Protected{
+			for _, one := range expand(view, policy.Protected{
 				Path: path, Origin: from.policy(protectedKey, at), Pattern: strings.Contains(name, "*"),
-			}
-			l.ungranted = append(l.ungranted, one)
-			if end := view.Resolve(path); !one.Pattern && end.Err == nil && end.Path != path {
-				one.Path = end.Path // a file is asked about by the name that it has without links
+			}) {
 				l.ungranted = append(l.ungranted, one)
+				if end := view.Resolve(one.Path); !one.Pattern && end.Err == nil && end.Path != one.Path {
+					one.Path = end.Path // a file is asked about by the name that it has without links
+					l.ungranted = append(l.ungranted, one)
+				}
 			}
 		default:
 			l.list = append(l.list, expand(view, policy.Protected{

@@ -210,11 +210,17 @@ func (v fsView) sshConfig(file string) sshconfig.Names {
 	}, file)
 }
 
-// maxGlob bounds the files of one pattern.
+// maxGlob bounds the paths of one pattern, and the directories that are listed for
+// it.
 const maxGlob = 64
 
-// glob lists files that a path with patterns stands for.
-func (v fsView) glob(path string) (list []string) {
+// glob lists what a path with patterns stands for.
+func (v fsView) glob(path string) []string {
+	left := maxGlob
+	return v.globs(path, &left)
+}
+
+func (v fsView) globs(path string, left *int) (list []string) {
 	const special = "*?["
 	at := strings.IndexAny(path, special)
 	if at < 0 {
@@ -222,6 +228,9 @@ func (v fsView) glob(path string) (list []string) {
 	}
 	dir := path[:strings.LastIndexByte(path[:at], '/')+1]
 	pattern, rest, deeper := strings.Cut(path[len(dir):], "/")
+	if *left--; *left < 0 {
+		return nil
+	}
 	for _, name := range v.names(v.Resolve(dir).Path) {
 		matched, err := filepath.Match(pattern, name)
 		switch {
@@ -231,7 +240,7 @@ func (v fsView) glob(path string) (list []string) {
 		case !deeper:
 			list = append(list, dir+name)
 		case !strings.ContainsAny(name, special):
-			list = append(list, v.glob(dir+name+"/"+rest)...)
+			list = append(list, v.globs(dir+name+"/"+rest, left)...)
 		}
 	}
 	return list

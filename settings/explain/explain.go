@@ -351,7 +351,7 @@ func (x *explainer) keep() {
 	}
 	x.Key, x.Value, x.List, x.kept = "", "", "", true
 	x.Holds, x.Acts, x.Set = "", "", ""
-	x.Hint = fmt.Sprintf("no grant opens it: %s is protected by %s", display.Quote(p.Path), p.Origin)
+	x.Hint = fmt.Sprintf("it is protected by %s: take that entry away to grant it", p.Origin)
 }
 
 // protectedOutside explains why a path is refused that is protected outside of

@@ -99,7 +99,7 @@ func TestSuggest_NothingForWhatTheUserProtects(t *testing.T) {
 	t.Parallel()
 	f := resolvetest.Tree(t, map[string]string{
 		"/home/u/project/": "", "/srv/kept/file": "", "/srv/data/": "", "/srv/real/file": "",
-		"/srv/link": "-> real/file", userFile: "",
+		"/srv/link": "-> real/file", userFile: "", "/srv/data/b.lock": "-> ../other", "/srv/other": "",
 	})
 	const plain, protects = `{"enabled": true}`,
 		`{"enabled": true, "protected_paths": ["/srv/kept", "/srv/data/*.lock", "/srv/link", "/srv/*/wide"]}`
@@ -114,6 +114,7 @@ func TestSuggest_NothingForWhatTheUserProtects(t *testing.T) {
 		{"create", "/srv/data/a.lock", true},
 		{"create", "/srv/data/a.lock/b", true},
 		{"write", "/srv/real/file", true},
+		{"write", "/srv/other", true},
 		{"read", "/srv/kept/file", false},
 		{"write", "/srv/data", false},
 		{"create", "/srv/data/a", false},
@@ -125,7 +126,7 @@ func TestSuggest_NothingForWhatTheUserProtects(t *testing.T) {
 			if err != nil || s.Protected != kept || (s.Key == "") != kept {
 				t.Errorf("%+v with %s: %+v, %v", row, user, s, err)
 			}
-			if kept && !strings.Contains(s.Hint, "is protected by protected_paths ("+userFile) {
+			if kept && !strings.Contains(s.Hint, "it is protected by protected_paths ("+userFile) {
 				t.Errorf("%+v: %s", row, s.Hint)
 			}
 			if unseen := Unseen(snapshot, document.KindTool, row.access, row.target); unseen == kept {

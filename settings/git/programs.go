@@ -91,8 +91,9 @@ func (g *finder) programs() map[string]string {
 				continue
 			}
 			if dir != "" && !rooted {
-				if strings.Contains(word, "/") {
-					add(filepath.Join(dir, word), one.key)
+				at := filepath.Join(dir, word)
+				if strings.HasPrefix(word, "./") || g.kind(at).IsRegular() && strings.Contains(word, "/") {
+					add(at, one.key)
 				}
 				continue
 			}

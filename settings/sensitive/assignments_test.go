@@ -99,7 +99,8 @@ func TestMayHoldSecret(t *testing.T) {
 			`case ":${PATH}:" in *:"$HOME/.cargo/bin":*) ;; *) export PATH="$HOME/.cargo/bin:$PATH" ;; esac`,
 		`export SDKMAN_DIR="$HOME/.sdkman"`, "alias ll='ls -l'; bindkey -e", `TOKEN="$(pass show token)"`,
 		"export KEYTIMEOUT=1", "mkdir -p ~/x; chown -R u:g x", `export GPG_TTY=$(tty)`,
-		"# asks for no password again", `alias vm="ssh machine one"`, "read -r password", "password \"$1\"",
+		"# asks for no password again", "# per machine local login settings",
+		`alias vm="ssh machine one"`, "read -r password", "password \"$1\"",
 	} {
 		if MayHoldSecret("b", plain) {
 			t.Errorf("%q is one", plain)

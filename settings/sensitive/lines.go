@@ -12,7 +12,7 @@ var secretLines = sync.OnceValue(func() *regexp.Regexp {
 		`(pass|pwd|auth|token|secret|credential|api_?key|access_?key|private_?key)\w*["']?\s*` +
 		`(:?=|\+=|:)\s*(\$?["'])?[^\s"'$` + "`" + `(){};&|]{3}` +
 		`|\b(gh[pousr]_|glpat-|npm_[a-z0-9]{6}|sk-[a-z0-9]|xox[abps]-|AKIA|AIza|eyJ[a-z0-9]|hf_[a-z0-9]{6})` +
-		`|\bmachine\s+\S+\s+(login|account|password)\s|(?m:^\s*password\s+[^\s"'$]{3,}\s*$)` +
+		`|(?m:^\s*machine\s+\S+\s+(login|account|password)\s+\S)|(?m:^\s*password\s+[^\s"'$]{3,}\s*$)` +
 		`|-----BEGIN|://[^/\s:"']*:[^/\s"']*@|\s-u\s*["']?[^\s:"'$]+:[^\s"'$]|\bmysql\S*\s.*-p[^\s"']`)
 })
 

@@ -18,8 +18,8 @@ type Names struct {
 	// Patterns are included names with a pattern in the last name, as they were
 	// expanded.
 	Patterns []string
-	// Widened stand for all included names with a pattern, and maybe for more: "*" in
-	// the last name is for any characters, also of directories with such files.
+	// Widened stand for all included names with a pattern, and maybe for more: "*"
+	// in the last name is for any characters. Their directories exist.
 	Widened []string
 	// KnownHosts are files with keys of servers.
 	KnownHosts []string
@@ -135,7 +135,11 @@ func (r *reader) include(value string) {
 	if strings.ContainsAny(filepath.Base(value), "*?[") {
 		add(&r.names.Patterns, value)
 	}
-	add(&r.names.Widened, widened(value))
+	if dir, name := filepath.Split(value); strings.ContainsAny(name, "*?[") {
+		for _, dir := range r.host.Glob(filepath.Clean(dir)) {
+			add(&r.names.Widened, widened(dir, name, r.host.Home))
+		}
+	}
 	for _, path := range r.host.Glob(value) {
 		if len(r.seen)+len(r.pending) < maxFiles && !slices.Contains(r.seen, path) &&
 			!slices.Contains(r.pending, path) {
@@ -144,18 +148,18 @@ func (r *reader) include(value string) {
 	}
 }
 
-// widened is a path up to the first name with a pattern, with "*" for what glob(3)
-// takes for one of several characters; "" if there is none.
-func widened(path string) string {
-	at := strings.IndexAny(path, "*?[")
-	if at < 0 {
+// widened is a pattern with "*" for what glob(3) takes for one of several
+// characters; "" if that is all in a home directory, or in one that holds it.
+func widened(dir, name, home string) string {
+	wide := strings.ReplaceAll(name, "?", "*")
+	if before, _, has := strings.Cut(wide, "["); has {
+		wide = before + "*"
+	}
+	all := strings.Trim(strings.TrimPrefix(wide, "."), "*") == ""
+	if all && strings.HasPrefix(home+"/", strings.TrimSuffix(dir, "/")+"/") {
 		return ""
 	}
-	name, _, deeper := strings.Cut(path[at:], "/")
-	if deeper || strings.Contains(name, "[") {
-		return path[:at] + "*"
-	}
-	return path[:at] + strings.ReplaceAll(name, "?", "*")
+	return filepath.Join(dir, wide)
 }
 
 // expand makes a name absolute as ssh does, or returns "": a name without a
@@ -218,21 +222,28 @@ func add(list *[]string, path string) {
 }
 
 // split returns the keyword of a line and its values, as ssh has them
-// (process_config_line in readconf.c, argv_split in misc.c): separated by white space,
-// or by one "=" behind the keyword. Quotation marks may stand anywhere in a value. What
-// follows "#" is a comment. A line whose quotation does not end stops ssh.
+// (process_config_line in readconf.c, argv_split in misc.c): separated by white
+// space, or by one "=" behind the keyword. Quotation marks may be anywhere in a
+// value. What follows "#" is a comment. A line whose quotation does not end stops
+// ssh.
 func split(line string) []string {
 	const blanks = " \t\f\r"
 	rest := strings.TrimSpace(line)
 	if rest == "" || rest[0] == '#' {
 		return nil
 	}
-	end := strings.IndexAny(rest, blanks+`="`)
-	if end < 0 {
-		return []string{rest}
+	var words []string
+	if quoted, is := strings.CutPrefix(rest, `"`); is {
+		keyword, after, _ := strings.Cut(quoted, `"`)
+		words, rest = append(words, keyword), after
+	} else {
+		end := strings.IndexAny(rest, blanks+`="`)
+		if end < 0 {
+			return []string{rest}
+		}
+		words, rest = append(words, rest[:end]), rest[end:]
 	}
-	words := []string{rest[:end]}
-	rest = strings.TrimLeft(rest[end:], blanks)
+	rest = strings.TrimLeft(rest, blanks)
 	if value, is := strings.CutPrefix(rest, "="); is {
 		rest = value
 	}

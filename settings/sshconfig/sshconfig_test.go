@@ -76,10 +76,10 @@ func TestRead_Includes(t *testing.T) {
 		`/a /b`: "/a /b", `"/a b" /c`: "/a b /c", `'/a b'`: "/a b", `/a'b c'd"e"`: "/ab cde", `/a\ b \"c`: "/a b",
 		`/a\'b`: "/a'b",
 		`/a"b`:  "", `'/a`: "", `/a "# b" # /c`: "/a", `=/a`: "/a", ` = "/a"`: "/a", `/a#b`: "/a#b", `"/a\\"`: `/a\`,
-		`/d/*/config`: "/d/*/config (/d/*)", `/d/x[ab]*/c`: "/d/x[ab]*/c (/d/x*)", `/d/a?`: "/d/a? (/d/a*)",
-		`/d/[0-9]*.conf`: "/d/[0-9]*.conf (/d/*)",
+		`/d/*/config`: "/d/*/config", `/d/*/*`: "/d/*/1 /d/*/2 (/d/1/* /d/2/*)", `/d/a?`: "/d/a? (/d/a*)",
+		`/d/[0-9]*.conf`: "/d/[0-9]*.conf (/d/*)", `~/[a-z]*`: "/home/u/[a-z]1 /home/u/[a-z]2", `/?`: "/?",
 	} {
-		names := Read(host(map[string]string{"/top": "Include " + value + "\n"}), "/top")
+		names := Read(host(map[string]string{"/top": `"Include" ` + value + "\n"}), "/top")
 		got := strings.Join(slices.DeleteFunc(names.Included, func(path string) bool {
 			return strings.HasPrefix(path, "/home/u/.ssh/")
 		}), " ")

@@ -21,8 +21,11 @@ type Source struct {
 	// Pattern: the last name of Path has "*" for any characters. A loop sources
 	// all that match.
 	Pattern bool
-	// Wide: it sources only some of what matches, and what is in directories that do.
+	// Wide: it sources only some of what matches.
 	Wide bool
+	// Deep: there are "*" in the names of directories, too. "**" is any number of
+	// them.
+	Deep bool
 }
 
 // Sourced lists what stands behind "." and "source" in a start-up file of sh,
@@ -30,8 +33,8 @@ type Source struct {
 // itself assigns are replaced, and a variable of "for" stands for each word of its
 // list: those may have {A,B} and patterns. "?" and "[a-z]" are taken for "*". What
 // ENV, BASH_ENV and ZDOTDIR name is sourced. A relative name is found in the
-// directory of the last cd. A word with anything else in it, such as a command, names
-// nothing, and no condition is evaluated: all are taken as met.
+// directory of the last cd. A word with anything else in it, such as a command,
+// names nothing, and no condition is evaluated: all are taken as met.
 func Sourced(text, home string) []Source {
 	if home == "" || len(text) > MaxFile {
 		return nil
@@ -112,12 +115,18 @@ func (r *reader) command(words []word, opens bool) {
 	if len(words) > 1 && words[1].text == "--" {
 		words = slices.Delete(words, 1, 2)
 	}
+	if len(words) == 1 && words[0].text == "cd" {
+		r.dir = r.home
+	}
 	if len(words) < 2 {
 		return
 	}
 	switch name := words[1].text; words[0].text {
 	case "cd":
-		switch to := words[1]; {
+		to := words[len(words)-1] // behind options
+		switch {
+		case to.text == "~" && to.raw == "~":
+			r.dir = r.home
 		case !to.known || to.pattern || to.loop != "":
 			r.dir = ""
 		case filepath.IsAbs(to.text):
@@ -203,13 +212,14 @@ func (r *reader) source(w word) {
 		return
 	}
 	one := Source{Path: filepath.Clean(w.text), Pattern: w.pattern, Wide: w.wide}
-	if one.Pattern && strings.Contains(filepath.Dir(one.Path), "*") {
-		before, _, _ := strings.Cut(one.Path, "*")
-		one.Path, one.Wide = filepath.Dir(before+"*")+"/*", true
-		// A home directory, and what holds one, has files of all kinds.
-		if strings.HasPrefix(r.home+"/", strings.TrimSuffix(one.Path, "*")) {
-			return
-		}
+	dir, name := filepath.Split(one.Path)
+	one.Deep = one.Pattern && strings.Contains(dir, "*")
+	one.Pattern = one.Pattern && strings.Contains(name, "*")
+	// A home directory, and what holds one, has files of all kinds.
+	before, _, _ := strings.Cut(one.Path, "*")
+	if all := strings.Trim(strings.TrimPrefix(name, "."), "*") == ""; all && (one.Wide || one.Deep) &&
+		strings.HasPrefix(r.home+"/", before[:strings.LastIndexByte(before, '/')+1]) {
+		return
 	}
 	if !slices.Contains(r.found, one) {
 		r.found = append(r.found, one)

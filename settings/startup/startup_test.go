@@ -38,12 +38,15 @@ func TestSourced(t *testing.T) {
 		{"D=~/d; for f in $D/*.sh; do . $f; done", "/h/d/*.sh(pattern)"},
 		{"for f in ~/a; do . $f; done; f=~/b; . $f", "/h/a /h/b"},
 		{"for f in ~/a; do . $f; done; for f in ~/b; do . $f; done", "/h/a /h/b"},
-		{"for f in ~/*/x ~/**/y $UNSET/* x* '~/a*' ~/a\\** ~/{a,{b,c}} '~/a?'; do . $f; done", ""},
+		{"for f in ~/[A-Z]* ~/?* ~/.[a-z]* /*/* ~/*/* /?*; do . $f; done", ""},
+		{"for f in ~/*/x /*/env; do . $f; done", "/h/*/x(deep) /*/env(deep)"},
+		{"for f in $UNSET/* x* '~/a*' ~/a\\** ~/{a,{b,c}} '~/a?'; do . $f; done", ""},
 		{"for f in ~/a\\?*; do . $f; done", "/h/a?*(pattern)"},
-		{"for f in ~/.sh/**/*.sh ~/sh/*/x ~/y*/z; do . $f; done", "/h/.sh/*(pattern)(wide) /h/sh/*(pattern)(wide)"},
+		{"for f in ~/.sh/**/*.sh ~/sh/*/x ~/y*/z; do . $f; done", "/h/.sh/**/*.sh(pattern)(deep) /h/sh/*/x(deep) /h/y*/z(deep)"},
 		{"for f in ~/.sh.d/[0-9]* ~/s/[!a-c]?x; do . $f; done", "/h/.sh.d/**(pattern)(wide) /h/s/**x(pattern)(wide)"},
 		{"for f in ~/a[ ~/b[]; do [ -r $f ] && . $f; done", ""},
 		{"cd ~/d && . x; . ./y; . ../z; cd e; . x; (cd $UNSET; . x)", "/h/d/x /h/d/y /h/z /h/d/e/x"},
+		{"cd ~; . x; cd -P ~/d; . y; cd; . z", "/h/x /h/d/y /h/z"},
 		{"cd ~/d; for f in *.sh; do . $f; done", "/h/d/*.sh(pattern)"},
 		{"for f in ~/a; do . x$f; . ${f%x}; . $f$f; done", ""},
 		{"for f in ~/a; do for g in $f/* $f; do . $g; done; done", ""},
@@ -96,6 +99,9 @@ func listOf(sources []Source) string {
 		}
 		if one.Wide {
 			one.Path += "(wide)"
+		}
+		if one.Deep {
+			one.Path += "(deep)"
 		}
 		list = append(list, one.Path)
 	}

@@ -691,8 +691,8 @@ func TestLocalhost_TheResolver(t *testing.T) {
 			file := h.OutsidePath("resolv.conf")
 			harness.Write(t, file, "search example\nnameserver 127.0.0.7\n")
 			const line = `mount --make-rprivate / && mount --bind "$1" "$(realpath /etc/resolv.conf)" && shift && exec "$@"`
-			command := exec.Command("unshare", "-m", "-n", "/bin/sh", "-c", line, "sh", file, "/usr/bin/python3", "-c", resolvers,
-				harness.Binary(t), "exec", "--", "/usr/bin/python3", "-c", asks)
+			command := exec.Command("unshare", "-m", "-n", "/bin/sh", "-c", line, "sh", file,
+				"/usr/bin/python3", "-c", resolvers, harness.Binary(t), "exec", "--", "/usr/bin/python3", "-c", asks)
 			command.Dir, command.Env = h.Project, h.env
 			var errs strings.Builder
 			command.Stderr = &errs

@@ -140,7 +140,8 @@ func (s *scene) fill() {
 	}
 	for link, target := range map[string]string{
 		"other/.claude": ".agents", "other/Makefile": "build/mk", ".zshrc": "dotfiles/zshrc",
-		"led": "other", "dotfiles/now": "v1", "dotfiles/link.sh": "impl.sh", ".config/helix/config.toml": "../../dotfiles/helix.toml",
+		"led": "other", "dotfiles/now": "v1",
+		"dotfiles/link.sh": "impl.sh", ".config/helix/config.toml": "../../dotfiles/helix.toml",
 		".vim/plugin": "../dotfiles/vim/plugin",
 	} {
 		link = filepath.Join(s.Home, link)
@@ -196,7 +197,7 @@ func (c *cells) add(grant, road, outcome string) {
 }
 
 // table has a line for each grant, and a column for each road: how many rows stayed
-// the same, and of how many changes the session's end told.
+// the same, and of how many changes the session's end told, and did not.
 func (c *cells) table() string {
 	c.Lock()
 	defer c.Unlock()
@@ -205,13 +206,13 @@ func (c *cells) table() string {
 	for key := range c.of {
 		grants[key[0]] = true
 	}
-	text := "\nWhat programs outside act on, in each grant, by each road: same/told\n"
+	text := "\nWhat programs outside act on, in each grant, by each road: same/told/silent\n"
 	text += fmt.Sprintf("%-56s %s\n", "", strings.Join(roads, " | "))
 	for _, grant := range slices.Sorted(maps.Keys(grants)) {
 		text += fmt.Sprintf("%-56s", grant)
 		for _, road := range roads {
 			of := c.of[[2]string{grant, road}]
-			text += fmt.Sprintf(" %*s |", len(road)-1, fmt.Sprintf("%d/%d", of["same"], of["told"]))
+			text += fmt.Sprintf(" %*s |", len(road)-1, fmt.Sprintf("%d/%d/%d", of["same"], of["told"], of["silent"]))
 		}
 		text += "\n"
 	}
@@ -311,8 +312,11 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 			}
 			what := fmt.Sprintf("%s, %s", road, row)
 			hopeless := missing && road == "by a hard link" || onlyByWriting(kind, road)
-			if changed {
+			switch {
+			case changed && told(end, alarms, path, real):
 				cell = "told"
+			case changed:
+				cell = "silent"
 			}
 			if protect {
 				grantCells.add(kind.name+", "+machine.Name, road, cell)

@@ -120,7 +120,7 @@ func (s *State) Unwritten() { s.unwritten = true }
 // if a ref or an index has changed.
 func (s *State) Effects(acts func(tree, path string) bool) []Effect {
 	var list []Effect
-	end := time.Now().Add(s.time)
+	end, looks := time.Now().Add(s.time), time.Now().Add(inspectTime)
 	for _, repository := range slices.Sorted(maps.Keys(s.before)) {
 		before := s.before[repository]
 		after := read(repository, s.scope, before)
@@ -129,9 +129,11 @@ func (s *State) Effects(acts func(tree, path string) bool) []Effect {
 		}
 		crowded := false
 		if (after.crowded || before.crowded) && !s.unwritten {
-			found := s.inspect(repository, after)
-			after, crowded = after.with(repository, found.fresh)
+			begun := time.Now()
+			found := s.inspect(repository, after, looks)
+			before, after, crowded = aligned(repository, before, after, found.fresh)
 			crowded = crowded || found.more
+			end = end.Add(time.Since(begun)) // git has its time whatever that takes
 		}
 		if before.same(after) && !crowded {
 			continue
@@ -145,7 +147,7 @@ func (s *State) Effects(acts func(tree, path string) bool) []Effect {
 		if _, err := fsguard.Lstat(filepath.Join(repository, "HEAD")); err != nil || s.unwritten {
 			continue
 		}
-		if found := s.inspect(repository, nil); found.more || len(found.fresh) > 0 {
+		if found := s.inspect(repository, nil, looks); found.more || len(found.fresh) > 0 {
 			list = append(list, Effect{Kind: Unknown, Paths: []string{repository}})
 		}
 	}

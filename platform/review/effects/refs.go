@@ -248,24 +248,25 @@ type inspection struct {
 	more bool
 }
 
-// inspect looks for changes in a repository that a snapshot does not hold; nil if
-// it holds nothing.
-func (s *State) inspect(repository string, known *snapshot) inspection {
-	i := inspection{State: s, end: time.Now().Add(inspectTime)}
+// inspect looks until a time for changes in a repository that a snapshot does not
+// hold; nil if it holds nothing.
+func (s *State) inspect(repository string, known *snapshot, end time.Time) inspection {
+	i := inspection{State: s, end: end}
 	i.directories(repository, "refs", known)
 	for _, name := range []string{packedRefs, "FETCH_HEAD", stashLog} {
-		read := known != nil && (known.loose[name] != "" || name == packedRefs && known.packed != nil)
-		i.more = i.more || !read && i.isNew(repository, name)
+		held := known != nil && (known.loose[name] != "" || name == packedRefs && known.packed != nil)
+		i.more = i.more || !held && i.isNew(repository, name)
 	}
+	read := maxWorktrees
 	if known == nil {
+		read = 0
 		for _, name := range slices.Concat(rootRefs, todoFiles[:], []string{"index", "reftable/tables.list"}) {
 			i.more = i.more || i.isNew(repository, name)
 		}
-		return i
 	}
 	names, err := fsguard.ReadDir(filepath.Join(repository, "worktrees"), maxInspected)
 	i.more = i.more || unread(err)
-	for _, one := range names[min(len(names), maxWorktrees):] {
+	for _, one := range names[min(len(names), read):] {
 		prefix := "worktrees/" + one.Name + "/"
 		i.directories(repository, prefix+"refs", known)
 		for _, name := range slices.Concat(rootRefs, todoFiles[:], []string{"index"}) {
@@ -281,7 +282,8 @@ func (i *inspection) isNew(repository, name string) bool {
 }
 
 // directories inspects the files of refs below one. A directory has changed with
-// the files that are new in it; if none is, one was removed.
+// the files that are new in it; if none is, one was removed. A removal beside a new
+// one is not noticed.
 func (i *inspection) directories(repository, dir string, known *snapshot) {
 	for queue := []string{dir}; len(queue) > 0 && !i.more; queue = queue[1:] {
 		entries, err := fsguard.ReadDir(filepath.Join(repository, queue[0]), maxInspected)
@@ -299,7 +301,7 @@ func (i *inspection) directories(repository, dir string, known *snapshot) {
 			if entry.Type.IsDir() {
 				queue = append(queue, name)
 			}
-			if !i.isNew(repository, name) {
+			if strings.HasSuffix(name, ".lock") || !i.isNew(repository, name) {
 				continue
 			}
 			explained = true
@@ -315,20 +317,38 @@ func (i *inspection) directories(repository, dir string, known *snapshot) {
 	}
 }
 
-// with is a snapshot that holds some more files of refs. What cannot be read is
-// left out, and more is true.
-func (s *snapshot) with(repository string, names []string) (wider *snapshot, more bool) {
-	copied := *s
-	copied.loose = maps.Clone(s.loose)
-	for _, name := range names {
+// aligned are two snapshots of which each holds a part of the refs, without those
+// that only one happens to hold: after with the fresh ones, and with those of before
+// that are there and were not read again; before with those that are as old, and of
+// which nothing else is known. more: something could not be read.
+func aligned(repository string, before, after *snapshot, fresh []string) (old, now *snapshot, more bool) {
+	first, last := *before, *after
+	first.loose, last.loose = maps.Clone(before.loose), maps.Clone(after.loose)
+	add := func(name string) {
 		found, err := fsguard.ReadFile(filepath.Join(repository, name), maxRef)
-		if err != nil || found.Data == nil || len(found.Data) > maxRef {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil || found.Data == nil || len(found.Data) > maxRef:
 			more = true
-			continue
+		default:
+			last.loose[name] = string(found.Data)
 		}
-		copied.loose[name] = string(found.Data)
 	}
-	return &copied, more
+	for _, name := range fresh {
+		add(name)
+	}
+	for name := range before.loose {
+		if _, is := after.loose[name]; !is {
+			add(name)
+		}
+	}
+	for name, text := range after.loose {
+		info, err := fsguard.Lstat(filepath.Join(repository, name))
+		if _, was := before.loose[name]; !was && err == nil && !before.scope.New(info) {
+			first.loose[name] = text
+		}
+	}
+	return &first, &last, more
 }
 
 // values are the values of all refs by name. A file counts more than a line of
