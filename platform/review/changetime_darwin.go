@@ -30,3 +30,6 @@ func inode(info fs.FileInfo) uint64 {
 	}
 	return 0
 }
+
+// outlast does nothing: files get the time of the moment.
+func outlast(time.Time) {}

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // changeTime returns the inode's number and the time of its last change.
@@ -29,4 +31,16 @@ func inode(info fs.FileInfo) uint64 {
 		return stat.Ino
 	}
 	return 0
+}
+
+// outlast waits until new files get times that are not before a moment. The kernel
+// uses the time of its last tick (see fileTimeLag), as this clock does.
+func outlast(moment time.Time) {
+	for range 2 * fileTimeLag / time.Millisecond {
+		var now unix.Timespec
+		if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) != nil || !time.Unix(now.Unix()).Before(moment) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }

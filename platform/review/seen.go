@@ -137,8 +137,8 @@ func (w *search) came(info fs.FileInfo, where string) bool {
 	for _, one := range w.last.Views {
 		newest = max(newest, one.Begun)
 	}
-	// What another program made right after that search began counts, too: its time
-	// may lie before. See fileTimeLag.
+	// What another program made during the first milliseconds of that search counts,
+	// too: its time may lie before. See outlast.
 	if !changedAt(info).Before(time.Unix(0, newest)) {
 		return false
 	}
@@ -196,4 +196,5 @@ func (w *search) keep(begun time.Time) {
 		fsguard.Prune(dir, ".json", maxSeenDirs-1, maxSeenAge)
 	}
 	_ = fsguard.Replace(w.memory, data, 0o600)
+	outlast(begun) // what others make once the session has ended is newer
 }
