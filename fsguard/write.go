@@ -13,6 +13,14 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return write(opReplace, path, data, mode, replace)
 }
 
+// ReplaceSoon is Replace that does not wait for a local disk. After a crash of the
+// machine the file may be empty. It is for what can be done without.
+func ReplaceSoon(path string, data []byte, mode fs.FileMode) error {
+	return write(opReplace, path, data, mode, func(path string, data []byte, mode fs.FileMode) error {
+		return rename(path, data, mode, false)
+	})
+}
+
 // Create makes a file that does not exist: otherwise the error is fs.ErrExist.
 // It follows no symlink in the file's place. If the data cannot be written,
 // there is no file.
@@ -39,6 +47,19 @@ func write(
 }
 
 func replace(path string, data []byte, mode fs.FileMode) error {
+	if err := rename(path, data, mode, true); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// rename writes a file beside another, and renames it to that.
+func rename(path string, data []byte, mode fs.FileMode, sync bool) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return err
@@ -48,18 +69,13 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 	if mode != 0o600 {
 		err = errors.Join(err, temp.Chmod(mode))
 	}
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	if sync {
+		err = errors.Join(err, temp.Sync())
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
+	return os.Rename(temp.Name(), path)
 }
 
 func create(path string, data []byte, mode fs.FileMode) error {

@@ -23,12 +23,12 @@ func changedAt(info fs.FileInfo) time.Time {
 	return info.ModTime()
 }
 
-// inode returns the inode's number; 0 if it is not known.
-func inode(info fs.FileInfo) uint64 {
+// inode returns the inode's number, and that of its device; 0 if they are not known.
+func inode(info fs.FileInfo) (number, device uint64) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return stat.Ino
+		return stat.Ino, uint64(stat.Dev) //nolint:gosec // a device number
 	}
-	return 0
+	return 0, 0
 }
 
 // outlast does nothing: files get the time of the moment.

@@ -50,7 +50,7 @@ func (w *search) cameLink(path string, info fs.FileInfo) bool {
 	if err == nil && !filepath.IsAbs(text) {
 		text = filepath.Join(filepath.Dir(path), text)
 	}
-	return w.came(info, text)
+	return w.came(info, text, true)
 }
 
 // leads returns what a symlink leads to, and its mode. If nothing is there, it

@@ -23,7 +23,8 @@ type names struct {
 	// everywhere are the names that are searched for in subdirectories, and
 	// installed those that are searched for in the project itself, too.
 	everywhere, installed index
-	id                    string // differs if these do
+	// id differs if these do, and builtIn if those of the built-in table do.
+	id, builtIn string
 }
 
 // lastNames are those of the last policies, by their root. Most sessions have the
@@ -119,10 +120,13 @@ func newNames(project string, guarded []string, programs map[string]string) *nam
 		}
 	}
 	n.everywhere, n.installed = newIndex(everywhere), newIndex(installed)
-	sum := sha256.New()
+	all, table := sha256.New(), sha256.New()
 	for _, name := range slices.Concat(everywhere, installed) {
-		fmt.Fprintf(sum, "%q\n", name.Path)
+		fmt.Fprintf(all, "%q\n", name.Path)
+		if name.Why != whyProtected {
+			fmt.Fprintf(table, "%q\n", name.Path)
+		}
 	}
-	n.id = hex.EncodeToString(sum.Sum(nil)[:8])
+	n.id, n.builtIn = hex.EncodeToString(all.Sum(nil)[:8]), hex.EncodeToString(table.Sum(nil)[:8])
 	return n
 }

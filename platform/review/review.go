@@ -61,11 +61,13 @@ type State struct {
 	// were none.
 	unlinked []string
 	// memory is the file of what searches have met; "" for none. last is what it
-	// held when the session ended, and viewID the id of this search.
-	memory, viewID string
-	last           seen
-	crowded        []string // directories with more files than are scanned
-	refs           *effects.State
+	// held when the session ended, and device that of the directory. viewTable is
+	// the table of this search; see view.
+	memory, viewTable string
+	last              seen
+	device            uint64
+	crowded           []string // directories with more files than are scanned
+	refs              *effects.State
 
 	roots  []*State          // of the other directories with names that count
 	tops   []string          // the project and the roots
@@ -188,6 +190,7 @@ func (s *State) Findings() []Finding {
 		one.compare(s, list, begun.Add(roots.next()))
 		roots.spend(time.Since(begun))
 	}
+	s.forget()
 	list.foldRepositories()
 	return append(list.findings(), s.stored()...)
 }

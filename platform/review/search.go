@@ -147,8 +147,8 @@ func (w *search) name(path string, rest []string, name protected.Name, fresh boo
 	fresh = fresh || w.isNew(info)
 	switch {
 	case len(rest) == 0:
-		if w.came(info, "") {
-			w.list.add(path, Created, reason{name.Why + whyCame, name.Group})
+		if w.came(info, "", name.Why != whyProtected) {
+			w.list.add(path, Changed, reason{name.Why + whyCame, name.Group})
 		} else if fresh || info.IsDir() && w.changedIn(path, maxDepth) {
 			w.list.add(path, Changed, reason{name.Why, name.Group})
 		}
@@ -209,12 +209,12 @@ func (w *search) reconfigured(path string) bool {
 		return false
 	}
 	if !info.IsDir() {
-		return w.came(info, "") || w.isNew(info) // a file, or a symlink
+		return w.came(info, "", true) || w.isNew(info) // a file, or a symlink
 	}
 	came := false
 	for _, file := range []string{"HEAD", "config"} {
 		if info, err := fsguard.Lstat(filepath.Join(path, file)); err == nil {
-			came = w.came(info, "") || came
+			came = w.came(info, "", true) || came
 		}
 	}
 	if came {

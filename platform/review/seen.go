@@ -2,6 +2,7 @@ package review
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -9,11 +10,11 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // What lies in a directory is as old as before if the directory is moved. So a
@@ -34,8 +35,8 @@ const (
 )
 
 const (
-	whyCame  = "; it has come with a directory that was moved"
-	whyUnmet = "the search before this one did not see everything: what was moved here since then is not listed"
+	whyCame  = "; it was moved here with a directory"
+	whyUnmet = "the last search was another one, or did not see everything: what was moved here since is not listed"
 )
 
 // seen is what searches of a directory have met.
@@ -45,16 +46,44 @@ type seen struct {
 	Views   []view `json:"views"` // one for each way to search it, the newest last
 }
 
-// view is what the last search has met that was to find the same and has seen
-// everything.
+// view is what the last search of its kind has met that has seen everything.
 type view struct {
-	ID string `json:"id"` // of what it was to find, and where
-	// Begun is when the search began, in nanoseconds of Unix time.
+	// ID differs if other names are searched for, and Table if other names of the
+	// built-in table are, or in other directories.
+	ID    string `json:"id"`
+	Table string `json:"table"`
+	// Begun is when the search began, in nanoseconds of Unix time; 0 if there was
+	// none that has seen everything.
 	Begun int64 `json:"begun"`
-	// Marks are sorted; see mark.
-	Marks []uint64 `json:"marks"`
+	Marks marks `json:"marks"`
 	// Gap: a later search has not seen everything.
 	Gap bool `json:"gap,omitempty"`
+}
+
+// marks are sorted; see mark. As text they are in base64, most significant byte
+// first.
+type marks []uint64
+
+func (m marks) MarshalText() ([]byte, error) {
+	data := make([]byte, 0, 8*len(m))
+	for _, one := range m {
+		data = binary.BigEndian.AppendUint64(data, one)
+	}
+	return []byte(base64.StdEncoding.EncodeToString(data)), nil
+}
+
+func (m *marks) UnmarshalText(text []byte) error {
+	data, err := base64.StdEncoding.DecodeString(string(text))
+	*m = nil
+	for ; len(data) >= 8; data = data[8:] {
+		*m = append(*m, binary.BigEndian.Uint64(data))
+	}
+	return err
+}
+
+func (m marks) has(one uint64) bool {
+	_, known := slices.BinarySearch(m, one)
+	return known
 }
 
 // mark is what a file has as long as it does not change, under any name. Who can
@@ -65,14 +94,16 @@ func mark(info fs.FileInfo, where string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// topOf identifies a directory, as long as it is the same; 0 if there is none.
-func topOf(dir string) uint64 {
+// topOf identifies a directory, as long as it is the same, and says on which device
+// it is; 0 if there is none.
+func topOf(dir string) (id, device uint64) {
 	info, err := fsguard.Lstat(dir)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprint(inode(info))))
-	return binary.BigEndian.Uint64(sum[:])
+	number, device := inode(info)
+	sum := sha256.Sum256([]byte(fmt.Sprint(number)))
+	return binary.BigEndian.Uint64(sum[:]), device
 }
 
 // Remember says where searches keep what they have met: a directory of files, one
@@ -84,103 +115,109 @@ func (s *State) Remember(dir string) {
 			continue
 		}
 		one.memory = filepath.Join(dir, places.Note(one.project)+".json")
-		sum := sha256.Sum256([]byte(one.id + strings.Join(one.tops, "\x00")))
-		one.viewID = hex.EncodeToString(sum[:8])
+		table := one.builtIn
+		for _, top := range slices.Sorted(slices.Values(one.tops)) {
+			if top != one.project && policy.Contains(one.project, top) { // is searched by itself
+				table += "\x00" + top
+			}
+		}
+		sum := sha256.Sum256([]byte(table))
+		one.viewTable = hex.EncodeToString(sum[:8])
 	}
 }
 
-// read reads what was met before. What cannot be understood, is about another
+// readSeen reads what was met before. What cannot be understood, is about another
 // directory, or of the future, counts as nothing.
-func (s *State) readSeen() seen {
-	none := seen{Version: seenVersion, Top: topOf(s.project)}
+func (s *State) readSeen() (seen, uint64) {
+	top, device := topOf(s.project)
+	none := seen{Version: seenVersion, Top: top}
 	file, err := fsguard.ReadFile(s.memory, maxSeenFile)
 	var found seen
 	if err != nil || len(file.Data) > maxSeenFile || json.Unmarshal(file.Data, &found) != nil ||
-		found.Version != seenVersion || found.Top != none.Top || none.Top == 0 {
-		return none
+		found.Version != seenVersion || found.Top != top || top == 0 {
+		return none, device
 	}
 	found.Views = slices.DeleteFunc(found.Views, func(v view) bool { return v.Begun >= time.Now().UnixNano() })
-	return found
+	return found, device
 }
 
 // recall reads what all searches of the session's directories have met before.
 func (s *State) recall() {
 	for _, one := range s.all() {
 		if one.memory != "" {
-			one.last = one.readSeen()
+			one.last, one.device = one.readSeen()
 		}
 	}
 }
 
-// before is the view of the same search; nil if there was none.
-func (s *State) viewBefore() *view {
-	for i := range s.last.Views {
-		if s.last.Views[i].ID == s.viewID {
-			return &s.last.Views[i]
+// forget frees that.
+func (s *State) forget() {
+	for _, one := range s.all() {
+		one.last = seen{}
+	}
+}
+
+// lastMet is when the last search that would have met a file began; 0 if there was
+// none. ofTable: its name is in the built-in table.
+func (s *State) lastMet(ofTable bool) (begun int64) {
+	for _, one := range s.last.Views {
+		if one.Table == s.viewTable && (ofTable || one.ID == s.id) {
+			begun = max(begun, one.Begun)
 		}
 	}
-	return nil
+	return begun
 }
 
 // came reports whether a file that the search meets is old and was not met before:
-// it has come with a directory around it. where is as for mark.
-func (w *search) came(info fs.FileInfo, where string) bool {
-	if w.memory == "" {
+// it has come with a directory around it. where is as for mark, ofTable as for
+// lastMet.
+func (w *search) came(info fs.FileInfo, where string, ofTable bool) bool {
+	if _, device := inode(info); w.memory == "" || device != w.device {
 		return false
 	}
 	id := mark(info, where)
 	w.met = append(w.met, id)
-	if w.viewBefore() == nil {
-		return false
-	}
-	newest := int64(0)
-	for _, one := range w.last.Views {
-		newest = max(newest, one.Begun)
-	}
 	// What another program made during the first milliseconds of that search counts,
 	// too: its time may lie before. See outlast.
-	if !changedAt(info).Before(time.Unix(0, newest)) {
+	begun := w.lastMet(ofTable)
+	if begun == 0 || !changedAt(info).Before(time.Unix(0, begun)) {
 		return false
 	}
 	return !slices.ContainsFunc(w.kin, func(one *State) bool {
-		return slices.ContainsFunc(one.last.Views, func(v view) bool {
-			_, known := slices.BinarySearch(v.Marks, id)
-			return known
-		})
+		return slices.ContainsFunc(one.last.Views, func(v view) bool { return v.Marks.has(id) })
 	})
 }
 
 // keep writes what the search has met. If it has not seen everything, it notes that,
 // and the next search says so.
 func (w *search) keep(begun time.Time) {
-	if w.memory == "" || w.silent {
+	if w.memory == "" {
 		return
 	}
-	w.missed = w.missed || len(w.met) > maxSeen
-	if before := w.viewBefore(); before != nil && before.Gap && !w.missed {
-		w.list.add(w.project, Changed, reason{why: whyUnmet})
-	}
-	kept := w.readSeen() // another session may have ended meanwhile
+	slices.Sort(w.met)
+	w.met = slices.Compact(w.met)
+	complete := !w.missed && !w.silent && len(w.met) <= maxSeen
+	kept, _ := w.readSeen() // another session may have ended meanwhile
 	if kept.Top == 0 {
 		return
 	}
-	now := view{ID: w.viewID, Begun: begun.UnixNano(), Gap: w.missed}
-	for i, one := range kept.Views {
-		if one.ID != w.viewID {
-			continue
-		}
-		if w.missed || one.Begun > now.Begun {
-			now.Begun, now.Marks = one.Begun, one.Marks
-		}
+	same := func(v view) bool { return v.ID == w.id && v.Table == w.viewTable }
+	i := slices.IndexFunc(kept.Views, same)
+	var before view
+	if i >= 0 {
+		before = kept.Views[i]
 		kept.Views = slices.Delete(kept.Views, i, i+1)
-		break
 	}
+	usable := slices.ContainsFunc(kept.Views, func(v view) bool { return v.Table == w.viewTable && v.Begun > 0 })
+	if complete && (before.Gap || i < 0 && len(kept.Views) > 0 && !usable) {
+		w.list.add(w.project, Changed, reason{why: whyUnmet})
+	}
+	now := view{ID: w.id, Table: w.viewTable, Begun: begun.UnixNano(), Marks: w.met}
 	switch {
-	case w.missed && now.Marks == nil:
-		return // there is nothing to compare with
-	case !w.missed && now.Marks == nil:
-		slices.Sort(w.met)
-		now.Marks = slices.Compact(w.met)
+	case !complete:
+		now.Begun, now.Marks, now.Gap = before.Begun, before.Marks, true
+	case before.Begun > now.Begun: // of a session that has ended later
+		now = before
 	}
 	kept.Views = append(kept.Views, now)
 	kept.Views = kept.Views[max(0, len(kept.Views)-maxViews):]
@@ -195,6 +232,6 @@ func (w *search) keep(begun time.Time) {
 	if len(kept.Views) == 1 {
 		fsguard.Prune(dir, ".json", maxSeenDirs-1, maxSeenAge)
 	}
-	_ = fsguard.Replace(w.memory, data, 0o600)
+	_ = fsguard.ReplaceSoon(w.memory, data, 0o600)
 	outlast(begun) // what others make once the session has ended is newer
 }

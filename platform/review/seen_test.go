@@ -128,19 +128,28 @@ func TestSeen_OfSeveralKinds(t *testing.T) {
 // one moves: that is said.
 func TestSeen_AfterAGap(t *testing.T) {
 	t.Parallel()
-	s := sessions{project: project{t, t.TempDir()}, memory: t.TempDir()}
-	s.expect("first", "a/Makefile", func() { s.write("a/Makefile", "") })
-	s.expect("too much", ".", func() {
-		s.write("node_modules/b/Makefile", "")
-		for i := range maxEntries {
-			s.write("many/"+strconv.Itoa(i), "")
-		}
-	})
-	if err := os.RemoveAll(filepath.Join(s.dir, "many")); err != nil {
-		t.Fatal(err)
+	for name, before := range map[string]func(s sessions){
+		"after some":    func(s sessions) { s.expect("first", "a/Makefile", func() { s.write("a/Makefile", "") }) },
+		"after nothing": func(s sessions) { s.expect("first", "", func() {}) },
+		"at once":       func(sessions) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sessions{project: project{t, t.TempDir()}, memory: t.TempDir()}
+			before(s)
+			s.expect("too much", ".", func() {
+				s.write("node_modules/b/Makefile", "")
+				for i := range maxEntries {
+					s.write("many/"+strconv.Itoa(i), "")
+				}
+			})
+			if err := os.RemoveAll(filepath.Join(s.dir, "many")); err != nil {
+				t.Fatal(err)
+			}
+			s.expect("a gap", ".", func() { s.move("node_modules/b", "b") })
+			s.expect("none", "", func() {})
+		})
 	}
-	s.expect("a gap", ".", func() { s.move("node_modules/b", "b") })
-	s.expect("none", "", func() {})
 }
 
 // Programs outside make, change and move files between sessions. That is no news,

@@ -123,6 +123,8 @@ func finding(effect effects.Effect, acting func(path string) protected.Group) Fi
 		f.Group, f.Why = "objects of git", "git reads another object in the place of one"
 	case effects.Commands:
 		f.Group, f.Why = string(protected.Unfinished), protected.Unfinished.Why()
+	case effects.Unseen:
+		f.Group, f.Why = "repositories", "there was no time to inspect it: its branches and its index may have changed"
 	case effects.Unknown:
 		f.Group, f.Why = "refs of git", "it changed, and git did not say what it holds: see git log -p"
 	}

@@ -99,21 +99,20 @@ func (s sourcing) files(view fsView) (list []sourcing) {
 }
 
 // directories are those that a path with patterns stands for. "**" stands for one,
-// and for none.
-func (v fsView) directories(pattern string) (list []string) {
+// and for none. whole is false if there are more.
+func (v fsView) directories(pattern string) (list []string, whole bool) {
 	const several = "/**"
 	patterns := []string{pattern}
 	if without := strings.ReplaceAll(pattern, several, ""); without != pattern {
 		patterns = append(patterns, without)
 	}
+	whole = true
 	for _, one := range patterns {
-		for _, dir := range v.glob(one) {
-			if target := v.Resolve(dir); target.Err == nil && target.Exists && target.Mode.IsDir() {
-				list = append(list, dir)
-			}
-		}
+		g := globber{view: v, left: maxGlob, dirs: true}
+		list = append(list, g.find(one)...)
+		whole = whole && g.left >= 0
 	}
-	return list
+	return list, whole
 }
 
 // eachSourced visits start-up files, what they source, and what that does, each
@@ -135,6 +134,15 @@ func eachSourced(
 		}
 		next := queue[0]
 		queue = queue[1:]
+		if next.pattern && next.wide && strings.Trim(filepath.Base(next.file), ".*") == "" {
+			// A pattern for all would close the directory. Only its files count.
+			for _, one := range next.files(view) {
+				one.matched = false
+				queue = append(queue, one)
+			}
+			visited++
+			continue
+		}
 		if next.pattern {
 			visit(next, view.Resolve(filepath.Dir(next.file)), "", false)
 			visited++
@@ -175,7 +183,9 @@ func eachSourced(
 				continue
 			}
 			dir, name := filepath.Split(one.Path)
-			for _, dir := range view.directories(filepath.Clean(dir)) {
+			dirs, all := view.directories(filepath.Clean(dir))
+			whole = whole && all
+			for _, dir := range dirs {
 				found.file, found.wide = filepath.Join(dir, name), true
 				queue = append(queue, found)
 			}

@@ -211,39 +211,57 @@ func (v fsView) sshConfig(file string) sshconfig.Names {
 }
 
 // maxGlob bounds the paths of one pattern, and the directories that are listed for
-// it.
-const maxGlob = 64
+// it, together.
+const maxGlob = 128
+
+// globber finds what a path with patterns stands for.
+type globber struct {
+	view fsView
+	left int  // of maxGlob; less than 0 if that was too little
+	dirs bool // only directories are wanted
+}
 
 // glob lists what a path with patterns stands for.
 func (v fsView) glob(path string) []string {
-	left := maxGlob
-	return v.globs(path, &left)
+	g := globber{view: v, left: maxGlob}
+	return g.find(path)
 }
 
-func (v fsView) globs(path string, left *int) (list []string) {
+func (g *globber) find(path string) (list []string) {
 	const special = "*?["
 	at := strings.IndexAny(path, special)
 	if at < 0 {
+		if g.dirs && !g.isDir(path) {
+			return nil
+		}
 		return []string{path}
 	}
 	dir := path[:strings.LastIndexByte(path[:at], '/')+1]
 	pattern, rest, deeper := strings.Cut(path[len(dir):], "/")
-	if *left--; *left < 0 {
+	if g.left--; g.left < 0 {
 		return nil
 	}
-	for _, name := range v.names(v.Resolve(dir).Path) {
+	for _, name := range g.view.names(g.view.Resolve(dir).Path) {
 		matched, err := filepath.Match(pattern, name)
-		switch {
-		case err != nil || !matched || strings.HasPrefix(name, ".") != strings.HasPrefix(pattern, "."):
-		case len(list) >= maxGlob:
-			return list
-		case !deeper:
-			list = append(list, dir+name)
-		case !strings.ContainsAny(name, special):
-			list = append(list, v.globs(dir+name+"/"+rest, left)...)
+		if err != nil || !matched || strings.HasPrefix(name, ".") != strings.HasPrefix(pattern, ".") ||
+			(g.dirs || deeper) && (strings.ContainsAny(name, special) || !g.isDir(dir+name)) {
+			continue
 		}
+		if deeper {
+			list = append(list, g.find(dir+name+"/"+rest)...)
+			continue
+		}
+		if g.left--; g.left < 0 {
+			return list
+		}
+		list = append(list, dir+name)
 	}
 	return list
+}
+
+func (g *globber) isDir(path string) bool {
+	target := g.view.Resolve(path)
+	return target.Err == nil && target.Exists && target.Mode.IsDir()
 }
 
 // namedBySSH are the public files that a configuration of ssh names.

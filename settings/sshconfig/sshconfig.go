@@ -6,6 +6,7 @@ package sshconfig
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -148,10 +149,13 @@ func (r *reader) include(value string) {
 	}
 }
 
+// classes are those of glob(3), such as "[a-z]".
+var classes = regexp.MustCompile(`\[[!^]?[^]/][^]/]*\]`)
+
 // widened is a pattern with "*" for what glob(3) takes for one of several
 // characters; "" if that is all in a home directory, or in one that holds it.
 func widened(dir, name, home string) string {
-	wide := strings.ReplaceAll(name, "?", "*")
+	wide := classes.ReplaceAllString(strings.ReplaceAll(name, "?", "*"), "*")
 	if before, _, has := strings.Cut(wide, "["); has {
 		wide = before + "*"
 	}

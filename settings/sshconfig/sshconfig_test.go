@@ -77,7 +77,7 @@ func TestRead_Includes(t *testing.T) {
 		`/a\'b`: "/a'b",
 		`/a"b`:  "", `'/a`: "", `/a "# b" # /c`: "/a", `=/a`: "/a", ` = "/a"`: "/a", `/a#b`: "/a#b", `"/a\\"`: `/a\`,
 		`/d/*/config`: "/d/*/config", `/d/*/*`: "/d/*/1 /d/*/2 (/d/1/* /d/2/*)", `/d/a?`: "/d/a? (/d/a*)",
-		`/d/[0-9]*.conf`: "/d/[0-9]*.conf (/d/*)", `~/[a-z]*`: "/home/u/[a-z]1 /home/u/[a-z]2", `/?`: "/?",
+		`/d/[0-9]*.conf`: "/d/[0-9]*.conf (/d/**.conf)", `~/[a-z]*`: "/home/u/[a-z]1 /home/u/[a-z]2", `/?`: "/?",
 	} {
 		names := Read(host(map[string]string{"/top": `"Include" ` + value + "\n"}), "/top")
 		got := strings.Join(slices.DeleteFunc(names.Included, func(path string) bool {

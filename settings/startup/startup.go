@@ -115,16 +115,28 @@ func (r *reader) command(words []word, opens bool) {
 	if len(words) > 1 && words[1].text == "--" {
 		words = slices.Delete(words, 1, 2)
 	}
-	if len(words) == 1 && words[0].text == "cd" {
-		r.dir = r.home
+	if len(words) == 1 {
+		switch words[0].text {
+		case "cd":
+			r.dir = r.home
+		case "}": // of a function, which nobody may call
+			r.dir = ""
+		}
 	}
 	if len(words) < 2 {
 		return
 	}
 	switch name := words[1].text; words[0].text {
 	case "cd":
-		to := words[len(words)-1] // behind options
+		to := words[1]
+		for _, to = range words[1:] {
+			if !strings.HasPrefix(to.text, "-") || to.text == "-" {
+				break
+			}
+		}
 		switch {
+		case to.text == "-":
+			r.dir = ""
 		case to.text == "~" && to.raw == "~":
 			r.dir = r.home
 		case !to.known || to.pattern || to.loop != "":

@@ -47,6 +47,8 @@ func TestSourced(t *testing.T) {
 		{"for f in ~/a[ ~/b[]; do [ -r $f ] && . $f; done", ""},
 		{"cd ~/d && . x; . ./y; . ../z; cd e; . x; (cd $UNSET; . x)", "/h/d/x /h/d/y /h/z /h/d/e/x"},
 		{"cd ~; . x; cd -P ~/d; . y; cd; . z", "/h/x /h/d/y /h/z"},
+		{"cd ~/d 2>/dev/null && . x; cd -; . y", "/h/d/x"},
+		{"work() {\n\tcd ~/d\n\t. x\n}\n. y; w() { cd ~/e; }; . z", "/h/d/x"},
 		{"cd ~/d; for f in *.sh; do . $f; done", "/h/d/*.sh(pattern)"},
 		{"for f in ~/a; do . x$f; . ${f%x}; . $f$f; done", ""},
 		{"for f in ~/a; do for g in $f/* $f; do . $g; done; done", ""},

@@ -58,7 +58,7 @@ func TestTheReviewNamesWhatComesWithADirectory(t *testing.T) {
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, output)
 	}
-	want := []string{"created src/.vscode", "created src/r/.git", "created src/Makefile"}
+	want := []string{"changed src/.vscode", "created src/r/.git", "changed src/Makefile"}
 	if found := s.review(end); !slices.Equal(found, want) {
 		harness.Breach(t, "review: %q", found)
 	}

@@ -61,6 +61,8 @@ const (
 	Unknown
 	// Commands: git runs what these lists name when an operation continues.
 	Commands
+	// Unseen: there was no time to look at these repositories.
+	Unseen
 )
 
 // State is the state of the refs when a session started.
@@ -143,13 +145,21 @@ func (s *State) Effects(acts func(tree, path string) bool) []Effect {
 		}
 		list = append(list, c.effects()...)
 	}
+	var unseen []string
 	for _, repository := range s.scope.Rest {
 		if _, err := fsguard.Lstat(filepath.Join(repository, "HEAD")); err != nil || s.unwritten {
+			continue
+		}
+		if time.Now().After(looks) {
+			unseen = append(unseen, repository)
 			continue
 		}
 		if found := s.inspect(repository, nil, looks); found.more || len(found.fresh) > 0 {
 			list = append(list, Effect{Kind: Unknown, Paths: []string{repository}})
 		}
+	}
+	if len(unseen) > 0 {
+		list = append(list, Effect{Kind: Unseen, Paths: unseen})
 	}
 	return list
 }

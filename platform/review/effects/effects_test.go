@@ -100,7 +100,7 @@ func (s *scene) lines(list []Effect) string {
 			rel, _ := filepath.Rel(s.dir, path)
 			paths = append(paths, rel)
 		}
-		kind := [...]string{"stored", "linked", "moved", "replaced", "unknown", "commands"}[e.Kind]
+		kind := [...]string{"stored", "linked", "moved", "replaced", "unknown", "commands", "unseen"}[e.Kind]
 		lines = append(lines, strings.TrimSpace(kind+" "+strings.Join(paths, ",")+" "+e.By))
 	}
 	return strings.Join(lines, "; ")

@@ -254,20 +254,26 @@ func (s *State) inspect(repository string, known *snapshot, end time.Time) inspe
 	i := inspection{State: s, end: end}
 	i.directories(repository, "refs", known)
 	for _, name := range []string{packedRefs, "FETCH_HEAD", stashLog} {
-		held := known != nil && (known.loose[name] != "" || name == packedRefs && known.packed != nil)
+		held := known != nil && name == packedRefs && known.packed != nil
+		if known != nil && !held {
+			_, held = known.loose[name]
+		}
 		i.more = i.more || !held && i.isNew(repository, name)
 	}
-	read := maxWorktrees
 	if known == nil {
-		read = 0
 		for _, name := range slices.Concat(rootRefs, todoFiles[:], []string{"index", "reftable/tables.list"}) {
 			i.more = i.more || i.isNew(repository, name)
 		}
 	}
 	names, err := fsguard.ReadDir(filepath.Join(repository, "worktrees"), maxInspected)
 	i.more = i.more || unread(err)
-	for _, one := range names[min(len(names), read):] {
+	for _, one := range names {
 		prefix := "worktrees/" + one.Name + "/"
+		if known != nil && slices.ContainsFunc(known.worktrees, func(w worktree) bool {
+			return w.dir == filepath.Join(repository, prefix)
+		}) {
+			continue
+		}
 		i.directories(repository, prefix+"refs", known)
 		for _, name := range slices.Concat(rootRefs, todoFiles[:], []string{"index"}) {
 			i.more = i.more || i.isNew(repository, prefix+name)
@@ -327,7 +333,7 @@ func aligned(repository string, before, after *snapshot, fresh []string) (old, n
 	add := func(name string) {
 		found, err := fsguard.ReadFile(filepath.Join(repository, name), maxRef)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case err != nil && !unread(err), errors.Is(err, syscall.EISDIR):
 		case err != nil || found.Data == nil || len(found.Data) > maxRef:
 			more = true
 		default:
