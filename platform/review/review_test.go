@@ -1,6 +1,7 @@
 package review
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -406,6 +407,32 @@ func TestFindings_NameWhatCouldNotBeSearched(t *testing.T) {
 	t.Cleanup(func() { mode("hidden", 0o700) })
 	if found := state.Findings(); len(found) != 1 || found[0].Path != p.dir || found[0].Why != whyUnsearched {
 		t.Errorf("%+v", found)
+	}
+}
+
+// 50,000 symlinks, in chains and loops, to files and to nowhere, are one finding,
+// and what was left out is said.
+func TestFindings_OfManyLinks(t *testing.T) {
+	t.Parallel()
+	p := project{t, t.TempDir()}
+	state := Take(&policy.Policy{Project: p.dir, Rules: written(p.dir)})
+	targets := []string{"/etc/hostname", "/proc/self/fd/0", "/nowhere", "../../../out", "loop", "0"}
+	for dir := range 10 {
+		for i := range 5000 {
+			name := fmt.Sprintf("%d/%d", dir, i)
+			if i == 0 {
+				p.write(name, "")
+				p.link("loop", fmt.Sprintf("%d/loop", dir))
+				continue
+			}
+			p.link(targets[i%len(targets)], name)
+		}
+	}
+	found := state.Findings()
+	is := func(f Finding) bool { return f.Why == whyUnsearched }
+	if len(found) != 2 || found[1].Group != string(links) || found[1].Total < maxHits || found[1].Total > 2*maxHits ||
+		len(found[1].Others) != maxOthers || !slices.ContainsFunc(found, is) {
+		t.Errorf("%d findings, %+v", len(found), found[:min(len(found), 2)])
 	}
 }
 

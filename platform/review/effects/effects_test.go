@@ -603,3 +603,51 @@ func BenchmarkEffects(b *testing.B) {
 		}
 	}
 }
+
+// A git that is old, broken, or talks nonsense says nothing, and that is reported.
+func TestEffects_OfABadGit(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"garbage":        "head -c 100000 /dev/urandom",
+		"too much":       "exec yes 0000000000000000000000000000000000000000",
+		"an old one":     `echo "error: unknown option" >&2; exit 129`,
+		"nothing":        "exit 0",
+		"it dies":        "kill -9 $$",
+		"half an answer": `exec git "$@" | head -c 30`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			program := filepath.Join(s.home, "git")
+			if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			state := Take(s.scope())
+			s.sh(`git tag evil $(eval "$EVIL")`)
+			state.programs = []string{program}
+			if got := s.lines(state.Effects(acts)); got != "unknown .git/refs/tags/evil" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// In a partial clone the content of most files is missing. What a session stores is
+// found all the same, and nothing is fetched.
+func TestEffects_OfAPartialClone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.sh("git config uploadpack.allowFilter true; git clone -q --no-checkout --filter=blob:none file://$PWD ../partial\n" +
+		"mv ../project ../origin; mv ../partial ../project")
+	if missing := s.sh("git rev-list --objects --all --missing=print | grep -c '^?'"); missing == "0" {
+		t.Fatal("nothing is missing")
+	}
+	state := Take(s.scope())
+	s.sh(`c=$(eval "$(echo "$EVIL" | sed "s/write-tree/write-tree --missing-ok/")"); git tag evil $c`)
+	if got := s.lines(state.Effects(acts)); got != `stored .vscode/tasks.json tag "evil"` {
+		t.Error(got)
+	}
+	if missing := s.sh("git rev-list --objects --all --missing=print | grep -c '^?'"); missing == "0" {
+		t.Error("it was fetched")
+	}
+}
