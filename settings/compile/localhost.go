@@ -119,7 +119,7 @@ func (e *evaluation) localProxy(text string) uint16 {
 }
 
 // isThisMachine reports whether a name in an address means this machine: its
-// localhost, its own name, or an address of its loopback interface, also as 127.1.
+// localhost, its own name, or an address of one of its interfaces, also as 127.1.
 func (e *evaluation) isThisMachine(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	if own, err := e.FS.Hostname(); err == nil && own != "" && name == strings.ToLower(own) || e.isLoopback(name) {
@@ -129,7 +129,12 @@ func (e *evaluation) isThisMachine(name string) bool {
 		return true
 	}
 	if addr, err := netip.ParseAddr(name); err == nil {
-		return addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified()
+		addr = addr.Unmap().WithZone("")
+		if addr.IsLoopback() || addr.IsUnspecified() {
+			return true
+		}
+		own, err := e.FS.Addresses()
+		return err == nil && slices.Contains(own, addr.String())
 	}
 	return strings.HasPrefix(name, "127.") && strings.Trim(name, "0123456789.") == ""
 }

@@ -88,6 +88,7 @@ func TestLocalhost_ProxiesOfTheMachine(t *testing.T) {
 		"/etc/hosts": "127.0.0.1 localhost\n127.0.1.1 Full.example.org full # not.example.org\n" +
 			"10.0.0.1 far.example.org\n",
 	})
+	f.Addresses = func() ([]string, error) { return []string{"192.168.1.5", "fd00::5"}, nil }
 	e := snapshotOf(t, f, `{"enabled": true}`, "").evaluation(document.KindTool)
 	for text, want := range map[string]uint16{
 		"http://127.0.0.1:3128": 3128, "localhost:8080": 8080, "http://me:secret@localhost:1/": 1,
@@ -100,6 +101,8 @@ func TestLocalhost_ProxiesOfTheMachine(t *testing.T) {
 		"http://[::ffff:127.0.0.1]:10": 10, "http://localhost.example.org:11": 0,
 		"http://full.example.org:12": 12, "http://not.example.org:13": 0, "http://far.example.org:14": 0,
 		"http://" + own + ".example.org:15": 0,
+		"http://192.168.1.5:16":             16, "http://[fd00::5]:17": 17, "http://[::ffff:192.168.1.5]:18": 18,
+		"http://192.168.1.6:19": 0,
 	} {
 		if got := e.localProxy(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)

@@ -22,7 +22,7 @@ func silentBelow(f resolve.FS, dir string) resolve.FS {
 		return nil
 	}
 	return resolve.FS{
-		Hostname: f.Hostname, HomeOf: f.HomeOf,
+		Hostname: f.Hostname, HomeOf: f.HomeOf, Addresses: f.Addresses,
 		Lstat: func(path string) (fs.FileMode, error) {
 			if err := fails(path); err != nil {
 				return 0, err

@@ -9,9 +9,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +22,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
-// FS is what an evaluation asks the machine: its file system and two names. Tests
+// FS is what an evaluation asks the machine: its file system, two names and its addresses. Tests
 // replace it. Lstat and Readlink get only paths whose directories are no symlinks.
 type FS struct {
 	Lstat    func(path string) (fs.FileMode, error)
@@ -45,6 +48,8 @@ type FS struct {
 	// Hostname is the machine's name, and HomeOf another user's home directory.
 	Hostname func() (string, error)
 	HomeOf   func(name string) (string, error)
+	// Addresses are those of the machine's network interfaces, as text.
+	Addresses func() ([]string, error)
 }
 
 // OS is the machine itself.
@@ -83,6 +88,19 @@ var OS = FS{
 		}
 		return found.HomeDir, nil
 	},
+	Addresses: addresses,
+}
+
+func addresses() ([]string, error) {
+	interfaces, err := net.InterfaceAddrs()
+	var list []string
+	for _, one := range interfaces {
+		if prefix, err := netip.ParsePrefix(one.String()); err == nil {
+			list = append(list, prefix.Addr().String())
+		}
+	}
+	slices.Sort(list)
+	return list, err
 }
 
 // Modes are the entries of a directory.

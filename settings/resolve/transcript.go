@@ -52,6 +52,7 @@ const (
 	callModes
 	callHostname
 	callHomeOf
+	callAddresses
 )
 
 // answer is what a call returned. Of what may be long it keeps the digest.
@@ -117,6 +118,11 @@ func Record(f FS) (FS, *Transcript) {
 			t.add(question{callHomeOf, user}, answer{text: home, err: err})
 			return home, err
 		},
+		Addresses: func() ([]string, error) {
+			list, err := f.Addresses()
+			t.add(question{callAddresses, ""}, answer{text: digestOf(list), err: err})
+			return list, err
+		},
 	}, t
 }
 
@@ -170,6 +176,10 @@ func (q question) ask(f FS) (a answer) {
 		a.text, a.err = f.Hostname()
 	case callHomeOf:
 		a.text, a.err = f.HomeOf(q.name)
+	case callAddresses:
+		var list []string
+		list, a.err = f.Addresses()
+		a.text = digestOf(list)
 	}
 	return a
 }

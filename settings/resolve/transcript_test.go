@@ -23,16 +23,17 @@ func answerOf[T any](m *machine, call string) (T, error) {
 
 func (m *machine) FS() FS {
 	return FS{
-		Lstat:    func(string) (fs.FileMode, error) { return answerOf[fs.FileMode](m, "Lstat") },
-		Readlink: func(string) (string, error) { return answerOf[string](m, "Readlink") },
-		ReadDir:  func(string) ([]string, error) { return answerOf[[]string](m, "ReadDir") },
-		ReadFile: func(string) ([]byte, error) { return answerOf[[]byte](m, "ReadFile") },
-		Dirs:     func(string) ([]string, error) { return answerOf[[]string](m, "Dirs") },
-		Find:     func(string, []string) ([]string, error) { return answerOf[[]string](m, "Find") },
-		Links:    func([]string) ([]string, error) { return answerOf[[]string](m, "Links") },
-		Modes:    func(string) (Modes, error) { return answerOf[Modes](m, "Modes") },
-		Hostname: func() (string, error) { return answerOf[string](m, "Hostname") },
-		HomeOf:   func(string) (string, error) { return answerOf[string](m, "HomeOf") },
+		Lstat:     func(string) (fs.FileMode, error) { return answerOf[fs.FileMode](m, "Lstat") },
+		Readlink:  func(string) (string, error) { return answerOf[string](m, "Readlink") },
+		ReadDir:   func(string) ([]string, error) { return answerOf[[]string](m, "ReadDir") },
+		ReadFile:  func(string) ([]byte, error) { return answerOf[[]byte](m, "ReadFile") },
+		Dirs:      func(string) ([]string, error) { return answerOf[[]string](m, "Dirs") },
+		Find:      func(string, []string) ([]string, error) { return answerOf[[]string](m, "Find") },
+		Links:     func([]string) ([]string, error) { return answerOf[[]string](m, "Links") },
+		Modes:     func(string) (Modes, error) { return answerOf[Modes](m, "Modes") },
+		Hostname:  func() (string, error) { return answerOf[string](m, "Hostname") },
+		HomeOf:    func(string) (string, error) { return answerOf[string](m, "HomeOf") },
+		Addresses: func() ([]string, error) { return answerOf[[]string](m, "Addresses") },
 	}
 }
 
@@ -62,8 +63,9 @@ func TestTranscript_EndsWithAnyOtherAnswer(t *testing.T) {
 			NewModes([]fsguard.Entry{{Name: "a", Type: 0o600}}), NewModes([]fsguard.Entry{{Name: "a", Type: 0o644}}),
 			NewModes([]fsguard.Entry{{Name: "b", Type: 0o600}}), NewModes(nil),
 		},
-		"Hostname": {"a", "b", ""},
-		"HomeOf":   {"/a", "/b", ""},
+		"Hostname":  {"a", "b", ""},
+		"HomeOf":    {"/a", "/b", ""},
+		"Addresses": {[]string{}, []string{"10.0.0.1"}, []string{"10.0.0.1", "10.0.0.2"}},
 	}
 	missing := &fs.PathError{Op: "lstat", Path: "/a", Err: syscall.ENOENT}
 	failures := []error{

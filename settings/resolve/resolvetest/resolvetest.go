@@ -68,7 +68,7 @@ func Rooted(root string) resolve.FS {
 			return paths, err
 		},
 		Modes:    func(path string) (resolve.Modes, error) { return resolve.OS.Modes(filepath.Join(root, path)) },
-		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf,
+		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf, Addresses: resolve.OS.Addresses,
 	}
 }
 
@@ -146,6 +146,6 @@ func InMemory(entries map[string]string) resolve.FS {
 			}
 			return resolve.NewModes(entries), err
 		},
-		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf,
+		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf, Addresses: resolve.OS.Addresses,
 	}
 }
