@@ -113,6 +113,17 @@ var runs = []struct{ key, why string }{
 	{"trace2.*", "git would write to %s"},
 }
 
+// Programs are the settings whose value git, or a part of it, would run: a * in the
+// place of the group stands for any, and at the end for any name.
+func Programs() (keys []string) {
+	for _, row := range runs {
+		if strings.Contains(row.why, "would run %s") {
+			keys = append(keys, row.key)
+		}
+	}
+	return keys
+}
+
 // whyUnlisted is about all settings that are not known.
 const whyUnlisted = "it is not among the harmless ones"
 

@@ -24,7 +24,11 @@ var programKeys = map[string][]string{
 	"gc":          {"recentobjectshook"},
 	"gpg":         {"program", "defaultkeycommand"},
 	"guitool":     {"cmd"},
+	"hook":        {"command"},
+	"imap":        {"tunnel"},
+	"instaweb":    {"httpd"},
 	"interactive": {"difffilter"},
+	"lfs":         {"clean", "smudge", "path"}, // of an extension, and of a transfer
 	"man":         {"cmd", "path"},
 	"merge":       {"driver"},
 	"mergetool":   {"cmd", "path"},
@@ -45,6 +49,9 @@ func namesProgram(e gitconfig.Entry) bool {
 	case "pager":
 		return true
 	case "alias", "submodule":
+		if name == "command" { // alias.x.command
+			return true
+		}
 		return strings.HasPrefix(strings.TrimSpace(e.Value), "!")
 	}
 	return slices.Contains(programKeys[section], name)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitchange"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
@@ -27,6 +29,9 @@ func TestFind_ListsPrograms(t *testing.T) {
 		{"[credential \"https://x\"]\n\thelper = ~/project/tools/run\n", "tools/run: credential.https://x.helper"},
 		{"[core]\n\teditor = \\\"$HOME/project/tools/run\\\" --wait\n", "tools/run: core.editor"},
 		{"[core]\n\teditor = \\\"${HOME}\\\"/project/tools/run\n", "tools/run: core.editor"},
+		{"[hook \"x\"]\n\tcommand = tools/run\n", "tools/run: hook.x.command"},
+		{"[alias \"x\"]\n\tcommand = tools/run\n", "tools/run: alias.x.command"},
+		{"[lfs \"extension.x\"]\n\tclean = tools/run\n", "tools/run: lfs.extension.x.clean"},
 		{"[alias]\n\ta = !cd ~/project/tools && ./run\n", "tools/run: alias.a"},
 		{"[user]\n\tname = tools/run\n[remote \"o\"]\n\turl = tools/run\n", ""},
 		{"[remote \"o\"]\n\tuploadpack = link/run\n", "link: remote.o.uploadpack, tools/run: remote.o.uploadpack"},
@@ -48,6 +53,30 @@ func TestFind_ListsPrograms(t *testing.T) {
 }
 
 // A configuration full of commands is read up to the bound.
+func TestFind_KnowsEverySettingThatGitRuns(t *testing.T) {
+	t.Parallel()
+	for _, key := range gitchange.Programs() {
+		key := strings.ToLower(key)
+		section, name, _ := strings.Cut(key, ".")
+		name = name[strings.LastIndexByte(name, '.')+1:]
+		names := []string{name}
+		if name == "*" {
+			if names = programKeys[section]; len(names) == 0 {
+				names = []string{"any"}
+			}
+		}
+		known := slices.ContainsFunc(names, func(name string) bool {
+			return namesProgram(gitconfig.Entry{Key: section + ".group." + name, Value: "!tools/run"})
+		})
+		if !known {
+			t.Errorf("git would run the value of %s, and changes of that program are not reviewed", key)
+		}
+	}
+	if n := len(gitchange.Programs()); n < 25 {
+		t.Errorf("%d settings: this test finds nothing", n)
+	}
+}
+
 func TestFind_BoundsPrograms(t *testing.T) {
 	t.Parallel()
 	config := "[filter \"x\"]\n\tclean = " + strings.Repeat("a/b ", 10*maxPrograms) + "tools/run\n"
