@@ -5,6 +5,8 @@ type Alarm struct {
 	Kind AlarmKind
 	// Path is absolute.
 	Path string
+	// Why says, of AlarmStored, which command of git would put it in place.
+	Why string
 }
 
 // AlarmKind is what happened, as notifications name it.
@@ -23,7 +25,19 @@ const (
 	AlarmWritten AlarmKind = "protected_written"
 	// AlarmRefused: a change was attempted and denied.
 	AlarmRefused AlarmKind = "protected_write"
+	// AlarmStored: the path itself is the same, but git holds new content for it.
+	AlarmStored AlarmKind = "protected_stored"
 )
+
+// Watch is what a Watcher watches, beside the protected paths, and whom it tells.
+type Watch struct {
+	// Raise is called for each alarm, one at a time.
+	Raise func(Alarm)
+	// Refs are directories in which git keeps refs and indexes. Touched is called
+	// whenever something in one, or below, may have changed. It must not block.
+	Refs    []string
+	Touched func()
+}
 
 // Watcher watches protected paths and raises alarms.
 type Watcher interface {

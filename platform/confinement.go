@@ -49,9 +49,9 @@ type Confinement struct {
 	// localhost, before Supervise. It is nil if the session has none of its own.
 	Localhost func(Handover) Localhost
 	// Watch, if not nil, starts to watch the protected paths, before anything
-	// of the session runs. Its argument is called with each alarm from another
-	// goroutine, one at a time.
-	Watch func(func(Alarm)) (Watcher, error)
+	// of the session runs. The functions of its argument are called from another
+	// goroutine.
+	Watch func(Watch) (Watcher, error)
 	// Prepare, if not nil, is called with the stage's process id while the
 	// stage confines itself, from another goroutine. It finds out what
 	// Supervise would take time for, and returns it as Handover.Prepared.

@@ -212,6 +212,10 @@ func denialMessage(denial spawn.Denial, suggestion explain.Suggestion) string {
 
 // alarmMessage says what happened to a protected path.
 func alarmMessage(alarm spawn.Alarm) string {
+	if alarm.Why != "" {
+		return fmt.Sprintf("The protected path %s was stored in git while a sandboxed session ran: %s. Check it before "+
+			"you run git outside.", display.Quote(alarm.Path), display.Line(alarm.Why))
+	}
 	var happened spawn.Denial
 	happened.Target, happened.Count = alarm.Path, 1
 	return denialSentence(string(alarm.Kind), happened)

@@ -76,6 +76,11 @@ func TestMessages(t *testing.T) {
 			`The sandbox refused to change the protected path "/p\n".`,
 		},
 		{
+			alarmMessage(spawn.Alarm{Kind: "protected_stored", Path: "/p\n", Why: "git merge puts it in place: \n"}),
+			`The protected path "/p\n" was stored in git while a sandboxed session ran: git merge puts it in place: \n. ` +
+				`Check it before you run git outside.`,
+		},
+		{
 			FindingLine(spawn.Finding{Path: "/p\n/x", How: "created", Why: "git runs it"}),
 			`"/p\n/x" was created: git runs it`,
 		},

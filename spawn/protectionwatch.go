@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"sync"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -21,6 +22,10 @@ type Finding = review.Finding
 // reports nothing.
 type protectionWatch struct {
 	watching platform.Watcher // nil if nothing can be watched, or nothing is protected
+	touched  chan struct{}    // has one element if git may hold something new
+	stop     chan struct{}    // closed, once, when the session ends
+	stopping sync.Once
+	storing  sync.WaitGroup // of watchStored
 	before   *review.State
 	record   *record.Session // nil if there is no audit trail
 
@@ -35,20 +40,75 @@ type protectionWatch struct {
 // watching fails, it returns the error and a protectionWatch that reports only
 // at the end. met is Spawner.Met.
 func newProtectionWatch(
-	p *policy.Policy, met string, watch func(func(platform.Alarm)) (platform.Watcher, error), noted *record.Session,
+	p *policy.Policy, met string, watch func(platform.Watch) (platform.Watcher, error), noted *record.Session,
 ) (*protectionWatch, error) {
-	w := &protectionWatch{before: review.Take(p), record: noted}
+	w := &protectionWatch{
+		before: review.Take(p), record: noted, touched: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
 	w.before.Remember(met)
 	w.changed.L = &w.mu
 	if watch == nil {
 		return w, nil
 	}
-	watching, err := watch(w.raise)
+	refs := w.before.RefDirectories()
+	watching, err := watch(platform.Watch{Raise: w.raise, Refs: refs, Touched: w.touch})
 	if err != nil {
 		return w, err
 	}
 	w.watching = watching
+	if len(refs) > 0 {
+		w.storing.Go(w.watchStored)
+	}
 	return w, nil
+}
+
+// touch says that git may hold something new.
+func (w *protectionWatch) touch() {
+	select {
+	case w.touched <- struct{}{}:
+	default:
+	}
+}
+
+// The time between a change of git's refs and a look at what they hold: that many
+// changes are looked at once, and that looks take a small share of the time.
+const (
+	leastPause = time.Second
+	pauseShare = 20
+)
+
+// watchStored raises an alarm for what git holds and sessions have little reason
+// to store, while the session runs: it may run all day, and a git outside puts it
+// in place at any time.
+func (w *protectionWatch) watchStored() {
+	type stored struct{ path, why string }
+	raised := map[stored]bool{}
+	for wait := leastPause; ; {
+		select {
+		case <-w.touched:
+		case <-w.stop:
+			return
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+		case <-w.stop:
+			pause.Stop()
+			return
+		}
+		select {
+		case <-w.touched: // what was touched meanwhile is looked at now
+		default:
+		}
+		begun := time.Now()
+		for _, f := range w.before.Stored(w.stop) {
+			if one := (stored{f.Path, f.Why}); !raised[one] {
+				raised[one] = true
+				w.raise(platform.Alarm{Kind: platform.AlarmStored, Path: f.Path, Why: f.Why})
+			}
+		}
+		wait = max(leastPause, pauseShare*time.Since(begun))
+	}
 }
 
 func (w *protectionWatch) raise(alarm platform.Alarm) {
@@ -93,6 +153,8 @@ func (w *protectionWatch) end() {
 	if w.watching != nil {
 		w.watching.Close() // which may raise the last alarms
 	}
+	w.stopping.Do(func() { close(w.stop) })
+	w.storing.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true

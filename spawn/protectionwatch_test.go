@@ -28,8 +28,8 @@ func TestProtectionWatch_ReportsEveryAlarmInOrderAndThenEnds(t *testing.T) {
 	dir := t.TempDir()
 	var watcher fakeWatcher
 	w, err := newProtectionWatch(&policy.Policy{Project: dir}, "",
-		func(raise func(platform.Alarm)) (platform.Watcher, error) {
-			watcher.raise = raise
+		func(watch platform.Watch) (platform.Watcher, error) {
+			watcher.raise = watch.Raise
 			return &watcher, nil
 		}, nil)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestProtectionWatch_ReportsFindingsWithoutAWatcher(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no more watches")
 	w, err := newProtectionWatch(&policy.Policy{Protected: []policy.Protected{{Path: "/no/such"}}}, "",
-		func(func(platform.Alarm)) (platform.Watcher, error) {
+		func(platform.Watch) (platform.Watcher, error) {
 			return nil, failed
 		}, nil)
 	if !errors.Is(err, failed) || w == nil {

@@ -164,8 +164,8 @@ type watched struct {
 
 func (b *watched) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
 	confinement, err := b.Backend.Confine(p, hooks)
-	confinement.Watch = func(raise func(platform.Alarm)) (platform.Watcher, error) {
-		b.watcher.raise = raise
+	confinement.Watch = func(watch platform.Watch) (platform.Watcher, error) {
+		b.watcher.raise = watch.Raise
 		return b.watcher, nil
 	}
 	return confinement, err

@@ -18,7 +18,7 @@ var alarmKinds = map[tripwire.Kind]platform.AlarmKind{
 // paths that a program outside replaces: the kernel removes a mount if its path
 // is removed or renamed over from outside. If calls are observed, the observer
 // reports what git is refused.
-func watchProtected(p *policy.Policy, mounted, observed bool) func(func(platform.Alarm)) (platform.Watcher, error) {
+func watchProtected(p *policy.Policy, mounted, observed bool) func(platform.Watch) (platform.Watcher, error) {
 	var paths, patterns []string
 	for _, protected := range p.Protected {
 		if protected.Busy && protected.Decides && !mounted {
@@ -30,10 +30,11 @@ func watchProtected(p *policy.Policy, mounted, observed bool) func(func(platform
 		}
 		paths = append(paths, protected.Path)
 	}
-	return func(raise func(platform.Alarm)) (platform.Watcher, error) {
+	return func(w platform.Watch) (platform.Watcher, error) {
 		return tripwire.New(tripwire.Options{
 			Paths: paths, Patterns: patterns, Match: policy.MatchName, Mounted: mounted, Refusals: mounted && !observed,
-			Report: func(kind tripwire.Kind, path string) { raise(platform.Alarm{Kind: alarmKinds[kind], Path: path}) },
+			Report: func(kind tripwire.Kind, path string) { w.Raise(platform.Alarm{Kind: alarmKinds[kind], Path: path}) },
+			Refs:   w.Refs, Touched: w.Touched,
 		})
 	}
 }

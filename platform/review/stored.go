@@ -58,18 +58,54 @@ func takeRefs(p *policy.Policy, roots []string, since time.Time) (refs *effects.
 	return effects.Take(scope), repositories
 }
 
-// stored returns what git would put in place, or run, from what the session has
-// left in repositories.
-func (s *State) stored() []Finding {
+// RefDirectories are those in which git keeps refs and indexes. If something in
+// one has changed, Stored may find more.
+func (s *State) RefDirectories() []string { return s.refs.Directories() }
+
+// Stored returns what git would put in place, or run, by now, and sessions have
+// little reason to store; see [Stored]. Each finding has one path. Until all calls
+// have returned, which they soon do once stop is closed, Unwritten and Findings
+// must not be called.
+func (s *State) Stored(stop <-chan struct{}) []Finding {
+	groupOf := s.groups()
+	reserved := func(tree, path string) bool {
+		full := filepath.Join(tree, path)
+		return groupOf(tree, path) == alone || s.at(full).guardedAt(full)
+	}
 	var list []Finding
+	for _, effect := range s.refs.Until(stop, reserved) {
+		if effect.Kind != effects.Stored && effect.Kind != effects.Linked && effect.Kind != effects.Replaced {
+			continue
+		}
+		for _, path := range effect.Paths {
+			if len(list) == maxEffects {
+				return list
+			}
+			effect.Paths = []string{path}
+			list = append(list, finding(effect, func(string) protected.Group { return alone }))
+		}
+	}
+	return list
+}
+
+// groups returns a function that says which group of the table a path of a working
+// tree falls in; see table.
+func (s *State) groups() func(tree, path string) protected.Group {
 	tables := map[*State]func(path string) protected.Group{}
-	groupOf := func(tree, path string) protected.Group {
+	return func(tree, path string) protected.Group {
 		of := s.at(tree)
 		if tables[of] == nil {
 			tables[of] = of.table()
 		}
 		return tables[of](path)
 	}
+}
+
+// stored returns what git would put in place, or run, from what the session has
+// left in repositories.
+func (s *State) stored() []Finding {
+	var list []Finding
+	groupOf := s.groups()
 	acting := func(path string) protected.Group {
 		dir := s.at(path).project
 		return groupOf(dir, strings.TrimPrefix(path, dir+"/"))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -98,6 +99,53 @@ func TestWhatGitStoresIsReviewed(t *testing.T) {
 				harness.Breach(t, "the review does not name it: %+v: %s", end.Review, output)
 			}
 		})
+	}
+}
+
+// A session may run all day, and git outside puts in place at any time what it has
+// stored. So that is reported while it runs, once. Ordinary work is not.
+func TestWhatGitStoresIsReportedWhileTheSessionRuns(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for _, layout := range []string{"repository", "worktree", "worktree of a bare repository", "submodule", "package"} {
+		for _, machine := range harness.Machines(t) {
+			if layout != "repository" && !machine.Namespaces {
+				continue // nothing of a repository outside is writable
+			}
+			t.Run(layout+", "+machine.Name, func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t)
+				layouts[layout](s)
+				e := s.start(harness.Defaults(nil), machine)
+				const ordinary = `set -e; echo x >main.c; echo all: >Makefile; git add .; git commit -qm m
+git checkout -qb topic; echo y >>Makefile; git stash -q; git stash pop -q; git commit -qam topic; git checkout -q -
+git tag one; git branch -m topic other; `
+				session := e.Spawn(protocol.SpawnParams{Command: "/bin/bash", Args: []string{"-c", ordinary +
+					`echo worked; read -r _; d=$(git rev-parse --absolute-git-dir); export GIT_INDEX_FILE=$d/more; git read-tree HEAD
+git update-index --add --cacheinfo 100644,$(echo evil | git hash-object -w --stdin),"$(git rev-parse --show-prefix).vscode/tasks.json"
+c=$(echo m | git commit-tree $(git write-tree) -p HEAD); unset GIT_INDEX_FILE
+git branch evil/one $c; echo stored; read -r _`}})
+				session.Await("worked")
+				session.Type("\n")
+				session.Await("stored")
+				want := s.ProjectPath(".vscode/tasks.json")
+				var found []protocol.DeniedParams
+				harness.Eventually(t, "what is stored is reported", func() bool {
+					found = slices.DeleteFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
+						return d.Access != "protected_stored"
+					})
+					return len(found) > 0
+				})
+				if len(found) != 1 || found[0].Target != want || !strings.Contains(found[0].Message, `branch "evil/one"`) {
+					t.Errorf("reported: %+v", found)
+				}
+				session.Type("\n")
+				session.Exit()
+				if end := session.Close(0); !slices.Contains(s.review(end), "stored in git .vscode/tasks.json") {
+					harness.Breach(t, "the end does not name it: %+v", end.Review)
+				}
+			})
+		}
 	}
 }
 

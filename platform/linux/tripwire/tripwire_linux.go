@@ -43,6 +43,11 @@ type Options struct {
 	// Report is called once for each path and kind, from another goroutine, one
 	// call at a time, and never after Close.
 	Report func(kind Kind, path string)
+	// Refs are directories. Touched is called, as Report is, whenever something
+	// may have changed in one of them, or in a directory that is made there later.
+	// What ends in ".lock" does not count.
+	Refs    []string
+	Touched func()
 }
 
 // Tripwire watches paths. Its methods may be called from several goroutines.
@@ -54,6 +59,7 @@ type Tripwire struct {
 	wanted   map[string]map[string][]string // paths by directory and by a name in it that leads to them
 	reported map[event]bool
 	known    map[string]bool // what matched a pattern when the watch began
+	refs     map[string]bool // those of Options.Refs that are watched, and later ones
 	closed   bool
 	pass     *pass // nil unless all paths are checked
 }
@@ -67,7 +73,7 @@ type event struct {
 func New(options Options) (*Tripwire, error) {
 	t := &Tripwire{
 		options: options, paths: map[string]bool{}, wanted: map[string]map[string][]string{},
-		reported: map[event]bool{}, known: map[string]bool{},
+		reported: map[event]bool{}, known: map[string]bool{}, refs: map[string]bool{},
 	}
 	if err := shared.open(); err != nil {
 		return nil, err
@@ -93,7 +99,51 @@ func New(options Options) (*Tripwire, error) {
 			t.known[path] = true
 		}
 	}
+	for _, dir := range options.Refs {
+		t.armRefs(dir, false)
+	}
 	return t, nil
+}
+
+// maxRefs bounds the directories of refs that are watched. What happens in others
+// is found when the session ends.
+const maxRefs = 512
+
+// armRefs watches a directory of refs; below says whether those in it, too. One
+// that was removed and made anew is watched again. t.mu is held.
+func (t *Tripwire) armRefs(dir string, below bool) {
+	if len(t.refs) >= maxRefs && !t.refs[dir] {
+		return
+	}
+	const mask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_CLOSE_WRITE |
+		unix.IN_MODIFY
+	if shared.watch(t, dir, mask) != nil {
+		return
+	}
+	t.refs[dir] = true
+	if !below {
+		return
+	}
+	entries, err := fsguard.ReadDir(dir, maxRefs)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if entry.Type.IsDir() {
+			t.armRefs(filepath.Join(dir, entry.Name), true)
+		}
+	}
+}
+
+// touched processes an event in a directory of refs. t.mu is held.
+func (t *Tripwire) touched(dir, name string, mask uint32) {
+	if strings.HasSuffix(name, ".lock") {
+		return
+	}
+	if mask&unix.IN_ISDIR != 0 && mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 {
+		t.armRefs(filepath.Join(dir, name), true)
+	}
+	t.options.Touched()
 }
 
 // matches lists the existing paths that a pattern matches. listed keeps what
@@ -233,6 +283,12 @@ func (t *Tripwire) watchName(dir, name, path string, mask uint32) error {
 func (t *Tripwire) handle(dir, name string, mask uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.closed && len(t.refs) > 0 && (t.refs[dir] || mask&unix.IN_Q_OVERFLOW != 0) {
+		t.touched(dir, name, mask)
+	}
+	if t.options.Mounted {
+		mask &^= unix.IN_CLOSE_WRITE | unix.IN_MODIFY // of directories of refs
+	}
 	switch {
 	case t.closed:
 	case mask&(unix.IN_Q_OVERFLOW|unix.IN_MOVE_SELF|unix.IN_DELETE_SELF|unix.IN_UNMOUNT) != 0:

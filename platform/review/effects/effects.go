@@ -99,6 +99,15 @@ func Take(scope Scope) *State {
 	return s
 }
 
+// Directories are those in which git keeps the refs and indexes that Take has read.
+func (s *State) Directories() []string {
+	var list []string
+	for _, repository := range slices.Sorted(maps.Keys(s.before)) {
+		list = append(list, s.before[repository].dirs...)
+	}
+	return list
+}
+
 // treeOf is the nearest directory, from a root upwards, that has a repository: the
 // working tree in which git works there; "" if there is none, or if a file system
 // does not answer.
@@ -120,7 +129,11 @@ func (s *State) Unwritten() { s.unwritten = true }
 // Effects returns what has changed since Take. acts says which paths of a working
 // tree programs outside act upon; they are relative to its top. git is asked only
 // if a ref or an index has changed.
-func (s *State) Effects(acts func(tree, path string) bool) []Effect {
+func (s *State) Effects(acts func(tree, path string) bool) []Effect { return s.Until(nil, acts) }
+
+// Until is Effects, which ends early, with less, if stop is closed. Several
+// goroutines may call it at the same time, but not with Unwritten.
+func (s *State) Until(stop <-chan struct{}, acts func(tree, path string) bool) []Effect {
 	var list []Effect
 	end, looks := time.Now().Add(s.time), time.Now().Add(inspectTime)
 	for _, repository := range slices.Sorted(maps.Keys(s.before)) {
@@ -142,6 +155,7 @@ func (s *State) Effects(acts func(tree, path string) bool) []Effect {
 		}
 		c := comparison{
 			State: s, repository: repository, before: before, after: after, acts: acts, end: end, crowded: crowded,
+			stop: stop,
 		}
 		list = append(list, c.effects()...)
 	}
@@ -171,6 +185,7 @@ type comparison struct {
 	before, after *snapshot
 	acts          func(tree, path string) bool
 	end           time.Time
+	stop          <-chan struct{}
 	crowded       bool // there are more refs than are read, and some are new
 
 	old, now map[string]string // the values of the refs

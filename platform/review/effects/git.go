@@ -38,6 +38,7 @@ type asker struct {
 	program string
 	dir     string // GIT_DIR
 	end     time.Time
+	stop    <-chan struct{} // ends all questions early
 }
 
 // safe are options under which git runs no program, whatever the repository's
@@ -72,14 +73,14 @@ func (c *comparison) asker() (asker, error) {
 	for _, path := range c.programs {
 		info, err := fsguard.Stat(path)
 		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return asker{path, dir, c.end}, nil
+			return asker{path, dir, c.end, c.stop}, nil
 		}
 	}
 	return asker{}, errNoGit
 }
 
 // run runs git with a text as its input, and returns what it prints. It waits no
-// longer than until the end, and reads no more than maxOutput.
+// longer than until the end or the stop, and reads no more than maxOutput.
 func (a asker) run(input string, args ...string) (string, error) {
 	if time.Now().After(a.end) {
 		return "", errLate
@@ -134,8 +135,9 @@ func (a asker) run(input string, args ...string) (string, error) {
 	case r := <-done:
 		return r.text, r.err
 	case <-timer.C:
-		// A process that a file system holds ends later; nobody waits for it.
-		_ = process.Signal(syscall.SIGKILL)
-		return "", errLate
+	case <-a.stop:
 	}
+	// A process that a file system holds ends later; nobody waits for it.
+	_ = process.Signal(syscall.SIGKILL)
+	return "", errLate
 }

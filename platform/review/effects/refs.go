@@ -69,6 +69,7 @@ type snapshot struct {
 	// and their signatures.
 	reftable  string
 	worktrees []worktree
+	dirs      []string // the directories of all that, absolute
 	// crowded: there is more than is read, or it cannot be read.
 	crowded bool
 	// silent: the file system does not answer.
@@ -99,7 +100,11 @@ func read(repository string, scope Scope, previous *snapshot) *snapshot {
 	}
 	s.worktree(repository, "")
 	s.directory(repository, "refs", 1)
-	names, err := fsguard.ReadDir(filepath.Join(repository, "worktrees"), maxWorktrees+1)
+	worktrees := filepath.Join(repository, "worktrees")
+	names, err := fsguard.ReadDir(worktrees, maxWorktrees+1)
+	if err == nil {
+		s.dirs = append(s.dirs, worktrees)
+	}
 	s.crowded = s.crowded || len(names) > maxWorktrees
 	s.failed(err)
 	for _, one := range names[:min(len(names), maxWorktrees)] {
@@ -134,6 +139,7 @@ func unread(err error) bool {
 // worktree reads what a working tree has for itself.
 func (s *snapshot) worktree(repository, prefix string) {
 	dir := filepath.Join(repository, prefix)
+	s.dirs = append(s.dirs, dir)
 	for _, name := range rootRefs {
 		s.file(repository, prefix+name)
 	}
@@ -142,6 +148,9 @@ func (s *snapshot) worktree(repository, prefix string) {
 	}
 	tables := string(s.text(repository, prefix+"reftable/tables.list", maxRef))
 	s.reftable += tables
+	if tables != "" {
+		s.dirs = append(s.dirs, filepath.Join(dir, "reftable"))
+	}
 	for name := range strings.Lines(tables) {
 		s.reftable += s.sign(dir, "reftable/"+strings.TrimSpace(name)) + "\n"
 	}
@@ -216,6 +225,9 @@ func (s *snapshot) directory(repository, dir string, depth int) {
 	entries, err := fsguard.ReadDir(filepath.Join(repository, dir), maxLoose)
 	s.crowded = s.crowded || len(entries) == maxLoose
 	s.failed(err)
+	if err == nil {
+		s.dirs = append(s.dirs, filepath.Join(repository, dir))
+	}
 	for _, entry := range entries {
 		name := dir + "/" + entry.Name
 		kind := entry.Type
