@@ -161,6 +161,13 @@ func (w *protectionWatch) end() {
 	w.changed.Broadcast()
 }
 
+// gone says, before review, that from now on no process of the session is left.
+func (w *protectionWatch) gone() {
+	if w != nil {
+		w.before.Gone()
+	}
+}
+
 // unwritten says, before review, that the session has changed no file.
 func (w *protectionWatch) unwritten() {
 	if w != nil {

@@ -158,6 +158,9 @@ func (r *running) end(e ending) (Exit, error) {
 	// No process is left that could do anything. The last reports come from
 	// whoever watched, and from the output.
 	r.protection.end()
+	if _, member := r.group.(*call); !member && err == nil {
+		r.protection.gone()
+	}
 	r.endSupervision()
 	e.drain()
 	r.denials.end()

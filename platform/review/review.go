@@ -84,6 +84,7 @@ type State struct {
 	prevented bool
 	// unwritten: see Unwritten.
 	unwritten bool
+	gone      time.Time // see Gone; zero if it was not called
 
 	mu         sync.Mutex // guards configured
 	configured map[string]*configured
@@ -168,6 +169,16 @@ func (s *State) take(since time.Time, index *policy.Index, tops []string) {
 // Prevented says that the session could change nothing in protected directories
 // that were there. What has changed in busy ones is the work of others.
 func (s *State) Prevented() { s.prevented = true }
+
+// Gone says, before Findings, that from now on no process of the session is left.
+// Then what others make during the search is newer than what the session has left,
+// and Findings need not wait for the clock that files get their times from.
+func (s *State) Gone() {
+	now := time.Now()
+	for _, one := range s.all() {
+		one.gone = now
+	}
+}
 
 // Unwritten says that the session has changed no file. Then Findings does not
 // search subdirectories, which takes longest.

@@ -47,7 +47,10 @@ type search struct {
 // search adds to the list what it finds until a time. kin are all states of the
 // session.
 func (s *State) search(list changes, kin []*State, end time.Time) {
-	begun := time.Now()
+	begun := s.gone
+	if begun.IsZero() {
+		begun = time.Now()
+	}
 	w := search{State: s, list: list, end: end, kin: kin}
 	for _, path := range s.crowded {
 		w.uncompared(path)

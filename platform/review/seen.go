@@ -52,8 +52,8 @@ type view struct {
 	// built-in table are, or in other directories.
 	ID    string `json:"id"`
 	Table string `json:"table"`
-	// Begun is when the search began, in nanoseconds of Unix time; 0 if there was
-	// none that has seen everything.
+	// Begun is when the search began, or the last process of its session ended, in
+	// nanoseconds of Unix time; 0 if there was none that has seen everything.
 	Begun int64 `json:"begun"`
 	Marks marks `json:"marks"`
 	// Gap: a later search has not seen everything.
