@@ -69,6 +69,36 @@ func TestFindings_InOtherGrants(t *testing.T) {
 	}
 }
 
+// Of more repositories than are recorded it is said that one has changed.
+func TestFindings_OfManyRepositories(t *testing.T) {
+	t.Parallel()
+	p := policy.Policy{Project: t.TempDir()}
+	p.Rules = written(p.Project)
+	var all []project
+	for range maxRepositories + 3 {
+		one := project{t, t.TempDir()}
+		one.write(".git/HEAD", "ref: refs/heads/main")
+		one.write(".git/objects/x", "")
+		one.write(".git/refs/heads/main", strings.Repeat("1", 40))
+		p.Rules, p.Roots = append(p.Rules, written(one.dir)...), append(p.Roots, policy.Root{Path: one.dir})
+		all = append(all, one)
+	}
+	time.Sleep(5 * fileTimeLag)
+	for _, changed := range []project{all[0], all[len(all)-1]} {
+		state := Take(&p)
+		if list := state.Findings(); len(list) > 0 {
+			t.Fatalf("control: nothing has changed: %+v", list)
+		}
+		state = Take(&p)
+		changed.write(".git/refs/heads/made", strings.Repeat("2", 40))
+		list := state.Findings()
+		named := func(f Finding) bool { return policy.Contains(changed.dir+"/.git", f.Path) }
+		if len(list) == 0 || !slices.ContainsFunc(list, named) {
+			t.Errorf("%d of %d: %+v", slices.Index(all, changed)+1, len(all), list)
+		}
+	}
+}
+
 // A project that sessions cannot write, such as /, is not searched. What is in the
 // grants below it is found as elsewhere.
 func TestFindings_BelowAProjectThatIsReadOnly(t *testing.T) {

@@ -21,6 +21,7 @@ git log --oneline | grep -q side
 echo dirty >>file; git stash -q; git stash list | grep -q stash; git stash pop -q; git checkout -q file
 git tag v1; git tag -a v2 -m v2; git reflog >/dev/null
 git worktree add -q tree -b tree; (cd tree; echo t >t; git add t; git commit -qm t); git worktree remove tree
+git push -q PUSHED HEAD:refs/heads/work; git ls-remote PUSHED | grep -q heads/work
 git gc -q; git fsck 2>/dev/null >/dev/null
 git reset -q --hard HEAD^; git merge -q v1 2>/dev/null
 git init -q fresh; (cd fresh; echo x >x; git add x; git commit -qm fresh; git config a.b c; git remote add o /nowhere)
@@ -38,14 +39,21 @@ func TestGitWorksInEveryLayout(t *testing.T) {
 				line = `set -e
 git init -q .; echo x >file; git add .; git commit -qm first; git config a.b c; ` + strings.TrimPrefix(work, "set -e\n")
 			}
-			for _, settings := range []string{harness.Off(), harness.Defaults(nil)} {
+			for _, sandboxed := range []bool{false, true} {
 				s := newScene(t)
 				layout(s)
+				pushed := filepath.Join(s.Outside, "pushed.git")
+				s.git(s.Outside, "init", "-q", "--bare", pushed)
+				settings := harness.Off()
+				if sandboxed {
+					settings = harness.Defaults(harness.Sandbox{"additional_read_write_paths": []string{pushed}})
+				}
+				line := strings.ReplaceAll(line, "PUSHED", harness.Quote(pushed))
 				reply, output, status, _ := s.start(settings, harness.Machine{}).run(line)
 				if status != 0 || !strings.HasSuffix(strings.TrimSpace(output), "fine") {
 					t.Errorf("%s: status %d:\n%s", settings, status, output)
 				}
-				if settings != harness.Off() && !reply.Sandbox.Applied {
+				if sandboxed != reply.Sandbox.Applied {
 					t.Errorf("%+v", reply.Sandbox)
 				}
 			}

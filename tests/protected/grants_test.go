@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,23 +86,46 @@ var grantKinds = []grantKind{
 	{name: "one file of a group", grant: "other/package.json", root: "other", rows: []string{"?package.json"}},
 }
 
-// grantRoads are lines that change the file $1 below $2. The program "try" of the
-// scene runs what is quoted.
-var grantRoads = map[string]string{
-	"directly":     `mkdir -p "$(dirname "$1")"; echo planted >>"$1"`,
-	"by a symlink": `mkdir -p "$(dirname "$1")"; ln -s "$2" way; echo planted >>"way/${1#"$2"/}"`,
-	"by rename":    `mkdir -p "$(dirname "$1")"; echo planted >new; mv -f new "$1"`,
-	"by a hard link": `test -e "$1" || exit 0; ln "$1" "$1.linked" && echo planted >>"$1.linked"; ` +
-		`rm -f "$1.linked"`,
-	"its directory moved": `d="$(dirname "$1")"; test "$d" = "$2" || { mv "$d" "$2/away"; mkdir -p "$d"; } ` +
-		`&& echo planted >>"$1"`,
+// byGit is the road on which the file itself stays as it is.
+const byGit = "by git's objects"
+
+// grantRoads are lines that change the file $1 below $2, each in a session.
+var grantRoads = map[string][]string{
+	"directly":     {`mkdir -p "$(dirname "$1")"; echo planted >>"$1"`},
+	"by a symlink": {`mkdir -p "$(dirname "$1")"; ln -s "$2" way; echo planted >>"way/${1#"$2"/}"`},
+	"by rename":    {`mkdir -p "$(dirname "$1")"; echo planted >new; mv -f new "$1"`},
+	"by a hard link": {`test -e "$1" || exit 0; ln "$1" "$1.linked" && echo planted >>"$1.linked"; ` +
+		`rm -f "$1.linked"`},
+	"its directory moved": {`d="$(dirname "$1")"; test "$d" = "$2" || { mv "$d" "$2/away"; mkdir -p "$d"; } ` +
+		`&& echo planted >>"$1"`},
+	"in two sessions": {
+		`mkdir -p "$2/node_modules/keep"; echo planted >"$2/node_modules/keep/$(basename "$1")"`,
+		`d="$(dirname "$1")"; k="$2/node_modules/keep"; if test -e "$d"; then mv -f "$k/$(basename "$1")" "$1"
+else mkdir -p "$(dirname "$d")"; mv "$k" "$d"; fi`,
+	},
+	byGit: {`cd "$2" && export GIT_INDEX_FILE=$PWD/.git/more &&
+git update-index --add --cacheinfo 100644,$(echo planted | git hash-object -w --stdin),"${1#"$2"/}" &&
+git tag -f evil $(echo m | git -c user.name=u -c user.email=u@example.com commit-tree $(git write-tree))`},
+}
+
+// planted reports whether a road has led to a file below a root.
+func (s *scene) planted(road, root, path string) bool {
+	if road != byGit {
+		content, _ := os.ReadFile(path)
+		return strings.Contains(string(content), "planted")
+	}
+	name, _ := filepath.Rel(root, path)
+	show := exec.Command("git", "-C", root, "show", "evil:"+name)
+	show.Env = harness.Environ(s.World)
+	content, _ := show.CombinedOutput()
+	return string(content) == "planted\n"
 }
 
 // fill makes what the rows need.
 func (s *scene) fill() {
 	s.T.Helper()
 	for _, dir := range []string{
-		"other", "dotfiles", ".vscode", ".local/bin", ".config/fish", ".claude", ".shell", "githooks",
+		"other", "dotfiles", ".vscode", ".local/bin", ".config/fish", ".claude", ".shell", "githooks", "node_modules",
 	} {
 		if err := os.RemoveAll(filepath.Join(s.Home, dir)); err != nil {
 			s.T.Fatal(err)
@@ -285,7 +309,7 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 			s.T.Errorf("%s is granted, and cannot be written: %s", path, session.Output())
 		}
 	}
-	for road, line := range grantRoads {
+	for road, lines := range grantRoads {
 		for _, row := range kind.rows {
 			cell := "same"
 			s.fill()
@@ -298,12 +322,15 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 				real = path
 			}
 			reported := len(e.denials.All())
-			session, _ := e.Run(protocol.SpawnParams{
-				Command: "/bin/sh", Args: []string{"-c", line, "sh", path, root}, Cwd: s.Project,
-			})
-			end := session.Close(0)
-			content, _ := os.ReadFile(path)
-			changed := strings.Contains(string(content), "planted")
+			var session *harness.Session
+			var end protocol.CloseResult
+			for _, line := range lines {
+				session, _ = e.Run(protocol.SpawnParams{
+					Command: "/bin/sh", Args: []string{"-c", line, "sh", path, root}, Cwd: s.Project,
+				})
+				end = session.Close(0)
+			}
+			changed := s.planted(road, root, path)
 			var alarms []string
 			for _, one := range e.denials.All()[reported:] {
 				if strings.HasPrefix(one.Access, "protected_") {
@@ -311,7 +338,9 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 				}
 			}
 			what := fmt.Sprintf("%s, %s", road, row)
-			hopeless := missing && road == "by a hard link" || onlyByWriting(kind, road)
+			hopeless := missing && road == "by a hard link" || onlyByWriting(kind, road) ||
+				road == byGit && (!strings.HasPrefix(filepath.Join(root, ".git"), s.HomePath("other/.git")) ||
+					strings.HasPrefix(filepath.Join(kind.root, name), "other/.git") || strings.Contains(name, "/.git/"))
 			switch {
 			case changed && told(end, alarms, path, real):
 				cell = "told"
@@ -324,7 +353,7 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 			switch {
 			case changed && protect && !told(end, alarms, path, real):
 				harness.Breach(s.T, "%s: changed, and nobody is told: %+v", what, end.Review)
-			case changed && protect && machine.Namespaces && !reviewed:
+			case changed && protect && machine.Namespaces && !reviewed && road != byGit:
 				harness.Breach(s.T, "%s: changed, though it could be prevented", what)
 			case !changed && !protect && !hopeless:
 				s.T.Errorf("%s: the control has no effect: %s", what, session.Output())
@@ -350,16 +379,22 @@ func TestPrivateFilesOfAGrantAreNotChangedInSilence(t *testing.T) {
 			t.Parallel()
 			s := newGrantScene(t, kind, true)
 			changes := 0
-			for road, line := range grantRoads {
+			for road, lines := range grantRoads {
+				if road == byGit {
+					continue // the home directory is no repository
+				}
 				for _, name := range []string{".shell/sourced", ".vscode/tasks.json", ".bashrc", ".local/bin/tool"} {
 					s.fill()
 					path := filepath.Join(s.Home, name)
 					harness.Must(t, os.Chmod(path, 0o600))
 					e := s.start(s.settings, machine) // what is private is looked for when a sidecar starts
-					session, _ := e.Run(protocol.SpawnParams{
-						Command: "/bin/sh", Args: []string{"-c", line, "sh", path, s.Home}, Cwd: s.Project,
-					})
-					end := session.Close(0)
+					var end protocol.CloseResult
+					for _, line := range lines {
+						session, _ := e.Run(protocol.SpawnParams{
+							Command: "/bin/sh", Args: []string{"-c", line, "sh", path, s.Home}, Cwd: s.Project,
+						})
+						end = session.Close(0)
+					}
 					if content := harness.Read(t, path); !strings.Contains(content, "planted") {
 						continue
 					}
