@@ -1,10 +1,15 @@
 package managed
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
@@ -69,6 +74,43 @@ mkdir -p s/sandbox-sidecar/settings-counted`)
 	}
 }
 
+// dayDoors are the ways in which a user, an editor or an agent starts a session
+// from a command line that a carrier passes on. Each runs "sh leak.sh" in it.
+var dayDoors = map[string]func(u *elsewhereUser, start func(args ...string) *exec.Cmd) (output string){
+	"exec": func(u *elsewhereUser, start func(args ...string) *exec.Cmd) string {
+		out, _ := start(harness.Binary(u.t), "exec", "--", "sh", "leak.sh").CombinedOutput()
+		return string(out)
+	},
+	"a link": func(u *elsewhereUser, start func(args ...string) *exec.Cmd) string {
+		link := filepath.Join(u.w.Outside, "bin", "bash")
+		if _, err := os.Lstat(link); err != nil {
+			harness.MakeDir(u.t, filepath.Dir(link))
+			harness.Must(u.t, os.Symlink(harness.Binary(u.t), link))
+		}
+		out, _ := start(link, "leak.sh").CombinedOutput()
+		return string(out)
+	},
+	"acp": func(u *elsewhereUser, start func(args ...string) *exec.Cmd) string {
+		out, _ := start(harness.Binary(u.t), "acp", "--", "sh", "leak.sh").CombinedOutput()
+		return string(out)
+	},
+	"mcp": func(u *elsewhereUser, start func(args ...string) *exec.Cmd) string {
+		var errors harness.Buffer
+		command := start(harness.BinaryWithMCP(u.t), "mcp")
+		command.Stderr = &errors
+		agent := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)
+		session, err := agent.Connect(u.t.Context(), &mcp.CommandTransport{Command: command}, nil)
+		if err != nil {
+			return errors.String()
+		}
+		defer session.Close()
+		said, err := session.CallTool(u.t.Context(), &mcp.CallToolParams{
+			Name: "run", Arguments: map[string]any{"command": "sh leak.sh", "cwd": u.w.Project},
+		})
+		return fmt.Sprint(errors.String(), said, err)
+	},
+}
+
 // day is one of a user with a carrier of variables.
 func (u *elsewhereUser) day(name, own string) {
 	u.t.Helper()
@@ -79,14 +121,30 @@ func (u *elsewhereUser) day(name, own string) {
 		"TMPDIR=" + u.w.Outside, "GOMODCACHE=" + u.w.Outside, "GOPATH=" + u.w.Outside, "VIRTUAL_ENV=" + u.w.Outside,
 		"PIP_CACHE_DIR=" + u.w.Outside, "npm_config_cache=" + u.w.Outside, "CODEX_HOME=" + u.w.Outside,
 	}
+	leak := inProject("leak")
 	for _, variables := range append(slices.Collect(slices.Chunk(hostile, 1)), hostile[:2], hostile[1:3], hostile) {
-		out := u.carried(name, variables, "cat", u.secret)
-		if strings.Contains(out, "the secret") {
-			harness.Breach(u.t, "%s, %q: %s", name, variables, out)
+		start := u.carrying(name, variables)
+		for door, run := range dayDoors {
+			if door != "exec" && len(variables) == 1 {
+				continue
+			}
+			harness.Write(u.t, inProject("leak.sh"), fmt.Sprintf("echo ran >leak; cat %s >>leak", u.secret))
+			harness.Must(u.t, os.RemoveAll(leak))
+			out := run(u, start)
+			text, _ := os.ReadFile(leak)
+			if strings.Contains(string(text)+out, "the secret") {
+				harness.Breach(u.t, "%s, %s, %q: %s%s", door, name, variables, text, out)
+			}
+			u.t.Logf("%s, %s, %q: %q: %s", door, name, variables, text, out)
 		}
 	}
-	if out := u.carried(name, []string{"WORD=carried"}, "printenv", "WORD"); !strings.Contains(out, "carried") {
-		u.t.Errorf("control: %s carries no variable: %s", name, out)
+	start := u.carrying(name, []string{"WORD=carried"})
+	for door, run := range dayDoors {
+		harness.Write(u.t, inProject("leak.sh"), "printenv WORD >leak")
+		harness.Must(u.t, os.RemoveAll(leak))
+		if out := run(u, start); harness.Read(u.t, leak) != "carried\n" {
+			u.t.Errorf("control: %s: %s carries no variable: %s", door, name, out)
+		}
 	}
 	if out, ok := u.runBinary(harness.Binary(u.t), u.w, u.env, "exec", "--", "cat", own); !ok || out != "my notes\n" {
 		u.t.Errorf("after %s: the user's own grant: %s", name, out)
@@ -94,9 +152,9 @@ func (u *elsewhereUser) day(name, own string) {
 	u.confines(u.w.Project, "true")
 }
 
-// carried runs a command in a session that is started with the carrier's
-// variables.
-func (u *elsewhereUser) carried(name string, variables []string, command ...string) string {
+// carrying has a carrier set variables. It returns what makes a command that the
+// carrier starts.
+func (u *elsewhereUser) carrying(name string, variables []string) func(args ...string) *exec.Cmd {
 	u.t.Helper()
 	c, text := carriers[name], ""
 	for _, variable := range variables {
@@ -109,7 +167,7 @@ func (u *elsewhereUser) carried(name string, variables []string, command ...stri
 			u.t.Fatalf("%s: %s", name, out)
 		}
 	}
-	args := slices.Concat(c.command[1:], []string{harness.Binary(u.t), "exec", "--"}, command)
-	out, _ := u.runBinary(c.command[0], u.w, u.env, args...)
-	return out
+	return func(args ...string) *exec.Cmd {
+		return u.command(c.command[0], u.w, u.env, slices.Concat(c.command[1:], args)...)
+	}
 }

@@ -81,13 +81,19 @@ func (o *organisation) run(w *harness.World, args ...string) (string, bool) {
 	return o.runBinary(harness.Binary(o.t), w, nil, args...)
 }
 
-func (o *organisation) runBinary(binary string, w *harness.World, env []string, args ...string) (string, bool) {
+// command is one that runs where the organisation's file counts.
+func (o *organisation) command(binary string, w *harness.World, env []string, args ...string) *exec.Cmd {
 	o.t.Helper()
 	command := exec.Command(binary, args...)
 	command.Dir = w.Project
 	command.Env = append(harness.Environ(w), env...)
 	o.wrap(command)
-	out, err := command.CombinedOutput()
+	return command
+}
+
+func (o *organisation) runBinary(binary string, w *harness.World, env []string, args ...string) (string, bool) {
+	o.t.Helper()
+	out, err := o.command(binary, w, env, args...).CombinedOutput()
 	var status *exec.ExitError
 	if err != nil && !errors.As(err, &status) {
 		o.t.Fatal(err)
