@@ -81,6 +81,8 @@ func (g *goals) ofTable(s *table) {
 	case "large-exec":
 		g.atMost("exec of /bin/true in a large repository, over an empty project", 1.05,
 			s.over(rowLarge, rowEmpty), " ×")
+	case "large-status":
+		g.atMost("git status in a large repository, over no sandbox", 1.06, s.over(rowBoxed, rowNone), " ×")
 	case "large-end":
 		if r, ok := s.find(rowLarge); ok {
 			g.atMost("end of a session in a large repository", 2, median(r.Samples), " ms")

@@ -170,6 +170,7 @@ func TestPrivate_EverydayPrograms(t *testing.T) {
 		".config/git/config":          "[alias]\n\tfrom = config --get user.email\n[user]\n\temail = from@git\n",
 		".config/gh/config.yml":       "version: 1\neditor: from-gh\n",
 		".config/gh/hosts.yml":        "github.com:\n    oauth_token: TOKEN\n    user: u\n",
+		".config/nvim/init.lua":       "-- from nvim\n",
 		".config/htop/htoprc":         "from htop\n", ".tmux.conf": "# from tmux\n", ".vimrc": "let g:from = 'vimrc'\n",
 	}
 	for _, test := range []struct {
@@ -190,25 +191,30 @@ func TestPrivate_EverydayPrograms(t *testing.T) {
 				return err
 			}))
 		}
-		e := start(t, w, nil)
-		for _, line := range []struct{ program, command, says string }{
-			{"bash", "bash -ic 'echo $FROM'", "bashrc"},
-			{"zsh", "zsh -ic 'echo $FROM'", "zshrc"},
-			{"fish", "fish -c 'echo $FROM $from_variables'", "fishrc yes"},
-			{"git", "git from", "from@git"},
-			{"vim", `vim -es -u ~/.vimrc +'verbose echo g:from' +q 2>&1`, "vimrc"},
-			{"gh", "gh config get editor", "from-gh"},
-			{"cat", "cat ~/.config/htop/htoprc", "from htop"},
-			{"cat", "cat ~/.config/usual1/settings", "plain"},
-		} {
-			if _, err := exec.LookPath(line.program); err != nil {
-				t.Logf("%s is not installed", line.program)
-				continue
-			}
-			if got := must(t, e, line.command); !strings.Contains(got, line.says) {
-				t.Errorf("%s: %s: %q", test.name, line.program, got)
-			}
+		for mode, settings := range wide() {
+			everyday(t, w, test.name+", "+mode, start(t, w, settings))
 		}
-		mustNotRead(t, e, w.HomePath(".config/gh/hosts.yml"))
 	}
+}
+
+// everyday runs programs that read private files.
+func everyday(t *testing.T, w *harness.World, name string, e *harness.Editor) {
+	t.Helper()
+	for _, line := range []struct{ program, command, says string }{
+		{"bash", "bash -ic 'echo $FROM'", "bashrc"},
+		{"zsh", "zsh -ic 'echo $FROM'", "zshrc"},
+		{"fish", "fish -c 'echo $FROM $from_variables'", "fishrc yes"},
+		{"git", "git from", "from@git"},
+		{"vim", `vim -es -u ~/.vimrc +'verbose echo g:from' +q 2>&1`, "vimrc"},
+		{"gh", "gh config get editor", "from-gh"},
+		{"cat", "cat ~/.config/htop/htoprc", "from htop"},
+		{"cat", "cat ~/.config/usual1/settings", "plain"},
+		{"cat", "cat ~/.config/nvim/init.lua", "from nvim"},
+	} {
+		harness.RequirePrograms(t, line.program)
+		if got := must(t, e, line.command); !strings.Contains(got, line.says) {
+			t.Errorf("%s: %s: %q", name, line.program, got)
+		}
+	}
+	mustNotRead(t, e, w.HomePath(".config/gh/hosts.yml"))
 }
