@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -77,6 +79,38 @@ func TestEditorLives(t *testing.T) {
 					editorEnds(t, w, wrap, watcher.program, watcher.script, stranger.Process.Pid)
 				})
 			})
+		}
+	}
+}
+
+// In an editor's terminal and tool, too, its process exists, and others do not.
+func TestEditorLives_InItsOwnSessions(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "signals")
+	e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Defaults(nil)})
+	for name, watcher := range watchers {
+		harness.RequirePrograms(t, filepath.Base(watcher.program))
+		flag := "-c"
+		if strings.HasSuffix(watcher.program, "/node") {
+			flag = "-e"
+		}
+		stranger := exec.Command("sleep", "1000")
+		harness.Must(t, stranger.Start())
+		t.Cleanup(func() {
+			_ = stranger.Process.Kill()
+			_ = stranger.Wait()
+		})
+		script := strings.NewReplacer("EDITOR", strconv.Itoa(os.Getpid()), "STRANGER", strconv.Itoa(stranger.Process.Pid)).
+			Replace(watcher.script)
+		for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
+			session := e.Spawn(protocol.SpawnParams{
+				Kind: kind, Command: watcher.program, Args: []string{flag, script},
+			})
+			said := session.Await(`editor (\w+) stranger (\w+) sent (\w+)`)
+			if got := said[1:]; got[0] != "lives" || got[1] == "lives" || got[2] == "lives" {
+				harness.Breach(t, "%s, %s: the editor %s, a stranger %s, a signal %s", kind, name, got[0], got[1], got[2])
+			}
+			session.Close(0)
 		}
 	}
 }

@@ -89,6 +89,7 @@ var advisers = []adviser{
 		return s.says("explain", "--json", r.access, r.target)
 	}},
 	{"learn", func(s *scene, r risk, line string) string { return s.says("learn", "--", "sh", "-c", line) }},
+	{"acp", func(s *scene, r risk, line string) string { return s.says("acp", "--", "sh", "-c", line) }},
 	{"a denial in an editor, which Allow takes up", (*scene).denied},
 	{"a question to an editor", (*scene).asked},
 	{"mcp run", func(s *scene, r risk, line string) string {
