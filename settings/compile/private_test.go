@@ -252,3 +252,40 @@ func TestPrivate_GitReadsWhatItsConfigurationNames(t *testing.T) {
 		}
 	}
 }
+
+// The search of a home directory ends at a bound, however many files are in it:
+// two million here, as no directory ends. What is not hidden for that is said.
+func TestPrivate_AHomeOfMillionsIsNotSearchedWhole(t *testing.T) {
+	t.Parallel()
+	for _, block := range []string{asHome, asRelaxed} {
+		f := resolvetest.InMemory(map[string]string{"/home/u/project/": "", "/home/u/.config/a/secret": ""})
+		names, lstats := 0, 0
+		lstat, list := f.Lstat, f.Modes
+		f.Lstat = func(path string) (fs.FileMode, error) {
+			lstats++
+			return lstat(path)
+		}
+		f.Modes = func(path string) (resolve.Modes, error) {
+			if !strings.HasPrefix(path, "/home/u/") {
+				return list(path)
+			}
+			entries := []fsguard.Entry{{Name: "plain", Type: 0o644}}
+			for i := range 200 {
+				entries = append(entries, fsguard.Entry{Name: fmt.Sprint(".d", i), Type: fs.ModeDir | 0o755})
+			}
+			names += len(entries)
+			return resolve.NewModes(entries), nil
+		}
+		s := snapshotOf(t, f, block, "")
+		warnings := s.Compile(document.KindTool).Warnings
+		if names > 50_000 || lstats > 5000 { // two searches, of 20,000 each
+			t.Errorf("%s: %d names, %d files are looked at", block, names, lstats)
+		}
+		if names < 15_000 {
+			t.Errorf("%s: only %d names are looked at", block, names)
+		}
+		if text := fmt.Sprint(warnings); !strings.Contains(text, "too many files in your home directory") {
+			t.Errorf("%s: not said: %s", block, text)
+		}
+	}
+}

@@ -149,6 +149,43 @@ git branch evil/one $c; echo stored; read -r _`}})
 	}
 }
 
+// It does not matter where git holds it.
+func TestWhereverGitStoresItIsReportedWhileTheSessionRuns(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	const entry = "100644,$(echo evil | git hash-object -w --stdin),.vscode/tasks.json"
+	for where, line := range map[string]string{
+		`tag "evil"`:                  evilCommit + "git tag evil $c",
+		`remote branch "origin/main"`: evilCommit + "git update-ref refs/remotes/origin/main $c",
+		"the stash":                   evilCommit + "git stash store -m m $c",
+		"the index":                   "git update-index --add --cacheinfo " + entry,
+		`"FETCH_HEAD"`:                evilCommit + "echo $c >.git/FETCH_HEAD",
+		`branch "packed"`:             evilCommit + "git branch packed $c; git pack-refs --all",
+		`branch "main"`:               evilCommit + "git update-ref HEAD $c",
+	} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.repository(s.Project)
+			e := s.start(harness.Defaults(nil), harness.Machine{})
+			other := e.Spawn(protocol.SpawnParams{Command: "/bin/sh", Args: []string{"-c", "echo ready; read -r _"}})
+			other.Await("ready")
+			session := e.Spawn(protocol.SpawnParams{
+				Command: "/bin/sh", Args: []string{"-c", line + "; echo stored; read -r _"},
+			})
+			session.Await("stored")
+			for _, one := range []*harness.Session{session, other} {
+				harness.Eventually(t, "what is stored is reported", func() bool {
+					return slices.ContainsFunc(e.denials.Of(one.SessionID), func(d protocol.DeniedParams) bool {
+						return d.Access == "protected_stored" && d.Target == s.ProjectPath(".vscode/tasks.json") &&
+							strings.Contains(d.Message, where)
+					})
+				})
+			}
+		})
+	}
+}
+
 // Git outside runs programs of the project that its configuration has named
 // before. The review names those that have changed, or are new.
 func TestProgramsThatGitsConfigurationNamesAreReviewed(t *testing.T) {
