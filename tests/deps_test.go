@@ -202,7 +202,7 @@ var mayImport = map[string][]string{
 		"platform/handshake", "platform/linux/groupinit", "platform/linux/overlay", "platform/linux/stage",
 		"platform/darwin", "platform/proxy", "lifecycle", "fsguard",
 	},
-	"cmd/gen":               {"rpc/protocol", "settings", "settings/toolchain", "platform/protected"},
+	"cmd/gen":               {"rpc/protocol", "settings", "settings/compile", "settings/toolchain", "platform/protected"},
 	"cmd/measure":           {},
 	"cmd/sbom":              {},
 	"clients/tty":           {"rpc/client", "rpc/protocol"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 )
 
 // typeScript is the protocol for clients that use vscode-jsonrpc: types, and
@@ -20,7 +21,13 @@ func typeScript(p *Package) []byte {
 	w.doc("", "The protocol version that these types describe.")
 	w.printf("export const protocolVersion = %d;\n\n", protocol.Version)
 	w.doc("", "The largest message body in bytes.")
-	w.printf("export const maxContentLength = %d;\n", protocol.MaxContentLength)
+	w.printf("export const maxContentLength = %d;\n\n", protocol.MaxContentLength)
+	w.doc("", "The keys of the settings that have a single value, in the order in which they are shown.")
+	w.printf("export const scalarKeys: readonly string[] = [\n")
+	for _, key := range compile.ScalarKeys() {
+		w.printf("  %s,\n", strconv.Quote(key))
+	}
+	w.printf("];\n")
 	w.errorCodes()
 	for _, e := range p.Enums {
 		w.enum(e)

@@ -147,11 +147,20 @@ var scalars = []scalar{
 	},
 }
 
-// IsScalar reports whether a key has a single value, and decides about a policy.
-func IsScalar(key string) bool {
-	return slices.Contains([]string{modeKey, enabledKey, applyToKey}, key) ||
-		slices.ContainsFunc(scalars, func(row scalar) bool { return row.key == key && row.platform == "" })
+// ScalarKeys are the keys that have a single value and decide about a policy, in
+// the order in which they are shown.
+func ScalarKeys() []string {
+	keys := []string{modeKey, enabledKey, applyToKey}
+	for _, row := range scalars {
+		if row.platform == "" {
+			keys = append(keys, row.key)
+		}
+	}
+	return keys
 }
+
+// IsScalar reports whether a key has a single value, and decides about a policy.
+func IsScalar(key string) bool { return slices.Contains(ScalarKeys(), key) }
 
 // keysOfUser are the keys of a single value in which an untrusted project has no
 // say.

@@ -2,9 +2,9 @@ package document
 
 // To add a setting: add a field here with its doc comment, which becomes the
 // reference and the schema. Give it a default in defaults.go. A key of a single
-// value needs a row of the table in settings/scalars.go, which says how an
+// value needs a row of the table in settings/compile/scalars.go, which says how an
 // untrusted project and the organisation tighten it; a list of paths goes to
-// settings/grant.go. Run "make generate". Decoding, layering and origins need no
+// settings/compile/grant.go. Run "make generate". Decoding, layering and origins need no
 // change.
 
 // Sandbox is the "terminal.sandbox" block of a settings file. A nil field was

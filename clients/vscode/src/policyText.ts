@@ -1,9 +1,7 @@
 import { text } from "./display";
 import { fromHome } from "./home";
 import { Page, type Place } from "./page";
-import type { Kind, Policy, PolicyOrigin, PolicyRule } from "./protocol.gen";
-
-const switches = ["mode", "enabled", "apply_to", "allow_network", "localhost", "parent_repository", "temporary_files", "toolchain_caches", "limits.processes", "limits.memory", "limits.cpu_weight", "on_unavailable", "on_denied", "audit", "audit_required", "audit_argv"];
+import { type Kind, type Policy, type PolicyOrigin, type PolicyRule, scalarKeys } from "./protocol.gen";
 
 /** Where a value comes from. */
 interface Origin {
@@ -86,9 +84,9 @@ export function policyPage(kind: Kind, policyId: string, policy: Policy): Page {
     files.add("system_paths.read_write", own, fileEntry(["read", "write"], "terminals of its own"));
   const from = (...keys: string[]): PolicyOrigin[] => policy.origins.filter((origin) => keys.includes(origin.key));
   page.heading("Switches");
-  for (const origin of switches.flatMap((key) => from(key))) {
+  for (const origin of scalarKeys.flatMap((key) => from(key))) {
     const source = origin.entry === undefined ? "" : `${sourceOf(origin.key, origin)} `;
-    page.row(`${origin.key.padEnd(18)}${`${text(origin.value)} `.padEnd(10)}${source}`, placeOf(origin), 2, 20);
+    page.row(`${`${origin.key} `.padEnd(20)}${`${text(origin.value)} `.padEnd(10)}${source}`, placeOf(origin), 2, 22);
   }
   if (policy.diagnostics.length > 0) {
     page.heading("Problems in the settings");

@@ -8,6 +8,27 @@ export const protocolVersion = 1;
 /** The largest message body in bytes. */
 export const maxContentLength = 33554432;
 
+/** The keys of the settings that have a single value, in the order in which they are shown. */
+export const scalarKeys: readonly string[] = [
+  "mode",
+  "enabled",
+  "apply_to",
+  "allow_network",
+  "localhost",
+  "parent_repository",
+  "temporary_files",
+  "toolchain_caches",
+  "limits.processes",
+  "limits.memory",
+  "limits.cpu_weight",
+  "limits.connections",
+  "on_unavailable",
+  "on_denied",
+  "audit",
+  "audit_required",
+  "audit_argv",
+];
+
 /** The error codes that answers may carry. */
 export const ErrorCodes = {
   /** The body is not JSON. The answer's id is null and the connection goes on. */

@@ -2,7 +2,7 @@ import * as assert from "node:assert/strict";
 
 import { width, type Page } from "../../src/page";
 import { policyPage } from "../../src/policyText";
-import type { Policy, PolicyRule } from "../../src/protocol.gen";
+import { type Policy, type PolicyRule, scalarKeys } from "../../src/protocol.gen";
 
 const settings = "/home/ada-of-the-analytical-engines/.config/sandbox-sidecar/settings.json";
 
@@ -92,6 +92,16 @@ describe("the text of a policy", () => {
     );
     assert.equal(shown.links[0]?.line, 12);
     assert.ok(shown.text.replace(/\s+/g, " ").includes(message));
+  });
+
+  it("has every key of a single value, and a blank behind it", () => {
+    const origins = scalarKeys.map((key) => ({ key, value: "256", file: "built-in defaults" }));
+    const shown = below("SWITCHES", page([], { origins }));
+    assert.deepEqual(
+      shown.map((line) => line.trim().split(/\s+/).slice(0, 2)),
+      scalarKeys.map((key) => [key, "256"]),
+    );
+    assert.ok(scalarKeys.includes("limits.connections"));
   });
 
   it("says so if nothing is sandboxed", () => {
