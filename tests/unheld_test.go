@@ -77,6 +77,7 @@ func unheldOn(t *testing.T, wrap func(*exec.Cmd)) {
 		s.Exit()
 		screen := sidecarPrints(t, w, wrap, "exec", "--", "true")
 		printed := sidecarPrints(t, w, wrap, "policy")
+		agent := sidecarPrints(t, w, wrap, "acp", "--", "true")
 		for _, one := range askedOf {
 			row := s.Sandbox.Protections[one.protection]
 			holds := row.Status == protocol.Enforced
@@ -91,6 +92,7 @@ func unheldOn(t *testing.T, wrap func(*exec.Cmd)) {
 			want := slices.Contains(written, one.key) && !holds
 			for where, text := range map[string]string{
 				"the reply": strings.Join(s.Sandbox.Warnings, "\n"), "exec": screen, "policy": printed,
+				"acp": agent,
 			} {
 				if got := saysUnheld(text, one.key); got != want {
 					t.Errorf("%q, written %q: %s names it: %v, want %v\n%s\n%+v", one.key, written, where, got, want,

@@ -32,6 +32,8 @@ type Runner struct {
 	Kind    settings.Kind
 	// Env holds "NAME=value" entries, before the policy's filter.
 	Env []string
+	// Guarded is for presentation.SandboxWarnings.
+	Guarded []string
 }
 
 // Command is what to run.
@@ -85,7 +87,8 @@ func (r *Runner) Start(ctx context.Context, c Command) (*Running, error) {
 	return &Running{
 		Background: background, runner: r, notes: admitted.Told,
 		warnings: slices.Concat(admitted.Warnings, admitted.Unmade,
-			admitted.Exposures(presentation.ProtectsExistingPaths(outcome)), outcome.Enforcement.Warnings),
+			admitted.Exposures(presentation.ProtectsExistingPaths(outcome)),
+			presentation.SandboxWarnings(admitted.Result, outcome, r.Guarded)),
 	}, nil
 }
 

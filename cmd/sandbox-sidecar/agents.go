@@ -115,7 +115,7 @@ func (p *projectFlags) serveAgent(flags *flagSet, serve func(context.Context, *r
 	stopListening := listen(tracker, spawner, logger, nil)
 	err = serve(ctx, &runner.Runner{
 		Store: store, Spawner: spawner, Project: snapshot.ProjectDir, Kind: kind,
-		Env: os.Environ(),
+		Env: os.Environ(), Guarded: guarded(),
 	})
 	if ended := ending.Signalled(0); errors.As(context.Cause(ctx), &ended) {
 		err = exitStatus(ended.Status())
