@@ -31,7 +31,7 @@ const (
 
 // Watch is what a Watcher watches, beside the protected paths, and whom it tells.
 type Watch struct {
-	// Raise is called for each alarm, one at a time.
+	// Raise is called for each alarm.
 	Raise func(Alarm)
 	// Refs are directories in which git keeps refs and indexes. Touched is called
 	// whenever something in one, or below, may have changed. It must not block.
@@ -41,6 +41,9 @@ type Watch struct {
 
 // Watcher watches protected paths and raises alarms.
 type Watcher interface {
+	// Refs watches more directories, as Watch.Refs does; those that are watched
+	// already may be among them. It reports whether one is new.
+	Refs(dirs []string) bool
 	// Close checks the paths once more, which may raise alarms, and stops. No
 	// alarm is raised after it has returned. Closing twice is harmless.
 	Close()

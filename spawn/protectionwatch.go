@@ -29,11 +29,12 @@ type protectionWatch struct {
 	before   *review.State
 	record   *record.Session // nil if there is no audit trail
 
-	mu       sync.Mutex // guards the fields below
-	changed  sync.Cond
-	alarms   []Alarm // not yet taken
-	ended    bool
-	findings []Finding // set by review
+	mu           sync.Mutex // guards the fields below
+	changed      sync.Cond
+	wroteNothing func() bool // see suspect; nil if it is not known
+	alarms       []Alarm     // not yet taken
+	ended        bool
+	findings     []Finding // set by review
 }
 
 // newProtectionWatch records the state of the project, and starts to watch. If
@@ -70,19 +71,21 @@ func (w *protectionWatch) touch() {
 	}
 }
 
-// The time between a change of git's refs and a look at what they hold: that many
-// changes are looked at once, and that looks take a small share of the time.
+// The time between a change of git's refs and a look at what they hold: many
+// changes are looked at once, and looks take a twentieth of the time at most.
 const (
 	leastPause = time.Second
 	pauseShare = 20
 )
 
-// watchStored raises an alarm for what git holds and sessions have little reason
-// to store, while the session runs: it may run all day, and a git outside puts it
-// in place at any time.
+// looking is held by the one session whose refs are compared.
+var looking = make(chan struct{}, 1)
+
+// watchStored raises an alarm for each path that git holds new content for and
+// that sessions have little reason to store, while the session runs: it may run
+// all day, and git outside puts it in place at any time.
 func (w *protectionWatch) watchStored() {
-	type stored struct{ path, why string }
-	raised := map[stored]bool{}
+	raised := map[string]bool{}
 	for wait := leastPause; ; {
 		select {
 		case <-w.touched:
@@ -97,18 +100,51 @@ func (w *protectionWatch) watchStored() {
 			return
 		}
 		select {
-		case <-w.touched: // what was touched meanwhile is looked at now
-		default:
+		case looking <- struct{}{}:
+		case <-w.stop:
+			return
 		}
 		begun := time.Now()
-		for _, f := range w.before.Stored(w.stop) {
-			if one := (stored{f.Path, f.Why}); !raised[one] {
-				raised[one] = true
-				w.raise(platform.Alarm{Kind: platform.AlarmStored, Path: f.Path, Why: f.Why})
-			}
-		}
+		w.lookAtStored(raised)
 		wait = max(leastPause, pauseShare*time.Since(begun))
+		<-looking
 	}
+}
+
+// lookAtStored raises an alarm for each path that is not in raised, and adds it.
+func (w *protectionWatch) lookAtStored(raised map[string]bool) {
+	select {
+	case <-w.touched: // what was touched meanwhile is looked at now
+	default:
+	}
+	if w.innocent() {
+		return // another program has changed it; a later change is looked at again
+	}
+	found, dirs := w.before.Stored(w.stop, raised)
+	for _, f := range found {
+		raised[f.Path] = true
+		w.raise(platform.Alarm{Kind: platform.AlarmStored, Path: f.Path, Why: f.Why})
+	}
+	if w.watching.Refs(dirs) {
+		w.touch() // something may have been made there before
+	}
+}
+
+// suspect says how to find out that the session has changed no file so far.
+func (w *protectionWatch) suspect(wroteNothing func() bool) {
+	if w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.wroteNothing = wroteNothing
+	}
+}
+
+// innocent reports whether the session has changed no file so far.
+func (w *protectionWatch) innocent() bool {
+	w.mu.Lock()
+	wroteNothing := w.wroteNothing
+	w.mu.Unlock()
+	return wroteNothing != nil && wroteNothing()
 }
 
 func (w *protectionWatch) raise(alarm platform.Alarm) {

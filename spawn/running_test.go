@@ -64,6 +64,8 @@ type lastMoment struct {
 	once  sync.Once
 }
 
+func (w *lastMoment) Refs([]string) bool { return false }
+
 func (w *lastMoment) Close() {
 	w.once.Do(func() {
 		w.note("close watch")

@@ -567,6 +567,7 @@ func (a *attempt) outcome(launched platform.Launched) {
 	r := a.running
 	r.process, r.startedAt = launched.Process, time.Now()
 	r.held, r.supervision, r.localhost = launched.HeldFiles, launched.Supervision, launched.Localhost
+	r.protection.suspect(func() bool { return r.wroteNothing(nil) })
 	if launched.Terminal != nil {
 		r.master = launched.Terminal
 	}

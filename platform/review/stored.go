@@ -63,29 +63,25 @@ func takeRefs(p *policy.Policy, roots []string, since time.Time) (refs *effects.
 func (s *State) RefDirectories() []string { return s.refs.Directories() }
 
 // Stored returns what git would put in place, or run, by now, and sessions have
-// little reason to store; see [Stored]. Each finding has one path. Until all calls
-// have returned, which they soon do once stop is closed, Unwritten and Findings
-// must not be called.
-func (s *State) Stored(stop <-chan struct{}) []Finding {
+// little reason to store; see [Stored]. Each finding has one path, and what is in
+// known is left out. dirs are RefDirectories as they are now. Closing stop ends it
+// early. Until it has returned, Unwritten, Gone and Findings must not be called.
+func (s *State) Stored(stop <-chan struct{}, known map[string]bool) (list []Finding, dirs []string) {
 	groupOf := s.groups()
 	reserved := func(tree, path string) bool {
-		full := filepath.Join(tree, path)
-		return groupOf(tree, path) == alone || s.at(full).guardedAt(full)
+		return groupOf(tree, path) == alone || s.index.Protects(filepath.Join(tree, path))
 	}
-	var list []Finding
-	for _, effect := range s.refs.Until(stop, reserved) {
-		if effect.Kind != effects.Stored && effect.Kind != effects.Linked && effect.Kind != effects.Replaced {
-			continue
-		}
+	found, dirs := s.refs.Now(stop, reserved)
+	for _, effect := range found {
 		for _, path := range effect.Paths {
-			if len(list) == maxEffects {
-				return list
+			if known[path] || len(list) == maxEffects {
+				continue
 			}
 			effect.Paths = []string{path}
 			list = append(list, finding(effect, func(string) protected.Group { return alone }))
 		}
 	}
-	return list
+	return list, dirs
 }
 
 // groups returns a function that says which group of the table a path of a working

@@ -29,8 +29,8 @@ type DeniedParams struct {
 	// be prevented. "protected_replaced": a path was replaced, moved or removed,
 	// probably from outside the sandbox; the session may write the new one.
 	// "protected_written": a path was written, on a machine that cannot prevent
-	// it. "protected_stored": git holds new content for a path, which git outside
-	// puts in place when it checks out, merges or restores.
+	// it. "protected_stored": git has new content for a path since a session began.
+	// A git outside puts that in place when it checks out, merges or restores.
 	Access string `json:"access"`
 	// Target is a real path, "abstract:" and a socket's name, an address with a
 	// port, or a process id. If not even a socket could be created, it is the

@@ -49,8 +49,8 @@ func namesProgram(e gitconfig.Entry) bool {
 	case "pager":
 		return true
 	case "alias", "submodule":
-		if name == "command" { // alias.x.command
-			return true
+		if section == "alias" && strings.Count(e.Key, ".") > 1 { // alias.x.command
+			return name == "command"
 		}
 		return strings.HasPrefix(strings.TrimSpace(e.Value), "!")
 	}

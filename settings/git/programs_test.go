@@ -31,6 +31,7 @@ func TestFind_ListsPrograms(t *testing.T) {
 		{"[core]\n\teditor = \\\"${HOME}\\\"/project/tools/run\n", "tools/run: core.editor"},
 		{"[hook \"x\"]\n\tcommand = tools/run\n", "tools/run: hook.x.command"},
 		{"[alias \"x\"]\n\tcommand = tools/run\n", "tools/run: alias.x.command"},
+		{"[alias]\n\tcommand = tools/run\n[submodule \"x\"]\n\tcommand = tools/run\n", ""},
 		{"[lfs \"extension.x\"]\n\tclean = tools/run\n", "tools/run: lfs.extension.x.clean"},
 		{"[alias]\n\ta = !cd ~/project/tools && ./run\n", "tools/run: alias.a"},
 		{"[user]\n\tname = tools/run\n[remote \"o\"]\n\turl = tools/run\n", ""},
@@ -52,7 +53,7 @@ func TestFind_ListsPrograms(t *testing.T) {
 	}
 }
 
-// A configuration full of commands is read up to the bound.
+// What git runs when a setting changes is run when its program changes, too.
 func TestFind_KnowsEverySettingThatGitRuns(t *testing.T) {
 	t.Parallel()
 	for _, key := range gitchange.Programs() {
@@ -65,8 +66,9 @@ func TestFind_KnowsEverySettingThatGitRuns(t *testing.T) {
 				names = []string{"any"}
 			}
 		}
+		group := strings.Repeat(".group", min(1, strings.Count(key, ".")-1))
 		known := slices.ContainsFunc(names, func(name string) bool {
-			return namesProgram(gitconfig.Entry{Key: section + ".group." + name, Value: "!tools/run"})
+			return namesProgram(gitconfig.Entry{Key: section + group + "." + name, Value: "!tools/run"})
 		})
 		if !known {
 			t.Errorf("git would run the value of %s, and changes of that program are not reviewed", key)
@@ -77,6 +79,7 @@ func TestFind_KnowsEverySettingThatGitRuns(t *testing.T) {
 	}
 }
 
+// A configuration full of commands is read up to the bound.
 func TestFind_BoundsPrograms(t *testing.T) {
 	t.Parallel()
 	config := "[filter \"x\"]\n\tclean = " + strings.Repeat("a/b ", 10*maxPrograms) + "tools/run\n"

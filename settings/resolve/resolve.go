@@ -22,8 +22,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/textfile"
 )
 
-// FS is what an evaluation asks the machine: its file system, two names and its addresses. Tests
-// replace it. Lstat and Readlink get only paths whose directories are no symlinks.
+// FS is what an evaluation asks the machine: its file system, two names and its
+// addresses. Tests replace it. Lstat and Readlink get only paths whose directories
+// are no symlinks.
 type FS struct {
 	Lstat    func(path string) (fs.FileMode, error)
 	Readlink func(path string) (string, error)

@@ -81,7 +81,7 @@ func (o *organisation) run(w *harness.World, args ...string) (string, bool) {
 	return o.runBinary(harness.Binary(o.t), w, nil, args...)
 }
 
-// command is one that runs where the organisation's file counts.
+// command is one that runs where the organisation's file is.
 func (o *organisation) command(binary string, w *harness.World, env []string, args ...string) *exec.Cmd {
 	o.t.Helper()
 	command := exec.Command(binary, args...)

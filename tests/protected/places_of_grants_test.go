@@ -14,8 +14,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// mounted has a sidecar run where a directory is a file system of its own, which a
-// script has filled.
+// mounted has a sidecar run where another file system is at a directory, which a
+// script has filled. Without root that takes a user namespace, so the sidecar is
+// root there.
 func mounted(t *testing.T, dir, script string) func(*exec.Cmd) {
 	t.Helper()
 	args := []string{"unshare", "--mount"}
@@ -32,7 +33,7 @@ func mounted(t *testing.T, dir, script string) func(*exec.Cmd) {
 	}
 }
 
-// A grant on a file system of its own is treated as any other.
+// A grant on another file system is treated as any other.
 func TestAGrantOnAnotherFileSystem(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")

@@ -117,9 +117,11 @@ func TestWhatGitStoresIsReportedWhileTheSessionRuns(t *testing.T) {
 				s := newScene(t)
 				layouts[layout](s)
 				e := s.start(harness.Defaults(nil), machine)
-				const ordinary = `set -e; echo x >main.c; echo all: >Makefile; git add .; git commit -qm m
-git checkout -qb topic; echo y >>Makefile; git stash -q; git stash pop -q; git commit -qam topic; git checkout -q -
-git tag one; git branch -m topic other; `
+				const ordinary = `set -e; mkdir -p .github/workflows; echo x | tee main.c pyproject.toml AGENTS.md .github/workflows/ci.yml
+echo all: >Makefile; git add .; git commit -qm m
+git checkout -qb topic; echo y | tee -a Makefile AGENTS.md pyproject.toml; git stash -q; git stash pop -q; git commit -qam topic
+git checkout -q -; git rebase -q topic; git reset -q --hard HEAD^; echo z >>pyproject.toml; git stash -q
+git tag one; git branch -m topic other; git checkout -q other; git checkout -q -; `
 				session := e.Spawn(protocol.SpawnParams{Command: "/bin/bash", Args: []string{"-c", ordinary +
 					`echo worked; read -r _; d=$(git rev-parse --absolute-git-dir); export GIT_INDEX_FILE=$d/more; git read-tree HEAD
 git update-index --add --cacheinfo 100644,$(echo evil | git hash-object -w --stdin),"$(git rev-parse --show-prefix).vscode/tasks.json"
@@ -129,19 +131,23 @@ git branch evil/one $c; echo stored; read -r _`}})
 				session.Type("\n")
 				session.Await("stored")
 				want := s.ProjectPath(".vscode/tasks.json")
-				var found []protocol.DeniedParams
-				harness.Eventually(t, "what is stored is reported", func() bool {
-					found = slices.DeleteFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
+				stored := func() []protocol.DeniedParams {
+					return slices.DeleteFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
 						return d.Access != "protected_stored"
 					})
-					return len(found) > 0
-				})
+				}
+				harness.Eventually(t, "what is stored is reported", func() bool { return len(stored()) > 0 })
+				found := stored()
 				if len(found) != 1 || found[0].Target != want || !strings.Contains(found[0].Message, `branch "evil/one"`) {
 					t.Errorf("reported: %+v", found)
 				}
 				session.Type("\n")
 				session.Exit()
-				if end := session.Close(0); !slices.Contains(s.review(end), "stored in git .vscode/tasks.json") {
+				end := session.Close(0)
+				if n := len(stored()); n != 1 {
+					t.Errorf("reported %d times: %+v", n, stored())
+				}
+				if !slices.Contains(s.review(end), "stored in git .vscode/tasks.json") {
 					harness.Breach(t, "the end does not name it: %+v", end.Review)
 				}
 			})
@@ -168,8 +174,12 @@ func TestWhereverGitStoresItIsReportedWhileTheSessionRuns(t *testing.T) {
 			s := newScene(t)
 			s.repository(s.Project)
 			e := s.start(harness.Defaults(nil), harness.Machine{})
-			other := e.Spawn(protocol.SpawnParams{Command: "/bin/sh", Args: []string{"-c", "echo ready; read -r _"}})
-			other.Await("ready")
+			beside := func(line string) *harness.Session {
+				session := e.Spawn(protocol.SpawnParams{Command: "/bin/sh", Args: []string{"-c", line + "; echo ready; read -r _"}})
+				session.Await("ready")
+				return session
+			}
+			other, idle := beside("echo x >x"), beside("true")
 			session := e.Spawn(protocol.SpawnParams{
 				Command: "/bin/sh", Args: []string{"-c", line + "; echo stored; read -r _"},
 			})
@@ -181,6 +191,11 @@ func TestWhereverGitStoresItIsReportedWhileTheSessionRuns(t *testing.T) {
 							strings.Contains(d.Message, where)
 					})
 				})
+			}
+			for _, one := range e.denials.Of(idle.SessionID) {
+				if one.Access == "protected_stored" && idle.Sandbox.Protections["denials"].Status == protocol.Enforced {
+					t.Errorf("a session that has written nothing is blamed: %+v", one)
+				}
 			}
 		})
 	}

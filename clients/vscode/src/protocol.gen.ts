@@ -615,8 +615,8 @@ export interface DeniedParams {
    * one of git's configuration. "protected_created": a path that did not exist was created, which cannot be
    * prevented. "protected_replaced": a path was replaced, moved or removed, probably from outside the sandbox;
    * the session may write the new one. "protected_written": a path was written, on a machine that cannot prevent
-   * it. "protected_stored": git holds new content for a path, which git outside puts in place when it checks
-   * out, merges or restores.
+   * it. "protected_stored": git has new content for a path since a session began. A git outside puts that in
+   * place when it checks out, merges or restores.
    */
   access: string;
   /**

@@ -171,12 +171,12 @@ func (h *hub) deliver(wd int, mask uint32, name string) {
 	}
 	var recipients []recipient
 	h.mu.Lock()
-	for at, users := range h.watches {
-		if at != wd && mask&unix.IN_Q_OVERFLOW == 0 {
-			continue
-		}
-		for t, dir := range users {
-			recipients = append(recipients, recipient{t, dir})
+	for t, dir := range h.watches[wd] {
+		recipients = append(recipients, recipient{t, dir})
+	}
+	if mask&unix.IN_Q_OVERFLOW != 0 {
+		for t := range h.tripwires() {
+			recipients = append(recipients, recipient{t, ""})
 		}
 	}
 	if mask&unix.IN_IGNORED != 0 {
@@ -190,6 +190,17 @@ func (h *hub) deliver(wd int, mask uint32, name string) {
 	for _, r := range recipients {
 		r.tripwire.handle(r.dir, name, mask)
 	}
+}
+
+// tripwires are those that watch something. h.mu is held.
+func (h *hub) tripwires() map[*Tripwire]bool {
+	all := map[*Tripwire]bool{}
+	for _, users := range h.watches {
+		for t := range users {
+			all[t] = true
+		}
+	}
+	return all
 }
 
 // missing reports whether an error means that there is no such directory.

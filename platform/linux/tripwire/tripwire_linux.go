@@ -43,9 +43,9 @@ type Options struct {
 	// Report is called once for each path and kind, from another goroutine, one
 	// call at a time, and never after Close.
 	Report func(kind Kind, path string)
-	// Refs are directories. Touched is called, as Report is, whenever something
-	// may have changed in one of them, or in a directory that is made there later.
-	// What ends in ".lock" does not count.
+	// Refs are directories; see also Tripwire.Refs. Touched is called, as Report
+	// is, whenever something may have changed in one of them. What ends in ".lock"
+	// does not matter.
 	Refs    []string
 	Touched func()
 }
@@ -99,51 +99,32 @@ func New(options Options) (*Tripwire, error) {
 			t.known[path] = true
 		}
 	}
-	for _, dir := range options.Refs {
-		t.armRefs(dir, false)
-	}
+	t.armRefs(options.Refs)
 	return t, nil
 }
 
-// maxRefs bounds the directories of refs that are watched. What happens in others
-// is found when the session ends.
-const maxRefs = 512
+// maxRefs bounds the directories of refs that are watched: users may have few
+// watches. What happens in others is found when the session ends.
+const maxRefs = 128
 
-// armRefs watches a directory of refs; below says whether those in it, too. One
-// that was removed and made anew is watched again. t.mu is held.
-func (t *Tripwire) armRefs(dir string, below bool) {
-	if len(t.refs) >= maxRefs && !t.refs[dir] {
-		return
-	}
-	const mask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_CLOSE_WRITE |
-		unix.IN_MODIFY
-	if shared.watch(t, dir, mask) != nil {
-		return
-	}
-	t.refs[dir] = true
-	if !below {
-		return
-	}
-	entries, err := fsguard.ReadDir(dir, maxRefs)
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		if entry.Type.IsDir() {
-			t.armRefs(filepath.Join(dir, entry.Name), true)
-		}
-	}
+// Refs watches more directories of refs; those that are watched already may be
+// among them. It reports whether one is new.
+func (t *Tripwire) Refs(dirs []string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.closed && t.armRefs(dirs)
 }
 
-// touched processes an event in a directory of refs. t.mu is held.
-func (t *Tripwire) touched(dir, name string, mask uint32) {
-	if strings.HasSuffix(name, ".lock") {
-		return
+// armRefs watches directories of refs, and reports whether one is new. t.mu is
+// held.
+func (t *Tripwire) armRefs(dirs []string) (more bool) {
+	const mask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_CLOSE_WRITE
+	for _, dir := range dirs {
+		if len(t.refs) < maxRefs && !t.refs[dir] && shared.watch(t, dir, mask) == nil {
+			t.refs[dir], more = true, true
+		}
 	}
-	if mask&unix.IN_ISDIR != 0 && mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 {
-		t.armRefs(filepath.Join(dir, name), true)
-	}
-	t.options.Touched()
+	return more
 }
 
 // matches lists the existing paths that a pattern matches. listed keeps what
@@ -283,11 +264,15 @@ func (t *Tripwire) watchName(dir, name, path string, mask uint32) error {
 func (t *Tripwire) handle(dir, name string, mask uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.closed && len(t.refs) > 0 && (t.refs[dir] || mask&unix.IN_Q_OVERFLOW != 0) {
-		t.touched(dir, name, mask)
+	if !t.closed && len(t.refs) > 0 && (t.refs[dir] || mask&unix.IN_Q_OVERFLOW != 0) &&
+		!strings.HasSuffix(name, ".lock") {
+		t.options.Touched()
+	}
+	if mask&unix.IN_IGNORED != 0 {
+		delete(t.refs, dir) // it is gone; another may take its place
 	}
 	if t.options.Mounted {
-		mask &^= unix.IN_CLOSE_WRITE | unix.IN_MODIFY // of directories of refs
+		mask &^= unix.IN_CLOSE_WRITE // of directories of refs
 	}
 	switch {
 	case t.closed:

@@ -129,21 +129,32 @@ func (s *State) Unwritten() { s.unwritten = true }
 // Effects returns what has changed since Take. acts says which paths of a working
 // tree programs outside act upon; they are relative to its top. git is asked only
 // if a ref or an index has changed.
-func (s *State) Effects(acts func(tree, path string) bool) []Effect { return s.Until(nil, acts) }
+func (s *State) Effects(acts func(tree, path string) bool) []Effect {
+	list, _ := s.effects(nil, acts)
+	return list
+}
 
-// Until is Effects, which ends early, with less, if stop is closed. Several
-// goroutines may call it at the same time, but not with Unwritten.
-func (s *State) Until(stop <-chan struct{}, acts func(tree, path string) bool) []Effect {
-	var list []Effect
+// Now is Effects while the session runs: of the kinds Stored, Linked and Replaced
+// alone, and without what takes long in large repositories. It also returns the
+// directories in which git keeps refs and indexes by now. Closing stop ends it
+// early, with less. It must not be called at the same time as Unwritten.
+func (s *State) Now(stop <-chan struct{}, acts func(tree, path string) bool) (list []Effect, dirs []string) {
+	return s.effects(stop, acts)
+}
+
+// effects is Effects, and Now if stop is not nil.
+func (s *State) effects(stop <-chan struct{}, acts func(tree, path string) bool) (list []Effect, dirs []string) {
+	live := stop != nil
 	end, looks := time.Now().Add(s.time), time.Now().Add(inspectTime)
 	for _, repository := range slices.Sorted(maps.Keys(s.before)) {
 		before := s.before[repository]
 		after := read(repository, s.scope, before)
-		if after == nil {
+		if after == nil || stopped(stop) {
 			continue
 		}
+		dirs = append(dirs, after.dirs...)
 		crowded := false
-		if (after.crowded || before.crowded) && !s.unwritten {
+		if (after.crowded || before.crowded) && !s.unwritten && !live {
 			begun := time.Now()
 			found := s.inspect(repository, after, looks)
 			before, after, crowded = aligned(repository, before, after, found.fresh)
@@ -158,6 +169,9 @@ func (s *State) Until(stop <-chan struct{}, acts func(tree, path string) bool) [
 			stop: stop,
 		}
 		list = append(list, c.effects()...)
+	}
+	if live {
+		return list, dirs
 	}
 	var unseen []string
 	for _, repository := range s.scope.Rest {
@@ -175,7 +189,7 @@ func (s *State) Until(stop <-chan struct{}, acts func(tree, path string) bool) [
 	if len(unseen) > 0 {
 		list = append(list, Effect{Kind: Unseen, Paths: unseen})
 	}
-	return list
+	return list, dirs
 }
 
 // comparison is that of one repository.
@@ -185,7 +199,7 @@ type comparison struct {
 	before, after *snapshot
 	acts          func(tree, path string) bool
 	end           time.Time
-	stop          <-chan struct{}
+	stop          <-chan struct{} // nil at the session's end
 	crowded       bool // there are more refs than are read, and some are new
 
 	old, now map[string]string // the values of the refs
@@ -218,6 +232,10 @@ func (c *comparison) effects() []Effect {
 	changes := c.changes()
 	held := c.holdings(changes)
 	c.stored(held)
+	c.replaced()
+	if c.stop != nil {
+		return c.list
+	}
 	c.others()
 	if len(c.unknown) > 0 {
 		c.add(Unknown, "", c.inRepository(slices.Sorted(maps.Keys(c.unknown))))
@@ -380,16 +398,14 @@ func named(name string) string {
 	return display.Quote(name)
 }
 
-// others finds what changed besides the content of refs: branches by name, what
-// other working trees have for themselves, and replaced objects.
+// others finds what changed besides the content of refs: branches by name, and what
+// other working trees have for themselves.
 func (c *comparison) others() {
-	var moved, replaced []string
+	var moved []string
 	for _, name := range slices.Sorted(maps.Keys(union(c.old, c.now))) {
 		was, is := c.old[name], c.now[name]
 		switch {
-		case was == is:
-		case strings.HasPrefix(name, "refs/replace/"):
-			replaced = append(replaced, name)
+		case was == is, strings.HasPrefix(name, replacing):
 		case c.unknown[name]:
 		case strings.HasPrefix(name, "refs/heads/"):
 			if was == "" || is == "" || !slices.Contains(c.own, name) || !c.forward(was, is) {
@@ -435,8 +451,20 @@ func (c *comparison) others() {
 	if len(commands) > 0 {
 		c.add(Commands, "", c.inRepository(commands))
 	}
-	if len(replaced) > 0 {
-		c.add(Replaced, "", c.inRepository(replaced))
+}
+
+const replacing = "refs/replace/"
+
+// replaced finds objects in whose place git reads others.
+func (c *comparison) replaced() {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(union(c.old, c.now))) {
+		if strings.HasPrefix(name, replacing) && c.old[name] != c.now[name] {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		c.add(Replaced, "", c.inRepository(names))
 	}
 }
 

@@ -64,6 +64,16 @@ func (a asker) environ() []string {
 	}
 }
 
+// stopped reports whether a channel is closed.
+func stopped(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // asker finds git.
 func (c *comparison) asker() (asker, error) {
 	dir := c.repository
@@ -82,7 +92,7 @@ func (c *comparison) asker() (asker, error) {
 // run runs git with a text as its input, and returns what it prints. It waits no
 // longer than until the end or the stop, and reads no more than maxOutput.
 func (a asker) run(input string, args ...string) (string, error) {
-	if time.Now().After(a.end) {
+	if time.Now().After(a.end) || stopped(a.stop) {
 		return "", errLate
 	}
 	stdin, in, err := os.Pipe()

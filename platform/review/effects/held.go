@@ -89,19 +89,39 @@ func (c *comparison) indexes() []worktree {
 	return list
 }
 
-// index compares an index with the commit that was checked out before.
+// index compares an index with the commit that is checked out, if that was there
+// before, or else with the one that was checked out before.
 func (c *comparison) index(ask asker, w worktree) ([]file, error) {
 	if ask.program == "" {
 		return nil, errNoGit
 	}
 	ask.dir = w.dir
-	base := target(c.old, c.prefix(w), "HEAD")
+	base := target(c.now, c.prefix(w), "HEAD")
+	if !c.wasThere(base) {
+		base = target(c.old, c.prefix(w), "HEAD")
+	}
 	if base == "" {
 		base = c.emptyTree()
 	}
 	out, err := ask.run("", "diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev",
 		"--ignore-submodules=none", base, "--")
 	return c.differences(out)[""], err
+}
+
+// wasThere reports whether a ref led to an object before, or to a commit of whose
+// history it is.
+func (c *comparison) wasThere(id string) bool {
+	for name, text := range c.old {
+		if slices.Contains(ids(name, text), id) {
+			return true
+		}
+	}
+	commit, known := c.commits[id]
+	if !known {
+		return false
+	}
+	_, isNew := c.new.parents[commit]
+	return !isNew
 }
 
 // emptyTree is the name of the tree without entries.
@@ -376,7 +396,7 @@ const (
 // nothing new can come there, and the review has judged it. When time is up it
 // looks at no more files: a session may have stored as many as git can list.
 func (c *comparison) inPlace(f file, path string) bool {
-	if time.Now().After(c.end) {
+	if time.Now().After(c.end) || stopped(c.stop) {
 		return false
 	}
 	var data []byte

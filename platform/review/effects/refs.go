@@ -139,7 +139,7 @@ func unread(err error) bool {
 // worktree reads what a working tree has for itself.
 func (s *snapshot) worktree(repository, prefix string) {
 	dir := filepath.Join(repository, prefix)
-	s.dirs = append(s.dirs, dir)
+	s.dirs = append(s.dirs, dir, filepath.Join(dir, "logs/refs"))
 	for _, name := range rootRefs {
 		s.file(repository, prefix+name)
 	}
