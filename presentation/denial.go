@@ -213,7 +213,7 @@ func denialMessage(denial spawn.Denial, suggestion explain.Suggestion) string {
 // alarmMessage says what happened to a protected path.
 func alarmMessage(alarm spawn.Alarm) string {
 	if alarm.Why != "" {
-		return fmt.Sprintf("Since a sandboxed session began, git has new content for %s: %s. Check it before you run "+
+		return fmt.Sprintf("Since a sandboxed session began git has new content for %s: %s. Check it before you run "+
 			"git outside.", display.Quote(alarm.Path), display.Line(alarm.Why))
 	}
 	var happened spawn.Denial

@@ -77,7 +77,7 @@ func TestMessages(t *testing.T) {
 		},
 		{
 			alarmMessage(spawn.Alarm{Kind: "protected_stored", Path: "/p\n", Why: "git merge puts it in place: \n"}),
-			`Since a sandboxed session began, git has new content for "/p\n": git merge puts it in place: \n. ` +
+			`Since a sandboxed session began git has new content for "/p\n": git merge puts it in place: \n. ` +
 				`Check it before you run git outside.`,
 		},
 		{

@@ -202,7 +202,9 @@ var mayImport = map[string][]string{
 		"platform/handshake", "platform/linux/groupinit", "platform/linux/overlay", "platform/linux/stage",
 		"platform/darwin", "platform/proxy", "lifecycle", "fsguard",
 	},
-	"cmd/gen":               {"rpc/protocol", "settings", "settings/compile", "settings/toolchain", "platform/protected"},
+	"cmd/gen": {
+		"rpc/protocol", "settings", "settings/compile", "settings/toolchain", "platform/protected",
+	},
 	"cmd/measure":           {},
 	"cmd/sbom":              {},
 	"clients/tty":           {"rpc/client", "rpc/protocol"},
@@ -273,7 +275,7 @@ var testsOfMayImport = map[string][]string{
 		"fsguard", "platform", "platform/protected", "settings/resolve/resolvetest", "settings/settingstest",
 		"settings/source",
 	},
-	"settings/git":     {"settings/resolve/resolvetest"},
+	"settings/git":     {"settings/resolve/resolvetest", "platform/gitchange"},
 	"settings/resolve": {"settings/resolve/resolvetest"},
 	"tests/temporary":  {"settings/risks"}, // its table of secrets
 }

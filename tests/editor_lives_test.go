@@ -100,15 +100,15 @@ func TestEditorLives_InItsOwnSessions(t *testing.T) {
 			_ = stranger.Process.Kill()
 			_ = stranger.Wait()
 		})
-		script := strings.NewReplacer("EDITOR", strconv.Itoa(os.Getpid()), "STRANGER", strconv.Itoa(stranger.Process.Pid)).
-			Replace(watcher.script)
+		pids := []string{"EDITOR", strconv.Itoa(os.Getpid()), "STRANGER", strconv.Itoa(stranger.Process.Pid)}
+		script := strings.NewReplacer(pids...).Replace(watcher.script)
 		for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 			session := e.Spawn(protocol.SpawnParams{
 				Kind: kind, Command: watcher.program, Args: []string{flag, script},
 			})
 			said := session.Await(`editor (\w+) stranger (\w+) sent (\w+)`)
 			if got := said[1:]; got[0] != "lives" || got[1] == "lives" || got[2] == "lives" {
-				harness.Breach(t, "%s, %s: the editor %s, a stranger %s, a signal %s", kind, name, got[0], got[1], got[2])
+				harness.Breach(t, "%s, %s: the editor, a stranger, a signal: %q", kind, name, got)
 			}
 			session.Close(0)
 		}

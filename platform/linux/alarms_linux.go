@@ -33,8 +33,10 @@ func watchProtected(p *policy.Policy, mounted, observed bool) func(platform.Watc
 	return func(w platform.Watch) (platform.Watcher, error) {
 		return tripwire.New(tripwire.Options{
 			Paths: paths, Patterns: patterns, Match: policy.MatchName, Mounted: mounted, Refusals: mounted && !observed,
-			Report: func(kind tripwire.Kind, path string) { w.Raise(platform.Alarm{Kind: alarmKinds[kind], Path: path}) },
-			Refs:   w.Refs, Touched: w.Touched,
+			Report: func(kind tripwire.Kind, path string) {
+				w.Raise(platform.Alarm{Kind: alarmKinds[kind], Path: path})
+			},
+			Refs: w.Refs, Touched: w.Touched,
 		})
 	}
 }

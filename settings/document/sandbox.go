@@ -4,8 +4,8 @@ package document
 // reference and the schema. Give it a default in defaults.go. A key of a single
 // value needs a row of the table in settings/compile/scalars.go, which says how an
 // untrusted project and the organisation tighten it; a list of paths goes to
-// settings/compile/grant.go. Run "make generate". Decoding, layering and origins need no
-// change.
+// settings/compile/grant.go. Run "make generate". Decoding, layering and origins
+// need no change.
 
 // Sandbox is the "terminal.sandbox" block of a settings file. A nil field was
 // not written or is null: it inherits.

@@ -29,8 +29,8 @@ func (b *bench) large() error {
 	if err := makeLarge(dir); err != nil {
 		return fmt.Errorf("make a large repository: %w", err)
 	}
-	const what = "The repository has 5,000 directories, 50,000 files in its index, 500 packed refs and 100 loose ones, " +
-		"20 repositories in it, and 30,000 files in node_modules."
+	const what = "The repository has 5,000 directories, 50,000 files in its index, 500 packed refs and 100 loose " +
+		"ones, 20 repositories in it, and 30,000 files in node_modules."
 	boxed := launcher{name: rowBoxed, argv: b.exec(w.offline), env: w.env}
 	none := launcher{name: rowNone, argv: func(command ...string) []string { return command }, env: w.env}
 	launch := func(l launcher, in string, command ...string) contestant {

@@ -94,7 +94,8 @@ func TestAGrantThatVanishes(t *testing.T) {
 			s.repository(other)
 			harness.Write(t, s.OutsidePath("file"), "mine")
 			harness.Write(t, s.OutsidePath("dir/file"), "mine")
-			e := s.start(harness.Defaults(harness.Sandbox{"additional_read_write_paths": []string{other}}), harness.Machine{})
+			block := harness.Sandbox{"additional_read_write_paths": []string{other}}
+			e := s.start(harness.Defaults(block), harness.Machine{})
 			session := e.Spawn(protocol.SpawnParams{Command: "/bin/sh", Cwd: s.Project, Args: []string{
 				"-c",
 				`echo x >"$1/mine"; echo ready; read -r _; echo evil >"$1/file"; cat "$1/file"; echo done`, "sh", other,
@@ -109,7 +110,9 @@ func TestAGrantThatVanishes(t *testing.T) {
 			session.Await("done")
 			session.Exit()
 			session.Close(0)
-			for _, path := range []string{s.OutsidePath("file"), s.OutsidePath("dir/file"), filepath.Join(other, "file")} {
+			for _, path := range []string{
+				s.OutsidePath("file"), s.OutsidePath("dir/file"), filepath.Join(other, "file"),
+			} {
 				if text, err := os.ReadFile(path); err == nil && string(text) != "mine" {
 					harness.Breach(t, "%s: %q: %s", path, text, session.Output())
 				}

@@ -138,7 +138,8 @@ git branch evil/one $c; echo stored; read -r _`}})
 				}
 				harness.Eventually(t, "what is stored is reported", func() bool { return len(stored()) > 0 })
 				found := stored()
-				if len(found) != 1 || found[0].Target != want || !strings.Contains(found[0].Message, `branch "evil/one"`) {
+				if len(found) != 1 || found[0].Target != want ||
+					!strings.Contains(found[0].Message, `branch "evil/one"`) {
 					t.Errorf("reported: %+v", found)
 				}
 				session.Type("\n")
@@ -175,7 +176,9 @@ func TestWhereverGitStoresItIsReportedWhileTheSessionRuns(t *testing.T) {
 			s.repository(s.Project)
 			e := s.start(harness.Defaults(nil), harness.Machine{})
 			beside := func(line string) *harness.Session {
-				session := e.Spawn(protocol.SpawnParams{Command: "/bin/sh", Args: []string{"-c", line + "; echo ready; read -r _"}})
+				session := e.Spawn(protocol.SpawnParams{
+					Command: "/bin/sh", Args: []string{"-c", line + "; echo ready; read -r _"},
+				})
 				session.Await("ready")
 				return session
 			}

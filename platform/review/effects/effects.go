@@ -200,7 +200,7 @@ type comparison struct {
 	acts          func(tree, path string) bool
 	end           time.Time
 	stop          <-chan struct{} // nil at the session's end
-	crowded       bool // there are more refs than are read, and some are new
+	crowded       bool            // there are more refs than are read, and some are new
 
 	old, now map[string]string // the values of the refs
 	own      []string          // the branches of the session's working trees

@@ -42,11 +42,14 @@ func TestTripwire_NoticesChangesOfRefs(t *testing.T) {
 		{"a file is written", func() error { return os.WriteFile(in("refs/heads/main"), []byte("x"), 0o600) }, true},
 		{"a file is renamed into it", func() error { return os.Rename(in("outside"), in("refs/heads/new")) }, true},
 		{"a file is removed", func() error { return os.Remove(in("refs/heads/gone")) }, true},
-		{"a lock is written", func() error { return os.WriteFile(in("refs/heads/main.lock"), []byte("x"), 0o600) }, false},
+		{"a lock is written", func() error {
+			return os.WriteFile(in("refs/heads/main.lock"), []byte("x"), 0o600)
+		}, false},
 		{"a file beside it is written", func() error { return os.WriteFile(in("beside"), []byte("x"), 0o600) }, false},
 		{"a directory is made", func() error { return os.Mkdir(in("refs/heads/topic"), 0o700) }, true},
 		{"a file in that is written", func() error {
-			if !wire.Refs([]string{in("refs/heads"), in("refs/heads/topic"), in("none")}) || wire.Refs([]string{in("refs")}) {
+			if !wire.Refs([]string{in("refs/heads"), in("refs/heads/topic"), in("none")}) ||
+				wire.Refs([]string{in("refs")}) {
 				t.Error("only one directory is new")
 			}
 			return os.WriteFile(in("refs/heads/topic/one"), []byte("x"), 0o600)
