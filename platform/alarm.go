@@ -33,8 +33,9 @@ const (
 type Watch struct {
 	// Raise is called for each alarm.
 	Raise func(Alarm)
-	// Refs are directories in which git keeps refs and indexes. Touched is called
-	// whenever something in one, or below, may have changed. It must not block.
+	// Refs are directories in which git keeps refs and indexes; see also
+	// Watcher.Refs. Touched is called whenever something in one may have changed,
+	// but not for what is in a directory below. It must not block.
 	Refs    []string
 	Touched func()
 }
