@@ -87,8 +87,7 @@ race: ## run the tests of the concurrent packages under the race detector (needs
 check: check-fast check-slow ## all checks
 
 check-fast: format measure ## the checks that take seconds: formatting, lengths, and the tests of messages, generated files, imports and documents
-	@go test -vet=off ./tests/messages ./cmd/gen
-	@go test -vet=off -run '^Test(Imports|Documents|Packages|Exported|Architecture|Security|RunOnce)' ./tests
+	@go test -vet=off ./tests/messages ./tests/sources ./cmd/gen
 
 check-slow: vet lint lint-lua lint-vscode cross ## vet, linters, and the builds for other systems
 

@@ -1,4 +1,4 @@
-package tests
+package sources
 
 import (
 	"io/fs"
@@ -23,7 +23,7 @@ func TestBreaches_AreReportedAsSuch(t *testing.T) {
 			t.Fatal(err)
 		}
 		reports += strings.Count(string(source), "harness.Breach(")
-		if found := unmarked.FindString(string(source)); found != "" && file != "tests/breach_test.go" {
+		if found := unmarked.FindString(string(source)); found != "" && file != "tests/sources/breach_test.go" {
 			t.Errorf("%s: use harness.Breach: %s", file, found)
 		}
 	})

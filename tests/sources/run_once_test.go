@@ -1,4 +1,4 @@
-package tests
+package sources
 
 import (
 	"go/build"
@@ -30,7 +30,7 @@ var permissions = regexp.MustCompile(`\bos\.(Get[eu]?uid|Getegid|Getgid|Chmod|Ch
 // Each must exist, have tests, and depend on no user.
 func TestRunOnce_ListsPackagesThatDependOnNoUser(t *testing.T) {
 	t.Parallel()
-	list, err := os.ReadFile("run-once")
+	list, err := os.ReadFile("../run-once")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestRunOnce_ListsPackagesThatDependOnNoUser(t *testing.T) {
 		if _, listed := tests[dir]; !listed || !strings.HasSuffix(file, "_test.go") {
 			return
 		}
-		if built, err := linux.MatchFile(path.Join("..", dir), path.Base(file)); err != nil || !built {
+		if built, err := linux.MatchFile(path.Join("../..", dir), path.Base(file)); err != nil || !built {
 			return // the second run is on Linux only
 		}
 		source, err := fs.ReadFile(root, file)
@@ -86,8 +86,8 @@ func TestRunOnce_OnlyTheSecondRunLeavesTestsOut(t *testing.T) {
 	t.Parallel()
 	const variable = "SIDECAR_SECOND" + "_RUN"
 	for file, want := range map[string]int{
-		"../.ci/run": 0, "../Makefile": 0, "../.github/workflows/ci.yml": 0,
-		"as-user": 2, "ci/parts.go": 1, "harness/once.go": 2,
+		"../../.ci/run": 0, "../../Makefile": 0, "../../.github/workflows/ci.yml": 0,
+		"../as-user": 2, "../ci/parts.go": 1, "../harness/once.go": 2,
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -1,4 +1,4 @@
-package tests
+package sources
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func reachedOnLinux(t *testing.T, dir string) (reached []wallPackage) {
 	t.Helper()
 	const format = "{{if not .Standard}}{{.ImportPath}}\t{{.Dir}}{{range .GoFiles}}\t{{.}}{{end}}{{end}}"
 	list := exec.Command("go", "list", "-deps", "-f", format, "./"+dir)
-	list.Dir, list.Env = "..", append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	list.Dir, list.Env = "../..", append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	list.Stderr = t.Output()
 	out, err := list.Output()
 	if err != nil {

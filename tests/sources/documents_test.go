@@ -1,4 +1,4 @@
-package tests
+package sources
 
 import (
 	"io/fs"
@@ -41,7 +41,7 @@ func TestDocuments_LinkToWhatExists(t *testing.T) {
 // SECURITY.md names the attacks behind a promise by patterns.
 func TestSecurity_NamesAttacksThatExist(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../SECURITY.md")
+	data, err := os.ReadFile("../../SECURITY.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestSecurity_NamesAttacksThatExist(t *testing.T) {
 		}
 		_, cell, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
 		for _, name := range attackName.FindAllStringSubmatch(cell, -1) {
-			found, err := filepath.Glob("attack/attacks/" + name[1] + ".txtar")
+			found, err := filepath.Glob("../attack/attacks/" + name[1] + ".txtar")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestSecurity_NamesAttacksThatExist(t *testing.T) {
 // each page.
 func TestDocuments_ListEverything(t *testing.T) {
 	t.Parallel()
-	architecture, err := os.ReadFile("../ARCHITECTURE.md")
+	architecture, err := os.ReadFile("../../ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +83,11 @@ func TestDocuments_ListEverything(t *testing.T) {
 			t.Errorf("the code map of ARCHITECTURE.md does not have %s", name)
 		}
 	}
-	index, err := os.ReadFile("../docs/design/README.md")
+	index, err := os.ReadFile("../../docs/design/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := filepath.Glob("../docs/design/*.md")
+	pages, err := filepath.Glob("../../docs/design/*.md")
 	if err != nil || len(pages) < 10 {
 		t.Fatalf("%d pages of docs/design: %v", len(pages), err)
 	}
@@ -103,7 +103,7 @@ var codeStep = regexp.MustCompile("`([a-z_/]+[.]go):([A-Za-z]+)`")
 // The journeys of ARCHITECTURE.md name functions with their files.
 func TestArchitecture_NamesFunctionsThatExist(t *testing.T) {
 	t.Parallel()
-	architecture, err := os.ReadFile("../ARCHITECTURE.md")
+	architecture, err := os.ReadFile("../../ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestArchitecture_NamesFunctionsThatExist(t *testing.T) {
 		t.Errorf("only %d steps were found: the pattern for steps is wrong", len(steps))
 	}
 	for _, step := range steps {
-		code, err := os.ReadFile(filepath.Join("..", step[1]))
+		code, err := os.ReadFile(filepath.Join("../..", step[1]))
 		if err != nil {
 			t.Error(err)
 			continue
@@ -129,12 +129,12 @@ func TestArchitecture_NamesFunctionsThatExist(t *testing.T) {
 func documents(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git" || entry.Name() == "build" ||
-			path == "../cmd/gen/text"):
+			path == "../../cmd/gen/text"):
 			return fs.SkipDir
 		case strings.HasSuffix(path, ".md"):
 			found = append(found, path)
@@ -153,7 +153,7 @@ var dependencyRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 // and no other.
 func TestDocuments_SayWhatEachDependencyDoes(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/design/dependencies.md")
+	page, err := os.ReadFile("../../docs/design/dependencies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestDocuments_SayWhatEachDependencyDoes(t *testing.T) {
 // requirements are the modules that go.mod requires directly.
 func requirements(t *testing.T) []string {
 	t.Helper()
-	file, err := os.ReadFile("../go.mod")
+	file, err := os.ReadFile("../../go.mod")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package tests
+package sources
 
 import (
 	"go/parser"
@@ -210,6 +210,7 @@ var mayImport = map[string][]string{
 	"clients/tty":           {"rpc/client", "rpc/protocol"},
 	"tests/bench":           {"rpc/protocol"},
 	"tests/messages":        {},
+	"tests/sources":         {"tests/harness"},
 	"tests/audit":           {"audit", "rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/managed":         {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests":                 {"rpc/client", "rpc/protocol", "tests/containers", "tests/harness"},
@@ -285,7 +286,7 @@ const module = "github.com/sandbox-sidecar/sandbox-sidecar/"
 // root is read by this process itself, file by file, so that the test cache
 // notices every change. A subprocess such as "go list" would leave a stale
 // "ok".
-var root = os.DirFS("..")
+var root = os.DirFS("../..")
 
 // goFiles calls visit with each Go file of the repository, whatever system it
 // is built for.
@@ -357,7 +358,7 @@ func linked(t *testing.T, system, program string) map[string][]string {
 		}
 	}
 	list := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./"+program)
-	list.Dir, list.Env = "..", append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system)
+	list.Dir, list.Env = "../..", append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system)
 	list.Stderr = t.Output()
 	out, err := list.Output()
 	if err != nil {

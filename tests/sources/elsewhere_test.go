@@ -1,4 +1,4 @@
-package tests
+package sources
 
 import (
 	"go/build"
@@ -18,7 +18,7 @@ func TestPackages_SayWhatTheyLackElsewhere(t *testing.T) {
 	mac := build.Default
 	mac.GOOS, mac.GOARCH = "darwin", "arm64"
 	seen := 0
-	err := filepath.WalkDir("..", func(dir string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(dir string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
