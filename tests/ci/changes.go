@@ -23,9 +23,11 @@ type choice struct {
 	why        string
 	user, race []string
 	// whole are packages in which tests that repeat themselves do so as often as it
-	// may find something; others do so less often.
-	whole, others            []string
-	oldestNeovim, properties bool
+	// may find something; those of others do so less often. Tests of neither do not
+	// run.
+	whole, others []string
+	// vscode and neovim are the tests of the editors' plugins.
+	vscode, neovim, oldestNeovim, properties bool
 	// odd repeats the tests on a machine that is set up otherwise.
 	odd bool
 }
@@ -36,40 +38,61 @@ var touchesAll = []string{
 	"platform/linux/", "platform/handshake/", "platform/hosts/loopback/", "lifecycle/", "spawn/", "fsguard/",
 	"go.mod", "go.sum", "Makefile", ".ci/run", "tests/harness/", "tests/as-user", "tests/prerequisites",
 	"tests/run-once", "tests/skip", "tests/build-programs", "tests/on-debian", "clients/neovim/tests/tools",
+	"tests/ci/", // starts all tests, and decides here what is left out
 }
 
-// reach has the packages below tests/ that a change can matter to, by the path of
-// the change; the longest path counts. These packages start programs instead of
-// importing them. So a change of what the programs hold, or of a file in no
-// package, matters to all of them, unless this table says otherwise.
+// The editors' plugins have tests too. They start the same programs as the packages
+// below tests/, and have these names in the tables.
+const (
+	vscode = "clients/vscode"
+	neovim = "clients/neovim"
+)
+
+// reach has the packages below tests/ and the editors' plugins that a change can
+// matter to, by the path of the change; the longest path counts. They start
+// programs instead of importing them. So a change of what the programs hold, or of
+// a file in no package, matters to all of them, unless this table says otherwise.
 var reach = map[string][]string{
-	// What no program of sandboxed sessions holds, or only what answers people.
-	"clients": nil, "clients/tty": {""}, "agents/acp": {"agents"}, "agents/mcp": {"agents"},
-	"cmd/sandbox-sidecar-mcp":         {"agents"},
-	"cmd/sandbox-sidecar/commandline": {"", "recording"}, "cmd/sandbox-sidecar/trailview": {"audit", "managed"},
-	"settings/starter": {"", "agents", "ordinary", "recording"},
+	// What answers people and agents, or is held by programs of few tests.
+	"clients": nil, "clients/tty": {"tests"},
+	"agents/acp":                      slices.Concat(agentsTests, []string{"tests"}),
+	"agents/mcp":                      agentsTests,
+	"cmd/sandbox-sidecar-mcp":         agentsTests,
+	"cmd/sandbox-sidecar/commandline": {"tests", "tests/recording", vscode, neovim},
+	"cmd/sandbox-sidecar/trailview":   {"tests/audit", "tests/hosts", "tests/managed", vscode, neovim},
+	"settings/starter": {
+		"tests", "tests/agents", "tests/managed", "tests/ordinary", "tests/recording", "tests/stories", vscode, neovim,
+	},
+	"audit": {
+		"tests", "tests/audit", "tests/denials", "tests/hosts", "tests/hung", "tests/lifetime", "tests/managed", vscode,
+		neovim,
+	},
 	// What grants or protects one kind of thing.
-	"settings/gnupg":     {"", "protected", "sockets", "stories"},
-	"settings/sshconfig": {"", "attack", "ordinary", "protected", "shells", "sockets", "stories"},
-	"settings/git":       {"", "attack", "history", "ordinary", "protected", "stories"},
-	"platform/gitconfig": {"", "attack", "history", "ordinary", "protected", "stories"},
-	"platform/gitchange": {"", "attack", "history", "ordinary", "protected", "stories"},
-	"settings/managed":   {"", "managed"},
-	"platform/hosts":     {"", "agents", "attack", "audit", "hosts", "managed", "ordinary", "stories"},
-	"platform/outbound":  {"", "agents", "attack", "audit", "hosts", "ordinary", "stories"},
-	"platform/proxy":     {"", "agents", "attack", "audit", "hosts", "ordinary", "stories"},
-	// What is reported, and to whom, but not what is refused.
-	"presentation": {"", "agents", "denials", "hosts", "managed", "protected", "recording", "shells", "stories"},
-	"audit":        {"", "audit", "hung", "lifetime", "managed"},
+	"settings/gnupg": {"tests", "tests/explain", "tests/protected", "tests/sockets", "tests/stories"},
+	"settings/sshconfig": {
+		"tests", "tests/attack", "tests/denials", "tests/explain", "tests/groups", "tests/hosts", "tests/ordinary",
+		"tests/protected", "tests/shells", "tests/sockets", "tests/stories",
+	},
+	"settings/managed": {"tests", "tests/managed"},
+	"platform/hosts":   networksTests, "platform/outbound": networksTests,
 	// Programs of one package's tests.
-	"tests/agents/victim": {"agents"}, "tests/hosts/victim": {"hosts"}, "tests/sockets/victim": {"sockets"},
-	"tests/syscalls/victim": {"syscalls"},
-	// Read by a test, or by people alone.
-	"docs": {"", "attack", "audit", "ordinary", "recording"}, "README.md": {"", "ordinary", "recording"},
-	"CHANGELOG.md": {""}, "SECURITY.md": {""},
-	"ARCHITECTURE.md": {""}, "CONTRIBUTING.md": {""}, "LICENSE": nil, ".github": {""}, ".gitignore": nil,
-	".golangci.yml": nil, ".ci": {""}, "doc": nil, "lua": nil, "plugin": nil,
+	"tests/agents/victim": {"tests/agents"}, "tests/hosts/victim": {"tests/hosts"},
+	"tests/sockets/victim": {"tests/sockets"}, "tests/syscalls/victim": {"tests/syscalls"},
+	// Read by a test, or by people alone; see readers.
+	"docs": nil, "README.md": nil, "CHANGELOG.md": nil, "SECURITY.md": nil, "ARCHITECTURE.md": nil,
+	"CONTRIBUTING.md": nil, ".github": nil, ".gitignore": nil, ".golangci.yml": nil, ".ci": nil,
+	// The editors' plugins, and what their packages hold.
+	"clients/vscode": {vscode}, "clients/neovim": {neovim}, "doc": {neovim}, "lua": {neovim}, "plugin": {neovim},
+	"docs/settings.schema.json": {vscode}, "LICENSE": {vscode},
 }
+
+var (
+	agentsTests   = []string{"tests/agents", "tests/audit", "tests/doors", "tests/managed"}
+	networksTests = []string{
+		"tests", "tests/agents", "tests/attack", "tests/audit", "tests/denials", "tests/doors", "tests/explain",
+		"tests/hosts", "tests/managed", "tests/ordinary", "tests/stories", vscode, neovim,
+	}
+)
 
 // isProgram reports whether the packages below tests/ start the program of a
 // directory. A change of a package that none of these programs holds matters to
@@ -85,6 +108,7 @@ type pkg struct {
 	ImportPath, Name                   string
 	Imports, TestImports, XTestImports []string
 	TestGoFiles, XTestGoFiles          []string
+	EmbedFiles                         []string // with those of tests, from the module's root
 }
 
 // decide chooses what runs, for all or for what has changed since the commit that
@@ -105,12 +129,16 @@ func decide(ctx context.Context, all bool) (choice, error) {
 	if since == "" {
 		return choose(packages, once, []string{"go.mod"}, false, "everything: "+why), nil
 	}
+	if !runsEverything() {
+		why := "everything: " + wholeFile + " is known only of root on Debian"
+		return choose(packages, once, []string{"go.mod"}, false, why), nil
+	}
 	files, err := changedSince(ctx, ".", since)
 	if err != nil {
 		return choice{}, err
 	}
-	return choose(packages, once, files, false, fmt.Sprintf("what the change since %.12s can matter to, of files: %d",
-		since, len(files))), nil
+	return choose(packages, once, files, false, fmt.Sprintf("what the change of %d files since %.12s can matter to",
+		len(files), since)), nil
 }
 
 // choose chooses what runs for the change of files. rounds means that tests that
@@ -118,16 +146,21 @@ func decide(ctx context.Context, all bool) (choice, error) {
 // tests/ do so only if they have changed themselves.
 func choose(packages []pkg, once, files []string, rounds bool, why string) choice {
 	touched, all := touchedBy(packages, files)
-	c := choice{why: why, properties: touched["settings"], odd: rounds}
+	c := choice{
+		why: why, properties: touched["settings"], odd: rounds, vscode: touched[vscode], neovim: touched[neovim],
+	}
 	for _, p := range packages {
+		if !touched[p.Dir] {
+			continue
+		}
 		name := "./" + p.Dir
 		changed := slices.ContainsFunc(files, func(file string) bool { return isBelow(file, p.Dir) })
-		if touched[p.Dir] && (rounds || changed || !isBelow(p.Dir, "tests")) {
+		if rounds || changed || !isBelow(p.Dir, "tests") {
 			c.whole = append(c.whole, name)
 		} else {
 			c.others = append(c.others, name)
 		}
-		if !touched[p.Dir] || len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
 			continue
 		}
 		if !slices.Contains(once, p.Dir) {
@@ -137,20 +170,30 @@ func choose(packages []pkg, once, files []string, rounds bool, why string) choic
 			c.race = append(c.race, name)
 		}
 	}
-	c.oldestNeovim = all || slices.ContainsFunc(files, func(file string) bool {
-		return isBelow(file, "clients/neovim") || isBelow(file, "rpc/protocol") ||
-			slices.Contains([]string{"lua", "plugin", "doc"}, file)
+	c.oldestNeovim = all || c.neovim && slices.ContainsFunc(files, func(file string) bool {
+		return isBelow(file, "rpc/protocol") || owningEditor(file) == neovim
 	})
 	return c
 }
 
-// touchedBy returns the directories of the packages that a change of files can
-// matter to: those that hold them, those that import such packages, and those
-// below tests/ that start programs of them. all means that it can matter to
-// everything.
+// owningEditor is the editor's plugin that a file is part of; "" for none.
+func owningEditor(file string) string {
+	switch {
+	case isBelow(file, vscode):
+		return vscode
+	case isBelow(file, neovim), slices.Contains([]string{"lua", "plugin", "doc"}, file):
+		return neovim
+	}
+	return ""
+}
+
+// touchedBy returns what a change of files can matter to: the directories of the
+// packages that hold or embed them, that import such packages, whose tests read
+// them, and of those below tests/ that start programs of them; the editors'
+// plugins as well. all means that it can matter to everything.
 func touchedBy(packages []pkg, files []string) (touched map[string]bool, all bool) {
-	touched = map[string]bool{}
-	changed := map[string]bool{} // import paths of packages that importers see changed
+	touched = map[string]bool{"tests/ci": true} // it judges the rest
+	changed := map[string]bool{}                // import paths of packages that importers see changed
 	held := heldByPrograms(packages)
 	for _, file := range files {
 		if !isTestFile(file) && slices.ContainsFunc(touchesAll, func(prefix string) bool {
@@ -159,7 +202,17 @@ func touchedBy(packages []pkg, files []string) (touched map[string]bool, all boo
 			for _, p := range packages {
 				touched[p.Dir] = true
 			}
+			touched[vscode], touched[neovim] = true, true
 			return touched, true
+		}
+		for _, reader := range readersOf(file) {
+			touched[reader] = true
+		}
+		for _, p := range packages {
+			if slices.Contains(p.EmbedFiles, file) {
+				touched[p.Dir] = true
+				changed[p.ImportPath] = true
+			}
 		}
 		owner := ownerOf(packages, file)
 		if owner != nil {
@@ -169,19 +222,30 @@ func touchedBy(packages []pkg, files []string) (touched map[string]bool, all boo
 				continue
 			}
 		}
-		for _, p := range packages {
-			if isBelow(p.Dir, "tests") && reaches(file, p.Dir) {
-				touched[p.Dir] = true
-			}
+		for _, dir := range startPrograms(packages) {
+			touched[dir] = touched[dir] || reaches(file, dir)
 		}
 	}
 	for _, p := range packages {
+		if touched[p.Dir] || len(changed) == 0 {
+			continue
+		}
 		reached := closure(packages, slices.Concat(p.Imports, p.TestImports, p.XTestImports))
 		for path, is := range changed {
 			touched[p.Dir] = touched[p.Dir] || is && reached[path]
 		}
 	}
 	return touched, false
+}
+
+// startPrograms are the packages below tests/ and the editors' plugins.
+func startPrograms(packages []pkg) (dirs []string) {
+	for _, p := range packages {
+		if isBelow(p.Dir, "tests") {
+			dirs = append(dirs, p.Dir)
+		}
+	}
+	return append(dirs, vscode, neovim)
 }
 
 // heldByPrograms are the import paths of all that the programs are made of.
@@ -230,11 +294,12 @@ func isTestFile(file string) bool {
 	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/")
 }
 
-// reaches looks a package below tests/ up in the table reach.
+// reaches looks a package below tests/, or an editor's plugin, up in the table
+// reach.
 func reaches(file, dir string) bool {
 	for at := file; at != "."; at = path.Dir(at) {
-		if names, known := reach[at]; known {
-			return slices.ContainsFunc(names, func(name string) bool { return path.Join("tests", name) == dir })
+		if dirs, known := reach[at]; known {
+			return slices.Contains(dirs, dir)
 		}
 	}
 	return true
@@ -251,14 +316,17 @@ func listPackages(ctx context.Context, root string) (all []pkg, err error) {
 		return nil, err
 	}
 	list := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,Imports,TestImports,XTestImports,"+
-		"TestGoFiles,XTestGoFiles", "./...")
+		"TestGoFiles,XTestGoFiles,EmbedFiles,TestEmbedFiles,XTestEmbedFiles", "./...")
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list packages: %w", stderrOf(err))
 	}
 	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p pkg
+		var p struct {
+			pkg
+			TestEmbedFiles, XTestEmbedFiles []string
+		}
 		switch err := decoder.Decode(&p); {
 		case errors.Is(err, io.EOF):
 			return all, nil
@@ -268,7 +336,11 @@ func listPackages(ctx context.Context, root string) (all []pkg, err error) {
 		if p.Dir, err = filepath.Rel(root, p.Dir); err != nil {
 			return nil, err
 		}
-		all = append(all, p)
+		p.EmbedFiles = slices.Concat(p.EmbedFiles, p.TestEmbedFiles, p.XTestEmbedFiles)
+		for i, name := range p.EmbedFiles {
+			p.EmbedFiles[i] = path.Join(p.Dir, filepath.ToSlash(name))
+		}
+		all = append(all, p.pkg)
 	}
 }
 

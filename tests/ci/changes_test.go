@@ -1,10 +1,11 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,128 +29,185 @@ func TestChoose(t *testing.T) {
 	t.Parallel()
 	packages := ourPackages(t)
 	for name, test := range map[string]struct {
-		files      []string
-		user, race []string // some that are chosen
-		neither    []string // some that are not
-		whole      []string // some whose tests repeat themselves often
-		oldest     bool
+		files   []string
+		run     []string // some that are chosen
+		not     []string // some that are not
+		race    []string // some that are chosen for the race detector
+		whole   []string // some whose tests repeat themselves often
+		editors string   // "vscode neovim oldest"
+		// properties are 20,000 pairs of settings.
 		properties bool
 	}{
-		"nothing": {neither: []string{"tests", "settings", "tests/attack", "rpc"}},
+		"nothing": {not: []string{"tests", "settings", "tests/attack", "rpc"}},
 		"a program of ours that no test starts": {
-			files:   []string{"cmd/gen/main.go"},
-			user:    []string{"cmd/gen"},
-			neither: []string{"tests/attack", "tests", "rpc"},
+			files: []string{"cmd/gen/main.go"},
+			run:   []string{"cmd/gen"},
+			not:   []string{"tests/attack", "tests", "rpc"},
+		},
+		"a server that one package starts": {
+			files: []string{"agents/mcp/server.go"},
+			run:   []string{"agents/mcp", "tests/agents", "tests/doors"},
+			not:   []string{"tests", "tests/attack", "rpc", "settings"},
 		},
 		"a leaf": {
-			files:      []string{"platform/gitconfig/parse.go"},
-			user:       []string{"platform/gitconfig", "settings", "rpc", "tests/attack", "cmd/sandbox-sidecar"},
-			race:       []string{"settings", "rpc"},
-			neither:    []string{"settings/gnupg", "lifecycle"},
-			whole:      []string{"platform/gitconfig", "settings"},
-			properties: true,
+			files:   []string{"platform/outbound/server.go"},
+			run:     []string{"platform/outbound", "spawn", "tests/attack", "tests/hosts", "cmd/sandbox-sidecar"},
+			race:    []string{"spawn"},
+			not:     []string{"settings/gnupg", "lifecycle", "tests/lifetime"},
+			whole:   []string{"platform/outbound", "spawn"},
+			editors: "vscode neovim",
+		},
+		"what only the binary for macOS holds": {
+			files: []string{"platform/darwin/profile.go"},
+			run:   []string{"platform/darwin", "tests"},
+			not:   []string{"tests/attack"},
 		},
 		"a leaf that few tests know": {
 			files:      []string{"settings/gnupg/gnupg.go"},
-			user:       []string{"settings/gnupg", "settings", "tests", "tests/protected", "tests/stories"},
+			run:        []string{"settings/gnupg", "settings", "tests", "tests/protected", "tests/stories"},
 			race:       []string{"settings", "rpc"},
-			neither:    []string{"tests/attack", "tests/lifetime", "tests/hosts", "lifecycle"},
+			not:        []string{"tests/attack", "tests/lifetime", "tests/hosts", "lifecycle"},
 			whole:      []string{"settings/gnupg"},
 			properties: true,
 		},
+		"what every program holds": {
+			files:      []string{"settings/compile/doc.go"},
+			run:        []string{"settings/compile", "rpc", "tests", "tests/attack", "tests/lifetime", "tests/stories"},
+			race:       []string{"settings", "rpc"},
+			not:        []string{"platform/linux/seccomp"},
+			editors:    "vscode neovim",
+			properties: true,
+		},
 		"a test of a leaf": {
-			files:   []string{"settings/sshconfig/parse_test.go"},
-			user:    []string{"settings/sshconfig"},
-			neither: []string{"settings", "tests/attack"},
+			files: []string{"settings/sshconfig/parse_test.go"},
+			run:   []string{"settings/sshconfig"},
+			not:   []string{"settings", "tests/attack"},
 		},
 		"what confines": {
-			files:  []string{"platform/linux/stage/landlock_linux.go"},
-			user:   []string{"tests/attack", "settings/gnupg", "audit"},
-			race:   []string{"lifecycle/cgroup", "rpc"},
-			whole:  []string{"lifecycle/journal", "settings/gnupg"},
-			oldest: true, properties: true,
+			files:      []string{"platform/linux/stage/landlock_linux.go"},
+			run:        []string{"tests/attack", "settings/gnupg", "audit"},
+			race:       []string{"lifecycle/cgroup", "rpc"},
+			whole:      []string{"lifecycle/journal", "settings/gnupg"},
+			editors:    "vscode neovim oldest",
+			properties: true,
 		},
 		"a module": {
-			files:  []string{"go.mod"},
-			user:   []string{"tests", "settings/gnupg"},
-			whole:  []string{"lifecycle/journal", "settings/gnupg"},
-			oldest: true, properties: true,
+			files:      []string{"go.mod"},
+			run:        []string{"tests", "settings/gnupg"},
+			whole:      []string{"lifecycle/journal", "settings/gnupg"},
+			editors:    "vscode neovim oldest",
+			properties: true,
 		},
 		"what the tests share": {
-			files:  []string{"tests/harness/editor.go"},
-			user:   []string{"tests/attack", "settings"},
-			whole:  []string{"lifecycle/journal", "settings/gnupg"},
-			oldest: true, properties: true,
+			files:      []string{"tests/harness/editor.go"},
+			run:        []string{"tests/attack", "settings"},
+			whole:      []string{"lifecycle/journal", "settings/gnupg"},
+			editors:    "vscode neovim oldest",
+			properties: true,
+		},
+		"what is left out": {
+			files:      []string{"tests/ci/changes.go"},
+			run:        []string{"tests/attack", "settings", "rpc"},
+			whole:      []string{"settings/gnupg"},
+			editors:    "vscode neovim oldest",
+			properties: true,
 		},
 		"one package's attack": {
-			files:   []string{"tests/attack/attacks/lease.txtar"},
-			user:    []string{"tests/attack"},
-			neither: []string{"tests/hosts"},
+			files: []string{"tests/attack/attacks/lease.txtar"},
+			run:   []string{"tests/attack"},
+			not:   []string{"tests/hosts"},
 		},
 		"the hostile program": {
 			files:   []string{"tests/victim/main.go"},
-			user:    []string{"tests/attack", "tests/lifetime"},
-			neither: []string{"settings"},
+			run:     []string{"tests/attack", "tests/lifetime"},
+			not:     []string{"settings"},
+			editors: "vscode neovim",
 		},
 		"the hostile program of one package": {
-			files:   []string{"tests/hosts/victim/main.go"},
-			user:    []string{"tests/hosts"},
-			neither: []string{"tests/attack"},
+			files: []string{"tests/hosts/victim/main.go"},
+			run:   []string{"tests/hosts"},
+			not:   []string{"tests/attack"},
 		},
 		"a page": {
-			files:   []string{"docs/guide.md"},
-			user:    []string{"tests"},
-			neither: []string{"tests/hosts", "settings"},
+			files: []string{"docs/guide.md"},
+			run:   []string{"tests/sources"},
+			not:   []string{"tests/hosts", "settings", "tests/lifetime"},
 		},
 		"an editor": {
-			files:   []string{"clients/neovim/lua/x.lua"},
-			neither: []string{"tests", "tests/attack"},
-			oldest:  true,
+			files:   []string{"clients/neovim/lua/sandbox_sidecar/init.lua"},
+			not:     []string{"tests/attack", "tests/hosts"},
+			editors: "neovim oldest",
+		},
+		"the other editor": {
+			files:   []string{"clients/vscode/src/extension.ts"},
+			not:     []string{"tests/attack", "tests/hosts"},
+			editors: "vscode",
+		},
+		"what is said to editors": {
+			files:   []string{"rpc/protocol/spawn.go"},
+			run:     []string{"rpc", "tests", "tests/attack"},
+			editors: "vscode neovim oldest", properties: true,
 		},
 		"a test of what confines": {
-			files:   []string{"platform/linux/seccomp/filter_test.go", "spawn/testdata/x"},
-			user:    []string{"platform/linux/seccomp", "spawn"},
-			neither: []string{"tests", "tests/attack", "settings"},
+			files: []string{"platform/linux/seccomp/filter_test.go", "spawn/testdata/x"},
+			run:   []string{"platform/linux/seccomp", "spawn"},
+			not:   []string{"tests", "tests/attack", "settings"},
 		},
 		"a new file at the top": {
-			files: []string{"whatever"},
-			user:  []string{"tests", "tests/attack", "tests/hosts"},
+			files:   []string{"whatever"},
+			run:     []string{"tests", "tests/attack", "tests/hosts"},
+			editors: "vscode neovim",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := choose(packages, []string{"cmd/measure"}, test.files, false, "")
-			for _, dir := range test.user {
-				if !slices.Contains(c.user, "./"+dir) {
-					t.Errorf("%s is left out as an ordinary user: %q", dir, c.user)
+			has := func(list []string, dir string) bool { return slices.Contains(list, "./"+dir) }
+			for _, dir := range test.run {
+				if !has(c.whole, dir) && !has(c.others, dir) || !has(c.user, dir) {
+					t.Errorf("%s is left out: %q, %q, as an ordinary user %q", dir, c.whole, c.others, c.user)
 				}
 			}
 			for _, dir := range test.race {
-				if !slices.Contains(c.race, "./"+dir) {
+				if !has(c.race, dir) {
 					t.Errorf("%s is left out under the race detector: %q", dir, c.race)
 				}
 			}
-			for _, dir := range test.neither {
-				if slices.Contains(c.user, "./"+dir) || slices.Contains(c.race, "./"+dir) {
+			for _, dir := range test.not {
+				if slices.ContainsFunc([][]string{c.whole, c.others, c.user, c.race}, func(list []string) bool {
+					return has(list, dir)
+				}) {
 					t.Errorf("%s is chosen", dir)
 				}
 			}
-			if slices.Contains(c.user, "./cmd/measure") {
+			if has(c.user, "cmd/measure") {
 				t.Error("a package that runs once is chosen")
 			}
-			if c.oldestNeovim != test.oldest || c.properties != test.properties {
-				t.Errorf("oldest Neovim %t, properties %t", c.oldestNeovim, c.properties)
+			editors := []string{}
+			for name, chosen := range map[string]bool{
+				"vscode": c.vscode, "neovim": c.neovim, "oldest": c.oldestNeovim,
+			} {
+				if chosen {
+					editors = append(editors, name)
+				}
+			}
+			if want := strings.Fields(test.editors); !sameNames(editors, want) || c.properties != test.properties {
+				t.Errorf("editors %q instead of %q, properties %t", editors, want, c.properties)
 			}
 			for _, dir := range test.whole {
-				if !slices.Contains(c.whole, "./"+dir) {
+				if !has(c.whole, dir) {
 					t.Errorf("%s repeats itself less often", dir)
 				}
 			}
-			if len(c.whole)+len(c.others) != len(packages) {
-				t.Errorf("%d and %d packages run, of %d", len(c.whole), len(c.others), len(packages))
+			if !has(slices.Concat(c.whole, c.others), "tests/ci") {
+				t.Error("what judges the run is left out")
 			}
 		})
 	}
+}
+
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // The tables name paths and packages that exist.
@@ -159,13 +217,15 @@ func TestTables_NameWhatExists(t *testing.T) {
 	has := func(dir string) bool {
 		return slices.ContainsFunc(packages, func(p pkg) bool { return p.Dir == dir })
 	}
-	for file, names := range reach {
-		if _, err := os.Stat(filepath.Join("../..", file)); err != nil {
-			t.Errorf("the table reach: %v", err)
-		}
-		for _, name := range names {
-			if !has(path.Join("tests", name)) {
-				t.Errorf("the table reach has the package %q for %s", name, file)
+	for name, table := range map[string]map[string][]string{"reach": reach, "readers": readers} {
+		for file, dirs := range table {
+			if _, err := os.Stat(filepath.Join("../..", file)); err != nil {
+				t.Errorf("the table %s: %v", name, err)
+			}
+			for _, dir := range dirs {
+				if !has(dir) && (name == "readers" || dir != vscode && dir != neovim) {
+					t.Errorf("the table %s has the package %q for %s", name, dir, file)
+				}
 			}
 		}
 	}
@@ -205,8 +265,8 @@ func TestChoose_EverythingIsAllPackagesWithTests(t *testing.T) {
 			tested++
 		}
 	}
-	if len(c.others) > 0 {
-		t.Errorf("%q repeat themselves less often", c.others)
+	if len(c.others) > 0 || len(c.whole) != len(packages) || !c.vscode || !c.oldestNeovim || !c.properties {
+		t.Errorf("%q repeat themselves less often, %d packages of %d do so: %+v", c.others, len(c.whole), len(packages), c)
 	}
 	if len(c.user) != tested-len(once) || len(c.race) < 20 {
 		t.Errorf("%d packages of %d, %d run once; %d under the race detector", len(c.user), tested, len(once), len(c.race))
@@ -279,4 +339,62 @@ func TestLastWhole(t *testing.T) {
 	if since, why := lastWhole(t.Context(), dir); since != "" || !strings.Contains(why, "names no commit") {
 		t.Errorf("no commit: %q, %q", since, why)
 	}
+}
+
+// What tests do by a name is in the row of what does it.
+func TestReach_HasWhoUsesIt(t *testing.T) {
+	t.Parallel()
+	packages := ourPackages(t)
+	for row, words := range map[string]string{
+		"agents/acp":         `"acp"`,
+		"agents/mcp":         `"mcp"[^:]`,
+		"settings/starter":   `"init", "--|init --yes`,
+		"settings/gnupg":     `GNUPGHOME|"gpg"`,
+		"settings/sshconfig": `\{"ssh"|"ssh", "gpg"`,
+		"settings/managed":   `etc/sandbox-sidecar`,
+		"platform/hosts":     `"network_hosts"|allowed_hosts`,
+	} {
+		pattern := regexp.MustCompile(words)
+		uses := map[string]bool{}
+		for _, dir := range startPrograms(packages) {
+			err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, entry fs.DirEntry, err error) error {
+				switch {
+				case err != nil:
+					return err
+				case entry.IsDir() && slices.Contains([]string{"node_modules", "dist", "dist-test"}, entry.Name()):
+					return fs.SkipDir
+				case entry.IsDir():
+					return nil
+				}
+				text, err := os.ReadFile(path)
+				if err == nil && pattern.Match(text) && strings.Contains(path, "test") {
+					name := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../")
+					if owner := ownerOf(packages, name+"/x"); owner != nil {
+						name = owner.Dir
+					}
+					if editor := owningEditor(name); editor != "" {
+						name = editor
+					}
+					uses[name] = true
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(uses) == 0 {
+			t.Errorf("%s: nothing uses it by %s", row, words)
+		}
+		for dir := range uses {
+			if !slices.Contains(reach[row], dir) && !slices.Contains(notTheProgram, dir) {
+				t.Errorf("%s is used in %s", row, dir)
+			}
+		}
+	}
+}
+
+// notTheProgram only has the words.
+var notTheProgram = []string{
+	"tests/bench", "tests/ci", "tests/harness", "tests/kernels", "tests/messages", "tests/sources",
 }

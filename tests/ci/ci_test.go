@@ -339,9 +339,13 @@ func TestTimed(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	line := "(sh -c '" + work + "' & echo $! >" + pid + "); n=0; while kill -0 $(cat " + pid +
 		") 2>/dev/null && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done; exit 7"
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/bin/bash\n"+line+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	seconds := func(args ...string) float64 {
 		t.Helper()
-		command := exec.Command(self, append(append([]string{"timed"}, args...), "bash", "-c", line)...)
+		command := exec.Command(self, append(append([]string{"timed"}, args...), script)...)
 		out, _ := command.Output()
 		if status := command.ProcessState.ExitCode(); status != 7 {
 			t.Errorf("exit status %d: %s", status, out)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,6 +85,11 @@ func verdict(ctx context.Context, out io.Writer, lanes [][]part, noted bool) err
 		if red == "" {
 			red = more
 		}
+		if red == "" {
+			if red, err = judgeReads(ctx, ".", readsOf(all)); err != nil {
+				return err
+			}
+		}
 	}
 	if whole {
 		if err := noteTimes(ctx, all, noted); err != nil {
@@ -108,6 +114,20 @@ func verdict(ctx context.Context, out io.Writer, lanes [][]part, noted bool) err
 		return errRed
 	}
 	return nil
+}
+
+// readsOf are the reads of all parts, by package and path.
+func readsOf(all []*ran) map[string]map[string]bool {
+	reads := map[string]map[string]bool{}
+	for _, r := range all {
+		for pkg, names := range r.reads {
+			if reads[pkg] == nil {
+				reads[pkg] = map[string]bool{}
+			}
+			maps.Copy(reads[pkg], names)
+		}
+	}
+	return reads
 }
 
 // secondTry runs what failed again, unless the run is red already.

@@ -101,6 +101,7 @@ func list(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "Tests and, after a slash, the processor seconds of the last run; - for none.\n"+
 		".ci/run now runs %s. In brackets is what it leaves out; \"make test-all\" runs that too.\n\n", c.why)
 	fmt.Fprint(out, "In part go, * is a package in which tests that repeat themselves do so as often as they can.\n\n")
+	now := func(name string) bool { return slices.Contains(slices.Concat(c.whole, c.others), name) }
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "package\tgo\tuser\trace\n")
 	for _, p := range packages {
@@ -116,7 +117,7 @@ func list(ctx context.Context, out io.Writer) error {
 		if slices.Contains(c.whole, name) {
 			often = "*"
 		}
-		fmt.Fprintf(table, "%s\t%s%s\t%s\t%s\n", p.Dir, t.cell("go", p, tests, true, true), often,
+		fmt.Fprintf(table, "%s\t%s%s\t%s\t%s\n", p.Dir, t.cell("go", p, tests, true, now(name)), often,
 			t.cell("user", p, tests-once, slices.Contains(everything.user, name), slices.Contains(c.user, name)),
 			t.cell("race", p, tests, slices.Contains(everything.race, name), slices.Contains(c.race, name)))
 	}
@@ -124,9 +125,9 @@ func list(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	now := slices.Concat(lanes(c)...)
+	parts := slices.Concat(lanes(c)...)
 	for _, p := range slices.Concat(lanes(everything)...) {
-		runs := slices.ContainsFunc(now, func(other part) bool { return other.name == p.name })
+		runs := slices.ContainsFunc(parts, func(other part) bool { return other.name == p.name })
 		left := ""
 		if !runs {
 			left = ", left out now"

@@ -1,7 +1,7 @@
 // Ci runs the tests that decide whether a change lands.
 //
-//	go run ./tests/ci         run what .ci/run runs: every test once, and again
-//	                          where the change can make a difference
+//	go run ./tests/ci         run what .ci/run runs: the tests that the change can
+//	                          matter to
 //	go run ./tests/ci all     run everything, whatever has changed (make test-all)
 //	go run ./tests/ci only PART...
 //	                          run parts by their names; see parts.go

@@ -28,12 +28,14 @@ type part struct {
 // the other. The editors' tests mostly wait, so each editor has a lane. The
 // checks take the processor time that is left.
 func lanes(c choice) [][]part {
-	all := [][]part{goParts(c), {vscodePart()}, {neovimPart("newest")}, {checkPart()}}
+	all := [][]part{goParts(c), nil, nil, {checkPart()}}
 	add := func(lane int, wanted bool, p part) {
 		if wanted {
 			all[lane] = append(all[lane], p)
 		}
 	}
+	add(1, c.vscode, vscodePart())
+	add(2, c.neovim, neovimPart("newest"))
 	add(0, isRoot() && len(c.user) > 0, userPart(c.user))
 	add(1, len(c.race) > 0, racePart(c.race))
 	add(1, isRoot() && c.odd, oddPart(c.user))
@@ -106,7 +108,7 @@ func pattern(name string) string {
 // fewRounds is for tests that repeat themselves: they do so less often.
 var fewRounds = []string{"-short"}
 
-// goParts are every Go test, as whoever starts the run.
+// goParts are the chosen Go tests, as whoever starts the run.
 func goParts(c choice) (parts []part) {
 	as := "whoever starts it"
 	if isRoot() {

@@ -37,22 +37,23 @@ type results struct {
 	mu       sync.Mutex // guards the fields below
 	outcome  map[test]string
 	output   map[test]*tail
-	seconds  map[string]float64 // processor seconds of packages; "" is all
-	packages map[string]string  // the outcome of each package; "" while it runs
-	begun    map[test]bool      // "go test" says which tests begin; the name "" is the package
-	summed   map[string]bool    // packages whose test process has reached its end
-	grave    map[string]string  // what a package has printed that is certain if it fails
-	cause    map[test]bool      // tests to which "go test" attributes that
-	lacks    []string           // lines that say what is skipped as a whole; see tests/skip
-	why      string             // given to certain
-	text     tail               // what was printed beside the events
+	seconds  map[string]float64         // processor seconds of packages; "" is all
+	reads    map[string]map[string]bool // paths of others that a package's tests have read
+	packages map[string]string          // the outcome of each package; "" while it runs
+	begun    map[test]bool              // "go test" says which tests begin; the name "" is the package
+	summed   map[string]bool            // packages whose test process has reached its end
+	grave    map[string]string          // what a package has printed that is certain if it fails
+	cause    map[test]bool              // tests to which "go test" attributes that
+	lacks    []string                   // lines that say what is skipped as a whole; see tests/skip
+	why      string                     // given to certain
+	text     tail                       // what was printed beside the events
 }
 
 func newResults(certain func(why string)) *results {
 	return &results{
 		certain: certain, outcome: map[test]string{}, output: map[test]*tail{}, seconds: map[string]float64{},
 		packages: map[string]string{}, grave: map[string]string{}, begun: map[test]bool{}, summed: map[string]bool{},
-		cause: map[test]bool{},
+		cause: map[test]bool{}, reads: map[string]map[string]bool{},
 	}
 }
 
@@ -117,6 +118,13 @@ func (r *results) event(e event) (text string) {
 		var seconds float64
 		if _, err := fmt.Sscanf(e.Output, secondsFormat, &seconds); err == nil {
 			r.seconds[e.Package] = seconds
+		}
+		var read string
+		if _, err := fmt.Sscanf(e.Output, readFormat, &read); err == nil && e.Action == "output" {
+			if r.reads[e.Package] == nil {
+				r.reads[e.Package] = map[string]bool{}
+			}
+			r.reads[e.Package][read] = true
 		}
 		if e.Test == "" && e.Action == "output" && packageLine.MatchString(e.Output) {
 			return e.Output

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,15 +36,21 @@ const orphansFlag = "-orphans"
 // secondsFormat is how timed prints processor seconds.
 const secondsFormat = "processor seconds: %f\n"
 
-// timed runs a program, and prints the processor seconds that it and the
-// processes that it waited for have taken; after orphansFlag, those of all
+// timed runs a package's test program, and prints the processor seconds that it and
+// the processes that it waited for have taken, and what it has read of other
+// packages. After orphansFlag it runs any program, and prints the seconds of all
 // descendants whose parents have ended too. It ends the way the program ends.
 func timed(args []string) error {
+	reads := func() ([]string, error) { return nil, nil }
+	var err error
 	if args[0] == orphansFlag {
 		args = args[1:]
-		if err := adoptOrphans(); err != nil {
-			return err
-		}
+		err = adoptOrphans()
+	} else {
+		args, reads, err = readLog(args)
+	}
+	if err != nil {
+		return err
 	}
 	// "go test" asks a program that hangs for its stacks by SIGQUIT. SIGTERM comes
 	// to the whole process group: the program may have to clean up.
@@ -72,7 +79,7 @@ func timed(args []string) error {
 		var status syscall.WaitStatus
 		var used syscall.Rusage
 		pid, err := syscall.Wait4(-1, &status, 0, &used)
-		if err == syscall.EINTR {
+		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if err != nil {
@@ -85,6 +92,13 @@ func timed(args []string) error {
 			continue
 		}
 		fmt.Printf("\n"+secondsFormat, seconds)
+		names, err := reads()
+		if err != nil && status.ExitStatus() == 0 {
+			return fmt.Errorf("what the tests have read: %w", err)
+		}
+		for _, name := range names {
+			fmt.Printf(readFormat, name)
+		}
 		if status.Signaled() {
 			fmt.Fprintln(os.Stderr, "signal:", status.Signal())
 			os.Exit(128 + int(status.Signal()))
