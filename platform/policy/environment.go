@@ -10,7 +10,11 @@ import (
 type Environment struct {
 	// Allowed holds exact names and prefixes written "PREFIX_*". It is sorted.
 	Allowed []string `json:"allowed"`
-	Origin  Origin   `json:"origin"`
+	// Bare are names in Allowed that nobody has listed by hand, and whose values may
+	// hold a name and a password in an address. They pass without those, and not at
+	// all if the rest looks like a secret; see Filter.
+	Bare   []string `json:"bare,omitempty"`
+	Origin Origin   `json:"origin"`
 }
 
 // Filter splits an environment of "NAME=value" entries into the entries that
@@ -19,10 +23,15 @@ type Environment struct {
 func (e Environment) Filter(environ []string) (passed, dropped []string) {
 	allowed := NamesOf(e.Allowed)
 	for _, entry := range environ {
-		name, _, ok := strings.Cut(entry, "=")
+		name, value, ok := strings.Cut(entry, "=")
+		bare := ok && slices.Contains(e.Bare, name)
+		if bare {
+			value = withoutUsers(value)
+			entry = name + "=" + value
+		}
 		switch {
 		case !ok || name == "":
-		case allowed.Allows(name):
+		case allowed.Allows(name) && (!bare || name == "GOSUMDB" || !looksSecret(value)): // that has a public key
 			passed = append(passed, entry)
 		default:
 			dropped = append(dropped, name)
@@ -30,6 +39,53 @@ func (e Environment) Filter(environ []string) (passed, dropped []string) {
 	}
 	slices.Sort(dropped)
 	return passed, slices.Compact(dropped)
+}
+
+// withoutUsers leaves out the names and passwords in addresses.
+func withoutUsers(value string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(value, "://")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		out.WriteString("://")
+		host := len(rest)
+		if end := strings.IndexAny(rest, "/?#|,; \t\r\n\"'"); end >= 0 {
+			host = end
+		}
+		value = rest[strings.LastIndexByte(rest[:host], '@')+1:]
+	}
+}
+
+// looksSecret reports whether what is left of an address may sign in: a word of
+// letters and digits that nobody has thought of, a password behind "?", or what is
+// before an "@" still. Names of hosts do not count.
+func looksSecret(value string) bool {
+	const mixed, any = 14, 20
+	for address := range strings.FieldsFuncSeq(value, func(r rune) bool { return strings.ContainsRune(",| \t", r) }) {
+		if _, rest, found := strings.Cut(address, "://"); found {
+			_, path, _ := strings.Cut(rest, "/")
+			if strings.Contains(rest, "://") || strings.Contains(rest, "@") {
+				return true
+			}
+			address = path
+		}
+		if strings.ContainsAny(address, "@?") {
+			return true
+		}
+		for word := range strings.FieldsFuncSeq(address, func(r rune) bool {
+			return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		}) {
+			digits := strings.ContainsAny(word, "0123456789")
+			letters := strings.Trim(word, "0123456789") != ""
+			if len(word) >= any || len(word) >= mixed && digits && letters {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Allows reports whether a variable may pass. Loader and interpreter hooks need

@@ -126,6 +126,18 @@ func proxyPasswords(env map[string]string, environment policy.Environment) []str
 	return names
 }
 
+// secretRegistries are the variables of registries that sessions do not get, as
+// their values may hold a secret.
+func secretRegistries(env map[string]string, environment policy.Environment) (names []string) {
+	for _, name := range environment.Bare {
+		if value := env[name]; value != "" {
+			_, dropped := environment.Filter([]string{name + "=" + value})
+			names = append(names, dropped...)
+		}
+	}
+	return names
+}
+
 // notReached is why a variable on the list does not arrive.
 const notReached = "not passed, as its socket is not granted"
 

@@ -132,3 +132,62 @@ func TestProxies_PasswordIsTold(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// What settings of other programs name as certificates is readable if it is
+// nothing else, and if no session can have named it.
+func TestCertificates_NamedBySettings(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		file, text string
+		settings   string
+		want       bool
+	}{
+		"npm":            {".npmrc", "cafile=/home/u/ca.pem\n", "", true},
+		"npm, in quotes": {".npmrc", "cafile = \"~/ca.pem\"\r\n", "", true},
+		"yarn":           {".yarnrc.yml", "httpsCaFilePath: /home/u/ca.pem\n", "", true},
+		"pip":            {".config/pip/pip.conf", "[global]\ncert = /home/u/ca.pem", "", true},
+		"curl":           {".curlrc", "--cacert /home/u/ca.pem\n", "", true},
+		"wget":           {".wgetrc", "ca_certificate=/home/u/ca.pem\n", "", true},
+		"hg":             {".hgrc", "[web]\ncacerts = ~/ca.pem\n", "", true},
+		"git": {".gitconfig", "[http \"https://git.corp.example\"]\n" +
+			"\tsslCAInfo = ~/ca.pem\n", "", true},
+		"beside a secret": {".npmrc", "_auth=x\ncafile=/home/u/ca.pem\n", "", true},
+		"a key":           {".npmrc", "cafile=/home/u/key.pem\n", "", false},
+		"git, a key":      {".gitconfig", "[http]\nsslCAInfo = ~/key.pem\n", "", false},
+		"something else":  {".npmrc", "cafile=/home/u/notes\n", "", false},
+		"of a session": {
+			".npmrc", "cafile=/home/u/ca.pem\n", `, "additional_read_write_paths": ["~/.npmrc"]`, false,
+		},
+		"another key":        {".npmrc", "prefix=/home/u/ca.pem\n", "", false},
+		"in a place of keys": {".npmrc", "cafile=/home/u/.ssh/ca.pem\n", "", false},
+		"hidden":             {".npmrc", "cafile=/home/u/ca.pem\n", `, "hidden_paths": ["~/ca.pem"]`, false},
+		"git, of one's home": {".gitconfig", "[http]\nsslCAInfo = ca.pem\n", "", false},
+		"git, what it sends": {".gitconfig", "[http]\ncookieFile = ~/ca.pem\n", "", false},
+		"git, a session's": {".gitconfig", "[http]\n" +
+			"sslCAInfo = ~/ca.pem\n", `, "additional_read_write_paths": ["~/.gitconfig"]`, false},
+		"curl, what signs in": {".curlrc", "cert = ~/ca.pem\n", "", false},
+		"a comment behind it": {".yarnrc.yml", "httpsCaFilePath: '/home/u/ca.pem' # corp\n", "", true},
+		"a directory":         {".curlrc", "capath = /home/u/all\n", "", true},
+		"a directory of more": {".curlrc", "capath = /home/u/more\n", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tree := resolvetest.Tree(t, map[string]string{
+				"/home/u/project/": "", "/home/u/" + test.file: test.text, "/home/u/ca.pem": testCertificate,
+				"/home/u/key.pem": testCertificate + "-----BEGIN PRIVATE KEY-----\n", "/home/u/notes": "hello\n",
+				"/home/u/.ssh/ca.pem": testCertificate, "/home/u/all/a.pem": testCertificate,
+				"/home/u/more/a.pem": testCertificate, "/home/u/more/notes": "hello\n",
+			})
+			p := snapshotOf(t, tree, `{"enabled": true`+test.settings+`}`, "").Compile(document.KindTool).Policy
+			path := "/home/u/ca.pem"
+			for _, other := range []string{"key.pem", "notes", ".ssh/ca.pem", "all", "more"} {
+				if strings.Contains(test.text, "/home/u/"+other) || strings.Contains(test.text, "~/"+other) {
+					path = "/home/u/" + other
+				}
+			}
+			if got := policy.NewIndex(&p).At(path).Has(policy.Read); got != test.want {
+				t.Errorf("%s is readable: %t", path, got)
+			}
+		})
+	}
+}

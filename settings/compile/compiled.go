@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -50,6 +51,9 @@ type Result struct {
 	unmade  []string   // of them, what MakeDirs could not make
 	exposed []exposure // see Exposures
 	proxies []string   // see Notes
+	// registries are variables that do not pass, as the address of a registry in
+	// them may hold a secret; see Notes.
+	registries []string
 	// unreached are notes on variables that do not arrive.
 	unreached []Note
 	// unsearched are notes on grants that are too large to search.
@@ -107,6 +111,13 @@ func (c *Result) Notes() []Note {
 		return nil
 	}
 	var notes []Note
+	if len(c.registries) > 0 {
+		notes = append(notes, Note{
+			Name: "registries",
+			Text: fmt.Sprintf("%s may hold a secret: it is not passed, so packages come from elsewhere; add %s to %q",
+				strings.Join(c.registries, ", "), strconv.Quote(document.AddingMark+c.registries[0]), variablesKey),
+		})
+	}
 	if len(c.proxies) > 0 {
 		notes = append(notes, Note{
 			Name: "proxy-password",

@@ -54,9 +54,6 @@ type grant struct {
 	// alwaysPrivate is true for a cache that no session writes for programs
 	// outside.
 	alwaysPrivate bool
-	// plain: the file is granted because it holds no secret. It is not if some
-	// session may write it: programs outside obey it.
-	plain bool
 }
 
 // copied is a grant of a file of which sessions read a part.
@@ -64,11 +61,12 @@ type copied struct {
 	grant
 	text  string // the part, if there is one
 	wider bool   // only a wider grant opens the file
-	// told says what is left out, and lost what happens without the part.
+	// told says what is left out, and lost what happens without the part. They
+	// belong to a position in a file.
 	told, lost string
-	// Warnings belong to a key at a position in a file.
-	key, file string
-	position  document.Position
+	severity   document.Severity // of told
+	file       string
+	position   document.Position
 }
 
 // rejectedGrant is a grant that does not count, because it would undo the

@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
 
 const hiddenKey = "hidden_paths"
@@ -98,7 +99,7 @@ func (h *hider) builtIn() {
 		switch {
 		case !place.Exists || needed && place.Mixed == "" || meant || h.cover.at(place.Path) == 0:
 		case place.Mixed != "":
-			h.mixed(place.Path, place.Named, place.Mixed, from)
+			h.mixed(place.Path, place.Named, place.Mixed, place.Format, from)
 		case place.Hidden:
 			h.add(place.Path, from)
 		}
@@ -113,12 +114,12 @@ func (h *hider) builtIn() {
 // mixed hides a file of settings that may hold a secret, unless it holds none.
 // Sessions read the rest of it, if another row of the table does not hide it.
 // without is what its program does without it.
-func (h *hider) mixed(path, named, without string, from policy.Origin) {
+func (h *hider) mixed(path, named, without string, format risks.Format, from policy.Origin) {
 	target := h.view.Resolve(named)
 	if !target.Mode.IsRegular() {
 		return // such as /dev/null, which a variable may name
 	}
-	part, whole := h.view.partOf(target, without)
+	part, whole := h.view.partOf(target, without, format)
 	if whole || h.add(path, from) != nil {
 		return
 	}

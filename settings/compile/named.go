@@ -27,6 +27,9 @@ type named struct {
 	path string // symlinks in it are not followed
 	// dir: path is a directory that shells list, to find the files of a pattern.
 	dir bool
+	// certificates: it counts only if it holds certificates and no private key. It
+	// may be a directory.
+	certificates bool
 	// by are the files that lead to it, the first one that programs read of
 	// themselves.
 	by       []string
@@ -42,10 +45,13 @@ func namedFiles(view fsView, set grantSet) (list []grant) {
 	if view.host.Home == "" {
 		return nil
 	}
-	for _, file := range slices.Concat(namedByGit(view), namedByShells(view, granted)) {
+	for _, file := range slices.Concat(namedByGit(view), namedByShells(view, granted), namedByOthers(view)) {
 		target := view.Resolve(file.path)
 		_, hidden := granted.index.HiddenAt(target.Path)
 		there := target.Err == nil && target.Exists && (target.Mode.IsRegular() || file.dir && target.Mode.IsDir())
+		if file.certificates {
+			there = target.Err == nil && target.Exists && view.noCertificates(target.Path, target.Mode) == ""
+		}
 		if !there || hidden || granted.at(target.Path).Has(policy.Read) || view.sensitive.Holds(target.Path) != "" {
 			continue
 		}
@@ -65,7 +71,10 @@ func namedFiles(view fsView, set grantSet) (list []grant) {
 
 func namedByGit(view fsView) (list []named) {
 	for _, file := range git.NamedFiles(view.View, view.host) {
-		list = append(list, named{path: file.Path, by: file.By, key: namedByGitKey, why: file.Key + " names it"})
+		list = append(list, named{
+			path: file.Path, by: file.By, key: namedByGitKey, why: file.Key + " names it",
+			certificates: file.Certificates,
+		})
 	}
 	return list
 }
@@ -423,6 +432,9 @@ func (v fsView) includedBySSH() (list []string) {
 func namedPaths(view fsView, writable cover) (list []string) {
 	for _, file := range namedByGit(view) {
 		target := view.Resolve(file.path)
+		if file.certificates && view.noCertificateFile(target.Path, target.Mode) != "" {
+			continue // what is private there stays hidden
+		}
 		links := target.Links
 		steady := true
 		for _, name := range file.by {

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,9 +11,10 @@ import (
 	"unicode"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
-	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
 
 // settingsLines tell what is no secret in a file of settings of npm, yarn or pip.
@@ -42,6 +44,10 @@ type settingsLines struct {
 	ofServer *regexp.Regexp
 	// user is what signs in within an address.
 	user *regexp.Regexp
+	// host is that of an address, whose name is no secret.
+	host *regexp.Regexp
+	// overSSH begins an address of ssh.
+	overSSH *regexp.Regexp
 	// said is a word for a secret in a comment, or before a value in a value.
 	said *regexp.Regexp
 	// leads is a name whose value says where packages come from.
@@ -72,6 +78,8 @@ var settingsPatterns = sync.OnceValue(func() settingsLines {
 			`-----END CERTIFICATE-----(\\n)?"$`),
 		ofServer: regexp.MustCompile(`^//[^\s="']+:[\w-]+\s*=\s*[^\s"']`),
 		user:     regexp.MustCompile(`(\b\w{3,5}://)[^\s/@"']*@`),
+		host:     regexp.MustCompile(`(://)[\w.-]+(?::\d+)?(/|["'\s]|$)`),
+		overSSH:  regexp.MustCompile(`^ssh://[\w.-]+@[\w.-]+(:\d+)?/`),
 		said:     regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd?|secret|token|credentials?|auth|login)\b`),
 		leads:    regexp.MustCompile(`(?i)registry|registries|scopes|index|find-links|server`),
 	}
@@ -110,6 +118,7 @@ func hasControl(line string) bool {
 
 // secret reports whether a value looks like one.
 func (is *settingsLines) secret(value string) bool {
+	value = is.host.ReplaceAllString(value, "$1$2")
 	return is.secretValue.MatchString(value) ||
 		slices.ContainsFunc(is.random.FindAllString(value, -1), func(part string) bool {
 			return strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != ""
@@ -299,46 +308,117 @@ func (is *settingsLines) goesOn(line string) bool {
 		strings.ContainsAny(line, "{}[]|>&*<\x00") && !strings.Contains(line, "${")
 }
 
-// plainPlace decides about a place of a toolchain that may hold secrets. granted
-// says that it holds none. If it does, part is what sessions read in its place,
-// if anything.
-func (v fsView) plainPlace(c chosen, p toolchain.Place, target resolve.Target) (granted bool, part copied) {
-	if !target.Mode.IsRegular() {
-		return false, copied{}
+// settingsOfOthers are the files of settings of other programs in the home
+// directory that may hold secrets. Without them a program would go elsewhere in
+// silence: npm to the public registry. A file without a secret is granted; parts
+// are what sessions read of the others. Programs outside obey such a file, so it
+// is left out if some session may write it.
+func (v fsView) settingsOfOthers(writable cover) (list []grant, parts []copied) {
+	home := v.host.Home
+	if home == "" {
+		return nil, nil
 	}
-	part, whole := v.partOf(target, p.Plain)
-	if whole {
-		return true, copied{}
+	for i := range v.sensitive.All {
+		p := &v.sensitive.All[i]
+		if p.Mixed == "" || !p.Exists || p.Moved || !policy.Contains(home, p.Named) {
+			continue
+		}
+		target := v.Resolve(p.Named)
+		if target.Err != nil || !target.Mode.IsRegular() {
+			continue
+		}
+		part, whole := v.partOf(target, p.Mixed, p.Format)
+		g := grant{path: target.Path, links: target.Links, request: request{
+			text: p.Named, access: policy.Read,
+			origin: policy.Origin{File: policy.OriginBuiltIn, Key: "home dotfiles"},
+		}}
+		switch {
+		case !whole:
+			part.grant, part.severity = g, document.SeverityInfo
+			if v.host.Platform != "linux" {
+				part.text = ""
+			}
+			parts = append(parts, part)
+		case !writable.at(target.Path).Has(policy.Write):
+			list = append(list, g)
+		}
 	}
-	part.key, part.file, part.position = toolchainsKey, c.origin.File, c.at
-	part.told, part.lost = display.Quote(c.Name)+": "+part.told, display.Quote(c.Name)+": "+part.lost
-	if v.host.Platform != "linux" {
-		part.text = ""
+	return list, parts
+}
+
+// authoritiesLines are lines of settings that name a file or a directory of
+// certificates, by the format: those of npm, pip and yarn, and of curl, wget and hg.
+// To curl "cert" is what signs in.
+var authoritiesLines = sync.OnceValue(func() map[risks.Format]*regexp.Regexp {
+	lines := map[risks.Format]*regexp.Regexp{}
+	for format, names := range map[risks.Format]string{
+		risks.FormatLines:     `cafile|cert|httpsCaFilePath`,
+		risks.FormatCurl:      `-{0,2}(?:cacert|capath|proxy-cacert|proxy-capath)`,
+		risks.FormatWget:      `(?i:ca[_-]?certificate|ca[_-]?directory)`,
+		risks.FormatMercurial: `cacerts|[\w.-]+:verifycertsfile`,
+	} {
+		lines[format] = regexp.MustCompile(`(?m)^[ \t]*(?:` + names + `)[ \t]*[:= \t][ \t]*` +
+			`["']?(~?/[^"'#\r\n]+?)["']?[ \t]*(?:#.*)?\r?$`)
 	}
-	return false, part
+	return lines
+})
+
+// namedByOthers lists the certificates that settings of other programs name.
+func namedByOthers(view fsView) (list []named) {
+	const most = 32
+	for i := range view.sensitive.All {
+		p := &view.sensitive.All[i]
+		if p.Mixed == "" || !p.Exists || p.Moved {
+			continue
+		}
+		target := view.Resolve(p.Named)
+		if target.Err != nil || !target.Mode.IsRegular() {
+			continue
+		}
+		data, err := view.FS.ReadFile(target.Path)
+		if err != nil || len(data) > maxSettingsFile {
+			continue
+		}
+		line := authoritiesLines()[p.Format]
+		if line == nil {
+			continue
+		}
+		for _, found := range line.FindAllStringSubmatch(string(data), most) {
+			path := found[1]
+			rest, is := strings.CutPrefix(path, "~")
+			if is && !policy.Contains(view.host.Home, p.Named) {
+				continue // it is another home
+			}
+			if is {
+				path = view.host.Home + rest
+			}
+			list = append(list, named{
+				path: filepath.Clean(path), certificates: true, by: []string{p.Named}, key: certificatesKey,
+				why: filepath.Base(p.Named) + " names it",
+			})
+		}
+	}
+	return list
 }
 
 // partOf is what sessions read of a file of settings that may hold a secret.
-// whole says that it holds none. without is what its program does without it. A
-// warning about the part belongs to the file itself.
-func (v fsView) partOf(target resolve.Target, without string) (part copied, whole bool) {
+// whole says that it holds none. without is what its program does without it. What
+// is said about the part belongs to the file itself.
+func (v fsView) partOf(target resolve.Target, without string, format risks.Format) (part copied, whole bool) {
 	data, err := v.FS.ReadFile(target.Path)
-	text, line := string(data), 1
+	kept, lines, line := "", []int(nil), 1
 	if err == nil && len(data) <= maxSettingsFile {
-		line = secretLine(text)
-	} else {
-		text = ""
+		kept, lines, line = partsOf(format, string(data))
 	}
 	if line == 0 {
 		return copied{}, true
 	}
-	kept, lines := withoutSecrets(text)
 	if len(lines) == 0 {
 		lines = []int{line} // a comment
 	}
 	about := display.Quote(target.Path) + " may hold a secret in "
 	return copied{
-		text: kept,
+		text: kept, severity: document.SeverityWarning,
 		told: about + fmt.Sprintf("%s: sessions read it without that, if there are namespaces; else %s",
 			numbered(lines), without),
 		lost: about + fmt.Sprintf("line %d: not granted, so %s", line, without),
@@ -346,9 +426,30 @@ func (v fsView) partOf(target resolve.Target, without string) (part copied, whol
 	}, false
 }
 
-// warn says something about a file of which sessions read a part.
-func (c copied) warn(r *reporter, message string) {
-	r.add(c.file, c.position, document.SeverityWarning, c.key, "%s", message)
+// partsOf reads a file of settings. line is the number of the first line that may
+// hold a secret, or that is not understood; 0 if there is none. kept is what is
+// left without such lines, "" if that is nothing useful, and lines are the numbers
+// of those that were changed or left out, but for comments.
+func partsOf(format risks.Format, text string) (kept string, lines []int, line int) {
+	switch format {
+	case risks.FormatCurl:
+		return curlOptions().parts(text)
+	case risks.FormatWget:
+		return wgetCommands().parts(text)
+	case risks.FormatMercurial:
+		return mercurialSettings().parts(text)
+	case risks.FormatMaven:
+		return mavenParts(text)
+	}
+	if line = secretLine(text); line > 0 {
+		kept, lines = withoutSecrets(text)
+	}
+	return kept, lines, line
+}
+
+// say tells something about a file of which sessions read a part.
+func (c copied) say(r *reporter, message string, severity document.Severity) {
+	r.add(c.file, c.position, severity, "", "%s", message)
 }
 
 // numbered names lines by their numbers.

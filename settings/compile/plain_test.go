@@ -18,9 +18,13 @@ func TestSecretLine(t *testing.T) {
 	for _, plain := range []string{
 		"", "@corp:registry=https://registry.corp.example/", "@auth-team:registry = https://r.example",
 		"registry=https://artifactory.corp.example/artifactory/api/npm/npm-local/\nalways-auth=true\n",
+		"registry=https://artifactory01prod.corp.example:8443/npm/",
 		"//registry.corp.example/:_authToken=${NPM_TOKEN}", "; a comment\n# another\n\nfund=false\r\n",
-		"prefix=/home/u/.npm-global\ncafile=/etc/ssl/corp.pem\nsave-exact=true\nca[]=\"\"\nomit=dev\nfetch-retries=5", "init-author-name=Me\ninit.author.email=me@corp.example\n[global]\nkeyring-provider = subprocess",
-		"[global]\ncert = /etc/ssl/certs/ca.crt\nrequire-hashes = yes\nprogress_bar = off", "prefix=${HOME}/.npm", "yarnPath: .yarn/releases/yarn-4.1.0.cjs",
+		"prefix=/home/u/.npm-global\ncafile=/etc/ssl/corp.pem\nsave-exact=true\nca[]=\"\"\nomit=dev\n" +
+			"fetch-retries=5", "init-author-name=Me\ninit.author.email=me@corp.example\n[global]\n" +
+			"keyring-provider = subprocess",
+		"[global]\ncert = /etc/ssl/certs/ca.crt\nrequire-hashes = yes\n" +
+			"progress_bar = off", "prefix=${HOME}/.npm", "yarnPath: .yarn/releases/yarn-4.1.0.cjs",
 		"extra-index-url = https://a.corp.example/simple https://b.corp.example/simple", "email=me@corp.example",
 		"npmScopes:\n  corp:\n    npmRegistryServer: \"https://r.corp.example\"\n    npmAuthToken: \"${NPM_TOKEN}\"\n",
 		"[global]\nindex-url = https://pypi.corp.example/simple\nextra-index-url =\n    https://pypi.org/simple\n",
@@ -141,12 +145,13 @@ func TestWithoutSecrets(t *testing.T) {
 }
 
 // A file of registries that may hold a token is granted if it holds none. If it
-// does, a warning says so: programs go on without it, with the public registry.
-func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
+// does, sessions read the rest, and it is said: without it, programs would ask the
+// public registry.
+func TestSettingsOfOthers(t *testing.T) {
 	t.Parallel()
 	const file = "/home/u/.npmrc"
-	const node = `{"enabled": true, "toolchains": ["node"]}`
-	const home = `{"enabled": true, "toolchains": ["node"], "additional_read_only_paths": ["~"]}`
+	const node = `{"enabled": true}`
+	const home = `{"enabled": true, "additional_read_only_paths": ["~"]}`
 	for _, test := range []struct{ settings, text, want, told string }{
 		{node, "@corp:registry=https://r.corp.example/", "read", ""},
 		{node, "fund=false\n//r.corp.example/:_authToken=x", "copy fund=false\n", "in line 2: sessions read it"},
@@ -162,7 +167,6 @@ func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
 		{home, "fund=false\n_auth=x", "copy fund=false\n", "in line 2"},
 		{node, strings.Repeat("#", maxSettingsFile+1), "none", "in line 1"},
 		{node, "-> .npmrc", "none", ""},
-		{`{"enabled": true}`, "@corp:registry=https://r.corp.example/", "none", ""},
 		{home, "_auth=x", "none", "in line 1"},
 		// npm outside would obey what a session writes there, so it is protected.
 		{strings.Replace(home, "read_only", "read_write", 1), "fund=false", "read,execute", ""},
@@ -195,7 +199,16 @@ func TestToolchains_SettingsWithoutSecrets(t *testing.T) {
 func TestMixed_InEveryGrant(t *testing.T) {
 	t.Parallel()
 	const on = `{"enabled": true, "additional_read_only_paths": [%q]}`
-	const secret, plain = "timeout = 60\n_password = hunter2\n", "timeout = 60\n"
+	texts := map[risks.Format][2]string{
+		risks.FormatLines:     {"timeout = 60\n_password = hunter2\n", "timeout = 60\n"},
+		risks.FormatCurl:      {"max-time = 60\nuser = me:hunter2\n", "max-time = 60\n"},
+		risks.FormatWget:      {"timeout = 60\nhttp_password = hunter2\n", "timeout = 60\n"},
+		risks.FormatMercurial: {"[ui]\nusername = Me\n[auth]\na.password = hunter2\n", "[ui]\nusername = Me\n[auth]\n"},
+		risks.FormatMaven: {
+			"<settings><servers><server>hunter2</server></servers></settings>\n",
+			"<settings></settings>\n",
+		},
+	}
 	places := 0
 	for _, place := range risks.All {
 		if place.Mixed == "" {
@@ -203,6 +216,7 @@ func TestMixed_InEveryGrant(t *testing.T) {
 		}
 		places++
 		path := strings.Replace(place.Path, "~", "/home/u", 1)
+		secret, plain := texts[place.Format][0], texts[place.Format][1]
 		top := "~"
 		if !strings.HasPrefix(place.Path, "~") {
 			top = "/" + strings.SplitN(path, "/", 3)[1]
@@ -217,7 +231,7 @@ func TestMixed_InEveryGrant(t *testing.T) {
 			{"/home/u/dotfiles/settings", secret, "/home/u/dotfiles/settings", "read"},
 			{top, plain, "", "read"},
 			{filepath.Dir(place.Path), plain, "", "read"},
-			{top, "something else\n_password = hunter2", "", "none"},
+			{top, "something else\r_password = hunter2\nx = --x", "", "none"},
 		} {
 			if test.link != "" && !strings.HasPrefix(place.Path, "~") && strings.HasPrefix(test.granted, "/") &&
 				!strings.HasPrefix(test.link, test.granted) {
@@ -248,13 +262,12 @@ func TestMixed_InEveryGrant(t *testing.T) {
 			}
 		}
 	}
-	if places < 14 {
+	if places < 20 {
 		t.Errorf("%d places", places)
 	}
 }
 
-// An organisation that does not allow a file, or its toolchain, allows no part of
-// it.
+// An organisation that does not allow a file allows no part of it.
 func TestRequired_BoundsWhatIsReadOfAFile(t *testing.T) {
 	t.Parallel()
 	const file = "/home/u/.npmrc"
@@ -264,10 +277,9 @@ func TestRequired_BoundsWhatIsReadOfAFile(t *testing.T) {
 		`{"hidden_paths": ["~"]}`:            false,
 		`{"hidden_paths": ["` + file + `"]}`: false,
 		`{"additional_read_only_paths": []}`: false,
-		`{"toolchains": ["go"]}`:             false,
-		`{"toolchains": ["node"]}`:           true,
+		`{"toolchains": ["go"]}`:             true,
 	} {
-		s := managedSnapshot(t, tree, "{}", required, `{"enabled": true, "toolchains": ["node"]}`, "")
+		s := managedSnapshot(t, tree, "{}", required, `{"enabled": true}`, "")
 		policy := s.Compile(document.KindTool).Policy
 		if _, is := policy.CopyAt(file); is != want {
 			t.Errorf("%s: a part is read: %t, want %t", required, is, want)

@@ -289,3 +289,22 @@ func TestPrivate_AHomeOfMillionsIsNotSearchedWhole(t *testing.T) {
 		}
 	}
 }
+
+// What git names as certificates is shown if it is that. A key beside them stays
+// hidden, and so does a directory.
+func TestPrivate_CertificatesOfGit(t *testing.T) {
+	t.Parallel()
+	const key = testCertificate + "-----BEGIN PRIVATE KEY-----\n"
+	f := withModes(resolvetest.InMemory(map[string]string{
+		"/home/u/project/": "", "/home/u/.gitconfig": "[http]\n\tsslCAInfo = ~/.config/corp/secret.pem\n" +
+			"\tsslCAPath = ~/.config/more\n\tproxySSLCAInfo = ~/.config/ca/secret.pem\n",
+		"/home/u/.config/corp/secret.pem": key, "/home/u/.config/more/secret.pem": key,
+		"/home/u/.config/ca/secret.pem": testCertificate,
+	}), secretsOnly)
+	p := snapshotOf(t, f, asStandard, "").Compile(document.KindTool).Policy
+	for name, want := range map[string]bool{"corp": true, "more": true, "ca": false} {
+		if _, hidden := p.HiddenAt("/home/u/.config/" + name + "/secret.pem"); hidden != want {
+			t.Errorf("%s: hidden %t", name, hidden)
+		}
+	}
+}

@@ -148,7 +148,9 @@ func (b bounding) paths(s *settings) {
 		grants = append(grants, list...)
 	}
 	home, _ := resolveRequests(b.view, b.project, b.view.dotfiles(), b.reporter)
-	tools, _, _ := toolchainGrants(b.view, toolchainsOf(s, b.reporter), b.reporter)
+	plain, _ := b.view.settingsOfOthers(b.movable)
+	home = append(home, plain...)
+	tools, _ := toolchainGrants(b.view, toolchainsOf(s, b.reporter), b.reporter)
 	grants, _ = dropMovable(slices.Concat(grants, home, tools), b.movable, b.reporter)
 	bound.cover = coverOf(grants)
 	bound.seen = &policy.Policy{Rules: mergeRules(grants)}

@@ -69,15 +69,15 @@ func resolveGrants(
 		others = listsOf(view, l.others, *p)
 	}
 	view.moving.look(view, l, *p, toolchains, slices.Concat(user...), others, alone)
-	tools, create, copies := toolchainGrants(view, toolchains, r)
+	tools, create := toolchainGrants(view, toolchains, r)
 	set.writable.addWriters(slices.Concat(append(slices.Clone(user), p.grants, tools)...))
 	if l.others != nil {
 		set.writable.addWriters(grantsOf(view, l.others, *p))
 	}
-	tools = slices.DeleteFunc(tools, func(g grant) bool { return g.plain && set.writable.at(g.path).Has(policy.Write) })
 	p.openParent(view, l, set.writable, coverOf(append(slices.Concat(user...), tools...)))
 	home, _ := resolveRequests(view, *p, view.dotfiles(), r)
-	set.granted, set.create = slices.Concat(p.grants, steady(home)), create
+	plain, copies := view.settingsOfOthers(set.writable)
+	set.granted, set.create = slices.Concat(p.grants, steady(append(home, plain...))), create
 	for i, list := range user {
 		user[i] = steady(list)
 	}
@@ -123,7 +123,7 @@ func (set *grantSet) copiesOf(list []copied, r *reporter) []policy.Copy {
 	}
 	var copies []policy.Copy
 	given := outsideOf(set.granted, set.temporary, set.hidden)
-	decided := map[string]bool{} // a toolchain's comes first
+	decided := map[string]bool{} // what needs no wider grant comes first
 	for _, c := range list {
 		if decided[c.path] || c.wider && !set.cover.at(c.path).Has(policy.Read) {
 			continue
@@ -140,10 +140,10 @@ func (set *grantSet) copiesOf(list []copied, r *reporter) []policy.Copy {
 		}
 		steady, _ := dropMovable([]grant{c.grant}, set.writable, r)
 		if c.text == "" || len(steady) == 0 || set.writable.at(c.path).Has(policy.Write) {
-			c.warn(r, c.lost)
+			c.say(r, c.lost, document.SeverityWarning)
 			continue
 		}
-		c.warn(r, c.told)
+		c.say(r, c.told, c.severity)
 		copies = append(copies, policy.Copy{Path: c.path, Text: c.text, Origin: c.origin})
 	}
 	slices.SortFunc(copies, func(a, b policy.Copy) int { return cmp.Compare(a.Path, b.Path) })
@@ -152,7 +152,7 @@ func (set *grantSet) copiesOf(list []copied, r *reporter) []policy.Copy {
 
 // grantsOf resolves what one layer grants, its toolchains included.
 func grantsOf(view fsView, s *settings, p project) []grant {
-	tools, _, _ := toolchainGrants(view, toolchainsOf(s, &reporter{}), &reporter{})
+	tools, _ := toolchainGrants(view, toolchainsOf(s, &reporter{}), &reporter{})
 	return append(listsOf(view, s, p), tools...)
 }
 

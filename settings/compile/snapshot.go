@@ -43,8 +43,9 @@ func New(in Input, memory *Memory, complete Completion) *Snapshot {
 func (s *Snapshot) Compile(kind document.Kind) Result {
 	e := s.evaluation(kind)
 	compiled := Result{
-		proxies: proxyPasswords(s.Host.Env, e.policy.Environment),
-		Policy:  s.policyFor(e, kind), Diagnostics: s.Diagnostics(), Warnings: s.warnings(e, kind),
+		proxies:    proxyPasswords(s.Host.Env, e.policy.Environment),
+		registries: secretRegistries(s.Host.Env, e.policy.Environment),
+		Policy:     s.policyFor(e, kind), Diagnostics: s.Diagnostics(), Warnings: s.warnings(e, kind),
 		Risks: e.risks(kind), unreached: e.unreached, unsearched: e.unsearched,
 		toolchains: e.toolchainNames(),
 		Variables:  slices.Clone(e.variables),

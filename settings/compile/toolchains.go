@@ -108,10 +108,7 @@ func chooseToolchains(l layers, r *reporter) []chosen {
 // toolchainGrants resolves what the toolchains grant. Paths that do not exist
 // are left out without a diagnostic: nobody has every tool. create lists the
 // directories to be made before a session starts.
-// copies are files of which sessions read a part.
-func toolchainGrants(
-	view fsView, toolchains []chosen, r *reporter,
-) (list []grant, create []string, copies []copied) {
+func toolchainGrants(view fsView, toolchains []chosen, r *reporter) (list []grant, create []string) {
 	for _, c := range toolchains {
 		if c.agent != nil {
 			list = append(list, view.programGrants(c, r)...)
@@ -136,21 +133,11 @@ func toolchainGrants(
 				}
 				g := grant{
 					path: target.Path, links: target.Links, cache: p.Cache(), hidden: p.Hidden,
-					alwaysPrivate: p.AlwaysPrivate, plain: p.Plain != "",
-					request: request{text: c.Name, access: access, origin: origin, at: c.at},
+					alwaysPrivate: p.AlwaysPrivate,
+					request:       request{text: c.Name, access: access, origin: origin, at: c.at},
 				}
 				if p.Public && !view.public(g, target.Mode, r) {
 					continue
-				}
-				if p.Plain != "" {
-					plain, part := view.plainPlace(c, p, target)
-					if part.lost != "" {
-						part.grant = g
-						copies = append(copies, part)
-					}
-					if !plain {
-						continue
-					}
 				}
 				list = append(list, g)
 				if p.SSHConfig {
@@ -159,7 +146,7 @@ func toolchainGrants(
 			}
 		}
 	}
-	return list, create, copies
+	return list, create
 }
 
 // placePaths are the paths that a place stands for, on this platform.

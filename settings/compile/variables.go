@@ -38,14 +38,18 @@ func (s *settings) addVariables(added []string, from origin) {
 		}
 		entries = append(entries, below.entry(i))
 	}
-	known := map[string]bool{}
-	for _, name := range list {
-		known[name] = true
+	known := map[string]int{}
+	for i, name := range list {
+		known[name] = i
 	}
 	for i, name := range document.Added(added) {
-		if !known[name] {
-			known[name] = true
+		at, is := known[name]
+		switch {
+		case !is:
+			known[name] = len(list)
 			list, entries = append(list, name), append(entries, from.entry(i))
+		case entries[at].file == "": // a default, which somebody means now
+			entries[at] = from.entry(i)
 		}
 	}
 	from.entries, from.onDefaults = entries, below.onDefaults
@@ -160,10 +164,32 @@ func chooseVariables(l layers, toolchains []chosen, r *reporter) ([]Variable, po
 	}
 	slices.SortStableFunc(variables, func(a, b Variable) int { return strings.Compare(a.Pattern, b.Pattern) })
 	environment := policy.Environment{Allowed: []string{}, Origin: from}
+	listedByHand := policy.NamesOf(l.user.byHand(l.projectFile))
 	for _, v := range variables {
 		environment.Allowed = append(environment.Allowed, v.Pattern)
 	}
+	for _, name := range document.RegistryVariables {
+		if environment.Allows(name) && !listedByHand.Allows(name) {
+			environment.Bare = append(environment.Bare, name)
+		}
+	}
+	slices.Sort(environment.Bare)
 	return variables, environment
+}
+
+// byHand are the entries of the list that somebody has written, other than a
+// project's: a trusted one is asked about what passes, and not how.
+func (s *settings) byHand(projectFile string) (list []string) {
+	from, set := s.from[variablesKey]
+	if !set {
+		return nil
+	}
+	for i, pattern := range s.values.AllowedEnvVars {
+		if file := from.entry(i).file; file != "" && file != projectFile {
+			list = append(list, pattern)
+		}
+	}
+	return list
 }
 
 // placeIn is where a list has an entry; -1 if it has none.
@@ -270,7 +296,9 @@ func (b bounding) variables(s *settings) {
 		list = append(list, found)
 	}
 	b.evaluation.variables = list
-	b.policy.Environment = policy.Environment{Allowed: append([]string{}, allowed...), Origin: s.originOf(key)}
+	b.policy.Environment = policy.Environment{
+		Allowed: append([]string{}, allowed...), Origin: s.originOf(key), Bare: b.policy.Environment.Bare,
+	}
 	b.decides(s, key, b.policy.Environment.Allowed)
 }
 

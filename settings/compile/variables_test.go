@@ -248,3 +248,53 @@ func TestVariables_OfTheTerminalAlwaysPass(t *testing.T) {
 		t.Errorf("passed %q, dropped %q", passed, dropped)
 	}
 }
+
+// Where packages come from passes without passwords, unless somebody has listed
+// the variable by hand.
+func TestVariables_OfRegistries(t *testing.T) {
+	t.Parallel()
+	const on = `{"enabled": true, `
+	for name, test := range map[string]struct {
+		user, project string
+		trusted       bool
+		passes, bare  bool
+	}{
+		"by default":    {on + `"enabled": true}`, "", false, true, true},
+		"beside others": {on + `"allowed_env_vars": ["+A"]}`, "", false, true, true},
+		"listed":        {on + `"allowed_env_vars": ["PIP_INDEX_URL"]}`, "", false, true, false},
+		"added":         {on + `"allowed_env_vars": ["+PIP_INDEX_URL"]}`, "", false, true, false},
+		"added by a trusted project": {
+			on + `"enabled": true}`, `{"allowed_env_vars": ["+PIP_INDEX_URL"]}`, true, true, true,
+		},
+		"by a prefix": {on + `"allowed_env_vars": ["+PIP_*"]}`, "", false, true, false},
+		"replaced":    {on + `"allowed_env_vars": ["PATH"]}`, "", false, false, false},
+		"listed by a project": {
+			on + `"enabled": true}`, `{"allowed_env_vars": ["PIP_INDEX_URL"]}`, false, true, true,
+		},
+		"a prefix of a trusted project": {
+			on + `"enabled": true}`, `{"allowed_env_vars": ["PATH", "PIP_*"]}`, true, true, true,
+		},
+		"a prefix that a trusted project adds": {
+			on + `"allowed_env_vars": ["PATH"]}`, `{"allowed_env_vars": ["+PIP_*"]}`, true, true, true,
+		},
+		"listed by a trusted project": {
+			on + `"enabled": true}`, `{"allowed_env_vars": ["PIP_INDEX_URL"]}`, true, true, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tree := resolvetest.Tree(t, map[string]string{"/home/u/project/": ""})
+			s := snapshotOf(t, tree, test.user, test.project)
+			e := s.Compile(document.KindTool).Policy.Environment
+			if test.trusted {
+				e = s.run(s.view(), s.ProjectDir, asTrusted, document.KindTool, nil).policy.Environment
+			}
+			if got := e.Allows("PIP_INDEX_URL"); got != test.passes {
+				t.Errorf("it passes: %t", got)
+			}
+			if got := slices.Contains(e.Bare, "PIP_INDEX_URL"); got != test.bare {
+				t.Errorf("it loses its password: %t", got)
+			}
+		})
+	}
+}

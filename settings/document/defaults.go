@@ -36,14 +36,14 @@ func Defaults() Sandbox {
 	}
 }
 
-// DefaultEnvVars say who and where the user is, and how the network is reached.
-// Only a proxy's address may hold a secret. SSH_AUTH_SOCK is only a name: the
-// socket needs a grant of its own.
+// DefaultEnvVars say who and where the user is, how the network is reached, and
+// where packages come from. Only a proxy's address may hold a secret.
+// SSH_AUTH_SOCK is only a name: the socket needs a grant of its own.
 var DefaultEnvVars = slices.Concat([]string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TERM_PROGRAM", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "EDITOR",
-	"VISUAL", "CI",
+	"VISUAL", "CI", "GOPRIVATE", "GONOPROXY", "GONOSUMDB",
 	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "GPG_TTY",
-}, DisplayVariables, ProxyVariables, CertificateVariables)
+}, DisplayVariables, ProxyVariables, CertificateVariables, RegistryVariables)
 
 // DisplayVariables say how programs show text and time, and hold no secret:
 // locale(7), gettext(3), tzset(3), less(1), ls(1), and no-color.org.
@@ -57,6 +57,19 @@ var DisplayVariables = []string{
 // ProxyVariables are the addresses of proxies, and of hosts that need none.
 var ProxyVariables = []string{
 	"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "all_proxy", "no_proxy",
+}
+
+// RegistryVariables say where packages come from: go help environment, npm help
+// config, yarn's documents of its configuration, pip install --help, uv's and
+// cargo's documents of their variables, dart.dev, hexdocs.pm. Without them programs
+// would ask the public registry. Unless a list of the user's has them, their
+// addresses lose their names and passwords; see policy.Environment.
+var RegistryVariables = []string{
+	"GOPROXY", "GOSUMDB",
+	"NPM_CONFIG_REGISTRY", "npm_config_registry", "YARN_REGISTRY", "YARN_NPM_REGISTRY_SERVER",
+	"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_TRUSTED_HOST",
+	"UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_FIND_LINKS", "UV_NO_INDEX",
+	"CARGO_REGISTRY_DEFAULT", "PUB_HOSTED_URL", "HEX_MIRROR",
 }
 
 // CertificateVariables name files and directories of certificates: those of

@@ -66,6 +66,8 @@ type Sandbox struct {
 	// ZED_TERM always pass if they are set. Variables that make loaders, shells or
 	// interpreters run code (LD_*, BASH_ENV, NODE_OPTIONS, …) need their exact
 	// name. A variable of certificates also makes the file readable that it names.
+	// Variables that say where packages come from, as PIP_INDEX_URL, pass by default
+	// without names and passwords in their addresses; in a list they pass whole.
 	AllowedEnvVars []string `json:"allowed_env_vars"`
 	// AllowedUnixSockets are sockets of outside processes that sessions may
 	// connect to: exact paths, $SSH_AUTH_SOCK, abstract:NAME. A granted socket

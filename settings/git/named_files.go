@@ -17,6 +17,8 @@ type NamedFile struct {
 	By []string
 	// Key is the variable that names it, such as "include.path".
 	Key string
+	// Certificates: it is a file or a directory of certificates of servers.
+	Certificates bool
 }
 
 // fileKeys are the variables whose value is a file that git reads, beside those
@@ -25,6 +27,10 @@ var fileKeys = []string{
 	"core.excludesfile", "core.attributesfile", "commit.template", "mailmap.file", "blame.ignorerevsfile",
 	"diff.orderfile", "gpg.ssh.allowedsignersfile", "gpg.ssh.revocationfile",
 }
+
+// certificateKeys are those of section http whose value is a file or a directory of
+// certificates. http.<url>.* has them, too.
+var certificateKeys = []string{"sslcainfo", "sslcapath", "proxysslcainfo"}
 
 // Bounds of the search for files that are named. git follows 10 levels of
 // includes (MAX_INCLUDE_DEPTH in config.c).
@@ -60,7 +66,8 @@ func (n *namer) read(file string, by []string) {
 	for _, e := range entries {
 		section, name := e.Split()
 		include := e.Key == "include.path" || section == "includeif" && name == "path"
-		named := slices.Contains(fileKeys, e.Key) &&
+		certificates := section == "http" && slices.Contains(certificateKeys, name)
+		named := (certificates || slices.Contains(fileKeys, e.Key)) &&
 			(strings.HasPrefix(e.Value, "/") || strings.HasPrefix(e.Value, "~"))
 		if !e.Valued || !include && !named {
 			continue
@@ -71,7 +78,7 @@ func (n *namer) read(file string, by []string) {
 		if !ok || len(n.found) >= maxNamedFiles || slices.ContainsFunc(n.found, known) {
 			continue
 		}
-		n.found = append(n.found, NamedFile{Path: path, By: by, Key: e.Key})
+		n.found = append(n.found, NamedFile{Path: path, By: by, Key: e.Key, Certificates: certificates})
 		if include {
 			n.read(path, by)
 		}

@@ -51,8 +51,11 @@ type Place struct {
 	Shown bool
 	// Mixed is what a program does without a file of settings that may hold a
 	// secret, such as "npm asks the public registry". Sessions see it in a wider
-	// grant if it holds none. If it does, they see the rest of it.
+	// grant if it holds none. If it does, they see the rest of it. In the home
+	// directory that is so without a grant, too.
 	Mixed string
+	// Format says how a mixed file is written.
+	Format Format
 	// Harmless: what is private to the user there is seen in a wider grant, where
 	// other private files are hidden.
 	Harmless bool
@@ -72,6 +75,22 @@ type Place struct {
 	// path.
 	Variable string
 }
+
+// Format is how a file is written that has settings beside secrets.
+type Format string
+
+const (
+	// FormatLines: a setting a line, as npm, yarn and pip have them.
+	FormatLines Format = ""
+	// FormatCurl: an option a line (curl(1), --config).
+	FormatCurl Format = "curl"
+	// FormatWget: a command a line (the manual of wget, "Wgetrc Syntax").
+	FormatWget Format = "wget"
+	// FormatMercurial: sections of settings (hgrc(5)).
+	FormatMercurial Format = "Mercurial"
+	// FormatMaven: XML (maven.apache.org/settings.html).
+	FormatMaven Format = "Maven"
+)
 
 // The clauses that several places share.
 const (
@@ -125,8 +144,21 @@ func shown(secret string, paths ...string) []Place {
 
 // mixed makes places of settings that may hold passwords of package registries.
 func mixed(acts, without string, paths ...string) (list []Place) {
+	return mixedWith(passwords, acts, without, paths...)
+}
+
+// mixedWith makes places of settings that may hold a secret.
+func mixedWith(secret, acts, without string, paths ...string) (list []Place) {
 	for _, path := range paths {
-		list = append(list, Place{Path: path, Secret: passwords, Acts: acts, Mixed: without})
+		list = append(list, Place{Path: path, Secret: secret, Acts: acts, Mixed: without})
+	}
+	return list
+}
+
+// written says how mixed places are written.
+func written(format Format, list []Place) []Place {
+	for i := range list {
+		list[i].Format = format
 	}
 	return list
 }

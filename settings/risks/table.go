@@ -21,6 +21,7 @@ const (
 	wallet     = "keys of a wallet"
 	encryption = "keys for encrypted files"
 	models     = "keys of model services"
+	servers    = "passwords of servers"
 	typed      = "what you typed, passwords among it"
 	storage    = "passwords of cloud storage"
 	system     = "the system's passwords and keys"
@@ -38,6 +39,8 @@ const (
 	byChat      = "your chat program runs the scripts in it"
 	byNSS       = "browsers load the modules that it names and trust its authorities"
 	byConda     = "conda outside obeys it"
+	byMaven     = "Maven outside obeys it"
+	byMercurial = "hg outside runs the programs that it names"
 )
 
 // What programs do without the settings in which a registry is.
@@ -72,7 +75,7 @@ var secrets = concat([]Place{
 	{Path: "~/.config/hub", Secret: "tokens of GitHub"},
 	{Path: "~/.git-credentials", Secret: "passwords of git servers"},
 	{Path: "~/.config/git/credentials", Secret: "passwords of git servers"},
-	{Path: "~/.netrc", Secret: "passwords of servers"},
+	{Path: "~/.netrc", Secret: servers},
 	{Path: "~/.npmrc", Secret: registries, Acts: "npm outside obeys it", Mixed: publicNPM},
 	{
 		Path: "~/.yarnrc.yml", Secret: registries, Acts: "yarn outside runs the plugins that it names",
@@ -82,7 +85,10 @@ var secrets = concat([]Place{
 	{Path: "~/.cargo/credentials.toml", Secret: registries},
 	{Path: "~/.cargo/credentials", Secret: registries},
 	{Path: "~/.gem/credentials", Secret: registries},
-	{Path: "~/.m2/settings.xml", Secret: passwords, Acts: "Maven outside obeys it"},
+	{
+		Path: "~/.m2/settings.xml", Secret: passwords, Acts: byMaven, Mixed: "Maven asks the public repository",
+		Format: FormatMaven,
+	},
 	{Path: "~/.gradle/gradle.properties", Secret: passwords, Acts: "Gradle outside starts the Java that it names"},
 	{Path: "~/.composer/auth.json", Secret: registries},
 	{Path: "~/.config/composer/auth.json", Secret: registries},
@@ -189,6 +195,15 @@ var secrets = concat([]Place{
 	mixed("pip outside obeys it", publicPip,
 		"~/.config/pip/pip.conf", "~/.pip/pip.conf", "/etc/pip.conf", "/etc/xdg/pip/pip.conf",
 	),
+	written(FormatCurl, mixedWith(servers, "curl outside obeys it", "curl goes without your settings",
+		"~/.curlrc", "~/.config/curlrc",
+	)),
+	written(FormatWget, mixedWith(servers, "wget outside obeys it", "wget goes without your settings",
+		"~/.wgetrc",
+	)),
+	written(FormatMercurial, mixedWith(servers, byMercurial, "hg does not know who you are",
+		"~/.hgrc", "~/.config/hg/hgrc",
+	)),
 	holds("keys of the Android debug bridge",
 		"~/.android/adbkey",
 	),
@@ -202,7 +217,7 @@ var secrets = concat([]Place{
 	),
 	[]Place{
 		{Path: "~/.local/share/gh", Acts: "gh runs the extensions in it"},
-		{Path: "~/.m2/settings-security.xml", Secret: passwords, Acts: "Maven outside obeys it"},
+		{Path: "~/.m2/settings-security.xml", Secret: passwords, Acts: byMaven},
 		{Path: "~/.config/NuGet", Secret: passwords, Acts: "dotnet outside obeys it", Shown: true},
 		{
 			Path: "~/.subversion", Secret: "passwords of Subversion", Acts: "svn runs the programs that it names",
@@ -213,8 +228,6 @@ var secrets = concat([]Place{
 		{Path: "~/.config/incus", Secret: "keys of Incus", Acts: "incus runs the aliases in it"},
 		{Path: "~/.config/code-server", Secret: "the password of code-server", Acts: byEditor},
 		{Path: "~/.local/share/code-server", Secret: "sign-ins of extensions", Acts: byEditor},
-		{Path: "~/.curlrc", Secret: "passwords of servers", Acts: "curl outside obeys it", Shown: true},
-		{Path: "~/.wgetrc", Secret: "passwords of servers", Acts: "wget outside obeys it", Shown: true},
 		{Path: "~/.condarc", Secret: registries, Acts: byConda, Shown: true},
 		// docs.conda.io, "Searching for .condarc"
 		{Path: "~/.config/conda", Secret: registries, Acts: byConda, Shown: true},
@@ -425,7 +438,7 @@ var tools = concat(
 		"~/.composer", "~/.config/composer", "~/.cache/composer",
 	)),
 	acted(byGit, "~/.gitconfig", "~/.config/git", "~/.gitmodules", "~/.git-templates", "~/.githooks"),
-	acted("hg outside runs the programs that it names", "~/.hgrc", "~/.config/hg"),
+	acted(byMercurial, "~/.config/hg"),
 	acted("jj outside runs the programs that it names", "~/.jjconfig.toml", "~/.config/jj"),
 	acted(byTerminal, "~/.tmux.conf", "~/.config/tmux", "~/.tmux", "~/.screenrc", "~/.config/zellij", "~/.config/kitty",
 		"~/.config/alacritty", "~/.alacritty.toml", "~/.wezterm.lua", "~/.config/wezterm", "~/.config/ghostty",
@@ -437,7 +450,7 @@ var tools = concat(
 	acted("go outside obeys it", "~/.config/go"),
 	acted("Ruby outside runs it", "~/.irbrc", "~/.pryrc", "~/.gemrc", "~/.bundle"),
 	acted("Gradle outside runs it", "~/.gradle/init.d", "~/.gradle/init.gradle", "~/.gradle/init.gradle.kts"),
-	acted("Maven outside obeys it", "~/.mavenrc", "~/.m2/extensions.xml"),
+	acted(byMaven, "~/.mavenrc", "~/.m2/extensions.xml"),
 	acted("programs outside run it when they start", "~/.Rprofile", "~/.julia/config", "~/.ghci",
 		"~/.ghc", "~/.iex.exs",
 		"~/.psqlrc", "~/.sqliterc", "~/.config/mpv", "~/.mailcap", "~/.lesskey", "~/.config/lesskey", "~/.forward",

@@ -40,7 +40,8 @@ type place struct {
 	// Hidden: sessions do not see it in a wider grant. Moved: a variable says
 	// that it is there.
 	Hidden, Moved bool
-	Mixed         string // as in risks.Place
+	Mixed         string       // as in risks.Place
+	Format        risks.Format // as there
 	// outside: it is mixed and belongs to the machine, whose directories everybody
 	// reads.
 	outside bool
@@ -69,7 +70,7 @@ func Find(r *resolve.View, homes []string, root bool, getenv func(string) string
 			at, exists, _ := found.listed.realPath(r, path)
 			found.All = append(found.All, place{
 				Path: at, Named: path, Holds: known.Secret, Exists: exists, plain: known.Plain, Mixed: known.Mixed,
-				outside: known.Mixed != "" && !inHome, store: known.Store,
+				Format: known.Format, outside: known.Mixed != "" && !inHome, store: known.Store,
 				Moved: known.Variable != "", Hidden: known.Hidden() && (known.Variable == "" || inHome),
 			})
 		}

@@ -188,18 +188,6 @@ var languages = []Toolchain{
 				At: "~/Library/Caches/node-gyp", Access: policy.ReadWrite, Platform: "darwin", Create: true,
 				Why: "headers to build native modules with",
 			},
-			{
-				At: "~/.npmrc", Access: policy.Read, Plain: "npm asks the public registry",
-				Why: "registries and settings of npm, without what may be a secret",
-			},
-			{
-				At: "~/.yarnrc.yml", Access: policy.Read, Plain: "yarn asks the public registry",
-				Why: "registries and settings of yarn, without what may be a secret",
-			},
-			{
-				At: "~/.yarnrc", Access: policy.Read, Plain: "yarn asks the public registry",
-				Why: "registries and settings of yarn 1, without what may be a secret",
-			},
 			{At: "~/.bun/bin", Access: readExecute, Why: "bun"},
 			{At: "~/.bun/install/cache", Access: policy.ReadWrite, Create: true, Why: "packages that bun downloaded"},
 			{At: "~/.deno/bin", Access: readExecute, Why: "deno"},
@@ -252,10 +240,6 @@ var languages = []Toolchain{
 				Why: "interpreters of python.org",
 			},
 			{At: "~/Library/Python", Access: readExecute, Platform: "darwin", Why: "packages of pip install --user"},
-			{
-				At: "~/.pip/pip.conf", Access: policy.Read, Plain: "pip asks the public index",
-				Why: "indexes and settings of pip, without what may be a secret",
-			},
 			{
 				Variable: "PIP_CACHE_DIR", At: "~/.cache/pip", Access: policy.ReadWrite, Platform: "linux",
 				Create: true, Why: "packages that pip downloaded",

@@ -64,10 +64,6 @@ type Place struct {
 	// Public is true for files next to private keys. One that holds a private
 	// key is not granted.
 	Public bool
-	// Plain is what a session does without a file of settings that may hold a
-	// secret. The file is granted if it holds none. If it does, sessions have the
-	// rest of it, and a warning says what is left out.
-	Plain string
 	// SSHConfig is true for a configuration of ssh. The public files that it
 	// names are granted, too.
 	SSHConfig bool

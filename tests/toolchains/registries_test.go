@@ -15,8 +15,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// Sessions read the registries of files that hold tokens, without the tokens. On
-// a machine without namespaces they read nothing of them. Outside, the files stay
+// Sessions read the settings of files that hold tokens, without the tokens. On a
+// machine without namespaces they read nothing of them. Outside, the files stay
 // as they are.
 func TestRegistriesWithoutTokens(t *testing.T) {
 	t.Parallel()
@@ -28,13 +28,18 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 		".yarnrc.yml": "npmScopes:\n  corp:\n    npmRegistryServer: \"https://u:" + token + "@yarn.corp.example\"\n" +
 			"    npmAuthToken: " + token + "\n",
 		".pip/pip.conf": "[global]\nindex-url = https://u:" + token + "@pip.corp.example/simple\n",
-		// Without any set, sessions may read ~/.config.
+		".hgrc":         "[ui]\nusername = Me <me@corp.example>\n[auth]\ncorp.password = " + token + "\n",
+		".curlrc":       "proxy = http://u:" + token + "@curl.corp.example:3128\nuser = u:" + token + "\n",
+		".wgetrc":       "https_proxy = http://wget.corp.example:3128\npassword = " + token + "\n",
+		".m2/settings.xml": "<settings><servers><server><password>" + token + "</password></server></servers>" +
+			"<mirrors><mirror><url>https://maven.corp.example/</url></mirror></mirrors></settings>\n",
+		// A default grant has ~/.config.
 		".config/pip/pip.conf": "[install]\nextra-index-url = https://u:" + token + "@more.corp.example/simple\n",
 	}
 	// No spinner and no colour stands before a line.
 	const line = "export TERM=dumb NO_COLOR=1 npm_config_progress=false; " +
 		"npm config get registry; pip3 config get global.index-url; cat ~/.yarnrc.yml; " +
-		"cat ~/.npmrc ~/.pip/pip.conf ~/.config/pip/pip.conf; grep -rs " + token + " ~; echo x >>~/.npmrc"
+		"cat ~/.npmrc ~/.pip/pip.conf ~/.config/pip/pip.conf ~/.hgrc ~/.curlrc ~/.wgetrc ~/.m2/settings.xml; grep -rs " + token + " ~; echo x >>~/.npmrc"
 	for _, machine := range harness.Machines(t) {
 		for name, keys := range map[string]harness.Sandbox{
 			"toolchains": {"toolchains": []string{"node", "python"}},
@@ -57,7 +62,7 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 				output := strings.ReplaceAll(session.Output(), "\r", "")
 				// Without namespaces nothing in a granted directory is hidden.
 				open := !machine.Namespaces && name == "home"
-				given := machine.Namespaces && name != "none"
+				given := machine.Namespaces
 				if strings.Contains(output, token) != !machine.Namespaces {
 					t.Errorf("a token is read: %t, want %t:\n%s", machine.Namespaces, !machine.Namespaces, output)
 				}
@@ -65,7 +70,11 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 					"https://npm.corp.example/\n":                        given || open,
 					"npmRegistryServer: \"https://yarn.corp.example\"\n": given,
 					"\nhttps://pip.corp.example/simple\n":                given,
-					"= https://more.corp.example/simple\n":               machine.Namespaces,
+					"= https://more.corp.example/simple\n":               given,
+					"username = Me <me@corp.example>\n":                  given || open,
+					"proxy = http://curl.corp.example:3128\n":            given,
+					"https_proxy = http://wget.corp.example:3128\n":      given || open,
+					"<url>https://maven.corp.example/</url>":             given || open,
 				} {
 					if strings.Contains(output, want) != is {
 						t.Errorf("%q is printed: %t, want %t:\n%s", want, !is, is, output)
@@ -98,8 +107,8 @@ func TestRegistries_ATokenIsAddedLater(t *testing.T) {
 		replaced bool
 		want     bool // the token is read
 	}{
-		"in place":                {harness.Sandbox{"toolchains": []string{"node"}}, false, false},
-		"replaced":                {harness.Sandbox{"toolchains": []string{"node"}}, true, false},
+		"in place":                {nil, false, false},
+		"replaced":                {nil, true, false},
 		"in place, home granted":  {harness.Sandbox{"additional_read_only_paths": []string{"~"}}, false, false},
 		"replaced, home granted":  {harness.Sandbox{"additional_read_only_paths": []string{"~"}}, true, true},
 		"the file itself granted": {harness.Sandbox{"additional_read_only_paths": []string{"~/.npmrc"}}, false, true},
