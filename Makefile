@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-all test-vscode-user test-systemd test-kernels test-suites ci-list attack race check check-fast check-slow format vet measure lint lint-lua lint-vscode generate cross fuzz release check-release vsix screenshots recording bench bench-packages clean
+.PHONY: help run build test test-go test-clients test-neovim test-vscode test-user test-all test-vscode-user test-systemd test-kernels test-machines test-suites ci-list attack race check check-fast check-slow format vet measure lint lint-lua lint-vscode generate cross fuzz release check-release vsix screenshots recording bench bench-packages clean
 
 # The program is pure Go: it must start on machines that have no C library of ours.
 export CGO_ENABLED := 0
@@ -66,6 +66,10 @@ test-systemd: ## test the sidecar under the systemd of Debian bullseye, 247 (as 
 test-kernels: ## boot Debian's kernels, test the sidecar on each, write docs/kernels.md (as root; downloads 200 MB once)
 	@tests/prerequisites kernels
 	go run ./tests/kernels -write docs/kernels.md
+
+test-machines: ## run everyday programs on machines of eight layouts, write docs/machines.md (as root)
+	@tests/prerequisites
+	go test -count=1 -timeout 60m ./tests/machines -update
 
 test-suites: ## run the test suites of CPython and Go without a sandbox and in one, and print what differs (half an hour)
 	@tests/prerequisites suites

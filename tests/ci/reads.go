@@ -27,6 +27,8 @@ var readers = map[string][]string{
 	".ci/packages": {"tests"},
 	"README.md":    {"settings", "tests/recording"},
 
+	"tests/ordinary": {"tests/machines"},
+
 	"docs/agents.md":         {"cmd/sandbox-sidecar/shells", "settings/agents"},
 	"docs/design/session.md": {"tests/doors"},
 	"docs/differences.md":    {"tests/suites"},

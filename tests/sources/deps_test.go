@@ -209,6 +209,7 @@ var mayImport = map[string][]string{
 	"cmd/sbom":              {},
 	"clients/tty":           {"rpc/client", "rpc/protocol"},
 	"tests/bench":           {"rpc/protocol"},
+	"tests/machines":        {"tests/harness"},
 	"tests/messages":        {},
 	"tests/sources":         {"tests/harness"},
 	"tests/audit":           {"audit", "rpc/client", "rpc/protocol", "tests/harness"},
