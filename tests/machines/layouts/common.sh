@@ -20,9 +20,9 @@ leads() { # leads LINK TARGET [FILE]: makes a symlink, and what it leads to a co
 	mkdir -p "$(dirname "$target")"
 	if [ -n "${3:-}" ]; then cp -r "$3" "$target"; fi
 }
-resolver() { # resolver LINK: /etc/resolv.conf is a symlink
+resolver() { # resolver LINK: /etc/resolv.conf is a symlink. Its server refuses at once.
 	leads /etc/resolv.conf "$1"
-	echo "nameserver 192.0.2.53" >"$target"
+	echo "nameserver 127.0.0.53" >"$target"
 	chmod a+r "$target"
 }
 certificates() { # certificates TARGET: the usual file of certificates is a symlink
