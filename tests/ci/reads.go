@@ -39,7 +39,7 @@ var readers = map[string][]string{
 	"docs/performance":    {"tests/bench"},
 	"docs/performance.md": {"tests/bench"},
 	"docs/recording.svg":  {"tests/recording"},
-	"docs/settings.md":    {"settings"},
+	"docs/settings.md":    {"settings", "settings/compile"},
 	"docs/team.md":        {"tests/audit"},
 	"docs/tools.md":       {"tests/ordinary"},
 }
