@@ -36,7 +36,7 @@ type shape struct {
 var shapes = sync.OnceValue(func() map[string]*shape {
 	return map[string]*shape{
 		"switch": {value: regexp.MustCompile(`^$`)},
-		"number": {value: regexp.MustCompile(`^["']?([\d.]{1,12}[kKmMgGtT%s]?|on|off|true|false|yes|no|` +
+		"number": {value: regexp.MustCompile(`(?i)^["']?([\d.]{1,12}[kmgt%s]?|on|off|true|false|yes|no|` +
 			`inf|always|auto|never)?["']?$`)},
 		"text":    {value: regexp.MustCompile(`^("[^"\\]*"|'[^']*'|\S+)$`), text: true},
 		"line":    {value: regexp.MustCompile(`^.*$`), text: true},

@@ -65,7 +65,7 @@ func TestPartsOf(t *testing.T) {
 			2,
 		},
 		"hg, what protects": {
-			risks.FormatMercurial, "[phases]\nnew-commit = secret\n[hostsecurity]\n" +
+			risks.FormatMercurial, "[phases]\nnew-commit = secret\npublish = False\n[hostsecurity]\n" +
 				"auth.corp.example:fingerprints = sha256:c3:ab:8f\n" +
 				"[ui]\nusername = Jane <jane@corp.example> (office: 12)\n[http_proxy]\n" +
 				"host = proxyserver01.corp:3128\nno = auth.corp\n",
@@ -112,10 +112,12 @@ func TestPartsOf(t *testing.T) {
 		"hg, no section":               {risks.FormatMercurial, "username = hunter2\n", "\n", []int{1}, 1},
 		"Maven, harmless": {
 			risks.FormatMaven, settings + "<!-- mirrors of the company -->\n<mirrors><mirror><id>corp</id>" +
-				"<url>https://nexus.corp.example/repository/maven-all/</url><mirrorOf>*</mirrorOf></mirror></mirrors></settings>\n", "=", nil, 0,
+				"<url>https://nexus.corp.example/repository/maven-all/</url><mirrorOf>*</mirrorOf></mirror>" +
+				"</mirrors></settings>\n", "=", nil, 0,
 		},
 		"Maven, secrets": {
-			risks.FormatMaven, settings + "<servers><server><id>corp</id><password>hunter2</password></server></servers>\n" +
+			risks.FormatMaven, settings + "<servers><server><id>corp</id><password>hunter2</password></server>" +
+				"</servers>\n" +
 				"<!-- hunter2 --><proxies><proxy><host>proxy</host><username>hunter2</username>\n" +
 				"<password>hunter2</password></proxy></proxies>" +
 				"<profiles><profile><properties>\n" +
@@ -139,30 +141,38 @@ func TestPartsOf(t *testing.T) {
 		"Maven, a comment": {risks.FormatMaven, "<settings>\n" +
 			"<!-- password: hunter2 --></settings>", "<settings>\n</settings>", nil, 2},
 		"Maven, a profile that depends on what is left out": {
-			risks.FormatMaven, "<settings><profiles><profile><properties><x.token>hunter2</x.token></properties><activation><property>" +
-				"<name>x</name></property></activation></profile></profiles></settings>", "", nil, 1,
+			risks.FormatMaven, "<settings><profiles><profile><properties><x.token>hunter2</x.token></properties>" +
+				"<activation><property><name>x</name></property></activation></profile></profiles></settings>", "", nil, 1,
 		},
 		"Maven, a profile beside servers": {
-			risks.FormatMaven, "<settings><servers/><profiles><profile><activation><property><name>!x</name></property>" +
-				"</activation></profile></profiles></settings>", "<settings><profiles><profile><activation><property><name>!x</name>" +
-				"</property></activation></profile></profiles></settings>", []int{1}, 1,
+			risks.FormatMaven, "<settings><servers/><profiles><profile><activation><property><name>!x</name>" +
+				"</property></activation></profile></profiles></settings>",
+			"<settings><profiles><profile><activation><property><name>!x</name>" +
+				"</property></activation></profile></profiles></settings>",
+			[]int{1},
+			1,
 		},
 		"Maven, values of properties": {
 			risks.FormatMaven, settings + "<profiles><profile><properties>\n" +
 				"<a.url>jdbc:x://db/app?user=me&amp;password=hunter2</a.url>\n" +
-				"<argLine>-Djavax.net.ssl.trustStorePassword=hunter2</argLine><sonar.login>hunter2</sonar.login><db.pw>hunter2</db.pw>\n" +
-				"<u>https://me:hunter2@h/</u><v>squ_0123456789abcdef0123456789abcdef01234567</v><w>plain</w></properties></profile></profiles></settings>",
+				"<argLine>-Djavax.net.ssl.trustStorePassword=hunter2</argLine><sonar.login>hunter2</sonar.login>" +
+				"<db.pw>hunter2</db.pw>\n<u>https://me:hunter2@h/</u><v>squ_0123456789abcdef0123456789abcdef01234567</v>" +
+				"<w>plain</w></properties></profile></profiles></settings>",
 			settings + "<profiles><profile><properties>\n\n\n<w>plain</w></properties></profile></profiles></settings>",
 			[]int{4, 5, 6},
 			4,
 		},
 		"Maven, a server elsewhere": {
-			risks.FormatMaven, "<settings><server><password>hunter2</password></server><profiles><profile><servers>hunter2</servers>" +
-				"<passphrase>hunter2</passphrase></profile></profiles></settings>", "<settings><profiles><profile></profile></profiles></settings>", []int{1}, 1,
+			risks.FormatMaven, "<settings><server><password>hunter2</password></server><profiles><profile>" +
+				"<servers>hunter2</servers><passphrase>hunter2</passphrase></profile></profiles></settings>",
+			"<settings><profiles><profile></profile></profiles></settings>",
+			[]int{1},
+			1,
 		},
 		"Maven, long names": {
 			risks.FormatMaven, `<?xml version="1.0" encoding="ISO-8859-1"?>` + "<settings><mirrors><mirror>" +
-				"<id>corp-maven-releases-and-snapshots-mirror</id><url>https://artifactory01.corp.example/maven/</url></mirror></mirrors></settings>",
+				"<id>corp-maven-releases-and-snapshots-mirror</id><url>https://artifactory01.corp.example/maven/</url>" +
+				"</mirror></mirrors></settings>",
 			"=", nil, 0,
 		},
 	} {

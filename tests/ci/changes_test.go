@@ -266,7 +266,8 @@ func TestChoose_EverythingIsAllPackagesWithTests(t *testing.T) {
 		}
 	}
 	if len(c.others) > 0 || len(c.whole) != len(packages) || !c.vscode || !c.oldestNeovim || !c.properties {
-		t.Errorf("%q repeat themselves less often, %d packages of %d do so: %+v", c.others, len(c.whole), len(packages), c)
+		t.Errorf("%q repeat themselves less often, %d packages of %d do so: %+v", c.others, len(c.whole),
+			len(packages), c)
 	}
 	if len(c.user) != tested-len(once) || len(c.race) < 20 {
 		t.Errorf("%d packages of %d, %d run once; %d under the race detector", len(c.user), tested, len(once), len(c.race))

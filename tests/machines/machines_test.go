@@ -255,13 +255,14 @@ func (r *table) page(t *testing.T, all []program) string {
 	list := layouts(t)
 	var out strings.Builder
 	out.WriteString("# Everyday programs on machines of every layout\n\n" +
-		"Written by `make test-machines`. Each program ran outside and in a session, as root and as an ordinary user, on one\n" +
-		"machine that was laid out as those below: links in /etc, resolvers, certificates and homes. The programs are Debian's.\n" +
-		"So a layout shows what files lead to, and not how another distribution builds its programs.\n\n")
+		"Written by `make test-machines`. Each program ran outside and in a session, as root and as an ordinary\n" +
+		"user, on one machine that was laid out as those below: links in /etc, resolvers, certificates and homes.\n" +
+		"The programs are Debian's. So a layout shows what files lead to, and not how another distribution builds its programs.\n\n")
 	for _, l := range list {
 		fmt.Fprintf(&out, "- **%s**: %s\n", l.name, l.about)
 	}
-	out.WriteString("\nEvery program works on every layout on which it works outside, with the settings that `docs/tools.md` names. Others:\n\n" +
+	out.WriteString("\nEvery program works on every layout on which it works outside, with the settings that " +
+		"[tools](tools.md) names. Others:\n\n" +
 		"| program | layout | result |\n|---|---|---|\n")
 	works := 0
 	for _, p := range all {
@@ -282,7 +283,8 @@ func (r *table) page(t *testing.T, all []program) string {
 		}
 	}
 	fmt.Fprintf(&out, "\n%d programs on %d layouts: %d of %d work. Not installed on this machine: %s.\n\n"+
-		"Not here: SELinux and AppArmor profiles of distributions, musl's loader, sssd's sockets, WSL's 9p file system, NFS.\n",
+		"Not here: SELinux and AppArmor profiles of distributions, musl's loader, sssd's sockets, WSL's 9p file\n"+
+		"system, NFS.\n",
 		len(all), len(list), works, len(all)*len(list), strings.Join(missing, ", "))
 	return out.String()
 }

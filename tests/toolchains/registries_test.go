@@ -39,7 +39,8 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 	// No spinner and no colour stands before a line.
 	const line = "export TERM=dumb NO_COLOR=1 npm_config_progress=false; " +
 		"npm config get registry; pip3 config get global.index-url; cat ~/.yarnrc.yml; " +
-		"cat ~/.npmrc ~/.pip/pip.conf ~/.config/pip/pip.conf ~/.hgrc ~/.curlrc ~/.wgetrc ~/.m2/settings.xml; grep -rs " + token + " ~; echo x >>~/.npmrc"
+		"cat ~/.npmrc ~/.pip/pip.conf ~/.config/pip/pip.conf ~/.hgrc ~/.curlrc ~/.wgetrc " +
+		"~/.m2/settings.xml; grep -rs " + token + " ~; echo x >>~/.npmrc"
 	for _, machine := range harness.Machines(t) {
 		for name, keys := range map[string]harness.Sandbox{
 			"toolchains": {"toolchains": []string{"node", "python"}},
