@@ -360,3 +360,21 @@ func TestTimed(t *testing.T) {
 		t.Errorf("%f seconds, and %f with the orphan", without, with)
 	}
 }
+
+// A package that hangs at a low priority ends by timed's own limit, and is red.
+func TestTimed_EndsWhatHangs(t *testing.T) {
+	t.Parallel()
+	self := filepath.Join(t.TempDir(), "ci")
+	if out, err := exec.Command("go", "build", "-o", self, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for limit, ends := range map[string]bool{"1s": true, "1h": false, "": false} {
+		command := exec.Command(self, "timed", orphansFlag, "/bin/sh", "-c", "sleep 3; echo at-end")
+		command.Env = append(os.Environ(), limitVariable+"="+limit)
+		out, _ := command.CombinedOutput()
+		hung := strings.Contains(string(out), "panic: test timed out")
+		if strings.Contains(string(out), "at-end") == ends || hung != ends || command.ProcessState.Success() == ends {
+			t.Errorf("limit %q: %v: %s", limit, command.ProcessState, out)
+		}
+	}
+}

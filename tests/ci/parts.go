@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // part is a command that runs tests or checks.
@@ -73,9 +74,21 @@ func runsEverything() bool {
 // reaches it, on a busy machine too.
 const packageTime = "30m"
 
-// patientTime is that of a part at the lowest priority. It makes little progress
-// until all other parts have ended.
-const patientTime = "60m"
+// low is a priority at which a part leaves most of the processors to the others. At
+// the lowest it would have none beside a program that never waits.
+var low = []string{"nice", "-n", "5"}
+
+// patience is the time limit of a package's tests at that priority. timed prolongs
+// it by the time for which they wait for a processor.
+const patience = time.Hour
+
+// patient are the flag and the variable that set it.
+func patient() (flag, variable string) {
+	if len(timing()) == 0 {
+		return patience.String(), limitVariable + "="
+	}
+	return "0", limitVariable + "=" + patience.String()
+}
 
 // goTests is a part of Go tests. prefix are words before "go test". No result comes
 // from the cache, which does not know as which user a test ran.
@@ -176,16 +189,17 @@ var concurrent = []string{
 // propertiesPart tries many generated settings; part go tries few. Each run has
 // others, so all runs together have far more.
 func propertiesPart() part {
-	return goTests("properties", "the lowest priority", []string{"nice", "-n", "19"},
-		[]string{"CGO_ENABLED=0", "SIDECAR_PAIRS=20000", "SIDECAR_EXPLAIN_POLICIES=300"},
-		[]string{"-run", begins(repeated), "-timeout", patientTime},
+	limit, variable := patient()
+	return goTests("properties", "a low priority", low,
+		[]string{"CGO_ENABLED=0", "SIDECAR_PAIRS=20000", "SIDECAR_EXPLAIN_POLICIES=300", variable},
+		[]string{"-run", begins(repeated), "-timeout", limit},
 		[]string{"./settings/...", "./tests/explain"})
 }
 
 // checkPart is the checks that take minutes. .ci/run runs the others first.
 func checkPart() part {
 	return part{
-		name: "check", as: "the lowest priority", command: []string{"nice", "-n", "19", "make", "check-slow"},
+		name: "check", as: "a low priority", command: slices.Concat(low, []string{"make", "check-slow"}),
 		env: []string{"CGO_ENABLED=0"}, quiet: true,
 	}
 }

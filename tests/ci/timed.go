@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // timing are the flags of "go test" that have it start each package's tests by
@@ -32,6 +35,10 @@ func withOrphans(command []string) []string {
 }
 
 const orphansFlag = "-orphans"
+
+// limitVariable is a time limit for timed. It is prolonged by the time for which the
+// program and its descendants wait for a processor.
+const limitVariable = "SIDECAR_TIMED_LIMIT"
 
 // secondsFormat is how timed prints processor seconds.
 const secondsFormat = "processor seconds: %f\n"
@@ -66,6 +73,13 @@ func timed(args []string) error {
 	})
 	if err != nil {
 		return err
+	}
+	if limit, err := time.ParseDuration(os.Getenv(limitVariable)); err == nil {
+		go func() {
+			<-deadline.After(limit)
+			fmt.Printf("panic: test timed out after %v\n", limit) // as "go test" has it
+			_ = process.Signal(syscall.SIGQUIT)
+		}()
 	}
 	go func() {
 		for s := range signals {

@@ -217,7 +217,7 @@ var mayImport = map[string][]string{
 	"tests":                 {"rpc/client", "rpc/protocol", "tests/containers", "tests/harness"},
 	"tests/containers":      {},
 	"tests/golden":          {},
-	"tests/ci":              {},
+	"tests/ci":              {"tests/deadline"},
 	"tests/deadline":        {},
 	"tests/harness":         {"rpc/client", "rpc/protocol", "tests/deadline"},
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},
