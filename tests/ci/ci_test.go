@@ -378,3 +378,29 @@ func TestTimed_EndsWhatHangs(t *testing.T) {
 		}
 	}
 }
+
+// A limit that is not understood is none, so nothing runs with it. The properties,
+// which "go test" does not limit, have one.
+func TestTimed_NeedsALimit(t *testing.T) {
+	for value, ok := range map[string]bool{
+		"": true, "1h0m0s": true, "1": false, "x": false, "0s": false, "-1s": false,
+	} {
+		if _, err := limitOf(value); (err == nil) != ok {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	for _, programs := range []string{"", "/programs"} {
+		t.Setenv("SIDECAR_PROGRAMS", programs)
+		p := propertiesPart()
+		timed := slices.Contains(p.env, limitVariable+"="+patience.String())
+		last := ""
+		for i, word := range p.command {
+			if word == "-timeout" {
+				last = p.command[i+1] // the last one counts
+			}
+		}
+		if timed != (programs != "") || (last == "0") != timed || !timed && last != patience.String() {
+			t.Errorf("programs in %q: %q, %q", programs, p.env, p.command)
+		}
+	}
+}

@@ -36,9 +36,27 @@ func withOrphans(command []string) []string {
 
 const orphansFlag = "-orphans"
 
-// limitVariable is a time limit for timed. It is prolonged by the time for which the
-// program and its descendants wait for a processor.
+// limitVariable is a time limit for timed; "" for none. It is prolonged by the time
+// for which the program and its descendants wait for a processor.
 const limitVariable = "SIDECAR_TIMED_LIMIT"
+
+// endTimeout is how long a program may take to print its stacks.
+const endTimeout = time.Minute
+
+// limitOf reads a value of limitVariable; 0 is no limit.
+func limitOf(value string) (time.Duration, error) {
+	if value == "" {
+		return 0, nil
+	}
+	limit, err := time.ParseDuration(value)
+	if err == nil && limit <= 0 {
+		err = errors.New("not above 0")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s=%q: %w", limitVariable, value, err)
+	}
+	return limit, nil
+}
 
 // secondsFormat is how timed prints processor seconds.
 const secondsFormat = "processor seconds: %f\n"
@@ -59,6 +77,10 @@ func timed(args []string) error {
 	if err != nil {
 		return err
 	}
+	limit, err := limitOf(os.Getenv(limitVariable))
+	if err != nil {
+		return err
+	}
 	// "go test" asks a program that hangs for its stacks by SIGQUIT. SIGTERM comes
 	// to the whole process group: the program may have to clean up.
 	signals := make(chan os.Signal, 1)
@@ -74,11 +96,13 @@ func timed(args []string) error {
 	if err != nil {
 		return err
 	}
-	if limit, err := time.ParseDuration(os.Getenv(limitVariable)); err == nil {
+	if limit > 0 {
 		go func() {
 			<-deadline.After(limit)
 			fmt.Printf("panic: test timed out after %v\n", limit) // as "go test" has it
 			_ = process.Signal(syscall.SIGQUIT)
+			<-deadline.After(endTimeout)
+			_ = process.Kill() // it does not hear that
 		}()
 	}
 	go func() {
