@@ -74,7 +74,7 @@ func (t *Target) direct() (program string, fits bool) {
 			return "", false
 		}
 	}
-	program, err := handshake.FindProgram(order.Program, order.Env)
+	program, err := handshake.FindProgram(order.Program, order.Env, unix.O_NONBLOCK)
 	return program, err == nil && isPlain(program)
 }
 

@@ -57,7 +57,7 @@ func TestFindProgram(t *testing.T) {
 			"",
 		},
 	} {
-		got, err := FindProgram(test.program, test.env)
+		got, err := FindProgram(test.program, test.env, 0)
 		switch {
 		case test.want == "" && !errors.Is(err, exec.ErrNotFound):
 			t.Errorf("%s: found %q, %v", name, got, err)
@@ -65,10 +65,10 @@ func TestFindProgram(t *testing.T) {
 			t.Errorf("%s: found %q, %v; want %q", name, got, err, test.want)
 		}
 	}
-	if got, err := FindProgram("./a/../b", nil); got != "./a/../b" || err != nil {
+	if got, err := FindProgram("./a/../b", nil, 0); got != "./a/../b" || err != nil {
 		t.Errorf("a path with a slash: %q, %v", got, err)
 	}
-	if got, err := FindProgram("sh", nil); err != nil || !filepath.IsAbs(got) {
+	if got, err := FindProgram("sh", nil, 0); err != nil || !filepath.IsAbs(got) {
 		t.Errorf("without PATH: %q, %v", got, err)
 	}
 }

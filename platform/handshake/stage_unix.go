@@ -132,7 +132,7 @@ func runOrder(order *Order, confine ConfineSelf) *Failure {
 	}
 	// Only now: if opens are supervised, the sidecar could not have answered
 	// before.
-	program, err := FindProgram(order.Program, order.Env)
+	program, err := FindProgram(order.Program, order.Env, 0)
 	if err != nil {
 		return NewFailure(StepProgram, order.Program, err)
 	}
@@ -272,14 +272,16 @@ func NewFailure(step Step, path string, err error) *Failure {
 // FindProgram finds a program as execvp(3) does, in the PATH that the program
 // itself will see. A path is returned as it is; a name that is nowhere is an
 // *exec.Error. Whether the sandbox lets it be executed is not checked here:
-// execve(2) fails if not.
-func FindProgram(program string, env []string) (string, error) {
+// execve(2) fails if not. Files are opened with the given flags: O_NONBLOCK for
+// who must not wait for the holder of a lease, 0 for a process that can be
+// killed meanwhile.
+func FindProgram(program string, env []string, flags int) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
 	}
 	for _, candidate := range Candidates(program, env) {
 		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 &&
-			openable(candidate) {
+			openable(candidate, flags) {
 			return candidate, nil
 		}
 	}
@@ -309,8 +311,8 @@ func Candidates(program string, env []string) (list []string) {
 // openable reports whether the sandbox lets us open a program. A hidden file in
 // an ungranted directory early in PATH must not shadow the system's own
 // program. access(2) cannot tell, because Landlock does not hook it.
-func openable(path string) bool {
-	file, err := os.Open(path)
+func openable(path string, flags int) bool {
+	file, err := os.OpenFile(path, os.O_RDONLY|flags, 0)
 	if err != nil {
 		// A program may be executable without being readable. Then only
 		// execve(2) can tell.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,9 +76,10 @@ func newSlowFile(t *testing.T, path string) *slowFile {
 	return &slowFile{path, file}
 }
 
-// awaitVictim waits until a process is blocked. An open that does not wait begins
-// to break the lease, too, so only the list of those that wait tells.
-func (s *slowFile) awaitVictim(t *testing.T) {
+// awaitVictim waits until a process is blocked, and returns its id. An open that
+// does not wait begins to break the lease, too, so only the list of those that
+// wait tells.
+func (s *slowFile) awaitVictim(t *testing.T) (victim string) {
 	t.Helper()
 	info, err := s.file.Stat()
 	if err != nil {
@@ -91,12 +93,18 @@ func (s *slowFile) awaitVictim(t *testing.T) {
 			case len(fields) > 5 && fields[1] == "LEASE" && strings.HasSuffix(fields[5], inode):
 				lease = fields[0]
 			case len(fields) > 5 && fields[1] == "->" && fields[2] == "LEASE" && fields[0] == lease:
+				victim = fields[5]
 				return true
 			}
 		}
 		return false
 	})
+	return victim
 }
+
+// killedAtOnce is SIGKILL that perhaps comes before the watchdog runs. No process
+// is left then either, and the next sidecar removes the directories.
+const killedAtOnce = "SIGKILL at once"
 
 // A stage hangs in the kernel. Whatever ends the session then ends the stage
 // too, and every request is answered.
@@ -104,7 +112,7 @@ func TestAStageThatHangsCanBeEnded(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range sandboxes {
 		for _, where := range []string{"look-up", "execution"} {
-			for _, how := range []string{"close", "shutdown", "end of stdin", "SIGTERM", "SIGKILL"} {
+			for _, how := range []string{"close", "shutdown", "end of stdin", "SIGTERM", "SIGKILL", killedAtOnce} {
 				t.Run(sandbox.name+" "+where+" "+how, func(t *testing.T) {
 					t.Parallel()
 					w := harness.NewWorld(t)
@@ -122,7 +130,9 @@ func TestAStageThatHangsCanBeEnded(t *testing.T) {
 						_, err := harness.Try(e, protocol.Spawn, params)
 						spawned <- err
 					}()
-					slow.awaitVictim(t)
+					if slow.awaitVictim(t) == strconv.Itoa(sidecar) {
+						t.Error("the sidecar itself waits for the file")
+					}
 					switch how {
 					case "close":
 						var closes sync.WaitGroup
@@ -139,6 +149,13 @@ func TestAStageThatHangsCanBeEnded(t *testing.T) {
 					case "SIGTERM":
 						kill(t, sidecar, unix.SIGTERM)
 					case "SIGKILL":
+						// The stage may look the program up before the
+						// watchdog runs; see killedAtOnce.
+						harness.Eventually(t, "the watchdog runs", func() bool {
+							return len(harness.Watchdogs(w)) > 0
+						})
+						kill(t, sidecar, unix.SIGKILL)
+					case killedAtOnce:
 						kill(t, sidecar, unix.SIGKILL)
 					case "end of stdin":
 						mustLeaveNobody(t, e.Client)
@@ -157,6 +174,10 @@ func TestAStageThatHangsCanBeEnded(t *testing.T) {
 						}
 					}
 					mustLeaveNobody(t, e.Client)
+					if how == killedAtOnce {
+						e, sidecar = reaped(t, w, sandbox.settings)
+						mustLeaveNobody(t, e.Client)
+					}
 					harness.NoTrace(t, w, sidecar)
 				})
 			}

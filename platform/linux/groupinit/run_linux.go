@@ -173,7 +173,7 @@ func execute(call handshake.Call, files []int) (pid int, err error) {
 		return 0, handshake.NewFailure(handshake.StepDirectory, string(call.Dir), err)
 	}
 	defer func() { _ = os.Chdir("/") }()
-	program, err := handshake.FindProgram(string(call.Program), env)
+	program, err := handshake.FindProgram(string(call.Program), env, 0)
 	if err != nil {
 		return 0, handshake.NewFailure(handshake.StepProgram, string(call.Program), err)
 	}
