@@ -3,8 +3,12 @@
 package hosts
 
 import (
+	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
@@ -104,4 +108,78 @@ func TestQuota_ClosedConnectionsGiveTheirPlacesBack(t *testing.T) {
 	if _, silent, _ := s.grabs(e); silent != 64 {
 		t.Errorf("%d are kept", silent)
 	}
+}
+
+// What a session does not read of its connections takes little of the memory that
+// all programs of the machine share for TCP.
+func TestQuota_BoundsWhatIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	e := s.start(allowed("allowed.example"))
+	const connections = 32
+	session := e.Spawn(protocol.SpawnParams{
+		Kind: protocol.Tool, Cwd: s.Project,
+		Command: fmt.Sprintf("%s hoard allowed.example:19 %d", s.Victim, connections),
+	})
+	session.Await("hoarding")
+	sidecar := outsideOf(t, session.PID)
+	var before, unread []int
+	harness.Eventually(t, "the buffers are full", func() bool {
+		before, unread = unread, received(t, sidecar, 19)
+		return len(unread) == connections && slices.Equal(before, unread)
+	})
+	slices.Sort(unread)
+	sum := 0
+	for _, bytes := range unread {
+		sum += bytes
+	}
+	t.Logf("%d bytes, at most %d for one", sum, unread[connections-1])
+	// The first sixteen have no bound of ours. The kernel doubles that of the
+	// others (socket(7)).
+	const first, bound = 16, 2 * 256 << 10
+	if most := unread[connections-1-first]; most > bound {
+		harness.Breach(t, "the kernel holds %d bytes for one connection", most)
+	}
+	if sum < 2<<20 {
+		t.Errorf("the control: only %d bytes are unread", sum)
+	}
+}
+
+// outsideOf is the first ancestor of a process in another network namespace.
+func outsideOf(t *testing.T, pid int) int {
+	t.Helper()
+	network := func(pid int) string {
+		name, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+		harness.Must(t, err)
+		return name
+	}
+	for own := network(pid); network(pid) == own; {
+		_, rest, _ := strings.Cut(harness.Read(t, fmt.Sprintf("/proc/%d/status", pid)), "\nPPid:\t")
+		line, _, _ := strings.Cut(rest, "\n")
+		parent, err := strconv.Atoi(line)
+		harness.Must(t, err)
+		pid = parent
+	}
+	return pid
+}
+
+// received lists how many bytes wait in each connection of a process's network
+// namespace to a port (proc_net_tcp.rst, "rx_queue").
+func received(t *testing.T, pid, port int) (list []int) {
+	t.Helper()
+	to := fmt.Sprintf(":%04X", port)
+	for line := range strings.Lines(harness.Read(t, fmt.Sprintf("/proc/%d/net/tcp", pid))) {
+		const remote, state, queues, established = 2, 3, 4, "01"
+		fields := strings.Fields(line)
+		if len(fields) <= queues || fields[state] != established || !strings.HasSuffix(fields[remote], to) {
+			continue
+		}
+		_, waiting, _ := strings.Cut(fields[queues], ":")
+		bytes, err := strconv.ParseInt(waiting, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, int(bytes))
+	}
+	return list
 }

@@ -23,7 +23,7 @@ var actions = map[string]func(args []string) error{
 	"serve": echo, "flood": flood,
 	"upgrade": upgrade, "shared": connectShared, "inherited": useInherited,
 	"eager": eager, "speak": speak, "crowd": crowd,
-	"grab": grab, "rounds": rounds, "leave": leave,
+	"grab": grab, "hoard": hoard, "rounds": rounds, "leave": leave,
 	"listen": listenTCP, "bind": bindTCP, "unix": unixPair, "scatter": scatter, "short": shortAddress,
 	"route": sourceRoute, "device": otherDevice, "kinds": kinds, "swap": swap, "knock": knock, "query": queryUDP,
 }

@@ -300,6 +300,26 @@ func grab(args []string) error {
 	select {}
 }
 
+// hoard HOST:PORT N connects N times, reads so much of each connection that the
+// kernel gives it a large buffer, and then nothing more of any.
+func hoard(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	connections := make([]net.Conn, n)
+	for i := range connections {
+		if connections[i], err = net.DialTimeout("tcp", args[0], patience); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(io.Discard, connections[i], 4<<20); err != nil {
+			return err
+		}
+	}
+	fmt.Println("hoarding")
+	return unix.Pause()
+}
+
 // leave HOST:PORT N connects N times to a silent host in non-blocking mode, and
 // closes each connection.
 func leave(args []string) error {

@@ -290,6 +290,13 @@ func serve(dir string) error {
 			fmt.Fprint(c, "SSH-2.0-world\r\n")
 			_, _ = io.Copy(io.Discard, c)
 		},
+		"19": func(c net.Conn) { // sends without end
+			for line := make([]byte, 64<<10); ; {
+				if _, err := c.Write(line); err != nil {
+					return
+				}
+			}
+		},
 		"9000": func(c net.Conn) { // sums what it gets, and answers after the end
 			n, _ := io.Copy(io.Discard, c)
 			fmt.Fprintf(c, "%d\n", n)
