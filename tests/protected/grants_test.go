@@ -183,11 +183,11 @@ func (s *scene) fill() {
 	}
 }
 
-// told reports whether what a session's end says names a path, one above it, or
-// what it leads to.
-func told(end protocol.CloseResult, alarms []string, paths ...string) bool {
+// told reports whether what a session's end says names a path, or one above it that
+// is below the root of the grant: what is said of the whole grant names nothing.
+func told(end protocol.CloseResult, alarms []string, root string, paths ...string) bool {
 	covers := func(named string) bool {
-		return slices.ContainsFunc(paths, func(path string) bool { return within(named, path) })
+		return named != root && slices.ContainsFunc(paths, func(path string) bool { return within(named, path) })
 	}
 	for _, f := range end.Review {
 		if covers(f.Path) || slices.ContainsFunc(f.Others, covers) {
@@ -342,7 +342,7 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 				road == byGit && (!strings.HasPrefix(filepath.Join(root, ".git"), s.HomePath("other/.git")) ||
 					strings.HasPrefix(filepath.Join(kind.root, name), "other/.git") || strings.Contains(name, "/.git/"))
 			switch {
-			case changed && told(end, alarms, path, real):
+			case changed && told(end, alarms, root, path, real):
 				cell = "told"
 			case changed:
 				cell = "silent"
@@ -351,7 +351,7 @@ func (s *grantScene) roads(kind grantKind, machine harness.Machine, protect bool
 				grantCells.add(kind.name+", "+machine.Name, road, cell)
 			}
 			switch {
-			case changed && protect && !told(end, alarms, path, real):
+			case changed && protect && !told(end, alarms, root, path, real):
 				harness.Breach(s.T, "%s: changed, and nobody is told: %+v", what, end.Review)
 			case changed && protect && machine.Namespaces && !reviewed && road != byGit:
 				harness.Breach(s.T, "%s: changed, though it could be prevented", what)
@@ -405,7 +405,7 @@ func TestPrivateFilesOfAGrantAreNotChangedInSilence(t *testing.T) {
 							alarms = append(alarms, one.Target)
 						}
 					}
-					if machine.Namespaces || !told(end, alarms, path) {
+					if machine.Namespaces || !told(end, alarms, s.Home, path) {
 						harness.Breach(t, "%s, %s: changed; the review: %+v", road, name, end.Review)
 					}
 				}

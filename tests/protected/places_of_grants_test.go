@@ -69,7 +69,7 @@ cat .vscode/tasks.json .git/hooks/pre-commit sub/deep/.envrc built/Makefile; sta
 			harness.Breach(t, "%d changes: %s", changed, output)
 		}
 		for _, name := range []string{"sub/deep/.envrc", "built/Makefile"} {
-			if !told(end, nil, filepath.Join(other, name)) {
+			if !told(end, nil, other, filepath.Join(other, name)) {
 				harness.Breach(t, "%s is not named: %+v: %s", name, end.Review, output)
 			}
 		}

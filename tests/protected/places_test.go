@@ -68,7 +68,7 @@ func TestOwnPlaces_ARaceIsNotWon(t *testing.T) {
 		harness.Eventually(t, "a race is won", func() bool {
 			output, end := race(e, path)
 			_, err := os.Lstat(path)
-			if err == nil && !told(end, nil, path) {
+			if err == nil && !told(end, nil, s.Project, path) {
 				harness.Breach(t, "it was won in silence: %+v", end.Review)
 			}
 			return strings.Contains(output, "won")
