@@ -124,6 +124,52 @@ func TestArchitecture_NamesFunctionsThatExist(t *testing.T) {
 	}
 }
 
+// The page about settings names each file of package compile, and only functions
+// that are there.
+func TestSettingsPipeline_NamesStepsAndFiles(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/design/settings-pipeline.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../settings/compile/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		name := filepath.Base(file)
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("%s is not named", name)
+		}
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(code)
+	}
+	steps := 0
+	for line := range strings.Lines(string(page)) {
+		columns := strings.Split(line, "|")
+		if len(columns) != 5 {
+			continue
+		}
+		for _, found := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(columns[2], -1) {
+			steps++
+			function := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + found[1] + `\(`)
+			if !function.MatchString(all.String()) {
+				t.Errorf("settings/compile has no function %s", found[1])
+			}
+		}
+	}
+	if steps < 30 {
+		t.Errorf("only %d steps were found: the table is not read", steps)
+	}
+}
+
 // documents returns every Markdown file of the tree, except those of installed
 // packages and the parts that cmd/gen writes into docs.
 func documents(t *testing.T) []string {
