@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
 
@@ -135,6 +136,9 @@ func (h *hider) mixed(path, named, without string, format risks.Format, from pol
 	h.parts = append(h.parts, part)
 }
 
+// noEntry ends the diagnostic of an entry that hides nothing.
+const noEntry = "; the entry does not count"
+
 // layer hides what the entries of one layer name.
 func (h *hider) layer(s *settings) {
 	from, ok := s.from[hiddenKey]
@@ -144,8 +148,7 @@ func (h *hider) layer(s *settings) {
 	for i, entry := range s.values.HiddenPaths {
 		at := from.element(i)
 		doubt := func(message string) {
-			h.reporter.add(from.file, at, document.SeverityError, hiddenKey, "%s: %s; the entry does not count",
-				display.Quote(entry), message)
+			h.reporter.add(from.file, at, document.SeverityError, hiddenKey, "%s: %s", display.Quote(entry), message)
 			if h.unclear == nil {
 				h.unclear = &document.FileDiagnostic{File: from.file, Diagnostic: document.Diagnostic{
 					Line: at.Line, Column: at.Column, Severity: document.SeverityError, Key: hiddenKey,
@@ -154,7 +157,7 @@ func (h *hider) layer(s *settings) {
 			}
 		}
 		if name, is, err := nameAnywhere(entry); err != nil {
-			doubt(err.Error())
+			doubt(err.Error() + noEntry)
 			continue
 		} else if is {
 			if h.project.path != "" {
@@ -168,13 +171,17 @@ func (h *hider) layer(s *settings) {
 		case err != nil && h.project.path == "" && !strings.HasPrefix(entry, "~") && !strings.HasPrefix(entry, "$"):
 			// It is relative to a project, and there is none.
 		case err != nil:
-			doubt(err.Error())
+			doubt(err.Error() + noEntry)
 		case filepath.Clean(path) == "/":
-			doubt("nothing would be left")
+			doubt("nothing would be left" + noEntry)
 		case strings.Contains(dir, "*"):
-			doubt("only the last name may contain *")
+			doubt("only the last name may contain *" + noEntry)
 		case strings.Contains(name, "*"):
 			h.entry(entry, h.view.matches(path), from.policy(hiddenKey, at), at)
+			if within := filepath.Dir(filepath.Clean(path)); len(h.view.names(within)) >= resolve.MaxNames {
+				doubt(fmt.Sprintf("%s holds %d files or more, so not all that match are found: name the directory",
+					display.Quote(within), resolve.MaxNames))
+			}
 		default:
 			h.entry(entry, []string{path}, from.policy(hiddenKey, at), at)
 		}

@@ -1,11 +1,13 @@
 package compile
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
 
@@ -47,6 +49,29 @@ func TestHidden_AStarCountsOnlyInTheEntry(t *testing.T) {
 		for _, other := range []string{"/srv/other", "/srv/other/a.key", "/srv/*"} {
 			if _, hidden := c.Policy.HiddenAt(other); hidden && !slices.Contains(test.hidden, other) {
 				t.Errorf("%s hides %s", test.entry, other)
+			}
+		}
+	}
+}
+
+// Of a directory with more names than are listed it is not known what a pattern
+// hides. So tools do not start, and the rest is hidden.
+func TestHidden_PatternsNeedTheWholeDirectory(t *testing.T) {
+	t.Parallel()
+	for files, doubt := range map[int]bool{resolve.MaxNames - 2: false, resolve.MaxNames + 1: true} {
+		entries := map[string]string{"/home/u/project/": "", "/home/u/project/keys/a.pem": ""}
+		for i := range files {
+			entries[fmt.Sprintf("/home/u/project/keys/%06d", i)] = ""
+		}
+		f := resolvetest.Tree(t, entries)
+		for _, pattern := range []string{"keys/*.pem", "~/project/keys/*.pem"} {
+			user := `{"enabled": true, "hidden_paths": ["` + pattern + `"]}`
+			c := snapshotOf(t, f, user, "").Compile(document.KindTool)
+			if is := c.Doubt != nil; is != doubt {
+				t.Errorf("%s with %d files: %v", pattern, files, c.Doubt)
+			}
+			if _, hidden := c.Policy.HiddenAt("/home/u/project/keys/a.pem"); !hidden && !doubt {
+				t.Errorf("%s with %d files hides nothing", pattern, files)
 			}
 		}
 	}
