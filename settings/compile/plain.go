@@ -440,6 +440,8 @@ func partsOf(format risks.Format, text string) (kept string, lines []int, line i
 		return mercurialSettings().parts(text)
 	case risks.FormatMaven:
 		return mavenParts(text)
+	case risks.FormatSigns:
+		return signsParts(text)
 	}
 	if line = secretLine(text); line > 0 {
 		kept, lines = withoutSecrets(text)

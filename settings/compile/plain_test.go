@@ -208,6 +208,7 @@ func TestMixed_InEveryGrant(t *testing.T) {
 			"<settings><servers><server>hunter2</server></servers></settings>\n",
 			"<settings></settings>\n",
 		},
+		risks.FormatSigns: {"url = https://me:hunter2@r.example\n", "url = https://r.example\n"},
 	}
 	places := 0
 	for _, place := range risks.All {
@@ -262,7 +263,7 @@ func TestMixed_InEveryGrant(t *testing.T) {
 			}
 		}
 	}
-	if places < 20 {
+	if places < 40 {
 		t.Errorf("%d places", places)
 	}
 }

@@ -90,6 +90,9 @@ const (
 	FormatMercurial Format = "Mercurial"
 	// FormatMaven: XML (maven.apache.org/settings.html).
 	FormatMaven Format = "Maven"
+	// FormatSigns: any text. What looks like a secret in it is looked for line by
+	// line.
+	FormatSigns Format = "signs"
 )
 
 // The clauses that several places share.

@@ -60,7 +60,7 @@ func TestPrivate_NoneOf150KnownPlacesCanBeRead(t *testing.T) {
 		if _, err := os.Lstat(w.HomePath(name)); err == nil {
 			continue
 		}
-		harness.Write(t, w.HomePath(name), "TOKEN\n") // the table knows it, whatever its mode
+		harness.Write(t, w.HomePath(name), "token = TOKEN\n") // the table knows it, whatever its mode
 		names = append(names, name)
 	}
 	for i := range ofOthers {
