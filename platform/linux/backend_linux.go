@@ -133,6 +133,7 @@ func (b Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	p.Network.AllowedHosts = []policy.Host{{Pattern: "probe.invalid"}}
 	if b.Caches != nil {
 		p.Caches = []policy.Cache{{Path: b.Caches.ProbePath()}}
+		defer b.Caches.Probed()
 	}
 	confinement, err := b.Confine(p, platform.Hooks{Denied: func(platform.Denial) {}})
 	if err != nil {

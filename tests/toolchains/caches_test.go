@@ -185,6 +185,28 @@ func TestCaches_AreReadOnlyWithoutTheirHolder(t *testing.T) {
 	}
 }
 
+// A sidecar tries whether caches can have overlays, and no process stays for that.
+// A session that has some starts one, also if it starts meanwhile.
+func TestCaches_NoProcessWithoutASession(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "toolchain_caches")
+	w := cacheWorld(t)
+	for round := range 5 {
+		e := editor(t, w, nil)
+		if round == 0 {
+			harness.Eventually(t, "nobody holds overlays", func() bool { return len(holders(w)) == 0 })
+		}
+		s := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "echo evil >~/.npm/_npx/tool"})
+		if s.Exit(); s.Sandbox.Protections["toolchain_caches"].Status != protocol.Enforced {
+			t.Errorf("a session has %+v", s.Sandbox.Protections["toolchain_caches"])
+		}
+		if got := len(holders(w)); got != 1 {
+			t.Errorf("%d processes hold overlays", got)
+		}
+		_ = e.HangUp() // its status says that nobody has shut it down
+	}
+}
+
 // The holder ends with the last sidecar.
 func TestCaches_LeaveNoProcess(t *testing.T) {
 	t.Parallel()

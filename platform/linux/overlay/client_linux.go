@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,9 +33,10 @@ type Client struct {
 	// Start starts this program again as the holder.
 	Start func(*os.ProcAttr) error
 
-	mu     sync.Mutex // guards the fields below
-	socket int        // 0: not connected
-	use    []int      // the useLock, once a holder was used
+	mu       sync.Mutex // guards the fields below
+	socket   int        // 0: not connected
+	use      []int      // the useLock, once a holder was used
+	sessions bool       // a session has caches from the holder
 }
 
 // ProbePath is a directory over which an overlay can be made to try whether any
@@ -45,7 +47,25 @@ func (c *Client) ProbePath() string {
 		dir = file.Name()
 		file.Close()
 	}
-	return filepath.Join(dir, probeName, emptyName)
+	return probePath(dir)
+}
+
+func probePath(dir string) string { return filepath.Join(dir, probeName, emptyName) }
+
+// Probed lets the holder end that only a probe has used. The next Prepare starts
+// another.
+func (c *Client) Probed() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions || c.socket == 0 {
+		return
+	}
+	unix.Close(c.socket)
+	message.CloseAll(c.use)
+	c.socket, c.use = 0, nil
 }
 
 // Prepared says which caches have an overlay.
@@ -79,6 +99,7 @@ func (c *Client) Prepare(caches []Cache, user bool) (Prepared, error) {
 	defer dir.Close()
 	r, asked, failed := message.Request{Prepare: []message.Cache{}}, []int{}, map[int]string{}
 	for i, cache := range caches {
+		c.sessions = c.sessions || cache.Path != probePath(dir.Name())
 		if err := fsguard.Answers(cache.Path); err != nil { // the holder would wait for it
 			failed[i] = err.Error()
 			continue
@@ -146,7 +167,7 @@ func (c *Client) startHolder(dir *os.File, user bool) (int, error) {
 		return -1, err
 	}
 	defer use.Close()
-	if err := lock(use, unix.LOCK_NB); err != nil {
+	if err := lockSoon(use); err != nil {
 		// The kernel would allow another overlay over the same directories, and
 		// not keep the two apart.
 		return -1, fmt.Errorf("the process that holds them has ended while sessions use them; restart your editor: %w",
@@ -181,6 +202,20 @@ func (c *Client) startHolder(dir *os.File, user bool) (int, error) {
 		return -1, fmt.Errorf("start the process that holds caches: %w", err)
 	}
 	return pair[0], nil
+}
+
+// lockSoon takes a lock that nobody has. A child that is being started holds the
+// descriptors of its parent until it executes, also those that the parent has
+// closed meanwhile.
+func lockSoon(file *os.File) error {
+	const pause, most = 5 * time.Millisecond, 40
+	for attempts := 0; ; attempts++ {
+		err := lock(file, unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || attempts == most {
+			return err
+		}
+		time.Sleep(pause)
+	}
 }
 
 // enterUserNamespace lets a process have all rights over the user's files, and
