@@ -70,33 +70,33 @@ func runsEverything() bool {
 	return isRoot() && err == nil && len(skipped) == 0
 }
 
-// packageTime is the time limit of a package's tests. Only a test that hangs
-// reaches it, on a busy machine too.
-const packageTime = "30m"
+// packageTime is the time limit of a package's tests. timed prolongs it by the time
+// for which they wait for a processor, so that only a test that hangs reaches it.
+const packageTime = 30 * time.Minute
 
 // low is a priority at which a part leaves most of the processors to the others. At
 // the lowest it would have none beside a program that never waits.
 var low = []string{"nice", "-n", "5"}
 
-// patience is the time limit of a package's tests at that priority. timed prolongs
-// it by the time for which they wait for a processor.
+// patience is packageTime for tests of many generated settings.
 const patience = time.Hour
 
-// patient are the flag and the variable that set it.
-func patient() (flag, variable string) {
+// within are the flag and the variable that set the time limit of a package's tests.
+func within(limit time.Duration) (flag, variable string) {
 	if len(timing()) == 0 {
-		return patience.String(), limitVariable + "="
+		return limit.String(), limitVariable + "="
 	}
-	return "0", limitVariable + "=" + patience.String()
+	return "0", limitVariable + "=" + limit.String()
 }
 
 // goTests is a part of Go tests. prefix are words before "go test". No result comes
 // from the cache, which does not know as which user a test ran.
 func goTests(name, as string, prefix, env, flags, packages []string) part {
-	start := []string{"go", "test", "-json", "-vet=off", "-count=1", "-timeout", packageTime}
+	limit, variable := within(packageTime)
+	start := []string{"go", "test", "-json", "-vet=off", "-count=1", "-timeout", limit}
 	command := slices.Concat(prefix, start, timing(), flags)
 	return part{
-		name: name, as: as, env: env, packages: packages,
+		name: name, as: as, env: append([]string{variable}, env...), packages: packages, // the last one counts
 		command: slices.Concat(command, packages),
 		again: func(failed []test) [][]string {
 			var commands [][]string
@@ -189,7 +189,7 @@ var concurrent = []string{
 // propertiesPart tries many generated settings; part go tries few. Each run has
 // others, so all runs together have far more.
 func propertiesPart() part {
-	limit, variable := patient()
+	limit, variable := within(patience)
 	return goTests("properties", "a low priority", low,
 		[]string{"CGO_ENABLED=0", "SIDECAR_PAIRS=20000", "SIDECAR_EXPLAIN_POLICIES=300", variable},
 		[]string{"-run", begins(repeated), "-timeout", limit},
