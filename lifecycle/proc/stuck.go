@@ -7,7 +7,9 @@ import (
 
 // stuckTimeout is how long no process may make progress before they are
 // reported as survivors. Most waits for a disk are shorter. A process that
-// waits for a file system which does not answer may wait forever.
+// waits for a file system which does not answer may wait forever. The time in
+// which somebody waits for a processor, for memory or for a disk is not counted:
+// then the machine is busy, and what seems stuck only waits for its turn.
 const stuckTimeout = 700 * time.Millisecond
 
 // AllStuck reports whether the list is not empty, and each process has waited
@@ -21,7 +23,19 @@ var stuck stuckProcesses
 
 type stuckProcesses struct {
 	mu    sync.Mutex // guards since
-	since map[int]time.Time
+	since map[int]moment
+}
+
+// moment is a time, and how long somebody had been stalled by then.
+type moment struct {
+	at      time.Time
+	stalled time.Duration
+}
+
+// calm is how long after m nobody was stalled, until now. It is not positive on a
+// busy machine, on which several causes stall at once.
+func (m moment) calm(now moment) time.Duration {
+	return now.at.Sub(m.at) - (now.stalled - m.stalled)
 }
 
 // mostStuck bounds the number of recorded processes that nobody has asked about
@@ -30,11 +44,17 @@ const mostStuck = 4096
 
 // all implements AllStuck.
 func (s *stuckProcesses) all(pids []int) bool {
+	return s.allAt(pids, isStuck, func() moment { return moment{time.Now(), stalled()} })
+}
+
+// allAt is all, with what it asks the kernel.
+func (s *stuckProcesses) allAt(pids []int, isStuck func(pid int) bool, clock func() moment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since == nil || len(s.since) > mostStuck {
-		s.since = map[int]time.Time{}
+		s.since = map[int]moment{}
 	}
+	now := sync.OnceValue(clock)
 	all := len(pids) > 0
 	for _, pid := range pids {
 		if !isStuck(pid) {
@@ -42,10 +62,12 @@ func (s *stuckProcesses) all(pids []int) bool {
 			all = false
 			continue
 		}
-		if _, known := s.since[pid]; !known {
-			s.since[pid] = time.Now()
+		since, known := s.since[pid]
+		if !known {
+			since = now()
+			s.since[pid] = since
 		}
-		all = all && time.Since(s.since[pid]) >= stuckTimeout
+		all = all && since.calm(now()) >= stuckTimeout
 	}
 	return all
 }
