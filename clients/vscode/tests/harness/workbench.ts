@@ -61,11 +61,16 @@ export class Workbench {
     // The category is missing in some parts of the list.
     const name = title.replace(/^\w+: /, "");
     const row = this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first();
-    // The palette closes if something else takes the focus.
+    const widget = this.page.locator(".quick-input-widget:visible");
+    // The palette closes if something else takes the focus. One that shows nothing is opened anew.
     await until(`${title} in the palette`, async () => {
       await this.page.keyboard.press("F1");
-      await this.page.locator(".quick-input-widget:visible input.input").fill(`>${title}`, { timeout: 10_000 });
-      await row.waitFor({ timeout: 10_000 });
+      await widget.locator("input.input").fill(`>${title}`, { timeout: 10_000 });
+      await row.waitFor({ timeout: 10_000 }).catch(async () => {
+        const shown = (await widget.allInnerTexts()).join(" ");
+        await this.page.keyboard.press("Escape");
+        throw new Error(`the palette shows ${JSON.stringify(shown.slice(0, 500))}`);
+      });
       return true;
     });
     await this.page.keyboard.press("Enter");
