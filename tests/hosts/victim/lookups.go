@@ -3,10 +3,7 @@
 package main
 
 import (
-	"bufio"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -37,16 +34,11 @@ func ask(args []string) error {
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(packed))), packed...)); err != nil {
+	if _, err := conn.Write(framed(packed)); err != nil {
 		return err
 	}
-	in := bufio.NewReader(conn)
-	var length [2]byte
-	if _, err := io.ReadFull(in, length[:]); err != nil {
-		return err
-	}
-	answer := make([]byte, binary.BigEndian.Uint16(length[:]))
-	if _, err := io.ReadFull(in, answer); err != nil {
+	answer, err := readFramed(conn)
+	if err != nil {
 		return err
 	}
 	if err := m.Unpack(answer); err != nil {

@@ -1,9 +1,9 @@
 //go:build linux
 
 // Command victim is a world with some hosts, and what connects to them. The
-// action "world" runs a command in a network namespace with servers of its own.
-// All other actions are for sessions: they print what they get, or the name of
-// the error.
+// action "world" runs a command in a network namespace with servers of its own, and
+// "phases" runs several in one that is there already. All other actions are for
+// sessions: they print what they get, or the name of the error.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 var actions = map[string]func(args []string) error{
-	"world": world, "inside": inside,
+	"world": world, "inside": inside, "phases": phases, "lookups": lookups,
 	"connect": connect, "poll": connectPolled, "interrupted": connectInterrupted, "storm": storm, "again": again,
 	"unspec": unspec, "v6": connectV6, "v6only": connectV6Only, "mptcp": connectMPTCP, "fast-open": fastOpen,
 	"defer": deferConnect, "passed": connectPassed, "datagram": datagram, "raw": raw, "tls": helloTLS,
