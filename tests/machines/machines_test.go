@@ -106,6 +106,8 @@ var users = []who{
 	{"an ordinary user", []string{"setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"}},
 }
 
+func (u who) isRoot() bool { return len(u.wrap) == 0 }
+
 // Everyday programs do inside what they do outside, on machines of every layout.
 func TestMachines(t *testing.T) {
 	t.Parallel()
@@ -113,11 +115,7 @@ func TestMachines(t *testing.T) {
 		harness.Skip(t, "root", "only root lays a machine out")
 	}
 	harness.Require(t, "filesystem", "hidden_paths")
-	if err := os.Mkdir("/nix", 0o755); err == nil {
-		t.Cleanup(func() { os.Remove("/nix") })
-	} else if !errors.Is(err, fs.ErrExist) {
-		t.Fatal(err)
-	}
+	makeNix(t)
 	results := &table{cells: map[string]map[string]string{}}
 	all := programs(t)
 	t.Run("group", func(t *testing.T) { // ends before the table is written
@@ -138,6 +136,34 @@ func TestMachines(t *testing.T) {
 	if *update && !t.Failed() {
 		harness.Write(t, "../../docs/machines.md", results.page(t, all))
 	}
+}
+
+// nix is the directory /nix while tests run. The layout of NixOS mounts over it.
+var nix struct {
+	mu    sync.Mutex // guards the fields below
+	tests int
+	made  bool
+}
+
+// makeNix makes /nix, which the last test removes if it was not there.
+func makeNix(t *testing.T) {
+	t.Helper()
+	nix.mu.Lock()
+	defer nix.mu.Unlock()
+	err := os.Mkdir("/nix", 0o755)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	nix.made = nix.made || err == nil
+	nix.tests++
+	t.Cleanup(func() {
+		nix.mu.Lock()
+		defer nix.mu.Unlock()
+		if nix.tests--; nix.tests == 0 && nix.made {
+			os.Remove("/nix")
+			nix.made = false
+		}
+	})
 }
 
 // try runs a program outside and inside, and says how that ended.
@@ -164,51 +190,74 @@ func try(t *testing.T, l layout, p program, u who) string {
 // searchPath is where programs are.
 const searchPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 
-// run runs a program once, in a world of its own, and returns its output if it
-// fails.
-func run(t *testing.T, l layout, p program, u who, inside bool) (failure string) {
+// machine is a machine of one user, and the files on it. It is laid out anew for
+// each command.
+type machine struct {
+	layout layout
+	user   who
+	// home and project are the user's. work is for what the layout mounts.
+	home, project, work string
+}
+
+func newMachine(t *testing.T, l layout, u who) machine {
 	t.Helper()
 	root, err := os.MkdirTemp("/srv", "sidecar-machine-") // everybody's home may be there
 	harness.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(root) })
-	home, project, work := filepath.Join(root, "home"), filepath.Join(root, "home/project"), filepath.Join(root, "work")
-	harness.MakeDir(t, work)
-	harness.Write(t, filepath.Join(home, ".gitconfig"), "[user]\n\tname = Tester\n\temail = tester@example.com\n")
-	harness.Write(t, filepath.Join(project, "script"), p.files.Section("script"))
-	harness.Write(t, filepath.Join(home, "prepare"), p.files.Section("prepare"))
-	settings := filepath.Join(home, ".config/sandbox-sidecar/settings.json")
-	harness.Write(t, settings, harness.Defaults(p.settings))
 	harness.Must(t, os.Chmod(root, 0o755))
-	if len(u.wrap) > 0 {
-		harness.Must(t, filepath.WalkDir(home, func(path string, _ fs.DirEntry, err error) error {
+	m := machine{
+		layout: l, user: u, work: filepath.Join(root, "work"),
+		home: filepath.Join(root, "home"), project: filepath.Join(root, "home/project"),
+	}
+	harness.MakeDir(t, m.work)
+	harness.Must(t, os.MkdirAll(m.project, 0o755))
+	return m
+}
+
+// command is a script of /bin/sh on the machine, as root. The home is given to the
+// user. namespaces are unshare's options.
+func (m machine) command(t *testing.T, namespaces, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	user := "root"
+	if !m.user.isRoot() {
+		user = "nobody"
+		harness.Must(t, filepath.WalkDir(m.home, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
 			return os.Lchown(path, nobody, nogroup)
 		}))
 	}
+	line := "work=$1 home=$2; shift 2\n" + m.layout.script + "\n" + script
+	command := exec.CommandContext(ctx, "unshare", slices.Concat([]string{
+		namespaces, "/bin/sh", "-c", line, "sh", m.work, m.home,
+	}, args)...)
+	command.Env = []string{
+		"HOME=" + m.home, "PATH=" + searchPath, "USER=" + user, "LOGNAME=" + user, "SHELL=/bin/bash", "LANG=C.UTF-8",
+		"TERM=xterm-256color", "SHARED=" + filepath.Join(m.home, "shared"),
+	}
+	return command
+}
+
+// run runs a program once, in a world of its own, and returns its output if it
+// fails.
+func run(t *testing.T, l layout, p program, u who, inside bool) (failure string) {
+	t.Helper()
+	m := newMachine(t, l, u)
+	harness.Write(t, filepath.Join(m.home, ".gitconfig"), "[user]\n\tname = Tester\n\temail = tester@example.com\n")
+	harness.Write(t, filepath.Join(m.project, "script"), p.files.Section("script"))
+	harness.Write(t, filepath.Join(m.home, "prepare"), p.files.Section("prepare"))
+	settings := filepath.Join(m.home, ".config/sandbox-sidecar/settings.json")
+	harness.Write(t, settings, harness.Defaults(p.settings))
 	command := []string{"/bin/bash", "-e", "script"}
 	if inside {
 		command = append([]string{harness.Binary(t), "exec", "--kind", "tool", "--"}, command...)
 	}
-	const start = `work=$1 home=$2; shift 2
-%s
-cd "$HOME"; "$@" /bin/bash -e prepare
+	const start = `cd "$HOME"; "$@" /bin/bash -e prepare
 cd project; exec "$@" `
-	line := fmt.Sprintf(start, l.script) + quoted(command)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	started := exec.CommandContext(ctx, "unshare", slices.Concat([]string{
-		"-m", "/bin/sh", "-c", line, "sh", work, home, "env",
-	}, u.wrap)...)
-	user := "root"
-	if len(u.wrap) > 0 {
-		user = "nobody"
-	}
-	started.Env = []string{
-		"HOME=" + home, "PATH=" + searchPath, "USER=" + user, "LOGNAME=" + user, "SHELL=/bin/bash", "LANG=C.UTF-8",
-		"TERM=xterm-256color", "SHARED=" + filepath.Join(home, "shared"),
-	}
+	started := m.command(t, "-m", start+quoted(command), slices.Concat([]string{"env"}, u.wrap)...)
 	var output bytes.Buffer
 	started.Stdout, started.Stderr = &output, &output
 	if err := started.Run(); err != nil {
