@@ -76,7 +76,7 @@ var reach = map[string][]string{
 	"settings/managed": {"tests", "tests/managed"},
 	"platform/hosts":   networksTests, "platform/outbound": networksTests,
 	// Programs of one package's tests.
-	"tests/agents/victim": {"tests/agents"}, "tests/hosts/victim": {"tests/hosts"},
+	"tests/agents/victim": {"tests/agents"}, "tests/hosts/victim": {"tests/hosts", "tests/machines"},
 	"tests/sockets/victim": {"tests/sockets"}, "tests/syscalls/victim": {"tests/syscalls"},
 	// Read by a test, or by people alone; see readers.
 	"docs": nil, "README.md": nil, "CHANGELOG.md": nil, "SECURITY.md": nil, "ARCHITECTURE.md": nil,
@@ -90,7 +90,7 @@ var (
 	agentsTests   = []string{"tests/agents", "tests/audit", "tests/doors", "tests/managed"}
 	networksTests = []string{
 		"tests", "tests/agents", "tests/attack", "tests/audit", "tests/denials", "tests/doors", "tests/explain",
-		"tests/hosts", "tests/managed", "tests/ordinary", "tests/stories", vscode, neovim,
+		"tests/hosts", "tests/machines", "tests/managed", "tests/ordinary", "tests/stories", vscode, neovim,
 	}
 )
 
