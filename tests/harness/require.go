@@ -22,6 +22,14 @@ func Require(t testing.TB, features ...string) {
 	}
 }
 
+// Enforces reports whether the machine enforces a protection, by its name in
+// "sandbox-sidecar doctor". It is for tests that go on without.
+func Enforces(t testing.TB, feature string) bool {
+	t.Helper()
+	status, _ := doctor(t, feature)
+	return status == "enforced"
+}
+
 // RequireSandbox makes sure that the machine has a sandbox at all, even if
 // protections are degraded, by the rules of Require. Tests that use it must
 // check the reply for what is enforced.
