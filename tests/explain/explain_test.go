@@ -30,13 +30,16 @@ type act struct {
 func (a act) String() string { return fmt.Sprintf("%s %s (%s)", a.access, a.target, a.made) }
 
 // scene is a world with everything that a session can name: files, histories,
-// links, sockets of agents, directories that sessions have for themselves.
+// links, sockets of agents, caches, directories that sessions have for themselves.
 type scene struct {
 	*harness.World
 	random  *rand.Rand
 	env     []string
 	victim  string
+	program string   // the sidecar
+	linked  bool     // links that are shells lead to it
 	places  []string // what settings name
+	sets    []string // toolchains that settings name
 	sockets []string
 	acts    []act
 	hosts   []string // what settings name; none: the network is as by default
@@ -47,8 +50,12 @@ type scene struct {
 func newScene(t *testing.T, random *rand.Rand) *scene {
 	t.Helper()
 	harness.RequireSandbox(t)
-	s := &scene{World: harness.NewWorldOutsideDefaults(t), random: random}
+	s := &scene{World: harness.NewWorldOutsideDefaults(t), random: random, program: harness.Binary(t)}
 	s.name = filepath.Base(filepath.Dir(s.Home))
+	s.sets = []string{"ssh", "gpg"}
+	if harness.Enforces(t, "toolchain_caches") {
+		s.sets = append(s.sets, "ruby")
+	}
 	s.victim = s.ProjectPath("victim")
 	harness.Victim(t, "tests/explain/victim", s.victim)
 	runtime := s.runtime()
@@ -56,15 +63,23 @@ func newScene(t *testing.T, random *rand.Rand) *scene {
 	for _, path := range []string{
 		s.ProjectPath("file"), s.ProjectPath(".mcp.json"), s.ProjectPath("dir/file"), s.OutsidePath("file"),
 		s.OutsidePath("dir/file"), s.HomePath(".bashrc"), s.HomePath(".ssh/id"), s.HomePath(".ssh/known_hosts"),
-		s.HomePath(".local/share/other"), filepath.Join(runtime, "file"),
+		s.HomePath(".local/share/other"), filepath.Join(runtime, "file"), s.only(protocol.Terminal),
+		s.only(protocol.Tool), s.cache("file"), s.state("file"), s.HomePath(".claude.json"),
 	} {
 		harness.Write(t, path, "content\n")
 	}
+	// Sessions read the first line of it.
+	harness.Write(t, s.HomePath(".npmrc"), "registry=https://registry.example/\n"+
+		"//registry.example/:_authToken=npm_q8Zr2Kx7Vb4Ty1Lw9Dm3\n")
 	program, err := exec.LookPath("true")
 	harness.Must(t, err)
 	for _, path := range []string{s.OutsidePath("true"), s.OutsidePath("dir/true"), s.ProjectPath("dir/true")} {
 		harness.CopyProgram(t, program, path)
 	}
+	// Everybody may execute it, or it would be private.
+	harness.MakeDir(t, filepath.Dir(s.agent()))
+	harness.CopyProgram(t, s.victim, s.agent())
+	harness.Must(t, os.Chmod(s.agent(), 0o755))
 	short := harness.ShortDir(t) // sockets' paths are short
 	gnupg := filepath.Join(short, "gnupg")
 	harness.MakeDir(t, gnupg)
@@ -86,13 +101,16 @@ func newScene(t *testing.T, random *rand.Rand) *scene {
 		t.Fatalf("%q, %v", dirs, err)
 	}
 	harness.Write(t, filepath.Join(all, "other/bash_history"), "secret\n")
-	if random.IntN(3) > 0 {
+	if s.linked = random.IntN(3) > 0; s.linked {
 		s.sidecar(t, harness.Defaults(nil), "shell", "install")
+	} else {
+		harness.MakeDir(t, filepath.Dir(s.shell()))
+		harness.Must(t, os.Symlink(s.program, s.shell()))
 	}
 	s.places = []string{
 		s.Outside, s.OutsidePath("dir"), s.OutsidePath("file"), s.OutsidePath("true"), s.HomePath(".local/share"),
-		s.HomePath(".local"), s.HomePath(".ssh"), s.HomePath(".bashrc"), all, filepath.Dir(harness.Binary(t)), runtime,
-		s.ProjectPath("dir"), "/tmp",
+		s.HomePath(".local"), s.HomePath(".ssh"), s.HomePath(".bashrc"), s.HomePath(".npmrc"), s.cache(""), all,
+		filepath.Dir(s.program), runtime, s.ProjectPath("dir"), "/tmp",
 	}
 	if os.Geteuid() == 0 { // nobody else may open the ptmx that is there outside
 		s.places = append(s.places, "/dev/pts")
@@ -170,6 +188,29 @@ func ownAddress(t *testing.T) string {
 // have for themselves, and sockets in it have short paths.
 func (s *scene) runtime() string { return filepath.Join(filepath.Dir(s.Home), "r") }
 
+// only is a file that all settings open to one kind of session.
+func (s *scene) only(kind protocol.Kind) string {
+	return filepath.Join(filepath.Dir(s.Home), "only", string(kind))
+}
+
+// cache is in the cache of a toolchain, and state in the directory of an agent,
+// which changes only where no program outside sees it.
+func (s *scene) cache(name string) string { return filepath.Join(s.HomePath(".cache/gem"), name) }
+
+func (s *scene) state(name string) string { return filepath.Join(s.HomePath(".claude"), name) }
+
+// agent is the program of the agent: the victim.
+func (s *scene) agent() string { return s.HomePath("bin/claude") }
+
+// shell is a link that is a shell: one of "shell install", or one that nothing
+// knows of.
+func (s *scene) shell() string {
+	if s.linked {
+		return s.HomePath(".local/share/sandbox-sidecar/shells/sh")
+	}
+	return s.HomePath("links/sh")
+}
+
 // findActs lists what is tried under each policy.
 func (s *scene) findActs(t *testing.T, own, all string) {
 	t.Helper()
@@ -188,34 +229,46 @@ func (s *scene) findActs(t *testing.T, own, all string) {
 	add(protocol.AccessRead, "read", s.ProjectPath("file"), s.Outside, s.OutsidePath("file"), s.OutsidePath("dir/file"),
 		s.HomePath(".bashrc"), s.HomePath(".ssh/id"), s.HomePath(".ssh/known_hosts"), s.HomePath(".local/share/other"),
 		filepath.Join(all, "other/bash_history"), filepath.Join(all, "start/startup.py"), all, own,
-		filepath.Join(links, "bash"), harness.Binary(t), temporary.Name(), filepath.Join(s.runtime(), "file"),
-		s.UserSettings(), "/etc/passwd", "/dev/ptmx", "/dev/pts/ptmx", "/dev/pts")
+		filepath.Join(links, "bash"), s.program, temporary.Name(), filepath.Join(s.runtime(), "file"),
+		s.UserSettings(), "/etc/passwd", "/dev/ptmx", "/dev/pts/ptmx", "/dev/pts", s.only(protocol.Terminal),
+		s.only(protocol.Tool), s.cache("file"), s.state("file"), s.HomePath(".claude.json"))
 	add(protocol.AccessWrite, "write", s.ProjectPath("file"), s.ProjectPath(".mcp.json"), s.ProjectPath("dir/file"),
 		s.OutsidePath("file"), s.OutsidePath("dir/file"), filepath.Join(all, "start/startup.py"),
-		filepath.Join(all, "other/bash_history"), harness.Binary(t), s.UserSettings(), temporary.Name(), "/dev/null",
-		"/dev/ptmx", "/dev/pts/ptmx")
+		filepath.Join(all, "other/bash_history"), s.program, s.UserSettings(), temporary.Name(), "/dev/null",
+		"/dev/ptmx", "/dev/pts/ptmx", s.HomePath(".claude.json"))
+	add(protocol.AccessWrite, "append", s.ProjectPath("dir/file"), s.OutsidePath("dir/file"))
 	add(protocol.AccessExecute, "execute", s.OutsidePath("true"), s.OutsidePath("dir/true"), s.ProjectPath("dir/true"),
-		harness.Binary(t), filepath.Join(links, "bash"), "/bin/true")
+		s.program, filepath.Join(links, "bash"), "/bin/true", s.agent())
 	for _, dir := range []string{
 		s.Project, s.ProjectPath("dir"), s.Outside, s.OutsidePath("dir"), own, all, filepath.Join(all, "start"),
 		filepath.Join(all, "other"), links, s.runtime(), state, "/tmp", "/var/tmp", "/dev/shm",
 	} {
 		add(protocol.AccessWrite, "create", dir)
 	}
+	if slices.Contains(s.sets, "ruby") { // else nothing stays apart in them
+		add(protocol.AccessWrite, "append", s.cache("file"), s.state("file"))
+		add(protocol.AccessWrite, "create", s.cache(""), s.state(""))
+	}
+	if harness.Namespaces(t) {
+		add(protocol.AccessRead, "secret", s.HomePath(".npmrc"))
+	}
 	add(protocol.AccessConnectUnix, "connect_unix", s.sockets...)
 }
 
+// command is one that a user starts in the project.
+func (s *scene) command(name string, args ...string) *exec.Cmd {
+	command := exec.Command(name, args...)
+	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), s.env...)
+	return command
+}
+
 // sidecar runs the binary under settings.
-func (s *scene) sidecar(t *testing.T, settings string, args ...string) string {
+func (s *scene) sidecar(t *testing.T, settings string, args ...string) {
 	t.Helper()
 	harness.Write(t, s.UserSettings(), settings)
-	command := exec.Command(harness.Binary(t), args...)
-	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), s.env...)
-	output, err := command.CombinedOutput()
-	if err != nil {
+	if output, err := s.command(s.program, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", args, err, output)
 	}
-	return string(output)
 }
 
 // some are up to so many of a list.
@@ -227,12 +280,17 @@ func (s *scene) some(most int, list []string) []string {
 	return some
 }
 
-func (s *scene) settings(offline bool) string {
+// settings are random ones for sessions of a front. Those that are confined in any
+// case are so where the settings leave the sandbox off, too.
+func (s *scene) settings(f front, offline bool) string {
 	one := func(list ...string) string { return list[s.random.IntN(len(list))] }
+	of := func(kind protocol.Kind) harness.Sandbox { // a list in it replaces the one outside
+		return harness.Sandbox{"additional_read_only_paths": append(s.some(2, s.places), s.only(kind))}
+	}
 	block := harness.Sandbox{
-		"temporary_files":             one("private", "shared"),
-		"toolchains":                  s.some(2, []string{"ssh", "gpg"}),
-		"additional_read_only_paths":  s.some(2, s.places),
+		"enabled": !f.confines || s.random.IntN(2) > 0, "tool": of(protocol.Tool), "terminal": of(protocol.Terminal),
+		"temporary_files": one("private", "shared"), "toolchain_caches": one("private", "shared"),
+		"toolchains":                  s.some(2, s.sets),
 		"additional_executable_paths": s.some(2, s.places),
 		"additional_read_write_paths": s.some(2, s.places),
 		"hidden_paths":                s.some(2, append(slices.Clone(s.places), "**/true")),
@@ -240,17 +298,34 @@ func (s *scene) settings(offline bool) string {
 		"allowed_unix_sockets":        s.some(1, s.sockets),
 	}
 	if len(s.hosts) > 0 {
-		block["allow_network"] = !offline
+		block["allow_network"] = !offline || f.agent && s.random.IntN(2) > 0 // an agent reaches its hosts alone
 		block["localhost"] = one("all", "own", "none")
 		block["allowed_hosts"] = s.some(3, s.hosts)
 	}
 	return harness.Defaults(block)
 }
 
-// concrete names what is to be created, so that each attempt has its own name.
-// Names are looked up for sessions without the network; others ask a DNS server.
-func (s *scene) concrete(offline bool) []act {
-	acts := slices.DeleteFunc(slices.Clone(s.acts), func(a act) bool { return a.made == "connect_name" && !offline })
+// concrete lists what is tried by a front, and names what is to be created, so that
+// each attempt has its own name. Names are looked up for sessions without the
+// network; others ask a DNS server. The sidecar is left out where sessions of the
+// front have it and explain knows nothing of that.
+func (s *scene) concrete(f front, offline bool) []act {
+	acts := slices.DeleteFunc(slices.Clone(s.acts), func(a act) bool {
+		unknown := a.target == s.program && a.access != protocol.AccessWrite && f.program && !s.linked
+		return unknown || a.made == "connect_name" && !offline
+	})
+	if f.agent { // each question starts a program
+		const most = 20
+		s.random.Shuffle(len(acts), func(i, j int) { acts[i], acts[j] = acts[j], acts[i] })
+		others := 0
+		acts = slices.DeleteFunc(acts, func(a act) bool {
+			if _, known := s.known(f, a); known {
+				return false
+			}
+			others++
+			return others > most
+		})
+	}
 	for i := range acts {
 		if acts[i].made == "create" {
 			s.count++
@@ -260,82 +335,18 @@ func (s *scene) concrete(offline bool) []act {
 	return acts
 }
 
-// compared counts questions, and those that were allowed.
-type compared struct {
-	asked, allowed int
-	differences    []string
-}
-
-// compare asks about all acts under one policy, and tries them in a session.
-// lie changes an answer; nil: nobody lies. Lies are about sessions without the
-// network, which are asked about most.
-func (s *scene) compare(t *testing.T, lie func(a act, allowed bool) bool) compared {
-	t.Helper()
-	offline := lie != nil || s.random.IntN(3) > 0
-	settings, acts := s.settings(offline), s.concrete(offline)
-	kind := []protocol.Kind{protocol.Terminal, protocol.Tool}[s.random.IntN(2)]
-	e := harness.Start(t, s.World, harness.Options{Settings: settings, Env: s.env})
-	found := compared{asked: len(acts)}
-	answers := make([]protocol.PolicyExplainResult, len(acts))
-	args := []string{}
-	for i, a := range acts {
-		answers[i] = harness.Call(e, protocol.PolicyExplain, protocol.PolicyExplainParams{
-			ProjectDir: s.Project, Kind: kind, Access: a.access, Target: a.target,
-		})
-		args = append(args, a.made+" "+a.target)
+// known says whether sessions of a front can do something that no random setting
+// decides about. is is false for everything else.
+func (s *scene) known(f front, a act) (allowed, is bool) {
+	switch {
+	case a.target == s.only(protocol.Tool):
+		return f.kind == protocol.Tool, true
+	case a.target == s.only(protocol.Terminal):
+		return f.kind == protocol.Terminal, true
+	case a.target == s.agent() || a.target == s.state("") || filepath.Dir(a.target) == s.state(""):
+		return f.agent, true
 	}
-	front := []string{"exec", "rpc"}[s.random.IntN(2)]
-	var output string
-	if front == "exec" {
-		output = s.sidecar(t, settings, append([]string{"exec", "--kind", string(kind), "--", s.victim}, args...)...)
-	} else {
-		params := protocol.SpawnParams{Kind: kind, Cwd: s.Project, ProjectDir: s.Project}
-		if kind == protocol.Terminal { // that somebody types into
-			params.Shell = &protocol.Shell{Program: s.victim, Args: args}
-		} else {
-			params.Command, params.Args = s.victim, args
-		}
-		session := e.Spawn(params)
-		exit := session.Exit()
-		if output = session.Output(); exit.ExitCode == nil || *exit.ExitCode != 0 {
-			t.Fatalf("%+v: %s", exit, output)
-		}
-	}
-	var results, said []string
-	for line := range strings.Lines(output) {
-		if result, is := strings.CutPrefix(strings.TrimSpace(line), "result "); is {
-			results = append(results, result)
-		} else {
-			said = append(said, line)
-		}
-	}
-	if len(results) != len(acts) || strings.Contains(output, "result misused") {
-		t.Fatalf("%d results for %d acts: %s", len(results), len(acts), output)
-	}
-	for i, a := range acts {
-		allowed := answers[i].Allowed || a.made == "connect_own" && strings.Contains(answers[i].Reason, projectsOwn)
-		if lie != nil {
-			allowed = lie(a, allowed)
-		}
-		if allowed {
-			found.allowed++
-		}
-		hidden := strings.Contains(answers[i].Reason, "is hidden")
-		if hidden && a.made == "read" && isDir(a.target) && os.Geteuid() == 0 {
-			continue // root may list the empty directory
-		}
-		done := "done"
-		if a.made == "connect" && strings.Contains(answers[i].Reason, "the session's own") {
-			done = "ECONNREFUSED" // the server is outside, and nobody listens inside
-		}
-		if allowed != (results[i] == done) {
-			found.differences = append(found.differences, fmt.Sprintf(
-				"%s, %s, %s: explain says %t (%s; %s), the kernel says %s\nsaid %s\nsettings %s",
-				front, kind, a, allowed, answers[i].Reason, answers[i].Hint, results[i], strings.Join(said, ""),
-				settings))
-		}
-	}
-	return found
+	return false, false
 }
 
 // projectsOwn is in the answer about a service of this machine. It does not know
@@ -347,18 +358,19 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// What is explained is what a process inside meets, for random settings, both
-// kinds, and both fronts: exec and the protocol. SIDECAR_EXPLAIN_POLICIES makes
-// it longer.
-func TestExplain_AgreesWithASession(t *testing.T) { agrees(t, 11, newScene) }
+// What is explained is what a process inside meets, for random settings and each
+// front. SIDECAR_EXPLAIN_POLICIES makes it longer.
+func TestExplain_AgreesWithASession(t *testing.T) { agrees(t, len(fronts), 11, newScene) }
 
 // The same of the network: of a session's own servers, servers outside, and names.
-func TestExplain_AgreesWithASessionAboutTheNetwork(t *testing.T) { agrees(t, 13, newNetworkScene) }
+// Each run tries some of the fronts.
+func TestExplain_AgreesWithASessionAboutTheNetwork(t *testing.T) { agrees(t, 6, 13, newNetworkScene) }
 
-func agrees(t *testing.T, stream uint64, scenes func(*testing.T, *rand.Rand) *scene) {
+func agrees(t *testing.T, usual int, stream uint64, scenes func(*testing.T, *rand.Rand) *scene) {
 	t.Helper()
 	t.Parallel()
-	policies, random := harness.Generated(t, 6, stream)
+	policies, random := harness.Generated(t, usual, stream)
+	order := random.Perm(len(fronts))
 	const each = 20 // policies of a scene
 	var mu sync.Mutex
 	var all compared
@@ -369,8 +381,9 @@ func agrees(t *testing.T, stream uint64, scenes func(*testing.T, *rand.Rand) *sc
 				t.Parallel() // most of the time is spent waiting
 				s := scenes(t, random)
 				for i := first; i < min(first+each, policies); i++ {
-					t.Run(fmt.Sprint(i), func(t *testing.T) {
-						one := s.compare(t, nil)
+					f := fronts[order[i%len(order)]]
+					t.Run(fmt.Sprintf("%d, %s", i, f.name), func(t *testing.T) {
+						one := s.compare(t, f, nil)
 						mu.Lock()
 						defer mu.Unlock()
 						all.asked, all.allowed = all.asked+one.asked, all.allowed+one.allowed
@@ -401,10 +414,13 @@ func finds(t *testing.T, scenes func(*testing.T, *rand.Rand) *scene, lies ...str
 	t.Helper()
 	_, random := harness.Generated(t, 1, 12)
 	s := scenes(t, random)
-	for _, made := range lies {
-		t.Run(made, func(t *testing.T) {
+	all := slices.DeleteFunc(slices.Clone(fronts), func(f front) bool { return f.agent }) // which is not asked all
+	begin := random.IntN(len(all))
+	for i, made := range lies {
+		f := all[(begin+i)%len(all)]
+		t.Run(made+", "+f.name, func(t *testing.T) {
 			var lied act
-			found := s.compare(t, func(a act, allowed bool) bool {
+			found := s.compare(t, f, func(a act, allowed bool) bool {
 				if lied.made == "" && a.made == made {
 					lied, allowed = a, !allowed
 				}

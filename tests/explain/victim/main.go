@@ -42,8 +42,21 @@ func connect(target string) error {
 	return conn.Close()
 }
 
+// errPart says that the secret of a file was left out.
+var errPart = errors.New("a part")
+
+// secret reads a file that holds a token.
+func secret(target string) error {
+	text, err := os.ReadFile(target)
+	if err == nil && !strings.Contains(string(text), "_authToken") {
+		err = errPart
+	}
+	return err
+}
+
 // try makes the attempt with the calls that programs make. Nothing that exists
-// changes, but for the names that "create" makes.
+// changes, but for the names that "create" makes, and the files that "append" makes
+// longer.
 func try(access, target string) error {
 	open := func(flags int) error {
 		fd, err := unix.Open(target, flags|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0o600)
@@ -59,6 +72,15 @@ func try(access, target string) error {
 		return open(unix.O_WRONLY)
 	case "create":
 		return open(unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL)
+	case "append":
+		file, err := os.OpenFile(target, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		_, err = file.WriteString("more\n")
+		return errors.Join(err, file.Close())
+	case "secret":
+		return secret(target)
 	case "execute":
 		process, err := os.StartProcess(target, []string{target, "--version"}, &os.ProcAttr{})
 		if err != nil {
