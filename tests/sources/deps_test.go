@@ -279,7 +279,7 @@ var testsOfMayImport = map[string][]string{
 	},
 	"settings/git":     {"settings/resolve/resolvetest", "platform/gitchange"},
 	"settings/resolve": {"settings/resolve/resolvetest"},
-	"tests/temporary":  {"settings/risks"}, // its table of secrets
+	"tests/temporary":  {"settings/risks", "settings/toolchain"}, // the tables of secrets and of sets
 }
 
 const module = "github.com/sandbox-sidecar/sandbox-sidecar/"
