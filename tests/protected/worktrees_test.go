@@ -25,6 +25,9 @@ type worktreeKind struct {
 	grant string
 	// reviewed are files that sessions may change, as the review says.
 	reviewed []string
+	// crowd are directories in $M. Among more than 64 a start does not look for
+	// $X/.git, so that may change if it is named.
+	crowd int
 	// commits: git commit works in $X.
 	commits bool
 }
@@ -58,6 +61,10 @@ var worktreeKinds = []worktreeKind{
 	{name: "one beside is the project", at: "../x", linked: true, reviewed: ofOtherWorktrees, commits: true},
 	{name: "an agent's own in the project", at: ".claude/worktrees/x"},
 	{name: "another one in the project", at: ".worktrees/x", reviewed: inSubdirectories, commits: true},
+	{
+		name: "another one in a large project", at: ".worktrees/x", reviewed: inSubdirectories, crowd: 100,
+		commits: true,
+	},
 	{name: "one beside the project", at: "../x"},
 	{name: "one beside the project, granted", at: "../x", grant: "../x", commits: true},
 	{
@@ -78,6 +85,9 @@ func (s *scene) worktrees(k worktreeKind) *strings.Replacer {
 	harness.Write(s.T, filepath.Join(top, ".claude/settings.json"), "{}")
 	s.git(top, "worktree", "add", "-q", "-b", "x", x)
 	s.git(top, "worktree", "add", "-q", "-b", "third", other)
+	for i := range k.crowd {
+		harness.MakeDir(s.T, filepath.Join(top, fmt.Sprintf("a%d", i)))
+	}
 	if s.Project = top; k.linked {
 		s.Project = x
 	}
@@ -126,7 +136,7 @@ echo more >>file && git commit -q -a -m two && git log --oneline | grep -q two &
 				}
 				changed, named, output := s.changeWorktrees(e, k, names)
 				for _, file := range changed {
-					may := file == worktreesOwn || slices.Contains(k.reviewed, file)
+					may := file == worktreesOwn || slices.Contains(k.reviewed, file) || k.crowd > 0 && file == "$X/.git"
 					switch {
 					case !slices.Contains(named, file):
 						harness.Breach(t, "%s was changed, and the review does not name it: %s", file, output)
