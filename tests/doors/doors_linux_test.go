@@ -54,6 +54,8 @@ type scene struct {
 	of situation
 	// project and cwd are where the command starts.
 	project, cwd string
+	// left are the descriptors from 3 on that the caller leaves open.
+	left []*os.File
 }
 
 // door is a column of the table: it runs a line of shell, and returns what was
@@ -66,8 +68,12 @@ type door struct {
 }
 
 var doors = []door{
-	{name: "editor's terminal", run: func(s *scene, line string) string { return s.serve(protocol.Terminal, line) }},
-	{name: "editor's tool", run: func(s *scene, line string) string { return s.serve(protocol.Tool, line) }},
+	{name: "editor's terminal", run: func(s *scene, line string) string {
+		return s.serve(protocol.SpawnParams{Kind: protocol.Terminal, Command: line})
+	}},
+	{name: "editor's tool", run: func(s *scene, line string) string {
+		return s.serve(protocol.SpawnParams{Kind: protocol.Tool, Command: line})
+	}},
 	{name: "`mcp`", run: (*scene).mcp},
 	{name: "`exec`", run: func(s *scene, line string) string { return s.command("exec", "--", "sh", "-c", line) }},
 	{name: "`exec --sandbox`", run: func(s *scene, line string) string {
@@ -268,7 +274,7 @@ func (s *scene) start(name string, args ...string) *exec.Cmd {
 		command = s.atHome(command)
 	}
 	command.Env = slices.Concat(harness.Environ(s.World), s.of.env, []string{"PWD=" + s.cwd})
-	command.Dir = s.cwd
+	command.Dir, command.ExtraFiles = s.cwd, s.left
 	return command
 }
 
@@ -325,13 +331,13 @@ func (s *scene) ends(command *exec.Cmd) (said string) {
 	return errors.String()
 }
 
-// serve spawns a session of an editor.
-func (s *scene) serve(kind protocol.Kind, line string) (said string) {
+// serve spawns a session of an editor, in the scene's project.
+func (s *scene) serve(params protocol.SpawnParams) (said string) {
 	e := harness.Start(s.t, s.World, harness.Options{
 		Settings: harness.Read(s.t, s.UserSettings()), Env: s.of.env,
 		Wrap: func(command *exec.Cmd) {
 			wrapped := s.start(command.Path, command.Args[1:]...)
-			command.Path, command.Args = wrapped.Path, wrapped.Args
+			command.Path, command.Args, command.ExtraFiles = wrapped.Path, wrapped.Args, wrapped.ExtraFiles
 		},
 	})
 	s.remove()
@@ -343,9 +349,8 @@ func (s *scene) serve(kind protocol.Kind, line string) (said string) {
 	for _, d := range settings.Diagnostics {
 		fmt.Fprintln(&diagnostics, d.Key, d.Message)
 	}
-	result, err := harness.Try(e, protocol.Spawn, protocol.SpawnParams{
-		Kind: kind, ProjectDir: s.project, Cwd: s.cwd, Command: line,
-	})
+	params.ProjectDir, params.Cwd = s.project, s.cwd
+	result, err := harness.Try(e, protocol.Spawn, params)
 	if err != nil {
 		return err.Error() + "\n" + diagnostics.String()
 	}
