@@ -279,7 +279,12 @@ var testsOfMayImport = map[string][]string{
 	},
 	"settings/git":     {"settings/resolve/resolvetest", "platform/gitchange"},
 	"settings/resolve": {"settings/resolve/resolvetest"},
-	"tests/temporary":  {"settings/risks", "settings/toolchain"}, // the tables of secrets and of sets
+	"settings/risks": { // what gives advice about its tables
+		"platform", "presentation", "settings/compile", "settings/document", "settings/explain",
+		"settings/resolve/resolvetest", "settings/settingstest", "settings/source", "settings/toolchain", "spawn",
+	},
+	"tests/doors":     {"settings/risks"},                       // its table of places
+	"tests/temporary": {"settings/risks", "settings/toolchain"}, // the tables of secrets and of sets
 }
 
 const module = "github.com/sandbox-sidecar/sandbox-sidecar/"
