@@ -214,15 +214,24 @@ func (s *scene) editor(r risk, line string, ask bool) string {
 
 // tool has an agent use a tool.
 func (s *scene) tool(name string, arguments map[string]any) (said string) {
+	return s.tools(name, arguments)[0]
+}
+
+// tools has an agent use a tool with each of some arguments.
+func (s *scene) tools(name string, each ...map[string]any) (said []string) {
 	command := s.start(harness.BinaryWithMCP(s.t), "mcp")
 	agent := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)
 	session, err := agent.Connect(s.t.Context(), &mcp.CommandTransport{Command: command}, nil)
 	harness.Must(s.t, err)
 	defer session.Close()
-	got, err := session.CallTool(s.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
-	harness.Must(s.t, err)
-	for _, content := range got.Content {
-		said += content.(*mcp.TextContent).Text + "\n"
+	for _, arguments := range each {
+		got, err := session.CallTool(s.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
+		harness.Must(s.t, err)
+		text := ""
+		for _, content := range got.Content {
+			text += content.(*mcp.TextContent).Text + "\n"
+		}
+		said = append(said, text)
 	}
 	return said
 }
