@@ -146,7 +146,8 @@ func (e entry) check(t *testing.T, said string, explains bool) {
 	}
 }
 
-// checkCare checks that a text says what the row says of the place, or names the set.
+// checkCare checks that a text says what the row says of the place, or names
+// the set.
 func (e entry) checkCare(t *testing.T, said string) {
 	t.Helper()
 	words := []string{e.row.Secret, e.row.Acts}

@@ -78,8 +78,8 @@ var tries = []struct {
 	}},
 }
 
-// TestDoors_NoneSuggestsAPlaceOfTheTable asks in each way about a row of each kind of
-// the table of places, and about a harmless file.
+// TestDoors_NoneSuggestsAPlaceOfTheTable asks in each way about a row of each
+// kind of the table of places, and about a harmless file.
 func TestDoors_NoneSuggestsAPlaceOfTheTable(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
@@ -195,7 +195,8 @@ func TestDoors_NoDenialAndNoQuestionSuggestsAPlaceOfTheTable(t *testing.T) {
 				text, err := json.Marshal(d)
 				harness.Must(t, err)
 				e.checkCare(t, strings.ReplaceAll(string(text), `\"`, `"`))
-				if q, asked := questions[e.mark()]; asked && (!ofSet(e, q.Suggestion) || !e.isSet() || q.Directory != "") {
+				q, asked := questions[e.mark()]
+				if asked && (!ofSet(e, q.Suggestion) || !e.isSet() || q.Directory != "") {
 					harness.Breach(t, "%s is a question: %+v", e, q)
 				}
 			}

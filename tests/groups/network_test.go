@@ -105,7 +105,8 @@ func TestGroup_ServersWithTheNetworkOn(t *testing.T) {
 			t.Parallel()
 			w := harness.NewWorldOutsideDefaults(t)
 			e := harness.Start(t, w, harness.Options{
-				Settings: harness.Defaults(harness.Sandbox{"allow_network": true, "localhost": "own"}), Wrap: machine.Wrap,
+				Settings: harness.Defaults(harness.Sandbox{"allow_network": true, "localhost": "own"}),
+				Wrap:     machine.Wrap,
 			})
 			another := w.OutsidePath("another")
 			harness.MakeDir(t, another)
@@ -124,7 +125,7 @@ func TestGroup_ServersWithTheNetworkOn(t *testing.T) {
 						case word == server && out != "served by "+server:
 							t.Errorf("group %q of %q does not reach its own project's server: %q", group, word, out)
 						case word != server && strings.Contains(out, "served"):
-							harness.Breach(t, "group %q of %q reaches a server of another project: %q", group, word, out)
+							harness.Breach(t, "group %q of %q reaches another project's server: %q", group, word, out)
 						case word != server && out != "PermissionError":
 							t.Errorf("group %q of %q: %q", group, word, out)
 						}

@@ -53,7 +53,8 @@ var ways = []way{
 		name: "txt", answer: "text of txt.evil.example", reaches: "udp-53", network: true,
 		hosts: "text of allowed.example",
 	},
-	// With the network, the host is a service of the machine, as it is laid out here.
+	// With the network, the host is a service of the machine, as it is laid out
+	// here.
 	{name: "connect", answer: "connected", reaches: "udp-53", hosts: "connected"},
 	// The server of /etc/resolv.conf. Programs such as dig ask it themselves.
 	{name: "udp-53", answer: hostAddress, reaches: "udp-53", network: true},

@@ -98,8 +98,8 @@ func TestProjects_ThatHoldMoreAreAnnounced(t *testing.T) {
 				}
 				harness.Write(t, s.HomePath(".config/plain"), "plain\n")
 				harness.Write(t, s.HomePath("notes"), "notes\n")
-				// The editor names the settings, or a session in the home directory could have
-				// made them.
+				// The editor names the settings, or a session in the home
+				// directory could have made them.
 				e := s.startWith(harness.Options{
 					Settings: harness.Defaults(nil), Wrap: machine.Wrap,
 					Initialize: func(p *protocol.InitializeParams) {

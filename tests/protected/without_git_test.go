@@ -202,7 +202,8 @@ func TestTheGitOfPATHIsNotAsked(t *testing.T) {
 		if status != 0 || !strings.Contains(output, "sibling\n") || len(aboutAbove(reply.Sandbox.Warnings)) > 0 {
 			t.Errorf("hangs %t: status %d, %q: %s", hangs, status, reply.Sandbox.Warnings, output)
 		}
-		if _, err := os.Lstat(s.ProjectPath(".envrc")); err == nil && !told(end, nil, s.Project, s.ProjectPath(".envrc")) {
+		made := s.ProjectPath(".envrc")
+		if _, err := os.Lstat(made); err == nil && !told(end, nil, s.Project, made) {
 			harness.Breach(t, "hangs %t: it was made in silence: %+v: %s", hangs, end.Review, output)
 		}
 		if _, err := os.Lstat(mark); err == nil {
