@@ -281,7 +281,7 @@ func (v fsView) othersState(c chosen, real string) string {
 			if p.At == "" || !p.Access.Has(policy.Write) {
 				continue
 			}
-			for _, path := range v.placePaths(chosen{Toolchain: set}, p, &reporter{}) {
+			for _, path := range v.claimed(chosen{Toolchain: set}, p) {
 				if at := v.Resolve(path).Path; holds(at, real) || holds(real, at) {
 					return fmt.Sprintf("the state of %s is in %s; set it to another directory", set.Name,
 						display.Quote(at))
@@ -290,6 +290,29 @@ func (v fsView) othersState(c chosen, real string) string {
 		}
 	}
 	return ""
+}
+
+// claimed are the paths at which an agent may have its state, whatever others have:
+// of two agents that variables have moved, neither waits for what is known of the
+// other.
+func (v fsView) claimed(c chosen, p toolchain.Place) []string {
+	if p.Variable == "" || v.host.Env[p.Variable] == "" {
+		return v.placePaths(c, p, &reporter{}) // the usual one
+	}
+	if p.Platform != "" && p.Platform != v.host.Platform {
+		return nil
+	}
+	var paths []string
+	for _, dir := range filepath.SplitList(v.host.Env[p.Variable]) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		proved, doubtful := v.proves(dir, p)
+		if proved || doubtful != "" || v.isUsual(c, p, v.Resolve(filepath.Join(dir, p.Below)).Path) {
+			paths = append(paths, v.matches(filepath.Join(dir, p.Below))...)
+		}
+	}
+	return paths
 }
 
 // admits reports whether a variable may name a directory for a place. If not, it

@@ -371,6 +371,51 @@ func TestMoved_NoAgentHasTheStateOfAnother(t *testing.T) {
 	}
 }
 
+// TestMoved_AgentsThatAreAllMovedAtOnce sets the variables of all agents. Each has its
+// own directory, which holds its proof or nothing, and one may name another's.
+func TestMoved_AgentsThatAreAllMovedAtOnce(t *testing.T) {
+	t.Parallel()
+	compile := func(value func(name, variable string) string, files map[string]string, name string) Result {
+		in := Input{Host: settingstest.Host(), FS: resolvetest.InMemory(files), ProjectDir: "/home/u/project"}
+		in.UserStates = []source.State{settingstest.State(t, userFile,
+			fmt.Sprintf(`{"enabled": true, "toolchains": [%q]}`, name))}
+		in.Host.Account = in.Host.Home
+		for key := range movable("linux") {
+			agent, variable, _ := strings.Cut(key, " ")
+			if set, _ := toolchain.Find(agent); set.Agent {
+				in.Host.Env[variable] = value(agent, variable)
+			}
+		}
+		return New(in, nil, nil).Compile(document.KindTool)
+	}
+	own := func(_, variable string) string { return "/moved/" + variable }
+	proved, empty := map[string]string{"/home/u/project/": ""}, map[string]string{"/home/u/project/": ""}
+	places := map[string]toolchain.Place{}
+	for key, p := range movable("linux") {
+		name, variable, _ := strings.Cut(key, " ")
+		if set, _ := toolchain.Find(name); set.Agent && p.Access.Has(policy.Write) {
+			places[key] = p
+			proved[own(name, variable)+"/"+asName(p.Proof()[0])] = ""
+			empty[own(name, variable)+"/"] = ""
+		}
+	}
+	if len(places) < 2 {
+		t.Fatal("control: fewer than two agents can be moved")
+	}
+	for key, p := range places {
+		name, variable, _ := strings.Cut(key, " ")
+		at := filepath.Join(own(name, variable), p.Below, "state")
+		if c := compile(own, proved, name); !strings.Contains(accessOf(c, at), "write") {
+			t.Errorf("%s, proved: %s: %s", key, accessOf(c, at), said(c, userFile))
+		}
+		if c := compile(own, empty, name); strings.Contains(accessOf(c, at), "write") {
+			t.Errorf("%s, empty: %s", key, accessOf(c, at))
+		}
+		same := func(string, string) string { return own(name, variable) }
+		compile(same, proved, name) // comes to an end
+	}
+}
+
 // TestMoved_WhatOtherSessionsHaveCounts has a cache of a toolchain that only other
 // sessions have: those of the other kind, or those without the project's file.
 func TestMoved_WhatOtherSessionsHaveCounts(t *testing.T) {
