@@ -223,7 +223,7 @@ var mayImport = map[string][]string{
 	"tests/attack":          {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/doors":           {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/ordinary":        {"rpc/protocol", "tests/harness"},
-	"tests/groups":          {"rpc/protocol", "tests/harness"},
+	"tests/groups":          {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/lifetime":        {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/hung":            {"rpc/client", "rpc/protocol", "tests/harness"},
 	"tests/protected":       {"rpc/client", "rpc/protocol", "tests/harness"},
