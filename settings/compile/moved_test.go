@@ -371,8 +371,8 @@ func TestMoved_NoAgentHasTheStateOfAnother(t *testing.T) {
 	}
 }
 
-// TestMoved_AgentsThatAreAllMovedAtOnce sets the variables of all agents. Each has its
-// own directory, which holds its proof or nothing, and one may name another's.
+// TestMoved_AgentsThatAreAllMovedAtOnce sets the variables of all agents. Each has
+// its own directory, which holds its proof or nothing, or all have the same.
 func TestMoved_AgentsThatAreAllMovedAtOnce(t *testing.T) {
 	t.Parallel()
 	compile := func(value func(name, variable string) string, files map[string]string, name string) Result {

@@ -89,8 +89,9 @@ var reach = map[string][]string{
 var (
 	agentsTests   = []string{"tests/agents", "tests/audit", "tests/doors", "tests/explain", "tests/managed"}
 	networksTests = []string{
-		"tests", "tests/agents", "tests/attack", "tests/audit", "tests/denials", "tests/doors", "tests/explain", "tests/groups",
-		"tests/hosts", "tests/machines", "tests/managed", "tests/ordinary", "tests/stories", vscode, neovim,
+		"tests", "tests/agents", "tests/attack", "tests/audit", "tests/denials", "tests/doors", "tests/explain",
+		"tests/groups", "tests/hosts", "tests/machines", "tests/managed", "tests/ordinary", "tests/stories", vscode,
+		neovim,
 	}
 )
 
