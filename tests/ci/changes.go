@@ -26,11 +26,22 @@ type choice struct {
 	// may find something; those of others do so less often. Tests of neither do not
 	// run.
 	whole, others []string
-	// vscode and neovim are the tests of the editors' plugins.
-	vscode, neovim, oldestNeovim, properties bool
+	// vscode and neovim are how many of the tests of the editors' plugins run.
+	vscode, neovim           extent
+	oldestNeovim, properties bool
 	// odd repeats the tests on a machine that is set up otherwise.
 	odd bool
 }
+
+// extent is how many of the tests of an editor's plugin run.
+type extent int
+
+const (
+	none extent = iota
+	// journeys are the tests that do a day's work in the editor.
+	journeys
+	whole
+)
 
 // touchesAll are paths whose change can matter to every test: what confines, what
 // each session's start runs through, what the tests are run by.
@@ -47,6 +58,15 @@ const (
 	vscode = "clients/vscode"
 	neovim = "clients/neovim"
 )
+
+// shown is what the editors' plugins speak and show. Their tests take a third of a
+// run, so they run whole only if this changes, or a plugin does. Another change can
+// matter only to whether a terminal starts, works, is refused what it should be,
+// and ends. The journeys try that.
+var shown = []string{
+	"rpc/protocol/", "rpc/window/", "presentation/", "display/", "settings/document/", "settings/starter/",
+	"docs/settings.schema.json", "clients/neovim/tests/tools", "tests/prerequisites",
+}
 
 // reach has the packages below tests/ and the editors' plugins that a change can
 // matter to, by the path of the change; the longest path counts. They start
@@ -112,8 +132,8 @@ type pkg struct {
 	EmbedFiles                         []string // with those of tests, from the module's root
 }
 
-// decide chooses what runs, for all or for what has changed since the commit that
-// all was run for.
+// decide chooses what runs, for all or for what has changed since the last commit
+// whose run was green.
 func decide(ctx context.Context, all bool) (choice, error) {
 	packages, err := listPackages(ctx, ".")
 	if err != nil {
@@ -126,12 +146,12 @@ func decide(ctx context.Context, all bool) (choice, error) {
 	if all {
 		return choose(packages, once, []string{"go.mod"}, true, "everything"), nil
 	}
-	since, why := lastWhole(ctx, ".")
+	since, why := lastPassed(ctx, ".")
 	if since == "" {
 		return choose(packages, once, []string{"go.mod"}, false, "everything: "+why), nil
 	}
 	if !runsEverything() {
-		why := "everything: " + wholeFile + " is known only of root on Debian"
+		why := "everything: " + passedFile + " is known only of root on Debian"
 		return choose(packages, once, []string{"go.mod"}, false, why), nil
 	}
 	files, err := changedSince(ctx, ".", since)
@@ -146,9 +166,15 @@ func decide(ctx context.Context, all bool) (choice, error) {
 // repeat themselves do so in every package that is touched; otherwise those below
 // tests/ do so only if they have changed themselves.
 func choose(packages []pkg, once, files []string, rounds bool, why string) choice {
-	touched, all := touchedBy(packages, files)
+	touched := touchedBy(packages, files)
 	c := choice{
-		why: why, properties: touched["settings"], odd: rounds, vscode: touched[vscode], neovim: touched[neovim],
+		why: why, properties: touched["settings"], odd: rounds,
+	}
+	if touched[vscode] {
+		c.vscode = extentOf(packages, files, rounds, vscode)
+	}
+	if touched[neovim] {
+		c.neovim = extentOf(packages, files, rounds, neovim)
 	}
 	for _, p := range packages {
 		if !touched[p.Dir] {
@@ -171,10 +197,27 @@ func choose(packages []pkg, once, files []string, rounds bool, why string) choic
 			c.race = append(c.race, name)
 		}
 	}
-	c.oldestNeovim = all || c.neovim && slices.ContainsFunc(files, func(file string) bool {
+	c.oldestNeovim = c.neovim == whole && (rounds || slices.ContainsFunc(files, func(file string) bool {
 		return isBelow(file, "rpc/protocol") || owningEditor(file) == neovim
-	})
+	}))
 	return c
+}
+
+// extentOf is how many tests of an editor's plugin a change of files can matter to,
+// if it can matter to any. rounds means all.
+func extentOf(packages []pkg, files []string, rounds bool, editor string) extent {
+	if rounds || slices.ContainsFunc(files, func(file string) bool {
+		return owningEditor(file) == editor || !isTestFile(file) && reaches(file, editor) &&
+			(ownerOf(packages, file) == nil && !isBelowAny(file, touchesAll) || isBelowAny(file, shown))
+	}) {
+		return whole
+	}
+	return journeys
+}
+
+// isBelowAny reports whether a file's path begins with one of these.
+func isBelowAny(file string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
 }
 
 // owningEditor is the editor's plugin that a file is part of; "" for none.
@@ -191,20 +234,18 @@ func owningEditor(file string) string {
 // touchedBy returns what a change of files can matter to: the directories of the
 // packages that hold or embed them, that import such packages, whose tests read
 // them, and of those below tests/ that start programs of them; the editors'
-// plugins as well. all means that it can matter to everything.
-func touchedBy(packages []pkg, files []string) (touched map[string]bool, all bool) {
-	touched = map[string]bool{"tests/ci": true} // it judges the rest
-	changed := map[string]bool{}                // import paths of packages that importers see changed
+// plugins as well.
+func touchedBy(packages []pkg, files []string) map[string]bool {
+	touched := map[string]bool{"tests/ci": true} // it judges the rest
+	changed := map[string]bool{}                 // import paths of packages that importers see changed
 	held := heldByPrograms(packages)
 	for _, file := range files {
-		if !isTestFile(file) && slices.ContainsFunc(touchesAll, func(prefix string) bool {
-			return strings.HasPrefix(file, prefix)
-		}) {
+		if !isTestFile(file) && isBelowAny(file, touchesAll) {
 			for _, p := range packages {
 				touched[p.Dir] = true
 			}
 			touched[vscode], touched[neovim] = true, true
-			return touched, true
+			return touched
 		}
 		for _, reader := range readersOf(file) {
 			touched[reader] = true
@@ -236,7 +277,7 @@ func touchedBy(packages []pkg, files []string) (touched map[string]bool, all boo
 			touched[p.Dir] = touched[p.Dir] || is && reached[path]
 		}
 	}
-	return touched, false
+	return touched
 }
 
 // startPrograms are the packages below tests/ and the editors' plugins.
@@ -359,23 +400,24 @@ func runOnce(name string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// wholeFile holds the commit for which everything last ran and passed.
-const wholeFile = ".ci/whole"
+// passedFile holds the last commit whose run was green. What such a run left out had
+// passed before, and nothing that can matter to it has changed since.
+const passedFile = ".ci/passed"
 
 var isHash = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
-// lastWhole is that commit; "" with the reason if it cannot be compared with.
-func lastWhole(ctx context.Context, checkout string) (commit, why string) {
-	text, err := os.ReadFile(filepath.Join(checkout, wholeFile))
+// lastPassed is that commit; "" with the reason if it cannot be compared with.
+func lastPassed(ctx context.Context, checkout string) (commit, why string) {
+	text, err := os.ReadFile(filepath.Join(checkout, passedFile))
 	if err != nil {
-		return "", "there is no " + wholeFile
+		return "", "there is no " + passedFile
 	}
 	commit = strings.TrimSpace(string(text))
 	if !isHash.MatchString(commit) {
-		return "", wholeFile + " names no commit"
+		return "", passedFile + " names no commit"
 	}
 	if _, err := git(ctx, checkout, "merge-base", "--is-ancestor", "--end-of-options", commit, "HEAD"); err != nil {
-		return "", fmt.Sprintf("%s names %.12q, which is no ancestor of this commit", wholeFile, commit)
+		return "", fmt.Sprintf("%s names %.12q, which is no ancestor of this commit", passedFile, commit)
 	}
 	return commit, ""
 }
@@ -392,7 +434,7 @@ func changedSince(ctx context.Context, checkout, commit string) (files []string,
 			return nil, err
 		}
 		for name := range strings.SplitSeq(out, "\x00") {
-			if name != "" && name != wholeFile {
+			if name != "" && name != passedFile {
 				files = append(files, name)
 			}
 		}

@@ -34,7 +34,7 @@ func TestChoose(t *testing.T) {
 		not     []string // some that are not
 		race    []string // some that are chosen for the race detector
 		whole   []string // some whose tests repeat themselves often
-		editors string   // "vscode neovim oldest"
+		editors string   // "vscode neovim oldest"; with "-journeys" if only those run
 		// properties are 20,000 pairs of settings.
 		properties bool
 	}{
@@ -55,7 +55,7 @@ func TestChoose(t *testing.T) {
 			race:    []string{"spawn"},
 			not:     []string{"settings/gnupg", "lifecycle", "tests/lifetime"},
 			whole:   []string{"platform/outbound", "spawn"},
-			editors: "vscode neovim",
+			editors: "vscode-journeys neovim-journeys",
 		},
 		"what only the binary for macOS holds": {
 			files: []string{"platform/darwin/profile.go"},
@@ -75,7 +75,7 @@ func TestChoose(t *testing.T) {
 			run:        []string{"settings/compile", "rpc", "tests", "tests/attack", "tests/lifetime", "tests/stories"},
 			race:       []string{"settings", "rpc"},
 			not:        []string{"platform/linux/seccomp"},
-			editors:    "vscode neovim",
+			editors:    "vscode-journeys neovim-journeys",
 			properties: true,
 		},
 		"a test of a leaf": {
@@ -88,28 +88,28 @@ func TestChoose(t *testing.T) {
 			run:        []string{"tests/attack", "settings/gnupg", "audit"},
 			race:       []string{"lifecycle/cgroup", "rpc"},
 			whole:      []string{"lifecycle/journal", "settings/gnupg"},
-			editors:    "vscode neovim oldest",
+			editors:    "vscode-journeys neovim-journeys",
 			properties: true,
 		},
 		"a module": {
 			files:      []string{"go.mod"},
 			run:        []string{"tests", "settings/gnupg"},
 			whole:      []string{"lifecycle/journal", "settings/gnupg"},
-			editors:    "vscode neovim oldest",
+			editors:    "vscode-journeys neovim-journeys",
 			properties: true,
 		},
 		"what the tests share": {
 			files:      []string{"tests/harness/editor.go"},
 			run:        []string{"tests/attack", "settings"},
 			whole:      []string{"lifecycle/journal", "settings/gnupg"},
-			editors:    "vscode neovim oldest",
+			editors:    "vscode-journeys neovim-journeys",
 			properties: true,
 		},
 		"what is left out": {
 			files:      []string{"tests/ci/changes.go"},
 			run:        []string{"tests/attack", "settings", "rpc"},
 			whole:      []string{"settings/gnupg"},
-			editors:    "vscode neovim oldest",
+			editors:    "vscode-journeys neovim-journeys",
 			properties: true,
 		},
 		"one package's attack": {
@@ -121,7 +121,7 @@ func TestChoose(t *testing.T) {
 			files:   []string{"tests/victim/main.go"},
 			run:     []string{"tests/attack", "tests/lifetime"},
 			not:     []string{"settings"},
-			editors: "vscode neovim",
+			editors: "vscode-journeys neovim-journeys",
 		},
 		"the hostile program of one package": {
 			files: []string{"tests/hosts/victim/main.go"},
@@ -147,6 +147,25 @@ func TestChoose(t *testing.T) {
 			files:   []string{"rpc/protocol/spawn.go"},
 			run:     []string{"rpc", "tests", "tests/attack"},
 			editors: "vscode neovim oldest", properties: true,
+		},
+		"what editors show": {
+			files:   []string{"presentation/denial.go", "platform/linux/stage/landlock_linux.go"},
+			run:     []string{"presentation", "tests"},
+			editors: "vscode neovim", properties: true,
+		},
+		"a test of what editors show, with what confines": {
+			files:   []string{"presentation/denial_test.go", "platform/linux/stage/landlock_linux.go"},
+			run:     []string{"presentation", "tests"},
+			editors: "vscode-journeys neovim-journeys", properties: true,
+		},
+		"one editor, with what confines": {
+			files:   []string{"clients/neovim/lua/sandbox_sidecar/init.lua", "platform/linux/stage/landlock_linux.go"},
+			run:     []string{"tests"},
+			editors: "vscode-journeys neovim oldest", properties: true,
+		},
+		"the settings' schema": {
+			files:   []string{"docs/settings.schema.json"},
+			editors: "vscode",
 		},
 		"a test of what confines": {
 			files: []string{"platform/linux/seccomp/filter_test.go", "spawn/testdata/x"},
@@ -184,12 +203,13 @@ func TestChoose(t *testing.T) {
 				t.Error("a package that runs once is chosen")
 			}
 			editors := []string{}
-			for name, chosen := range map[string]bool{
-				"vscode": c.vscode, "neovim": c.neovim, "oldest": c.oldestNeovim,
-			} {
-				if chosen {
-					editors = append(editors, name)
+			for name, tests := range map[string]extent{"vscode": c.vscode, "neovim": c.neovim} {
+				if tests != none {
+					editors = append(editors, name+map[extent]string{journeys: "-journeys"}[tests])
 				}
+			}
+			if c.oldestNeovim {
+				editors = append(editors, "oldest")
 			}
 			if want := strings.Fields(test.editors); !sameNames(editors, want) || c.properties != test.properties {
 				t.Errorf("editors %q instead of %q, properties %t", editors, want, c.properties)
@@ -229,9 +249,11 @@ func TestTables_NameWhatExists(t *testing.T) {
 			}
 		}
 	}
-	for _, file := range touchesAll {
-		if _, err := os.Stat(filepath.Join("../..", file)); err != nil {
-			t.Errorf("the table touchesAll: %v", err)
+	for name, table := range map[string][]string{"touchesAll": touchesAll, "shown": shown} {
+		for _, file := range table {
+			if _, err := os.Stat(filepath.Join("../..", file)); err != nil {
+				t.Errorf("the table %s: %v", name, err)
+			}
 		}
 	}
 	once, err := runOnce("../run-once")
@@ -246,6 +268,34 @@ func TestTables_NameWhatExists(t *testing.T) {
 	for _, dir := range concurrent {
 		if !slices.ContainsFunc(packages, func(p pkg) bool { return isBelow(p.Dir, dir) }) {
 			t.Errorf("no package is below %s", dir)
+		}
+	}
+}
+
+// The journeys are tests that exist, or the editors' parts would try nothing.
+func TestJourneys_Exist(t *testing.T) {
+	t.Parallel()
+	for _, file := range neovimJourneys {
+		if _, err := os.Stat(filepath.Join("../../clients/neovim/tests", file)); err != nil {
+			t.Error(err)
+		}
+	}
+	suites, err := filepath.Glob("../../clients/vscode/tests/ui/*.test.ts")
+	if err != nil || len(suites) == 0 {
+		t.Fatal(suites, err)
+	}
+	var text strings.Builder
+	for _, name := range suites {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(source)
+	}
+	for _, title := range vscodeJourneys {
+		title, _, _ = strings.Cut(title, ", ") // the look is a variable there
+		if !regexp.MustCompile("describe\\([\"`]" + regexp.QuoteMeta(title) + "[,\"]").MatchString(text.String()) {
+			t.Errorf("no suite is called %q", title)
 		}
 	}
 }
@@ -265,7 +315,8 @@ func TestChoose_EverythingIsAllPackagesWithTests(t *testing.T) {
 			tested++
 		}
 	}
-	if len(c.others) > 0 || len(c.whole) != len(packages) || !c.vscode || !c.oldestNeovim || !c.properties {
+	if len(c.others) > 0 || len(c.whole) != len(packages) || c.vscode != whole || c.neovim != whole ||
+		!c.oldestNeovim || !c.properties {
 		t.Errorf("%q repeat themselves less often, %d packages of %d do so: %+v", c.others, len(c.whole),
 			len(packages), c)
 	}
@@ -309,14 +360,14 @@ func commit(t *testing.T, dir, name, content string) {
 }
 
 // The change is what differs from the commit for which everything ran last.
-func TestLastWhole(t *testing.T) {
+func TestLastPassed(t *testing.T) {
 	t.Parallel()
 	dir := repository(t)
-	if since, why := lastWhole(t.Context(), dir); since != "" || !strings.Contains(why, "there is no") {
+	if since, why := lastPassed(t.Context(), dir); since != "" || !strings.Contains(why, "there is no") {
 		t.Errorf("no file: %q, %q", since, why)
 	}
 	whole := gitIn(t, dir, "rev-parse", "HEAD")
-	commit(t, dir, wholeFile, whole+"\n")
+	commit(t, dir, passedFile, whole+"\n")
 	commit(t, dir, "b c", "1")
 	if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -324,7 +375,7 @@ func TestLastWhole(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("2"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	since, why := lastWhole(t.Context(), dir)
+	since, why := lastPassed(t.Context(), dir)
 	files, err := changedSince(t.Context(), dir, since)
 	if slices.Sort(files); since != whole || err != nil || strings.Join(files, "|") != "a|b c|new" {
 		t.Errorf("since %q (%s): %q, %v", since, why, files, err)
@@ -333,11 +384,11 @@ func TestLastWhole(t *testing.T) {
 	gitIn(t, dir, "commit", "-q", "-a", "--amend", "-m", "other")
 	gitIn(t, dir, "checkout", "-q", "--orphan", "other")
 	commit(t, dir, "a", "3")
-	if since, why := lastWhole(t.Context(), dir); since != "" || !strings.Contains(why, "no ancestor") {
+	if since, why := lastPassed(t.Context(), dir); since != "" || !strings.Contains(why, "no ancestor") {
 		t.Errorf("no ancestor: %q, %q", since, why)
 	}
-	commit(t, dir, wholeFile, "--help\n")
-	if since, why := lastWhole(t.Context(), dir); since != "" || !strings.Contains(why, "names no commit") {
+	commit(t, dir, passedFile, "--help\n")
+	if since, why := lastPassed(t.Context(), dir); since != "" || !strings.Contains(why, "names no commit") {
 		t.Errorf("no commit: %q, %q", since, why)
 	}
 }

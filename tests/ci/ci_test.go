@@ -317,11 +317,11 @@ func TestResults_OfEditors(t *testing.T) {
 		r.passed(test{"neovim", "a title"}) {
 		t.Error("passed is wrong")
 	}
-	commands := vscodePart().again([]test{{"vscode", "a (suite)"}, {"vscode", "b"}})
+	commands := vscodePart(whole).again([]test{{"vscode", "a (suite)"}, {"vscode", "b"}})
 	if got := strings.Join(commands[0], " "); got != `tests/on-debian clients/vscode/tests/run -g ^(a \(suite\)|b)` {
 		t.Error(got)
 	}
-	commands = neovimPart("newest").again([]test{{"neovim", "test_a.lua | x"}, {"neovim", "test_a.lua | y | 1"}})
+	commands = neovimPart("newest", whole).again([]test{{"neovim", "test_a.lua | x"}, {"neovim", "test_a.lua | y | 1"}})
 	if got := strings.Join(commands[0], " "); got != "tests/on-debian clients/neovim/tests/run "+
 		"clients/neovim/tests/test_a.lua" {
 		t.Error(got)

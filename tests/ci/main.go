@@ -8,7 +8,7 @@
 //	go run ./tests/ci list    print what runs where, with processor seconds
 //	go run ./tests/ci begins
 //	                          note that this commit is judged anew; see notes.go
-//	go run ./tests/ci passed TREE [all]
+//	go run ./tests/ci passed TREE
 //	                          note that the run of a tree was green
 //
 // It runs the parts of parts.go side by side. When all have ended, it runs the
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: go run ./tests/ci [all | only PART... | list | begins | passed TREE [all]]")
+var errUsage = errors.New("usage: go run ./tests/ci [all | only PART... | list | begins | passed TREE]")
 
 func command(ctx context.Context, args []string) error {
 	verb := ""
@@ -57,13 +57,10 @@ func command(ctx context.Context, args []string) error {
 	case verb == "only" && len(args) > 0:
 		return only(ctx, args)
 	case verb == "passed" && len(args) == 1:
-		return passed(ctx, ".", args[0], false)
-	case verb == "passed" && len(args) == 2 && args[1] == "all":
 		if !runsEverything() {
-			fmt.Printf("no %s: everything runs only as root on Debian\n", wholeFile)
-			return passed(ctx, ".", args[0], false)
+			fmt.Printf("no %s: everything runs only as root on Debian\n", passedFile)
 		}
-		return passed(ctx, ".", args[0], true)
+		return passed(ctx, ".", args[0], runsEverything())
 	case len(args) > 0:
 		return errUsage
 	case verb == "" || verb == "all":

@@ -203,9 +203,10 @@ func unseenFiles(ctx context.Context, checkout string) (string, error) {
 }
 
 // passed notes that the run of a tree was green: the tree in the stamp and, if
-// everything ran, the commit in the file that the next change is compared with.
-// If the checkout has changes, or another commit by now, no tree has passed.
-func passed(ctx context.Context, checkout, ran string, all bool) error {
+// every part could run here, the commit in the file that the next change is
+// compared with. If the checkout has changes, or another commit by now, no tree has
+// passed.
+func passed(ctx context.Context, checkout, ran string, everyPart bool) error {
 	status, err := git(ctx, checkout, "status", "--porcelain", "--untracked-files=all")
 	if err != nil {
 		return err
@@ -236,13 +237,13 @@ func passed(ctx context.Context, checkout, ran string, all bool) error {
 	}
 	if err := writeAll(os.Stdout, dirs, stampFile, func(path string) error {
 		return os.WriteFile(path, []byte(tree), 0o644)
-	}); err != nil || !all {
+	}); err != nil || !everyPart {
 		return err
 	}
 	commit, err := git(ctx, checkout, "rev-parse", "HEAD")
 	if err != nil {
 		return err
 	}
-	fmt.Printf("everything passed: commit %s in the checkout, with the line %s", wholeFile, commit)
-	return os.WriteFile(filepath.Join(checkout, wholeFile), []byte(commit), 0o644)
+	fmt.Printf("this commit passed: commit %s in the checkout, with the line %s", passedFile, commit)
+	return os.WriteFile(filepath.Join(checkout, passedFile), []byte(commit), 0o644)
 }

@@ -67,13 +67,13 @@ func TestPassed_WritesTheStamp(t *testing.T) {
 	must(forget(t.Context(), clone))
 	mustBe("a run of another tree", "another")
 	must(passed(t.Context(), clone, tree, false))
-	if got := read(t, filepath.Join(clone, wholeFile)); got != "" {
-		t.Errorf("not everything ran, and %s has %q", wholeFile, got)
+	if got := read(t, filepath.Join(clone, passedFile)); got != "" {
+		t.Errorf("not every part can run, and %s has %q", passedFile, got)
 	}
 	must(os.Mkdir(filepath.Join(clone, ".ci"), 0o755))
 	must(passed(t.Context(), clone, tree, true))
-	if got := read(t, filepath.Join(clone, wholeFile)); got != gitIn(t, clone, "rev-parse", "HEAD") {
-		t.Errorf("everything ran, and %s has %q", wholeFile, got)
+	if got := read(t, filepath.Join(clone, passedFile)); got != gitIn(t, clone, "rev-parse", "HEAD") {
+		t.Errorf("every part can run, and %s has %q", passedFile, got)
 	}
 	// A worktree has its common directory in the checkout.
 	work := filepath.Join(t.TempDir(), "work")

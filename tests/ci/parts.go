@@ -35,12 +35,12 @@ func lanes(c choice) [][]part {
 			all[lane] = append(all[lane], p)
 		}
 	}
-	add(1, c.vscode, vscodePart())
-	add(2, c.neovim, neovimPart("newest"))
+	add(1, c.vscode != none, vscodePart(c.vscode))
+	add(2, c.neovim != none, neovimPart("newest", c.neovim))
 	add(0, isRoot() && len(c.user) > 0, userPart(c.user))
 	add(1, len(c.race) > 0, racePart(c.race))
 	add(1, isRoot() && c.odd, oddPart(c.user))
-	add(2, c.oldestNeovim, neovimPart("oldest"))
+	add(2, c.oldestNeovim, neovimPart("oldest", whole))
 	add(3, c.properties, propertiesPart())
 	return all
 }
@@ -204,10 +204,22 @@ func checkPart() part {
 	}
 }
 
-func vscodePart() part {
+// A day's work in each editor: how the titles of suites begin, and files.
+var (
+	vscodeJourneys = []string{
+		"a first hour, dark", "a terminal in the window", "a process in a terminal", "a denial", "ordinary work",
+	}
+	neovimJourneys = []string{"test_story.lua", "test_terminal.lua", "test_work.lua"}
+)
+
+func vscodePart(tests extent) part {
 	run := []string{"tests/on-debian", "clients/vscode/tests/run"}
+	chosen := slices.Clone(run)
+	if tests == journeys {
+		chosen = append(chosen, "-g", begins(vscodeJourneys))
+	}
 	return part{
-		name: "vscode", as: "the editor", command: withOrphans(run), env: []string{"SIDECAR_EVENTS=1"}, quiet: true,
+		name: "vscode", as: "the editor", command: withOrphans(chosen), env: []string{"SIDECAR_EVENTS=1"}, quiet: true,
 		again: func(failed []test) [][]string {
 			var titles []string
 			for _, t := range failed {
@@ -218,11 +230,17 @@ func vscodePart() part {
 	}
 }
 
-func neovimPart(which string) part {
+func neovimPart(which string, tests extent) part {
 	name := map[string]string{"newest": "neovim", "oldest": "neovim-oldest"}[which]
 	run := []string{"tests/on-debian", "clients/neovim/tests/run"}
+	chosen := slices.Clone(run)
+	if tests == journeys {
+		for _, file := range neovimJourneys {
+			chosen = append(chosen, filepath.Join("clients/neovim/tests", file))
+		}
+	}
 	return part{
-		name: name, as: "the editor", command: withOrphans(run), quiet: true,
+		name: name, as: "the editor", command: withOrphans(chosen), quiet: true,
 		env: []string{"SIDECAR_EVENTS=1", "NEOVIMS=" + which},
 		again: func(failed []test) [][]string {
 			var files []string

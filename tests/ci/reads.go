@@ -181,7 +181,7 @@ func leftOut(packages []pkg, files []string, reads map[string]map[string]bool) (
 				continue
 			}
 			if touched[name] == nil {
-				touched[name], _ = touchedBy(packages, []string{name})
+				touched[name] = touchedBy(packages, []string{name})
 			}
 			if !touched[name][p.Dir] {
 				missing = append(missing, fmt.Sprintf("%s reads %s", p.Dir, name))
