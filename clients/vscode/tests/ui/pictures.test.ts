@@ -64,11 +64,17 @@ for (const look of looks) {
       await window.run("clear; gcc -o hello main.c && ./hello", /^hello$/m);
       const file = path.join(world.home, "notes", "list.txt");
       await window.run(`echo bread >>~/notes/list.txt`, refusedChange());
-      await window.notification(`refused to let "bash" write "${file}"`);
       await window.waitForStatus(expectedBar("1 of 1 terminal"));
-      const message = window.page.locator(".notification-list-item-message:visible").first();
-      // It is laid out while it slides in.
-      await until("a notification of three lines", async () => ((await message.boundingBox())?.height ?? 99) <= 3 * 22);
+      await until(
+        "a notification of three lines",
+        async () => {
+          // It is laid out while it slides in, and shown for seconds only.
+          const shown = await window.notification(`refused to let "bash" write "${file}"`);
+          const message = shown.locator(".notification-list-item-message");
+          return ((await message.boundingBox({ timeout: 5000 }))?.height ?? 99) <= 3 * 22;
+        },
+        120,
+      );
       await take("terminal");
       await window.command("Notifications: Clear All Notifications");
     });
