@@ -161,10 +161,10 @@ func oddPart(packages []string) part {
 }
 
 // racePart leaves out the property tests: they run on one goroutine and can show
-// no race.
+// no race. Tests that repeat themselves do so less often, as each round is slower.
 func racePart(packages []string) part {
 	return goTests("race", "the race detector", nil, []string{"CGO_ENABLED=1"},
-		[]string{"-race", "-skip", begins(generated)}, packages)
+		slices.Concat(fewRounds, []string{"-race", "-skip", begins(generated)}), packages)
 }
 
 // generated are how the names of tests of many generated settings begin.
