@@ -110,20 +110,34 @@ func (e *evaluation) findProjectRisks() []string {
 		return []string{fmt.Sprintf("the project directory %s is shared by all programs: sessions may change "+
 			"their temporary files", display.Quote(project))}
 	}
-	unseen := func(path string) bool { return e.hides(path) || e.sensitive.MovedInto(project, path) }
-	if what, _ := e.sensitive.Opens(project, unseen); what != "" {
-		return []string{fmt.Sprintf("the project directory %s holds %s: sessions may read and write them",
-			display.Quote(project), what)}
+	return e.findPlaceRisks(project)
+}
+
+// findPlaceRisks warns of a project directory that holds keys, or that programs
+// outside act on.
+func (e *evaluation) findPlaceRisks(project string) []string {
+	var warnings []string
+	moved := func(path string) bool { return e.sensitive.MovedInto(project, path) }
+	hidden := func(path string) bool { return e.hides(path) || moved(path) }
+	shown, _ := e.sensitive.Opens(project, hidden)
+	covered, _ := e.sensitive.Opens(project, moved)
+	switch {
+	case shown != "":
+		warnings = append(warnings, fmt.Sprintf("the project directory %s holds %s: sessions may read and write them",
+			display.Quote(project), shown))
+	case covered != "":
+		warnings = append(warnings, fmt.Sprintf("the project directory %s holds %s: if there are no namespaces, "+
+			"sessions may read and write them", display.Quote(project), covered))
 	}
 	actor, found := e.sensitive.ActorAt(project)
 	if !found { // a symlink to it may be such a place
 		actor, found = e.sensitive.PlaceAt(e.View, project)
 	}
 	if found {
-		return []string{fmt.Sprintf("the project directory %s: sessions may write it, and %s", display.Quote(project),
-			actor.Acts)}
+		warnings = append(warnings, fmt.Sprintf("the project directory %s: sessions may write it, and %s",
+			display.Quote(project), actor.Acts))
 	}
-	return nil
+	return warnings
 }
 
 // exposure is a file that decides about sessions and that a session may write.
