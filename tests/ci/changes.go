@@ -59,13 +59,21 @@ const (
 	neovim = "clients/neovim"
 )
 
-// shown is what the editors' plugins speak and show. Their tests take a third of a
-// run, so they run whole only if this changes, or a plugin does. Another change can
-// matter only to whether a terminal starts, works, is refused what it should be,
-// and ends. The journeys try that.
+// shown is what the editors' plugins speak and show: directories, with what is below
+// them if they end in a slash, and files. Their tests take a third of a run, so they
+// run whole only if this changes, or a plugin does. Another change is tried by the
+// journeys, and by make test-all.
 var shown = []string{
-	"rpc/protocol/", "rpc/window/", "presentation/", "display/", "settings/document/", "settings/starter/",
+	"rpc/", "presentation", "display", "session", "cmd/sandbox-sidecar/", "platform/review/", "spawn/forward",
+	"settings", "settings/document", "settings/starter", "settings/trust", "settings/explain",
 	"docs/settings.schema.json", "clients/neovim/tests/tools", "tests/prerequisites",
+}
+
+// isShown looks a file up in the table shown.
+func isShown(file string) bool {
+	return slices.ContainsFunc(shown, func(entry string) bool {
+		return file == entry || path.Dir(file) == entry || strings.HasSuffix(entry, "/") && strings.HasPrefix(file, entry)
+	})
 }
 
 // reach has the packages below tests/ and the editors' plugins that a change can
@@ -144,15 +152,14 @@ func decide(ctx context.Context, all bool) (choice, error) {
 		return choice{}, err
 	}
 	if all {
-		return choose(packages, once, []string{"go.mod"}, true, "everything"), nil
+		return everything(packages, once, true, "everything"), nil
 	}
 	since, why := lastPassed(ctx, ".")
 	if since == "" {
-		return choose(packages, once, []string{"go.mod"}, false, "everything: "+why), nil
+		return everything(packages, once, false, "everything: "+why), nil
 	}
 	if !runsEverything() {
-		why := "everything: " + passedFile + " is known only of root on Debian"
-		return choose(packages, once, []string{"go.mod"}, false, why), nil
+		return everything(packages, once, false, "everything: "+passedFile+" is known only of root on Debian"), nil
 	}
 	files, err := changedSince(ctx, ".", since)
 	if err != nil {
@@ -160,6 +167,13 @@ func decide(ctx context.Context, all bool) (choice, error) {
 	}
 	return choose(packages, once, files, false, fmt.Sprintf("what the change of %d files since %.12s can matter to",
 		len(files), since)), nil
+}
+
+// everything chooses all tests. rounds is as in choose.
+func everything(packages []pkg, once []string, rounds bool, why string) choice {
+	c := choose(packages, once, []string{"go.mod"}, rounds, why)
+	c.vscode, c.neovim, c.oldestNeovim = whole, whole, true
+	return c
 }
 
 // choose chooses what runs for the change of files. rounds means that tests that
@@ -171,10 +185,10 @@ func choose(packages []pkg, once, files []string, rounds bool, why string) choic
 		why: why, properties: touched["settings"], odd: rounds,
 	}
 	if touched[vscode] {
-		c.vscode = extentOf(packages, files, rounds, vscode)
+		c.vscode = extentOf(packages, files, vscode)
 	}
 	if touched[neovim] {
-		c.neovim = extentOf(packages, files, rounds, neovim)
+		c.neovim = extentOf(packages, files, neovim)
 	}
 	for _, p := range packages {
 		if !touched[p.Dir] {
@@ -197,27 +211,27 @@ func choose(packages []pkg, once, files []string, rounds bool, why string) choic
 			c.race = append(c.race, name)
 		}
 	}
-	c.oldestNeovim = c.neovim == whole && (rounds || slices.ContainsFunc(files, func(file string) bool {
+	c.oldestNeovim = c.neovim == whole && slices.ContainsFunc(files, func(file string) bool {
 		return isBelow(file, "rpc/protocol") || owningEditor(file) == neovim
-	}))
+	})
 	return c
 }
 
 // extentOf is how many tests of an editor's plugin a change of files can matter to,
-// if it can matter to any. rounds means all.
-func extentOf(packages []pkg, files []string, rounds bool, editor string) extent {
-	if rounds || slices.ContainsFunc(files, func(file string) bool {
+// if it can matter to any.
+func extentOf(packages []pkg, files []string, editor string) extent {
+	if slices.ContainsFunc(files, func(file string) bool {
 		return owningEditor(file) == editor || !isTestFile(file) && reaches(file, editor) &&
-			(ownerOf(packages, file) == nil && !isBelowAny(file, touchesAll) || isBelowAny(file, shown))
+			(ownerOf(packages, file) == nil && !matters(file) || isShown(file))
 	}) {
 		return whole
 	}
 	return journeys
 }
 
-// isBelowAny reports whether a file's path begins with one of these.
-func isBelowAny(file string, paths []string) bool {
-	return slices.ContainsFunc(paths, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
+// matters reports whether a file is in touchesAll.
+func matters(file string) bool {
+	return slices.ContainsFunc(touchesAll, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
 }
 
 // owningEditor is the editor's plugin that a file is part of; "" for none.
@@ -240,7 +254,7 @@ func touchedBy(packages []pkg, files []string) map[string]bool {
 	changed := map[string]bool{}                 // import paths of packages that importers see changed
 	held := heldByPrograms(packages)
 	for _, file := range files {
-		if !isTestFile(file) && isBelowAny(file, touchesAll) {
+		if !isTestFile(file) && matters(file) {
 			for _, p := range packages {
 				touched[p.Dir] = true
 			}
@@ -401,7 +415,8 @@ func runOnce(name string) (dirs []string, err error) {
 }
 
 // passedFile holds the last commit whose run was green. What such a run left out had
-// passed before, and nothing that can matter to it has changed since.
+// passed before. As far as the tables know, nothing that can matter to it has changed
+// since, or the editors' journeys have tried it.
 const passedFile = ".ci/passed"
 
 var isHash = regexp.MustCompile(`^[0-9a-f]{40,64}$`)

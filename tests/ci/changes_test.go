@@ -148,6 +148,11 @@ func TestChoose(t *testing.T) {
 			run:     []string{"rpc", "tests", "tests/attack"},
 			editors: "vscode neovim oldest", properties: true,
 		},
+		"the command that links run": {
+			files:   []string{"cmd/sandbox-sidecar/shell.go", "settings/compile/doc.go"},
+			run:     []string{"cmd/sandbox-sidecar", "tests"},
+			editors: "vscode neovim", properties: true,
+		},
 		"what editors show": {
 			files:   []string{"presentation/denial.go", "platform/linux/stage/landlock_linux.go"},
 			run:     []string{"presentation", "tests"},
@@ -307,7 +312,7 @@ func TestChoose_EverythingIsAllPackagesWithTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := choose(packages, once, []string{"go.mod"}, true, "")
+	c := everything(packages, once, true, "")
 	tested := 0
 	for _, p := range packages {
 		if len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
@@ -318,6 +323,11 @@ func TestChoose_EverythingIsAllPackagesWithTests(t *testing.T) {
 		!c.oldestNeovim || !c.properties {
 		t.Errorf("%q repeat themselves less often, %d packages of %d do so: %+v", c.others, len(c.whole),
 			len(packages), c)
+	}
+	// Without a commit to compare with, nothing is left out either.
+	few := everything(packages, once, false, "")
+	if len(few.whole)+len(few.others) != len(packages) || few.vscode != whole || few.neovim != whole || !few.oldestNeovim {
+		t.Errorf("nothing to compare with: %+v", few)
 	}
 	if len(c.user) != tested-len(once) || len(c.race) < 20 {
 		t.Errorf("%d packages of %d, %d run once; %d under the race detector", len(c.user), tested, len(once), len(c.race))
@@ -358,7 +368,7 @@ func commit(t *testing.T, dir, name, content string) {
 	gitIn(t, dir, "commit", "-q", "-m", name)
 }
 
-// The change is what differs from the commit for which everything ran last.
+// The change is what differs from the last commit whose run was green.
 func TestLastPassed(t *testing.T) {
 	t.Parallel()
 	dir := repository(t)

@@ -207,7 +207,8 @@ func checkPart() part {
 // A day's work in each editor: how the titles of suites begin, and files.
 var (
 	vscodeJourneys = []string{
-		"a first hour, ", "a terminal in the window", "a process in a terminal", "a denial", "ordinary work",
+		"a first hour, ", "a terminal in the window", "a process in a terminal", "a denial", "a limit that is reached",
+		"a question about an access", "ordinary work",
 	}
 	neovimJourneys = []string{"test_story.lua", "test_terminal.lua", "test_work.lua"}
 )
