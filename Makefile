@@ -123,17 +123,17 @@ lint-vscode: ## check the types of the VS Code extension, and run its linter
 generate: ## write the generated files: schema, references, TypeScript and Lua types
 	go run ./cmd/gen
 
-cross: $(GOLANGCI) ## build and vet everything for the other systems; lint it, and compile its tests, for a Mac
+cross: $(GOLANGCI) ## build and vet everything for the other systems, and lint it for a Mac
 	@for target in darwin/arm64 darwin/amd64 linux/arm64; do \
 		echo "build and vet for $$target"; \
 		export GOOS=$${target%/*} GOARCH=$${target#*/}; \
-		go build -o /dev/null ./... && go vet ./... || exit 1; \
+		go build -o /dev/null ./... || exit 1; \
+		[ $$target = darwin/amd64 ] || go vet ./... || exit 1; \
 	done
 	@echo "build the commands for windows/amd64: they say that WSL2 is needed"; \
 	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/... ./clients/...
-	@# What is another system's alone is linted, and its tests linked, for one processor: the other differs in no line of ours.
-	@echo "lint and link the tests for darwin/arm64"; export GOOS=darwin GOARCH=arm64; \
-	$(GOLANGCI) run --allow-parallel-runners ./... && go test -c -o /dev/null ./... >/dev/null
+	@# What is another system's alone is vetted and linted for one processor: the other differs in no line of ours.
+	@echo "lint for darwin/arm64"; GOOS=darwin GOARCH=arm64 $(GOLANGCI) run --allow-parallel-runners ./...
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do \

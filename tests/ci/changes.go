@@ -26,22 +26,31 @@ type choice struct {
 	// may find something; those of others do so less often. Tests of neither do not
 	// run.
 	whole, others []string
-	// vscode and neovim are how many of the tests of the editors' plugins run.
-	vscode, neovim           extent
+	// vscode and neovim are the tests of the editors' plugins that run.
+	vscode, neovim           suites
 	oldestNeovim, properties bool
 	// odd repeats the tests on a machine that is set up otherwise.
 	odd bool
 }
 
-// extent is how many of the tests of an editor's plugin run.
-type extent int
+// suites are the tests of an editor's plugin that run: all, or these files; none of
+// both means that none run.
+type suites struct {
+	all   bool
+	files []string // from the plugin's directory
+}
 
-const (
-	none extent = iota
-	// journeys are the tests that do a day's work in the editor.
-	journeys
-	whole
-)
+// chosen reports whether any run.
+func (s suites) chosen() bool { return s.all || len(s.files) > 0 }
+
+// journeys are the tests that do a day's work in an editor.
+var journeys = map[string][]string{
+	vscode: {
+		"tests/ui/story.test.ts", "tests/ui/terminal.test.ts", "tests/ui/lifetime.test.ts", "tests/ui/denials.test.ts",
+		"tests/ui/work.test.ts",
+	},
+	neovim: {"tests/test_story.lua", "tests/test_terminal.lua", "tests/test_work.lua"},
+}
 
 // touchesAll are paths whose change can matter to every test: what confines, what
 // each session's start runs through, what the tests are run by.
@@ -72,7 +81,8 @@ var shown = []string{
 // isShown looks a file up in the table shown.
 func isShown(file string) bool {
 	return slices.ContainsFunc(shown, func(entry string) bool {
-		return file == entry || path.Dir(file) == entry || strings.HasSuffix(entry, "/") && strings.HasPrefix(file, entry)
+		return file == entry || path.Dir(file) == entry ||
+			strings.HasSuffix(entry, "/") && strings.HasPrefix(file, entry)
 	})
 }
 
@@ -172,7 +182,7 @@ func decide(ctx context.Context, all bool) (choice, error) {
 // everything chooses all tests. rounds is as in choose.
 func everything(packages []pkg, once []string, rounds bool, why string) choice {
 	c := choose(packages, once, []string{"go.mod"}, rounds, why)
-	c.vscode, c.neovim, c.oldestNeovim = whole, whole, true
+	c.vscode, c.neovim, c.oldestNeovim = suites{all: true}, suites{all: true}, true
 	return c
 }
 
@@ -185,10 +195,10 @@ func choose(packages []pkg, once, files []string, rounds bool, why string) choic
 		why: why, properties: touched["settings"], odd: rounds,
 	}
 	if touched[vscode] {
-		c.vscode = extentOf(packages, files, vscode)
+		c.vscode = suitesOf(packages, files, vscode)
 	}
 	if touched[neovim] {
-		c.neovim = extentOf(packages, files, neovim)
+		c.neovim = suitesOf(packages, files, neovim)
 	}
 	for _, p := range packages {
 		if !touched[p.Dir] {
@@ -211,23 +221,37 @@ func choose(packages []pkg, once, files []string, rounds bool, why string) choic
 			c.race = append(c.race, name)
 		}
 	}
-	c.oldestNeovim = c.neovim == whole && slices.ContainsFunc(files, func(file string) bool {
+	c.oldestNeovim = c.neovim.all && slices.ContainsFunc(files, func(file string) bool {
 		return isBelow(file, "rpc/protocol") || owningEditor(file) == neovim
 	})
 	return c
 }
 
-// extentOf is how many tests of an editor's plugin a change of files can matter to,
-// if it can matter to any.
-func extentOf(packages []pkg, files []string, editor string) extent {
-	if slices.ContainsFunc(files, func(file string) bool {
-		return owningEditor(file) == editor || !isTestFile(file) && reaches(file, editor) &&
-			(ownerOf(packages, file) == nil && !matters(file) || isShown(file))
-	}) {
-		return whole
+// suitesOf are the tests of an editor's plugin that a change of files can matter to,
+// if it can matter to any. A change of the tests alone cannot break the plugin.
+func suitesOf(packages []pkg, files []string, editor string) suites {
+	chosen := slices.Clone(journeys[editor])
+	for _, file := range files {
+		below := strings.TrimPrefix(file, editor+"/")
+		switch {
+		case matters(file) && isShown(file):
+			return suites{all: true}
+		case below != file && isSuite.MatchString(below):
+			chosen = append(chosen, below)
+		case below != file && isBelow(below, "tests"):
+		case owningEditor(file) == editor:
+			return suites{all: true}
+		case isTestFile(file) || !reaches(file, editor):
+		case ownerOf(packages, file) == nil && !matters(file), isShown(file):
+			return suites{all: true}
+		}
 	}
-	return journeys
+	slices.Sort(chosen)
+	return suites{files: slices.Compact(chosen)}
 }
+
+// isSuite matches the files of an editor's tests, from the plugin's directory.
+var isSuite = regexp.MustCompile(`^tests/(test_.*\.lua|(ui|unit)/.*\.test\.ts)$`)
 
 // matters reports whether a file is in touchesAll.
 func matters(file string) bool {
@@ -414,9 +438,9 @@ func runOnce(name string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// passedFile holds the last commit whose run was green. What such a run left out had
-// passed before. As far as the tables know, nothing that can matter to it has changed
-// since, or the editors' journeys have tried it.
+// passedFile holds the last commit whose run was green. What such a run left out
+// had passed before. As far as the tables know, nothing that can matter to it has
+// changed since, or the editors' journeys have tried it.
 const passedFile = ".ci/passed"
 
 var isHash = regexp.MustCompile(`^[0-9a-f]{40,64}$`)

@@ -34,7 +34,7 @@ func TestChoose(t *testing.T) {
 		not     []string // some that are not
 		race    []string // some that are chosen for the race detector
 		whole   []string // some whose tests repeat themselves often
-		editors string   // "vscode neovim oldest"; with "-journeys" if only those run
+		editors string   // "vscode neovim oldest"; with "-journeys" if only those run, "-more" if others do, too
 		// properties are 20,000 pairs of settings.
 		properties bool
 	}{
@@ -168,6 +168,19 @@ func TestChoose(t *testing.T) {
 			run:     []string{"tests"},
 			editors: "vscode-journeys neovim oldest", properties: true,
 		},
+		"an editor's tests": {
+			files:   []string{"clients/vscode/tests/harness/browser.ts", "clients/neovim/tests/test_tui.lua"},
+			editors: "vscode-journeys neovim-more",
+		},
+		"the other editor's tests": {
+			files:   []string{"clients/vscode/tests/ui/ports.test.ts"},
+			editors: "vscode-more",
+		},
+		"the editors that the tests use": {
+			files:   []string{"clients/neovim/tests/tools"},
+			run:     []string{"tests"},
+			editors: "vscode neovim oldest", properties: true,
+		},
 		"the settings' schema": {
 			files:   []string{"docs/settings.schema.json"},
 			editors: "vscode",
@@ -208,9 +221,14 @@ func TestChoose(t *testing.T) {
 				t.Error("a package that runs once is chosen")
 			}
 			editors := []string{}
-			for name, tests := range map[string]extent{"vscode": c.vscode, "neovim": c.neovim} {
-				if tests != none {
-					editors = append(editors, name+map[extent]string{journeys: "-journeys"}[tests])
+			for name, tests := range map[string]suites{"vscode": c.vscode, "neovim": c.neovim} {
+				switch {
+				case tests.all:
+					editors = append(editors, name)
+				case len(tests.files) > len(journeys["clients/"+name]):
+					editors = append(editors, name+"-more")
+				case tests.chosen():
+					editors = append(editors, name+"-journeys")
 				}
 			}
 			if c.oldestNeovim {
@@ -280,26 +298,11 @@ func TestTables_NameWhatExists(t *testing.T) {
 // The journeys are tests that exist, or the editors' parts would try nothing.
 func TestJourneys_Exist(t *testing.T) {
 	t.Parallel()
-	for _, file := range neovimJourneys {
-		if _, err := os.Stat(filepath.Join("../../clients/neovim/tests", file)); err != nil {
-			t.Error(err)
-		}
-	}
-	suites, err := filepath.Glob("../../clients/vscode/tests/ui/*.test.ts")
-	if err != nil || len(suites) == 0 {
-		t.Fatal(suites, err)
-	}
-	var text strings.Builder
-	for _, name := range suites {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.Write(source)
-	}
-	for _, title := range vscodeJourneys {
-		if !regexp.MustCompile("describe\\([\"`]" + regexp.QuoteMeta(title)).MatchString(text.String()) {
-			t.Errorf("no suite is called %q", title)
+	for editor, files := range journeys {
+		for _, file := range files {
+			if _, err := os.Stat(filepath.Join("../..", editor, file)); err != nil || !isSuite.MatchString(file) {
+				t.Errorf("%s of %s: %v", file, editor, err)
+			}
 		}
 	}
 }
@@ -319,14 +322,14 @@ func TestChoose_EverythingIsAllPackagesWithTests(t *testing.T) {
 			tested++
 		}
 	}
-	if len(c.others) > 0 || len(c.whole) != len(packages) || c.vscode != whole || c.neovim != whole ||
+	if len(c.others) > 0 || len(c.whole) != len(packages) || !c.vscode.all || !c.neovim.all ||
 		!c.oldestNeovim || !c.properties {
 		t.Errorf("%q repeat themselves less often, %d packages of %d do so: %+v", c.others, len(c.whole),
 			len(packages), c)
 	}
 	// Without a commit to compare with, nothing is left out either.
 	few := everything(packages, once, false, "")
-	if len(few.whole)+len(few.others) != len(packages) || few.vscode != whole || few.neovim != whole || !few.oldestNeovim {
+	if len(few.whole)+len(few.others) != len(packages) || !few.vscode.all || !few.neovim.all || !few.oldestNeovim {
 		t.Errorf("nothing to compare with: %+v", few)
 	}
 	if len(c.user) != tested-len(once) || len(c.race) < 20 {

@@ -317,11 +317,13 @@ func TestResults_OfEditors(t *testing.T) {
 		r.passed(test{"neovim", "a title"}) {
 		t.Error("passed is wrong")
 	}
-	commands := vscodePart(whole).again([]test{{"vscode", "a (suite)"}, {"vscode", "b"}})
+	commands := vscodePart(suites{all: true}).again([]test{{"vscode", "a (suite)"}, {"vscode", "b"}})
 	if got := strings.Join(commands[0], " "); got != `tests/on-debian clients/vscode/tests/run -g ^(a \(suite\)|b)` {
 		t.Error(got)
 	}
-	commands = neovimPart("newest", whole).again([]test{{"neovim", "test_a.lua | x"}, {"neovim", "test_a.lua | y | 1"}})
+	commands = neovimPart("newest", suites{all: true}).again([]test{
+		{"neovim", "test_a.lua | x"}, {"neovim", "test_a.lua | y | 1"},
+	})
 	if got := strings.Join(commands[0], " "); got != "tests/on-debian clients/neovim/tests/run "+
 		"clients/neovim/tests/test_a.lua" {
 		t.Error(got)

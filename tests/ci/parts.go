@@ -26,22 +26,24 @@ type part struct {
 }
 
 // lanes are the parts of a run on this machine. Parts of one lane run one after
-// the other. The editors' tests mostly wait, so each editor has a lane. The
-// checks take the processor time that is left.
+// the other. The Go tests wait for VS Code's: beside others those take an hour
+// instead of minutes, and a browser that waits is not idle. The checks take the
+// processor time that is left.
 func lanes(c choice) [][]part {
-	all := [][]part{goParts(c), nil, nil, {checkPart()}}
+	all := [][]part{nil, nil, {checkPart()}}
 	add := func(lane int, wanted bool, p part) {
 		if wanted {
 			all[lane] = append(all[lane], p)
 		}
 	}
-	add(1, c.vscode != none, vscodePart(c.vscode))
-	add(2, c.neovim != none, neovimPart("newest", c.neovim))
+	add(0, c.vscode.chosen(), vscodePart(c.vscode))
+	all[0] = append(all[0], goParts(c)...)
 	add(0, isRoot() && len(c.user) > 0, userPart(c.user))
+	add(1, c.neovim.chosen(), neovimPart("newest", c.neovim))
+	add(1, c.oldestNeovim, neovimPart("oldest", suites{all: true}))
 	add(1, len(c.race) > 0, racePart(c.race))
 	add(1, isRoot() && c.odd, oddPart(c.user))
-	add(2, c.oldestNeovim, neovimPart("oldest", whole))
-	add(3, c.properties, propertiesPart())
+	add(2, c.properties, propertiesPart())
 	return all
 }
 
@@ -204,23 +206,11 @@ func checkPart() part {
 	}
 }
 
-// A day's work in each editor: how the titles of suites begin, and files.
-var (
-	vscodeJourneys = []string{
-		"a first hour, ", "a terminal in the window", "a process in a terminal", "a denial", "a limit that is reached",
-		"a question about an access", "ordinary work",
-	}
-	neovimJourneys = []string{"test_story.lua", "test_terminal.lua", "test_work.lua"}
-)
-
-func vscodePart(tests extent) part {
+func vscodePart(tests suites) part {
 	run := []string{"tests/on-debian", "clients/vscode/tests/run"}
-	chosen := slices.Clone(run)
-	if tests == journeys {
-		chosen = append(chosen, "-g", begins(vscodeJourneys))
-	}
 	return part{
-		name: "vscode", as: "the editor", command: withOrphans(chosen), env: []string{"SIDECAR_EVENTS=1"}, quiet: true,
+		name: "vscode", as: "the editor", command: withOrphans(run), quiet: true,
+		env: []string{"SIDECAR_EVENTS=1", "SUITES=" + strings.Join(tests.files, " ")},
 		again: func(failed []test) [][]string {
 			var titles []string
 			for _, t := range failed {
@@ -231,14 +221,12 @@ func vscodePart(tests extent) part {
 	}
 }
 
-func neovimPart(which string, tests extent) part {
+func neovimPart(which string, tests suites) part {
 	name := map[string]string{"newest": "neovim", "oldest": "neovim-oldest"}[which]
 	run := []string{"tests/on-debian", "clients/neovim/tests/run"}
 	chosen := slices.Clone(run)
-	if tests == journeys {
-		for _, file := range neovimJourneys {
-			chosen = append(chosen, filepath.Join("clients/neovim/tests", file))
-		}
+	for _, file := range tests.files {
+		chosen = append(chosen, filepath.Join(neovim, file))
 	}
 	return part{
 		name: name, as: "the editor", command: withOrphans(chosen), quiet: true,
