@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -292,6 +293,34 @@ func TestTables_NameWhatExists(t *testing.T) {
 		if !slices.ContainsFunc(packages, func(p pkg) bool { return isBelow(p.Dir, dir) }) {
 			t.Errorf("no package is below %s", dir)
 		}
+	}
+}
+
+// If all tests are touched, an ordinary user runs half of those below tests/, and
+// the other half for another commit. What has changed always runs.
+func TestInTurn(t *testing.T) {
+	t.Parallel()
+	packages := []string{"./rpc", "./tests", "./tests/a", "./tests/b", "./tests/c", "./tests/d"}
+	files := []string{"lifecycle/x.go", "tests/a/a_test.go"}
+	runs := map[string]int{}
+	const commits = 100
+	for i := range commits {
+		chosen := inTurn(packages, files, strconv.Itoa(i))
+		if len(chosen) != 4 && len(chosen) != 5 {
+			t.Errorf("commit %d: %q", i, chosen)
+		}
+		for _, name := range chosen {
+			runs[name]++
+		}
+	}
+	for _, name := range packages {
+		always := name == "./rpc" || name == "./tests/a" || name == "./tests" // what is below has changed
+		if got := runs[name]; always && got != commits || !always && (got < commits/4 || got > commits*3/4) {
+			t.Errorf("%s runs for %d of %d commits", name, got, commits)
+		}
+	}
+	if got := inTurn(packages, []string{"settings/x.go"}, "1"); !slices.Equal(got, packages) {
+		t.Errorf("a change of one package: %q", got)
 	}
 }
 

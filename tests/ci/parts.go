@@ -139,6 +139,10 @@ func goParts(c choice) (parts []part) {
 	return parts
 }
 
+// computed are how the names of tests begin that only compute, for many generated
+// settings: a user does not matter to them.
+var computed = []string{"TestMeet_", "TestRequired_Nothing", "TestForbidden_Grants", "TestExplain_TheSetting"}
+
 // userPart is run by root: an ordinary user has no cgroup of its own unless one
 // is delegated, and cannot try what only root can. Where udev runs, everybody may
 // open /dev/fuse.
@@ -148,7 +152,8 @@ func userPart(packages []string) part {
 		missing += " fuse"
 	}
 	return goTests("user", "an ordinary user", []string{"tests/as-user"},
-		[]string{"SIDECAR_MISSING=" + missing, "SIDECAR_SECOND_RUN=1"}, fewRounds, packages)
+		[]string{"SIDECAR_MISSING=" + missing, "SIDECAR_SECOND_RUN=1"},
+		slices.Concat(fewRounds, []string{"-skip", begins(computed)}), packages)
 }
 
 // oddPart is userPart for what starts the program, on a machine that is set up
