@@ -243,7 +243,7 @@ func choose(packages []pkg, once, files []string, rounds bool, why string) choic
 		if !slices.Contains(once, p.Dir) {
 			c.user = append(c.user, name)
 		}
-		if slices.ContainsFunc(concurrent, func(dir string) bool { return isBelow(p.Dir, dir) }) {
+		if isConcurrent(p.Dir) {
 			c.race = append(c.race, name)
 		}
 	}

@@ -188,9 +188,19 @@ var repeated = []string{
 // begins is a pattern of names that begin like one of these.
 func begins(names []string) string { return "^(" + strings.Join(names, "|") + ")" }
 
-// concurrent are the directories of the packages whose code runs concurrently.
+// concurrent are the directories of the packages whose code runs concurrently, with
+// what is below them if they end in a slash. What settings/compile makes is used
+// concurrently by settings and rpc, whose tests show its races.
 var concurrent = []string{
-	"rpc", "spawn", "settings", "lifecycle", "platform/linux/notify", "platform/linux/sockets",
+	"rpc/", "spawn/", "lifecycle/", "settings", "settings/source", "settings/resolve", "settings/git",
+	"settings/trust", "platform/linux/notify/", "platform/linux/sockets/",
+}
+
+// isConcurrent looks a package up in concurrent.
+func isConcurrent(dir string) bool {
+	return slices.ContainsFunc(concurrent, func(entry string) bool {
+		return dir == entry || strings.HasPrefix(dir+"/", entry) && strings.HasSuffix(entry, "/")
+	})
 }
 
 // propertiesPart tries many generated settings; part go tries few. Each run has
