@@ -36,7 +36,7 @@ func TestChoose(t *testing.T) {
 		race    []string // some that are chosen for the race detector
 		whole   []string // some whose tests repeat themselves often
 		editors string   // "vscode neovim oldest"; with "-journeys" if only those run, "-more" if others do, too
-		// properties are 20,000 pairs of settings.
+		// properties are many pairs of settings.
 		properties bool
 	}{
 		"nothing": {not: []string{"tests", "settings", "tests/attack", "rpc"}},

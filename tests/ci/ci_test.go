@@ -394,7 +394,8 @@ func TestTimed_NeedsALimit(t *testing.T) {
 	for _, programs := range []string{"", "/programs"} {
 		t.Setenv("SIDECAR_PROGRAMS", programs)
 		for limit, p := range map[time.Duration]part{
-			patience: propertiesPart(), packageTime: goTests("go", "root", nil, []string{"CGO_ENABLED=0"}, nil, nil),
+			patience:    propertiesPart(true),
+			packageTime: goTests("go", "root", nil, []string{"CGO_ENABLED=0"}, nil, nil),
 		} {
 			ours, theirs := "", "" // the last ones count
 			for _, entry := range p.env {

@@ -43,7 +43,7 @@ func lanes(c choice) [][]part {
 	add(1, c.oldestNeovim, neovimPart("oldest", suites{all: true}))
 	add(1, len(c.race) > 0, racePart(c.race))
 	add(1, isRoot() && c.odd, oddPart(c.user))
-	add(2, c.properties, propertiesPart())
+	add(2, c.properties, propertiesPart(c.odd))
 	return all
 }
 
@@ -203,12 +203,19 @@ func isConcurrent(dir string) bool {
 	})
 }
 
-// propertiesPart tries many generated settings; part go tries few. Each run has
-// others, so all runs together have far more.
-func propertiesPart() part {
+// propertiesPart tries many generated settings, and if everything runs four times as
+// many; part go tries few. Each run has others, so all runs together have far more.
+func propertiesPart(all bool) part {
+	pairs, policies := 5000, 75
+	if all {
+		pairs, policies = 20000, 300
+	}
 	limit, variable := within(patience)
 	return goTests("properties", "a low priority", low,
-		[]string{"CGO_ENABLED=0", "SIDECAR_PAIRS=20000", "SIDECAR_EXPLAIN_POLICIES=300", variable},
+		[]string{
+			"CGO_ENABLED=0", fmt.Sprint("SIDECAR_PAIRS=", pairs), fmt.Sprint("SIDECAR_EXPLAIN_POLICIES=", policies),
+			variable,
+		},
 		[]string{"-run", begins(repeated), "-timeout", limit},
 		[]string{"./settings/...", "./tests/explain"})
 }
