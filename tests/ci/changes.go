@@ -25,7 +25,7 @@ type choice struct {
 	user, race []string
 	// whole are packages in which tests that repeat themselves do so as often as it
 	// may find something; those of others do so less often. Tests of neither do not
-	// run.
+	// run. If a change touches all tests, all of them are others.
 	whole, others []string
 	// vscode and neovim are the tests of the editors' plugins that run.
 	vscode, neovim           suites
@@ -181,22 +181,22 @@ func decide(ctx context.Context, all bool) (choice, error) {
 	}
 	c := choose(packages, once, files, false, fmt.Sprintf("what the change of %d files since %.12s can matter to",
 		len(files), since))
-	c.user = inTurn(c.user, files, head)
+	if slices.ContainsFunc(files, matters) {
+		c.user = inTurn(c.user, files, head)
+		c.whole, c.others = nil, slices.Sorted(slices.Values(slices.Concat(c.whole, c.others)))
+	}
 	return c, nil
 }
 
-// inTurn are the packages that an ordinary user tests for a change of files. If
-// all tests are touched, those below tests/ that have not changed themselves take
-// turns: one commit has every other one of them, another the rest. Root runs all.
+// inTurn are the packages that an ordinary user tests for a change of files that
+// touches all tests. Those below tests/ that have not changed themselves take turns:
+// a commit has a third of them. Root runs all.
 func inTurn(packages, files []string, commit string) (chosen []string) {
-	if !slices.ContainsFunc(files, matters) {
-		return packages
-	}
 	turn := crc32.ChecksumIEEE([]byte(commit))
 	for _, name := range packages {
 		changed := slices.ContainsFunc(files, func(file string) bool { return isBelow("./"+file, name) })
 		if isBelow(name, "./tests") && !changed && name != "./tests/ci" {
-			if turn++; turn%2 == 0 {
+			if turn++; turn%3 != 0 {
 				continue
 			}
 		}
