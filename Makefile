@@ -125,7 +125,7 @@ generate: ## write the generated files: schema, references, TypeScript and Lua t
 
 cross: $(GOLANGCI) ## build and vet everything for the other systems, and lint it for a Mac
 	@for target in darwin/arm64 darwin/amd64 linux/arm64; do \
-		echo "build and vet for $$target"; \
+		echo "build for $$target"; \
 		export GOOS=$${target%/*} GOARCH=$${target#*/}; \
 		go build -o /dev/null ./... || exit 1; \
 		[ $$target = darwin/amd64 ] || go vet ./... || exit 1; \

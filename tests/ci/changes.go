@@ -464,9 +464,10 @@ func runOnce(name string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// passedFile holds the last commit whose run was green. What such a run left out
-// had passed before. As far as the tables know, nothing that can matter to it has
-// changed since, or the editors' journeys have tried it.
+// passedFile holds the last commit whose run was green. As far as the tables know,
+// nothing has changed since then that can matter to what a run leaves out, except
+// for the other suites of an editor whose journeys ran, and for the packages whose
+// turn as an ordinary user it was not. "make test-all" runs these.
 const passedFile = ".ci/passed"
 
 var isHash = regexp.MustCompile(`^[0-9a-f]{40,64}$`)

@@ -26,9 +26,9 @@ type part struct {
 }
 
 // lanes are the parts of a run on this machine. Parts of one lane run one after
-// the other. The Go tests wait for VS Code's: beside others those take an hour
-// instead of minutes, and a browser that waits is not idle. The checks take the
-// processor time that is left.
+// the other. The Go tests wait for VS Code's: beside each other those took an hour,
+// and a browser that waits is not idle. The checks take the processor time that is
+// left.
 func lanes(c choice) [][]part {
 	all := [][]part{nil, nil, {checkPart()}}
 	add := func(lane int, wanted bool, p part) {
