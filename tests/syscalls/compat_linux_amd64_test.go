@@ -2,6 +2,7 @@ package syscalls
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"os"
 	"testing"
@@ -56,8 +57,8 @@ func TestThirtyTwoBitProgramsAreFilteredToo(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "syscalls", "network")
 	control := newScene(t, harness.Off())
-	if _, status := control.Tool(control.program32(t, "getpid", []call32{{number: 20}})); status != 0 {
-		harness.Skip(t, "ia32", "programs for 32-bit x86 do not run")
+	if output, status := control.Tool(control.program32(t, "getpid", []call32{{number: 20}})); status != 0 {
+		harness.Skip(t, "ia32", fmt.Sprintf("programs for 32-bit x86 do not run: status %d, %q", status, output))
 	}
 	type place struct {
 		name string
@@ -114,8 +115,8 @@ func TestThirtyTwoBitProgramsReachNoOutsideSocket(t *testing.T) {
 		{number: connect, args: [3]uint32{0, elfData, 110}, onResult: true},
 	}
 	control := newScene(t, harness.Off())
-	if _, got := control.Tool(control.program32(t, "program", calls, words...)); got != 0 {
-		harness.Skip(t, "ia32", "programs for 32-bit x86 do not run")
+	if output, got := control.Tool(control.program32(t, "program", calls, words...)); got != 0 {
+		harness.Skip(t, "ia32", fmt.Sprintf("programs for 32-bit x86 do not run: status %d, %q", got, output))
 	}
 	for _, settings := range []string{sandboxed(), offline()} {
 		s := newScene(t, settings)
