@@ -182,20 +182,24 @@ func decide(ctx context.Context, all bool) (choice, error) {
 	c := choose(packages, once, files, false, fmt.Sprintf("what the change of %d files since %.12s can matter to",
 		len(files), since))
 	if slices.ContainsFunc(files, matters) {
-		c.user = inTurn(c.user, files, head)
+		c.user = inTurn(c.user, files, head, func(name string) bool {
+			return isBelow(name, "./tests") && name != "./tests/ci"
+		})
+		c.race = inTurn(c.race, files, head, func(string) bool { return true })
 		c.whole, c.others = nil, slices.Sorted(slices.Values(slices.Concat(c.whole, c.others)))
 	}
 	return c, nil
 }
 
-// inTurn are the packages that an ordinary user tests for a change of files that
-// touches all tests. Those below tests/ that have not changed themselves take turns:
-// a commit has a third of them. Root runs all.
-func inTurn(packages, files []string, commit string) (chosen []string) {
+// inTurn are the packages that run a second time, as an ordinary user or for data
+// races, for a change of files that touches all tests. Those that taking names and
+// that have not changed themselves take turns: a commit has a third of them. Root
+// runs all of them once.
+func inTurn(packages, files []string, commit string, taking func(name string) bool) (chosen []string) {
 	turn := crc32.ChecksumIEEE([]byte(commit))
 	for _, name := range packages {
 		changed := slices.ContainsFunc(files, func(file string) bool { return isBelow("./"+file, name) })
-		if isBelow(name, "./tests") && !changed && name != "./tests/ci" {
+		if taking(name) && !changed {
 			if turn++; turn%3 != 0 {
 				continue
 			}

@@ -305,7 +305,9 @@ func TestInTurn(t *testing.T) {
 	runs := map[string]int{}
 	const commits = 100
 	for i := range commits {
-		chosen := inTurn(packages, files, strconv.Itoa(i))
+		chosen := inTurn(packages, files, strconv.Itoa(i), func(name string) bool {
+			return isBelow(name, "./tests")
+		})
 		if len(chosen) != 4 {
 			t.Errorf("commit %d: %q", i, chosen)
 		}

@@ -203,10 +203,10 @@ func isConcurrent(dir string) bool {
 	})
 }
 
-// propertiesPart tries many generated settings, and if everything runs four times as
+// propertiesPart tries many generated settings, and if everything runs ten times as
 // many; part go tries few. Each run has others, so all runs together have far more.
 func propertiesPart(all bool) part {
-	pairs, policies := 5000, 75
+	pairs, policies := 2000, 30
 	if all {
 		pairs, policies = 20000, 300
 	}
