@@ -9,8 +9,12 @@ import (
 // reported as survivors. Most waits for a disk are shorter. A process that
 // waits for a file system which does not answer may wait forever. The time in
 // which somebody waits for a processor, for memory or for a disk is not counted:
-// then the machine is busy, and what seems stuck only waits for its turn.
-const stuckTimeout = 700 * time.Millisecond
+// then the machine is busy, and what seems stuck only waits for its turn. But a
+// fifth of the time always counts: a machine may be busy all day.
+const (
+	stuckTimeout = 700 * time.Millisecond
+	leastCalm    = 5 // the share is one in this many
+)
 
 // AllStuck reports whether the list is not empty, and each process has waited
 // in an uninterruptible system call for long with SIGKILL pending.
@@ -32,10 +36,11 @@ type moment struct {
 	stalled time.Duration
 }
 
-// calm is how long after m nobody was stalled, until now. It is not positive on a
-// busy machine, on which several causes stall at once.
+// calm is how long after m nobody was stalled, until now. Several causes stall at
+// once on a busy machine, so at least one in leastCalm counts.
 func (m moment) calm(now moment) time.Duration {
-	return now.at.Sub(m.at) - (now.stalled - m.stalled)
+	took := now.at.Sub(m.at)
+	return max(took/leastCalm, took-(now.stalled-m.stalled))
 }
 
 // mostStuck bounds the number of recorded processes that nobody has asked about

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A process is stuck only after 700 ms in which the machine was not busy.
+// A process is stuck only after 700 ms in which the machine was not busy, or after
+// 3.5 s on one that is never calm.
 func TestStuck_CountsNoTimeOfABusyMachine(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -17,9 +18,10 @@ func TestStuck_CountsNoTimeOfABusyMachine(t *testing.T) {
 		want  []bool
 	}{
 		"calm":            {[]moment{at(0, 0), at(699, 0), at(700, 0)}, []bool{false, false, true}},
-		"busy":            {[]moment{at(0, 0), at(700, 690), at(9000, 8900)}, []bool{false, false, false}},
+		"busy":            {[]moment{at(0, 0), at(700, 690), at(3499, 3400)}, []bool{false, false, false}},
+		"busy all day":    {[]moment{at(0, 0), at(3499, 3499), at(3500, 3500)}, []bool{false, false, true}},
 		"busy in part":    {[]moment{at(0, 0), at(900, 300), at(1000, 300)}, []bool{false, false, true}},
-		"by three causes": {[]moment{at(0, 0), at(5000, 15000)}, []bool{false, false}},
+		"by three causes": {[]moment{at(0, 0), at(3000, 9000)}, []bool{false, false}},
 	} {
 		var s stuckProcesses
 		for i, now := range c.clock {
