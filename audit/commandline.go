@@ -411,7 +411,7 @@ func (s *splitter) render(whole, sure bool) string {
 				words = append(words, p.value)
 			}
 		}
-		if now := !sure && (len(words) == 0 || !known[base(words[0])]); now != other {
+		if now := !sure && (len(words) == 0 || !known()[base(words[0])]); now != other {
 			flush()
 			other = now
 		}

@@ -3,6 +3,7 @@ package audit
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 var (
@@ -44,7 +45,7 @@ type option struct {
 // options are flags with secrets that no name tells, by program. A flag that
 // ends with "+" has its value in the same argument or in the next one, and with
 // "=" only in the same.
-var options = func() map[string][]option {
+var options = sync.OnceValue(func() map[string][]option {
 	all := map[string][]option{}
 	for _, row := range []struct {
 		programs, flags string
@@ -93,12 +94,12 @@ var options = func() map[string][]option {
 		}
 	}
 	return all
-}()
+})
 
 // positions are commands with secrets at their place: "*" is one, "_" any other
 // word, and a word with a dot at its end begins one. Flags may stand between,
 // and other words where no "*" or "_" follows.
-var positions = func() map[string][][]string {
+var positions = sync.OnceValue(func() map[string][][]string {
 	all := map[string][][]string{}
 	for _, row := range []string{
 		"cargo login *", "vault login *", "vault unwrap *", "ngrok authtoken *", "ngrok config add-authtoken *",
@@ -116,10 +117,10 @@ var positions = func() map[string][][]string {
 		all[fields[0]] = append(all[fields[0]], fields[1:])
 	}
 	return all
-}()
+})
 
 // known are the programs that have a meaning here.
-var known = func() map[string]bool {
+var known = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{
 		"curl": true, "aws": true, "vault": true, "npm": true, "yarn": true, "pnpm": true, "pip": true, "gcloud": true,
 		"htpasswd": true, "sqlplus": true, "echo": true, "wget": true, "bundle": true,
@@ -129,14 +130,14 @@ var known = func() map[string]bool {
 			all[name] = true
 		}
 	}
-	for name := range options {
+	for name := range options() {
 		all[name] = true
 	}
-	for name := range positions {
+	for name := range positions() {
 		all[name] = true
 	}
 	return all
-}()
+})
 
 // commandForm is what the words of a command are.
 type commandForm struct {
@@ -153,7 +154,7 @@ func commandOf(list []string) commandForm {
 	ends := func(end int) { c.place(program, list, start, end) }
 	for i, word := range list {
 		if word != "" && word[0] != '-' && !strings.ContainsAny(word, " \n=") {
-			if name := base(word); i == 0 || known[name] && !keepsWords(program) {
+			if name := base(word); i == 0 || known()[name] && !keepsWords(program) {
 				ends(i)
 				program, start = name, i
 			}
@@ -175,7 +176,7 @@ func (c *commandForm) place(program string, list []string, start, end int) {
 			plain = append(plain, i)
 		}
 	}
-	for _, row := range positions[program] {
+	for _, row := range positions()[program] {
 		c.match(row, list, plain)
 	}
 	login := false

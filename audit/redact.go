@@ -263,7 +263,7 @@ func isLetters(text string) bool {
 // shortOption is what a program's own flag says: of the value, if it is in the
 // same word, else of the next word.
 func shortOption(program, word string) (r role, value string) {
-	for _, o := range options[program] {
+	for _, o := range options()[program] {
 		attached, is := strings.CutPrefix(word, o.flag)
 		switch {
 		case is && attached != "" && o.attached && (o.flag[0] == '-' || attached[0] == ':'):

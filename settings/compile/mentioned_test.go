@@ -133,7 +133,7 @@ func TestMentioned_AGrantIsNoWarning(t *testing.T) {
 func TestMentioned_TheListIsOfActingPlaces(t *testing.T) {
 	t.Parallel()
 	for _, name := range risks.Naming {
-		if !slices.ContainsFunc(risks.All, func(place risks.Place) bool {
+		if !slices.ContainsFunc(risks.All(), func(place risks.Place) bool {
 			return place.Acts != "" && policy.Contains(place.Path, name)
 		}) {
 			t.Errorf("%s is in no place that somebody acts on", name)

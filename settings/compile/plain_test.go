@@ -211,7 +211,7 @@ func TestMixed_InEveryGrant(t *testing.T) {
 		risks.FormatSigns: {"url = https://me:hunter2@r.example\n", "url = https://r.example\n"},
 	}
 	places := 0
-	for _, place := range risks.All {
+	for _, place := range risks.All() {
 		if place.Mixed == "" {
 			continue
 		}

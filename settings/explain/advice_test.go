@@ -27,11 +27,11 @@ func inHome(place string) string {
 func TestAdvice_LeadsToNoPlaceOfTheTable(t *testing.T) {
 	t.Parallel()
 	tree := map[string]string{"/home/u/project/": "", "/srv/data/file": ""}
-	for _, place := range risks.All {
+	for _, place := range risks.All() {
 		tree[inHome(place.Path)+"/there"] = ""
 	}
 	snapshot := snapshotOf(t, resolvetest.InMemory(tree), `{"enabled": true}`, "")
-	for _, place := range risks.All {
+	for _, place := range risks.All() {
 		at := inHome(place.Path)
 		if place.Class() == 0 {
 			continue // it is only said to be no risk
@@ -309,7 +309,7 @@ func TestAdvice_FollowsVariables(t *testing.T) {
 // The sets that the table names exist.
 func TestAdvice_NamesSetsThatExist(t *testing.T) {
 	t.Parallel()
-	for _, place := range risks.All {
+	for _, place := range risks.All() {
 		if _, known := toolchain.Find(place.Set); place.Set != "" && !known {
 			t.Errorf("%s: there is no set %q", place.Path, place.Set)
 		}

@@ -22,7 +22,7 @@ func TestGate_FollowsEachVariable(t *testing.T) {
 	for _, name := range risks.Variables() {
 		env[name] = "/srv/moved/" + name
 	}
-	moved := risks.In([]string{home}, func(name string) string { return env[name] })[len(risks.All):]
+	moved := risks.In([]string{home}, func(name string) string { return env[name] })[len(risks.All()):]
 	tree := map[string]string{}
 	for _, place := range moved {
 		tree[place.Path+"/there"] = ""

@@ -51,7 +51,7 @@ func TestGate_KnowsTheKindOfEachRow(t *testing.T) {
 		}
 	}
 	rows := map[string]int{}
-	for _, row := range risks.All {
+	for _, row := range risks.All() {
 		kind := kindOf(row)
 		if kind == "" {
 			t.Errorf("%s has no kind, so it would be suggested", row.Path)
@@ -84,7 +84,7 @@ func treeOf(as state) map[string]string {
 	for i, place := range places() {
 		inside := place + "/"
 		below := func(path string) bool { return strings.HasPrefix(path, inside) }
-		switch isFile := as == file && inHome(risks.All[i]) && !below(settingstest.UserFile); {
+		switch isFile := as == file && inHome(risks.All()[i]) && !below(settingstest.UserFile); {
 		case as == missing:
 		case isFile && !slices.ContainsFunc(places(), below):
 			tree[place] = ""
@@ -142,7 +142,7 @@ func TestGate_SuggestsNoPlaceOfTheTable(t *testing.T) {
 			t.Parallel()
 			s := machine{root: of.root, tree: treeOf(of.as)}.snapshot(t)
 			asked := 0
-			for _, row := range risks.All {
+			for _, row := range risks.All() {
 				if row.Class() == 0 || of.root && inHome(row) {
 					continue
 				}
@@ -183,7 +183,7 @@ func TestGate_FindsWhatIsSuggested(t *testing.T) {
 	t.Parallel()
 	s := machine{home: "/home/other", tree: treeOf(directory)}.snapshot(t)
 	rows, found := 0, 0
-	for _, row := range risks.All {
+	for _, row := range risks.All() {
 		if row.Class() == 0 || !inHome(row) {
 			continue
 		}
@@ -207,7 +207,7 @@ func TestGate_FindsWhatIsSuggested(t *testing.T) {
 func TestGate_SuggestsNoDirectoryOfOneSecret(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	for _, row := range risks.All {
+	for _, row := range risks.All() {
 		above := path.Dir(at(row))
 		if !isSecret(row, false) || above == home || above == home+"/.config" {
 			continue
@@ -239,7 +239,7 @@ func TestGate_AsksAboutNoPlaceOfTheTable(t *testing.T) {
 		got, err := explain.Suggest(s, document.KindTool, access, target, "")
 		return err == nil && got.Allowed
 	}
-	for _, row := range risks.All {
+	for _, row := range risks.All() {
 		if row.Class() == 0 {
 			continue
 		}
@@ -267,7 +267,7 @@ func TestGate_AsksAboutNoPlaceOfTheTable(t *testing.T) {
 func TestGate_OffersNoDirectoryOfAPlace(t *testing.T) {
 	t.Parallel()
 	tree, reads, writes := treeOf(directory), map[string]bool{}, map[string]bool{}
-	for _, row := range risks.All {
+	for _, row := range risks.All() {
 		above := path.Dir(at(row))
 		reads[above] = reads[above] || isSecret(row, false)
 		writes[above] = writes[above] || row.Acts != ""
@@ -297,7 +297,7 @@ func TestGate_OffersNoDirectoryOfAPlace(t *testing.T) {
 func TestGate_ClosesNoHarmlessName(t *testing.T) {
 	t.Parallel()
 	tree, names := treeOf(directory), []string{}
-	for _, row := range risks.All {
+	for _, row := range risks.All() {
 		for _, plain := range row.Plain {
 			name := path.Join(at(row), strings.ReplaceAll(plain, "*", "x"))
 			tree[name], names = "", append(names, name)

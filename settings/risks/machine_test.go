@@ -80,7 +80,7 @@ func at(row risks.Place) string {
 
 // places are those of all rows.
 var places = sync.OnceValue(func() (list []string) {
-	for _, row := range risks.All {
+	for _, row := range risks.All() {
 		list = append(list, at(row))
 	}
 	return list
@@ -107,7 +107,7 @@ func lies(path, place string) bool {
 func around(path string) (rows []risks.Place) {
 	for i, place := range places() {
 		if lies(path, place) || policy.Contains(path, place) {
-			rows = append(rows, risks.All[i])
+			rows = append(rows, risks.All()[i])
 		}
 	}
 	return rows

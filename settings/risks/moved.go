@@ -176,8 +176,8 @@ var variables = []moved{
 // place that a variable moves is there twice: where it usually is, and where the
 // variable says. getenv reads the environment of programs outside.
 func In(homes []string, getenv func(name string) string) []Place {
-	list := make([]Place, 0, len(All)*max(1, len(homes)))
-	for _, place := range All {
+	list := make([]Place, 0, len(All())*max(1, len(homes)))
+	for _, place := range All() {
 		below, inHome := strings.CutPrefix(place.Path, "~")
 		if !inHome {
 			list = append(list, place)
@@ -230,7 +230,7 @@ func separates(r rune) bool { return strings.ContainsRune(": \t\n|'\"=,", r) }
 // at are the places that the variable moves to a path.
 func (m moved) at(path string) (list []Place) {
 	innermost := Place{}
-	for _, place := range All {
+	for _, place := range All() {
 		below, is := strings.CutPrefix(place.Path, m.usual+"/")
 		switch {
 		case is && (m.name == "" || policy.MatchName(m.name, strings.SplitN(below, "/", 2)[0])):

@@ -9,6 +9,8 @@
 // See docs/design/advice.md.
 package risks
 
+import "sync"
+
 // Class says in which way a place matters.
 type Class uint8
 
@@ -108,10 +110,14 @@ const (
 )
 
 // All is the table. Secrets come first, in the order in which a grant of several
-// is described.
-var All = withStores(withHarmless(concat(
-	secrets, shells, sessions, desktop, programs, tools, editors, agents, machine,
-)))
+// is described. It is made when it is first asked for: most processes of a session
+// never do, and all of them would pay for it when they start. It is not to be
+// changed.
+var All = sync.OnceValue(func() []Place {
+	return withStores(withHarmless(concat(
+		secrets(), shells(), sessions(), desktop(), programs(), tools(), editors(), agents(), machine(),
+	)))
+})
 
 func concat(lists ...[]Place) (all []Place) {
 	for _, list := range lists {

@@ -12,7 +12,7 @@ import (
 func TestAll(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, place := range All {
+	for _, place := range All() {
 		below, inHome := strings.CutPrefix(place.Path, "~")
 		switch {
 		case seen[place.Path]:
@@ -45,8 +45,8 @@ func TestAll(t *testing.T) {
 	}
 	// Who takes a row away says why.
 	const least = 1000
-	if len(All) < least {
-		t.Errorf("%d places, want at least %d", len(All), least)
+	if len(All()) < least {
+		t.Errorf("%d places, want at least %d", len(All()), least)
 	}
 }
 
@@ -62,8 +62,8 @@ func saysWho(clause string) bool {
 func TestIn_FollowsVariables(t *testing.T) {
 	t.Parallel()
 	usual := In([]string{"/home/u"}, func(string) string { return "" })
-	if len(usual) != len(All) {
-		t.Fatalf("%d of %d places", len(usual), len(All))
+	if len(usual) != len(All()) {
+		t.Fatalf("%d of %d places", len(usual), len(All()))
 	}
 	for _, test := range []struct{ variable, value, at, of string }{
 		{"CODEX_HOME", "/srv/codex", "/srv/codex", "~/.codex"},
@@ -94,7 +94,7 @@ func TestIn_FollowsVariables(t *testing.T) {
 		})
 		found := false
 		for _, place := range list[len(usual):] {
-			of := All[slices.IndexFunc(All, func(row Place) bool { return row.Path == test.of })]
+			of := All()[slices.IndexFunc(All(), func(row Place) bool { return row.Path == test.of })]
 			of.Path, of.Variable = test.at, test.variable
 			found = found || reflect.DeepEqual(place, of)
 		}

@@ -45,7 +45,7 @@ func sampled(t *testing.T) (list []table.Place) {
 	t.Helper()
 	at := map[string]int{}
 	inConfig := func(row table.Place) bool { return strings.HasPrefix(row.Path, "~/.config/") }
-	for _, row := range table.All {
+	for _, row := range table.All() {
 		if row.Path == "~/.bash_history" {
 			continue
 		}
@@ -116,7 +116,7 @@ func (s *scene) reach(row table.Place) (list []entry) {
 	}
 	target := s.HomePath(strings.ReplaceAll(strings.TrimPrefix(row.Path, "~/"), "*", "x"))
 	holds := func(other table.Place) bool { return strings.HasPrefix(other.Path, row.Path+"/") }
-	if row.Set != "" || row.Agent != "" || len(row.Plain) > 0 || slices.ContainsFunc(table.All, holds) {
+	if row.Set != "" || row.Agent != "" || len(row.Plain) > 0 || slices.ContainsFunc(table.All(), holds) {
 		target = filepath.Join(target, "there")
 	}
 	harness.Write(s.t, target, "offline=true\n")

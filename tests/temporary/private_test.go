@@ -49,7 +49,7 @@ func TestPrivate_NoneOf150KnownPlacesCanBeRead(t *testing.T) {
 	usual(t, w)
 	var names []string
 	const ofTable, ofOthers = 104, 46
-	for _, place := range risks.All {
+	for _, place := range risks.All() {
 		name, inHome := strings.CutPrefix(place.Path, "~/")
 		if !inHome || !place.Hidden() || len(names) == ofTable {
 			continue

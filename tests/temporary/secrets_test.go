@@ -44,7 +44,7 @@ var mixedTexts = map[risks.Format]string{
 func plantSecrets(t *testing.T, w *harness.World, directories bool) (secrets []secret, innocent map[string]string) {
 	t.Helper()
 	innocent = map[string]string{".nvm": ""}
-	for _, place := range risks.All {
+	for _, place := range risks.All() {
 		at, inHome := strings.CutPrefix(place.Path, "~/")
 		if !inHome || place.Secret == "" {
 			continue
