@@ -247,13 +247,13 @@ type sidecars struct {
 var touches = regexp.MustCompile(`HOME|~|gitconfig|--global|SIDECAR|PPID|SECRET_VARIABLE|PYTHONSTARTUP|cgroup|/tmp`)
 
 // shares reports whether an attack can share its sidecar. One that ends processes
-// could end it, and a control has its effect.
+// could end it. Controls share another one.
 func (a fileAttack) shares() bool {
 	text := a.file.Key("settings") + a.file.Key("program")
 	for _, section := range []string{"prepare", "attack", "harm", "cleanup"} {
 		text += touches.FindString(a.file.Section(section))
 	}
-	return a.sandboxed && text == "" && a.file.Key("stops") != "signals"
+	return text == "" && a.file.Key("stops") != "signals"
 }
 
 // editor is the editor of an attack: one of its own, or a shared one.
@@ -264,9 +264,9 @@ func (a fileAttack) editor(t *testing.T, w *harness.World) *harness.Editor {
 	}
 	a.shared.mu.Lock()
 	defer a.shared.mu.Unlock()
-	key := a.as.name + " " + a.wrap
+	key := fmt.Sprint(a.as.name, a.wrap, a.sandboxed)
 	if a.shared.all[key] == nil {
-		home := fileAttack{as: a.as, wrap: a.wrap, sandboxed: true}
+		home := fileAttack{as: a.as, wrap: a.wrap, sandboxed: a.sandboxed}
 		first := failing{a.shared.t, t}
 		a.shared.all[key] = home.start(first, home.newWorld(first))
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -32,6 +33,9 @@ type choice struct {
 	oldestNeovim, properties bool
 	// odd repeats the tests on a machine that is set up otherwise.
 	odd bool
+	// turn is the number by which variants of a test take turns, see harness.Turn;
+	// "" if all of them run.
+	turn string
 }
 
 // suites are the tests of an editor's plugin that run: all, or these files; none of
@@ -182,24 +186,35 @@ func decide(ctx context.Context, all bool) (choice, error) {
 	c := choose(packages, once, files, false, fmt.Sprintf("what the change of %d files since %.12s can matter to",
 		len(files), since))
 	if slices.ContainsFunc(files, matters) {
-		c.user = inTurn(c.user, files, head, func(name string) bool {
-			return isBelow(name, "./tests") && name != "./tests/ci"
-		})
-		c.race = inTurn(c.race, files, head, func(string) bool { return true })
-		c.whole, c.others = nil, slices.Sorted(slices.Values(slices.Concat(c.whole, c.others)))
+		c = c.inTurns(files, head)
 	}
 	return c, nil
 }
 
-// inTurn are the packages that run a second time, as an ordinary user or for data
-// races, for a change of files that touches all tests. Those that taking names and
-// that have not changed themselves take turns: a commit has a third of them. Root
-// runs all of them once.
-func inTurn(packages, files []string, commit string, taking func(name string) bool) (chosen []string) {
+// inTurns is a choice for a change of files that touches all tests: what repeats
+// itself does so less often, and takes turns by the commit. Root runs every package
+// once.
+func (c choice) inTurns(files []string, commit string) choice {
 	turn := crc32.ChecksumIEEE([]byte(commit))
+	c.user = inTurn(c.user, files, turn, func(name string) bool {
+		return isBelow(name, "./tests") && name != "./tests/ci"
+	})
+	c.race = inTurn(c.race, files, turn, func(string) bool { return true })
+	c.whole, c.others = nil, slices.Sorted(slices.Values(slices.Concat(c.whole, c.others)))
+	c.turn = strconv.FormatUint(uint64(turn), 10)
+	return c
+}
+
+// inTurn are the packages that run a second time, as an ordinary user or for data
+// races. Those for which takesTurns holds, and of which the change has no file, take
+// turns: each turn has a third of them.
+func inTurn(packages, files []string, turn uint32, takesTurns func(name string) bool) (chosen []string) {
+	changed := map[string]bool{}
+	for _, file := range files {
+		changed[packageOf(packages, file)] = true
+	}
 	for _, name := range packages {
-		changed := slices.ContainsFunc(files, func(file string) bool { return isBelow("./"+file, name) })
-		if taking(name) && !changed {
+		if takesTurns(name) && !changed[name] {
 			if turn++; turn%3 != 0 {
 				continue
 			}
@@ -207,6 +222,17 @@ func inTurn(packages, files []string, commit string, taking func(name string) bo
 		chosen = append(chosen, name)
 	}
 	return chosen
+}
+
+// packageOf is the package that a file is below, the deepest if it is below several;
+// "" for none.
+func packageOf(packages []string, file string) (name string) {
+	for _, each := range packages {
+		if isBelow("./"+file, each) && len(each) > len(name) {
+			name = each
+		}
+	}
+	return name
 }
 
 // everything chooses all tests. rounds is as in choose.

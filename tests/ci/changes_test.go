@@ -296,29 +296,41 @@ func TestTables_NameWhatExists(t *testing.T) {
 	}
 }
 
-// An ordinary user runs a third of the packages below tests/, and others for another
-// commit. What has changed always runs.
-func TestInTurn(t *testing.T) {
+// A change that touches all tests: root runs every package, with fewer rounds. An
+// ordinary user runs a third of those below tests/, and the race detector a third of
+// its own, and others for another commit. What has changed always runs.
+func TestInTurns(t *testing.T) {
 	t.Parallel()
-	packages := []string{"./rpc", "./tests", "./tests/a", "./tests/b", "./tests/c", "./tests/d"}
-	files := []string{"lifecycle/x.go", "tests/a/a_test.go"}
+	packages := []string{
+		"./rpc", "./spawn", "./spawn/b", "./tests", "./tests/a", "./tests/b", "./tests/c", "./tests/ci",
+	}
+	files := []string{"spawn/x.go", "tests/a/testdata/x", "CHANGELOG.md"}
+	all := choice{user: packages, race: packages, whole: packages[:3], others: packages[3:]}
 	runs := map[string]int{}
-	const commits = 100
+	const commits = 200
 	for i := range commits {
-		chosen := inTurn(packages, files, strconv.Itoa(i), func(name string) bool {
-			return isBelow(name, "./tests")
-		})
-		if len(chosen) != 4 {
-			t.Errorf("commit %d: %q", i, chosen)
+		c := all.inTurns(files, strconv.Itoa(i))
+		if c.whole != nil || !slices.Equal(c.others, packages) || c.turn == "" {
+			t.Fatalf("commit %d: %+v", i, c)
 		}
-		for _, name := range chosen {
+		if len(c.user) != 6 || len(c.race) != 4 {
+			t.Errorf("commit %d: %q, for races %q", i, c.user, c.race)
+		}
+		for _, name := range c.user {
 			runs[name]++
+		}
+		for _, name := range c.race {
+			runs["race "+name]++
 		}
 	}
 	for _, name := range packages {
-		always := name == "./rpc" || name == "./tests/a" || name == "./tests" // what is below has changed
-		if got := runs[name]; always && got != commits || !always && (got < commits/6 || got > commits/2) {
-			t.Errorf("%s runs for %d of %d commits", name, got, commits)
+		changed := name == "./spawn" || name == "./tests/a"
+		for name, always := range map[string]bool{
+			name: changed || !strings.HasPrefix(name, "./tests") || name == "./tests/ci", "race " + name: changed,
+		} {
+			if got := runs[name]; always && got != commits || !always && (got < commits/6 || got > commits/2) {
+				t.Errorf("%s runs for %d of %d commits", name, got, commits)
+			}
 		}
 	}
 }

@@ -38,7 +38,7 @@ func lanes(c choice) [][]part {
 	}
 	add(0, c.vscode.chosen(), vscodePart(c.vscode))
 	all[0] = append(all[0], goParts(c)...)
-	add(0, isRoot() && len(c.user) > 0, userPart(c.user))
+	add(0, isRoot() && len(c.user) > 0, userPart(c.user, c.turn))
 	add(1, c.neovim.chosen(), neovimPart("newest", c.neovim))
 	add(1, c.oldestNeovim, neovimPart("oldest", suites{all: true}))
 	add(1, len(c.race) > 0, racePart(c.race))
@@ -129,7 +129,7 @@ func goParts(c choice) (parts []part) {
 	if isRoot() {
 		as = "root"
 	}
-	env := []string{"CGO_ENABLED=0"}
+	env := []string{"CGO_ENABLED=0", "SIDECAR_TURN=" + c.turn}
 	if len(c.whole) > 0 {
 		parts = append(parts, goTests("go", as, nil, env, nil, c.whole))
 	}
@@ -146,13 +146,13 @@ var computed = []string{"TestMeet_", "TestRequired_Nothing", "TestForbidden_Gran
 // userPart is run by root: an ordinary user has no cgroup of its own unless one
 // is delegated, and cannot try what only root can. Where udev runs, everybody may
 // open /dev/fuse.
-func userPart(packages []string) part {
+func userPart(packages []string, turn string) part {
 	missing := os.Getenv("SIDECAR_MISSING") + " process_tracking root sudo systemd"
 	if info, err := os.Stat("/dev/fuse"); err != nil || info.Mode().Perm() != 0o666 {
 		missing += " fuse"
 	}
 	return goTests("user", "an ordinary user", []string{"tests/as-user"},
-		[]string{"SIDECAR_MISSING=" + missing, "SIDECAR_SECOND_RUN=1"},
+		[]string{"SIDECAR_MISSING=" + missing, "SIDECAR_SECOND_RUN=1", "SIDECAR_TURN=" + turn},
 		slices.Concat(fewRounds, []string{"-skip", begins(computed)}), packages)
 }
 
@@ -162,7 +162,7 @@ func oddPart(packages []string) part {
 	packages = slices.DeleteFunc(slices.Clone(packages), func(name string) bool {
 		return !isBelow(name, "./tests") || name == "./tests/ci"
 	})
-	p := userPart(packages)
+	p := userPart(packages, "")
 	return goTests("user-odd", "an ordinary user, otherwise set up", []string{"tests/odd-machine", "tests/as-user"},
 		p.env, fewRounds, packages)
 }
