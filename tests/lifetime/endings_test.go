@@ -148,15 +148,29 @@ func mayBeLate(left int) bool {
 // terminal's session.
 func TestNothingOutlivesItsSession(t *testing.T) {
 	t.Parallel()
-	for _, sandbox := range sandboxes {
-		for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
-			for _, ending := range endings {
+	everyEnding(t, 0, func(t *testing.T, ending ending, settings string, kind protocol.Kind) {
+		ending.mustEnd(t, settings, kind, nil)
+	})
+}
+
+// everyEnding runs a test for each ending of each kind of session, sandboxed and
+// not. If they take turns, each ending has one kind of session, which depends on
+// first.
+func everyEnding(t *testing.T, first int, run func(t *testing.T, ending ending, settings string, kind protocol.Kind)) {
+	t.Helper()
+	kinds := []protocol.Kind{protocol.Terminal, protocol.Tool}
+	for i, sandbox := range sandboxes {
+		for j, kind := range kinds {
+			for k, ending := range endings {
+				if !harness.Turn(t, first+i*len(kinds)+j+k, len(sandboxes)*len(kinds)) {
+					continue
+				}
 				t.Run(sandbox.name+" "+string(kind)+" "+ending.name, func(t *testing.T) {
 					t.Parallel()
 					if sandbox.name == "sandboxed" {
 						harness.Require(t, "filesystem")
 					}
-					ending.mustEnd(t, sandbox.settings, kind, nil)
+					run(t, ending, sandbox.settings, kind)
 				})
 			}
 		}

@@ -110,9 +110,14 @@ const killedAtOnce = "SIGKILL at once"
 // too, and every request is answered.
 func TestAStageThatHangsCanBeEnded(t *testing.T) {
 	t.Parallel()
-	for _, sandbox := range sandboxes {
-		for _, where := range []string{"look-up", "execution"} {
-			for _, how := range []string{"close", "shutdown", "end of stdin", "SIGTERM", "SIGKILL", killedAtOnce} {
+	places := []string{"look-up", "execution"}
+	for i, sandbox := range sandboxes {
+		for j, where := range places {
+			for k, how := range []string{"close", "shutdown", "end of stdin", "SIGTERM", "SIGKILL", killedAtOnce} {
+				// In its turn, each end has one sandbox and place.
+				if !harness.Turn(t, i*len(places)+j+k, len(sandboxes)*len(places)) {
+					continue
+				}
 				t.Run(sandbox.name+" "+where+" "+how, func(t *testing.T) {
 					t.Parallel()
 					w := harness.NewWorld(t)
@@ -194,7 +199,9 @@ func TestSpawnAndCloseCross(t *testing.T) {
 	if testing.Short() {
 		rounds = 20
 	}
-	for _, mode := range trackingModes(t) {
+	modes := trackingModes(t)
+	for i, mode := range modes {
+		rounds := roundsOf(t, rounds, i, modes)
 		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
 			cross(t, rounds, mode.wrap(t))
@@ -226,7 +233,7 @@ func cross(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 		})
 		for range 3 {
 			crossing.Go(func() {
-				time.Sleep(usual * time.Duration(round%20) / 10) // to meet the spawn at any point
+				time.Sleep(2 * usual * time.Duration(round) / time.Duration(rounds)) // to meet the spawn at any point
 				switch code := tryClose(t, e, id); code {
 				case 0:
 					closed.Add(1)
@@ -264,15 +271,17 @@ func cross(t *testing.T, rounds int, wrap func(*exec.Cmd)) {
 }
 
 // A sidecar is shut down with a hundred sessions, and more starting. The answer
-// comes when none is left.
+// comes when none is left. Where it is not a mode's turn, there are fewer.
 func TestShutdownWithAHundredSessions(t *testing.T) {
 	t.Parallel()
-	for _, mode := range trackingModes(t) {
-		t.Run(mode.name, func(t *testing.T) { shutDownAHundred(t, mode.wrap(t)) })
+	modes := trackingModes(t)
+	for i, mode := range modes {
+		running := roundsOf(t, 100, i, modes)
+		t.Run(mode.name, func(t *testing.T) { shutDownMany(t, running, mode.wrap(t)) })
 	}
 }
 
-func shutDownAHundred(t *testing.T, wrap func(*exec.Cmd)) {
+func shutDownMany(t *testing.T, running int, wrap func(*exec.Cmd)) {
 	t.Helper()
 	w := harness.NewWorld(t)
 	e, sidecar := reaped(t, w, harness.Defaults(harness.Sandbox{"apply_to": "tool"}), wrap)
@@ -282,7 +291,7 @@ func shutDownAHundred(t *testing.T, wrap func(*exec.Cmd)) {
 		Command: fmt.Sprintf("trap '' HUP; %ssleep %s & echo up; sleep %s", away(e), token, token),
 	}
 	kinds := []protocol.Kind{protocol.Tool, protocol.Terminal}
-	const running, coming = 100, 20
+	const coming = 20
 	var spawns sync.WaitGroup
 	for i := range running {
 		params.Kind = kinds[i%2]

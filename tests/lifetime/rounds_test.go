@@ -30,7 +30,8 @@ func roundLine(e *harness.Editor) string {
 // Processes outside that look the same live on.
 func TestAThousandRoundsLeaveNothing(t *testing.T) {
 	t.Parallel()
-	for i, mode := range trackingModes(t) {
+	modes := trackingModes(t)
+	for i, mode := range modes {
 		rounds := 1000
 		if i > 0 {
 			rounds = 250 // these take longer
@@ -38,6 +39,7 @@ func TestAThousandRoundsLeaveNothing(t *testing.T) {
 		if testing.Short() {
 			rounds /= 10
 		}
+		rounds = roundsOf(t, rounds, i, modes)
 		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
 			comeAndGo(t, rounds, mode.wrap(t))

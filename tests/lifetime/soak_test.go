@@ -51,10 +51,12 @@ func soakSpawns(t *testing.T) int {
 // sessions start.
 func TestKillsAtAnyMomentLeaveNothing(t *testing.T) {
 	t.Parallel()
-	for _, mode := range trackingModes(t) {
+	modes := trackingModes(t)
+	for i, mode := range modes {
+		spawns := roundsOf(t, soakSpawns(t), i, modes)
 		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			newSoak(t, mode.wrap(t)).run(soakSpawns(t))
+			newSoak(t, mode.wrap(t)).run(spawns)
 		})
 	}
 }

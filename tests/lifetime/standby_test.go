@@ -87,10 +87,17 @@ func TestAStandbyStage(t *testing.T) {
 	if !harness.Namespaces(t) {
 		harness.Skip(t, "user_namespaces", "without them no stage is started ahead")
 	}
-	for _, mode := range trackingModes(t) {
+	modes := trackingModes(t)
+	for i, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			t.Run("becomes the next session", func(t *testing.T) {
+			next := i // in its turn, each variant has one mode
+			variant := func(name string, run func(t *testing.T)) {
+				if next++; harness.Turn(t, next, len(modes)) {
+					t.Run(name, run)
+				}
+			}
+			variant("becomes the next session", func(t *testing.T) {
 				t.Parallel()
 				s, stage := onStandby(t, mode, func(e *harness.Editor) *harness.Session {
 					return e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "ls /; echo x >mine; cat mine"})
@@ -105,7 +112,7 @@ func TestAStandbyStage(t *testing.T) {
 					t.Errorf("sandbox: %+v", s.Sandbox)
 				}
 			})
-			t.Run("is there for a session that follows at once", func(t *testing.T) {
+			variant("is there for a session that follows at once", func(t *testing.T) {
 				t.Parallel()
 				e, _ := startStandby(t, mode)
 				const sessions = 10
@@ -126,7 +133,7 @@ func TestAStandbyStage(t *testing.T) {
 					t.Errorf("only %d of %d sessions got a stage that was there", reused, sessions)
 				}
 			})
-			t.Run("enters the namespaces of the session that it becomes", func(t *testing.T) {
+			variant("enters the namespaces of the session that it becomes", func(t *testing.T) {
 				t.Parallel()
 				s, stage := onStandby(t, mode, func(e *harness.Editor) *harness.Session {
 					changed := make(chan struct{}, 1)
@@ -150,7 +157,7 @@ func TestAStandbyStage(t *testing.T) {
 					t.Errorf("not one interface, the loopback: %q", s.Output())
 				}
 			})
-			t.Run("is replaced where it has died", func(t *testing.T) {
+			variant("is replaced where it has died", func(t *testing.T) {
 				t.Parallel()
 				e, stage := startStandby(t, mode)
 				kill(t, stage, unix.SIGKILL)
@@ -159,7 +166,7 @@ func TestAStandbyStage(t *testing.T) {
 					t.Errorf("status %d, %q", status, output)
 				}
 			})
-			t.Run("is replaced where it is stopped", func(t *testing.T) {
+			variant("is replaced where it is stopped", func(t *testing.T) {
 				t.Parallel()
 				// A stage that is not on standby has thirty seconds.
 				harness.Quick(t, "the next session", 10*time.Second, func() time.Duration {
@@ -176,14 +183,14 @@ func TestAStandbyStage(t *testing.T) {
 					return took
 				})
 			})
-			t.Run("ends with the sidecar, however that ends", func(t *testing.T) {
+			variant("ends with the sidecar, however that ends", func(t *testing.T) {
 				t.Parallel()
 				e, stage := startStandby(t, mode)
 				kill(t, e.Process(), unix.SIGKILL)
 				harness.MustEnd(t, "the stage has ended", func() bool { return !harness.Alive(stage) })
 				harness.NoTrace(t, e.World, e.Process())
 			})
-			t.Run("ends with the conversation", func(t *testing.T) {
+			variant("ends with the conversation", func(t *testing.T) {
 				t.Parallel()
 				e, stage := startStandby(t, mode)
 				harness.Call(e, protocol.Shutdown, protocol.Empty{})
@@ -191,7 +198,7 @@ func TestAStandbyStage(t *testing.T) {
 					harness.Breach(t, "stage %d lives after shutdown", stage)
 				}
 			})
-			t.Run("ends when nobody needs it", func(t *testing.T) {
+			variant("ends when nobody needs it", func(t *testing.T) {
 				t.Parallel()
 				e, stage := startStandby(t, mode)
 				harness.MustEnd(t, "the stage has ended", func() bool { return !harness.Alive(stage) })

@@ -34,8 +34,11 @@ func warnsOfState(s *harness.Session) bool {
 // sidecar kills them.
 func TestTheStateDirectoryIsRemoved(t *testing.T) {
 	t.Parallel()
-	for _, by := range []string{"the watchdog", "the next sidecar"} {
-		for _, sandbox := range sandboxes {
+	for i, by := range []string{"the watchdog", "the next sidecar"} {
+		for j, sandbox := range sandboxes {
+			if !harness.Turn(t, i+j, len(sandboxes)) {
+				continue
+			}
 			t.Run(by+" "+sandbox.name, func(t *testing.T) {
 				t.Parallel()
 				w := harness.NewWorld(t)
@@ -113,7 +116,7 @@ func inMounts(t *testing.T, w *harness.World, script string) func(*exec.Cmd) {
 // reply says what is missing, and a watchdog ends them.
 func TestWithoutAUsableStateDirectory(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name string
 		wrap func(t *testing.T, w *harness.World) func(*exec.Cmd)
 		late func(t *testing.T, w *harness.World) // after the first session
@@ -123,7 +126,10 @@ func TestWithoutAUsableStateDirectory(t *testing.T) {
 		{"disk full", func(t *testing.T, w *harness.World) func(*exec.Cmd) { return inMounts(t, w, fillDisk) }, nil},
 		{"read-only", func(t *testing.T, w *harness.World) func(*exec.Cmd) { return inMounts(t, w, readOnly) }, nil},
 	} {
-		for _, sandbox := range sandboxes {
+		for j, sandbox := range sandboxes {
+			if !harness.Turn(t, i+j, len(sandboxes)) {
+				continue
+			}
 			t.Run(test.name+" "+sandbox.name, func(t *testing.T) {
 				t.Parallel()
 				w := harness.NewWorld(t)

@@ -36,12 +36,18 @@ func stride(steps int) int {
 
 // A process is killed at some step of a spawn. Once the next sidecar has
 // started, nothing is left that was started before. If only a helper was
-// killed, the sidecar lives: at most one spawn fails, and the next one works.
+// killed, the sidecar lives: at most one spawn fails, and the next one works. If
+// variants take turns, each target has one sandbox and mode, and each of those has a
+// target.
 func TestADeathAtAnyStepLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for _, mode := range trackingModes(t) {
-		for _, sandbox := range sandboxes {
-			for _, target := range []target{targetStart, targetSidecar, targetBoth, targetHelper, targetWatchdog} {
+	modes := trackingModes(t)
+	for i, mode := range modes {
+		for j, sandbox := range sandboxes {
+			for k, target := range []target{targetStart, targetSidecar, targetBoth, targetHelper, targetWatchdog} {
+				if !harness.Turn(t, i*len(sandboxes)+j+k, len(modes)*len(sandboxes)) {
+					continue
+				}
 				t.Run(sandbox.name+" "+mode.name+" "+string(target), func(t *testing.T) {
 					t.Parallel()
 					dieAtSteps(t, sandbox.settings, mode.wrap(t), target)

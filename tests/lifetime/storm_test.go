@@ -120,9 +120,15 @@ func wrapped(t *testing.T, feature string, wrapper ...string) func(*exec.Cmd) {
 // another session, and can be closed.
 func TestStorm_TheSidecarOutlivesIt(t *testing.T) {
 	t.Parallel()
-	for _, narrow := range narrows(t) {
-		for _, sandbox := range sandboxes {
-			for _, action := range []string{"storm", "storm-threads"} {
+	all := narrows(t)
+	for i, narrow := range all {
+		for j, sandbox := range sandboxes {
+			for k, action := range []string{"storm", "storm-threads"} {
+				// Those whose turn it is differ in all respects, or in the last two if
+				// there is one way to limit processes.
+				if !harness.Turn(t, (j+k)%2+(i+j)%len(all)*2, 2*len(all)) {
+					continue
+				}
 				// One after another: two storms would show nothing more.
 				t.Run(narrow.name+" "+sandbox.name+" "+action, func(t *testing.T) {
 					stormMustEnd(t, sandbox.settings, action, narrow.wrap(t, stormLimit))
@@ -178,8 +184,12 @@ func stormMustEnd(t *testing.T, settings, action string, wrap func(*exec.Cmd)) {
 // sidecar nor another session, and can be closed. What limits them are the
 // processes of all together. This test is not parallel, because it measures time.
 func TestStorm_OfFiftySessions(t *testing.T) {
-	for _, narrow := range narrows(t) {
-		for _, action := range []string{"storm", "storm-threads"} {
+	all := narrows(t)
+	for i, narrow := range all {
+		for j, action := range []string{"storm", "storm-threads"} {
+			if !harness.Turn(t, i+j, len(all)) {
+				continue
+			}
 			t.Run(narrow.name+" "+action, func(t *testing.T) {
 				w := harness.NewWorld(t)
 				wrap := narrow.wrap(t, stormLimit+fifty*narrow.helpers)

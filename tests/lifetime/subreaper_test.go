@@ -23,23 +23,14 @@ import (
 func TestNothingOutlivesItsSession_WithoutCgroups(t *testing.T) {
 	t.Parallel()
 	without := harness.WithoutCgroups(t)
-	for _, sandbox := range sandboxes {
-		for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
-			for _, ending := range endings {
-				t.Run(sandbox.name+" "+string(kind)+" "+ending.name, func(t *testing.T) {
-					t.Parallel()
-					if sandbox.name == "sandboxed" {
-						harness.Require(t, "filesystem")
-					}
-					b := ending.mustEnd(t, sandbox.settings, kind, without)
-					if got := b.Session.Tracking.Mechanism; got != "subreaper" {
-						t.Errorf("tracked by %s", got)
-					}
-					b.AwaitDead(t)
-				})
-			}
+	// Each ending has the other sandbox than in the test with cgroups.
+	everyEnding(t, 2, func(t *testing.T, ending ending, settings string, kind protocol.Kind) {
+		b := ending.mustEnd(t, settings, kind, without)
+		if got := b.Session.Tracking.Mechanism; got != "subreaper" {
+			t.Errorf("tracked by %s", got)
 		}
-	}
+		b.AwaitDead(t)
+	})
 }
 
 // Without a guarantee, the reply says what is missing and how to get it.

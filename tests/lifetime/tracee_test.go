@@ -31,23 +31,28 @@ input()
 os._exit(7)
 `
 
-// everyTracee runs a test with each sandbox and each tracking mode.
+// everyTracee runs a test with each sandbox and each tracking mode. If they take
+// turns, each has one of the other.
 func everyTracee(t *testing.T, run func(t *testing.T, settings string, wrap func(*exec.Cmd))) {
 	t.Helper()
 	if _, err := os.Stat(python); err != nil {
 		harness.Skip(t, "python3", err.Error())
 	}
-	for _, sandbox := range sandboxes {
-		for name, wrap := range map[string]func(*exec.Cmd){
-			"as it comes":     func(*exec.Cmd) {},
-			"without cgroups": harness.WithoutCgroups(t),
-		} {
-			t.Run(sandbox.name+" "+name, func(t *testing.T) {
+	modes := []struct {
+		name string
+		wrap func(*exec.Cmd)
+	}{{"as it comes", func(*exec.Cmd) {}}, {"without cgroups", harness.WithoutCgroups(t)}}
+	for i, sandbox := range sandboxes {
+		for j, mode := range modes {
+			if !harness.Turn(t, i+j, len(modes)) {
+				continue
+			}
+			t.Run(sandbox.name+" "+mode.name, func(t *testing.T) {
 				t.Parallel()
 				if sandbox.name == "sandboxed" {
 					harness.Require(t, "filesystem")
 				}
-				run(t, sandbox.settings, wrap)
+				run(t, sandbox.settings, mode.wrap)
 			})
 		}
 	}

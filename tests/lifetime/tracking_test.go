@@ -17,6 +17,16 @@ type trackingMode struct {
 	wrap func(t *testing.T) func(*exec.Cmd)
 }
 
+// roundsOf is how many rounds of a test the i-th of all tracking modes has: a quarter
+// of them if it is not its turn.
+func roundsOf(t *testing.T, rounds, i int, modes []trackingMode) int {
+	t.Helper()
+	if harness.Turn(t, i, len(modes)) {
+		return rounds
+	}
+	return rounds / 4
+}
+
 func trackingModes(t *testing.T) []trackingMode {
 	t.Helper()
 	all := []trackingMode{{"as it comes", func(*testing.T) func(*exec.Cmd) { return func(*exec.Cmd) {} }}}
