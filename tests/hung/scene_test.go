@@ -167,17 +167,25 @@ func newScene(t *testing.T, at where, hangs bool, wrap func(*exec.Cmd)) *scene {
 }
 
 // everyEnd runs a test for each way in which the sidecar ends, with cgroups and
-// without.
-func everyEnd(t *testing.T, at string, run func(t *testing.T, s *scene, how string)) {
+// without. If they take turns, each way is tried with cgroups or without, which
+// depends on first.
+func everyEnd(t *testing.T, first int, at string, run func(t *testing.T, s *scene, how string)) {
 	t.Helper()
-	for name, wrap := range map[string]func(*testing.T) func(*exec.Cmd){
-		"as it comes":     func(*testing.T) func(*exec.Cmd) { return nil },
-		"without cgroups": func(t *testing.T) func(*exec.Cmd) { return harness.WithoutCgroups(t) },
-	} {
-		for _, how := range []string{"end of stdin", "SIGTERM", "exit"} {
-			t.Run(name+", "+how, func(t *testing.T) {
+	modes := []struct {
+		name string
+		wrap func(testing.TB) func(*exec.Cmd)
+	}{
+		{"as it comes", func(testing.TB) func(*exec.Cmd) { return nil }},
+		{"without cgroups", harness.WithoutCgroups},
+	}
+	for i, mode := range modes {
+		for j, how := range []string{"end of stdin", "SIGTERM", "exit"} {
+			if !harness.Turn(t, first+i+j, len(modes)) {
+				continue
+			}
+			t.Run(mode.name+", "+how, func(t *testing.T) {
 				t.Parallel()
-				run(t, newScene(t, place(t, at), false, wrap(t)), how)
+				run(t, newScene(t, place(t, at), false, mode.wrap(t)), how)
 			})
 		}
 	}
