@@ -38,21 +38,22 @@ var freedoms = []struct{ name, line string }{
 // sandboxes work in an unsandboxed session.
 func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 	t.Parallel()
+	w := harness.NewWorld(t)
+	harness.Write(t, filepath.Join(w.Project, "inner", ".config", "sandbox-sidecar", "settings.json"),
+		harness.Settings(nil))
+	harness.Write(t, filepath.Join(w.Project, "mine"), "")
+	harness.Write(t, filepath.Join(w.Outside, "secret"), "")
+	shared := harness.Start(t, w, harness.Options{Settings: harness.Off()})
 	for _, freedom := range freedoms {
 		t.Run(freedom.name, func(t *testing.T) {
 			t.Parallel()
-			w := harness.NewWorld(t)
-			harness.Write(t, filepath.Join(w.Project, "inner", ".config", "sandbox-sidecar", "settings.json"),
-				harness.Settings(nil))
-			harness.Write(t, filepath.Join(w.Project, "mine"), "")
-			harness.Write(t, filepath.Join(w.Outside, "secret"), "")
+			e := shared.For(t)
 			line := strings.ReplaceAll(freedom.line, "SIDECAR", harness.Binary(t))
 			outside := exec.Command("/bin/sh", "-c", line)
 			outside.Dir, outside.Env = w.Project, harness.Environ(w)
 			if out, err := outside.CombinedOutput(); err != nil || !strings.Contains(string(out), "free") {
 				harness.Skip(t, freedom.name, fmt.Sprintf("outside: %v: %s", err, out))
 			}
-			e := harness.Start(t, w, harness.Options{Settings: harness.Off()})
 			for _, kind := range []protocol.Kind{protocol.Terminal, protocol.Tool} {
 				s := e.Spawn(protocol.SpawnParams{Kind: kind, Command: line})
 				if exit := s.Exit(); exit.ExitCode == nil || *exit.ExitCode != 0 ||
@@ -68,17 +69,17 @@ func TestAnUnsandboxedSessionKeepsItsFreedom(t *testing.T) {
 // namespace, end with it too.
 func TestProcessesThatGainedRightsOrANamespaceAreKilled(t *testing.T) {
 	t.Parallel()
+	shared := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off()})
 	for name, starter := range map[string]string{
 		"sudo": "sudo -n", "unshare": "unshare --user --map-root-user --pid --fork",
 		"bwrap": "bwrap --ro-bind / / --unshare-all", "strace": "strace -f -o /dev/null",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := harness.NewWorld(t)
+			e := shared.For(t)
 			if out, err := exec.Command("/bin/sh", "-c", starter+" true").CombinedOutput(); err != nil {
 				harness.Skip(t, name, fmt.Sprintf("outside: %v: %s", err, out))
 			}
-			e := harness.Start(t, w, harness.Options{Settings: harness.Off()})
 			token := fmt.Sprintf("300.%d", uuid.New().ID())
 			if !guaranteed(e) {
 				harness.Skip(t, "process_tracking", e.Hello.Capabilities.Enforcement["process_tracking"].Detail)
