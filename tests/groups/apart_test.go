@@ -71,7 +71,7 @@ s = socket.socket(socket.AF_UNIX); s.connect("\0%s"); print(s.recv(100).decode()
 func TestGroup_MeetsNoOtherOfItsProject(t *testing.T) {
 	t.Parallel()
 	harness.RequirePrograms(t, "ipcmk")
-	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
+	onBoth(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
 		places := map[string]place{}
 		if machine.Namespaces {
 			places = privatePlaces(victim(t, e))

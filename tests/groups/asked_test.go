@@ -132,7 +132,7 @@ func (u *user) mustShare(t *testing.T, e *harness.Editor, what access) {
 func TestGroup_AsksAboutTheRightSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for _, machine := range machines(t) {
+	for _, machine := range inTurn(t, machines(t)) {
 		t.Run(machine.Name, func(t *testing.T) {
 			t.Parallel()
 			w := harness.NewWorldOutsideDefaults(t)
@@ -175,7 +175,7 @@ func TestGroup_AsksAboutTheRightSession(t *testing.T) {
 func TestGroup_AnAnswerIsOfTheGroup(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for _, machine := range machines(t) {
+	for _, machine := range inTurn(t, machines(t)) {
 		t.Run(machine.Name, func(t *testing.T) {
 			t.Parallel()
 			w := harness.NewWorldOutsideDefaults(t)
@@ -189,7 +189,7 @@ func TestGroup_AnAnswerIsOfTheGroup(t *testing.T) {
 func TestGroup_AnAnswerAboutAHostIsOfTheGroup(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network_hosts")
-	for _, machine := range withNamespaces(t) {
+	for _, machine := range inTurn(t, withNamespaces(t)) {
 		t.Run(machine.Name, func(t *testing.T) {
 			t.Parallel()
 			e, u := asked(t, harness.NewWorldOutsideDefaults(t), machine)

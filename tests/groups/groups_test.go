@@ -4,8 +4,10 @@ package groups
 
 import (
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,11 +42,48 @@ func settings(extra harness.Sandbox) string {
 	return harness.Defaults(block)
 }
 
-// onEach runs a test on each machine.
+// inTurn are the machines of a list on which a test runs: see harness.Turn. Its name
+// decides which of them has the first turn, so in each turn all machines have tests.
+func inTurn(t *testing.T, list []harness.Machine) (chosen []harness.Machine) {
+	t.Helper()
+	first := int(crc32.ChecksumIEEE([]byte(t.Name())) >> 1)
+	for i, machine := range list {
+		if harness.Turn(t, first+i, len(list)) {
+			chosen = append(chosen, machine)
+		}
+	}
+	return chosen
+}
+
+// onEach runs a test on each machine, in turn.
 func onEach(t *testing.T, test func(t *testing.T, e *harness.Editor, machine harness.Machine)) {
 	t.Helper()
 	harness.RequireSandbox(t)
+	on(t, inTurn(t, machines(t)), test)
+}
+
+// onBoth is onEach for a test that tries more where sessions have namespaces: each
+// turn has a machine with and one without.
+func onBoth(t *testing.T, test func(t *testing.T, e *harness.Editor, machine harness.Machine)) {
+	t.Helper()
+	harness.RequireSandbox(t)
+	var with, without []harness.Machine
 	for _, machine := range machines(t) {
+		if machine.Namespaces {
+			with = append(with, machine)
+		} else {
+			without = append(without, machine)
+		}
+	}
+	on(t, slices.Concat(inTurn(t, with), inTurn(t, without)), test)
+}
+
+// on runs a test on some machines.
+func on(
+	t *testing.T, list []harness.Machine, test func(t *testing.T, e *harness.Editor, machine harness.Machine),
+) {
+	t.Helper()
+	for _, machine := range list {
 		t.Run(machine.Name, func(t *testing.T) {
 			t.Parallel()
 			w := harness.NewWorldOutsideDefaults(t)
@@ -69,7 +108,7 @@ print(socket.create_connection(("127.0.0.1", int(open("/tmp/port").read()))).rec
 // group, can neither signal the process nor reach the server.
 func TestGroup_SharesWhatACallLeaves(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
+	onBoth(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
 		if !e.Hello.Capabilities.Groups {
 			t.Fatal("the sidecar has no groups")
 		}
@@ -108,10 +147,9 @@ func TestGroup_SharesWhatACallLeaves(t *testing.T) {
 // sandbox of the same agent does.
 func TestGroup_HasTemporaryFilesOfItsOwn(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
-		if !machine.Namespaces {
-			return // /tmp is shared there, as the reply says
-		}
+	harness.RequireSandbox(t)
+	// Without namespaces /tmp is shared, as the reply says.
+	on(t, inTurn(t, withNamespaces(t)), func(t *testing.T, e *harness.Editor, _ harness.Machine) {
 		for _, group := range []string{"agent", "other", ""} {
 			if out, _ := run(e, group, "echo "+group+"x >/tmp/of-"+group+"; ls /tmp | grep ^of-"); out != "of-"+group {
 				harness.Breach(t, "group %q finds %q", group, out)

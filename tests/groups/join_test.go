@@ -33,7 +33,7 @@ func joining(t testing.TB, e *harness.Editor, machine harness.Machine, argv ...s
 // own.
 func TestJoin(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
+	onBoth(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
 		run(e, "agent", "echo shared > /tmp/shared")
 		out, _ := run(e, "agent", "sleep 1000 & echo $!")
 		join := func(line string) (stdout string, status int) {
@@ -369,7 +369,10 @@ func TestJoin_NoSignalIsLost(t *testing.T) {
 	w := harness.NewWorldOutsideDefaults(t)
 	e := harness.Start(t, w, harness.Options{Settings: settings(nil)})
 	run(e, "agent", "true")
-	const tries, step = 60, time.Millisecond // a start takes a few dozen
+	tries, step := 60, time.Millisecond // a start takes a few dozen
+	if testing.Short() {
+		tries, step = 30, 2*time.Millisecond
+	}
 	for _, signal := range []unix.Signal{unix.SIGHUP, unix.SIGTERM} {
 		t.Run(unix.SignalName(signal), func(t *testing.T) {
 			t.Parallel()

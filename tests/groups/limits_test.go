@@ -64,7 +64,7 @@ print("filled", made, flush=True); signal.pause()'`, most)
 func TestGroup_AReachedLimitIsNamed(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
-	for _, machine := range machines(t) {
+	for _, machine := range inTurn(t, machines(t)) {
 		t.Run(machine.Name, func(t *testing.T) {
 			t.Parallel()
 			e := harness.Start(t, harness.NewWorldOutsideDefaults(t), harness.Options{

@@ -50,10 +50,9 @@ func TestGroup_IsListed(t *testing.T) {
 // until its group ends.
 func TestGroup_PortsOfServersInTheBackground(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e *harness.Editor, machine harness.Machine) {
-		if !machine.Namespaces {
-			return // servers share this machine's localhost, or can have none
-		}
+	harness.RequireSandbox(t)
+	// Without namespaces servers share this machine's localhost, or can have none.
+	on(t, inTurn(t, withNamespaces(t)), func(t *testing.T, e *harness.Editor, _ harness.Machine) {
 		if out, exit := run(e, "agent", serve); exit.Background != 1 {
 			t.Fatalf("a server was started: %q, %+v", out, exit)
 		}

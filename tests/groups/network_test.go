@@ -54,8 +54,12 @@ func started(t *testing.T, e *harness.Editor, group, project, word string, port 
 func TestGroup_EachHasAllPortsOfLocalhost(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
-	for _, machine := range withNamespaces(t) {
-		for _, network := range []string{"off", "by host"} {
+	machines := withNamespaces(t)
+	for i, machine := range machines {
+		for j, network := range []string{"off", "by host"} {
+			if !harness.Turn(t, i+j, len(machines)) {
+				continue
+			}
 			t.Run(machine.Name+", "+network, func(t *testing.T) {
 				t.Parallel()
 				w, port := harness.NewWorldOutsideDefaults(t), serveOutside(t, harness.FreePort(t))
@@ -100,7 +104,7 @@ func TestGroup_EachHasAllPortsOfLocalhost(t *testing.T) {
 func TestGroup_ServersWithTheNetworkOn(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "unix_sockets")
-	for _, machine := range machines(t) {
+	for _, machine := range inTurn(t, machines(t)) {
 		t.Run(machine.Name, func(t *testing.T) {
 			t.Parallel()
 			w := harness.NewWorldOutsideDefaults(t)

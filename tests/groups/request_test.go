@@ -166,7 +166,7 @@ func TestGroup_MemoryIsLimited(t *testing.T) {
 // Without a sandbox a group is what ends together.
 func TestGroup_WithoutASandbox(t *testing.T) {
 	t.Parallel()
-	for _, machine := range machines(t) {
+	for _, machine := range inTurn(t, machines(t)) {
 		t.Run(machine.Name, func(t *testing.T) {
 			t.Parallel()
 			e := harness.Start(t, harness.NewWorld(t), harness.Options{Settings: harness.Off(), Wrap: machine.Wrap})
@@ -203,7 +203,7 @@ func TestGroup_WithoutASandbox(t *testing.T) {
 func TestGroup_ProcessesAreLimited(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
-	for _, machine := range machines(t) {
+	for _, machine := range inTurn(t, machines(t)) {
 		t.Run(machine.Name, func(t *testing.T) {
 			t.Parallel()
 			e := harness.Start(t, harness.NewWorldOutsideDefaults(t), harness.Options{
