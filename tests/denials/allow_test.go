@@ -52,7 +52,7 @@ func newAllowScene(t *testing.T, settings string) (s *scene, file string) {
 // taken back.
 func TestAllow_OpensWhatWasRefused(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s, file := newAllowScene(t, "// mine\n"+harness.Settings(nil))
 	before := harness.Read(t, s.UserSettings())
 	s.says(0, `read "`+file+`" by "cat"`, "allow")
@@ -100,7 +100,7 @@ func TestAllow_ListsWhatRunningSessionsWereRefused(t *testing.T) {
 
 func TestAllow_AsksOnTheTerminal(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	for typed, writes := range map[string]bool{"yes\n": true, "y\n": false, "\n": false} {
 		s, file := newAllowScene(t, harness.Settings(nil))
 		terminal := harness.StartTerminal(t, s.command("allow", "1"))
@@ -134,7 +134,7 @@ func TestAllow_AsksOnTheTerminal(t *testing.T) {
 
 func TestAllow_RefusesWhatNoAdviceNames(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s, file := newAllowScene(t, harness.Settings(nil))
 	key := filepath.Join(s.Home, ".ssh", "id")
 	harness.Write(t, key, "")
@@ -154,7 +154,7 @@ func TestAllow_RefusesWhatNoAdviceNames(t *testing.T) {
 // Inside a session nothing is written, whoever asks.
 func TestAllow_InsideASessionWritesNothing(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s, file := newAllowScene(t, harness.Settings(nil))
 	copied := filepath.Join(s.Project, "sidecar")
 	harness.Must(t, exec.Command("cp", harness.Binary(t), copied).Run())
@@ -180,7 +180,7 @@ func TestAllow_InsideASessionWritesNothing(t *testing.T) {
 
 func TestAllow_SaysWhichSettingsAreInTheWay(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s, _ := newAllowScene(t, harness.Settings(nil))
 	good := harness.Read(t, s.UserSettings())
 	project := filepath.Join(s.Project, ".zed", "settings.json")
@@ -268,7 +268,7 @@ func TestAllow_WrongUsageIsSaid(t *testing.T) {
 // What a session tried last does not decide what --yes writes for a path.
 func TestAllow_APathAloneIsNotForWriting(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s, file := newAllowScene(t, harness.Settings(nil))
 	s.run("exec", "--", "sh", "-c", "echo x >> "+file)
 	before := harness.Read(t, s.UserSettings())
@@ -282,7 +282,7 @@ func TestAllow_APathAloneIsNotForWriting(t *testing.T) {
 // No reading opens a socket, and a setting that does is only named.
 func TestAllow_ASocketIsNotRead(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s, file := newAllowScene(t, harness.Settings(nil))
 	path := filepath.Join(harness.ShortDir(t), "socket")
 	listener, err := net.Listen("unix", path)

@@ -16,7 +16,7 @@ import (
 // command line says of the sandbox.
 func TestAllow_CountsTheCommandLineThatWasRefused(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	harness.Require(t, "network_hosts")
 	const host = "192.0.2.1:81" // of no machine
 	connect := []string{"timeout", "2", "bash", "-c", "exec 3<>/dev/tcp/192.0.2.1/81"}

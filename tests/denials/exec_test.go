@@ -60,7 +60,7 @@ sandbox-sidecar:     careful: SSH keys are stored there, so no setting is sugges
 // In the user's own terminal exec asks, and follows the answer.
 func TestExecAsksOnTheTerminal(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	ask := harness.Sandbox{"on_denied": "ask"}
 	for name, test := range map[string]struct {
 		typed  string

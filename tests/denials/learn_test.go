@@ -153,6 +153,7 @@ func TestLearnReplacesNoFile(t *testing.T) {
 func TestLearnKnowsWhichToolMakesACache(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
+	s.start(harness.Settings(nil), nil)
 	tool := filepath.Join(s.Project, "go")                         // known by its name alone
 	harness.Must(t, os.RemoveAll(filepath.Join(s.Home, ".cache"))) // a sidecar has made it for overlays
 	harness.Victim(t, "tests/victim", tool)

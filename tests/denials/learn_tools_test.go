@@ -48,9 +48,8 @@ type lesson struct {
 func (l lesson) run(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	harness.Require(t, "filesystem")
+	requireReports(t)
 	s := &scene{harness.NewSceneIn(t, harness.NewWorldOutsideDefaults(t), "")}
-	observed(t, s.start(harness.Defaults(nil), nil))
 	s.prepare(l)
 	refused := l.refused
 	try := func(settings string) (output string, status int) {

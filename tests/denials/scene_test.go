@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -28,10 +29,25 @@ func newScene(t testing.TB) *scene {
 // newObservedScene is one on a machine that can observe denials.
 func newObservedScene(t testing.TB) *scene {
 	t.Helper()
+	requireReports(t)
+	return newScene(t)
+}
+
+// reports is what a sidecar says of denials on this machine, which does not change.
+var reports struct {
+	once sync.Once
+	are  protocol.Protection
+}
+
+// requireReports skips a test if the machine cannot observe denials. One sidecar is
+// asked, for all tests.
+func requireReports(t testing.TB) {
+	t.Helper()
 	harness.Require(t, "filesystem")
-	s := newScene(t)
-	observed(t, s.start(harness.Settings(nil), nil))
-	return s
+	reports.once.Do(func() {
+		reports.are = newScene(t).start(harness.Settings(nil), nil).Hello.Capabilities.Enforcement["denials"]
+	})
+	requireSeccomp(t, reports.are)
 }
 
 // target starts a process outside, for signals, and returns its id.
@@ -149,8 +165,13 @@ func ownAddress(t testing.TB) string {
 // observed skips a test if the machine cannot observe denials.
 func observed(t testing.TB, e *editor) {
 	t.Helper()
-	if p := e.Hello.Capabilities.Enforcement["denials"]; !strings.Contains(p.Mechanism, "seccomp") {
-		harness.Skip(t, "user_notification", p.Detail)
+	requireSeccomp(t, e.Hello.Capabilities.Enforcement["denials"])
+}
+
+func requireSeccomp(t testing.TB, denials protocol.Protection) {
+	t.Helper()
+	if !strings.Contains(denials.Mechanism, "seccomp") {
+		harness.Skip(t, "user_notification", denials.Detail)
 	}
 }
 
