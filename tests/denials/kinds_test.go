@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -165,75 +166,153 @@ func kinds(s *scene) map[string]kind {
 
 // Each kind of access works without a sandbox, and is refused and reported in
 // one. With the suggested setting it works, and only what the setting names has
-// become open.
+// become open. Kinds under the same settings share a world, and the sidecars of
+// what comes before the suggestion.
 func TestEachKindIsReportedAndItsSuggestionAllowsIt(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	namespaces := harness.Namespaces(t)
-	for name := range kinds(newScene(t)) {
-		t.Run(name, func(t *testing.T) {
+	groups := map[string][]string{}
+	for name, k := range kinds(newScene(t)) {
+		group := "usual"
+		if len(k.block) > 0 {
+			group = strings.Join(slices.Sorted(maps.Keys(k.block)), ", ")
+		}
+		groups[group] = append(groups[group], name)
+	}
+	for group, names := range groups {
+		t.Run(group, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			k := kinds(s)[name]
-			if k.needs != "" {
-				harness.Require(t, k.needs)
-			}
-			if k.block["allow_network"] == false && !namespaces {
-				harness.Skip(t, "namespaces", "the address is not known: no socket is made, which another "+
-					"test is about")
-			}
-			if _, status, _ := s.start(harness.Off(), nil).tool(k.argv...); status != 0 {
-				t.Fatalf("control: it fails without a sandbox: %d", status)
-			}
-			if k.again != nil {
-				k.again()
-			}
-			before := s.start(harness.Settings(k.block), nil)
-			observed(t, before)
-			session, status, denials := before.tool(k.argv...)
-			if status == 0 {
-				t.Fatalf("it is not refused: %s", session.Output())
-			}
-			denial, times := find(denials, k.access, k.target)
-			if times != 1 || denial.Count < 1 {
-				t.Fatalf("reported %d times: %+v\n%s", times, denials, session.Output())
-			}
-			process := k.process
-			if process == "" {
-				process = "victim"
-			}
-			if denial.Process == nil || denial.Process.Name != process || denial.Process.PID <= 1 {
-				t.Errorf("process is %+v, want %s", denial.Process, process)
-			}
-			if k.setting == "" {
-				if denial.Suggestion != nil || !strings.Contains(denial.Hint, k.hint) {
-					t.Errorf("%+v, %q", denial.Suggestion, denial.Hint)
-				}
-				return
-			}
-			if denial.Suggestion == nil || denial.Suggestion.Setting != k.setting ||
-				plain(denial.Suggestion.Value) != k.value {
-				t.Fatalf("suggestion is %+v, want %s = %s", denial.Suggestion, k.setting, k.value)
-			}
-			probes := probes(s, k)
-			open := before.opened(s, probes)
-			after := s.start(harness.Settings(paste(t, k.block, denial.Suggestion)), nil)
-			if session, status, denials := after.tool(k.argv...); status != 0 || len(denials) > 0 {
-				t.Errorf("with the suggestion: status %d, denials %+v\n%s", status, denials, session.Output())
-			}
-			if k.again != nil {
-				k.again()
-			}
-			want := maps.Clone(open)
-			for access, list := range k.allowed() {
-				for _, target := range list {
-					want[access+" "+target] = true
-				}
-			}
-			if got := after.opened(s, probes); !maps.Equal(got, want) {
-				t.Errorf("open after: %v\nwant: %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+			all := kinds(s)
+			maps.DeleteFunc(all, func(name string, _ kind) bool { return !slices.Contains(names, name) })
+			tried, open := s.tryKinds(all)
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				t.Run(name, func(t *testing.T) {
+					k := all[name]
+					if lacking, why := k.lacking(t); lacking != "" {
+						harness.Skip(t, lacking, why)
+					}
+					s.in(t).mustSuggest(k, tried[name], open)
+				})
 			}
 		})
+	}
+}
+
+// lacking is a feature without which nothing is refused, and which this machine
+// lacks; "" if it lacks none.
+func (k kind) lacking(t testing.TB) (feature, why string) {
+	t.Helper()
+	switch {
+	case k.needs != "" && !harness.Enforces(t, k.needs):
+		return k.needs, "nothing would be refused"
+	case k.block["allow_network"] == false && !harness.Namespaces(t):
+		return "namespaces", "the address is not known: no socket is made, which another test is about"
+	}
+	return "", ""
+}
+
+// attempt is what came of a kind of access.
+type attempt struct {
+	control, status int // the status without a sandbox, and in one
+	printed         string
+	denials         []protocol.DeniedParams
+}
+
+// tryKinds tries kinds of access under the same settings: without a sandbox, and in
+// one. open are those probes of all kinds that the settings allow.
+func (s *scene) tryKinds(all map[string]kind) (tried map[string]attempt, open map[string]bool) {
+	s.T.Helper()
+	tried, probed := map[string]attempt{}, map[string][]string{}
+	var names []string
+	var block harness.Sandbox
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if lacking, _ := all[name].lacking(s.T); lacking != "" {
+			continue
+		}
+		names, block = append(names, name), all[name].block
+		for access, targets := range probes(s, all[name]) {
+			probed[access] = append(probed[access], targets...)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	for access, targets := range probed {
+		slices.Sort(targets)
+		probed[access] = slices.Compact(targets)
+	}
+	without := s.start(harness.Off(), nil)
+	for _, name := range names {
+		_, status, _ := without.tool(all[name].argv...)
+		tried[name] = attempt{control: status}
+		if again := all[name].again; again != nil {
+			again()
+		}
+	}
+	before := s.start(harness.Settings(block), nil)
+	observed(s.T, before)
+	for _, name := range names {
+		session, status, denials := before.tool(all[name].argv...)
+		tried[name] = attempt{tried[name].control, status, session.Output(), denials}
+	}
+	return tried, before.opened(s, probed)
+}
+
+// mustSuggest checks the report about a kind of access, and what its suggestion
+// opens besides the probes that were open before.
+func (s *scene) mustSuggest(k kind, a attempt, open map[string]bool) {
+	t := s.T
+	t.Helper()
+	if a.control != 0 {
+		t.Fatalf("control: it fails without a sandbox: %d", a.control)
+	}
+	if a.status == 0 {
+		t.Fatalf("it is not refused: %s", a.printed)
+	}
+	denial, times := find(a.denials, k.access, k.target)
+	if times != 1 || denial.Count < 1 {
+		t.Fatalf("reported %d times: %+v\n%s", times, a.denials, a.printed)
+	}
+	process := k.process
+	if process == "" {
+		process = "victim"
+	}
+	if denial.Process == nil || denial.Process.Name != process || denial.Process.PID <= 1 {
+		t.Errorf("process is %+v, want %s", denial.Process, process)
+	}
+	if k.setting == "" {
+		if denial.Suggestion != nil || !strings.Contains(denial.Hint, k.hint) {
+			t.Errorf("%+v, %q", denial.Suggestion, denial.Hint)
+		}
+		return
+	}
+	if denial.Suggestion == nil || denial.Suggestion.Setting != k.setting ||
+		plain(denial.Suggestion.Value) != k.value {
+		t.Fatalf("suggestion is %+v, want %s = %s", denial.Suggestion, k.setting, k.value)
+	}
+	after := s.start(harness.Settings(paste(t, k.block, denial.Suggestion)), nil)
+	if session, status, denials := after.tool(k.argv...); status != 0 || len(denials) > 0 {
+		t.Errorf("with the suggestion: status %d, denials %+v\n%s", status, denials, session.Output())
+	}
+	if k.again != nil {
+		k.again()
+	}
+	probes, want := probes(s, k), map[string]bool{}
+	for access, list := range probes {
+		for _, target := range list {
+			if key := access + " " + target; open[key] {
+				want[key] = true
+			}
+		}
+	}
+	for access, list := range k.allowed() {
+		for _, target := range list {
+			want[access+" "+target] = true
+		}
+	}
+	if got := after.opened(s, probes); !maps.Equal(got, want) {
+		t.Errorf("open after: %v\nwant: %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 }
 

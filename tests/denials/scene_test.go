@@ -50,6 +50,13 @@ func requireReports(t testing.TB) {
 	requireSeccomp(t, reports.are)
 }
 
+// in is the same scene for another test, which its methods then fail.
+func (s *scene) in(t testing.TB) *scene {
+	other := *s.Scene
+	other.T = t
+	return &scene{&other}
+}
+
 // target starts a process outside, for signals, and returns its id.
 func (s *scene) target() (pid string) {
 	s.T.Helper()
