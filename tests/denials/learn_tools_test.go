@@ -52,15 +52,16 @@ func (l lesson) run(t *testing.T) {
 	s := &scene{harness.NewSceneIn(t, harness.NewWorldOutsideDefaults(t), "")}
 	s.prepare(l)
 	refused := l.refused
-	try := func(settings string) (output string, status int) {
+	try := func(settings string) (e *editor, output string, status int) {
 		s.forget(l)
-		session, status, _ := s.start(settings, nil).tool("/bin/sh", "-c", "PATH="+harness.SearchPath+"; "+l.line)
+		e = s.start(settings, nil)
+		session, status, _ := e.tool("/bin/sh", "-c", "PATH="+harness.SearchPath+"; "+l.line)
 		if l.readOnly != "" && session.Sandbox.Protections["file_tree"].Status == protocol.Enforced {
 			refused = l.readOnly
 		}
-		return session.Output(), status
+		return e, session.Output(), status
 	}
-	if output, status := try(harness.Defaults(nil)); status == 0 || !regexp.MustCompile(refused).MatchString(output) {
+	if _, output, status := try(harness.Defaults(nil)); status == 0 || !regexp.MustCompile(refused).MatchString(output) {
 		t.Fatalf("control: with the default settings: status %d, want a failure that says %q:\n%s", status,
 			refused, output)
 	}
@@ -75,11 +76,12 @@ func (l lesson) run(t *testing.T) {
 		learnt = s.learn(learnt.text, "/bin/sh", "-c", "PATH="+harness.SearchPath+"; "+l.line)
 		t.Logf("learnt %s\n%s", learnt.text, learnt.said)
 	}
-	if output, status := try(learnt.text); status != 0 || !strings.Contains(output, l.prints) {
+	e, output, status := try(learnt.text)
+	if status != 0 || !strings.Contains(output, l.prints) {
 		t.Fatalf("with what was learnt: status %d, want %q:\n%s\nlearnt\n%s\n%s", status, l.prints, output, learnt.text,
 			learnt.said)
 	}
-	s.judge(l, learnt)
+	s.judge(l, learnt, e)
 }
 
 // prepare makes the project and the files around it.
@@ -118,8 +120,8 @@ func (s *scene) forget(l lesson) {
 	}
 }
 
-// judge checks that the printed settings are minimal.
-func (s *scene) judge(l lesson, learnt learnt) {
+// judge checks that the printed settings are minimal. e is an editor with them.
+func (s *scene) judge(l lesson, learnt learnt, e *editor) {
 	s.T.Helper()
 	if got := learnt.list("toolchains"); !slices.Equal(got, []string{l.toolchain}) {
 		s.T.Errorf("toolchains is %q, want %q alone", got, l.toolchain)
@@ -147,7 +149,6 @@ func (s *scene) judge(l lesson, learnt learnt) {
 		s.T.Errorf("it must say that it does not offer %q, and of nothing else:\n%s", l.noted, learnt.said)
 	}
 	// Nothing else has become open.
-	e := s.start(learnt.text, nil)
 	if open := e.opened(s, map[string][]string{
 		"read":  {filepath.Join(s.Home, ".ssh", "id"), s.OutsidePath("private")},
 		"write": {s.OutsidePath("lib"), s.UserSettings(), filepath.Join(s.Home, ".config"), filepath.Join(s.Home, "x")},
