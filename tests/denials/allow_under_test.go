@@ -13,7 +13,7 @@ import (
 )
 
 // After "Allowed" the same command is not refused the same again, whatever its
-// command line says of the sandbox.
+// command line says of the sandbox. Of each front door the rows take turns.
 func TestAllow_CountsTheCommandLineThatWasRefused(t *testing.T) {
 	t.Parallel()
 	requireReports(t)
@@ -25,18 +25,22 @@ func TestAllow_CountsTheCommandLineThatWasRefused(t *testing.T) {
 		settings string
 		flags    []string
 		connects bool
+		i, n     int // which of how many of its front door
 	}{
-		"no settings, --sandbox": {none, []string{"exec", "--sandbox", "--"}, false},
-		"no settings, --mode":    {none, []string{"exec", "--mode", "standard", "--"}, false},
-		"sandbox off, --sandbox": {harness.Off(), []string{"exec", "--sandbox", "--"}, false},
+		"no settings, --sandbox": {none, []string{"exec", "--sandbox", "--"}, false, 0, 3},
+		"no settings, --mode":    {none, []string{"exec", "--mode", "standard", "--"}, false, 0, 1},
+		"sandbox off, --sandbox": {harness.Off(), []string{"exec", "--sandbox", "--"}, false, 1, 3},
 		"for tools, --sandbox": {
-			harness.Defaults(harness.Sandbox{"apply_to": "tool"}), []string{"exec", "--sandbox", "--"}, false,
+			harness.Defaults(harness.Sandbox{"apply_to": "tool"}), []string{"exec", "--sandbox", "--"}, false, 2, 3,
 		},
-		"an agent":                 {none, []string{"agent", "claude"}, false},
-		"an agent, a host":         {harness.Defaults(nil), []string{"agent", "claude"}, true},
-		"exec of an agent":         {none, []string{"exec", "--agent", "claude", "--"}, false},
-		"exec of an agent, a host": {none, []string{"exec", "--agent", "claude", "--"}, true},
+		"an agent":                 {none, []string{"agent", "claude"}, false, 0, 2},
+		"an agent, a host":         {harness.Defaults(nil), []string{"agent", "claude"}, true, 1, 2},
+		"exec of an agent":         {none, []string{"exec", "--agent", "claude", "--"}, false, 1, 2},
+		"exec of an agent, a host": {none, []string{"exec", "--agent", "claude", "--"}, true, 0, 2},
 	} {
+		if !harness.Turn(t, test.i, test.n) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &scene{harness.NewSceneIn(t, harness.NewWorldOutsideDefaults(t), "")}

@@ -213,7 +213,8 @@ func TestOnceIsOneOpen(t *testing.T) {
 	harness.Require(t, "filesystem")
 	s := newScene(t)
 	harness.Write(t, s.OutsidePath("file"), "content\n")
-	const programs, twice = 20, 2
+	const twice = 2
+	programs := shorter(20, 8)
 	answers := make(chan protocol.Decision)
 	e := s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision { return <-answers })
 	crowd := e.Spawn(protocol.SpawnParams{
@@ -340,7 +341,7 @@ func TestNoOtherRequestWaitsForTheUser(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	const files = 300
+	files := shorter(300, 60)
 	for i := range files {
 		harness.Write(t, s.OutsidePath(fmt.Sprintf("%d/file", i)), "content\n")
 	}
@@ -384,21 +385,27 @@ func TestAnEditorThatFailsToAnswerHasDenied(t *testing.T) {
 	harness.Require(t, "filesystem")
 	s := newScene(t)
 	harness.Write(t, s.OutsidePath("file"), "content\n")
-	for _, decision := range []protocol.Decision{"", "yes", "DENY"} {
-		e := s.ask(nil, always(decision))
+	decisions := make(chan protocol.Decision, 1)
+	e := s.ask(nil, func(protocol.RequestAccessParams) protocol.Decision { return <-decisions })
+	for i, decision := range []protocol.Decision{"", "yes", "DENY"} {
+		decisions <- decision
 		if session, status, _ := e.tool("cat", s.OutsidePath("file")); status != 1 ||
-			strings.Contains(session.Output(), "content") || len(e.all()) != 1 {
+			strings.Contains(session.Output(), "content") || len(e.all()) != i+1 {
 			t.Errorf("%q: status %d: %s", decision, status, session.Output())
 		}
 	}
 }
 
 // A permanent answer is written to the settings file that the user chose, which
-// keeps everything else. It applies from the next session on.
+// keeps everything else. It applies from the next session on. Both files take turns
+// with TestAPermanentAnswerReportsWhatWasWritten.
 func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for _, scope := range []protocol.Decision{protocol.DecisionProject, protocol.DecisionUser} {
+	for i, scope := range []protocol.Decision{protocol.DecisionProject, protocol.DecisionUser} {
+		if !harness.Turn(t, i, 2) {
+			continue
+		}
 		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)

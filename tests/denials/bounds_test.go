@@ -109,14 +109,6 @@ func count(denials []protocol.DeniedParams) (all int) {
 	return all
 }
 
-// often is how many times a program tries a refused operation.
-func often() int {
-	if testing.Short() {
-		return 10_000
-	}
-	return 100_000
-}
-
 // A program that tries the same operation a hundred thousand times causes a few
 // reports, whose counts add up to all.
 func TestRepeatedDenialsAreReportedOnce(t *testing.T) {
@@ -136,7 +128,7 @@ func againAndAgain(t *testing.T, access, action string) {
 	harness.Write(t, s.OutsidePath("file"), "content")
 	e := s.start(harness.Settings(nil), nil)
 	observed(t, e)
-	times := often()
+	times := shorter(100_000, 4_000)
 	begun := time.Now()
 	session, status, denials := e.tool(s.Victim, action, s.OutsidePath("file"), strconv.Itoa(times))
 	_, events := find(denials, access, s.OutsidePath("file"))
@@ -164,7 +156,7 @@ func TestManyDifferentThingsAreBounded(t *testing.T) {
 		t.Fatalf("status %d", status)
 	}
 	before := peak(t, e.Process())
-	times := often()
+	times := shorter(100_000, 10_000)
 	begun := time.Now()
 	flood := e.Spawn(protocol.SpawnParams{
 		Kind: protocol.Tool, Command: s.Victim,
@@ -228,7 +220,8 @@ func TestIgnoredDenialsAreNotReported(t *testing.T) {
 func TestRefusedQuestionsComeToAnEnd(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	const files, most = 40, 5
+	const most = 5
+	files := shorter(40, 12)
 	s := newScene(t)
 	for i := range files {
 		harness.Write(t, s.OutsidePath(fmt.Sprint(i)), "content\n")

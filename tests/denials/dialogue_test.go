@@ -186,10 +186,14 @@ func TestOnlyAWholeWordIsAnAnswer(t *testing.T) {
 // changed.
 func TestAPermanentAnswerReportsWhatWasWritten(t *testing.T) {
 	t.Parallel()
-	for word, file := range map[string]func(p *dialogue) string{
-		"user":    func(p *dialogue) string { return p.UserSettings() },
-		"project": func(p *dialogue) string { return filepath.Join(p.Project, ".zed", "settings.json") },
-	} {
+	for i, word := range []string{"user", "project"} { // by turns with TestAPermanentAnswerIsWrittenToSettings
+		if !harness.Turn(t, i, 2) {
+			continue
+		}
+		file := map[string]func(p *dialogue) string{
+			"user":    func(p *dialogue) string { return p.UserSettings() },
+			"project": func(p *dialogue) string { return filepath.Join(p.Project, ".zed", "settings.json") },
+		}[word]
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
 			p := startDialogue(t, func(*exec.Cmd) {}, "cat FILE")
@@ -211,12 +215,30 @@ func TestAPermanentAnswerReportsWhatWasWritten(t *testing.T) {
 	}
 }
 
+// withOrWithoutCgroups is harness.WithAndWithoutCgroups in turn: a test and the next one
+// by number have the first turn in different ways.
+func withOrWithoutCgroups(t *testing.T, number int, run func(t *testing.T, wrap func(*exec.Cmd))) {
+	t.Helper()
+	if harness.Turn(t, number, 2) {
+		t.Run("as it comes", func(t *testing.T) {
+			t.Parallel()
+			run(t, func(*exec.Cmd) {})
+		})
+	}
+	if harness.Turn(t, number+1, 2) {
+		t.Run("without cgroups", func(t *testing.T) {
+			t.Parallel()
+			run(t, harness.WithoutCgroups(t))
+		})
+	}
+}
+
 // While a question is open, no process of the session writes: neither in the
 // background nor outside the terminal's session. Only exec reads the input.
 // Afterwards all of them continue.
 func TestNothingWritesOverAQuestion(t *testing.T) {
 	t.Parallel()
-	harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
+	withOrWithoutCgroups(t, 0, func(t *testing.T, wrap func(*exec.Cmd)) {
 		const line = `
 paint() { while test -d "$PWD"; do printf "$1"; sleep 0.001; done; }
 paint PAINT & 
@@ -254,7 +276,7 @@ while ! test -e end; do sleep 0.02; done; kill 0`
 // for a stop.
 func TestAnInterruptAtAQuestionIsADenial(t *testing.T) {
 	t.Parallel()
-	harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
+	withOrWithoutCgroups(t, 1, func(t *testing.T, wrap func(*exec.Cmd)) {
 		p := startDialogue(t, wrap,
 			`stty -isig; trap 'echo inter''rupted; exit 5' INT; cat FILE; echo went on; sleep 1`)
 		p.Await(prompt)
@@ -270,7 +292,7 @@ func TestAnInterruptAtAQuestionIsADenial(t *testing.T) {
 // all other processes continue.
 func TestAQuestionEndsWithTheProcessThatAsks(t *testing.T) {
 	t.Parallel()
-	harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
+	withOrWithoutCgroups(t, 2, func(t *testing.T, wrap func(*exec.Cmd)) {
 		p := startDialogue(t, wrap, `sh -c 'echo $$ >pid; exec cat FILE'; echo "cat said $?"; echo still here`)
 		p.Await(prompt)
 		pid := strings.TrimSpace(harness.Read(t, filepath.Join(p.Project, "pid")))
@@ -287,7 +309,7 @@ func TestAQuestionEndsWithTheProcessThatAsks(t *testing.T) {
 // If exec is killed while it asks, it leaves no stopped process behind.
 func TestNothingIsLeftIfExecIsKilledAtAQuestion(t *testing.T) {
 	t.Parallel()
-	harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
+	withOrWithoutCgroups(t, 3, func(t *testing.T, wrap func(*exec.Cmd)) {
 		p := startDialogue(t, wrap, `trap '' HUP TERM INT; sh -c "sleep 1000; :" "$0" & cat FILE; sleep 1000`)
 		p.Await(prompt)
 		if n := len(harness.Find(p.token)); n < 2 {

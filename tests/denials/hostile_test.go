@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -281,7 +283,8 @@ func protectedNames() []string {
 }
 
 // The same holds for what the commands print on a terminal: no name can forge a
-// line of the sidecar.
+// line of the sidecar. Each command takes turns with the names, and each name with the
+// commands.
 func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)
@@ -290,7 +293,7 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 		harness.Write(t, filepath.Join(project, ".zed", "settings.json"), harness.Settings(mistakesOf(name)))
 		outside := filepath.Join(s.Outside, name)
 		harness.Write(t, outside, "secret\n")
-		for what, args := range map[string][]string{
+		commands := map[string][]string{
 			"exec": {
 				"exec", "--", "sh", "-c", `echo x >"$1"; mkdir "$1"d; : <"$1"; rm -f "$1"`, "sh", outside,
 			},
@@ -307,10 +310,14 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 			"no settings":   {"policy", "--kind", name},
 			"serve":         {"serve", "--settings", name},
 			"doctor":        {"doctor"},
-		} {
+		}
+		for j, what := range slices.Sorted(maps.Keys(commands)) {
+			if !harness.Turn(t, i+j, 4) {
+				continue
+			}
 			command := s.execute(
 				harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{"/nowhere/" + name}}),
-				args...)
+				commands[what]...)
 			command.Dir = project
 			command.Env = append(command.Env, "PWD="+project)
 			if what == "doctor" {

@@ -20,11 +20,16 @@ import (
 // refused, and one to its end.
 const mostRounds = 2
 
+// lessons is how many there are. They take turns.
+const lessons = 3
+
 // lesson is a small project that fails with the default settings, and works
 // with what learn prints.
 type lesson struct {
 	// needs are programs that must be on the machine.
 	needs []string
+	// turn is when it runs, if lessons take turns.
+	turn int
 	// prepare makes files, by path: "project/…", "home/…" or "outside/…".
 	prepare map[string]string
 	// before is a command line that the user runs outside, in the project.
@@ -48,6 +53,9 @@ type lesson struct {
 func (l lesson) run(t *testing.T) {
 	t.Helper()
 	t.Parallel()
+	if !harness.Turn(t, l.turn, lessons) {
+		t.Skip("another lesson has its turn")
+	}
 	requireReports(t)
 	s := &scene{harness.NewSceneIn(t, harness.NewWorldOutsideDefaults(t), "")}
 	s.prepare(l)
@@ -162,7 +170,7 @@ func (s *scene) judge(l lesson, learnt learnt, e *editor) {
 // registry's token, but does not need one.
 func TestLearnOnNpm(t *testing.T) {
 	lesson{
-		needs: []string{"node", "npm"},
+		needs: []string{"node", "npm"}, turn: 0,
 		prepare: map[string]string{
 			"project/dep/package.json": `{"name": "dep", "version": "1.0.0", "main": "dep.js"}`,
 			"project/dep/dep.js":       `module.exports = "installed by npm, "`,
@@ -191,7 +199,7 @@ func TestLearnOnNpm(t *testing.T) {
 // whole runtime.
 func TestLearnOnGo(t *testing.T) {
 	lesson{
-		needs: []string{"go"},
+		needs: []string{"go"}, turn: 1,
 		prepare: map[string]string{
 			"project/go.mod": "module example.com/app\n\ngo 1.21\n\nrequire example.com/lib v0.0.0\n\nreplace " +
 				"example.com/lib => ../outside/lib\n",
@@ -212,7 +220,7 @@ func TestLearnOnGo(t *testing.T) {
 // a directory elsewhere.
 func TestLearnOnPytest(t *testing.T) {
 	lesson{
-		needs: []string{"pytest-3", "python3"},
+		needs: []string{"pytest-3", "python3"}, turn: 2,
 		prepare: map[string]string{
 			"project/test_app.py": "import installed, lib\n\ndef test_words(tmp_path):\n    (tmp_path / " +
 				"'x').write_text('x')\n    assert installed.word + lib.word == 'ab'\n",

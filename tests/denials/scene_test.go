@@ -152,6 +152,15 @@ func listen(t testing.TB, path string) {
 	t.Cleanup(func() { listener.Close() })
 }
 
+// shorter is a number of rounds, or a smaller one where tests repeat themselves less
+// often.
+func shorter(usual, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return usual
+}
+
 // ownAddress is an address of this machine that is not the loopback
 // interface's.
 func ownAddress(t testing.TB) string {
