@@ -102,9 +102,14 @@ func only(targets ...string) func(string) protocol.Decision {
 // allow some hosts or none. Nobody looks the name up before.
 func TestAsk_ConnectsBecauseTheUserSaysSo(t *testing.T) {
 	t.Parallel()
-	for name, settings := range map[string]harness.Sandbox{
-		"some": {"allowed_hosts": []string{"allowed.example"}}, "none": nil,
-	} {
+	for i, name := range []string{"some", "none"} {
+		if !harness.Turn(t, i, 2) {
+			continue
+		}
+		var settings harness.Sandbox
+		if name == "some" {
+			settings = harness.Sandbox{"allowed_hosts": []string{"allowed.example"}}
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
@@ -398,7 +403,10 @@ func TestAsk_NotAboutWhatIsDenied(t *testing.T) {
 // for later sessions.
 func TestAsk_WritesAPermanentAnswer(t *testing.T) {
 	t.Parallel()
-	for _, scope := range []protocol.Decision{protocol.DecisionProject, protocol.DecisionUser} {
+	for i, scope := range []protocol.Decision{protocol.DecisionProject, protocol.DecisionUser} {
+		if !harness.Turn(t, i, 2) {
+			continue
+		}
 		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
@@ -442,21 +450,28 @@ func TestAsk_RefusesWithoutAnAnswer(t *testing.T) {
 	if got := s.victim(e, "connect evil.example:80"); got != "EACCES" {
 		t.Error(got)
 	}
-	for _, decision := range []protocol.Decision{"", "yes", "DENY"} {
-		e := s.ask(nil, always(decision))
-		if got := s.victim(e.Editor, "connect evil.example:80"); got != "EACCES" || e.targets() != "evil.example:80" {
-			t.Errorf("%q: %s, asked about %q", decision, got, e.targets())
+	decisions := make(chan protocol.Decision, 1)
+	a := s.ask(nil, func(string) protocol.Decision { return <-decisions })
+	for i, decision := range []protocol.Decision{"", "yes", "DENY"} {
+		decisions <- decision
+		want := strings.TrimSpace(strings.Repeat("evil.example:80 ", i+1))
+		if got := s.victim(a.Editor, "connect evil.example:80"); got != "EACCES" || a.targets() != want {
+			t.Errorf("%q: %s, asked about %q", decision, got, a.targets())
 		}
 	}
 }
 
 // In the user's own terminal exec asks, and connects after the answer: to
-// programs in blocking mode and to others.
+// programs in blocking mode and to others. Each answer has its turn with each of them.
 func TestExec_AsksAboutHosts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network_hosts")
-	for _, action := range []string{"v6", "eager"} {
-		for typed, allowed := range map[string]bool{"once": true, "project": true, "deny": false, "": false} {
+	for i, action := range []string{"v6", "eager"} {
+		for j, typed := range []string{"once", "deny", "", "project"} {
+			if !harness.Turn(t, i+j, 2) {
+				continue
+			}
+			allowed := typed == "once" || typed == "project"
 			t.Run(action+" "+typed, func(t *testing.T) {
 				t.Parallel()
 				s := newScene(t)

@@ -5,6 +5,7 @@ package hosts
 import (
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -30,61 +31,77 @@ func TestTLS_IsUntouched(t *testing.T) {
 	}
 }
 
-// answers are what each action of the victim gets.
+// ownAnswers are what each action of the victim gets.
+var ownAnswers = map[string]string{
+	"connect allowed.example:80":                   "connected",
+	"connect allowed.example:9":                    "ECONNREFUSED",
+	"connect unreachable.example:80":               "EACCES", // a special address
+	"connect missing.example:80":                   "EHOSTUNREACH",
+	"connect evil.example:80":                      "EACCES",
+	"connect 93.184.216.34:7":                      "connected",
+	"connect 93.184.216.34:80":                     "EACCES",
+	"connect '[2606:2800:220:1::7]:80'":            "EACCES",
+	"connect 127.0.0.1:80":                         "ECONNREFUSED", // the session's own
+	"connect '[::1]:80'":                           "ECONNREFUSED",
+	"connect 198.18.77.77:80":                      "EHOSTUNREACH", // no name has it
+	"connect host.sandbox.internal:80":             "EACCES",
+	"poll allowed.example:80":                      "EINPROGRESS connected",
+	"poll allowed.example:9":                       "ECONNREFUSED",
+	"poll evil.example:80":                         "EACCES",
+	"poll silent.example:80":                       "EINPROGRESS connected",
+	"interrupted allowed.example:81":               "EINTR EISCONN",
+	"again allowed.example:80":                     "EISCONN",
+	"unspec allowed.example:80 evil.example:80":    "EACCES",
+	"unspec allowed.example:22 allowed.example:80": "connected",
+	"v6 allowed.example:80":                        "hello from 93.184.216.34",
+	"v6 evil.example:80":                           "EACCES",
+	"v6only '[2606:2800:220:1::7]:80'":             "EACCES",
+	"mptcp allowed.example:80":                     "hello from 93.184.216.34",
+	"mptcp evil.example:80":                        "EACCES",
+	"fast-open allowed.example:80 sendto":          "ECONNREFUSED", // the program connects then
+	"fast-open evil.example:80 sendmsg":            "ECONNREFUSED",
+	"fast-open 93.184.216.34:7 sendto":             "ENETUNREACH",
+	"defer allowed.example:80":                     "hello from 93.184.216.34",
+	"defer evil.example:80":                        "EACCES",
+	"passed allowed.example:80":                    "hello from 93.184.216.34",
+	"datagram allowed.example:443":                 "ECONNREFUSED", // QUIC falls back to TCP
+	"datagram 93.184.216.34:53":                    "ENETUNREACH",
+	"hear allowed.example:22":                      "SSH-2.0-world",
+	"halves allowed.example:9000":                  "20971520",
+	"hear allowed.example:9001":                    "ECONNRESET",
+	"peer allowed.example:80":                      "true",
+	"relay":                                        "1 tried, 0 answers",
+	"connect ALLOWED.Example.:80":                  "connected",
+	"connect evil.EXAMPLE.:80":                     "EACCES",
+	"connect xn--bcher-kva.example:80":             "connected", // bücher.example
+	"shared slow.example:80":                       "hello from 93.184.216.34",
+	"upgrade allowed.example:25":                   "hello from tls", // STARTTLS
+	// A name server that is down, or answers nonsense.
+	"connect silent.example:80":  "ETIMEDOUT",
+	"connect broken.example:80":  "EHOSTUNREACH",
+	"connect garbage.example:80": "EHOSTUNREACH",
+}
+
 func TestConnect_AnswersAsTheNetworkDoes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	e := s.start(allowed(append(usual, "93.184.216.34:7", "BÜCHER.example", "slow.example", "broken.example",
 		"garbage.example")...))
-	s.answers(e, map[string]string{
-		"connect allowed.example:80":                   "connected",
-		"connect allowed.example:9":                    "ECONNREFUSED",
-		"connect unreachable.example:80":               "EACCES", // a special address
-		"connect missing.example:80":                   "EHOSTUNREACH",
-		"connect evil.example:80":                      "EACCES",
-		"connect 93.184.216.34:7":                      "connected",
-		"connect 93.184.216.34:80":                     "EACCES",
-		"connect '[2606:2800:220:1::7]:80'":            "EACCES",
-		"connect 127.0.0.1:80":                         "ECONNREFUSED", // the session's own
-		"connect '[::1]:80'":                           "ECONNREFUSED",
-		"connect 198.18.77.77:80":                      "EHOSTUNREACH", // no name has it
-		"connect host.sandbox.internal:80":             "EACCES",
-		"poll allowed.example:80":                      "EINPROGRESS connected",
-		"poll allowed.example:9":                       "ECONNREFUSED",
-		"poll evil.example:80":                         "EACCES",
-		"poll silent.example:80":                       "EINPROGRESS connected",
-		"interrupted allowed.example:81":               "EINTR EISCONN",
-		"again allowed.example:80":                     "EISCONN",
-		"unspec allowed.example:80 evil.example:80":    "EACCES",
-		"unspec allowed.example:22 allowed.example:80": "connected",
-		"v6 allowed.example:80":                        "hello from 93.184.216.34",
-		"v6 evil.example:80":                           "EACCES",
-		"v6only '[2606:2800:220:1::7]:80'":             "EACCES",
-		"mptcp allowed.example:80":                     "hello from 93.184.216.34",
-		"mptcp evil.example:80":                        "EACCES",
-		"fast-open allowed.example:80 sendto":          "ECONNREFUSED", // the program connects then
-		"fast-open evil.example:80 sendmsg":            "ECONNREFUSED",
-		"fast-open 93.184.216.34:7 sendto":             "ENETUNREACH",
-		"defer allowed.example:80":                     "hello from 93.184.216.34",
-		"defer evil.example:80":                        "EACCES",
-		"passed allowed.example:80":                    "hello from 93.184.216.34",
-		"datagram allowed.example:443":                 "ECONNREFUSED", // QUIC falls back to TCP
-		"datagram 93.184.216.34:53":                    "ENETUNREACH",
-		"hear allowed.example:22":                      "SSH-2.0-world",
-		"halves allowed.example:9000":                  "20971520",
-		"hear allowed.example:9001":                    "ECONNRESET",
-		"peer allowed.example:80":                      "true",
-		"relay":                                        "1 tried, 0 answers",
-		"connect ALLOWED.Example.:80":                  "connected",
-		"connect evil.EXAMPLE.:80":                     "EACCES",
-		"connect xn--bcher-kva.example:80":             "connected", // bücher.example
-		"shared slow.example:80":                       "hello from 93.184.216.34",
-		"upgrade allowed.example:25":                   "hello from tls", // STARTTLS
-		// A name server that is down, or answers nonsense.
-		"connect silent.example:80":  "ETIMEDOUT",
-		"connect broken.example:80":  "EHOSTUNREACH",
-		"connect garbage.example:80": "EHOSTUNREACH",
-	})
+	s.answers(e, inTurn(t, ownAnswers, sharedAnswers, 0))
+}
+
+// inTurn are the lines of a machine's table that have their turn. A line that is in
+// the other machine's table, too, is tried on one of both.
+func inTurn(t *testing.T, table, other map[string]string, machine int) map[string]string {
+	t.Helper()
+	lines := map[string]string{}
+	for line, want := range table {
+		first := int(crc32.ChecksumIEEE([]byte(line)) % 2)
+		if _, both := other[line]; !both || harness.Turn(t, first+machine, 2) {
+			lines[line] = want
+		}
+	}
+	return lines
 }
 
 // A name whose owner leads it to this machine or its network reaches nothing.
@@ -335,9 +352,13 @@ func TestResolver_AsksNobodyAboutNames(t *testing.T) {
 	}
 }
 
-// However much a session asks for, what it has goes on, and so do others.
+// However much a session asks for, what it has goes on, and so do others. The same on
+// a machine without namespaces is in TestShared_AnswersAsTheNetworkDoes.
 func TestMuch_AtATime(t *testing.T) {
 	t.Parallel()
+	if !harness.Turn(t, 0, 2) {
+		t.Skip("sharedMuch has its turn")
+	}
 	for line, want := range map[string]string{
 		// Names are forgotten, but not while they are used.
 		"names 20000 allowed.example:7":                   "echo, 0 failed, same address: true",
@@ -370,12 +391,24 @@ func TestConnect_FailsAsItDoesOutside(t *testing.T) {
 	} {
 		outside := exec.Command(s.Victim, "connect", target)
 		s.Wrap(outside)
-		if output, _ := outside.CombinedOutput(); strings.TrimSpace(string(output)) != want[0] {
-			t.Errorf("outside, %s: %s", target, output)
+		var output strings.Builder
+		outside.Stdout, outside.Stderr = &output, &output
+		harness.Must(t, outside.Start())
+		// All wait at once.
+		var inside []*harness.Session
+		for _, action := range []string{"connect", "eager"} {
+			inside = append(inside, e.Spawn(protocol.SpawnParams{
+				Kind: protocol.Tool, Command: empty + s.Victim + " " + action + " " + target + " 2>&1",
+			}))
 		}
-		for i, action := range []string{"connect", "eager"} {
-			if got := s.victim(e, action, target); got != want[i] {
-				t.Errorf("%s %s: %s, want %s", action, target, got, want[i])
+		_ = outside.Wait() // the output says it
+		if got := strings.TrimSpace(output.String()); got != want[0] {
+			t.Errorf("outside, %s: %s", target, got)
+		}
+		for i, session := range inside {
+			session.Exit()
+			if got := strings.TrimSpace(session.Output()); got != want[i] {
+				t.Errorf("%s, session %d: %s, want %s", target, i, got, want[i])
 			}
 		}
 	}

@@ -34,7 +34,7 @@ echo nameserver 192.0.2.53 >"$target"
 export target; exec "$@"`
 
 // With the network a session reads what /etc/resolv.conf leads to, as outside.
-// With hosts it reads which resolver answers it.
+// With hosts it reads which resolver answers it. Both take turns with the layouts.
 func TestLayouts_SessionsKnowTheirResolver(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -42,7 +42,7 @@ func TestLayouts_SessionsKnowTheirResolver(t *testing.T) {
 	}
 	harness.Require(t, "network_hosts")
 	const theirs, own = "nameserver 192.0.2.53\n", "nameserver 198.18.0.2\n"
-	for _, link := range layouts {
+	for i, link := range layouts {
 		t.Run(strings.ReplaceAll(strings.Trim(link, "./"), "/", "-"), func(t *testing.T) {
 			t.Parallel()
 			w := harness.NewWorld(t)
@@ -61,12 +61,17 @@ func TestLayouts_SessionsKnowTheirResolver(t *testing.T) {
 				}
 				return string(output)
 			}
+			if harness.Turn(t, i, 2) {
+				hosts := allowed("allowed.example")
+				if got := read(hosts, "cat /etc/resolv.conf"); !strings.HasPrefix(got, own) {
+					t.Errorf("with hosts: %q", got)
+				}
+			}
+			if !harness.Turn(t, i+1, 2) {
+				return
+			}
 			if got := read(harness.Sandbox{"allow_network": true}, "cat /etc/resolv.conf"); got != theirs {
 				t.Errorf("with the network: %q", got)
-			}
-			hosts := allowed("allowed.example")
-			if got := read(hosts, "cat /etc/resolv.conf"); !strings.HasPrefix(got, own) {
-				t.Errorf("with hosts: %q", got)
 			}
 			if got := read(harness.Sandbox{
 				"allow_network": true, "system_paths": harness.Sandbox{"read_only": []string{"/etc", "/usr/share"}},

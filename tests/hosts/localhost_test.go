@@ -273,6 +273,15 @@ import socket, sys
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5); print(s.recv(100).decode())
 `
 
+// callers calls many servers, one after the other.
+const callers = `
+import socket, sys
+for port in sys.argv[1:]:
+    try: text = socket.create_connection(("127.0.0.1", int(port)), 5).recv(100).decode()
+    except OSError as e: text = type(e).__name__
+    print("answer of %s: %s" % (port, text), flush=True)
+`
+
 // Two terminals of a project, each with a sidecar of its own, reach each other's
 // servers. Those of other projects are others'. The user's browser is outside.
 func TestLocalhost_ServersOfTheProject(t *testing.T) {
@@ -322,12 +331,20 @@ func TestLocalhost_ServersOfTheRepository(t *testing.T) {
 	groups := [][]string{
 		{"repo", "repo/web", "repo/api/v1"}, {"repo/deps/inner"}, {"other"}, {"plain"}, {"plain/below"},
 	}
-	for of, members := range groups {
-		port := strconv.Itoa(h.serve(t, filepath.Join(dir, members[len(members)-1]), "python3", "-c", server))
-		for from, others := range groups {
-			for _, member := range others {
-				output, err := h.run(t, filepath.Join(dir, member), "python3", "-c", caller, port)
-				switch reached := err == nil && strings.Contains(output, "hello"); {
+	args := []string{"python3", "-c", callers}
+	for _, members := range groups {
+		port := h.serve(t, filepath.Join(dir, members[len(members)-1]), "python3", "-c", server)
+		args = append(args, strconv.Itoa(port))
+	}
+	ports := args[3:]
+	for from, others := range groups {
+		for _, member := range others {
+			output, err := h.run(t, filepath.Join(dir, member), args...)
+			if err != nil {
+				t.Errorf("from %s: %v\n%s", member, err, output)
+			}
+			for of, members := range groups {
+				switch reached := strings.Contains(output, "answer of "+ports[of]+": hello"); {
 				case reached && of != from:
 					harness.Breach(t, "from %s a server of %s is reached", member, members[0])
 				case !reached && of == from:
@@ -450,6 +467,7 @@ while time.monotonic() < end:
 // somebody else listens at the port.
 func TestLocalhost_NoConnectionWaitsForAnother(t *testing.T) {
 	t.Parallel()
+	var ends []func() // all wait at once
 	for _, test := range [][2]string{{"own", "waiting"}, {"all", "waiting"}, {"own", "killed"}, {"all", "killed"}} {
 		value := test[0]
 		h := newHere(t, harness.Sandbox{"localhost": value})
@@ -486,14 +504,19 @@ func TestLocalhost_NoConnectionWaitsForAnother(t *testing.T) {
 				}
 			}
 		}()
-		_ = command.Wait()
-		later.Close()
-		switch got := <-heard; {
-		case value == "own" && got:
-			harness.Breach(t, "a connection of a session (%s) reaches who listens later", test[1])
-		case value == "all" && !got:
-			t.Errorf("control: no connection (%s) reaches who listens later", test[1])
-		}
+		ends = append(ends, func() {
+			_ = command.Wait()
+			later.Close()
+			switch got := <-heard; {
+			case value == "own" && got:
+				harness.Breach(t, "a connection of a session (%s) reaches who listens later", test[1])
+			case value == "all" && !got:
+				t.Errorf("control: no connection (%s) reaches who listens later", test[1])
+			}
+		})
+	}
+	for _, end := range ends {
+		end()
 	}
 }
 

@@ -64,14 +64,18 @@ func forward(e *harness.Editor, session *harness.Session, port, local int) (prot
 func TestPorts_ShowAServerUntilTheSessionEnds(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
+		turn     int
 		address  string
 		settings harness.Sandbox
 	}{
-		"IPv4":       {"127.0.0.1:3000", harness.Sandbox{"allow_network": false}},
-		"IPv6":       {"[::1]:3000", harness.Sandbox{"allow_network": false}},
-		"everywhere": {":3000", harness.Sandbox{"allow_network": false}},
-		"with hosts": {"127.0.0.1:3000", allowed("example.org")},
+		"IPv4":       {0, "127.0.0.1:3000", harness.Sandbox{"allow_network": false}},
+		"IPv6":       {1, "[::1]:3000", harness.Sandbox{"allow_network": false}},
+		"everywhere": {0, ":3000", harness.Sandbox{"allow_network": false}},
+		"with hosts": {1, "127.0.0.1:3000", allowed("example.org")},
 	} {
+		if !harness.Turn(t, test.turn, 2) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, session := serving(t, test.settings, test.address)

@@ -80,11 +80,13 @@ func (s *scene) start(settings harness.Sandbox) *harness.Editor {
 	return s.Start(harness.Defaults(settings))
 }
 
+// empty begins a command line that runs with an empty environment.
+const empty = "env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=$HOME LANG=C.UTF-8 timeout 300 "
+
 // run runs a command line with an empty environment, and returns what it prints.
 func (s *scene) run(e *harness.Editor, line string) string {
 	s.T.Helper()
-	output, _ := e.Tool("env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=$HOME LANG=C.UTF-8 timeout 300 " +
-		line + " 2>&1")
+	output, _ := e.Tool(empty + line + " 2>&1")
 	return strings.TrimSpace(output)
 }
 

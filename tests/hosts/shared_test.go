@@ -26,7 +26,7 @@ func newShared(t testing.TB) *scene {
 
 func TestShared_ClientsReachAllowedHostsAlone(t *testing.T) {
 	t.Parallel()
-	reachAllowedHostsAlone(t, newShared(t))
+	reachAllowedHostsAlone(t, newShared(t), 1)
 }
 
 func TestShared_SaysSo(t *testing.T) {
@@ -44,58 +44,66 @@ func TestShared_SaysSo(t *testing.T) {
 	}
 }
 
+// sharedAnswers are what each action of the victim gets.
+var sharedAnswers = map[string]string{
+	"connect allowed.example:80":                   "connected",
+	"connect allowed.example:9":                    "ECONNREFUSED",
+	"connect unreachable.example:80":               "EACCES",
+	"connect missing.example:80":                   "EHOSTUNREACH",
+	"connect evil.example:80":                      "EACCES",
+	"connect rebound.example:80":                   "EACCES",
+	"connect 93.184.216.34:7":                      "connected",
+	"connect 93.184.216.34:80":                     "EACCES",
+	"connect '[2606:2800:220:1::7]:80'":            "EACCES",
+	"connect 127.0.0.1:80":                         "ECONNREFUSED", // nobody listens in the session
+	"connect '[::1]:80'":                           "ECONNREFUSED",
+	"connect 198.18.77.77:80":                      "EHOSTUNREACH",
+	"connect host.sandbox.internal:80":             "EACCES",
+	"poll allowed.example:80":                      "EINPROGRESS connected",
+	"poll allowed.example:9":                       "ECONNREFUSED",
+	"poll evil.example:80":                         "EACCES",
+	"poll silent.example:80":                       "EINPROGRESS connected",
+	"interrupted allowed.example:81":               "EINTR EISCONN",
+	"again allowed.example:80":                     "EISCONN",
+	"unspec allowed.example:80 evil.example:80":    "EACCES",
+	"unspec allowed.example:22 allowed.example:80": "connected",
+	"v6 allowed.example:80":                        "hello from 93.184.216.34",
+	"v6 evil.example:80":                           "EACCES",
+	"v6only '[2606:2800:220:1::7]:80'":             "EACCES",
+	"mptcp allowed.example:80":                     "EPROTONOSUPPORT", // programs use TCP then
+	"fast-open allowed.example:80 sendto":          "ENOTSUP",
+	"fast-open 93.184.216.34:7 sendmsg":            "ENOTSUP",
+	"defer allowed.example:80":                     "hello from 93.184.216.34",
+	"defer evil.example:80":                        "EACCES",
+	"passed allowed.example:80":                    "hello from 93.184.216.34",
+	"datagram allowed.example:443":                 "ECONNREFUSED",
+	"hear allowed.example:22":                      "SSH-2.0-world",
+	"halves allowed.example:9000":                  "20971520",
+	"hear allowed.example:9001":                    "ECONNRESET",
+	"ask allowed.example TXT":                      "Success text of allowed.example",
+	"ask name.corp.example A":                      "NameError", // as the machine searches there
+	"tls allowed.example:443 evil.example":         "ECONNRESET",
+	"tls api.allowed.example:443 allowed.example":  "connected",
+	"unix .": "hello",
+}
+
+// sharedMuch is the same as in TestMuch_AtATime, with which it takes turns.
+var sharedMuch = map[string]string{
+	"names 20000 allowed.example:7":                   "echo, 0 failed, same address: false",
+	"storm allowed.example:81 allowed.example:80 300": "connected",
+	"many allowed.example:7 300":                      "connected",
+}
+
 func TestShared_AnswersAsTheNetworkDoes(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
-	e := s.start(func() harness.Sandbox {
-		settings := allowed(append(usual, "93.184.216.34:7")...)
-		settings["limits"] = harness.Sandbox{"connections": 2048}
-		return settings
-	}())
-	s.answers(e, map[string]string{
-		"connect allowed.example:80":                      "connected",
-		"connect allowed.example:9":                       "ECONNREFUSED",
-		"connect unreachable.example:80":                  "EACCES",
-		"connect missing.example:80":                      "EHOSTUNREACH",
-		"connect evil.example:80":                         "EACCES",
-		"connect rebound.example:80":                      "EACCES",
-		"connect 93.184.216.34:7":                         "connected",
-		"connect 93.184.216.34:80":                        "EACCES",
-		"connect '[2606:2800:220:1::7]:80'":               "EACCES",
-		"connect 127.0.0.1:80":                            "ECONNREFUSED", // nobody listens in the session
-		"connect '[::1]:80'":                              "ECONNREFUSED",
-		"connect 198.18.77.77:80":                         "EHOSTUNREACH",
-		"connect host.sandbox.internal:80":                "EACCES",
-		"poll allowed.example:80":                         "EINPROGRESS connected",
-		"poll allowed.example:9":                          "ECONNREFUSED",
-		"poll evil.example:80":                            "EACCES",
-		"poll silent.example:80":                          "EINPROGRESS connected",
-		"interrupted allowed.example:81":                  "EINTR EISCONN",
-		"again allowed.example:80":                        "EISCONN",
-		"unspec allowed.example:80 evil.example:80":       "EACCES",
-		"unspec allowed.example:22 allowed.example:80":    "connected",
-		"v6 allowed.example:80":                           "hello from 93.184.216.34",
-		"v6 evil.example:80":                              "EACCES",
-		"v6only '[2606:2800:220:1::7]:80'":                "EACCES",
-		"mptcp allowed.example:80":                        "EPROTONOSUPPORT", // programs use TCP then
-		"fast-open allowed.example:80 sendto":             "ENOTSUP",
-		"fast-open 93.184.216.34:7 sendmsg":               "ENOTSUP",
-		"defer allowed.example:80":                        "hello from 93.184.216.34",
-		"defer evil.example:80":                           "EACCES",
-		"passed allowed.example:80":                       "hello from 93.184.216.34",
-		"datagram allowed.example:443":                    "ECONNREFUSED",
-		"hear allowed.example:22":                         "SSH-2.0-world",
-		"halves allowed.example:9000":                     "20971520",
-		"hear allowed.example:9001":                       "ECONNRESET",
-		"ask allowed.example TXT":                         "Success text of allowed.example",
-		"ask name.corp.example A":                         "NameError", // as the machine searches there
-		"tls allowed.example:443 evil.example":            "ECONNRESET",
-		"tls api.allowed.example:443 allowed.example":     "connected",
-		"names 20000 allowed.example:7":                   "echo, 0 failed, same address: false",
-		"storm allowed.example:81 allowed.example:80 300": "connected",
-		"many allowed.example:7 300":                      "connected",
-		"unix .":                                          "hello",
-	})
+	settings := allowed(append(usual, "93.184.216.34:7")...)
+	settings["limits"] = harness.Sandbox{"connections": 2048}
+	e := s.start(settings)
+	s.answers(e, inTurn(t, sharedAnswers, ownAnswers, 1))
+	if harness.Turn(t, 1, 2) {
+		s.answers(e, sharedMuch)
+	}
 }
 
 // A session that shares the machine's network cannot listen, so it has no
