@@ -12,7 +12,8 @@ import (
 
 // What sessions write to caches, temporary files, an agent's state and a shell's
 // history stays apart from what programs outside see, where explain says so, and
-// nowhere else. Of a file with a token they read the rest.
+// nowhere else. Of a file with a token they read the rest. Fronts take turns with
+// what the settings keep apart.
 func TestExplain_SaysWhatStaysApart(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "temporary_files", "toolchain_caches", "hidden_paths")
@@ -44,13 +45,14 @@ func TestExplain_SaysWhatStaysApart(t *testing.T) {
 		s.acts = append(s.acts, act{protocol.AccessWrite, row.target, row.made})
 	}
 	s.acts = append(s.acts, act{protocol.AccessRead, s.HomePath(".npmrc"), "secret"})
-	for _, kept := range []string{private, "shared"} {
+	kinds := []string{"an editor's terminal", "mcp", "a shell"}
+	for i, kept := range []string{private, "shared"} {
 		settings := harness.Defaults(harness.Sandbox{
 			"temporary_files": kept, "toolchain_caches": kept, "toolchains": []string{"ruby", "claude"},
 			"additional_read_write_paths": []string{s.OutsidePath("dir")},
 		})
 		for _, f := range fronts {
-			if !slices.Contains([]string{"an editor's terminal", "mcp", "a shell"}, f.name) {
+			if j := slices.Index(kinds, f.name); j < 0 || !harness.Turn(t, i+j, 2) {
 				continue
 			}
 			t.Run(kept+", "+f.name, func(t *testing.T) {
