@@ -39,26 +39,25 @@ var anywhere = map[string][2]string{
 func TestProtectedAnywhere(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
+	unconfined := share(t, harness.Off())
+	confined := share(t, harness.Defaults(harness.Sandbox{"protected_paths": []string{"**/rules.mine"}}))
 	for name, c := range anywhere {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			prepared := func() *scene {
-				s := newScene(t)
+			prepared := func(with shared) (*scene, *editor) {
+				s, e := with.in(t)
 				harness.Write(t, s.ProjectPath("old/deep/rules.mine"), "good\n")
-				return s
+				return s, e
 			}
 			evil := func(s *scene) bool {
 				text, err := os.ReadFile(s.ProjectPath(c[1]))
 				return err == nil && string(text) == "evil\n"
 			}
-			control := prepared()
-			_, output, _, _ := control.start(harness.Off(), harness.Machine{}).run(c[0])
-			if !evil(control) {
+			control, free := prepared(unconfined)
+			if _, output, _, _ := free.run(c[0]); !evil(control) {
 				t.Fatalf("control: %s", output)
 			}
-			s := prepared()
-			settings := harness.Defaults(harness.Sandbox{"protected_paths": []string{"**/rules.mine"}})
-			e := s.start(settings, harness.Machine{})
+			s, e := prepared(confined)
 			explained, err := harness.Try(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
 				Kind: protocol.Tool, ProjectDir: s.Project, Access: "write", Target: s.ProjectPath(c[1]),
 			})
@@ -110,8 +109,7 @@ func TestHiddenAnywhere(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "hidden_paths")
 	const secret = "token-of-the-test"
-	prepared := func() *scene {
-		s := newScene(t)
+	prepare := func(s *scene) {
 		for _, name := range []string{".env", "a/b/.env", "a/c/.env.local", "target", "node_modules/x/.env"} {
 			harness.Write(t, s.ProjectPath(name), secret+"\n")
 		}
@@ -119,8 +117,9 @@ func TestHiddenAnywhere(t *testing.T) {
 		if err := os.Symlink("../target", s.ProjectPath("linked/.env")); err != nil {
 			t.Fatal(err)
 		}
-		return s
 	}
+	unconfined := share(t, harness.Off())
+	confined := share(t, harness.Defaults(harness.Sandbox{"hidden_paths": []string{"**/.env", "**/.env.*"}}))
 	ways := map[string]string{
 		"at the top": `cat .env`, "deep": `cat a/b/.env`, "a pattern": `cat a/c/.env.local`,
 		"a link":     `cat linked/.env`,
@@ -132,19 +131,20 @@ func TestHiddenAnywhere(t *testing.T) {
 	for name, command := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, output, _, _ := prepared().start(harness.Off(), harness.Machine{}).run(command)
-			if !strings.Contains(output, secret) {
+			s, e := unconfined.in(t)
+			prepare(s)
+			if _, output, _, _ := e.run(command); !strings.Contains(output, secret) {
 				t.Fatalf("control: %s", output)
 			}
-			e := prepared().start(harness.Defaults(harness.Sandbox{
-				"hidden_paths": []string{"**/.env", "**/.env.*"},
-			}), harness.Machine{})
+			s, e = confined.in(t)
+			prepare(s)
 			if _, output, _, _ := e.run(command); strings.Contains(output, secret) {
 				harness.Breach(t, "it was read: %s", output)
 			}
 		})
 	}
-	s := prepared()
+	s := newScene(t)
+	prepare(s)
 	settings := harness.Defaults(harness.Sandbox{"hidden_paths": []string{"**/.env"}})
 	_, output, status, _ := s.start(settings, harness.Machine{}).run(
 		`mkdir n && echo own >n/.env && cat n/.env && cat node_modules/x/.env`)

@@ -65,13 +65,19 @@ func TestOnlyFilesAreMadeInARepository(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
 	harness.RequirePrograms(t, "python3")
+	unconfined, confined := share(t, harness.Off()), share(t, harness.Defaults(nil))
 	for name, c := range strange {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if made, output, _ := leave(t, layouts["repository"], c, harness.Off()); !made {
+			try := func(with shared) (made bool, output, reports string) {
+				s, e := with.in(t)
+				s.repository(s.Project)
+				return s.leave(e, c)
+			}
+			if made, output, _ := try(unconfined); !made {
 				t.Fatalf("control: without a sandbox it must be made: %s", output)
 			}
-			made, output, reports := leave(t, layouts["repository"], c, harness.Defaults(nil))
+			made, output, reports := try(confined)
 			if made || !strings.Contains(output, "not permitted") {
 				harness.Breach(t, "it was made (%t): %s", made, output)
 			}
@@ -118,24 +124,25 @@ func TestOnlyFilesAreMadeInEachRepository(t *testing.T) {
 			t.Parallel()
 			c := [2]string{"[ -d $G ] || git init -q; mkdir -p $(dirname $G/X); rm -f $G/X; ln -s $V $G/X", test.name}
 			c[0] = strings.ReplaceAll(c[0], "X", test.name)
-			if made, output, _ := leave(t, test.layout, c, harness.Off()); !made {
+			try := func(settings string) (made bool, output, reports string) {
+				s := newScene(t)
+				test.layout(s)
+				return s.leave(s.start(settings, harness.Machine{}), c)
+			}
+			if made, output, _ := try(harness.Off()); !made {
 				t.Fatalf("control: without a sandbox it must be made: %s", output)
 			}
-			if made, output, _ := leave(t, test.layout, c, test.settings); made != test.want {
+			if made, output, _ := try(test.settings); made != test.want {
 				harness.Breach(t, "made: %t, want %t: %s", made, test.want, output)
 			}
 		})
 	}
 }
 
-// leave runs a line of strange in a project, and says whether it left what it is
+// leave runs a line of strange in the project, and says whether it left what it is
 // to leave, and what was reported.
-func leave(
-	t *testing.T, layout func(*scene), c [2]string, settings string,
-) (made bool, output, reports string) {
-	t.Helper()
-	s := newScene(t)
-	layout(s)
+func (s *scene) leave(e *editor, c [2]string) (made bool, output, reports string) {
+	s.T.Helper()
 	dir := s.ProjectPath(".git")
 	if _, err := os.Lstat(dir); err == nil {
 		dir = strings.TrimSpace(s.git(s.Project, "rev-parse", "--git-common-dir"))
@@ -144,12 +151,11 @@ func leave(
 		dir = filepath.Join(s.Project, dir)
 	}
 	victim := filepath.Join(s.Outside, "victim")
-	harness.Write(t, victim, "precious\n")
-	e := s.start(settings, harness.Machine{})
-	_, output, _, _ = e.run("export G=" + harness.Quote(dir) + " O=" + harness.Quote(s.Outside) + " V=" +
+	harness.Write(s.T, victim, "precious\n")
+	reply, output, _, _ := e.run("export G=" + harness.Quote(dir) + " O=" + harness.Quote(s.Outside) + " V=" +
 		harness.Quote(victim) + "\n" + c[0])
 	info, err := os.Lstat(filepath.Join(dir, c[1]))
-	for _, d := range e.denials.All() {
+	for _, d := range e.denials.Of(reply.SessionID) {
 		reports += d.Message + "\n"
 	}
 	return err == nil && !info.IsDir() && !info.Mode().IsRegular(), output, reports

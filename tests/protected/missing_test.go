@@ -3,6 +3,7 @@
 package protected
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -76,19 +77,27 @@ func requireObserver(t *testing.T) {
 func TestProtectedPathsCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
-	for name, c := range creations {
+	unconfined, confined := share(t, harness.Off()), map[string]shared{}
+	settings := []string{"report", "ignore"}
+	for _, denied := range settings {
+		confined[denied] = share(t, harness.Defaults(harness.Sandbox{
+			"protected_paths": []string{"mine/secret"}, "on_denied": denied,
+		}))
+	}
+	for i, name := range slices.Sorted(maps.Keys(creations)) {
+		c := creations[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			control := newScene(t)
-			_, output, _, _ := control.start(harness.Off(), harness.Machine{}).run(c[0])
+			control, free := unconfined.in(t)
+			_, output, _, _ := free.run(c[0])
 			if _, err := os.Lstat(control.ProjectPath(c[1])); err != nil {
 				t.Fatalf("control: %v\n%s", err, output)
 			}
-			for _, denied := range []string{"report", "ignore"} {
-				s := newScene(t)
-				e := s.start(harness.Defaults(harness.Sandbox{
-					"protected_paths": []string{"mine/secret"}, "on_denied": denied,
-				}), harness.Machine{})
+			for j, denied := range settings {
+				if !harness.Turn(t, i+j, len(settings)) {
+					continue
+				}
+				s, e := confined[denied].in(t)
 				_, output, _, _ := e.run(c[0])
 				if _, err := os.Lstat(s.ProjectPath(c[1])); err == nil || !strings.Contains(output, "not permitted") {
 					harness.Breach(t, "%s: it was created (%v): %s", denied, err == nil, output)
@@ -120,6 +129,8 @@ func TestProtectedPathsCannotBeCreated(t *testing.T) {
 func TestWaysToProtectedPathsCannotBeReplaced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
+	unconfined := share(t, harness.Off())
+	protecting := share(t, harness.Defaults(harness.Sandbox{"protected_paths": []string{"mine/secret"}}))
 	const filled, create = `mkdir z; echo x >z/secret; `, `mkdir mine; echo x >mine/secret`
 	for before, commands := range map[string][]string{
 		`mkdir mine`:              {`mv -T mine y; echo x >y/secret; mv -T y mine`},
@@ -134,22 +145,21 @@ func TestWaysToProtectedPathsCannotBeReplaced(t *testing.T) {
 		for _, command := range commands {
 			t.Run(before+"; "+command, func(t *testing.T) {
 				t.Parallel()
-				run := func(settings string) (output string, there bool) {
-					s := newScene(t)
+				run := func(with shared) (output string, there bool) {
+					s, e := with.in(t)
 					prepare := exec.Command("sh", "-c", before)
 					prepare.Dir = s.Project
 					if out, err := prepare.CombinedOutput(); err != nil {
 						t.Fatalf("%v: %s", err, out)
 					}
-					_, output, _, _ = s.start(settings, harness.Machine{}).run(command)
+					_, output, _, _ = e.run(command)
 					_, err := os.Stat(s.ProjectPath("mine/secret"))
 					return output, err == nil
 				}
-				if output, there := run(harness.Off()); !there {
+				if output, there := run(unconfined); !there {
 					t.Fatalf("control: without a sandbox it must be created: %s", output)
 				}
-				protecting := harness.Sandbox{"protected_paths": []string{"mine/secret"}}
-				if output, there := run(harness.Defaults(protecting)); there {
+				if output, there := run(protecting); there {
 					harness.Breach(t, "it was created: %s", output)
 				}
 			})
@@ -246,20 +256,21 @@ try:
 finally:
     os.fchmod(top, 0o755)
 `
+	unconfined, confined := share(t, harness.Off()), share(t, harness.Defaults(nil))
 	for name, act := range closedWays {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := func(settings string) (output string, there bool) {
-				s := newScene(t)
+			run := func(with shared) (output string, there bool) {
+				s, e := with.in(t)
 				harness.Write(t, s.ProjectPath("act.py"), frame+act+end)
-				_, output, _, _ = s.start(settings, harness.Machine{}).run("python3 act.py")
+				_, output, _, _ = e.run("python3 act.py")
 				_, err := os.Lstat(s.ProjectPath(".cargo/config.toml"))
 				return output, err == nil
 			}
-			if output, there := run(harness.Off()); !there {
+			if output, there := run(unconfined); !there {
 				t.Fatalf("control: without a sandbox it must be created: %s", output)
 			}
-			if output, there := run(harness.Defaults(nil)); there || !strings.Contains(output, "not permitted") {
+			if output, there := run(confined); there || !strings.Contains(output, "not permitted") {
 				harness.Breach(t, "it was created (%t): %s", there, output)
 			}
 		})

@@ -128,6 +128,35 @@ func (s *scene) startWith(options harness.Options) *editor {
 	return &editor{e, harness.RecordDenials(e)}
 }
 
+// shared is an editor whose sessions work in projects of several tests. What they
+// leave in one project does not matter to another.
+type shared struct {
+	at     *scene
+	editor *editor
+}
+
+func share(t testing.TB, settings string) shared {
+	t.Helper()
+	s := newScene(t)
+	return shared{s, s.start(settings, harness.Machine{})}
+}
+
+// in makes an empty project for a test, and a directory outside of it, and returns
+// both with the editor.
+func (o shared) in(t testing.TB) (*scene, *editor) {
+	t.Helper()
+	dir, err := os.MkdirTemp(o.at.Home, "of-a-test-")
+	harness.Must(t, err)
+	w := *o.at.World
+	w.Project, w.Outside = filepath.Join(dir, "project"), filepath.Join(dir, "outside")
+	for _, dir := range []string{w.Project, w.Outside} {
+		harness.MakeDir(t, dir)
+	}
+	e := o.editor.For(t)
+	e.World = &w
+	return &scene{&harness.Scene{World: &w, T: t}}, &editor{e, o.editor.denials}
+}
+
 // reports lists the reports of protected paths so far as "ACCESS PATH", paths
 // relative to the project.
 func (s *scene) reports(e *editor) []string {
