@@ -3,9 +3,13 @@
 package protected
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -76,6 +80,7 @@ func TestAPackageIsWorkedOn(t *testing.T) {
 		if settings == "" {
 			settings = harness.Defaults(map[string]any{"additional_read_write_paths": []string{origin}})
 		}
+		e := s.start(settings, harness.Machine{})
 		for tool, line := range map[string]string{
 			"git": `git checkout -q -b topic && echo x >>file && git commit -qam x && git push -q -u origin topic &&
 				git rev-parse --abbrev-ref @{u} | grep origin/topic`,
@@ -83,7 +88,7 @@ func TestAPackageIsWorkedOn(t *testing.T) {
 				` + program + ` list -deps . | grep -x example.org/other`,
 			"node": `node -e 'console.log(require("lib"))' | grep hoisted`,
 		} {
-			if _, output, status, _ := s.start(settings, harness.Machine{}).run(line); status != 0 {
+			if _, output, status, _ := e.run(line); status != 0 {
 				t.Errorf("%s: status %d:\n%s", tool, status, output)
 			}
 		}
@@ -128,8 +133,7 @@ func TestParentRepositoryOpensWhatItSays(t *testing.T) {
 			if test.value != "" {
 				settings = harness.Defaults(map[string]any{"parent_repository": test.value})
 			}
-			e := s.start(settings, harness.Machine{})
-			for line, want := range map[string]bool{
+			lines := map[string]bool{
 				"git status --short && echo x >>file && git add file && git commit -qm more && git log --oneline": test.git,
 				"cat ../../go.work ../../node_modules/lib/index.js ../other/source":                               test.files,
 				"ls ../other":             test.files,
@@ -139,9 +143,18 @@ func TestParentRepositoryOpensWhatItSays(t *testing.T) {
 				"cat ../../.env.changed":       test.envs,
 				"cat .env":                     true,
 				"ls -l .. && cat ../../.git/x": false,
-			} {
-				if _, output, status, _ := e.run(line); (status == 0) != want {
-					t.Errorf("%s: status %d, want %t:\n%s", line, status, want, output)
+			}
+			script, sorted := "", slices.Sorted(maps.Keys(lines))
+			for i, line := range sorted {
+				script += fmt.Sprintf("(%s) && echo works: %d\n", line, i)
+			}
+			_, output, _, _ := s.start(settings, harness.Machine{}).run(script + "echo over")
+			if !strings.HasSuffix(output, "over\n") {
+				t.Fatal(output)
+			}
+			for i, line := range sorted {
+				if works := strings.Contains(output, fmt.Sprintf("works: %d\n", i)); works != lines[line] {
+					t.Errorf("%s: works: %t, want %t:\n%s", line, works, lines[line], output)
 				}
 			}
 		})
@@ -162,20 +175,28 @@ func TestParentRepositoryIsExplainedAsItIs(t *testing.T) {
 				harness.Write(t, filepath.Join(top, file), "")
 			}
 			e := s.start(harness.Defaults(map[string]any{"parent_repository": value}), harness.Machine{})
+			answers, script := map[string]protocol.PolicyExplainResult{}, ""
 			for _, path := range []string{
 				"file", "packages/other/source", "packages/app/file", ".env", ".gitignore", ".mailmap", ".git/HEAD",
 				".git/index", ".git/config", ".git/hooks/x", ".git/info/attributes", ".git/info/exclude",
 			} {
 				target := filepath.Join(top, path)
 				for access, act := range map[protocol.Access]string{"read": ": <", "write": ": >>"} {
-					said := harness.Call(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
+					what := string(access) + " " + path
+					answers[what] = harness.Call(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
 						ProjectDir: s.Project, Kind: "tool", Access: access, Target: target,
 					})
-					_, output, status, _ := e.run(act + harness.Quote(target))
-					if said.Allowed != (status == 0) {
-						harness.Breach(t, "%s %s: %t (%s; %s), but status %d: %s", access, path, said.Allowed,
-							said.Reason, said.Hint, status, output)
-					}
+					script += fmt.Sprintf("(%s%s) && echo 'works: %s'\n", act, harness.Quote(target), what)
+				}
+			}
+			_, output, _, _ := e.run(script + "echo over")
+			if !strings.HasSuffix(output, "over\n") {
+				t.Fatal(output)
+			}
+			for what, said := range answers {
+				if works := strings.Contains(output, "works: "+what+"\n"); said.Allowed != works {
+					harness.Breach(t, "%s: %t (%s; %s), but it works: %t: %s", what, said.Allowed, said.Reason,
+						said.Hint, works, output)
 				}
 			}
 		})
