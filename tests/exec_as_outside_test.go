@@ -122,8 +122,8 @@ func TestExec_InsideOtherSandboxes(t *testing.T) {
 			r := waysIn(t, w)["by exec"]
 			for _, test := range []struct{ script, want string }{
 				{around + ` echo ok`, "ok\n"}, // the control
-				{around + ` RUN sh -c 'echo ok >f; cat f'`, "ok\n"},
-				{around + ` RUN sh -c 'echo evil >"$HOME/.bashrc"' 2>/dev/null; cat "$HOME/.bashrc"`, "mine\n"},
+				{around + ` RUN sh -c 'echo ok >f; cat f; (echo evil >"$HOME/.bashrc") 2>/dev/null; exit 7'
+					echo $?; cat "$HOME/.bashrc"`, "ok\n7\nmine\n"},
 			} {
 				harness.Write(t, filepath.Join(w.Home, ".bashrc"), "mine\n")
 				out, err := r.shell(test.script).Output()

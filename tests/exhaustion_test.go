@@ -109,18 +109,20 @@ func (c *crowd) beside(program string) (echo, connect time.Duration) {
 
 // Whatever one session takes, each of the others gets its echo and its connection.
 func TestExhaustion_LeavesTheOthersTheirs(t *testing.T) {
+	c := newCrowd(t)
+	idleEcho, idleConnect := c.beside(computes)
+	before := make([]int, len(c.others)) // how much each has printed
 	for name, flood := range floods {
-		t.Run(name, func(t *testing.T) {
-			c := newCrowd(t)
-			idleEcho, idleConnect := c.beside(computes)
-			echo, connect := c.beside(flood)
-			t.Logf("an echo takes %v instead of %v, a connection %v instead of %v", echo, idleEcho, connect, idleConnect)
-			for _, session := range c.others {
-				if strings.Contains(session.Output(), "failed") {
-					harness.Breach(t, "a connection was not made: %s", session.Output())
-				}
+		echo, connect := c.beside(flood)
+		t.Logf("%s: an echo takes %v instead of %v, a connection %v instead of %v", name, echo, idleEcho, connect,
+			idleConnect)
+		for i, session := range c.others {
+			output := session.Output()
+			if strings.Contains(output[before[i]:], "failed") {
+				harness.Breach(t, "%s: a connection was not made: %s", name, output[before[i]:])
 			}
-		})
+			before[i] = len(output)
+		}
 	}
 }
 
