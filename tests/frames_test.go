@@ -32,7 +32,11 @@ const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"pr
 // two seconds for the last answers, in which a busy machine must reach them.
 func TestRequestsRightBeforeTheEndAreAnswered(t *testing.T) {
 	t.Parallel()
-	const rounds, requests = 20, 8
+	const requests = 8
+	rounds := 20
+	if testing.Short() {
+		rounds = 5
+	}
 	for name, last := range map[string]string{"the end of input": "", "exit": `{"jsonrpc":"2.0","method":"exit"}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,8 +94,11 @@ func TestMemoryComesBackAfterLargeBodies(t *testing.T) {
 	}
 	before := resident(t, command.Process.Pid)
 	long := strings.Repeat("x", protocol.MaxContentLength-200)
-	most := 0
-	for range 3 {
+	most, rounds := 0, 3
+	if testing.Short() {
+		rounds = 2 // two bodies that stay are more than what may
+	}
+	for range rounds {
 		if _, err := w.request("terminal/list", `{"unknown":"`+long+`"}`); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +133,7 @@ func TestGarbageCrashesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	connections, frames := 20, 1000
 	if testing.Short() {
-		connections, frames = 12, 500
+		connections, frames = 6, 500
 	}
 	total, cut := 0, 0
 	for range connections {
