@@ -4,9 +4,11 @@ package tests
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,15 +69,20 @@ func TestEditorLives(t *testing.T) {
 		_ = stranger.Process.Kill()
 		_ = stranger.Wait()
 	})
-	for name, watcher := range watchers {
-		for settings, block := range map[string]harness.Sandbox{
-			"reported": nil, "unreported": {"on_denied": "ignore"}, "asked": {"on_denied": "ask"},
-		} {
+	blocks := map[string]harness.Sandbox{
+		"reported": nil, "unreported": {"on_denied": "ignore"}, "asked": {"on_denied": "ask"},
+	}
+	for i, name := range slices.Sorted(maps.Keys(watchers)) {
+		watcher := watchers[name]
+		for j, settings := range slices.Sorted(maps.Keys(blocks)) {
+			if !harness.Turn(t, i+j, len(blocks)) {
+				continue
+			}
 			t.Run(name+" "+settings, func(t *testing.T) {
 				t.Parallel()
 				harness.WithAndWithoutCgroups(t, func(t *testing.T, wrap func(*exec.Cmd)) {
 					w := harness.NewWorld(t)
-					harness.Write(t, w.UserSettings(), harness.Defaults(block))
+					harness.Write(t, w.UserSettings(), harness.Defaults(blocks[settings]))
 					editorEnds(t, w, wrap, watcher.program, watcher.script, stranger.Process.Pid)
 				})
 			})

@@ -5,8 +5,10 @@ package tests
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -61,21 +63,25 @@ func ended(t *testing.T, command *exec.Cmd) string {
 // child.kill() of Node.js does.
 func TestExec_SignalsArriveAsWithoutIt(t *testing.T) {
 	t.Parallel()
-	for _, number := range []unix.Signal{
+	scripts := map[string]string{
+		"handles":       `trap 'echo got it; exit 7' NAME; echo ready; while test -d "$PWD"; do sleep 0.01; done`,
+		"is ended":      `echo ready; read line; echo read`,
+		"ends itself":   `echo ready; kill -NAME $$; echo alive`,
+		"handles twice": `n=0; trap 'n=$((n+1)); echo got $n' NAME; echo ready; until test $n = 2; do sleep 0.01; done`,
+	}
+	for i, number := range []unix.Signal{
 		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGTERM,
 	} {
 		name := strings.TrimPrefix(unix.SignalName(number), "SIG")
-		for program, script := range map[string]string{
-			"handles":       `trap 'echo got it; exit 7' NAME; echo ready; while test -d "$PWD"; do sleep 0.01; done`,
-			"is ended":      `echo ready; read line; echo read`,
-			"ends itself":   `echo ready; kill -NAME $$; echo alive`,
-			"handles twice": `n=0; trap 'n=$((n+1)); echo got $n' NAME; echo ready; until test $n = 2; do sleep 0.01; done`,
-		} {
+		for j, program := range slices.Sorted(maps.Keys(scripts)) {
+			if !harness.Turn(t, i+j, len(scripts)) {
+				continue
+			}
 			t.Run(name+" "+program, func(t *testing.T) {
 				t.Parallel()
 				found := map[string]string{}
 				for way, r := range ways(t) {
-					found[way] = signalled(t, r, number, strings.ReplaceAll(script, "NAME", name))
+					found[way] = signalled(t, r, number, strings.ReplaceAll(scripts[program], "NAME", name))
 				}
 				if found["by exec"] != found["directly"] {
 					t.Errorf("by exec: %s, directly: %s", found["by exec"], found["directly"])
@@ -241,13 +247,17 @@ signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 subprocess.run(sys.argv[1:])
 os.write(1, b"restored\r\n" if modes() == before else b"changed\r\n")
 `
-	for name, change := range lasting {
-		for end, code := range map[string]string{"exits": "", "is killed": "os.kill(os.getpid(), signal.SIGKILL)"} {
+	ends := map[string]string{"exits": "", "is killed": "os.kill(os.getpid(), signal.SIGKILL)"}
+	for i, name := range slices.Sorted(maps.Keys(lasting)) {
+		for j, end := range slices.Sorted(maps.Keys(ends)) {
+			if !harness.Turn(t, i+j, len(ends)) {
+				continue
+			}
 			t.Run(name+", then it "+end, func(t *testing.T) {
 				t.Parallel()
 				for way, r := range ways(t) {
 					want := map[string]string{"directly": "changed", "by exec": "restored"}[way]
-					program := r.command("/usr/bin/python3", "-c", modules+change+"\n"+code)
+					program := r.command("/usr/bin/python3", "-c", modules+lasting[name]+"\n"+ends[end])
 					outer := exec.Command("/usr/bin/python3", append([]string{"-c", compare}, program.Args...)...)
 					outer.Dir, outer.Env = program.Dir, program.Env
 					p := harness.StartTerminal(t, outer)

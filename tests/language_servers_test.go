@@ -5,7 +5,9 @@ package tests
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -43,7 +45,11 @@ func TestLanguageServersLive(t *testing.T) {
 		_ = stranger.Process.Kill()
 		_ = stranger.Wait()
 	})
-	for language, server := range languageServers {
+	for i, language := range slices.Sorted(maps.Keys(languageServers)) {
+		if !harness.Turn(t, i, len(languageServers)) {
+			continue // they watch by the same package
+		}
+		server := languageServers[language]
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			harness.RequirePrograms(t, server[0])

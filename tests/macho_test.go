@@ -25,7 +25,10 @@ func TestMacBinaries_ImportWhatTheyMust(t *testing.T) {
 	harness.Once(t, "it reads a file that the compiler has made")
 	harness.Binary(t) // so that the cached result of this test depends on the sources, which only the compiler reads
 	suspicious := regexp.MustCompile(`^_(sandbox_|proc_pid|getattrlist|csops|mach_task|task_for)`)
-	for _, arch := range []string{"arm64", "amd64"} {
+	for i, arch := range []string{"arm64", "amd64"} {
+		if !harness.Turn(t, i, 2) {
+			continue
+		}
 		out := filepath.Join(t.TempDir(), arch)
 		build := exec.Command("go", "build", "-trimpath", "-o", out, "../cmd/sandbox-sidecar")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=darwin", "GOARCH="+arch)
