@@ -88,9 +88,10 @@ func (s *scene) accesses(e *editor) (reply protocol.SpawnResult, done map[string
 func TestProjects_ThatHoldMoreAreAnnounced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for i, machine := range harness.Machines(t) {
+	machines := harness.Machines(t)
+	for i, machine := range machines {
 		for j, row := range allAnnounced {
-			if !harness.Turn(t, i+j, 2) {
+			if !harness.Turn(t, i+j, len(machines)) {
 				continue
 			}
 			t.Run(machine.Name+", "+strings.ReplaceAll(row.dir, "/", "root"), func(t *testing.T) {

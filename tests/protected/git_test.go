@@ -157,9 +157,10 @@ func TestHooksElsewhereAreProtectedToo(t *testing.T) {
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for i, machine := range harness.Machines(t) {
+	machines := harness.Machines(t)
+	for i, machine := range machines {
 		for j, name := range slices.Sorted(maps.Keys(layouts)) {
-			if !harness.Turn(t, i+j, 2) {
+			if !harness.Turn(t, i+j, len(machines)) {
 				continue
 			}
 			t.Run(machine.Name+"/"+name, func(t *testing.T) {

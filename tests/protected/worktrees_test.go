@@ -122,7 +122,7 @@ func TestWorktreesOfAgents(t *testing.T) {
 			}
 		})
 		for j, machine := range machines {
-			if !harness.Turn(t, i+j, 2) {
+			if !harness.Turn(t, i+j, len(machines)) {
 				continue
 			}
 			t.Run(k.name+", "+machine.Name, func(t *testing.T) {

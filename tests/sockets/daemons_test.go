@@ -3,11 +3,13 @@
 package sockets
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,8 +149,13 @@ func begin(s *scene, command *exec.Cmd) {
 func TestNoDaemonActsForASession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
-	for _, machine := range harness.Machines(t) {
-		for name, d := range daemons {
+	machines := harness.Machines(t)
+	for i, machine := range machines {
+		for j, name := range slices.Sorted(maps.Keys(daemons)) {
+			if !harness.Turn(t, i+j, len(machines)) {
+				continue
+			}
+			d := daemons[name]
 			t.Run(machine.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				need(t, d.programs...)

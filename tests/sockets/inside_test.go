@@ -3,7 +3,9 @@
 package sockets
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,11 +123,16 @@ var closed = map[string]bool{"gpg": true, "ssh-agent": true}
 func TestProcessesOfASessionReachEachOther(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
-	for _, machine := range harness.Machines(t) {
-		for name, thing := range inside {
+	machines := harness.Machines(t)
+	for i, machine := range machines {
+		for j, name := range slices.Sorted(maps.Keys(inside)) {
 			if name == "tmux" && !machine.Namespaces {
 				continue // without a /dev/pts of its own a session opens no terminals (see tests/ordinary)
 			}
+			if name != "tmux" && !harness.Turn(t, i+j, len(machines)) {
+				continue
+			}
+			thing := inside[name]
 			t.Run(machine.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				need(t, thing.program)

@@ -3,7 +3,9 @@
 package sockets
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
@@ -35,8 +37,12 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
 	need(t, "python3")
-	for _, machine := range harness.Machines(t) {
-		for name, line := range names {
+	machines := harness.Machines(t)
+	for i, machine := range machines {
+		for j, name := range slices.Sorted(maps.Keys(names)) {
+			if !harness.Turn(t, i+j, len(machines)) {
+				continue
+			}
 			t.Run(machine.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				try := func(settings harness.Sandbox) (int32, string) {
@@ -52,7 +58,7 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 					if err := os.Link(s.at("out"), s.Project+"/granted"); err != nil {
 						t.Fatal(err)
 					}
-					output, _ := s.start(settings).Tool(fill(line, "HEAR", harness.Quote(s.Victim)+" hear", "VICTIM",
+					output, _ := s.start(settings).Tool(fill(names[name], "HEAR", harness.Quote(s.Victim)+" hear", "VICTIM",
 						s.Victim, "OUT", s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
 					contacts := int32(0)
 					for _, server := range servers {
@@ -82,9 +88,13 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
-	for _, machine := range harness.Machines(t) {
-		for _, action := range []string{"datagram", "pair"} {
-			for _, abstract := range []bool{false, true} {
+	machines := harness.Machines(t)
+	for i, machine := range machines {
+		for j, action := range []string{"datagram", "pair"} {
+			for k, abstract := range []bool{false, true} {
+				if !harness.Turn(t, i+j+k, len(machines)) {
+					continue
+				}
 				try := func(settings harness.Sandbox) (*outsideServer, string) {
 					s := newScene(t, machine)
 					address := s.at("out")
@@ -115,8 +125,12 @@ func TestNoDatagramLeadsToAnOutsideSocket(t *testing.T) {
 func TestNoRaceLeadsToAnOutsideSocket(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "unix_sockets")
-	for _, machine := range harness.Machines(t) {
-		for _, action := range []string{"flip", "swap"} {
+	machines := harness.Machines(t)
+	for i, machine := range machines {
+		for j, action := range []string{"flip", "swap"} {
+			if !harness.Turn(t, i+j, len(machines)) {
+				continue
+			}
 			t.Run(machine.Name+"/"+action, func(t *testing.T) {
 				t.Parallel()
 				try := func(settings harness.Sandbox) (*outsideServer, string) {

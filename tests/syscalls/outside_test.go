@@ -119,7 +119,12 @@ A = "ADDRESS"; F = socket.AF_INET6 if ":" in A else socket.AF_INET
 func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network")
-	for _, way := range waysOut {
+	machines := harness.Machines(t)
+	free, online, without := newScene(t, harness.Off()), newScene(t, everywhere()), []*scene{}
+	for _, machine := range machines {
+		without = append(without, newSceneOn(t, offline(), machine))
+	}
+	for i, way := range waysOut {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			probe, err := net.Listen("tcp", net.JoinHostPort(way.address, "0"))
@@ -127,30 +132,29 @@ func TestNothingGetsOutWithoutNetwork(t *testing.T) {
 				harness.Skip(t, "ipv6", err.Error())
 			}
 			probe.Close()
-			try := func(settings string, machine harness.Machine, expected bool) (came bool, status int,
-				output string,
-			) {
+			try := func(in *scene, expected bool) (came bool, status int, output string) {
 				v := newOutsideServer(t, way.address)
 				line := strings.NewReplacer("ADDRESS", way.address, "PORT_T",
 					fmt.Sprint(v.streams.Addr().(*net.TCPAddr).Port),
 					"PORT_U", fmt.Sprint(v.datagrams.LocalAddr().(*net.UDPAddr).Port)).Replace(way.line)
-				output, status = newSceneOn(t, settings, machine).Tool("bash -c " + harness.Quote(line))
+				output, status = in.For(t).Tool("bash -c " + harness.Quote(line))
 				if expected && status != 0 && way.lacking {
 					return false, status, output
 				}
 				return v.contacted(t, expected), status, output
 			}
-			for name, settings := range map[string]string{
-				"without a sandbox": harness.Off(), "with network": everywhere(),
-			} {
-				if came, status, output := try(settings, harness.Machine{}, true); status != 0 && way.lacking {
+			for name, in := range map[string]*scene{"without a sandbox": free, "with network": online} {
+				if came, status, output := try(in, true); status != 0 && way.lacking {
 					harness.Skip(t, "protocol_"+strings.ReplaceAll(way.name, " ", "_"), strings.TrimSpace(output))
 				} else if !came || status != 0 {
 					t.Fatalf("control: %s: somebody came: %t, status %d: %s", name, came, status, output)
 				}
 			}
-			for _, machine := range harness.Machines(t) {
-				came, status, output := try(offline(), machine, false)
+			for j, machine := range machines {
+				if !harness.Turn(t, i+j, len(machines)) {
+					continue
+				}
+				came, status, output := try(without[j], false)
 				if came {
 					harness.Breach(t, "THE ATTACK WORKS %s: status %d: %s", machine.Name, status, output)
 				}
@@ -201,6 +205,7 @@ func TestANetworkOfItsOwnHasNoBackDoor(t *testing.T) {
 	// A /proc that hides the processes of others has nothing to join.
 	_, err := os.Stat("/proc/1")
 	hides := errors.Is(err, os.ErrNotExist)
+	s := newScene(t, offline())
 	for name, line := range map[string]string{
 		"raw":     `socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)`,
 		"packet":  `socket.socket(socket.AF_PACKET, socket.SOCK_RAW)`,
@@ -213,7 +218,7 @@ func TestANetworkOfItsOwnHasNoBackDoor(t *testing.T) {
 		"join": `fd = os.open("/proc/1/ns/net", os.O_RDONLY); libc = ctypes.CDLL(None, use_errno=True); raise ` +
 			`OSError(0, "joined") if libc.setns(fd, 0) == 0 else OSError(ctypes.get_errno(), "setns")`,
 	} {
-		output, status := newScene(t, offline()).Tool(`/usr/bin/python3 -c ` +
+		output, status := s.Tool(`/usr/bin/python3 -c ` +
 			harness.Quote("import socket, struct, os, ctypes\n"+line))
 		refused := strings.Contains(output, "Operation not permitted") ||
 			strings.Contains(output, "Permission denied") || strings.Contains(output, "not supported") ||
