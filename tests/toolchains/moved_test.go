@@ -3,8 +3,10 @@
 package toolchains
 
 import (
+	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +34,8 @@ func sourced(t *testing.T, w *harness.World, file, content string, program ...st
 func TestMoved_NoLineOfVariablesOpensAnotherProject(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for _, set := range toolchain.All {
+	lines := map[string]string{".env": "", ".envrc": "export "}
+	for i, set := range toolchain.All {
 		places := map[string]toolchain.Place{}
 		for _, p := range set.Places {
 			if p.Variable != "" && len(p.Proof()) > 0 && p.Platform != "darwin" {
@@ -48,13 +51,17 @@ func TestMoved_NoLineOfVariablesOpensAnotherProject(t *testing.T) {
 			harness.Write(t, w.UserSettings(), harness.Defaults(harness.Sandbox{
 				"toolchains": []string{set.Name}, "toolchain_caches": "shared",
 			}))
-			for variable, p := range places {
+			for j, variable := range slices.Sorted(maps.Keys(places)) {
+				p := places[variable]
 				other := filepath.Join(w.Home, "work", variable)
 				path := filepath.Join(other, p.Below, "secret")
 				harness.Write(t, path, "another project's\n")
 				const attack = `cat "$0"; echo written >>"$0"; echo new >"$0.new"; cat "$0.new"`
-				for file, line := range map[string]string{".env": "", ".envrc": "export "} {
-					out, _ := sourced(t, w, file, line+variable+"="+other+"\n", "sh", "-c", attack, path)
+				for k, file := range []string{".env", ".envrc"} {
+					if !harness.Turn(t, i+j+k, len(lines)) {
+						continue
+					}
+					out, _ := sourced(t, w, file, lines[file]+variable+"="+other+"\n", "sh", "-c", attack, path)
 					if strings.Contains(out, "another project's") || strings.Contains(out, "written") ||
 						strings.Contains(out, "new\n") {
 						harness.Breach(t, "%s in %s opens another project:\n%s", variable, file, out)

@@ -3,9 +3,11 @@
 package toolchains
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,22 +43,42 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 		"npm config get registry; pip3 config get global.index-url; cat ~/.yarnrc.yml; " +
 		"cat ~/.npmrc ~/.pip/pip.conf ~/.config/pip/pip.conf ~/.hgrc ~/.curlrc ~/.wgetrc " +
 		"~/.m2/settings.xml; grep -rs " + token + " ~; echo x >>~/.npmrc"
-	for _, machine := range harness.Machines(t) {
-		for name, keys := range map[string]harness.Sandbox{
-			"toolchains": {"toolchains": []string{"node", "python"}},
-			// Where the home directory is granted, what is in the place of a
-			// hidden file must not be hidden.
-			"home": {"toolchains": []string{"node"}, "additional_read_only_paths": []string{"~"}},
-			"none": {},
-		} {
+	newWorld := func(t *testing.T) *harness.World {
+		t.Helper()
+		w := harness.NewWorldOutsideDefaults(t)
+		for file, text := range files {
+			harness.Write(t, filepath.Join(w.Home, file), text)
+		}
+		return w
+	}
+	t.Run("outside", func(t *testing.T) { // the control of all others
+		t.Parallel()
+		w := newWorld(t)
+		command := exec.Command("/bin/sh", "-c", line)
+		command.Dir, command.Env = w.Project, append(harness.Environ(w), "PATH="+harness.SearchPath)
+		if out, err := command.CombinedOutput(); err != nil || !strings.Contains(string(out), token) {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	grants := map[string]harness.Sandbox{
+		"toolchains": {"toolchains": []string{"node", "python"}},
+		// Where the home directory is granted, what is in the place of a hidden
+		// file must not be hidden.
+		"home": {"toolchains": []string{"node"}, "additional_read_only_paths": []string{"~"}},
+		"none": {},
+	}
+	machines := harness.Machines(t)
+	for i, machine := range machines {
+		for j, name := range slices.Sorted(maps.Keys(grants)) {
+			if !harness.Turn(t, i+j, len(machines)) {
+				continue
+			}
 			t.Run(machine.Name+" "+name, func(t *testing.T) {
 				t.Parallel()
-				w := harness.NewWorldOutsideDefaults(t)
-				for file, text := range files {
-					harness.Write(t, filepath.Join(w.Home, file), text)
-				}
+				w := newWorld(t)
 				e := harness.Start(t, w, harness.Options{
-					Settings: harness.Defaults(keys), Env: []string{"PATH=" + harness.SearchPath}, Wrap: machine.Wrap,
+					Settings: harness.Defaults(grants[name]), Env: []string{"PATH=" + harness.SearchPath},
+					Wrap: machine.Wrap,
 				})
 				session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: line})
 				session.Exit()
@@ -83,12 +105,6 @@ func TestRegistriesWithoutTokens(t *testing.T) {
 				}
 				if got := harness.Read(t, filepath.Join(w.Home, ".npmrc")); got != files[".npmrc"] {
 					t.Errorf("a session has changed it: %q", got)
-				}
-				// The control: outside, the same line finds tokens.
-				command := exec.Command("/bin/sh", "-c", line)
-				command.Dir, command.Env = w.Project, append(harness.Environ(w), "PATH="+harness.SearchPath)
-				if out, err := command.CombinedOutput(); err != nil || !strings.Contains(string(out), token) {
-					t.Errorf("outside: %v: %s", err, out)
 				}
 			})
 		}
