@@ -196,26 +196,29 @@ func decide(ctx context.Context, all bool) (choice, error) {
 // once.
 func (c choice) inTurns(files []string, commit string) choice {
 	turn := crc32.ChecksumIEEE([]byte(commit))
-	c.user = inTurn(c.user, files, turn, func(name string) bool {
-		return isBelow(name, "./tests") && name != "./tests/ci"
-	})
-	c.race = inTurn(c.race, files, turn, func(string) bool { return true })
+	c.user = inTurn(c.user, turn, func(name string) bool { return isBelow(name, "./tests") && name != "./tests/ci" })
+	changed := map[string]bool{}
+	for _, file := range files {
+		changed[packageOf(c.race, file)] = true
+	}
+	// The heaviest of both, rpc and most attacks, have different turns.
+	c.race = inTurn(c.race, turn+1, func(name string) bool { return !changed[name] })
 	c.whole, c.others = nil, slices.Sorted(slices.Values(slices.Concat(c.whole, c.others)))
-	c.turn = strconv.FormatUint(uint64(turn), 10)
+	// Or a package would have the same variants each time that it is an
+	// ordinary user's.
+	c.turn = strconv.FormatUint(uint64(turn/thirds), 10)
 	return c
 }
 
+// thirds is how many turns packages take that run a second time.
+const thirds = 3
+
 // inTurn are the packages that run a second time, as an ordinary user or for data
-// races. Those for which takesTurns holds, and of which the change has no file, take
-// turns: each turn has a third of them.
-func inTurn(packages, files []string, turn uint32, takesTurns func(name string) bool) (chosen []string) {
-	changed := map[string]bool{}
-	for _, file := range files {
-		changed[packageOf(packages, file)] = true
-	}
+// races. Those for which takesTurns holds take turns: each turn has a third of them.
+func inTurn(packages []string, turn uint32, takesTurns func(name string) bool) (chosen []string) {
 	for _, name := range packages {
-		if takesTurns(name) && !changed[name] {
-			if turn++; turn%3 != 0 {
+		if takesTurns(name) {
+			if turn++; turn%thirds != 0 {
 				continue
 			}
 		}

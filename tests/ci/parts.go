@@ -99,7 +99,7 @@ func goTests(name, as string, prefix, env, flags, packages []string) part {
 	command := slices.Concat(prefix, start, timing(), flags)
 	return part{
 		name: name, as: as, env: append([]string{variable}, env...), packages: packages, // the last one counts
-		command: slices.Concat(command, packages),
+		command: slices.Concat(command, withStormsLast(packages)),
 		again: func(failed []test) [][]string {
 			var commands [][]string
 			for _, t := range failed {
@@ -109,6 +109,19 @@ func goTests(name, as string, prefix, env, flags, packages []string) part {
 			return commands
 		},
 	}
+}
+
+// storms is the package whose processes fork and take memory as fast as they can.
+const storms = "./tests/lifetime"
+
+// withStormsLast are packages in the order in which they start: beside storms,
+// others would wait for a processor.
+func withStormsLast(packages []string) []string {
+	if !slices.Contains(packages, storms) {
+		return packages
+	}
+	others := slices.DeleteFunc(slices.Clone(packages), func(name string) bool { return name == storms })
+	return append(others, storms)
 }
 
 // pattern is the value of -run that selects one test or subtest.

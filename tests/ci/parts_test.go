@@ -37,6 +37,18 @@ func TestParts_NameTestsThatExist(t *testing.T) {
 	}
 }
 
+// The package of storms exists, and starts last.
+func TestParts_StormsAreLast(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("../../" + storms); err != nil {
+		t.Error(err)
+	}
+	got := goTests("x", "root", nil, nil, nil, []string{"./a", storms, "./z"}).command
+	if want := []string{"./a", "./z", storms}; !slices.Equal(got[len(got)-3:], want) {
+		t.Errorf("%q", got)
+	}
+}
+
 // What a machine lacks is no success.
 func TestRan_SaysWhatIsSkipped(t *testing.T) {
 	t.Parallel()

@@ -215,8 +215,8 @@ func TestAPermanentAnswerReportsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// withOrWithoutCgroups is harness.WithAndWithoutCgroups in turn: a test and the next one
-// by number have the first turn in different ways.
+// withOrWithoutCgroups is harness.WithAndWithoutCgroups in turn: a test and the
+// next one by number have the first turn in different ways.
 func withOrWithoutCgroups(t *testing.T, number int, run func(t *testing.T, wrap func(*exec.Cmd))) {
 	t.Helper()
 	if harness.Turn(t, number, 2) {

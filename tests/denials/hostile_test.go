@@ -283,8 +283,8 @@ func protectedNames() []string {
 }
 
 // The same holds for what the commands print on a terminal: no name can forge a
-// line of the sidecar. Each command takes turns with the names, and each name with the
-// commands.
+// line of the sidecar. Each command takes turns with the names, and each name
+// with the commands.
 func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := newObservedScene(t)

@@ -69,7 +69,8 @@ func (l lesson) run(t *testing.T) {
 		}
 		return e, session.Output(), status
 	}
-	if _, output, status := try(harness.Defaults(nil)); status == 0 || !regexp.MustCompile(refused).MatchString(output) {
+	_, output, status := try(harness.Defaults(nil))
+	if status == 0 || !regexp.MustCompile(refused).MatchString(output) {
 		t.Fatalf("control: with the default settings: status %d, want a failure that says %q:\n%s", status,
 			refused, output)
 	}

@@ -108,9 +108,9 @@ var steps = regexp.MustCompile(`additional_|allowed_unix_sockets|allowed_hosts|a
 var everything = regexp.MustCompile(`set \\?"allow_network\\?"|"allow_network",\s*"value"|"allow_network":\s*true`)
 
 // TestDoors_NoneSuggestsWhatOpensMore asks for advice about each risk in each
-// way. Nothing suggests it without the care that it needs. Risks take turns with ways:
-// each turn has three or four ways for a risk, and of a way three or four risks and
-// the control.
+// way. Nothing suggests it without the care that it needs. Risks take turns
+// with ways: each turn has three or four ways for a risk, and of a way three or
+// four risks and the control.
 func TestDoors_NoneSuggestsWhatOpensMore(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "unix_sockets", "network_hosts")

@@ -362,8 +362,8 @@ func isDir(path string) bool {
 }
 
 // What is explained is what a process inside meets, for random settings and each
-// front. SIDECAR_EXPLAIN_POLICIES makes it longer. In each turn this test has half of
-// the fronts, and the next one the others.
+// front. SIDECAR_EXPLAIN_POLICIES makes it longer. In each turn this test has
+// half of the fronts, and the next one the others.
 func TestExplain_AgreesWithASession(t *testing.T) { agrees(t, 0, len(fronts), 11, newScene) }
 
 // The same of the network: of a session's own servers, servers outside, and names.

@@ -462,7 +462,8 @@ func TestAsk_RefusesWithoutAnAnswer(t *testing.T) {
 }
 
 // In the user's own terminal exec asks, and connects after the answer: to
-// programs in blocking mode and to others. Each answer has its turn with each of them.
+// programs in blocking mode and to others. Each answer has its turn with each
+// of them.
 func TestExec_AsksAboutHosts(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network_hosts")

@@ -108,8 +108,8 @@ func TestClients_ReachAllowedHostsAlone(t *testing.T) {
 	reachAllowedHostsAlone(t, newScene(t), 0)
 }
 
-// reachAllowedHostsAlone has the clients connect whose turn it is, on a machine with a
-// number.
+// reachAllowedHostsAlone has the clients connect whose turn it is, on a machine
+// with a number.
 func reachAllowedHostsAlone(t *testing.T, s *scene, machine int) {
 	t.Helper()
 	harness.Write(t, s.ProjectPath("Get.java"), javaClient)

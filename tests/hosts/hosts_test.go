@@ -352,8 +352,9 @@ func TestResolver_AsksNobodyAboutNames(t *testing.T) {
 	}
 }
 
-// However much a session asks for, what it has goes on, and so do others. The same on
-// a machine without namespaces is in TestShared_AnswersAsTheNetworkDoes.
+// However much a session asks for, what it has goes on, and so do others. The
+// same on a machine without namespaces is in
+// TestShared_AnswersAsTheNetworkDoes.
 func TestMuch_AtATime(t *testing.T) {
 	t.Parallel()
 	if !harness.Turn(t, 0, 2) {

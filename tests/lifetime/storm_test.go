@@ -124,8 +124,8 @@ func TestStorm_TheSidecarOutlivesIt(t *testing.T) {
 	for i, narrow := range all {
 		for j, sandbox := range sandboxes {
 			for k, action := range []string{"storm", "storm-threads"} {
-				// Those whose turn it is differ in all respects, or in the last two if
-				// there is one way to limit processes.
+				// Those whose turn it is differ in all respects, or in the last
+				// two if there is one way to limit processes.
 				if !harness.Turn(t, (j+k)%2+(i+j)%len(all)*2, 2*len(all)) {
 					continue
 				}

@@ -17,8 +17,8 @@ type trackingMode struct {
 	wrap func(t *testing.T) func(*exec.Cmd)
 }
 
-// roundsOf is how many rounds of a test the i-th of all tracking modes has: a quarter
-// of them if it is not its turn.
+// roundsOf is how many rounds of a test the i-th of all tracking modes has: a
+// quarter of them if it is not its turn.
 func roundsOf(t *testing.T, rounds, i int, modes []trackingMode) int {
 	t.Helper()
 	if harness.Turn(t, i, len(modes)) {

@@ -58,8 +58,8 @@ func TestNoNameLeadsToAnOutsideSocket(t *testing.T) {
 					if err := os.Link(s.at("out"), s.Project+"/granted"); err != nil {
 						t.Fatal(err)
 					}
-					output, _ := s.start(settings).Tool(fill(names[name], "HEAR", harness.Quote(s.Victim)+" hear", "VICTIM",
-						s.Victim, "OUT", s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
+					output, _ := s.start(settings).Tool(fill(names[name], "HEAR", harness.Quote(s.Victim)+" hear",
+						"VICTIM", s.Victim, "OUT", s.at("out"), "DIR", s.temp, "@ABSTRACT", abstract))
 					contacts := int32(0)
 					for _, server := range servers {
 						contacts += server.contacts.Load()
