@@ -196,13 +196,11 @@ func decide(ctx context.Context, all bool) (choice, error) {
 // once.
 func (c choice) inTurns(files []string, commit string) choice {
 	turn := crc32.ChecksumIEEE([]byte(commit))
-	c.user = inTurn(c.user, turn, func(name string) bool { return isBelow(name, "./tests") && name != "./tests/ci" })
-	changed := map[string]bool{}
-	for _, file := range files {
-		changed[packageOf(c.race, file)] = true
-	}
+	c.user = inTurn(c.user, turn, func(name string) bool {
+		return name != "./tests/ci" && (isBelow(name, "./tests") || !hasChanged(c.user, name, files))
+	})
 	// The heaviest of both, rpc and most attacks, have different turns.
-	c.race = inTurn(c.race, turn+1, func(name string) bool { return !changed[name] })
+	c.race = inTurn(c.race, turn+1, func(name string) bool { return !hasChanged(c.race, name, files) })
 	c.whole, c.others = nil, slices.Sorted(slices.Values(slices.Concat(c.whole, c.others)))
 	// Or a package would have the same variants each time that it is an
 	// ordinary user's.
@@ -225,6 +223,11 @@ func inTurn(packages []string, turn uint32, takesTurns func(name string) bool) (
 		chosen = append(chosen, name)
 	}
 	return chosen
+}
+
+// hasChanged reports whether one of the files is a package's.
+func hasChanged(packages []string, name string, files []string) bool {
+	return slices.ContainsFunc(files, func(file string) bool { return packageOf(packages, file) == name })
 }
 
 // packageOf is the package that a file is below, the deepest if it is below several;

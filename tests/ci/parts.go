@@ -143,11 +143,15 @@ func goParts(c choice) (parts []part) {
 		as = "root"
 	}
 	env := []string{"CGO_ENABLED=0", "SIDECAR_TURN=" + c.turn}
+	var flags []string
+	if c.properties {
+		flags = []string{"-skip", begins(repeated)} // part properties runs them
+	}
 	if len(c.whole) > 0 {
-		parts = append(parts, goTests("go", as, nil, env, nil, c.whole))
+		parts = append(parts, goTests("go", as, nil, env, flags, c.whole))
 	}
 	if len(c.others) > 0 {
-		parts = append(parts, goTests("go-others", as, nil, env, fewRounds, c.others))
+		parts = append(parts, goTests("go-others", as, nil, env, slices.Concat(fewRounds, flags), c.others))
 	}
 	return parts
 }
@@ -217,9 +221,9 @@ func isConcurrent(dir string) bool {
 }
 
 // propertiesPart tries many generated settings, and if everything runs ten times as
-// many; part go tries few. Each run has others, so all runs together have far more.
+// many or more. Each run has others, so all runs together have far more.
 func propertiesPart(all bool) part {
-	pairs, policies := 2000, 30
+	pairs, policies := 2000, 12
 	if all {
 		pairs, policies = 20000, 300
 	}
