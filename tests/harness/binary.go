@@ -2,11 +2,13 @@ package harness
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -87,24 +89,25 @@ func Victim(t testing.TB, pkg, path string) {
 	CopyProgram(t, program(t, pkg), path)
 }
 
-// CopyProgram puts a copy of a program at a path.
+// CopyProgram puts a copy of a program at a path. It is no hard link: a session that
+// may write the copy would change the program of all tests.
 func CopyProgram(t testing.TB, from, path string) {
 	t.Helper()
-	text, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, path, text, 0o700)
+	source, err := os.Open(from)
+	Must(t, err)
+	defer source.Close()
+	write(t, path, source, 0o700)
 }
 
 // WriteProgram makes a file that its owner may execute at once.
 func WriteProgram(t testing.TB, path, content string) {
 	t.Helper()
-	write(t, path, []byte(content), 0o700)
+	write(t, path, strings.NewReader(content), 0o700)
 }
 
-// write makes a file that can be executed as soon as its mode allows that.
-func write(t testing.TB, path string, content []byte, mode fs.FileMode) {
+// write makes a file that can be executed as soon as its mode allows that. If the
+// content is a file, the kernel copies it.
+func write(t testing.TB, path string, content io.Reader, mode fs.FileMode) {
 	t.Helper()
 	// If another test forked while the file is open for writing, the child
 	// would hold it open until it execs, and the kernel executes no such file
@@ -113,9 +116,10 @@ func write(t testing.TB, path string, content []byte, mode fs.FileMode) {
 	defer syscall.ForkLock.RUnlock()
 	_, err := os.Stat(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
-	if err := os.WriteFile(path, content, mode); err != nil {
-		t.Fatal(err)
-	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	Must(t, err)
+	_, err = io.Copy(file, content)
+	Must(t, errors.Join(err, file.Close()))
 	if isNew { // whatever the umask is: what only its owner may read counts as a secret
 		Must(t, os.Chmod(path, mode))
 	}

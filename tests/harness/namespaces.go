@@ -2,7 +2,6 @@ package harness
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,11 +30,11 @@ func InContainer(t testing.TB) func(*exec.Cmd) {
 	return under(t, "as-container")
 }
 
-// under starts a command under a filter that an action of the victim installs.
+// under starts a command under a filter that an action of the victim installs. The
+// victim then becomes the command, so no session sees it, and it needs no copy.
 func under(t testing.TB, action string) func(*exec.Cmd) {
 	t.Helper()
-	victim := filepath.Join(t.TempDir(), "victim")
-	Victim(t, "tests/victim", victim)
+	victim := program(t, "tests/victim")
 	return func(command *exec.Cmd) {
 		command.Args = append([]string{victim, action, command.Path}, command.Args[1:]...)
 		command.Path = victim

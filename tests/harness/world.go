@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,7 +64,7 @@ func Write(t testing.TB, path, content string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(t, path, []byte(content), 0o644)
+	write(t, path, strings.NewReader(content), 0o644)
 }
 
 // WritePrivate is Write, for a file that only its owner may read, as ssh asks of
