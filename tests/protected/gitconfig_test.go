@@ -3,10 +3,8 @@
 package protected
 
 import (
-	"encoding/pem"
+	"fmt"
 	"maps"
-	"net/http/cgi"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,65 +17,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
-
-// withOrigin gives the project's repository a remote with two branches, and a
-// submodule that is not registered. It returns the remote's directory.
-func (s *scene) withOrigin() (origin string) {
-	s.T.Helper()
-	origin = filepath.Join(s.Outside, "shared.git")
-	s.git(s.Outside, "init", "-q", "--bare", origin)
-	s.git(origin, "config", "http.receivepack", "true")
-	harness.Write(s.T, s.ProjectPath(".gitmodules"),
-		"[submodule \"dep\"]\n\tpath = dep\n\turl = https://example.com/dep.git\n")
-	s.git(s.Project, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",dep")
-	s.git(s.Project, "add", ".gitmodules")
-	s.git(s.Project, "commit", "-q", "-m", "module")
-	if strings.Contains(s.git(s.Project, "remote"), "origin") {
-		s.git(s.Project, "remote", "remove", "origin")
-	}
-	s.git(s.Project, "remote", "add", "origin", origin)
-	s.git(s.Project, "push", "-q", "origin", "HEAD:refs/heads/trunk", "HEAD:refs/heads/main")
-	s.git(s.Project, "fetch", "-q", "origin")
-	return origin
-}
-
-// served serves a repository over HTTP, with TLS or without. It returns the
-// address and the file of the certificate.
-func (s *scene) served(origin string, encrypted bool) (address, certificate string) {
-	s.T.Helper()
-	backend := strings.TrimSpace(s.git(s.Project, "--exec-path")) + "/git-http-backend"
-	handler := &cgi.Handler{
-		Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + s.Outside, "GIT_HTTP_EXPORT_ALL=1", "HOME=" + s.Home},
-	}
-	server := httptest.NewUnstartedServer(handler)
-	if encrypted {
-		server.StartTLS()
-	} else {
-		server.Start()
-	}
-	s.T.Cleanup(server.Close)
-	if encrypted {
-		certificate = s.ProjectPath("certificate.pem")
-		block := pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
-		harness.Write(s.T, certificate, string(pem.EncodeToMemory(&block)))
-	}
-	return server.URL + "/" + filepath.Base(origin), certificate
-}
-
-// servedOverSSH serves a repository over ssh. It returns the address, and the
-// command with the key.
-func (s *scene) servedOverSSH(origin string) (address, command string) {
-	s.T.Helper()
-	harness.RequirePrograms(s.T, "ssh")
-	key, private := harness.NewSSHKey(s.T)
-	host, port := harness.ServeSSH(s.T, key.PublicKey(), harness.Environ(s.World))
-	// What the set ssh grants has tests of its own.
-	dir := filepath.Join(s.Outside, "ssh")
-	harness.WritePrivate(s.T, filepath.Join(dir, "key"), private)
-	harness.Write(s.T, filepath.Join(dir, "known_hosts"), "[127.0.0.1]:"+port+" "+host)
-	return "ssh://me@127.0.0.1:" + port + origin, "ssh -F none -o BatchMode=yes -o UserKnownHostsFile=" +
-		filepath.Join(dir, "known_hosts") + " -i " + filepath.Join(dir, "key")
-}
 
 // aDay is what an agent does with branches and remotes.
 const aDay = `set -e
@@ -224,7 +163,7 @@ func TestARenamedBranchLeadsWhereItDid(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	const rename = "git branch -m main old; git branch main; git remote add fork https://example.com/fork.git; "
-	for name, test := range map[string]struct{ line, key string }{
+	tests := map[string]struct{ line, key string }{
 		"anew":    {rename + "git config branch.main.remote fork", "branch.main.remote"},
 		"renamed": {rename + "git config branch.old.remote fork", "branch.old.remote"},
 		"and back": {
@@ -235,23 +174,29 @@ func TestARenamedBranchLeadsWhereItDid(t *testing.T) {
 			rename + "git branch x; git config branch.x.remote fork; git branch -D main; git branch -m x main",
 			"branch.main.remote",
 		},
-	} {
+	}
+	begin := func(s *scene, name string) (line string) {
+		s.repository(s.Project)
+		s.withOrigin()
+		s.git(s.Project, "branch", "-q", "-u", "origin/main", "main")
+		return tests[name].line
+	}
+	leads := func(s *scene, key string) string {
+		to, _ := exec.Command("git", "-C", s.Project, "config", key).Output()
+		return string(to)
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(tests), begin)
+	confined := share(t, harness.Defaults(nil))
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for settings, want := range map[string]string{harness.Off(): "fork\n", harness.Defaults(nil): "other"} {
-				s := newScene(t)
-				s.repository(s.Project)
-				s.withOrigin()
-				s.git(s.Project, "branch", "-q", "-u", "origin/main", "main")
-				e := s.start(settings, harness.Machine{})
-				_, output, _, _ := e.run(test.line)
-				got, _ := exec.Command("git", "-C", s.Project, "config", test.key).Output()
-				switch refused := strings.Contains(output, "not permitted"); {
-				case want == "fork\n" && string(got) != want:
-					t.Fatalf("control: %q: %s", got, output)
-				case want == "other" && (string(got) == "fork\n" || !refused):
-					harness.Breach(t, "it is %q: %s", got, output)
-				}
+			if to := leads(controls[name], test.key); to != "fork\n" {
+				t.Fatalf("control: %q: %s", to, printed)
+			}
+			s, e := confined.in(t)
+			_, output, _, _ := e.run(begin(s, name))
+			if to := leads(s, test.key); to == "fork\n" || !strings.Contains(output, "not permitted") {
+				harness.Breach(t, "it is %q: %s", to, output)
 			}
 		})
 	}
@@ -377,6 +322,7 @@ func TestStrangeLocksChangeNothing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	const move = `perl -e 'rename ".git/config.lock", ".git/config" or die "REFUSED $!\n"'; `
+	confined := share(t, harness.Defaults(nil))
 	for name, test := range map[string]struct{ line, says string }{
 		"a symlink":   {`printf "$GOOD" >x; ln -s ../x .git/config.lock`, "git outside would follow it"},
 		"a FIFO":      {`mkfifo .git/config.lock`, "git outside would wait for it"},
@@ -408,19 +354,18 @@ func TestStrangeLocksChangeNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
+			s, e := confined.in(t)
 			s.repository(s.Project)
 			before := harness.Read(t, s.ProjectPath(".git/config"))
 			const good = `[core]\nrepositoryformatversion = 0\nfilemode = true\nbare = false\nlogallrefupdates = true\n`
 			setup := "GOOD='" + good + "'; EVIL='" + strings.ReplaceAll(evil, "\n", `\n`) + "'; "
-			e := s.start(harness.Defaults(nil), harness.Machine{})
-			_, output, _, _ := e.run(setup + test.line + "; " + move)
+			reply, output, _, _ := e.run(setup + test.line + "; " + move)
 			if after := harness.Read(t, s.ProjectPath(".git/config")); after != before ||
 				!strings.Contains(output, "REFUSED") {
 				t.Errorf("%s\n%s", output, after)
 			}
 			harness.Eventually(t, "it is reported: "+test.says, func() bool {
-				return slices.ContainsFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
+				return slices.ContainsFunc(e.denials.Of(reply.SessionID), func(d protocol.DeniedParams) bool {
 					return strings.Contains(d.Message, test.says) && len([]rune(d.Message)) <= 100
 				})
 			})
@@ -452,8 +397,9 @@ if (!$pid) { while (getppid() != 1) { # swap the file, or its content
   if (open(my $l, "+<", ".git/config.lock")) { print $l $bad; close $l; }
   link("bad", "b$$"); rename("b$$", ".git/config.lock") if rand() < 0.2 && -e ".git/config.lock"; unlink "b$$";
 } exit }
+open(my $g, "<", "good"); my $good = do { local $/; <$g> };
 for my $i (1..400) {
-  system("cp good .git/config.lock");
+  open(my $l, ">", ".git/config.lock") or next; print $l $good; close $l;
   $n++ if rename(".git/config.lock", ".git/config");
   open(my $c, "<", ".git/config"); local $/; if (<$c> =~ /evil/) { print "WRITTEN\n"; last }
   unlink ".git/config.lock";
@@ -479,11 +425,17 @@ func TestGitInsideAndOutsideTakeTurns(t *testing.T) {
 	s := newScene(t)
 	s.repository(s.Project)
 	e := s.start(harness.Defaults(nil), harness.Machine{})
-	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh", Args: []string{"-c", `
-for n in name email; do ( i=0; while [ $i -lt 20 ]; do git config user.$n i$i 2>/dev/null && i=$((i+1)); done ) & done
-wait; echo done`}})
-	for i := 0; i < 20; {
-		command := exec.Command("git", "config", "gc.auto", "10"+string(rune('a'+i)))
+	rounds := 20
+	if testing.Short() {
+		rounds = 8
+	}
+	session := e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Command: "/bin/sh", Args: []string{"-c", fmt.Sprintf(`
+for n in name email; do
+( i=0; while [ $i -lt %d ]; do git config user.$n i$i 2>/dev/null && i=$((i+1)); done ) &
+done
+wait; echo done`, rounds)}})
+	for i := 0; i < rounds; {
+		command := exec.Command("git", "config", "gc.auto", fmt.Sprint(100+i))
 		command.Dir, command.Env = s.Project, harness.Environ(s.World)
 		if command.Run() == nil {
 			i++
@@ -491,7 +443,10 @@ wait; echo done`}})
 	}
 	session.Await("done")
 	list := s.git(s.Project, "config", "--local", "--list")
-	for _, want := range []string{"user.name=i19\n", "user.email=i19\n", "gc.auto=10t\n", "core.bare=false\n"} {
+	for _, want := range []string{
+		fmt.Sprintf("user.name=i%d\n", rounds-1), fmt.Sprintf("user.email=i%d\n", rounds-1),
+		fmt.Sprintf("gc.auto=%d\n", 99+rounds), "core.bare=false\n",
+	} {
 		if strings.Count(list, want) != 1 {
 			t.Errorf("%q: %s", want, list)
 		}

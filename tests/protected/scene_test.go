@@ -3,9 +3,11 @@
 package protected
 
 import (
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,26 +45,6 @@ func (s *scene) git(dir string, args ...string) string {
 		s.T.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out)
-}
-
-// repository makes a repository with one commit.
-func (s *scene) repository(dir string) {
-	s.T.Helper()
-	s.git(filepath.Dir(dir), "init", "-q", dir)
-	harness.Write(s.T, filepath.Join(dir, "file"), "content\n")
-	s.git(dir, "add", ".")
-	s.git(dir, "commit", "-q", "-m", "first")
-}
-
-// monorepo makes a repository with two packages. The project is one of them.
-func (s *scene) monorepo(top string) {
-	s.T.Helper()
-	s.repository(top)
-	s.Project = filepath.Join(top, "packages/app")
-	harness.Write(s.T, s.ProjectPath("file"), "content\n")
-	harness.Write(s.T, filepath.Join(top, "packages/other/source"), "sibling\n")
-	s.git(top, "add", ".")
-	s.git(top, "commit", "-q", "--amend", "--no-edit")
 }
 
 // remake removes the empty project, for git to make it.
@@ -137,8 +119,13 @@ type shared struct {
 
 func share(t testing.TB, settings string) shared {
 	t.Helper()
+	return shareOn(t, settings, harness.Machine{})
+}
+
+func shareOn(t testing.TB, settings string, machine harness.Machine) shared {
+	t.Helper()
 	s := newScene(t)
-	return shared{s, s.start(settings, harness.Machine{})}
+	return shared{s, s.start(settings, machine)}
 }
 
 // in makes an empty project for a test, and a directory outside of it, and returns
@@ -155,6 +142,27 @@ func (o shared) in(t testing.TB) (*scene, *editor) {
 	e := o.editor.For(t)
 	e.World = &w
 	return &scene{&harness.Scene{World: &w, T: t}}, &editor{e, o.editor.denials}
+}
+
+// withoutSandbox makes a scene for each name. One session without a sandbox then
+// runs a line in each: what begin returns for it, in a shell of its own, in the
+// project of the scene and with its home. It returns the scenes, and all that was
+// printed.
+func withoutSandbox(
+	t testing.TB, names iter.Seq[string], begin func(s *scene, name string) (line string),
+) (scenes map[string]*scene, printed string) {
+	t.Helper()
+	scenes = map[string]*scene{}
+	script := ""
+	for _, name := range slices.Sorted(names) {
+		s := newScene(t)
+		scenes[name] = s
+		line := begin(s, name)
+		script += "(\ncd " + harness.Quote(s.Project) + " || exit\nexport HOME=" + harness.Quote(s.Home) + "\n" +
+			line + "\n)\n"
+	}
+	_, printed, _, _ = newScene(t).start(harness.Off(), harness.Machine{}).run(script)
+	return scenes, printed
 }
 
 // reports lists the reports of protected paths so far as "ACCESS PATH", paths
