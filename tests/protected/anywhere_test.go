@@ -3,6 +3,7 @@
 package protected
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,32 +40,31 @@ var anywhere = map[string][2]string{
 func TestProtectedAnywhere(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
-	unconfined := share(t, harness.Off())
+	begin := func(s *scene, name string) (line string) {
+		harness.Write(t, s.ProjectPath("old/deep/rules.mine"), "good\n")
+		return anywhere[name][0]
+	}
+	evil := func(s *scene, name string) bool {
+		text, err := os.ReadFile(s.ProjectPath(anywhere[name][1]))
+		return err == nil && string(text) == "evil\n"
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(anywhere), begin)
 	confined := share(t, harness.Defaults(harness.Sandbox{"protected_paths": []string{"**/rules.mine"}}))
 	for name, c := range anywhere {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			prepared := func(with shared) (*scene, *editor) {
-				s, e := with.in(t)
-				harness.Write(t, s.ProjectPath("old/deep/rules.mine"), "good\n")
-				return s, e
+			if !evil(controls[name], name) {
+				t.Fatalf("control: %s", printed)
 			}
-			evil := func(s *scene) bool {
-				text, err := os.ReadFile(s.ProjectPath(c[1]))
-				return err == nil && string(text) == "evil\n"
-			}
-			control, free := prepared(unconfined)
-			if _, output, _, _ := free.run(c[0]); !evil(control) {
-				t.Fatalf("control: %s", output)
-			}
-			s, e := prepared(confined)
+			s, e := confined.in(t)
+			line := begin(s, name)
 			explained, err := harness.Try(e.Editor, protocol.PolicyExplain, protocol.PolicyExplainParams{
 				Kind: protocol.Tool, ProjectDir: s.Project, Access: "write", Target: s.ProjectPath(c[1]),
 			})
 			if err != nil || explained.Allowed {
 				t.Errorf("explain says otherwise: %+v, %v", explained, err)
 			}
-			if _, output, _, _ := e.run(c[0]); evil(s) {
+			if _, output, _, _ := e.run(line); evil(s, name) {
 				harness.Breach(t, "it was written: %s", output)
 			}
 		})
@@ -118,7 +118,6 @@ func TestHiddenAnywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	unconfined := share(t, harness.Off())
 	confined := share(t, harness.Defaults(harness.Sandbox{"hidden_paths": []string{"**/.env", "**/.env.*"}}))
 	ways := map[string]string{
 		"at the top": `cat .env`, "deep": `cat a/b/.env`, "a pattern": `cat a/c/.env.local`,
@@ -128,15 +127,17 @@ func TestHiddenAnywhere(t *testing.T) {
 		"a new link":  `ln -s a/b/.env y; cat y`,
 		"an exchange": `mkdir n; mv -T a/b n/b; cat n/b/.env`,
 	}
+	controls, printed := withoutSandbox(t, maps.Keys(ways), func(s *scene, name string) string {
+		prepare(s)
+		return "{ " + ways[name] + "\n} >~/read"
+	})
 	for name, command := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, e := unconfined.in(t)
-			prepare(s)
-			if _, output, _, _ := e.run(command); !strings.Contains(output, secret) {
-				t.Fatalf("control: %s", output)
+			if harness.Read(t, controls[name].HomePath("read")) != secret+"\n" {
+				t.Fatalf("control: %s", printed)
 			}
-			s, e = confined.in(t)
+			s, e := confined.in(t)
 			prepare(s)
 			if _, output, _, _ := e.run(command); strings.Contains(output, secret) {
 				harness.Breach(t, "it was read: %s", output)

@@ -4,6 +4,7 @@ package protected
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +32,8 @@ type way struct {
 	env []string
 	// writable is a directory in the home that the user grants for writing.
 	writable string
+	// home: what is in the home directory matters.
+	home bool
 }
 
 // configured makes a repository and adds text to its configuration.
@@ -64,12 +67,12 @@ var ways = []way{
 		prepare: configured("[a][core] hooksPath = tools/hooks\n"), line: aHook, outside: "git checkout -q -b side",
 	},
 	{
-		name:    "a tilde in core.hooksPath",
+		name: "a tilde in core.hooksPath", home: true,
 		prepare: configured("[core] hooksPath = ~/project/tools/hooks\n"), line: aHook,
 		outside: "git checkout -q -b side",
 	},
 	{
-		name: "a tilde in include.path",
+		name: "a tilde in include.path", home: true,
 		prepare: func(s *scene) {
 			configured("[include] path = ~/project/.gitmore\n")(s)
 			harness.Write(s.T, s.ProjectPath(".gitmore"), "")
@@ -77,7 +80,7 @@ var ways = []way{
 		line: namesHooks + ">>.gitmore; " + aHook, outside: "git checkout -q -b side",
 	},
 	{
-		name: "a tilde in includeIf",
+		name: "a tilde in includeIf", home: true,
 		prepare: func(s *scene) {
 			configured("")(s)
 			s.append(filepath.Join(s.Home, ".gitconfig"),
@@ -87,7 +90,7 @@ var ways = []way{
 		line: namesHooks + ">>.gitmore; " + aHook, outside: "git checkout -q -b side",
 	},
 	{
-		name: "a symlinked ~/.gitconfig",
+		name: "a symlinked ~/.gitconfig", home: true,
 		prepare: func(s *scene) {
 			configured("")(s)
 			harness.MakeDir(s.T, s.ProjectPath("dotfiles"))
@@ -96,7 +99,7 @@ var ways = []way{
 		line: namesHooks + ">>dotfiles/gitconfig; " + aHook, outside: "git checkout -q -b side",
 	},
 	{
-		name: "a symlinked ~/.gitconfig in a granted directory",
+		name: "a symlinked ~/.gitconfig in a granted directory", home: true,
 		prepare: func(s *scene) {
 			configured("")(s)
 			harness.MakeDir(s.T, filepath.Join(s.Home, "dotfiles"))
@@ -265,7 +268,7 @@ chmod +x .git/modules/real/hooks/post-checkout`,
 		outside: "git -C real checkout -q -b side",
 	},
 	{
-		name: "a project in a larger repository",
+		name: "a project in a larger repository", home: true,
 		prepare: func(s *scene) {
 			s.repository(s.Home)
 			s.append(filepath.Join(s.Home, ".git/config"), "[core] hooksPath = project/tools/hooks\n")
@@ -303,13 +306,39 @@ func (s *scene) link(file, target string) {
 func TestGitTable(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
+	named := map[string]way{}
 	for _, one := range ways {
-		t.Run(one.name, func(t *testing.T) {
+		named[one.name] = one
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(named), func(s *scene, name string) string {
+		return named[name].begin(s)
+	})
+	confined := share(t, harness.Defaults(nil))
+	for name, one := range named {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if ran, _, output := one.try(t, false); !ran {
-				t.Errorf("without a sandbox nothing ran: %s", output)
+			if ran, output := one.end(controls[name]); !ran {
+				t.Errorf("without a sandbox nothing ran: %s%s", printed, output)
 			}
-			ran, found, output := one.try(t, true)
+			var s *scene
+			var e *editor
+			var line string
+			if one.home || one.env != nil {
+				s = newScene(t)
+				line = one.begin(s)
+				extra := harness.Sandbox{}
+				if one.writable != "" {
+					extra["additional_read_write_paths"] = []string{filepath.Join(s.Home, one.writable)}
+				}
+				e = s.startWith(harness.Options{Settings: harness.Defaults(extra), Env: one.variables(s)})
+			} else {
+				s, e = confined.in(t)
+				line = one.begin(s)
+			}
+			_, output, _, end := e.run(line)
+			ran, printed := one.end(s)
+			output += printed
+			found := s.review(end)
 			if ran && (one.reported == "" || !slices.Contains(found, one.reported)) {
 				harness.Breach(t, "it ran outside, and the review says %q: %s", found, output)
 			}
@@ -318,34 +347,40 @@ func TestGitTable(t *testing.T) {
 	}
 }
 
-// try reports whether the planted program ran outside, and the review.
-func (w way) try(t *testing.T, sandboxed bool) (ran bool, review []string, output string) {
-	t.Helper()
-	s := newScene(t)
+// mark is where the planted program shows that it ran.
+func (w way) mark(s *scene) string { return filepath.Join(s.Outside, "ran") }
+
+// variables are those of the sidecar, of the session and of the user's command.
+func (w way) variables(s *scene) []string {
+	env := []string{"PLANT=#!/bin/sh\necho ran >" + w.mark(s)}
+	for _, one := range w.env {
+		env = append(env, strings.ReplaceAll(one, "$HOME", s.Home))
+	}
+	return env
+}
+
+// begin prepares the way, and returns what the session does.
+func (w way) begin(s *scene) (line string) {
+	s.T.Helper()
 	w.prepare(s)
-	mark := filepath.Join(s.Outside, "ran")
-	settings := harness.Off()
-	if sandboxed {
-		extra := harness.Sandbox{}
-		if w.writable != "" {
-			extra["additional_read_write_paths"] = []string{filepath.Join(s.Home, w.writable)}
-		}
-		settings = harness.Defaults(extra)
+	for _, one := range w.variables(s) {
+		line += "export " + harness.Quote(one) + "\n"
 	}
-	env := append([]string{"PLANT=#!/bin/sh\necho ran >" + mark}, w.env...)
-	for i, one := range env {
-		env[i] = strings.ReplaceAll(one, "$HOME", s.Home)
-	}
-	e := s.startWith(harness.Options{Settings: settings, Env: env})
-	_, output, _, end := e.run("PLANT='#!/bin/sh\necho ran >" + mark + "'\n" + w.line)
-	_ = os.Remove(mark) // what ran in an unsandboxed session does not count
+	return line + w.line
+}
+
+// end does what the user does outside after the session, and reports whether the
+// planted program ran, and what was printed.
+func (w way) end(s *scene) (ran bool, output string) {
+	s.T.Helper()
+	_ = os.Remove(w.mark(s)) // what ran in an unsandboxed session does not count
 	command := exec.Command("/bin/sh", "-c", w.outside)
-	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), env...)
+	command.Dir, command.Env = s.Project, append(harness.Environ(s.World), w.variables(s)...)
 	out, err := command.CombinedOutput()
-	output += string(out)
+	output = string(out)
 	if err != nil {
 		output += err.Error()
 	}
-	_, err = os.Stat(mark)
-	return err == nil, s.review(end), output
+	_, err = os.Stat(w.mark(s))
+	return err == nil, output
 }

@@ -3,6 +3,7 @@
 package protected
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,21 +66,31 @@ func TestOnlyFilesAreMadeInARepository(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
 	harness.RequirePrograms(t, "python3")
-	unconfined, confined := share(t, harness.Off()), share(t, harness.Defaults(nil))
-	for name, c := range strange {
+	begin := func(s *scene, name string) placed {
+		s.repository(s.Project)
+		return s.place(strange[name])
+	}
+	attempts := map[string]placed{}
+	_, printed := withoutSandbox(t, maps.Keys(strange), func(s *scene, name string) string {
+		attempts[name] = begin(s, name)
+		return attempts[name].line
+	})
+	confined := share(t, harness.Defaults(nil))
+	for name := range strange {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			try := func(with shared) (made bool, output, reports string) {
-				s, e := with.in(t)
-				s.repository(s.Project)
-				return s.leave(e, c)
+			if !attempts[name].made() {
+				t.Fatalf("control: without a sandbox it must be made: %s", printed)
 			}
-			if made, output, _ := try(unconfined); !made {
-				t.Fatalf("control: without a sandbox it must be made: %s", output)
+			s, e := confined.in(t)
+			attempt := begin(s, name)
+			reply, output, _, _ := e.run(attempt.line)
+			if attempt.made() || !strings.Contains(output, "not permitted") {
+				harness.Breach(t, "it was made (%t): %s", attempt.made(), output)
 			}
-			made, output, reports := try(confined)
-			if made || !strings.Contains(output, "not permitted") {
-				harness.Breach(t, "it was made (%t): %s", made, output)
+			reports := ""
+			for _, d := range e.denials.Of(reply.SessionID) {
+				reports += d.Message + "\n"
 			}
 			if !strings.Contains(reports, ": git outside would ") {
 				t.Errorf("not reported: %s", reports)
@@ -93,8 +104,9 @@ func TestOnlyFilesAreMadeInARepository(t *testing.T) {
 func TestOnlyFilesAreMadeInEachRepository(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
-	ignored := harness.Defaults(harness.Sandbox{"on_denied": "ignore"})
-	free := harness.Defaults(harness.Sandbox{"protected_paths": []string{"!.git"}})
+	defaults := share(t, harness.Defaults(nil))
+	ignored := share(t, harness.Defaults(harness.Sandbox{"on_denied": "ignore"}))
+	free := share(t, harness.Defaults(harness.Sandbox{"protected_paths": []string{"!.git"}}))
 	nested := func(s *scene) {
 		s.repository(s.Project)
 		s.repository(s.ProjectPath("nested"))
@@ -104,47 +116,55 @@ func TestOnlyFilesAreMadeInEachRepository(t *testing.T) {
 		s.Project = filepath.Join(s.Outside, "super")
 	}
 	fresh := func(s *scene) { s.git(s.Outside, "init", "-q", s.Outside+"/x") }
-	for name, test := range map[string]struct {
-		layout   func(*scene)
-		settings string
-		name     string // of the file, from the repository
-		want     bool
+	tests := map[string]struct {
+		layout func(*scene)
+		with   shared
+		name   string // of the file, from the repository
+		want   bool
 	}{
-		"worktree":          {layouts["worktree"], harness.Defaults(nil), "logs/HEAD", false},
-		"a worktree's own":  {layouts["worktree"], harness.Defaults(nil), "worktrees/project/logs/HEAD", false},
-		"of a bare one":     {layouts["worktree of a bare repository"], harness.Defaults(nil), "logs/HEAD", false},
-		"submodule":         {layouts["submodule"], harness.Defaults(nil), "logs/HEAD", false},
+		"worktree":          {layouts["worktree"], defaults, "logs/HEAD", false},
+		"a worktree's own":  {layouts["worktree"], defaults, "worktrees/project/logs/HEAD", false},
+		"of a bare one":     {layouts["worktree of a bare repository"], defaults, "logs/HEAD", false},
+		"submodule":         {layouts["submodule"], defaults, "logs/HEAD", false},
 		"not reported":      {layouts["repository"], ignored, "logs/HEAD", false},
-		"a submodule's own": {module, harness.Defaults(nil), "modules/deps/module/logs/HEAD", false},
-		"nested":            {nested, harness.Defaults(nil), "../nested/.git/logs/HEAD", false},
-		"a new one":         {fresh, harness.Defaults(nil), "logs/HEAD", false},
+		"a submodule's own": {module, defaults, "modules/deps/module/logs/HEAD", false},
+		"nested":            {nested, defaults, "../nested/.git/logs/HEAD", false},
+		"a new one":         {fresh, defaults, "logs/HEAD", false},
 		"taken away":        {layouts["repository"], free, "logs/HEAD", true},
-	} {
+	}
+	begin := func(s *scene, name string) placed {
+		tests[name].layout(s)
+		const line = "[ -d $G ] || git init -q; mkdir -p $(dirname $G/X); rm -f $G/X; ln -s $V $G/X"
+		return s.place([2]string{strings.ReplaceAll(line, "X", tests[name].name), tests[name].name})
+	}
+	attempts := map[string]placed{}
+	_, printed := withoutSandbox(t, maps.Keys(tests), func(s *scene, name string) string {
+		attempts[name] = begin(s, name)
+		return attempts[name].line
+	})
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := [2]string{"[ -d $G ] || git init -q; mkdir -p $(dirname $G/X); rm -f $G/X; ln -s $V $G/X", test.name}
-			c[0] = strings.ReplaceAll(c[0], "X", test.name)
-			try := func(settings string) (made bool, output, reports string) {
-				s := newScene(t)
-				test.layout(s)
-				return s.leave(s.start(settings, harness.Machine{}), c)
+			if !attempts[name].made() {
+				t.Fatalf("control: without a sandbox it must be made: %s", printed)
 			}
-			if made, output, _ := try(harness.Off()); !made {
-				t.Fatalf("control: without a sandbox it must be made: %s", output)
-			}
-			if made, output, _ := try(test.settings); made != test.want {
-				harness.Breach(t, "made: %t, want %t: %s", made, test.want, output)
+			s, e := test.with.in(t)
+			attempt := begin(s, name)
+			if _, output, _, _ := e.run(attempt.line); attempt.made() != test.want {
+				harness.Breach(t, "made: %t, want %t: %s", !test.want, test.want, output)
 			}
 		})
 	}
 }
 
-// leave runs a line of strange in the project, and says whether it left what it is
-// to leave, and what was reported.
-func (s *scene) leave(e *editor, c [2]string) (made bool, output, reports string) {
+// placed is a line that leaves something at a path, in a repository's directory.
+type placed struct{ line, path string }
+
+// place prepares a line of strange for the project.
+func (s *scene) place(c [2]string) placed {
 	s.T.Helper()
 	dir := s.ProjectPath(".git")
-	if _, err := os.Lstat(dir); err == nil {
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
 		dir = strings.TrimSpace(s.git(s.Project, "rev-parse", "--git-common-dir"))
 	}
 	if !filepath.IsAbs(dir) {
@@ -152,70 +172,91 @@ func (s *scene) leave(e *editor, c [2]string) (made bool, output, reports string
 	}
 	victim := filepath.Join(s.Outside, "victim")
 	harness.Write(s.T, victim, "precious\n")
-	reply, output, _, _ := e.run("export G=" + harness.Quote(dir) + " O=" + harness.Quote(s.Outside) + " V=" +
-		harness.Quote(victim) + "\n" + c[0])
-	info, err := os.Lstat(filepath.Join(dir, c[1]))
-	for _, d := range e.denials.Of(reply.SessionID) {
-		reports += d.Message + "\n"
-	}
-	return err == nil && !info.IsDir() && !info.Mode().IsRegular(), output, reports
+	return placed{"export G=" + harness.Quote(dir) + " O=" + harness.Quote(s.Outside) + " V=" + harness.Quote(victim) +
+		"\n" + c[0], filepath.Join(dir, c[1])}
 }
 
-// everyday is what people and agents do with git. Each repository that git makes
-// must believe that it has symlinks.
-const everyday = `set -e
-cd "$HOME/project"
-say() { echo "== $1"; }
-git checkout -q -b topic; echo 1 >a; ln -s a link; git add .; git commit -qm one; echo 2 >>a; git commit -qam two
-git commit -q --amend -m "two, amended"; git tag v1; git tag -a -m note v2
+// made reports whether it is there, and neither a file nor a directory.
+func (p placed) made() bool {
+	info, err := os.Lstat(p.path)
+	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
+}
+
+// everyday are parts of what people and agents do with git, each after a beginning.
+// Each repository that git makes must believe that it has symlinks.
+var everyday = []string{
+	`git commit -q --amend -m "two, amended"; git tag v1; git tag -a -m note v2
 git checkout -q main; echo b >b; git add b; git commit -qm b; git merge -q -m merged topic; git branch -d topic
 echo dirty >>a; git stash -q; git stash pop -q; git checkout -q a
 git checkout -q -b more HEAD~1; echo c >c; git add c; git commit -qm c; git rebase -q main; git checkout -q main
 git cherry-pick more >/dev/null; git reset -q --hard HEAD~1; git revert --no-edit HEAD~1 -m 1 >/dev/null || git revert --abort
 git worktree add -q wt more; git -C wt commit -q --allow-empty -m w; git worktree move wt wt2; git worktree remove wt2
-git branch -m more most; git branch -q dir/one; git branch -m dir/one dir2/one; git branch -D most dir2/one >/dev/null
-git notes add -m note; git bundle create -q x.bundle main; git rerere; git pack-refs --all; git reflog expire --all
-git gc -q --prune=now; git repack -adq; git fsck 2>/dev/null; git maintenance run --quiet --task=commit-graph
-say clone; git clone -q . clone; test "$(git -C clone config core.symlinks)" = ""; test -L clone/link
+git branch -m more most; git branch -q dir/one; git branch -m dir/one dir2/one; git branch -D most dir2/one >/dev/null`,
+	`git notes add -m note; git bundle create -q x.bundle main; git rerere; git pack-refs --all; git reflog expire --all
+git gc -q --prune=now; git repack -adq; git fsck 2>/dev/null; git maintenance run --quiet --task=commit-graph`,
+	`say clone; git clone -q . clone; test "$(git -C clone config core.symlinks)" = ""; test -L clone/link
 git clone -q --bare . bare.git; git push -q bare.git main
 say init; git init -q fresh; test "$(git -C fresh config core.symlinks)" = ""; git init -q .
 say submodule; git -c protocol.file.allow=always submodule --quiet update --init
-test "$(git -C dep config core.symlinks)" = ""; test -L dep/link
+test "$(git -C dep config core.symlinks)" = ""; test -L dep/link`,
+}
+
+const everydayBegins = `set -e
+cd "$HOME/project"
+say() { echo "== $1"; }
+git checkout -q -b topic; echo 1 >a; ln -s a link; git add .; git commit -qm one; echo 2 >>a; git commit -qam two
+`
+
+const everydayEnds = `
 test ! -e .git/index.lock; git status --porcelain >/dev/null; git log --oneline >/dev/null
 say fine`
 
-// git's own work goes on, with its probe for symlinks.
+// git's own work goes on, with its probe for symlinks. The parts take turns.
 func TestGitWorksWithOnlyFilesInItsRepository(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
-	for _, settings := range []string{harness.Off(), harness.Defaults(nil)} {
-		s := newScene(t)
-		s.repository(s.Project)
-		dep := filepath.Join(s.Outside, "dep")
-		s.repository(dep)
-		harness.Must(t, os.Symlink("file", filepath.Join(dep, "link")))
-		s.git(dep, "add", "link")
-		s.git(dep, "commit", "-q", "-m", "link")
-		// Registered, and not cloned yet: git makes the repository inside.
-		s.git(s.Project, "submodule", "--quiet", "add", dep, "dep")
-		s.git(s.Project, "commit", "-q", "-m", "dep")
-		s.git(s.Project, "submodule", "--quiet", "deinit", "-f", "dep")
-		harness.Must(t, os.RemoveAll(s.ProjectPath(".git/modules")))
-		s.git(s.Project, "submodule", "--quiet", "init")
-		if settings != harness.Off() {
-			settings = harness.Defaults(harness.Sandbox{"additional_read_only_paths": []string{dep}})
+	for i, part := range everyday {
+		if !harness.Turn(t, i, len(everyday)) {
+			continue
 		}
-		e := s.start(settings, harness.Machine{})
-		_, output, status, _ := e.run(everyday)
-		if status != 0 || !strings.HasSuffix(strings.TrimSpace(output), "fine") {
-			t.Errorf("%s: status %d: %s", settings, status, output)
-		}
-		for _, d := range e.denials.All() {
-			if strings.Contains(d.Message, "git outside would") {
-				t.Errorf("refused: %+v", d)
+		for _, settings := range []string{harness.Off(), harness.Defaults(nil)} {
+			s := newScene(t)
+			s.repository(s.Project)
+			dep := filepath.Join(s.Outside, "dep")
+			s.repositoryWithLink(dep)
+			// Registered, and not cloned yet: git makes the repository inside.
+			s.git(s.Project, "submodule", "--quiet", "add", dep, "dep")
+			s.git(s.Project, "commit", "-q", "-m", "dep")
+			s.git(s.Project, "submodule", "--quiet", "deinit", "-f", "dep")
+			harness.Must(t, os.RemoveAll(s.ProjectPath(".git/modules")))
+			s.git(s.Project, "submodule", "--quiet", "init")
+			if settings != harness.Off() {
+				settings = harness.Defaults(harness.Sandbox{"additional_read_only_paths": []string{dep}})
+			}
+			e := s.start(settings, harness.Machine{})
+			_, output, status, _ := e.run(everydayBegins + part + everydayEnds)
+			if status != 0 || !strings.HasSuffix(strings.TrimSpace(output), "fine") {
+				t.Errorf("%s: status %d: %s", settings, status, output)
+			}
+			for _, d := range e.denials.All() {
+				if strings.Contains(d.Message, "git outside would") {
+					t.Errorf("refused: %+v", d)
+				}
 			}
 		}
 	}
+}
+
+// repositoryWithLink makes a repository that holds a symlink.
+func (s *scene) repositoryWithLink(dir string) {
+	s.T.Helper()
+	s.copied("link", dir, func(dir string) {
+		s.git(filepath.Dir(dir), "init", "-q", dir)
+		harness.Write(s.T, filepath.Join(dir, "file"), "content\n")
+		harness.Must(s.T, os.Symlink("file", filepath.Join(dir, "link")))
+		s.git(dir, "add", ".")
+		s.git(dir, "commit", "-q", "-m", "link")
+	})
 }
 
 // In a linked worktree, the repository of a new submodule lies in what the
@@ -225,10 +266,7 @@ func TestGitKnowsOfSymlinksInASubmoduleOfAWorktree(t *testing.T) {
 	requireObserver(t)
 	s := newScene(t)
 	dep, main := filepath.Join(s.Outside, "dep"), filepath.Join(s.Outside, "main")
-	s.repository(dep)
-	harness.Must(t, os.Symlink("file", filepath.Join(dep, "link")))
-	s.git(dep, "add", "link")
-	s.git(dep, "commit", "-q", "-m", "link")
+	s.repositoryWithLink(dep)
 	s.repository(main)
 	s.git(main, "submodule", "--quiet", "add", dep, "dep")
 	s.git(main, "commit", "-q", "-m", "dep")

@@ -3,6 +3,7 @@
 package protected
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,38 +44,41 @@ var linksOut = map[string][2]string{
 func TestGitWritesNoIndexAndNoPacksElsewhere(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
+	begin := func(s *scene, name string) (line string) {
+		s.repository(s.Project)
+		harness.MakeDir(t, s.OutsidePath("victim"))
+		return "V=" + harness.Quote(s.OutsidePath("victim")) + "\n" + linksOut[name][0]
+	}
+	// gitOutside runs the command, and returns what it has written there.
+	gitOutside := func(t *testing.T, s *scene, command string) (elsewhere []string) {
+		t.Helper()
+		outside := exec.Command("/bin/sh", "-c", command)
+		outside.Dir, outside.Env = s.Project, harness.Environ(s.World)
+		if out, err := outside.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", command, err, out)
+		}
+		entries, err := os.ReadDir(s.OutsidePath("victim"))
+		harness.Must(t, err)
+		for _, entry := range entries {
+			elsewhere = append(elsewhere, entry.Name())
+		}
+		return elsewhere
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(linksOut), begin)
+	confined := share(t, harness.Defaults(nil))
 	for name, way := range linksOut {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			try := func(settings string) (e *editor, elsewhere []string, output string) {
-				s := newScene(t)
-				s.repository(s.Project)
-				victim := s.OutsidePath("victim")
-				harness.MakeDir(t, victim)
-				e = s.start(settings, harness.Machine{})
-				_, output, _, _ = e.run("V=" + harness.Quote(victim) + "\n" + way[0])
-				outside := exec.Command("/bin/sh", "-c", way[1])
-				outside.Dir, outside.Env = s.Project, harness.Environ(s.World)
-				out, err := outside.CombinedOutput()
-				if err != nil {
-					t.Errorf("%q: %s: %v: %s", settings, way[1], err, out)
-				}
-				entries, err := os.ReadDir(victim)
-				harness.Must(t, err)
-				for _, entry := range entries {
-					elsewhere = append(elsewhere, entry.Name())
-				}
-				return e, elsewhere, output
+			if len(gitOutside(t, controls[name], way[1])) == 0 {
+				t.Fatalf("control: without a sandbox git writes nothing there: %s", printed)
 			}
-			if _, elsewhere, output := try(harness.Off()); len(elsewhere) == 0 {
-				t.Fatalf("control: without a sandbox git writes nothing there: %s", output)
-			}
-			e, elsewhere, output := try(harness.Defaults(nil))
-			if len(elsewhere) > 0 {
+			s, e := confined.in(t)
+			reply, output, _, _ := e.run(begin(s, name))
+			if elsewhere := gitOutside(t, s, way[1]); len(elsewhere) > 0 {
 				harness.Breach(t, "git outside has written %q: %s", elsewhere, output)
 			}
 			harness.Eventually(t, "it is reported", func() bool {
-				return slices.ContainsFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
+				return slices.ContainsFunc(e.denials.Of(reply.SessionID), func(d protocol.DeniedParams) bool {
 					return strings.Contains(d.Message, ": git outside would ")
 				})
 			})

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,17 +69,27 @@ var creations = map[string][2]string{
 func requireObserver(t *testing.T) {
 	t.Helper()
 	harness.Require(t, "protected_paths")
+	if observes.Load() {
+		return
+	}
 	e := newScene(t).start(harness.Defaults(nil), harness.Machine{})
 	if p := e.Hello.Capabilities.Enforcement["denials"]; !strings.Contains(p.Mechanism, "seccomp") {
 		harness.Skip(t, "user_notification", p.Detail)
 	}
+	observes.Store(true)
 }
+
+// observes is true once a sidecar has said that it sees calls before the kernel
+// does. The machine does not change.
+var observes atomic.Bool
 
 func TestProtectedPathsCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
-	unconfined, confined := share(t, harness.Off()), map[string]shared{}
-	settings := []string{"report", "ignore"}
+	controls, printed := withoutSandbox(t, maps.Keys(creations), func(_ *scene, name string) string {
+		return creations[name][0]
+	})
+	confined, settings := map[string]shared{}, []string{"report", "ignore"}
 	for _, denied := range settings {
 		confined[denied] = share(t, harness.Defaults(harness.Sandbox{
 			"protected_paths": []string{"mine/secret"}, "on_denied": denied,
@@ -88,10 +99,8 @@ func TestProtectedPathsCannotBeCreated(t *testing.T) {
 		c := creations[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			control, free := unconfined.in(t)
-			_, output, _, _ := free.run(c[0])
-			if _, err := os.Lstat(control.ProjectPath(c[1])); err != nil {
-				t.Fatalf("control: %v\n%s", err, output)
+			if _, err := os.Lstat(controls[name].ProjectPath(c[1])); err != nil {
+				t.Fatalf("control: %v\n%s", err, printed)
 			}
 			for j, denied := range settings {
 				if !harness.Turn(t, i+j, len(settings)) {
@@ -129,9 +138,10 @@ func TestProtectedPathsCannotBeCreated(t *testing.T) {
 func TestWaysToProtectedPathsCannotBeReplaced(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
-	unconfined := share(t, harness.Off())
 	protecting := share(t, harness.Defaults(harness.Sandbox{"protected_paths": []string{"mine/secret"}}))
 	const filled, create = `mkdir z; echo x >z/secret; `, `mkdir mine; echo x >mine/secret`
+	// ways are commands, each with what leads to the name before it.
+	ways := map[string]string{}
 	for before, commands := range map[string][]string{
 		`mkdir mine`:              {`mv -T mine y; echo x >y/secret; mv -T y mine`},
 		`mkdir y; ln -s y mine`:   {filled + `rm mine; mv -T z mine`},
@@ -143,27 +153,29 @@ func TestWaysToProtectedPathsCannotBeReplaced(t *testing.T) {
 		`echo x >y; ln -s y mine`: {`rm mine; ` + create},
 	} {
 		for _, command := range commands {
-			t.Run(before+"; "+command, func(t *testing.T) {
-				t.Parallel()
-				run := func(with shared) (output string, there bool) {
-					s, e := with.in(t)
-					prepare := exec.Command("sh", "-c", before)
-					prepare.Dir = s.Project
-					if out, err := prepare.CombinedOutput(); err != nil {
-						t.Fatalf("%v: %s", err, out)
-					}
-					_, output, _, _ = e.run(command)
-					_, err := os.Stat(s.ProjectPath("mine/secret"))
-					return output, err == nil
-				}
-				if output, there := run(unconfined); !there {
-					t.Fatalf("control: without a sandbox it must be created: %s", output)
-				}
-				if output, there := run(protecting); there {
-					harness.Breach(t, "it was created: %s", output)
-				}
-			})
+			ways[before+"; "+command] = before
 		}
+	}
+	begin := func(s *scene, name string) (line string) {
+		s.outside(ways[name])
+		return strings.TrimPrefix(name, ways[name]+"; ")
+	}
+	there := func(s *scene) bool {
+		_, err := os.Stat(s.ProjectPath("mine/secret"))
+		return err == nil
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(ways), begin)
+	for name := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !there(controls[name]) {
+				t.Fatalf("control: without a sandbox it must be created: %s", printed)
+			}
+			s, e := protecting.in(t)
+			if _, output, _, _ := e.run(begin(s, name)); there(s) {
+				harness.Breach(t, "it was created: %s", output)
+			}
+		})
 	}
 }
 
@@ -172,14 +184,15 @@ func TestWaysToProtectedPathsCannotBeReplaced(t *testing.T) {
 func TestFilesMayBeRenamedToWhereADirectoryIsMissing(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
+	confined := share(t, harness.Defaults(nil))
 	for _, command := range []string{
 		"mv .tmp .config", "mv .tmp .config; mv .config .config.old; mv .config.old .config",
 		"mkdir d; mv .tmp d/.config; mv d/.config .", "mv .tmp a; cp a .config.new; mv .config.new .config",
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
-			_, output, _, _ := s.start(harness.Defaults(nil), harness.Machine{}).run("echo new >.tmp; " + command)
+			s, e := confined.in(t)
+			_, output, _, _ := e.run("echo new >.tmp; " + command)
 			if got, err := os.ReadFile(s.ProjectPath(".config")); err != nil || string(got) != "new\n" {
 				t.Errorf("%q, %v: %s", got, err, output)
 			}
@@ -256,22 +269,26 @@ try:
 finally:
     os.fchmod(top, 0o755)
 `
-	unconfined, confined := share(t, harness.Off()), share(t, harness.Defaults(nil))
-	for name, act := range closedWays {
+	begin := func(s *scene, name string) (line string) {
+		harness.Write(t, s.ProjectPath("act.py"), frame+closedWays[name]+end)
+		return "python3 act.py"
+	}
+	there := func(s *scene) bool {
+		_, err := os.Lstat(s.ProjectPath(".cargo/config.toml"))
+		return err == nil
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(closedWays), begin)
+	confined := share(t, harness.Defaults(nil))
+	for name := range closedWays {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := func(with shared) (output string, there bool) {
-				s, e := with.in(t)
-				harness.Write(t, s.ProjectPath("act.py"), frame+act+end)
-				_, output, _, _ = e.run("python3 act.py")
-				_, err := os.Lstat(s.ProjectPath(".cargo/config.toml"))
-				return output, err == nil
+			if !there(controls[name]) {
+				t.Fatalf("control: without a sandbox it must be created: %s", printed)
 			}
-			if output, there := run(unconfined); !there {
-				t.Fatalf("control: without a sandbox it must be created: %s", output)
-			}
-			if output, there := run(confined); there || !strings.Contains(output, "not permitted") {
-				harness.Breach(t, "it was created (%t): %s", there, output)
+			s, e := confined.in(t)
+			_, output, _, _ := e.run(begin(s, name))
+			if there(s) || !strings.Contains(output, "not permitted") {
+				harness.Breach(t, "it was created (%t): %s", there(s), output)
 			}
 		})
 	}
@@ -305,29 +322,34 @@ echo fine >/dev/stdout; git init -q .; git config a.b c`)
 func TestTheProgramBesideTheSidecarCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
-	for name, line := range map[string]string{
+	const program = "bin/sandbox-sidecar"
+	attacks := map[string]string{
 		"open":        "cp /bin/true bin/sandbox-sidecar-mcp",
 		"rename":      "cp /bin/true other; mv other bin/sandbox-sidecar-mcp",
 		"symlink":     "ln -s /bin/true bin/sandbox-sidecar-mcp",
 		"another bin": "mkdir other; cp /bin/true other/sandbox-sidecar-mcp; cp bin/* other; mv bin old; mv other bin",
-	} {
+	}
+	there := func(s *scene) bool {
+		_, err := os.Lstat(s.ProjectPath(program + "-mcp"))
+		return err == nil
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(attacks), func(s *scene, name string) string {
+		harness.Write(t, s.ProjectPath(program), "#!/bin/sh\n")
+		return attacks[name]
+	})
+	for name, line := range attacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := func(settings string) (output string, there bool) {
-				s := newScene(t)
-				program := s.ProjectPath("bin/sandbox-sidecar")
-				harness.MakeDir(t, s.ProjectPath("bin"))
-				harness.Victim(t, "cmd/sandbox-sidecar", program)
-				_, output, _, _ = s.startWith(harness.Options{Settings: settings, Wrap: func(command *exec.Cmd) {
-					command.Path = program
-				}}).run(line)
-				_, err := os.Lstat(program + "-mcp")
-				return output, err == nil
+			if !there(controls[name]) {
+				t.Fatalf("control: without a sandbox the attack must work:\n%s", printed)
 			}
-			if output, there := run(harness.Off()); !there {
-				t.Fatalf("control: without a sandbox the attack must work:\n%s", output)
-			}
-			if output, there := run(harness.Defaults(nil)); there {
+			s := newScene(t)
+			harness.MakeDir(t, s.ProjectPath("bin"))
+			harness.Victim(t, "cmd/sandbox-sidecar", s.ProjectPath(program))
+			e := s.startWith(harness.Options{Settings: harness.Defaults(nil), Wrap: func(command *exec.Cmd) {
+				command.Path = s.ProjectPath(program)
+			}})
+			if _, output, _, _ := e.run(line); there(s) {
 				harness.Breach(t, "THE ATTACK WORKS:\n%s", output)
 			}
 		})
@@ -339,21 +361,22 @@ func TestTheProgramBesideTheSidecarCannotBeCreated(t *testing.T) {
 func TestOtherRepositoriesKeepTheirConfiguration(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
+	confined := share(t, harness.Defaults(nil))
 	for name, directory := range map[string]string{
 		".hg/hgrc": ".hg", ".jj/repo/config.toml": ".jj/repo", "_darcs/prefs/defaults": "_darcs/prefs",
 	} {
 		command := "mkdir -p " + directory + "; echo x >" + name
-		made := newScene(t)
-		_, output, _, end := made.start(harness.Defaults(nil), harness.Machine{}).run(command)
+		made, e := confined.in(t)
+		_, output, _, end := e.run(command)
 		if _, err := os.Lstat(made.ProjectPath(name)); err != nil {
 			t.Errorf("%s: with a new repository: %v\n%s", name, err, output)
 		}
 		if found := made.review(end); !slices.Contains(found, "created "+name) {
 			t.Errorf("%s: the review: %q", name, found)
 		}
-		s := newScene(t)
+		s, e := confined.in(t)
 		harness.MakeDir(t, s.ProjectPath(directory))
-		_, output, _, _ = s.start(harness.Defaults(nil), harness.Machine{}).run(command)
+		_, output, _, _ = e.run(command)
 		if _, err := os.Lstat(s.ProjectPath(name)); err == nil || !strings.Contains(output, "not permitted") {
 			harness.Breach(t, "%s was created (%v): %s", name, err == nil, output)
 		}

@@ -21,7 +21,7 @@ import (
 func TestAPackageCannotChangeTheRepositoryAbove(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
-	for name, act := range map[string]string{
+	acts := map[string]string{
 		"a hook":             `mkdir -p ../../.git/hooks; echo x >../../.git/hooks/pre-commit`,
 		"the configuration":  `echo '[alias] x = !touch y' >>../../.git/config`,
 		"a program by git":   `git config core.fsmonitor ./evil`,
@@ -33,19 +33,22 @@ func TestAPackageCannotChangeTheRepositoryAbove(t *testing.T) {
 		"a new file":         `echo x >../other/new`,
 		"the root":           `echo x >../../package.json`,
 		"the way to it":      `mv ../../packages ../../old`,
-	} {
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(acts), func(s *scene, name string) string {
+		layouts["package"](s)
+		return "{ " + acts[name] + "\n} && : >~/worked"
+	})
+	confined := share(t, harness.Defaults(nil))
+	for name, act := range acts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, settings := range []string{harness.Off(), harness.Defaults(nil)} {
-				s := newScene(t)
-				layouts["package"](s)
-				_, output, status, _ := s.start(settings, harness.Machine{}).run(act)
-				switch sandboxed := settings != harness.Off(); {
-				case sandboxed && status == 0:
-					harness.Breach(t, "%s: it works:\n%s", act, output)
-				case !sandboxed && status != 0:
-					t.Errorf("without the sandbox %s fails:\n%s", act, output)
-				}
+			if _, err := os.Lstat(controls[name].HomePath("worked")); err != nil {
+				t.Errorf("without the sandbox %s fails:\n%s", act, printed)
+			}
+			s, e := confined.in(t)
+			layouts["package"](s)
+			if _, output, status, _ := e.run(act); status == 0 {
+				harness.Breach(t, "%s: it works:\n%s", act, output)
 			}
 		})
 	}
@@ -208,6 +211,13 @@ func TestParentRepositoryIsExplainedAsItIs(t *testing.T) {
 func TestARepositoryAboveMayNotCount(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
+	const line = "cat ../other/source"
+	confined := share(t, harness.Defaults(nil))
+	s, e := confined.in(t)
+	layouts["package"](s)
+	if _, output, status, _ := e.run(line); status != 0 {
+		t.Fatalf("the control fails: %s", output)
+	}
 	for name, prepare := range map[string]func(s *scene, top string){
 		"ignored by .gitignore": func(s *scene, top string) {
 			harness.Write(s.T, filepath.Join(top, ".gitignore"), "packages/\n")
@@ -249,14 +259,18 @@ func TestARepositoryAboveMayNotCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
-			layouts["package"](s)
-			line := "cat ../other/source"
-			if _, output, status, _ := s.start(harness.Defaults(nil), harness.Machine{}).run(line); status != 0 {
-				t.Fatalf("the control fails: %s", output)
+			s, e := confined.in(t)
+			if inHome := []string{
+				"ignored by core.excludesFile", "the default of core.excludesFile", "secrets in it",
+			}; slices.Contains(inHome, name) {
+				s = newScene(t)
 			}
+			layouts["package"](s)
 			prepare(s, filepath.Join(s.Outside, "mono"))
-			if _, output, status, _ := s.start(harness.Defaults(nil), harness.Machine{}).run(line); status == 0 {
+			if s.Home != confined.at.Home {
+				e = s.start(harness.Defaults(nil), harness.Machine{})
+			}
+			if _, output, status, _ := e.run(line); status == 0 {
 				harness.Breach(t, "it is open: %s", output)
 			}
 		})

@@ -5,7 +5,6 @@ package protected
 import (
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,14 +31,11 @@ var (
 	}
 )
 
-// hold starts an editor for such sessions. The victim is in the project.
+// hold starts an editor for such sessions.
 func (s *scene) hold(h held, settings harness.Sandbox) *editor {
 	s.T.Helper()
 	s.Project = filepath.Join(s.Home, h.project)
 	harness.MakeDir(s.T, s.Project)
-	s.Victim = s.ProjectPath("victim")
-	harness.Victim(s.T, victim, s.Victim)
-	harness.Must(s.T, os.Chmod(s.Victim, 0o755)) // a private file in ~/.config is hidden
 	keys := harness.Sandbox{}
 	if h.grant != "" {
 		keys["additional_read_write_paths"] = []string{filepath.Join(s.Home, h.grant)}
@@ -50,16 +46,19 @@ func (s *scene) hold(h held, settings harness.Sandbox) *editor {
 	return s.start(harness.Defaults(keys), harness.Machine{})
 }
 
-const victim = "tests/victim"
-
 // A missing settings file is not created by a race against whoever reads a path
 // before the kernel does. The control is a name in the project, which nothing but
 // that reading protects: it is won.
 func TestOwnPlaces_ARaceIsNotWon(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
-	race := func(e *editor, path string) (string, protocol.CloseResult) {
-		_, output, _, end := e.run(e.World.ProjectPath("victim") + " create-raced " + path + " 3000")
+	race := func(s *scene, e *editor, path string) (string, protocol.CloseResult) {
+		if s.Victim == "" {
+			s.Victim = s.ProjectPath("victim")
+			harness.Victim(s.T, "tests/victim", s.Victim)
+			harness.Must(s.T, os.Chmod(s.Victim, 0o755)) // a private file in ~/.config is hidden
+		}
+		_, output, _, end := e.run(s.Victim + " create-raced " + path + " 3000")
 		return output, end
 	}
 	t.Run("control", func(t *testing.T) {
@@ -68,7 +67,7 @@ func TestOwnPlaces_ARaceIsNotWon(t *testing.T) {
 		e := s.hold(held{project: "project"}, nil)
 		path := s.ProjectPath(".mcp.json")
 		harness.Eventually(t, "a race is won", func() bool {
-			output, end := race(e, path)
+			output, end := race(s, e, path)
 			_, err := os.Lstat(path)
 			if err == nil && !told(end, nil, s.Project, path) {
 				harness.Breach(t, "it was won in silence: %+v", end.Review)
@@ -76,14 +75,17 @@ func TestOwnPlaces_ARaceIsNotWon(t *testing.T) {
 			return strings.Contains(output, "won")
 		})
 	})
-	for name, h := range holdsSettings {
+	for i, name := range slices.Sorted(maps.Keys(holdsSettings)) {
+		if !harness.Turn(t, i, 2) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
-			e := s.hold(h, nil)
+			e := s.hold(holdsSettings[name], nil)
 			path := s.HomePath(".config/zed/settings.json")
-			output, _ := race(e, path)
+			output, _ := race(s, e, path)
 			if _, err := os.Lstat(path); err == nil || !strings.Contains(output, "lost") {
 				harness.Breach(t, "there are new settings (%v): %s", err == nil, output)
 			}
@@ -147,28 +149,15 @@ func TestOwnPlaces_StayAsTheyAre(t *testing.T) {
 	harness.Require(t, "protected_paths")
 	try := func(t *testing.T, ways map[string]held, attacks map[string]placeAttack) {
 		t.Helper()
-		run := func(s *scene, e *editor, attack placeAttack) (output string, harmed bool) {
-			_, output, _, _ = e.run("cd " + harness.Quote(s.Home) + "; " + attack.line + "; " + attack.harm +
-				" && echo harm is done")
-			return output, strings.Contains(output, "harm is done")
-		}
-		for name, attack := range attacks {
-			s := newScene(t)
-			harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
-			control := s.hold(held{project: "."}, harness.Sandbox{"enabled": false})
-			if output, harmed := run(s, control, attack); !harmed {
-				t.Errorf("control: %s: without a sandbox it does no harm: %s", name, output)
-			}
-		}
 		for i, way := range slices.Sorted(maps.Keys(ways)) {
 			s := newScene(t)
 			harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
 			e := s.hold(ways[way], nil)
 			for j, name := range slices.Sorted(maps.Keys(attacks)) {
-				if !harness.Turn(t, i+j, 2) {
+				if !harness.Turn(t, i+j, len(holdsSettings)) {
 					continue
 				}
-				if output, harmed := run(s, e, attacks[name]); harmed {
+				if output, harmed := attacks[name].by(s, e); harmed {
 					harness.Breach(t, "%s: %s: %s", way, name, output)
 				}
 			}
@@ -176,12 +165,41 @@ func TestOwnPlaces_StayAsTheyAre(t *testing.T) {
 	}
 	t.Run("settings", func(t *testing.T) {
 		t.Parallel()
+		controls, printed := withoutSandbox(t, maps.Keys(settingsAttacks), func(s *scene, name string) string {
+			harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
+			harness.Write(t, s.UserSettings(), harness.Off())
+			return settingsAttacks[name].on(s) + " && : >~/harmed"
+		})
+		for name, s := range controls {
+			if _, err := os.Lstat(s.HomePath("harmed")); err != nil {
+				t.Errorf("control: %s: without a sandbox it does no harm: %s", name, printed)
+			}
+		}
 		try(t, holdsSettings, settingsAttacks)
 	})
 	t.Run("state", func(t *testing.T) {
 		t.Parallel()
+		for name, attack := range stateAttacks { // of a sidecar each, which has state in its home
+			s := newScene(t)
+			harness.Write(t, s.HomePath(".config/zed/keymap.json"), "[]")
+			control := s.hold(held{project: "."}, harness.Sandbox{"enabled": false})
+			if output, harmed := attack.by(s, control); !harmed {
+				t.Errorf("control: %s: without a sandbox it does no harm: %s", name, output)
+			}
+		}
 		try(t, holdsState, stateAttacks)
 	})
+}
+
+// on is the line in a scene. It succeeds if there is harm afterwards.
+func (a placeAttack) on(s *scene) string {
+	return "cd " + harness.Quote(s.Home) + "; " + a.line + "; " + a.harm
+}
+
+// by has a session try it.
+func (a placeAttack) by(s *scene, e *editor) (output string, harmed bool) {
+	_, output, _, _ = e.run(a.on(s) + " && echo harm is done")
+	return output, strings.Contains(output, "harm is done")
 }
 
 // What is missing is made only where a session could make it, and then cannot be
@@ -262,27 +280,29 @@ func TestOwnPlaces_SymlinksToThemStay(t *testing.T) {
 	const attack = `cd ~; mkdir x; echo evil >x/settings.json; rm -f .config/zed; mv -T x .config/zed; ` +
 		`echo evil >dotfiles/zed/settings.json; mkdir y; mv dotfiles y/d; ln -sfn ~/x .config/zed; ` +
 		`rm -f .config .config/zed/settings.json; mkdir -p .config/zed; echo evil >.config/zed/settings.json`
-	for name, prepare := range map[string]string{
+	links := map[string]string{
 		"the directory": `mkdir -p dotfiles/zed .config; ln -s ../dotfiles/zed .config/zed`,
 		"all of them":   `mkdir -p dotfiles/zed; ln -s dotfiles .config`,
 		"the file": `mkdir -p dotfiles/zed .config/zed; echo >dotfiles/zed/settings.json; ` +
 			`ln -s ../../dotfiles/zed/settings.json .config/zed/`,
-	} {
-		run := func(sandbox harness.Sandbox) (string, bool) {
-			s := newScene(t)
-			command := exec.Command("sh", "-c", prepare)
-			command.Dir = s.Home
-			if out, err := command.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			_, output, _, _ := s.hold(held{project: "."}, sandbox).run(attack)
-			text, _ := os.ReadFile(s.HomePath(".config/zed/settings.json"))
-			return output, strings.Contains(string(text), "evil")
+	}
+	prepare := func(s *scene, name string) (line string) {
+		s.Project = s.Home
+		s.outside(links[name])
+		return attack
+	}
+	harmed := func(s *scene) bool {
+		text, _ := os.ReadFile(s.HomePath(".config/zed/settings.json"))
+		return strings.Contains(string(text), "evil")
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(links), prepare)
+	for name := range links {
+		if !harmed(controls[name]) {
+			t.Errorf("control: %s: without a sandbox it does no harm: %s", name, printed)
 		}
-		if output, harmed := run(harness.Sandbox{"enabled": false}); !harmed {
-			t.Errorf("control: %s: without a sandbox it does no harm: %s", name, output)
-		}
-		if output, harmed := run(nil); harmed {
+		s := newScene(t)
+		line := prepare(s, name)
+		if _, output, _, _ := s.hold(held{project: "."}, nil).run(line); harmed(s) {
 			harness.Breach(t, "%s: %s", name, output)
 		}
 	}

@@ -4,6 +4,7 @@ package protected
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,8 +81,7 @@ func (s *scene) worktrees(k worktreeKind) *strings.Replacer {
 	x, other := filepath.Join(top, k.at), filepath.Join(s.Home, "third")
 	harness.MakeDir(s.T, filepath.Dir(top))
 	s.repository(top)
-	s.git(top, "checkout", "-q", "-B", "main")
-	s.git(top, "config", "extensions.worktreeConfig", "true")
+	s.append(filepath.Join(top, ".git/config"), "[extensions]\n\tworktreeConfig = true\n")
 	harness.Write(s.T, filepath.Join(top, ".claude/settings.json"), "{}")
 	s.git(top, "worktree", "add", "-q", "-b", "x", x)
 	s.git(top, "worktree", "add", "-q", "-b", "third", other)
@@ -111,16 +111,18 @@ func TestWorktreesOfAgents(t *testing.T) {
 	harness.Require(t, "protected_paths")
 	requireObserver(t)
 	machines := harness.Machines(t)
+	kinds, controls := map[string]worktreeKind{}, map[string]evilWrites{}
+	for _, k := range worktreeKinds {
+		kinds[k.name] = k
+	}
+	_, printed := withoutSandbox(t, maps.Keys(kinds), func(s *scene, name string) string {
+		controls[name] = s.evilWrites(kinds[name].files(), s.worktrees(kinds[name]))
+		return controls[name].line
+	})
 	for i, k := range worktreeKinds {
-		t.Run(k.name+", without a sandbox", func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			names := s.worktrees(k)
-			changed, _, output := s.changeWorktrees(s.start(harness.Off(), harness.Machine{}), k, names)
-			if want := k.files(); len(changed) != len(want) {
-				t.Errorf("control: of %q these change: %q: %s", want, changed, output)
-			}
-		})
+		if want, changed := k.files(), controls[k.name].changed(t); len(changed) != len(want) {
+			t.Errorf("control: of %q these change: %q: %s", want, changed, printed)
+		}
 		for j, machine := range machines {
 			if !harness.Turn(t, i+j, len(machines)) {
 				continue
@@ -171,14 +173,9 @@ func (s *scene) changeWorktrees(
 	e *editor, k worktreeKind, names *strings.Replacer,
 ) (changed, named []string, output string) {
 	s.T.Helper()
-	before, line := map[string]string{}, ""
-	for _, file := range k.files() {
-		path := names.Replace(file)
-		before[file] = harness.Read(s.T, path)
-		line += fmt.Sprintf("mkdir -p %s && echo evil >%s\n", harness.Quote(filepath.Dir(path)), harness.Quote(path))
-	}
+	writes := s.evilWrites(k.files(), names)
 	reported := len(e.denials.All())
-	_, output, _, end := e.run(line)
+	_, output, _, end := e.run(writes.line)
 	var alarms []string
 	for _, one := range e.denials.All()[reported:] {
 		if strings.HasPrefix(one.Access, "protected_") {
@@ -190,15 +187,40 @@ func (s *scene) changeWorktrees(
 		top = filepath.Dir(top)
 	}
 	for _, file := range k.files() {
-		path := names.Replace(file)
-		if harness.Read(s.T, path) != before[file] {
-			changed = append(changed, file)
-		}
-		if told(end, alarms, top, path) {
+		if told(end, alarms, top, names.Replace(file)) {
 			named = append(named, file)
 		}
 	}
-	return changed, named, output + fmt.Sprintf("\nthe review: %+v", end.Review)
+	return writes.changed(s.T), named, output + fmt.Sprintf("\nthe review: %+v", end.Review)
+}
+
+// evilWrites are a line that writes to files, and what they were before.
+type evilWrites struct {
+	line   string
+	names  *strings.Replacer // of the files
+	before map[string]string // by file
+}
+
+func (s *scene) evilWrites(files []string, names *strings.Replacer) evilWrites {
+	s.T.Helper()
+	w := evilWrites{names: names, before: map[string]string{}}
+	for _, file := range files {
+		path := names.Replace(file)
+		w.before[file] = harness.Read(s.T, path)
+		w.line += fmt.Sprintf("mkdir -p %s && echo evil >%s\n", harness.Quote(filepath.Dir(path)), harness.Quote(path))
+	}
+	return w
+}
+
+// changed lists the files that are not the same any more.
+func (w evilWrites) changed(t testing.TB) (list []string) {
+	t.Helper()
+	for file, before := range w.before {
+		if harness.Read(t, w.names.Replace(file)) != before {
+			list = append(list, file)
+		}
+	}
+	return list
 }
 
 // A working tree that a session makes is one that git commit works in. What
@@ -224,23 +246,29 @@ func TestAWorktreeMadeInside(t *testing.T) {
 					t.Fatalf("sandboxed %t: status %d: %s", sandboxed, status, output)
 				}
 				y, own := s.ProjectPath(name), names.Replace("$M/.git/worktrees/y")
+				before, line := map[string]string{}, ""
 				for _, file := range []string{
 					filepath.Join(y, ".git"), filepath.Join(own, "commondir"), filepath.Join(own, "gitdir"),
 				} {
-					before := harness.Read(t, file)
-					if before == "" {
+					before[file] = harness.Read(t, file)
+					if before[file] == "" {
 						t.Fatalf("control: there is no %s", file)
 					}
-					_, output, _, _ = e.run("echo evil >>" + harness.Quote(file))
-					switch changed := harness.Read(t, file) != before; {
+					line += "echo evil >>" + harness.Quote(file) + "\n"
+				}
+				_, output, _, _ = e.run(line)
+				for file, content := range before {
+					switch changed := harness.Read(t, file) != content; {
 					case changed && sandboxed:
 						harness.Breach(t, "%s was changed: %s", file, output)
 					case !changed && !sandboxed:
 						t.Errorf("control: %s is the same: %s", file, output)
 					}
 				}
-				_, output, status, _ = e.run("git -C " + name + " commit -q --allow-empty -m three")
-				if sandboxed && status != 0 {
+				if !sandboxed {
+					continue
+				}
+				if _, output, status, _ = e.run("git -C " + name + " commit -q --allow-empty -m three"); status != 0 {
 					t.Errorf("in the next session: status %d: %s", status, output)
 				}
 			}
@@ -255,34 +283,39 @@ func TestAWorktreeThatIsNotMadeInside(t *testing.T) {
 	t.Parallel()
 	requireObserver(t)
 	const beside = `make it below the project, as with "git worktree add tree", or outside the sandbox, and open it`
-	for _, test := range []struct {
-		name, at string
+	tests := map[string]struct {
+		at string
 		// bare: the agent has no directory in the project yet.
 		bare bool
 		hint string
 	}{
-		{name: "beside", at: "../y", hint: beside},
-		{name: "where an agent keeps its own", at: ".claude/worktrees/y"},
-		{name: "where an agent would keep its own", at: ".claude/worktrees/y", bare: true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
+		"beside":                            {at: "../y", hint: beside},
+		"where an agent keeps its own":      {at: ".claude/worktrees/y"},
+		"where an agent would keep its own": {at: ".claude/worktrees/y", bare: true},
+	}
+	begin := func(s *scene, name string) (line string) {
+		s.worktrees(worktreeKind{at: "../x"})
+		if tests[name].bare {
+			harness.Must(t, os.RemoveAll(s.ProjectPath(".claude")))
+		}
+		return "git worktree add -q -b y " + tests[name].at
+	}
+	made := func(s *scene, name string) bool {
+		_, err := os.Lstat(s.ProjectPath(tests[name].at))
+		return err == nil
+	}
+	controls, printed := withoutSandbox(t, maps.Keys(tests), begin)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			try := func(settings string) (s *scene, e *editor, made bool, output string) {
-				s = newScene(t)
-				s.worktrees(worktreeKind{at: "../x"})
-				if test.bare {
-					harness.Must(t, os.RemoveAll(s.ProjectPath(".claude")))
-				}
-				e = s.start(settings, harness.Machine{})
-				_, output, _, _ = e.run("git worktree add -q -b y " + test.at)
-				_, err := os.Lstat(s.ProjectPath(test.at))
-				return s, e, err == nil, output
+			if !made(controls[name], name) {
+				t.Fatalf("control: without a sandbox it is not made: %s", printed)
 			}
-			if _, _, made, output := try(harness.Off()); !made {
-				t.Fatalf("control: without a sandbox it is not made: %s", output)
-			}
-			s, e, made, output := try(harness.Defaults(nil))
-			if made {
+			s := newScene(t)
+			line := begin(s, name)
+			e := s.start(harness.Defaults(nil), harness.Machine{})
+			_, output, _, _ := e.run(line)
+			if made(s, name) {
 				harness.Breach(t, "it was made: %s", output)
 			}
 			refused := s.ProjectPath(strings.TrimSuffix(test.at, "/worktrees/y"))
