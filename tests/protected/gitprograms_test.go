@@ -3,8 +3,10 @@
 package protected
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +76,7 @@ func TestGitThatStopsHalfWay(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	const protected, mine = ".vscode/settings.json", "changed by the user\n"
+	confined := share(t, harness.Defaults(nil))
 	for _, c := range []struct {
 		command string
 		stops   bool // false: it keeps the old file, and goes on
@@ -89,27 +92,28 @@ func TestGitThatStopsHalfWay(t *testing.T) {
 	} {
 		t.Run(c.command, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
-			s.repository(s.Project)
-			write := func(name, text string) { harness.Write(t, s.ProjectPath(name), text) }
-			if !c.fresh {
-				write(protected, "{}\n")
-			}
-			write("AUTHORS", "one\n")
-			write("mine", "one\n")
-			s.git(s.Project, "add", ".")
-			s.git(s.Project, "commit", "-q", "-m", "second")
-			s.git(s.Project, "remote", "add", "origin", ".")
-			s.git(s.Project, "switch", "-q", "-c", "next")
-			write(protected, "{\"x\": 1}\n")
-			write("AUTHORS", "two\n")
-			write("new", "two\n")
-			s.git(s.Project, "add", ".")
-			s.git(s.Project, "commit", "-q", "-m", "third")
-			s.git(s.Project, "switch", "-q", "main")
-			write("mine", mine)
+			s, e := confined.in(t)
+			s.copied(fmt.Sprint("two branches, a new file ", c.fresh), s.Project, func(dir string) {
+				write := func(name, text string) { harness.Write(t, filepath.Join(dir, name), text) }
+				s.firstCommit(dir)
+				if !c.fresh {
+					write(protected, "{}\n")
+				}
+				write("AUTHORS", "one\n")
+				write("mine", "one\n")
+				s.git(dir, "add", ".")
+				s.git(dir, "commit", "-q", "-m", "second")
+				s.git(dir, "remote", "add", "origin", ".")
+				s.git(dir, "switch", "-q", "-c", "next")
+				write(protected, "{\"x\": 1}\n")
+				write("AUTHORS", "two\n")
+				write("new", "two\n")
+				s.git(dir, "add", ".")
+				s.git(dir, "commit", "-q", "-m", "third")
+				s.git(dir, "switch", "-q", "main")
+			})
+			harness.Write(t, s.ProjectPath("mine"), mine)
 
-			e := s.start(harness.Defaults(nil), harness.Machine{})
 			_, output, status, _ := e.run(c.command)
 			// It cannot make the directory of a new file, and changes nothing.
 			changed := harness.Read(t, s.ProjectPath("AUTHORS")) == "two\n"

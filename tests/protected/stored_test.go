@@ -5,6 +5,7 @@ package protected
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ c=$(echo m | git commit-tree $(git write-tree) -p HEAD); unset GIT_INDEX_FILE; `
 func TestWhatGitStoresIsReviewed(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
+	confined := share(t, harness.Defaults(nil))
 	for _, test := range []struct{ name, line, outside, place, ref string }{
 		{"a branch", evilCommit + "git branch evil $c", "git checkout -q evil", ".vscode/tasks.json", `branch "evil"`},
 		{
@@ -56,22 +58,22 @@ func TestWhatGitStoresIsReviewed(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
-			s.repository(s.Project)
-			s.git(s.Project, "checkout", "-q", "-B", "main")
-			s.git(s.Project, "commit", "-q", "--allow-empty", "-m", "first")
-			nested := s.ProjectPath("node_modules/x")
-			if err := os.MkdirAll(nested, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			s.repository(nested)
-			s.git(nested, "commit", "-q", "--allow-empty", "-m", "x")
-			head := strings.TrimSpace(s.git(nested, "rev-parse", "HEAD"))
-			s.git(s.Project, "update-index", "--add", "--cacheinfo", "160000,"+head+",sub")
-			harness.MakeDir(t, s.ProjectPath("sub"))
-			s.git(s.Project, "commit", "-qm", "a submodule that is not checked out")
-			s.git(nested, "config", "core.fsmonitor", "touch "+s.ProjectPath("ran")+"; false")
-			e := s.start(harness.Defaults(nil), harness.Machine{})
+			s, e := confined.in(t)
+			s.copied("a repository below node_modules", s.Project, func(dir string) {
+				s.firstCommit(dir)
+				s.git(dir, "checkout", "-q", "-B", "main")
+				s.git(dir, "commit", "-q", "--allow-empty", "-m", "first")
+				nested := filepath.Join(dir, "node_modules/x")
+				harness.MakeDir(t, nested)
+				s.firstCommit(nested)
+				s.git(nested, "commit", "-q", "--allow-empty", "-m", "x")
+				head := strings.TrimSpace(s.git(nested, "rev-parse", "HEAD"))
+				s.git(dir, "update-index", "--add", "--cacheinfo", "160000,"+head+",sub")
+				harness.MakeDir(t, filepath.Join(dir, "sub"))
+				s.git(dir, "commit", "-qm", "a submodule that is not checked out")
+			})
+			s.append(s.ProjectPath("node_modules/x/.git/config"),
+				"[core]\n\tfsmonitor = \"touch "+s.ProjectPath("ran")+"; false\"\n")
 			_, output, status, end := e.run("echo x >main.c; git add main.c; git commit -qm m")
 			if status != 0 || len(end.Review) > 0 {
 				t.Errorf("an ordinary commit: status %d, %+v: %s", status, end.Review, output)
@@ -107,16 +109,16 @@ func TestWhatGitStoresIsReviewed(t *testing.T) {
 func TestWhatGitStoresIsReportedWhileTheSessionRuns(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for _, layout := range []string{"repository", "worktree", "worktree of a bare repository", "submodule", "package"} {
-		for _, machine := range harness.Machines(t) {
+	for _, machine := range harness.Machines(t) {
+		confined := shareOn(t, harness.Defaults(nil), machine)
+		for _, layout := range []string{"repository", "worktree", "worktree of a bare repository", "submodule", "package"} {
 			if layout != "repository" && !machine.Namespaces {
 				continue // nothing of a repository outside is writable
 			}
 			t.Run(layout+", "+machine.Name, func(t *testing.T) {
 				t.Parallel()
-				s := newScene(t)
+				s, e := confined.in(t)
 				layouts[layout](s)
-				e := s.start(harness.Defaults(nil), machine)
 				const ordinary = `set -e; mkdir -p .github/workflows; echo x | tee main.c pyproject.toml AGENTS.md .github/workflows/ci.yml
 echo all: >Makefile; git add .; git commit -qm m
 git checkout -qb topic; echo y | tee -a Makefile AGENTS.md pyproject.toml; git stash -q; git stash pop -q; git commit -qam topic
@@ -132,7 +134,7 @@ git branch evil/one $c; echo stored; read -r _`}})
 				session.Await("stored")
 				want := s.ProjectPath(".vscode/tasks.json")
 				stored := func() []protocol.DeniedParams {
-					return slices.DeleteFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
+					return slices.DeleteFunc(e.denials.Of(session.SessionID), func(d protocol.DeniedParams) bool {
 						return d.Access != "protected_stored"
 					})
 				}
@@ -160,6 +162,7 @@ git branch evil/one $c; echo stored; read -r _`}})
 func TestWhereverGitStoresItIsReportedWhileTheSessionRuns(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
+	confined := share(t, harness.Defaults(nil))
 	const entry = "100644,$(echo evil | git hash-object -w --stdin),.vscode/tasks.json"
 	for where, line := range map[string]string{
 		`tag "evil"`:                  evilCommit + "git tag evil $c",
@@ -172,9 +175,8 @@ func TestWhereverGitStoresItIsReportedWhileTheSessionRuns(t *testing.T) {
 	} {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
+			s, e := confined.in(t)
 			s.repository(s.Project)
-			e := s.start(harness.Defaults(nil), harness.Machine{})
 			beside := func(line string) *harness.Session {
 				session := e.Spawn(protocol.SpawnParams{
 					Command: "/bin/sh", Args: []string{"-c", line + "; echo ready; read -r _"},
