@@ -4,6 +4,7 @@ package protected
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,8 @@ type aClosedOne struct {
 	root bool
 	// open: sessions read the files of another package.
 	open bool
+	// home: what is in the home directory matters.
+	home bool
 }
 
 var closedOnes = map[string]aClosedOne{
@@ -36,7 +39,7 @@ var closedOnes = map[string]aClosedOne{
 			must(s, os.Symlink(filepath.Join(top, "ssh"), filepath.Join(s.Home, ".ssh")))
 			harness.Write(s.T, filepath.Join(top, "ssh/id_ed25519"), "key\n")
 		},
-		why: "it holds SSH keys",
+		why: "it holds SSH keys", home: true,
 	},
 	"it holds several secrets": {
 		prepare: func(s *scene, top string) {
@@ -45,7 +48,7 @@ var closedOnes = map[string]aClosedOne{
 				must(s, os.Symlink(filepath.Join(top, "dot", name), filepath.Join(s.Home, name)))
 			}
 		},
-		why: "it holds SSH keys, passwords of servers and a token of Vault",
+		why: "it holds SSH keys, passwords of servers and a token of Vault", home: true,
 	},
 	"git refuses it": {
 		prepare: func(s *scene, top string) { s.append(filepath.Join(top, ".git/config"), "[core\n") },
@@ -77,18 +80,25 @@ var closedOnes = map[string]aClosedOne{
 }
 
 // Each start of a session says in the same words why the repository above is
-// closed: of an agent's tool, of an editor's terminal, and by exec. Nothing is
-// said where it is open, or where the user has closed it.
+// closed: of an agent's tool, again of the next one, of an editor's terminal, and
+// by exec. Nothing is said where it is open, or where the user has closed it. The
+// starts after the first take turns.
 func TestItIsSaidWhyARepositoryAboveIsClosed(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for name, test := range closedOnes {
+	confined := share(t, harness.Defaults(nil))
+	for i, name := range slices.Sorted(maps.Keys(closedOnes)) {
+		test := closedOnes[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if test.root && os.Geteuid() != 0 {
 				harness.Skip(t, "root", "only root gives a directory to another user")
 			}
-			s := newScene(t)
+			own := test.home || test.keys != nil
+			s, e := confined.in(t)
+			if own {
+				s = newScene(t)
+			}
 			layout := test.layout
 			if layout == "" {
 				layout = "package"
@@ -98,16 +108,18 @@ func TestItIsSaidWhyARepositoryAboveIsClosed(t *testing.T) {
 			if test.prepare != nil {
 				test.prepare(s, top)
 			}
-			keys := harness.Sandbox{}
-			if test.keys != nil {
-				keys = test.keys(top)
+			if own {
+				keys := harness.Sandbox{}
+				if test.keys != nil {
+					keys = test.keys(top)
+				}
+				e = s.start(harness.Defaults(keys), harness.Machine{})
 			}
 			var want []string
 			if test.why != "" {
 				want = []string{fmt.Sprintf("the git repository %q above the project is closed: %s", top, test.why)}
 			}
-			e := s.start(harness.Defaults(keys), harness.Machine{})
-			for range 2 { // it is no note, which is said once
+			tool := func() {
 				reply, output, status, _ := e.run("cat ../other/source")
 				if said := aboutAbove(reply.Sandbox.Warnings); !slices.Equal(said, want) {
 					t.Errorf("a tool says %q, want %q", said, want)
@@ -119,23 +131,34 @@ func TestItIsSaidWhyARepositoryAboveIsClosed(t *testing.T) {
 					t.Errorf("control: it is closed: %s", output)
 				}
 			}
-			session := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "/bin/sh"}})
-			if said := aboutAbove(session.Sandbox.Warnings); !slices.Equal(said, want) {
-				t.Errorf("a terminal says %q, want %q", said, want)
+			terminal := func() {
+				session := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "/bin/sh"}})
+				if said := aboutAbove(session.Sandbox.Warnings); !slices.Equal(said, want) {
+					t.Errorf("a terminal says %q, want %q", said, want)
+				}
+				session.Close(0)
 			}
-			session.Close(0)
-			command := exec.Command(harness.Binary(t), "exec", "--", "cat", "file")
-			command.Dir, command.Env = s.Project, harness.Environ(s.World)
-			out, err := command.CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "content\n") {
-				t.Errorf("control: the project's own file: %v: %s", err, out)
+			byExec := func() {
+				command := exec.Command(harness.Binary(t), "exec", "--", "cat", "file")
+				command.Dir, command.Env = s.Project, harness.Environ(s.World)
+				out, err := command.CombinedOutput()
+				if err != nil || !strings.Contains(string(out), "content\n") {
+					t.Errorf("control: the project's own file: %v: %s", err, out)
+				}
+				var printed []string
+				for _, text := range want {
+					printed = append(printed, "sandbox-sidecar: warning: "+text)
+				}
+				if said := aboutAbove(strings.Split(harness.Unfold(string(out)), "\n")); !slices.Equal(said, printed) {
+					t.Errorf("exec says %q, want %q", said, printed)
+				}
 			}
-			var printed []string
-			for _, text := range want {
-				printed = append(printed, "sandbox-sidecar: warning: "+text)
-			}
-			if said := aboutAbove(strings.Split(harness.Unfold(string(out)), "\n")); !slices.Equal(said, printed) {
-				t.Errorf("exec says %q, want %q", said, printed)
+			tool()
+			more := []func(){tool, terminal, byExec} // a note would be said once
+			for j, start := range more {
+				if harness.Turn(t, i+j, len(more)) {
+					start()
+				}
 			}
 		})
 	}

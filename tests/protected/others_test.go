@@ -28,7 +28,11 @@ func TestOtherVersionControlBesideGit(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	harness.RequirePrograms(t, "hg")
-	for _, layout := range []string{"repository", "worktree", "package"} {
+	others := []string{"repository", "worktree", "package"}
+	for i, layout := range others {
+		if !harness.Turn(t, i, len(others)) {
+			continue
+		}
 		for _, protect := range []bool{true, false} {
 			t.Run(fmt.Sprint(layout, ", protected ", protect), func(t *testing.T) {
 				t.Parallel()
