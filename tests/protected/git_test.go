@@ -29,11 +29,12 @@ git init -q fresh; (cd fresh; echo x >x; git add x; git commit -qm fresh; git co
 rm -rf fresh
 echo fine`
 
+// A day's work, in a third of the layouts in a turn.
 func TestGitWorksInEveryLayout(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	for i, name := range slices.Sorted(maps.Keys(layouts)) {
-		if !harness.Turn(t, i, 2) {
+		if !harness.Turn(t, i, 3) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
