@@ -241,6 +241,8 @@ func (x *explainer) path() {
 		x.Hint = "only the project's sessions see what is written there, if this machine can give them their own"
 	case x.attempt == Write && x.cached():
 		x.Hint = "only your sandboxed sessions see what is written there, if this machine has overlays"
+	case x.attempt != Write && x.emptied():
+		x.Hint = "sessions do not see what programs outside have written there, if this machine has overlays"
 	case rule.Guarded.Has(a.access):
 		x.Hint = `only if this machine can protect paths; "sandbox-sidecar doctor" says if it can`
 	}
@@ -487,11 +489,8 @@ func (x *explainer) actedOn(path string) bool {
 	case Write:
 		actor, found = x.Actors().FindActor(x.View, path)
 		x.Acts = actor.Acts
-	case Read:
-		actor, _ = x.Secrets().ActorAt(path)
-		if found = actor.Agent != ""; found {
-			x.Acts, actor.Set = actor.SignIn(), "" // the set opens it
-		}
+	case Read, Execute: // what may be executed may be read
+		x.Acts, found = x.Secrets().SignIn(x.View, path)
 	}
 	if !found {
 		return false

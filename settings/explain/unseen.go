@@ -118,3 +118,9 @@ func (x *explainer) hidden(a attemptKind, h policy.Hidden) {
 		x.Hint = fmt.Sprintf("careful: %s hides it", h.Origin)
 	}
 }
+
+// emptied reports whether the target is in a cache that sessions find empty.
+func (x *explainer) emptied() bool {
+	cache, is := x.Policy.CacheAt(x.end.Path)
+	return is && cache.Empty && cache.Path != x.end.Path
+}

@@ -28,6 +28,23 @@ type Actor struct {
 // SignIn is a clause that says what a reader of an agent's state gets.
 func (a Actor) SignIn() string { return a.Agent + " keeps its sign-in there" }
 
+// SignIn says which agent's sign-in a reader of a path gets; found is false if
+// none is known. A place below the path counts if it exists.
+func (p *Paths) SignIn(r *resolve.View, path string) (what string, found bool) {
+	if actor, _ := within(p.table, path); actor.Agent != "" {
+		return actor.SignIn(), true
+	}
+	for i := range p.table {
+		known := &p.table[i]
+		if known.Agent != "" && known.Variable == "" && policy.Contains(path, known.Path) &&
+			r.Resolve(known.Path).Exists {
+			what = Actor{Agent: known.Agent}.SignIn()
+			return fmt.Sprintf("%s is below it, and %s", display.Quote(known.Path), what), true
+		}
+	}
+	return "", false
+}
+
 // FindActor says who acts on what is written at a path or below it. The path is
 // absolute, without symlinks. A place below the path counts if it does not exist
 // yet: sessions could make it. found is false if nobody is known to act on it.
