@@ -63,16 +63,16 @@ type LimitedGroup interface {
 	// Tracking then says how far. changed is called whenever Reached may have
 	// changed.
 	Limit(limits Limits, changed func())
-	// Reached says which limits were reached so far.
+	// Reached says how often limits were reached so far.
 	Reached() Reached
 }
 
-// Reached says which limits of a group were reached.
+// Reached says how often the limits of a group were reached.
 type Reached struct {
 	// Processes: the kernel has refused a process or a thread.
-	Processes bool
+	Processes int
 	// Memory: the kernel has killed a process to free memory.
-	Memory bool
+	Memory int
 }
 
 // InSignalDomain is the tracking of a session that is in a signal domain and

@@ -69,7 +69,8 @@ const (
 	AnswerDirectory
 	// AnswerUnasked denies it: it is nothing to ask about, or nobody can be asked.
 	AnswerUnasked
-	// AnswerNotNow denies it this time, without a question: too many were refused.
+	// AnswerNotNow denies it this time, without a question: too many were
+	// refused, or nobody can be asked now.
 	AnswerNotNow
 	// AnswerWithdrawn denies it, as the question has ended before the user answered.
 	AnswerWithdrawn
@@ -77,6 +78,9 @@ const (
 
 // Allows reports whether the answer allows the access.
 func (a Answer) Allows() bool { return a == AnswerOnce || a == AnswerSession || a == AnswerDirectory }
+
+// Asked reports whether somebody was asked.
+func (a Answer) Asked() bool { return a != AnswerUnasked && a != AnswerNotNow }
 
 // Lasts reports whether the answer holds for the next access of the same kind.
 func (a Answer) Lasts() bool { return a != AnswerOnce && a != AnswerDirectory && a != AnswerNotNow }

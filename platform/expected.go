@@ -40,9 +40,17 @@ func Expected(d Denial) bool {
 	default:
 		return false
 	}
-	if ofHistory(d) {
-		return true
-	}
+	return isTried(d, change) || ofHistory(d)
+}
+
+// ExpectedByName reports whether a denial is expected for nothing but the name of
+// the process, which that can choose. An audit trail must have it.
+func ExpectedByName(d Denial) bool {
+	return Expected(d) && !isTried(d, d.Access != RefusedRead)
+}
+
+// isTried reports whether a denial is in a row of expected.
+func isTried(d Denial, change bool) bool {
 	for _, row := range expected {
 		if row.change != change {
 			continue

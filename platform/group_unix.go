@@ -49,10 +49,11 @@ type GroupInit struct {
 // there already, unless a process survives.
 const lastReports = time.Second
 
-var (
-	errSilentInit = errors.New("the process that starts the group's commands does not answer")
-	errCut        = errors.New("talk to init of group: a part of a call was sent")
-)
+// ErrSilentInit means that the init of a group has not answered in time. It may yet
+// start what it was sent.
+var ErrSilentInit = errors.New("the process that starts the group's commands does not answer")
+
+var errCut = errors.New("talk to init of group: a part of a call was sent")
 
 // NewGroupInit returns the sidecar's side, and the file that becomes the init's
 // standard input. Call Serve, and at the end Release.
@@ -132,7 +133,7 @@ func (g *GroupInit) Start(ctx context.Context, order Order, streams []*os.File, 
 		}
 	case <-timer.C:
 		go call.kill()
-		return nil, errSilentInit
+		return nil, ErrSilentInit
 	case <-ctx.Done():
 		call.abandon()
 		return nil, ctx.Err()
@@ -204,7 +205,7 @@ func (g *GroupInit) send(ctx context.Context, message []byte, files []*os.File) 
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timer.C:
-		return errSilentInit
+		return ErrSilentInit
 	}
 	defer func() { <-g.sending }()
 	raw, err := g.conn.SyscallConn()
@@ -239,7 +240,7 @@ func (g *GroupInit) send(ctx context.Context, message []byte, files []*os.File) 
 			g.cut.Store(true)
 			g.conn.Close() // Serve ends by that
 		}
-		return errSilentInit
+		return ErrSilentInit
 	case err != nil || failed != nil:
 		return ErrInitGone
 	}

@@ -71,7 +71,7 @@ func TestGroupInit_NoCallWaitsForEver(t *testing.T) {
 	large.Env = []string{"A=" + strings.Repeat("a", 4<<20)}
 	init, _ := groupInit(t)
 	for _, order := range []Order{order, large} {
-		if _, err := init.Start(t.Context(), order, streams, false); !errors.Is(err, errSilentInit) {
+		if _, err := init.Start(t.Context(), order, streams, false); !errors.Is(err, ErrSilentInit) {
 			t.Errorf("a call of %d variables: %v", len(order.Env), err)
 		}
 	}

@@ -198,12 +198,12 @@ func (t *groups) forget(g *openGroup) {
 	}
 }
 
-// retireOthers ends the groups that differ from a key in their policy alone, as
-// soon as nothing runs in them.
+// retireOthers ends the groups that differ from a key in nothing but their policy
+// and what is around it, as soon as nothing runs in them.
 func (t *groups) retireOthers(key groupKey) {
 	for _, g := range t.matching(func(other groupKey) bool {
-		differs := other.policyID != key.policyID
-		other.policyID = key.policyID
+		differs := other != key
+		other.policyID, other.around = key.policyID, key.around
 		return differs && other == key
 	}) {
 		go func() {

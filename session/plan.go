@@ -71,6 +71,17 @@ func (f Facts) empty() bool {
 // the facts of this one. It takes long to compute, once.
 func (p *Plan) PolicyID() string { return p.common() }
 
+// Shareable reports whether sessions under the policy can share a sandbox that
+// another process than theirs has made. Questions are asked by the session's own.
+func (p *Plan) Shareable() bool { return p.Policy.Restricted && p.Policy.OnDenied != policy.Ask }
+
+// Shared is what sessions with these variables must have in common to share a
+// sandbox, as a text. It takes as long as PolicyID.
+func (p *Plan) Shared(env []string) string {
+	request := spawn.Request{Policy: p.Policy, Env: env}
+	return fmt.Sprintf("%q %+v %s", p.PolicyID(), p.Policy.Audit, request.Around())
+}
+
 var (
 	// ErrOff means that the settings would not confine a session that has to be.
 	ErrOff = errors.New("not started: the settings leave the sandbox off; see sandbox-sidecar policy")

@@ -65,7 +65,7 @@ func (b *Background) GiveBack() {
 	if b.running.master == nil {
 		return
 	}
-	if c := b.running.group.(*call); c.left() > 0 {
+	if c, joined := b.running.group.(*call); joined && isOpen(b.running.master) {
 		c.shared.keepReading(b.running.master)
 		return
 	}

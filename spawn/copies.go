@@ -38,7 +38,7 @@ func (a *attempt) makeCopies() {
 			Path: path, Access: policy.Read,
 			Origin: policy.Origin{File: policy.OriginSession, Key: "a part of " + c.Path},
 		}})
-		p.Replaced = slices.Concat(p.Replaced, []policy.Replaced{{Path: c.Path, Source: path}})
+		p.Replaced = slices.Concat(p.Replaced, []policy.Replaced{{Path: c.Path, Source: path, Needed: true}})
 		p.Hidden = slices.DeleteFunc(slices.Clone(p.Hidden), func(h policy.Hidden) bool { return h.Path == c.Path })
 	}
 }

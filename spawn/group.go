@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/review"
 )
 
 // Group is a sandbox that several sessions share; see docs/design/groups.md. Its
@@ -36,9 +37,14 @@ type Group struct {
 	done chan struct{} // closed once nothing is left and the fields below are set
 	err  error         // names the survivors
 
-	mu        sync.Mutex // guards the fields below
-	members   []*member  // whose commands run, in the order of their starts
-	untold    []telling
+	mu      sync.Mutex // guards the fields below
+	members []*member  // whose commands run, in the order of their starts
+	untold  []telling
+	unnoted []platform.Denial // for the next one's audit trail alone, each once
+	// between is the state of the project when the last session ended, if it has
+	// left processes and no other has started since: what they change, the next
+	// session's review tells. nil otherwise.
+	between   *review.State
 	lingering map[*os.File]bool // terminals and pipes that background processes have
 	joined    int               // how many members there were
 	ending    bool              // no session may start any more
@@ -54,6 +60,12 @@ type member struct {
 
 // ErrGroupEnded means that a group has ended, so that nothing starts in it.
 var ErrGroupEnded = errors.New("the group has ended")
+
+// MayHaveRun reports whether a session that could not be started in a group may have
+// run nevertheless.
+func MayHaveRun(err error) bool {
+	return errors.Is(err, platform.ErrMayHaveRun) || errors.Is(err, platform.ErrSilentInit)
+}
 
 // errNoGroups is the error of a machine where sessions cannot share a sandbox.
 var errNoGroups = errors.New("sessions can share a sandbox on Linux only")
@@ -254,6 +266,10 @@ func (g *Group) join(m *member) error {
 	if g.ending {
 		return ErrGroupEnded
 	}
+	if r.protection != nil {
+		r.protection.since(g.between)
+		g.between = nil
+	}
 	g.members = append(g.members, m)
 	g.joined++
 	if g.unused != nil {
@@ -262,7 +278,10 @@ func (g *Group) join(m *member) error {
 	for _, tell := range g.untold {
 		tell(r, false)
 	}
-	g.untold = nil
+	for _, d := range g.unnoted {
+		r.record.Denied(d)
+	}
+	g.untold, g.unnoted = nil, nil
 	return nil
 }
 
@@ -313,13 +332,39 @@ func (g *Group) start(ctx context.Context, request Request, m *member, given str
 
 // leave notes that a member's command has ended, or was never started.
 func (g *Group) leave(m *member) {
+	joined, last := g.remove(m)
+	if !last || m.running.protection == nil || m.call.process == nil || m.call.process.Alone() {
+		return
+	}
+	between := review.Take(m.running.policy) // it takes long in a large project
+	between.Remember(g.spawner.Met)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.joined == joined { // else the session that has joined knows the project's state
+		g.between = between
+	}
+}
+
+// remove removes a member. last is true if it was the last one, and joined is how
+// many there were.
+func (g *Group) remove(m *member) (joined int, last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.members = slices.DeleteFunc(g.members, func(other *member) bool { return other == m })
-	if len(g.members) == 0 && !g.ending && g.unused != nil {
+	if len(g.members) > 0 || g.ending {
+		return g.joined, false
+	}
+	if g.unused != nil {
 		g.unused.Reset(unusedTime)
 	}
+	return g.joined, true
 }
+
+// ID names the group in Spawner.List and Spawner.Join.
+func (g *Group) ID() string { return g.id }
+
+// Outcome says what the sandbox enforces.
+func (g *Group) Outcome() Outcome { return g.running.outcome }
 
 // StartedAt is when the group has started.
 func (g *Group) StartedAt() time.Time { return g.running.startedAt }
@@ -414,6 +459,23 @@ func (g *Group) tell(pid int, what telling) {
 	}
 }
 
+// note notes a denial in the audit trail alone: in that of the process's session, as
+// tell does.
+func (g *Group) note(d platform.Denial) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m, _ := g.memberOf(d.PID); m != nil {
+		m.running.record.Denied(d)
+		return
+	}
+	known := slices.ContainsFunc(g.unnoted, func(other platform.Denial) bool {
+		return other.Access == d.Access && other.Target == d.Target && other.Process == d.Process
+	})
+	if !known && len(g.unnoted) < maxUntold {
+		g.unnoted = append(g.unnoted, d)
+	}
+}
+
 // memberOf finds the member of a process, by its POSIX session and those of its
 // ancestors; the latest one if there is no other. Then own is false, unless nobody
 // can tell. It is nil if no command runs. g.mu is held.
@@ -466,11 +528,11 @@ func (g *Group) ask(ctx context.Context, denial Denial) Answer {
 	m, _ := g.memberOf(denial.PID)
 	g.mu.Unlock()
 	if m == nil || m.call.ask == nil {
-		return AnswerUnasked
+		return platform.AnswerNotNow // of the next session somebody may be asked
 	}
 	answer := m.call.ask(ctx, denial)
 	settled := answer == AnswerWithdrawn && errors.Is(context.Cause(ctx), errSettled)
-	if answer != AnswerUnasked && !denial.Opened && !settled {
+	if answer.Asked() && !denial.Opened && !settled {
 		m.running.record.Answered(denial.Denial, answer)
 	}
 	return answer
@@ -574,6 +636,23 @@ func (c *call) left() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.background
+}
+
+// isOpen reports whether a process has the other end of a terminal or pipe open.
+// The processes that a session has left tell less: one that has made a session of
+// its own is not counted.
+func isOpen(file *os.File) bool {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	open := false
+	err = raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		_, err := unix.Poll(fds, 0)
+		open = err == nil && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0
+	})
+	return err == nil && open
 }
 
 // keepReading takes what background processes still print, and drops it: if

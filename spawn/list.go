@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -154,7 +155,9 @@ func (g *Group) background() int {
 
 // Joining is a command that is to run in a shared sandbox.
 type Joining struct {
-	// Argv, Env and Dir are as in Request.
+	// Program, Argv, Env and Dir are as in Request. Without a program it is the
+	// first of Argv.
+	Program   string
 	Argv, Env []string
 	Dir       string
 	// Files are the standard streams; nil asks for a terminal of a size.
@@ -180,8 +183,9 @@ func (s *Spawner) Join(ctx context.Context, id string, j Joining) (*Background, 
 		return nil, ErrNoSuchSandbox
 	}
 	request := group.request
-	request.ID, request.Program, request.Argv, request.Env, request.Dir = NewID(), j.Argv[0], j.Argv, j.Env, j.Dir
+	request.ID, request.Program, request.Argv = NewID(), cmp.Or(j.Program, j.Argv[0]), j.Argv
+	request.Env, request.Dir = j.Env, j.Dir
 	request.Size, request.NoInput, request.Pipe, request.Full = j.Size, false, j.Files != nil, false
-	request.Ask, request.Learn, request.joined = nil, nil, true
+	request.Ask, request.Learn, request.joined, request.foreground = nil, nil, true, true
 	return group.Background(ctx, request, j.Files)
 }

@@ -65,7 +65,7 @@ func trackingProtection(t lifecycle.Tracking) platform.Protection {
 // that, and notes how far.
 func (a *attempt) limit() {
 	r, most := a.running, a.request.Policy.Limits
-	r.limits.most, r.limits.whole = most, a.request.Tool
+	r.limits.most, r.limits.whole, r.limits.again = most, a.request.Tool, a.request.shared != nil
 	protections := r.outcome.Enforcement.Protections
 	row, known := protections[platform.Limits]
 	if group, can := r.group.(lifecycle.LimitedGroup); can {
@@ -196,15 +196,18 @@ const (
 // weightKey is that of a limit that cannot be reached.
 const weightKey = "limits.cpu_weight"
 
-// reachedLimits are the limits that a session has reached, each once.
+// reachedLimits are the limits that a session has reached, each once. A group's are
+// reported each time: sessions come and go, and each is told once.
 type reachedLimits struct {
 	most    policy.Limits
 	whole   bool
 	unheard bool // nobody tells of the limit of processes but the session's output
+	again   bool // a group's
 
 	mu    sync.Mutex // guards the fields below
 	all   []Reached
-	queue chan Reached // nil until somebody listens
+	seen  lifecycle.Reached // what the group has counted
+	queue chan Reached      // nil until somebody listens
 	ended bool
 }
 
@@ -222,13 +225,27 @@ func (l *reachedLimits) listen() <-chan Reached {
 func (l *reachedLimits) put(r Reached) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended || slices.ContainsFunc(l.all, func(known Reached) bool { return known.Key == r.Key }) {
+	known := slices.ContainsFunc(l.all, func(known Reached) bool { return known.Key == r.Key })
+	if l.ended || known && !l.again {
 		return
 	}
-	l.all = append(l.all, r)
-	if l.queue != nil {
-		l.queue <- r
+	if !known {
+		l.all = append(l.all, r)
 	}
+	select {
+	case l.queue <- r: // blocks if it is nil
+	default: // a group's observer has not yet told of what was reached before
+	}
+}
+
+// more reports which limits were reached since it was asked last.
+func (l *reachedLimits) more(now lifecycle.Reached) (processes, memory bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	processes, memory = now.Processes > l.seen.Processes, now.Memory > l.seen.Memory
+	l.seen.Processes = max(l.seen.Processes, now.Processes)
+	l.seen.Memory = max(l.seen.Memory, now.Memory)
+	return processes, memory
 }
 
 // end lets the channel of listen end. It is called once.
@@ -253,11 +270,12 @@ func (r *running) checkLimits() {
 	if !can {
 		return
 	}
-	reached, most := group.Reached(), &r.limits.most
-	if reached.Processes {
+	most := &r.limits.most
+	processes, memory := r.limits.more(group.Reached())
+	if processes {
 		r.limits.put(Reached{Key: ProcessesKey, Most: int64(most.Processes)})
 	}
-	if reached.Memory {
+	if memory {
 		r.limits.put(Reached{Key: MemoryKey, Most: most.Memory.Of(lifecycle.MachineMemory()), Whole: r.limits.whole})
 	}
 }

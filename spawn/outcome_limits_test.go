@@ -97,6 +97,46 @@ func (g *limitedGroup) Tracking() lifecycle.Tracking { return lifecycle.Tracking
 
 func (g *limitedGroup) Reached() lifecycle.Reached { return g.reached }
 
+// A group reports a limit each time that it is reached again: other sessions run
+// then.
+func TestReachedLimits_OfAGroupAreReportedAgain(t *testing.T) {
+	t.Parallel()
+	group := &limitedGroup{}
+	r := &running{group: group}
+	r.limits.most, r.limits.again = policy.Limits{Processes: 40}, true
+	told := r.limits.listen()
+	next := func() (reported bool) {
+		select {
+		case <-told:
+			return true
+		default:
+			return false
+		}
+	}
+	for count, want := range []bool{false, true, true} {
+		group.reached.Processes = count
+		r.checkLimits()
+		if got := next(); got != want {
+			t.Errorf("reached %d times: reported %t", count, got)
+		}
+		r.checkLimits()
+		if next() {
+			t.Errorf("reached %d times: reported twice", count)
+		}
+	}
+	for count := range 2 {
+		if r.crowded(9, false); !next() {
+			t.Errorf("connection too many %d was not reported", count)
+		}
+	}
+	for range 10 { // nobody listens
+		r.crowded(9, false)
+	}
+	if got := r.limits.list(); len(got) != 2 {
+		t.Errorf("the limits of the group: %+v", got)
+	}
+}
+
 // Each limit is told once, whoever tells, and before or after somebody listens.
 func TestReachedLimits_AreToldOnce(t *testing.T) {
 	t.Parallel()
@@ -106,10 +146,10 @@ func TestReachedLimits_AreToldOnce(t *testing.T) {
 	r.limits.whole = true
 	r.checkLimits()
 	r.heardExhausted() // nobody asked the output
-	group.reached.Processes = true
+	group.reached.Processes = 1
 	r.checkLimits()
 	told := r.limits.listen()
-	group.reached.Memory = true
+	group.reached.Memory = 1
 	for range 3 {
 		r.checkLimits()
 	}

@@ -63,6 +63,14 @@ func newProtectionWatch(
 	return w, nil
 }
 
+// since has the review tell what has changed since an earlier state. It is called
+// before anything else is.
+func (w *protectionWatch) since(before *review.State) {
+	if before != nil {
+		w.before = before
+	}
+}
+
 // touch says that git may hold something new.
 func (w *protectionWatch) touch() {
 	select {

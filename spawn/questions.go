@@ -100,7 +100,7 @@ func (q *questions) ask(ctx context.Context, d platform.Denial) Answer {
 		if answer == platform.AnswerWithdrawn {
 			answer = platform.AnswerDeny
 		}
-		if answer != platform.AnswerUnasked {
+		if answer.Asked() {
 			q.noted.Answered(d, answer)
 			if !answer.Allows() || ctx.Err() != nil {
 				q.refuse()

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -118,16 +120,56 @@ func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	return env, dropped
 }
 
-// Around says which of the user's agents and directories the request's variables
-// lead to, as far as the sandbox itself depends on that. Sessions can share one
-// only if it is equal; see StartGroup.
+// Around says what the sandbox depends on beside its policy: which of the user's
+// agents and directories the variables lead to, and which files and directories now
+// are at the paths that are granted. Sessions can share a sandbox only if it is
+// equal; see StartGroup. Otherwise a session would get what was at a path before.
 func (r *Request) Around() string {
-	filtered := func(s policy.UnixSocket) bool { return s.Agent != "" }
-	if !r.Policy.Restricted || !slices.ContainsFunc(r.Policy.UnixSockets, filtered) {
+	if !r.Policy.Restricted {
 		return ""
 	}
-	env := lastOfEach(r.Env)
-	return fmt.Sprintf("%q", []string{lookUp(env, agentVariable), lookUp(env, gpgVariable), lookUp(env, "HOME")})
+	var around []string
+	if slices.ContainsFunc(r.Policy.UnixSockets, func(s policy.UnixSocket) bool { return s.Agent != "" }) {
+		env := lastOfEach(r.Env)
+		around = []string{lookUp(env, agentVariable), lookUp(env, gpgVariable), lookUp(env, "HOME")}
+	}
+	return fmt.Sprintf("%q %s", around, identities(&r.Policy))
+}
+
+// identities are what is at the paths that a policy names, as a text that is
+// equal if it is the same. What is mounted over a protected or hidden path is
+// lost if another program replaces the file, and nothing is mounted where nothing
+// was. git replaces its configuration from inside, and makes a repository there.
+func identities(p *policy.Policy) string {
+	var text strings.Builder
+	note := func(path string, look func(string) (fs.FileInfo, error), whole bool) {
+		info, err := look(path)
+		switch {
+		case err != nil:
+			fmt.Fprintf(&text, "%q -\n", path)
+		case !whole:
+			fmt.Fprintf(&text, "%q +\n", path)
+		default:
+			if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+				fmt.Fprintf(&text, "%q %d:%d\n", path, stat.Dev, stat.Ino)
+			}
+		}
+	}
+	for _, rule := range p.Rules {
+		note(rule.Path, fsguard.Stat, true)
+	}
+	for _, at := range p.Protected {
+		if !at.Pattern {
+			note(at.Path, fsguard.Lstat, !at.GitConfig && !at.Creatable)
+		}
+	}
+	for _, at := range p.Hidden {
+		note(at.Path, fsguard.Lstat, true)
+	}
+	for _, at := range p.Copies {
+		note(at.Path, fsguard.Lstat, true)
+	}
+	return text.String()
 }
 
 // lastOfEach keeps the last entry of each name, in the order in which the names

@@ -59,6 +59,9 @@ type running struct {
 func (r *running) denied(d platform.Denial) {
 	if platform.Expected(d) {
 		r.log.Debug("refused, as expected", "access", d.Access, "target", d.Target, "process", d.Process)
+		if platform.ExpectedByName(d) {
+			r.noteAlone(d)
+		}
 		return
 	}
 	d.Unasked = r.questions.wasSilent(d)
@@ -70,6 +73,15 @@ func (r *running) denied(d platform.Denial) {
 		return
 	}
 	r.heard(d)
+}
+
+// noteAlone notes a denial in the audit trail, and reports it to nobody else.
+func (r *running) noteAlone(d platform.Denial) {
+	if r.shared != nil {
+		r.shared.note(d)
+		return
+	}
+	r.record.Denied(d)
 }
 
 // heard reports a denial that is this session's.

@@ -28,7 +28,7 @@ func (g *limitingGroup) Limit(lifecycle.Limits, func()) {}
 
 func (g *limitingGroup) Reached() lifecycle.Reached {
 	g.note("ask for limits")
-	return lifecycle.Reached{Processes: true}
+	return lifecycle.Reached{Processes: 1}
 }
 
 // follower notes the events that it gets.

@@ -153,7 +153,9 @@ func (s *Session) awaitEnd(sink Sink, reading *sync.WaitGroup) {
 // drain waits for the rest of the output, and closes the terminal.
 func (s *Session) drain(reading *sync.WaitGroup) {
 	s.inputs.close()
-	if s.Background() > 0 {
+	c, joined := s.running.group.(*call)
+	lingers := joined && isOpen(s.master)
+	if lingers {
 		until := time.Now().Add(s.pause)
 		s.drainUntil.Store(&until)
 	}
@@ -162,8 +164,8 @@ func (s *Session) drain(reading *sync.WaitGroup) {
 	s.ending.Store(true)
 	_ = s.master.SetReadDeadline(time.Now().Add(s.pause))
 	reading.Wait()
-	if s.Background() > 0 {
-		s.running.group.(*call).shared.keepReading(s.master)
+	if lingers {
+		c.shared.keepReading(s.master)
 		return
 	}
 	s.master.Close()

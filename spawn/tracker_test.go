@@ -207,7 +207,10 @@ type reachedUntilLinger struct{ notedGroup }
 func (g *reachedUntilLinger) Limit(lifecycle.Limits, func()) {}
 
 func (g *reachedUntilLinger) Reached() lifecycle.Reached {
-	return lifecycle.Reached{Processes: !slices.Contains(g.read(), "linger")}
+	if slices.Contains(g.read(), "linger") {
+		return lifecycle.Reached{}
+	}
+	return lifecycle.Reached{Processes: 1}
 }
 
 type reachedLog struct{ *eventLog }

@@ -263,8 +263,8 @@ func TestReached_ReadsWhatTheKernelCounts(t *testing.T) {
 	}{
 		"no files":             {},
 		"nothing":              {"max 0\n", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n", Reached{}},
-		"processes":            {"max 3\n", "", Reached{Processes: true}},
-		"memory":               {"max 0\n", "max 9\noom 1\noom_kill 1\n", Reached{Memory: true}},
+		"processes":            {"max 3\n", "", Reached{Processes: 3}},
+		"memory":               {"max 0\n", "max 9\noom 1\noom_kill 1\n", Reached{Memory: 1}},
 		"memory was reclaimed": {"", "max 500\noom 0\noom_kill 0\n", Reached{}},
 	} {
 		g := &Group{dir: t.TempDir()}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"unsafe"
@@ -100,12 +101,12 @@ func (c *changes) close() {
 	}
 }
 
-// Reached says which limits of a group were reached.
+// Reached says how often the limits of a group were reached.
 type Reached struct {
 	// Processes: the kernel has refused a process or a thread.
-	Processes bool
+	Processes int
 	// Memory: the kernel has killed a process to free memory.
-	Memory bool
+	Memory int
 }
 
 // Watch has changed called when a limit may have been reached.
@@ -129,24 +130,25 @@ func (g *Group) Watch(changed func()) error {
 	return errors.Join(failures...)
 }
 
-// Reached says which limits were reached so far.
+// Reached says how often limits were reached so far.
 func (g *Group) Reached() Reached {
 	return Reached{
-		Processes: g.happened("pids.events", "max"), Memory: g.happened("memory.events", "oom_kill"),
+		Processes: g.events("pids.events", "max"), Memory: g.events("memory.events", "oom_kill"),
 	}
 }
 
-// happened reports whether a file counts any event of that name.
-func (g *Group) happened(file, name string) bool {
+// events is how many events of that name a file counts.
+func (g *Group) events(file, name string) int {
 	text, err := os.ReadFile(filepath.Join(g.dir, file))
 	if err != nil {
-		return false
+		return 0
 	}
 	for line := range bytes.Lines(text) {
 		fields := strings.Fields(string(line))
 		if len(fields) == 2 && fields[0] == name {
-			return fields[1] != "0"
+			count, _ := strconv.Atoi(fields[1])
+			return count
 		}
 	}
-	return false
+	return 0
 }

@@ -21,6 +21,8 @@ type Replaced struct {
 	Path string `json:"path"`
 	// Source is what is there inside.
 	Source string `json:"source"`
+	// Needed is true if sessions must not see what else is there.
+	Needed bool `json:"needed,omitempty"`
 }
 
 // Copy is a file that has a part of itself in its place inside, where there are

@@ -200,6 +200,24 @@ func TestAudit_ProcessNamesHideNoTarget(t *testing.T) {
 	}
 }
 
+// A process that has the name of a shell hides no secret from the trail, although
+// its refused history is no news to the user.
+func TestAudit_ProcessNamesHideNoHistory(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, harness.Sandbox{"audit": "file", "audit_required": true})
+	history := s.w.HomePath(".bash_history")
+	harness.Write(t, history, "secret\n")
+	out, _ := s.run("exec", "--", "sh", "-c", `cp /bin/cat bash; ./bash "$1"; ./bash "$2"`, "sh", history,
+		s.w.OutsidePath("control"))
+	noted := map[string]bool{}
+	for _, e := range of(s.events(), trail.Refused) {
+		noted[e.Target] = true
+	}
+	if strings.Contains(out, "secret") || !noted[history] {
+		harness.Breach(t, "noted: %v; printed: %s", noted, out)
+	}
+}
+
 func TestAudit_OffIsTheDefault(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, nil)

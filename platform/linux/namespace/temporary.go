@@ -25,6 +25,8 @@ type TemporaryDir struct {
 	// Optional is true if the session can start without. Then Path may also be
 	// a file.
 	Optional bool
+	// Needed: if Path is there, and Source is not, the session does not start.
+	Needed bool
 }
 
 // PlanTemporary returns the mounts for a policy; nil if there are none.
@@ -39,7 +41,9 @@ func PlanTemporary(p *policy.Policy) *Temporary {
 		})
 	}
 	for _, r := range p.Replaced {
-		temporary.Dirs = append(temporary.Dirs, TemporaryDir{Path: r.Path, Source: r.Source, Optional: true})
+		temporary.Dirs = append(temporary.Dirs, TemporaryDir{
+			Path: r.Path, Source: r.Source, Optional: true, Needed: r.Needed,
+		})
 	}
 	return temporary
 }
@@ -98,13 +102,14 @@ type wireTemporary struct {
 	Source   handshake.RawString   `json:"source"`
 	Back     []handshake.RawString `json:"back,omitempty"`
 	Optional bool                  `json:"optional,omitempty"`
+	Needed   bool                  `json:"needed,omitempty"`
 }
 
 // MarshalJSON keeps every byte of the paths; see handshake.RawString.
 func (t TemporaryDir) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireTemporary{
 		Path: handshake.RawString(t.Path), Source: handshake.RawString(t.Source), Back: handshake.RawStrings(t.Back),
-		Optional: t.Optional,
+		Optional: t.Optional, Needed: t.Needed,
 	})
 }
 
@@ -116,7 +121,7 @@ func (t *TemporaryDir) UnmarshalJSON(data []byte) error {
 	}
 	*t = TemporaryDir{
 		Path: string(wire.Path), Source: string(wire.Source), Back: handshake.PlainStrings(wire.Back),
-		Optional: wire.Optional,
+		Optional: wire.Optional, Needed: wire.Needed,
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (t TemporaryDir) mount() error {
 	switch {
 	case err != nil:
 		return err
-	case len(source) == 0 && t.Optional:
+	case len(source) == 0 && t.Optional && !t.Needed:
 		return nil
 	case len(source) == 0:
 		return fmt.Errorf("%s: %w", t.Source, unix.ENOENT)
