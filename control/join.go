@@ -14,13 +14,20 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/usersocket"
 )
 
-// startTimeout bounds the wait for the start of a command; see platform.GroupInit.
-const startTimeout = time.Minute
+const (
+	// takeTimeout bounds the wait for a process to take a command.
+	takeTimeout = 2 * time.Second
+	// startTimeout bounds the wait for the start of a command; see
+	// platform.GroupInit.
+	startTimeout = time.Minute
+)
 
 // Joined is a command in a shared sandbox.
 type Joined struct {
 	// Terminal is the master of its terminal; nil if it has none. Close closes it.
 	Terminal *os.File
+	// Said are lines for the user of a link about its start.
+	Said string
 
 	conn *usersocket.Conn
 }
@@ -31,7 +38,17 @@ type End struct {
 	// Denied is what it was refused, and More counts the rest.
 	Denied []Denied
 	More   int
+	// Said are lines for the user of a link, which say that and more.
+	Said string
 }
+
+// ErrNotStarted means that the command was not started, as the process refuses it or
+// is not there any more. It was not started in part either.
+var ErrNotStarted = errors.New("not started")
+
+// ErrAbsent is ErrNotStarted because the process or the sandbox is not there any
+// more.
+var ErrAbsent = fmt.Errorf("%w: the sandbox is not there any more", ErrNotStarted)
 
 // ErrGone means that the sandbox has ended, perhaps as the process that started it
 // has, and with it the command.
@@ -41,13 +58,26 @@ var ErrGone = errors.New("the sandbox has ended, and with it the command")
 // Of files, which the caller closes, none may be a terminal. The error is a
 // *spawn.NotExecutedError if the program could not be executed.
 func (s *Supervisor) Join(sandbox string, j spawn.Joining) (*Joined, error) {
+	return s.join(sandbox, j, false)
+}
+
+// JoinLink is Join for the command of a link that is a shell, in the sandbox of its
+// agent. The process says what there is to say to the user.
+func (s *Supervisor) JoinLink(sandbox string, j spawn.Joining) (*Joined, error) {
+	return s.join(sandbox, j, true)
+}
+
+func (s *Supervisor) join(sandbox string, j spawn.Joining, link bool) (*Joined, error) {
 	raw, _, err := usersocket.Dial(s.stateDir, s.socket, name, time.Now().Add(answerTimeout))
 	if err != nil {
-		return nil, fmt.Errorf("join sandbox: process %d: %w", s.PID, reason(err))
+		return nil, &notStartedError{fmt.Errorf("join sandbox: process %d: %w", s.PID, reason(err)), ErrAbsent}
 	}
 	c := usersocket.NewConn(raw, maxMessage)
 	c.TakeFiles(1)
-	asked := &join{Sandbox: sandbox, Argv: bytesOf(j.Argv), Env: bytesOf(j.Env), Dir: []byte(j.Dir)}
+	asked := &join{
+		Sandbox: sandbox, Program: []byte(j.Program), Argv: bytesOf(j.Argv), Env: bytesOf(j.Env), Dir: []byte(j.Dir),
+		Link: link,
+	}
 	var files []*os.File
 	if j.Files != nil {
 		files = j.Files[:]
@@ -55,7 +85,20 @@ func (s *Supervisor) Join(sandbox string, j spawn.Joining) (*Joined, error) {
 		asked.Terminal = &size{Cols: j.Size.Cols, Rows: j.Size.Rows}
 	}
 	var answer reply
-	if err = c.Send(request{Version: version, Join: asked}, files...); err == nil {
+	err = c.Send(request{Version: version, Join: asked}, files...)
+	if err == nil {
+		_ = c.ReceiveBefore(time.Now().Add(takeTimeout))
+		err = c.Receive(&answer)
+	}
+	if err == nil && answer.Taken {
+		err = c.Send(goAhead{Go: true})
+	}
+	if err != nil { // nothing is started before
+		c.Close()
+		return nil, &notStartedError{fmt.Errorf("join sandbox: process %d: %w", s.PID, reason(err)), ErrNotStarted}
+	}
+	if answer.Taken {
+		answer = reply{}
 		_ = c.ReceiveBefore(time.Now().Add(startTimeout))
 		err = c.Receive(&answer)
 	}
@@ -65,8 +108,14 @@ func (s *Supervisor) Join(sandbox string, j spawn.Joining) (*Joined, error) {
 		err = fmt.Errorf("join sandbox: process %d: %w", s.PID, reason(err))
 	case answer.NotExecuted != nil:
 		err = &spawn.NotExecutedError{Cause: answer.NotExecuted.Cause, Missing: answer.NotExecuted.Missing}
+	case answer.Unknown != "":
+		err = fmt.Errorf("join sandbox: %s", answer.Unknown)
 	case answer.Refused != "":
-		err = fmt.Errorf("join sandbox: %s", answer.Refused)
+		why := ErrNotStarted
+		if answer.Absent {
+			why = ErrAbsent
+		}
+		err = &notStartedError{fmt.Errorf("join sandbox: %s", answer.Refused), why}
 	case !answer.Started || (len(passed) == 1) != (j.Files == nil):
 		err = fmt.Errorf("join sandbox: process %d answers something else", s.PID)
 	}
@@ -78,12 +127,18 @@ func (s *Supervisor) Join(sandbox string, j spawn.Joining) (*Joined, error) {
 		return nil, err
 	}
 	_ = c.ReceiveBefore(time.Time{})
-	joined := &Joined{conn: c}
+	joined := &Joined{conn: c, Said: answer.Said}
 	if len(passed) == 1 {
 		joined.Terminal = passed[0]
 	}
 	return joined, nil
 }
+
+// notStartedError is an error that is another one, too.
+type notStartedError struct{ cause, also error }
+
+func (e *notStartedError) Error() string   { return e.cause.Error() }
+func (e *notStartedError) Unwrap() []error { return []error{e.cause, e.also} }
 
 func bytesOf(list []string) [][]byte {
 	var out [][]byte
@@ -111,7 +166,7 @@ func (j *Joined) Wait() (End, error) {
 	}
 	return End{
 		Exit:   spawn.Exit{Code: answer.Ended.Code, Signal: unix.Signal(answer.Ended.Signal)},
-		Denied: answer.Ended.Denied, More: answer.Ended.More,
+		Denied: answer.Ended.Denied, More: answer.Ended.More, Said: answer.Said,
 	}, err
 }
 

@@ -91,6 +91,12 @@ func sockets(stateDir string) []string {
 	return paths
 }
 
+// At is the process that listens at a socket which it has named; see
+// Listener.Socket. Whether it still does shows when it is asked.
+func At(socket string) *Supervisor {
+	return &Supervisor{stateDir: filepath.Dir(filepath.Dir(socket)), socket: socket}
+}
+
 // ask asks one process. It returns nil if nobody listens there any more.
 func ask(stateDir, path string, end time.Time) (*Supervisor, error) {
 	raw, pid, err := usersocket.Dial(stateDir, path, name, end)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +22,8 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections at once. More are closed at once.
+	// maxConnections bounds the connections at once, unless Options say more. More
+	// are closed at once.
 	maxConnections = 32
 	// requestTimeout bounds the wait for a request.
 	requestTimeout = 5 * time.Second
@@ -39,11 +41,25 @@ type Options struct {
 	Spawner *spawn.Spawner
 	// Logger gets who was refused.
 	Logger *slog.Logger
+	// Connections bounds the connections at once; 0 is for few.
+	Connections int
+	// Admit refuses the commands of some links, by the error, and Narrate returns
+	// who describes one that has started. If they are nil, links are refused.
+	Admit   func(pid int) error
+	Narrate func(*spawn.Background, spawn.Joining) Narrator
+}
+
+// Narrator describes a command to the user who has started it. Its texts are lines
+// that are ready to be printed.
+type Narrator interface {
+	Began() string
+	Ended() string
 }
 
 // Listener answers other processes of the user.
 type Listener struct {
 	options Options
+	socket  string
 	net     *net.UnixListener
 	remove  func()
 
@@ -60,10 +76,16 @@ func Listen(dir string, remove func(), options Options) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for other processes: %w", err)
 	}
-	l := &Listener{options: options, net: socket, remove: remove, conns: map[*usersocket.Conn]bool{}}
+	l := &Listener{
+		options: options, socket: filepath.Join(dir, name), net: socket, remove: remove,
+		conns: map[*usersocket.Conn]bool{},
+	}
 	l.serving.Go(l.accept)
 	return l, nil
 }
+
+// Socket is the path of the socket, for At.
+func (l *Listener) Socket() string { return l.socket }
 
 // Close ends every connection, and removes the socket.
 func (l *Listener) Close() {
@@ -94,14 +116,15 @@ func (l *Listener) accept() {
 }
 
 func (l *Listener) admit(c *net.UnixConn) {
-	if _, err := usersocket.Peer(c); err != nil {
+	pid, err := usersocket.Peer(c)
+	if err != nil {
 		c.Close()
 		l.options.Logger.Info("a process was not answered", "error", err)
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(l.conns) >= maxConnections {
+	if l.closed || len(l.conns) >= cmp.Or(l.options.Connections, maxConnections) {
 		c.Close()
 		return
 	}
@@ -115,12 +138,12 @@ func (l *Listener) admit(c *net.UnixConn) {
 			defer l.mu.Unlock()
 			delete(l.conns, conn)
 		}()
-		l.serve(conn)
+		l.serve(conn, pid)
 	})
 }
 
-// serve answers the one request of a connection.
-func (l *Listener) serve(c *usersocket.Conn) {
+// serve answers the one request of a connection of a process.
+func (l *Listener) serve(c *usersocket.Conn, pid int) {
 	_ = c.ReceiveBefore(time.Now().Add(requestTimeout))
 	var asked request
 	if err := c.Receive(&asked); err != nil {
@@ -134,7 +157,7 @@ func (l *Listener) serve(c *usersocket.Conn) {
 	case asked.List != nil:
 		_ = c.Send(reply{Runs: l.runs()})
 	case asked.Join != nil:
-		l.join(c, asked.Join)
+		l.join(c, pid, asked.Join)
 	default:
 		_ = c.Send(reply{Refused: "the request asks for nothing"})
 	}

@@ -11,7 +11,7 @@ const name = "control"
 
 // version is that of the messages. Programs of two versions do not talk to each
 // other.
-const version = 1
+const version = 2
 
 // maxMessage bounds the bytes of a message.
 const maxMessage = 4 << 20
@@ -29,10 +29,14 @@ type request struct {
 // end of the connection ends the command.
 type join struct {
 	Sandbox string `json:"sandbox"`
-	// Argv and Env keep every byte.
-	Argv [][]byte `json:"argv"`
-	Env  [][]byte `json:"env"`
-	Dir  []byte   `json:"dir"`
+	// Program is that of Argv if it is empty. It, Argv and Env keep every byte.
+	Program []byte   `json:"program,omitempty"`
+	Argv    [][]byte `json:"argv"`
+	Env     [][]byte `json:"env"`
+	Dir     []byte   `json:"dir"`
+	// Link: a link that is a shell asks, whose owner the process must know. It gets
+	// lines for the user.
+	Link bool `json:"link,omitempty"`
 	// Terminal is the size of a terminal that the command is to have.
 	Terminal *size `json:"terminal,omitempty"`
 }
@@ -41,6 +45,11 @@ type join struct {
 type size struct {
 	Cols int `json:"cols"`
 	Rows int `json:"rows"`
+}
+
+// goAhead has a command started that was taken.
+type goAhead struct {
+	Go bool `json:"go"`
 }
 
 // signal is a signal for a command that runs, or for its process group.
@@ -54,13 +63,23 @@ type list struct{}
 
 // reply is a message of the process that listens: one of its fields is set.
 type reply struct {
-	Refused string      `json:"refused,omitempty"`
+	Refused string `json:"refused,omitempty"`
+	// Absent: it is refused because the shared sandbox is not there any more.
+	Absent bool `json:"absent,omitempty"`
+	// Unknown says why it is not known whether the command has run.
+	Unknown string      `json:"unknown,omitempty"`
 	Runs    *Supervisor `json:"runs,omitempty"`
 	// NotExecuted says why the program of a command was not executed.
 	NotExecuted *notExecuted `json:"notExecuted,omitempty"`
 	// Started: the command runs. The master of its terminal comes with it.
-	Started bool   `json:"started,omitempty"`
-	Ended   *ended `json:"ended,omitempty"`
+	Started bool `json:"started,omitempty"`
+	// Taken: the command is started once the other end says so. If that end has
+	// given up meanwhile, it is not.
+	Taken bool   `json:"taken,omitempty"`
+	Ended *ended `json:"ended,omitempty"`
+	// Said are lines for the user, in a message that says that the command has
+	// started or ended.
+	Said string `json:"said,omitempty"`
 }
 
 type notExecuted struct {

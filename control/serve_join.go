@@ -29,7 +29,7 @@ const (
 )
 
 // join runs a command in a shared sandbox, until it or the connection ends.
-func (l *Listener) join(c *usersocket.Conn, asked *join) {
+func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	files := c.Files()
 	defer func() {
 		for _, file := range files {
@@ -37,8 +37,19 @@ func (l *Listener) join(c *usersocket.Conn, asked *join) {
 		}
 	}()
 	joining, err := asked.check(files)
+	if err == nil && asked.Link {
+		err = l.admitLink(pid)
+	}
 	if err != nil {
 		_ = c.Send(reply{Refused: err.Error()})
+		return
+	}
+	if c.Send(reply{Taken: true}) != nil {
+		return
+	}
+	var ahead goAhead
+	_ = c.ReceiveBefore(time.Now().Add(requestTimeout))
+	if c.Receive(&ahead) != nil || !ahead.Go {
 		return
 	}
 	command, err := l.options.Spawner.Join(context.Background(), asked.Sandbox, joining)
@@ -47,7 +58,11 @@ func (l *Listener) join(c *usersocket.Conn, asked *join) {
 	}
 	files = nil
 	if err != nil {
-		answer := reply{Refused: err.Error()}
+		absent := errors.Is(err, spawn.ErrNoSuchSandbox) || errors.Is(err, spawn.ErrGroupEnded)
+		answer := reply{Refused: err.Error(), Absent: absent}
+		if spawn.MayHaveRun(err) {
+			answer = reply{Unknown: err.Error()}
+		}
 		if failed, is := errors.AsType[*spawn.NotExecutedError](err); is {
 			answer = reply{NotExecuted: &notExecuted{Cause: err.Error(), Missing: failed.Missing}}
 		}
@@ -59,7 +74,13 @@ func (l *Listener) join(c *usersocket.Conn, asked *join) {
 	if file := command.Terminal(); file != nil {
 		master = []*os.File{file}
 	}
-	if c.Send(reply{Started: true}, master...) != nil {
+	var narrator Narrator
+	began := ""
+	if asked.Link {
+		narrator = l.options.Narrate(command, joining)
+		began = narrator.Began()
+	}
+	if c.Send(reply{Started: true, Said: began}, master...) != nil {
 		command.Kill()
 		return
 	}
@@ -84,16 +105,12 @@ func (l *Listener) join(c *usersocket.Conn, asked *join) {
 	exit, _ := command.Exit() // what survives is logged
 	end := &ended{Code: exit.Code, Signal: int(exit.Signal)}
 	end.Gone = exit.Signal == unix.SIGKILL && command.GroupEnded()
-	denials, more := command.Denials()
-	for i, denial := range denials {
-		if i == mostDenied {
-			more += len(denials) - i
-			break
-		}
-		end.Denied = append(end.Denied, Denied{Line: presentation.DenialLine(denial), Number: denial.Number})
+	end.list(command.Denials())
+	answer := reply{Ended: end}
+	if narrator != nil {
+		answer.Said = narrator.Ended()
 	}
-	end.More = more
-	if c.Send(reply{Ended: end}) != nil {
+	if c.Send(answer) != nil {
 		return
 	}
 	timer := time.NewTimer(lastRead)
@@ -104,10 +121,35 @@ func (l *Listener) join(c *usersocket.Conn, asked *join) {
 	}
 }
 
+// errNoLinks is why the command of a link is not started.
+var errNoLinks = errors.New("the process keeps no sandbox for links")
+
+// admitLink refuses the command of a link that another process should run.
+func (l *Listener) admitLink(pid int) error {
+	if l.options.Admit == nil || l.options.Narrate == nil {
+		return errNoLinks
+	}
+	return l.options.Admit(pid)
+}
+
+// list adds what the command was refused.
+func (e *ended) list(denials []spawn.Denial, more int) {
+	for i, denial := range denials {
+		if i == mostDenied {
+			more += len(denials) - i
+			break
+		}
+		e.Denied = append(e.Denied, Denied{Line: presentation.DenialLine(denial), Number: denial.Number})
+	}
+	e.More = more
+}
+
 // check refuses what is no command. A terminal of the user's does not get inside:
 // whatever runs in the sandbox could keep it, and read what is typed later.
 func (j *join) check(files []*os.File) (spawn.Joining, error) {
-	joining := spawn.Joining{Argv: texts(j.Argv), Env: texts(j.Env), Dir: string(j.Dir)}
+	joining := spawn.Joining{
+		Program: string(j.Program), Argv: texts(j.Argv), Env: texts(j.Env), Dir: string(j.Dir),
+	}
 	switch {
 	case len(joining.Argv) == 0 || joining.Argv[0] == "":
 		return joining, errors.New("no command came")

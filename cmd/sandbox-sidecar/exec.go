@@ -3,11 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -21,7 +21,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
@@ -129,6 +128,8 @@ type job struct {
 	// tooHigh the numbers of those that cannot be passed on.
 	inherited []*os.File
 	tooHigh   []int
+	// shares runs it in the sandbox that the commands of its agent share, if it can.
+	shares bool
 	// report tells an editor's window about the session; nil if there is none.
 	// held is what stderr holds then; nil if it holds nothing.
 	report *report.Report
@@ -137,18 +138,23 @@ type job struct {
 
 // run runs a job in the caller's own terminal, and returns its exit status.
 func (p *projectFlags) run(flags *flagSet, j job) error {
-	start := newHeadStart(slog.New(plainLog{}), j.inherited, p.under())
-	defer start.close()
+	var start *headStart
+	begin := func() { start = newHeadStart(slog.New(plainLog{}), j.inherited, p.under()) }
+	defer func() {
+		if start != nil {
+			start.close()
+		}
+	}()
+	if !j.shares {
+		begin()
+	}
 	store, snapshot, kind, err := p.open(flags)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	here, _ := workingDir() // if there is none, the start says so
-	plan := session.New(store, snapshot, session.Wish{
-		Kind: kind, Confined: p.sandbox, Certain: true, Dir: here, // the user has a terminal to fix a file in
-		Facts: session.Facts{Variables: j.variables, Programs: j.programs},
-	})
+	plan := session.New(store, snapshot, j.wish(kind, p.sandbox, here))
 	// For a window. The id takes long.
 	var policyID string
 	if j.report != nil {
@@ -170,7 +176,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if j.quiet {
 		printBriefly(stderr, snapshot, compiled.Diagnostics, risks)
 	} else {
-		printWarnings(risks)
+		printWarnings(stderr, risks)
 	}
 	printNotes(admitted.Told)
 	if p.found != nil {
@@ -180,6 +186,12 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	dir, err := workingDir()
 	if err != nil {
 		return fmt.Errorf("find working directory: %w", err)
+	}
+	if j.shares {
+		if exit, err, ran := j.runShared(admitted, snapshot.ProjectDir, dir); ran {
+			return cmp.Or(err, endOf(exit))
+		}
+		begin()
 	}
 	asker := &asker{
 		store: store, projectDir: snapshot.ProjectDir, kind: kind, report: j.report, runs: make(chan struct{}),
@@ -199,9 +211,9 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	asker.started(running)
 	printClosed(running.Outcome().Closed, j.tooHigh)
 	if !j.quiet {
-		printWarnings(compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
+		printWarnings(stderr, compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
 	}
-	printUnheld(&compiled, running.Outcome(), j.quiet)
+	printUnheld(stderr, &compiled, running.Outcome(), j.quiet)
 	if cause := running.Outcome().Unconfinable; cause != nil {
 		warnUnsandboxed("not sandboxed: "+cause.Error(), "", j.held != nil)
 	}
@@ -209,16 +221,24 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if err != nil && !j.report.Log(err.Error()) {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)
 	}
-	hints := j.hints(running, exit, &compiled, store)
+	hints := hintsAfter(running, exit, j.argv, &compiled, store)
 	if j.report.End(exit, hints) {
 		return endOf(exit)
 	}
 	j.held.Pass()
-	printEnd(running, hints, refusedSummary{
+	printEnd(stderr, running, hints, refusedSummary{
 		store: store, snapshot: store.Snapshot(snapshot.ProjectDir), kind: kind, line: p.under(),
 		elsewhere: p.elsewhere(flags),
 	})
 	return endOf(exit)
+}
+
+// wish is what a job wants of its session.
+func (j job) wish(kind settings.Kind, confined bool, dir string) session.Wish {
+	return session.Wish{
+		Kind: kind, Confined: confined, Certain: true, Dir: dir, // the user has a terminal to fix a file in
+		Facts: session.Facts{Variables: j.variables, Programs: j.programs},
+	}
 }
 
 // warnOff prints and returns why the settings leave a job without a sandbox.
@@ -237,86 +257,6 @@ func (j job) warnOff(plan *session.Plan, snapshot *compile.Snapshot, kind settin
 	}
 	warnUnsandboxed(why, advice, j.held != nil)
 	return []string{strings.TrimSpace(why + " " + advice)}
-}
-
-// hints say what the sandbox may have to do with a failure.
-func (j job) hints(
-	running *spawn.Foreground, exit spawn.Exit, compiled *compile.Result, store *settings.Store,
-) []string {
-	denials, missed := running.Denials()
-	return presentation.Hints(presentation.Failed{
-		Exit: exit, Argv: j.argv, Outcome: running.Outcome(), Unheard: true, Reported: len(denials) > 0 || missed > 0,
-		HasToolchain: compiled.HasToolchain, PassVariable: compiled.PassVariable, FirstTime: store.FirstTime,
-	})
-}
-
-// printEnd prints what there is to say about a session that has ended.
-func printEnd(running *spawn.Foreground, hints []string, s refusedSummary) {
-	for _, limit := range running.Limits() {
-		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", presentation.LimitLine(limit))
-	}
-	listChanges(stderr, running.Alarms(), running.Findings())
-	s.print(stderr, running)
-	for _, hint := range hints {
-		display.Fprintf(stderr, "sandbox-sidecar: hint: %s\n", hint)
-	}
-}
-
-func printWarnings(warnings []string) {
-	for _, warning := range warnings {
-		display.Fprintf(stderr, "sandbox-sidecar: warning: %s\n", warning)
-	}
-}
-
-// printUnheld prints the keys that somebody wrote and that do not hold. Briefly,
-// that is one line.
-func printUnheld(compiled *compile.Result, outcome spawn.Outcome, briefly bool) {
-	unheld := presentation.UnheldKeys(compiled.Written, compiled.Policy.Restricted, outcome)
-	if len(unheld) == 0 {
-		return
-	}
-	if !briefly {
-		for _, one := range unheld {
-			printWarnings([]string{one.Warning()})
-		}
-		return
-	}
-	var names []string
-	for _, one := range unheld {
-		names = append(names, one.Names())
-	}
-	printWarnings([]string{"not enforced here, `sandbox-sidecar policy` says why: " + strings.Join(names, ", ")})
-}
-
-func printNotes(notes []string) {
-	for _, note := range notes {
-		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", note)
-	}
-}
-
-// maxClosedShown bounds the descriptors that printClosed names.
-const maxClosedShown = 4
-
-// printClosed names, in one line, the caller's descriptors that the program has
-// not got.
-func printClosed(closed []platform.Closed, tooHigh []int) {
-	var names []string
-	for _, descriptor := range closed {
-		names = append(names, fmt.Sprintf("%d (%s)", descriptor.Number, descriptor.What))
-	}
-	for _, number := range tooHigh {
-		names = append(names, fmt.Sprintf("%d (too high)", number))
-	}
-	if len(names) == 0 {
-		return
-	}
-	more := ""
-	if len(names) > maxClosedShown {
-		more = fmt.Sprintf(" and %d more", len(names)-maxClosedShown)
-		names = names[:maxClosedShown]
-	}
-	display.Fprintf(stderr, "sandbox-sidecar: note: descriptors closed, as the sandbox does not open them: %s%s\n",
-		strings.Join(names, ", "), more)
 }
 
 // unsandboxed says why there is no sandbox, and what to do.
@@ -426,108 +366,4 @@ func (h *headStart) close() {
 	h.stopListening()
 	closeWatches(h.tracker)
 	_ = h.tracker.Close() // the user's next sidecar ends what is left
-}
-
-// mostSummed bounds the denials of a summary.
-const mostSummed = 12
-
-// refusedSummary is what was refused, and what would allow it by these settings.
-type refusedSummary struct {
-	store    *settings.Store
-	snapshot *compile.Snapshot
-	kind     settings.Kind
-	line     refusals.Under // what they hold under
-	// elsewhere: allow, without flags, would change other settings.
-	elsewhere bool
-}
-
-// print prints the denials of a command, and the settings that would allow them.
-func (s refusedSummary) print(w io.Writer, running *spawn.Foreground) {
-	denials, missed := running.Denials()
-	if len(denials) == 0 {
-		return
-	}
-	fmt.Fprintln(w, "sandbox-sidecar: refused by the sandbox:")
-	for i, denial := range denials {
-		if i == mostSummed {
-			missed += len(denials) - i
-			break
-		}
-		display.Fprintf(w, "sandbox-sidecar:   %s\n", presentation.DenialLine(denial))
-		offer := offerFor(s.store, s.snapshot, wish{
-			scope: settings.ScopeUser, kind: s.kind, denial: denial, line: s.line,
-		})
-		suggestion := offer.suggestion
-		switch {
-		case suggestion.Protected && presentation.WayOn(denial) == "":
-			fmt.Fprintln(w, "sandbox-sidecar:     if you trust the command, run it outside the sandbox")
-		case suggestion.Key != "":
-			display.Fprintf(w, "sandbox-sidecar:     to allow it: %s%s\n", suggestion.InstructionInFull(),
-				s.command(denial, offer))
-		case offer.unhelpful:
-			display.Fprintf(w, "sandbox-sidecar:     note: %s\n", offer.why)
-		}
-		if suggestion.Hint != "" {
-			display.Fprintf(w, "sandbox-sidecar:     %s\n", note(suggestion.Hint))
-		}
-	}
-	if missed > 0 {
-		display.Fprintf(w, "sandbox-sidecar:   and %d more\n", missed)
-	}
-}
-
-// command is the command that writes the setting, in brackets; "" if there is
-// none.
-func (s refusedSummary) command(denial spawn.Denial, o offer) string {
-	if o.proposal == nil || denial.Number == 0 || s.elsewhere {
-		return ""
-	}
-	return fmt.Sprintf(" (sandbox-sidecar allow %d)", denial.Number)
-}
-
-// elsewhere reports whether the flags name other settings or another project.
-func (p *projectFlags) elsewhere(flags *flagSet) bool {
-	return given(flags, "settings") || given(flags, "project")
-}
-
-// mostListed bounds the changes that listChanges prints.
-const mostListed = 12
-
-// listChanges prints what happened to protected paths, and the files to check
-// because programs outside the sandbox act on them. What an alarm says of a path
-// need not be said again. What is created below a new path, as by "git init", is
-// part of it.
-func listChanges(w io.Writer, alarms []spawn.Alarm, findings []spawn.Finding) {
-	said := map[string]bool{}
-	for _, alarm := range alarms {
-		if slices.ContainsFunc(findings, func(f spawn.Finding) bool {
-			return f.How == "created" && strings.HasPrefix(alarm.Path, f.Path+"/")
-		}) {
-			continue
-		}
-		display.Fprintf(w, "sandbox-sidecar: warning: %s\n", presentation.AlarmLine(alarm))
-		said[alarm.Path] = true
-	}
-	findings = slices.DeleteFunc(slices.Clone(findings), func(f spawn.Finding) bool {
-		return len(f.Others) == 0 && said[f.Path]
-	})
-	if len(findings) > 0 {
-		fmt.Fprintln(w, "sandbox-sidecar: check before programs outside the sandbox use it:")
-	}
-	for i, finding := range findings {
-		if i == mostListed {
-			display.Fprintf(w, "sandbox-sidecar:   and %d more\n", len(findings)-i)
-			break
-		}
-		display.Fprintf(w, "sandbox-sidecar:   %s\n", presentation.FindingLine(finding))
-	}
-}
-
-// note is a hint with a label. A hint that tells the user to be careful is its
-// own label.
-func note(hint string) string {
-	if strings.HasPrefix(hint, "careful: ") {
-		return hint
-	}
-	return "note: " + hint
 }

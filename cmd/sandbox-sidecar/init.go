@@ -201,7 +201,7 @@ func ownSettings(file string) (string, error) {
 	}
 	defer store.Close()
 	if gone := store.Gone(); gone != "" {
-		printWarnings([]string{gone})
+		printWarnings(stderr, []string{gone})
 	}
 	files := settings.FilesToWrite(store.Snapshot(""))
 	if len(files) == 0 {

@@ -244,24 +244,31 @@ func joinOnStreams(found target, joining spawn.Joining, signals <-chan caller.Si
 	var end control.End
 	if err == nil {
 		defer joined.Close()
-		end, err = waitForJoined(joined, signals, func(arrived caller.Signal) {
-			switch arrived.Number {
-			case unix.SIGTSTP:
-				joined.Signal(unix.SIGSTOP, true)
-				_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
-			case unix.SIGCONT:
-				joined.Signal(unix.SIGCONT, true)
-			case unix.SIGWINCH:
-			default:
-				joined.Signal(arrived.Number, arrived.FromTerminal)
-			}
-		})
+		end, err = waitOnStreams(joined, signals, false)
 	}
 	for _, file := range outputs {
 		_ = file.SetReadDeadline(time.Now().Add(drainTime))
 	}
 	reading.Wait()
 	return end, err
+}
+
+// waitOnStreams waits for the end of a command that has no terminal. Its process
+// group gets the caller's signals, if whole is set, and otherwise those of the
+// terminal alone.
+func waitOnStreams(joined *control.Joined, signals <-chan caller.Signal, whole bool) (control.End, error) {
+	return waitForJoined(joined, signals, func(arrived caller.Signal) {
+		switch arrived.Number {
+		case unix.SIGTSTP:
+			joined.Signal(unix.SIGSTOP, true)
+			_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+		case unix.SIGCONT:
+			joined.Signal(unix.SIGCONT, true)
+		case unix.SIGWINCH:
+		default:
+			joined.Signal(arrived.Number, whole || arrived.FromTerminal)
+		}
+	})
 }
 
 // waitForJoined waits for the command's end, and handles signals meanwhile.

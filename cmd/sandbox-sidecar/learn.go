@@ -179,7 +179,7 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	if err != nil {
 		return spawn.Exit{}, inDoubt(err)
 	}
-	printWarnings(slices.Concat(plan.Risks, admitted.Unmade))
+	printWarnings(stderr, slices.Concat(plan.Risks, admitted.Unmade))
 	printNotes(admitted.Told)
 	program, err := exec.LookPath(command[0])
 	if err != nil {
@@ -210,8 +210,8 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	if err != nil {
 		return spawn.Exit{}, err
 	}
-	printWarnings(plan.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
-	printUnheld(&plan.Result, running.Outcome(), false)
+	printWarnings(stderr, plan.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
+	printUnheld(stderr, &plan.Result, running.Outcome(), false)
 	exit, err := running.Wait()
 	if err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)

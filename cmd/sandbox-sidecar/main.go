@@ -100,11 +100,14 @@ func failureStatus(err error) int {
 
 func main() {
 	guardFileSystems()
+	if name, is := shells.CalledAs(os.Args[0]); is {
+		finish(exitCode(asShell(name, os.Args)))
+	}
 	if len(os.Args) > 2 && os.Args[1] == "attempt" {
 		os.Exit(runAttempts(os.Args[2:]))
 	}
-	if name, is := shells.CalledAs(os.Args[0]); is {
-		finish(exitCode(asShell(name, os.Args)))
+	if len(os.Args) > 2 && os.Args[1] == keepRole {
+		finish(exitCode(keep(os.Args[2:])))
 	}
 	finish(run(os.Args[1:]))
 }

@@ -105,16 +105,21 @@ func asShell(name string, argv []string) error {
 		}
 	}
 	env = without(without(env, shells.ReportVariable), window.Variable)
-	var self []string // what the session tells to use a link runs it
-	if path, err := executable(); err == nil {
-		self = []string{path}
-	}
+	j := jobOfLink()
+	j.program, j.argv, j.env, j.report, j.held = real, argv, env, told, held
+	j.shares = invocation.Command && told == nil && sharesSandbox()
 	command, _ := find("exec")
 	flags := newFlags(command)
-	return addProjectFlags(flags, kind).run(flags, job{
-		program: real, argv: argv, env: env, quiet: true,
-		programs: self, variables: integration, report: told, held: held,
-	})
+	return addProjectFlags(flags, kind).run(flags, j)
+}
+
+// jobOfLink is what all commands of links have in common.
+func jobOfLink() job {
+	j := job{quiet: true, variables: integration}
+	if path, err := executable(); err == nil { // what the session tells to use a link runs it
+		j.programs = []string{path}
+	}
+	return j
 }
 
 // openReport connects to the window that the environment names; nil if it names

@@ -231,7 +231,7 @@ const askWhatRuns = `import os, socket, sys
 directory = os.open(os.path.dirname(sys.argv[1]), os.O_PATH)
 s = socket.socket(socket.AF_UNIX)
 s.connect("/proc/self/fd/%d/control" % directory)
-s.sendall(b'{"version":1,"list":{}}\n')
+s.sendall(b'{"version":2,"list":{}}\n')
 print("answered", len(s.recv(100)) > 0)
 `
 

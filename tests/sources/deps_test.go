@@ -183,7 +183,8 @@ var mayImport = map[string][]string{
 		"platform/linux/seccomp",
 		"platform/darwin", "lifecycle",
 		"cmd/sandbox-sidecar/commandline", "cmd/sandbox-sidecar/ending", "cmd/sandbox-sidecar/logqueue",
-		"cmd/sandbox-sidecar/roles", "cmd/sandbox-sidecar/report", "cmd/sandbox-sidecar/shells",
+		"cmd/sandbox-sidecar/meeting", "cmd/sandbox-sidecar/owner", "cmd/sandbox-sidecar/roles",
+		"cmd/sandbox-sidecar/report", "cmd/sandbox-sidecar/shells",
 		"cmd/sandbox-sidecar/trailview", "fsguard", "places",
 	},
 	"cmd/sandbox-sidecar-mcp": {
@@ -194,7 +195,9 @@ var mayImport = map[string][]string{
 	"cmd/sandbox-sidecar/logqueue":    {},
 	"cmd/sandbox-sidecar/trailview":   {"audit", "display"},
 
-	"cmd/sandbox-sidecar/shells": {"fsguard"},
+	"cmd/sandbox-sidecar/meeting": {"fsguard"},
+	"cmd/sandbox-sidecar/owner":   {},
+	"cmd/sandbox-sidecar/shells":  {"fsguard"},
 	"cmd/sandbox-sidecar/report": {
 		"presentation", "rpc/protocol", "rpc/window", "settings", "settings/compile", "spawn",
 	},
@@ -240,7 +243,7 @@ var mayImport = map[string][]string{
 	"tests/explain/victim":  {},
 	"tests/temporary":       {"rpc/protocol", "tests/harness"},
 	"tests/stories":         {"tests/harness"},
-	"tests/shells":          {"rpc/client", "rpc/protocol", "tests/harness"},
+	"tests/shells":          {"control", "rpc/client", "rpc/protocol", "spawn", "tests/harness"},
 	"tests/agents":          {"tests/harness"},
 	"tests/agents/victim":   {},
 	"tests/recording":       {"display", "tests/harness"},

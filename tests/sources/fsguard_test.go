@@ -39,6 +39,8 @@ var direct = map[string]string{
 	"cmd/sandbox-sidecar/attempt_linux.go":  "runs in a session of doctor",
 	"cmd/sandbox-sidecar/targets.go":        "doctor's own temporary directory",
 	"cmd/sandbox-sidecar/keys.go":           "the caller's terminal, by its descriptor",
+	"cmd/sandbox-sidecar/meeting":           "a directory in the state directory, which fsguard makes",
+	"cmd/sandbox-sidecar/owner":             "/proc",
 	"cmd/sandbox-sidecar/learn.go":          "writes its file as the last thing, when no session is left",
 	"cmd/sandbox-sidecar/shells/install.go": "a command that does nothing else",
 	"cmd/sandbox-sidecar/shells/report.go":  "has a descriptor written to while the shell runs",
