@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/review"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/record"
 )
 
 // Group is a sandbox that several sessions share; see docs/design/groups.md. Its
@@ -34,8 +35,10 @@ type Group struct {
 	// change that nobody is asked about.
 	writable atomic.Bool
 
-	done chan struct{} // closed once nothing is left and the fields below are set
-	err  error         // names the survivors
+	done     chan struct{} // closed once nothing is left and the fields below are set
+	err      error         // names the survivors
+	alarms   []Alarm       // see Rest
+	findings []Finding     // see Rest
 
 	mu      sync.Mutex // guards the fields below
 	members []*member  // whose commands run, in the order of their starts
@@ -50,12 +53,15 @@ type Group struct {
 	ending    bool              // no session may start any more
 	leaving   bool              // the group ends as soon as nothing runs in it
 	unused    *time.Timer       // retires a group that nobody joins; nil before the start
+	idle      bool              // it ends as nothing ran in it
+	last      *record.Session   // of the session that ended last; nil if there is no audit trail
 }
 
 // member is a session of a group.
 type member struct {
 	running *running
 	call    *call
+	since   *review.State // what Group.between was before it joined
 }
 
 // ErrGroupEnded means that a group has ended, so that nothing starts in it.
@@ -148,6 +154,7 @@ func (g *Group) await() {
 		},
 		drain: g.drain,
 	})
+	g.noteRest()
 }
 
 // awaitInit waits until the init has ended. A command can stop it, and then
@@ -267,8 +274,8 @@ func (g *Group) join(m *member) error {
 		return ErrGroupEnded
 	}
 	if r.protection != nil {
-		r.protection.since(g.between)
-		g.between = nil
+		m.since, g.between = g.between, nil
+		r.protection.since(m.since)
 	}
 	g.members = append(g.members, m)
 	g.joined++
@@ -351,6 +358,11 @@ func (g *Group) remove(m *member) (joined int, last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.members = slices.DeleteFunc(g.members, func(other *member) bool { return other == m })
+	if m.call.process != nil {
+		g.last = m.running.record
+	} else if g.between == nil {
+		g.between = m.since // it was not started: the next one tells that
+	}
 	if len(g.members) > 0 || g.ending {
 		return g.joined, false
 	}
@@ -441,7 +453,7 @@ func (g *Group) refuse(joined int) bool {
 	if g.ending || g.joined != joined {
 		return false
 	}
-	g.ending = true
+	g.ending, g.idle = true, true
 	return true
 }
 
@@ -471,7 +483,7 @@ func (g *Group) note(d platform.Denial) {
 	known := slices.ContainsFunc(g.unnoted, func(other platform.Denial) bool {
 		return other.Access == d.Access && other.Target == d.Target && other.Process == d.Process
 	})
-	if !known && len(g.unnoted) < maxUntold {
+	if g.noted() && !known && len(g.unnoted) < maxUntold {
 		g.unnoted = append(g.unnoted, d)
 	}
 }
@@ -515,11 +527,7 @@ func (g *Group) each(what func(*running)) {
 
 // connected notes a connection in the audit trail.
 func (g *Group) connected(target, process string) {
-	g.tell(0, func(r *running, _ bool) {
-		if r.record != nil {
-			r.record.Connected(target, process)
-		}
-	})
+	g.tell(0, func(r *running, _ bool) { r.record.Connected(target, process) })
 }
 
 // ask asks the user of the session that a denial belongs to.

@@ -14,7 +14,7 @@ import (
 func TestGroup_RefusesOnlyWhileIdle(t *testing.T) {
 	t.Parallel()
 	g := &Group{running: &running{}}
-	join := func() error { return g.join(&member{running: &running{policy: &policy.Policy{}}}) }
+	join := func() error { return g.join(&member{running: &running{policy: &policy.Policy{}}, call: &call{}}) }
 	if err := join(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestGroup_UnusedIsRetired(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if err := g.join(&member{running: &running{policy: &policy.Policy{}}}); err != nil {
+			if err := g.join(&member{running: &running{policy: &policy.Policy{}}, call: &call{}}); err != nil {
 				t.Fatal(err)
 			}
 			after(2*unusedTime, 0)

@@ -359,7 +359,7 @@ func (a *attempt) hooks() platform.Hooks {
 	switch {
 	case request.shared != nil:
 		hooks.Shared = true
-		if a.spawner.Recorder != nil {
+		if request.shared.noted() {
 			hooks.Connected = request.shared.connected
 		}
 	case a.record != nil:

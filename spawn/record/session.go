@@ -209,22 +209,38 @@ func (s *Session) Ended(code int, signal syscall.Signal, survivors bool, finding
 		return
 	}
 	s.flush()
-	if len(findings) > 0 {
-		event := audit.Event{Event: audit.Review}
-		for _, f := range findings[:min(len(findings), maxListed)] {
-			event.Changed = append(event.Changed, audit.Change{
-				Path: f.Path, How: string(f.How), Others: max(0, f.Total-1),
-			})
-		}
-		event.More = len(findings) - len(event.Changed)
-		s.put(event)
-	}
+	s.review(findings)
 	event := audit.Event{Event: audit.Ended, Survivors: survivors}
 	if signal != 0 {
 		event.Signal = unix.SignalName(signal)
 	} else {
 		event.ExitCode = &code
 	}
+	s.put(event)
+}
+
+// Left notes what has changed since Ended, by what the session has left. It comes
+// after what that was refused.
+func (s *Session) Left(findings []review.Finding) {
+	if s == nil {
+		return
+	}
+	s.flush()
+	s.review(findings)
+}
+
+// review notes the files that have changed, if there are any.
+func (s *Session) review(findings []review.Finding) {
+	if len(findings) == 0 {
+		return
+	}
+	event := audit.Event{Event: audit.Review}
+	for _, f := range findings[:min(len(findings), maxListed)] {
+		event.Changed = append(event.Changed, audit.Change{
+			Path: f.Path, How: string(f.How), Others: max(0, f.Total-1),
+		})
+	}
+	event.More = len(findings) - len(event.Changed)
 	s.put(event)
 }
 
