@@ -65,6 +65,8 @@ type Trail struct {
 
 	mu     sync.Mutex // guards the fields below
 	lost   map[policy.Audit]int
+	losses int            // how many lines were lost so far
+	why    error          // why the last of them was
 	queued map[string]int // by session
 	failed bool
 	closed bool
@@ -76,6 +78,8 @@ type line struct {
 	to    policy.Audit
 	event Event
 	done  chan error // gets the result; nil if nobody waits
+	// reached is closed once the lines before are written; nil for an event.
+	reached chan struct{}
 }
 
 // Record notes an event; see Recorder. It fills in what all events have.
@@ -166,11 +170,46 @@ func (t *Trail) fail(to policy.Audit, err error) {
 		t.lost = map[policy.Audit]int{}
 	}
 	t.lost[to]++
+	t.losses++
+	t.why = err
 	first := !t.failed
 	t.failed = true
 	t.mu.Unlock()
 	if first && t.Failed != nil {
 		t.Failed(err)
+	}
+}
+
+// Losses is how many lines could not be written so far, and why the last of them
+// could not.
+func (t *Trail) Losses() (lines int, why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.losses, t.why
+}
+
+// Flush waits until the lines so far are written, or are lost, but not longer than a
+// time. It does not wait if the queue is full.
+func (t *Trail) Flush(atMost time.Duration) {
+	mark := &line{reached: make(chan struct{})}
+	t.mu.Lock()
+	waits := t.used && !t.closed
+	if waits {
+		select {
+		case t.lines <- mark:
+		default:
+			waits = false
+		}
+	}
+	t.mu.Unlock()
+	if !waits {
+		return
+	}
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-mark.reached:
+	case <-timer.C:
 	}
 }
 
@@ -233,7 +272,11 @@ func (t *Trail) write() {
 		if l.event.Event == Started {
 			l = t.hold(l, write)
 		}
-		if l != nil {
+		switch {
+		case l == nil:
+		case l.reached != nil:
+			close(l.reached)
+		default:
 			write(l)
 		}
 	}

@@ -97,6 +97,43 @@ func TestTrail_CountsWhatIsLost(t *testing.T) {
 	}
 }
 
+// Flush waits for the lines before it, also for one that would be held, and Losses
+// counts those that were lost. Nothing is waited for where nothing was recorded.
+func TestTrail_Flush(t *testing.T) {
+	t.Parallel()
+	dir := trailDir(t)
+	trail := &Trail{}
+	trail.Flush(time.Hour)
+	to := policy.Audit{Dir: dir}
+	for _, event := range []string{Spawn, Started} {
+		if err := trail.Record(to, Event{Event: event, Session: event}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trail.Flush(time.Minute)
+	if list, torn := sessions(t, dir); len(list) != 2 || torn > 0 {
+		t.Errorf("written %q, %d torn", list, torn)
+	}
+	if lost, why := trail.Losses(); lost != 0 || why != nil {
+		t.Errorf("control: %d lines were lost: %v", lost, why)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil { // no directory can be made here
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := trail.Record(policy.Audit{Dir: file}, Event{Event: Ended}); err != nil {
+			t.Errorf("it is required: %v", err)
+		}
+	}
+	trail.Flush(time.Minute)
+	if lost, why := trail.Losses(); lost != 3 || why == nil {
+		t.Errorf("%d lines were lost: %v", lost, why)
+	}
+	trail.Close(time.Minute)
+	trail.Flush(time.Hour)
+}
+
 // TestTrail_TheJournal gets the same line.
 func TestTrail_TheJournal(t *testing.T) {
 	t.Parallel()
