@@ -119,6 +119,9 @@ func (u User) Met() string { return in(u.State(), "reviewed") }
 // LastAllowed is what the last change of settings by "allow" has replaced.
 func (u User) LastAllowed() string { return in(u.State(), "allowed.json") }
 
+// KeeperLog is the log of the processes that keep sandboxes for links.
+func (u User) KeeperLog() string { return in(u.State(), "keeper.log") }
+
 // History is the directory of what programs in sessions remember.
 func (u User) History() string { return in(u.State(), "history") }
 

@@ -192,7 +192,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/sandbox-sidecar/commandline": {"display"},
 	"cmd/sandbox-sidecar/ending":      {},
-	"cmd/sandbox-sidecar/logqueue":    {},
+	"cmd/sandbox-sidecar/logqueue":    {"fsguard"},
 	"cmd/sandbox-sidecar/trailview":   {"audit", "display"},
 
 	"cmd/sandbox-sidecar/meeting": {"fsguard"},

@@ -1,4 +1,4 @@
-// Package logqueue writes a log without ever waiting for its reader.
+// Package logqueue writes a log without ever waiting for its reader, or into a file.
 package logqueue
 
 import (
