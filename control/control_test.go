@@ -29,11 +29,13 @@ func place(t *testing.T) (stateDir, dir string) {
 	return stateDir, dir
 }
 
-func listen(t *testing.T, dir string) {
+func listen(t *testing.T, dir string) { listenWith(t, dir, nil) }
+
+func listenWith(t *testing.T, dir string, retire func(string) bool) {
 	t.Helper()
 	l, err := Listen(dir, func() { os.RemoveAll(dir) }, Options{
 		By: "test", Client: func() string { return "client" }, Spawner: &spawn.Spawner{},
-		Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler), Retire: retire,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +60,7 @@ func TestListener_BelievesNobody(t *testing.T) {
 		"a wrong type":     of + `,"list":[]}` + "\n",
 		"no request":       of + "}\n",
 		"another version":  `{"version":1,"list":{}}` + "\n",
+		"no sandbox":       of + `,"retire":{"sandbox":"x"}}` + "\n",
 		"too long":         strings.Repeat(" ", 2*maxMessage),
 		"nothing":          "",
 		"an empty line":    "\n",
@@ -80,6 +83,38 @@ func TestListener_BelievesNobody(t *testing.T) {
 	if len(silent) > 0 || len(found) != 1 || found[0].By != "test" || found[0].Client != "client" ||
 		found[0].PID != os.Getpid() {
 		t.Errorf("found %+v, %v", found, silent)
+	}
+}
+
+// A sandbox is retired only by its id, and only where sandboxes are kept for links.
+func TestRetire(t *testing.T) {
+	t.Parallel()
+	stateDir, dir := place(t)
+	asked := make(chan string, 2)
+	listenWith(t, dir, func(sandbox string) bool {
+		asked <- sandbox
+		return sandbox == "kept"
+	})
+	socket := filepath.Join(dir, "control")
+	if err := At(stateDir, socket).Retire("kept"); err != nil {
+		t.Errorf("control: %v", err)
+	}
+	if err := At(stateDir, socket).Retire("other"); err == nil {
+		t.Error("another sandbox was retired")
+	}
+	if first, second := <-asked, <-asked; first != "kept" || second != "other" {
+		t.Errorf("asked for %q and %q", first, second)
+	}
+	if err := At(filepath.Join(stateDir, "other"), socket).Retire("kept"); err == nil {
+		t.Error("a process was asked whose socket is elsewhere")
+	}
+	stateDir, dir = place(t)
+	listen(t, dir)
+	if err := At(stateDir, filepath.Join(dir, "control")).Retire("kept"); err == nil {
+		t.Error("a process that keeps none has retired a sandbox")
+	}
+	if err := At(stateDir, filepath.Join(stateDir, "s2", "control")).Retire("kept"); err == nil {
+		t.Error("no process has retired a sandbox")
 	}
 }
 

@@ -91,10 +91,11 @@ func sockets(stateDir string) []string {
 	return paths
 }
 
-// At is the process that listens at a socket which it has named; see
-// Listener.Socket. Whether it still does shows when it is asked.
-func At(socket string) *Supervisor {
-	return &Supervisor{stateDir: filepath.Dir(filepath.Dir(socket)), socket: socket}
+// At is the process that listens at a socket below a state directory, which it has
+// named; see Listener.Socket. Whether it still does, and whether the socket is at such
+// a place, shows when it is asked.
+func At(stateDir, socket string) *Supervisor {
+	return &Supervisor{stateDir: stateDir, socket: socket}
 }
 
 // ask asks one process. It returns nil if nobody listens there any more.

@@ -44,16 +44,19 @@ type Options struct {
 	// Connections bounds the connections at once; 0 is for few.
 	Connections int
 	// Admit refuses the commands of some links, by the error, and Narrate returns
-	// who describes one that has started. If they are nil, links are refused.
+	// who describes one that is about to start. If they are nil, links are refused.
 	Admit   func(pid int) error
-	Narrate func(*spawn.Background, spawn.Joining) Narrator
+	Narrate func(spawn.Joining) Narrator
+	// Retire has a shared sandbox end once nothing runs in it, if it is one that is
+	// kept for links. If it is nil, none is.
+	Retire func(sandbox string) bool
 }
 
-// Narrator describes a command to the user who has started it. Its texts are lines
-// that are ready to be printed.
+// Narrator describes a command to the user who has started it, once it has started
+// and once it has ended. Its texts are lines that are ready to be printed.
 type Narrator interface {
-	Began() string
-	Ended() string
+	Began(*spawn.Background) string
+	Ended(*spawn.Background) string
 }
 
 // Listener answers other processes of the user.
@@ -158,6 +161,12 @@ func (l *Listener) serve(c *usersocket.Conn, pid int) {
 		_ = c.Send(reply{Runs: l.runs()})
 	case asked.Join != nil:
 		l.join(c, pid, asked.Join)
+	case asked.Retire != nil:
+		answer := reply{Retired: true}
+		if l.options.Retire == nil || !l.options.Retire(asked.Retire.Sandbox) {
+			answer = reply{Refused: errNoLinks.Error()}
+		}
+		_ = c.Send(answer)
 	default:
 		_ = c.Send(reply{Refused: "the request asks for nothing"})
 	}

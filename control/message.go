@@ -22,6 +22,8 @@ type request struct {
 	Version int   `json:"version"`
 	List    *list `json:"list,omitempty"`
 	Join    *join `json:"join,omitempty"`
+	// Retire asks for the end of a shared sandbox.
+	Retire *retire `json:"retire,omitempty"`
 }
 
 // join asks for a command in a shared sandbox. Three files come with it, the
@@ -61,6 +63,11 @@ type signal struct {
 // list asks for what runs.
 type list struct{}
 
+// retire has a sandbox that a process keeps for links end once nothing runs in it.
+type retire struct {
+	Sandbox string `json:"sandbox"`
+}
+
 // reply is a message of the process that listens: one of its fields is set.
 type reply struct {
 	Refused string `json:"refused,omitempty"`
@@ -77,6 +84,8 @@ type reply struct {
 	// given up meanwhile, it is not.
 	Taken bool   `json:"taken,omitempty"`
 	Ended *ended `json:"ended,omitempty"`
+	// Retired: the sandbox ends once nothing runs in it.
+	Retired bool `json:"retired,omitempty"`
 	// Said are lines for the user, in a message that says that the command has
 	// started or ended.
 	Said string `json:"said,omitempty"`

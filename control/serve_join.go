@@ -52,6 +52,10 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	if c.Receive(&ahead) != nil || !ahead.Go {
 		return
 	}
+	var narrator Narrator
+	if asked.Link {
+		narrator = l.options.Narrate(joining)
+	}
 	command, err := l.options.Spawner.Join(context.Background(), asked.Sandbox, joining)
 	for _, file := range files {
 		file.Close() // or the end of its input or output would never be seen
@@ -74,11 +78,9 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	if file := command.Terminal(); file != nil {
 		master = []*os.File{file}
 	}
-	var narrator Narrator
 	began := ""
-	if asked.Link {
-		narrator = l.options.Narrate(command, joining)
-		began = narrator.Began()
+	if narrator != nil {
+		began = narrator.Began(command)
 	}
 	if c.Send(reply{Started: true, Said: began}, master...) != nil {
 		command.Kill()
@@ -108,7 +110,7 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	end.list(command.Denials())
 	answer := reply{Ended: end}
 	if narrator != nil {
-		answer.Said = narrator.Ended()
+		answer.Said = narrator.Ended(command)
 	}
 	if c.Send(answer) != nil {
 		return

@@ -7,19 +7,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/ending"
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/logqueue"
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/meeting"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/owner"
 	"github.com/sandbox-sidecar/sandbox-sidecar/control"
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
@@ -46,6 +53,12 @@ type keeper struct {
 	snapshot *compile.Snapshot
 	kind     settings.Kind
 	plan     *session.Admitted
+	group    *spawn.Group
+
+	why     string       // the sandbox is new, though the agent had one before; "" for its first
+	told    atomic.Bool  // a command has said that
+	lost    atomic.Int64 // lines of the audit trail whose loss a command has said
+	retired atomic.Bool  // a newer sandbox takes its place
 }
 
 // detached is the last argument of the keeper itself.
@@ -98,14 +111,16 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 		return errInSession
 	}
 	trail.Via = "shell"
-	logger := slog.New(slog.DiscardHandler) // nobody reads what it says
+	logger := keeperLog(pid)
+	trail.Failed = func(err error) { logger.Warn(trailLost, "error", err) }
 	ctx, stop := ending.BySignal()
 	defer stop()
+	ending.KeepOnPipe() // the command that has started it may be killed before it answers
 	agentEnded, err := lifecycle.WatchProcess(ctx, pid)
 	if err != nil {
 		return err
 	}
-	k := keeper{}
+	k := &keeper{}
 	if k.agent, err = owner.Look(pid); err != nil || k.agent.Birth != birth {
 		return fmt.Errorf("process %d is not the agent any more", pid)
 	}
@@ -114,17 +129,15 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 		return err
 	}
 	defer k.store.Close()
-	place, err := placeOf(k.agent, admitted, k.snapshot.ProjectDir, os.Environ())
+	place, like, err := placeOf(k.agent, admitted, k.snapshot.ProjectDir, os.Environ())
 	if err == nil && place.Name() != args[2] {
 		err = errors.New("its settings have just changed")
 	}
 	if err != nil {
 		return err
 	}
-	place.Tidy(func(pid int, birth uint64) bool {
-		process, err := owner.Look(pid)
-		return process.Birth == birth || err != nil && !errors.Is(err, fs.ErrNotExist)
-	})
+	place.Tidy(func(pid int, birth uint64) bool { return owner.Lives(pid, birth, owner.Look) })
+	k.why = whyNew(leftAt(place), like)
 
 	reserveThreads(endingThreads + answeringThreads())
 	tracker := openTracker(logger)
@@ -140,6 +153,7 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 		return err
 	}
 	defer group.Close()
+	k.group = group
 	if !group.Outcome().Confined {
 		return errors.New("the machine cannot confine it") // a session of its own says so
 	}
@@ -148,24 +162,94 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 		return err
 	}
 	defer listener.Close()
-	text, err := json.Marshal(kept{Socket: listener.Socket(), Sandbox: group.ID()})
+	this := kept{Socket: listener.Socket(), Sandbox: group.ID(), Began: time.Now().UnixNano(), Like: like}
+	text, err := json.Marshal(this)
 	if err == nil {
 		err = place.Write(string(text))
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = place.End(string(text)) }() // if it cannot, a later keeper tidies up
+	defer func() { // before the listener ends, so that a link which is refused finds that
+		gone := func() bool { return isClosed(agentEnded) || !owner.Lives(pid, birth, owner.Look) }
+		if !gone() {
+			k.leave(place, this)
+		}
+		if gone() { // the agent may have ended just then
+			place.Forget()
+		}
+	}()
 	lock.Close()
 	_ = os.Chdir("/") // or the directory's file system could not be unmounted
 	reply(keeperAnswer{})
+	go retireOlder(place, this)
 	select {
 	case <-agentEnded:
 	case <-ctx.Done():
 	case <-group.Done():
 	}
 	_, _ = group.Close() // what survives, the watchdog goes on to end
+	k.logRest(logger)
 	return nil
+}
+
+// leave says where the agent's commands meet that the sandbox has ended, and why. If
+// it cannot, they find that no process listens.
+func (k *keeper) leave(place meeting.Place, this kept) {
+	text, err := json.Marshal(this)
+	if err != nil {
+		return
+	}
+	switch {
+	case !k.group.Idle():
+		this.Ended = endedOther
+	case k.retired.Load():
+		this.Ended = endedRetired
+	default:
+		this.Ended = endedIdle
+	}
+	if by, err := json.Marshal(this); err == nil {
+		_ = place.End(string(text), string(by))
+	}
+}
+
+// keeperLog is the log of the keepers of a user: nobody reads what they print.
+func keeperLog(agent int) *slog.Logger {
+	discarded := slog.New(slog.DiscardHandler)
+	path := places.Of(os.Getenv).KeeperLog()
+	if path == "" {
+		return discarded
+	}
+	logger, err := newLoggerTo(logqueue.File(path), "warn", "text")
+	if err != nil {
+		return discarded
+	}
+	return logger.With("keeper", os.Getpid(), "agent", agent)
+}
+
+// logRest logs what was changed in the background since the last command has ended,
+// unless an audit trail has it.
+func (k *keeper) logRest(logger *slog.Logger) {
+	alarms, findings := k.group.Rest()
+	const since = "changed after the agent's last command: check it before programs outside the sandbox use it"
+	for _, alarm := range alarms[:min(len(alarms), mostListed)] {
+		logger.Warn(since, "what", presentation.AlarmLine(alarm))
+	}
+	for _, finding := range findings[:min(len(findings), mostListed)] {
+		logger.Warn(since, "what", presentation.FindingLine(finding))
+	}
+	if more := max(0, len(alarms)-mostListed) + max(0, len(findings)-mostListed); more > 0 {
+		logger.Warn(since, "more", more)
+	}
+}
+
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
+	}
 }
 
 // admit compiles the settings as the command has that has started this process.
@@ -204,9 +288,10 @@ func (k *keeper) listen(
 	giveBack := func() { _ = remove() } // else the user's next sidecar does
 	listener, err := control.Listen(dir, giveBack, control.Options{
 		By: trail.Via, Client: k.agent.String, Spawner: spawner, Logger: logger, Connections: mostJoined,
-		Admit: k.belongs,
-		Narrate: func(command *spawn.Background, joining spawn.Joining) control.Narrator {
-			return narrator{k, command, joining.Argv}
+		Admit: k.belongs, Retire: k.retire,
+		Narrate: func(joining spawn.Joining) control.Narrator {
+			lost, _ := trail.Losses()
+			return &narrator{keeper: k, argv: joining.Argv, before: lost}
 		},
 	})
 	if err != nil {
@@ -220,29 +305,59 @@ func (k *keeper) belongs(pid int) error {
 	return k.agent.IsAbove(pid, owner.Look)
 }
 
+// retire has the sandbox end once nothing runs in it.
+func (k *keeper) retire(sandbox string) bool {
+	if sandbox != k.group.ID() {
+		return false
+	}
+	k.retired.Store(true)
+	go k.group.Retire() // it waits for the end, if nothing runs
+	return true
+}
+
 // narrator describes a command to who has started it by a link.
 type narrator struct {
 	*keeper
-	command *spawn.Background
-	argv    []string
+	argv   []string
+	before int  // lines of the audit trail that were lost before it
+	warned bool // it has said that lines are lost
 }
 
-func (n narrator) Began() string {
+func (n *narrator) Began(command *spawn.Background) string {
 	var text strings.Builder
-	printUnheld(&text, &n.plan.Result, n.command.Outcome(), true)
+	if n.why != "" && n.told.CompareAndSwap(false, true) {
+		display.Fprintf(&text, "sandbox-sidecar: note: new sandbox, without the old /tmp and processes: %s\n", n.why)
+	}
+	printUnheld(&text, &n.plan.Result, command.Outcome(), true)
+	n.printLosses(&text)
 	return text.String()
 }
 
-func (n narrator) Ended() string {
-	exit, _ := n.command.Exit()
-	hints := hintsAfter(n.command, exit, n.argv, &n.plan.Result, n.store)
+func (n *narrator) Ended(command *spawn.Background) string {
+	exit, _ := command.Exit()
+	hints := hintsAfter(command, exit, n.argv, &n.plan.Result, n.store)
 	snapshot := n.snapshot
-	if denials, _ := n.command.Denials(); len(denials) > 0 {
+	if denials, _ := command.Denials(); len(denials) > 0 {
 		snapshot = n.store.Snapshot(snapshot.ProjectDir)
 	}
 	var text strings.Builder
-	printEnd(&text, n.command, hints, refusedSummary{
+	printEnd(&text, command, hints, refusedSummary{
 		store: n.store, snapshot: snapshot, kind: n.kind, line: n.project.under(),
 	})
+	trail.Flush(trailTimeout) // as the command waits for it that has a sandbox of its own
+	n.printLosses(&text)
 	return text.String()
+}
+
+// printLosses says once that the audit trail has lost lines since the command was
+// about to start, or lines of another command that could not say so.
+func (n *narrator) printLosses(w io.Writer) {
+	lost, why := trail.Losses()
+	said := n.lost.Load()
+	if n.warned || lost <= n.before && int64(lost) <= said {
+		return
+	}
+	n.warned = true
+	n.lost.Store(max(said, int64(lost)))
+	display.Fprintf(w, "sandbox-sidecar: warning: %s: %v\n", trailLost, why)
 }

@@ -32,15 +32,15 @@ import (
 // starts the process that keeps it (keep.go), and the others find that by a file
 // whose name says what they must have in common. See docs/design/groups.md.
 
-// meetTimeout bounds the wait for a process that is starting the sandbox.
-const meetTimeout = 30 * time.Second
-
-// kept says where a shared sandbox is. Its JSON is what processes leave where they
-// meet.
-type kept struct {
-	Socket  string `json:"socket"`
-	Sandbox string `json:"sandbox"`
-}
+const (
+	// meetTimeout bounds the wait for a process that is starting the sandbox.
+	meetTimeout = 30 * time.Second
+	// failureTime is how long nothing is tried again after a failure.
+	failureTime = time.Minute
+	// meetRounds bounds the looks for a sandbox: one may end just then, or be
+	// replaced.
+	meetRounds = 4
+)
 
 // sharesSandbox reports whether a command without a window may share a sandbox. One
 // with a terminal of the user's does not: it would lose job control.
@@ -62,9 +62,12 @@ func (j job) runShared(plan *session.Admitted, project, dir string) (exit spawn.
 		}
 		return exit, nil, false
 	}
-	place, err := placeOf(agent, plan, project, j.env)
+	place, _, err := placeOf(agent, plan, project, j.env)
+	if errors.Is(err, errForeign) {
+		display.Fprintf(stderr, "sandbox-sidecar: warning: the command has a sandbox of its own: %v\n", err)
+	}
 	if err != nil {
-		return exit, nil, false // there is no state directory
+		return exit, nil, false // mostly there is no state directory
 	}
 	joined, err := meet(place, agent, spawn.Joining{
 		Program: j.program, Argv: j.argv, Env: j.env, Dir: dir, Files: &[3]*os.File{os.Stdin, os.Stdout, os.Stderr},
@@ -87,36 +90,90 @@ func (j job) runShared(plan *session.Admitted, project, dir string) (exit spawn.
 // meet starts a command in the shared sandbox, which it has started if there is
 // none. The error is control.ErrNotStarted if that is not possible.
 func meet(place meeting.Place, agent owner.Process, joining spawn.Joining) (*control.Joined, error) {
-	found, err := place.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", control.ErrNotStarted, err)
-	}
-	if found != "" {
-		joined, err := joinAt(found, joining)
-		if !errors.Is(err, control.ErrAbsent) {
-			return joined, err
+	gone := control.ErrAbsent
+	for range meetRounds {
+		failure, recent := place.Failed(failureTime)
+		if recent {
+			return nil, errJustFailed
 		}
+		found, err := place.Read()
+		if err != nil {
+			return nil, giveUp(place, err)
+		}
+		joined, err := joinAt(place, found, joining)
+		switch {
+		case err == nil && failure != "":
+			place.Succeed()
+			return joined, nil
+		case !errors.Is(err, control.ErrNotStarted): // nil, too
+			return joined, err
+		case errors.Is(err, control.ErrSilent):
+			return nil, giveUp(place, errSilentKeeper)
+		case errors.Is(err, control.ErrAbsent):
+			if err := start(place, agent, found); err != nil {
+				return nil, err
+			}
+		default:
+			// The keeper refuses the command, unless it is about to end.
+			if now, readErr := place.Read(); readErr != nil || now == found {
+				return nil, err
+			}
+		}
+		gone = err
 	}
-	lock, err := place.Lock(found, meetTimeout)
-	if err == nil && lock != nil {
-		err = startKeeper(place, agent, lock)
-		lock.Close() // the keeper has it, too
-	}
-	if err == nil {
-		found, err = place.Read()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", control.ErrNotStarted, err)
-	}
-	return joinAt(found, joining)
+	return nil, gone
 }
 
-func joinAt(text string, joining spawn.Joining) (*control.Joined, error) {
+// start starts the sandbox, unless another process does, which has found the same.
+func start(place meeting.Place, agent owner.Process, found string) error {
+	lock, err := place.Lock(found, meetTimeout)
+	if err != nil {
+		return giveUp(place, err)
+	}
+	if lock == nil {
+		return nil
+	}
+	defer lock.Close() // the keeper has it, too
+	// The process that had the lock before may have failed.
+	if _, recent := place.Failed(failureTime); recent {
+		return errJustFailed
+	}
+	if err := startKeeper(place, agent, lock); err != nil {
+		return giveUp(place, err)
+	}
+	place.Succeed()
+	return nil
+}
+
+var (
+	errJustFailed   = fmt.Errorf("%w: it has just failed", control.ErrNotStarted)
+	errSilentKeeper = errors.New("the process that keeps it does not answer; `sandbox-sidecar ps` names it")
+)
+
+// giveUp notes why the agent's commands share no sandbox for now, so that the next
+// ones do not try. It says so, unless it has said the same before.
+func giveUp(place meeting.Place, cause error) error {
+	before, _ := place.Failed(failureTime)
+	if before != cause.Error() {
+		display.Fprintf(stderr, "sandbox-sidecar: warning: the agent's commands share no sandbox: %v\n", cause)
+	}
+	_ = place.Fail(cause.Error()) // without that, the next command tries
+	return fmt.Errorf("%w: %w", control.ErrNotStarted, cause)
+}
+
+// joinAt starts a command in the sandbox that a text of a place names.
+func joinAt(place meeting.Place, text string, joining spawn.Joining) (*control.Joined, error) {
 	var at kept
+	if text == "" {
+		return nil, control.ErrAbsent
+	}
 	if err := json.Unmarshal([]byte(text), &at); err != nil {
 		return nil, fmt.Errorf("%w: %w", control.ErrAbsent, err)
 	}
-	return control.At(at.Socket).JoinLink(at.Sandbox, joining)
+	if at.Ended != "" {
+		return nil, control.ErrAbsent
+	}
+	return control.At(place.StateDir(), at.Socket).JoinLink(at.Sandbox, joining)
 }
 
 // startKeeper starts the process that keeps a sandbox, and waits until it has
@@ -136,20 +193,20 @@ func startKeeper(place meeting.Place, agent owner.Process, lock *os.File) error 
 	keepToOneself()
 	keeper.ExtraFiles = []*os.File{lock}
 	if err := keeper.Run(); err != nil { // it ends once the keeper itself is its child no more
-		return fmt.Errorf("start the shared sandbox: %w", err)
+		return fmt.Errorf("it cannot be started: %w", err)
 	}
 	w.Close()
 	_ = r.SetReadDeadline(time.Now().Add(meetTimeout))
 	line, err := bufio.NewReader(io.LimitReader(r, 64<<10)).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("start the shared sandbox: %w", err)
+		return fmt.Errorf("it cannot be started: %w", err)
 	}
 	var answer keeperAnswer
 	if err := json.Unmarshal([]byte(line), &answer); err != nil {
-		return fmt.Errorf("start the shared sandbox: %w", err)
+		return fmt.Errorf("it cannot be started: %w", err)
 	}
 	if answer.Error != "" {
-		return fmt.Errorf("start the shared sandbox: %s", answer.Error)
+		return fmt.Errorf("it cannot be started: %s", answer.Error)
 	}
 	return nil
 }
@@ -168,14 +225,30 @@ func keepToOneself() {
 	}
 }
 
+// errForeign means that the agent's process id is not known to be one of this
+// process's namespace.
+var errForeign = errors.New("its agent is not known")
+
 // placeOf is where the commands meet that belong to an agent and share a sandbox:
 // those with the same policy, project, agents' sockets, and circumstances, which all
-// commands in the sandbox get from the process that keeps it.
-func placeOf(agent owner.Process, plan *session.Admitted, project string, env []string) (meeting.Place, error) {
+// commands in the sandbox get from the process that keeps it. Two containers that
+// share a state directory have places of their own.
+func placeOf(
+	agent owner.Process, plan *session.Admitted, project string, env []string,
+) (meeting.Place, likeness, error) {
 	dir, err := lifecycle.StateDir(os.Environ())
 	if err != nil {
-		return meeting.Place{}, err
+		return meeting.Place{}, likeness{}, err
 	}
-	key := fmt.Sprintf("%q %q %s\n%s", versionName(), project, plan.Shared(env), circumstances())
-	return meeting.At(filepath.Join(dir, "shared"), agent.PID, agent.Birth, key), nil
+	namespace, err := owner.Namespace()
+	if err != nil {
+		return meeting.Place{}, likeness{}, fmt.Errorf("%w: %w", errForeign, err)
+	}
+	policyID, noted, around := plan.Shared(env)
+	like := likeness{
+		Program: digest(versionName()), Project: digest(project), Policy: digest(policyID), Audit: digest(noted),
+		Around: digest(around), Circumstances: digest(circumstances()),
+	}
+	of := meeting.Owner{Namespace: namespace, PID: agent.PID, Birth: agent.Birth}
+	return meeting.At(filepath.Join(dir, "shared"), of, fmt.Sprintf("%+v", like)), like, nil
 }

@@ -18,38 +18,75 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
-// Place is where the processes with a key meet.
-type Place struct{ dir, name string }
+// Owner is the process that everything at a place belongs to.
+type Owner struct {
+	// Namespace is that of its process id.
+	Namespace uint64
+	PID       int
+	// Birth is when it has started: it tells it from another with the same id.
+	Birth uint64
+}
 
-// locked is the end of the name of the file that is locked while a process starts
-// what others are to find.
-const locked = ".lock"
+// Place is where the processes with a key meet.
+type Place struct {
+	dir, name string
+	owner     Owner
+}
+
+const (
+	// locked is the end of the name of the file that is locked while a process
+	// starts what others are to find.
+	locked = ".lock"
+	// failed is the end of the name of the file that says why that has failed.
+	failed = ".broken"
+)
 
 // mostText bounds what a place holds.
 const mostText = 4 << 10
 
-// At is the place below a directory for what belongs to an owner, by its process id
-// and start time, and to a key. The directory is made by Lock.
-func At(dir string, pid int, birth uint64, key string) Place {
-	return Place{dir, fmt.Sprintf("%d.%d.%x", pid, birth, sha256.Sum256([]byte(key)))}
+// foreignAge is how old a file of another namespace is when Tidy removes it:
+// whether its owner lives is not known.
+const foreignAge = 30 * 24 * time.Hour
+
+// At is the place for what belongs to an owner and to a key, in a directory just
+// below a state directory. Lock makes the directory.
+func At(dir string, owner Owner, key string) Place {
+	name := fmt.Sprintf("%s%x", owner.prefix(), sha256.Sum256([]byte(key)))
+	return Place{dir: dir, name: name, owner: owner}
 }
+
+// StateDir is the state directory that the place is in.
+func (p Place) StateDir() string { return filepath.Dir(p.dir) }
+
+// prefix is how the names of its files begin.
+func (o Owner) prefix() string { return fmt.Sprintf("%d.%d.%d.", o.Namespace, o.PID, o.Birth) }
 
 // Read returns what a process has left at the place; "" if there is nothing.
 func (p Place) Read() (string, error) {
-	file, err := os.OpenFile(p.path(), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	text, _, err := read(p.path())
+	return text, err
+}
+
+// read returns the text of a file, and when it was written; "" if there is none.
+func read(path string) (text string, written time.Time, err error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return "", time.Time{}, nil
 	}
 	if err != nil {
-		return "", err
+		return "", time.Time{}, err
 	}
 	defer file.Close()
-	text := make([]byte, mostText)
-	n, err := file.Read(text)
-	if n == 0 && err != nil {
-		return "", fmt.Errorf("read %s: %w", p.path(), err)
+	info, err := file.Stat()
+	if err != nil {
+		return "", time.Time{}, err
 	}
-	return string(text[:n]), nil
+	data := make([]byte, mostText)
+	n, err := file.Read(data)
+	if n == 0 && err != nil {
+		return "", time.Time{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	return string(data[:n]), info.ModTime(), nil
 }
 
 // Write leaves a text at the place. Others see the whole of it, or what was there
@@ -58,12 +95,50 @@ func (p Place) Write(text string) error {
 	if len(text) > mostText {
 		return errors.New("it is too long for a place to meet")
 	}
-	made := p.path() + ".new" // the place is locked: nobody else makes it
-	if err := os.WriteFile(made, []byte(text), 0o600); err != nil {
+	return fsguard.ReplaceSoon(p.path(), []byte(text), 0o600)
+}
+
+// Left is what processes have left at the places of the same owner, whatever the
+// key. What cannot be read is left out.
+func (p Place) Left() []string {
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, entry := range entries {
+		// Other files have an end after the sum.
+		if !strings.HasPrefix(entry.Name(), p.owner.prefix()) || len(entry.Name()) != len(p.name) {
+			continue
+		}
+		if text, _, err := read(filepath.Join(p.dir, entry.Name())); err == nil && text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// Fail notes why a start at the place has failed, for Failed.
+func (p Place) Fail(why string) error {
+	if err := fsguard.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}
-	return os.Rename(made, p.path())
+	return fsguard.ReplaceSoon(p.path()+failed, []byte(why[:min(len(why), mostText)]), 0o600)
 }
+
+// Failed returns why a start at the place has failed last; "" if none has since the
+// last success. recent is true if that was within a time.
+func (p Place) Failed(within time.Duration) (why string, recent bool) {
+	why, at, err := read(p.path() + failed)
+	if err != nil {
+		return "", false
+	}
+	age := time.Since(at) // negative if the clock was set back
+	return why, why != "" && age >= 0 && age < within
+}
+
+// Succeed has Failed forget.
+func (p Place) Succeed() { _ = os.Remove(p.path() + failed) } // mostly there is none
 
 // Name is the name of its file. Places with equal names in a directory are one.
 func (p Place) Name() string { return p.name }
@@ -103,32 +178,69 @@ func (p Place) Lock(known string, within time.Duration) (*os.File, error) {
 	}
 }
 
-// End removes what a process has left at the place, unless another has left
-// something else since. The lock stays for Tidy: others may wait for it.
-func (p Place) End(text string) error {
-	data, err := p.Read()
-	if err != nil || data != text {
+// End replaces what a process has left at the place, unless another has left
+// something else since, or is about to.
+func (p Place) End(text, by string) error {
+	lock, err := os.OpenFile(p.path()+locked, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the owner has ended, and nobody looks here any more
+	}
+	if err != nil {
 		return err
 	}
-	return os.Remove(p.path())
+	defer lock.Close()
+	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", p.path(), err)
+	}
+	if data, err := p.Read(); err != nil || data != text {
+		return err
+	}
+	return p.Write(by)
+}
+
+// Forget removes everything of the owner, which must have ended.
+func (p Place) Forget() {
+	p.remove(func(owner Owner, _ fs.DirEntry) bool { return owner == p.owner })
 }
 
 // Tidy removes what is left, in the directory of the place, of owners that have
-// ended.
+// ended. It looks at no process of another namespace, and removes what has one after
+// a month.
 func (p Place) Tidy(lives func(pid int, birth uint64) bool) {
+	p.remove(func(owner Owner, entry fs.DirEntry) bool {
+		if owner.Namespace == p.owner.Namespace {
+			return !lives(owner.PID, owner.Birth)
+		}
+		info, err := entry.Info()
+		return err == nil && time.Since(info.ModTime()) > foreignAge
+	})
+}
+
+// remove removes the files of some owners.
+func (p Place) remove(which func(Owner, fs.DirEntry) bool) {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil {
 		return // nothing was left
 	}
 	for _, entry := range entries {
-		parts := strings.SplitN(entry.Name(), ".", 3)
-		if len(parts) < 3 {
-			continue
-		}
-		pid, pidErr := strconv.Atoi(parts[0])
-		birth, birthErr := strconv.ParseUint(parts[1], 10, 64)
-		if pidErr == nil && birthErr == nil && !lives(pid, birth) {
+		if owner, is := ownerOf(entry.Name()); is && which(owner, entry) {
 			_ = os.Remove(filepath.Join(p.dir, entry.Name()))
 		}
 	}
+}
+
+// ownerOf is the owner that the name of a file begins with.
+func ownerOf(name string) (owner Owner, is bool) {
+	parts := strings.SplitN(name, ".", 4)
+	if len(parts) < 4 {
+		return Owner{}, false
+	}
+	namespace, namespaceErr := strconv.ParseUint(parts[0], 10, 64)
+	pid, pidErr := strconv.Atoi(parts[1])
+	birth, birthErr := strconv.ParseUint(parts[2], 10, 64)
+	return Owner{namespace, pid, birth}, errors.Join(namespaceErr, pidErr, birthErr) == nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,10 +14,13 @@ import (
 	"time"
 )
 
+// seven is the owner of most places here.
+var seven = Owner{Namespace: 4, PID: 7, Birth: 99}
+
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "places")
-	place := At(dir, 7, 99, "key")
+	place := At(dir, seven, "key")
 	if text, err := place.Read(); text != "" || err != nil {
 		t.Errorf("an empty place has %q, %v", text, err)
 	}
@@ -27,11 +31,12 @@ func TestPlace(t *testing.T) {
 	if err := errors.Join(place.Write("first"), place.Write("second")); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := At(dir, 7, 99, "key").Read(); text != "second" || err != nil {
+	if text, err := At(dir, seven, "key").Read(); text != "second" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
 	for name, other := range map[string]Place{
-		"key": At(dir, 7, 99, "other"), "process": At(dir, 8, 99, "key"), "start time": At(dir, 7, 98, "key"),
+		"key": At(dir, seven, "other"), "process": At(dir, Owner{4, 8, 99}, "key"),
+		"start time": At(dir, Owner{4, 7, 98}, "key"), "namespace": At(dir, Owner{5, 7, 99}, "key"),
 	} {
 		if text, err := other.Read(); text != "" || err != nil {
 			t.Errorf("another %s has %q, %v", name, text, err)
@@ -40,25 +45,96 @@ func TestPlace(t *testing.T) {
 	if err := place.Write(strings.Repeat("x", mostText+1)); err == nil {
 		t.Error("a text was written that nobody can read")
 	}
-	lock.Close()
-	if err := place.End("first"); err != nil {
+	if err := place.End("second", "ended"); err != nil {
 		t.Error(err)
 	}
 	if text, _ := place.Read(); text != "second" {
-		t.Errorf("the text of another was removed: %q", text)
+		t.Errorf("it was replaced while another process has the lock: %q", text)
 	}
-	if err := place.End("second"); err != nil {
+	lock.Close()
+	if err := place.End("first", "ended"); err != nil {
 		t.Error(err)
 	}
-	if text, err := place.Read(); text != "" || err != nil {
+	if text, _ := place.Read(); text != "second" {
+		t.Errorf("the text of another was replaced: %q", text)
+	}
+	if err := place.End("second", "ended"); err != nil {
+		t.Error(err)
+	}
+	if text, err := place.Read(); text != "ended" || err != nil {
 		t.Errorf("left: %q, %v", text, err)
+	}
+}
+
+// What an owner's places hold is found by each of them, and removed at once. What
+// another owner has left is neither.
+func TestPlace_OfOneOwner(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, two, other := At(dir, seven, "one"), At(dir, seven, "two"), At(dir, Owner{4, 77, 99}, "one")
+	lock, err := one.Lock("", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Close()
+	if err := errors.Join(one.Write("a"), two.Write("b"), other.Write("c"), one.Fail("why")); err != nil {
+		t.Fatal(err)
+	}
+	left := two.Left()
+	slices.Sort(left)
+	if !slices.Equal(left, []string{"a", "b"}) {
+		t.Errorf("left: %q", left)
+	}
+	one.Forget()
+	entries, err := os.ReadDir(dir)
+	if text, _ := other.Read(); err != nil || len(entries) != 1 || text != "c" {
+		t.Errorf("left: %v, %v, and %q of another", entries, err, text)
+	}
+	if err := one.End("a", "ended"); err != nil {
+		t.Error(err)
+	}
+	if text, err := one.Read(); text != "" || err != nil {
+		t.Errorf("left after its owner: %q, %v", text, err)
+	}
+}
+
+// A failure is recent for a while, and known until a start succeeds.
+func TestPlace_Failed(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "places")
+	place := At(dir, seven, "key")
+	if why, recent := place.Failed(time.Hour); why != "" || recent {
+		t.Errorf("%q, %v before any", why, recent)
+	}
+	if err := place.Fail("too bad"); err != nil {
+		t.Fatal(err)
+	}
+	if why, recent := place.Failed(time.Hour); why != "too bad" || !recent {
+		t.Errorf("%q, %v", why, recent)
+	}
+	if why, recent := At(dir, seven, "other").Failed(time.Hour); why != "" || recent {
+		t.Errorf("%q, %v at another place", why, recent)
+	}
+	for name, at := range map[string]time.Time{
+		"long ago": time.Now().Add(-2 * time.Hour), "in the future": time.Now().Add(2 * time.Hour),
+	} {
+		if err := os.Chtimes(place.path()+failed, at, at); err != nil {
+			t.Fatal(err)
+		}
+		if why, recent := place.Failed(time.Hour); why != "too bad" || recent {
+			t.Errorf("%s: %q, %v", name, why, recent)
+		}
+	}
+	place.Succeed()
+	if why, _ := place.Failed(time.Hour); why != "" {
+		t.Errorf("%q after a success", why)
 	}
 }
 
 func TestPlace_FollowsNoLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	place := At(dir, 7, 99, "key")
+	place := At(dir, seven, "key")
 	target := filepath.Join(t.TempDir(), "target")
 	if err := errors.Join(os.WriteFile(target, []byte("text"), 0o600), os.Symlink(target, place.path())); err != nil {
 		t.Fatal(err)
@@ -66,12 +142,27 @@ func TestPlace_FollowsNoLink(t *testing.T) {
 	if text, err := place.Read(); err == nil {
 		t.Errorf("%q was read through a link", text)
 	}
+	// Names that a file to be renamed may have.
+	for _, end := range []string{".new", failed} {
+		if err := os.Symlink(target, place.path()+end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(place.Write("other"), place.Fail("why")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(target); string(text) != "text" || err != nil {
+		t.Errorf("%q, %v was written through a link", text, err)
+	}
+	if text, err := place.Read(); text != "other" || err != nil {
+		t.Errorf("control: %q, %v", text, err)
+	}
 }
 
 // One of many has the place at a time.
 func TestLock_IsOne(t *testing.T) {
 	t.Parallel()
-	place := At(t.TempDir(), 7, 99, "key")
+	place := At(t.TempDir(), seven, "key")
 	var inside atomic.Int64
 	var workers sync.WaitGroup
 	for range 8 {
@@ -97,7 +188,7 @@ func TestLock_IsOne(t *testing.T) {
 // by nothing else.
 func TestLock_WaitsForTheLockOrTheText(t *testing.T) {
 	t.Parallel()
-	place := At(t.TempDir(), 7, 99, "key")
+	place := At(t.TempDir(), seven, "key")
 	lock, err := place.Lock("", time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -120,16 +211,25 @@ func TestLock_WaitsForTheLockOrTheText(t *testing.T) {
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	alive, dead := At(dir, 7, 99, "key"), At(dir, 7, 98, "key")
+	alive, dead := At(dir, seven, "key"), At(dir, Owner{4, 7, 98}, "key")
+	foreign, old := At(dir, Owner{5, 7, 98}, "key"), At(dir, Owner{5, 7, 97}, "key")
 	other := filepath.Join(dir, "other")
-	err := errors.Join(alive.Write("a"), dead.Write("b"), os.WriteFile(other, nil, 0o600))
+	err := errors.Join(alive.Write("a"), dead.Write("b"), foreign.Write("c"), old.Write("d"),
+		os.WriteFile(other, nil, 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
+	long := time.Now().Add(-foreignAge - time.Hour)
+	if err := os.Chtimes(old.path(), long, long); err != nil {
+		t.Fatal(err)
+	}
 	alive.Tidy(func(pid int, birth uint64) bool { return pid == 7 && birth == 99 })
-	left, _ := dead.Read()
-	kept, _ := alive.Read()
-	if _, err := os.Lstat(other); left != "" || kept != "a" || err != nil {
-		t.Errorf("left %q, kept %q, %v", left, kept, err)
+	for place, want := range map[Place]string{alive: "a", dead: "", foreign: "c", old: ""} {
+		if text, err := place.Read(); text != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", place.Name(), text, err, want)
+		}
+	}
+	if _, err := os.Lstat(other); err != nil {
+		t.Error(err)
 	}
 }

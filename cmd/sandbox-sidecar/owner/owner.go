@@ -3,11 +3,13 @@ package owner
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Process is what /proc says of a process.
@@ -192,6 +194,37 @@ func runsText(args []string) bool {
 		}
 	}
 	return false
+}
+
+// Namespace is the number of the process id namespace in which Look finds
+// processes. The error means that it is not known to be that of this process.
+func Namespace() (uint64, error) {
+	self, err := os.Readlink("/proc/self")
+	if err != nil {
+		return 0, err
+	}
+	if self != strconv.Itoa(os.Getpid()) {
+		return 0, errors.New("/proc shows the processes of another namespace: mount the one of this namespace")
+	}
+	name, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return 0, err
+	}
+	number, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(name, "pid:["), "]"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read /proc/self/ns/pid: %w", err)
+	}
+	return number, nil
+}
+
+// Lives reports whether a process that had started at a time may still be there. It
+// has ended only if no process has its id, or one with another start time.
+func Lives(pid int, birth uint64, find func(pid int) (Process, error)) bool {
+	at, err := find(pid)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH)
+	}
+	return at.Birth == birth
 }
 
 // Look looks a process up in /proc.

@@ -2,9 +2,11 @@ package owner
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -122,5 +124,40 @@ func TestLook(t *testing.T) {
 	odd := "7 (a) (b c) S 3 7 7 34816 -1 1 2 3 4 5 6 7 8 9 10 11 12 13 99 15"
 	if p, err := parse(odd); err != nil || p.PID != 7 || p.Parent != 3 || !p.Leads || p.Birth != 99 {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestNamespace(t *testing.T) {
+	t.Parallel()
+	name, err := os.Readlink("/proc/self/ns/pid")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("this system has no /proc")
+	}
+	if number, err := Namespace(); err != nil || name != fmt.Sprintf("pid:[%d]", number) {
+		t.Errorf("%d, %v, in %s", number, err, name)
+	}
+}
+
+// A process has ended only if its id is free, or another process has it: an error
+// that says something else is no proof.
+func TestLives(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		birth uint64
+		err   error
+		want  bool
+	}{
+		"it is there":            {birth: 99, want: true},
+		"another has its id":     {birth: 98},
+		"there is none":          {err: fs.ErrNotExist},
+		"it ends as it is read":  {err: &fs.PathError{Op: "read", Path: "/proc/7/stat", Err: syscall.ESRCH}},
+		"it may not be read":     {err: fs.ErrPermission, want: true},
+		"too many files":         {err: syscall.EMFILE, want: true},
+		"something else is read": {err: errors.New("unexpected content"), want: true},
+	} {
+		got := Lives(7, 99, func(int) (Process, error) { return Process{PID: 7, Birth: c.birth}, c.err })
+		if got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
