@@ -56,7 +56,7 @@ var ErrGone = errors.New("the sandbox has ended, and with it the command")
 
 // Join starts a command in the shared sandbox with an ID that the process runs.
 // Of files, which the caller closes, none may be a terminal. The error is a
-// *spawn.NotExecutedError if the program could not be executed.
+// *spawn.Error of a *spawn.NotExecutedError if the program could not be executed.
 func (s *Supervisor) Join(sandbox string, j spawn.Joining) (*Joined, error) {
 	return s.join(sandbox, j, false)
 }
@@ -107,7 +107,11 @@ func (s *Supervisor) join(sandbox string, j spawn.Joining, link bool) (*Joined, 
 	case err != nil:
 		err = fmt.Errorf("join sandbox: process %d: %w", s.PID, reason(err))
 	case answer.NotExecuted != nil:
-		err = &spawn.NotExecutedError{Cause: answer.NotExecuted.Cause, Missing: answer.NotExecuted.Missing}
+		failed := answer.NotExecuted
+		err = &spawn.Error{
+			Attempt: "execute", Path: string(failed.Path), Hint: failed.Hint,
+			Cause: &spawn.NotExecutedError{Cause: failed.Cause, Missing: failed.Missing},
+		}
 	case answer.Unknown != "":
 		err = fmt.Errorf("join sandbox: %s", answer.Unknown)
 	case answer.Refused != "":

@@ -91,9 +91,12 @@ type reply struct {
 	Said string `json:"said,omitempty"`
 }
 
+// notExecuted has the parts of a spawn.Error.
 type notExecuted struct {
+	Path    []byte `json:"path"`
 	Cause   string `json:"cause"`
 	Missing bool   `json:"missing,omitempty"`
+	Hint    string `json:"hint,omitempty"`
 }
 
 // ended says how a command has ended.

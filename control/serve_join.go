@@ -68,7 +68,10 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 			answer = reply{Unknown: err.Error()}
 		}
 		if failed, is := errors.AsType[*spawn.NotExecutedError](err); is {
-			answer = reply{NotExecuted: &notExecuted{Cause: err.Error(), Missing: failed.Missing}}
+			answer = reply{NotExecuted: &notExecuted{Cause: failed.Cause, Missing: failed.Missing}}
+			if whole, is := errors.AsType[*spawn.Error](err); is {
+				answer.NotExecuted.Path, answer.NotExecuted.Hint = []byte(whole.Path), whole.Hint
+			}
 		}
 		_ = c.Send(answer)
 		return
