@@ -30,6 +30,13 @@ func InContainer(t testing.TB) func(*exec.Cmd) {
 	return under(t, "as-container")
 }
 
+// WithoutPidfd starts a command as on a kernel without pidfds (before Linux 5.3), or
+// below a filter that does not know them.
+func WithoutPidfd(t testing.TB) func(*exec.Cmd) {
+	t.Helper()
+	return under(t, "without-pidfd")
+}
+
 // under starts a command under a filter that an action of the victim installs. The
 // victim then becomes the command, so no session sees it, and it needs no copy.
 func under(t testing.TB, action string) func(*exec.Cmd) {

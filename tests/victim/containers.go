@@ -76,6 +76,12 @@ func asUbuntu(args []string) error {
 	}, ^uint32(0)>>1), args)
 }
 
+// withoutPidfd becomes another program on a kernel that has no pidfds.
+func withoutPidfd(args []string) error {
+	calls := []uint32{unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_PIDFD_GETFD}
+	return confined(refusing(unix.ENOSYS, calls, ^uint32(0)>>1), args)
+}
+
 // refusing is the beginning of a filter that answers calls with an error, and
 // later calls than the last known one as if the kernel had none. The number of
 // the call is loaded when it ends.

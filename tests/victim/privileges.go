@@ -27,6 +27,7 @@ var privilegeActions = map[string]action{
 	"file-capability":    one(fileCapability),
 	"without-landlock":   withoutLandlock,
 	"without-namespaces": withoutNamespaces,
+	"without-pidfd":      withoutPidfd,
 	"as-container":       asContainer,
 	"as-podman":          asPodman,
 	"as-ubuntu":          asUbuntu,
