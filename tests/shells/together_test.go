@@ -42,10 +42,19 @@ esac; s=$?; echo; echo "status=$s"; done`
 // would be there for one command alone.
 func (w *world) agent(settings ...string) *agent {
 	w.t.Helper()
+	return w.agentUnder(nil, settings...)
+}
+
+// agentUnder starts an agent as wrap changes its command; nil changes nothing.
+func (w *world) agentUnder(wrap func(*exec.Cmd), settings ...string) *agent {
+	w.t.Helper()
 	script := filepath.Join(w.t.TempDir(), "agent.sh")
 	harness.Write(w.t, script, loop)
 	command := w.command("/bin/bash", script)
 	command.Env = append(command.Env, append(settings, "LINK="+w.link("bash"))...)
+	if wrap != nil {
+		wrap(command)
+	}
 	to, err := command.StdinPipe()
 	harness.Must(w.t, err)
 	from, err := command.StdoutPipe()
