@@ -41,12 +41,13 @@ func holds(t *testing.T, pid int) (h held) {
 	return h
 }
 
-// calls is how many calls a long test makes. SIDECAR_GROUP_CALLS sets it.
-func calls(t *testing.T) int {
+// calls is how many calls a long test makes. SIDECAR_GROUP_CALLS sets it: with
+// 10000, each takes minutes.
+func calls(t *testing.T, usual, short int) int {
 	t.Helper()
-	number := 1000
+	number := usual
 	if testing.Short() {
-		number = 150
+		number = short
 	}
 	if given := os.Getenv("SIDECAR_GROUP_CALLS"); given != "" {
 		var err error
@@ -79,7 +80,7 @@ func TestGroup_ManyCallsLeaveNothing(t *testing.T) {
 			one(i)
 		}
 		sidecar, initially := holds(t, e.Process()), holds(t, init)
-		for i := range calls(t) {
+		for i := range calls(t, 1000, 150) {
 			one(i)
 		}
 		for name, process := range map[string]struct {
@@ -96,57 +97,6 @@ func TestGroup_ManyCallsLeaveNothing(t *testing.T) {
 				t.Errorf("%s: %+v before, %+v after", name, before, after)
 			}
 		}
-	})
-}
-
-// fate is what a generated call does, and how it ends.
-type fate struct {
-	text   string
-	times  int
-	status int
-	signal bool
-	pipe   bool
-	kind   protocol.Kind
-}
-
-func (f fate) line() string {
-	line := fmt.Sprintf("i=0; while test $i -lt %d; do echo %s; i=$((i+1)); done; ", f.times, f.text)
-	if f.signal {
-		return line + "kill -9 $$"
-	}
-	return line + fmt.Sprintf("exit %d", f.status)
-}
-
-// Generated calls, a hundred at once, have each their own output, status and
-// streams, in every mixture of kinds and ends.
-func TestGroup_GeneratedCallsAreNotMixedUp(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, e *harness.Editor, _ harness.Machine) {
-		_, random := harness.Generated(t, 1, 4)
-		var running sync.WaitGroup
-		for i := range 100 {
-			f := fate{
-				text: fmt.Sprintf("%d-%s", i, strings.Repeat("x", random.IntN(200))), times: random.IntN(60),
-				status: random.IntN(256), signal: random.IntN(5) == 0, pipe: random.IntN(2) == 0, kind: protocol.Tool,
-			}
-			if random.IntN(4) == 0 {
-				f.kind, f.pipe = protocol.Terminal, false
-			}
-			running.Go(func() {
-				s := e.Spawn(protocol.SpawnParams{Kind: f.kind, Group: "agent", Pipe: f.pipe, Command: f.line()})
-				exit := s.Exit()
-				if s.Output() != strings.Repeat(f.text+"\n", f.times) {
-					harness.Breach(t, "%+v printed %q", f, s.Output())
-				}
-				switch {
-				case f.signal && (exit.Signal == nil || *exit.Signal != "SIGKILL"),
-					!f.signal && (exit.ExitCode == nil || *exit.ExitCode != f.status):
-					harness.Breach(t, "%+v ended by %+v", f, exit)
-				}
-				s.Close(0)
-			})
-		}
-		running.Wait()
 	})
 }
 
