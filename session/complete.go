@@ -1,20 +1,16 @@
 // Package session is the way of every session from the settings to its start.
 //
 // [New] plans a session, [Plan.Admit] decides whether it may start, and [Start]
-// starts it. [Complete] adds the history of shells and the program that links
-// lead to, so that the policy, its id and every explanation know all that the
-// session can do. [Machine] looks up what Complete needs. See
-// docs/design/session.md.
+// starts it. [Complete] adds the history of shells and the sidecar's own program,
+// so that the policy, its id and every explanation know all that the session can
+// do. [Machine] looks up what Complete needs. See docs/design/session.md.
 package session
 
 import (
 	"cmp"
-	"errors"
-	"io/fs"
 	"slices"
 	"sync"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/history"
 )
@@ -26,8 +22,9 @@ type Facts struct {
 	// Rules and Replaced are those of the project's history of shells.
 	Rules    []policy.Rule
 	Replaced []policy.Replaced
-	// Programs are real paths that a session may read and execute: the program
-	// to which the links that are shells lead.
+	// Programs are real paths that a session may read and execute: the sidecar's
+	// own program, which is the init of shared sandboxes, and to which the links
+	// lead that are shells.
 	Programs []string
 	// Variables are passed, whatever the settings list.
 	Variables []string
@@ -51,7 +48,7 @@ func Complete(p policy.Policy, f Facts) policy.Policy {
 		// not there.
 		if _, own := p.TemporaryAt(path); own || !p.At(path).Has(access) {
 			p.Rules = append(p.Rules, policy.Rule{
-				Path: path, Access: access, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "shell"},
+				Path: path, Access: access, Origin: policy.Origin{File: policy.OriginBuiltIn, Key: "sidecar"},
 			})
 		}
 	}
@@ -70,22 +67,17 @@ type Machine struct {
 	Env []string
 	// Program is the real path of the sidecar's program; "" if it is unknown.
 	Program string
-	// Shells is the directory for links that are shells, and ShellsElsewhere the
-	// one that notes all other such directories; "" if there is none.
-	Shells, ShellsElsewhere string
 	// Memory keeps answers; nil: each question is a new one.
 	Memory *Memory
 }
 
 // Memory is what a machine has answered last. It answers while a file system is
 // silent: a policy, and so its id, must not change because a home directory is
-// slow. What was never known is as it is written, and links to shells are not
-// made. A Memory is for one Machine, and may be used from several goroutines. The
-// zero value knows nothing.
+// slow. What was never known is as it is written. A Memory is for one Machine, and
+// may be used from several goroutines. The zero value knows nothing.
 type Memory struct {
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex // guards places
 	places *history.Places
-	links  bool
 }
 
 // Complete is the function Complete with what is found on the machine. typed says
@@ -112,28 +104,12 @@ func (m Machine) find(p *policy.Policy, typed bool) Facts {
 			f.Rules, f.Replaced = found.Rules, found.Replaced
 		}
 	}
-	if m.Program != "" && memory.linksAt(exists(m.Shells, m.ShellsElsewhere)) {
+	// Every kind of session may run in a shared sandbox, or be one that a link has
+	// started, and sessions of one kind have one policy.
+	if m.Program != "" {
 		f.Programs = []string{m.Program}
 	}
 	return f
-}
-
-// exists returns nil if one of the paths exists, and else why not. A session may
-// have put anything there. So that only says that links were made, and nothing
-// that they lead to is granted.
-func exists(paths ...string) error {
-	why := fs.ErrNotExist
-	for _, path := range paths {
-		if path == "" {
-			continue
-		}
-		_, err := fsguard.Lstat(path)
-		if err == nil {
-			return nil
-		}
-		why = errors.Join(why, err)
-	}
-	return why
 }
 
 // historyAt is where histories are, by what the machine says now.
@@ -147,15 +123,4 @@ func (m *Memory) historyAt(now history.Places, silent error) history.Places {
 		return *m.places
 	}
 	return now
-}
-
-// linksAt reports whether links that are shells were made, by the answer to
-// lstat(2).
-func (m *Memory) linksAt(now error) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !errors.Is(now, fsguard.ErrNoAnswer) {
-		m.links = now == nil
-	}
-	return m.links
 }

@@ -2,15 +2,12 @@ package session
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/history"
 )
@@ -56,8 +53,7 @@ func TestMachine_AnswersTheSameAfterTheFirstSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := filepath.Join(home, "links")
-	m := Machine{Env: []string{"HOME=" + home}, Program: "/opt/sidecar", Shells: links}
+	m := Machine{Env: []string{"HOME=" + home}, Program: "/opt/sidecar"}
 	p := policy.Policy{Restricted: true, Project: "/work/p", Rules: []policy.Rule{{Path: "/usr", Access: policy.Read}}}
 	first := m.Complete(p, true)
 	for _, program := range []string{"bash", "zsh", "fish"} {
@@ -82,24 +78,8 @@ func TestMachine_AnswersTheSameAfterTheFirstSession(t *testing.T) {
 	if again.ID() != first.ID() {
 		t.Errorf("another id:\n%+v\n%+v", first, again)
 	}
-	if tool := m.Complete(p, false); history.Granted(&tool) || tool.ID() != p.ID() {
+	if tool := m.Complete(p, false); history.Granted(&tool) {
 		t.Errorf("a tool: %+v", tool)
-	}
-	if at := first.At("/opt/sidecar"); at != 0 {
-		t.Errorf("nobody has made links: %v", at)
-	}
-	if err := os.Mkdir(links, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if tool := m.Complete(p, false); !tool.At("/opt/sidecar").Has(policy.Execute) {
-		t.Errorf("with links: %+v", tool)
-	}
-	// A session may have put something else there.
-	if err := errors.Join(os.Remove(links), os.Symlink("/home/u/.ssh", links)); err != nil {
-		t.Fatal(err)
-	}
-	if tool := m.Complete(p, false); tool.At("/home/u/.ssh") != 0 || tool.At(links) != 0 {
-		t.Errorf("a symlink in the place of the links: %+v", tool)
 	}
 	// What others could change is not used.
 	if err := os.Chmod(filepath.Join(home, ".local/state/sandbox-sidecar/history"), 0o755); err != nil {
@@ -110,28 +90,26 @@ func TestMachine_AnswersTheSameAfterTheFirstSession(t *testing.T) {
 	}
 }
 
-// "shell install --dir" makes links in a directory that only its note names.
-func TestMachine_KnowsLinksElsewhere(t *testing.T) {
+// Any session may run in a shared sandbox, whose init is the program, or be one
+// that a link has started. Nothing around the program is granted.
+func TestMachine_GrantsTheProgramToEverySession(t *testing.T) {
 	t.Parallel()
-	notes := filepath.Join(t.TempDir(), "notes")
-	p := policy.Policy{Restricted: true, Project: "/work/p"}
-	for _, m := range []Machine{
-		{Program: "/opt/sidecar", ShellsElsewhere: notes},
-		{Program: "/opt/sidecar", ShellsElsewhere: notes, Shells: notes + "-usual"},
-	} {
-		if before := m.Complete(p, false); before.At("/opt/sidecar") != 0 {
-			t.Errorf("nobody has made links: %+v", before)
+	const access = policy.Read | policy.Execute
+	p := policy.Policy{Restricted: true, Project: "/work/p", Temporary: []policy.Temporary{{Path: "/tmp"}}}
+	for _, program := range []string{"/opt/dir/sidecar", "/tmp/dir/sidecar"} {
+		for _, typed := range []bool{false, true} {
+			got := (Machine{Program: program}).Complete(p, typed)
+			if got.At(program) != access || got.At(filepath.Dir(program)).Has(policy.Read) {
+				t.Errorf("%s, typed %t: %+v", program, typed, got)
+			}
 		}
-		if err := os.Mkdir(notes, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		after := m.Complete(p, false)
-		if !after.At("/opt/sidecar").Has(policy.Read|policy.Execute) || after.At(notes) != 0 || after.ID() == p.ID() {
-			t.Errorf("with links elsewhere: %+v", after)
-		}
-		if err := os.Remove(notes); err != nil {
-			t.Fatal(err)
-		}
+	}
+	if got := (Machine{}).Complete(p, false); got.ID() != p.ID() {
+		t.Errorf("control: the program is unknown: %+v", got)
+	}
+	off := policy.Policy{Project: "/work/p"}
+	if got := (Machine{Program: "/opt/sidecar"}).Complete(off, true); len(got.Rules) > 0 {
+		t.Errorf("control: without a sandbox: %+v", got)
 	}
 }
 
@@ -146,27 +124,22 @@ func TestMemory_AnswersForASilentMachine(t *testing.T) {
 		return places
 	}
 	real, written, moved := look("/a"), look("/b"), look("/c")
-	silent := fmt.Errorf("lstat: %w", fsguard.ErrNoAnswer)
+	silent := errors.New("no answer")
 	var m Memory
 	for i, step := range []struct {
 		now    history.Places
 		silent error
 		want   history.Places
-		lstat  error
-		made   bool
 	}{
-		{written, silent, written, silent, false}, // nothing is known yet
-		{real, nil, real, nil, true},
-		{written, silent, real, silent, true},
-		{moved, nil, moved, fs.ErrNotExist, false},
-		{written, silent, moved, silent, false},
-		{real, nil, real, fs.ErrPermission, false},
+		{written, silent, written}, // nothing is known yet
+		{real, nil, real},
+		{written, silent, real},
+		{moved, nil, moved},
+		{written, silent, moved},
+		{real, nil, real},
 	} {
 		if got := m.historyAt(step.now, step.silent); !reflect.DeepEqual(got, step.want) {
 			t.Errorf("%d: %+v, want %+v", i, got, step.want)
-		}
-		if got := m.linksAt(step.lstat); got != step.made {
-			t.Errorf("%d: links %t", i, got)
 		}
 	}
 }

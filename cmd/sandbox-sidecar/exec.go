@@ -120,8 +120,6 @@ type job struct {
 	// quiet: warnings are one line, and nothing is said if settings leave the
 	// sandbox off. It is still said if no settings file decides.
 	quiet bool
-	// programs are real paths that may be read and executed.
-	programs []string
 	// variables are passed on, whatever the settings list.
 	variables []string
 	// inherited are the caller's descriptors above 2 for the program, and
@@ -237,7 +235,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 func (j job) wish(kind settings.Kind, confined bool, dir string) session.Wish {
 	return session.Wish{
 		Kind: kind, Confined: confined, Certain: true, Dir: dir, // the user has a terminal to fix a file in
-		Facts: session.Facts{Variables: j.variables, Programs: j.programs},
+		Facts: session.Facts{Variables: j.variables},
 	}
 }
 

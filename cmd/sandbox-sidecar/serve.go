@@ -242,10 +242,7 @@ var answered session.Memory
 
 // complete adds to a policy what each session has for itself.
 func complete(p policy.Policy, kind settings.Kind) policy.Policy {
-	user := places.Of(os.Getenv)
-	machine := session.Machine{
-		Env: os.Environ(), Shells: user.Shells(), ShellsElsewhere: user.ShellsElsewhere(), Memory: &answered,
-	}
+	machine := session.Machine{Env: os.Environ(), Memory: &answered}
 	if self, err := executable(); err == nil {
 		machine.Program = self
 	}

@@ -114,13 +114,7 @@ func asShell(name string, argv []string) error {
 }
 
 // jobOfLink is what all commands of links have in common.
-func jobOfLink() job {
-	j := job{quiet: true, variables: integration}
-	if path, err := executable(); err == nil { // what the session tells to use a link runs it
-		j.programs = []string{path}
-	}
-	return j
-}
+func jobOfLink() job { return job{quiet: true, variables: integration} }
 
 // openReport connects to the window that the environment names; nil if it names
 // none.

@@ -12,23 +12,22 @@ import (
 // bounds that, too.
 
 // Add completes the policy by what the session has for itself, as far as the
-// organisation allows that. Notes tells what it does not allow. complete must
-// leave its argument as it is.
+// organisation allows that. Notes tells what it does not allow, except of the
+// sidecar's program: few sessions execute it, and shared sandboxes may in any case.
+// complete must leave its argument as it is.
 func (c *Result) Add(complete func(policy.Policy) policy.Policy) {
 	completed := complete(c.Policy)
 	c.Policy = c.bounds.within(c.Policy, completed)
 	for _, rule := range completed.Rules {
 		name := "not-allowed-" + rule.Origin.Key
 		known := func(n Note) bool { return n.Name == name }
-		if slices.Contains(c.Policy.Rules, rule) || slices.ContainsFunc(c.cut, known) {
+		if rule.Origin.File != policy.OriginSession || slices.Contains(c.Policy.Rules, rule) ||
+			slices.ContainsFunc(c.cut, known) {
 			continue
 		}
-		what := "the sidecar's program"
-		if rule.Origin.File == policy.OriginSession {
-			what = "the project's " + rule.Origin.Key // of shells
-		}
 		c.cut = append(c.cut, Note{Name: name, Text: fmt.Sprintf(
-			"sandboxed sessions lack %s: the organisation's settings do not allow %s", what, display.Quote(rule.Path),
+			"sandboxed sessions lack the project's %s: the organisation's settings do not allow %s",
+			rule.Origin.Key, display.Quote(rule.Path), // the history of shells
 		)})
 	}
 }

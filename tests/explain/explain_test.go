@@ -307,12 +307,10 @@ func (s *scene) settings(f front, offline bool) string {
 
 // concrete lists what is tried by a front, and names what is to be created, so that
 // each attempt has its own name. Names are looked up for sessions without the
-// network; others ask a DNS server. The sidecar is left out where sessions of the
-// front have it and explain knows nothing of that.
+// network; others ask a DNS server.
 func (s *scene) concrete(f front, offline bool) []act {
 	acts := slices.DeleteFunc(slices.Clone(s.acts), func(a act) bool {
-		unknown := a.target == s.program && a.access != protocol.AccessWrite && f.program && !s.linked
-		return unknown || a.made == "connect_name" && !offline
+		return a.made == "connect_name" && !offline
 	})
 	if f.agent { // each question starts a program
 		most := 20
@@ -342,6 +340,8 @@ func (s *scene) concrete(f front, offline bool) []act {
 // decides about. is is false for everything else.
 func (s *scene) known(f front, a act) (allowed, is bool) {
 	switch {
+	case a.target == s.program && a.access != protocol.AccessWrite:
+		return true, true // the init of a shared sandbox, and what a link leads to
 	case a.target == s.only(protocol.Tool):
 		return f.kind == protocol.Tool, true
 	case a.target == s.only(protocol.Terminal):

@@ -22,10 +22,6 @@ type front struct {
 	confines bool
 	// agent: its sessions have the set of an agent, and the agent's program.
 	agent bool
-	// program: its sessions may read and execute the sidecar, which is the init of
-	// a sandbox that sessions share, or what the link of a shell leads to. explain
-	// knows that only once "shell install" has made links.
-	program bool
 	// run runs the victim with some arguments in a session, and returns all that is
 	// printed.
 	run func(r *round, args []string) string
@@ -35,13 +31,15 @@ var fronts = []front{
 	{name: "an editor's terminal", kind: protocol.Terminal, run: (*round).terminal},
 	{name: "an editor's tool", kind: protocol.Tool, run: (*round).tool},
 	{name: "an editor's tool on a pipe", kind: protocol.Tool, run: (*round).pipe},
+	{name: "an editor's tool in a group", kind: protocol.Tool, run: (*round).inGroup},
 	{name: "exec", kind: protocol.Terminal, run: (*round).exec},
 	{name: "exec --sandbox", kind: protocol.Tool, confines: true, run: (*round).exec},
-	{name: "mcp", kind: protocol.Tool, confines: true, program: true, run: (*round).mcp},
+	{name: "exec --join", kind: protocol.Tool, run: (*round).join},
+	{name: "mcp", kind: protocol.Tool, confines: true, run: (*round).mcp},
 	{name: "acp", kind: protocol.Tool, confines: true, run: (*round).acp},
 	{name: "agent", kind: protocol.Tool, confines: true, agent: true, run: (*round).asAgent},
-	{name: "a shell's command", kind: protocol.Tool, program: true, run: (*round).shellCommand},
-	{name: "a shell", kind: protocol.Terminal, program: true, run: (*round).shellTyped},
+	{name: "a shell's command", kind: protocol.Tool, run: (*round).shellCommand},
+	{name: "a shell", kind: protocol.Terminal, run: (*round).shellTyped},
 }
 
 // flags are those of "explain" that fit the front.
@@ -153,6 +151,20 @@ func (r *round) tool(args []string) string {
 
 func (r *round) pipe(args []string) string {
 	return r.spawned(protocol.SpawnParams{Command: r.line(args), Pipe: true})
+}
+
+// sharing is the group of the editor's tools that share a sandbox.
+const sharing = "explain"
+
+func (r *round) inGroup(args []string) string {
+	return r.spawned(protocol.SpawnParams{Command: r.victim, Args: args, Group: sharing})
+}
+
+// join runs the victim in the sandbox of a tool that has ended.
+func (r *round) join(args []string) string {
+	r.spawned(protocol.SpawnParams{Command: "true", Group: sharing})
+	flags := []string{"exec", "--join", sharing, "--", r.victim}
+	return r.output(r.command(r.program, slices.Concat(flags, args)...))
 }
 
 func (r *round) exec(args []string) string {

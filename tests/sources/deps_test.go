@@ -149,7 +149,7 @@ var mayImport = map[string][]string{
 		"spawn/refusals",
 	},
 	"session": {
-		"fsguard", "platform/policy", "settings", "settings/compile", "settings/explain", "spawn", "spawn/history",
+		"platform/policy", "settings", "settings/compile", "settings/explain", "spawn", "spawn/history",
 	},
 	"spawn/agent":    {},
 	"spawn/caller":   {"lifecycle/proc"},
