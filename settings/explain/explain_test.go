@@ -376,3 +376,24 @@ func TestExplain_TakesABuiltInPathAwayBesideAPattern(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// What programs outside have written to a cache that sessions find empty, no
+// session reads. All else in it, and the same cache if it is shared, they do.
+func TestWhy_KnowsACacheThatSessionsFindEmpty(t *testing.T) {
+	t.Parallel()
+	const daemon, other = "/home/u/.gradle/daemon", "/home/u/.gradle/caches"
+	tree := resolvetest.InMemory(map[string]string{
+		daemon + "/registry": "", other + "/library": "", "/home/u/project/x": "",
+	})
+	for _, kept := range []string{"private", "shared"} {
+		s := snapshotOf(t, tree, `{"enabled": true, "toolchains": ["java"], "toolchain_caches": "`+kept+`"}`, "")
+		for path, empty := range map[string]bool{daemon + "/registry": true, daemon: false, other + "/library": false} {
+			x, err := Why(s, document.KindTool, Read, path)
+			must(t, err)
+			unseen := strings.Contains(x.Hint, "sessions do not see what programs outside have written there")
+			if !x.Allowed || unseen != (empty && kept == "private") {
+				t.Errorf("%s, %s: %+v", kept, path, x)
+			}
+		}
+	}
+}

@@ -12,8 +12,8 @@ import (
 
 // What sessions write to caches, temporary files, an agent's state and a shell's
 // history stays apart from what programs outside see, where explain says so, and
-// nowhere else. Of a file with a token they read the rest. Fronts take turns with
-// what the settings keep apart.
+// nowhere else. Of a file with a token they read the rest, and nothing of a cache
+// that they find empty. Fronts take turns with what the settings keep apart.
 func TestExplain_SaysWhatStaysApart(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "temporary_files", "toolchain_caches", "hidden_paths")
@@ -44,11 +44,12 @@ func TestExplain_SaysWhatStaysApart(t *testing.T) {
 	for _, row := range rows {
 		s.acts = append(s.acts, act{protocol.AccessWrite, row.target, row.made})
 	}
-	s.acts = append(s.acts, act{protocol.AccessRead, s.HomePath(".npmrc"), "secret"})
+	s.acts = append(s.acts, act{protocol.AccessRead, s.HomePath(".npmrc"), "secret"},
+		act{protocol.AccessRead, s.daemons(), "read"})
 	kinds := []string{"an editor's terminal", "mcp", "a shell"}
 	for i, kept := range []string{private, "shared"} {
 		settings := harness.Defaults(harness.Sandbox{
-			"temporary_files": kept, "toolchain_caches": kept, "toolchains": []string{"ruby", "claude"},
+			"temporary_files": kept, "toolchain_caches": kept, "toolchains": []string{"ruby", "java", "claude"},
 			"additional_read_write_paths": []string{s.OutsidePath("dir")},
 		})
 		for _, f := range fronts {
@@ -74,6 +75,14 @@ func TestExplain_SaysWhatStaysApart(t *testing.T) {
 				if secret := tried[len(rows)]; !secret.answer.Allowed || secret.result != part {
 					t.Errorf("the file with a token: explain says %t (%s), the kernel says %s", secret.answer.Allowed,
 						secret.answer.Reason, secret.result)
+				}
+				want := "done" // by programs outside, too
+				if kept == private {
+					want = "ENOENT"
+				}
+				if o := tried[len(rows)+1]; !o.answer.Allowed || o.result != want {
+					t.Errorf("%s: explain says %t (%s; %s), the kernel says %s, want %s", o.act, o.answer.Allowed,
+						o.answer.Reason, o.answer.Hint, o.result, want)
 				}
 			})
 		}

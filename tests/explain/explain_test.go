@@ -54,7 +54,7 @@ func newScene(t *testing.T, random *rand.Rand) *scene {
 	s.name = filepath.Base(filepath.Dir(s.Home))
 	s.sets = []string{"ssh", "gpg"}
 	if harness.Enforces(t, "toolchain_caches") {
-		s.sets = append(s.sets, "ruby")
+		s.sets = append(s.sets, "ruby", "java")
 	}
 	s.victim = s.ProjectPath("victim")
 	harness.Victim(t, "tests/explain/victim", s.victim)
@@ -64,7 +64,7 @@ func newScene(t *testing.T, random *rand.Rand) *scene {
 		s.ProjectPath("file"), s.ProjectPath(".mcp.json"), s.ProjectPath("dir/file"), s.OutsidePath("file"),
 		s.OutsidePath("dir/file"), s.HomePath(".bashrc"), s.HomePath(".ssh/id"), s.HomePath(".ssh/known_hosts"),
 		s.HomePath(".local/share/other"), filepath.Join(runtime, "file"), s.only(protocol.Terminal),
-		s.only(protocol.Tool), s.cache("file"), s.state("file"), s.HomePath(".claude.json"),
+		s.only(protocol.Tool), s.cache("file"), s.daemons(), s.state("file"), s.HomePath(".claude.json"),
 	} {
 		harness.Write(t, path, "content\n")
 	}
@@ -199,6 +199,9 @@ func (s *scene) cache(name string) string { return filepath.Join(s.HomePath(".ca
 
 func (s *scene) state(name string) string { return filepath.Join(s.HomePath(".claude"), name) }
 
+// daemons is in a cache of the toolchain java that sessions find empty.
+func (s *scene) daemons() string { return s.HomePath(".gradle/daemon/file") }
+
 // agent is the program of the agent: the victim.
 func (s *scene) agent() string { return s.HomePath("bin/claude") }
 
@@ -231,7 +234,7 @@ func (s *scene) findActs(t *testing.T, own, all string) {
 		filepath.Join(all, "other/bash_history"), filepath.Join(all, "start/startup.py"), all, own,
 		filepath.Join(links, "bash"), s.program, temporary.Name(), filepath.Join(s.runtime(), "file"),
 		s.UserSettings(), "/etc/passwd", "/dev/ptmx", "/dev/pts/ptmx", "/dev/pts", s.only(protocol.Terminal),
-		s.only(protocol.Tool), s.cache("file"), s.state("file"), s.HomePath(".claude.json"))
+		s.only(protocol.Tool), s.cache("file"), s.daemons(), s.state("file"), s.HomePath(".claude.json"))
 	add(protocol.AccessWrite, "write", s.ProjectPath("file"), s.ProjectPath(".mcp.json"), s.ProjectPath("dir/file"),
 		s.OutsidePath("file"), s.OutsidePath("dir/file"), filepath.Join(all, "start/startup.py"),
 		filepath.Join(all, "other/bash_history"), s.program, s.UserSettings(), temporary.Name(), "/dev/null",
