@@ -546,6 +546,16 @@ func (g *Group) ask(ctx context.Context, denial Denial) Answer {
 	return answer
 }
 
+// patienceWith is that with the session that a denial belongs to; nil if none runs.
+func (g *Group) patienceWith(denial platform.Denial) *patience {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m, _ := g.memberOf(denial.PID); m != nil {
+		return &m.call.patience
+	}
+	return nil
+}
+
 // groupObserver tells a group's sessions what happens to the group.
 type groupObserver Group
 
@@ -573,6 +583,8 @@ type call struct {
 	shared  *Group
 	process *platform.Call // guarded by shared.mu until the session has started
 	ask     func(context.Context, Denial) Answer
+	// patience is guarded by the group's questions.
+	patience patience
 
 	mu         sync.Mutex // guards the fields below
 	closing    bool       // its processes are to be killed, also in the background

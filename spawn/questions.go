@@ -13,9 +13,10 @@ import (
 )
 
 // A program can ask without end, about another file each time, until the user
-// says yes or turns questions off. So after MostRefusals within refusalTime there
-// is no question for silenceTime. A question that nobody has answered counts, and
-// one that was withdrawn: a program could show and withdraw them without end, too.
+// says yes or turns questions off. So after MostRefusals within refusalTime a
+// session has no question for silenceTime. A question that nobody has answered
+// counts, and one that was withdrawn: a program could show and withdraw them without
+// end, too. Sessions of a group are counted apart: one must not silence another.
 const (
 	// MostRefusals is after how many refusals in a minute no question is put for
 	// a minute.
@@ -29,16 +30,26 @@ const (
 	maxQuestions = 8
 )
 
-// questions puts the questions of one session to its user. A nil questions asks
-// nothing.
+// questions puts the questions of one session to its user, or those of a group. A
+// nil questions asks nothing.
 type questions struct {
 	put   func(ctx context.Context, denial Denial) Answer
 	noted *record.Session
 	now   func() time.Time
+	// whose finds the patience with the session of a group that a denial belongs
+	// to; nil if there is none. It is called without mu. It is nil itself if there
+	// is one session.
+	whose func(platform.Denial) *patience
 
-	mu      sync.Mutex // guards the fields below
-	open    map[*openQuestion]bool
-	opened  []platform.Denial // whose directories answers have opened
+	mu     sync.Mutex // guards the fields below, and every patience
+	open   map[*openQuestion]bool
+	opened []platform.Denial // whose directories answers have opened
+	own    patience          // with whatever belongs to no session of a group
+}
+
+// patience is what the user has refused one session, and whether that is asked
+// about nothing. The zero value is that with a session that was refused nothing.
+type patience struct {
 	refused []time.Time
 	silence time.Time // until when nothing is asked
 	unasked map[askedAbout]bool
@@ -46,9 +57,10 @@ type questions struct {
 
 // openQuestion is a question that waits for its answer.
 type openQuestion struct {
-	about  platform.Denial
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed once there is an answer
+	about    platform.Denial
+	patience *patience
+	cancel   context.CancelCauseFunc
+	done     chan struct{} // closed once there is an answer
 }
 
 type askedAbout struct {
@@ -57,9 +69,17 @@ type askedAbout struct {
 }
 
 func newQuestions(ask func(context.Context, Denial) Answer, noted *record.Session) *questions {
-	return &questions{
-		put: ask, noted: noted, now: time.Now, open: map[*openQuestion]bool{}, unasked: map[askedAbout]bool{},
+	return &questions{put: ask, noted: noted, now: time.Now, open: map[*openQuestion]bool{}}
+}
+
+// patienceWith is that with the session that a denial belongs to. mu is not held.
+func (q *questions) patienceWith(d platform.Denial) *patience {
+	if q.whose != nil {
+		if p := q.whose(d); p != nil {
+			return p
+		}
 	}
+	return &q.own
 }
 
 // errSettled is why a question ends that an answer about its directory has settled.
@@ -68,6 +88,7 @@ var errSettled = errors.New("an answer about the directory has settled the quest
 // ask asks the user, unless an answer has opened the directory and the access may be
 // allowed unseen, or others were refused too often.
 func (q *questions) ask(ctx context.Context, d platform.Denial) Answer {
+	patience := q.patienceWith(d)
 	for {
 		covered, seen := q.covers(d)
 		if covered {
@@ -76,7 +97,7 @@ func (q *questions) ask(ctx context.Context, d platform.Denial) Answer {
 			}
 		}
 		asking, cancel := context.WithCancelCause(ctx)
-		p := &openQuestion{about: d, cancel: cancel, done: make(chan struct{})}
+		p := &openQuestion{about: d, patience: patience, cancel: cancel, done: make(chan struct{})}
 		again, may := q.begin(p, seen)
 		if !may {
 			cancel(nil)
@@ -103,7 +124,7 @@ func (q *questions) ask(ctx context.Context, d platform.Denial) Answer {
 		if answer.Asked() {
 			q.noted.Answered(d, answer)
 			if !answer.Allows() || ctx.Err() != nil {
-				q.refuse()
+				q.refuse(patience)
 			}
 		}
 		return answer
@@ -119,7 +140,7 @@ func (q *questions) begin(p *openQuestion, seen int) (again <-chan struct{}, may
 	switch {
 	case len(q.opened) > seen:
 		return already, false
-	case q.isSilent(p.about):
+	case p.patience.isOver(q.now(), p.about):
 		return nil, false
 	case len(q.open) < maxQuestions:
 		q.open[p] = true
@@ -173,27 +194,31 @@ func covers(about, d platform.Denial) bool {
 		(about.Access != platform.RefusedRead || d.Access == platform.RefusedRead)
 }
 
-// isSilent reports whether nothing is asked now, and notes what was not.
-func (q *questions) isSilent(d platform.Denial) bool {
-	if !q.now().Before(q.silence) {
-		clear(q.unasked)
+// isOver reports whether nothing is asked now, and notes what was not.
+func (p *patience) isOver(now time.Time, d platform.Denial) bool {
+	if !now.Before(p.silence) {
+		clear(p.unasked)
 		return false
 	}
-	if len(q.unasked) < maxUnasked {
-		q.unasked[askedAbout{d.Access, d.Target}] = true
+	if p.unasked == nil {
+		p.unasked = map[askedAbout]bool{}
+	}
+	if len(p.unasked) < maxUnasked {
+		p.unasked[askedAbout{d.Access, d.Target}] = true
 	}
 	return true
 }
 
-func (q *questions) refuse() {
+// refuse notes that the user has refused a session something.
+func (q *questions) refuse(p *patience) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
-	q.refused = append(q.refused, now)
-	if first := len(q.refused) - MostRefusals; first >= 0 {
-		q.refused = q.refused[first:]
-		if now.Sub(q.refused[0]) < refusalTime {
-			q.silence, q.refused = now.Add(silenceTime), nil
+	p.refused = append(p.refused, now)
+	if first := len(p.refused) - MostRefusals; first >= 0 {
+		p.refused = p.refused[first:]
+		if now.Sub(p.refused[0]) < refusalTime {
+			p.silence, p.refused = now.Add(silenceTime), nil
 		}
 	}
 }
@@ -204,7 +229,8 @@ func (q *questions) wasSilent(d platform.Denial) bool {
 	if q == nil {
 		return false
 	}
+	patience := q.patienceWith(d)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.unasked[askedAbout{d.Access, d.Target}]
+	return patience.unasked[askedAbout{d.Access, d.Target}]
 }

@@ -62,6 +62,39 @@ func TestQuestions_RestAfterRefusals(t *testing.T) {
 	expect("withdrawn ones count", 9, platform.AnswerNotNow, asked)
 }
 
+// Refusals of one session of a group leave the questions of another as they are, and
+// so does what belongs to none.
+func TestQuestions_SilenceIsOfTheSessionThatWasRefused(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	q := newQuestions(func(context.Context, Denial) Answer {
+		asked++
+		return AnswerDeny
+	}, nil)
+	sessions := map[int]*patience{1: {}, 2: {}}
+	q.whose = func(d platform.Denial) *patience { return sessions[d.PID] }
+	about := func(session, i int) platform.Denial {
+		return platform.Denial{PID: session, Access: platform.RefusedRead, Target: fmt.Sprint("/", i)}
+	}
+	for range MostRefusals {
+		q.ask(t.Context(), about(1, 0))
+	}
+	for session, want := range map[int]Answer{1: platform.AnswerNotNow, 2: AnswerDeny, 3: AnswerDeny} {
+		before := asked
+		got := q.ask(t.Context(), about(session, 7))
+		silent := want == platform.AnswerNotNow
+		if got != want || (asked > before) == silent || q.wasSilent(about(session, 7)) != silent {
+			t.Errorf("session %d: answer %d, want %d; asked: %t", session, got, want, asked > before)
+		}
+	}
+	for range MostRefusals - 1 {
+		q.ask(t.Context(), about(2, 0))
+	}
+	if got := q.ask(t.Context(), about(2, 8)); got != platform.AnswerNotNow {
+		t.Errorf("control: the other session, after as many refusals: %d", got)
+	}
+}
+
 // An answer about a directory answers what is asked about it, now and later. What
 // is beside it, and changes after an answer for reading, are asked about.
 func TestQuestions_ADirectory(t *testing.T) {

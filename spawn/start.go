@@ -406,6 +406,9 @@ func (a *attempt) hooks() platform.Hooks {
 func (a *attempt) questions() *questions {
 	if a.running.questions == nil && a.request.Ask != nil && a.request.Learn == nil {
 		a.running.questions = newQuestions(a.request.Ask, a.record)
+		if group := a.request.shared; group != nil {
+			a.running.questions.whose = group.patienceWith
+		}
 	}
 	return a.running.questions
 }

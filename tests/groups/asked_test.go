@@ -198,6 +198,34 @@ func TestGroup_AnAnswerAboutAHostIsOfTheGroup(t *testing.T) {
 	}
 }
 
+// A call that was refused five times is asked about nothing more for a minute. The
+// next call of the group is asked.
+func TestGroup_SilenceIsOfTheCallThatWasRefused(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	for _, machine := range machines(t) {
+		t.Run(machine.Name, func(t *testing.T) {
+			t.Parallel()
+			w := harness.NewWorldOutsideDefaults(t)
+			e, u := asked(t, w, machine)
+			const most = 5
+			var wanted []access
+			var lines []string
+			for i := range most + 1 {
+				wanted = append(wanted, reading(t, w, fmt.Sprint("wanted-", i)))
+				lines = append(lines, wanted[i].line)
+			}
+			e.Run(protocol.SpawnParams{Group: "agent", Command: strings.Join(lines, "; ")})
+			for i, one := range wanted {
+				if n := len(u.about(one.target)); (n > 0) != (i < most) {
+					t.Errorf("control: access %d of the call: %d questions", i, n)
+				}
+			}
+			u.mustTake(t, e, 0, step{"agent", reading(t, w, "later"), true, false})
+		})
+	}
+}
+
 // withNamespaces are the machines where sessions have a network, files in /tmp and
 // System V IPC that others have not. Without any, the test is skipped.
 func withNamespaces(t *testing.T) (list []harness.Machine) {
