@@ -576,9 +576,10 @@ export interface CloseResult {
   /** The number of processes that had to be killed. */
   killed: number;
   /**
-   * The number of processes that survived SIGKILL for ten seconds, and is usually 0. Such a process is in an
-   * uninterruptible system call, or has rights that the sidecar lacks. The log names them, and they are killed
-   * in the background. If the leader is among them, exitCode and signal are both null.
+   * The number of processes that survived SIGKILL, and is usually 0. Such a process is in an uninterruptible
+   * system call, or has rights that the sidecar lacks. They are waited for at most ten seconds. If all of them
+   * are in such calls, it is 0.7 s in which the machine is not busy (Linux). The log names them, and they are
+   * killed in the background. If the leader is among them, exitCode and signal are both null.
    */
   remaining: number;
   /** How long closing took, in milliseconds. */

@@ -296,7 +296,7 @@
 ---@field exitCode integer|vim.NIL|nil Null if a signal ended the leader.
 ---@field signal string|vim.NIL|nil The name of the signal that ended the leader, or null.
 ---@field killed integer The number of processes that had to be killed.
----@field remaining integer The number of processes that survived SIGKILL for ten seconds, and is usually 0. Such a process is in an uninterruptible system call, or has rights that the sidecar lacks. The log names them, and they are killed in the background. If the leader is among them, exitCode and signal are both null.
+---@field remaining integer The number of processes that survived SIGKILL, and is usually 0. Such a process is in an uninterruptible system call, or has rights that the sidecar lacks. They are waited for at most ten seconds. If all of them are in such calls, it is 0.7 s in which the machine is not busy (Linux). The log names them, and they are killed in the background. If the leader is among them, exitCode and signal are both null.
 ---@field elapsedMs integer How long closing took, in milliseconds.
 ---@field review? sandbox_sidecar.Finding[] `review` lists changed files to check before a program outside the sandbox uses them: hooks, tasks, scripts, CI files. It does not say which process changed them. It is absent if there are none.
 
