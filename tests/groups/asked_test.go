@@ -38,6 +38,22 @@ func asked(t *testing.T, w *harness.World, machine harness.Machine) (*harness.Ed
 	return e, u
 }
 
+// onEachAsked runs a test on machines, each with an editor and a user in a world of
+// its own.
+func onEachAsked(
+	t *testing.T, all []harness.Machine, test func(t *testing.T, w *harness.World, e *harness.Editor, u *user),
+) {
+	t.Helper()
+	for _, machine := range all {
+		t.Run(machine.Name, func(t *testing.T) {
+			t.Parallel()
+			w := harness.NewWorldOutsideDefaults(t)
+			e, u := asked(t, w, machine)
+			test(t, w, e, u)
+		})
+	}
+}
+
 func (u *user) answer(q protocol.RequestAccessParams) protocol.RequestAccessResult {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -132,42 +148,37 @@ func (u *user) mustShare(t *testing.T, e *harness.Editor, what access) {
 func TestGroup_AsksAboutTheRightSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for _, machine := range inTurn(t, machines(t)) {
-		t.Run(machine.Name, func(t *testing.T) {
-			t.Parallel()
-			w := harness.NewWorldOutsideDefaults(t)
-			e, u := asked(t, w, machine)
-			first, second := reading(t, w, "first"), reading(t, w, "second")
-			u.decide(map[string]protocol.Decision{
-				first.target: protocol.DecisionOnce, second.target: protocol.DecisionOnce,
-			})
-			spawn := func(line string) *harness.Session {
-				return e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Group: "agent", Command: line})
-			}
-			waiting := spawn("echo up; until test -e go; do sleep 0.05; done; " + first.line)
-			waiting.Await("up")
-			later := spawn(second.line + "; touch go; until test -e over; do sleep 0.05; done")
-			waiting.Exit()
-			harness.Write(t, w.ProjectPath("over"), "")
-			later.Exit()
-			for _, want := range []struct {
-				access
-				session *harness.Session
-			}{{first, waiting}, {second, later}} {
-				q := u.about(want.target)
-				if len(q) != 1 || q[0].SessionID != want.session.SessionID || q[0].Access != "read" ||
-					q[0].Process == nil || q[0].Process.Name != "cat" {
-					t.Errorf("session %s: asked %+v", want.session.SessionID, q)
-				}
-				if out := want.session.Output(); !strings.Contains(out, want.shows) {
-					t.Errorf("what the user has allowed: %q", out)
-				}
-			}
-			u.decide(nil)
-			u.mustTake(t, e, 0, step{"agent", first, true, false})
-			u.mustTake(t, e, 1, step{"agent", first, false, false})
+	onEachAsked(t, inTurn(t, machines(t)), func(t *testing.T, w *harness.World, e *harness.Editor, u *user) {
+		first, second := reading(t, w, "first"), reading(t, w, "second")
+		u.decide(map[string]protocol.Decision{
+			first.target: protocol.DecisionOnce, second.target: protocol.DecisionOnce,
 		})
-	}
+		spawn := func(line string) *harness.Session {
+			return e.Spawn(protocol.SpawnParams{Kind: protocol.Tool, Group: "agent", Command: line})
+		}
+		waiting := spawn("echo up; until test -e go; do sleep 0.05; done; " + first.line)
+		waiting.Await("up")
+		later := spawn(second.line + "; touch go; until test -e over; do sleep 0.05; done")
+		waiting.Exit()
+		harness.Write(t, w.ProjectPath("over"), "")
+		later.Exit()
+		for _, want := range []struct {
+			access
+			session *harness.Session
+		}{{first, waiting}, {second, later}} {
+			q := u.about(want.target)
+			if len(q) != 1 || q[0].SessionID != want.session.SessionID || q[0].Access != "read" ||
+				q[0].Process == nil || q[0].Process.Name != "cat" {
+				t.Errorf("session %s: asked %+v", want.session.SessionID, q)
+			}
+			if out := want.session.Output(); !strings.Contains(out, want.shows) {
+				t.Errorf("what the user has allowed: %q", out)
+			}
+		}
+		u.decide(nil)
+		u.mustTake(t, e, 0, step{"agent", first, true, false})
+		u.mustTake(t, e, 1, step{"agent", first, false, false})
+	})
 }
 
 // An answer for the session of one call is the group's, and no other session of the
@@ -175,27 +186,18 @@ func TestGroup_AsksAboutTheRightSession(t *testing.T) {
 func TestGroup_AnAnswerIsOfTheGroup(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for _, machine := range inTurn(t, machines(t)) {
-		t.Run(machine.Name, func(t *testing.T) {
-			t.Parallel()
-			w := harness.NewWorldOutsideDefaults(t)
-			e, u := asked(t, w, machine)
-			u.mustShare(t, e, reading(t, w, "wanted"))
-		})
-	}
+	onEachAsked(t, inTurn(t, machines(t)), func(t *testing.T, w *harness.World, e *harness.Editor, u *user) {
+		u.mustShare(t, e, reading(t, w, "wanted"))
+	})
 }
 
 // The same holds for an answer about a host.
 func TestGroup_AnAnswerAboutAHostIsOfTheGroup(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "network_hosts")
-	for _, machine := range inTurn(t, withNamespaces(t)) {
-		t.Run(machine.Name, func(t *testing.T) {
-			t.Parallel()
-			e, u := asked(t, harness.NewWorldOutsideDefaults(t), machine)
-			u.mustShare(t, e, connecting(serveOutside(t, 0)))
-		})
-	}
+	onEachAsked(t, inTurn(t, withNamespaces(t)), func(t *testing.T, _ *harness.World, e *harness.Editor, u *user) {
+		u.mustShare(t, e, connecting(serveOutside(t, 0)))
+	})
 }
 
 // A call that was refused five times is asked about nothing more for a minute. The
@@ -203,27 +205,22 @@ func TestGroup_AnAnswerAboutAHostIsOfTheGroup(t *testing.T) {
 func TestGroup_SilenceIsOfTheCallThatWasRefused(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	for _, machine := range machines(t) {
-		t.Run(machine.Name, func(t *testing.T) {
-			t.Parallel()
-			w := harness.NewWorldOutsideDefaults(t)
-			e, u := asked(t, w, machine)
-			const most = 5
-			var wanted []access
-			var lines []string
-			for i := range most + 1 {
-				wanted = append(wanted, reading(t, w, fmt.Sprint("wanted-", i)))
-				lines = append(lines, wanted[i].line)
+	onEachAsked(t, machines(t), func(t *testing.T, w *harness.World, e *harness.Editor, u *user) {
+		const most = 5
+		var wanted []access
+		var lines []string
+		for i := range most + 1 {
+			wanted = append(wanted, reading(t, w, fmt.Sprint("wanted-", i)))
+			lines = append(lines, wanted[i].line)
+		}
+		e.Run(protocol.SpawnParams{Group: "agent", Command: strings.Join(lines, "; ")})
+		for i, one := range wanted {
+			if n := len(u.about(one.target)); (n > 0) != (i < most) {
+				t.Errorf("control: access %d of the call: %d questions", i, n)
 			}
-			e.Run(protocol.SpawnParams{Group: "agent", Command: strings.Join(lines, "; ")})
-			for i, one := range wanted {
-				if n := len(u.about(one.target)); (n > 0) != (i < most) {
-					t.Errorf("control: access %d of the call: %d questions", i, n)
-				}
-			}
-			u.mustTake(t, e, 0, step{"agent", reading(t, w, "later"), true, false})
-		})
-	}
+		}
+		u.mustTake(t, e, 0, step{"agent", reading(t, w, "later"), true, false})
+	})
 }
 
 // withNamespaces are the machines where sessions have a network, files in /tmp and

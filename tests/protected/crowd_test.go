@@ -50,6 +50,27 @@ func mustCostAsMuch(t *testing.T, e *harness.Editor, bound, crowded string, file
 	}
 }
 
+// startCrowded starts an editor with two repositories that a function fills: one with
+// as many files as the bounds let the sidecar look at, and the project itself with
+// many more. Sessions must cost as much in both.
+func startCrowded(
+	t *testing.T, s *scene, bound int, fill func(project string, files int),
+) (e *harness.Editor, crowded string) {
+	t.Helper()
+	files := 100_000
+	if testing.Short() {
+		files = 20_000
+	}
+	within := filepath.Join(s.Home, "bound")
+	for project, count := range map[string]int{s.Project: files, within: bound} {
+		s.repository(project)
+		fill(project, count)
+	}
+	e = s.start(harness.Defaults(nil), harness.Machine{}).Editor
+	mustCostAsMuch(t, e, within, s.Project, files)
+	return e, s.Project
+}
+
 // A repository has 100,000 refs that are files. A session costs the sidecar no
 // more there than with as many as it compares, and what a session stores in a new
 // branch is said all the same.
@@ -57,8 +78,7 @@ func TestManyRefsDelayNoSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	s := newScene(t)
-	crowd := func(project string, refs int) string {
-		s.repository(project)
+	e, crowded := startCrowded(t, s, 1800, func(project string, refs int) {
 		id := strings.TrimSpace(s.git(project, "rev-parse", "HEAD"))
 		for i := range refs {
 			path := filepath.Join(project, ".git/refs/heads/many", strconv.Itoa(i%100), strconv.Itoa(i))
@@ -67,18 +87,9 @@ func TestManyRefsDelayNoSession(t *testing.T) {
 			}
 			harness.Must(t, os.WriteFile(path, []byte(id+"\n"), 0o600))
 		}
-		return project
-	}
-	refs := 100_000
-	if testing.Short() {
-		refs = 20_000
-	}
-	crowded := crowd(s.Project, refs)
-	bound := crowd(filepath.Join(s.Home, "bound"), 1800)
-	e := s.start(harness.Defaults(nil), harness.Machine{})
-	mustCostAsMuch(t, e.Editor, bound, crowded, refs)
+	})
 
-	session := spawnIn(e.Editor, crowded, "mkdir .vscode 2>/dev/null; git checkout -q -b evil && echo {} >t && "+
+	session := spawnIn(e, crowded, "mkdir .vscode 2>/dev/null; git checkout -q -b evil && echo {} >t && "+
 		"git update-index --add --cacheinfo 100644,$(git hash-object -w t),.vscode/tasks.json && git commit -qm evil; "+
 		"git checkout -q -f -")
 	session.Exit()
@@ -104,25 +115,15 @@ func TestACrowdedDirectoryDelaysNoSession(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "protected_paths")
 	s := newScene(t)
-	crowd := func(project string, files int) string {
-		s.repository(project)
+	e, crowded := startCrowded(t, s, 1000, func(project string, files int) {
 		harness.MakeDir(t, filepath.Join(project, ".husky"))
 		for i := range files {
 			harness.Must(t, os.WriteFile(filepath.Join(project, ".husky", "a"+strconv.Itoa(i)), nil, 0o600))
 		}
-		return project
-	}
-	files := 100_000
-	if testing.Short() {
-		files = 20_000
-	}
-	crowded := crowd(s.Project, files)
-	bound := crowd(filepath.Join(s.Home, "bound"), 1000)
-	e := s.start(harness.Defaults(nil), harness.Machine{})
-	mustCostAsMuch(t, e.Editor, bound, crowded, files)
+	})
 
 	run := func(line string) (protocol.CloseResult, string) {
-		session := spawnIn(e.Editor, crowded, line)
+		session := spawnIn(e, crowded, line)
 		session.Exit()
 		return session.Close(0), session.Output()
 	}
