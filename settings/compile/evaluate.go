@@ -216,7 +216,7 @@ func (s *Input) run(
 	guarded, grants.create = append(guarded, guardedAudit...), append(grants.create, create...)
 	own := guard(view, grants.cover)
 	guarded, grants.create = append(guarded, own.protected...), append(grants.create, own.create...)
-	guardedGit := guardGit(l, project, grants, paths.without)
+	guardedGit := guardGit(view, l, project, grants, paths.without)
 	for path := range pathsOf(guardedGit) {
 		delete(paths.outside, path)
 	}
@@ -352,6 +352,10 @@ func projectOf(view fsView, dir, file string) project {
 	}
 	if p.git.Uncounted {
 		p.refusals = append(p.refusals, "too many git repositories in the project: some of them are not protected")
+	}
+	if p.git.Loose {
+		p.refusals = append(p.refusals, "too many git worktrees or submodules: "+
+			"the .git files of some are not protected; prune some")
 	}
 	if p.git.Crowded {
 		p.refusals = append(p.refusals, "too many git submodules or worktrees: "+

@@ -35,6 +35,49 @@ func TestCompile_ProtectsGitsConfigurationInGrants(t *testing.T) {
 	}
 }
 
+// The .git file of a working tree is protected where a grant lets sessions write it,
+// unless the user means just that file. If there are too many, the reply says so.
+func TestCompile_ProtectsTheFilesOfWorkingTreesInGrants(t *testing.T) {
+	t.Parallel()
+	const own = "/home/u/project/.git"
+	entries := map[string]string{
+		own + "/HEAD": "", own + "/objects/": "", own + "/refs/": "", own + "/config": "",
+		own + "/worktrees/x/gitdir": "/home/u/trees/a/b/x/.git\n",
+		"/home/u/trees/a/b/x/.git":  "gitdir: " + own + "/worktrees/x\n",
+		own + "/worktrees/y/gitdir": "/home/u/trees/a/b/y/.git\n", "/home/u/trees/a/b/y/": "",
+	}
+	for i := range 100 {
+		entries[fmt.Sprintf("/home/u/trees/0/%d/", i)] = ""
+	}
+	const x, y = "/home/u/trees/a/b/x/.git", "/home/u/trees/a/b/y/.git"
+	protects := func(user string) map[string]bool {
+		found := map[string]bool{}
+		c := snapshotOf(t, resolvetest.InMemory(entries), user, "").Compile(document.KindTool)
+		for _, one := range c.Policy.Protected {
+			found[one.Path] = true
+		}
+		return found
+	}
+	for user, want := range map[string]bool{
+		`{"additional_read_write_paths": ["~/trees"]}`:                                    true,
+		`{"additional_read_write_paths": ["~/trees"], "protected_paths": ["!~/trees/a"]}`: false,
+		`{"additional_read_write_paths": ["~/trees/a/b/x/.git"]}`:                         false,
+		`{"additional_read_only_paths": ["~/trees"]}`:                                     false,
+		`{"enabled": true}`: false,
+	} {
+		if got := protects(user); got[x] != want || got[y] {
+			t.Errorf("%s: %t, want %t; a missing one: %t", user, got[x], want, got[y])
+		}
+	}
+	for i := range 2000 {
+		entries[fmt.Sprintf("%s/worktrees/%d/gitdir", own, i)] = fmt.Sprintf("/home/u/%d/.git\n", i)
+	}
+	c := snapshotOf(t, resolvetest.InMemory(entries), `{"enabled": true}`, "").Compile(document.KindTool)
+	if !strings.Contains(strings.Join(c.Warnings, "\n"), "the .git files of some are not protected; prune some") {
+		t.Errorf("warnings: %q", c.Warnings)
+	}
+}
+
 // Too many submodules are protected as a whole, and the reply says so.
 func TestCompile_SaysThatSubmodulesAreReadOnly(t *testing.T) {
 	t.Parallel()

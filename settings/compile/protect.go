@@ -302,16 +302,19 @@ func guard(view fsView, granted cover) shut {
 	return s
 }
 
-// guardGit protects the user's configuration of git, and hooks, in places that
-// the grants open. A grant of exactly such a file is meant, so it stays. In a
-// directory that the user has granted, an exception counts as well.
-func guardGit(l layers, p project, granted grantSet, without exceptions) []policy.Protected {
+// guardGit protects the user's configuration of git, hooks, and the .git files of
+// the repository's other working trees, in places that the grants open. A grant of
+// exactly such a file is meant, so it stays. In a directory that the user has
+// granted, an exception counts as well.
+func guardGit(
+	view fsView, l layers, p project, granted grantSet, without exceptions,
+) []policy.Protected {
 	if slices.Contains(l.user.values.ProtectedPaths, "!*") {
 		return nil
 	}
 	meant := writable(granted.lasting)
 	var list []policy.Protected
-	for _, path := range p.git.Elsewhere {
+	for _, path := range slices.Concat(p.git.Elsewhere, pointersIn(view, p.git, granted.cover)) {
 		if !slices.Contains(meant, path) && granted.cover.at(path).Has(policy.Write) && !without.take(path) {
 			list = append(list, builtIn(path))
 		}

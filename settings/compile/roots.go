@@ -176,6 +176,11 @@ func (c chosenRoots) builtInOutside(
 			found.refusals = append(found.refusals, fmt.Sprintf(
 				"too many git repositories in %s: some are not protected", display.Quote(dir)))
 		}
+		if root.git.Loose {
+			found.refusals = append(found.refusals, fmt.Sprintf(
+				"too many git worktrees or submodules of %s: the .git files of some are not protected; prune some",
+				display.Quote(dir)))
+		}
 		if root.git.Unsearched {
 			found.unsearched = append(found.unsearched, unsearchedNote(dir))
 		}
@@ -184,7 +189,8 @@ func (c chosenRoots) builtInOutside(
 				"%s does not answer: what git runs there is not protected", display.Quote(root.git.NoAnswer)))
 		}
 		add(builtInProtected(view, root, without))
-		for _, path := range slices.Concat(root.git.Elsewhere, root.git.OutsideProtected) {
+		pointers := pointersIn(view, root.git, grants.cover)
+		for _, path := range slices.Concat(root.git.Elsewhere, root.git.OutsideProtected, pointers) {
 			if grants.cover.at(path).Has(policy.Write) && !without.take(path) {
 				one := builtIn(path)
 				one.GitConfig = slices.Contains(root.git.Configs, path)

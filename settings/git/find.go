@@ -49,6 +49,12 @@ type Repository struct {
 	// Unsearched: there are more directories in the project than are searched for
 	// repositories.
 	Unsearched bool
+	// Pointers are the .git files of registered working trees that lie neither in
+	// the project nor in its repository. They may not exist.
+	Pointers []string
+	// Loose: there are more registered working trees than those whose .git files are
+	// listed.
+	Loose bool
 	// Crowded: there is more than is protected one by one. The directories of
 	// submodules and worktrees are protected as a whole then.
 	Crowded bool
@@ -103,6 +109,9 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 			g.repository(target.Path)
 			g.repositories, g.index = target.Path, filepath.Join(target.Path, "index")
 		}
+	}
+	if g.repositories != "" {
+		g.registeredTrees(g.repositories)
 	}
 	// Always: what a session has made of .git need not be a repository to git.
 	g.above()
@@ -190,6 +199,10 @@ type finder struct {
 	repositories string
 	index        string // of the project's working tree
 	found        Repository
+	linked       map[string][]linkedTree // see linkedTrees
+	looked       int                     // entries that it has read
+	pointers     map[string]bool         // the .git files of registered; true if it protects one
+	held         int                     // those of them in the project
 	visited      int
 	read         []string // configuration files
 }
@@ -201,6 +214,10 @@ const (
 	maxGitDirs      = 1024
 	maxGitConfigs   = 128
 	maxModuleDepth  = 6
+	// maxPointers bounds the .git files in the project that are protected because a
+	// repository has registered their working trees. It leaves most of
+	// maxGitProtected to the rest.
+	maxPointers = 128
 )
 
 // protect adds a path to the list of its side of the project's border.
@@ -320,24 +337,11 @@ func (g *finder) repository(dir string) {
 	g.worktreeConfiguration(dir, dir)
 }
 
-// worktrees protects what says where worktrees are, and their configuration.
-func (g *finder) worktrees(dir string) {
-	for _, name := range g.names(filepath.Join(dir, "worktrees")) {
-		worktree := filepath.Join(dir, "worktrees", name)
-		if g.kind(worktree).IsDir() {
-			g.protect(filepath.Join(worktree, "commondir"), filepath.Join(worktree, "gitdir"))
-			g.worktreeConfiguration(dir, worktree)
-			if dot := g.text(filepath.Join(worktree, "gitdir")); dot != "" {
-				g.tree(g.target(worktree, filepath.Dir(dot)))
-			}
-		}
-	}
-}
-
-// names lists a directory. It stops after maxGitDirs directories.
+// names lists a directory. It stops after maxGitDirs directories. The .git files
+// that lead to what is not listed are unknown then.
 func (g *finder) names(dir string) []string {
 	if g.visited++; g.visited > maxGitDirs || g.found.Crowded {
-		g.found.Crowded = true
+		g.found.Crowded, g.found.Loose = true, g.found.Loose || g.kind(dir).IsDir()
 		return nil
 	}
 	names, err := g.view.FS.ReadDir(dir)
@@ -346,35 +350,11 @@ func (g *finder) names(dir string) []string {
 		return nil
 	}
 	if len(names) > maxGitDirs {
-		g.found.Crowded = true
+		g.found.Crowded, g.found.Loose = true, true
 		return nil
 	}
 	slices.Sort(names)
 	return names
-}
-
-// modules protects the repositories of submodules, which may lie in nested
-// directories.
-func (g *finder) modules(dir string, depth int) {
-	if depth == 0 {
-		g.found.Crowded = true
-		return
-	}
-	for _, name := range g.names(dir) {
-		module := filepath.Join(dir, name)
-		switch {
-		case !g.kind(module).IsDir():
-		case g.kind(filepath.Join(module, "HEAD")).IsRegular():
-			g.repository(module)
-			for _, tree := range gitconfig.Values(g.raw(filepath.Join(module, "config")), "core", "worktree") {
-				g.tree(g.target(module, tree))
-			}
-			g.worktrees(module)
-			g.modules(filepath.Join(module, "modules"), depth-1)
-		default:
-			g.modules(module, depth-1)
-		}
-	}
 }
 
 // hooksOfTrees protects the hooks that relative paths name.
@@ -417,7 +397,7 @@ func (g *finder) worktreeConfiguration(common, own string) {
 }
 
 // above reads the configuration of the repository whose working tree contains
-// the project. It may name hooks in the project.
+// the project. It may name hooks in the project, and have working trees there.
 func (g *finder) above() {
 	for dir := filepath.Dir(g.project); ; dir = filepath.Dir(dir) {
 		dot := filepath.Join(dir, ".git")
@@ -430,6 +410,7 @@ func (g *finder) above() {
 			g.trees = append(g.trees, dir)
 			g.configuration(filepath.Join(common, "config"))
 			g.worktreeConfiguration(common, own)
+			g.registeredTrees(common)
 			return
 		}
 		if dir == filepath.Dir(dir) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
-	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
 // The bounds of the search for repositories in the project, which every start
@@ -24,7 +23,7 @@ func (g *finder) nested() {
 	add := func(dir string) (is bool) {
 		dot := filepath.Join(dir, ".git")
 		switch {
-		case found[dot] || g.kind(dot)&fs.ModeIrregular != 0:
+		case found[dot] || g.pointers[dot] || g.kind(dot)&fs.ModeIrregular != 0:
 			return true
 		case len(found) >= maxNested:
 			g.found.Uncounted = true
@@ -92,12 +91,7 @@ func (g *finder) nestedRepository(dot string) bool {
 		}
 		g.tree(filepath.Dir(dot))
 		g.protect(dot)
-		if policy.Contains(g.project, common) && g.isRepository(common) {
-			g.repository(common)
-			if own != common {
-				g.worktreeConfiguration(common, own)
-			}
-		}
+		g.leads(own, common)
 	default:
 		return false
 	}

@@ -27,7 +27,7 @@ type worktreeKind struct {
 	// reviewed are files that sessions may change, as the review says.
 	reviewed []string
 	// crowd are directories in $M. Among more than 64 a start does not look for
-	// $X/.git, so that may change if it is named.
+	// repositories: $X/.git is known because the repository has registered it.
 	crowd int
 	// commits: git commit works in $X.
 	commits bool
@@ -65,6 +65,10 @@ var worktreeKinds = []worktreeKind{
 	{
 		name: "another one in a large project", at: ".worktrees/x", reviewed: inSubdirectories, crowd: 100,
 		commits: true,
+	},
+	{
+		name: "one beside the project, in a large grant", at: "../trees/x", grant: "..", reviewed: inSubdirectories,
+		crowd: 100, commits: true,
 	},
 	{name: "one beside the project", at: "../x"},
 	{name: "one beside the project, granted", at: "../x", grant: "../x", commits: true},
@@ -141,7 +145,7 @@ echo more >>file && git commit -q -a -m two && git log --oneline | grep -q two &
 				}
 				changed, named, output := s.changeWorktrees(e, k, names)
 				for _, file := range changed {
-					may := file == worktreesOwn || slices.Contains(k.reviewed, file) || k.crowd > 0 && file == "$X/.git"
+					may := file == worktreesOwn || slices.Contains(k.reviewed, file)
 					switch {
 					case !slices.Contains(named, file):
 						harness.Breach(t, "%s was changed, and the review does not name it: %s", file, output)

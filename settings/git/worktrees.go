@@ -1,0 +1,166 @@
+package git
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
+
+// linkedTree is a working tree that a repository has registered.
+type linkedTree struct {
+	own  string // the directory in the repository that belongs to it alone
+	tree string // where it lies; "" if own does not say
+}
+
+// linkedTrees lists those of a repository. It is not whole if there are more than
+// are read, of all repositories together.
+func (g *finder) linkedTrees(dir string) (list []linkedTree, whole bool) {
+	if list, known := g.linked[dir]; known {
+		return list, true
+	}
+	all := filepath.Join(dir, "worktrees")
+	names, err := g.view.FS.ReadDir(all)
+	if err != nil {
+		g.unanswered(all, err)
+	}
+	if g.looked += len(names); g.looked > maxGitDirs {
+		g.found.Loose = true
+		return nil, false
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		one := linkedTree{own: filepath.Join(all, name)}
+		if !g.kind(one.own).IsDir() {
+			continue
+		}
+		if dot := g.text(filepath.Join(one.own, "gitdir")); dot != "" {
+			one.tree = g.target(one.own, filepath.Dir(dot))
+		}
+		list = append(list, one)
+	}
+	if g.linked == nil {
+		g.linked = map[string][]linkedTree{}
+	}
+	g.linked[dir] = list
+	return list, true
+}
+
+// registeredTrees protects the .git files of a repository's working trees.
+func (g *finder) registeredTrees(dir string) {
+	trees, _ := g.linkedTrees(dir)
+	for _, one := range trees {
+		if one.tree != "" {
+			g.registered(one.tree, one.own)
+		}
+	}
+}
+
+// registered protects the .git file of a working tree, however deep it lies: git
+// outside follows it. own is the directory that the file should lead to. A file
+// that is missing is not protected, so that git can make the tree again.
+func (g *finder) registered(tree, own string) {
+	dot := filepath.Join(tree, ".git")
+	if _, known := g.pointers[dot]; known || tree == g.project || policy.Contains(dot, g.project) {
+		return
+	}
+	if g.pointers == nil {
+		g.pointers = map[string]bool{}
+	}
+	g.pointers[dot] = false
+	if !g.ours(dot) { // only the grants say whether a session may write it
+		if len(g.found.Pointers) >= maxGitProtected {
+			g.found.Loose = true
+			return
+		}
+		g.found.Pointers = append(g.found.Pointers, dot)
+		return
+	}
+	if mode := g.kind(dot); !mode.IsRegular() && mode&fs.ModeSymlink == 0 {
+		return
+	}
+	if g.held == maxPointers {
+		g.found.Loose = true
+		return
+	}
+	g.held++
+	g.protect(dot)
+	if !slices.Contains(g.found.Inside, dot) && !slices.Contains(g.found.OutsideProtected, dot) {
+		g.found.Loose = true
+	}
+	g.pointers[dot] = true
+	g.tree(tree)
+	if at, common, ok := g.pointed(dot); ok && at != own {
+		g.leads(at, common)
+	}
+}
+
+// leads protects the repository in the project that a .git file leads to. own is
+// the part of it that belongs to that working tree alone.
+func (g *finder) leads(own, common string) {
+	if own != common && policy.Contains(g.project, own) {
+		g.protect(filepath.Join(own, "commondir")) // another one would lead elsewhere
+	}
+	if !policy.Contains(g.project, common) || !g.isRepository(common) {
+		return
+	}
+	g.repository(common)
+	if own != common {
+		g.worktreeConfiguration(common, own)
+	}
+	// What the project's own repository has comes later.
+	if g.repositories == "" || !policy.Contains(g.repositories, common) {
+		g.worktrees(common)
+	}
+}
+
+// worktrees protects what says where worktrees are, their configuration, and the
+// repositories of their submodules.
+func (g *finder) worktrees(dir string) {
+	trees, whole := g.linkedTrees(dir)
+	if g.visited++; g.visited > maxGitDirs || !whole || g.found.Crowded {
+		g.found.Crowded = true
+	}
+	g.registeredTrees(dir)
+	if g.found.Crowded {
+		return
+	}
+	for _, one := range trees {
+		g.protect(filepath.Join(one.own, "commondir"), filepath.Join(one.own, "gitdir"))
+		g.worktreeConfiguration(dir, one.own)
+		if one.tree != "" {
+			g.tree(one.tree)
+		}
+		if modules := filepath.Join(one.own, "modules"); g.kind(modules).IsDir() {
+			g.modules(modules, maxModuleDepth)
+		}
+	}
+}
+
+// modules protects the repositories of submodules, which may lie in nested
+// directories.
+func (g *finder) modules(dir string, depth int) {
+	if depth == 0 {
+		g.found.Crowded, g.found.Loose = true, true
+		return
+	}
+	for _, name := range g.names(dir) {
+		module := filepath.Join(dir, name)
+		switch {
+		case !g.kind(module).IsDir():
+		case g.kind(filepath.Join(module, "HEAD")).IsRegular():
+			g.repository(module)
+			for _, tree := range gitconfig.Values(g.raw(filepath.Join(module, "config")), "core", "worktree") {
+				tree = g.target(module, tree)
+				g.tree(tree)
+				g.registered(tree, module)
+			}
+			g.worktrees(module)
+			g.modules(filepath.Join(module, "modules"), depth-1)
+		default:
+			g.modules(module, depth-1)
+		}
+	}
+}
