@@ -43,9 +43,25 @@ type Denial struct {
 	// Background says that the process belongs to no running session of its
 	// group: an earlier one has left it. It is reported to the latest session.
 	Background bool
+	// Worktree says what of "git worktree add" it was; "" if it was something else,
+	// or if nobody knows.
+	Worktree Worktree
 	// Source is how it became known; "" if the sandbox or the kernel noticed it.
 	Source Source
 }
+
+// Worktree is a part of the work of "git worktree add". git has made the branch
+// before either.
+type Worktree string
+
+// The parts. Command lines say which it is, so a session can falsify it.
+const (
+	// WorktreePlace is the directory of the working tree.
+	WorktreePlace Worktree = "place"
+	// WorktreeContent is what git puts there, or into its repository. git removes
+	// the working tree then.
+	WorktreeContent Worktree = "content"
+)
 
 // Source is how a denial became known.
 type Source string

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -41,6 +42,9 @@ func Suggest(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial
 	if command := WayOn(denial); err == nil && s.Protected && command != "" {
 		s.Hint = command
 	}
+	if err == nil && denial.Worktree == spawn.WorktreePlace && s.Key == "" && !s.Allowed {
+		s.Hint = worktreeElsewhere
+	}
 	return s, err
 }
 
@@ -49,10 +53,16 @@ func Suggest(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial
 var installers = map[string]string{"pre-commit": "pre-commit install", "git-lfs": "git lfs install --local"}
 
 // WayOn is what a user does about a refused change of a protected path, for
-// programs that many use: hooks of git, and files that git itself replaces. It
-// is "" if that is not known.
+// programs that many use: hooks of git, files that git itself replaces, and working
+// trees that it makes. It is "" if that is not known.
 func WayOn(denial spawn.Denial) string {
 	switch command, known := installers[denial.Process]; {
+	case denial.Worktree == spawn.WorktreePlace:
+		return worktreeElsewhere
+	case denial.Worktree == spawn.WorktreeContent:
+		return worktreeOutside
+	case ofWorktrees(denial.Target):
+		return agentsWorktree
 	case denial.Process == "git" && !strings.Contains(denial.Target+"/", "/.git/") && replaces(string(denial.Access)):
 		return halfWay
 	case known && strings.Contains(denial.Target, "/hooks/"):
@@ -61,6 +71,29 @@ func WayOn(denial spawn.Denial) string {
 		return "husky writes hooks only outside the sandbox; inside, set HUSKY=0, as in: HUSKY=0 npm install"
 	}
 	return ""
+}
+
+// worktreeElsewhere is for a working tree that git could not make at its place. git
+// makes the branch first, so with -b the same command fails outside, too.
+const worktreeElsewhere = `the branch is there by now: "git worktree add tree BRANCH" in the project, or ` +
+	`outside, and open it`
+
+// worktreeOutside is for one that git could not fill, because a file in it is
+// protected. git has removed it again, and left the branch.
+const worktreeOutside = `if you trust it, outside: "git worktree add PATH BRANCH"; the branch is there by now`
+
+// agentsWorktree is for a directory in which an agent keeps working trees, beside
+// what it acts on.
+const agentsWorktree = `make it elsewhere in the project, as with "git worktree add tree", or outside, and open it`
+
+// agentsDirs are the directories in which agents keep theirs, as "worktrees".
+var agentsDirs = []string{".claude", ".codex", ".gemini"}
+
+// ofWorktrees reports whether a path is such a directory, or lies in one.
+func ofWorktrees(path string) bool {
+	return slices.ContainsFunc(agentsDirs, func(dir string) bool {
+		return strings.Contains(path+"/", "/"+dir+"/worktrees/")
+	})
 }
 
 // halfWay says how to finish a command of git that could not replace a file. git

@@ -105,3 +105,36 @@ func TestMessages(t *testing.T) {
 		}
 	}
 }
+
+// A refused "git worktree add" is no half-done merge: what the user changed stays
+// where it is, and git has made the branch.
+func TestWayOn_OfAWorktree(t *testing.T) {
+	t.Parallel()
+	const tree, file = "/home/u/project/.claude/worktrees/y", "/home/u/project/.vscode/settings.json"
+	for _, test := range []struct {
+		process, target, worktree, want string
+	}{
+		{"git", tree, "place", worktreeElsewhere},
+		{"git", "/home/u/project/.claude", "place", worktreeElsewhere},
+		{"git", "/home/u/project/tree/.envrc", "content", worktreeOutside},
+		{"git", "/home/u/project/.git/worktrees/y", "content", worktreeOutside},
+		{"git", tree, "", agentsWorktree},
+		{"claude", "/home/u/project/.claude/worktrees", "", agentsWorktree},
+		{"claude", "/home/u/project/.claude/worktrees2", "", ""},
+		{"git", "/home/u/all/.bare/worktrees/y", "", halfWay},
+		{"git", file, "", halfWay},
+		{"git", "/home/u/project/.git/worktrees/y", "", ""},
+		{"vim", file, "", ""},
+	} {
+		d := denial("create", test.target, test.process, 1)
+		setText(&d.Worktree, test.worktree)
+		if got := WayOn(d); got != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+	for _, hint := range []string{worktreeElsewhere, worktreeOutside, agentsWorktree, halfWay} {
+		if len(hint) > 100 {
+			t.Errorf("%d characters: %s", len(hint), hint)
+		}
+	}
+}

@@ -37,6 +37,12 @@ func lackingAt(places []platform.Missing, path string) string {
 	return ""
 }
 
+// The parts of "git worktree add", as in package platform.
+const (
+	WorktreePlace   = platform.WorktreePlace
+	WorktreeContent = platform.WorktreeContent
+)
+
 // Answer is the user's decision about an access; see platform.Answer.
 type Answer = platform.Answer
 

@@ -127,6 +127,7 @@ type entry struct {
 	Greeting quoted    `json:"greeting,omitempty"`
 	Lacking  quoted    `json:"lacking,omitempty"`
 	Source   string    `json:"source,omitempty"`
+	Worktree string    `json:"worktree,omitempty"`
 	Datagram bool      `json:"datagram,omitempty"`
 	Count    int       `json:"count"`
 	PID      int       `json:"pid,omitempty"`
@@ -147,6 +148,7 @@ func (e *entry) refusal() Refusal {
 			Access: platform.Refused(e.Access), Target: string(e.Target), Name: string(e.Name),
 			Process: string(e.Process), Detail: string(e.Detail), Command: string(e.Command),
 			Greeting: string(e.Greeting), Datagram: e.Datagram, Count: e.Count, Source: platform.Source(e.Source),
+			Worktree: platform.Worktree(e.Worktree),
 		},
 		Number: e.Number, Kind: e.Kind, Lacking: string(e.Lacking), Last: e.Last,
 		Under:  Under{Mode: e.Mode, Agent: string(e.Agent), Network: e.Network},
@@ -161,7 +163,8 @@ func (r *Refusal) entry() entry {
 		Access: string(r.Access), Target: quoted(r.Target),
 		Name: quoted(r.Name), Process: quoted(r.Process), Detail: quoted(r.Detail), Command: quoted(r.Command),
 		Greeting: quoted(r.Greeting), Lacking: quoted(r.Lacking), Source: string(r.Source), Datagram: r.Datagram,
-		Count: r.Count, PID: r.Leader.PID, Started: r.Leader.Started, Program: quoted(r.Leader.Program),
+		Worktree: string(r.Worktree), Count: r.Count,
+		PID: r.Leader.PID, Started: r.Leader.Started, Program: quoted(r.Leader.Program),
 	}
 }
 

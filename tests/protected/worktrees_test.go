@@ -5,13 +5,11 @@ package protected
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -275,62 +273,6 @@ func TestAWorktreeMadeInside(t *testing.T) {
 				if _, output, status, _ = e.run("git -C " + name + " commit -q --allow-empty -m three"); status != 0 {
 					t.Errorf("in the next session: status %d: %s", status, output)
 				}
-			}
-		})
-	}
-}
-
-// A session makes no working tree beside its project, and none where an agent
-// keeps its own. It is reported, and for the former the hint leads to one that it
-// makes.
-func TestAWorktreeThatIsNotMadeInside(t *testing.T) {
-	t.Parallel()
-	requireObserver(t)
-	const beside = `make it below the project, as with "git worktree add tree", or outside the sandbox, and open it`
-	tests := map[string]struct {
-		at string
-		// bare: the agent has no directory in the project yet.
-		bare bool
-		hint string
-	}{
-		"beside":                            {at: "../y", hint: beside},
-		"where an agent keeps its own":      {at: ".claude/worktrees/y"},
-		"where an agent would keep its own": {at: ".claude/worktrees/y", bare: true},
-	}
-	begin := func(s *scene, name string) (line string) {
-		s.worktrees(worktreeKind{at: "../x"})
-		if tests[name].bare {
-			harness.Must(t, os.RemoveAll(s.ProjectPath(".claude")))
-		}
-		return "git worktree add -q -b y " + tests[name].at
-	}
-	made := func(s *scene, name string) bool {
-		_, err := os.Lstat(s.ProjectPath(tests[name].at))
-		return err == nil
-	}
-	controls, printed := withoutSandbox(t, maps.Keys(tests), begin)
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if !made(controls[name], name) {
-				t.Fatalf("control: without a sandbox it is not made: %s", printed)
-			}
-			s := newScene(t)
-			line := begin(s, name)
-			e := s.start(harness.Defaults(nil), harness.Machine{})
-			_, output, _, _ := e.run(line)
-			if made(s, name) {
-				harness.Breach(t, "it was made: %s", output)
-			}
-			refused := s.ProjectPath(strings.TrimSuffix(test.at, "/worktrees/y"))
-			harness.Eventually(t, "it is reported", func() bool {
-				return slices.ContainsFunc(e.denials.All(), func(d protocol.DeniedParams) bool {
-					return within(refused, d.Target) && (test.hint == "" || d.Hint == test.hint && d.Suggestion == nil)
-				})
-			})
-			_, output, status, _ := e.run("git worktree add -q -b tree tree && git -C tree commit -q --allow-empty -m one")
-			if status != 0 {
-				t.Errorf("what the hint says: status %d: %s", status, output)
 			}
 		})
 	}

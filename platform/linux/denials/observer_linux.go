@@ -406,6 +406,12 @@ func (o *Observer) describe(call *notify.Call, r refusal) platform.Denial {
 	denial := platform.Denial{Access: r.access, Target: r.target, Datagram: r.datagram, Count: 1}
 	if pid, name, err := call.Process(); err == nil {
 		denial.PID, denial.Process = pid, name
+		switch r.access {
+		case platform.RefusedCreate, platform.RefusedWrite, platform.RefusedRemove:
+			if name == "git" {
+				denial.Worktree = o.worktreeOf(pid, r.target)
+			}
+		}
 	}
 	return denial
 }
