@@ -3,6 +3,7 @@ package namespace
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,7 +25,12 @@ const (
 // belongs to anybody but root and the user (readconf.c, read_config_file_depth).
 // In a user namespace with one id, root's files belong to "nobody".
 func copySSHConfig() error {
-	files := foreignIncludes()
+	files := foreignIncludes(sshDir + "/ssh_config")
+	defer func() {
+		for _, file := range files {
+			unix.Close(file.place)
+		}
+	}()
 	if len(files) == 0 {
 		return nil
 	}
@@ -33,17 +39,13 @@ func copySSHConfig() error {
 		return err
 	}
 	defer unix.Close(copies)
-	var covered, names []string
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil || len(content) > maxSSHConfig {
-			continue // ssh cannot read it either, or it is not a configuration
-		}
-		name := strconv.Itoa(len(covered))
-		if err := writeAt(copies, name, content); err != nil {
+	var names []string
+	for i, file := range files {
+		name := strconv.Itoa(i)
+		if err := writeAt(copies, name, file.content); err != nil {
 			return err
 		}
-		covered, names = append(covered, file), append(names, name)
+		names = append(names, name)
 	}
 	if err := unix.MountSetattr(copies, "", unix.AT_EMPTY_PATH,
 		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
@@ -54,26 +56,95 @@ func copySSHConfig() error {
 	if err != nil {
 		return err
 	}
-	for i, file := range covered {
-		if err := cover(trees[i], file); err != nil {
-			return err
+	for i, file := range files {
+		// A file that was removed meanwhile cannot be covered.
+		if err := moveMount(trees[i], file.place); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cover %s by its copy: %w", file.path, err)
 		}
 	}
 	return nil
 }
 
-// foreignIncludes lists the real paths of included files that belong to another
-// user.
-func foreignIncludes() []string {
-	var files []string
+// include is a file of ssh's configuration. What is judged, read and covered is
+// the file that was opened, wherever its path leads by then.
+type include struct {
+	path    string
+	place   int // opened with O_PATH
+	content []byte
+	foreign bool // it belongs to another user
+}
+
+var errNoConfig = errors.New("no regular file, or too large for a configuration of ssh")
+
+// openInclude opens and reads a file by its real path. It follows no symlink,
+// waits for nobody, and reads no more than maxSSHConfig. The caller closes the
+// place.
+func openInclude(real string) (include, error) {
+	place, err := openPlain(real)
+	if err != nil {
+		return include{}, err
+	}
+	found := include{path: real, place: place}
+	if err := found.read(); err != nil {
+		unix.Close(place)
+		return include{}, fmt.Errorf("read %s: %w", real, err)
+	}
+	return found, nil
+}
+
+func (i *include) read() error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(i.place, &stat); err != nil {
+		return err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Size > maxSSHConfig {
+		return errNoConfig
+	}
+	// O_NONBLOCK: another program may hold a lease on the file.
+	file, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(i.place), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	// The read needs the limit too: the file may grow meanwhile.
+	if i.content, err = io.ReadAll(io.LimitReader(file, maxSSHConfig+1)); err != nil {
+		return err
+	}
+	if len(i.content) > maxSSHConfig {
+		return errNoConfig
+	}
+	i.foreign = int(stat.Uid) != os.Geteuid()
+	return nil
+}
+
+// foreignIncludes opens the files that a configuration includes, at any depth,
+// and that belong to another user. The caller closes their places. What cannot be
+// read is left out: ssh cannot read it either, or it is no configuration.
+func foreignIncludes(config string) []include {
+	var files []include
 	seen := map[string]bool{}
-	pending := []string{sshDir + "/ssh_config"}
-	for depth := 0; len(pending) > 0 && depth < maxSSHIncludes; depth++ {
-		content, err := os.ReadFile(pending[0])
-		pending = pending[1:]
-		if err != nil {
-			continue
+	var pending [][]byte
+	open := func(name string, included bool) {
+		real, err := filepath.EvalSymlinks(name)
+		if err != nil || seen[real] || len(seen) > maxSSHIncludes {
+			return
 		}
+		seen[real] = true
+		found, err := openInclude(real)
+		if err != nil {
+			return
+		}
+		pending = append(pending, found.content)
+		if included && found.foreign {
+			files = append(files, found)
+			return
+		}
+		unix.Close(found.place)
+	}
+	open(config, false)
+	for len(pending) > 0 {
+		content := pending[0]
+		pending = pending[1:]
 		for _, name := range sshIncludes(string(content)) {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(sshDir, name)
@@ -83,17 +154,7 @@ func foreignIncludes() []string {
 				continue
 			}
 			for _, match := range matches {
-				real, err := filepath.EvalSymlinks(match)
-				if err != nil || seen[real] || len(files) >= maxSSHIncludes {
-					continue
-				}
-				seen[real] = true
-				pending = append(pending, real)
-				var stat unix.Stat_t
-				if unix.Stat(real, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG &&
-					int(stat.Uid) != os.Geteuid() {
-					files = append(files, real)
-				}
+				open(match, true)
 			}
 		}
 	}
