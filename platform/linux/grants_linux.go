@@ -15,7 +15,8 @@ import (
 // grantSockets returns the grants of Unix sockets. If the session may write a
 // socket's directory, the socket is granted only if sockets.CheckPinned accepts
 // it. So is one that is also put in another's place, where its path is that
-// place's. A grant without effect is removed from the rules and reported as missing.
+// place's. The rule is then for that very socket. A grant without effect is removed
+// from the rules and reported as missing.
 func (r *ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 	var granted sockets.Grants
 	for _, socket := range p.UnixSockets {
@@ -28,7 +29,12 @@ func (r *ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 			granted.Paths = append(granted.Paths, socket.Path)
 			continue
 		}
-		if err := sockets.CheckPinned(socket.Path); err != nil {
+		var checked stage.Identity
+		err := sockets.CheckPinned(socket.Path, func(fd int) (err error) {
+			checked, err = stage.IdentityOf(fd)
+			return err
+		})
+		if err != nil {
 			r.Missing = append(r.Missing, platform.Missing{Path: socket.Path, Reason: err.Error()})
 			if errors.Is(err, sockets.ErrNotBoundThere) {
 				r.Warnings = append(r.Warnings, fmt.Sprintf("a socket that the settings allow cannot be used: %v", err))
@@ -36,9 +42,20 @@ func (r *ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 			r.revokeConnect(socket.Path)
 			continue
 		}
+		r.bind(socket.Path, checked)
 		granted.Pinned = append(granted.Pinned, socket.Path)
 	}
 	return granted
+}
+
+// bind binds the right to connect to a path to the socket that was checked. The
+// stage opens the path again, and a session could put another socket there.
+func (r *ruleset) bind(path string, checked stage.Identity) {
+	for i := range r.Rules {
+		if string(r.Rules[i].Path) == path && r.Rules[i].Access&stage.FSConnect != 0 {
+			r.Rules[i].Checked = &checked
+		}
+	}
 }
 
 // revokeConnect removes the right to connect to a path from the rules.

@@ -155,28 +155,38 @@ func TestPinned(t *testing.T) {
 	first, second := socket(t, unix.SOCK_STREAM), socket(t, unix.SOCK_STREAM)
 	listen(t, first, agent)
 	listen(t, second, other)
-	if err := CheckPinned(agent); err != nil {
+	var checked unix.Stat_t
+	accepted := func(fd int) error { return unix.Fstat(fd, &checked) }
+	if err := CheckPinned(agent, accepted); err != nil {
 		t.Errorf("a socket bound there: %v", err)
 	}
+	var there unix.Stat_t
+	if err := unix.Stat(agent, &there); err != nil || checked.Ino != there.Ino || checked.Dev != there.Dev {
+		t.Errorf("the descriptor is of inode %d, not %d: %v", checked.Ino, there.Ino, err)
+	}
+	if err := CheckPinned(agent, func(int) error { return unix.EIO }); !errors.Is(err, unix.EIO) {
+		t.Errorf("a socket that is not accepted: %v", err)
+	}
+	accepted = func(int) error { t.Error("another socket is accepted"); return nil }
 	s := newStage(t, func(string) Grants { return Grants{Pinned: []string{agent}} }, nil)
 	s.expect(agent, nil)
 	if err := os.Rename(other, agent); err != nil {
 		t.Fatal(err)
 	}
 	s.expect(agent, unix.EACCES)
-	if err := CheckPinned(agent); !errors.Is(err, ErrNotBoundThere) {
+	if err := CheckPinned(agent, accepted); !errors.Is(err, ErrNotBoundThere) {
 		t.Errorf("a socket moved there: %v", err)
 	}
 	if err := os.Remove(agent); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckPinned(agent); !errors.Is(err, unix.ENOENT) {
+	if err := CheckPinned(agent, accepted); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("no socket: %v", err)
 	}
 	if err := os.WriteFile(agent, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckPinned(agent); err == nil {
+	if err := CheckPinned(agent, accepted); err == nil {
 		t.Error("a file is taken for a socket")
 	}
 	s = newStage(t, func(string) Grants { return Grants{Pinned: []string{agent}} }, nil)

@@ -30,13 +30,17 @@ var ErrNotBoundThere = errors.New(
 // session could have moved another daemon's socket there, so that a later
 // session is granted it. It cannot forge the name that the daemon has bound,
 // which must be this path.
-func CheckPinned(path string) error {
+//
+// The path may lead to another socket as soon as CheckPinned has returned. So
+// accepted is called with a descriptor of the socket that was checked, to note
+// which that is; its error is returned. It must not keep the descriptor.
+func CheckPinned(path string, accepted func(fd int) error) error {
 	there, err := pin(path)
 	if err != nil {
 		return fmt.Errorf("grant socket: %s: %w", path, err)
 	}
-	there.close()
-	return nil
+	defer there.close()
+	return accepted(there.fd)
 }
 
 func pin(path string) (*socketFile, error) {

@@ -156,20 +156,18 @@ func addSelf(ruleset int, handled landlock.AccessFSSet) error {
 }
 
 // unreachable reports whether an error means that a path does not exist for
-// this process. A grant of such a path would have no effect.
+// this process, or that another file is there than the one that was checked. A
+// grant of such a path would have no effect, or a wrong one.
 func unreachable(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) ||
 		errors.Is(err, unix.ELOOP) ||
-		errors.Is(err, unix.ENAMETOOLONG)
+		errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, errAnother)
 }
 
+var errAnother = errors.New("another file is there by now than the one that was checked")
+
 func addRule(ruleset int, rule Rule) error {
-	// The policy has real paths. If a component has become a symlink since then,
-	// an attacker may want to move the grant to another file.
-	fd, err := unix.Openat2(unix.AT_FDCWD, string(rule.Path), &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS,
-	})
+	fd, err := rule.open()
 	if err != nil {
 		return err
 	}
@@ -188,4 +186,41 @@ func addRule(ruleset int, rule Rule) error {
 	}
 	return ll.LandlockAddPathBeneathRule(ruleset,
 		&ll.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
+}
+
+// open opens the file that the rule is for.
+func (r Rule) open() (int, error) {
+	// The policy has real paths. If a component has become a symlink since then,
+	// an attacker may want to move the grant to another file.
+	fd, err := unix.Openat2(unix.AT_FDCWD, string(r.Path), &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil || r.Checked == nil {
+		return fd, err
+	}
+	found, err := IdentityOf(fd)
+	if err == nil && found != *r.Checked {
+		err = errAnother
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// IdentityOf returns the identity of an open file. It is the same in all mount
+// namespaces.
+func IdentityOf(fd int) (Identity, error) {
+	var stat unix.Statx_t
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT, unix.STATX_INO|unix.STATX_BTIME, &stat)
+	if err != nil {
+		return Identity{}, fmt.Errorf("identify file: %w", err)
+	}
+	id := Identity{Device: unix.Mkdev(stat.Dev_major, stat.Dev_minor), Inode: stat.Ino}
+	if stat.Mask&unix.STATX_BTIME != 0 {
+		id.Born = stat.Btime.Sec*1e9 + int64(stat.Btime.Nsec)
+	}
+	return id, nil
 }

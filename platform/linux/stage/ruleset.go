@@ -84,6 +84,18 @@ type Rule struct {
 	// Required is true for the project directory and others without which the
 	// session must not start.
 	Required bool `json:"required,omitempty"`
+	// Checked is the file at Path that the sidecar has looked at. The rule is for
+	// no other. It is nil if nobody can put another file there that matters.
+	Checked *Identity `json:"checked,omitempty"`
+}
+
+// Identity tells a file from all others.
+type Identity struct {
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+	// Born is when the file was made, in nanoseconds since 1970, because numbers
+	// of inodes are used again; 0 if the file system does not know.
+	Born int64 `json:"born,omitempty"`
 }
 
 // Canary is an access that must work before the ruleset is in force, and must be
