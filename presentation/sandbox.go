@@ -55,6 +55,7 @@ func SandboxWarnings(compiled compile.Result, outcome spawn.Outcome, guarded []s
 		warnings = append(warnings, fmt.Sprintf("this session is not sandboxed: %v", outcome.Unconfinable))
 	}
 	warnings = append(warnings, outcome.Enforcement.Warnings...)
+	warnings = append(warnings, LostGrants(outcome)...)
 	warnings = append(warnings, UnheldWarnings(compiled.Written, compiled.Policy.Restricted, outcome)...)
 	if outcome.Confined {
 		for _, path := range guarded {
@@ -77,6 +78,17 @@ func SandboxWarnings(compiled compile.Result, outcome spawn.Outcome, guarded []s
 			warning += "; fix: " + outcome.Tracking.Fix
 		}
 		warnings = append(warnings, warning+"; "+outcome.Tracking.Detail)
+	}
+	return warnings
+}
+
+// LostGrants are warnings of the grants that a session has not got, although their
+// paths were there when its policy was made.
+func LostGrants(outcome spawn.Outcome) []string {
+	var warnings []string
+	for _, lost := range outcome.Lost {
+		warnings = append(warnings, fmt.Sprintf("the grant of %s is lost: %s; mend that, and start a new session: from %s",
+			display.Quote(lost.Path), lost.Reason, lost.Origin))
 	}
 	return warnings
 }

@@ -1,11 +1,13 @@
 package presentation
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
@@ -60,5 +62,27 @@ func TestUnheldWarnings_NameKeysAsTheyAreWritten(t *testing.T) {
 	const none = `"allow_network" not enforced here: the session is not sandboxed`
 	if got := UnheldWarnings(written, true, spawn.Outcome{}); len(got) != 3 || got[0] != none {
 		t.Errorf("without a sandbox: %q", got)
+	}
+}
+
+// A lost grant is named with why, what to do, and the setting that gives it. A path
+// cannot forge another line.
+func TestLostGrants_SayWhyAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	outcome := spawn.Outcome{Confined: true, Lost: []spawn.LostGrant{{
+		Path: "/home/u/a\nb", Reason: "it was not there at the start",
+		Origin: policy.Origin{File: "/s.json", Key: "additional_read_only_paths", Line: 3},
+	}}}
+	const want = `the grant of "/home/u/a\nb" is lost: it was not there at the start; mend that, and start a new session: ` +
+		`from additional_read_only_paths (/s.json:3)`
+	for name, got := range map[string][]string{
+		"alone": LostGrants(outcome), "of a session": SandboxWarnings(compile.Result{}, outcome, nil),
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := LostGrants(spawn.Outcome{Confined: true}); got != nil {
+		t.Errorf("nothing is lost: %q", got)
 	}
 }

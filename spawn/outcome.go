@@ -21,6 +21,9 @@ type Outcome struct {
 	Unconfinable error
 	// Enforcement is the stage's report; empty if Confined is false.
 	Enforcement platform.Enforcement
+	// Lost are the grants that the session has not got, although their paths were
+	// there before. Those of a group are the group's.
+	Lost []LostGrant
 	// Tracking says how the session's processes are held together.
 	Tracking lifecycle.Tracking
 	// Dropped are the names of the variables that the policy removed, sorted.

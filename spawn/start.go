@@ -583,6 +583,7 @@ func (a *attempt) outcome(launched platform.Launched) {
 	}
 	if o.Confined {
 		a.limit()
+		o.Lost = lostGrants(a.policy, o.Enforcement.Missing)
 	}
 	if a.watchErr != nil {
 		// The editor's own watches may have used up the user's

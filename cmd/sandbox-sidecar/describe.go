@@ -75,6 +75,15 @@ func printUnheld(w io.Writer, compiled *compile.Result, outcome spawn.Outcome, b
 	printWarnings(w, []string{"not enforced here, `sandbox-sidecar policy` says why: " + strings.Join(names, ", ")})
 }
 
+// printLost prints the grants that a session has not got. Briefly, that is one line.
+func printLost(w io.Writer, outcome spawn.Outcome, briefly bool) {
+	lost := presentation.LostGrants(outcome)
+	if briefly && len(lost) > 1 {
+		lost = []string{fmt.Sprintf("%s (and %d more)", lost[0], len(lost)-1)}
+	}
+	printWarnings(w, lost)
+}
+
 func printNotes(notes []string) {
 	for _, note := range notes {
 		display.Fprintf(stderr, "sandbox-sidecar: note: %s\n", note)

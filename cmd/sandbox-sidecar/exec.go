@@ -212,6 +212,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		printWarnings(stderr, compiled.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
 	}
 	printUnheld(stderr, &compiled, running.Outcome(), j.quiet)
+	printLost(stderr, running.Outcome(), j.quiet)
 	if cause := running.Outcome().Unconfinable; cause != nil {
 		warnUnsandboxed("not sandboxed: "+cause.Error(), "", j.held != nil)
 	}

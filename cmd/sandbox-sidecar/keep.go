@@ -329,6 +329,7 @@ func (n *narrator) Began(command *spawn.Background) string {
 		display.Fprintf(&text, "sandbox-sidecar: note: new sandbox, without the old /tmp and processes: %s\n", n.why)
 	}
 	printUnheld(&text, &n.plan.Result, command.Outcome(), true)
+	printLost(&text, command.Outcome(), true)
 	n.printLosses(&text)
 	return text.String()
 }

@@ -212,6 +212,7 @@ func (l *learner) run(command []string) (spawn.Exit, error) {
 	}
 	printWarnings(stderr, plan.Exposures(presentation.ProtectsExistingPaths(running.Outcome())))
 	printUnheld(stderr, &plan.Result, running.Outcome(), false)
+	printLost(stderr, running.Outcome(), false)
 	exit, err := running.Wait()
 	if err != nil {
 		display.Fprintf(stderr, "sandbox-sidecar: %v\n", err)

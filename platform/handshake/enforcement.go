@@ -1,6 +1,9 @@
 package handshake
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // The protections, as replies name them.
 const (
@@ -71,8 +74,30 @@ type Enforcement struct {
 
 // Missing is a granted path that has no effect.
 type Missing struct {
-	Path   string `json:"path"`
-	Reason string `json:"reason"`
+	Path string
+	// Reason is a clause for people.
+	Reason string
+}
+
+// wireMissing is the JSON form of Missing.
+type wireMissing struct {
+	Path   RawString `json:"path"`
+	Reason string    `json:"reason"`
+}
+
+// MarshalJSON keeps every byte of the path; see RawString.
+func (m Missing) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireMissing{Path: RawString(m.Path), Reason: m.Reason})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (m *Missing) UnmarshalJSON(data []byte) error {
+	var wire wireMissing
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	*m = Missing{Path: string(wire.Path), Reason: wire.Reason}
+	return nil
 }
 
 // Full reports whether every requested protection is enforced.

@@ -2,6 +2,7 @@ package handshake_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"reflect"
 	"strings"
@@ -56,6 +57,21 @@ func TestFailure_NamesStepPathAndCause(t *testing.T) {
 	}
 	if got := (&handshake.Failure{Step: handshake.StepConfine, Cause: "no"}).Error(); got != "confine: no" {
 		t.Error(got)
+	}
+}
+
+// A lost grant is known by its path, which is bytes.
+func TestMissing_RoundTripKeepsEveryByte(t *testing.T) {
+	t.Parallel()
+	for _, missing := range []handshake.Missing{{}, {Path: "/a\xff\n\"", Reason: "it was not there"}} {
+		data, err := json.Marshal(missing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back handshake.Missing
+		if err := json.Unmarshal(data, &back); err != nil || back != missing {
+			t.Errorf("%q became %q, %v", missing, back, err)
+		}
 	}
 }
 

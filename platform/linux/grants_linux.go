@@ -1,8 +1,6 @@
 package linux
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -35,10 +33,7 @@ func (r *ruleset) grantSockets(p *policy.Policy) sockets.Grants {
 			return err
 		})
 		if err != nil {
-			r.Missing = append(r.Missing, platform.Missing{Path: socket.Path, Reason: err.Error()})
-			if errors.Is(err, sockets.ErrNotBoundThere) {
-				r.Warnings = append(r.Warnings, fmt.Sprintf("a socket that the settings allow cannot be used: %v", err))
-			}
+			r.Missing = append(r.Missing, platform.Missing{Path: socket.Path, Reason: stage.WhyMissing(err)})
 			r.revokeConnect(socket.Path)
 			continue
 		}

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -77,5 +78,41 @@ func TestConfine_GrantsTheSocketThatWasChecked(t *testing.T) {
 				t.Errorf("the granted socket: %+v", results[0])
 			}
 		})
+	}
+}
+
+// What was granted and is gone by the start, or behind a symlink, is reported with
+// the reason, and the symlink moves the grant nowhere.
+func TestStage_SaysWhyAGrantIsLost(t *testing.T) {
+	t.Parallel()
+	requireLandlock(t)
+	top := realTempDir(t)
+	at := func(name string) string { return filepath.Join(top, name) }
+	rules := []policy.Rule{}
+	for _, name := range []string{"kept", "gone", "linked", "secret"} {
+		harness.Must(t, os.Mkdir(at(name), 0o700))
+		if name != "secret" {
+			rules = append(rules, rule(at(name), policy.Read, "f"))
+		}
+	}
+	acts := []platformtest.Act{
+		{Verb: platformtest.List, Path: at("kept")}, {Verb: platformtest.List, Path: at("secret")},
+		{Verb: platformtest.List, Path: at("linked")},
+	}
+	order := platformtest.Confined(t, Backend{}, platformtest.Policy(t, rules...), acts...)
+	harness.Must(t, errors.Join(os.Remove(at("gone")), os.Remove(at("linked")), os.Symlink("secret", at("linked"))))
+	results, enforcement := platformtest.Perform(t, Backend{}, order)
+	if !results[0].OK() {
+		t.Errorf("what is still there: %+v", results[0])
+	}
+	if results[1].OK() || results[2].OK() {
+		harness.Breach(t, "a symlink has moved a grant: %+v", results)
+	}
+	want := []platform.Missing{
+		{Path: at("gone"), Reason: "it was not there at the start"},
+		{Path: at("linked"), Reason: "a symlink was on the way to it"},
+	}
+	if !slices.Equal(enforcement.Missing, want) {
+		t.Errorf("%+v, want %+v", enforcement.Missing, want)
 	}
 }

@@ -73,6 +73,9 @@ type Policy struct {
 	// Unlinked are directories that git takes for repositories of their own as soon
 	// as they are some. They are only reviewed.
 	Unlinked []string `json:"-"`
+	// Present are the paths of Rules and UnixSockets that were there when the policy
+	// was compiled. It is no part of what the policy enforces.
+	Present map[string]bool `json:"-"`
 	// RequireProtected is true if the session must not start on a machine that
 	// cannot prevent changes of Protected.
 	RequireProtected bool `json:"requireProtected"`

@@ -255,12 +255,31 @@ func (s *Input) run(
 	}
 	e.require(project, r)
 	e.reopen(own.reopened, paths.outside)
+	e.policy.Present = presentIn(view, &e.policy)
 	e.refusals = append(e.refusals, view.unfound()...)
 	e.applyScalars()
 	e.applyLocalhost()
 	e.diagnose(r)
 	e.diagnostics = document.Sort(r.list)
 	return e
+}
+
+// presentIn are the paths of a policy's rules and sockets that are there. A session
+// that does not get one of them says so.
+func presentIn(view fsView, p *policy.Policy) map[string]bool {
+	present := map[string]bool{}
+	add := func(path string) {
+		if path != "" && view.Resolve(path).Exists {
+			present[path] = true
+		}
+	}
+	for _, rule := range p.Rules {
+		add(rule.Path)
+	}
+	for _, socket := range p.UnixSockets {
+		add(socket.Path)
+	}
+	return present
 }
 
 // unanswered is the first protected path whose file system does not answer, or

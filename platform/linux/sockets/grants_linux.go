@@ -2,7 +2,6 @@ package sockets
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -26,8 +25,8 @@ type Grants struct {
 var ErrNotBoundThere = errors.New(
 	"sessions can write to its directory, and no process listens that has bound this very path")
 
-// CheckPinned returns why a path of Grants.Pinned has no effect, or nil. A
-// session could have moved another daemon's socket there, so that a later
+// CheckPinned returns why a path of Grants.Pinned has no effect, without the path,
+// or nil. A session could have moved another daemon's socket there, so that a later
 // session is granted it. It cannot forge the name that the daemon has bound,
 // which must be this path.
 //
@@ -37,7 +36,7 @@ var ErrNotBoundThere = errors.New(
 func CheckPinned(path string, accepted func(fd int) error) error {
 	there, err := pin(path)
 	if err != nil {
-		return fmt.Errorf("grant socket: %s: %w", path, err)
+		return err
 	}
 	defer there.close()
 	return accepted(there.fd)

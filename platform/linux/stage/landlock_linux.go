@@ -50,7 +50,7 @@ func enforce(r Ruleset, ownTerminals bool) ([]handshake.Missing, error) {
 		if rule.Required || !unreachable(err) {
 			return nil, fmt.Errorf("grant %s: %w", rule.Path, err)
 		}
-		missing = append(missing, handshake.Missing{Path: string(rule.Path), Reason: err.Error()})
+		missing = append(missing, handshake.Missing{Path: string(rule.Path), Reason: WhyMissing(err)})
 	}
 	if r.Requested.Terminals {
 		if err := addTerminals(fd, r.FS, ownTerminals); err != nil {
@@ -164,7 +164,21 @@ func unreachable(err error) bool {
 		errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, errAnother)
 }
 
-var errAnother = errors.New("another file is there by now than the one that was checked")
+var errAnother = errors.New("another file was there than the one that was checked")
+
+// WhyMissing says why a grant has no effect, for people. It does not name the
+// path.
+func WhyMissing(err error) string {
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return "it was not there at the start"
+	case errors.Is(err, unix.ELOOP):
+		return "a symlink was on the way to it"
+	case errors.Is(err, unix.EACCES):
+		return "this user may not pass the directories above it"
+	}
+	return err.Error()
+}
 
 func addRule(ruleset int, rule Rule) error {
 	fd, err := rule.open()

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"testing"
@@ -69,6 +70,27 @@ func TestRule_IsForTheFileThatWasChecked(t *testing.T) {
 	}
 	close(stop)
 	harness.Must(t, <-stopped)
+}
+
+func TestWhyMissing_IsPlainEnglish(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]string{
+		unix.ENOENT:  "it was not there at the start",
+		unix.ENOTDIR: "it was not there at the start",
+		unix.ELOOP:   "a symlink was on the way to it",
+		unix.EACCES:  "this user may not pass the directories above it",
+		errAnother:   "another file was there than the one that was checked",
+	} {
+		if got := WhyMissing(fmt.Errorf("open: %w", err)); got != want && got != "open: "+want {
+			t.Errorf("%v: %q", err, got)
+		}
+		if !unreachable(err) {
+			t.Errorf("%v ends the session", err)
+		}
+	}
+	if unreachable(unix.EIO) {
+		t.Error("a fault of the disk counts as a path that is not there")
+	}
 }
 
 // opened is the file that a rule is for.

@@ -1,0 +1,37 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+)
+
+// exec names each lost grant. A link, whose user reads the command's own output,
+// does so in one line.
+func TestPrintLost(t *testing.T) {
+	t.Parallel()
+	from := policy.Origin{File: policy.OriginCommand, Key: "k"}
+	outcome := spawn.Outcome{Confined: true, Lost: []spawn.LostGrant{
+		{Path: "/a", Reason: "because", Origin: from}, {Path: "/b", Reason: "because", Origin: from},
+	}}
+	const first, second = `sandbox-sidecar: warning: the grant of "/a" is lost: because; `, `the grant of "/b" is lost: `
+	var whole, brief, none strings.Builder
+	printLost(&whole, outcome, false)
+	printLost(&brief, outcome, true)
+	printLost(&none, spawn.Outcome{Confined: true}, true)
+	if got := whole.String(); !strings.HasPrefix(got, first) || !strings.Contains(got, second) ||
+		strings.Count(got, "\n") != 2 {
+		t.Errorf("%q", got)
+	}
+	if got := brief.String(); !strings.HasPrefix(got, first) || !strings.HasSuffix(got, " (and 1 more)\n") ||
+		strings.Count(got, "\n") != 1 {
+		t.Errorf("briefly: %q", got)
+	}
+	if got := none.String(); got != "" {
+		t.Errorf("nothing is lost: %q", got)
+	}
+}
