@@ -50,6 +50,37 @@ func TestProofs_FailIfNothingIsMounted(t *testing.T) {
 	}
 }
 
+// What has to be replaced and has become a symlink ends the start: the session
+// could read through it. What is gone does not.
+func TestTemporary_NeededIsNoSymlink(t *testing.T) {
+	t.Parallel()
+	dir := realDir(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	harness.Write(t, at("file"), "")
+	harness.Must(t, os.Symlink("file", at("link")))
+	for _, test := range []struct {
+		name             string
+		optional, needed bool
+		there            bool
+		err              error
+	}{
+		{"file", true, true, true, nil},
+		{"link", true, true, false, errLinked},
+		{"gone", true, true, false, nil},
+		{"link", true, false, false, nil},
+		{"link", false, false, false, unix.ELOOP},
+		{"gone", false, false, false, unix.ENOENT},
+	} {
+		place, there, err := TemporaryDir{Path: at(test.name), Optional: test.optional, Needed: test.needed}.open()
+		if there != test.there || !errors.Is(err, test.err) {
+			t.Errorf("%+v: %t, %v", test, there, err)
+		}
+		if there {
+			unix.Close(place)
+		}
+	}
+}
+
 func TestOpenPlain_FollowsNoSymlink(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

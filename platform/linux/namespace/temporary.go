@@ -25,7 +25,8 @@ type TemporaryDir struct {
 	// Optional is true if the session can start without. Then Path may also be
 	// a file.
 	Optional bool
-	// Needed: if Path is there, and Source is not, the session does not start.
+	// Needed: if Path is there, and Source is not, the session does not start. Nor
+	// does it if Path has become a symlink.
 	Needed bool
 }
 

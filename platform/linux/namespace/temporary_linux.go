@@ -39,11 +39,8 @@ func (t TemporaryDir) mount() error {
 	case len(source) == 0:
 		return fmt.Errorf("%s: %w", t.Source, unix.ENOENT)
 	}
-	place, err := openPlain(t.Path)
-	if t.Optional && isUnreachable(err) {
-		return nil // it is gone, or lies in a directory that was replaced
-	}
-	if err != nil {
+	place, there, err := t.open()
+	if err != nil || !there {
 		return err
 	}
 	defer unix.Close(place)
@@ -54,6 +51,25 @@ func (t TemporaryDir) mount() error {
 		return err
 	}
 	return putBack(t.Path, back)
+}
+
+// errLinked means that a file of which the session reads a part has become a
+// symlink. The whole of what that leads to may be granted.
+var errLinked = errors.New("a symlink is there since the settings were read; start the session again")
+
+// open opens what is to be replaced. there is false if the session can do without:
+// it is gone, or lies in a directory that was replaced.
+func (t TemporaryDir) open() (place int, there bool, err error) {
+	place, err = openPlain(t.Path)
+	switch {
+	case err == nil:
+		return place, true, nil
+	case t.Needed && errors.Is(err, unix.ELOOP):
+		return -1, false, errLinked
+	case t.Optional && isUnreachable(err):
+		return -1, false, nil
+	}
+	return -1, false, err
 }
 
 // clone is a copy of the mounts at a path and below.
