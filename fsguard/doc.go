@@ -12,6 +12,7 @@
 // [Stat], [ReadDir], [ReadFile] and the others replace the functions of package
 // os, which a test forbids on paths that a user, a project or a session chooses.
 // [Replace] and [Create] write files whole, and [Define] is for other calls. The
-// functions whose names end in Plain expect a path without symlinks.
+// functions whose names end in Plain expect a path without symlinks; [ReadPlain]
+// refuses any other.
 // See docs/design/unresponsive-file-systems.md.
 package fsguard

@@ -162,7 +162,10 @@ func readFile(path string, most int) (File, error) {
 		return File{}, err
 	}
 	defer file.Close()
-	var read File
+	return readOpen(file, most)
+}
+
+func readOpen(file *os.File, most int) (read File, err error) {
 	if read.Before, err = file.Stat(); err != nil {
 		return File{}, err
 	}

@@ -182,11 +182,11 @@ func (a *attempt) copyPublic(home string) error {
 		if rule, ok := a.policy.Find(policy.Read, real); !ok || !rule.Access.Has(policy.Read) {
 			continue
 		}
-		file, err := fsguard.ReadFile(real, maxKeyring)
-		if err != nil || file.Data == nil {
+		data, err := fsguard.ReadPlain(real, maxKeyring) // what the policy was asked about, and no other
+		if err != nil {
 			continue
 		}
-		if len(file.Data) > maxKeyring {
+		if len(data) > maxKeyring {
 			a.warnings = append(a.warnings, "GnuPG's "+name+" is too large to be copied for a session")
 			continue
 		}
@@ -194,7 +194,7 @@ func (a *attempt) copyPublic(home string) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		if err := os.WriteFile(to, file.Data, 0o600); err != nil {
+		if err := os.WriteFile(to, data, 0o600); err != nil {
 			return err
 		}
 	}
