@@ -24,10 +24,16 @@ var proofs = map[string][]string{
 	"RUSTUP_HOME": {"update-hashes/*-*-*", "toolchains/*/bin/rustc"},
 	"CARGO_HOME":  {"bin/cargo", ".package-cache", "registry/index/"},
 
-	"NVM_DIR":       {"nvm.sh", "versions/node/*/bin/node"},
-	"VOLTA_HOME":    {"layout.v*", "tools/image/"},
-	"FNM_DIR":       {"node-versions/*/installation/bin/node"},
-	"NODENV_ROOT":   {"libexec/nodenv", "versions/*/bin/node"},
+	"NVM_DIR":     {"nvm.sh", "versions/node/*/bin/node"},
+	"VOLTA_HOME":  {"layout.v*", "tools/image/"},
+	"FNM_DIR":     {"node-versions/*/installation/bin/node"},
+	"NODENV_ROOT": {"libexec/nodenv", "versions/*/bin/node"},
+	// npm reads both spellings.
+	"npm_config_cache":  npmCache,
+	"NPM_CONFIG_CACHE":  npmCache,
+	"npm_config_prefix": npmPrefix,
+	"NPM_CONFIG_PREFIX": npmPrefix,
+
 	"PNPM_HOME":     {"pnpm", "store/v[0-9]*/files/[0-9a-f][0-9a-f]/", "nodejs/*/bin/node"},
 	"COREPACK_HOME": {"lastKnownGood.json", "v1/*/*/.corepack"},
 	"DENO_DIR": {
@@ -38,6 +44,8 @@ var proofs = map[string][]string{
 	"WORKON_HOME":     {"postmkvirtualenv", "premkvirtualenv"},
 	"VIRTUAL_ENV":     {"pyvenv.cfg"},
 	"CONDA_PREFIX":    {"conda-meta/history", "conda-meta/*.json"},
+	"CONDA_ENVS_PATH": {"*/conda-meta/history"},
+	"CONDA_ENVS_DIRS": {"*/conda-meta/history"},
 	"PIP_CACHE_DIR":   {"http-v2/[0-9a-f]/[0-9a-f]/[0-9a-f]/", "http/[0-9a-f]/[0-9a-f]/[0-9a-f]/"},
 	"UV_CACHE_DIR":    {"interpreter-v[0-9]*/*/*.msgpack"},
 	"PRE_COMMIT_HOME": {"db.db"},

@@ -1,6 +1,10 @@
 package toolchain
 
-import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+import (
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+)
 
 // languages are the toolchains of languages. What sessions write to the caches
 // of tools is kept from programs outside, which would run it or build with it.
@@ -8,9 +12,11 @@ import "github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 // granted for writing.
 //
 // A variable must not be a hook or hold a secret; a test checks the table. One
-// that moves a place needs a row in proofs. GOENV moves none: it names a file,
-// and nothing tells that from a secret.
-var languages = []Toolchain{
+// that moves a place needs a row in proofs. GOENV, PIP_CONFIG_FILE and the like
+// move none: they name files of settings, which compile reads, see docs/design/
+// hidden-paths.md. RUSTC_WRAPPER and MAVEN_OPTS are left out: builds go without a
+// wrapper, and the options may hold passwords.
+var languages = slices.Concat([]Toolchain{
 	{
 		Name: "go", About: "Go: toolchains, the module cache and the build cache.",
 		Places: []Place{
@@ -129,7 +135,7 @@ var languages = []Toolchain{
 	},
 	{
 		Name: "node", About: "JavaScript: version managers, and the caches of npm, pnpm, yarn, bun and deno.",
-		Places: []Place{
+		Places: slices.Concat([]Place{
 			{Variable: "NVM_DIR", At: "~/.nvm", Access: readExecute, Why: "versions of nvm"},
 			{Variable: "VOLTA_HOME", At: "~/.volta", Access: readExecute, Why: "versions of volta"},
 			{
@@ -142,7 +148,6 @@ var languages = []Toolchain{
 			},
 			{Variable: "NODENV_ROOT", At: "~/.nodenv", Access: readExecute, Why: "versions of nodenv"},
 			{At: "~/.npm-global", Access: readExecute, Why: "programs of npm install -g"},
-			{At: "~/.npm", Access: policy.ReadWrite, Create: true, Why: "packages that npm and npx downloaded, logs"},
 			{
 				Variable: "PNPM_HOME", At: "~/.local/share/pnpm", Access: readExecute, Platform: "linux",
 				Why: "pnpm and programs of pnpm add -g",
@@ -199,8 +204,8 @@ var languages = []Toolchain{
 				Variable: "DENO_DIR", At: "~/Library/Caches/deno", Access: policy.ReadWrite, Platform: "darwin",
 				Create: true, Why: "modules that deno downloaded",
 			},
-		},
-		Variables: []Variable{
+		}, npmPlaces),
+		Variables: slices.Concat([]Variable{
 			{"NODE_ENV", "what kind of run it is"},
 			{"NVM_DIR", "where versions are"},
 			{"VOLTA_HOME", "where versions are"},
@@ -213,7 +218,7 @@ var languages = []Toolchain{
 			{"DENO_DIR", "where modules are"},
 			{"FORCE_COLOR", "colours"},
 			{"NO_COLOR", "colours"},
-		},
+		}, npmVariables),
 	},
 	{
 		Name: "python", About: "Python: interpreters and packages in the home directory, and the caches of " +
@@ -231,6 +236,8 @@ var languages = []Toolchain{
 			},
 			{Variable: "VIRTUAL_ENV", Access: readExecute, Why: "the environment that is active"},
 			{Variable: "CONDA_PREFIX", Access: readExecute, Why: "the environment that is active"},
+			{Variable: "CONDA_ENVS_PATH", Access: readExecute, Why: "environments of conda"},
+			{Variable: "CONDA_ENVS_DIRS", Access: readExecute, Why: "environments of conda"},
 			{At: "~/.conda", Access: readExecute, Why: "environments of conda"},
 			{At: "~/miniconda3", Access: readExecute, Why: "conda"},
 			{At: "~/miniforge3", Access: readExecute, Why: "conda"},
@@ -269,11 +276,16 @@ var languages = []Toolchain{
 			{"VIRTUAL_ENV", "the environment that is active"},
 			{"CONDA_PREFIX", "the environment that is active"},
 			{"CONDA_DEFAULT_ENV", "the environment that is active"},
+			{"CONDA_ENVS_PATH", "where environments are"},
+			{"CONDA_ENVS_DIRS", "where environments are"},
+			{"CONDARC", "where conda's settings are"},
 			{"PYENV_ROOT", "where versions are"},
 			{"PYENV_VERSION", "which version runs"},
 			{"WORKON_HOME", "where environments are"},
 			{"PIP_CACHE_DIR", "where packages are"},
+			{"PIP_CONFIG_FILE", "where pip's settings are"},
 			{"UV_CACHE_DIR", "where packages are"},
+			{"UV_CONFIG_FILE", "where uv's settings are"},
 			{"PRE_COMMIT_HOME", "where environments are"},
 			{"PYTHONDONTWRITEBYTECODE", "whether compiled modules are kept"},
 			{"PYTHONUNBUFFERED", "whether output is held back"},
@@ -425,89 +437,4 @@ var languages = []Toolchain{
 			{"APP_ENV", "what kind of run it is"},
 		},
 	},
-	{
-		Name: "c", About: "C and C++: the caches of ccache, sccache, Conan and vcpkg, and Xcode.",
-		Places: []Place{
-			{
-				Variable: "CCACHE_DIR", At: "~/.cache/ccache", Access: policy.ReadWrite, Platform: "linux",
-				Create: true, Why: "what ccache has compiled",
-			},
-			{
-				Variable: "CCACHE_DIR", At: "~/Library/Caches/ccache", Access: policy.ReadWrite, Platform: "darwin",
-				Create: true, Why: "what ccache has compiled",
-			},
-			{
-				At: "~/.ccache", Access: policy.ReadWrite, OnlyIfThere: "ccache prefers it to the new place",
-				Why: "what ccache has compiled, at its old place",
-			},
-			{
-				Variable: "SCCACHE_DIR", At: "~/.cache/sccache", Access: policy.ReadWrite, Platform: "linux",
-				Create: true, Why: "what sccache has compiled",
-			},
-			{
-				Variable: "SCCACHE_DIR", At: "~/Library/Caches/Mozilla.sccache", Access: policy.ReadWrite,
-				Platform: "darwin", Create: true, Why: "what sccache has compiled",
-			},
-			{
-				Variable: "CONAN_HOME", At: "~/.conan2", Below: "p", Access: policy.ReadWrite,
-				OnlyIfThere: "Conan makes all of its directory at once", Why: "packages of Conan",
-			},
-			{Variable: "CONAN_HOME", At: "~/.conan2", Below: "profiles", Access: policy.Read, Why: "profiles of Conan"},
-			{Variable: "VCPKG_ROOT", Access: readExecute, Why: "vcpkg"},
-			{At: "~/.cache/vcpkg", Access: policy.ReadWrite, Create: true, Why: "packages of vcpkg"},
-			{At: "~/.cmake/packages", Access: policy.Read, Why: "packages that are registered with CMake"},
-			{
-				Variable: "DEVELOPER_DIR", At: "/Applications/Xcode.app", Access: readExecute, Platform: "darwin",
-				Why: "compilers and SDKs",
-			},
-			{At: "/Library/Developer", Access: readExecute, Platform: "darwin", Why: "compilers and SDKs"},
-		},
-		Variables: []Variable{
-			{"CC", "the C compiler"},
-			{"CXX", "the C++ compiler"},
-			{"AR", "the archiver"},
-			{"LD", "the linker"},
-			{"CPPFLAGS", "flags"},
-			{"CFLAGS", "flags"},
-			{"CXXFLAGS", "flags"},
-			{"LDFLAGS", "flags"},
-			{"MAKEFLAGS", "flags"},
-			{"PKG_CONFIG_PATH", "where libraries are"},
-			{"CMAKE_PREFIX_PATH", "where libraries are"},
-			{"CMAKE_GENERATOR", "what builds"},
-			{"CMAKE_BUILD_TYPE", "how it is built"},
-			{"CMAKE_BUILD_PARALLEL_LEVEL", "how much is built at once"},
-			{"CCACHE_DIR", "where the cache is"},
-			{"CCACHE_BASEDIR", "which paths do not matter"},
-			{"SCCACHE_DIR", "where the cache is"},
-			{"CONAN_HOME", "where packages are"},
-			{"VCPKG_ROOT", "where vcpkg is"},
-			{"SDKROOT", "the SDK on macOS"},
-			{"DEVELOPER_DIR", "where Xcode is"},
-			{"MACOSX_DEPLOYMENT_TARGET", "the macOS to build for"},
-		},
-	},
-	{
-		Name: "nix", About: "Nix: the store, profiles and the cache. Building takes the daemon's socket, which " +
-			"allowed_unix_sockets has to grant.",
-		Places: []Place{
-			{At: "/nix/store", Access: readExecute, Why: "everything that Nix has installed"},
-			{At: "/nix/var/nix/profiles", Access: readExecute, Why: "which of it is in use"},
-			{At: "/nix/var/nix/gcroots", Access: policy.Read, Why: "what is in use"},
-			{At: "/nix/var/nix/db", Access: policy.Read, Why: "what is valid in the store"},
-			{At: "/run/current-system", Access: readExecute, Why: "the system of NixOS and nix-darwin"},
-			{At: "~/.local/state/nix/profiles", Access: readExecute, Why: "the user's profiles"},
-			{At: "~/.nix-defexpr", Access: policy.Read, Why: "the user's channels"},
-			{At: "~/.cache/nix", Access: policy.ReadWrite, Create: true, Why: "what was evaluated and fetched"},
-		},
-		Variables: []Variable{
-			{"NIX_PATH", "where expressions are"},
-			{"NIX_PROFILES", "which profiles are in use"},
-			{"NIX_REMOTE", "who builds"},
-			{"NIX_SSL_CERT_FILE", "which certificates count"},
-			{"NIX_USER_PROFILE_DIR", "where the user's profiles are"},
-			{"LOCALE_ARCHIVE", "translations"},
-			{"IN_NIX_SHELL", "whether this is a development shell"},
-		},
-	},
-}
+}, native)
