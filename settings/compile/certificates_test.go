@@ -142,13 +142,15 @@ func TestCertificates_NamedBySettings(t *testing.T) {
 		settings   string
 		want       bool
 	}{
-		"npm":            {".npmrc", "cafile=/home/u/ca.pem\n", "", true},
-		"npm, in quotes": {".npmrc", "cafile = \"~/ca.pem\"\r\n", "", true},
-		"yarn":           {".yarnrc.yml", "httpsCaFilePath: /home/u/ca.pem\n", "", true},
-		"pip":            {".config/pip/pip.conf", "[global]\ncert = /home/u/ca.pem", "", true},
-		"curl":           {".curlrc", "--cacert /home/u/ca.pem\n", "", true},
-		"wget":           {".wgetrc", "ca_certificate=/home/u/ca.pem\n", "", true},
-		"hg":             {".hgrc", "[web]\ncacerts = ~/ca.pem\n", "", true},
+		"npm":             {".npmrc", "cafile=/home/u/ca.pem\n", "", true},
+		"npm, in quotes":  {".npmrc", "cafile = \"~/ca.pem\"\r\n", "", true},
+		"npm, a variable": {".npmrc", "cafile=${HOME}/ca.pem\n", "", true},
+		"npm, none":       {".npmrc", "cafile=${NOWHERE}/home/u/ca.pem\n", "", false},
+		"yarn":            {".yarnrc.yml", "httpsCaFilePath: /home/u/ca.pem\n", "", true},
+		"pip":             {".config/pip/pip.conf", "[global]\ncert = /home/u/ca.pem", "", true},
+		"curl":            {".curlrc", "--cacert /home/u/ca.pem\n", "", true},
+		"wget":            {".wgetrc", "ca_certificate=/home/u/ca.pem\n", "", true},
+		"hg":              {".hgrc", "[web]\ncacerts = ~/ca.pem\n", "", true},
 		"git": {".gitconfig", "[http \"https://git.corp.example\"]\n" +
 			"\tsslCAInfo = ~/ca.pem\n", "", true},
 		"beside a secret": {".npmrc", "_auth=x\ncafile=/home/u/ca.pem\n", "", true},

@@ -34,6 +34,7 @@ func (e *evaluation) diagnose(r *reporter) {
 	}
 	e.diagnoseSockets(r)
 	e.diagnoseHosts(r)
+	e.diagnoseMoved(r)
 }
 
 // diagnoseSensitive finds a grant of keys or passwords. A machine without

@@ -312,7 +312,8 @@ func (is *settingsLines) goesOn(line string) bool {
 // directory that may hold secrets. Without them a program would go elsewhere in
 // silence: npm to the public registry. A file without a secret is granted; parts
 // are what sessions read of the others. Programs outside obey such a file, so it
-// is left out if some session may write it.
+// is left out if some session may write it. A file that a variable names is one by
+// its name, see isSettings.
 func (v fsView) settingsOfOthers(writable cover) (list []grant, parts []copied) {
 	home := v.host.Home
 	if home == "" {
@@ -320,11 +321,11 @@ func (v fsView) settingsOfOthers(writable cover) (list []grant, parts []copied) 
 	}
 	for i := range v.sensitive.All {
 		p := &v.sensitive.All[i]
-		if p.Mixed == "" || !p.Exists || p.Moved || !policy.Contains(home, p.Named) {
+		if p.Mixed == "" || !p.Exists || !policy.Contains(home, p.Named) {
 			continue
 		}
 		target := v.Resolve(p.Named)
-		if target.Err != nil || !target.Mode.IsRegular() {
+		if target.Err != nil || !target.Mode.IsRegular() || p.Moved && !v.isSettings(p.Named, target) {
 			continue
 		}
 		part, whole := v.partOf(target, p.Mixed, p.Format)
@@ -358,7 +359,7 @@ var authoritiesLines = sync.OnceValue(func() map[risks.Format]*regexp.Regexp {
 		risks.FormatMercurial: `cacerts|[\w.-]+:verifycertsfile`,
 	} {
 		lines[format] = regexp.MustCompile(`(?m)^[ \t]*(?:` + names + `)[ \t]*[:= \t][ \t]*` +
-			`["']?(~?/[^"'#\r\n]+?)["']?[ \t]*(?:#.*)?\r?$`)
+			`["']?((?:~|\$\{\w+\})?/[^"'#\r\n]+?)["']?[ \t]*(?:#.*)?\r?$`)
 	}
 	return lines
 })
@@ -385,6 +386,12 @@ func namedByOthers(view fsView) (list []named) {
 		}
 		for _, found := range line.FindAllStringSubmatch(string(data), most) {
 			path := found[1]
+			if name, below, is := strings.Cut(strings.TrimPrefix(path, "${"), "}"); is && strings.HasPrefix(path, "${") {
+				value := view.host.Env[name] // npm and yarn put it there
+				if path = value + below; !filepath.IsAbs(value) {
+					continue
+				}
+			}
 			rest, is := strings.CutPrefix(path, "~")
 			if is && !policy.Contains(view.host.Home, p.Named) {
 				continue // it is another home

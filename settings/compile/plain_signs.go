@@ -3,6 +3,7 @@ package compile
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -34,6 +35,8 @@ type secretSigns struct {
 	// host is a name of Bundler's for a host, whose value signs in there, and pair
 	// is such a value. chosen and groups are names of something else.
 	host, pair, chosen, groups *regexp.Regexp
+	// escape is a character by its number, as JSON, TOML, YAML and Java have it.
+	escape *regexp.Regexp
 }
 
 var settingsSigns = sync.OnceValue(func() secretSigns {
@@ -70,6 +73,7 @@ var settingsSigns = sync.OnceValue(func() secretSigns {
 		harmless: regexp.MustCompile(`^(?i)(?:(?:""|''|\{\s*\}|\[\s*\]|"(?:` + words + `|\d)"|'(?:` + words + `|\d)'|` +
 			`(?:` + words + `))(?:\s*$|\s*[,}\]]|\s+[#;])|\d(?:\s*$|\s+[#;])|` +
 			`["']?(?:~|/(?:etc|home|nix|opt|root|run|srv|usr|Users|var))/[\w./-]*["']?(?:\s*$|\s*[,}\]]))`),
+		escape: regexp.MustCompile(`\\u+[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\\U[0-9A-Fa-f]{8}`),
 		host:   regexp.MustCompile(`^\s*["']?BUNDLE_(?:\w*__|(?i:https?):|\w+:\d)`),
 		pair:   regexp.MustCompile(`^\s*["']?BUNDLE_[^\s"']+["']?:\s+["']?[^\s:/"']+:[^\s"'/][^\s"']*["']?\s*$`),
 		groups: regexp.MustCompile(`^\s*["']?BUNDLE_(?:WITH|WITHOUT|ONLY)["']?:`),
@@ -167,8 +171,21 @@ func (is *secretSigns) signsIn(address string) bool {
 	return strings.Trim(user, ":") != "" && (strings.Contains(user, ":") || !known)
 }
 
-// inLine reports whether a line may hold a secret, also in a comment.
+// inLine reports whether a line may hold a secret, also in a comment, as it is
+// written or with the characters that its escapes stand for.
 func (is *secretSigns) inLine(line string) bool {
+	plain := is.escape.ReplaceAllStringFunc(line, func(text string) string {
+		code, err := strconv.ParseUint(strings.TrimLeft(text[2:], "u"), 16, 32)
+		if err != nil || code < ' ' || code > unicode.MaxRune {
+			return text
+		}
+		return string(rune(code))
+	})
+	return is.inWritten(line) || plain != line && is.inWritten(plain)
+}
+
+// inWritten is inLine for a line as it is written.
+func (is *secretSigns) inWritten(line string) bool {
 	line = strings.TrimRight(line, " \t\r\n")
 	line = strings.NewReplacer(`\/`, "/", `\:`, ":", `\=`, "=").Replace(line) // as JSON and Java write them
 	return is.inAddress(line) || is.inValue(line) || is.inBundler(line) || is.isNamed(line)

@@ -61,6 +61,29 @@ func TestSignsParts_AreNotInUsualSettings(t *testing.T) {
 }
 
 // Every sign of a secret closes a file. The control is the file without it.
+func TestSignsParts_SeeThroughEscapes(t *testing.T) {
+	t.Parallel()
+	const around = "name = \"corp\"\n"
+	for _, secret := range []string{
+		`"p\u0061ssword": "hunter2"`, `"\u0074oken" = "hunter2"`, `"pass\x77ord": "hunter2"`,
+		`"\U00000070assword" = "hunter2"`, `p\uuu0061ssword=hunter2`,
+		`"url": "https:\/\/me:hunter2\u0040r.example\/simple"`,
+		`"x": "gh\u0070_0123456789abcdef"`,
+	} {
+		if kept, _, line := signsParts(around + secret + "\n"); line != 2 || strings.Contains(kept, "hunter2") {
+			t.Errorf("%s: line %d, kept %q", secret, line, kept)
+		}
+	}
+	for _, plain := range []string{
+		`"name": "Andr\u00e9"`, `"url": "https:\/\/r.example\/a\u0026b"`, `home=C\:\\users\\x`,
+		`"x": "\ud83d\ude00"`,
+	} {
+		if _, _, line := signsParts(around + plain + "\n"); line != 0 {
+			t.Errorf("control: %s: line %d", plain, line)
+		}
+	}
+}
+
 func TestSignsParts_FindSecrets(t *testing.T) {
 	t.Parallel()
 	const around = "name = \"corp\"\n"

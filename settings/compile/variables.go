@@ -100,22 +100,25 @@ func (e *evaluation) addingVariables() adding {
 
 // PassVariable says on one line what lets later sessions get a variable, or why
 // no setting of the user's does.
-func (c *Result) PassVariable(name string) string {
-	for _, listed := range c.bounds.variables {
+func (c *Result) PassVariable(name string) string { return c.adding.pass(name, c.bounds) }
+
+// pass is PassVariable.
+func (a adding) pass(name string, by bounds) string {
+	for _, listed := range by.variables {
 		if !listed.Allows(name) {
 			return "your organisation's settings do not let sessions have it"
 		}
 	}
-	if c.adding.taken != "" {
-		return fmt.Sprintf("the project's file %s does not list it", display.Quote(c.adding.taken))
+	if a.taken != "" {
+		return fmt.Sprintf("the project's file %s does not list it", display.Quote(a.taken))
 	}
-	kind, key := document.SplitKey(c.adding.key)
-	step := fmt.Sprintf("add %s to %q", display.Quote(c.adding.mark+name), key)
+	kind, key := document.SplitKey(a.key)
+	step := fmt.Sprintf("add %s to %q", display.Quote(a.mark+name), key)
 	if kind != "" {
 		step += fmt.Sprintf(" of %q", kind)
 	}
-	if c.adding.file != "" {
-		step += " in " + display.Quote(c.adding.file)
+	if a.file != "" {
+		step += " in " + display.Quote(a.file)
 	}
 	return step
 }

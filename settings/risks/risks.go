@@ -54,7 +54,8 @@ type Place struct {
 	// Mixed is what a program does without a file of settings that may hold a
 	// secret, such as "npm asks the public registry". Sessions see it in a wider
 	// grant if it holds none. If it does, they see the rest of it. In the home
-	// directory that is so without a grant, too.
+	// directory that is so without a grant, too. A name that ends in ".d" is a
+	// directory of such files.
 	Mixed string
 	// Format says how a mixed file is written.
 	Format Format

@@ -81,6 +81,8 @@ func TestIn_FollowsVariables(t *testing.T) {
 		{"GNUPGHOME", "/srv/gpg", "/srv/gpg", "~/.gnupg"},
 		{"CARGO_HOME", "/srv/cargo", "/srv/cargo/credentials.toml", "~/.cargo/credentials.toml"},
 		{"npm_config_userconfig", "/srv/npmrc", "/srv/npmrc", "~/.npmrc"},
+		{"GOENV", "/srv/goenv", "/srv/goenv", "~/.config/go/env"},
+		{"MAVEN_ARGS", "-B -s /srv/settings.xml", "/srv/settings.xml", "~/.m2/settings.xml"},
 		{"PIP_CONFIG_FILE", "/srv/pip.conf", "/srv/pip.conf", "~/.config/pip/pip.conf"},
 		{"GIT_CONFIG_GLOBAL", "/srv/gitconfig", "/srv/gitconfig", "~/.gitconfig"},
 		{"BASH_ENV", "/srv/env", "/srv/env", "~/.bashrc"},

@@ -216,8 +216,8 @@ func secrets() []Place {
 			mixed("PDM outside obeys it", "PDM asks the public index", "~/.config/pdm/config.toml"),
 			// docs.conda.io, "Searching for .condarc"
 			mixed(byConda, "conda asks the public channels",
-				"~/.condarc", "~/.conda/condarc", "~/.conda/.condarc", "~/.config/conda/condarc",
-				"~/.config/conda/.condarc",
+				"~/.condarc", "~/.conda/condarc", "~/.conda/.condarc", "~/.conda/condarc.d", "~/.config/conda/condarc",
+				"~/.config/conda/.condarc", "~/.config/conda/condarc.d",
 			),
 			mixed("go outside obeys it", "go asks the public proxy", "~/.config/go/env"),
 			mixed("bun outside obeys it", "bun asks the public registry", "~/.bunfig.toml", "~/.config/.bunfig.toml"),

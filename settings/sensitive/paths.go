@@ -40,6 +40,7 @@ type place struct {
 	// Hidden: sessions do not see it in a wider grant. Moved: a variable says
 	// that it is there.
 	Hidden, Moved bool
+	Variable      string       // that says so; "" if it is not moved
 	Mixed         string       // as in risks.Place
 	Format        risks.Format // as there
 	// outside: it is mixed and belongs to the machine, whose directories everybody
@@ -66,16 +67,35 @@ func Find(r *resolve.View, homes []string, root bool, getenv func(string) string
 		if known.Class()&risks.Secret == 0 || !inHome && !root && known.Variable == "" && known.Mixed == "" {
 			continue
 		}
-		for _, path := range matching(r, known.Path) {
+		for _, path := range found.withParts(r, known, matching(r, known.Path)) {
 			at, exists, _ := found.listed.realPath(r, path)
 			found.All = append(found.All, place{
 				Path: at, Named: path, Holds: known.Secret, Exists: exists, plain: known.Plain, Mixed: known.Mixed,
 				Format: known.Format, outside: known.Mixed != "" && !inHome, store: known.Store,
-				Moved: known.Variable != "", Hidden: known.Hidden() && (known.Variable == "" || inHome),
+				Moved: known.Variable != "", Variable: known.Variable,
+				Hidden: known.Hidden() && (known.Variable == "" || inHome),
 			})
 		}
 	}
 	return found
+}
+
+// withParts adds the files in directories of settings that may hold secrets.
+func (p *Paths) withParts(r *resolve.View, known risks.Place, paths []string) []string {
+	if known.Mixed == "" || !strings.HasSuffix(known.Path, ".d") {
+		return paths
+	}
+	for _, dir := range slices.Clone(paths) {
+		at, exists, _ := p.listed.realPath(r, dir)
+		if !exists || !r.Entry(at).Mode.IsDir() {
+			continue
+		}
+		names, _ := r.FS.ReadDir(at) // what the user cannot list, sessions cannot either
+		for _, name := range names {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+	}
+	return paths
 }
 
 // matching lists what a path with a * in its last name stands for, of what

@@ -1,0 +1,100 @@
+package compile
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
+)
+
+// settingsNames are names of files of settings, with the directory if the name
+// alone is that of other files, too.
+var settingsNames = []string{
+	".npmrc", "npmrc", ".yarnrc", ".yarnrc.yml", "pip.conf", "uv.toml", ".condarc", "condarc", ".bunfig.toml", ".gemrc",
+	"gemrc", ".curlrc", "curlrc", ".wgetrc", "wgetrc", ".hgrc", "hgrc", "gradle.properties", "nix.conf", "pnpm/rc",
+	"yarn/config", "pypoetry/config.toml", "pdm/config.toml", "go/env", "composer/config.json",
+	"helm/repositories.yaml", ".m2/settings.xml", "maven/settings.xml",
+}
+
+// isSettings reports whether a file that a variable names is one of settings, by
+// its name. A line in a project's .env can set any variable. So it is none if a
+// session could have made the file, or a symlink to it, if a project has it, or if
+// it lies where keys are.
+func (v fsView) isSettings(named string, target resolve.Target) bool {
+	dir, name := filepath.Split(named)
+	withDir := filepath.Join(filepath.Base(dir), name)
+	if !slices.Contains(settingsNames, name) && !slices.Contains(settingsNames, withDir) {
+		return false
+	}
+	for _, other := range v.sensitive.All {
+		if other.Mixed == "" && policy.Contains(other.Path, target.Path) {
+			return false // it is in a place of keys
+		}
+	}
+	made := func(path string) bool {
+		return v.inProject(path, policy.Read) || sidecarsOwn(path) || v.makeable(path, "/", "/")
+	}
+	return !made(target.Path) &&
+		!slices.ContainsFunc(target.Links, func(link resolve.Link) bool { return made(link.Path) })
+}
+
+// diagnoseMoved finds files of settings that variables name and of which sessions
+// read nothing: their programs go elsewhere in silence.
+func (e *evaluation) diagnoseMoved(r *reporter) {
+	if e.restricted == (document.Kinds{}) {
+		return
+	}
+	told := map[string]bool{}
+	for i := range e.sensitive.All {
+		if p := &e.sensitive.All[i]; !p.Moved {
+			told[p.Path] = true // other parts of the policy decide
+		}
+	}
+	index := policy.NewIndex(&e.policy)
+	for i := range e.sensitive.All {
+		p := &e.sensitive.All[i]
+		if p.Mixed == "" || !p.Moved || !p.Exists || told[p.Path] {
+			continue
+		}
+		target := e.Resolve(p.Named)
+		if target.Err != nil || !target.Mode.IsRegular() {
+			continue
+		}
+		told[p.Path] = true
+		reads := index.At(p.Path).Has(policy.Read) ||
+			slices.ContainsFunc(e.policy.Copies, func(c policy.Copy) bool { return c.Path == p.Path })
+		passes := e.policy.Environment.Allows(p.Variable)
+		_, whole := e.partOf(target, p.Mixed, p.Format)
+		var why, step string
+		switch {
+		case passes && reads:
+			continue
+		case !passes:
+			why, step = "sessions do not get the variable", e.passing(p.Variable)
+		case whole:
+			why, step = "sessions may not read the file", `add it to "additional_read_only_paths"`
+		case policy.Contains(e.host.Home, p.Named) && e.isSettings(p.Named, target):
+			continue // copiesOf has said so
+		default:
+			why, step = "it may hold a secret", "keep it at its usual place, where sessions read the rest"
+		}
+		r.add(target.Path, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "",
+			"%s names %s: %s, so %s; %s", p.Variable, display.Quote(target.Path), why, p.Mixed, step)
+	}
+}
+
+// passing says what lets sessions get a variable: a set that has it, or the list.
+func (e *evaluation) passing(name string) string {
+	for _, set := range toolchain.All {
+		if slices.ContainsFunc(set.Variables, func(v toolchain.Variable) bool { return v.Name == name }) &&
+			!hasToolchain(e.toolchains, set.Name) {
+			return fmt.Sprintf("add %q to %q", set.Name, toolchainsKey)
+		}
+	}
+	return e.addingVariables().pass(name, e.bounds)
+}
