@@ -65,6 +65,8 @@ func Hints(f Failed) []string {
 		return hints
 	}
 	switch {
+	case makesPackets(f):
+		hints = append(hints, packetsHint)
 	case f.Reported:
 	case lookedUp(f):
 		hints = append(hints, lookupHint)
@@ -116,10 +118,27 @@ func lookedUp(f Failed) bool {
 
 // unresolved are the exit statuses that programs have for a name that could not be
 // looked up, among few other reasons.
-var unresolved = map[string]int{"curl": 6, "ping": 2, "wget": 4}
+var unresolved = map[string]int{"curl": 6, "wget": 4}
 
 // lookupHint says what opens hosts. Which one the command wanted is not known.
 const lookupHint = `if it looked a name up: the network is off, and "allowed_hosts" opens single hosts`
+
+// makesPackets reports whether a command has probably failed to make a socket of
+// ICMP. The kernel or the filter refuses those: a session has no capability, and
+// ping's own do not count.
+func makesPackets(f Failed) bool {
+	return slices.ContainsFunc(programs(f.Argv), func(program string) bool {
+		status, known := packets[program]
+		return known && status == f.Exit.Code
+	})
+}
+
+// packets are the exit statuses that programs have for a socket of ICMP that they
+// could not make, among few other reasons.
+var packets = map[string]int{"ping": 2, "ping4": 2, "ping6": 2, "arping": 2, "fping": 4}
+
+// packetsHint says what does nearly the same.
+const packetsHint = `if a socket was refused by the sandbox: no setting opens ICMP; "curl" or "nc -z" tries a host`
 
 // Exit statuses of git and of ssh that say nothing about the reason.
 const (

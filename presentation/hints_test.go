@@ -71,6 +71,17 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 		"a name that is reported": {
 			Failed{Exit: unresolved, Argv: []string{"curl"}, Outcome: offline, Reported: true}, nil,
 		},
+		"ping without a socket": {
+			Failed{Exit: spawn.Exit{Code: 2}, Argv: []string{"/usr/bin/ping", "-c1", "x"}, Outcome: confined},
+			[]string{"no setting opens ICMP"},
+		},
+		"ping without a network": { // no host of allowed_hosts helps
+			Failed{
+				Exit: spawn.Exit{Code: 2}, Argv: []string{"sh", "-c", "ping6 x"}, Outcome: offline, Heard: refusal,
+				Reported: true,
+			}, []string{"no setting opens ICMP"},
+		},
+		"ping without an answer":       {Failed{Exit: failed, Argv: []string{"ping", "x"}, Outcome: confined}, nil},
 		"curl has a reason of its own": {Failed{Exit: failed, Argv: []string{"curl"}, Outcome: offline}, nil},
 		"a name with the network":      {Failed{Exit: unresolved, Argv: []string{"curl"}, Outcome: confined}, nil},
 		"a name with single hosts":     {Failed{Exit: unresolved, Argv: []string{"curl"}, Outcome: byHost}, nil},
