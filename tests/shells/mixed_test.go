@@ -262,7 +262,7 @@ func (m *mixture) run(fates []fate) {
 func (m *mixture) endKeeper() {
 	m.t.Helper()
 	place, _, _ := m.kept()
-	for _, pid := range m.keepers(os.Getpid()) {
+	for _, pid := range m.keepersOf(os.Getpid()) {
 		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(line),
 			"\x00"+place[strings.LastIndexByte(place, '/')+1:]+"\x00") {
 			_ = unix.Kill(pid, unix.SIGTERM)

@@ -427,7 +427,7 @@ func (w *world) mustEndWhileCommandsStart(wrap func(*exec.Cmd), token string, st
 	_ = agent.Wait()
 	what := fmt.Sprintf("once %d commands run", step)
 	harness.MustEnd(t, "the keeper ends with the agent, "+what, func() bool {
-		return len(w.keepers(agent.Process.Pid)) == 0
+		return len(w.keepersOf(agent.Process.Pid)) == 0
 	})
 	harness.MustEnd(t, "no command outlives the agent and its link, "+what, func() bool {
 		commands, links := running()

@@ -44,16 +44,6 @@ func (w *world) keepers() (pids []int) {
 	return pids
 }
 
-// keeper is the one process that keeps a sandbox.
-func (w *world) keeper() int {
-	w.t.Helper()
-	pids := w.keepers()
-	if len(pids) != 1 {
-		w.t.Fatalf("sandboxes are kept by %v", pids)
-	}
-	return pids[0]
-}
-
 // The first command in a new sandbox says so, and why, if the agent had another one
 // before. Nothing is said by an agent's first command, and by later ones in the same
 // sandbox.

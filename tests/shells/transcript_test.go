@@ -286,7 +286,7 @@ func (w *world) mustLeaveNothing(agent, started int) {
 	if len(left) == 0 || !harness.Alive(left[len(left)-1]) {
 		t.Fatalf("control: of the processes %v the last one has ended", left)
 	}
-	before := below(t, append(append([]int{agent, started}, w.keepers(agent)...), left...))
+	before := below(t, append(append([]int{agent, started}, w.keepersOf(agent)...), left...))
 	harness.Must(t, unix.Kill(agent, unix.SIGKILL))
 	var survivors []int
 	if !harness.Within(func() bool {
@@ -305,8 +305,8 @@ func (w *world) mustLeaveNothing(agent, started int) {
 	w.mustBeQuiet()
 }
 
-// keepers are the processes that keep the sandboxes of an agent.
-func (w *world) keepers(agent int) []int {
+// keepersOf are the processes that keep the sandboxes of an agent.
+func (w *world) keepersOf(agent int) []int {
 	return harness.Find(fmt.Sprintf("\x00keep\x00%d\x00", agent))
 }
 
