@@ -235,8 +235,12 @@ func (r *round) asAgent(args []string) string {
 	return r.output(r.command(r.program, slices.Concat([]string{"agent"}, r.agentFlags(), []string{"claude"}, args)...))
 }
 
+// shellCommand runs a link alone: a sandbox that this test process would share with
+// others would last as long as this does.
 func (r *round) shellCommand(args []string) string {
-	return r.output(r.command(r.shell(), "-c", r.line(args)))
+	command := r.command(r.shell(), "-c", r.line(args))
+	command.Env = append(command.Env, "SANDBOX_GROUP_OWNER=own")
+	return r.output(command)
 }
 
 // shellTyped types the name of a file that has the line. A terminal takes no line of
