@@ -145,6 +145,16 @@ func (q *denialQueue) put(d platform.Denial) (added bool) {
 	return true
 }
 
+// miss counts denials that were not put.
+func (q *denialQueue) miss(count int) {
+	if q == nil || count == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.missed += count
+}
+
 // known reports whether an access is known from elsewhere, too: what a program
 // prints of it is nothing new. If the output came first, what the sandbox says
 // replaces it, unless that was reported. q.mu is held.

@@ -40,8 +40,7 @@ type Group struct {
 
 	mu      sync.Mutex // guards the fields below
 	members []*member  // whose commands run, in the order of their starts
-	untold  []telling
-	unnoted []platform.Denial // for the next one's audit trail alone, each once
+	waiting waiting    // for the next session
 	// between is the state of the project when the last session ended, if it has
 	// left processes and no other has started since: what they change, the next
 	// session's review tells. nil otherwise.

@@ -25,6 +25,10 @@ func MayHaveRun(err error) bool {
 	return errors.Is(err, platform.ErrMayHaveRun) || errors.Is(err, platform.ErrSilentInit)
 }
 
+// Silent reports whether a session could not be started in a group because the
+// process that starts sessions there does not answer, and so starts no other one.
+func Silent(err error) bool { return errors.Is(err, platform.ErrSilentInit) }
+
 // Start starts a session in the group. The request must be like that of
 // StartGroup in its policy. The error is ErrGroupEnded if the group has ended,
 // and an *Error if the session could not be started.
@@ -123,13 +127,10 @@ func (g *Group) join(m *member) error {
 	if g.unused != nil {
 		g.unused.Stop()
 	}
-	for _, tell := range g.untold {
-		tell(r, false)
+	if lost := g.waiting.tell(r); lost > 0 {
+		g.running.log.Warn("changes of protected paths while no command ran are not listed", "more", lost)
 	}
-	for _, d := range g.unnoted {
-		r.record.Denied(d)
-	}
-	g.untold, g.unnoted = nil, nil
+	g.waiting = waiting{}
 	return nil
 }
 

@@ -21,19 +21,16 @@ func (g *Group) Rest() (alarms []Alarm, findings []Finding) { return g.alarms, g
 // names it.
 func (g *Group) noteRest() {
 	g.mu.Lock()
-	untold, unnoted, between, last := g.untold, g.unnoted, g.between, g.last
-	g.untold, g.unnoted, g.between = nil, nil, nil
+	left, between, last := g.waiting, g.between, g.last
+	g.waiting, g.between = waiting{}, nil
 	g.mu.Unlock()
 	heir := &running{record: last, denials: newDenialQueue(maxDenials), protection: &protectionWatch{record: last}}
 	if g.running.denials != nil {
 		heir.denials.lacking = g.running.denials.lacking
 		heir.kept = g.spawner.keep(&g.request)
 	}
-	for _, tell := range untold {
-		tell(heir, false)
-	}
-	for _, d := range unnoted {
-		heir.record.Denied(d)
+	if lost := left.tell(heir); lost > 0 {
+		g.running.log.Warn("changes of protected paths after the last command are not listed", "more", lost)
 	}
 	heir.kept.Flush()
 	var findings []Finding

@@ -47,8 +47,8 @@ func TestGroup_NotesAloneForATrailOnly(t *testing.T) {
 		g := &Group{spawner: &Spawner{Recorder: c.recorder}, running: &running{}}
 		g.request.Policy.Audit = c.to
 		(&running{shared: g}).noteAlone(platform.Denial{Target: "/file"})
-		if len(g.unnoted) != c.want {
-			t.Errorf("%s: %d wait", name, len(g.unnoted))
+		if len(g.waiting.unnoted) != c.want {
+			t.Errorf("%s: %d wait", name, len(g.waiting.unnoted))
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestGroup_NotesTheRest(t *testing.T) {
 			}
 			g.last.Ended(0, 0, false, nil)
 		}
-		g.tell(0, func(r *running, _ bool) {
+		g.tell(0, audit.Refused, 1, func(r *running, _ bool) {
 			r.heard(platform.Denial{Access: platform.RefusedRead, Target: "/file", Count: 1})
 		})
 		(*groupObserver)(g).Alarm(Alarm{Path: filepath.Join(dir, "alarm")})

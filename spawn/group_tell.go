@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
@@ -13,21 +14,77 @@ import (
 // another session has left.
 type telling func(r *running, own bool)
 
-// maxUntold bounds what is kept for a group's next session.
+// maxUntold bounds what is kept of each kind of event for a group's next session.
 const maxUntold = 256
 
-// tell tells the session of a process something: of the session that it is in,
-// else of the latest one. If none runs, the next one is told.
-func (g *Group) tell(pid int, what telling) {
+// waiting is what happens while no session runs, for the next one. What does not fit
+// is counted, so that no process hides one kind of event behind another.
+type waiting struct {
+	untold  map[string][]telling // by the kind of event, as the audit trail names it
+	unnoted []platform.Denial    // for the audit trail alone, each once
+	more    map[string]int       // events of each kind that did not fit
+	unread  int                  // denials for the audit trail alone that did not fit
+}
+
+// kinds are those of the events that wait, in the order in which they are told.
+var kinds = []string{audit.Refused, audit.Connected, audit.Review}
+
+// add adds so many events, or counts them.
+func (w *waiting) add(kind string, count int, what telling) {
+	if len(w.untold[kind]) >= maxUntold {
+		if w.more == nil {
+			w.more = map[string]int{}
+		}
+		w.more[kind] += count
+		return
+	}
+	if w.untold == nil {
+		w.untold = map[string][]telling{}
+	}
+	w.untold[kind] = append(w.untold[kind], what)
+}
+
+// note adds a denial for the audit trail alone, or counts it.
+func (w *waiting) note(d platform.Denial) {
+	known := slices.ContainsFunc(w.unnoted, func(other platform.Denial) bool {
+		return other.Access == d.Access && other.Target == d.Target && other.Process == d.Process
+	})
+	switch {
+	case known:
+	case len(w.unnoted) < maxUntold:
+		w.unnoted = append(w.unnoted, d)
+	default:
+		w.unread += d.Count
+	}
+}
+
+// tell tells a session everything, and returns how many alarms it could not tell:
+// no session lists their number.
+func (w *waiting) tell(r *running) (lost int) {
+	for _, kind := range kinds {
+		for _, tell := range w.untold[kind] {
+			tell(r, false)
+		}
+		r.record.Missed(kind, w.more[kind])
+	}
+	for _, d := range w.unnoted {
+		r.record.Denied(d)
+	}
+	r.record.Missed(audit.Refused, w.unread)
+	r.denials.miss(w.more[audit.Refused])
+	return w.more[audit.Review]
+}
+
+// tell tells the session of a process of so many events: the session that it is in,
+// else the latest one. If none runs, the next one is told.
+func (g *Group) tell(pid int, kind string, count int, what telling) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m, own := g.memberOf(pid); m != nil {
 		what(m.running, own)
 		return
 	}
-	if len(g.untold) < maxUntold {
-		g.untold = append(g.untold, what)
-	}
+	g.waiting.add(kind, count, what)
 }
 
 // note notes a denial in the audit trail alone: in that of the process's session, as
@@ -39,11 +96,8 @@ func (g *Group) note(d platform.Denial) {
 		m.running.record.Denied(d)
 		return
 	}
-	known := slices.ContainsFunc(g.unnoted, func(other platform.Denial) bool {
-		return other.Access == d.Access && other.Target == d.Target && other.Process == d.Process
-	})
-	if g.noted() && !known && len(g.unnoted) < maxUntold {
-		g.unnoted = append(g.unnoted, d)
+	if g.noted() {
+		g.waiting.note(d)
 	}
 }
 
@@ -86,7 +140,7 @@ func (g *Group) each(what func(*running)) {
 
 // connected notes a connection in the audit trail.
 func (g *Group) connected(target, process string) {
-	g.tell(0, func(r *running, _ bool) { r.record.Connected(target, process) })
+	g.tell(0, audit.Connected, 1, func(r *running, _ bool) { r.record.Connected(target, process) })
 }
 
 // ask asks the user of the session that a denial belongs to.
@@ -120,7 +174,7 @@ type groupObserver Group
 
 // Alarm tells the latest session.
 func (o *groupObserver) Alarm(alarm Alarm) {
-	(*Group)(o).tell(0, func(r *running, _ bool) { r.protection.raise(alarm) })
+	(*Group)(o).tell(0, audit.Review, 1, func(r *running, _ bool) { r.protection.raise(alarm) })
 }
 
 // Denied is not called: running.denied asks the group first.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -66,7 +67,7 @@ func (r *running) denied(d platform.Denial) {
 	}
 	d.Unasked = r.questions.wasSilent(d)
 	if r.shared != nil {
-		r.shared.tell(d.PID, func(member *running, own bool) {
+		r.shared.tell(d.PID, audit.Refused, d.Count, func(member *running, own bool) {
 			d.Background = !own
 			member.heard(d)
 		})

@@ -203,6 +203,18 @@ func (s *Session) Alarm(alarm platform.Alarm) {
 	s.put(audit.Event{Event: audit.Review, Changed: []audit.Change{{Path: alarm.Path, How: string(alarm.Kind)}}})
 }
 
+// Missed notes how many events of a kind nobody has kept.
+func (s *Session) Missed(kind string, count int) {
+	if s == nil || count == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tick(time.Now().UTC())
+	s.waits()
+	s.more[kind] += count
+}
+
 // Ended notes the end of the session, after what it was refused and has changed.
 func (s *Session) Ended(code int, signal syscall.Signal, survivors bool, findings []review.Finding) {
 	if s == nil {
