@@ -3,6 +3,7 @@
 package control
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func TestListener_BelievesNobody(t *testing.T) {
 		"an unknown field": of + `,"list":{},"shell":{}}` + "\n",
 		"a wrong type":     of + `,"list":[]}` + "\n",
 		"no request":       of + "}\n",
-		"another version":  `{"version":1,"list":{}}` + "\n",
+		"another version":  `{"version":2,"retire":{"sandbox":"x"}}` + "\n",
 		"no sandbox":       of + `,"retire":{"sandbox":"x"}}` + "\n",
 		"too long":         strings.Repeat(" ", 2*maxMessage),
 		"nothing":          "",
@@ -177,4 +178,90 @@ func TestList_RemovesWhatIsLeft(t *testing.T) {
 			t.Errorf("%s: exists: %v, want %v", path, err == nil, want)
 		}
 	}
+}
+
+// A program of another version is told what runs, as ps is while an older one still
+// runs. It starts and ends nothing.
+func TestListener_TellsEachVersionWhatRuns(t *testing.T) {
+	t.Parallel()
+	_, dir := place(t)
+	listenWith(t, dir, func(string) bool { return true })
+	for asked, want := range map[string]string{
+		`{"version":1,"list":{}}`: `{"runs":`, `{"version":2,"list":{}}`: `{"runs":`,
+		`{"version":1,"retire":{"sandbox":"x"}}`:                                 `{"refused":"it speaks version`,
+		`{"version":2,"join":{"sandbox":"x","argv":[""],"env":null,"dir":"Lw"}}`: `{"refused":"it speaks version`,
+		fmt.Sprintf(`{"version":%d,"retire":{"sandbox":"x"}}`, version):          `{"retired":true`,
+	} {
+		c, err := net.Dial("unix", filepath.Join(dir, "control"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, asked+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := bufio.NewReader(c).ReadString('\n'); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", asked, got)
+		}
+		c.Close()
+	}
+}
+
+// Only where nothing listens is a sandbox absent, so that a new one takes its place.
+// Any other error says that the process may run.
+func TestJoinLink_IsAbsentOnlyWhereNothingListens(t *testing.T) {
+	t.Parallel()
+	stateDir, dir := place(t)
+	socket := filepath.Join(dir, "control")
+	joining := spawn.Joining{Argv: []string{"true"}, Dir: "/", Files: new([3]*os.File)}
+	for i := range joining.Files {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { null.Close() })
+		joining.Files[i] = null
+	}
+	join := func(at string) error {
+		joined, err := At(at, socket).JoinLink("x", joining)
+		if err == nil {
+			joined.Close()
+		}
+		return err
+	}
+	absent := func(name string, want bool, err error) {
+		t.Helper()
+		if !errors.Is(err, ErrNotStarted) || errors.Is(err, ErrAbsent) != want ||
+			strings.Contains(err.Error(), "process 0") {
+			t.Errorf("%s: %v, want absent: %v", name, err, want)
+		}
+	}
+	absent("no socket", true, join(stateDir))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := os.Chmod(socket, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	absent("a socket elsewhere", false, join(filepath.Join(stateDir, "other")))
+	if err := os.Chmod(socket, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	absent("a socket that is not private", false, join(stateDir))
+	if err := os.Chmod(socket, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if c, err := l.AcceptUnix(); err == nil {
+			c.Close()
+		}
+	}()
+	err = join(stateDir)
+	absent("a process that answers nothing", false, err)
+	if !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+		t.Errorf("the process is not named: %v", err)
+	}
+	l.Close()
+	absent("a socket that is left", true, join(stateDir))
 }

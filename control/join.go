@@ -3,6 +3,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,8 +16,9 @@ import (
 )
 
 const (
-	// takeTimeout bounds the wait for a process to take a command.
-	takeTimeout = 2 * time.Second
+	// takeTimeout bounds the wait for a process to take a command. The wait ends at
+	// once if that process ends.
+	takeTimeout = 10 * time.Second
 	// startTimeout bounds the wait for the start of a command; see
 	// platform.GroupInit.
 	startTimeout = time.Minute
@@ -67,10 +69,29 @@ func (s *Supervisor) JoinLink(sandbox string, j spawn.Joining) (*Joined, error) 
 	return s.join(sandbox, j, true)
 }
 
+// The errors of a link whose command was taken. Its user has joined nothing.
+var (
+	errKeeperEnded  = errors.New("the command may have run: what keeps the agent's sandbox has ended; run it again")
+	errKeeperSilent = errors.New("the command may have run: what keeps the agent's sandbox does not answer")
+)
+
 func (s *Supervisor) join(sandbox string, j spawn.Joining, link bool) (*Joined, error) {
-	raw, _, err := usersocket.Dial(s.stateDir, s.socket, name, time.Now().Add(answerTimeout))
+	raw, pid, err := usersocket.Dial(s.stateDir, s.socket, name, time.Now().Add(takeTimeout))
+	failed := func(err error) error {
+		if link {
+			return err
+		}
+		return fmt.Errorf("join sandbox: %w", err)
+	}
+	pid = cmp.Or(pid, s.PID)
+	ofProcess := func(err error) error {
+		if pid == 0 {
+			return failed(reason(err))
+		}
+		return failed(fmt.Errorf("process %d: %w", pid, reason(err)))
+	}
 	if err != nil {
-		return nil, &notStartedError{fmt.Errorf("join sandbox: process %d: %w", s.PID, reason(err)), ErrAbsent}
+		return nil, &notStartedError{ofProcess(err), absentBy(err)}
 	}
 	c := usersocket.NewConn(raw, maxMessage)
 	c.TakeFiles(1)
@@ -95,7 +116,7 @@ func (s *Supervisor) join(sandbox string, j spawn.Joining, link bool) (*Joined, 
 	}
 	if err != nil { // nothing is started before
 		c.Close()
-		return nil, &notStartedError{fmt.Errorf("join sandbox: process %d: %w", s.PID, reason(err)), ErrNotStarted}
+		return nil, &notStartedError{ofProcess(err), ErrNotStarted}
 	}
 	if answer.Taken {
 		answer = reply{}
@@ -104,8 +125,12 @@ func (s *Supervisor) join(sandbox string, j spawn.Joining, link bool) (*Joined, 
 	}
 	passed := c.Files()
 	switch {
+	case err != nil && link && errors.Is(reason(err), ErrSilent):
+		err = errKeeperSilent
+	case err != nil && link:
+		err = errKeeperEnded
 	case err != nil:
-		err = fmt.Errorf("join sandbox: process %d: %w", s.PID, reason(err))
+		err = ofProcess(err)
 	case answer.NotExecuted != nil:
 		failed := answer.NotExecuted
 		err = &spawn.Error{
@@ -113,15 +138,15 @@ func (s *Supervisor) join(sandbox string, j spawn.Joining, link bool) (*Joined, 
 			Cause: &spawn.NotExecutedError{Cause: failed.Cause, Missing: failed.Missing},
 		}
 	case answer.Unknown != "":
-		err = fmt.Errorf("join sandbox: %s", answer.Unknown)
+		err = failed(errors.New(answer.Unknown))
 	case answer.Refused != "":
 		why := ErrNotStarted
 		if answer.Absent {
 			why = ErrAbsent
 		}
-		err = &notStartedError{fmt.Errorf("join sandbox: %s", answer.Refused), why}
+		err = &notStartedError{failed(errors.New(answer.Refused)), why}
 	case !answer.Started || (len(passed) == 1) != (j.Files == nil):
-		err = fmt.Errorf("join sandbox: process %d answers something else", s.PID)
+		err = ofProcess(errors.New("it answers something else"))
 	}
 	if err != nil {
 		for _, file := range passed {
@@ -136,6 +161,15 @@ func (s *Supervisor) join(sandbox string, j spawn.Joining, link bool) (*Joined, 
 		joined.Terminal = passed[0]
 	}
 	return joined, nil
+}
+
+// absentBy is ErrAbsent if nothing listens where a process should, as the error of
+// Dial says. Any other error says nothing of the process: it may run.
+func absentBy(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
+		return ErrAbsent
+	}
+	return ErrNotStarted
 }
 
 // notStartedError is an error that is another one, too.
@@ -155,6 +189,15 @@ func bytesOf(list []string) [][]byte {
 // Signal sends a signal to the command, or to its process group.
 func (j *Joined) Signal(number unix.Signal, group bool) {
 	_ = j.conn.Send(signal{Signal: int(number), Group: group}) // Wait sees the end
+}
+
+// ReadOn hands over pipes to which what the command has left in the background still
+// prints. The process that has the sandbox reads and drops that, so that nothing
+// fails for lack of a reader. The caller reads them no more, and closes them.
+func (j *Joined) ReadOn(files []*os.File) {
+	if len(files) > 0 {
+		_ = j.conn.Send(signal{ReadOn: true}, files...) // else they end with the sandbox
+	}
 }
 
 // Wait waits for the command's end. The error is ErrGone; what the command was

@@ -33,7 +33,7 @@ type Silent struct {
 }
 
 // ErrSilent means that a process did not answer in time.
-var ErrSilent = errors.New("it did not answer within a second")
+var ErrSilent = errors.New("it did not answer in time")
 
 // Error names the process, and says why it did not answer.
 func (s *Silent) Error() string {
@@ -112,7 +112,7 @@ func ask(stateDir, path string, end time.Time) (*Supervisor, error) {
 	}
 	c := usersocket.NewConn(raw, maxMessage)
 	defer c.Close()
-	err = errors.Join(c.ReceiveBefore(end), c.Send(request{Version: version, List: &list{}}))
+	err = errors.Join(c.ReceiveBefore(end), c.Send(request{Version: listVersion, List: &list{}}))
 	var answer reply
 	if err == nil {
 		err = c.Receive(&answer)

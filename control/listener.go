@@ -50,6 +50,9 @@ type Options struct {
 	// Retire has a shared sandbox end once nothing runs in it, if it is one that is
 	// kept for links. If it is nil, none is.
 	Retire func(sandbox string) bool
+	// Silent is called once nothing more can be started in a shared sandbox, as the
+	// process there that would do so does not answer; nil: nothing is done.
+	Silent func(sandbox string)
 }
 
 // Narrator describes a command to the user who has started it, once it has started
@@ -154,11 +157,11 @@ func (l *Listener) serve(c *usersocket.Conn, pid int) {
 		return
 	}
 	switch {
+	case asked.List != nil: // of any version: it is the same in all
+		_ = c.Send(reply{Runs: l.runs()})
 	case asked.Version != version:
 		refusal := fmt.Sprintf("it speaks version %d, and this program version %d", version, asked.Version)
 		_ = c.Send(reply{Refused: refusal})
-	case asked.List != nil:
-		_ = c.Send(reply{Runs: l.runs()})
 	case asked.Join != nil:
 		l.join(c, pid, asked.Join)
 	case asked.Retire != nil:

@@ -9,9 +9,14 @@ import (
 // name is that of the socket in its directory.
 const name = "control"
 
-// version is that of the messages. Programs of two versions do not talk to each
-// other.
-const version = 2
+const (
+	// version is that of the messages that change something: programs of two
+	// versions start and end nothing for each other.
+	version = 3
+	// listVersion is that of the message that asks for what runs, and of its answer.
+	// Programs of the first version look at it.
+	listVersion = 1
+)
 
 // maxMessage bounds the bytes of a message.
 const maxMessage = 4 << 20
@@ -58,6 +63,9 @@ type goAhead struct {
 type signal struct {
 	Signal int  `json:"signal"`
 	Group  bool `json:"group,omitempty"`
+	// ReadOn comes in place of a signal, with pipes that what the command has left
+	// still prints to: what comes there is read, and dropped.
+	ReadOn bool `json:"readOn,omitempty"`
 }
 
 // list asks for what runs.

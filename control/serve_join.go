@@ -62,18 +62,10 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	}
 	files = nil
 	if err != nil {
-		absent := errors.Is(err, spawn.ErrNoSuchSandbox) || errors.Is(err, spawn.ErrGroupEnded)
-		answer := reply{Refused: err.Error(), Absent: absent}
-		if spawn.MayHaveRun(err) {
-			answer = reply{Unknown: err.Error()}
+		_ = c.Send(failure(err, asked.Link))
+		if spawn.Silent(err) && l.options.Silent != nil {
+			l.options.Silent(asked.Sandbox)
 		}
-		if failed, is := errors.AsType[*spawn.NotExecutedError](err); is {
-			answer = reply{NotExecuted: &notExecuted{Cause: failed.Cause, Missing: failed.Missing}}
-			if whole, is := errors.AsType[*spawn.Error](err); is {
-				answer.NotExecuted.Path, answer.NotExecuted.Hint = []byte(whole.Path), whole.Hint
-			}
-		}
-		_ = c.Send(answer)
 		return
 	}
 	defer command.GiveBack()
@@ -85,7 +77,7 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	if narrator != nil {
 		began = narrator.Began(command)
 	}
-	if c.Send(reply{Started: true, Said: began}, master...) != nil {
+	if sendShort(c, reply{Started: true, Said: began}, master...) != nil {
 		command.Kill()
 		return
 	}
@@ -95,10 +87,17 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 		_ = c.ReceiveBefore(time.Time{})
 		for {
 			var s signal
-			if c.Receive(&s) != nil || s.Signal < 1 || s.Signal > maxSignal {
+			if c.Receive(&s) != nil {
 				return
 			}
-			command.Signal(unix.Signal(s.Signal), s.Group)
+			switch {
+			case s.ReadOn:
+				command.ReadOn(c.Files())
+			case s.Signal < 1 || s.Signal > maxSignal:
+				return
+			default:
+				command.Signal(unix.Signal(s.Signal), s.Group)
+			}
 		}
 	}()
 	select {
@@ -115,7 +114,11 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	if narrator != nil {
 		answer.Said = narrator.Ended(command)
 	}
-	if c.Send(answer) != nil {
+	if sendShort(c, answer) != nil {
+		return
+	}
+	if asked.Link { // it has more to read, for as long as its caller takes
+		<-gone
 		return
 	}
 	timer := time.NewTimer(lastRead)
@@ -124,6 +127,57 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	case <-gone:
 	case <-timer.C:
 	}
+}
+
+// failure is the answer for a command that was not started, or perhaps not. That of
+// a link is refused if the sandbox has no room for it, as nothing of it has run: it
+// can run elsewhere.
+func failure(err error, link bool) reply {
+	failed, notExecuted := errors.AsType[*spawn.NotExecutedError](err)
+	switch {
+	case spawn.MayHaveRun(err):
+		return reply{Unknown: err.Error()}
+	case notExecuted && failed.Exhausted && link:
+		return reply{Refused: "nothing more can be started in the agent's sandbox: " + failed.Cause}
+	case notExecuted:
+		return reply{NotExecuted: describeFailed(err, failed)}
+	}
+	absent := errors.Is(err, spawn.ErrNoSuchSandbox) || errors.Is(err, spawn.ErrGroupEnded)
+	return reply{Refused: err.Error(), Absent: absent}
+}
+
+func describeFailed(err error, failed *spawn.NotExecutedError) *notExecuted {
+	described := &notExecuted{Cause: failed.Cause, Missing: failed.Missing}
+	if whole, is := errors.AsType[*spawn.Error](err); is {
+		described.Path, described.Hint = []byte(whole.Path), whole.Hint
+	}
+	return described
+}
+
+// sender is the part of a connection that sendShort needs.
+type sender interface {
+	Send(message any, files ...*os.File) error
+}
+
+// tooMuch is said in place of lines that do not fit into a message.
+const tooMuch = "sandbox-sidecar: warning: what there is to say of the command does not fit into a message\n"
+
+// sendShort sends an answer, or what fits of it: how a command has ended always
+// arrives.
+func sendShort(c sender, answer reply, files ...*os.File) error {
+	err := c.Send(answer, files...)
+	if !errors.Is(err, usersocket.ErrTooLong) {
+		return err
+	}
+	if answer.Said != "" {
+		answer.Said = tooMuch
+	}
+	if answer.Ended != nil {
+		short := *answer.Ended
+		short.Denied, short.More = nil, short.More+len(short.Denied)
+		answer.Ended = &short
+	}
+	return c.Send(answer, files...)
 }
 
 // errNoLinks is why the command of a link is not started.

@@ -51,7 +51,8 @@ const lastReports = time.Second
 
 // ErrSilentInit means that the init of a group has not answered in time. It may yet
 // start what it was sent.
-var ErrSilentInit = errors.New("the process that starts the group's commands does not answer")
+var ErrSilentInit = errors.New(
+	"the process that starts the group's commands does not answer, so the command may have run")
 
 var errCut = errors.New("talk to init of group: a part of a call was sent")
 

@@ -72,6 +72,20 @@ func (b *Background) GiveBack() {
 	b.running.master.Close()
 }
 
+// ReadOn reads pipes to which what a program has left in its group still prints, and
+// drops that: without a reader these processes would fail. It returns at once, and
+// closes the files once nobody prints there any more, or the group has ended. Give
+// it no file that another one reads.
+func (b *Background) ReadOn(files []*os.File) {
+	for _, file := range files {
+		if c, joined := b.running.group.(*call); joined && isOpen(file) {
+			c.shared.keepReading(file)
+			continue
+		}
+		file.Close()
+	}
+}
+
 // PID is the program's process id.
 func (b *Background) PID() int { return b.running.process.PID() }
 

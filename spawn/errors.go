@@ -48,6 +48,9 @@ type NotExecutedError struct {
 	Cause string
 	// Missing reports that there is no such program.
 	Missing bool
+	// Exhausted reports that there were too few processes or too little memory left
+	// to start it.
+	Exhausted bool
 }
 
 // Error is the cause.
@@ -120,10 +123,13 @@ func launchError(request Request, err error) error {
 		if refused {
 			hint = `"chmod +x" may help; or its interpreter is not in "additional_executable_paths"`
 		}
-		if failure.Cause == syscall.EAGAIN.Error() { // fork(2), by the init of a group
-			hint = `end what runs in the group (group/close), or raise "limits.processes"`
-		}
 		cause := &NotExecutedError{Cause: failure.Cause, Missing: failure.Missing}
+		switch failure.Cause { // of fork(2), by the init of a group
+		case syscall.EAGAIN.Error():
+			cause.Exhausted, hint = true, `end processes in the sandbox, or raise "limits.processes"`
+		case syscall.ENOMEM.Error():
+			cause.Exhausted, hint = true, `end processes in the sandbox, or raise "limits.memory"`
+		}
 		return &Error{Attempt: "execute", Path: failure.Path, Cause: cause, Hint: hint, Refused: refused}
 	default:
 		return &Error{Attempt: string(failure.Step), Path: failure.Path, Cause: errors.New(failure.Cause)}

@@ -37,7 +37,8 @@ func TestAuditHint_FollowsTheCause(t *testing.T) {
 func TestLaunchError_HintsAtTheCause(t *testing.T) {
 	t.Parallel()
 	for cause, want := range map[error]string{
-		syscall.EAGAIN: "group/close", syscall.ENOENT: "install it", syscall.E2BIG: "shorter arguments",
+		syscall.EAGAIN: "limits.processes", syscall.ENOMEM: "limits.memory", syscall.ENOENT: "install it",
+		syscall.E2BIG:   "shorter arguments",
 		syscall.ENOEXEC: "name another program",
 	} {
 		failure := platform.NewFailure(platform.StepProgram, "/bin/sh", cause)

@@ -272,6 +272,7 @@ var testsMayImport = []string{
 var testsOfMayImport = map[string][]string{
 	"presentation":           {"platform", "settings/document"},
 	"cmd/sandbox-sidecar":    {"settings/managed"},
+	"control":                {"platform"},
 	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle"},
 	"platform/linux/notify":  {"platform/linux/notify/notifytest"},
 	"platform/linux/sockets": {"platform/linux/notify/notifytest"},
