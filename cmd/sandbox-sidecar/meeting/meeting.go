@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +46,13 @@ const (
 
 // mostText bounds what a place holds.
 const mostText = 4 << 10
+
+const (
+	// firstPause is the time between the first two looks at a lock. It doubles, up
+	// to mostPause.
+	firstPause = 2 * time.Millisecond
+	mostPause  = 20 * time.Millisecond
+)
 
 // foreignAge is how old a file of another namespace is when Tidy removes it:
 // whether its owner lives is not known.
@@ -83,6 +93,9 @@ func read(path string) (text string, written time.Time, err error) {
 	}
 	data := make([]byte, mostText)
 	n, err := file.Read(data)
+	if errors.Is(err, io.EOF) { // after a crash of the machine; see fsguard.ReplaceSoon
+		return "", time.Time{}, nil
+	}
 	if n == 0 && err != nil {
 		return "", time.Time{}, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -101,21 +114,29 @@ func (p Place) Write(text string) error {
 // Left is what processes have left at the places of the same owner, whatever the
 // key. What cannot be read is left out.
 func (p Place) Left() []string {
-	entries, err := os.ReadDir(p.dir)
-	if err != nil {
-		return nil
-	}
 	var list []string
-	for _, entry := range entries {
-		// Other files have an end after the sum.
-		if !strings.HasPrefix(entry.Name(), p.owner.prefix()) || len(entry.Name()) != len(p.name) {
-			continue
-		}
-		if text, _, err := read(filepath.Join(p.dir, entry.Name())); err == nil && text != "" {
+	for _, name := range p.names() {
+		if text, _, err := read(filepath.Join(p.dir, name)); err == nil && text != "" {
 			list = append(list, text)
 		}
 	}
 	return list
+}
+
+// names are those of the files with the texts of the same owner.
+func (p Place) names() []string {
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, entry := range entries {
+		// Other files have an end after the sum.
+		if strings.HasPrefix(entry.Name(), p.owner.prefix()) && len(entry.Name()) == len(p.name) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
 }
 
 // Fail notes why a start at the place has failed, for Failed.
@@ -150,56 +171,117 @@ var ErrLocked = errors.New("another process keeps it locked")
 
 // Lock locks the place for as long as the file is open, here or in a process that
 // was given it. If another process has it locked, Lock waits as long as within says,
-// and returns nil once that has left something else than known.
+// and returns nil once that has left something other than known.
 func (p Place) Lock(known string, within time.Duration) (*os.File, error) {
 	if err := fsguard.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, err
 	}
+	pause := firstPause
+	for deadline := time.Now().Add(within); ; time.Sleep(pause) {
+		file, err := p.tryLock()
+		left, readErr := p.Read()
+		switch {
+		case readErr == nil && left != known:
+			if file != nil {
+				file.Close()
+			}
+			return nil, nil
+		case !errors.Is(err, ErrLocked): // nil, too
+			return file, err
+		case time.Now().After(deadline):
+			return nil, ErrLocked
+		}
+		pause = min(2*pause, mostPause) // many may wait
+	}
+}
+
+// tryLock locks the place. The error is ErrLocked if another process has it.
+func (p Place) tryLock() (*os.File, error) {
 	file, err := os.OpenFile(p.path()+locked, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(within); ; time.Sleep(5 * time.Millisecond) {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		left, readErr := p.Read()
-		switch {
-		case readErr == nil && left != known:
-			file.Close()
-			return nil, nil
-		case err == nil:
-			return file, nil
-		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
-			file.Close()
-			return nil, fmt.Errorf("lock %s: %w", p.path(), err)
-		case time.Now().After(deadline):
-			file.Close()
-			return nil, ErrLocked
-		}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR):
+		err = ErrLocked
+	case err != nil:
+		err = fmt.Errorf("lock %s: %w", p.path(), err)
+	case !isAt(file, p.path()+locked): // the process that had it has removed it since
+		err = ErrLocked
 	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// isAt reports whether a file is the one at a path.
+func isAt(file *os.File, path string) bool {
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	at, err := os.Lstat(path)
+	return err == nil && os.SameFile(info, at)
+}
+
+// LockedPlace is the name of the place whose lock has a path.
+func LockedPlace(path string) (name string, is bool) {
+	return strings.CutSuffix(filepath.Base(path), locked)
 }
 
 // End replaces what a process has left at the place, unless another has left
 // something else since, or is about to.
 func (p Place) End(text, by string) error {
-	lock, err := os.OpenFile(p.path()+locked, os.O_RDWR|unix.O_NOFOLLOW, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the owner has ended, and nobody looks here any more
-	}
-	if err != nil {
+	return p.alone(func() error {
+		if data, err := p.Read(); err != nil || data != text {
+			return err
+		}
+		return p.Write(by)
+	})
+}
+
+// alone does something with the place locked, and removes the lock. It does nothing
+// if another process has the lock.
+func (p Place) alone(do func() error) error {
+	lock, err := p.tryLock()
+	switch {
+	case errors.Is(err, ErrLocked) || errors.Is(err, fs.ErrNotExist): // no directory: nothing was left
+		return nil
+	case err != nil:
 		return err
 	}
 	defer lock.Close()
-	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil
+	defer os.Remove(p.path() + locked) // before it is unlocked
+	return do()
+}
+
+// Prune removes the oldest texts at the places of the same owner that are over, but
+// for so many.
+func (p Place) Prune(most int, over func(text string) bool) {
+	type old struct {
+		place   Place
+		written time.Time
 	}
-	if err != nil {
-		return fmt.Errorf("lock %s: %w", p.path(), err)
+	var list []old
+	for _, name := range p.names() {
+		text, written, err := read(filepath.Join(p.dir, name))
+		if err == nil && text != "" && over(text) {
+			list = append(list, old{Place{dir: p.dir, name: name, owner: p.owner}, written})
+		}
 	}
-	if data, err := p.Read(); err != nil || data != text {
-		return err
+	slices.SortFunc(list, func(a, b old) int { return b.written.Compare(a.written) })
+	for _, one := range list[min(most, len(list)):] {
+		_ = one.place.alone(func() error { // what cannot be removed is when the owner has ended
+			if text, err := one.place.Read(); err != nil || !over(text) {
+				return err
+			}
+			one.place.Succeed()
+			return os.Remove(one.place.path())
+		})
 	}
-	return p.Write(by)
 }
 
 // Forget removes everything of the owner, which must have ended.
@@ -227,18 +309,23 @@ func (p Place) remove(which func(Owner, fs.DirEntry) bool) {
 		return // nothing was left
 	}
 	for _, entry := range entries {
-		if owner, is := ownerOf(entry.Name()); is && which(owner, entry) {
+		if owner, is := ownerOf(entry.Name()); is && entry.Type().IsRegular() && which(owner, entry) {
 			_ = os.Remove(filepath.Join(p.dir, entry.Name()))
 		}
 	}
 }
 
-// ownerOf is the owner that the name of a file begins with.
+// form is that of the names of its files: of a place, of what belongs to one, and of
+// what a process has left that was killed while it wrote one of these.
+var form = regexp.MustCompile(`^\d+\.\d+\.\d+\.[0-9a-f]{64}(` + regexp.QuoteMeta(locked) + `|(` +
+	regexp.QuoteMeta(failed) + `)?(\.\d+)?)$`)
+
+// ownerOf is the owner of a file with a name.
 func ownerOf(name string) (owner Owner, is bool) {
-	parts := strings.SplitN(name, ".", 4)
-	if len(parts) < 4 {
+	if !form.MatchString(name) { // whose file it is is not known
 		return Owner{}, false
 	}
+	parts := strings.SplitN(name, ".", 4)
 	namespace, namespaceErr := strconv.ParseUint(parts[0], 10, 64)
 	pid, pidErr := strconv.Atoi(parts[1])
 	birth, birthErr := strconv.ParseUint(parts[2], 10, 64)

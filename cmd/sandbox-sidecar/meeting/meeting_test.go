@@ -233,3 +233,141 @@ func TestTidy(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file that is empty, as after a crash of the machine, is one that is not there.
+func TestPlace_AnEmptyFileIsNone(t *testing.T) {
+	t.Parallel()
+	place := At(t.TempDir(), seven, "key")
+	for _, path := range []string{place.path(), place.path() + failed} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := place.Read(); text != "" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if why, recent := place.Failed(time.Hour); why != "" || recent {
+		t.Errorf("it has failed: %q, %v", why, recent)
+	}
+	if lock, err := place.Lock("", time.Minute); lock == nil || err != nil {
+		t.Errorf("it cannot be locked: %v", err)
+	} else {
+		lock.Close()
+	}
+}
+
+// Once a text is replaced at its end, no lock is left. A process that still waits
+// for that lock gets the next one, and has the place alone.
+func TestEnd_LeavesNoLock(t *testing.T) {
+	t.Parallel()
+	place := At(t.TempDir(), seven, "key")
+	lock, err := place.Lock("", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := place.Write("text"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(place.path() + locked); err != nil {
+		t.Errorf("control: %v", err)
+	}
+	waiting, err := os.OpenFile(place.path()+locked, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Close()
+	lock.Close()
+	if err := place.End("text", "ended"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(place.path() + locked); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the lock is left: %v", err)
+	}
+	if isAt(waiting, place.path()+locked) {
+		t.Error("the lock that was removed counts")
+	}
+	lock, err = place.Lock("ended", time.Minute)
+	if err != nil || lock == nil {
+		t.Fatalf("%v, %v", lock, err)
+	}
+	defer lock.Close()
+	if !isAt(lock, place.path()+locked) {
+		t.Error("it has a lock that is not there")
+	}
+	if name, is := LockedPlace(lock.Name()); !is || name != place.Name() {
+		t.Errorf("the lock is of %q, %v", name, is)
+	}
+	if _, is := LockedPlace(place.path()); is {
+		t.Error("a text counts as a lock")
+	}
+}
+
+// Of what is over the newest texts stay. What is not over stays, and so does what is
+// another owner's.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	other := At(dir, Owner{4, 8, 99}, "key")
+	live := At(dir, seven, "live")
+	if err := errors.Join(other.Write("over"), live.Write("live")); err != nil {
+		t.Fatal(err)
+	}
+	var places []Place
+	for i, key := range []string{"a", "b", "c", "d"} {
+		place := At(dir, seven, key)
+		at := time.Now().Add(time.Duration(i-10) * time.Hour)
+		if err := errors.Join(place.Write("over"), place.Fail("why"), os.Chtimes(place.path(), at, at)); err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, place)
+	}
+	live.Prune(2, func(text string) bool { return text == "over" })
+	for i, place := range places {
+		text, err := place.Read()
+		why, _ := place.Failed(time.Hour)
+		if gone := i < 2; err != nil || (text == "") != gone || (why == "") != gone {
+			t.Errorf("place %d: %q, %q, %v", i, text, why, err)
+		}
+	}
+	for name, place := range map[string]Place{"another owner's": other, "one that is not over": live} {
+		if text, _ := place.Read(); text == "" {
+			t.Errorf("%s was removed", name)
+		}
+	}
+	if locks, _ := filepath.Glob(filepath.Join(dir, "*"+locked)); len(locks) > 0 {
+		t.Errorf("locks are left: %q", locks)
+	}
+}
+
+// Only files that are ours by their whole name are tidied up.
+func TestTidy_RemovesNothingElse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	place := At(dir, seven, "key")
+	dead := At(dir, Owner{4, 6, 98}, "key").Name()
+	ours := []string{dead, dead + locked, dead + failed, dead + ".123", dead + failed + ".123"}
+	others := []string{
+		"10.0.0.1.conf", "2024.01.05.log", "4.6.98.", "4.6.98.key", dead + ".log", dead + "0", "x" + dead,
+		dead[:len(dead)-1], dead + failed + locked,
+	}
+	for _, name := range append(slices.Clone(ours), others...) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := At(dir, Owner{4, 5, 97}, "key").path()
+	if err := os.Symlink("target", link); err != nil {
+		t.Fatal(err)
+	}
+	place.Tidy(func(int, uint64) bool { return false })
+	for _, name := range ours {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("control: %s is left", name)
+		}
+	}
+	for _, name := range append(others, filepath.Base(link)) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("%s was removed", name)
+		}
+	}
+}
