@@ -62,10 +62,10 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	}
 	files = nil
 	if err != nil {
-		_ = c.Send(failure(err, asked.Link))
 		if spawn.Silent(err) && l.options.Silent != nil {
-			l.options.Silent(asked.Sandbox)
+			l.options.Silent(asked.Sandbox) // first, so that the next command is refused
 		}
+		_ = c.Send(failure(err, asked.Link))
 		return
 	}
 	defer command.GiveBack()

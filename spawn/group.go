@@ -208,6 +208,13 @@ func (g *Group) Close() (Closed, error) {
 	return closed(g.running, errors.Join(err, g.err))
 }
 
+// Refuse has the group start nothing any more. What runs goes on until Close.
+func (g *Group) Refuse() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ending = true
+}
+
 // Findings are the files that changed while the group lived and that programs
 // outside the sandbox act on. It must not be called before Done is closed.
 func (g *Group) Findings() []Finding { return g.running.protection.reviewed() }

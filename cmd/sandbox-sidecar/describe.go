@@ -177,7 +177,7 @@ func (p *projectFlags) elsewhere(flags *flagSet) bool {
 	return given(flags, "settings") || given(flags, "project")
 }
 
-// mostListed bounds the changes that listChanges prints.
+// mostListed bounds the changes of each kind that listChanges prints.
 const mostListed = 12
 
 // listChanges prints what happened to protected paths, and the files to check
@@ -186,14 +186,20 @@ const mostListed = 12
 // part of it.
 func listChanges(w io.Writer, alarms []spawn.Alarm, findings []spawn.Finding) {
 	said := map[string]bool{}
+	printed := 0
 	for _, alarm := range alarms {
 		if slices.ContainsFunc(findings, func(f spawn.Finding) bool {
 			return f.How == "created" && strings.HasPrefix(alarm.Path, f.Path+"/")
 		}) {
 			continue
 		}
-		display.Fprintf(w, "sandbox-sidecar: warning: %s\n", presentation.AlarmLine(alarm))
-		said[alarm.Path] = true
+		if printed++; printed <= mostListed {
+			said[alarm.Path] = true
+			display.Fprintf(w, "sandbox-sidecar: warning: %s\n", presentation.AlarmLine(alarm))
+		}
+	}
+	if printed > mostListed {
+		display.Fprintf(w, "sandbox-sidecar: warning: and %d more such changes\n", printed-mostListed)
 	}
 	findings = slices.DeleteFunc(slices.Clone(findings), func(f spawn.Finding) bool {
 		return len(f.Others) == 0 && said[f.Path]

@@ -35,3 +35,23 @@ func TestPrintLost(t *testing.T) {
 		t.Errorf("nothing is lost: %q", got)
 	}
 }
+
+// However many protected paths a command changes, a few lines say so. What no line
+// says is counted.
+func TestListChanges_IsShort(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[int]int{1: 1, mostListed: mostListed, mostListed + 5: mostListed + 1} {
+		var alarms []spawn.Alarm
+		for range count {
+			alarms = append(alarms, spawn.Alarm{Path: "/p/" + strings.Repeat("x", len(alarms)+1), Kind: "changed"})
+		}
+		var out strings.Builder
+		listChanges(&out, alarms, nil)
+		if got := strings.Count(out.String(), "\n"); got != want {
+			t.Errorf("%d alarms: %d lines: %s", count, got, &out)
+		}
+		if more := strings.Contains(out.String(), "and 5 more"); more != (count > mostListed) {
+			t.Errorf("%d alarms: %s", count, &out)
+		}
+	}
+}

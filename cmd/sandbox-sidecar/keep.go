@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,9 @@ const keepRole = "keep"
 // mostJoined bounds the commands that run in a kept sandbox at a time.
 const mostJoined = 1024
 
+// mostEnded bounds the sandboxes of an agent that have ended and are still known.
+const mostEnded = 32
+
 // keeperAnswer is the line that a keeper writes once it is ready, or has failed.
 type keeperAnswer struct {
 	Error string `json:"error,omitempty"`
@@ -59,6 +63,9 @@ type keeper struct {
 	told    atomic.Bool  // a command has said that
 	lost    atomic.Int64 // lines of the audit trail whose loss a command has said
 	retired atomic.Bool  // a newer sandbox takes its place
+
+	silent     chan struct{} // closed once nothing more can be started in the sandbox
+	silentOnce sync.Once
 }
 
 // detached is the last argument of the keeper itself.
@@ -82,12 +89,45 @@ func keep(args []string) error {
 	err := keepFor(args[:len(args)-1], func(answer keeperAnswer) {
 		line, _ := json.Marshal(answer) // a string
 		_, _ = os.Stdout.Write(append(line, '\n'))
-		os.Stdout.Close()
+		giveOutputUp()
 	})
 	if err != nil {
 		return exitStatus(1)
 	}
 	return nil
+}
+
+// isKeeper reports whether another process of ours has started this one as a keeper
+// with these arguments: it has the lock of the place that they name. A person who
+// types them has not.
+func isKeeper(args []string) bool {
+	if len(args) != 3 && (len(args) != 4 || args[3] != detached) {
+		return false
+	}
+	flags, err := unix.FcntlInt(lockFile, unix.F_GETFD, 0)
+	if err != nil || flags&unix.FD_CLOEXEC != 0 { // one of this process's own
+		return false
+	}
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", lockFile))
+	if err != nil {
+		return false
+	}
+	name, is := meeting.LockedPlace(path)
+	return is && name == args[2]
+}
+
+// giveOutputUp closes the pipe at descriptor 1. Another file would be an output to
+// Go's runtime if it got that number.
+func giveOutputUp() {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		os.Stdout.Close()
+		return
+	}
+	defer null.Close()
+	if unix.Dup2(int(null.Fd()), unix.Stdout) == nil {
+		unix.CloseOnExec(unix.Stdout)
+	}
 }
 
 func keepFor(args []string, reply func(keeperAnswer)) (err error) {
@@ -120,7 +160,7 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 	if err != nil {
 		return err
 	}
-	k := &keeper{}
+	k := &keeper{silent: make(chan struct{})}
 	if k.agent, err = owner.Look(pid); err != nil || k.agent.Birth != birth {
 		return fmt.Errorf("process %d is not the agent any more", pid)
 	}
@@ -138,6 +178,7 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 	}
 	place.Tidy(func(pid int, birth uint64) bool { return owner.Lives(pid, birth, owner.Look) })
 	k.why = whyNew(leftAt(place), like)
+	place.Prune(mostEnded, func(text string) bool { return !namesSandbox(text) })
 
 	reserveThreads(endingThreads + answeringThreads())
 	tracker := openTracker(logger)
@@ -187,6 +228,8 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 	case <-agentEnded:
 	case <-ctx.Done():
 	case <-group.Done():
+	case <-k.silent:
+		logger.Warn("a sandbox is ended: the process that starts its commands does not answer")
 	}
 	_, _ = group.Close() // what survives, the watchdog goes on to end
 	k.logRest(logger)
@@ -201,6 +244,8 @@ func (k *keeper) leave(place meeting.Place, this kept) {
 		return
 	}
 	switch {
+	case isClosed(k.silent):
+		this.Ended = endedSilent
 	case !k.group.Idle():
 		this.Ended = endedOther
 	case k.retired.Load():
@@ -289,6 +334,10 @@ func (k *keeper) listen(
 	listener, err := control.Listen(dir, giveBack, control.Options{
 		By: trail.Via, Client: k.agent.String, Spawner: spawner, Logger: logger, Connections: mostJoined,
 		Admit: k.belongs, Retire: k.retire,
+		Silent: func(string) {
+			k.group.Refuse()
+			k.silentOnce.Do(func() { close(k.silent) })
+		},
 		Narrate: func(joining spawn.Joining) control.Narrator {
 			lost, _ := trail.Losses()
 			return &narrator{keeper: k, argv: joining.Argv, before: lost}

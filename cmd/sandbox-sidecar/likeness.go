@@ -26,12 +26,19 @@ type kept struct {
 	Ended ended `json:"ended,omitempty"`
 }
 
+// namesSandbox reports whether a text of a place names a sandbox that may run.
+func namesSandbox(text string) bool {
+	var at kept
+	return json.Unmarshal([]byte(text), &at) == nil && at.Ended == ""
+}
+
 // ended is why a shared sandbox has ended.
 type ended string
 
 const (
 	endedIdle    ended = "idle"    // nothing ran in it for an hour
 	endedRetired ended = "retired" // a newer one has other settings, and nothing ran in it
+	endedSilent  ended = "silent"  // nothing more could be started in it
 	endedOther   ended = "other"
 )
 
@@ -89,6 +96,8 @@ func whyNew(before []kept, like likeness) string {
 		return "nothing ran for an hour"
 	case was == like && old.Ended == endedRetired:
 		return "other settings came since"
+	case was == like && old.Ended == endedSilent:
+		return "the old one did not answer"
 	case was == like:
 		return "the old one has ended"
 	case was.Project != like.Project:

@@ -27,6 +27,7 @@ func TestWhyNew(t *testing.T) {
 		"the first":        {nil, ""},
 		"an hour":          {[]kept{{Like: like, Ended: endedIdle}}, "nothing ran for an hour"},
 		"retired":          {[]kept{{Like: like, Ended: endedRetired}}, "other settings came since"},
+		"a silent init":    {[]kept{{Like: like, Ended: endedSilent}}, "the old one did not answer"},
 		"a killed keeper":  {[]kept{{Like: like}}, same},
 		"other settings":   {[]kept{{Like: settings}}, "the settings have changed"},
 		"another project":  {[]kept{{Like: elsewhere}}, "this is another project"},

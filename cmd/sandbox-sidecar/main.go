@@ -106,7 +106,7 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == "attempt" {
 		os.Exit(runAttempts(os.Args[2:]))
 	}
-	if len(os.Args) > 2 && os.Args[1] == keepRole {
+	if len(os.Args) > 2 && os.Args[1] == keepRole && isKeeper(os.Args[2:]) {
 		finish(exitCode(keep(os.Args[2:])))
 	}
 	finish(run(os.Args[1:]))

@@ -42,6 +42,7 @@ func main() {
 	register(kernelActions)
 	register(priorityActions)
 	register(stormActions)
+	register(startActions)
 	register(changeActions)
 	for step := range steps(os.Args[1:]) {
 		do, known := actions[step[0]]
