@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/caller"
 )
 
 // originalCommand is what a client of sshd(8) asked for, where a ForceCommand
@@ -86,6 +88,9 @@ func asShell(name string, argv []string) error {
 	if inSession() {
 		return fmt.Errorf("execute %s: %w", real, syscall.Exec(real, argv, os.Environ()))
 	}
+	// No helper of ours has them for longer than the command runs.
+	inherited, _ := caller.Inherited()
+	defer runtime.KeepAlive(inherited)
 	invocation := shells.Parse(argv[1:], isTerminal(os.Stdin))
 	env := shells.Environment(os.Environ(), shellFinder.Self, real)
 	if asked := os.Getenv(originalCommand); asked != "" && invocation.Bare {
@@ -107,7 +112,7 @@ func asShell(name string, argv []string) error {
 	env = without(without(env, shells.ReportVariable), window.Variable)
 	j := jobOfLink()
 	j.program, j.argv, j.env, j.report, j.held = real, argv, env, told, held
-	j.shares = invocation.Command && told == nil && sharesSandbox()
+	j.shares = invocation.Command && told == nil && sharesSandbox() && hasOwner()
 	command, _ := find("exec")
 	flags := newFlags(command)
 	return addProjectFlags(flags, kind).run(flags, j)

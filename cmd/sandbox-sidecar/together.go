@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/ending"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/meeting"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/owner"
 	"github.com/sandbox-sidecar/sandbox-sidecar/control"
@@ -49,6 +49,13 @@ func sharesSandbox() bool {
 		!isTerminal(os.Stdin) && !isTerminal(os.Stdout) && !isTerminal(os.Stderr)
 }
 
+// hasOwner reports whether a command may have an owner. If it has none, it need not
+// wait for what that shares.
+func hasOwner() bool {
+	_, err := owner.Of(os.Getpid(), os.Getenv(owner.Variable), owner.Look)
+	return !errors.Is(err, owner.ErrNone)
+}
+
 // runShared runs a job in the sandbox of its agent. ran is false if it has to run in
 // one of its own: nothing was started.
 func (j job) runShared(plan *session.Admitted, project, dir string) (exit spawn.Exit, err error, ran bool) {
@@ -69,22 +76,47 @@ func (j job) runShared(plan *session.Admitted, project, dir string) (exit spawn.
 	if err != nil {
 		return exit, nil, false // mostly there is no state directory
 	}
-	joined, err := meet(place, agent, spawn.Joining{
-		Program: j.program, Argv: j.argv, Env: j.env, Dir: dir, Files: &[3]*os.File{os.Stdin, os.Stdout, os.Stderr},
-	})
-	switch {
-	case errors.Is(err, control.ErrNotStarted):
+	pipes, err := newPiped()
+	if err != nil {
+		display.Fprintf(stderr, "sandbox-sidecar: warning: the command has a sandbox of its own: %v\n", err)
 		return exit, nil, false
-	case err != nil:
+	}
+	joined, err := meet(place, agent, spawn.Joining{
+		Program: j.program, Argv: j.argv, Env: j.env, Dir: dir, Files: &pipes.files,
+	})
+	if errors.Is(err, control.ErrNotStarted) {
+		pipes.drop()
+		if !owner.Lives(agent.PID, agent.Birth, owner.Look) {
+			return exit, fmt.Errorf("the command was not started: its agent, %s, has ended", agent), true
+		}
+		if !errors.Is(err, errSaid) {
+			display.Fprintf(stderr, "sandbox-sidecar: warning: the command has a sandbox of its own: %v\n", err)
+		}
+		return exit, nil, false
+	}
+	ending.KeepOnPipe()
+	if err != nil { // it may have run, and printed something
+		pipes.begin()
+		closeAll(pipes.finish())
 		return exit, err, true
 	}
 	defer joined.Close()
 	signals, stop := caller.Catch()
-	defer stop()
 	fmt.Fprint(stderr, joined.Said)
+	pipes.begin()
 	end, err := waitOnStreams(joined, signals, true)
+	stop() // while this process waits for its caller, signals end it
+	left := pipes.finish()
+	joined.ReadOn(left)
+	closeAll(left)
 	fmt.Fprint(stderr, end.Said)
 	return end.Exit, err, true
+}
+
+func closeAll(files []*os.File) {
+	for _, file := range files {
+		file.Close()
+	}
 }
 
 // meet starts a command in the shared sandbox, which it has started if there is
@@ -93,12 +125,14 @@ func meet(place meeting.Place, agent owner.Process, joining spawn.Joining) (*con
 	gone := control.ErrAbsent
 	for range meetRounds {
 		failure, recent := place.Failed(failureTime)
-		if recent {
-			return nil, errJustFailed
-		}
 		found, err := place.Read()
-		if err != nil {
-			return nil, giveUp(place, err)
+		switch {
+		case recent && namesSandbox(found): // what runs there is missed
+			return nil, missedError(failure)
+		case recent:
+			return nil, errJustFailed
+		case err != nil:
+			return nil, giveUp(place, err, false)
 		}
 		joined, err := joinAt(place, found, joining)
 		switch {
@@ -108,7 +142,7 @@ func meet(place meeting.Place, agent owner.Process, joining spawn.Joining) (*con
 		case !errors.Is(err, control.ErrNotStarted): // nil, too
 			return joined, err
 		case errors.Is(err, control.ErrSilent):
-			return nil, giveUp(place, errSilentKeeper)
+			return nil, giveUp(place, errSilentKeeper, true)
 		case errors.Is(err, control.ErrAbsent):
 			if err := start(place, agent, found); err != nil {
 				return nil, err
@@ -128,7 +162,7 @@ func meet(place meeting.Place, agent owner.Process, joining spawn.Joining) (*con
 func start(place meeting.Place, agent owner.Process, found string) error {
 	lock, err := place.Lock(found, meetTimeout)
 	if err != nil {
-		return giveUp(place, err)
+		return giveUp(place, err, false)
 	}
 	if lock == nil {
 		return nil
@@ -139,26 +173,34 @@ func start(place meeting.Place, agent owner.Process, found string) error {
 		return errJustFailed
 	}
 	if err := startKeeper(place, agent, lock); err != nil {
-		return giveUp(place, err)
+		return giveUp(place, err, false)
 	}
 	place.Succeed()
 	return nil
 }
 
 var (
-	errJustFailed   = fmt.Errorf("%w: it has just failed", control.ErrNotStarted)
+	errSaid         = errors.New("it was said")
+	errJustFailed   = fmt.Errorf("%w: it has just failed: %w", control.ErrNotStarted, errSaid)
 	errSilentKeeper = errors.New("the process that keeps it does not answer; `sandbox-sidecar ps` names it")
 )
 
+// missedError is control.ErrNotStarted for a reason, though there is a sandbox.
+type missedError string
+
+func (e missedError) Error() string { return string(e) }
+func (missedError) Unwrap() error   { return control.ErrNotStarted }
+
 // giveUp notes why the agent's commands share no sandbox for now, so that the next
-// ones do not try. It says so, unless it has said the same before.
-func giveUp(place meeting.Place, cause error) error {
+// ones do not try. It says so, unless it has said the same before and no sandbox is
+// missed.
+func giveUp(place meeting.Place, cause error, missed bool) error {
 	before, _ := place.Failed(failureTime)
-	if before != cause.Error() {
+	if missed || before != cause.Error() {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: the agent's commands share no sandbox: %v\n", cause)
 	}
 	_ = place.Fail(cause.Error()) // without that, the next command tries
-	return fmt.Errorf("%w: %w", control.ErrNotStarted, cause)
+	return fmt.Errorf("%w: %w: %w", control.ErrNotStarted, errSaid, cause)
 }
 
 // joinAt starts a command in the sandbox that a text of a place names.
@@ -187,12 +229,9 @@ func startKeeper(place meeting.Place, agent owner.Process, lock *os.File) error 
 	defer r.Close()
 	defer w.Close()
 	path, argv := reexec(keepRole)()
-	keeper := exec.Command(path)
-	keeper.Args = append(argv, strconv.Itoa(agent.PID), strconv.FormatUint(agent.Birth, 10), place.Name())
-	keeper.Stdout, keeper.SysProcAttr = w, &syscall.SysProcAttr{Setsid: true}
-	keepToOneself()
-	keeper.ExtraFiles = []*os.File{lock}
-	if err := keeper.Run(); err != nil { // it ends once the keeper itself is its child no more
+	argv = append(argv, strconv.Itoa(agent.PID), strconv.FormatUint(agent.Birth, 10), place.Name())
+	// It ends once the keeper itself is its child no more.
+	if err := runFor(meetTimeout, path, argv, w, lock); err != nil {
 		return fmt.Errorf("it cannot be started: %w", err)
 	}
 	w.Close()
@@ -211,18 +250,19 @@ func startKeeper(place meeting.Place, agent owner.Process, lock *os.File) error 
 	return nil
 }
 
-// keepToOneself keeps the descriptors that this process has inherited from the
-// keeper, which would hold them for as long as the agent lives.
-func keepToOneself() {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return
+// runFor runs a program in a POSIX session of its own until it ends, for some time
+// at most. It has an output and one more file.
+func runFor(most time.Duration, path string, argv []string, output, file *os.File) error {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	command := exec.CommandContext(ctx, path)
+	command.Args, command.Stdout, command.ExtraFiles = argv, output, []*os.File{file}
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err := command.Run()
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("it does not start within %v", most)
 	}
-	for _, entry := range entries {
-		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
-			unix.CloseOnExec(fd)
-		}
-	}
+	return err
 }
 
 // errForeign means that the agent's process id is not known to be one of this

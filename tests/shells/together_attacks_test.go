@@ -252,16 +252,54 @@ func TestTogether_ACommandMayTakeEverything(t *testing.T) {
 		t.Fatalf("control: no processes were left: %q", filled)
 	}
 	t.Logf("%d processes could be started", len(filled))
-	out, status := a.run("echo on")
-	if worked := status == 0 && strings.TrimSpace(withoutOurs(out+"\n")) == "on"; !worked &&
-		!strings.Contains(harness.Unfold(out), "limits.processes") {
-		t.Errorf("the next command: status %d: %s", status, out)
+	// It runs in a sandbox of its own if there is no room for it, and says so.
+	out, status := a.run("echo on $PPID")
+	said := strings.Contains(harness.Unfold(out), "nothing more can be started in the agent's sandbox")
+	on, is := strings.CutPrefix(strings.TrimSpace(withoutOurs(out+"\n")), "on ")
+	if status != 0 || !is || (on == init) == said {
+		t.Errorf("the next command: status %d: %s, where the init was %s", status, out, init)
 	}
+	for _, text := range filled { // control: with room it joins again
+		_ = unix.Kill(pidOf(t, text), unix.SIGKILL)
+	}
+	harness.Eventually(t, "a command joins again", func() bool {
+		out, _ := a.run("echo $PPID")
+		return strings.TrimSpace(withoutOurs(out+"\n")) == init
+	})
 	a.kill()
 	for _, text := range append(filled, left) {
 		pid := pidOf(t, text)
 		harness.MustEnd(t, "what was left ends with the agent", func() bool { return !harness.Alive(pid) })
 	}
+	w.mustBeQuiet()
+}
+
+// A command that stops the next one before that is executed holds up that one alone.
+// The sandbox is ended, so that the one after it has another.
+func TestTogether_AStoppedStartEndsTheSandbox(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem", "signals")
+	w := newWorld(t, harness.Defaults(nil))
+	harness.Victim(t, "tests/victim", w.ProjectPath("victim"))
+	a := w.agent()
+	init := a.must("./victim stop-starts $PPID caught >stopping 2>&1 & echo $PPID")
+	out, status := "", 0
+	for tries := 0; status == 0; tries++ {
+		if tries == 500 {
+			t.Fatalf("control: no start could be stopped: %s", harness.Read(t, w.ProjectPath("stopping")))
+		}
+		out, status = a.run("true")
+	}
+	if harness.Read(t, w.ProjectPath("caught")) == "" || !strings.Contains(harness.Unfold(out), "may have run") {
+		t.Errorf("the command that was stopped: status %d: %s", status, out)
+	}
+	out = a.must("echo $PPID")
+	now := strings.TrimSpace(withoutOurs(out + "\n"))
+	if now == init || !strings.Contains(flat(out), "note: new sandbox") {
+		t.Errorf("the next command has the init %s, and the first had %s: %s", now, init, out)
+	}
+	harness.MustEnd(t, "the sandbox ends", func() bool { return !harness.Alive(pidOf(t, init)) })
+	a.kill()
 	w.mustBeQuiet()
 }
 

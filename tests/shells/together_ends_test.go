@@ -98,10 +98,10 @@ func TestTogether_ANewSandboxSaysWhy(t *testing.T) {
 	}
 }
 
-// Where the keeper does not answer, each command has a sandbox of its own. The first
-// one says why, and the next ones do not ask again for a while. A keeper that answers
-// again by then is used.
-func TestTogether_AFailureIsSaidOnce(t *testing.T) {
+// Where the keeper does not answer, each command has a sandbox of its own, and says
+// why, as what runs in the shared one is missed. The next ones do not ask again for
+// a while. A keeper that answers again by then is used.
+func TestTogether_AKeeperThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
 	w := newWorld(t, harness.Defaults(nil))
@@ -110,15 +110,17 @@ func TestTogether_AFailureIsSaidOnce(t *testing.T) {
 	keeper := w.keeper()
 	harness.Stop(t, keeper)
 	t.Cleanup(func() { _ = unix.Kill(keeper, unix.SIGCONT) })
-	const says = "the agent's commands share no sandbox: the process that keeps it does not answer"
-	if out := a.must("echo here"); strings.Count(flat(out), says) != 1 || !strings.HasSuffix(out, "\nhere") {
+	const silent = "the process that keeps it does not answer"
+	if out := a.must("echo here"); strings.Count(flat(out), "the agent's commands share no sandbox: "+silent) != 1 ||
+		!strings.HasSuffix(out, "\nhere") {
 		t.Errorf("it says %q", out)
 	}
 	if out, status := a.run(fmt.Sprintf("kill -0 %d", pid)); status == 0 {
 		harness.Breach(t, "a sandbox of its own reaches the process of another: %s", out)
 	}
 	harness.Must(t, unix.Kill(keeper, unix.SIGCONT))
-	if out := a.must("echo here"); out != "here" {
+	if out := a.must("echo here"); strings.Count(flat(out), "the command has a sandbox of its own: "+silent) != 1 ||
+		!strings.HasSuffix(out, "\nhere") {
 		t.Errorf("the next command says %q", out)
 	}
 	failures, err := filepath.Glob(filepath.Join(w.stateDir(), "shared", "*.broken"))
@@ -149,6 +151,70 @@ func TestTogether_APlaceThatCannotBeReadIsSaidOnce(t *testing.T) {
 	for i, want := range []int{1, 0, 0} {
 		if out := a.must("echo here"); strings.Count(flat(out), "share no sandbox") != want {
 			t.Errorf("command %d says %q", i, out)
+		}
+	}
+}
+
+// A command whose agent is killed before it has joined the sandbox does not run: it
+// would run on alone. If the keeper is killed instead, it runs.
+func TestTogether_AnAgentThatEndsFirst(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := newWorld(t, harness.Defaults(nil))
+	for name, agentEnds := range map[string]bool{"the agent": true, "the keeper": false} {
+		a := w.agent()
+		a.must("true")
+		keeper := w.keeper()
+		harness.Stop(t, keeper)
+		t.Cleanup(func() { _ = unix.Kill(keeper, unix.SIGCONT) })
+		token := fmt.Sprintf("token-%d-%v-", os.Getpid(), agentEnds)
+		_, err := fmt.Fprintln(a.to, ": "+token+"; echo x >>ran")
+		harness.Must(t, err)
+		harness.Eventually(t, "a link waits for the keeper", func() bool {
+			return slices.ContainsFunc(harness.Find(token), hasSocket)
+		})
+		if agentEnds {
+			a.kill()
+			harness.Must(t, unix.Kill(keeper, unix.SIGCONT))
+		} else {
+			harness.Must(t, unix.Kill(keeper, unix.SIGKILL))
+		}
+		harness.Eventually(t, "the link has ended", func() bool { return len(harness.Find(token)) == 0 })
+		if ran := harness.Read(t, w.ProjectPath("ran")); (ran == "") != agentEnds {
+			t.Errorf("%s is killed: the command has left %q", name, ran)
+		}
+		_ = os.Remove(w.ProjectPath("ran"))
+		a.kill()
+		w.mustBeQuiet()
+	}
+}
+
+// hasSocket reports whether a process has a socket open.
+func hasSocket(pid int) bool {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	return slices.ContainsFunc(files, func(file string) bool {
+		target, err := os.Readlink(file)
+		return err == nil && strings.HasPrefix(target, "socket:")
+	})
+}
+
+// Nobody becomes a keeper by typing: that needs the lock of a place.
+func TestTogether_NobodyTypesAKeeper(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, harness.Defaults(nil))
+	file, err := os.Create(filepath.Join(t.TempDir(), "4.5.6.name"))
+	harness.Must(t, err)
+	defer file.Close()
+	for _, args := range [][]string{
+		{"keep", "x"}, {"keep", "x", "detached"}, {"keep", "5", "6", "4.5.6.name"},
+		{"keep", "5", "6", "4.5.6.name", "detached"},
+	} {
+		command := w.command(harness.Binary(t), args...)
+		command.ExtraFiles = []*os.File{file}
+		out, err := command.CombinedOutput()
+		if command.ProcessState.ExitCode() != 2 ||
+			!strings.Contains(harness.Unfold(string(out)), `unknown command "keep"`) {
+			t.Errorf("%q: %v: %s", args, err, out)
 		}
 	}
 }

@@ -1,0 +1,34 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A program that does not end is not waited for longer than is said. One that ends
+// is waited for, and its error counts.
+func TestRunFor(t *testing.T) {
+	t.Parallel()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	run := func(most time.Duration, script string) error {
+		return runFor(most, "/bin/sh", []string{"sh", "-c", script}, null, null)
+	}
+	err = run(50*time.Millisecond, "exec sleep 1000")
+	if err == nil || !strings.Contains(err.Error(), "does not start") {
+		t.Errorf("a program that does not end: %v", err)
+	}
+	if err := run(time.Hour, "exit 0"); err != nil {
+		t.Errorf("control: %v", err)
+	}
+	if err := run(time.Hour, "exit 3"); err == nil || strings.Contains(err.Error(), "does not start") {
+		t.Errorf("a program that fails: %v", err)
+	}
+}
