@@ -62,7 +62,7 @@ func (j job) runShared(plan *session.Admitted, project, dir string) (exit spawn.
 	if !plan.Shareable() {
 		return exit, nil, false
 	}
-	agent, err := owner.Of(os.Getpid(), os.Getenv(owner.Variable), owner.Look)
+	agent, err := owner.Current(os.Getenv(owner.Variable))
 	if err != nil {
 		if !errors.Is(err, owner.ErrNone) {
 			display.Fprintf(stderr, "sandbox-sidecar: warning: the command has a sandbox of its own: %v\n", err)

@@ -224,6 +224,63 @@ func TestTogether_TheOwnerCanBeNamed(t *testing.T) {
 	}
 }
 
+// A variable that an agent gets while it runs, as from a file that a session has
+// written, names no process beyond the agent.
+func TestTogether_NoVariableThatIsLoadedLaterNamesTheOwner(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	if !harness.Namespaces(t) {
+		return // /tmp is shared there, as the reply says
+	}
+	w := newWorld(t, harness.Defaults(nil))
+	a := w.agent()
+	a.must(fmt.Sprintf("@export SANDBOX_GROUP_OWNER=%d", os.Getpid()))
+	out, _ := a.run("echo x >/tmp/shared; true")
+	if !strings.Contains(flat(out), "was not started with that") {
+		t.Errorf("it says %q", out)
+	}
+	if out, status := a.run("cat /tmp/shared"); status == 0 {
+		harness.Breach(t, "the test's process owns the sandbox: %s", out)
+	}
+	a.must("@export SANDBOX_GROUP_OWNER=$$")
+	a.must("echo x >/tmp/shared")
+	if out := a.must("cat /tmp/shared"); out != "x" {
+		t.Errorf("control: the agent names itself: %q", out)
+	}
+}
+
+// An editor's own commands share no sandbox: they may be several agents', and the
+// user's. One that was started as an owner does. A program of another name is an
+// agent.
+func TestTogether_AnEditorOwnsNothing(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	if !harness.Namespaces(t) {
+		return // /tmp is shared there, as the reply says
+	}
+	w := newWorld(t, harness.Defaults(nil))
+	called := func(name string) func(*exec.Cmd) {
+		return func(command *exec.Cmd) { command.Args[0] = name }
+	}
+	itself := func(command *exec.Cmd) { // the shell becomes the editor
+		const line = `export SANDBOX_GROUP_OWNER=$$; exec -a nvim "$@"`
+		command.Args = append([]string{"bash", "-c", line, "bash", command.Path}, command.Args[1:]...)
+	}
+	for name, c := range map[string]struct {
+		wrap   func(*exec.Cmd)
+		shares bool
+	}{
+		"an editor": {called("nvim"), false}, "an IDE": {called("/opt/idea/bin/idea"), false},
+		"an editor that names itself": {itself, true}, "an agent": {called("agent"), true},
+	} {
+		a := w.agentUnder(c.wrap)
+		a.must("echo x >/tmp/shared")
+		if out, status := a.run("cat /tmp/shared"); (status == 0) != c.shares {
+			t.Errorf("%s: status %d: %s", name, status, out)
+		}
+	}
+}
+
 // Settings that change make another sandbox, which has what they say. The old one
 // stays while a process runs there.
 func TestTogether_OtherSettingsAreAnotherSandbox(t *testing.T) {

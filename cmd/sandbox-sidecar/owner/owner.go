@@ -28,10 +28,25 @@ func (p Process) String() string { return fmt.Sprintf("%s (%d)", p.name(), p.PID
 
 // name is the name of its program, as it was called.
 func (p Process) name() string {
-	if len(p.Argv) == 0 || p.Argv[0] == "" {
+	words := p.words()
+	if len(words) == 0 {
 		return "process"
 	}
-	return filepath.Base(strings.TrimPrefix(p.Argv[0], "-"))
+	return strings.TrimSuffix(filepath.Base(strings.TrimPrefix(words[0], "-")), ":")
+}
+
+// words are its arguments. A title that a process has given itself, such as "npm
+// exec tool", is one argument with blanks.
+func (p Process) words() []string {
+	if len(p.Argv) == 0 || p.Argv[0] == "" {
+		return nil
+	}
+	if title := p.Argv[0]; !strings.HasPrefix(title, "/") && !strings.HasPrefix(title, ".") {
+		if words := strings.Fields(title); len(words) > 1 {
+			return append(words, p.Argv[1:]...)
+		}
+	}
+	return p.Argv
 }
 
 // Variable names an ancestor by its process id, or is Own.
@@ -40,32 +55,65 @@ const Variable = "SANDBOX_GROUP_OWNER"
 // Own in Variable asks for a sandbox of its own for each command.
 const Own = "own"
 
-// ErrNone means that a command belongs to no process that will end.
-var ErrNone = errors.New("it belongs to no process that will end")
+// ErrNone means that no process is known to be the agent of a command.
+var ErrNone = errors.New("no process is known to be its agent")
 
 // mostWalked bounds the ancestors that are looked at.
 const mostWalked = 64
 
+// Processes is how processes are looked up.
+type Processes struct {
+	Look func(pid int) (Process, error)
+	// Environ returns the variables with which a process has executed its program.
+	Environ func(pid int) ([]string, error)
+}
+
+// Current finds the owner of this process; see Of. The error does not wrap ErrNone
+// if it is not certain that process ids are those of this process's namespace.
+func Current(named string) (Process, error) {
+	if _, err := Namespace(); err != nil {
+		return Process{}, err
+	}
+	return Of(os.Getpid(), named, Processes{Look: Look, Environ: environ})
+}
+
 // Of finds the owner of a process: the nearest ancestor that does not exist for
-// this one command alone. named is what Variable says; find looks a process up.
-// The error wraps ErrNone if there is none.
-func Of(pid int, named string, find func(pid int) (Process, error)) (Process, error) {
-	self, err := find(pid)
+// this one command alone. named is what Variable says. The error wraps ErrNone if
+// there is none.
+func Of(pid int, named string, of Processes) (Process, error) {
+	self, err := of.Look(pid)
 	if err != nil {
 		return Process{}, err
 	}
+	found, err := walk(self, of.Look)
 	if named != "" {
-		return chosen(self, named, find)
+		found, err = of.chosen(self, found, named)
 	}
+	if err != nil {
+		return Process{}, err
+	}
+	// Nothing says in which Landlock domain a process is. But the kernel lets a
+	// process look at another one only if that is in its domain or below.
+	if _, err := of.Environ(found.PID); err != nil {
+		return Process{}, fmt.Errorf("%w: the command may be more confined than %s: %w", ErrNone, found, err)
+	}
+	return found, nil
+}
+
+// walk finds the owner without the variable.
+func walk(self Process, find func(pid int) (Process, error)) (_ Process, err error) {
 	at := self
 	var shell *Process // the outermost one with -c that was walked over
 	for range mostWalked {
 		if at, err = above(self, at, find); err != nil {
 			return Process{}, err
 		}
+		if at.serves() {
+			return Process{}, fmt.Errorf("%w: %s starts commands for several agents", ErrNone, at)
+		}
 		how := at.passes(find)
 		switch {
-		case how == not && shell != nil && (at.Leads || at.isShell()):
+		case how == not && shell != nil && at.isShell():
 			return *shell, nil // it may be an agent that the user or a script has started
 		case how == not:
 			return at, nil
@@ -77,26 +125,46 @@ func Of(pid int, named string, find func(pid int) (Process, error)) (Process, er
 	return Process{}, ErrNone
 }
 
-// chosen finds the ancestor that the variable names. It is not beyond the first
-// process of a terminal, which others below it know nothing of each other.
-func chosen(self Process, named string, find func(pid int) (Process, error)) (Process, error) {
+// chosen finds the ancestor that the variable names. found is the owner without it.
+// A session can write the variable to a file that an agent loads while it runs. So
+// beyond found, each process up to the named one must have been started with it:
+// then the named one has set it, or what has started that. What serves several
+// agents must have been started with it, too. The first process of a terminal is
+// the limit: what that has started may not know of each other.
+func (of Processes) chosen(self, found Process, named string) (Process, error) {
 	pid, err := strconv.Atoi(named)
 	if err != nil || pid <= 1 {
 		return Process{}, fmt.Errorf("%s: expected a process id or %q, found %q", Variable, Own, named)
 	}
-	at := self
+	at, beyond := self, false
 	for range mostWalked {
-		if at, err = above(self, at, find); err != nil {
-			return Process{}, fmt.Errorf("%s: process %d is no ancestor that can be an owner: %w", Variable, pid, err)
+		if beyond && !of.startedWith(at, named) {
+			return Process{}, errLate(pid, at)
+		}
+		if at, err = above(self, at, of.Look); err != nil { // not ErrNone: the user has named one
+			return Process{}, fmt.Errorf("%s: process %d cannot be the owner: %s", Variable, pid, err.Error())
 		}
 		switch {
+		case at.serves() && !of.startedWith(at, named):
+			return Process{}, errLate(pid, at)
 		case at.PID == pid:
 			return at, nil
 		case at.Leads:
 			return Process{}, fmt.Errorf("%s: process %d is no ancestor in this terminal", Variable, pid)
 		}
+		beyond = beyond || at.PID == found.PID
 	}
 	return Process{}, fmt.Errorf("%s: process %d is no ancestor", Variable, pid)
+}
+
+func errLate(pid int, at Process) error {
+	return fmt.Errorf("%s=%d: %s was not started with that: set it where that is started", Variable, pid, at)
+}
+
+// startedWith reports whether a process has executed its program with the variable.
+func (of Processes) startedWith(at Process, named string) bool {
+	env, err := of.Environ(at.PID)
+	return err == nil && slices.Contains(env, Variable+"="+named)
 }
 
 // above is the parent of a process, if that can own a command of self.
@@ -130,24 +198,6 @@ func (p Process) IsAbove(pid int, find func(pid int) (Process, error)) error {
 	return fmt.Errorf("it belongs to %s, which has not started the process", p)
 }
 
-// adopters are the programs that become the parent of processes whose own parent
-// has ended (PR_SET_CHILD_SUBREAPER), and that run as long as their user is there.
-// The kernel does not tell who has asked for that.
-var adopters = []string{"systemd", "init"}
-
-func (p Process) adopts() bool { return slices.Contains(adopters, p.name()) }
-
-// wrappers run one command, and end with it.
-var wrappers = []string{
-	"timeout", "time", "env", "nice", "ionice", "nohup", "stdbuf", "setsid", "strace", "ltrace", "flock", "script",
-	"bwrap", "uv", "direnv",
-}
-
-// shells are programs that run what follows -c.
-var shells = []string{"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "ash", "busybox"}
-
-func (p Process) isShell() bool { return slices.Contains(shells, p.name()) }
-
 // passing is how a process is walked over.
 type passing int
 
@@ -165,7 +215,7 @@ func (p Process) passes(find func(pid int) (Process, error)) passing {
 	switch {
 	case p.Leads:
 		return not
-	case slices.Contains(wrappers, p.name()):
+	case p.wraps():
 		return asOther
 	case !p.isShell():
 		return not
@@ -174,27 +224,13 @@ func (p Process) passes(find func(pid int) (Process, error)) passing {
 	if parent, err := find(p.Parent); err == nil && slices.Equal(parent.Argv, p.Argv) {
 		return asOther
 	}
-	if runsText(p.Argv[1:]) {
+	if runsText(p.name(), p.words()[1:]) {
 		return asShell
 	}
 	return not
 }
 
-// runsText reports whether a shell's arguments have -c before a script's name.
-func runsText(args []string) bool {
-	for _, arg := range args {
-		switch {
-		case arg == "--command" || strings.HasPrefix(arg, "--command="):
-			return true
-		case arg == "sh" || arg == "ash": // of busybox
-		case len(arg) < 2 || arg[0] != '-':
-			return false
-		case arg[1] != '-' && strings.Contains(arg, "c"):
-			return true
-		}
-	}
-	return false
-}
+var errForeign = errors.New("/proc shows the processes of another namespace: mount the one of this namespace")
 
 // Namespace is the number of the process id namespace in which Look finds
 // processes. The error means that it is not known to be that of this process.
@@ -204,7 +240,14 @@ func Namespace() (uint64, error) {
 		return 0, err
 	}
 	if self != strconv.Itoa(os.Getpid()) {
-		return 0, errors.New("/proc shows the processes of another namespace: mount the one of this namespace")
+		return 0, errForeign
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	if !isOnly(string(status), self) {
+		return 0, errForeign
 	}
 	name, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
@@ -215,6 +258,17 @@ func Namespace() (uint64, error) {
 		return 0, fmt.Errorf("read /proc/self/ns/pid: %w", err)
 	}
 	return number, nil
+}
+
+// isOnly reports whether a process has no id but one, by /proc/PID/status. It has an
+// id for each namespace from that of /proc down to its own, and two may be equal.
+func isOnly(status, id string) bool {
+	for line := range strings.Lines(status) {
+		if ids, found := strings.CutPrefix(line, "NSpid:"); found {
+			return slices.Equal(strings.Fields(ids), []string{id})
+		}
+	}
+	return true // a kernel without such namespaces
 }
 
 // Lives reports whether a process that had started at a time may still be there. It
@@ -251,6 +305,16 @@ func Look(pid int) (Process, error) {
 	}
 	p.Argv = strings.Split(strings.TrimSuffix(string(argv), "\x00"), "\x00")
 	return p, nil
+}
+
+// environ reads the variables that a process has got from /proc. The kernel refuses
+// that like ptrace(2).
+func environ(pid int) ([]string, error) {
+	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return nil, err
+	}
+	return strings.Split(string(content), "\x00"), nil
 }
 
 // parse reads /proc/PID/stat; see proc_pid_stat(5). The command's name in field 2
