@@ -89,6 +89,9 @@ func (j job) runShared(plan *session.Admitted, project, dir string) (exit spawn.
 		if !owner.Lives(agent.PID, agent.Birth, owner.Look) {
 			return exit, fmt.Errorf("the command was not started: its agent, %s, has ended", agent), true
 		}
+		if agent.IsAbove(os.Getpid(), owner.Look) != nil {
+			err = errors.New("what has started it has ended")
+		}
 		if !errors.Is(err, errSaid) {
 			display.Fprintf(stderr, "sandbox-sidecar: warning: the command has a sandbox of its own: %v\n", err)
 		}
