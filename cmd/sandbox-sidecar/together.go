@@ -52,7 +52,7 @@ func sharesSandbox() bool {
 // hasOwner reports whether a command may have an owner. If it has none, it need not
 // wait for what that shares.
 func hasOwner() bool {
-	_, err := owner.Of(os.Getpid(), os.Getenv(owner.Variable), owner.Look)
+	_, err := owner.Current(os.Getenv(owner.Variable))
 	return !errors.Is(err, owner.ErrNone)
 }
 
