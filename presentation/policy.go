@@ -119,7 +119,7 @@ func Policy(ctx context.Context, compiled compile.Result, probe Prober) protocol
 
 // tryPolicy are the warnings of UnheldKeys about sessions that start now.
 func tryPolicy(ctx context.Context, compiled compile.Result, probe Prober) []string {
-	asks := func(from policy.Origin) bool { return holdings[from.Key].protection != "" }
+	asks := func(from policy.Origin) bool { return holdings[from.Key].asks() }
 	if probe == nil || !compiled.Policy.Restricted || !slices.ContainsFunc(compiled.Written, asks) {
 		return nil
 	}

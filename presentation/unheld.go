@@ -20,7 +20,13 @@ type holding struct {
 	apart bool
 	// partly: the key means no more than the protection if that is degraded.
 	partly bool
+	// confined: the key has no protection, and holds in each sandboxed session, but
+	// in no other.
+	confined bool
 }
+
+// asks reports whether there are sessions in which the key does not hold.
+func (h holding) asks() bool { return h.protection != "" || h.confined }
 
 // holdings are those of all keys.
 var holdings = map[string]holding{
@@ -35,7 +41,7 @@ var holdings = map[string]holding{
 	"additional_read_write_paths": {},
 	"allow_network":               {protection: "network"},
 	"allowed_hosts":               {protection: "network_hosts"},
-	"denied_hosts":                {}, // a session that cannot tell hosts apart reaches none
+	"denied_hosts":                {confined: true}, // a session that cannot tell hosts apart reaches none
 	"localhost":                   {protection: "network", apart: true},
 	"allowed_env_vars":            {},
 	"allowed_unix_sockets":        {protection: "unix_sockets"},
@@ -47,7 +53,7 @@ var holdings = map[string]holding{
 	"limits.processes":            {protection: "limits", apart: true},
 	"limits.memory":               {protection: "limits", apart: true},
 	"limits.cpu_weight":           {protection: "limits", apart: true},
-	"limits.connections":          {}, // the sidecar counts those that it makes
+	"limits.connections":          {confined: true}, // the sidecar counts those that it makes
 	"toolchains":                  {},
 	"toolchain_caches":            {protection: "toolchain_caches"},
 	"shell":                       {},
@@ -82,7 +88,7 @@ func UnheldKeys(written []policy.Origin, restricted bool, outcome spawn.Outcome)
 	protections := outcome.Protections()
 	for _, from := range written {
 		asked := holdings[from.Key]
-		if asked.protection == "" || asked.heldIn(from.Key, protections, outcome.Enforcement.Unheld) {
+		if !asked.asks() || asked.heldIn(from.Key, protections, outcome) {
 			continue
 		}
 		i, known := at[asked.protection]
@@ -103,15 +109,17 @@ func UnheldKeys(written []policy.Origin, restricted bool, outcome spawn.Outcome)
 	return list
 }
 
-// heldIn reports whether the key holds under these protections. A protection that
-// nobody reports does not.
-func (h holding) heldIn(key string, protections spawn.Protections, unheld []string) bool {
+// heldIn reports whether the key holds in a session with that outcome and these
+// protections. A protection that nobody reports does not.
+func (h holding) heldIn(key string, protections spawn.Protections, outcome spawn.Outcome) bool {
 	row, reported := protections[h.protection]
 	switch {
+	case h.confined:
+		return outcome.Confined
 	case !reported:
 		return false
 	case h.apart:
-		return !slices.Contains(unheld, key)
+		return !slices.Contains(outcome.Enforcement.Unheld, key)
 	case row.NotRequested:
 		return true
 	}

@@ -4,6 +4,7 @@ package rpc
 
 import (
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
 
 // restricting are keys with values that restrict, and the protection that each
@@ -21,6 +23,9 @@ var restricting = []struct {
 	key, protection string
 	value           any
 }{
+	{"system_paths.executable", "execute", []string{"/usr", "/bin", "/lib", "/lib64"}},
+	{"system_paths.read_only", "filesystem", []string{"/etc"}},
+	{"system_paths.read_write", "filesystem", []string{"/tmp", "/dev/null"}},
 	{"allow_network", "network", false},
 	{"allowed_hosts", "network_hosts", []string{"example.com"}},
 	{"denied_hosts", "", []string{"example.org"}},
@@ -42,8 +47,34 @@ var restricting = []struct {
 	{"audit_argv", "", "program"},
 }
 
-// Whatever is written, and whatever the machine enforces: warnings name each key
-// that does not hold, and no other; policy/get says the same.
+// notRestricting are the other keys: they only grant, say who is restricted and
+// what happens otherwise, or are no matter of the machine.
+var notRestricting = []string{
+	"enabled", "mode", "apply_to", "additional_executable_paths", "additional_read_only_paths",
+	"additional_read_write_paths", "shell", "on_unavailable", "process_tracking", "audit", "audit_required",
+}
+
+// A new key is part of the property below, or a reason says why not.
+func TestRestricting_KnowsEveryKey(t *testing.T) {
+	t.Parallel()
+	known := slices.Clone(notRestricting)
+	for _, one := range restricting {
+		known = append(known, one.key)
+	}
+	var keys []string
+	for _, key := range document.Keys() {
+		keys = append(keys, key.Name)
+	}
+	slices.Sort(known)
+	slices.Sort(keys)
+	if !slices.Equal(known, keys) {
+		t.Errorf("known are %q\nkeys are  %q", known, keys)
+	}
+}
+
+// Whatever is written, in whichever block, and whatever the machine enforces, or
+// if it cannot sandbox at all: warnings name each key that does not hold, and no
+// other; policy/get says the same.
 func TestSpawn_NamesEveryKeyThatDoesNotHold(t *testing.T) {
 	t.Parallel()
 	const machines, rounds = 30, 10
@@ -51,9 +82,13 @@ func TestSpawn_NamesEveryKeyThatDoesNotHold(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	said, silent := 0, 0
-	for range machines {
+	for machine := range machines {
 		enforcement := anyEnforcement(random)
-		f := start(t, &platformtest.Fake{Enforcement: enforcement}, `{}`)
+		backend, confines := &platformtest.Fake{Enforcement: enforcement}, machine%5 > 0
+		if !confines {
+			backend.Unavailable = errors.New("there is no Landlock")
+		}
+		f := start(t, backend, `{}`)
 		e := f.connect()
 		for range rounds {
 			written := writeAny(t, f, random)
@@ -69,12 +104,15 @@ func TestSpawn_NamesEveryKeyThatDoesNotHold(t *testing.T) {
 			}
 			for _, one := range restricting {
 				want := slices.Contains(written, one.key) && lacks(enforcement, unheld, one.key, one.protection)
+				if !confines {
+					want = slices.Contains(written, one.key) && needsSandbox(one.key, one.protection)
+				}
 				for where, warnings := range map[string][]string{
 					"terminal/spawn": result.Sandbox.Warnings, "policy/get": policy.Warnings,
 				} {
 					if got := names(warnings, one.key); got != want {
-						t.Errorf("%s with %q on %+v: %s is named: %v, want %v\n%q", where, written, enforcement,
-							one.key, got, want, warnings)
+						t.Errorf("%s with %q on %+v, confines: %v: %s is named: %v, want %v\n%q", where, written,
+							enforcement, confines, one.key, got, want, warnings)
 					}
 				}
 				if want {
@@ -109,24 +147,31 @@ func anyEnforcement(random *rand.Rand) platform.Enforcement {
 	return enforcement
 }
 
-// writeAny writes settings with some of the keys, and returns these.
+// writeAny writes settings with some of the keys, and returns those that count for
+// terminals: not those of the block for tools.
 func writeAny(t *testing.T, f *fixture, random *rand.Rand) []string {
 	t.Helper()
-	block := map[string]any{"enabled": true}
+	terminals, tools := map[string]any{}, map[string]any{}
+	block := map[string]any{"enabled": true, "terminal": terminals, "tool": tools}
 	var written []string
 	for _, one := range restricting {
-		if random.IntN(3) > 0 {
+		at := block
+		switch random.IntN(9) {
+		case 0, 1:
+		case 2:
+			if !document.OnlyWhole(one.key) {
+				at = terminals
+			}
+		case 3:
+			if !document.OnlyWhole(one.key) {
+				put(tools, one.key, one.value)
+			}
+			continue
+		default:
 			continue
 		}
 		written = append(written, one.key)
-		at, name := block, one.key
-		if within, of, nested := strings.Cut(one.key, "."); nested {
-			if block[within] == nil {
-				block[within] = map[string]any{}
-			}
-			at, name = block[within].(map[string]any), of
-		}
-		at[name] = one.value
+		put(at, one.key, one.value)
 	}
 	text, err := json.Marshal(map[string]any{"terminal": map[string]any{"sandbox": block}})
 	if err != nil {
@@ -136,6 +181,23 @@ func writeAny(t *testing.T, f *fixture, random *rand.Rand) []string {
 		t.Fatal(err)
 	}
 	return written
+}
+
+// put writes a key, which may be one of an object in the block.
+func put(block map[string]any, key string, value any) {
+	if within, name, nested := strings.Cut(key, "."); nested {
+		if block[within] == nil {
+			block[within] = map[string]any{}
+		}
+		block, key = block[within].(map[string]any), name
+	}
+	block[key] = value
+}
+
+// needsSandbox says which keys do not hold in a session without a sandbox: those
+// of a protection, and those that bound the connections that the sidecar makes.
+func needsSandbox(key, protection string) bool {
+	return protection != "" || key == "denied_hosts" || key == "limits.connections"
 }
 
 // lacks says the same as the reference of settings: which keys hold by which row.
@@ -156,6 +218,6 @@ func lacks(machine platform.Enforcement, unheld []string, key, protection string
 func names(warnings []string, key string) bool {
 	return slices.ContainsFunc(warnings, func(warning string) bool {
 		keys, _, of := strings.Cut(warning, " enforced here: ")
-		return of && strings.Contains(keys, `"`+key+`"`)
+		return of && (strings.Contains(keys, `"`+key+`"`) || strings.Contains(keys, `"terminal.`+key+`"`))
 	})
 }
