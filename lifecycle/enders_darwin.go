@@ -33,9 +33,13 @@ func unlessRestarted(ender journal.Ender) journal.Ender {
 // fingerprintEnder ends the sessions of a dead sidecar that have fingerprints.
 var fingerprintEnder = journal.Ender{Kind: kindFingerprint, End: endFingerprints}
 
-func endFingerprints(ctx context.Context, records []journal.Record, _ journal.Place) (int, error) {
+func endFingerprints(ctx context.Context, records []journal.Record, where journal.Place) (int, error) {
 	found, senseless := gatherMarked(records)
 	var failures []error
+	if senseless > 0 && !where.OtherBoot {
+		failures = append(failures,
+			fmt.Errorf("read fingerprints in journal, perhaps of another version: %d", senseless))
+	}
 	for _, m := range found {
 		failures = append(failures, endMarked(ctx, m))
 	}

@@ -5,7 +5,6 @@ package lifecycle
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -157,23 +156,27 @@ func TestSweep_HandlesFilesThatAreNoJournals(t *testing.T) {
 }
 
 // Nothing that a journal of another version lists is ended on a guess. A line
-// of a version without kinds is counted, and dropped with its journal, because
-// nothing proves what its numbers name. A kind of a newer version keeps the
-// journal, for a sidecar that understands it.
+// without a kind, a kind and data that only another version knows keep the
+// journal, for a sidecar that understands them. After a restart of the machine
+// no such process is left.
 func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, line string
+		restarted  bool // since it was written
 		left       bool // the journal is left
 		says       string
 	}{
-		{"a session of an older version", `{"session":%d,"start":"%s"}`, false, "are left alone: 1"},
-		{"a subreaper of an older version", `{"subreaper":%d,"start":"%s"}`, false, "are left alone: 1"},
+		{"a session without a kind", `{"session":%d,"start":"%s"}`, false, true, "left to it: 1"},
+		{"a subreaper without a kind", `{"subreaper":%d,"start":"%s"}`, false, true, "are left alone: 1"},
+		{"a session without a kind, restarted", `{"session":%d,"start":"%s"}`, true, false, "are left alone: 1"},
+		{"no record", `%d since %s`, false, false, "are left alone: 1"},
 		{
-			"a kind of a newer version", `{"kind":"zone","key":"%d","data":{"start":"%s"}}`, true,
+			"a kind of a newer version", `{"kind":"zone","key":"%d","data":{"start":"%s"}}`, false, true,
 			"unknown kind \"zone\"",
 		},
-		{"data of a newer version", `{"kind":"session","key":"%d","data":"since %s"}`, false, "left alone"},
+		{"data of a newer version", `{"kind":"session","key":"%d","data":"since %s"}`, false, true, "another version"},
+		{"data of a newer version, restarted", `{"kind":"session","key":"%d","data":"since %s"}`, true, false, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -185,10 +188,14 @@ func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 				t.Fatal(err)
 			}
 			origin := journal.Here()
-			line := json.RawMessage(fmt.Sprintf(test.line, listed[0], start))
-			path := proctest.Forge(t, dir, journal.Record{Origin: &origin}, line)
+			if test.restarted {
+				origin.Boot = "00000000-0000-4000-8000-000000000000"
+			}
+			path := proctest.Forge(t, dir, journal.Record{Origin: &origin})
+			addLine(t, path, fmt.Sprintf(test.line, listed[0], start))
 			err = Sweep(proctest.Soon(t), dir)
-			if err == nil || !strings.Contains(err.Error(), test.says) || proctest.Exist(path) != test.left {
+			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) ||
+				proctest.Exist(path) != test.left {
 				t.Errorf("the sweep reports %v, and the journal is there: %t", err, proctest.Exist(path))
 			}
 			for _, pid := range listed {
@@ -197,6 +204,61 @@ func TestSweep_LeavesAloneWhatItDoesNotUnderstand(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// addLine adds a line to a file.
+func addLine(t *testing.T, path, line string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintln(file, line)
+	if err = errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A journal of the first release, as it is written there: everything that it lists
+// is ended, whatever fields a newer version adds. These lines must not change.
+func TestSweep_UnderstandsTheFirstRelease(t *testing.T) {
+	t.Parallel()
+	dir, group := proctest.StateDir(t), &sessionGroup{}
+	listed := proctest.StartIn(t, group.Start, proctest.Helper("tree", "1"))
+	t.Cleanup(func() { _, _ = group.Kill(context.Background()) })
+	start, err := proc.StartTime(listed[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	private := filepath.Join(dir, "s1")
+	temporary := filepath.Join(proctest.StateDir(t), "sandbox-sidecar-0123456789abcdef")
+	for _, made := range []string{private, temporary} {
+		if err := os.Mkdir(made, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	origin := journal.Here()
+	path := proctest.Forge(t, dir, map[string]any{"origin": map[string]string{
+		"boot": origin.Boot, "pidNamespace": origin.PIDNamespace, "init": origin.Init, "new": "ignored",
+	}})
+	for _, line := range []string{
+		`{"kind":"session","key":"7","data":{"id":7,"start":"1"}}`,
+		`{"kind":"session","key":"7","over":true}`,
+		fmt.Sprintf(`{"kind":"session","key":"%[1]d","data":{"id":%[1]d,"start":%[2]q,"new":1}}`, listed[0], start),
+		fmt.Sprintf(`{"kind":"directory","key":%q,"new":"ignored"}`, private),
+		fmt.Sprintf(`{"kind":"temporary","key":%q}`, temporary),
+	} {
+		addLine(t, path, line)
+	}
+	if err := Sweep(proctest.Soon(t), dir); err != nil {
+		t.Error(err)
+	}
+	proctest.MustBeGone(t, listed)
+	for _, left := range []string{path, private, temporary} {
+		if proctest.Exist(left) {
+			t.Errorf("%s is left", left)
+		}
 	}
 }
 

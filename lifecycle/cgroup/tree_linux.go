@@ -177,6 +177,7 @@ func endTrees(ctx context.Context, records []journal.Record, where journal.Place
 		var data recordData
 		if err := r.Decode(&data); err != nil {
 			alone++
+			failures = append(failures, err)
 			continue
 		}
 		failures = append(failures, endCgroup(ctx, r.Key, data.Inode, where.Same))

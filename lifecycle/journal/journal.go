@@ -87,7 +87,7 @@ func EndedPart(kind, key, part string) Record {
 // Decode reads a record's data.
 func (r Record) Decode(data any) error {
 	if err := json.Unmarshal(r.Data, data); err != nil {
-		return fmt.Errorf("read %s %q in journal: %w", r.Kind, r.Key, err)
+		return fmt.Errorf("read %s %q in journal, perhaps of another version: %w", r.Kind, r.Key, err)
 	}
 	return nil
 }

@@ -63,7 +63,8 @@ func checkJournalFile(file *os.File) error {
 // reading is the result of reading a journal.
 type reading struct {
 	entries
-	senseless int  // lines without a meaning, or too long
+	senseless int  // lines that are no record, or too long
+	foreign   int  // records without a meaning: perhaps of another version
 	cut       bool // it is so long that its middle was skipped
 }
 
@@ -103,7 +104,10 @@ func (r *reading) section(ctx context.Context, from io.Reader) error {
 		case !tooLong && json.Unmarshal(line, &entry) == nil && r.apply(entry):
 		// A line without an end belongs to a sidecar that died while writing
 		// it. The thing that it would have listed does not exist.
-		case err == nil:
+		case err != nil:
+		case !tooLong && line[0] == '{' && json.Valid(line):
+			r.foreign++
+		default:
 			r.senseless++
 		}
 		if err != nil {

@@ -81,7 +81,7 @@ func Settle(ctx context.Context, file *os.File, path string, enders []Ender) err
 		return fmt.Errorf("clean up after a dead sidecar: %w", err)
 	}
 	doubts := read.doubts(path)
-	alone, err := carryOut(ctx, &read.entries, filepath.Dir(path), enders)
+	alone, err := carryOut(ctx, read, filepath.Dir(path), enders)
 	if err != nil {
 		return errors.Join(fmt.Errorf("clean up after a dead sidecar: %w", err), doubts)
 	}
@@ -103,9 +103,9 @@ func (r *reading) doubts(path string) error {
 	if r.cut {
 		found = append(found, fmt.Errorf("read journal %q: it is too long; its middle was skipped", path))
 	}
-	if r.senseless > 0 {
+	if lines := r.senseless + r.foreign; lines > 0 {
 		found = append(found, fmt.Errorf("read journal %q: lines that are not understood, and are left alone: %d", path,
-			r.senseless))
+			lines))
 	}
 	return errors.Join(found...)
 }
@@ -116,14 +116,16 @@ type Ender struct {
 	// End gets the records that still count, in the order in which they were
 	// written. It leaves alone what a record names by a number that may be
 	// another process's by now, and returns how many records those are. An
-	// error keeps the journal for the next sweep.
+	// error keeps the journal for the next sweep: also if the data of a record
+	// cannot be read, as another version may be able to.
 	End func(ctx context.Context, records []Record, where Place) (alone int, err error)
 }
 
 // ProcessEnder returns an ender for records that name a process by its id. After
 // a restart of the machine nothing is left to end, and in another process id
 // namespace every record is left alone. end gets each other record. It returns
-// false if it cannot prove that the id still means the same process.
+// false if it cannot prove that the id still means the same process, and an error
+// if it cannot read the record.
 func ProcessEnder(kind string, end func(ctx context.Context, r Record) (proved bool, err error)) Ender {
 	return Ender{Kind: kind, End: func(ctx context.Context, records []Record, where Place) (alone int, err error) {
 		switch {
@@ -158,9 +160,10 @@ type Place struct {
 // carryOut ends what a journal lists, kind after kind in the order of the
 // enders, and returns how many records it has left alone. A number counts only
 // if it has the same meaning as when it was written: the same start of the
-// machine, the same process id namespace, the same process. A kind without an
-// ender is left alone, and keeps the journal.
-func carryOut(ctx context.Context, listed *entries, stateDir string, enders []Ender) (alone int, err error) {
+// machine, the same process id namespace, the same process. What only another
+// version understands is left alone, and keeps the journal: a kind without an
+// ender, and until the machine restarts a record without a kind.
+func carryOut(ctx context.Context, listed *reading, stateDir string, enders []Ender) (alone int, err error) {
 	now := Here()
 	known := listed.origin != nil && !listed.disputed
 	where := Place{
@@ -182,6 +185,9 @@ func carryOut(ctx context.Context, listed *entries, stateDir string, enders []En
 			failures = append(failures, err)
 			delete(byKind, ender.Kind)
 		}
+	}
+	if listed.foreign > 0 && known && now.Boot != "" && listed.origin.Boot == now.Boot {
+		failures = append(failures, fmt.Errorf("entries of another version, which are left to it: %d", listed.foreign))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
 		failures = append(failures, fmt.Errorf("entries of the unknown kind %q, which are left alone: %d",

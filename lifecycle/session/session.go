@@ -51,8 +51,8 @@ func Ended(id int) journal.Record { return journal.Ended(kind, strconv.Itoa(id))
 // own.
 var Ender = journal.ProcessEnder(kind, func(ctx context.Context, r journal.Record) (proved bool, err error) {
 	var s Session
-	if r.Decode(&s) != nil {
-		return false, nil
+	if err := r.Decode(&s); err != nil {
+		return false, err
 	}
 	return s.endProved(ctx)
 })

@@ -114,8 +114,8 @@ type recordData struct {
 var Ender = journal.ProcessEnder(kind, func(ctx context.Context, r journal.Record) (proved bool, err error) {
 	var data recordData
 	pid, err := strconv.Atoi(r.Key)
-	if errors.Join(err, r.Decode(&data)) != nil || pid <= 0 {
-		return false, nil
+	if err := errors.Join(err, r.Decode(&data)); err != nil || pid <= 0 {
+		return false, err
 	}
 	return true, endSubreaper(ctx, proc.ID{PID: pid, Birth: data.Birth})
 })
