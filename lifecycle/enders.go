@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
@@ -13,7 +14,12 @@ import (
 // state directory. It touches nothing of a living sidecar, and nothing that a
 // journal names by a number which may be another process's by now. The error
 // holds what could not be done and what was wrong.
-func Sweep(ctx context.Context, stateDir string) error { return journal.Sweep(ctx, stateDir, enders) }
+func Sweep(ctx context.Context, stateDir string) error {
+	if err := fsguard.Answers(stateDir); err != nil {
+		return fmt.Errorf("sweep state directory: %w", err)
+	}
+	return journal.Sweep(ctx, stateDir, enders)
+}
 
 // refuse is the ender of a kind that only other systems have. The journal
 // stays, because machines may share the state directory's file system.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
@@ -53,8 +54,12 @@ func (t *Tracker) MakeDir() (dir string, remove func() error, err error) {
 	return dir, share.giveBack, nil
 }
 
-// makeNoted makes a directory that is removed with the group.
+// makeNoted makes a directory that is removed with the group. It does not wait for
+// a file system that does not answer.
 func (b *groupState) makeNoted(kind, dir string) error {
+	if err := fsguard.Answers(filepath.Dir(dir)); err != nil {
+		return fmt.Errorf("make private directory: %w", err)
+	}
 	if err := b.recovery.write(journal.NewRecord(kind, dir, nil)); err != nil {
 		return err
 	}

@@ -11,25 +11,28 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/journal"
 )
 
 // recovery is what ends a tracker's sessions if it dies: its journal, and the
 // watchdog that reads it. Without a state directory the journal is in memory,
-// for the watchdog alone. Without both, there is no journal and every method
-// does nothing.
+// for the watchdog alone, and also if that is on a file system that may not
+// answer: every session writes the journal, and the sidecar's end closes it.
+// Without both, there is no journal and every method does nothing.
 type recovery struct {
 	options Options
 
-	mu       sync.Mutex       // guards the fields below
-	journal  *journal.Journal // made with the first record or group
-	watchdog *watchdog        // made with the first group; nil without Options.Watchdog
-	warning  string           // for every session, if the journal is not in the state directory; empty otherwise
-	tried    time.Time        // when the state directory was last tried without success
-	closed   bool
-	shares   map[*groupState]bool // groups whose directories were not given back
-	removals int                  // groups whose directories are being removed
-	removed  chan struct{}        // closed when removals is 0; nil if there never was one
+	mu        sync.Mutex       // guards the fields below
+	journal   *journal.Journal // made with the first record or group
+	watchdog  *watchdog        // made with the first group; nil without Options.Watchdog
+	warning   string           // for every session, if the journal is not in the state directory; empty otherwise
+	tried     time.Time        // when the state directory was last tried without success
+	closed    bool
+	shares    map[*groupState]bool // groups whose directories were not given back
+	removals  int                  // groups whose directories are being removed
+	unremoved bool                 // a file system did not answer when one was removed
+	removed   chan struct{}        // closed when removals is 0; nil if there never was one
 }
 
 const (
@@ -94,6 +97,11 @@ func (e *recovery) openJournal() (err error) {
 		return fmt.Errorf("track processes: %w", os.ErrClosed)
 	case e.journal != nil || e.options.StateDir == "" && e.options.Watchdog == nil:
 		return nil
+	case e.remote():
+		e.options.logger().Warn("the state directory is not on a local file system: if the sidecar and its watchdog "+
+			"are killed, processes may be left; set XDG_RUNTIME_DIR to a local directory", "dir", e.options.StateDir)
+		e.journal, err = journal.NewMemory()
+		return err
 	case e.options.StateDir != "":
 		if e.journal, err = journal.New(e.options.StateDir); err == nil {
 			return nil
@@ -111,11 +119,17 @@ func (e *recovery) openJournal() (err error) {
 	return err
 }
 
+// remote reports whether the state directory is on a file system that may not
+// answer.
+func (e *recovery) remote() bool {
+	return e.options.StateDir != "" && !fsguard.Local(e.options.StateDir)
+}
+
 // restore moves the journal back to the state directory, if that was removed or
 // could not be used. The lock is held.
 func (e *recovery) restore() {
 	dir := e.options.StateDir
-	if dir == "" || e.journal == nil || e.journal.InPlace() || time.Since(e.tried) < stateRetry {
+	if dir == "" || e.journal == nil || e.remote() || e.journal.InPlace() || time.Since(e.tried) < stateRetry {
 		return
 	}
 	err := makeStateDir(dir)
@@ -201,6 +215,7 @@ func (e *recovery) close() error {
 	}) == nil
 	e.mu.Lock()
 	e.closed = true
+	removed = removed && !e.unremoved
 	j, w := e.journal, e.watchdog
 	e.journal = nil
 	e.mu.Unlock()
@@ -254,9 +269,14 @@ func (e *recovery) remove(dirs []notedDir) <-chan struct{} {
 	go func() {
 		defer close(done)
 		for _, dir := range dirs {
-			err := removeTree(context.Background(), dir.path)
+			err := removeGuarded(context.Background(), dir.path)
 			if err == nil {
 				err = e.write(journal.Ended(dir.kind, dir.path))
+			}
+			if errors.Is(err, fsguard.ErrNoAnswer) {
+				e.mu.Lock()
+				e.unremoved = true
+				e.mu.Unlock()
 			}
 			if err != nil {
 				e.options.logger().Warn("cannot remove the private directory of a session", "dir", dir, "error", err)

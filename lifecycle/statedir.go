@@ -69,7 +69,7 @@ func makeStateDir(dir string) error {
 	if !private(dir) {
 		return fmt.Errorf("%s: not a private directory of this user (mode 0700)", dir)
 	}
-	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil { // for example a read-only file system
+	if err := fsguard.Access(dir, unix.W_OK|unix.X_OK); err != nil { // for example a read-only file system
 		return &os.PathError{Op: "write to", Path: dir, Err: err}
 	}
 	return nil

@@ -43,8 +43,13 @@ func removeTemporary(ctx context.Context, records []journal.Record, _ journal.Pl
 	var failures []error
 	for _, r := range records {
 		plain := filepath.IsAbs(r.Key) && filepath.Clean(r.Key) == r.Key
-		if plain && strings.HasPrefix(filepath.Base(r.Key), temporaryPrefix) && ownDirectory(r.Key) {
-			failures = append(failures, removeTree(ctx, r.Key))
+		if !plain || !strings.HasPrefix(filepath.Base(r.Key), temporaryPrefix) {
+			continue
+		}
+		if err := fsguard.Answers(filepath.Dir(r.Key)); err != nil {
+			failures = append(failures, err)
+		} else if ownDirectory(r.Key) {
+			failures = append(failures, removeGuarded(ctx, r.Key))
 		}
 	}
 	return 0, errors.Join(failures...)
@@ -84,6 +89,9 @@ type temporaryDir struct {
 // get returns the directory for an owner in a parent, and makes it on first
 // use.
 func (t *temporaries) get(e *recovery, owner, parent string) (string, error) {
+	if err := fsguard.Answers(parent); err != nil {
+		return "", fmt.Errorf("make directory for temporary files: %w", err)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := temporaryKey{owner, parent}
@@ -113,7 +121,8 @@ func (t *temporaries) get(e *recovery, owner, parent string) (string, error) {
 const mostTemporaryNames = 20
 
 // make makes a directory. Until it is locked, another sidecar may take it for a
-// dead one's and remove it; then make tries another name.
+// dead one's and remove it; then make tries another name. Nobody sweeps a file
+// system that may not answer, so there it has no lock: closing one could wait.
 func (t *temporaries) make(parent string) (temporaryDir, error) {
 	for attempt := 1; ; attempt++ {
 		var random [temporaryRandom]byte
@@ -122,7 +131,11 @@ func (t *temporaries) make(parent string) (temporaryDir, error) {
 		if err := t.state.makeNoted(kindTemporary, dir); err != nil {
 			return temporaryDir{}, err
 		}
-		lock, err := lockTemporary(dir)
+		var lock *os.File
+		var err error
+		if fsguard.Local(parent) {
+			lock, err = lockTemporary(dir)
+		}
 		removed := errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.ENOENT)
 		if !removed {
 			files := filepath.Join(dir, temporaryFiles)

@@ -345,7 +345,7 @@ func grantsAll(p *policy.Policy, rules []policy.Rule) bool {
 
 // noRuntimeDir warns the user of a session that should have a private runtime
 // directory and has none.
-const noRuntimeDir = "no private runtime directory (XDG_RUNTIME_DIR): the sidecar's state directory is not writable"
+const noRuntimeDir = "no private runtime directory (XDG_RUNTIME_DIR): the sidecar's state directory cannot be used"
 
 // hooks are what the sidecar wants of the sandbox for itself: marks to
 // recognise processes by, and reports of denials.

@@ -105,6 +105,7 @@ func (f *Filter) listen(path string) error {
 	if err != nil {
 		return fmt.Errorf("listen for clients of an agent: %w", err)
 	}
+	listener.SetUnlinkOnClose(false) // the directory goes; see usersocket.Listen
 	if err := os.Chmod(path, 0o600); err != nil {
 		listener.Close()
 		return fmt.Errorf("listen for clients of an agent: %w", err)

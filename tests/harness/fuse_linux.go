@@ -26,6 +26,8 @@ import (
 type FUSE struct {
 	// Dir is where it is mounted.
 	Dir string
+	// Private closes its directories to other users. Set it before Wrap.
+	Private bool
 
 	t      testing.TB
 	victim string
@@ -330,7 +332,10 @@ func part(content, body []byte) []byte {
 func (f *FUSE) attributes(id uint64) []byte {
 	node := f.nodes[id-1]
 	mode, links := uint32(unix.S_IFREG|0o644), uint32(1)
-	if node.dir {
+	switch {
+	case node.dir && f.Private:
+		mode, links = unix.S_IFDIR|0o700, 2
+	case node.dir:
 		mode, links = unix.S_IFDIR|0o755, 2
 	}
 	var out []byte

@@ -39,6 +39,8 @@ type where struct {
 	files map[string]string
 	// settings are the user's; nil: the harness's own.
 	settings func(w *harness.World) string
+	// private closes the place to other users.
+	private bool
 	// prepare makes what else is needed; nil: nothing.
 	prepare func(t *testing.T, w *harness.World)
 	env     func(w *harness.World) []string
@@ -120,6 +122,19 @@ var places = []where{
 		},
 		probe: "echo is $((40+2))", printed: "is 42",
 	},
+	{
+		// Every session has a directory there, and writes the journal.
+		name: "the state directory", mount: (*harness.World).State, files: map[string]string{"x": ""}, private: true,
+		probe: "echo is $((40+2))", printed: "is 42",
+	},
+	{
+		name: "the cache directory", mount: func(w *harness.World) string { return w.HomePath(".cache") },
+		files: map[string]string{"sandbox-sidecar/x": "", "go-build/x": ""}, private: true,
+		settings: func(*harness.World) string {
+			return harness.Settings(harness.Sandbox{"toolchains": []string{"go"}})
+		},
+		probe: "echo is $((40+2))", printed: "is 42",
+	},
 }
 
 // scene is a sidecar with a healthy project and a place that hangs.
@@ -145,6 +160,7 @@ func newScene(t *testing.T, at where, hangs bool, wrap func(*exec.Cmd)) *scene {
 		at.prepare(t, w)
 	}
 	s.fuse = harness.NewFUSE(t, at.mount(w), at.files)
+	s.fuse.Private = at.private
 	if hangs {
 		s.fuse.Hang()
 	}

@@ -108,7 +108,7 @@ func (n *Notes) add(project string, cookie uint64, live func() (map[uint64]bool,
 		}
 		n.spaces[dir] = &space{}
 	}
-	if !n.spaces[dir].take(func() int { return pruneFiles(dir, live) }) {
+	if fsguard.Answers(dir) != nil || !n.spaces[dir].take(func() int { return pruneFiles(dir, live) }) {
 		return
 	}
 	file, err := os.OpenFile(filepath.Join(dir, name(cookie)), os.O_CREATE|os.O_WRONLY, 0o600)
