@@ -82,6 +82,8 @@ func oneUser() error {
 type Killer struct {
 	conn *os.File // closing it tells the domain killer to kill; nil if there is none, or after Kill
 	pid  int      // 0 until it is known
+
+	ended bool // it was waited for
 }
 
 // Open makes the socket, and returns the leader's end.
@@ -110,12 +112,31 @@ func (k *Killer) learnPID() {
 }
 
 // Kill has every process in the signal domain killed, and the domain killer
-// end. It returns at once.
+// end, also if somebody has stopped it. It returns at once.
 func (k *Killer) Kill() {
 	if k.conn != nil {
 		k.learnPID()
 		k.conn.Close()
 		k.conn = nil
+		k.signal(unix.SIGCONT)
+	}
+}
+
+// GiveUp kills the domain killer itself, once no other process of the session is
+// left: one that is stopped again and again would never end.
+func (k *Killer) GiveUp() { k.signal(unix.SIGKILL) }
+
+// Ended says that a child was waited for. If it is the domain killer, its number
+// is not used any more.
+func (k *Killer) Ended(pid int) {
+	if k.Is(pid) {
+		k.ended = true
+	}
+}
+
+func (k *Killer) signal(signal unix.Signal) {
+	if k.pid > 0 && !k.ended {
+		_ = unix.Kill(k.pid, signal)
 	}
 }
 

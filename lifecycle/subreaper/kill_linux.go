@@ -77,6 +77,10 @@ func (k *subreaper) belowByTable() ([]proc.Entry, error) {
 	}), nil
 }
 
+// mostIdle is after how many scans in a row that find no other process the domain
+// killer is killed: it has had its turn by then, or somebody traces or stops it.
+const mostIdle = 10
+
 // scan finds the children. If all of them have been killed already and are
 // still there, it finds their descendants. The children are usually enough,
 // because the children of each that dies become ours. Listing them takes
@@ -110,6 +114,11 @@ func (k *subreaper) scan() iter.Seq2[proc.ID, error] {
 		if err != nil {
 			yield(proc.ID{}, err)
 			return
+		}
+		if len(below) > 0 {
+			k.idle = 0
+		} else if k.idle++; k.idle >= mostIdle {
+			k.domainKiller.GiveUp()
 		}
 		for _, entry := range below {
 			if entry.Dead || k.marked[entry.PID] == entry.ID {

@@ -32,6 +32,7 @@ type subreaper struct {
 
 	domainKiller signaldomain.Killer
 	bereft       bool            // the domain killer has ended without being told to
+	idle         int             // how many scans in a row have found no other process
 	leader       int             // 0 once it was waited for
 	marked       map[int]proc.ID // children about to be killed, until they are waited for
 
@@ -301,6 +302,7 @@ func (k *subreaper) changed(pid int, status syscall.WaitStatus) {
 	}
 	delete(k.marked, pid)
 	k.bereft = k.bereft || k.domainKiller.Unasked(pid)
+	k.domainKiller.Ended(pid)
 	if pid == k.leader {
 		k.leader = 0
 		_ = k.reports.Encode(reportMessage{Ended: &status})

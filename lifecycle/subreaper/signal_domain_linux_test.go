@@ -105,6 +105,19 @@ func TestSubreaper_KillsADomainByOneCall(t *testing.T) {
 	}
 }
 
+// A domain killer that somebody has stopped ends with its session.
+func TestSubreaper_EndsAStoppedDomainKiller(t *testing.T) {
+	t.Parallel()
+	group := newDomainGroup(t, testSubreapers(t))
+	pids := proctest.StartIn(t, group.Start, inSignalDomain(proctest.Helper("tree", "1")))
+	domainKiller := domainKillerOf(t, group)
+	harness.Stop(t, domainKiller)
+	if _, err := group.Kill(proctest.Soon(t)); err != nil {
+		t.Error(err)
+	}
+	proctest.MustBeGone(t, append(pids, domainKiller))
+}
+
 // domainKillerOf finds the domain killer beside a session.
 func domainKillerOf(t *testing.T, group *Group) int {
 	t.Helper()
