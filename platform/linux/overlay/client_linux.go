@@ -150,7 +150,9 @@ func (c *Client) connected(dir *os.File, user bool) (int, error) {
 		return -1, err
 	}
 	defer start.Close()
-	if err := lock(start, 0); err != nil {
+	if err := lockIn(start, startTurns); errors.Is(err, unix.EWOULDBLOCK) {
+		return -1, errHeld
+	} else if err != nil {
 		return -1, fmt.Errorf("lock caches: %w", err)
 	}
 	socket, err := message.Connect(dir)
@@ -167,7 +169,7 @@ func (c *Client) startHolder(dir *os.File, user bool) (int, error) {
 		return -1, err
 	}
 	defer use.Close()
-	if err := lockSoon(use); err != nil {
+	if err := lockIn(use, useTurns); err != nil {
 		// The kernel would allow another overlay over the same directories, and
 		// not keep the two apart.
 		return -1, fmt.Errorf("the process that holds them has ended while sessions use them; restart your editor: %w",
@@ -204,11 +206,23 @@ func (c *Client) startHolder(dir *os.File, user bool) (int, error) {
 	return pair[0], nil
 }
 
-// lockSoon takes a lock that nobody has. A child that is being started holds the
-// descriptors of its parent until it executes, also those that the parent has
-// closed meanwhile.
-func lockSoon(file *os.File) error {
-	const pause, most = 5 * time.Millisecond, 40
+const (
+	// useTurns is how often a lock is tried that nobody has. A child that is being
+	// started holds the descriptors of its parent until it executes, also those that
+	// the parent has closed meanwhile.
+	useTurns = 40
+	// startTurns is how often a lock is tried that others have while they start a
+	// holder. One that somebody has stopped has it until it goes on.
+	startTurns = 600
+)
+
+// errHeld is about a startLock that another process keeps.
+var errHeld = errors.New("another process keeps the lock of caches: it clears them, or is stopped (ps shows T)")
+
+// lockIn tries to take a lock that many times, with pauses. The error is
+// EWOULDBLOCK if another process keeps it.
+func lockIn(file *os.File, most int) error {
+	const pause = 5 * time.Millisecond
 	for attempts := 0; ; attempts++ {
 		err := lock(file, unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) || attempts == most {
