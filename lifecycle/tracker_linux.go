@@ -156,6 +156,9 @@ func (t *Tracker) Close() error {
 	if err != nil {
 		return err // the journal stays, for the next sweep
 	}
+	if t.tree != nil {
+		defer t.tree.StepBack() // once the watchdog has ended, which is there, too
+	}
 	if t.tree != nil || t.subreapers != nil { // every process has ended
 		err = t.recovery.giveBack()
 	}

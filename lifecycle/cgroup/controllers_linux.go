@@ -99,8 +99,7 @@ func occupied(dir string) bool {
 }
 
 // stepAside moves this process to a child of its cgroup, if it is alone there and
-// the cgroup is its own to arrange. The child is left behind, like the cgroup. A
-// sweep may remove it.
+// the cgroup is its own to arrange. See Tree.StepBack.
 func stepAside(own string) error {
 	procs, err := listed(own, "cgroup.procs")
 	if err != nil {
@@ -150,7 +149,41 @@ func listed(dir, file string) ([]string, error) {
 
 // wantControllers gets the tree's groups the controllers that limit sessions.
 func (t *Tree) wantControllers(own string) {
+	before, unknown := listed(own, "cgroup.subtree_control")
 	t.controllers, t.unlimited = controllers(own, []string{memoryController, pidsController, cpuController})
+	if now, err := ownCgroup(); err == nil && unknown == nil && filepath.Dir(now) == own {
+		t.aside = &aside{own: own, dir: now, before: before}
+	}
+}
+
+// aside is the child of a cgroup to which this process has moved.
+type aside struct {
+	own, dir string
+	before   []string // the controllers that the children of own had
+}
+
+// StepBack leaves this process's cgroup as it was found, if the process has moved
+// to a child: while the children have controllers, no process can be started in
+// it. It does nothing if another process needs them. The tree must be closed. The
+// child stays if another process is in it; a sweep may remove it.
+func (t *Tree) StepBack() {
+	a := t.aside
+	if a == nil {
+		return
+	}
+	t.aside = nil
+	now, err := listed(a.own, "cgroup.subtree_control")
+	if err != nil {
+		return
+	}
+	enabled := slices.DeleteFunc(now, func(name string) bool { return slices.Contains(a.before, name) })
+	if len(enabled) > 0 &&
+		writeCgroup(filepath.Join(a.own, "cgroup.subtree_control"), "-"+strings.Join(enabled, " -")) != nil {
+		return
+	}
+	if writeCgroup(filepath.Join(a.own, "cgroup.procs"), strconv.Itoa(os.Getpid())) == nil {
+		_ = os.Remove(a.dir)
+	}
 }
 
 // handDown has the tree's groups get its controllers. Without them sessions are

@@ -93,6 +93,54 @@ func init() {
 	}
 }
 
+func init() {
+	// "step back" joins a cgroup, arranges it for a tree, and leaves it as it was.
+	proctest.Helpers["step back"] = func(args []string) {
+		own, tree := args[0], &Tree{}
+		if err := writeCgroup(filepath.Join(own, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
+			fmt.Println("ready 0", err)
+			return
+		}
+		tree.wantControllers(own)
+		aside, _ := ownCgroup()
+		during, _ := listed(own, "cgroup.subtree_control")
+		tree.StepBack()
+		now, _ := ownCgroup()
+		after, _ := listed(own, "cgroup.subtree_control")
+		_, left := os.Stat(aside)
+		fmt.Printf("ready 0 aside=%t given=%t, back=%t given=%t, left=%t\n", aside != own, len(during) > 0, now == own,
+			len(after) > 0, left == nil && aside != own)
+	}
+}
+
+// A process that has stepped aside leaves its cgroup as it was: the next one can be
+// started there.
+func TestTree_LeavesItsCgroupAsItWas(t *testing.T) {
+	t.Parallel()
+	own, err := ownCgroup()
+	harness.Must(t, err)
+	names, err := listed(own, "cgroup.controllers")
+	harness.Must(t, err)
+	wanted := slices.DeleteFunc([]string{memoryController, pidsController, cpuController}, func(name string) bool {
+		return !slices.Contains(names, name)
+	})
+	if len(wanted) == 0 {
+		harness.Skip(t, "threaded_controllers", fmt.Sprintf("none of those that limit sessions is among %v", names))
+	}
+	g := newCgroup(t, givingTree(t, wanted[0]), "left")
+	if err := unix.Setxattr(g.dir, "user.delegate", []byte("1"), 0); err != nil {
+		harness.Skip(t, "cgroup_xattr", err.Error())
+	}
+	const want = "ready 0 aside=true given=true, back=true given=false, left=false"
+	for round := range 2 {
+		out, err := proctest.Helper("step back", g.dir).Output()
+		harness.Must(t, err)
+		if got := strings.TrimSpace(string(out)); got != want {
+			t.Errorf("round %d: %s, want %s", round, got, want)
+		}
+	}
+}
+
 // givingTree is a tree whose groups get a controller.
 func givingTree(t *testing.T, name string) *Tree {
 	t.Helper()

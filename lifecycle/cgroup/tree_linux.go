@@ -38,6 +38,7 @@ type Tree struct {
 	controllers []string
 	unlimited   error
 	changes     changes
+	aside       *aside // where this process has moved; nil if it has not
 }
 
 // trees counts the names that this process has tried for its trees.

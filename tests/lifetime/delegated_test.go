@@ -123,6 +123,7 @@ func TestLimits_InACgroupOfTheSidecarsOwn(t *testing.T) {
 		t.Errorf("told: %+v\n%s", limits, s.Output())
 	}
 	execTakesTooMuch(t, w, victim)
+	execLeavesItsCgroup(t, w)
 	if limits := toldOf(told, other); len(limits) != 0 {
 		t.Errorf("told of a session that took nothing: %+v", limits)
 	}
@@ -168,6 +169,25 @@ func execTakesTooMuch(t *testing.T, w *harness.World, victim string) {
 	said := harness.Unfold(string(output))
 	if end := command.ProcessState.String(); end != "signal: killed" || strings.Count(said, want) != 1 {
 		t.Errorf("exec: %s\n%s", end, output)
+	}
+}
+
+// execLeavesItsCgroup has one command after another start in a cgroup: each leaves
+// it as it was, or the next could not be started there.
+func execLeavesItsCgroup(t *testing.T, w *harness.World) {
+	t.Helper()
+	dir, err := ownCgroup(t)
+	harness.Must(t, err)
+	in := inCgroup(t, dir)
+	for range 2 {
+		command := exec.Command(harness.Binary(t), "exec", "--", "true")
+		command.Env, command.Dir = harness.Environ(w), w.Project
+		in(command)
+		output, err := command.CombinedOutput()
+		left := strings.TrimSpace(harness.Read(t, filepath.Join(dir, "cgroup.subtree_control")))
+		if err != nil || left != "" {
+			t.Errorf("exec: %v, and its cgroup gives the controllers %q\n%s", err, left, output)
+		}
 	}
 }
 
