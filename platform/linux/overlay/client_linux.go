@@ -37,6 +37,7 @@ type Client struct {
 	socket   int        // 0: not connected
 	use      []int      // the useLock, once a holder was used
 	sessions bool       // a session has caches from the holder
+	silent   time.Time  // until then a holder that has not answered is not asked again
 }
 
 // ProbePath is a directory over which an overlay can be made to try whether any
@@ -92,6 +93,9 @@ func (c *Client) Prepare(caches []Cache, user bool) (Prepared, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if time.Now().Before(c.silent) {
+		return Prepared{}, errSilent
+	}
 	dir, err := openDir(c.Dir)
 	if err != nil {
 		return Prepared{}, err
@@ -124,11 +128,22 @@ func (c *Client) Prepare(caches []Cache, user bool) (Prepared, error) {
 		}
 		unix.Close(c.socket)
 		c.socket = 0
+		if errors.Is(err, unix.EAGAIN) {
+			c.silent = time.Now().Add(silence)
+			return Prepared{}, errSilent
+		}
 		if attempts > 0 {
 			return Prepared{}, fmt.Errorf("ask the holder of caches: %w", err)
 		}
 	}
 }
+
+// silence is how long a holder that has not answered is not asked again: each
+// session would wait for it.
+const silence = time.Minute
+
+// errSilent is about a holder that does not answer, as one that is stopped.
+var errSilent = errors.New("the process that holds caches (cache-holder in ps) does not answer: continue or end it")
 
 // keep keeps the useLock until this process ends.
 func (c *Client) keep(fds []int) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,5 +39,36 @@ func TestPrepare_DoesNotWaitForALockThatIsKept(t *testing.T) {
 	kept.Close()
 	if _, err := client.Prepare(nil, false); !errors.Is(err, started) {
 		t.Errorf("once it is free: %v", err)
+	}
+}
+
+// A holder that does not answer, as one that somebody has stopped, delays one
+// session, and not each.
+func TestPrepare_AsksASilentHolderOnce(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "overlays")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := openMade(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	silent, err := listen(opened) // the kernel connects, and nothing answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	client := &Client{Dir: dir, Start: func(*os.ProcAttr) error { return errors.New("another holder is started") }}
+	took := func() time.Duration {
+		begun := time.Now()
+		if _, err := client.Prepare(nil, false); !errors.Is(err, errSilent) {
+			t.Errorf("prepared: %v", err)
+		}
+		return time.Since(begun)
+	}
+	if first, second := took(), took(); second > first/2 {
+		t.Errorf("the first session waited %s, and the second %s", first, second)
 	}
 }
