@@ -19,6 +19,9 @@ func (k *sink) Output(data []byte) {
 	_ = k.server.stream.out.sendOutput(k.entry.id, k.entry.room, data)
 }
 
+// Stderr sends terminal/output. No session of the server has its errors apart.
+func (k *sink) Stderr(data []byte) { k.Output(data) }
+
 // Alarm sends sandbox/denied about a protected path.
 func (k *sink) Alarm(alarm spawn.Alarm) {
 	k.server.log.Warn("protected path", "session", k.entry.id, "what", alarm.Kind, "path", alarm.Path)

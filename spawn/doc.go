@@ -14,7 +14,7 @@
 // start.go holds the phases of a start, in order; docs/design/spawn.md explains
 // them. standby.go starts stages in advance. session.go owns a session on a
 // terminal of its own, and running.go the end of every session. output.go,
-// inputs.go and gate.go move bytes.
+// inputs.go, pipes.go and gate.go move bytes.
 //
 // # Concurrency
 //

@@ -38,7 +38,7 @@ func (g *gate) ack(n int) {
 	defer g.mu.Unlock()
 	if n > 0 {
 		g.sent -= min(n, g.sent)
-		g.changed.Signal()
+		g.changed.Broadcast()
 	}
 }
 
@@ -47,5 +47,5 @@ func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lifted = true
-	g.changed.Signal()
+	g.changed.Broadcast()
 }

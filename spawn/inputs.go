@@ -18,6 +18,7 @@ type inputs struct {
 	changed sync.Cond
 	waiting []byte
 	taken   bool // bytes were taken, and may not be typed yet
+	last    bool // no more bytes are taken
 	closed  bool
 }
 
@@ -27,7 +28,7 @@ func (q *inputs) init(try func([]byte) int) { q.changed.L, q.try = &q.mu, try }
 func (q *inputs) put(data []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || len(q.waiting)+len(data) > maxInput {
+	if q.closed || q.last || len(q.waiting)+len(data) > maxInput {
 		return false
 	}
 	if len(q.waiting) == 0 && !q.taken && q.try != nil {
@@ -41,20 +42,29 @@ func (q *inputs) put(data []byte) bool {
 }
 
 // take waits for bytes and returns all of them. The caller must type them
-// before the next call. It returns false once the queue is closed.
+// before the next call. It returns false once the queue is closed, or is finished
+// and empty.
 func (q *inputs) take() ([]byte, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.taken = false
-	for len(q.waiting) == 0 && !q.closed {
+	for len(q.waiting) == 0 && !q.closed && !q.last {
 		q.changed.Wait()
 	}
-	if q.closed {
+	if q.closed || len(q.waiting) == 0 {
 		return nil, false
 	}
 	data := q.waiting
 	q.waiting, q.taken = nil, true
 	return data, true
+}
+
+// finish refuses more bytes. Those that are queued can be taken.
+func (q *inputs) finish() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.last = true
+	q.changed.Signal()
 }
 
 // close drops the queued bytes, and refuses more.

@@ -39,6 +39,24 @@ func TestInputs(t *testing.T) {
 	}
 }
 
+// What is queued when the input ends can still be taken, and nothing after it.
+func TestInputs_Finish(t *testing.T) {
+	t.Parallel()
+	var q inputs
+	q.init(nil)
+	q.put([]byte("a"))
+	q.finish()
+	if q.put([]byte("b")) {
+		t.Error("input was taken after its end")
+	}
+	if data, ok := q.take(); !ok || string(data) != "a" {
+		t.Errorf("take: got %q, %t", data, ok)
+	}
+	if data, ok := q.take(); ok {
+		t.Errorf("take at the end: got %q", data)
+	}
+}
+
 func TestInputs_TakeWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -30,9 +30,19 @@ const (
 // none.
 var chunks = sync.Pool{New: func() any { return new([maxChunk]byte) }}
 
-// readOutput moves the terminal's bytes into the sink, until no process has the
-// terminal open any more (EIO) and everything is read.
-func (s *Session) readOutput(sink Sink) {
+// outlet is a terminal or a pipe that a session prints into.
+type outlet struct {
+	*Session
+	file *os.File
+	sent int64 // bytes, counted if there is a cap
+}
+
+func (s *Session) outlet(file *os.File) *outlet { return &outlet{Session: s, file: file} }
+
+// move moves the bytes to a function of the sink, and to one that looks for
+// refusals, until no process has the terminal open any more (EIO) and everything is
+// read.
+func (s *outlet) move(send, scan func([]byte)) {
 	buf := make([]byte, 4<<10) // one read of a terminal returns no more
 	var last time.Time
 	for {
@@ -45,10 +55,12 @@ func (s *Session) readOutput(sink Sink) {
 			data = chunk[:n]
 		}
 		if n > 0 {
-			s.gate.pass(n)
-			sink.Output(data)
+			if within := s.within(data); len(within) > 0 {
+				s.gate.pass(len(within))
+				send(within)
+			}
 			last = time.Now()
-			s.watch.scan(data)
+			scan(data)
 		}
 		if chunk != nil {
 			chunks.Put(chunk)
@@ -59,22 +71,33 @@ func (s *Session) readOutput(sink Sink) {
 	}
 }
 
+// within returns the first bytes that the cap lets through, and counts the others.
+func (s *outlet) within(data []byte) []byte {
+	if s.most == 0 {
+		return data
+	}
+	fits := min(int64(len(data)), s.most-s.sent)
+	s.sent += fits
+	s.dropped.Add(int64(len(data)) - fits)
+	return data[:fits]
+}
+
 // read reads once. While the session is alive it waits for as long as it takes;
 // at the end it waits only for drainPause.
 //
 // awaitEnd sets ending and then a deadline. A read that began earlier is cut
 // short by that deadline. One that begins later sees ending and sets its own
 // deadline, also if gather has removed the first one in between.
-func (s *Session) read(buf []byte) (int, error) {
+func (s *outlet) read(buf []byte) (int, error) {
 	for {
 		ending := s.ending.Load()
 		if until := s.drainUntil.Load(); ending && until != nil && time.Now().After(*until) {
 			return 0, os.ErrDeadlineExceeded
 		}
 		if ending {
-			_ = s.master.SetReadDeadline(time.Now().Add(s.pause))
+			_ = s.file.SetReadDeadline(time.Now().Add(s.pause))
 		}
-		n, err := s.master.Read(buf)
+		n, err := s.file.Read(buf)
 		if n == 0 && ending && errors.Is(err, os.ErrDeadlineExceeded) {
 			n = s.readNow(buf)
 		}
@@ -89,8 +112,8 @@ func (s *Session) read(buf []byte) (int, error) {
 
 // readNow reads what is there. On a busy machine a deadline may pass before a
 // read has begun, and that fails although there are bytes.
-func (s *Session) readNow(buf []byte) (n int) {
-	_ = control(s.master, func(fd int) (err error) {
+func (s *outlet) readNow(buf []byte) (n int) {
+	_ = control(s.file, func(fd int) (err error) {
 		n, err = unix.Read(fd, buf)
 		return err
 	})
@@ -99,11 +122,11 @@ func (s *Session) readNow(buf []byte) (n int) {
 
 // gather reads into buf after its first n bytes until it is full or the
 // deadline passes. It returns the length of all bytes in buf.
-func (s *Session) gather(buf []byte, n int, deadline time.Time) (int, error) {
-	_ = s.master.SetReadDeadline(deadline)
-	defer func() { _ = s.master.SetReadDeadline(time.Time{}) }()
+func (s *outlet) gather(buf []byte, n int, deadline time.Time) (int, error) {
+	_ = s.file.SetReadDeadline(deadline)
+	defer func() { _ = s.file.SetReadDeadline(time.Time{}) }()
 	for n < len(buf) {
-		more, err := s.master.Read(buf[n:])
+		more, err := s.file.Read(buf[n:])
 		n += more
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			break

@@ -27,7 +27,7 @@ func TestRead_FindsBytesAfterItsDeadline(t *testing.T) {
 	if n, err := reader.Read(buf); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("control: read %d bytes, %v", n, err)
 	}
-	s := &Session{master: reader, pause: -time.Second}
+	s := (&Session{pause: -time.Second}).outlet(reader)
 	s.ending.Store(true)
 	if n, err := s.read(buf); string(buf[:n]) != "last" || err != nil {
 		t.Errorf("read %q, %v", buf[:n], err)

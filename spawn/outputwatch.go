@@ -25,12 +25,14 @@ const judgeTimeout = time.Second
 // outputWatch watches nothing.
 type outputWatch struct {
 	scanner *printed.Scanner
+	stderr  *printed.Scanner // of a session that has its standard error apart
 	judge   *printed.Judge
 	dir     func() string
 	report  *running
 
-	lines  chan printedLine
-	judged chan struct{} // closed once all lines are judged
+	judging sync.Once        // starts judgeLines
+	lines   chan printedLine // nil before that
+	judged  chan struct{}    // closed once all lines are judged
 
 	mu    sync.Mutex // guards heard
 	heard Heard
@@ -64,7 +66,7 @@ func newOutputWatch(p *policy.Policy, r *running, env []string, dir func() strin
 		judge: &printed.Judge{Policy: p, Home: lookUp(env, "HOME")}, dir: dir,
 		report: r,
 	}
-	w.scanner = printed.NewScanner(w.line)
+	w.scanner, w.stderr = printed.NewScanner(w.line), printed.NewScanner(w.line)
 	return w
 }
 
@@ -76,26 +78,34 @@ func (w *outputWatch) scan(data []byte) {
 	}
 }
 
+// scanStderr is scan for a standard error that is apart.
+func (w *outputWatch) scanStderr(data []byte) {
+	if w != nil {
+		w.stderr.Scan(data)
+	}
+}
+
 // line hands a line to the goroutine that judges.
 func (w *outputWatch) line(line []byte) {
-	if w.lines == nil {
+	w.judging.Do(func() {
 		w.lines = make(chan printedLine, maxLines)
 		w.judged = make(chan struct{})
 		go w.judgeLines()
-	}
+	})
 	select {
 	case w.lines <- printedLine{text: bytes.Clone(line), dir: w.dir()}:
 	default:
 	}
 }
 
-// end takes the end of the output and waits until everything is judged, or for
-// judgeTimeout.
+// end takes the end of the output, after the last scan, and waits until everything
+// is judged, or for judgeTimeout.
 func (w *outputWatch) end() {
 	if w == nil {
 		return
 	}
 	w.scanner.End()
+	w.stderr.End()
 	if w.lines != nil {
 		close(w.lines)
 		timer := time.NewTimer(judgeTimeout)

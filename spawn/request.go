@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -44,6 +45,15 @@ type Request struct {
 	// Pipe gives the leader a pipe as standard output and standard errors instead
 	// of a terminal. It implies NoInput.
 	Pipe bool
+	// Pipes are further pipes of a session with Pipe, whose standard input is
+	// /dev/null otherwise; nil for none.
+	Pipes *Pipes
+	// TimeLimit ends the session so long after Session.Begin; 0 for no limit. See
+	// Session.TimedOut.
+	TimeLimit time.Duration
+	// OutputCap is how many bytes of each stream of output reach the sink at most;
+	// 0 for no cap. See Session.Dropped.
+	OutputCap int64
 	// Tool is a command that nobody types into: it has no history of shells.
 	Tool bool
 	// FlowControl holds output back until it is acknowledged; see Session.Ack.

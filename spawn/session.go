@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,13 +19,16 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 )
 
-// Sink receives what a session produces. Output, Alarm, Denied and Reached are
-// called from four goroutines, each one call at a time. A call that blocks holds up
-// only that session.
+// Sink receives what a session produces. Output, Stderr, Alarm, Denied and Reached
+// are called from five goroutines, each one call at a time. A call that blocks holds
+// up only that session.
 type Sink interface {
 	// Output receives bytes of the terminal or the pipe. They are valid only
 	// during the call.
 	Output(data []byte)
+	// Stderr is Output for the standard error of a session that has it apart; see
+	// Pipes.
+	Stderr(data []byte)
 	Observer
 	// Exited reports how the leader ended. Nothing but Reviewed comes after it.
 	Exited(exit Exit)
@@ -61,6 +65,8 @@ type Session struct {
 	id      string
 	master  *os.File // of the terminal, or the end of the pipe that is read
 	pipe    bool
+	stdin   *os.File // the end of a pipe that is written; nil if it has none
+	stderr  *os.File // the end of a pipe of its own that is read; nil if it has none
 	running *running
 	// onLeaderEnd is called once the leader has ended.
 	onLeaderEnd func()
@@ -69,7 +75,12 @@ type Session struct {
 	watch  *outputWatch
 	pause  time.Duration // drainPause
 	gate   gate          // how much output may be sent unacknowledged
+	most   int64         // Request.OutputCap
 	inputs inputs        // bytes that wait to be typed
+
+	dropped  atomic.Int64 // bytes of output beyond the cap
+	limit    time.Duration
+	timedOut atomic.Bool
 
 	leaderEnded chan struct{} // closed once exit is set
 	exit        Exit
@@ -85,14 +96,17 @@ type Session struct {
 func newSession(request Request, running *running, onLeaderEnd func()) *Session {
 	s := &Session{
 		id: request.ID, dir: request.Dir, master: running.master, pipe: request.Pipe, running: running,
-		onLeaderEnd: onLeaderEnd, pause: drainPause,
+		onLeaderEnd: onLeaderEnd, pause: drainPause, most: request.OutputCap, limit: request.TimeLimit,
 		leaderEnded: make(chan struct{}), done: make(chan struct{}),
+	}
+	if s.pipe {
+		s.stdin, s.stderr = request.Pipes.take()
 	}
 	s.watch = newOutputWatch(running.policy, running, running.env, s.foregroundDir)
 	running.env = nil
 	s.gate.init(request.FlowControl)
 	s.inputs.init(s.typeNow)
-	if s.pipe {
+	if s.pipe && s.stdin == nil {
 		s.inputs.close() // there is nothing to type into
 	}
 	return s
@@ -117,14 +131,22 @@ func (s *Session) Begin(sink Sink, first []byte) {
 	s.begin.Do(func() {
 		var reading sync.WaitGroup
 		reading.Go(func() {
+			var apart sync.WaitGroup
+			if s.stderr != nil {
+				apart.Go(func() { s.outlet(s.stderr).move(sink.Stderr, s.watch.scanStderr) })
+			}
 			if len(first) > 0 {
 				sink.Output(first)
 			}
-			s.readOutput(sink)
+			s.outlet(s.master).move(sink.Output, s.watch.scan)
+			apart.Wait()
 			s.watch.end()
 		})
 		s.running.deliver(sink, false)
 		go s.typeInputs()
+		if s.limit > 0 {
+			go s.expire()
+		}
 		go s.awaitEnd(sink, &reading)
 	})
 }
@@ -153,22 +175,36 @@ func (s *Session) awaitEnd(sink Sink, reading *sync.WaitGroup) {
 // drain waits for the rest of the output, and closes the terminal.
 func (s *Session) drain(reading *sync.WaitGroup) {
 	s.inputs.close()
+	outputs := []*os.File{s.master}
+	if s.stdin != nil {
+		s.stdin.Close() // which ends a write, if a process in the background does not read
+	}
+	if s.stderr != nil {
+		outputs = append(outputs, s.stderr)
+	}
+	var lingering []*os.File
 	c, joined := s.running.group.(*call)
-	lingers := joined && isOpen(s.master)
-	if lingers {
+	if joined {
+		lingering = slices.DeleteFunc(slices.Clone(outputs), func(output *os.File) bool { return !isOpen(output) })
+	}
+	if len(lingering) > 0 {
 		until := time.Now().Add(s.pause)
 		s.drainUntil.Store(&until)
 	}
 	// Nothing else may end the reader's current read: a process that left the
 	// group can hold the terminal open.
 	s.ending.Store(true)
-	_ = s.master.SetReadDeadline(time.Now().Add(s.pause))
-	reading.Wait()
-	if lingers {
-		c.shared.keepReading(s.master)
-		return
+	for _, output := range outputs {
+		_ = output.SetReadDeadline(time.Now().Add(s.pause))
 	}
-	s.master.Close()
+	reading.Wait()
+	for _, output := range outputs {
+		if slices.Contains(lingering, output) {
+			c.shared.keepReading(output)
+		} else {
+			output.Close()
+		}
+	}
 }
 
 // Background is how many processes the leader has left in the session's group,
@@ -198,16 +234,41 @@ func (s *Session) Exit() Exit { return s.exit }
 // outside the sandbox act on. There are none before its processes are gone.
 func (s *Session) Findings() []Finding { return s.running.protection.reviewed() }
 
-// Input types bytes into the terminal, after those of earlier calls. It never
-// blocks. It reports false if the bytes were dropped, because the session has
-// ended or more than 16 MiB wait for a program that does not read.
-func (s *Session) Input(data []byte) bool { return s.inputs.put(data) }
+// Input types bytes into the terminal, or writes them to standard input if that is
+// a pipe, after those of earlier calls. It never blocks. It reports false if the
+// bytes were dropped, because the session has ended or more than 16 MiB wait for a
+// program that does not read. A pipe ends then: what came later would follow a gap.
+func (s *Session) Input(data []byte) bool {
+	taken := s.inputs.put(data)
+	if !taken {
+		s.CloseInput()
+	}
+	return taken
+}
+
+// CloseInput ends the pipe that is standard input, after the bytes of earlier calls
+// of Input. It never blocks. It reports false if the session has no such pipe.
+func (s *Session) CloseInput() bool {
+	if s.stdin == nil {
+		return false
+	}
+	s.inputs.finish()
+	return true
+}
+
+// typed is where input goes.
+func (s *Session) typed() *os.File {
+	if s.stdin != nil {
+		return s.stdin
+	}
+	return s.master
+}
 
 // typeNow types the bytes that the terminal takes without waiting, and returns
 // how many.
 func (s *Session) typeNow(data []byte) int {
 	typed := 0
-	err := control(s.master, func(fd int) (err error) {
+	err := control(s.typed(), func(fd int) (err error) {
 		typed, err = unix.Write(fd, data)
 		return err
 	})
@@ -218,13 +279,16 @@ func (s *Session) typeNow(data []byte) int {
 }
 
 func (s *Session) typeInputs() {
+	if s.stdin != nil {
+		defer s.stdin.Close() // which ends the input, unless that was done
+	}
 	for {
 		data, ok := s.inputs.take()
 		if !ok {
 			return
 		}
-		if _, err := s.master.Write(data); err != nil {
-			s.inputs.close() // the terminal is closed
+		if _, err := s.typed().Write(data); err != nil {
+			s.inputs.close() // no process can read it any more
 			return
 		}
 	}
@@ -245,6 +309,48 @@ func (s *Session) Resize(size Size) error {
 	}
 	return nil
 }
+
+// termGrace is how long a leader whose time is over may take to end after SIGTERM.
+const termGrace = 2 * time.Second
+
+// expire ends the session once its time is over, with all of its processes: by
+// SIGTERM, and what does not end by that is killed.
+func (s *Session) expire() {
+	if !s.runsFor(s.limit) {
+		return
+	}
+	s.timedOut.Store(true)
+	if c, joined := s.running.group.(*call); joined {
+		c.close()
+	}
+	_ = s.Signal(unix.SIGTERM)
+	_ = s.Signal(unix.SIGCONT) // a stopped process must receive it
+	if s.runsFor(termGrace) {
+		_ = s.running.kill() // awaitEnd has the error, too
+	}
+}
+
+// runsFor reports whether the leader still runs after a while.
+func (s *Session) runsFor(while time.Duration) bool {
+	timer := time.NewTimer(while)
+	defer timer.Stop()
+	select {
+	case <-s.leaderEnded:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// TimedOut reports whether the session's time was over while its leader ran.
+func (s *Session) TimedOut() bool { return s.timedOut.Load() }
+
+// Dropped is how many bytes of output were dropped so far, as there were more than
+// the cap.
+func (s *Session) Dropped() int64 { return s.dropped.Load() }
+
+// Killed is how many processes of the session had to be killed so far.
+func (s *Session) Killed() int { return s.running.killedSoFar() }
 
 // ErrEnded means that the leader has ended, so that the terminal has no
 // foreground process group.

@@ -35,6 +35,7 @@ type recorder struct {
 	mu      sync.Mutex // guards the fields below
 	changed chan struct{}
 	output  bytes.Buffer
+	stderr  bytes.Buffer
 	pieces  int
 	exit    *Exit
 	late    bool // a call came after Exited
@@ -52,6 +53,7 @@ func (r *recorder) update(change func()) {
 }
 
 func (r *recorder) Output(data []byte)   { r.update(func() { r.output.Write(data); r.pieces++ }) }
+func (r *recorder) Stderr(data []byte)   { r.update(func() { r.stderr.Write(data) }) }
 func (r *recorder) Alarm(alarm Alarm)    { r.update(func() { r.alarms = append(r.alarms, alarm) }) }
 func (r *recorder) Reached(l Reached)    { r.update(func() { r.limits = append(r.limits, l) }) }
 func (r *recorder) Denied(denial Denial) { r.update(func() { r.denials = append(r.denials, denial) }) }

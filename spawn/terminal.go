@@ -52,26 +52,6 @@ func ownTerminal(target *platform.Target, request Request) (master *os.File, rel
 	}, nil
 }
 
-// ownPipe gives a target a pipe for what it prints, and nothing to read. The
-// returned file is the end from which the output comes.
-func ownPipe(target *platform.Target, _ Request) (reader *os.File, release func(), err error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, nil, &Error{Attempt: "open", Path: os.DevNull, Cause: cause(err)}
-	}
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		null.Close()
-		return nil, nil, &Error{Attempt: "make a pipe", Cause: cause(err)}
-	}
-	target.Streams = [3]*os.File{null, writer, writer}
-	target.Attr = &syscall.SysProcAttr{Setsid: true}
-	return reader, func() {
-		null.Close()
-		writer.Close() // or the end of its output would never be seen
-	}, nil
-}
-
 // callersStreams gives a target the streams of this process.
 func callersStreams(target *platform.Target, _ Request) (master *os.File, release func(), err error) {
 	target.Streams = [3]*os.File{os.Stdin, os.Stdout, os.Stderr}

@@ -282,6 +282,9 @@ type recorder struct {
 
 func (l *recorder) Output(data []byte) { l.output.Write(data) }
 
+// Stderr does nothing: standard error is not apart.
+func (l *recorder) Stderr([]byte) {}
+
 // Alarm does nothing: the attempt itself reports whether it wrote.
 func (l *recorder) Alarm(spawn.Alarm) {}
 
