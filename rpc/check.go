@@ -3,6 +3,7 @@ package rpc
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
@@ -20,6 +21,24 @@ func checkSize(cols, rows int) error {
 		if side.cells < 1 || side.cells > maxCells {
 			return invalidParams(side.field, "invalid terminal size %dx%d: expected 1 to %d", cols, rows, maxCells)
 		}
+	}
+	return nil
+}
+
+// maxTimeout bounds timeoutMs.
+const maxTimeout = 24 * time.Hour
+
+// checkStreams refuses further pipes without the first, and limits that are none.
+func checkStreams(params *protocol.SpawnParams) error {
+	switch most := int(maxTimeout.Milliseconds()); {
+	case params.Stdin && !params.Pipe:
+		return invalidParams("stdin", "only a command with pipe has one")
+	case params.Stderr && !params.Pipe:
+		return invalidParams("stderr", "only a command with pipe has one")
+	case params.TimeoutMs < 0 || params.TimeoutMs > most:
+		return invalidParams("timeoutMs", "expected 0 to %d, found %d", most, params.TimeoutMs)
+	case params.OutputBytesCap < 0:
+		return invalidParams("outputBytesCap", "expected 0 or more, found %d", params.OutputBytesCap)
 	}
 	return nil
 }

@@ -72,8 +72,7 @@ func (c *conn) Call(ctx context.Context, method string, params, result any) erro
 	if err := c.stream.mayCall(); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
-	number := c.last.Add(1)
-	id := strconv.FormatUint(number, 10)
+	id := strconv.FormatUint(c.last.Add(1), 10)
 	var answer jsonrpc2.Waiter
 	err := c.send(c.stream.out.send, func() (err error) {
 		answer, err = c.rpc.DispatchCall(ctx, method, params, jsonrpc2.PickID(rawID(id)))
@@ -87,7 +86,9 @@ func (c *conn) Call(ctx context.Context, method string, params, result any) erro
 		return nil
 	case errors.Is(err, ctx.Err()):
 		c.stream.desert(id)
-		return errors.Join(err, c.Notify(ctx, protocol.CancelRequest.Method, protocol.CancelParams{ID: number}))
+		return errors.Join(err, c.Notify(ctx, protocol.CancelRequest.Method, protocol.CancelParams{
+			ID: protocol.RawJSON(id),
+		}))
 	default:
 		return fmt.Errorf("%s: %w", method, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -33,6 +34,9 @@ type dispatcher struct {
 	// waits names the requests that mostly wait for sessions. maxComputing bounds
 	// the others.
 	waits map[string]bool
+	// cancels names the requests that the editor can cancel. Their handlers end with
+	// their context.
+	cancels map[string]bool
 	// admit returns an error if a message may not be handled now.
 	admit func(method string, isRequest bool) error
 	// ignored is called for every notification that had no effect. It must not
@@ -50,8 +54,15 @@ type dispatcher struct {
 	computing chan struct{} // one token for each that computes
 	ongoing   sync.WaitGroup
 
-	mu    sync.Mutex // guards ended
-	ended bool       // nothing may be added to ongoing
+	mu     sync.Mutex           // guards the fields below
+	ended  bool                 // nothing may be added to ongoing
+	asking map[string]*inFlight // requests that can be cancelled, by their ids
+}
+
+// inFlight is a request that can be cancelled.
+type inFlight struct {
+	cancel    context.CancelFunc
+	cancelled atomic.Bool
 }
 
 // requestHandler carries out a request. The dispatcher calls the function that
@@ -62,8 +73,8 @@ func newDispatcher() *dispatcher {
 	return &dispatcher{
 		requests: map[string]requestHandler{}, notifications: map[string]func(json.RawMessage) error{},
 		inline: map[string]bool{}, waits: map[string]bool{}, strict: map[string]bool{},
-		unknown: func(string, string) {},
-		slots:   make(chan struct{}, maxConcurrent), computing: make(chan struct{}, maxComputing),
+		cancels: map[string]bool{}, asking: map[string]*inFlight{}, unknown: func(string, string) {},
+		slots: make(chan struct{}, maxConcurrent), computing: make(chan struct{}, maxComputing),
 	}
 }
 
@@ -156,6 +167,10 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, request *jsonrpc2.Requ
 		d.begin(after)
 		return nil
 	}
+	cancelled := func() bool { return false }
+	if d.cancels[method] {
+		ctx, cancelled = d.cancellable(ctx, id.Str)
+	}
 	answer := func() {
 		defer d.handled(size)
 		if !d.waits[method] {
@@ -168,6 +183,9 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, request *jsonrpc2.Requ
 		result, after, failure := carryOut()
 		if !d.waits[method] {
 			<-d.computing
+		}
+		if cancelled() && failure != nil {
+			failure = &wireError{code: protocol.CodeRequestCancelled, message: method + ": cancelled"}
 		}
 		_ = c.reply(c.stream.out.send, id, result, failure)
 		if after != nil {
@@ -186,11 +204,44 @@ func (d *dispatcher) Handle(ctx context.Context, c *conn, request *jsonrpc2.Requ
 		})
 		return nil
 	default:
+		cancelled()
 		d.handled(size)
 		return c.reply(c.stream.out.answer, id, nil, &wireError{
 			code: protocol.CodeInternalError, message: fmt.Sprintf("more than %d requests at once", maxConcurrent),
 		})
 	}
+}
+
+// cancellable returns the context of a request that the editor can cancel from now
+// on, and a function that reports whether it has. That ends the context, and must be
+// called once the request was carried out.
+func (d *dispatcher) cancellable(ctx context.Context, id string) (context.Context, func() bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	request := &inFlight{cancel: cancel}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asking[id] = request
+	return ctx, func() bool {
+		cancel()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.asking[id] == request { // the editor may have used the id again
+			delete(d.asking, id)
+		}
+		return request.cancelled.Load()
+	}
+}
+
+// cancel cancels a request that is in flight. It has no effect on any other, as the
+// answer may be on its way.
+func (d *dispatcher) cancel(params protocol.CancelParams) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if request := d.asking[string(params.ID)]; request != nil {
+		request.cancelled.Store(true)
+		request.cancel()
+	}
+	return nil
 }
 
 // begin runs a function on a goroutine that end waits for.

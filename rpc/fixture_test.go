@@ -117,7 +117,7 @@ type editor struct {
 
 	mu      sync.Mutex // guards the fields below
 	changed chan struct{}
-	outputs map[string]*strings.Builder
+	outputs map[string]*strings.Builder // by the session's id and the stream
 	exits   map[string]protocol.ExitedParams
 }
 
@@ -129,10 +129,10 @@ func (f *fixture) connect() *editor {
 	}
 	client.On(e.Client, protocol.Output, func(p protocol.OutputParams) {
 		e.update(func() {
-			if e.outputs[p.SessionID] == nil {
-				e.outputs[p.SessionID] = &strings.Builder{}
+			if e.outputs[p.SessionID+p.Stream] == nil {
+				e.outputs[p.SessionID+p.Stream] = &strings.Builder{}
 			}
-			e.outputs[p.SessionID].Write(p.Data)
+			e.outputs[p.SessionID+p.Stream].Write(p.Data)
 		})
 	})
 	client.On(e.Client, protocol.Exited, func(p protocol.ExitedParams) {

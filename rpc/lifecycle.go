@@ -27,6 +27,7 @@ func (s *Server) registerLifecycle() {
 		return nil
 	})
 	onNotification(s.dispatcher, protocol.DidChangeWorkspaceFolders, s.changeFolders)
+	onNotification(s.dispatcher, protocol.CancelRequest, s.dispatcher.cancel)
 }
 
 func (s *Server) initialize(ctx context.Context, params protocol.InitializeParams) (protocol.InitializeResult, func(),

@@ -44,6 +44,7 @@ type entry struct {
 	session *spawn.Session
 	backlog []func(*spawn.Session) // operations that wait for the start, in order
 	waiting int                    // bytes of input in backlog
+	gap     bool                   // an operation was dropped before the start
 	// reviewed: the review is known. owed: it was not when the session was closed,
 	// so the answer lacks it.
 	reviewed, owed bool
@@ -199,7 +200,8 @@ func (e *entry) do(bytes int, operation func(*spawn.Session)) bool {
 		operation(e.session)
 		return true
 	}
-	if e.waiting += bytes; e.waiting > maxBacklog || len(e.backlog) >= maxBacklogLength {
+	if e.waiting += bytes; e.gap || e.waiting > maxBacklog || len(e.backlog) >= maxBacklogLength {
+		e.gap = true
 		return false
 	}
 	e.backlog = append(e.backlog, operation)
@@ -222,6 +224,9 @@ func (e *entry) begin(session *spawn.Session) {
 		operation(session)
 	}
 	e.backlog = nil
+	if e.gap {
+		session.CloseInput() // what comes now would follow a gap
+	}
 }
 
 // close ends the session, after cancelling a start in progress. It returns nil

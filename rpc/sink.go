@@ -16,11 +16,13 @@ type sink struct {
 
 // Output sends terminal/output.
 func (k *sink) Output(data []byte) {
-	_ = k.server.stream.out.sendOutput(k.entry.id, k.entry.room, data)
+	_ = k.server.stream.out.sendOutput(k.entry.id, k.entry.room, data, outputTail)
 }
 
-// Stderr sends terminal/output. No session of the server has its errors apart.
-func (k *sink) Stderr(data []byte) { k.Output(data) }
+// Stderr sends terminal/output of the stream for errors.
+func (k *sink) Stderr(data []byte) {
+	_ = k.server.stream.out.sendOutput(k.entry.id, k.entry.room, data, stderrTail)
+}
 
 // Alarm sends sandbox/denied about a protected path.
 func (k *sink) Alarm(alarm spawn.Alarm) {
@@ -51,10 +53,15 @@ func (k *sink) Reached(limit spawn.Reached) {
 func (k *sink) Exited(exit spawn.Exit) {
 	k.server.sessions.markEnded(k.entry.id)
 	status := exitStatus(exit)
-	notify(k.server, protocol.Exited, protocol.ExitedParams{
-		SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal, Background: k.background(),
-		GroupEnded: k.groupEnded(), Hints: k.hints(exit),
-	})
+	params := protocol.ExitedParams{
+		SessionID: k.entry.id, ExitCode: status.ExitCode, Signal: status.Signal, Hints: k.hints(exit),
+	}
+	if session := k.entry.current(); session != nil {
+		params.Background, params.GroupEnded = session.Background(), session.GroupEnded()
+		params.TimedOut, params.DroppedBytes = session.TimedOut(), session.Dropped()
+		params.Killed = session.Killed()
+	}
+	notify(k.server, protocol.Exited, params)
 }
 
 // Reviewed sends session/review, unless there is nothing to check or the answer
@@ -70,20 +77,6 @@ func (k *sink) Reviewed(findings []spawn.Finding) {
 			SessionID: k.entry.id, Review: presentation.Findings(findings),
 		})
 	}
-}
-
-// background is how many processes the session has left in its group.
-func (k *sink) background() int {
-	if session := k.entry.current(); session != nil {
-		return session.Background()
-	}
-	return 0
-}
-
-// groupEnded reports whether the session's group has ended with it.
-func (k *sink) groupEnded() bool {
-	session := k.entry.current()
-	return session != nil && session.GroupEnded()
 }
 
 // hints are what the user may do about a command that failed.

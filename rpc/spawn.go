@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -113,6 +114,9 @@ func (s *Server) startSession(ctx context.Context, request *spawn.Request, param
 		}
 		return s.options.Spawner.Start(ctx, r)
 	})
+	if err != nil {
+		request.Pipes.Close()
+	}
 	return started, admitted, err
 }
 
@@ -140,7 +144,11 @@ func (s *Server) request(params *protocol.SpawnParams) (spawn.Request, error) {
 			Rows: params.Rows,
 		},
 		NoInput: params.Kind == protocol.Tool, Pipe: params.Pipe, Tool: params.Pipe || params.Kind == protocol.Tool,
-		FlowControl: flowControl,
+		FlowControl: flowControl, OutputCap: int64(params.OutputBytesCap),
+		TimeLimit: time.Duration(params.TimeoutMs) * time.Millisecond,
+	}
+	if params.Stdin || params.Stderr {
+		request.Pipes = &spawn.Pipes{Stdin: params.Stdin, Stderr: params.Stderr}
 	}
 	switch {
 	case params.Command != "" && params.Args == nil: // startSession chooses the shell
@@ -200,6 +208,9 @@ func (s *Server) fillIn(params *protocol.SpawnParams) error {
 		return invalidParams("command", "required if args are given")
 	case params.Command == "" && params.Shell == nil && params.Kind == protocol.Tool:
 		return invalidParams("command", "required for a tool")
+	}
+	if err := checkStreams(params); err != nil {
+		return err
 	}
 	if err := checkTexts(params); err != nil {
 		return err

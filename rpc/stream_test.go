@@ -184,7 +184,7 @@ func TestSendOutput_EqualsTheEncodingOfPackageJSON(t *testing.T) {
 		const id = "0b0e7c5e-5c1f-4d8a-9b57-000000000001"
 		var out written
 		s := newStream(&written{}, &out)
-		if err := s.out.sendOutput(id, newRoom(), data); err != nil {
+		if err := s.out.sendOutput(id, newRoom(), data, outputTail); err != nil {
 			t.Fatal(err)
 		}
 		s.out.close(time.Minute)

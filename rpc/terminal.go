@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,8 @@ func (s *Server) registerTerminals() {
 	} {
 		s.dispatcher.waits[method] = true
 	}
+	s.dispatcher.cancels[protocol.Spawn.Method] = true
+	s.dispatcher.cancels[protocol.Wait.Method] = true
 }
 
 func (s *Server) input(params protocol.InputParams) error {
@@ -41,9 +44,20 @@ func (s *Server) input(params protocol.InputParams) error {
 	if !ok {
 		return sessionNotFound(params.SessionID)
 	}
-	taken := true
-	if !e.do(len(params.Data), func(session *spawn.Session) { taken = session.Input(params.Data) }) || !taken {
+	taken, closed := true, true
+	known := e.do(len(params.Data), func(session *spawn.Session) {
+		if len(params.Data) > 0 {
+			taken = session.Input(params.Data)
+		}
+		if params.CloseStdin {
+			closed = session.CloseInput()
+		}
+	})
+	switch {
+	case !known || !taken:
 		return fmt.Errorf("%d B of input dropped: the session has ended or its program does not read", len(params.Data))
+	case !closed:
+		return errors.New("closeStdin: the session was not started with stdin")
 	}
 	return nil
 }

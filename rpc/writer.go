@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 )
 
 // errClosed means that the editor no longer reads.
@@ -256,19 +258,20 @@ const (
 	outputHead = `{"jsonrpc":"2.0","method":"terminal/output","params":{"sessionId":"`
 	outputData = `","data":"`
 	outputTail = `"}}`
+	stderrTail = `","stream":"` + protocol.StreamStderr + outputTail
 )
 
 // sendOutput queues a terminal/output when the session has room. The id must be a
-// UUID, because it is not escaped.
-func (w *writer) sendOutput(sessionID string, room room, data []byte) error {
+// UUID, because it is not escaped. tail is outputTail or stderrTail.
+func (w *writer) sendOutput(sessionID string, room room, data []byte, tail string) error {
 	encoded := base64.StdEncoding.EncodedLen(len(data))
 	frame := framePool.Get().(*[]byte)
-	b := appendHeader((*frame)[:0], len(outputHead)+len(sessionID)+len(outputData)+encoded+len(outputTail))
+	b := appendHeader((*frame)[:0], len(outputHead)+len(sessionID)+len(outputData)+encoded+len(tail))
 	b = append(b, outputHead...)
 	b = append(b, sessionID...)
 	b = append(b, outputData...)
 	b = base64.StdEncoding.AppendEncode(b, data)
-	*frame = append(b, outputTail...)
+	*frame = append(b, tail...)
 	select {
 	case <-room:
 		return w.queue(queued{frame, room})

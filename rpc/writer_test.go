@@ -132,7 +132,7 @@ func TestWriter_OneSessionDoesNotFillTheQueue(t *testing.T) {
 		go func() {
 			flooding := newRoom()
 			for i := range rounds {
-				if w.sendOutput("flood", flooding, []byte{byte(i)}) != nil {
+				if w.sendOutput("flood", flooding, []byte{byte(i)}, outputTail) != nil {
 					return
 				}
 				queued++
@@ -142,7 +142,7 @@ func TestWriter_OneSessionDoesNotFillTheQueue(t *testing.T) {
 		if queued != roomEach {
 			t.Errorf("%d frames of it are on their way, want %d", queued, roomEach)
 		}
-		if err := w.sendOutput("echo", newRoom(), []byte("a")); err != nil {
+		if err := w.sendOutput("echo", newRoom(), []byte("a"), outputTail); err != nil {
 			t.Fatal(err)
 		}
 		var order []string

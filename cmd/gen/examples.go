@@ -89,7 +89,7 @@ func exampleFrames() (map[string][]exampleFrame, error) {
 			Decision: protocol.DecisionSession,
 		})},
 		{protocol.CancelRequest.Method, "Notification", notification(protocol.CancelRequest,
-			protocol.CancelParams{ID: 6})},
+			protocol.CancelParams{ID: protocol.RawJSON("6")})},
 		{protocol.PolicyExplain.Method, requestTitle, request(protocol.PolicyExplain, 7, protocol.PolicyExplainParams{
 			ProjectDir: "/home/ada/engine", Kind: protocol.Tool, Access: protocol.AccessRead, Target: "~/data/model",
 		})},

@@ -24,6 +24,8 @@ type Method struct {
 	Doc  string
 	// ToEditor reports that the sidecar sends it, not the editor.
 	ToEditor bool
+	// BothWays reports that either sends it.
+	BothWays bool
 	Params   string
 	// Result is empty for a notification.
 	Result string

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -203,10 +204,10 @@ func (p *packageParser) addMethod(spec *ast.ValueSpec, doc string) error {
 			}
 		}
 	}
-	if m.Name == "" || direction != "ToSidecar" && direction != "ToEditor" {
-		return p.errorf(spec.Pos(), "%s: want a literal method name, and ToSidecar or ToEditor", m.GoName)
+	if m.Name == "" || !slices.Contains([]string{"ToSidecar", "ToEditor", "BothWays"}, direction) {
+		return p.errorf(spec.Pos(), "%s: want a literal method name, and ToSidecar, ToEditor or BothWays", m.GoName)
 	}
-	m.ToEditor = direction == "ToEditor"
+	m.ToEditor, m.BothWays = direction == "ToEditor", direction == "BothWays"
 	p.pkg.Methods = append(p.pkg.Methods, m)
 	return nil
 }

@@ -84,7 +84,10 @@ func (m *Method) kind() string {
 
 // direction says who sends the method.
 func (m *Method) direction() string {
-	if m.ToEditor {
+	switch {
+	case m.BothWays:
+		return string(protocol.BothWays)
+	case m.ToEditor:
 		return string(protocol.ToEditor)
 	}
 	return string(protocol.ToSidecar)

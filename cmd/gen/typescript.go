@@ -142,7 +142,10 @@ func (w *tsWriter) methodMap(name, doc string, keep func(*Method) bool) {
 			continue
 		}
 		direction := "toSidecar"
-		if m.ToEditor {
+		switch {
+		case m.BothWays:
+			direction = "bothWays"
+		case m.ToEditor:
 			direction = "toEditor"
 		}
 		result := ""

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -18,7 +20,8 @@ import (
 // goroutines.
 type Client struct {
 	conn    *jsonrpc2.Conn
-	process *exec.Cmd // nil for a client of New
+	process *exec.Cmd     // nil for a client of New
+	last    atomic.Uint64 // the id of the last request
 
 	mu       sync.Mutex // guards the fields below
 	handlers map[string]func(json.RawMessage)
@@ -161,11 +164,25 @@ func OnRequest[P, R any](c *Client, method protocol.Request[P, R], answer func(P
 }
 
 // Call sends a request and waits for its answer. An error in the answer is an
-// *Error.
+// *Error. If ctx ends first, the request is cancelled; see protocol.CancelRequest.
 func Call[P, R any](ctx context.Context, c *Client, method protocol.Request[P, R], params P) (R, error) {
 	var result R
-	err := c.conn.Call(ctx, method.Method, params, &result)
+	err := c.call(ctx, method.Method, params, &result)
 	return result, convert(err)
+}
+
+func (c *Client) call(ctx context.Context, method string, params, result any) error {
+	id := c.last.Add(1)
+	err := c.conn.Call(ctx, method, params, result, jsonrpc2.PickID(jsonrpc2.ID{Num: id}))
+	if err != nil && errors.Is(err, ctx.Err()) {
+		// A sidecar that does not read must not hold up the caller.
+		go func() {
+			_ = Notify(c, protocol.CancelRequest, protocol.CancelParams{
+				ID: strconv.AppendUint(nil, id, 10),
+			})
+		}()
+	}
+	return err
 }
 
 // Notify sends a notification.
@@ -176,7 +193,7 @@ func Notify[P any](c *Client, method protocol.Notification[P], params P) error {
 // CallRaw sends a request of any shape, for tests of invalid ones.
 func (c *Client) CallRaw(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	var result json.RawMessage
-	err := c.conn.Call(ctx, method, params, &result)
+	err := c.call(ctx, method, params, &result)
 	return result, convert(err)
 }
 

@@ -99,6 +99,37 @@ func TestCall_SendsParamsAndReturnsTheResult(t *testing.T) {
 	}
 }
 
+// A call whose context ends is cancelled, and its late answer does no harm.
+func TestCall_IsCancelledWithItsContext(t *testing.T) {
+	t.Parallel()
+	c, p := connect(t)
+	ctx, cancel := context.WithCancel(soon(t))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := client.Call(ctx, c, protocol.Wait, protocol.SessionParams{SessionID: "s"})
+		ended <- err
+	}()
+	call, err := p.read()
+	if err != nil || call.Method != "terminal/wait" {
+		t.Fatalf("sent %s: %v", call.Method, err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended by %v", err)
+	}
+	told, err := p.read()
+	if want := fmt.Sprintf(`{"id":%s}`, call.ID); err != nil || told.Method != "$/cancelRequest" ||
+		string(told.Params) != want {
+		t.Errorf("sent %s %s, want the parameters %s: %v", told.Method, told.Params, want, err)
+	}
+	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32800,"message":"cancelled"}}`, call.ID))
+	p.answer(`"result":{"exitCode":7,"signal":null}`)
+	result, err := client.Call(soon(t), c, protocol.Wait, protocol.SessionParams{})
+	if err != nil || result.ExitCode == nil || *result.ExitCode != 7 {
+		t.Errorf("the next call: %+v, %v", result, err)
+	}
+}
+
 func TestCall_RefusalIsAnErrorWithItsHint(t *testing.T) {
 	t.Parallel()
 	c, p := connect(t)

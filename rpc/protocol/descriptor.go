@@ -8,6 +8,8 @@ const (
 	ToSidecar Direction = "editor → sidecar"
 	// ToEditor is sent by the sidecar.
 	ToEditor Direction = "sidecar → editor"
+	// BothWays is sent by either.
+	BothWays Direction = "editor ↔ sidecar"
 )
 
 // Request is a method that is answered with R or an error.

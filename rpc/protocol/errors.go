@@ -16,6 +16,8 @@ const (
 	CodeInvalidParams Code = -32602
 	// CodeInternalError: a bug of the sidecar, or too many requests at once.
 	CodeInternalError Code = -32603
+	// CodeRequestCancelled: the editor has cancelled the request.
+	CodeRequestCancelled Code = -32800
 	// CodeNotInitialized: a request before initialize.
 	CodeNotInitialized Code = -32002
 	// CodeSessionNotFound: no session has that id, or it was closed.

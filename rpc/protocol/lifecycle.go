@@ -19,15 +19,19 @@ var DidChangeWorkspaceFolders = Notification[WorkspaceFoldersChange]{"workspace/
 // LogMessage is a line for the editor's log.
 var LogMessage = Notification[LogMessageParams]{"window/logMessage", ToEditor}
 
-// CancelRequest says that the sidecar needs no answer to a request any more, as
-// in LSP: nobody waits for sandbox/requestAccess, so close the question. An
-// answer that comes nevertheless has no effect.
-var CancelRequest = Notification[CancelParams]{"$/cancelRequest", ToEditor}
+// CancelRequest says that its sender needs no answer to a request any more, as in
+// LSP. From the sidecar: nobody waits for sandbox/requestAccess, so close the
+// question. An answer that comes nevertheless has no effect. From the editor: a
+// terminal/spawn that has not started starts nothing, and a terminal/wait ends
+// without its session. Their answer is CodeRequestCancelled then. Every other
+// request is carried out and answered as usual.
+var CancelRequest = Notification[CancelParams]{"$/cancelRequest", BothWays}
 
 // CancelParams names a request.
 type CancelParams struct {
-	// ID is that of the sidecar's request.
-	ID uint64 `json:"id"`
+	// ID is that of the request: a number of the sidecar's, or what the editor has
+	// chosen.
+	ID RawJSON `json:"id"`
 }
 
 // InitializeParams describes the editor.

@@ -10,8 +10,9 @@ import (
 // before the session's first notification.
 var Spawn = Request[SpawnParams, SpawnResult]{"terminal/spawn", ToSidecar}
 
-// Input types bytes into a terminal. The inputs of one session keep their
-// order.
+// Input types bytes into a terminal, or writes them to a stdin that is a pipe. The
+// inputs of one session keep their order. If more than 16 MiB wait for a program
+// that does not read, further input is dropped, and a pipe ends.
 var Input = Notification[InputParams]{"terminal/input", ToSidecar}
 
 // Resize changes a terminal's size. The foreground process group gets SIGWINCH.
@@ -102,7 +103,8 @@ type CloseGroupResult struct {
 	Review []Finding `json:"review,omitempty"`
 }
 
-// Output carries raw bytes of a terminal or a pipe, in order and without loss.
+// Output carries raw bytes of a terminal or a pipe, in order and without loss. Only
+// what is beyond outputBytesCap is dropped.
 var Output = Notification[OutputParams]{"terminal/output", ToEditor}
 
 // Started reports a session that the sidecar did not start: somebody has called
@@ -157,7 +159,7 @@ type Kind string
 const (
 	// Terminal is the user's own terminal.
 	Terminal Kind = "terminal"
-	// Tool is a command that an agent runs. Its stdin is /dev/null.
+	// Tool is a command that an agent runs. Its stdin is /dev/null, or a pipe.
 	Tool Kind = "tool"
 )
 
@@ -185,6 +187,21 @@ type SpawnParams struct {
 	// Pipe gives command a pipe for what it prints, and /dev/null as stdin, so that
 	// it neither pages nor colours. Otherwise both are a terminal.
 	Pipe bool `json:"pipe,omitempty"`
+	// Stdin gives a command with pipe another pipe as stdin, such as for a language
+	// server. It gets what terminal/input brings, until that says closeStdin.
+	Stdin bool `json:"stdin,omitempty"`
+	// Stderr gives a command with pipe another pipe for its errors, so that
+	// terminal/output tells them from its other output.
+	Stderr bool `json:"stderr,omitempty"`
+	// TimeoutMs ends the session so many milliseconds after the answer, with all of
+	// its processes: by SIGTERM to its foreground process group, and two seconds
+	// later by SIGKILL. It is at most 86400000, one day. The default, 0, is no
+	// limit.
+	TimeoutMs int `json:"timeoutMs,omitempty"`
+	// OutputBytesCap is how many bytes of its output are sent at most. What it
+	// prints beyond is read and dropped, and terminal/exited counts it. Errors that
+	// are apart have a cap of the same size. The default, 0, is no cap.
+	OutputBytesCap int `json:"outputBytesCap,omitempty"`
 	// Env is added to the sidecar's own environment. Both are filtered alike.
 	Env map[string]string `json:"env,omitempty"`
 	// Cols is the width in character cells: 1 to 65535, 80 by default.
@@ -284,6 +301,9 @@ type InputParams struct {
 	SessionID string `json:"sessionId"`
 	// Data is base64 of raw bytes.
 	Data []byte `json:"data"`
+	// CloseStdin ends the stdin of a session that was started with stdin, after the
+	// data.
+	CloseStdin bool `json:"closeStdin,omitempty"`
 }
 
 // ResizeParams is a size in character cells.
@@ -364,6 +384,13 @@ type ExitedParams struct {
 	// GroupEnded is true if the session's group has ended with everything in it, as
 	// after "kill -9 -1". The next session starts another sandbox.
 	GroupEnded bool `json:"groupEnded,omitempty"`
+	// TimedOut is true if timeoutMs was over while the leader ran.
+	TimedOut bool `json:"timedOut,omitempty"`
+	// DroppedBytes is how many bytes of output were beyond outputBytesCap.
+	DroppedBytes int64 `json:"droppedBytes,omitempty"`
+	// Killed is how many processes had to be killed, such as those in the
+	// background of a session without a group. Absent if there were none.
+	Killed int `json:"killed,omitempty"`
 	// Hints say what the sandbox may have to do with a command that failed, to be
 	// shown as plain text. Absent if nothing speaks for that, and for shells.
 	Hints []string `json:"hints,omitempty"`
@@ -374,7 +401,13 @@ type OutputParams struct {
 	SessionID string `json:"sessionId"`
 	// Data is base64 of raw bytes. Two messages may share a character.
 	Data []byte `json:"data"`
+	// Stream is "stderr" for the errors of a session that was started with stderr,
+	// and absent for all other output.
+	Stream string `json:"stream,omitempty"`
 }
+
+// StreamStderr is the stream of errors that are apart; see OutputParams.
+const StreamStderr = "stderr"
 
 // ListResult lists sessions.
 type ListResult struct {

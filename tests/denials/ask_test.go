@@ -22,7 +22,7 @@ type asked struct {
 	*editor
 	mu        sync.Mutex // guards the fields below
 	questions []protocol.RequestAccessParams
-	withdrawn []uint64
+	withdrawn []string // ids
 }
 
 // ask starts an editor whose user answers with answer, which may take its time.
@@ -50,7 +50,7 @@ func (s *scene) ask(
 	client.On(a.Client, protocol.CancelRequest, func(p protocol.CancelParams) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.withdrawn = append(a.withdrawn, p.ID)
+		a.withdrawn = append(a.withdrawn, string(p.ID))
 	})
 	observed(s.T, a.editor)
 	return a

@@ -78,7 +78,12 @@ func Start(t testing.TB, w *World, options Options) *Editor {
 	}
 	e := &Editor{Client: connection, t: t, World: w, Log: log, sessions: &sessions{all: map[string]*Session{}}}
 	client.On(connection, protocol.Output, func(p protocol.OutputParams) {
-		e.session(p.SessionID).output.Write(p.Data)
+		s := e.session(p.SessionID)
+		if p.Stream == protocol.StreamStderr {
+			s.stderr.Write(p.Data)
+			return
+		}
+		s.output.Write(p.Data)
 	})
 	client.On(connection, protocol.Exited, func(p protocol.ExitedParams) {
 		s := e.session(p.SessionID)
@@ -152,6 +157,7 @@ type Session struct {
 	protocol.SpawnResult
 	e      *Editor
 	output Buffer
+	stderr Buffer // if it is apart
 	exit   protocol.ExitedParams
 	exited chan struct{}
 }
@@ -218,6 +224,10 @@ func (s *Session) Type(text string) {
 
 // Output is what the session has printed so far, with Unix line ends.
 func (s *Session) Output() string { return strings.ReplaceAll(s.output.String(), "\r\n", "\n") }
+
+// Stderr is what a session that has its standard error apart has printed there so
+// far.
+func (s *Session) Stderr() string { return s.stderr.String() }
 
 // Raw is what the session has printed so far, byte for byte.
 func (s *Session) Raw() []byte { return []byte(s.output.String()) }

@@ -23,7 +23,7 @@ type asked struct {
 	denials   *harness.Denials
 	mu        sync.Mutex // guards the fields below
 	questions []protocol.RequestAccessParams
-	withdrawn []uint64
+	withdrawn []string // ids
 }
 
 // ask starts an editor whose user answers with answer, which may take its time.
@@ -54,13 +54,13 @@ func (s *scene) ask(settings harness.Sandbox, answer func(target string) protoco
 	editor.On(a.Client, protocol.CancelRequest, func(p protocol.CancelParams) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.withdrawn = append(a.withdrawn, p.ID)
+		a.withdrawn = append(a.withdrawn, string(p.ID))
 	})
 	return a
 }
 
 // awaitWithdrawn waits until the sidecar has withdrawn just these requests.
-func (a *asked) awaitWithdrawn(t *testing.T, want ...uint64) {
+func (a *asked) awaitWithdrawn(t *testing.T, want ...string) {
 	t.Helper()
 	harness.Eventually(t, fmt.Sprintf("the questions %v are withdrawn", want), func() bool {
 		a.mu.Lock()
@@ -289,12 +289,12 @@ func TestAsk_IsOverWhenTheProgramIs(t *testing.T) {
 				})
 				terminal.Type("\x03")
 				terminal.Await(fmt.Sprintf("interrupted %d", i))
-				e.awaitWithdrawn(t, []uint64{1, 2}[:i+1]...)
+				e.awaitWithdrawn(t, []string{"1", "2"}[:i+1]...)
 			}
 			terminal.Type(s.Victim + " " + action + " evil.example:80\n")
 			harness.Eventually(t, "it asks", func() bool { return len(e.all()) == 3 })
 			terminal.Close(0)
-			e.awaitWithdrawn(t, 1, 2, 3)
+			e.awaitWithdrawn(t, "1", "2", "3")
 		})
 	}
 }

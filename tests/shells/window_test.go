@@ -385,8 +385,8 @@ func TestWindow_Liar(t *testing.T) {
 	default:
 	}
 	// Questions that nobody answers, one withdrawn, and one number twice.
-	asked, withdrawn := e.unanswered(t), make(chan uint64, 1000)
-	client.On(e.Client, protocol.CancelRequest, func(p protocol.CancelParams) { withdrawn <- p.ID })
+	asked, withdrawn := e.unanswered(t), make(chan string, 1000)
+	client.On(e.Client, protocol.CancelRequest, func(p protocol.CancelParams) { withdrawn <- string(p.ID) })
 	ask := func(id int) string { return fmt.Sprintf(`{"ask":{"id":%d,"question":{"message":"?"}}}`, id) }
 	connect(start, ask(1))
 	if q := <-asked; q.Message != "?" || q.SessionID != e.shells(t, 2)[1].SessionID {

@@ -41,6 +41,8 @@ export const ErrorCodes = {
   invalidParams: -32602,
   /** A bug of the sidecar, or too many requests at once. */
   internalError: -32603,
+  /** The editor has cancelled the request. */
+  requestCancelled: -32800,
   /** A request before initialize. */
   notInitialized: -32002,
   /** No session has that id, or it was closed. */
@@ -75,7 +77,7 @@ export type ProtectionStatus = "enforced" | "degraded" | "absent";
  * `Kind` is the purpose of a session. The setting apply_to selects by it.
  *
  * - `"terminal"`: The user's own terminal.
- * - `"tool"`: A command that an agent runs. Its stdin is /dev/null.
+ * - `"tool"`: A command that an agent runs. Its stdin is /dev/null, or a pipe.
  */
 export type Kind = "terminal" | "tool";
 
@@ -146,8 +148,8 @@ export type Protections = Record<string, Protection>;
 
 /** `CancelParams` names a request. */
 export interface CancelParams {
-  /** That of the sidecar's request. */
-  id: number;
+  /** That of the request: a number of the sidecar's, or what the editor has chosen. */
+  id: unknown;
 }
 
 /** `InitializeParams` describes the editor. */
@@ -366,6 +368,27 @@ export interface SpawnParams {
    * colours. Otherwise both are a terminal.
    */
   pipe?: boolean;
+  /**
+   * `stdin` gives a command with pipe another pipe as stdin, such as for a language server. It gets what
+   * terminal/input brings, until that says closeStdin.
+   */
+  stdin?: boolean;
+  /**
+   * `stderr` gives a command with pipe another pipe for its errors, so that terminal/output tells them from its
+   * other output.
+   */
+  stderr?: boolean;
+  /**
+   * `timeoutMs` ends the session so many milliseconds after the answer, with all of its processes: by SIGTERM to
+   * its foreground process group, and two seconds later by SIGKILL. It is at most 86400000, one day. The
+   * default, 0, is no limit.
+   */
+  timeoutMs?: number;
+  /**
+   * How many bytes of its output are sent at most. What it prints beyond is read and dropped, and
+   * terminal/exited counts it. Errors that are apart have a cap of the same size. The default, 0, is no cap.
+   */
+  outputBytesCap?: number;
   /** Added to the sidecar's own environment. Both are filtered alike. */
   env?: Record<string, string>;
   /** The width in character cells: 1 to 65535, 80 by default. */
@@ -437,6 +460,8 @@ export interface InputParams {
   sessionId: string;
   /** Base64 of raw bytes. */
   data: string;
+  /** `closeStdin` ends the stdin of a session that was started with stdin, after the data. */
+  closeStdin?: boolean;
 }
 
 /** `ResizeParams` is a size in character cells. */
@@ -517,6 +542,15 @@ export interface ExitedParams {
    * another sandbox.
    */
   groupEnded?: boolean;
+  /** True if timeoutMs was over while the leader ran. */
+  timedOut?: boolean;
+  /** How many bytes of output were beyond outputBytesCap. */
+  droppedBytes?: number;
+  /**
+   * How many processes had to be killed, such as those in the background of a session without a group. Absent if
+   * there were none.
+   */
+  killed?: number;
   /**
    * `hints` say what the sandbox may have to do with a command that failed, to be shown as plain text. Absent if
    * nothing speaks for that, and for shells.
@@ -529,6 +563,8 @@ export interface OutputParams {
   sessionId: string;
   /** Base64 of raw bytes. Two messages may share a character. */
   data: string;
+  /** "stderr" for the errors of a session that was started with stderr, and absent for all other output. */
+  stream?: string;
 }
 
 /** `ListResult` lists sessions. */
@@ -1117,7 +1153,7 @@ export interface Notifications {
   "exit": { direction: "toSidecar"; params: Empty };
   "workspace/didChangeWorkspaceFolders": { direction: "toSidecar"; params: WorkspaceFoldersChange };
   "window/logMessage": { direction: "toEditor"; params: LogMessageParams };
-  "$/cancelRequest": { direction: "toEditor"; params: CancelParams };
+  "$/cancelRequest": { direction: "bothWays"; params: CancelParams };
   "terminal/input": { direction: "toSidecar"; params: InputParams };
   "terminal/resize": { direction: "toSidecar"; params: ResizeParams };
   "terminal/ack": { direction: "toSidecar"; params: AckParams };
@@ -1150,8 +1186,10 @@ export const DidChangeWorkspaceFoldersNotification = new NotificationType<Worksp
 export const LogMessageNotification = new NotificationType<LogMessageParams>("window/logMessage");
 
 /**
- * `$/cancelRequest` says that the sidecar needs no answer to a request any more, as in LSP: nobody waits for
- * sandbox/requestAccess, so close the question. An answer that comes nevertheless has no effect.
+ * `$/cancelRequest` says that its sender needs no answer to a request any more, as in LSP. From the sidecar:
+ * nobody waits for sandbox/requestAccess, so close the question. An answer that comes nevertheless has no
+ * effect. From the editor: a terminal/spawn that has not started starts nothing, and a terminal/wait ends
+ * without its session. Their answer is -32800 then. Every other request is carried out and answered as usual.
  */
 export const CancelRequestNotification = new NotificationType<CancelParams>("$/cancelRequest");
 
@@ -1161,7 +1199,11 @@ export const CancelRequestNotification = new NotificationType<CancelParams>("$/c
  */
 export const SpawnRequest = new RequestType<SpawnParams, SpawnResult, ErrorData>("terminal/spawn");
 
-/** `terminal/input` types bytes into a terminal. The inputs of one session keep their order. */
+/**
+ * `terminal/input` types bytes into a terminal, or writes them to a stdin that is a pipe. The inputs of one
+ * session keep their order. If more than 16 MiB wait for a program that does not read, further input is dropped,
+ * and a pipe ends.
+ */
 export const InputNotification = new NotificationType<InputParams>("terminal/input");
 
 /** `terminal/resize` changes a terminal's size. The foreground process group gets SIGWINCH. */
@@ -1206,7 +1248,10 @@ export const CloseGroupRequest = new RequestType<CloseGroupParams, CloseGroupRes
 /** `group/list` lists the sandboxes that sessions share, and how much runs there. */
 export const ListGroupsRequest = new RequestType<Empty, ListGroupsResult, ErrorData>("group/list");
 
-/** `terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss. */
+/**
+ * `terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss. Only what is beyond
+ * outputBytesCap is dropped.
+ */
 export const OutputNotification = new NotificationType<OutputParams>("terminal/output");
 
 /**

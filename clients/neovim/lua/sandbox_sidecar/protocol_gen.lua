@@ -9,7 +9,7 @@
 ---`Kind` is the purpose of a session. The setting apply_to selects by it.
 ---@alias sandbox_sidecar.Kind
 ---| "terminal" # The user's own terminal.
----| "tool" # A command that an agent runs. Its stdin is /dev/null.
+---| "tool" # A command that an agent runs. Its stdin is /dev/null, or a pipe.
 
 ---`SandboxStatus` is the summary of a sandbox.
 ---@alias sandbox_sidecar.SandboxStatus
@@ -55,7 +55,7 @@
 
 ---`CancelParams` names a request.
 ---@class (exact) sandbox_sidecar.CancelParams
----@field id integer That of the sidecar's request.
+---@field id any That of the request: a number of the sidecar's, or what the editor has chosen.
 
 ---`InitializeParams` describes the editor.
 ---@class (exact) sandbox_sidecar.InitializeParams
@@ -173,6 +173,10 @@
 ---@field command? string Run instead of the shell. Without args it is a command line for the shell of the settings, such as "go test ./...". The default is bash, or /bin/sh if there is no bash.
 ---@field args? string[] The arguments of command, such as ["test", "./..."].
 ---@field pipe? boolean `pipe` gives command a pipe for what it prints, and /dev/null as stdin, so that it neither pages nor colours. Otherwise both are a terminal.
+---@field stdin? boolean `stdin` gives a command with pipe another pipe as stdin, such as for a language server. It gets what terminal/input brings, until that says closeStdin.
+---@field stderr? boolean `stderr` gives a command with pipe another pipe for its errors, so that terminal/output tells them from its other output.
+---@field timeoutMs? integer `timeoutMs` ends the session so many milliseconds after the answer, with all of its processes: by SIGTERM to its foreground process group, and two seconds later by SIGKILL. It is at most 86400000, one day. The default, 0, is no limit.
+---@field outputBytesCap? integer How many bytes of its output are sent at most. What it prints beyond is read and dropped, and terminal/exited counts it. Errors that are apart have a cap of the same size. The default, 0, is no cap.
 ---@field env? table<string, string> Added to the sidecar's own environment. Both are filtered alike.
 ---@field cols? integer The width in character cells: 1 to 65535, 80 by default.
 ---@field rows? integer The height in character cells: 1 to 65535, 24 by default.
@@ -214,6 +218,7 @@
 ---@class (exact) sandbox_sidecar.InputParams
 ---@field sessionId string
 ---@field data string Base64 of raw bytes.
+---@field closeStdin? boolean `closeStdin` ends the stdin of a session that was started with stdin, after the data.
 
 ---`ResizeParams` is a size in character cells.
 ---@class (exact) sandbox_sidecar.ResizeParams
@@ -260,12 +265,16 @@
 ---@field signal string|vim.NIL|nil The name of the signal that ended the leader, such as "SIGHUP", or null.
 ---@field background? integer How many processes the session has left running in its group. It does not count a process that has made a session of its own (setsid) and whose parent has ended. Absent if there are none.
 ---@field groupEnded? boolean True if the session's group has ended with everything in it, as after "kill -9 -1". The next session starts another sandbox.
+---@field timedOut? boolean True if timeoutMs was over while the leader ran.
+---@field droppedBytes? integer How many bytes of output were beyond outputBytesCap.
+---@field killed? integer How many processes had to be killed, such as those in the background of a session without a group. Absent if there were none.
 ---@field hints? string[] `hints` say what the sandbox may have to do with a command that failed, to be shown as plain text. Absent if nothing speaks for that, and for shells.
 
 ---`OutputParams` carries output.
 ---@class (exact) sandbox_sidecar.OutputParams
 ---@field sessionId string
 ---@field data string Base64 of raw bytes. Two messages may share a character.
+---@field stream? string "stderr" for the errors of a session that was started with stderr, and absent for all other output.
 
 ---`ListResult` lists sessions.
 ---@class (exact) sandbox_sidecar.ListResult
@@ -548,13 +557,17 @@ M.methods = {
   did_change_workspace_folders = "workspace/didChangeWorkspaceFolders",
   ---`window/logMessage` is a line for the editor's log.
   log_message = "window/logMessage",
-  ---`$/cancelRequest` says that the sidecar needs no answer to a request any more, as in LSP: nobody waits for
-  ---sandbox/requestAccess, so close the question. An answer that comes nevertheless has no effect.
+  ---`$/cancelRequest` says that its sender needs no answer to a request any more, as in LSP. From the sidecar:
+  ---nobody waits for sandbox/requestAccess, so close the question. An answer that comes nevertheless has no
+  ---effect. From the editor: a terminal/spawn that has not started starts nothing, and a terminal/wait ends
+  ---without its session. Their answer is -32800 then. Every other request is carried out and answered as usual.
   cancel_request = "$/cancelRequest",
   ---`terminal/spawn` starts a session: a process on a PTY or a pipe of its own, confined as the settings say.
   ---The answer comes after the sandbox was proved from inside, and before the session's first notification.
   spawn = "terminal/spawn",
-  ---`terminal/input` types bytes into a terminal. The inputs of one session keep their order.
+  ---`terminal/input` types bytes into a terminal, or writes them to a stdin that is a pipe. The inputs of one
+  ---session keep their order. If more than 16 MiB wait for a program that does not read, further input is
+  ---dropped, and a pipe ends.
   input = "terminal/input",
   ---`terminal/resize` changes a terminal's size. The foreground process group gets SIGWINCH.
   resize = "terminal/resize",
@@ -582,7 +595,8 @@ M.methods = {
   close_group = "group/close",
   ---`group/list` lists the sandboxes that sessions share, and how much runs there.
   list_groups = "group/list",
-  ---`terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss.
+  ---`terminal/output` carries raw bytes of a terminal or a pipe, in order and without loss. Only what is beyond
+  ---outputBytesCap is dropped.
   output = "terminal/output",
   ---`terminal/started` reports a session that the sidecar did not start: somebody has called a shell of
   ---"sandbox-sidecar shell install" with the variable SANDBOX_WINDOW. Its denials, questions, limits and its end
@@ -649,6 +663,8 @@ M.error_codes = {
   invalid_params = -32602,
   ---A bug of the sidecar, or too many requests at once.
   internal_error = -32603,
+  ---The editor has cancelled the request.
+  request_cancelled = -32800,
   ---A request before initialize.
   not_initialized = -32002,
   ---No session has that id, or it was closed.
