@@ -3,6 +3,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,9 @@ const (
 // command is a command that runs, with its output.
 type command struct {
 	id       string // of its session
+	takes    bool   // the tool input writes to its standard input
 	output   output
+	stderr   output // empty unless it is apart
 	report   report
 	told     []string // warnings of the start
 	warnings []string // all of them; set before ended is closed
@@ -61,53 +64,70 @@ func (c *command) Kill() {
 	<-c.ended
 }
 
+// order is a line of shell to start.
+type order struct {
+	line, cwd string
+	timeout   time.Duration // 0 for none
+	stdin     bool          // a pipe
+	stderr    bool          // apart
+	output    int           // bytes of each stream that are kept
+}
+
 // begin starts a line of shell.
-func (s *Server) begin(ctx context.Context, line, cwd string) (*command, error) {
-	if line == "" {
+func (s *Server) begin(ctx context.Context, o order) (*command, error) {
+	if o.line == "" {
 		return nil, errors.New("command: expected a line for the shell, found an empty one")
 	}
-	if !filepath.IsAbs(cwd) {
-		cwd = filepath.Join(s.sidecar.project, cwd)
+	if !filepath.IsAbs(o.cwd) {
+		o.cwd = filepath.Join(s.sidecar.project, o.cwd)
 	}
-	return s.sidecar.start(ctx, line, filepath.Clean(cwd))
+	o.cwd = filepath.Clean(o.cwd)
+	return s.sidecar.start(ctx, o)
+}
+
+// timeoutOf is the time limit that a call asks for.
+func timeoutOf(seconds int, usual time.Duration) (time.Duration, error) {
+	switch most := int(mostTimeout / time.Second); {
+	case seconds < 0 || seconds > most:
+		return 0, fmt.Errorf("timeout_seconds: expected 1 to %d, found %d", most, seconds)
+	case seconds == 0:
+		return usual, nil
+	}
+	return time.Duration(seconds) * time.Second, nil
 }
 
 // run runs a line of shell to its end.
 func (s *Server) run(ctx context.Context, in RunInput) (RunOutput, error) {
-	timeout := usualTimeout
-	switch {
-	case in.TimeoutSeconds < 0 || time.Duration(in.TimeoutSeconds) > mostTimeout/time.Second:
-		return RunOutput{}, fmt.Errorf("timeout_seconds: expected 1 to %d, found %d", mostTimeout/time.Second,
-			in.TimeoutSeconds)
-	case in.TimeoutSeconds > 0:
-		timeout = time.Duration(in.TimeoutSeconds) * time.Second
+	timeout, err := timeoutOf(in.TimeoutSeconds, usualTimeout)
+	if err != nil {
+		return RunOutput{}, err
+	}
+	if in.MaxOutputBytes < 0 || in.MaxOutputBytes > mostOutput {
+		return RunOutput{}, fmt.Errorf("max_output_bytes: expected 1 to %d, found %d", mostOutput, in.MaxOutputBytes)
 	}
 	leave, err := s.turn(ctx)
 	if err != nil {
 		return RunOutput{}, err
 	}
 	defer leave()
-	c, err := s.begin(ctx, in.Command, in.Cwd)
+	c, err := s.begin(ctx, order{
+		line: in.Command, cwd: in.Cwd, timeout: timeout, stdin: in.Stdin != "", stderr: in.SeparateStderr,
+		output: cmp.Or(in.MaxOutputBytes, usualOutput),
+	})
 	if err != nil {
 		return RunOutput{}, err
 	}
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	expired := false
+	if in.Stdin != "" {
+		_ = s.sidecar.write(c, in.Stdin, true) // if the sidecar is gone, the command has ended
+	}
 	select {
 	case <-c.ended:
-	case <-timer.C:
-		expired = true
 	case <-ctx.Done():
 		c.Kill()
 		return RunOutput{}, ctx.Err()
 	}
-	if expired {
-		c.Kill()
-	}
-	<-c.ended
-	out := RunOutput{Result: c.result(), TimedOut: expired}
-	out.Output, out.Truncated = c.output.text()
+	out := RunOutput{Result: c.result()}
+	out.take(c)
 	return out, nil
 }
 
@@ -139,11 +159,12 @@ func (c *command) result() Result {
 	}
 	switch {
 	case status.Signal != nil:
-		result.Signal, result.ExitCode = *status.Signal, 128+numberOf(*status.Signal)
+		result.Signal, result.ExitCode = *status.Signal, new(128+numberOf(*status.Signal))
 	case status.ExitCode != nil:
-		result.ExitCode = *status.ExitCode
+		result.ExitCode = status.ExitCode
 	}
 	result.Background, result.SandboxEnded = status.Background, status.GroupEnded
+	result.Killed, result.TimedOut = status.Killed, status.TimedOut
 	result.Refused, result.RefusedMore, result.Changed = c.report.read()
 	result.Limits = c.report.reachedSoFar()
 	return result
@@ -190,7 +211,14 @@ func (s *Server) start(ctx context.Context, in StartInput) (StartOutput, error) 
 	if err := s.started.makeRoom(); err != nil {
 		return StartOutput{}, err
 	}
-	c, err := s.begin(ctx, in.Command, in.Cwd)
+	timeout, err := timeoutOf(in.TimeoutSeconds, 0)
+	if err != nil {
+		return StartOutput{}, err
+	}
+	c, err := s.begin(ctx, order{
+		line: in.Command, cwd: in.Cwd, timeout: timeout, stdin: in.Stdin, stderr: in.SeparateStderr,
+		output: usualOutput,
+	})
 	if err != nil {
 		return StartOutput{}, err
 	}
@@ -260,8 +288,28 @@ func (s *Server) read(ctx context.Context, in OutputInput) (RunOutput, error) {
 		return RunOutput{}, ctx.Err()
 	}
 	out := RunOutput{Result: c.state()}
-	out.Output, out.Truncated = c.output.take()
+	out.take(c)
 	return out, nil
+}
+
+// input writes to the standard input of a started command.
+func (s *Server) input(_ context.Context, in InputInput) (InputOutput, error) {
+	c, err := s.started.find(in.ID)
+	switch {
+	case err != nil:
+		return InputOutput{}, err
+	case !c.takes:
+		return InputOutput{}, fmt.Errorf("id: %s was started without stdin: start it with stdin: true", in.ID)
+	}
+	select {
+	case <-c.exit:
+		return InputOutput{}, fmt.Errorf("id: %s has ended: see output", in.ID)
+	default:
+	}
+	if err := s.sidecar.write(c, in.Text, in.CloseStdin); err != nil {
+		return InputOutput{}, err
+	}
+	return InputOutput{Bytes: len(in.Text)}, nil
 }
 
 // stop ends a started command with its processes; see command.Kill.
@@ -273,7 +321,7 @@ func (s *Server) stop(_ context.Context, in StopInput) (RunOutput, error) {
 	c.Kill()
 	<-c.ended
 	out := RunOutput{Result: c.result()}
-	out.Output, out.Truncated = c.output.take()
+	out.take(c)
 	s.started.mu.Lock()
 	s.started.forget(in.ID)
 	s.started.mu.Unlock()

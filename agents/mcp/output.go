@@ -4,27 +4,43 @@ package mcp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
-// half is how many bytes are kept of the beginning of an output, and of its end.
-const half = 32 << 10
+const (
+	// usualOutput is how many bytes are kept of an output, half of them of its
+	// beginning and half of its end.
+	usualOutput = 64 << 10
+	// mostOutput bounds what a call may ask for.
+	mostOutput = 1 << 20
+)
 
 // output keeps the beginning and the end of what a command prints.
 type output struct {
+	half int // bytes of each; set before the first write
+
 	mu    sync.Mutex
 	first []byte
 	last  []byte // the newest bytes, up to twice as many as are shown
 	total int64
 }
 
+// shown is an output as it is returned.
+type shown struct {
+	text      string
+	truncated bool // something is missing
+	replaced  int  // bytes that are no UTF-8
+}
+
 // Write never fails.
 func (o *output) Write(data []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n := len(data)
+	n, half := len(data), o.half
 	o.total += int64(n)
 	fits := min(half-len(o.first), n)
 	o.first = append(o.first, data[:fits]...)
@@ -35,34 +51,43 @@ func (o *output) Write(data []byte) (int, error) {
 	return n, nil
 }
 
-// text is what is kept, and whether something is missing. Bytes that are no
-// UTF-8 are replaced.
-func (o *output) text() (text string, truncated bool) {
+// take returns what is kept, and forgets it.
+func (o *output) take() shown {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.join()
-}
-
-// take is text, and forgets it.
-func (o *output) take() (text string, truncated bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	text, truncated = o.join()
+	all := o.join()
 	o.first, o.last, o.total = nil, nil, 0
-	return text, truncated
+	return all
 }
 
-func (o *output) join() (string, bool) {
-	last := o.last[max(0, len(o.last)-half):]
+func (o *output) join() shown {
+	last := o.last[max(0, len(o.last)-o.half):]
 	missing := o.total - int64(len(o.first)+len(last))
 	if missing == 0 {
-		return clean(append(append([]byte{}, o.first...), last...)), false
+		whole := slices.Concat(o.first, last)
+		return shown{text: clean(whole), replaced: invalid(whole)}
 	}
-	return fmt.Sprintf("%s\n[%d B left out]\n%s", clean(o.first), missing, clean(last)), true
+	// A character may be cut at either end.
+	return shown{
+		text:      fmt.Sprintf("%s\n[%d B left out]\n%s", clean(o.first), missing, clean(last)),
+		truncated: true, replaced: invalid(o.first) + invalid(last),
+	}
 }
 
-// clean makes text of an output. Control characters are escaped: they would act
-// on the terminal of whoever shows the text.
+// invalid counts the bytes that are no UTF-8.
+func invalid(data []byte) (count int) {
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		if r == utf8.RuneError && size == 1 {
+			count++
+		}
+		data = data[size:]
+	}
+	return count
+}
+
+// clean makes text of an output. Bytes that are no UTF-8 are replaced. Control
+// characters are escaped: they would act on the terminal of whoever shows the text.
 func clean(data []byte) string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(string(data), "\ufffd"), "\r\n", "\n")
 	var b strings.Builder

@@ -120,6 +120,10 @@ func (s *Server) server() *mcp.Server {
 		Description: "Returns what a command of start has printed since the last call, and whether it runs.",
 	}, s.read, RunOutput.text)
 	add(server, &mcp.Tool{
+		Name: "input", Title: "Write to a started command", Annotations: acts,
+		Description: "Writes text to the standard input of a command that was started with stdin, or ends it.",
+	}, s.input, InputOutput.text)
+	add(server, &mcp.Tool{
 		Name: "stop", Title: "Stop a started command", Annotations: acts,
 		Description: "Ends a command of start with its processes.",
 	}, s.stop, RunOutput.text)

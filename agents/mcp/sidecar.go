@@ -45,7 +45,13 @@ func newSidecar(ctx context.Context, c *client.Client, options Options) (*sideca
 		warned: map[string]bool{},
 	}
 	client.On(c, protocol.Output, func(params protocol.OutputParams) {
-		s.with(params.SessionID, func(c *command) { _, _ = c.output.Write(params.Data) })
+		s.with(params.SessionID, func(c *command) {
+			if params.Stream == protocol.StreamStderr {
+				_, _ = c.stderr.Write(params.Data)
+				return
+			}
+			_, _ = c.output.Write(params.Data)
+		})
 	})
 	client.On(c, protocol.Denied, func(params protocol.DeniedParams) {
 		s.with(params.SessionID, func(c *command) { c.report.denied(params) })
@@ -119,15 +125,17 @@ func (s *sidecar) with(id string, do func(*command)) {
 }
 
 // start starts a line of shell in a directory. On an error nothing of it runs.
-func (s *sidecar) start(ctx context.Context, line, dir string) (*command, error) {
+func (s *sidecar) start(ctx context.Context, o order) (*command, error) {
 	c := &command{
 		id: uuid.NewString(), killed: make(chan struct{}), exit: make(chan struct{}), ended: make(chan struct{}),
+		takes: o.stdin, output: output{half: o.output / 2}, stderr: output{half: o.output / 2},
 	}
 	s.mu.Lock()
 	s.commands[c.id] = c
 	s.mu.Unlock()
 	started, err := s.spawn(ctx, c, protocol.SpawnParams{
-		Kind: s.kind, SessionID: c.id, ProjectDir: s.project, Cwd: dir, Command: line, Pipe: true, Group: s.group,
+		Kind: s.kind, SessionID: c.id, ProjectDir: s.project, Cwd: o.cwd, Command: o.line, Pipe: true, Group: s.group,
+		Stdin: o.stdin, Stderr: o.stderr, TimeoutMs: int(o.timeout.Milliseconds()),
 	})
 	if err != nil {
 		s.forget(c)
@@ -140,6 +148,15 @@ func (s *sidecar) start(ctx context.Context, line, dir string) (*command, error)
 		return nil, errOff
 	}
 	return c, nil
+}
+
+// write gives a command input, and ends it if that is the last.
+func (s *sidecar) write(c *command, text string, last bool) error {
+	params := protocol.InputParams{SessionID: c.id, Data: []byte(text), CloseStdin: last}
+	if client.Notify(s.client, protocol.Input, params) != nil {
+		return errGone
+	}
+	return nil
 }
 
 // spawn starts a session. If the context ends first, it ends the session. The

@@ -119,7 +119,7 @@ func TestStart_CancelledLeavesNoSession(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	if c, err := s.start(ctx, "true", "/"); c != nil || !errors.Is(err, context.Canceled) {
+	if c, err := s.start(ctx, order{line: "true", cwd: "/"}); c != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", c, err)
 	}
 	want := []string{"terminal/spawn", "terminal/close", "terminal/close"}
@@ -136,7 +136,7 @@ func TestStart_RefusesWhatIsNotConfined(t *testing.T) {
 	t.Parallel()
 	fake := &fakeSidecar{}
 	s := connect(t, fake)
-	if c, err := s.start(t.Context(), "true", "/"); c != nil || !errors.Is(err, errOff) {
+	if c, err := s.start(t.Context(), order{line: "true", cwd: "/"}); c != nil || !errors.Is(err, errOff) {
 		t.Errorf("%v, %v", c, err)
 	}
 	if got := fake.methods()[2:]; !slices.Equal(got, []string{"terminal/spawn", "terminal/close"}) {
@@ -152,20 +152,20 @@ func TestCommand_EndsWithTheSidecar(t *testing.T) {
 		return protocol.SpawnResult{Sandbox: protocol.SandboxReport{Applied: true, Warnings: []string{"first"}}}, nil
 	}}
 	s := connect(t, fake)
-	c, err := s.start(t.Context(), "true", "/")
+	c, err := s.start(t.Context(), order{line: "true", cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = s.client.HangUp()
 	<-c.ended
-	if got := c.result(); got.Signal != "SIGKILL" || got.ExitCode != 137 ||
+	if got := c.result(); got.Signal != "SIGKILL" || got.ExitCode == nil || *got.ExitCode != 137 ||
 		!slices.Equal(got.Warnings, []string{"first", errGone.Error()}) {
 		t.Errorf("%+v", got)
 	}
 	if again := s.unknown([]string{"first", "second"}); !slices.Equal(again, []string{"second"}) {
 		t.Errorf("warnings given again: %q", again)
 	}
-	if _, err := s.start(t.Context(), "true", "/"); !errors.Is(err, errGone) {
+	if _, err := s.start(t.Context(), order{line: "true", cwd: "/"}); !errors.Is(err, errGone) {
 		t.Errorf("another command: %v", err)
 	}
 }
@@ -273,17 +273,59 @@ func TestNumberOf(t *testing.T) {
 // An output that was cut says so, and shows no control characters.
 func TestOutput_KeepsBothEnds(t *testing.T) {
 	t.Parallel()
-	var o output
-	for range 3 {
-		_, _ = o.Write([]byte(strings.Repeat("a", half)))
+	for _, half := range []int{1 << 10, usualOutput / 2} {
+		o := output{half: half}
+		for range 3 {
+			_, _ = o.Write([]byte(strings.Repeat("a", half)))
+		}
+		_, _ = o.Write([]byte("\x1b]end\r\n"))
+		got := o.take()
+		if data, _ := json.Marshal(got.text); !got.truncated || !strings.HasSuffix(got.text, `\x1b]end`+"\n") ||
+			!strings.Contains(got.text, " B left out]") || strings.Contains(string(data), `\u001b`) ||
+			strings.Count(got.text, "a") < half || strings.Count(got.text, "a") > 2*half {
+			t.Errorf("%t, %d bytes", got.truncated, len(got.text))
+		}
+		if left := o.take(); left != (shown{}) {
+			t.Errorf("%+v is left", left)
+		}
 	}
-	_, _ = o.Write([]byte("\x1b]end\r\n"))
-	text, truncated := o.take()
-	if data, _ := json.Marshal(text); !truncated || !strings.HasSuffix(text, `\x1b]end`+"\n") ||
-		!strings.Contains(text, " B left out]") || strings.Contains(string(data), `\u001b`) {
-		t.Errorf("%t, %d bytes", truncated, len(text))
+}
+
+// Bytes that are no UTF-8 are replaced, and counted.
+func TestOutput_CountsWhatItReplaces(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]shown{
+		"\xff\xfea\xc3":           {text: "\ufffda\ufffd", replaced: 3},
+		"\u00e4\ufffd \U0001f600": {text: "\u00e4\ufffd \U0001f600"},
+	} {
+		o := output{half: 100}
+		_, _ = o.Write([]byte(data))
+		if got := o.take(); got != want {
+			t.Errorf("%q: %+v, want %+v", data, got, want)
+		}
 	}
-	if text, truncated := o.text(); text != "" || truncated {
-		t.Errorf("%q is left", text)
+}
+
+// A command that runs has no exit status.
+func TestResult_HasAStatusOnceItHasEnded(t *testing.T) {
+	t.Parallel()
+	c := &command{ended: make(chan struct{}), exit: make(chan struct{})}
+	running, err := json.Marshal(c.state())
+	if err != nil || strings.Contains(string(running), "exit_code") {
+		t.Errorf("it runs: %s, %v", running, err)
+	}
+	c.exited(protocol.ExitedParams{ExitCode: new(0), TimedOut: true, Killed: 2})
+	close(c.ended)
+	ended, err := json.Marshal(c.state())
+	if err != nil || !strings.Contains(string(ended), `"exit_code":0`) {
+		t.Errorf("it has ended: %s, %v", ended, err)
+	}
+	text := RunOutput{Result: c.state(), Stderr: "error\n", Replaced: 3}.text()
+	for _, want := range []string{
+		"[standard error:]\nerror\n", "[ended: its time was over]", "killed at its end: 2]", "[3 B that are no UTF-8",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q: %s", want, text)
+		}
 	}
 }

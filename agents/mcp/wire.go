@@ -12,12 +12,18 @@ type RunInput struct {
 	Command        string `json:"command" jsonschema:"a line for the shell"`
 	Cwd            string `json:"cwd,omitempty" jsonschema:"working directory; without it, the project directory"`
 	TimeoutSeconds int    `json:"timeout_seconds,omitempty" jsonschema:"ends the command; usually 120, at most 3600"`
+	Stdin          string `json:"stdin,omitempty" jsonschema:"its standard input; without it, that is empty"`
+	SeparateStderr bool   `json:"separate_stderr,omitempty" jsonschema:"returns standard error apart, as stderr"`
+	MaxOutputBytes int    `json:"max_output_bytes,omitempty" jsonschema:"of each stream; usually 65536, most 1048576"`
 }
 
 // StartInput are the arguments of start.
 type StartInput struct {
-	Command string `json:"command" jsonschema:"a line for the shell"`
-	Cwd     string `json:"cwd,omitempty" jsonschema:"working directory; without it, the project directory"`
+	Command        string `json:"command" jsonschema:"a line for the shell"`
+	Cwd            string `json:"cwd,omitempty" jsonschema:"working directory; without it, the project directory"`
+	TimeoutSeconds int    `json:"timeout_seconds,omitempty" jsonschema:"ends the command; at most 3600, usually never"`
+	Stdin          bool   `json:"stdin,omitempty" jsonschema:"true: the tool input writes to its standard input"`
+	SeparateStderr bool   `json:"separate_stderr,omitempty" jsonschema:"returns standard error apart, as stderr"`
 }
 
 // StartOutput is the result of start.
@@ -36,6 +42,20 @@ type OutputInput struct {
 	WaitSeconds int    `json:"wait_seconds,omitempty" jsonschema:"waits so long for the end, at most 60"`
 }
 
+// InputInput are the arguments of input.
+type InputInput struct {
+	ID         string `json:"id" jsonschema:"what start returned"`
+	Text       string `json:"text,omitempty" jsonschema:"what to write to its standard input, with line ends"`
+	CloseStdin bool   `json:"close_stdin,omitempty" jsonschema:"true: its standard input ends after the text"`
+}
+
+// InputOutput is the result of input.
+type InputOutput struct {
+	Bytes int `json:"bytes" jsonschema:"how many bytes wait for the command, or were read by it"`
+}
+
+func (o InputOutput) text() string { return fmt.Sprintf("gave it %d B", o.Bytes) }
+
 // StopInput are the arguments of stop.
 type StopInput struct {
 	ID string `json:"id" jsonschema:"what start returned"`
@@ -44,9 +64,11 @@ type StopInput struct {
 // Result is how a command goes on.
 type Result struct {
 	Ended        bool      `json:"ended" jsonschema:"false: it runs"`
-	ExitCode     int       `json:"exit_code" jsonschema:"if ended; 128 and the signal's number if a signal ended it"`
+	ExitCode     *int      `json:"exit_code,omitempty" jsonschema:"once ended; 128 and its number if a signal did"`
 	Signal       string    `json:"signal,omitempty" jsonschema:"the signal that ended it"`
 	Background   int       `json:"background,omitempty" jsonschema:"how many of its processes still run"`
+	Killed       int       `json:"killed,omitempty" jsonschema:"how many of its processes had to be killed at its end"`
+	TimedOut     bool      `json:"timed_out,omitempty" jsonschema:"it was ended because its time was over"`
 	SandboxEnded bool      `json:"sandbox_ended,omitempty" jsonschema:"all commands have ended with it"`
 	Refused      []Refused `json:"refused,omitempty" jsonschema:"what the sandbox refused"`
 	RefusedMore  int       `json:"refused_more,omitempty" jsonschema:"how much more it refused"`
@@ -58,16 +80,30 @@ type Result struct {
 // RunOutput is the result of run, output and stop.
 type RunOutput struct {
 	Result
-	Output    string `json:"output" jsonschema:"standard output and standard error"`
+	Output    string `json:"output" jsonschema:"standard output, and standard error unless that is apart"`
+	Stderr    string `json:"stderr,omitempty" jsonschema:"standard error, if it was asked for apart"`
 	Truncated bool   `json:"truncated,omitempty" jsonschema:"the middle of the output is missing"`
-	TimedOut  bool   `json:"timed_out,omitempty" jsonschema:"it was ended because its time was over"`
+	Replaced  int    `json:"replaced,omitempty" jsonschema:"how many bytes were no UTF-8, and were replaced"`
+}
+
+// take fills in what a command has printed, and forgets it.
+func (o *RunOutput) take(c *command) {
+	output, stderr := c.output.take(), c.stderr.take()
+	o.Output, o.Stderr = output.text, stderr.text
+	o.Truncated, o.Replaced = output.truncated || stderr.truncated, output.replaced+stderr.replaced
 }
 
 // text is the output, and below it what happened.
 func (o RunOutput) text() string {
-	lines := []string{strings.TrimRight(o.Output, "\n")}
-	if lines[0] == "" {
-		lines = nil
+	var lines []string
+	if text := strings.TrimRight(o.Output, "\n"); text != "" {
+		lines = append(lines, text)
+	}
+	if text := strings.TrimRight(o.Stderr, "\n"); text != "" {
+		lines = append(lines, "[standard error:]", text)
+	}
+	if o.Replaced > 0 {
+		lines = append(lines, fmt.Sprintf("[%d B that are no UTF-8 were replaced]", o.Replaced))
 	}
 	switch {
 	case o.TimedOut:
@@ -76,8 +112,8 @@ func (o RunOutput) text() string {
 		lines = append(lines, "[it runs]")
 	case o.Signal != "":
 		lines = append(lines, fmt.Sprintf("[ended by %s]", o.Signal))
-	case o.ExitCode != 0 || lines == nil:
-		lines = append(lines, fmt.Sprintf("[exit status %d]", o.ExitCode))
+	case o.ExitCode != nil && (*o.ExitCode != 0 || lines == nil):
+		lines = append(lines, fmt.Sprintf("[exit status %d]", *o.ExitCode))
 	}
 	switch {
 	case o.SandboxEnded:
@@ -86,6 +122,9 @@ func (o RunOutput) text() string {
 		lines = append(lines, "[one process of it still runs in the background]")
 	case o.Background > 1:
 		lines = append(lines, fmt.Sprintf("[%d processes of it still run in the background]", o.Background))
+	}
+	if o.Killed > 0 {
+		lines = append(lines, fmt.Sprintf("[processes of it that were killed at its end: %d]", o.Killed))
 	}
 	for _, refused := range o.Refused {
 		lines = append(lines, "[the sandbox refused: "+refused.Message+"]")

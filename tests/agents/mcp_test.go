@@ -60,6 +60,7 @@ type result struct {
 	Signal     string `json:"signal"`
 	Background int    `json:"background"`
 	Output     string `json:"output"`
+	Stderr     string `json:"stderr"`
 	Truncated  bool   `json:"truncated"`
 	TimedOut   bool   `json:"timed_out"`
 	Limits     []string
@@ -112,7 +113,7 @@ func TestMCP_ListsItsTools(t *testing.T) {
 			t.Errorf("%s: a description or a schema is missing", tool.Name)
 		}
 	}
-	if got := strings.Join(names, " "); got != "explain output policy run start stop" {
+	if got := strings.Join(names, " "); got != "explain input output policy run start stop" {
 		t.Errorf("tools: %s", got)
 	}
 }
@@ -182,6 +183,55 @@ func TestMCP_ReportsHowACommandEnds(t *testing.T) {
 	if !got.Truncated || len(got.Output) > 70<<10 || !strings.HasPrefix(got.Output, "first\n") ||
 		!strings.HasSuffix(got.Output, "last\n") {
 		t.Errorf("10 MB of output: %d bytes, truncated: %t", len(got.Output), got.Truncated)
+	}
+}
+
+// A command reads what it is given, and its errors are apart if the agent asks for
+// that. One that runs has no exit status.
+func TestMCP_Input(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, harness.Defaults(nil))
+	line := "tr a-z A-Z; echo error >&2"
+	apart := map[string]any{"command": line, "stdin": "given", "separate_stderr": true}
+	if got, _ := a.run(apart); got.Output != "GIVEN" || got.Stderr != "error\n" {
+		t.Errorf("run: %+v", got)
+	}
+	if got, _ := a.run(map[string]any{"command": line}); got.Output != "error\n" || got.Stderr != "" {
+		t.Errorf("control: %+v", got)
+	}
+	var started struct{ ID string }
+	begin := map[string]any{"command": "while read -r x; do echo got $x; done", "stdin": true}
+	if _, err := a.call(t.Context(), "start", begin, &started); err != nil {
+		t.Fatal(err)
+	}
+	var given, got map[string]any
+	give := func(arguments map[string]any) error {
+		arguments["id"] = started.ID
+		_, err := a.call(t.Context(), "input", arguments, &given)
+		return err
+	}
+	read := func(seconds int) (output string) {
+		got = nil
+		_, err := a.call(t.Context(), "output", map[string]any{"id": started.ID, "wait_seconds": seconds}, &got)
+		harness.Must(t, err)
+		output, _ = got["output"].(string)
+		return output
+	}
+	harness.Must(t, give(map[string]any{"text": "one\n"}))
+	printed := ""
+	harness.Eventually(t, "the command has read a line", func() bool {
+		printed += read(0)
+		return printed == "got one\n"
+	})
+	if _, has := got["exit_code"]; has || got["ended"] != false {
+		t.Errorf("while it runs: %v", got)
+	}
+	harness.Must(t, give(map[string]any{"text": "two\n", "close_stdin": true}))
+	if output := read(60); output != "got two\n" || got["exit_code"] != 0. {
+		t.Errorf("at its end: %v", got)
+	}
+	if err := give(map[string]any{"text": "three\n"}); err == nil || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("after its end: %v", err)
 	}
 }
 
@@ -377,6 +427,12 @@ func TestMCP_RefusesWrongArguments(t *testing.T) {
 		{"run", map[string]any{"command": "true", "timeout_seconds": "1"}, "timeout_seconds"},
 		{"run", map[string]any{"command": "true", "timeout_seconds": -1}, "timeout_seconds"},
 		{"run", map[string]any{"command": "true", "timeout_seconds": 1 << 40}, "timeout_seconds"},
+		{"run", map[string]any{"command": "true", "max_output_bytes": -1}, "max_output_bytes"},
+		{"run", map[string]any{"command": "true", "max_output_bytes": 1 << 30}, "max_output_bytes"},
+		{"run", map[string]any{"command": "true", "stdin": true}, "stdin"},
+		{"start", map[string]any{"command": "true", "timeout_seconds": 3601}, "timeout_seconds"},
+		{"start", map[string]any{"command": "true", "max_output_bytes": 1}, "max_output_bytes"},
+		{"input", map[string]any{"id": "command-1", "text": "x"}, "no command"},
 		{"run", map[string]any{"command": "echo \x00"}, "NUL"},
 		{"run", map[string]any{"command": "true", "cwd": "/nowhere"}, "/nowhere"},
 		{"explain", map[string]any{"access": "all", "target": "/"}, "access"},
