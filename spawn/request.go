@@ -64,6 +64,11 @@ type Request struct {
 	// Ask, if it is not nil, is called before a file is refused, if the policy's
 	// OnDenied is Ask; see platform.Hooks.
 	Ask func(ctx context.Context, denial Denial) Answer
+	// AtPrompt, if it is not nil, says what an interactive shell shows before its
+	// next prompt about a denial: at once, with Number 0, and again once it has a
+	// number. The text must be safe to print. The first call must be quick: the
+	// program waits. Of programs that prompt.Shows does not know nothing is shown.
+	AtPrompt func(denial Denial) string
 	// Learn, if it is not nil, reports everything that the policy refuses; see
 	// platform.Hooks. It needs Ask.
 	Learn []string

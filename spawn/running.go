@@ -31,6 +31,7 @@ type running struct {
 	protection     *protectionWatch  // nil if the policy restricts nothing
 	denials        *denialQueue      // nil if denials are not to be reported
 	kept           *refusals.Session // nil if they are not kept either
+	told           *atPrompt         // nil if no prompt shows them
 	questions      *questions        // nil if nobody can be asked
 	agents         []*agent.Filter   // of agents that the session has a part of
 	outcome        Outcome
@@ -89,7 +90,9 @@ func (r *running) noteAlone(d platform.Denial) {
 func (r *running) heard(d platform.Denial) {
 	r.record.Denied(d)
 	if r.denials.put(d) {
-		r.kept.Add(d, lackingAt(r.denials.lacking, d.Target))
+		lacking := lackingAt(r.denials.lacking, d.Target)
+		r.kept.Add(d, lacking)
+		r.told.denied(Denial{Denial: d, Lacking: lacking})
 	}
 }
 
@@ -177,6 +180,7 @@ func (r *running) end(e ending) (Exit, error) {
 	r.endSupervision()
 	e.drain()
 	r.denials.end()
+	r.told.end() // no prompt follows
 	r.kept.Flush()
 	r.checkLimits() // before the group is given back
 	r.limits.end()
@@ -259,6 +263,7 @@ func (r *running) giveBack() {
 	r.released = true
 	r.protection.end()
 	r.endSupervision()
+	r.told.end()
 	for _, filter := range r.agents {
 		filter.Close()
 	}

@@ -186,6 +186,7 @@ func (a *attempt) confinement() error {
 		a.makeCopies()
 		hooks := a.hooks()
 		a.filterAgents() // reports by the hooks' queue
+		a.tellAtPrompt()
 		a.running.policy = a.policy
 		confinement, err := a.spawner.Backend.Confine(a.policy, hooks)
 		switch {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/commandline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
+	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/shells"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
@@ -194,9 +195,12 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	asker := &asker{
 		store: store, projectDir: snapshot.ProjectDir, kind: kind, report: j.report, runs: make(chan struct{}),
 	}
-	running, err := session.Start(admitted, spawn.Request{
-		Program: j.program, Argv: j.argv, Env: j.env, Dir: dir, Ask: asker.ask,
-	}, func(request spawn.Request) (*spawn.Foreground, error) {
+	refused := refusedSummary{store: store, snapshot: snapshot, kind: kind, line: p.under(), elsewhere: p.elsewhere(flags)}
+	request := spawn.Request{Program: j.program, Argv: j.argv, Env: j.env, Dir: dir, Ask: asker.ask}
+	if j.prompts() {
+		request.AtPrompt = refused.atPrompt
+	}
+	running, err := session.Start(admitted, request, func(request spawn.Request) (*spawn.Foreground, error) {
 		return start.take().Start(context.Background(), request)
 	})
 	if err != nil {
@@ -225,11 +229,16 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		return endOf(exit)
 	}
 	j.held.Pass()
-	printEnd(stderr, running, hints, refusedSummary{
-		store: store, snapshot: store.Snapshot(snapshot.ProjectDir), kind: kind, line: p.under(),
-		elsewhere: p.elsewhere(flags),
-	})
+	refused.snapshot = store.Snapshot(snapshot.ProjectDir)
+	printEnd(stderr, running, hints, refused)
 	return endOf(exit)
+}
+
+// prompts reports whether somebody types commands into it, if it is a shell, and
+// nothing else tells what they are refused.
+func (j job) prompts() bool {
+	return j.report == nil && isTerminal(os.Stdin) && isTerminal(os.Stdout) && len(j.argv) > 0 &&
+		!shells.Parse(j.argv[1:], true).Command
 }
 
 // wish is what a job wants of its session.

@@ -9,8 +9,12 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 )
 
-// pause is how long refusals are gathered before they are written.
-const pause = time.Second
+const (
+	// pause is how long refusals are gathered before they are written.
+	pause = time.Second
+	// soon is that for the first ones after a pause, if somebody waits for them.
+	soon = 10 * time.Millisecond
+)
 
 // Book is where refusals are kept. A nil one keeps nothing.
 type Book struct {
@@ -28,6 +32,7 @@ type Session struct {
 	book    *Book
 	project string
 	kind    string
+	written func() // called after each write; nil if nobody waits for it
 
 	writing sync.Mutex // held while a file is written
 
@@ -36,6 +41,7 @@ type Session struct {
 	pending []*Refusal // not yet written, at most maxKept
 	numbers map[key]int
 	timer   *time.Timer // writes what is pending; nil if nothing is
+	last    time.Time   // of the last write
 }
 
 // Begin begins to keep what a session is refused that program leads. kind is
@@ -46,6 +52,15 @@ func (b *Book) Begin(project, kind, program string) *Session {
 	}
 	return &Session{
 		book: b, project: project, kind: kind, leader: Leader{Program: program}, numbers: map[key]int{},
+	}
+}
+
+// Soon has refusals written sooner, if the last ones were written a while ago, and
+// written called after each write. It must be called before Add. Flush waits until
+// written returns, so written must not call it.
+func (s *Session) Soon(written func()) {
+	if s != nil {
+		s.written = written
 	}
 }
 
@@ -88,7 +103,11 @@ func (s *Session) Add(d platform.Denial, lacking string) {
 	}
 	s.pending = append(s.pending, fresh)
 	if s.timer == nil {
-		s.timer = time.AfterFunc(pause, s.Flush)
+		wait := pause
+		if s.written != nil && time.Since(s.last) > pause {
+			wait = soon
+		}
+		s.timer = time.AfterFunc(wait, s.Flush)
 	}
 }
 
@@ -109,6 +128,7 @@ func (s *Session) Flush() {
 	for _, r := range list {
 		r.Leader = s.leader
 	}
+	s.last = time.Now()
 	s.mu.Unlock()
 	if len(list) == 0 {
 		return
@@ -117,6 +137,14 @@ func (s *Session) Flush() {
 		s.book.Log.Info(`refusals are not kept for "sandbox-sidecar allow"`, "error", err)
 		return
 	}
+	s.remember(list)
+	if s.written != nil {
+		s.written()
+	}
+}
+
+// remember keeps the numbers of what was written.
+func (s *Session) remember(list []*Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.numbers) > maxKept {

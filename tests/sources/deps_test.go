@@ -148,8 +148,8 @@ var mayImport = map[string][]string{
 	"settings/trust":     {"display", "fsguard", "settings/textfile"},
 	"spawn": {
 		"audit", "display", "platform", "platform/policy", "platform/review", "lifecycle",
-		"fsguard", "spawn/forward", "spawn/agent", "spawn/caller", "spawn/history", "spawn/printed", "spawn/record",
-		"spawn/refusals",
+		"fsguard", "spawn/forward", "spawn/agent", "spawn/caller", "spawn/history", "spawn/printed", "spawn/prompt",
+		"spawn/record", "spawn/refusals",
 	},
 	"session": {
 		"platform/policy", "settings", "settings/compile", "settings/explain", "spawn", "spawn/history",
@@ -157,6 +157,7 @@ var mayImport = map[string][]string{
 	"spawn/agent":    {},
 	"spawn/caller":   {"lifecycle/proc"},
 	"spawn/refusals": {"fsguard", "lifecycle/proc", "platform"},
+	"spawn/prompt":   {},
 	"spawn/record":   {"audit", "platform", "platform/policy", "platform/review"},
 	"spawn/history":  {"platform/policy", "fsguard", "places"},
 	"spawn/forward":  {"platform/outbound"},
