@@ -38,6 +38,40 @@ func printErrors(w io.Writer, diagnostics []settings.FileDiagnostic) {
 	}
 }
 
+// mostWarnings bounds the lines of warnings before a command runs.
+const mostWarnings = 3
+
+// printFew prints the warnings with which a command starts, in a few lines. Errors
+// are not among them: see printErrors.
+func printFew(w io.Writer, snapshot *compile.Snapshot, diagnostics []settings.FileDiagnostic, risks []string) {
+	files := snapshot.Files()
+	var lines []func()
+	for _, risk := range risks {
+		lines = append(lines, func() { printWarnings(w, []string{risk}) })
+	}
+	for _, d := range diagnostics {
+		if d.Severity == settings.SeverityWarning && slices.Contains(files, d.File) {
+			lines = append(lines, func() { printDiagnostic(w, d) })
+		}
+	}
+	more := 0
+	if len(lines) > mostWarnings {
+		more = len(lines) - (mostWarnings - 1)
+		lines = lines[:mostWarnings-1]
+	}
+	for _, print := range lines {
+		print()
+	}
+	printMore(w, more)
+}
+
+// printMore says how many warnings were left out.
+func printMore(w io.Writer, more int) {
+	if more > 0 {
+		fmt.Fprintf(w, "sandbox-sidecar: warning: and %d more; `sandbox-sidecar policy` prints all\n", more)
+	}
+}
+
 // printBriefly prints the first warning, and how many more there are. A shell
 // starts often, and a program may show what it prints each time.
 func printBriefly(w io.Writer, snapshot *compile.Snapshot, diagnostics []settings.FileDiagnostic, risks []string) {
@@ -52,9 +86,7 @@ func printBriefly(w io.Writer, snapshot *compile.Snapshot, diagnostics []setting
 		return
 	}
 	display.Fprintf(w, "sandbox-sidecar: warning: %s\n", display.Shorten(warnings[0], maxDiagnostic))
-	if more := len(warnings) - 1; more > 0 {
-		fmt.Fprintf(w, "sandbox-sidecar: warning: and %d more; `sandbox-sidecar policy` prints all\n", more)
-	}
+	printMore(w, len(warnings)-1)
 }
 
 func printDiagnostic(w io.Writer, d settings.FileDiagnostic) {

@@ -160,11 +160,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 		policyID = plan.PolicyID()
 	}
 	warnings := j.warnOff(plan, snapshot, kind)
-	if j.quiet {
-		printErrors(stderr, plan.Diagnostics)
-	} else {
-		printDiagnostics(stderr, snapshot, plan.Diagnostics)
-	}
+	printErrors(stderr, plan.Diagnostics)
 	admitted, err := plan.Admit()
 	if err != nil {
 		return inDoubt(err)
@@ -175,7 +171,8 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	if j.quiet {
 		printBriefly(stderr, snapshot, compiled.Diagnostics, risks)
 	} else {
-		printWarnings(stderr, risks)
+		printFew(stderr, snapshot, compiled.Diagnostics, risks)
+		p.sayHome(flags, compiled.Policy)
 	}
 	printNotes(admitted.Told)
 	if p.found != nil {
@@ -232,6 +229,14 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	refused.snapshot = store.Snapshot(snapshot.ProjectDir)
 	printEnd(stderr, running, hints, refused)
 	return endOf(exit)
+}
+
+// sayHome says how to open less than the home directory.
+func (p *projectFlags) sayHome(flags *flagSet, session policy.Policy) {
+	home, err := os.UserHomeDir()
+	if err == nil && session.Restricted && session.Project == realPath(home) && !given(flags, "project") {
+		printNotes([]string{"to open one project alone: start it there, or name it with --project DIR"})
+	}
 }
 
 // prompts reports whether somebody types commands into it, if it is a shell, and

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/commandline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
@@ -49,7 +50,7 @@ func parse(flags *flagSet, args []string) error {
 		flags.help()
 		return exitStatus(0)
 	case err != nil:
-		return misuse(flags, "%v", err)
+		return misuse(flags, "%v%s", err, meant(flags, err))
 	case flags.Lookup(commandline.VersionFlag).Value.String() == "true":
 		showVersion()
 		return exitStatus(0)
@@ -97,11 +98,28 @@ func parseCommand(flags *flagSet, args []string) error {
 	return nil
 }
 
-// misuse prints what is wrong with the arguments, and the usage.
+// misuse prints the usage, and then what is wrong with the arguments: the last line
+// is what people and programs look at.
 func misuse(flags *flagSet, format string, args ...any) error {
-	display.Fprintf(stderr, "sandbox-sidecar %s: %s\n", flags.Name(), fmt.Sprintf(format, args...))
 	described(false).Usage(stderr, flags.command)
+	display.Fprintf(stderr, "sandbox-sidecar %s: %s\n", flags.Name(), fmt.Sprintf(format, args...))
 	return errUsage
+}
+
+// unknownFlag begins the error of package flag about a flag that is not declared.
+const unknownFlag = "flag provided but not defined: -"
+
+// meant is which flag may have been meant by one that the error says is unknown.
+func meant(flags *flagSet, err error) string {
+	name, is := strings.CutPrefix(err.Error(), unknownFlag)
+	if !is {
+		return ""
+	}
+	flags.command.Flags = flags.FlagSet
+	if nearest := flags.command.NearestFlag(name); nearest != "" {
+		return ": did you mean --" + nearest + "?"
+	}
+	return ""
 }
 
 // printError prints a line with the error and, if there is one, a line with its

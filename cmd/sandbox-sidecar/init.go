@@ -45,11 +45,16 @@ func initialise(flags *flagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	if on, err := sandboxed(path, *file != ""); err != nil || on.covers(choice.ApplyTo) {
-		if err == nil {
-			display.Fprintf(stdout, "the sandbox is on already for %s\n", on)
-		}
+	on, current, err := sandboxed(path, *file != "")
+	switch {
+	case err != nil:
 		return err
+	case on.covers(choice.ApplyTo) && given(flags, "mode") && current != choice.Mode:
+		return fmt.Errorf("the sandbox is on already, in the mode %q: write \"mode\": %q into %s yourself",
+			current, choice.Mode, quoted(path))
+	case on.covers(choice.ApplyTo):
+		display.Fprintf(stdout, "the sandbox is on already for %s\n", on)
+		return nil
 	}
 	if !*yes {
 		if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) {
@@ -90,7 +95,7 @@ func turnOn(path string, named bool, choice starter.Choice) error {
 		display.Fprintf(stdout, "these keys were in the file, and count more than the mode %s: %s\n", choice.Mode,
 			strings.Join(written.Beside, ", "))
 	}
-	on, err := sandboxed(path, named)
+	on, _, err := sandboxed(path, named)
 	if err != nil {
 		return err
 	}
@@ -102,7 +107,7 @@ func turnOn(path string, named bool, choice starter.Choice) error {
 	} else {
 		display.Fprintf(stdout, "sandboxed from now on: %s\n", on)
 	}
-	display.Fprintf(stdout, "try it: %s\n", trial(path, named, on))
+	display.Fprintf(stdout, "try it in a project: %s\n", trial(path, named, on))
 	for _, name := range toolchain.AgentNames() {
 		agent, _ := toolchain.FindAgent(name)
 		if program, err := exec.LookPath(agent.Program); err == nil {
@@ -116,7 +121,8 @@ func turnOn(path string, named bool, choice starter.Choice) error {
 	return nil
 }
 
-// trial is a command that is sandboxed by what has been written.
+// trial is a command that is sandboxed by what has been written, and whose refusal
+// is told: from a project it may not write in the home directory.
 func trial(path string, named bool, on kinds) string {
 	words := "sandbox-sidecar exec"
 	if named {
@@ -125,7 +131,7 @@ func trial(path string, named bool, on kinds) string {
 	if !slices.Contains(on, settings.KindTerminal) {
 		words += " --kind " + string(settings.KindTool)
 	}
-	return words + " -- ls ~"
+	return words + " -- touch ~/sandbox-test"
 }
 
 // whyNot says why a file that turns the sandbox on does not count for a kind of
@@ -229,29 +235,32 @@ func (k kinds) String() string {
 	return strings.Join(words, " and ")
 }
 
-// sandboxed is what the user's settings sandbox now. A file that was named need
-// not exist.
-func sandboxed(path string, named bool) (kinds, error) {
+// sandboxed is what the user's settings sandbox now, and their mode. A file that was
+// named need not exist.
+func sandboxed(path string, named bool) (on kinds, mode settings.Mode, err error) {
 	user := ""
 	if named {
 		if _, err := fsguard.Lstat(path); errors.Is(err, os.ErrNotExist) {
-			return nil, nil
+			return nil, "", nil
 		}
 		user = path
 	}
 	store, err := openSettings(user)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer store.Close()
 	snapshot := store.Snapshot("")
-	var on kinds
 	for _, kind := range []settings.Kind{settings.KindTerminal, settings.KindTool} {
 		if compiled := snapshot.Compile(kind); compiled.Policy.Restricted && compiled.Doubt == nil {
 			on = append(on, kind)
 		}
 	}
-	return on, nil
+	mode = settings.ModeStandard // without a mode it is the same
+	if set := snapshot.Merged().Mode; set != nil {
+		mode = *set
+	}
+	return on, mode, nil
 }
 
 // askWhat asks what to sandbox. fixed: that was said already, and only yes or no

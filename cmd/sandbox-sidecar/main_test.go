@@ -71,12 +71,13 @@ func TestRun_CommandLines(t *testing.T) {
 		{"nonsense", 2, "", `unknown command "nonsense" sandbox-sidecar: hint: .*help`},
 		{"exce -- true", 2, "", `unknown command "exce": did you mean "exec"\?`},
 		{"serve --help", 0, `^usage: sandbox-sidecar serve .*--log-level`, ""},
-		{"--log-level loud", 2, "", `unknown level "loud".*usage: `},
+		{"--log-level loud", 2, "", `^usage: .*unknown level "loud".*$`},
 		{"serve --log-level info+2", 2, "", `unknown level "info\+2"`},
 		{"serve --log-format xml", 2, "", `unknown format "xml"`},
 		{"serve --settings relative.json", 2, "", `expected an absolute path, found "relative.json"`},
 		{"serve extra", 2, "", `unexpected argument "extra"`},
-		{"serve --no-such-flag", 2, "", `no-such-flag.*usage: `},
+		{"policy --projcet x", 2, "", `: flag provided but not defined: -projcet: did you mean --project\?$`},
+		{"serve --no-such-flag", 2, "", `^usage: .*: flag provided but not defined: -no-such-flag$`},
 		{"serve", 1, "", `.`}, // stdin ends before a shutdown request
 		{"doctor extra", 2, "", `unexpected argument "extra"`},
 		{"policy --kind robot", 2, "", `--kind: expected "terminal" or "tool", found "robot"`},
@@ -202,10 +203,13 @@ func TestTurningOn(t *testing.T) {
 		},
 		{
 			"init --yes --apply-to tool --settings " + dir + "/new.json", 0,
-			`^wrote ".*/new.json" .*sandboxed wherever --settings names this file: tools try it: ` +
-				`sandbox-sidecar exec --settings ".*/new.json" --kind tool -- ls ~`, "",
+			`^wrote ".*/new.json" .*sandboxed wherever --settings names this file: tools try it in a project: ` +
+				`sandbox-sidecar exec --settings ".*/new.json" --kind tool -- touch ~/sandbox-test`, "",
 		},
 		{"init --yes --apply-to tool --settings " + dir + "/new.json", 0, `^the sandbox is on already for tools$`, ""},
+		{"init --yes --apply-to tool --mode standard --settings " + dir + "/new.json", 0, `on already for tools$`, ""},
+		{"init --yes --apply-to tool --mode strict --settings " + dir + "/new.json", 1, "",
+			`the sandbox is on already, in the mode "standard": write "mode": "strict" into ".*/new.json" yourself$`},
 		{"policy --kind tool --settings " + dir + "/new.json", 0, `enabled true mode: standard`, ""},
 	} {
 		args := strings.Split(test.args, " ")
@@ -334,8 +338,10 @@ func TestInit_SaysWhatCounts(t *testing.T) {
 		status         int
 		stdout, stderr string // patterns
 	}{
-		{"", "", "", 0, `^wrote .*sandboxed from now on: terminals and tools try it: sandbox-sidecar exec -- ls ~`, ""},
-		{"", "", "--apply-to tool", 0, `from now on: tools try it: sandbox-sidecar exec --kind tool -- ls ~`, ""},
+		{"", "", "", 0, `^wrote .*sandboxed from now on: terminals and tools try it in a project: ` +
+			`sandbox-sidecar exec -- touch ~/sandbox-test`, ""},
+		{"", "", "--apply-to tool", 0, `from now on: tools try it in a project: ` +
+			`sandbox-sidecar exec --kind tool -- touch ~/`, ""},
 		{
 			`"apply_to": "tool"`, "", "", 1, "", `sandbox-sidecar/settings.json" stays as it is: ` +
 				`line 1 says already what is sandboxed: apply_to is "tool" .*hint: .*"apply_to": "both"`,

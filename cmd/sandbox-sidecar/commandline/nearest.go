@@ -3,13 +3,31 @@ package commandline
 // Nearest is the command whose name a mistyped word is closest to; "" if none is
 // close.
 func (p Program) Nearest(word string) string {
-	nearest, least := "", (len(word)+2)/3
+	var names []string
 	for _, command := range p.Commands {
-		if d := distance(word, command.Name); d <= least && (nearest == "" || d < least) {
-			nearest, least = command.Name, d
+		names = append(names, command.Name)
+	}
+	return nearest(word, names)
+}
+
+// NearestFlag is the flag whose name a mistyped word is closest to; "" if none is
+// close.
+func (c Command) NearestFlag(word string) string {
+	var names []string
+	for _, o := range c.options() {
+		names = append(names, o.name)
+	}
+	return nearest(word, names)
+}
+
+func nearest(word string, names []string) string {
+	found, least := "", (len(word)+2)/3
+	for _, name := range names {
+		if d := distance(word, name); d <= least && (found == "" || d < least) {
+			found, least = name, d
 		}
 	}
-	return nearest
+	return found
 }
 
 // distance is how many characters must be added, removed or replaced, or swapped
