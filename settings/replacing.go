@@ -16,7 +16,7 @@ import (
 // Why a settings file is not written.
 var (
 	// ErrChanged: it is not what it was when the change was proposed.
-	ErrChanged = errors.New("it has changed meanwhile, so nothing was written")
+	ErrChanged = errors.New("it has changed meanwhile, so nothing was written: try again")
 	// ErrReadOnly: its owner may not write it.
 	ErrReadOnly = errors.New("it is read-only, so nothing was written")
 )

@@ -95,7 +95,8 @@ func (s *Store) Undo() (file string, undone explain.Suggestion, err error) {
 	}
 	var last lastAllowed
 	if err := json.Unmarshal(read.Data, &last); err != nil || last.Version != lastVersion {
-		return "", undone, fmt.Errorf("take back: %s is of another version of this program", display.Quote(path))
+		return "", undone, fmt.Errorf("take back: %s is of another version of this program: use that one",
+			display.Quote(path))
 	}
 	file, project := string(last.File), string(last.Project)
 	undone = explain.Suggestion{Key: last.Key, Value: string(last.Value)}

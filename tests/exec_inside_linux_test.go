@@ -46,6 +46,9 @@ func TestExec_InsideASession(t *testing.T) {
 		{[]string{"explain", "read", "/etc/hosts"}, "", "not about this one", 0, 0},
 		{[]string{"doctor"}, "", "it runs in a sandboxed session", 1, 0},
 		{[]string{"learn", "--", "true"}, "", "it runs in a sandboxed session", 1, 0},
+		{[]string{"trust"}, "", "inside a session nothing is changed", 1, 1},
+		{[]string{"untrust"}, "", "inside a session nothing is changed", 1, 0},
+		{[]string{"init", "--yes"}, "", "inside a session nothing is changed", 1, 0},
 	} {
 		stdout, said, status := run(append(within[:len(within):len(within)], test.args...)...)
 		if test.stdout != "" && stdout != test.stdout || status != test.status || !strings.Contains(said, test.said) {

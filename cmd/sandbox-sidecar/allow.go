@@ -27,9 +27,6 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
-// mostOffered bounds the refusals that allow lists.
-const mostOffered = 20
-
 // allowing is one run of allow.
 type allowing struct {
 	flags    *flagSet
@@ -54,6 +51,7 @@ func allow(flags *flagSet, args []string) error {
 	undo := flags.Bool("undo", false, "take the last change back")
 	write := flags.Bool("write", false, "PATH is to be written")
 	execute := flags.Bool("execute", false, "PATH is to be executed")
+	asJSON := flags.Bool("json", false, "print the list as JSON, for programs")
 	var words []string
 	// Flags may follow the words, as people write them.
 	for rest := args; ; rest = flags.Args()[1:] {
@@ -78,6 +76,8 @@ func allow(flags *flagSet, args []string) error {
 		return misuse(flags, "--write, --execute and --yes are for what to allow: name it")
 	case *write && *execute:
 		return misuse(flags, "--write and --execute: one of both")
+	case *asJSON && (len(words) > 0 || *undo):
+		return misuse(flags, "--json is for the list of what was refused")
 	}
 	if inSession() { // which may not read what is listed
 		switch {
@@ -100,6 +100,8 @@ func allow(flags *flagSet, args []string) error {
 	switch {
 	case *undo:
 		return a.undo()
+	case *asJSON:
+		return a.listJSON()
 	case len(words) == 0:
 		return a.list()
 	}
@@ -199,55 +201,6 @@ func (a *allowing) undo() error {
 	display.Fprintf(stdout, "taken back: %s of %q in %s\n", quoted(undone.Value), undone.Setting(), quoted(file))
 	a.printRunning("what it had allowed")
 	return nil
-}
-
-// list prints what sessions were refused, newest first, each with what would
-// allow it.
-func (a *allowing) list() error {
-	if len(a.kept) == 0 {
-		display.Fprintf(stdout, "no session of %s was refused anything in the last seven days\n", quoted(a.dir))
-		return nil
-	}
-	offered, shown := 0, a.kept[:min(len(a.kept), mostOffered)]
-	for _, refusal := range shown {
-		display.Fprintf(stdout, "%3d  %s%s\n", refusal.Number, presentation.DenialLine(denialOf(refusal)),
-			apart(refusal, shown))
-		offer, _ := a.offer(refusal)
-		if offer.proposal != nil {
-			offered++
-		}
-		for _, line := range offer.lines() {
-			display.Fprintf(stdout, "     %s\n", line)
-		}
-	}
-	if more := len(a.kept) - mostOffered; more > 0 {
-		display.Fprintf(stdout, "and %d older ones\n", more)
-	}
-	if offered > 0 {
-		fmt.Fprintln(stdout, "To allow one: sandbox-sidecar allow NUMBER")
-	}
-	return nil
-}
-
-// apart says which sessions were refused what others were refused, too; "" if there
-// are no others.
-func apart(refusal refusals.Refusal, list []refusals.Refusal) string {
-	if !slices.ContainsFunc(list, func(other refusals.Refusal) bool {
-		return other.Number != refusal.Number && other.Target == refusal.Target
-	}) {
-		return ""
-	}
-	under := refusal.Kind
-	if refusal.Under.Mode != "" {
-		under += ", --mode " + refusal.Under.Mode
-	}
-	if refusal.Under.Agent != "" {
-		under += ", agent " + refusal.Under.Agent
-	}
-	if refusal.Under.Network {
-		under += ", --network"
-	}
-	return " (" + under + ")"
 }
 
 // denialOf is a refusal as exec has it.

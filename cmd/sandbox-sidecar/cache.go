@@ -21,6 +21,7 @@ import (
 // cache lists or clears what sessions have written to caches of toolchains. A
 // name is a toolchain or the path of a cache.
 func cache(flags *flagSet, args []string) error {
+	asJSON := flags.Bool("json", false, "print the list as JSON, for programs")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -30,10 +31,19 @@ func cache(flags *flagSet, args []string) error {
 		if err != nil {
 			return err
 		}
+		if *asJSON {
+			return printStoredJSON(stored)
+		}
 		return printStored(stored)
 	}
-	if flags.Arg(0) != "clear" {
+	switch {
+	case flags.Arg(0) != "clear":
 		return misuse(flags, "unexpected argument %s", quoted(flags.Arg(0)))
+	case *asJSON:
+		return misuse(flags, "--json is for the list of caches")
+	}
+	if err := refuseInside("cache clear"); err != nil {
+		return err
 	}
 	names := flags.Args()[1:]
 	paths, err := cachePaths(names)
@@ -65,6 +75,21 @@ func printStored(stored []overlay.Stored) error {
 	}
 	fmt.Fprintf(out, "%s\ttogether\n", megabytes(sum.Bytes, sum.Partial))
 	return out.Flush()
+}
+
+// printStoredJSON prints the list for programs.
+func printStoredJSON(stored []overlay.Stored) error {
+	type cached struct {
+		Path  string `json:"path"`
+		Bytes int64  `json:"bytes"`
+		// Partial: there may be more.
+		Partial bool `json:"partial"`
+	}
+	list := []cached{}
+	for _, s := range stored {
+		list = append(list, cached{s.Path, s.Bytes, s.Partial})
+	}
+	return printJSON(list)
 }
 
 // megabytes is a size for people. partial says that it may be more.

@@ -122,7 +122,7 @@ func commands() []command {
 			Details: "From then on they can only restrict.",
 		}, untrust},
 		{commandline.Command{
-			Name: "cache", Args: "[clear [NAME…]]", Takes: commandline.Words, Words: []string{"clear"},
+			Name: "cache", Args: "[flags] [clear [NAME…]]", Takes: commandline.Words, Words: []string{"clear"},
 			Summary: "list or clear what sessions keep in caches of toolchains",
 			Details: "The real caches stay as they are. A NAME is the path of a cache, or a toolchain such as node.",
 		}, cache},
@@ -145,7 +145,7 @@ func commands() []command {
 			Name: "serve", Args: "[flags]",
 			Summary: "serve the protocol on stdin and stdout, for editors",
 		}, serve},
-		{commandline.Command{Name: "version", Summary: "print the version"}, printVersion},
+		{commandline.Command{Name: "version", Args: "[flags]", Summary: "print the version"}, printVersion},
 	}
 }
 
@@ -215,8 +215,15 @@ func schema(flags *flagSet, args []string) error {
 }
 
 func printVersion(flags *flagSet, args []string) error {
+	asJSON := flags.Bool("json", false, "print JSON, for programs")
 	if err := parseNone(flags, args); err != nil {
 		return err
+	}
+	if *asJSON {
+		return printJSON(struct {
+			Version  string `json:"version"`
+			Platform string `json:"platform"`
+		}{versionName(), settings.Platform})
 	}
 	showVersion()
 	return nil

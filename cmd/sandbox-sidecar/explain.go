@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -65,9 +64,7 @@ func printWhy(flags *flagSet, args []string) error {
 	}
 	result := presentation.Explanation(x)
 	if *asJSON {
-		encoder := json.NewEncoder(display.JSONWriter(output))
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(result); err != nil {
+		if err := printJSON(result); err != nil {
 			return err
 		}
 	} else {

@@ -122,6 +122,22 @@ func meant(flags *flagSet, err error) string {
 	return ""
 }
 
+// refuseInside is the error of a command that changes what counts outside, if this
+// is inside a session: whoever asks there, only the user outside decides.
+func refuseInside(words string) error {
+	if !inSession() {
+		return nil
+	}
+	return fmt.Errorf("inside a session nothing is changed; in a terminal outside: sandbox-sidecar %s", words)
+}
+
+// printJSON prints a value for programs.
+func printJSON(value any) error {
+	encoder := json.NewEncoder(display.JSONWriter(output))
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
 // printError prints a line with the error and, if there is one, a line with its
 // hint: lower case, no full stop.
 func printError(w io.Writer, err error) {

@@ -41,6 +41,9 @@ func initialise(flags *flagSet, args []string) error {
 	if choice.Mode == settings.ModeOff || !slices.Contains(settings.Modes(), *mode) {
 		return misuse(flags, `--mode: expected "strict", "standard" or "relaxed", found %s`, quoted(*mode))
 	}
+	if err := refuseInside("init"); err != nil {
+		return err
+	}
 	path, err := ownSettings(*file)
 	if err != nil {
 		return err

@@ -135,18 +135,23 @@ func isGone(denial spawn.Denial) bool {
 
 // lines say what would allow it, or why nothing should.
 func (o offer) lines() []string {
-	var lines []string
 	if o.suggestion.Key != "" && !o.gone {
-		lines = append(lines, "to allow it: "+o.suggestion.InstructionInFull())
+		return append([]string{"to allow it: " + o.suggestion.InstructionInFull()}, o.notes()...)
 	}
+	return o.notes()
+}
+
+// notes say why nothing is written, and what to be careful about.
+func (o offer) notes() []string {
+	notes := []string{}
 	switch {
 	case o.why != "":
-		lines = append(lines, o.why)
+		notes = append(notes, o.why)
 	case o.suggestion.Protected && o.suggestion.Hint == "":
-		lines = append(lines, "if you trust the command, run it outside the sandbox")
+		notes = append(notes, "if you trust the command, run it outside the sandbox")
 	}
 	if o.suggestion.Hint != "" && o.suggestion.Hint != o.why {
-		lines = append(lines, note(o.suggestion.Hint))
+		notes = append(notes, note(o.suggestion.Hint))
 	}
-	return lines
+	return notes
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -45,9 +44,7 @@ func printPolicy(flags *flagSet, args []string) error {
 	defer cancel()
 	result := presentation.Policy(ctx, compiled, tryHere())
 	if *asJSON {
-		encoder := json.NewEncoder(display.JSONWriter(output))
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(result)
+		return printJSON(result)
 	}
 	if doubt := compiled.Doubt; doubt != nil {
 		display.Fprintf(stdout, "%v\n", &doubtError{doubt: doubt, tools: !doubt.Named})

@@ -166,6 +166,9 @@ func installShells(flags *flagSet, args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
+	if err := refuseInside("shell install"); err != nil {
+		return err
+	}
 	if *dir == "" {
 		*dir = places.Of(os.Getenv).Shells()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 )
@@ -22,21 +23,24 @@ func trust(flags *flagSet, args []string) error {
 	show := flags.Bool("show", false, "only show what the project's settings ask for")
 	digest := flags.String("digest", "", "`SHA-256`: trust only if the settings file has this digest, which "+
 		"--show prints")
+	print := addProjectPrinter(flags)
 	store, dir, err := openProject(flags, args)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	if *show {
-		return printProject(store.Snapshot(dir).Project())
+		return print(store.Snapshot(dir).Project())
 	}
 	if *digest == "" {
 		shown := store.Snapshot(dir).Project()
 		switch {
+		case given(flags, "json"):
+			return misuse(flags, "--json asks nothing: use it with --show or --digest")
 		case shown.Problem != "":
 			return fmt.Errorf("trust project: %s: %s", quoted(shown.File), shown.Problem)
 		case shown.Trusted:
-			return printProject(shown)
+			return print(shown)
 		case !isTerminal(os.Stdin) || !isTerminal(os.Stdout):
 			return misuse(flags, "there is no terminal to ask on: use --digest with what trust --show prints")
 		}
@@ -49,7 +53,19 @@ func trust(flags *flagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	return printProject(project)
+	return print(project)
+}
+
+// addProjectPrinter adds the flag that decides how a project is printed, and returns
+// what prints it.
+func addProjectPrinter(flags *flagSet) func(compile.Project) error {
+	asJSON := flags.Bool("json", false, "print the project as JSON, for programs")
+	return func(p compile.Project) error {
+		if *asJSON {
+			return printJSON(presentation.Project(p))
+		}
+		return printProject(p)
+	}
 }
 
 // confirmTrust prints what a project asks for, one line each, and asks the user.
@@ -84,6 +100,7 @@ func confirmTrust(p compile.Project) error {
 
 // untrust withdraws the trust in a project.
 func untrust(flags *flagSet, args []string) error {
+	print := addProjectPrinter(flags)
 	store, dir, err := openProject(flags, args)
 	if err != nil {
 		return err
@@ -93,7 +110,7 @@ func untrust(flags *flagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	return printProject(project)
+	return print(project)
 }
 
 // openProject parses flags and one optional directory, and opens the settings.
@@ -102,6 +119,11 @@ func openProject(flags *flagSet, args []string) (*settings.Store, string, error)
 	user := flags.String("settings", "", "`FILE`: settings to read instead of your own")
 	if err := parse(flags, args); err != nil {
 		return nil, "", err
+	}
+	if !given(flags, "show") {
+		if err := refuseInside(flags.Name()); err != nil {
+			return nil, "", err
+		}
 	}
 	switch {
 	case flags.NArg() > 1:

@@ -180,7 +180,7 @@ func (r *Refusal) fits() bool {
 	return true
 }
 
-var errNewer = errors.New("a newer version of this program wrote it")
+var errNewer = errors.New("a newer version of this program wrote it: use that one")
 
 // fileOf is the file of a project.
 func fileOf(dir, project string) string {

@@ -56,6 +56,7 @@ func TestAllow_OpensWhatWasRefused(t *testing.T) {
 	s, file := newAllowScene(t, "// mine\n"+harness.Settings(nil))
 	before := harness.Read(t, s.UserSettings())
 	s.says(0, `read "`+file+`" by "cat"`, "allow")
+	s.says(0, `"command": "sandbox-sidecar allow 1"`, "allow", "--json")
 	s.says(2, "there is no terminal to ask on", "allow", "1")
 	if harness.Read(t, s.UserSettings()) != before {
 		t.Fatal("written without a yes")
