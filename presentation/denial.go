@@ -173,6 +173,16 @@ func DenialLine(denial spawn.Denial) string {
 	return text
 }
 
+// PromptLine is what a shell shows about a denial before its next prompt. step says
+// what to do; "" for nothing.
+func PromptLine(denial spawn.Denial, step string) string {
+	text := "sandbox-sidecar: refused: " + DenialLine(denial)
+	if step != "" {
+		text += " (" + step + ")"
+	}
+	return display.Fold(text, 2)
+}
+
 // uncounted is DenialLine without the count.
 func uncounted(denial spawn.Denial) string {
 	denial.Count = 1

@@ -34,7 +34,7 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		id: request.ID, cwd: params.Cwd, projectDir: params.ProjectDir, kind: params.Kind, group: groupOf(params),
 		cancel: cancel, room: newRoom(), started: make(chan struct{}), answered: make(chan struct{}),
 	}
-	request.Ask = s.asker(e)
+	request.Ask, request.AtPrompt = s.asker(e), s.atPrompt(e, params)
 	switch err := s.sessions.add(e); {
 	case errors.Is(err, errTaken):
 		return fail(invalidParams("sessionId", "%s is taken", e.id))
@@ -73,6 +73,27 @@ func (s *Server) spawn(ctx context.Context, params protocol.SpawnParams) (protoc
 		close(e.answered)
 		started.Begin(&sink{server: s, entry: e}, first)
 	}, nil
+}
+
+// atPrompt returns what a shell says before its next prompt about a denial; nil if
+// the editor does not want that.
+func (s *Server) atPrompt(e *entry, params protocol.SpawnParams) func(spawn.Denial) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.capabilities.PromptLines || params.Kind != protocol.Terminal || params.Command != "" || params.Pipe {
+		return nil
+	}
+	return func(denial spawn.Denial) string {
+		if denial.Number == 0 { // which must not wait for the settings
+			return presentation.PromptLine(denial, "")
+		}
+		step := ""
+		suggestion, err := presentation.Suggest(s.store.Latest(e.projectDir), settings.Kind(e.kind), denial)
+		if err == nil && suggestion.Key != "" {
+			step = "to allow it: " + suggestion.Instruction()
+		}
+		return presentation.PromptLine(denial, step)
+	}
 }
 
 // plan plans a session. dir is its working directory, agreed a policy's id; both

@@ -14,7 +14,7 @@ type atPrompt struct {
 // refusals are told when the shell ends.
 func (a *attempt) tellAtPrompt() {
 	r := a.running
-	if a.request.AtPrompt == nil || r.denials == nil || !prompt.Shows(a.request.Program) {
+	if a.request.AtPrompt == nil || a.request.shared != nil || r.denials == nil || !prompt.Shows(a.request.Program) {
 		return
 	}
 	dir, err := a.makeOwnDir("refusals before prompts")

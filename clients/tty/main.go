@@ -62,7 +62,7 @@ func run(sidecar, project string, watching bool) (int, error) {
 	hello, err := client.Call(ctx, conn, protocol.Initialize, protocol.InitializeParams{
 		ProcessID: &pid, ClientInfo: &protocol.ClientInfo{Name: "tty"},
 		WorkspaceFolders:      []protocol.WorkspaceFolder{{Path: cwd}},
-		Capabilities:          protocol.ClientCapabilities{FlowControl: true},
+		Capabilities:          protocol.ClientCapabilities{FlowControl: true, PromptLines: true},
 		InitializationOptions: options,
 	})
 	if err != nil {

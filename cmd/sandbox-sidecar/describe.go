@@ -166,17 +166,17 @@ func (s refusedSummary) print(w io.Writer, r ran) {
 // atPrompt is what an interactive shell shows about a denial before its next prompt.
 // Once that has a number it names the step, which a session does not take by itself.
 func (s refusedSummary) atPrompt(denial spawn.Denial) string {
-	text := "sandbox-sidecar: refused: " + presentation.DenialLine(denial)
-	if denial.Number > 0 && !s.elsewhere {
-		purpose := "why"
-		if offerFor(s.store, s.store.Snapshot(s.snapshot.ProjectDir), wish{
-			scope: settings.ScopeUser, kind: s.kind, denial: denial, line: s.line,
-		}).proposal != nil {
-			purpose = "to allow it"
-		}
-		text += fmt.Sprintf(" (%s, outside: `sandbox-sidecar allow %d`)", purpose, denial.Number)
+	if denial.Number == 0 || s.elsewhere {
+		return presentation.PromptLine(denial, "")
 	}
-	return display.Fold(text, 2)
+	purpose := "why"
+	if offerFor(s.store, s.store.Snapshot(s.snapshot.ProjectDir), wish{
+		scope: settings.ScopeUser, kind: s.kind, denial: denial, line: s.line,
+	}).proposal != nil {
+		purpose = "to allow it"
+	}
+	step := fmt.Sprintf("%s, outside: `sandbox-sidecar allow %d`", purpose, denial.Number)
+	return presentation.PromptLine(denial, step)
 }
 
 // command is the command that writes the setting, in brackets; "" if there is

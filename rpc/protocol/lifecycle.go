@@ -76,6 +76,8 @@ type ClientCapabilities struct {
 	// Window asks for a socket on which sandboxed shells report that the sidecar
 	// did not start; see terminal/started.
 	Window bool `json:"window,omitempty"`
+	// PromptLines has shells say before their next prompt what was refused.
+	PromptLines bool `json:"promptLines,omitempty"`
 }
 
 // InitializationOptions are settings from outside the standard files.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -124,4 +125,27 @@ func TestPrompt_TheFileIsNoWayOut(t *testing.T) {
 	sh.Type("exit\n")
 	sh.Status()
 	s.says(0, "[]", "exec", "--", "bash", "-c", `echo "[$SANDBOX_REFUSED$PROMPT_COMMAND]"`)
+}
+
+// A client without a place of its own for refusals, such as that of "make run", has
+// them in the shell if it asks for that, and only then.
+func TestPrompt_IsForClientsThatWantIt(t *testing.T) {
+	t.Parallel()
+	newObservedScene(t)
+	if _, err := exec.LookPath("bash"); err != nil {
+		harness.Skip(t, "bash", "it is not installed")
+	}
+	for _, wanted := range []bool{true, false} {
+		s := newScene(t)
+		e := harness.Start(t, s.World, harness.Options{Initialize: func(p *protocol.InitializeParams) {
+			p.Capabilities.PromptLines = wanted
+		}})
+		session := e.Spawn(protocol.SpawnParams{Shell: &protocol.Shell{Program: "bash", Args: []string{"--norc"}}})
+		session.Type("PS1='at> '\nmkdir " + s.OutsidePath("a") + "; echo 'do''ne'\n")
+		session.Await(`(?s)\ndone\r?\n.*at> `)
+		if told := strings.Contains(session.Output(), "sandbox-sidecar: refused: create "); told != wanted {
+			t.Errorf("wanted %t, said %t:\n%s", wanted, told, session.Output())
+		}
+		session.Close(0)
+	}
 }

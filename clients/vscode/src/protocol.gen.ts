@@ -196,6 +196,8 @@ export interface ClientCapabilities {
    * terminal/started.
    */
   window?: boolean;
+  /** `promptLines` has shells say before their next prompt what was refused. */
+  promptLines?: boolean;
 }
 
 /** `InitializationOptions` are settings from outside the standard files. */

@@ -81,6 +81,7 @@
 ---@field flowControl? boolean `flowControl` promises terminal/ack for consumed output. Without it, output is never held back.
 ---@field approvals? boolean `approvals` promises to answer sandbox/requestAccess.
 ---@field window? boolean `window` asks for a socket on which sandboxed shells report that the sidecar did not start; see terminal/started.
+---@field promptLines? boolean `promptLines` has shells say before their next prompt what was refused.
 
 ---`InitializationOptions` are settings from outside the standard files.
 ---@class (exact) sandbox_sidecar.InitializationOptions
