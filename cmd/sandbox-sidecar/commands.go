@@ -13,6 +13,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/commandline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/trailview"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
@@ -194,8 +195,50 @@ func man(flags *flagSet, args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	described(true).Man(output)
+	page := described(true)
+	page.Examples, page.Statuses, page.Files = examples, statuses, files()
+	page.Man(output)
 	return nil
+}
+
+var examples = [][2]string{
+	{"sandbox-sidecar init", "Turn the sandbox on."},
+	{"sandbox-sidecar exec -- npm test", "Run a command of the project in the working directory."},
+	{"sandbox-sidecar exec -- bash", "Open a shell. It says before each prompt what was refused."},
+	{"sandbox-sidecar allow", "List what was refused in this project, each with a number."},
+	{"sandbox-sidecar allow 3", "Allow number 3 of them to sessions that start from now on."},
+	{"sandbox-sidecar allow --write ~/notes", "Let sessions write a directory."},
+	{"sandbox-sidecar allow --undo", "Take the last change back."},
+	{"sandbox-sidecar agent claude", "Run an agent with what it needs, and nothing else."},
+	{"sandbox-sidecar explain read ~/.ssh/id_ed25519", "Say whether a session may, and why."},
+	{"sandbox-sidecar doctor", "Try attacks, and say what this machine enforces."},
+}
+
+var statuses = [][2]string{
+	{"0", "It is done. Of exec and its kind: the command's own status."},
+	{"1", "It is not done, or the sandbox cannot be made."},
+	{"2", "The command line is wrong."},
+	{"126", "The command cannot be executed."},
+	{"127", "The command is not found."},
+}
+
+// files are the places of a user whose home is "~".
+func files() [][2]string {
+	const home = "/~"
+	user := places.User{Home: home}
+	var rows [][2]string
+	for _, path := range user.Settings() {
+		rows = append(rows, [2]string{path, "Your settings."})
+	}
+	rows = append(rows,
+		[2]string{".zed/settings.json", "The settings of a project. They can only restrict, until you trust them."},
+		[2]string{user.State(), "What is trusted, was refused and was typed. No session may write it."},
+		[2]string{user.Cache(), "What sessions have written to caches of toolchains."},
+	)
+	for i := range rows {
+		rows[i][0] = strings.TrimPrefix(rows[i][0], "/")
+	}
+	return rows
 }
 
 func accessNames() []string {

@@ -28,6 +28,7 @@ var direct = map[string]string{
 	"spawn/agent/agent.go":            "a socket in the state directory",
 	"spawn/agents.go":                 "a private directory in the state directory",
 	"spawn/copies.go":                 "a private directory in the state directory",
+	"spawn/prompt":                    "a private directory in the state directory",
 	"spawn/temporary.go":              "a private directory in the state directory",
 	"spawn/shell.go":                  "/etc/passwd",
 	"settings/source/watch_linux.go":  "only if the mount table calls the file system local",

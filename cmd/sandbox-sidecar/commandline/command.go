@@ -14,6 +14,9 @@ type Program struct {
 	// Summary is one sentence. Details are paragraphs, one a line.
 	Summary, Details string
 	Commands         []Command
+	// Examples are command lines with what they do; Statuses exit statuses, and Files
+	// paths, with what they mean. Only the manual page has them.
+	Examples, Statuses, Files [][2]string
 }
 
 // Command is one command of a program.

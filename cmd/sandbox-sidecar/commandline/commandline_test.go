@@ -27,6 +27,9 @@ func sample() Program {
 			},
 			{Name: "stop", Summary: "stop it's work"},
 		},
+		Examples: [][2]string{{"my-program run -- 'a b'", ".Runs it."}},
+		Statuses: [][2]string{{"2", "It's wrong."}},
+		Files:    [][2]string{{"~/.my-program", "Files."}},
 	}
 }
 

@@ -17,6 +17,7 @@ func (p Program) Man(w io.Writer) {
 	for _, text := range paragraphs(p.Details) {
 		fmt.Fprintf(w, ".PP\n%s\n", roff(text))
 	}
+	section(w, "EXAMPLES", p.Examples)
 	fmt.Fprint(w, ".SH COMMANDS\n")
 	for _, c := range p.Commands {
 		fmt.Fprintf(w, ".SS %s\n%s\n", quoteRoff(strings.TrimSpace(c.Name+" "+c.Args)), roff(sentence(c.Summary)))
@@ -33,6 +34,18 @@ func (p Program) Man(w io.Writer) {
 			}
 			fmt.Fprintf(w, "\n%s\n", roff(o.usage))
 		}
+	}
+	section(w, "EXIT STATUS", p.Statuses)
+	section(w, "FILES", p.Files)
+}
+
+// section writes labels with what they mean; nothing if there are none.
+func section(w io.Writer, title string, rows [][2]string) {
+	if len(rows) > 0 {
+		fmt.Fprintf(w, ".SH %s\n", quoteRoff(title))
+	}
+	for _, row := range rows {
+		fmt.Fprintf(w, ".TP\n\\fB%s\\fR\n%s\n", roff(row[0]), roff(row[1]))
 	}
 }
 

@@ -27,6 +27,7 @@ func TestMan_IsReadByMan(t *testing.T) {
 		t.Errorf("%v: %s", err, &errs)
 	}
 	for _, want := range []string{
+		"EXAMPLES", "my-program run -- 'a b'", ".Runs it.", "EXIT STATUS", "FILES", "~/.my-program",
 		".starts with a dot", `-dash \ and 'quotes'`, "--kind terminal|tool", "run [flags] -- CMD [ARG...]",
 	} {
 		if !strings.Contains(string(out), want) {
