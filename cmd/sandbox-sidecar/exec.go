@@ -227,6 +227,7 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	}
 	j.held.Pass()
 	refused.snapshot = store.Snapshot(snapshot.ProjectDir)
+	hints = slices.Concat(refused.namedRefusals(running, exit, j.argv, dir), hints)
 	printEnd(stderr, running, hints, refused)
 	return endOf(exit)
 }

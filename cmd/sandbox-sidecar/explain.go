@@ -8,10 +8,13 @@ import (
 	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/presentation"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/compile"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 )
 
 // printWhy prints whether a session could do something, and why.
@@ -68,7 +71,7 @@ func printWhy(flags *flagSet, args []string) error {
 			return err
 		}
 	} else {
-		printExplanation(result)
+		printExplanation(result, project.allowing(flags, store, snapshot, kind, attempt, target))
 	}
 	if *check && !result.Allowed {
 		return exitStatus(1)
@@ -86,15 +89,34 @@ func isPath(attempt explain.Attempt, target string) bool {
 	return !strings.HasPrefix(target, "~") && !strings.HasPrefix(target, "abstract:")
 }
 
-func printExplanation(x protocol.PolicyExplainResult) {
+// allowing is the command that allows an access, in brackets; "" if there is none.
+func (p *projectFlags) allowing(flags *flagSet, store *settings.Store, snapshot *compile.Snapshot, kind settings.Kind,
+	attempt explain.Attempt, target string,
+) string {
+	s := refusedSummary{store: store, snapshot: snapshot, kind: kind, line: p.under(), elsewhere: p.elsewhere(flags)}
+	option, known := map[explain.Attempt]string{
+		explain.Read: "", explain.Write: "--write ", explain.Execute: "--execute ", explain.Connect: "",
+	}[attempt]
+	if !known || !s.byTarget(target) {
+		return ""
+	}
+	var denial spawn.Denial
+	denial.Access, denial.Target, denial.Count = platform.Refused(attempt), target, 1
+	if o := offerFor(store, snapshot, wish{scope: settings.ScopeUser, kind: kind, denial: denial}); o.proposal == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (sandbox-sidecar allow %s%s)", option, target)
+}
+
+func printExplanation(x protocol.PolicyExplainResult, command string) {
 	answer := "refused"
 	if x.Allowed {
 		answer = "allowed"
 	}
 	display.Fprintf(stdout, "%s: %s\n", answer, x.Reason)
 	if !x.Allowed && x.Setting != "" {
-		display.Fprintf(stdout, "to allow it: %s\n",
-			explain.Suggestion{Key: x.Setting, Value: x.Value}.InstructionInFull())
+		display.Fprintf(stdout, "to allow it: %s%s\n",
+			explain.Suggestion{Key: x.Setting, Value: x.Value}.InstructionInFull(), command)
 	}
 	if x.Hint != "" {
 		display.Fprintf(stdout, "%s\n", note(x.Hint))

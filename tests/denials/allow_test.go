@@ -57,6 +57,11 @@ func TestAllow_OpensWhatWasRefused(t *testing.T) {
 	before := harness.Read(t, s.UserSettings())
 	s.says(0, `read "`+file+`" by "cat"`, "allow")
 	s.says(0, `"command": "sandbox-sidecar allow 1"`, "allow", "--json")
+	s.says(0, "(sandbox-sidecar allow "+file+")", "explain", "read", file)
+	s.says(0, "(sandbox-sidecar allow --write "+file+")", "explain", "write", file)
+	if out, _ := s.run("explain", "write", filepath.Join(s.Home, ".bashrc")); strings.Contains(out, "allow --write") {
+		t.Errorf("a step that allow refuses is named:\n%s", out)
+	}
 	s.says(2, "there is no terminal to ask on", "allow", "1")
 	if harness.Read(t, s.UserSettings()) != before {
 		t.Fatal("written without a yes")
