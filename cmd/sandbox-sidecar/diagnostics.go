@@ -49,10 +49,23 @@ func printFew(w io.Writer, snapshot *compile.Snapshot, diagnostics []settings.Fi
 	for _, risk := range risks {
 		lines = append(lines, func() { printWarnings(w, []string{risk}) })
 	}
+	var warnings []settings.FileDiagnostic
 	for _, d := range diagnostics {
 		if d.Severity == settings.SeverityWarning && slices.Contains(files, d.File) {
-			lines = append(lines, func() { printDiagnostic(w, d) })
+			warnings = append(warnings, d)
 		}
+	}
+	if len(warnings) > 1 {
+		var untrusted int
+		if warnings, untrusted = withoutAsks(snapshot.Project(), warnings); untrusted > 0 {
+			lines = append(lines, func() {
+				printWarnings(w, []string{fmt.Sprintf("%d of the project's settings have no effect unless you trust it: "+
+					"see `sandbox-sidecar trust --show`", untrusted)})
+			})
+		}
+	}
+	for _, d := range warnings {
+		lines = append(lines, func() { printDiagnostic(w, d) })
 	}
 	more := 0
 	if len(lines) > mostWarnings {
@@ -63,6 +76,22 @@ func printFew(w io.Writer, snapshot *compile.Snapshot, diagnostics []settings.Fi
 		print()
 	}
 	printMore(w, more)
+}
+
+// withoutAsks takes away the warnings of what an untrusted project asks for, if there
+// are several, and counts them: "trust --show" says the same of each.
+func withoutAsks(p compile.Project, warnings []settings.FileDiagnostic) ([]settings.FileDiagnostic, int) {
+	asks := func(d settings.FileDiagnostic) bool {
+		return d.File == p.File && slices.ContainsFunc(p.Asks, func(a compile.Ask) bool {
+			return a.Line == d.Line && a.Column == d.Column
+		})
+	}
+	rest := slices.DeleteFunc(slices.Clone(warnings), asks)
+	count := len(warnings) - len(rest)
+	if p.Trusted || count < 2 {
+		return warnings, 0
+	}
+	return rest, count
 }
 
 // printMore says how many warnings were left out.
