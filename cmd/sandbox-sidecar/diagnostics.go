@@ -58,10 +58,9 @@ func printFew(w io.Writer, snapshot *compile.Snapshot, diagnostics []settings.Fi
 	if len(warnings) > 1 {
 		var untrusted int
 		if warnings, untrusted = withoutAsks(snapshot.Project(), warnings); untrusted > 0 {
-			lines = append(lines, func() {
-				printWarnings(w, []string{fmt.Sprintf("%d of the project's settings have no effect unless you trust it: "+
-					"see `sandbox-sidecar trust --show`", untrusted)})
-			})
+			text := fmt.Sprintf("%d of the project's settings have no effect unless you trust it: see "+
+				"`sandbox-sidecar trust --show`", untrusted)
+			lines = append(lines, func() { printWarnings(w, []string{text}) })
 		}
 	}
 	for _, d := range warnings {
@@ -78,8 +77,8 @@ func printFew(w io.Writer, snapshot *compile.Snapshot, diagnostics []settings.Fi
 	printMore(w, more)
 }
 
-// withoutAsks takes away the warnings of what an untrusted project asks for, if there
-// are several, and counts them: "trust --show" says the same of each.
+// withoutAsks takes away the warnings of what an untrusted project asks for, and
+// counts them, if there are several: "trust --show" says the same of each.
 func withoutAsks(p compile.Project, warnings []settings.FileDiagnostic) ([]settings.FileDiagnostic, int) {
 	asks := func(d settings.FileDiagnostic) bool {
 		return d.File == p.File && slices.ContainsFunc(p.Asks, func(a compile.Ask) bool {

@@ -192,7 +192,9 @@ func (p *projectFlags) run(flags *flagSet, j job) error {
 	asker := &asker{
 		store: store, projectDir: snapshot.ProjectDir, kind: kind, report: j.report, runs: make(chan struct{}),
 	}
-	refused := refusedSummary{store: store, snapshot: snapshot, kind: kind, line: p.under(), elsewhere: p.elsewhere(flags)}
+	refused := refusedSummary{
+		store: store, snapshot: snapshot, kind: kind, line: p.under(), elsewhere: p.elsewhere(flags),
+	}
 	request := spawn.Request{Program: j.program, Argv: j.argv, Env: j.env, Dir: dir, Ask: asker.ask}
 	if j.prompts() {
 		request.AtPrompt = refused.atPrompt

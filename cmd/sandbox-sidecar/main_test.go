@@ -120,7 +120,7 @@ func TestRun_CommandLines(t *testing.T) {
 		{"completion", 2, "", `expected bash, zsh or fish`},
 		{"completion csh", 2, "", `expected bash, zsh or fish, found "csh"`},
 		{"completion bash", 0, `complete -F `, ""},
-		{"man", 0, `^\.TH .*\.SH "EXAMPLES".*\.SH COMMANDS.*\.SH "FILES".*\.config/sandbox\\-sidecar/settings\.json`, ""},
+		{"man", 0, `^\.TH .*\.SH "EXAMPLES".*\.SH COMMANDS.*\.SH "FILES".*/sandbox\\-sidecar/settings\.json`, ""},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			t.Parallel()

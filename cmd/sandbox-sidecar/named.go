@@ -28,8 +28,8 @@ const (
 
 // namedRefusals says which paths of a command line sessions may not read, if the
 // command has failed and nothing was reported: reads by most programs are not, such
-// as the list of "ls ~". That a program has tried to read them is likely, that it may
-// not is certain.
+// as the list of "ls ~". That a program has tried to read them is likely; that it
+// may not is certain.
 func (s refusedSummary) namedRefusals(r ran, exit spawn.Exit, argv []string, dir string) []string {
 	denials, missed := r.Denials()
 	if exit.Code == 0 || !r.Outcome().Confined || len(denials)+missed > 0 || len(argv) == 0 {

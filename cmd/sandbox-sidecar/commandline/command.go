@@ -14,8 +14,8 @@ type Program struct {
 	// Summary is one sentence. Details are paragraphs, one a line.
 	Summary, Details string
 	Commands         []Command
-	// Examples are command lines with what they do; Statuses exit statuses, and Files
-	// paths, with what they mean. Only the manual page has them.
+	// Examples are command lines with what they do; Statuses are exit statuses, and
+	// Files paths, with what they mean. Only the manual page has them.
 	Examples, Statuses, Files [][2]string
 }
 
