@@ -27,6 +27,9 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/refusals"
 )
 
+// mostRetries bounds how often --yes tries again if the file has changed meanwhile.
+const mostRetries = 10
+
 // allowing is one run of allow.
 type allowing struct {
 	flags    *flagSet
@@ -38,6 +41,7 @@ type allowing struct {
 	scope    settings.Scope
 	kept     []refusals.Refusal // newest first
 	yes      bool
+	retries  int    // after changes of others
 	pattern  string // what is allowed is all that it matches; "" if that is a refusal
 }
 
@@ -389,7 +393,12 @@ func (a *allowing) allow(refusal refusals.Refusal) error {
 	if err := a.confirm(careful != ""); err != nil {
 		return err
 	}
-	if err := store.Confirm(offer.proposal); err != nil {
+	err := store.Confirm(offer.proposal)
+	if errors.Is(err, settings.ErrChanged) && a.yes && a.retries < mostRetries {
+		a.retries++ // another shell was first, and what it has written counts by now
+		return a.allow(refusal)
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Fprintln(stdout, "Allowed for sessions that start from now on. To take it back: sandbox-sidecar allow --undo")

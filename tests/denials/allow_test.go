@@ -3,11 +3,13 @@
 package denials
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -204,6 +206,41 @@ func TestAllow_SaysWhichSettingsAreInTheWay(t *testing.T) {
 	s.says(1, "it is read-only, so nothing was written", "allow", "--yes", "1")
 	harness.Must(t, os.Chmod(s.UserSettings(), 0o600))
 	s.says(0, "Allowed", "allow", "--yes", "1") // the control
+}
+
+// Several shells at once lose nothing of each other, and write nothing twice.
+func TestAllow_FromSeveralShellsAtOnce(t *testing.T) {
+	t.Parallel()
+	newObservedScene(t)
+	s, file := newAllowScene(t, "// mine\n"+harness.Settings(nil))
+	files := []string{file, file}
+	for _, name := range []string{"a", "b", "c"} {
+		files = append(files, s.OutsidePath(name))
+		harness.Write(t, s.OutsidePath(name), "")
+	}
+	said := make([]string, len(files))
+	var shells sync.WaitGroup
+	for i, path := range files {
+		command := s.command("allow", "--yes", path)
+		command.SysProcAttr = detached()
+		shells.Go(func() {
+			out, err := command.CombinedOutput()
+			if err != nil {
+				said[i] = fmt.Sprintf("%v: %s", err, out)
+			}
+		})
+	}
+	shells.Wait()
+	text := harness.Read(t, s.UserSettings())
+	for i, path := range files {
+		if said[i] != "" || strings.Count(text, `"`+path+`"`) != 1 {
+			t.Errorf("%s: %s", path, said[i])
+		}
+	}
+	if !strings.HasPrefix(text, "// mine\n") || t.Failed() {
+		t.Errorf("written:\n%s", text)
+	}
+	s.says(0, "the content", "exec", "--", "cat", file)
 }
 
 // A URL names a host, and never a path.
