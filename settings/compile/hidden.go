@@ -99,6 +99,8 @@ func (h *hider) builtIn() {
 		meant := place.Moved && h.project.path != "" && policy.Contains(h.project.path, place.Path)
 		switch {
 		case !place.Exists || needed && place.Mixed == "" || meant || h.cover.at(place.Path) == 0:
+		case place.Moved && !place.Hidden && !namesSettings(place.Named):
+			// A file of the machine that sessions may need for another purpose.
 		case place.Mixed != "":
 			h.mixed(place.Path, place.Named, place.Mixed, place.Format, from)
 		case place.Hidden:

@@ -17,8 +17,16 @@ import (
 var settingsNames = []string{
 	".npmrc", "npmrc", ".yarnrc", ".yarnrc.yml", "pip.conf", "uv.toml", ".condarc", "condarc", ".bunfig.toml", ".gemrc",
 	"gemrc", ".curlrc", "curlrc", ".wgetrc", "wgetrc", ".hgrc", "hgrc", "gradle.properties", "nix.conf", "pnpm/rc",
-	"yarn/config", "pypoetry/config.toml", "pdm/config.toml", "go/env", "composer/config.json",
-	"helm/repositories.yaml", ".m2/settings.xml", "maven/settings.xml",
+	"nix/access-tokens.conf", "yarn/config", "pypoetry/config.toml", "pdm/config.toml", "go/env",
+	"composer/config.json", "helm/repositories.yaml", ".m2/settings.xml", "maven/settings.xml",
+}
+
+// namesSettings reports whether a path has the name of a file of settings.
+func namesSettings(path string) bool {
+	dir, name := filepath.Split(path)
+	in := filepath.Base(dir)
+	return slices.Contains(settingsNames, name) || slices.Contains(settingsNames, filepath.Join(in, name)) ||
+		in == "condarc.d" // any name in it
 }
 
 // isSettings reports whether a file that a variable names is one of settings, by
@@ -26,9 +34,7 @@ var settingsNames = []string{
 // session could have made the file, or a symlink to it, if a project has it, or if
 // it lies where keys are.
 func (v fsView) isSettings(named string, target resolve.Target) bool {
-	dir, name := filepath.Split(named)
-	withDir := filepath.Join(filepath.Base(dir), name)
-	if !slices.Contains(settingsNames, name) && !slices.Contains(settingsNames, withDir) {
+	if !namesSettings(named) {
 		return false
 	}
 	for _, other := range v.sensitive.All {

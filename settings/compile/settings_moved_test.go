@@ -217,6 +217,33 @@ func TestVariables_OpenNoFileOfAnotherProject(t *testing.T) {
 	}
 }
 
+// Of the files of the machine only those are hidden that have the name of a file
+// of settings. Sessions need others, whatever a variable says about them.
+func TestVariables_HideNoOtherFileOfTheMachine(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		variable, value, file, text string
+		hides                       bool
+	}{
+		{"MAVEN_OPTS", "-Djavax.net.ssl.trustStore=/etc/pki/java/cacerts", "/etc/pki/java/cacerts", "\xfe\xed", false},
+		{"MAVEN_ARGS", "-Dlogback.configurationFile=/etc/x.xml", "/etc/x.xml", "<configuration/>\n", false},
+		{"PIP_CONFIG_FILE", "/etc/pki/ca.pem", "/etc/pki/ca.pem", "password = hunter2\n", false},
+		{"PIP_CONFIG_FILE", "/etc/corp/pip.conf", "/etc/corp/pip.conf", "password = hunter2\n", true}, // control
+	} {
+		s := snapshotOf(t, resolvetest.InMemory(map[string]string{"/home/u/project/": "", test.file: test.text}),
+			`{"enabled": true, "toolchains": ["java", "python"]}`, "")
+		s.Host.Env[test.variable] = test.value
+		c := s.Compile(document.KindTool)
+		if _, hidden := c.Policy.HiddenAt(test.file); hidden != test.hides {
+			t.Errorf("%s=%s: hidden: %t", test.variable, test.value, hidden)
+		}
+		about := said(c, test.file) + said(c, userFile)
+		if !test.hides && strings.Contains(about, test.variable) {
+			t.Errorf("%s=%s: it is said %s", test.variable, test.value, about)
+		}
+	}
+}
+
 // The files in condarc.d hold tokens as condarc does.
 func TestHidden_FilesOfCondasDirectories(t *testing.T) {
 	t.Parallel()

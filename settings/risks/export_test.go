@@ -18,10 +18,15 @@ func Sockets() (list []Socket) {
 	return list
 }
 
-// Variables are the names of the variables that move places.
-func Variables() (names []string) {
+// Variables are the variables that move places, each with the value that moves its
+// place below a directory, at the variable's name.
+func Variables(dir string) map[string]string {
+	values := map[string]string{}
 	for _, m := range variables {
-		names = append(names, m.variable)
+		values[m.variable] = dir + "/" + m.variable
+		if len(m.options) > 0 {
+			values[m.variable] = m.options[0] + " " + values[m.variable]
+		}
 	}
-	return names
+	return values
 }

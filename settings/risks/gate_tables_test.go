@@ -18,10 +18,7 @@ import (
 // variable. Without the variables most of these paths are suggested.
 func TestGate_FollowsEachVariable(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{}
-	for _, name := range risks.Variables() {
-		env[name] = "/srv/moved/" + name
-	}
+	env := risks.Variables("/srv/moved")
 	moved := risks.In([]string{home}, func(name string) string { return env[name] })[len(risks.All()):]
 	tree := map[string]string{}
 	for _, place := range moved {

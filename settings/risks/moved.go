@@ -17,11 +17,13 @@ type moved struct {
 	// name limits it to places whose name directly below usual matches; "" for
 	// all.
 	name string
+	// options are those of a command line that name the path. Other words of it say
+	// nothing about the place. Without options each absolute path does.
+	options []string
 }
 
 // variables move places. What an empty or missing one means is the usual path.
-// Some hold a list of paths, or a command line; each absolute path in them
-// counts.
+// Some hold a list of paths, or a command line.
 var variables = []moved{
 	{variable: "XDG_CONFIG_HOME", usual: "~/.config"},
 	{variable: "XDG_DATA_HOME", usual: "~/.local/share"},
@@ -165,8 +167,10 @@ var variables = []moved{
 	{variable: "PERL5LIB", usual: "~/perl5"},
 	{variable: "COMPOSER_HOME", usual: "~/.config/composer"},
 	{variable: "GRADLE_USER_HOME", usual: "~/.gradle"},
-	{variable: "MAVEN_ARGS", usual: "~/.m2/settings.xml"},
-	{variable: "MAVEN_OPTS", usual: "~/.m2/settings.xml"},
+	{
+		variable: "MAVEN_ARGS", usual: "~/.m2/settings.xml",
+		options: []string{"-s", "--settings", "-gs", "--global-settings"},
+	},
 	{variable: "SDKMAN_DIR", usual: "~/.sdkman"},
 	{variable: "NUGET_PACKAGES", usual: "~/.nuget/packages"},
 	{variable: "DOTNET_ROOT", usual: "~/.dotnet"},
@@ -197,7 +201,7 @@ func In(homes []string, getenv func(name string) string) []Place {
 		}
 	}
 	for _, m := range variables {
-		for _, path := range pathsIn(getenv(m.variable), homes) {
+		for _, path := range pathsIn(m.words(getenv(m.variable)), homes) {
 			isUsual := func(home string) bool { return path == filepath.Join(home, strings.TrimPrefix(m.usual, "~")) }
 			if !slices.ContainsFunc(homes, isUsual) {
 				list = append(list, m.at(path)...)
@@ -210,9 +214,30 @@ func In(homes []string, getenv func(name string) string) []Place {
 // maxMoved bounds the paths of one variable.
 const maxMoved = 64
 
-// pathsIn are the absolute paths in a list of paths or a command line. A path may
-// have spaces, too.
-func pathsIn(value string, homes []string) (paths []string) {
+// words are the parts of the variable's value that may be paths. A path may have
+// spaces, unless it is in a command line with options.
+func (m moved) words(value string) (words []string) {
+	if len(m.options) == 0 {
+		return slices.Concat(filepath.SplitList(value), strings.FieldsFunc(value, separates))
+	}
+	next := false
+	for _, word := range strings.Fields(value) {
+		if next {
+			words, next = append(words, word), false
+			continue
+		}
+		for _, option := range m.options {
+			path, is := strings.CutPrefix(word, option)
+			if next = next || is && path == ""; is {
+				words = append(words, strings.TrimPrefix(path, "="))
+			}
+		}
+	}
+	return words
+}
+
+// pathsIn are the absolute paths among words.
+func pathsIn(words, homes []string) (paths []string) {
 	add := func(path string) {
 		path = filepath.Clean(path)
 		// Nobody keeps all that in the root directory.
@@ -220,7 +245,7 @@ func pathsIn(value string, homes []string) (paths []string) {
 			paths = append(paths, path)
 		}
 	}
-	for _, word := range slices.Concat(filepath.SplitList(value), strings.FieldsFunc(value, separates)) {
+	for _, word := range words {
 		below, inHome := strings.CutPrefix(word, "~/")
 		if !inHome {
 			add(word)

@@ -59,7 +59,7 @@ func NamingIn(homes []string, getenv func(name string) string) (list []string) {
 		if Searches(m.variable) || m.name != "" {
 			continue
 		}
-		for _, path := range pathsIn(getenv(m.variable), homes) {
+		for _, path := range pathsIn(m.words(getenv(m.variable)), homes) {
 			for _, name := range Naming {
 				if below, is := strings.CutPrefix(name, m.usual); is && (below == "" || below[0] == '/') {
 					add(path + below)

@@ -83,6 +83,8 @@ func TestIn_FollowsVariables(t *testing.T) {
 		{"npm_config_userconfig", "/srv/npmrc", "/srv/npmrc", "~/.npmrc"},
 		{"GOENV", "/srv/goenv", "/srv/goenv", "~/.config/go/env"},
 		{"MAVEN_ARGS", "-B -s /srv/settings.xml", "/srv/settings.xml", "~/.m2/settings.xml"},
+		{"MAVEN_ARGS", "-f /srv/pom.xml --settings=/srv/settings.xml", "/srv/settings.xml", "~/.m2/settings.xml"},
+		{"MAVEN_ARGS", "-gs/srv/settings.xml", "/srv/settings.xml", "~/.m2/settings.xml"},
 		{"PIP_CONFIG_FILE", "/srv/pip.conf", "/srv/pip.conf", "~/.config/pip/pip.conf"},
 		{"GIT_CONFIG_GLOBAL", "/srv/gitconfig", "/srv/gitconfig", "~/.gitconfig"},
 		{"BASH_ENV", "/srv/env", "/srv/env", "~/.bashrc"},
@@ -109,6 +111,15 @@ func TestIn_FollowsVariables(t *testing.T) {
 			return map[string]string{"CODEX_HOME": none}[name]
 		}); len(list) != len(usual) {
 			t.Errorf("CODEX_HOME=%q adds %v", none, list[len(usual):])
+		}
+	}
+	// A path of another option, or of Java, is no file of Maven's settings.
+	const words = "-Djavax.net.ssl.trustStore=/srv/cacerts -javaagent:/srv/agent.jar -f /srv/pom.xml -s settings.xml"
+	for _, name := range []string{"MAVEN_ARGS", "MAVEN_OPTS"} {
+		if list := In([]string{"/home/u"}, func(of string) string {
+			return map[string]string{name: words}[of]
+		}); len(list) != len(usual) {
+			t.Errorf("%s adds %v", name, list[len(usual):])
 		}
 	}
 }
