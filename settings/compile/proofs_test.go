@@ -28,7 +28,7 @@ var otherProject = []string{
 	"a/b/x", "selfcheck/x", "http-v2/x", "http/a/x", "archive-v2/x", "wheels-v1/x", "simple-v1/x", "remote/https/x/y",
 	"deps/https/x/y", "microsoft.x/x/x", "newtonsoft.json/x", "v1/npm/x/y", "v1/pnpm/x", "host/fxr/x/y",
 	"specifications/default/x", "session-state/x/y", "history-session-state/x", "sessions/2024/x/y", "update-hashes/x",
-	"bin/pnpm", "store/v10/x",
+	"bin/pnpm", "store/v10/x", "env/conda-meta/history", "miniconda3/conda-meta/history",
 }
 
 // movable are the places that variables move on a platform, one for each

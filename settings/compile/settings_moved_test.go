@@ -96,7 +96,7 @@ func TestVariables_ThatNameFiles(t *testing.T) {
 		},
 		"conda's environments": {
 			set: "python", variable: "CONDA_ENVS_PATH", value: "/data/none:/data/envs",
-			file: "/data/envs/one/conda-meta/history", access: "read,execute", passes: true,
+			file: "/data/envs/.conda_envs_dir_test", access: "read,execute", passes: true,
 		},
 		"pip, by XDG_CONFIG_HOME": {
 			set: "go", variable: "XDG_CONFIG_HOME", value: "/home/u/cfg", file: "/home/u/cfg/pip/pip.conf",

@@ -3,6 +3,10 @@ package toolchain
 // fourHex begins the name of a hash.
 const fourHex = "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
 
+// condaEnvironments proves a directory of environments: conda tries there whether
+// it can write. An environment proves nothing, since projects have some.
+var condaEnvironments = []string{".conda_envs_dir_test"}
+
 // proofs are what a directory that a variable names must hold, one of each
 // list, to be what the variable says. A line in a project's .env or .envrc can
 // set any variable, so a value alone grants nothing.
@@ -44,8 +48,8 @@ var proofs = map[string][]string{
 	"WORKON_HOME":     {"postmkvirtualenv", "premkvirtualenv"},
 	"VIRTUAL_ENV":     {"pyvenv.cfg"},
 	"CONDA_PREFIX":    {"conda-meta/history", "conda-meta/*.json"},
-	"CONDA_ENVS_PATH": {"*/conda-meta/history"},
-	"CONDA_ENVS_DIRS": {"*/conda-meta/history"},
+	"CONDA_ENVS_PATH": condaEnvironments,
+	"CONDA_ENVS_DIRS": condaEnvironments,
 	"PIP_CACHE_DIR":   {"http-v2/[0-9a-f]/[0-9a-f]/[0-9a-f]/", "http/[0-9a-f]/[0-9a-f]/[0-9a-f]/"},
 	"UV_CACHE_DIR":    {"interpreter-v[0-9]*/*/*.msgpack"},
 	"PRE_COMMIT_HOME": {"db.db"},
