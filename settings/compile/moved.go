@@ -369,7 +369,7 @@ func (v fsView) admits(c chosen, p toolchain.Place, dir string, r *reporter) boo
 	case doubtful != "":
 		inVain("a session could have made " + display.Quote(doubtful) + step)
 	case p == firstOf(c, p) && (p.Create || v.Resolve(dir).Exists):
-		inVain("it holds no " + oneOf(p.Proof()) + "; let the tool fill it outside of a session")
+		inVain("it holds no " + oneOf(p.Proof()) + "; " + p.Step())
 	}
 	return false
 }

@@ -29,6 +29,8 @@ var otherProject = []string{
 	"deps/https/x/y", "microsoft.x/x/x", "newtonsoft.json/x", "v1/npm/x/y", "v1/pnpm/x", "host/fxr/x/y",
 	"specifications/default/x", "session-state/x/y", "history-session-state/x", "sessions/2024/x/y", "update-hashes/x",
 	"bin/pnpm", "store/v10/x", "env/conda-meta/history", "miniconda3/conda-meta/history",
+	"lib/node_modules/typescript/package.json", "lib/node_modules/pnpm/package.json",
+	"lib/node_modules/yarn/package.json", "lib/node_modules/x/package.json", "cache/repo/x", "cache/files/x",
 }
 
 // movable are the places that variables move on a platform, one for each

@@ -33,14 +33,14 @@ var npmVariables = []Variable{
 	{"NPM_CONFIG_GLOBALCONFIG", "where npm's settings of the machine are"},
 }
 
-// npmCache and npmPrefix prove what the variables name. A directory with packages
-// of any names may be a project's.
+// npmCache and npmPrefix prove what the variables name. lib in a project may be a
+// package of its own, with packages such as typescript or yarn below. So the proofs
+// are what comes with Node, and agents.
 var (
 	npmCache  = []string{"_cacache/index-v5/[0-9a-f][0-9a-f]/", "_cacache/content-v2/sha512/"}
 	npmPrefix = []string{
 		"lib/node_modules/npm/package.json", "lib/node_modules/corepack/package.json",
-		"lib/node_modules/pnpm/package.json", "lib/node_modules/yarn/package.json",
-		"lib/node_modules/typescript/package.json", "lib/node_modules/@anthropic-ai/claude-code/package.json",
-		"lib/node_modules/@openai/codex/package.json", "lib/node_modules/@google/gemini-cli/package.json",
+		"lib/node_modules/@anthropic-ai/claude-code/package.json", "lib/node_modules/@openai/codex/package.json",
+		"lib/node_modules/@google/gemini-cli/package.json",
 	}
 )

@@ -66,7 +66,7 @@ var proofs = map[string][]string{
 	"DOTNET_ROOT":    {"host/fxr/*/libhostfxr.so", "host/fxr/*/libhostfxr.dylib"},
 	"NUGET_PACKAGES": {"*/*/.nupkg.metadata"},
 
-	"COMPOSER_HOME":      {"keys.tags.pub", "cache/repo/", "cache/files/"},
+	"COMPOSER_HOME":      {"keys.tags.pub", "cache/repo/https---*/"},
 	"COMPOSER_CACHE_DIR": {"repo/https---*/"},
 
 	"CCACHE_DIR":    {"ccache.conf", "[0-9a-f]/stats"},
@@ -83,6 +83,15 @@ var proofs = map[string][]string{
 		"mcp-config.json", "session-state/*/events.jsonl", "session-state/*.jsonl",
 		"history-session-state/session_*.json",
 	},
+}
+
+// Step says what the user does so that a directory that the variable names has the
+// proof.
+func (p Place) Step() string {
+	if p.Variable == "npm_config_prefix" || p.Variable == "NPM_CONFIG_PREFIX" {
+		return "run `npm install -g npm` outside of a session"
+	}
+	return "let the tool fill it outside of a session"
 }
 
 // Proof lists what the directory that the variable names must hold, one of it,
