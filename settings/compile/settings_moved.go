@@ -50,7 +50,10 @@ func (v fsView) isSettings(named string, target resolve.Target) bool {
 }
 
 // diagnoseMoved finds files of settings that variables name and of which sessions
-// read nothing: their programs go elsewhere in silence.
+// read nothing: their programs go elsewhere in silence. It is a warning if the set of
+// such a program is chosen, at that set. Any variable may name any file, so what is
+// said about one without a usual name does not depend on its content, and opening it
+// is not suggested.
 func (e *evaluation) diagnoseMoved(r *reporter) {
 	if e.restricted == (document.Kinds{}) {
 		return
@@ -75,30 +78,49 @@ func (e *evaluation) diagnoseMoved(r *reporter) {
 		reads := index.At(p.Path).Has(policy.Read) ||
 			slices.ContainsFunc(e.policy.Copies, func(c policy.Copy) bool { return c.Path == p.Path })
 		passes := e.policy.Environment.Allows(p.Variable)
-		_, whole := e.partOf(target, p.Mixed, p.Format)
-		var why, step string
+		why, step := "sessions read it only at its usual place", "keep it there"
 		switch {
 		case passes && reads:
 			continue
 		case !passes:
 			why, step = "sessions do not get the variable", e.passing(p.Variable)
-		case whole:
-			why, step = "sessions may not read the file", `add it to "additional_read_only_paths"`
-		case policy.Contains(e.host.Home, p.Named) && e.isSettings(p.Named, target):
-			continue // copiesOf has said so
-		default:
-			why, step = "it may hold a secret", "keep it at its usual place, where sessions read the rest"
+		case e.isSettings(p.Named, target):
+			if _, whole := e.partOf(target, p.Mixed, p.Format); whole {
+				why, step = "sessions may not read the file", `add it to "additional_read_only_paths"`
+			} else if policy.Contains(e.host.Home, p.Named) {
+				continue // copiesOf has said so
+			}
 		}
-		r.add(target.Path, document.Position{Line: 1, Column: 1}, document.SeverityWarning, "",
-			"%s names %s: %s, so %s; %s", p.Variable, display.Quote(target.Path), why, p.Mixed, step)
+		file, at, severity, key := target.Path, document.Position{Line: 1, Column: 1}, document.SeverityInfo, ""
+		if c, is := e.chosenFor(p.Variable); is {
+			file, at, severity, key = c.origin.File, c.at, document.SeverityWarning, toolchainsKey
+		}
+		r.add(file, at, severity, key, "%s names %s: %s, so %s; %s", p.Variable, display.Quote(target.Path), why,
+			p.Mixed, step)
 	}
+}
+
+// chosenFor is the chosen set of the program that reads a variable.
+func (e *evaluation) chosenFor(name string) (c chosen, is bool) {
+	i := slices.IndexFunc(e.toolchains, func(c chosen) bool {
+		// The variable may hold passwords, so the set does not bring it.
+		return c.Name == "java" && name == "MAVEN_ARGS" || brings(c.Toolchain, name)
+	})
+	if i < 0 {
+		return chosen{}, false
+	}
+	return e.toolchains[i], true
+}
+
+// brings reports whether sessions get a variable by a set.
+func brings(set toolchain.Toolchain, name string) bool {
+	return slices.ContainsFunc(set.Variables, func(v toolchain.Variable) bool { return v.Name == name })
 }
 
 // passing says what lets sessions get a variable: a set that has it, or the list.
 func (e *evaluation) passing(name string) string {
 	for _, set := range toolchain.All {
-		if slices.ContainsFunc(set.Variables, func(v toolchain.Variable) bool { return v.Name == name }) &&
-			!hasToolchain(e.toolchains, set.Name) {
+		if brings(set, name) && !hasToolchain(e.toolchains, set.Name) {
 			return fmt.Sprintf("add %q to %q", set.Name, toolchainsKey)
 		}
 	}

@@ -18,7 +18,7 @@ func TestVariables_ThatNameFiles(t *testing.T) {
 		aSet     = `so npm asks the public registry; add "node" to "toolchains"`
 		readOnly = `sessions may not read the file, so npm asks the public registry; ` +
 			`add it to "additional_read_only_paths"`
-		usual = "it may hold a secret, so npm asks the public registry; keep it at its usual place"
+		elsewhere = "sessions read it only at its usual place, so npm asks the public registry; keep it there"
 	)
 	for name, test := range map[string]struct {
 		set, variable, value string
@@ -26,7 +26,7 @@ func TestVariables_ThatNameFiles(t *testing.T) {
 		path, access         string // "": as file
 		part                 string // of the file, as sessions read it
 		passes               bool
-		said                 string // about the file; "": nothing
+		said                 string // about the variable; "": nothing
 	}{
 		"npm": {
 			set: "node", variable: "NPM_CONFIG_USERCONFIG", value: "/home/u/npm/npmrc", file: "/home/u/npm/npmrc",
@@ -54,15 +54,19 @@ func TestVariables_ThatNameFiles(t *testing.T) {
 		},
 		"npm by another name": {
 			set: "node", variable: "NPM_CONFIG_USERCONFIG", value: "/home/u/npm/mine", file: "/home/u/npm/mine",
-			text: registry, access: "none", passes: true, said: readOnly,
+			text: registry, access: "none", passes: true, said: elsewhere,
 		},
 		"npm by another name, with a token": {
 			set: "node", variable: "NPM_CONFIG_USERCONFIG", value: "/home/u/npm/mine", file: "/home/u/npm/mine",
-			text: registry + token, access: "none", passes: true, said: usual,
+			text: registry + token, access: "none", passes: true, said: elsewhere,
 		},
 		"npm out of the home directory": {
 			set: "node", variable: "NPM_CONFIG_USERCONFIG", value: "/data/npmrc", file: "/data/npmrc",
 			text: registry, access: "none", passes: true, said: readOnly,
+		},
+		"npm out of the home directory, with a token": {
+			set: "node", variable: "NPM_CONFIG_USERCONFIG", value: "/data/npmrc", file: "/data/npmrc",
+			text: registry + token, access: "none", passes: true, said: elsewhere,
 		},
 		"npm of the project": {
 			set: "node", variable: "NPM_CONFIG_USERCONFIG", value: "/home/u/project/.npmrc",
@@ -109,7 +113,7 @@ func TestVariables_ThatNameFiles(t *testing.T) {
 		"go, any file called env": {
 			set: "go", variable: "GOENV", value: "/home/u/etc/env", file: "/home/u/etc/env",
 			text: "GOPROXY=https://go.corp.example\n", access: "none", passes: true,
-			said: `so go asks the public proxy; add it to "additional_read_only_paths"`,
+			said: "sessions read it only at its usual place, so go asks the public proxy; keep it there",
 		},
 		"Gradle": {
 			set: "java", variable: "GRADLE_USER_HOME", value: "/home/u/gradle", file: "/home/u/gradle/gradle.properties",
@@ -163,11 +167,39 @@ func TestVariables_ThatNameFiles(t *testing.T) {
 			if got := c.Policy.Environment.Allows(test.variable); got != test.passes {
 				t.Errorf("%s passes: %t, want %t", test.variable, got, test.passes)
 			}
-			got := said(c, test.file)
+			got := said(c, test.file) + said(c, userFile)
 			if !strings.Contains(got, test.said) || (test.said != "") != strings.Contains(got, test.variable+" names ") {
 				t.Errorf("it is said %q, want %q", got, test.said)
 			}
 		})
+	}
+}
+
+// Commands and links print warnings at settings files alone. So a program whose set is
+// chosen has one there. Others go without: people keep settings of many.
+func TestVariables_WarnOfProgramsThatAreChosen(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		set, variable, value, file string
+		severity                   document.Severity
+	}{
+		{"node", "NPM_CONFIG_USERCONFIG", "/home/u/npm/mine", userFile, document.SeverityWarning},
+		{"java", "MAVEN_ARGS", "-s /home/u/npm/mine", userFile, document.SeverityWarning},
+		{"go", "NPM_CONFIG_USERCONFIG", "/home/u/npm/mine", "/home/u/npm/mine", document.SeverityInfo},
+		{"go", "WGETRC", "/home/u/npm/mine", "/home/u/npm/mine", document.SeverityInfo},
+	} {
+		s := snapshotOf(t, resolvetest.InMemory(map[string]string{"/home/u/project/": "", "/home/u/npm/mine": ""}),
+			`{"enabled": true, "toolchains": ["`+test.set+`"]}`, "")
+		s.Host.Env[test.variable] = test.value
+		var found []document.FileDiagnostic
+		for _, d := range s.Compile(document.KindTool).Diagnostics {
+			if strings.HasPrefix(d.Message, test.variable+" names ") {
+				found = append(found, d)
+			}
+		}
+		if len(found) != 1 || found[0].File != test.file || found[0].Severity != test.severity {
+			t.Errorf("%s with %s: %+v", test.variable, test.set, found)
+		}
 	}
 }
 
@@ -211,6 +243,11 @@ func TestVariables_OpenNoFileOfAnotherProject(t *testing.T) {
 				}
 				if got := accessOf(c, path); (got == "read") != test.opens || len(c.Policy.Copies) > 0 {
 					t.Errorf("%s: granted %s, parts %v", path, got, c.Policy.Copies)
+				}
+			}
+			for _, d := range c.Diagnostics {
+				if strings.Contains(d.Message, "USERCONFIG") && strings.Contains(d.Message, "read_only") {
+					t.Errorf("opening it is suggested: %s", d.Message)
 				}
 			}
 		})
