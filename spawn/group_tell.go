@@ -159,11 +159,13 @@ func (g *Group) ask(ctx context.Context, denial Denial) Answer {
 	return answer
 }
 
-// patienceWith is that with the session that a denial belongs to; nil if none runs.
+// patienceWith returns the refusals that are counted for the session that a denial
+// belongs to; nil if it belongs to none that runs. What an earlier session has left
+// would otherwise silence each later one, and get new questions with each.
 func (g *Group) patienceWith(denial platform.Denial) *patience {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if m, _ := g.memberOf(denial.PID); m != nil {
+	if m, own := g.memberOf(denial.PID); m != nil && own {
 		return &m.call.patience
 	}
 	return nil

@@ -72,7 +72,8 @@ func newQuestions(ask func(context.Context, Denial) Answer, noted *record.Sessio
 	return &questions{put: ask, noted: noted, now: time.Now, open: map[*openQuestion]bool{}}
 }
 
-// patienceWith is that with the session that a denial belongs to. mu is not held.
+// patienceWith returns the refusals that are counted for a denial's session. mu is
+// not held.
 func (q *questions) patienceWith(d platform.Denial) *patience {
 	if q.whose != nil {
 		if p := q.whose(d); p != nil {
