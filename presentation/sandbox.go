@@ -82,13 +82,14 @@ func SandboxWarnings(compiled compile.Result, outcome spawn.Outcome, guarded []s
 	return warnings
 }
 
-// LostGrants are warnings of the grants that a session has not got, although their
+// LostGrants are warnings of the grants that a session does not have, although their
 // paths were there when its policy was made.
 func LostGrants(outcome spawn.Outcome) []string {
 	var warnings []string
 	for _, lost := range outcome.Lost {
-		warnings = append(warnings, fmt.Sprintf("the grant of %s is lost: %s; mend that, and start a new session: from %s",
-			display.Quote(lost.Path), lost.Reason, lost.Origin))
+		warnings = append(warnings,
+			fmt.Sprintf("the grant of %s, from %s, is lost: %s; fix that, and start a new session",
+				display.Quote(lost.Path), lost.Origin, lost.Reason))
 	}
 	return warnings
 }

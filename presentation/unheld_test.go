@@ -73,8 +73,8 @@ func TestLostGrants_SayWhyAndWhatToDo(t *testing.T) {
 		Path: "/home/u/a\nb", Reason: "it was not there at the start",
 		Origin: policy.Origin{File: "/s.json", Key: "additional_read_only_paths", Line: 3},
 	}}}
-	const want = `the grant of "/home/u/a\nb" is lost: it was not there at the start; mend that, and start a new ` +
-		`session: from additional_read_only_paths (/s.json:3)`
+	const want = `the grant of "/home/u/a\nb", from additional_read_only_paths (/s.json:3), is lost: ` +
+		`it was not there at the start; fix that, and start a new session`
 	for name, got := range map[string][]string{
 		"alone": LostGrants(outcome), "of a session": SandboxWarnings(compile.Result{}, outcome, nil),
 	} {

@@ -51,7 +51,8 @@ func TestSpawn_NamesLostGrants(t *testing.T) {
 			if test.named != (len(warnings) == 1) || len(warnings) > 1 {
 				t.Fatalf("%q", warnings)
 			}
-			if test.named && (!strings.Contains(warnings[0], `"`+there+`" is lost: it was not there at the start; `) ||
+			if test.named && (!strings.Contains(warnings[0], `"`+there+`", from `) ||
+				!strings.Contains(warnings[0], " is lost: it was not there at the start; ") ||
 				!strings.Contains(warnings[0], "additional_read_only_paths")) {
 				t.Errorf("%q", warnings)
 			}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,7 +19,8 @@ func TestPrintLost(t *testing.T) {
 	outcome := spawn.Outcome{Confined: true, Lost: []spawn.LostGrant{
 		{Path: "/a", Reason: "because", Origin: from}, {Path: "/b", Reason: "because", Origin: from},
 	}}
-	const first, second = `sandbox-sidecar: warning: the grant of "/a" is lost: because; `, `the grant of "/b" is lost: `
+	first := fmt.Sprintf(`sandbox-sidecar: warning: the grant of "/a", from %s, is lost: because; `, from)
+	second := fmt.Sprintf(`the grant of "/b", from %s, is lost: `, from)
 	var whole, brief, none strings.Builder
 	printLost(&whole, outcome, false)
 	printLost(&brief, outcome, true)
