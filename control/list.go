@@ -92,8 +92,8 @@ func sockets(stateDir string) []string {
 }
 
 // At is the process that listens at a socket below a state directory, which it has
-// named; see Listener.Socket. Whether it still does, and whether the socket is at such
-// a place, shows when it is asked.
+// named; see Listener.Socket. Whether it still does, and whether the socket is at
+// such a place, shows when it is asked.
 func At(stateDir, socket string) *Supervisor {
 	return &Supervisor{stateDir: stateDir, socket: socket}
 }

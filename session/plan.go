@@ -76,8 +76,8 @@ func (p *Plan) PolicyID() string { return p.common() }
 func (p *Plan) Shareable() bool { return p.Policy.Restricted && p.Policy.OnDenied != policy.Ask }
 
 // Shared is what sessions with these variables must have in common to share a
-// sandbox, as texts: the policy's id, the audit trail, and what is around the policy;
-// see spawn.Request.Around. It takes as long as PolicyID.
+// sandbox, as texts: the policy's id, the audit trail, and what is around the
+// policy; see spawn.Request.Around. It takes as long as PolicyID.
 func (p *Plan) Shared(env []string) (policyID, trail, around string) {
 	request := spawn.Request{Policy: p.Policy, Env: env}
 	return p.PolicyID(), fmt.Sprintf("%+v", p.Policy.Audit), request.Around()

@@ -35,8 +35,8 @@ func TestLostGrants_AreThoseThatWereThere(t *testing.T) {
 	}
 	var missing []platform.Missing
 	for _, path := range []string{
-		"/data", "/later", "/tmp", "/tmp/back", "/cache", "/cache/below", "/replaced/below", "/a\xff", "/agent", "/stale",
-		"/data", "/unknown",
+		"/data", "/later", "/tmp", "/tmp/back", "/cache", "/cache/below", "/replaced/below", "/a\xff", "/agent",
+		"/stale", "/data", "/unknown",
 	} {
 		missing = append(missing, platform.Missing{Path: path, Reason: "why " + path})
 	}

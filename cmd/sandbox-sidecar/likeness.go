@@ -114,9 +114,9 @@ func whyNew(before []kept, like likeness) string {
 	return "its limits or rights are others"
 }
 
-// retireOlder has the older sandboxes of the agent that differ only in their settings
-// end once nothing runs in them. One whose keeper does not answer ends with the
-// agent.
+// retireOlder has the older sandboxes of the agent that differ only in their
+// settings end once nothing runs in them. One whose keeper does not answer ends with
+// the agent.
 func retireOlder(place meeting.Place, this kept) {
 	for _, other := range leftAt(place) {
 		if other.Ended == "" && other.Began < this.Began && other.Like.hasOtherSettings(this.Like) {

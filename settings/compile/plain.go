@@ -386,7 +386,8 @@ func namedByOthers(view fsView) (list []named) {
 		}
 		for _, found := range line.FindAllStringSubmatch(string(data), most) {
 			path := found[1]
-			if name, below, is := strings.Cut(strings.TrimPrefix(path, "${"), "}"); is && strings.HasPrefix(path, "${") {
+			bare, braced := strings.CutPrefix(path, "${")
+			if name, below, is := strings.Cut(bare, "}"); is && braced {
 				value := view.host.Env[name] // npm and yarn put it there
 				if path = value + below; !filepath.IsAbs(value) {
 					continue

@@ -50,10 +50,10 @@ func (v fsView) isSettings(named string, target resolve.Target) bool {
 }
 
 // diagnoseMoved finds files of settings that variables name and of which sessions
-// read nothing: their programs go elsewhere in silence. It is a warning if the set of
-// such a program is chosen, at that set. Any variable may name any file, so what is
-// said about one without a usual name does not depend on its content, and opening it
-// is not suggested.
+// read nothing: their programs go elsewhere in silence. It is a warning if the set
+// of such a program is chosen, at that set. Any variable may name any file, so what
+// is said about one without a usual name does not depend on its content, and opening
+// it is not suggested.
 func (e *evaluation) diagnoseMoved(r *reporter) {
 	if e.restricted == (document.Kinds{}) {
 		return

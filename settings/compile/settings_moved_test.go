@@ -116,8 +116,8 @@ func TestVariables_ThatNameFiles(t *testing.T) {
 			said: "sessions read it only at its usual place, so go asks the public proxy; keep it there",
 		},
 		"Gradle": {
-			set: "java", variable: "GRADLE_USER_HOME", value: "/home/u/gradle", file: "/home/u/gradle/gradle.properties",
-			text: "org.gradle.caching=true\n", access: "read", passes: true,
+			set: "java", variable: "GRADLE_USER_HOME", value: "/home/u/gradle",
+			file: "/home/u/gradle/gradle.properties", text: "org.gradle.caching=true\n", access: "read", passes: true,
 		},
 		"Maven's settings": {
 			set: "java", variable: "MAVEN_ARGS", value: "-s /home/u/maven/settings.xml",
@@ -168,15 +168,16 @@ func TestVariables_ThatNameFiles(t *testing.T) {
 				t.Errorf("%s passes: %t, want %t", test.variable, got, test.passes)
 			}
 			got := said(c, test.file) + said(c, userFile)
-			if !strings.Contains(got, test.said) || (test.said != "") != strings.Contains(got, test.variable+" names ") {
+			names := strings.Contains(got, test.variable+" names ")
+			if !strings.Contains(got, test.said) || (test.said != "") != names {
 				t.Errorf("it is said %q, want %q", got, test.said)
 			}
 		})
 	}
 }
 
-// Commands and links print warnings at settings files alone. So a program whose set is
-// chosen has one there. Others go without: people keep settings of many.
+// Commands and links print warnings at settings files alone. So a program whose set
+// is chosen has one there. Others go without: people keep settings of many.
 func TestVariables_WarnOfProgramsThatAreChosen(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -50,9 +50,9 @@ func mustCostAsMuch(t *testing.T, e *harness.Editor, bound, crowded string, file
 	}
 }
 
-// startCrowded starts an editor with two repositories that a function fills: one with
-// as many files as the bounds let the sidecar look at, and the project itself with
-// many more. Sessions must cost as much in both.
+// startCrowded starts an editor with two repositories that a function fills: one
+// with as many files as the bounds let the sidecar look at, and the project itself
+// with many more. Sessions must cost as much in both.
 func startCrowded(
 	t *testing.T, s *scene, bound int, fill func(project string, files int),
 ) (e *harness.Editor, crowded string) {
