@@ -338,9 +338,10 @@ func (g *finder) repository(dir string) {
 }
 
 // names lists a directory. It stops after maxGitDirs directories. The .git files
-// that lead to what is not listed are unknown then.
+// that lead to what is not listed are unknown then. If there is too much to protect,
+// it goes on: the lists decide whether a .git file is protected.
 func (g *finder) names(dir string) []string {
-	if g.visited++; g.visited > maxGitDirs || g.found.Crowded {
+	if g.visited++; g.visited > maxGitDirs {
 		g.found.Crowded, g.found.Loose = true, g.found.Loose || g.kind(dir).IsDir()
 		return nil
 	}

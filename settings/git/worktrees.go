@@ -81,14 +81,17 @@ func (g *finder) registered(tree, own string) {
 	if mode := g.kind(dot); !mode.IsRegular() && mode&fs.ModeSymlink == 0 {
 		return
 	}
-	if g.held == maxPointers {
-		g.found.Loose = true
-		return
+	protects := func() bool {
+		return slices.Contains(g.found.Inside, dot) || slices.Contains(g.found.OutsideProtected, dot)
 	}
-	g.held++
-	g.protect(dot)
-	if !slices.Contains(g.found.Inside, dot) && !slices.Contains(g.found.OutsideProtected, dot) {
-		g.found.Loose = true
+	if !protects() { // .gitmodules may have named it
+		if g.held == maxPointers {
+			g.found.Loose = true
+			return
+		}
+		g.held++
+		g.protect(dot)
+		g.found.Loose = g.found.Loose || !protects()
 	}
 	g.pointers[dot] = true
 	g.tree(tree)

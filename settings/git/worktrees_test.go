@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
@@ -143,6 +144,38 @@ func TestFindGit_ListsWorkingTreesElsewhere(t *testing.T) {
 	if !slices.Equal(found.Pointers, []string{"/home/u/x/.git"}) ||
 		slices.Contains(found.Inside, gitProject+"/y/.git") {
 		t.Errorf("%q, %q", found.Pointers, found.Inside)
+	}
+}
+
+// A project of many submodules gets one warning: the files that .gitmodules names are
+// protected, whatever else is too much. Of those that it does not name some are not.
+func TestFindGit_SubmodulesThatAreNamedAreNotLoose(t *testing.T) {
+	t.Parallel()
+	const most = 2*maxPointers + 1
+	for name, named := range map[string]bool{"all are named": true, "none is": false} {
+		tree := repository(gitProject + "/.git")
+		var modules strings.Builder
+		for i := range most {
+			// git makes nested directories for names such as these.
+			sub, module := fmt.Sprintf("libs/%d", i), fmt.Sprintf("%s/.git/modules/libs/%d", gitProject, i)
+			maps.Copy(tree, repository(module))
+			tree[module+"/config"] = fmt.Sprintf("[core]\n\tworktree = %s/%s\n", gitProject, sub)
+			tree[gitProject+"/"+sub+"/.git"] = "gitdir: " + module + "\n"
+			fmt.Fprintf(&modules, "[submodule %q]\n\tpath = %s\n", sub, sub)
+		}
+		if named {
+			tree[gitProject+"/.gitmodules"] = modules.String()
+		}
+		found := findIn(tree)
+		if !found.Crowded || found.Loose == named {
+			t.Errorf("%s: crowded %t, loose %t", name, found.Crowded, found.Loose)
+		}
+		for i := range most {
+			dot := fmt.Sprintf("%s/libs/%d/.git", gitProject, i)
+			if named && !slices.Contains(found.Inside, dot) {
+				t.Errorf("%s is not protected", dot)
+			}
+		}
 	}
 }
 
