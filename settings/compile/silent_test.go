@@ -56,6 +56,12 @@ func silentBelow(f resolve.FS, dir string) resolve.FS {
 			}
 			return f.Links(roots)
 		},
+		Oldest: func(dir, file string, most int) ([]string, error) {
+			if err := fails(dir); err != nil {
+				return nil, err
+			}
+			return f.Oldest(dir, file, most)
+		},
 		Modes: func(path string) (resolve.Modes, error) {
 			if err := fails(path); err != nil {
 				return resolve.Modes{}, err

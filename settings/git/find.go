@@ -199,10 +199,10 @@ type finder struct {
 	repositories string
 	index        string // of the project's working tree
 	found        Repository
-	linked       map[string][]linkedTree // see linkedTrees
-	looked       int                     // entries that it has read
-	pointers     map[string]bool         // the .git files of registered; true if it protects one
-	held         int                     // those of them in the project
+	linked       map[string]registry // see linkedTrees
+	looked       int                 // entries that it has read
+	pointers     map[string]bool     // the .git files of registered; true if it protects one
+	held         int                 // those of them in the project
 	visited      int
 	read         []string // configuration files
 }

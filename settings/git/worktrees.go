@@ -1,12 +1,14 @@
 package git
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // linkedTree is a working tree that a repository has registered.
@@ -15,22 +17,27 @@ type linkedTree struct {
 	tree string // where it lies; "" if own does not say
 }
 
-// linkedTrees lists those of a repository. It is not whole if there are more than
+// registry is what a repository has registered.
+type registry struct {
+	trees []linkedTree
+	whole bool // there are no more
+}
+
+// linkedTrees lists those of a repository, the oldest entries first: a session can
+// register more, and cannot make them older. It is not whole if there are more than
 // are read, of all repositories together.
-func (g *finder) linkedTrees(dir string) (list []linkedTree, whole bool) {
+func (g *finder) linkedTrees(dir string) registry {
 	if list, known := g.linked[dir]; known {
-		return list, true
+		return list
 	}
 	all := filepath.Join(dir, "worktrees")
-	names, err := g.view.FS.ReadDir(all)
-	if err != nil {
+	names, err := g.view.FS.Oldest(all, "gitdir", maxGitDirs-g.looked)
+	list := registry{whole: !errors.Is(err, resolve.ErrNotAllFound)}
+	if err != nil && list.whole {
 		g.unanswered(all, err)
 	}
-	if g.looked += len(names); g.looked > maxGitDirs {
-		g.found.Loose = true
-		return nil, false
-	}
-	slices.Sort(names)
+	g.looked += len(names)
+	g.found.Loose = g.found.Loose || !list.whole
 	for _, name := range names {
 		one := linkedTree{own: filepath.Join(all, name)}
 		if !g.kind(one.own).IsDir() {
@@ -39,19 +46,18 @@ func (g *finder) linkedTrees(dir string) (list []linkedTree, whole bool) {
 		if dot := g.text(filepath.Join(one.own, "gitdir")); dot != "" {
 			one.tree = g.target(one.own, filepath.Dir(dot))
 		}
-		list = append(list, one)
+		list.trees = append(list.trees, one)
 	}
 	if g.linked == nil {
-		g.linked = map[string][]linkedTree{}
+		g.linked = map[string]registry{}
 	}
 	g.linked[dir] = list
-	return list, true
+	return list
 }
 
 // registeredTrees protects the .git files of a repository's working trees.
 func (g *finder) registeredTrees(dir string) {
-	trees, _ := g.linkedTrees(dir)
-	for _, one := range trees {
+	for _, one := range g.linkedTrees(dir).trees {
 		if one.tree != "" {
 			g.registered(one.tree, one.own)
 		}
@@ -122,15 +128,15 @@ func (g *finder) leads(own, common string) {
 // worktrees protects what says where worktrees are, their configuration, and the
 // repositories of their submodules.
 func (g *finder) worktrees(dir string) {
-	trees, whole := g.linkedTrees(dir)
-	if g.visited++; g.visited > maxGitDirs || !whole || g.found.Crowded {
+	list := g.linkedTrees(dir)
+	if g.visited++; g.visited > maxGitDirs || !list.whole || g.found.Crowded {
 		g.found.Crowded = true
 	}
 	g.registeredTrees(dir)
 	if g.found.Crowded {
 		return
 	}
-	for _, one := range trees {
+	for _, one := range list.trees {
 		g.protect(filepath.Join(one.own, "commondir"), filepath.Join(one.own, "gitdir"))
 		g.worktreeConfiguration(dir, one.own)
 		if one.tree != "" {

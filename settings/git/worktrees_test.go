@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
@@ -147,8 +148,47 @@ func TestFindGit_ListsWorkingTreesElsewhere(t *testing.T) {
 	}
 }
 
-// A project of many submodules gets one warning: the files that .gitmodules names are
-// protected, whatever else is too much. Of those that it does not name some are not.
+// A session registers working trees that sort before a real one, or entries without
+// any. The real one is older, and keeps its place.
+func TestFindGit_DecoysDoNotPushOutAnOlderWorkingTree(t *testing.T) {
+	t.Parallel()
+	const deep = gitProject + "/a/b/c/d"
+	own := gitProject + "/.git"
+	older := linked(own, "z", deep)
+	trees, empty := with(repository(own), older), with(repository(own), older)
+	for i := range 2 * maxPointers {
+		maps.Copy(trees, linked(own, fmt.Sprintf("%04d", i), fmt.Sprintf("%s/0/%d/t", gitProject, i)))
+	}
+	for i := range maxGitDirs + 1 {
+		empty[fmt.Sprintf("%s/worktrees/%04d/", own, i)] = ""
+	}
+	find := func(tree map[string]string, isOlder bool) Repository {
+		f := resolvetest.InMemory(tree)
+		f.Oldest = func(dir, file string, most int) ([]string, error) {
+			return resolve.OldestBy(f.ReadDir, func(path string) (time.Time, error) {
+				_, err := f.Lstat(path)
+				if (path == own+"/worktrees/z/gitdir") == isOlder {
+					return time.Unix(1, 0), err
+				}
+				return time.Unix(2, 0), err
+			}, dir, file, most)
+		}
+		return Find(resolve.NewView(f), resolve.Host{Platform: "linux", Home: "/home/u"}, gitProject, nil)
+	}
+	for name, tree := range map[string]map[string]string{"trees": trees, "empty": empty} {
+		found := find(tree, true)
+		if !found.Loose || !slices.Contains(found.Inside, deep+"/.git") {
+			t.Errorf("%s: loose %t: %q", name, found.Loose, found.Inside)
+		}
+	}
+	if found := find(trees, false); slices.Contains(found.Inside, deep+"/.git") {
+		t.Error("the control: a newer one is protected, too")
+	}
+}
+
+// A project of many submodules gets one warning: the files that .gitmodules names
+// are protected, whatever else is too much. Of those that it does not name some are
+// not.
 func TestFindGit_SubmodulesThatAreNamedAreNotLoose(t *testing.T) {
 	t.Parallel()
 	const most = 2*maxPointers + 1

@@ -46,6 +46,10 @@ type FS struct {
 	// Modes lists what is in a directory, with the permissions of regular files. It
 	// returns fsguard.ErrRemote for one of a remote file system.
 	Modes func(path string) (Modes, error)
+	// Oldest lists at most so many names in a directory, those first whose file of a
+	// name changed longest ago, and those without the file last. ErrNotAllFound
+	// means that there are more.
+	Oldest func(dir, file string, most int) ([]string, error)
 	// Hostname is the machine's name, and HomeOf another user's home directory.
 	Hostname func() (string, error)
 	HomeOf   func(name string) (string, error)
@@ -63,16 +67,7 @@ var OS = FS{
 		return info.Mode(), nil
 	},
 	Readlink: fsguard.ReadlinkPlain,
-	ReadDir: func(path string) ([]string, error) {
-		// A session can fill a directory. Nobody has this many settings files
-		// or submodules.
-		entries, err := fsguard.ReadDir(path, MaxNames)
-		var names []string
-		for _, entry := range entries {
-			names = append(names, entry.Name)
-		}
-		return names, err
-	},
+	ReadDir:  names,
 	ReadFile: func(path string) ([]byte, error) {
 		data, _, err := textfile.Read(path)
 		return data, err
@@ -81,6 +76,7 @@ var OS = FS{
 	Find:     find,
 	Links:    func(roots []string) ([]string, error) { return LinksBy(list, roots) },
 	Modes:    modes,
+	Oldest:   oldest,
 	Hostname: os.Hostname,
 	HomeOf: func(name string) (string, error) {
 		found, err := user.Lookup(name)
@@ -90,6 +86,16 @@ var OS = FS{
 		return found.HomeDir, nil
 	},
 	Addresses: addresses,
+}
+
+// names lists a directory. A session can fill one. Nobody has MaxNames settings
+// files or submodules.
+func names(path string) (list []string, err error) {
+	entries, err := fsguard.ReadDir(path, MaxNames)
+	for _, entry := range entries {
+		list = append(list, entry.Name)
+	}
+	return list, err
 }
 
 func addresses() ([]string, error) {

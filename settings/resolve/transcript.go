@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -50,6 +51,7 @@ const (
 	callFind
 	callLinks
 	callModes
+	callOldest
 	callHostname
 	callHomeOf
 	callAddresses
@@ -107,6 +109,12 @@ func Record(f FS) (FS, *Transcript) {
 			list, err := f.Modes(path)
 			t.add(question{callModes, path}, answer{text: list.sum, err: err})
 			return list, err
+		},
+		Oldest: func(dir, file string, most int) ([]string, error) {
+			names, err := f.Oldest(dir, file, most)
+			asked := dir + separator + file + separator + strconv.Itoa(most)
+			t.add(question{callOldest, asked}, answer{text: digestOf(names), err: err})
+			return names, err
 		},
 		Hostname: func() (string, error) {
 			name, err := f.Hostname()
@@ -168,6 +176,12 @@ func (q question) ask(f FS) (a answer) {
 		var list Modes
 		list, a.err = f.Modes(q.name)
 		a.text = list.sum
+	case callOldest:
+		parts := strings.Split(q.name, separator)
+		most, _ := strconv.Atoi(parts[2]) // Record wrote it
+		var names []string
+		names, a.err = f.Oldest(parts[0], parts[1], most)
+		a.text = digestOf(names)
 	case callReadFile:
 		var data []byte
 		data, a.err = f.ReadFile(q.name)

@@ -31,6 +31,7 @@ func (m *machine) FS() FS {
 		Find:      func(string, []string) ([]string, error) { return answerOf[[]string](m, "Find") },
 		Links:     func([]string) ([]string, error) { return answerOf[[]string](m, "Links") },
 		Modes:     func(string) (Modes, error) { return answerOf[Modes](m, "Modes") },
+		Oldest:    func(string, string, int) ([]string, error) { return answerOf[[]string](m, "Oldest") },
 		Hostname:  func() (string, error) { return answerOf[string](m, "Hostname") },
 		HomeOf:    func(string) (string, error) { return answerOf[string](m, "HomeOf") },
 		Addresses: func() ([]string, error) { return answerOf[[]string](m, "Addresses") },
@@ -57,6 +58,7 @@ func TestTranscript_EndsWithAnyOtherAnswer(t *testing.T) {
 		"ReadDir":  {[]string{"a", "b"}, []string{"a"}, []string{"b", "a"}, []string{}},
 		"ReadFile": {[]byte("a"), []byte("b"), []byte("")},
 		"Find":     {[]string{}, []string{"/a"}, []string{"/a", "/b"}, []string{"/a/b"}},
+		"Oldest":   {[]string{}, []string{"a"}, []string{"a", "b"}, []string{"b", "a"}},
 		"Links":    {[]string{}, []string{"/a"}, []string{"/a", "/b"}, []string{"/a/b"}},
 		"Dirs":     {[]string{"a", "b"}, []string{"a"}, []string{"ab"}, []string{}},
 		"Modes": {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
@@ -67,7 +68,10 @@ func Rooted(root string) resolve.FS {
 			}
 			return paths, err
 		},
-		Modes:    func(path string) (resolve.Modes, error) { return resolve.OS.Modes(filepath.Join(root, path)) },
+		Modes: func(path string) (resolve.Modes, error) { return resolve.OS.Modes(filepath.Join(root, path)) },
+		Oldest: func(dir, file string, most int) ([]string, error) {
+			return resolve.OS.Oldest(filepath.Join(root, dir), file, most)
+		},
 		Hostname: resolve.OS.Hostname, HomeOf: resolve.OS.HomeOf, Addresses: resolve.OS.Addresses,
 	}
 }
@@ -134,6 +138,13 @@ func InMemory(entries map[string]string) resolve.FS {
 			return resolve.FindBy(list, root, patterns)
 		},
 		Links: func(roots []string) ([]string, error) { return resolve.LinksBy(list, roots) },
+		Oldest: func(dir, file string, most int) ([]string, error) {
+			return resolve.OldestBy(
+				func(dir string) ([]string, error) { n, err := find(dir); return n.names, err },
+				func(path string) (time.Time, error) { _, err := find(path); return time.Time{}, err },
+				dir, file, most,
+			)
+		},
 		Modes: func(path string) (resolve.Modes, error) {
 			n, err := find(path)
 			var entries []fsguard.Entry
