@@ -74,13 +74,14 @@ func WayOn(denial spawn.Denial) string {
 }
 
 // worktreeElsewhere is for a working tree that git could not make at its place. git
-// makes the branch first, so with -b the same command fails outside, too.
-const worktreeElsewhere = `the branch is there by now: "git worktree add tree BRANCH" in the project, or ` +
+// makes the branch first, so with -b the same command fails outside, too. It makes
+// none for --detach, and for a branch that is there.
+const worktreeElsewhere = `git may have made the branch: "git worktree add tree BRANCH" in the project, or ` +
 	`outside, and open it`
 
 // worktreeOutside is for one that git could not fill, because a file in it is
-// protected. git has removed it again, and left the branch.
-const worktreeOutside = `if you trust it, outside: "git worktree add PATH BRANCH"; the branch is there by now`
+// protected. git has removed it again, and left a branch that it made.
+const worktreeOutside = `if you trust it, outside: "git worktree add PATH BRANCH"; git may have made the branch`
 
 // agentsWorktree is for a directory in which an agent keeps working trees, beside
 // what it acts on.

@@ -16,9 +16,9 @@ import (
 // What the report of a refused "git worktree add" says, and of one that an agent
 // prepares.
 const (
-	worktreeElsewhere = `the branch is there by now: "git worktree add tree BRANCH" in the project, or ` +
+	worktreeElsewhere = `git may have made the branch: "git worktree add tree BRANCH" in the project, or ` +
 		`outside, and open it`
-	worktreeOutside = `if you trust it, outside: "git worktree add PATH BRANCH"; the branch is there by now`
+	worktreeOutside = `if you trust it, outside: "git worktree add PATH BRANCH"; git may have made the branch`
 	agentsWorktree  = `make it elsewhere in the project, as with "git worktree add tree", or outside, and open it`
 )
 
