@@ -89,7 +89,7 @@ type Launched struct {
 	Process lifecycle.Process
 	// Enforcement is what the stage reported.
 	Enforcement Enforcement
-	// Closed are the inherited descriptors that the program has not got.
+	// Closed are the inherited descriptors that the program does not have.
 	Closed []Closed
 	// Terminal is the master of the terminal that the stage has opened; nil if
 	// it opens none.

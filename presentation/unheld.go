@@ -65,7 +65,7 @@ var holdings = map[string]holding{
 	"audit_argv":                  {},
 }
 
-// Unheld is what settings ask for and a session has not got.
+// Unheld is what settings ask for and a session does not have.
 type Unheld struct {
 	// Keys are those that somebody wrote, as they are written, in the order of the
 	// reference.

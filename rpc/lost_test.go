@@ -16,7 +16,7 @@ import (
 )
 
 // A grant whose path was there when the settings were read, and that the session
-// has not got, is named in the answer. One whose path was never there is not.
+// does not have, is named in the answer. One whose path was never there is not.
 func TestSpawn_NamesLostGrants(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

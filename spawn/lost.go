@@ -5,8 +5,8 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
 
-// LostGrant is a grant that a session has not got, although its path was there when
-// the policy was made.
+// LostGrant is a grant that a session does not have, although its path was there
+// when the policy was made.
 type LostGrant struct {
 	Path string
 	// Reason is a clause that says why, without the path.

@@ -21,7 +21,7 @@ type Outcome struct {
 	Unconfinable error
 	// Enforcement is the stage's report; empty if Confined is false.
 	Enforcement platform.Enforcement
-	// Lost are the grants that the session has not got, although their paths were
+	// Lost are the grants that the session does not have, although their paths were
 	// there before. Those of a group are the group's.
 	Lost []LostGrant
 	// Tracking says how the session's processes are held together.

@@ -75,7 +75,7 @@ func printUnheld(w io.Writer, compiled *compile.Result, outcome spawn.Outcome, b
 	printWarnings(w, []string{"not enforced here, `sandbox-sidecar policy` says why: " + strings.Join(names, ", ")})
 }
 
-// printLost prints the grants that a session has not got. Briefly, that is one line.
+// printLost prints the grants that a session does not have. Briefly, that is one line.
 func printLost(w io.Writer, outcome spawn.Outcome, briefly bool) {
 	lost := presentation.LostGrants(outcome)
 	if briefly && len(lost) > 1 {
@@ -93,8 +93,8 @@ func printNotes(notes []string) {
 // maxClosedShown bounds the descriptors that printClosed names.
 const maxClosedShown = 4
 
-// printClosed names, in one line, the caller's descriptors that the program has
-// not got.
+// printClosed names, in one line, the caller's descriptors that the program does
+// not have.
 func printClosed(closed []platform.Closed, tooHigh []int) {
 	var names []string
 	for _, descriptor := range closed {

@@ -126,8 +126,11 @@ func makeLocal(addr netip.Addr, bits uint8) error {
 	request = binary.NativeEndian.AppendUint16(request, unix.NLM_F_REQUEST|unix.NLM_F_CREATE|unix.NLM_F_ACK)
 	request = append(append(request, 1, 0, 0, 0, 0, 0, 0, 0), body...) // its number, and from no port
 	err = Converse(unix.NETLINK_ROUTE, request, func([]byte) error { return nil })
-	if errors.Is(err, unix.Errno(0)) { // an acknowledgement
+	switch {
+	case errors.Is(err, unix.Errno(0)): // an acknowledgement
 		return nil
+	case err == nil:
+		return errors.New("add a route: the kernel did not acknowledge it")
 	}
 	return fmt.Errorf("add a route: %w", err)
 }

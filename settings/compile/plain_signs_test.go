@@ -60,7 +60,8 @@ func TestSignsParts_AreNotInUsualSettings(t *testing.T) {
 	}
 }
 
-// Every sign of a secret closes a file. The control is the file without it.
+// A name or an address may be written with escapes. Without a secret they close
+// nothing.
 func TestSignsParts_SeeThroughEscapes(t *testing.T) {
 	t.Parallel()
 	const around = "name = \"corp\"\n"
@@ -84,6 +85,7 @@ func TestSignsParts_SeeThroughEscapes(t *testing.T) {
 	}
 }
 
+// Every sign of a secret closes a file. The control is the file without it.
 func TestSignsParts_FindSecrets(t *testing.T) {
 	t.Parallel()
 	const around = "name = \"corp\"\n"

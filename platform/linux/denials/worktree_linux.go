@@ -21,10 +21,11 @@ const maxCommandLine = 4096
 // so the command lines are read: only advice depends on it.
 func (o *Observer) worktreeOf(pid int, target string) platform.Worktree {
 	inRepository := func(dir string) bool { return policy.Contains(dir, target) }
+	adds := addsWorktree(commandLine(pid))
 	switch {
-	case addsWorktree(commandLine(pid)) && !slices.ContainsFunc(o.options.Policy.GitDirs, inRepository):
+	case adds && !slices.ContainsFunc(o.options.Policy.GitDirs, inRepository):
 		return platform.WorktreePlace
-	case addsWorktree(commandLine(pid)), addsWorktree(commandLine(parentOf(pid))):
+	case adds || addsWorktree(commandLine(parentOf(pid))):
 		return platform.WorktreeContent
 	}
 	return ""

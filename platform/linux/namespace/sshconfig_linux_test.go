@@ -45,7 +45,7 @@ func TestOpenInclude_ReadsSmallRegularFilesAlone(t *testing.T) {
 	}
 }
 
-// Who changes the path meanwhile does not get another file into the session.
+// Changing the path meanwhile moves no other file into the session.
 func TestOpenInclude_IsNotMovedToAnotherFile(t *testing.T) {
 	t.Parallel()
 	rounds, _ := harness.Generated(t, 200, 11)

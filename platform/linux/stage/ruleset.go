@@ -84,7 +84,7 @@ type Rule struct {
 	// Required is true for the project directory and others without which the
 	// session must not start.
 	Required bool `json:"required,omitempty"`
-	// Checked is the file at Path that the sidecar has looked at. The rule is for
+	// Checked is the file at Path that the sidecar has checked. The rule is for
 	// no other. It is nil if nobody can put another file there that matters.
 	Checked *Identity `json:"checked,omitempty"`
 }
