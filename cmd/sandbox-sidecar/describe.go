@@ -75,7 +75,8 @@ func printUnheld(w io.Writer, compiled *compile.Result, outcome spawn.Outcome, b
 	printWarnings(w, []string{"not enforced here, `sandbox-sidecar policy` says why: " + strings.Join(names, ", ")})
 }
 
-// printLost prints the grants that a session does not have. Briefly, that is one line.
+// printLost prints the grants that a session does not have. Briefly, that is one
+// line.
 func printLost(w io.Writer, outcome spawn.Outcome, briefly bool) {
 	lost := presentation.LostGrants(outcome)
 	if briefly && len(lost) > 1 {
