@@ -76,8 +76,9 @@ const lockFile = 3
 
 // keep is the keeper's main function. Its arguments are the agent's process id and
 // start time, and the name of the place. It has the directory and the variables of
-// the command that has started it. It starts itself once more, and ends: a caller
-// that ends a command with all of its children must not end the keeper.
+// the command that has started it. It starts itself once more and ends, so that the
+// keeper leaves the tree of the command's processes: a caller that ends a command
+// with all of its children must not end the keeper.
 func keep(args []string) error {
 	if args[len(args)-1] != detached {
 		path, argv := reexec(keepRole)()
