@@ -99,8 +99,8 @@ func (h *hider) builtIn() {
 		meant := place.Moved && h.project.path != "" && policy.Contains(h.project.path, place.Path)
 		switch {
 		case !place.Exists || needed && place.Mixed == "" || meant || h.cover.at(place.Path) == 0:
-		case place.Moved && !place.Hidden && !namesSettings(place.Named):
-			// A file of the machine that sessions may need for another purpose.
+		case place.Moved && !place.Hidden && !namesSettings(place.Named) && h.ofMachine(place.Path):
+			// Sessions may need it for another purpose.
 		case place.Mixed != "":
 			h.mixed(place.Path, place.Named, place.Mixed, place.Format, from)
 		case place.Hidden:
@@ -112,6 +112,13 @@ func (h *hider) builtIn() {
 	for _, path := range h.project.parent.secrets() {
 		h.add(path, from)
 	}
+}
+
+// ofMachine reports whether sessions have a path by a built-in grant.
+func (h *hider) ofMachine(path string) bool {
+	return slices.ContainsFunc(h.granted, func(g grant) bool {
+		return g.origin.File == policy.OriginBuiltIn && policy.Contains(g.path, path)
+	})
 }
 
 // mixed hides a file of settings that may hold a secret, unless it holds none.

@@ -266,10 +266,12 @@ func TestVariables_HideNoOtherFileOfTheMachine(t *testing.T) {
 		{"MAVEN_OPTS", "-Djavax.net.ssl.trustStore=/etc/pki/java/cacerts", "/etc/pki/java/cacerts", "\xfe\xed", false},
 		{"MAVEN_ARGS", "-Dlogback.configurationFile=/etc/x.xml", "/etc/x.xml", "<configuration/>\n", false},
 		{"PIP_CONFIG_FILE", "/etc/pki/ca.pem", "/etc/pki/ca.pem", "password = hunter2\n", false},
-		{"PIP_CONFIG_FILE", "/etc/corp/pip.conf", "/etc/corp/pip.conf", "password = hunter2\n", true}, // control
+		// The controls: a usual name, and a file that the user's settings grant.
+		{"PIP_CONFIG_FILE", "/etc/corp/pip.conf", "/etc/corp/pip.conf", "password = hunter2\n", true},
+		{"PIP_CONFIG_FILE", "/data/mine", "/data/mine", "password = hunter2\n", true},
 	} {
 		s := snapshotOf(t, resolvetest.InMemory(map[string]string{"/home/u/project/": "", test.file: test.text}),
-			`{"enabled": true, "toolchains": ["java", "python"]}`, "")
+			`{"enabled": true, "toolchains": ["java", "python"], "additional_read_only_paths": ["/data"]}`, "")
 		s.Host.Env[test.variable] = test.value
 		c := s.Compile(document.KindTool)
 		if _, hidden := c.Policy.HiddenAt(test.file); hidden != test.hides {
