@@ -28,7 +28,8 @@ func TestSpawn_NamesLostGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing := []platform.Missing{
-		{Path: there, Reason: "it was not there at the start"}, {Path: never, Reason: "it was not there at the start"},
+		{Path: there, Reason: "it was not there at the start"},
+		{Path: never, Reason: "it was not there at the start"},
 		{Path: "/no/default", Reason: "it was not there at the start"},
 	}
 	paths, err := json.Marshal([]string{there, never})

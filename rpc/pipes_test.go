@@ -64,12 +64,14 @@ func TestSpawn_Limits(t *testing.T) {
 			protocol.SpawnParams{Command: "exec sleep 1000", TimeoutMs: 1}, 0, protocol.ExitedParams{TimedOut: true},
 		},
 		"output": {
-			protocol.SpawnParams{Command: "seq 1000", OutputBytesCap: 7}, 7,
+			protocol.SpawnParams{Command: "seq 1000", OutputBytesCap: 7},
+			7,
 			protocol.ExitedParams{DroppedBytes: 3886},
 		},
 		"neither": {
 			protocol.SpawnParams{Command: "seq 1000", TimeoutMs: int(maxTimeout.Milliseconds()), OutputBytesCap: 3893},
-			3893, protocol.ExitedParams{},
+			3893,
+			protocol.ExitedParams{},
 		},
 	} {
 		params := test.params

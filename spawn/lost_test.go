@@ -41,8 +41,10 @@ func TestLostGrants_AreThoseThatWereThere(t *testing.T) {
 		missing = append(missing, platform.Missing{Path: path, Reason: "why " + path})
 	}
 	want := []LostGrant{
-		{"/data", "why /data", from("data")}, {"/tmp/back", "why /tmp/back", from("back")},
-		{"/cache", "why /cache", from("cache")}, {"/a\xff", "why /a\xff", from("bytes")},
+		{"/data", "why /data", from("data")},
+		{"/tmp/back", "why /tmp/back", from("back")},
+		{"/cache", "why /cache", from("cache")},
+		{"/a\xff", "why /a\xff", from("bytes")},
 		{"/agent", "why /agent", from("agent")},
 	}
 	if got := lostGrants(p, missing); !slices.Equal(got, want) {

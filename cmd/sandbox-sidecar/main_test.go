@@ -216,8 +216,10 @@ func TestTurningOn(t *testing.T) {
 		},
 		{"init --yes --apply-to tool --settings " + dir + "/new.json", 0, `^the sandbox is on already for tools$`, ""},
 		{"init --yes --apply-to tool --mode standard --settings " + dir + "/new.json", 0, `on already for tools$`, ""},
-		{"init --yes --apply-to tool --mode strict --settings " + dir + "/new.json", 1, "",
-			`the sandbox is on already, in the mode "standard": write "mode": "strict" into ".*/new.json" yourself$`},
+		{
+			"init --yes --apply-to tool --mode strict --settings " + dir + "/new.json", 1, "",
+			`the sandbox is on already, in the mode "standard": write "mode": "strict" into ".*/new.json" yourself$`,
+		},
 		{"policy --kind tool --settings " + dir + "/new.json", 0, `enabled true mode: standard`, ""},
 	} {
 		args := strings.Split(test.args, " ")

@@ -96,7 +96,8 @@ func TestStage_SaysWhyAGrantIsLost(t *testing.T) {
 		}
 	}
 	acts := []platformtest.Act{
-		{Verb: platformtest.List, Path: at("kept")}, {Verb: platformtest.List, Path: at("secret")},
+		{Verb: platformtest.List, Path: at("kept")},
+		{Verb: platformtest.List, Path: at("secret")},
 		{Verb: platformtest.List, Path: at("linked")},
 	}
 	order := platformtest.Confined(t, Backend{}, platformtest.Policy(t, rules...), acts...)

@@ -206,7 +206,9 @@ func TestTogether_NobodyTypesAKeeper(t *testing.T) {
 	harness.Must(t, err)
 	defer file.Close()
 	for _, args := range [][]string{
-		{"keep", "x"}, {"keep", "x", "detached"}, {"keep", "5", "6", "4.5.6.name"},
+		{"keep", "x"},
+		{"keep", "x", "detached"},
+		{"keep", "5", "6", "4.5.6.name"},
 		{"keep", "5", "6", "4.5.6.name", "detached"},
 	} {
 		command := w.command(harness.Binary(t), args...)

@@ -132,8 +132,10 @@ func script(project, dir string, server bool) []call {
 		{Line: `sh -c 'trap "echo got >DIR/got; exit" TERM; echo >DIR/ready; while :; do sleep 0.05; done' ` +
 			">/dev/null 2>&1 & echo $! >DIR/pid; echo $! >>pids; " +
 			"until test -e DIR/ready; do kill -0 $! || exit 9; done"},
-		{Line: "cat DIR/file; ls DIR/none", Out: "mine\nls: cannot access 'DIR/none': No such file or directory\n",
-			Status: 2},
+		{
+			Line: "cat DIR/file; ls DIR/none", Out: "mine\nls: cannot access 'DIR/none': No such file or directory\n",
+			Status: 2,
+		},
 	}
 	if server {
 		calls = append(calls, call{Line: strings.ReplaceAll(serve, "&1 &", "&1 & echo $! >>pids;")},
@@ -181,7 +183,9 @@ func without(wrap func(testing.TB) func(*exec.Cmd)) func(*testing.T) harness.Mac
 func places() []place {
 	this := func(t *testing.T) harness.Machine { return harness.Machine{Namespaces: harness.Namespaces(t)} }
 	return []place{
-		{"this machine", "off", this}, {"this machine", "by host", this}, {"this machine", "on", this},
+		{"this machine", "off", this},
+		{"this machine", "by host", this},
+		{"this machine", "on", this},
 		{"without namespaces", "on", func(t *testing.T) harness.Machine {
 			return harness.Machine{Wrap: harness.WithoutNamespaces(t)}
 		}},
