@@ -98,8 +98,8 @@ func (e *recovery) openJournal() (err error) {
 	case e.journal != nil || e.options.StateDir == "" && e.options.Watchdog == nil:
 		return nil
 	case e.remote():
-		e.options.logger().Warn("the state directory is not on a local file system: if the sidecar and its watchdog "+
-			"are killed, processes may be left; set XDG_RUNTIME_DIR to a local directory", "dir", e.options.StateDir)
+		e.options.logger().Warn("the state directory is remote: a crash may leave processes; "+
+			"set XDG_RUNTIME_DIR to a local directory", "dir", e.options.StateDir)
 		e.journal, err = journal.NewMemory()
 		return err
 	case e.options.StateDir != "":
