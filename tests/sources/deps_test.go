@@ -248,7 +248,7 @@ var mayImport = map[string][]string{
 	"tests/temporary":       {"rpc/protocol", "tests/harness"},
 	"tests/stories":         {"tests/harness"},
 	"tests/shells":          {"control", "rpc/client", "rpc/protocol", "spawn", "tests/harness"},
-	"tests/agents":          {"tests/harness"},
+	"tests/agents":          {"rpc/protocol", "tests/harness"},
 	"tests/agents/victim":   {},
 	"tests/recording":       {"display", "tests/harness"},
 	"tests/suites":          {},
@@ -274,7 +274,7 @@ var testsOfMayImport = map[string][]string{
 	"presentation":           {"platform", "settings/document"},
 	"cmd/sandbox-sidecar":    {"settings/managed"},
 	"control":                {"platform"},
-	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle"},
+	"rpc":                    {"rpc/client", "platform", "platform/policy", "lifecycle", "settings/document"},
 	"platform/linux/notify":  {"platform/linux/notify/notifytest"},
 	"platform/linux/sockets": {"platform/linux/notify/notifytest"},
 	"settings": {
