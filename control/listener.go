@@ -151,8 +151,13 @@ func (l *Listener) admit(c *net.UnixConn) {
 // serve answers the one request of a connection of a process.
 func (l *Listener) serve(c *usersocket.Conn, pid int) {
 	_ = c.ReceiveBefore(time.Now().Add(requestTimeout))
+	var message json.RawMessage
+	err := c.Receive(&message)
 	var asked request
-	if err := c.Receive(&asked); err != nil {
+	if err == nil {
+		asked, err = parse(message)
+	}
+	if err != nil {
 		l.options.Logger.Info("a process was not answered", "error", err)
 		return
 	}

@@ -1,6 +1,9 @@
 package control
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
@@ -29,6 +32,24 @@ type request struct {
 	Join    *join `json:"join,omitempty"`
 	// Retire asks for the end of a shared sandbox.
 	Retire *retire `json:"retire,omitempty"`
+}
+
+// parse reads a request. One of a later version may have what this one does not
+// know. Then it has nothing but its version.
+func parse(message []byte) (asked request, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(message))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(&asked)
+	if err == nil {
+		return asked, nil
+	}
+	var of struct {
+		Version int `json:"version"`
+	}
+	if json.Unmarshal(message, &of) == nil && of.Version > version {
+		return request{Version: of.Version}, nil
+	}
+	return request{}, fmt.Errorf("read message: %w", err)
 }
 
 // join asks for a command in a shared sandbox. Three files come with it, the
