@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 )
@@ -54,6 +55,9 @@ var notRestricting = []string{
 	"additional_read_write_paths", "shell", "on_unavailable", "process_tracking", "audit", "audit_required",
 }
 
+// noLandlock is why a machine cannot sandbox.
+const noLandlock = "there is no Landlock"
+
 // A new key is part of the property below, or a reason says why not.
 func TestRestricting_KnowsEveryKey(t *testing.T) {
 	t.Parallel()
@@ -74,25 +78,33 @@ func TestRestricting_KnowsEveryKey(t *testing.T) {
 
 // Whatever is written, in whichever block, and whatever the machine enforces, or
 // if it cannot sandbox at all: warnings name each key that does not hold, and no
-// other; policy/get says the same.
+// other; policy/get says the same. Without a sandbox no session starts that must not
+// have the network, and each other one does.
 func TestSpawn_NamesEveryKeyThatDoesNotHold(t *testing.T) {
 	t.Parallel()
 	const machines, rounds = 30, 10
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	said, silent := 0, 0
+	said, silent, refused := 0, 0, 0
 	for machine := range machines {
 		enforcement := anyEnforcement(random)
 		backend, confines := &platformtest.Fake{Enforcement: enforcement}, machine%5 > 0
 		if !confines {
-			backend.Unavailable = errors.New("there is no Landlock")
+			backend.Unavailable = errors.New(noLandlock)
 		}
 		f := start(t, backend, `{}`)
 		e := f.connect()
 		for range rounds {
 			written := writeAny(t, f, random)
-			result := call(e, protocol.Spawn, protocol.SpawnParams{Cwd: f.dir, Command: "true"})
+			result, err := try(e, protocol.Spawn, protocol.SpawnParams{Cwd: f.dir, Command: "true"})
+			refuses := !confines && slices.Contains(written, "allow_network")
+			if refuses {
+				refused++
+			}
+			if refuses != (err != nil) || refuses && !isNetworkRefusal(err) {
+				t.Fatalf("terminal/spawn with %q on %+v, confines: %v: %v", written, enforcement, confines, err)
+			}
 			policy := call(e, protocol.PolicyGet, protocol.PolicyGetParams{ProjectDir: f.dir, Kind: protocol.Terminal})
 			unheld := enforcement.Unheld
 			if row := result.Sandbox.Protections["limits"]; !strings.Contains(row.Mechanism, "memory.max") {
@@ -107,9 +119,11 @@ func TestSpawn_NamesEveryKeyThatDoesNotHold(t *testing.T) {
 				if !confines {
 					want = slices.Contains(written, one.key) && needsSandbox(one.key, one.protection)
 				}
-				for where, warnings := range map[string][]string{
-					"terminal/spawn": result.Sandbox.Warnings, "policy/get": policy.Warnings,
-				} {
+				warned := map[string][]string{"policy/get": policy.Warnings}
+				if !refuses {
+					warned["terminal/spawn"] = result.Sandbox.Warnings
+				}
+				for where, warnings := range warned {
 					if got := names(warnings, one.key); got != want {
 						t.Errorf("%s with %q on %+v, confines: %v: %s is named: %v, want %v\n%q", where, written,
 							enforcement, confines, one.key, got, want, warnings)
@@ -123,9 +137,18 @@ func TestSpawn_NamesEveryKeyThatDoesNotHold(t *testing.T) {
 			}
 		}
 	}
-	if said < 100 || silent < 100 {
-		t.Errorf("%d keys did not hold and %d did: that is no test", said, silent)
+	if said < 100 || silent < 100 || refused == 0 {
+		t.Errorf("%d keys did not hold, %d did, %d sessions were refused: that is no test", said, silent, refused)
 	}
+}
+
+// isNetworkRefusal reports whether an error is the answer to a session that must not
+// have the network, from a machine without sandboxes.
+func isNetworkRefusal(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Code == protocol.CodeSandboxUnavailable &&
+		refused.Message == "confine session: sandbox unavailable: "+noLandlock &&
+		strings.HasPrefix(refused.Data.Hint, "set allow_network to true;")
 }
 
 // anyEnforcement is what some machine enforces.
