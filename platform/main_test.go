@@ -14,6 +14,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // modes are the roles of the test binary besides running tests, by its first
@@ -92,7 +93,7 @@ func mustBeReaped(t *testing.T, pid int) {
 // withTimeout returns a context that ends long after any passing test.
 func withTimeout(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := deadline.Context(context.Background(), timeout)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -202,7 +202,7 @@ func (e *editor) exit(id string) int {
 }
 
 func try[P, R any](e *editor, method protocol.Request[P, R], params P) (R, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := deadline.Context(context.Background(), timeout)
 	defer cancel()
 	return client.Call(ctx, e.Client, method, params)
 }

@@ -136,7 +136,7 @@ func (s *fixture) begin(t *testing.T, request Request) (*Session, *recorder) {
 	r := newRecorder()
 	session.Begin(r, nil)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		ctx, cancel := deadline.Context(context.Background(), timeout)
 		defer cancel()
 		if _, err := session.Close(ctx, 0); err != nil {
 			t.Errorf("close: %v", err)

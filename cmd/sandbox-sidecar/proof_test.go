@@ -20,6 +20,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -47,7 +48,7 @@ func findingsOf(t *testing.T, backend platform.Backend) []finding {
 	harness.Require(t, "filesystem")
 	tracker := lifecycle.Open(lifecycle.Options{Subreaper: reexec("subreaper")})
 	t.Cleanup(func() { tracker.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
+	ctx, cancel := deadline.Context(context.Background(), harness.Timeout)
 	defer cancel()
 	spawner := newSpawner(tracker, slog.New(slog.DiscardHandler))
 	spawner.Backend = backend

@@ -20,6 +20,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/stage"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -68,7 +69,7 @@ func converse(t *testing.T, hooks platform.Hooks, change func(*platform.Confinem
 	}
 	theirIn, in := pipe(t)
 	out, theirOut := pipe(t)
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := deadline.Context(context.Background(), timeout)
 	defer cancel()
 	d := &dialogue{t: t, in: in, lines: bufio.NewScanner(out)}
 	d.Launched, err = platform.Launch(ctx, backend, platform.Target{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -52,7 +53,7 @@ func TestDoctorAdmitsThatLandlockIsMissing(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
 	s := newScene(t)
-	ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
+	ctx, cancel := deadline.Context(context.Background(), harness.Timeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, s.Victim, "without-landlock", harness.Binary(t), "doctor")
 	command.Env = harness.Environ(s.World)

@@ -4,6 +4,7 @@
 package deadline
 
 import (
+	"context"
 	"os"
 	"sync"
 	"time"
@@ -180,4 +181,19 @@ func After(limit time.Duration) <-chan time.Time {
 	}
 	time.AfterFunc(limit, check)
 	return over
+}
+
+// Context is context.WithTimeout for a limit that knows the load. After the limit
+// the context is cancelled, and its cause is context.DeadlineExceeded.
+func Context(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	over := After(limit)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-over:
+			cancel(context.DeadlineExceeded)
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }

@@ -1,6 +1,8 @@
 package deadline
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -19,5 +21,22 @@ func TestDeadline(t *testing.T) {
 	case <-After(time.Millisecond):
 	case <-time.After(time.Minute):
 		t.Error("the channel is not used")
+	}
+}
+
+// A context that ends by its limit says so, and one that ends before does not.
+func TestContext_EndsByItsLimit(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := Context(t.Context(), time.Millisecond)
+	defer cancel()
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it ended by its limit: %v", err)
+	}
+	ctx, cancel = Context(t.Context(), time.Hour)
+	cancel()
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it was cancelled: %v", err)
 	}
 }

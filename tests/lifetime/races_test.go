@@ -3,7 +3,6 @@
 package lifetime
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -315,7 +315,7 @@ func shutDownMany(t *testing.T, running int, wrap func(*exec.Cmd)) {
 		harness.Breach(t, "shutdown was answered with %d processes alive", len(left))
 	}
 	t.Logf("shut down with %d sessions; %d of %d that came late were refused", running, refused.Load(), coming)
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+	ctx, cancel := deadline.Context(t.Context(), harness.Timeout)
 	defer cancel()
 	harness.Notify(e, protocol.Exit, protocol.Empty{})
 	select {

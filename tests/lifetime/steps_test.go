@@ -3,7 +3,6 @@
 package lifetime
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -170,7 +170,7 @@ func dieStarting(t *testing.T, settings string, wrap func(*exec.Cmd), step int) 
 	}
 	endDescendants(t, c)
 	sidecar := announcedSidecar(t, log)
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+	ctx, cancel := deadline.Context(t.Context(), harness.Timeout)
 	defer cancel()
 	if _, err := client.Call(ctx, c, protocol.Initialize, protocol.InitializeParams{}); err == nil {
 		kill(t, sidecar, unix.SIGKILL)

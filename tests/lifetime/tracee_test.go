@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -88,7 +89,7 @@ func TestACommandWhoseThreadIsTracedEnds(t *testing.T) {
 	everyTracee(t, func(t *testing.T, settings string, wrap func(*exec.Cmd)) {
 		w := harness.NewWorld(t)
 		harness.Write(t, w.UserSettings(), settings)
-		ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
+		ctx, cancel := deadline.Context(context.Background(), harness.Timeout)
 		defer cancel()
 		command := exec.CommandContext(ctx, harness.Binary(t), "exec", "--", python, "-c", traced)
 		command.Dir, command.Env = w.Project, harness.Environ(w)

@@ -4,7 +4,6 @@ package machines
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -221,7 +221,7 @@ func newMachine(t *testing.T, l layout, u who) machine {
 // user. namespaces are unshare's options.
 func (m machine) command(t *testing.T, namespaces, script string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := deadline.Context(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	user := "root"
 	if !m.user.isRoot() {

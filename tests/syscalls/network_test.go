@@ -3,7 +3,6 @@
 package syscalls
 
 import (
-	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
@@ -145,7 +145,7 @@ func TestANetworkSocketIsNotHandedDown(t *testing.T) {
 			}
 			w := harness.NewWorld(t)
 			harness.Write(t, w.UserSettings(), harness.Settings(test.settings))
-			ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+			ctx, cancel := deadline.Context(t.Context(), harness.Timeout)
 			defer cancel()
 			command := exec.CommandContext(ctx, harness.Binary(t), "exec", "--", "sh", "-c", "echo ran >ran")
 			command.Env, command.Dir = harness.Environ(w), w.Project
