@@ -70,6 +70,7 @@ type evaluation struct {
 // same.
 type fsView struct {
 	*resolve.View
+	forget    func() // ends the evaluation, see resolve.Once
 	host      resolve.Host
 	git       *repositories
 	private   *privateFiles
@@ -85,9 +86,11 @@ type fsView struct {
 }
 
 func (s *Input) view() fsView {
-	view := resolve.NewView(s.FS)
+	files, forget := resolve.Once(s.FS)
+	view := resolve.NewView(files)
 	return fsView{
-		View: view, host: s.Host, git: &repositories{ask: s.AskGit, askParent: s.AskParent}, private: &privateFiles{},
+		View: view, forget: forget, host: s.Host, private: &privateFiles{},
+		git:     &repositories{ask: s.AskGit, askParent: s.AskParent},
 		guarded: s.guarded(view), own: s.ownPlaces(view), hostsGap: s.HostsGap, forbidden: s.forbidden(view),
 		sensitive: sensitive.Find(view, s.Host.Homes(), s.Host.Root, s.Host.Getenv), listed: map[string][]string{},
 		startup: &sourcedFiles{}, moving: &moving{},
@@ -108,6 +111,7 @@ const (
 // that is in asks.
 func (s *Input) evaluate(kind document.Kind) *evaluation {
 	view := s.view()
+	defer view.forget() // the evaluation may be kept for long
 	everywhere := s.run(view, "", asIgnored, kind, nil)
 	result := *everywhere
 	result.diagnostics = document.Sort(slices.Concat(everywhere.diagnostics, everywhere.secretDiagnostics(),

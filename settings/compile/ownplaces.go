@@ -47,7 +47,7 @@ func (s *Input) ownPlaces(r *resolve.View) []ownPlace {
 		}
 		place := ownPlace{path: target.Path, there: target.Exists, links: target.Links, busy: busy}
 		if isZeds {
-			place.open = s.editable(r, target.Path)
+			place.open = editable(r, target.Path)
 		}
 		list = append(list, place)
 	}
@@ -96,8 +96,8 @@ func keptDirs(h resolve.Host) []string {
 
 // editable are what is in Zed's directory and decides about nothing. A symlink
 // can be followed anyway.
-func (s *Input) editable(r *resolve.View, dir string) []string {
-	names, err := s.FS.ReadDir(dir)
+func editable(r *resolve.View, dir string) []string {
+	names, err := r.FS.ReadDir(dir)
 	if err != nil {
 		return nil // mostly there is none
 	}

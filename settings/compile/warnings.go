@@ -205,7 +205,7 @@ func (s *Input) shells(r *resolve.View) []string {
 		if listed == "" {
 			continue
 		}
-		names, err := s.FS.ReadDir(r.Resolve(listed).Path)
+		names, err := r.FS.ReadDir(r.Resolve(listed).Path)
 		if err != nil {
 			names = nil // mostly there is none
 		}

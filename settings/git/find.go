@@ -354,8 +354,7 @@ func (g *finder) names(dir string) []string {
 		g.found.Crowded, g.found.Loose = true, true
 		return nil
 	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(slices.Values(names)) // the list itself is not ours
 }
 
 // hooksOfTrees protects the hooks that relative paths name.

@@ -76,6 +76,18 @@ func Rooted(root string) resolve.FS {
 	}
 }
 
+// Counted answers as f does, and counts what files and directories are asked to
+// hold: by the function and the path, such as "ReadFile /etc/hosts". It is no good
+// for several goroutines.
+func Counted(f resolve.FS, asked map[string]int) resolve.FS {
+	counted := f
+	counted.ReadFile = func(path string) ([]byte, error) { asked["ReadFile "+path]++; return f.ReadFile(path) }
+	counted.ReadDir = func(path string) ([]string, error) { asked["ReadDir "+path]++; return f.ReadDir(path) }
+	counted.Dirs = func(path string) ([]string, error) { asked["Dirs "+path]++; return f.Dirs(path) }
+	counted.Modes = func(path string) (resolve.Modes, error) { asked["Modes "+path]++; return f.Modes(path) }
+	return counted
+}
+
 // InMemory is Tree without a disk, for tests that resolve many paths.
 func InMemory(entries map[string]string) resolve.FS {
 	type node struct {
