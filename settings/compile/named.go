@@ -37,22 +37,25 @@ type named struct {
 }
 
 // namedFiles grants what the user's configuration of git and the start-up files
-// of shells name for reading, as far as set does not open it already: without
+// of shells name for reading, as far as granted does not open it already: without
 // it, every command of git and every login shell ends with an error. A file that
 // is secret stays closed, and so does what a session may have named.
-func namedFiles(view fsView, set grantSet) (list []grant) {
-	granted := outsideOf(set.granted, set.temporary, set.hidden)
+func namedFiles(view fsView, granted outside) (list []grant) {
 	if view.host.Home == "" {
 		return nil
 	}
 	for _, file := range slices.Concat(namedByGit(view), namedByShells(view, granted), namedByOthers(view)) {
 		target := view.Resolve(file.path)
 		_, hidden := granted.index.HiddenAt(target.Path)
-		there := target.Err == nil && target.Exists && (target.Mode.IsRegular() || file.dir && target.Mode.IsDir())
-		if file.certificates {
-			there = target.Err == nil && target.Exists && view.noCertificates(target.Path, target.Mode) == ""
+		if target.Err != nil || !target.Exists || hidden || granted.at(target.Path).Has(policy.Read) ||
+			view.sensitive.Holds(target.Path) != "" {
+			continue
 		}
-		if !there || hidden || granted.at(target.Path).Has(policy.Read) || view.sensitive.Holds(target.Path) != "" {
+		counts := target.Mode.IsRegular() || file.dir && target.Mode.IsDir()
+		if file.certificates { // they are large, and mostly in /etc, which is open
+			counts = view.noCertificates(target.Path, target.Mode) == ""
+		}
+		if !counts {
 			continue
 		}
 		var by []string
@@ -428,11 +431,14 @@ func (v fsView) includedBySSH() (list []string) {
 }
 
 // namedPaths are the real paths of the files that the user's configuration of
-// git names, but for what a session may have named.
+// git names, but for what a session may have named. Of certificates only those in a
+// home directory matter, where private files are looked for.
 func namedPaths(view fsView, writable cover) (list []string) {
+	homes := view.RealHomes(view.host)
 	for _, file := range namedByGit(view) {
 		target := view.Resolve(file.path)
-		if file.certificates && view.noCertificateFile(target.Path, target.Mode) != "" {
+		inHome := slices.ContainsFunc(homes, func(home string) bool { return policy.Contains(home, target.Path) })
+		if file.certificates && (!inHome || view.noCertificateFile(target.Path, target.Mode) != "") {
 			continue // what is private there stays hidden
 		}
 		links := target.Links

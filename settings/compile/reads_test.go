@@ -60,6 +60,24 @@ func TestEvaluation_ReadsEachFileOnce(t *testing.T) {
 	}
 }
 
+// Certificates that settings of programs name are read only if sessions could not
+// read them anyway: in /etc they are hundreds of kilobytes.
+func TestCertificates_ThatAreOpenAreNotRead(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]int{"/etc/ssl/certs/ca-certificates.crt": 0, "/home/u/ca.pem": 1} {
+		asked := map[string]int{}
+		tree := resolvetest.InMemory(map[string]string{
+			"/home/u/project/": "", file: testCertificate,
+			"/home/u/.config/pip/pip.conf": "[global]\ncert = " + file + "\n",
+			"/home/u/.gitconfig":           "[http]\n\tsslCAInfo = " + file + "\n",
+		})
+		c := snapshotOf(t, resolvetest.Counted(tree, asked), `{"enabled": true}`, "").Compile(document.KindTool)
+		if got := accessOf(c, file); got != "read" || asked["ReadFile "+file] != want {
+			t.Errorf("%s: access %s, read %d times, want %d", file, got, asked["ReadFile "+file], want)
+		}
+	}
+}
+
 // A file that changes during an evaluation has one content for all parts of it.
 func TestEvaluation_SeesOneContent(t *testing.T) {
 	t.Parallel()

@@ -99,11 +99,19 @@ func resolveGrants(
 		set.granted = append(set.granted, list...)
 	}
 	set.granted = append(set.granted, tools...)
-	certificates, refusals := certificateGrants(view, environment, outsideOf(set.granted, set.temporary, set.hidden))
-	set.granted, set.refusals = append(set.granted, steady(certificates)...), append(set.refusals, refusals...)
-	set.granted = append(set.granted, steady(namedFiles(view, set))...)
-	set.cover = coverOf(set.granted)
-	set.rules = allowGuarded(mergeRules(set.granted), outsideOf(set.granted, set.temporary, set.hidden), *p)
+	given := outsideOf(set.granted, set.temporary, set.hidden)
+	add := func(list []grant) { // mostly there is nothing to add
+		if list = steady(list); len(list) > 0 {
+			set.granted = append(set.granted, list...)
+			given = outsideOf(set.granted, set.temporary, set.hidden)
+		}
+	}
+	certificates, refusals := certificateGrants(view, environment, given)
+	add(certificates)
+	set.refusals = append(set.refusals, refusals...)
+	add(namedFiles(view, given))
+	set.cover = given.cover
+	set.rules = allowGuarded(given.policy.Rules, given, *p)
 	set.temporary = slices.DeleteFunc(slices.Clone(set.temporary), func(t policy.Temporary) bool {
 		return set.cover.at(t.Path) == 0 // the project's file has taken it away
 	})
