@@ -34,13 +34,18 @@ func paths(list []Place) (all []string) {
 	return all
 }
 
-// withHarmless marks the places that are in the table, and adds the others.
+// withHarmless marks the places that are in the table, and adds the others. Of
+// several of one path it marks the first.
 func withHarmless(table []Place) []Place {
+	first := make(map[string]int, len(table))
+	for i := len(table) - 1; i >= 0; i-- {
+		first[table[i].Path] = i
+	}
 	for _, path := range harmless() {
-		i := slices.IndexFunc(table, func(place Place) bool { return place.Path == path })
-		if i < 0 {
+		i, known := first[path]
+		if !known {
 			i = len(table)
-			table = append(table, Place{Path: path})
+			table, first[path] = append(table, Place{Path: path}), i
 		}
 		table[i].Harmless = true
 	}

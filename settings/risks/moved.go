@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -184,10 +185,38 @@ var variables = []moved{
 	{variable: "WGETRC", usual: "~/.wgetrc"},
 }
 
+// made is what In has returned last. All evaluations of a process ask for the same.
+var made struct {
+	mu    sync.Mutex // guards the fields below
+	of    []string   // the values of variables, and the home directories
+	table []Place
+}
+
 // In is the table in home directories, by absolute paths; theirs are clean. A
 // place that a variable moves is there twice: where it usually is, and where the
-// variable says. getenv reads the environment of programs outside.
+// variable says. getenv reads the environment of programs outside. The table is not
+// to be changed: the next call may return the same. Several goroutines may call In.
 func In(homes []string, getenv func(name string) string) []Place {
+	values := make([]string, 0, len(variables))
+	for _, m := range variables {
+		values = append(values, getenv(m.variable))
+	}
+	of := slices.Concat(values, homes)
+	made.mu.Lock()
+	known, table := slices.Equal(made.of, of), made.table
+	made.mu.Unlock()
+	if known {
+		return table
+	}
+	table = in(homes, values)
+	made.mu.Lock()
+	defer made.mu.Unlock()
+	made.of, made.table = of, table
+	return table
+}
+
+// in makes the table. values are those of variables.
+func in(homes, values []string) []Place {
 	list := make([]Place, 0, len(All())*max(1, len(homes)))
 	for _, place := range All() {
 		below, inHome := strings.CutPrefix(place.Path, "~")
@@ -200,15 +229,15 @@ func In(homes []string, getenv func(name string) string) []Place {
 			list = append(list, place)
 		}
 	}
-	for _, m := range variables {
-		for _, path := range pathsIn(m.words(getenv(m.variable)), homes) {
+	for i, m := range variables {
+		for _, path := range pathsIn(m.words(values[i]), homes) {
 			isUsual := func(home string) bool { return path == filepath.Join(home, strings.TrimPrefix(m.usual, "~")) }
 			if !slices.ContainsFunc(homes, isUsual) {
 				list = append(list, m.at(path)...)
 			}
 		}
 	}
-	return list
+	return slices.Clip(list)
 }
 
 // maxMoved bounds the paths of one variable.

@@ -124,6 +124,34 @@ func TestIn_FollowsVariables(t *testing.T) {
 	}
 }
 
+// The table is made once for the same home directories and variables, and anew for
+// others.
+func TestIn_IsMadeOnce(t *testing.T) { // not in parallel: the other tests ask for others
+	in := func(home, codex string) []Place {
+		return In([]string{home}, func(name string) string { return map[string]string{"CODEX_HOME": codex}[name] })
+	}
+	same := func(a, b []Place) bool { return len(a) == len(b) && &a[0] == &b[0] }
+	first := in("/home/u", "/srv/codex")
+	if !same(first, in("/home/u", "/srv/codex")) {
+		t.Error("the table is made again")
+	}
+	wanted := slices.Clone(first)
+	for name, other := range map[string][]Place{
+		"another home":            in("/home/w", "/srv/codex"),
+		"another variable":        in("/home/u", "/srv/other"),
+		"a variable fewer":        in("/home/u", ""),
+		"a home like a variable":  in("/srv/codex", "/home/u"),
+		"the first home, a slash": in("/home/u/", "/srv/codex"),
+	} {
+		if same(first, other) {
+			t.Errorf("%s: the table of the first is returned", name)
+		}
+	}
+	if again := in("/home/u", "/srv/codex"); same(first, again) || !reflect.DeepEqual(again, wanted) {
+		t.Error("control: after others it is made again, and is the same")
+	}
+}
+
 // Each variable moves something.
 func TestVariables(t *testing.T) {
 	t.Parallel()
