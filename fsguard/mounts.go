@@ -82,12 +82,14 @@ func within(dir, path string) bool {
 }
 
 // remoteOf is the file system of a clean path without symlinks, if the helper
-// must make calls on it; otherwise nil.
-func remoteOf(path string) *remote {
-	if !filepath.IsAbs(path) || !anyRemote() {
+// must make calls on it; otherwise nil. It asks once whether the table has changed.
+func remoteOf(path string) *remote { return table().remoteOf(path) }
+
+func (m *mounts) remoteOf(path string) *remote {
+	if !m.remote || !filepath.IsAbs(path) {
 		return nil
 	}
-	at := table().at(filepath.Clean(path))
+	at := m.at(filepath.Clean(path))
 	if at == nil || isLocal(at.kind) {
 		return nil
 	}

@@ -55,6 +55,25 @@ a line that makes no sense
 	}
 }
 
+// The helper makes the calls on another machine's file systems, and no others.
+func TestMounts_RemoteOf(t *testing.T) {
+	t.Parallel()
+	const local = "20 1 8:1 / / rw - ext4 a rw\n21 20 0:5 / /proc rw - proc proc rw\n"
+	mixed := newMounts(parseMounts(local + "22 20 test:1 / /net rw - nfs4 a: rw\n"))
+	for path, want := range map[string]bool{
+		"/net": true, "/net/a": true, "/net/../net/a": true,
+		"/": false, "/etc": false, "/network": false, "net/a": false,
+	} {
+		remote := mixed.remoteOf(path)
+		if (remote != nil) != want || want && remote != remoteNamed("test:1", "nfs4") {
+			t.Errorf("%s: %+v", path, remote)
+		}
+		if remote := newMounts(parseMounts(local)).remoteOf(path); remote != nil {
+			t.Errorf("control: %s on local file systems alone: %+v", path, remote)
+		}
+	}
+}
+
 func TestTable_IsThisMachines(t *testing.T) {
 	t.Parallel()
 	at := table().at("/proc/self")
