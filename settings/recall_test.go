@@ -112,6 +112,26 @@ func TestRecall_EqualsAFreshEvaluation(t *testing.T) {
 	}
 }
 
+// A store that watches nothing keeps evaluations, too: "exec" asks again for each
+// refusal that it sums up.
+func TestRecall_WithoutAWatch(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "additional_read_only_paths": ["~/late"]}}}`)
+	d.must(os.MkdirAll(d.project, 0o755))
+	d.open(func(options *Options) { options.Once = true })
+	before := d.checkRecall()
+	d.write(d.home+"/late", "")
+	made := d.checkRecall()
+	if reflect.DeepEqual(made, before) {
+		t.Error("control: a granted path that was made changes nothing")
+	}
+	d.save(d.own, disabled)
+	if reflect.DeepEqual(d.checkRecall(), made) {
+		t.Error("control: other settings change nothing")
+	}
+}
+
 // evaluationOf is the same for two snapshots that share one evaluation.
 func evaluationOf(s *compile.Snapshot) *sensitive.Paths {
 	return s.Reasons(document.KindTool).Secrets()

@@ -91,9 +91,9 @@ type Store struct {
 	editor  *source.State
 	command *source.State
 	sources *source.Store
-	askGit  compile.AskGit  // nil: git is not asked
-	parents *git.Asker      // asks about repositories above projects
-	memory  *compile.Memory // nil: nothing is kept
+	askGit  compile.AskGit // nil: git is not asked
+	parents *git.Asker     // asks about repositories above projects
+	memory  *compile.Memory
 	fs      resolve.FS
 	maxAge  time.Duration     // of a snapshot that Latest returns again
 	audited *compile.Snapshot // before the last change; nil: changes are not noted
@@ -140,11 +140,10 @@ func open(options Options, with source.Watching) (*Store, error) {
 	s := &Store{
 		options: options, log: log, host: host,
 		latest: map[string]latest{}, granted: map[string][]compile.Addition{}, maxAge: maxAge, fs: resolve.OS,
-		opened: make(chan struct{}), parents: new(git.Asker),
+		opened: make(chan struct{}), parents: new(git.Asker), memory: compile.NewMemory(),
 	}
 	if !options.Once {
 		s.askGit = s.parents.Ask // one command does not wait for another program
-		s.memory = compile.NewMemory()
 		s.fs.Dirs, s.fs.Modes = resolve.RememberDirs(), resolve.RememberModes()
 		s.fs.Find, s.fs.Links = resolve.RememberFind(), resolve.RememberLinks()
 	}

@@ -70,12 +70,13 @@ func offerFor(store *settings.Store, snapshot *compile.Snapshot, w wish) offer {
 		return o
 	}
 	denial.Lacking = ""
-	tried, err := presentation.Suggest(store.With(proposal), kind, denial)
+	with := store.With(proposal) // evaluates the settings anew
+	tried, err := presentation.Suggest(with, kind, denial)
 	switch {
 	case err == nil && tried.Allowed:
 		o.proposal = proposal
 	default:
-		o = offer{why: countsMore(store.With(proposal), kind, denial, suggestion, line), unhelpful: true}
+		o = offer{why: countsMore(with, kind, denial, suggestion, line), unhelpful: true}
 	}
 	return o
 }
