@@ -458,7 +458,7 @@ func (s *splitter) readsSecret(c simple) bool {
 		case !p.word:
 		case name == "sudo", name == "doas":
 			sudo = true
-		case sudo && isCluster(p.value, "S"), takers[name]:
+		case sudo && isCluster(p.value, "S"), takers.has(name):
 			return true
 		case strings.HasPrefix(p.value, "-") && containsAny(p.value, []string{"pass", "token"}):
 			return true

@@ -125,8 +125,8 @@ var known = sync.OnceValue(func() map[string]bool {
 		"curl": true, "aws": true, "vault": true, "npm": true, "yarn": true, "pnpm": true, "pip": true, "gcloud": true,
 		"htpasswd": true, "sqlplus": true, "echo": true, "wget": true, "bundle": true,
 	}
-	for _, set := range []map[string]bool{shells, interpreters, databases, messengers, readers, logins, agents} {
-		for name := range set {
+	for _, programs := range []set{shells, interpreters, databases, messengers, readers, logins, agents} {
+		for name := range programs() {
 			all[name] = true
 		}
 	}
@@ -166,7 +166,7 @@ func commandOf(list []string) commandForm {
 }
 
 // keepsWords reports whether the words of a program name no other ones.
-func keepsWords(program string) bool { return readers[program] || program == "echo" }
+func keepsWords(program string) bool { return readers.has(program) || program == "echo" }
 
 // place finds the words from start to end that are secret by their place.
 func (c *commandForm) place(program string, list []string, start, end int) {
@@ -195,7 +195,7 @@ func (c *commandForm) place(program string, list []string, start, end int) {
 		}
 	}
 	switch {
-	case login && logins[program]:
+	case login && logins.has(program):
 		for i := start + 1; i < end; i++ {
 			if list[i-1] == "-p" {
 				c.secrets[i] = true
@@ -282,7 +282,7 @@ func (c *commandForm) sets(program string, list []string, before []int, name str
 	case "nmcli", "wpa_cli":
 		return meaningOf(name) == strong
 	}
-	if len(before) == 0 || meaningOf(name) < weak || readers[program] || strings.Contains(name, "=") {
+	if len(before) == 0 || meaningOf(name) < weak || readers.has(program) || strings.Contains(name, "=") {
 		return false
 	}
 	last := list[before[len(before)-1]]

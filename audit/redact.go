@@ -143,7 +143,7 @@ func (j *judge) argument(program, word string, depth int) string {
 			return text
 		}
 	}
-	if readers[program] || agents[program] && strings.Contains(word, " ") {
+	if readers.has(program) || agents.has(program) && strings.Contains(word, " ") {
 		return j.named(j.forms(word), inMessage)
 	}
 	return j.prose(word, depth)
@@ -220,7 +220,7 @@ func longOption(program, flag string) role {
 	name := strings.ToLower(strings.TrimLeft(flag, "-"))
 	switch name {
 	case "user", "proxy-user":
-		if !noPasswords[program] {
+		if !noPasswords.has(program) {
 			return userAndPassword
 		}
 		return anything
@@ -229,12 +229,12 @@ func longOption(program, flag string) role {
 	case "cookie":
 		return cookies
 	case "command", "run", "execute":
-		if !interpreters[program] && !databases[program] {
+		if !interpreters.has(program) && !databases.has(program) {
 			return commandLine
 		}
 		return anything
 	case "eval", "print":
-		if interpreters[program] {
+		if interpreters.has(program) {
 			return code
 		}
 	case "encodedcommand", "enc":
@@ -275,19 +275,19 @@ func shortOption(program, word string) (r role, value string) {
 	switch {
 	case program == "curl" && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--"):
 		return curlOption(word)
-	case shells[program] && len(word) > 1 && word[1] != '-' && strings.Contains(word, "c") && isLetters(word[1:]):
+	case shells.has(program) && len(word) > 1 && word[1] != '-' && strings.Contains(word, "c") && isLetters(word[1:]):
 		return commandLine, ""
-	case interpreters[program] && isCluster(word, "ceErpE"):
+	case interpreters.has(program) && isCluster(word, "ceErpE"):
 		return code, ""
-	case databases[program] && isCluster(word, "ce"):
+	case databases.has(program) && isCluster(word, "ce"):
 		return anything, ""
-	case messengers[program] && isCluster(word, "mp"):
+	case messengers.has(program) && isCluster(word, "mp"):
 		return message, ""
-	case messengers[program] && strings.HasPrefix(word, "-m") && len(word) > 2:
+	case messengers.has(program) && strings.HasPrefix(word, "-m") && len(word) > 2:
 		return message, word[2:]
-	case !noPasswords[program] && word == "-u":
+	case !noPasswords.has(program) && word == "-u":
 		return userAndPassword, ""
-	case !noPasswords[program] && strings.HasPrefix(word, "-u") && len(word) > 2 && strings.Contains(word, ":"):
+	case !noPasswords.has(program) && strings.HasPrefix(word, "-u") && len(word) > 2 && strings.Contains(word, ":"):
 		return userAndPassword, word[2:]
 	}
 	return anything, ""
@@ -314,7 +314,7 @@ func curlOption(word string) (role, string) {
 func base(word string) string {
 	name := word[strings.LastIndexAny(word, `/\`)+1:]
 	name = strings.TrimSuffix(strings.ToLower(name), ".exe")
-	if trimmed := strings.TrimRight(name, "0123456789."); interpreters[trimmed] {
+	if trimmed := strings.TrimRight(name, "0123456789."); interpreters.has(trimmed) {
 		return trimmed
 	}
 	return name

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -19,14 +20,22 @@ const (
 	strong
 )
 
-// words is a set.
-func words(list string) map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq(list) {
-		set[word] = true
-	}
-	return set
+// set is a set of words. It is made when it is first asked for: every process of
+// the program starts with this package, also a stage, and few of them ask.
+type set func() map[string]bool
+
+// words is the set of the words of a text.
+func words(list string) set {
+	return sync.OnceValue(func() map[string]bool {
+		all := map[string]bool{}
+		for word := range strings.FieldsSeq(list) {
+			all[word] = true
+		}
+		return all
+	})
 }
+
+func (s set) has(word string) bool { return s()[word] }
 
 var (
 	// strongEnds end a part of a name whose value is secret.
@@ -56,10 +65,10 @@ var (
 // meaningOf says what a name of a flag, a variable, a header or a key says.
 func meaningOf(name string) meaning {
 	parts := partsOf(name)
-	if len(parts) == 0 || negations[parts[0]] {
+	if len(parts) == 0 || negations.has(parts[0]) {
 		return ordinary
 	}
-	if last := parts[len(parts)-1]; harmless[last] {
+	if last := parts[len(parts)-1]; harmless.has(last) {
 		return ordinary
 	}
 	most := ordinary
@@ -69,13 +78,13 @@ func meaningOf(name string) meaning {
 		}
 		single := strings.TrimSuffix(part, "s")
 		switch {
-		case strongParts[part], strings.HasSuffix(part, "pass") && !noPass[part]:
+		case strongParts.has(part), strings.HasSuffix(part, "pass") && !noPass.has(part):
 			most = strong
-		case single == "key" && i > 0 && secretKeys[parts[i-1]]:
+		case single == "key" && i > 0 && secretKeys.has(parts[i-1]):
 			most = strong
-		case weakParts[part]:
+		case weakParts.has(part):
 			most = max(most, weak)
-		case addressOnly[part]:
+		case addressOnly.has(part):
 			most = max(most, ofAddress)
 		default:
 			for _, end := range strongEnds {
@@ -125,7 +134,7 @@ func isPlain(name, value string) bool {
 	name = strings.ToLower(strings.TrimLeft(name, "-"))
 	value = strings.Trim(value, `"'`)
 	switch {
-	case value == "" || value == redacted || plainValues[strings.ToLower(value)] || isExpanded(value):
+	case value == "" || value == redacted || plainValues.has(strings.ToLower(value)) || isExpanded(value):
 		return true
 	case name == "pwd" || name == "oldpwd":
 		return strings.HasPrefix(value, "/")

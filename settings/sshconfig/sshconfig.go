@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Names are absolute paths, in the order of the configuration.
@@ -149,13 +150,14 @@ func (r *reader) include(value string) {
 	}
 }
 
-// classes are those of glob(3), such as "[a-z]".
-var classes = regexp.MustCompile(`\[[!^]?[^]/][^]/]*\]`)
+// classes are those of glob(3), such as "[a-z]". They are compiled when they are
+// needed: every stage starts with this package, too.
+var classes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[[!^]?[^]/][^]/]*\]`) })
 
 // widened is a pattern with "*" for what glob(3) takes for one of several
 // characters; "" if that is all in a home directory, or in one that holds it.
 func widened(dir, name, home string) string {
-	wide := classes.ReplaceAllString(strings.ReplaceAll(name, "?", "*"), "*")
+	wide := classes().ReplaceAllString(strings.ReplaceAll(name, "?", "*"), "*")
 	if before, _, has := strings.Cut(wide, "["); has {
 		wide = before + "*"
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -316,13 +317,16 @@ func (p Place) remove(which func(Owner, fs.DirEntry) bool) {
 }
 
 // form is that of the names of its files: of a place, of what belongs to one, and of
-// what a process has left that was killed while it wrote one of these.
-var form = regexp.MustCompile(`^\d+\.\d+\.\d+\.[0-9a-f]{64}(` + regexp.QuoteMeta(locked) + `|(` +
-	regexp.QuoteMeta(failed) + `)?(\.\d+)?)$`)
+// what a process has left that was killed while it wrote one of these. It is compiled
+// when it is needed: every stage starts with this package, too.
+var form = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d+\.\d+\.\d+\.[0-9a-f]{64}(` + regexp.QuoteMeta(locked) + `|(` +
+		regexp.QuoteMeta(failed) + `)?(\.\d+)?)$`)
+})
 
 // ownerOf is the owner of a file with a name.
 func ownerOf(name string) (owner Owner, is bool) {
-	if !form.MatchString(name) { // whose file it is is not known
+	if !form().MatchString(name) { // whose file it is is not known
 		return Owner{}, false
 	}
 	parts := strings.SplitN(name, ".", 4)
