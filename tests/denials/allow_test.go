@@ -211,7 +211,7 @@ func TestAllow_SaysWhichSettingsAreInTheWay(t *testing.T) {
 // Several shells at once lose nothing of each other, and write nothing twice.
 func TestAllow_FromSeveralShellsAtOnce(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s, file := newAllowScene(t, "// mine\n"+harness.Settings(nil))
 	files := []string{file, file}
 	for _, name := range []string{"a", "b", "c"} {

@@ -13,7 +13,7 @@ import (
 // the command that allows it. What the session may read is never named.
 func TestExec_SaysWhatItNamesAndMayNotRead(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s := newScene(t)
 	harness.Write(t, s.UserSettings(), harness.Settings(nil))
 	file := s.OutsidePath("file")

@@ -47,7 +47,7 @@ func (sh *shell) run(command string) string {
 // the prompt looks like and however narrow the terminal is.
 func TestPrompt_SaysWhatWasRefused(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	for name, prompt := range map[string]string{
 		"plain":         `'at> '`,
 		"two lines":     `'\n[\w]\nat> '`,
@@ -86,7 +86,7 @@ func TestPrompt_SaysWhatWasRefused(t *testing.T) {
 // A program that uses the screen is not disturbed, and a flood is three lines.
 func TestPrompt_WaitsForProgramsAndBoundsFloods(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s := newScene(t)
 	harness.Write(t, s.UserSettings(), harness.Settings(nil))
 	path := s.OutsidePath("notes")
@@ -108,7 +108,7 @@ func TestPrompt_WaitsForProgramsAndBoundsFloods(t *testing.T) {
 // commands that nobody types get nothing of it.
 func TestPrompt_TheFileIsNoWayOut(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	s := newScene(t)
 	harness.Write(t, s.UserSettings(), harness.Settings(nil))
 	victim := s.OutsidePath("victim")
@@ -131,7 +131,7 @@ func TestPrompt_TheFileIsNoWayOut(t *testing.T) {
 // them in the shell if it asks for that, and only then.
 func TestPrompt_IsForClientsThatWantIt(t *testing.T) {
 	t.Parallel()
-	newObservedScene(t)
+	requireReports(t)
 	if _, err := exec.LookPath("bash"); err != nil {
 		harness.Skip(t, "bash", "it is not installed")
 	}
