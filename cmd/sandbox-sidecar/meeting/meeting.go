@@ -316,9 +316,9 @@ func (p Place) remove(which func(Owner, fs.DirEntry) bool) {
 	}
 }
 
-// form is that of the names of its files: of a place, of what belongs to one, and of
-// what a process has left that was killed while it wrote one of these. It is compiled
-// when it is needed: every stage starts with this package, too.
+// form is that of the names of its files: of a place, of what belongs to one, and
+// of what a process has left that was killed while it wrote one of these. It is
+// compiled when it is needed: every stage starts with this package, too.
 var form = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\d+\.\d+\.\d+\.[0-9a-f]{64}(` + regexp.QuoteMeta(locked) + `|(` +
 		regexp.QuoteMeta(failed) + `)?(\.\d+)?)$`)
