@@ -11,8 +11,11 @@ import (
 )
 
 const (
-	// sampleTime is how often is checked who has waited for a processor.
-	sampleTime = time.Second
+	// sampleTime is how often deadlines check who has waited for a processor: a
+	// sample reads files of each thread, which all of a test's processes pay for.
+	sampleTime = 2 * time.Second
+	// tookTime is how often Took does: what it measures may last a second.
+	tookTime = 100 * time.Millisecond
 	// mostProlonged is how many times its limit a deadline may be prolonged by:
 	// what hangs while other tests of the process have no processor ends too.
 	mostProlonged = 4
@@ -62,7 +65,7 @@ func took(s *starved, do func()) time.Duration {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(sampleTime / 10)
+		tick := time.NewTicker(tookTime)
 		defer tick.Stop()
 		for {
 			select {
@@ -92,7 +95,7 @@ var waiting struct {
 	sum        time.Duration
 }
 
-// waited is the sum so far. It grows by a sample a second at most.
+// waited is the sum so far. It grows by one sample in sampleTime at most.
 func waited() time.Duration {
 	waiting.Lock()
 	defer waiting.Unlock()
