@@ -33,7 +33,8 @@ type dialogue struct {
 // refuses, with "the content" in it.
 func startDialogue(t *testing.T, wrap func(*exec.Cmd), line string) *dialogue {
 	t.Helper()
-	s := newObservedScene(t)
+	requireReports(t)
+	s := &scene{harness.NewScene(t, "")} // no dialogue needs the victim
 	harness.Write(t, s.OutsidePath("file"), "the content\n")
 	p := &dialogue{scene: s, token: uuid.NewString()}
 	line = strings.ReplaceAll(line, "FILE", s.OutsidePath("file"))
