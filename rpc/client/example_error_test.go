@@ -33,14 +33,14 @@ func ExampleOn() {
 	// Output: s: hello
 }
 
-// pretend connects a client to a sidecar that gives every request one answer,
+// pretend connects a client to a sidecar that gives the first request an answer,
 // and writes what the caller writes.
 func pretend(answer string) (*client.Client, io.WriteCloser) {
 	fromSidecar, out := io.Pipe()
 	in, toSidecar := io.Pipe()
 	go func() {
 		_, _ = in.Read(make([]byte, 64<<10))
-		body := `{"jsonrpc":"2.0","id":0,` + answer + `}`
+		body := `{"jsonrpc":"2.0","id":1,` + answer + `}`
 		fmt.Fprintf(out, "Content-Length: %d\r\n\r\n%s", len(body), body)
 	}()
 	return client.New(fromSidecar, toSidecar), out
