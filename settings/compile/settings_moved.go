@@ -74,6 +74,9 @@ func (e *evaluation) diagnoseMoved(r *reporter) {
 		if target.Err != nil || !target.Mode.IsRegular() {
 			continue
 		}
+		if left := e.moving.left; left != "" && policy.Contains(left, p.Path) {
+			continue // the evaluation with the project says what holds for its sessions
+		}
 		told[p.Path] = true
 		reads := index.At(p.Path).Has(policy.Read) ||
 			slices.ContainsFunc(e.policy.Copies, func(c policy.Copy) bool { return c.Path == p.Path })
