@@ -129,6 +129,16 @@ func TestDiagnostics(t *testing.T) {
 				`which names the socket; add +AGENT to allowed_env_vars`,
 		},
 		{
+			"a socket of the sidecar's", ok + `, "allowed_unix_sockets": ["~/.local/state/sandbox-sidecar/run/s1/control"]`,
+			`1:69: error: allowed_unix_sockets: "~/.local/state/sandbox-sidecar/run/s1/control" leads to a socket of ` +
+				`the sidecar's own, which commands sessions; the entry does not count`,
+		},
+		{
+			"a socket of the sidecar's elsewhere", ok + `, "allowed_unix_sockets": ["/moved/sandbox-sidecar/s1/control"]`,
+			`1:69: error: allowed_unix_sockets: "/moved/sandbox-sidecar/s1/control" leads to a socket of ` +
+				`the sidecar's own, which commands sessions; the entry does not count`,
+		},
+		{
 			"a socket and no network", ok + `, "allowed_unix_sockets": ["/run/docker.sock"], "allow_network": false`,
 			`1:69: info: allowed_unix_sockets: allow_network is false, ` +
 				`but the program behind "/run/docker.sock" may have a network`,

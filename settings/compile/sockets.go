@@ -72,6 +72,12 @@ func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter)
 					display.Quote(text))
 			}
 		}
+		if view.ownSocket(found) {
+			r.add(from.file, at, document.SeverityError, socketsKey,
+				"%s leads to a socket of the sidecar's own, which commands sessions; the entry does not count",
+				display.Quote(text))
+			continue
+		}
 		list = append(list, found)
 	}
 	return slices.DeleteFunc(list, func(s socket) bool {
@@ -80,12 +86,20 @@ func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter)
 	})
 }
 
+// ownSocket reports whether a socket is one at which the sidecar itself listens, or
+// is where such sockets are. Who connects there may start commands in other
+// sandboxes, and the peer of a session that was let connect is the sidecar. A variable
+// such as SSH_AUTH_SOCK, which an entry may name, can be a project's.
+func (v fsView) ownSocket(s socket) bool {
+	return s.abstract == "" && (sidecarsOwn(s.path) || v.undoes(s.path) != "")
+}
+
 func chooseSockets(
 	view fsView, l layers, p project, toolchains []chosen, writable cover, r *reporter,
 ) []socket {
 	list := socketsOf(view, p, &l.user, writable, r)
 	for _, s := range toolchainSockets(view, toolchains) {
-		if rest, _ := dropMovable([]grant{s.grant}, writable, r); len(rest) > 0 {
+		if rest, _ := dropMovable([]grant{s.grant}, writable, r); len(rest) > 0 && !view.ownSocket(s) {
 			list = append(list, s)
 		}
 	}

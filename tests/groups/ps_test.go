@@ -226,11 +226,14 @@ func sockets(t testing.TB, w *harness.World) []string {
 	return found
 }
 
-// ask asks at a socket what runs, by its directory, as the path may be too long.
+// askWhatRuns asks at a socket what runs. Its path may be too long, so a link leads
+// to its directory. A session gets no answer by a path through /proc/self/fd, whatever
+// it may reach.
 const askWhatRuns = `import os, socket, sys
-directory = os.open(os.path.dirname(sys.argv[1]), os.O_PATH)
+link = "to-%d" % os.getpid()
+os.symlink(os.path.dirname(sys.argv[1]), link)
 s = socket.socket(socket.AF_UNIX)
-s.connect("/proc/self/fd/%d/control" % directory)
+s.connect(link + "/control")
 s.sendall(b'{"version":2,"list":{}}\n')
 print("answered", len(s.recv(100)) > 0)
 `
@@ -254,7 +257,7 @@ func TestPs_IsOutOfReach(t *testing.T) {
 		if len(args) > 0 {
 			c = command(t, w, append(args, "python3", script, found[0])...)
 		}
-		c.Env, c.Dir = harness.Environ(w), w.Project
+		c.Env, c.Dir = append(harness.Environ(w), "SSH_AUTH_SOCK="+found[0]), w.Project
 		out, _ := c.CombinedOutput()
 		return string(out)
 	}
@@ -279,7 +282,13 @@ func TestPs_IsOutOfReach(t *testing.T) {
 	harness.Write(t, w.UserSettings(), settings(harness.Sandbox{
 		"additional_read_write_paths": []string{w.Home}, "allowed_unix_sockets": []string{found[0]},
 	}))
+	attack("where the socket and the home are granted")
+	harness.Write(t, w.UserSettings(), settings(harness.Sandbox{"allowed_unix_sockets": []string{found[0]}}))
 	attack("where the socket is granted")
+	harness.Write(t, w.UserSettings(), settings(harness.Sandbox{
+		"allowed_unix_sockets": []string{"$SSH_AUTH_SOCK"}, "allowed_env_vars": []string{"+SSH_AUTH_SOCK"},
+	}))
+	attack("where a variable names the socket")
 	for _, group := range []string{"", "agent"} {
 		if out, _ := run(e, group, "readlink /proc/self/fd/*"); strings.Contains(out, "socket:") {
 			harness.Breach(t, "a session in group %q has a socket: %s", group, out)
