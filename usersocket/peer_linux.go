@@ -16,15 +16,30 @@ func peerOf(fd int) (peer, error) {
 	if err != nil {
 		return peer{}, err
 	}
-	return peer{uid: int(credentials.Uid), pid: int(credentials.Pid)}, nil
+	who := peer{uid: int(credentials.Uid), pid: int(credentials.Pid)}
+	if lives, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD); err == nil {
+		who.lives = os.NewFile(uintptr(lives), "peer")
+	} else if !errors.Is(err, unix.ENOPROTOOPT) { // before Linux 6.5
+		return peer{}, fmt.Errorf("find the peer: %w", err)
+	}
+	return who, nil
 }
 
 // free refuses a process of a session. It has more filters of system calls than
-// this one. In a container every process may have some.
+// this one. In a container every process may have some. If the peer has ended, its
+// number may be that of another process by now.
 func (p peer) free() error {
+	if p.lives != nil {
+		defer p.lives.Close()
+	}
 	theirs, err := filters(strconv.Itoa(p.pid))
 	if err != nil {
 		return err
+	}
+	if p.lives != nil {
+		if err := unix.PidfdSendSignal(int(p.lives.Fd()), 0, nil, 0); errors.Is(err, unix.ESRCH) {
+			return errors.New("the peer has ended")
+		}
 	}
 	ours, err := filters("self")
 	if err != nil {

@@ -100,11 +100,15 @@ func Peer(c *net.UnixConn) (pid int, err error) {
 	if controlErr := raw.Control(func(fd uintptr) { who, err = peerOf(int(fd)) }); controlErr != nil || err != nil {
 		return 0, errors.Join(controlErr, err)
 	}
+	free := who.free()
 	if who.uid != os.Geteuid() {
 		return 0, fmt.Errorf("the peer is a process of user %d", who.uid)
 	}
-	return who.pid, who.free()
+	return who.pid, free
 }
 
 // peer is the process at the other end.
-type peer struct{ uid, pid int }
+type peer struct {
+	uid, pid int
+	lives    *os.File // a pidfd, if the kernel has them for peers; free closes it
+}
