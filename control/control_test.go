@@ -230,7 +230,7 @@ func TestJoinLink_IsAbsentOnlyWhereNothingListens(t *testing.T) {
 		joining.Files[i] = null
 	}
 	join := func(at string) error {
-		joined, err := At(at, socket).JoinLink("x", joining)
+		joined, err := At(at, socket).JoinLink("x", "place", joining)
 		if err == nil {
 			joined.Close()
 		}

@@ -60,13 +60,15 @@ var ErrGone = errors.New("the sandbox has ended, and with it the command")
 // Of files, which the caller closes, none may be a terminal. The error is a
 // *spawn.Error of a *spawn.NotExecutedError if the program could not be executed.
 func (s *Supervisor) Join(sandbox string, j spawn.Joining) (*Joined, error) {
-	return s.join(sandbox, j, false)
+	return s.join(&join{Sandbox: sandbox}, j)
 }
 
 // JoinLink is Join for the command of a link that is a shell, in the sandbox of its
-// agent. The process says what there is to say to the user.
-func (s *Supervisor) JoinLink(sandbox string, j spawn.Joining) (*Joined, error) {
-	return s.join(sandbox, j, true)
+// agent. place is the name of the place at which the link has found the process,
+// which refuses the command if it keeps its sandbox for another one. The process says
+// what there is to say to the user.
+func (s *Supervisor) JoinLink(sandbox, place string, j spawn.Joining) (*Joined, error) {
+	return s.join(&join{Sandbox: sandbox, Link: true, Place: place}, j)
 }
 
 // The errors of a link whose command was taken. Its user has joined nothing.
@@ -75,7 +77,8 @@ var (
 	errKeeperSilent = errors.New("the command may have run: what keeps the agent's sandbox does not answer")
 )
 
-func (s *Supervisor) join(sandbox string, j spawn.Joining, link bool) (*Joined, error) {
+func (s *Supervisor) join(asked *join, j spawn.Joining) (*Joined, error) {
+	link := asked.Link
 	raw, pid, err := usersocket.Dial(s.stateDir, s.socket, name, time.Now().Add(takeTimeout))
 	failed := func(err error) error {
 		if link {
@@ -95,10 +98,8 @@ func (s *Supervisor) join(sandbox string, j spawn.Joining, link bool) (*Joined, 
 	}
 	c := usersocket.NewConn(raw, maxMessage)
 	c.TakeFiles(1)
-	asked := &join{
-		Sandbox: sandbox, Program: []byte(j.Program), Argv: bytesOf(j.Argv), Env: bytesOf(j.Env), Dir: []byte(j.Dir),
-		Link: link,
-	}
+	asked.Program, asked.Dir = []byte(j.Program), []byte(j.Dir)
+	asked.Argv, asked.Env = bytesOf(j.Argv), bytesOf(j.Env)
 	var files []*os.File
 	if j.Files != nil {
 		files = j.Files[:]

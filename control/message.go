@@ -65,6 +65,9 @@ type join struct {
 	// Link: a link that is a shell asks, whose owner the process must know. It gets
 	// lines for the user.
 	Link bool `json:"link,omitempty"`
+	// Place is the name of the place where the link has found the process. It stands
+	// for the policy that the command is to have.
+	Place string `json:"place,omitempty"`
 	// Terminal is the size of a terminal that the command is to have.
 	Terminal *size `json:"terminal,omitempty"`
 }

@@ -38,7 +38,7 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	}()
 	joining, err := asked.check(files)
 	if err == nil && asked.Link {
-		err = l.admitLink(pid)
+		err = l.admitLink(pid, asked.Place)
 	}
 	if err != nil {
 		_ = c.Send(reply{Refused: err.Error()})
@@ -184,11 +184,11 @@ func sendShort(c sender, answer reply, files ...*os.File) error {
 var errNoLinks = errors.New("the process keeps no sandbox for links")
 
 // admitLink refuses the command of a link that another process should run.
-func (l *Listener) admitLink(pid int) error {
+func (l *Listener) admitLink(pid int, place string) error {
 	if l.options.Admit == nil || l.options.Narrate == nil {
 		return errNoLinks
 	}
-	return l.options.Admit(pid)
+	return l.options.Admit(pid, place)
 }
 
 // list adds what the command was refused.

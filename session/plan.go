@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -81,6 +82,17 @@ func (p *Plan) Shareable() bool { return p.Policy.Restricted && p.Policy.OnDenie
 func (p *Plan) Shared(env []string) (policyID, trail, around string) {
 	request := spawn.Request{Policy: p.Policy, Env: env}
 	return p.PolicyID(), fmt.Sprintf("%+v", p.Policy.Audit), request.Around()
+}
+
+// SessionsWrite reports whether sessions under the policy write a directory, given its
+// real path, or did so under another one, as far as that was noted. That the policy
+// protects it does not matter: one that ran before it was there writes it.
+func (p *Plan) SessionsWrite(dir string) bool {
+	writes := func(rule policy.Rule) bool {
+		return rule.Access.Has(policy.Write) && policy.Contains(rule.Path, dir)
+	}
+	return p.Policy.Project != "" && policy.Contains(p.Policy.Project, dir) ||
+		slices.ContainsFunc(p.Policy.Rules, writes) || p.store.SessionsWrote(dir)
 }
 
 var (

@@ -52,6 +52,7 @@ type keeperAnswer struct {
 // keeper keeps one sandbox.
 type keeper struct {
 	agent    owner.Process
+	place    meeting.Place
 	project  *projectFlags
 	store    *settings.Store
 	snapshot *compile.Snapshot
@@ -177,6 +178,7 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 	if err != nil {
 		return err
 	}
+	k.place = place
 	place.Tidy(func(pid int, birth uint64) bool { return owner.Lives(pid, birth, owner.Look) })
 	k.why = whyNew(leftAt(place), like)
 	place.Prune(mostEnded, func(text string) bool { return !namesSandbox(text) })
@@ -350,10 +352,17 @@ func (k *keeper) listen(
 	return listener, err
 }
 
-// belongs refuses the commands of other agents.
-func (k *keeper) belongs(pid int) error {
+// belongs refuses the commands of other agents, and those that are to have another
+// policy. What a place holds is not proof enough of either: a session may have
+// written it.
+func (k *keeper) belongs(pid int, place string) error {
+	if place != k.place.Name() {
+		return errOtherPlace
+	}
 	return k.agent.IsAbove(pid, owner.Look)
 }
+
+var errOtherPlace = errors.New("it keeps a sandbox for another policy")
 
 // retire has the sandbox end once nothing runs in it.
 func (k *keeper) retire(sandbox string) bool {

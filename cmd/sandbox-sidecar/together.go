@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -70,7 +71,7 @@ func (j job) runShared(plan *session.Admitted, project, dir string) (exit spawn.
 		return exit, nil, false
 	}
 	place, _, err := placeOf(agent, plan, project, j.env)
-	if errors.Is(err, errForeign) {
+	if errors.Is(err, errForeign) || errors.Is(err, owner.ErrLate) {
 		display.Fprintf(stderr, "sandbox-sidecar: warning: the command has a sandbox of its own: %v\n", err)
 	}
 	if err != nil {
@@ -105,15 +106,22 @@ func (j job) runShared(plan *session.Admitted, project, dir string) (exit spawn.
 	}
 	defer joined.Close()
 	signals, stop := caller.Catch()
-	fmt.Fprint(stderr, joined.Said)
+	printSaid(joined.Said)
 	pipes.begin()
 	end, err := waitOnStreams(joined, signals, true)
 	stop() // while this process waits for its caller, signals end it
 	left := pipes.finish()
 	joined.ReadOn(left)
 	closeAll(left)
-	fmt.Fprint(stderr, end.Said)
+	printSaid(end.Said)
 	return end.Exit, err, true
+}
+
+// printSaid prints lines of another process.
+func printSaid(lines string) {
+	for line := range strings.Lines(lines) {
+		display.Fprintf(stderr, "%s\n", strings.TrimSuffix(line, "\n"))
+	}
 }
 
 func closeAll(files []*os.File) {
@@ -218,7 +226,7 @@ func joinAt(place meeting.Place, text string, joining spawn.Joining) (*control.J
 	if at.Ended != "" {
 		return nil, control.ErrAbsent
 	}
-	return control.At(place.StateDir(), at.Socket).JoinLink(at.Sandbox, joining)
+	return control.At(place.StateDir(), at.Socket).JoinLink(at.Sandbox, place.Name(), joining)
 }
 
 // startKeeper starts the process that keeps a sandbox, and waits until it has
@@ -268,6 +276,9 @@ func runFor(most time.Duration, path string, argv []string, output, file *os.Fil
 	return err
 }
 
+// stateVariables name the state directory, in which the commands of an agent meet.
+var stateVariables = []string{"HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}
+
 // errForeign means that the agent's process id is not known to be one of this
 // process's namespace.
 var errForeign = errors.New("its agent is not known")
@@ -275,13 +286,20 @@ var errForeign = errors.New("its agent is not known")
 // placeOf is where the commands meet that belong to an agent and share a sandbox:
 // those with the same policy, project, agents' sockets, and circumstances, which all
 // commands in the sandbox get from the process that keeps it. Two containers that
-// share a state directory have places of their own.
+// share a state directory have places of their own. The error is owner.ErrLate if a
+// variable may have moved the state directory to where a session writes that runs
+// already: what is there proves nothing.
 func placeOf(
 	agent owner.Process, plan *session.Admitted, project string, env []string,
 ) (meeting.Place, likeness, error) {
 	dir, err := lifecycle.StateDir(os.Environ())
 	if err != nil {
 		return meeting.Place{}, likeness{}, err
+	}
+	if plan.SessionsWrite(dir) {
+		if err := agent.StartedWith(stateVariables, os.LookupEnv); err != nil {
+			return meeting.Place{}, likeness{}, err
+		}
 	}
 	namespace, err := owner.Namespace()
 	if err != nil {

@@ -489,3 +489,48 @@ func (w *world) mustEndWhileCommandsStart(wrap func(*exec.Cmd), token string, st
 	})
 	w.mustBeQuiet()
 }
+
+// Commands of an agent meet in the state directory. A session can have the agent load
+// a variable, as from .env, that moves it to where the session writes: a text there
+// names an older sandbox with more rights, or a socket of the session's own. So no
+// sandbox is shared by such a variable, and it is said why.
+func TestTogether_NoVariableOfASessionMovesTheMeeting(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	for name, moved := range map[string]string{
+		"XDG_RUNTIME_DIR": ".moved/sandbox-sidecar/shared",
+		"XDG_STATE_HOME":  ".moved/sandbox-sidecar/run/shared",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, harness.Defaults(nil))
+			dir := w.ProjectPath(".moved")
+			a := w.agent()
+			a.must("mkdir -m 700 .moved && echo old >/tmp/of-agent")
+			meeting := func() []string {
+				found, err := filepath.Glob(w.ProjectPath(moved + "/*"))
+				harness.Must(t, err)
+				return found
+			}
+			a.must("@export " + name + "='" + dir + "'")
+			out, _ := a.run("cat /tmp/of-agent")
+			if said := harness.Unfold(out); strings.Contains(out, "old") ||
+				!strings.Contains(said, name+" is not what bash (") {
+				t.Errorf("it is said %q", out)
+			}
+			if found := meeting(); len(found) > 0 {
+				harness.Breach(t, "the commands meet where a session writes: %q", found)
+			}
+			a.kill()
+			b := w.agent(name + "=" + dir)
+			b.must("echo new >/tmp/of-agent")
+			if out := b.must("cat /tmp/of-agent"); out != "new" {
+				t.Errorf("control: an agent that was started with it shares: %q", out)
+			}
+			if len(meeting()) == 0 {
+				t.Errorf("control: nobody meets at %s", moved)
+			}
+			b.kill()
+		})
+	}
+}

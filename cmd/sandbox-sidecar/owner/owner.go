@@ -161,6 +161,43 @@ func errLate(pid int, at Process) error {
 	return fmt.Errorf("%s=%d: %s was not started with that: set it where that is started", Variable, pid, at)
 }
 
+// ErrLate means that a variable is not what a process was started with.
+var ErrLate = errors.New("a variable was set too late")
+
+// StartedWith returns nil if the process has executed its program with variables as
+// they are now, by a function like os.LookupEnv. Otherwise the error wraps ErrLate, or
+// says why that is not known. A session can write a variable to a file that an agent
+// loads while it runs, but not to those with which the agent was started.
+func (p Process) StartedWith(names []string, now func(name string) (string, bool)) error {
+	env, err := environ(p.PID)
+	if err != nil {
+		return err
+	}
+	return startedWith(p, env, names, now)
+}
+
+func startedWith(p Process, env, names []string, now func(name string) (string, bool)) error {
+	for _, name := range names {
+		value, set := now(name)
+		i := slices.IndexFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+		if set != (i >= 0) || set && env[i] != name+"="+value {
+			return lateError{p, name}
+		}
+	}
+	return nil
+}
+
+// lateError is ErrLate about a variable.
+type lateError struct {
+	process Process
+	name    string
+}
+
+func (e lateError) Error() string {
+	return fmt.Sprintf("%s is not what %s was started with: set it where that is started", e.name, e.process)
+}
+func (lateError) Unwrap() error { return ErrLate }
+
 // startedWith reports whether a process has executed its program with the variable.
 func (of Processes) startedWith(at Process, named string) bool {
 	env, err := of.Environ(at.PID)

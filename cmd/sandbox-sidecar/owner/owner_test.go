@@ -332,3 +332,31 @@ func TestLives(t *testing.T) {
 		}
 	}
 }
+
+// Variables are what a process was started with only if all of them are, set or not.
+func TestStartedWith_NoticesEachVariable(t *testing.T) {
+	t.Parallel()
+	env := []string{"HOME=/home/me", "XDG_STATE_HOME=", "HOMES=/x"}
+	names := []string{"HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}
+	at := Process{PID: 8, Argv: []string{"claude"}}
+	for name, now := range map[string]map[string]string{
+		"":                {"HOME": "/home/me", "XDG_STATE_HOME": "", "OTHER": "x"},
+		"HOME":            {"HOME": "/home/me/", "XDG_STATE_HOME": ""},
+		"XDG_STATE_HOME":  {"HOME": "/home/me"},
+		"XDG_RUNTIME_DIR": {"HOME": "/home/me", "XDG_STATE_HOME": "", "XDG_RUNTIME_DIR": ""},
+	} {
+		err := startedWith(at, env, names, func(name string) (string, bool) {
+			value, set := now[name]
+			return value, set
+		})
+		switch {
+		case name == "" && err == nil:
+		case name == "" || !errors.Is(err, ErrLate) || !strings.HasPrefix(err.Error(), name+" is not what claude (8)"):
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	gone := Process{PID: 1 << 30}
+	if err := gone.StartedWith(nil, os.LookupEnv); err == nil || errors.Is(err, ErrLate) {
+		t.Errorf("a process that cannot be looked at: %v", err)
+	}
+}
