@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -51,6 +52,10 @@ var ErrNotStarted = errors.New("not started")
 // ErrAbsent is ErrNotStarted because the process or the sandbox is not there any
 // more.
 var ErrAbsent = fmt.Errorf("%w: the sandbox is not there any more", ErrNotStarted)
+
+// ErrLost is ErrNotStarted because the process has closed the connection, or has
+// ended, before it has taken the command.
+var ErrLost = fmt.Errorf("%w: the connection has ended", ErrNotStarted)
 
 // ErrGone means that the sandbox has ended, perhaps as the process that started it
 // has, and with it the command.
@@ -117,7 +122,7 @@ func (s *Supervisor) join(asked *join, j spawn.Joining) (*Joined, error) {
 	}
 	if err != nil { // nothing is started before
 		c.Close()
-		return nil, &notStartedError{ofProcess(err), ErrNotStarted}
+		return nil, &notStartedError{ofProcess(err), lostBy(err)}
 	}
 	if answer.Taken {
 		answer = reply{}
@@ -169,6 +174,14 @@ func (s *Supervisor) join(asked *join, j spawn.Joining) (*Joined, error) {
 func absentBy(err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
 		return ErrAbsent
+	}
+	return ErrNotStarted
+}
+
+// lostBy is ErrLost if the other end of a connection is not there any more.
+func lostBy(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
+		return ErrLost
 	}
 	return ErrNotStarted
 }

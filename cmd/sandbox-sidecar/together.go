@@ -158,6 +158,8 @@ func meet(place meeting.Place, agent owner.Process, joining spawn.Joining) (*con
 			if err := start(place, agent, found); err != nil {
 				return nil, err
 			}
+		case errors.Is(err, control.ErrLost):
+			// The keeper may have been killed. If so, nothing listens any more.
 		default:
 			// The keeper refuses the command, unless it is about to end.
 			if now, readErr := place.Read(); readErr != nil || now == found {
