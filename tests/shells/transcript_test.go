@@ -51,7 +51,9 @@ def call(method, params):
     send({"id": last, "method": method, "params": params})
     while True:
         message = receive()
-        if message.get("id") == last and "method" not in message: return message["result"]
+        if message.get("id") == last and "method" not in message:
+            if "result" not in message: sys.exit(str(message))
+            return message["result"]
 
 def by_shell(line):
     done = subprocess.run(argv + ["-c", line], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -77,7 +79,8 @@ def by_tools(line):
 
 if way != "shell":
     host = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    call("initialize", {"protocolVersion": "2025-06-18", "capabilities": {},
+    version = "2025-06-18" if way == "mcp" else 1
+    call("initialize", {"protocolVersion": version, "capabilities": {},
         "clientInfo": {"name": "actor", "version": "1"}})
     send({"method": "notifications/initialized" if way == "mcp" else "initialized", "params": {}})
 run = {"shell": by_shell, "mcp": by_mcp, "tools": by_tools}[way]
