@@ -70,8 +70,8 @@ func (s *Supervisor) Join(sandbox string, j spawn.Joining) (*Joined, error) {
 
 // JoinLink is Join for the command of a link that is a shell, in the sandbox of its
 // agent. place is the name of the place at which the link has found the process,
-// which refuses the command if it keeps its sandbox for another one. The process says
-// what there is to say to the user.
+// which refuses the command if it keeps its sandbox for another one. The process
+// says what there is to say to the user.
 func (s *Supervisor) JoinLink(sandbox, place string, j spawn.Joining) (*Joined, error) {
 	return s.join(&join{Sandbox: sandbox, Link: true, Place: place}, j)
 }

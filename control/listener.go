@@ -43,9 +43,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Connections bounds the connections at once; 0 is for few.
 	Connections int
-	// Admit refuses the commands of some links, by the error: of a process, which has
-	// found this one at a place. Narrate returns who describes one that is about to
-	// start. If they are nil, links are refused.
+	// Admit refuses the commands of some links, by the error: of a process, which
+	// has found this one at a place. Narrate returns who describes one that is about
+	// to start. If they are nil, links are refused.
 	Admit   func(pid int, place string) error
 	Narrate func(spawn.Joining) Narrator
 	// Retire has a shared sandbox end once nothing runs in it, if it is one that is

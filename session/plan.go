@@ -84,9 +84,9 @@ func (p *Plan) Shared(env []string) (policyID, trail, around string) {
 	return p.PolicyID(), fmt.Sprintf("%+v", p.Policy.Audit), request.Around()
 }
 
-// SessionsWrite reports whether sessions under the policy write a directory, given its
-// real path, or did so under another one, as far as that was noted. That the policy
-// protects it does not matter: one that ran before it was there writes it.
+// SessionsWrite reports whether sessions under the policy write a directory, given
+// its real path, or did so under another one, as far as that was noted. That the
+// policy protects it does not matter: one that ran before it was there writes it.
 func (p *Plan) SessionsWrite(dir string) bool {
 	writes := func(rule policy.Rule) bool {
 		return rule.Access.Has(policy.Write) && policy.Contains(rule.Path, dir)

@@ -82,8 +82,8 @@ func (n notes) written(path string) string {
 	}
 }
 
-// SessionsWrote reports whether sessions could write a directory, given its real path,
-// or one above it, as far as that was noted.
+// SessionsWrote reports whether sessions could write a directory, given its real
+// path, or one above it, as far as that was noted.
 func (s *Store) SessionsWrote(dir string) bool { return s.notes.written(dir) != "" }
 
 // wroteAgents says why a session could have written a set for an agent below a

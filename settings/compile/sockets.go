@@ -88,8 +88,9 @@ func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter)
 
 // ownSocket reports whether a socket is one at which the sidecar itself listens, or
 // is where such sockets are. Who connects there may start commands in other
-// sandboxes, and the peer of a session that was let connect is the sidecar. A variable
-// such as SSH_AUTH_SOCK, which an entry may name, can be a project's.
+// sandboxes, and a session that may connect does so by the sidecar, which is no
+// session. A variable such as SSH_AUTH_SOCK, which an entry may name, can be a
+// project's.
 func (v fsView) ownSocket(s socket) bool {
 	return s.abstract == "" && (sidecarsOwn(s.path) || v.undoes(s.path) != "")
 }

@@ -227,8 +227,8 @@ func sockets(t testing.TB, w *harness.World) []string {
 }
 
 // askWhatRuns asks at a socket what runs. Its path may be too long, so a link leads
-// to its directory. A session gets no answer by a path through /proc/self/fd, whatever
-// it may reach.
+// to its directory. A session gets no answer by a path through /proc/self/fd,
+// whatever it may reach.
 const askWhatRuns = `import os, socket, sys
 link = "to-%d" % os.getpid()
 os.symlink(os.path.dirname(sys.argv[1]), link)

@@ -490,10 +490,10 @@ func (w *world) mustEndWhileCommandsStart(wrap func(*exec.Cmd), token string, st
 	w.mustBeQuiet()
 }
 
-// Commands of an agent meet in the state directory. A session can have the agent load
-// a variable, as from .env, that moves it to where the session writes: a text there
-// names an older sandbox with more rights, or a socket of the session's own. So no
-// sandbox is shared by such a variable, and it is said why.
+// Commands of an agent meet in the state directory. A session can have the agent
+// load a variable, as from .env, that moves it to where the session writes: a text
+// there names an older sandbox with more rights, or a socket of the session's own.
+// So no sandbox is shared by such a variable, and it is said why.
 func TestTogether_NoVariableOfASessionMovesTheMeeting(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)

@@ -164,10 +164,10 @@ func errLate(pid int, at Process) error {
 // ErrLate means that a variable is not what a process was started with.
 var ErrLate = errors.New("a variable was set too late")
 
-// StartedWith returns nil if the process has executed its program with variables as
-// they are now, by a function like os.LookupEnv. Otherwise the error wraps ErrLate, or
-// says why that is not known. A session can write a variable to a file that an agent
-// loads while it runs, but not to those with which the agent was started.
+// StartedWith returns nil if the process has executed its program with variables
+// as they are now, by a function like os.LookupEnv. Otherwise the error wraps
+// ErrLate, or says why that is not known. A session can write a variable to a file
+// that an agent loads while it runs, but set none with which the agent was started.
 func (p Process) StartedWith(names []string, now func(name string) (string, bool)) error {
 	env, err := environ(p.PID)
 	if err != nil {
