@@ -164,8 +164,8 @@ func (p *Plan) refusal() error {
 		Attempt: "check the project", Path: path, Cause: cause,
 		Hint: "try again once the file system answers; sessions elsewhere can be started",
 	}
-	if redirect := (*compile.Redirect)(nil); errors.As(cause, &redirect) {
-		failed.Hint = redirect.Hint()
+	if own := (interface{ Hint() string })(nil); errors.As(cause, &own) {
+		failed.Hint = own.Hint()
 	}
 	return failed
 }

@@ -43,6 +43,9 @@ type Result struct {
 	// Redirect is a symlink on the way to the project that a session could have
 	// made; nil if there is none. No sandboxed session may start then.
 	Redirect *Redirect
+	// Overfull is a directory of git working trees with more names than can be
+	// compared; nil if there is none. No sandboxed session may start then.
+	Overfull *Overfull
 	// AgentGap is why the agent of the command line does not count; "" if it
 	// does, or if there is none. Its session does not start then.
 	AgentGap string

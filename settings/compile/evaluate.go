@@ -51,6 +51,9 @@ type evaluation struct {
 	// redirect is a symlink on the way to the project that cannot be relied on;
 	// nil if there is none.
 	redirect *Redirect
+	// overfull is a directory in which the oldest working trees are unknown; nil if
+	// there is none.
+	overfull *Overfull
 	// planted says that a session could have made the program of the agent that
 	// the command line names; "" if not.
 	planted string
@@ -249,6 +252,7 @@ func (s *Input) run(
 		unclear: cmp.Or(paths.unclear,
 			grants.unclear, reachable.unclear),
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
+		overfull: overfullOf(view, project, roots.dirs),
 	}
 	if projectDir != "" {
 		e.redirect = redirected(view, projectDir, s.Others, grants.writable)

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -283,8 +284,37 @@ func (c *Result) Unready() (path string, cause error) {
 		return c.NoAnswer, fsguard.ErrNoAnswer
 	case c.Redirect != nil:
 		return "", c.Redirect
+	case c.Overfull != nil:
+		return "", c.Overfull
 	}
 	return "", nil
+}
+
+// Overfull is a directory of git working trees with more names than can be compared.
+type Overfull struct{ Dir string }
+
+// Error says what is wrong with the directory.
+func (o *Overfull) Error() string {
+	return fmt.Sprintf("%s holds more than %d names, so git's oldest worktrees are unknown", display.Quote(o.Dir),
+		resolve.MaxNames)
+}
+
+// Hint says what the user can do.
+func (o *Overfull) Hint() string {
+	return `run "git worktree prune" outside in that repository; remove files and links that it leaves there`
+}
+
+// overfullOf is the first such directory of the project, or of other directories
+// that sessions write; nil if there is none.
+func overfullOf(view fsView, p project, dirs []string) *Overfull {
+	first := p.git.Overfull
+	for _, dir := range dirs {
+		first = cmp.Or(first, view.git.of(view, dir).Overfull)
+	}
+	if first == "" {
+		return nil
+	}
+	return &Overfull{Dir: first}
 }
 
 // redirected returns the first symlink on the way to a project that lies where a

@@ -135,3 +135,36 @@ func TestCompile_AProjectWhoseSettingsNeverAnswered(t *testing.T) {
 		t.Errorf("the last good content does not count: %q", compiled.NoAnswer)
 	}
 }
+
+// Where too many worktrees are registered to compare their ages, an older one could
+// be left out: no sandboxed session starts, neither in the project nor beside it.
+func TestCompile_WorktreesThatCannotBeCompared(t *testing.T) {
+	t.Parallel()
+	for dir, user := range map[string]string{
+		"/home/u/project/.git/worktrees": `{"enabled": true}`,
+		"/home/u/other/.git/worktrees":   `{"enabled": true, "additional_read_write_paths": ["~/other"]}`,
+		"":                               `{"enabled": true, "additional_read_write_paths": ["~/other"]}`,
+	} {
+		f := resolvetest.InMemory(map[string]string{
+			"/home/u/project/.git/HEAD": "", "/home/u/project/.git/objects/": "", "/home/u/project/.git/refs/": "",
+			"/home/u/other/.git/HEAD": "", "/home/u/other/.git/objects/": "", "/home/u/other/.git/refs/": "",
+		})
+		f.Oldest = func(asked, _ string, _ int) ([]string, error) {
+			if asked == dir {
+				return nil, resolve.ErrTooManyNames
+			}
+			return nil, nil
+		}
+		result := snapshotOf(t, f, user, "").Compile(document.KindTool)
+		_, cause := result.Unready()
+		if dir == "" {
+			if cause != nil {
+				t.Errorf("the control: %v", cause)
+			}
+			continue
+		}
+		if cause == nil || !strings.Contains(cause.Error(), dir) {
+			t.Errorf("%s: %v", dir, cause)
+		}
+	}
+}

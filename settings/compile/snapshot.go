@@ -53,7 +53,7 @@ func (s *Snapshot) Compile(kind document.Kind) Result {
 		bounds: e.bounds, adding: e.addingVariables(), AgentGap: e.agentGap(),
 	}
 	if compiled.Policy.Restricted {
-		compiled.NoAnswer, compiled.Redirect = e.noAnswer, e.redirect
+		compiled.NoAnswer, compiled.Redirect, compiled.Overfull = e.noAnswer, e.redirect, e.overfull
 		if s.ProjectState != nil && s.ProjectState.NoAnswer && s.ProjectState.Good == nil {
 			compiled.NoAnswer = cmp.Or(compiled.NoAnswer, s.ProjectState.File)
 		}

@@ -58,6 +58,10 @@ type Repository struct {
 	// Crowded: there is more than is protected one by one. The directories of
 	// submodules and worktrees are protected as a whole then.
 	Crowded bool
+	// Overfull is the first directory of registered working trees that holds more
+	// names than can be compared, so that nobody knows which are the oldest; "" if
+	// there is none.
+	Overfull string
 	// NoAnswer is the first path of the project, or of its repository, whose
 	// file system does not answer; "" if all answer. Skipped are other paths
 	// that do not answer.

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -25,14 +26,19 @@ type registry struct {
 
 // linkedTrees lists those of a repository, the oldest entries first: a session can
 // register more, and cannot make them older. It is not whole if there are more than
-// are read, of all repositories together.
+// maxGitDirs of all repositories together. All names of a directory are compared,
+// and no session starts if these are more than resolve.MaxNames.
 func (g *finder) linkedTrees(dir string) registry {
 	if list, known := g.linked[dir]; known {
 		return list
 	}
 	all := filepath.Join(dir, "worktrees")
 	names, err := g.view.FS.Oldest(all, "gitdir", maxGitDirs-g.looked)
-	list := registry{whole: !errors.Is(err, resolve.ErrNotAllFound)}
+	overfull := errors.Is(err, resolve.ErrTooManyNames)
+	if overfull {
+		g.found.Overfull = cmp.Or(g.found.Overfull, all)
+	}
+	list := registry{whole: !overfull && !errors.Is(err, resolve.ErrNotAllFound)}
 	if err != nil && list.whole {
 		g.unanswered(all, err)
 	}

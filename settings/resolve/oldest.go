@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"cmp"
+	"errors"
 	"path/filepath"
 	"slices"
 	"time"
@@ -9,11 +10,23 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 )
 
+// ErrTooManyNames means that FS.Oldest has not compared the names of a directory,
+// because they are more than MaxNames. The kernel lists names in no order, so any of
+// them may be the oldest.
+var ErrTooManyNames = errors.New("the directory holds too many names to compare")
+
 // OldestBy is FS.Oldest of a lister, and of when the inode of a file last changed.
+// The lister may stop after any number of names above MaxNames.
 func OldestBy(
 	list func(dir string) ([]string, error), changed func(path string) (time.Time, error), dir, file string, most int,
 ) ([]string, error) {
 	names, err := list(dir)
+	switch {
+	case len(names) > 0 && most <= 0:
+		return nil, cmp.Or(err, ErrNotAllFound)
+	case len(names) > MaxNames:
+		return nil, ErrTooManyNames
+	}
 	type entry struct {
 		name string
 		at   time.Time
@@ -42,7 +55,12 @@ func OldestBy(
 }
 
 func oldest(dir, file string, most int) ([]string, error) {
-	return OldestBy(names, func(path string) (time.Time, error) {
+	bound := MaxNames + 1
+	if most <= 0 {
+		bound = 1 // whether there is any
+	}
+	list := func(dir string) ([]string, error) { return namesUpTo(dir, bound) }
+	return OldestBy(list, func(path string) (time.Time, error) {
 		info, err := fsguard.LstatPlain(path)
 		if err != nil {
 			return time.Time{}, err

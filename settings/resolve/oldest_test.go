@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -42,5 +43,27 @@ func TestOldest_GoesByTheInode(t *testing.T) {
 	names, err = OS.Oldest(dir, "gitdir", 1)
 	if !slices.Equal(names, []string{"older"}) || !errors.Is(err, ErrNotAllFound) {
 		t.Errorf("of three one: %q, %v", names, err)
+	}
+}
+
+// A list that stops leaves out any name, also the oldest. So nothing is listed.
+func TestOldest_ComparesAllOrNone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range MaxNames + 1 {
+		if err := os.Symlink("x", filepath.Join(dir, strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for most, want := range map[int]error{0: ErrNotAllFound, 1: ErrTooManyNames} {
+		if names, err := OS.Oldest(dir, "gitdir", most); len(names) > 0 || !errors.Is(err, want) {
+			t.Errorf("%d of too many: %q, %v", most, names, err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "0")); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := OS.Oldest(dir, "gitdir", 1); len(names) != 1 || !errors.Is(err, ErrNotAllFound) {
+		t.Errorf("at the bound: %q, %v", names, err)
 	}
 }

@@ -48,7 +48,8 @@ type FS struct {
 	Modes func(path string) (Modes, error)
 	// Oldest lists at most so many names in a directory, those first whose file of a
 	// name changed longest ago, and those without the file last. ErrNotAllFound
-	// means that there are more.
+	// means that there are more, and ErrTooManyNames that there are more than
+	// MaxNames: then it lists none.
 	Oldest func(dir, file string, most int) ([]string, error)
 	// Hostname is the machine's name, and HomeOf another user's home directory.
 	Hostname func() (string, error)
@@ -90,8 +91,11 @@ var OS = FS{
 
 // names lists a directory. A session can fill one. Nobody has MaxNames settings
 // files or submodules.
-func names(path string) (list []string, err error) {
-	entries, err := fsguard.ReadDir(path, MaxNames)
+func names(path string) ([]string, error) { return namesUpTo(path, MaxNames) }
+
+// namesUpTo lists a directory. If it has more names, any of them are missing.
+func namesUpTo(path string, most int) (list []string, err error) {
+	entries, err := fsguard.ReadDir(path, most)
 	for _, entry := range entries {
 		list = append(list, entry.Name)
 	}
