@@ -114,10 +114,11 @@ func (h *hider) builtIn() {
 	}
 }
 
-// ofMachine reports whether sessions have a path by a built-in grant.
+// ofMachine reports whether sessions read a path by a built-in grant. What they also
+// write, as /tmp, is the user's: there is no store of the machine's.
 func (h *hider) ofMachine(path string) bool {
 	return slices.ContainsFunc(h.granted, func(g grant) bool {
-		return g.origin.File == policy.OriginBuiltIn && policy.Contains(g.path, path)
+		return g.origin.File == policy.OriginBuiltIn && !g.access.Has(policy.Write) && policy.Contains(g.path, path)
 	})
 }
 

@@ -263,15 +263,21 @@ func TestVariables_HideNoOtherFileOfTheMachine(t *testing.T) {
 		variable, value, file, text string
 		hides                       bool
 	}{
-		{"MAVEN_OPTS", "-Djavax.net.ssl.trustStore=/etc/pki/java/cacerts", "/etc/pki/java/cacerts", "\xfe\xed", false},
-		{"MAVEN_ARGS", "-Dlogback.configurationFile=/etc/x.xml", "/etc/x.xml", "<configuration/>\n", false},
+		// Not settings of Maven, also where a variable hides those.
+		{"MAVEN_OPTS", "-Djavax.net.ssl.trustStore=/data/cacerts", "/data/cacerts", "<password>a</password>\n", false},
+		{"MAVEN_ARGS", "-Dlogback.configurationFile=/data/x.xml", "/data/x.xml", "<password>a</password>\n", false},
 		{"PIP_CONFIG_FILE", "/etc/pki/ca.pem", "/etc/pki/ca.pem", "password = hunter2\n", false},
 		// The controls: a usual name, and a file that the user's settings grant.
 		{"PIP_CONFIG_FILE", "/etc/corp/pip.conf", "/etc/corp/pip.conf", "password = hunter2\n", true},
 		{"PIP_CONFIG_FILE", "/data/mine", "/data/mine", "password = hunter2\n", true},
+		{"MAVEN_ARGS", "-s /data/x.xml", "/data/x.xml", "<password>a</password>\n", true},
+		// Built-in grants let sessions write there: it is no file of the machine's.
+		{"PIP_CONFIG_FILE", "/tmp/x/conf", "/tmp/x/conf", "password = hunter2\n", true},
+		{"PIP_CONFIG_FILE", "/var/tmp/conf", "/var/tmp/conf", "password = hunter2\n", true},
 	} {
 		s := snapshotOf(t, resolvetest.InMemory(map[string]string{"/home/u/project/": "", test.file: test.text}),
-			`{"enabled": true, "toolchains": ["java", "python"], "additional_read_only_paths": ["/data"]}`, "")
+			`{"enabled": true, "toolchains": ["java", "python"], "additional_read_only_paths": ["/data"],
+			"additional_read_write_paths": ["/tmp", "/var/tmp"]}`, "")
 		s.Host.Env[test.variable] = test.value
 		c := s.Compile(document.KindTool)
 		if _, hidden := c.Policy.HiddenAt(test.file); hidden != test.hides {
