@@ -38,6 +38,7 @@ type Client struct {
 	use      []int      // the useLock, once a holder was used
 	sessions bool       // a session has caches from the holder
 	silent   time.Time  // until then a holder that has not answered is not asked again
+	held     time.Time  // until then a startLock that was kept is tried, and not awaited
 }
 
 // ProbePath is a directory over which an overlay can be made to try whether any
@@ -138,8 +139,8 @@ func (c *Client) Prepare(caches []Cache, user bool) (Prepared, error) {
 	}
 }
 
-// silence is how long a holder that has not answered is not asked again: each
-// session would wait for it.
+// silence is how long a holder that has not answered is not asked again, and a lock
+// that was kept is not awaited: each session would wait for it.
 const silence = time.Minute
 
 // errSilent is about a holder that does not answer, as one that is stopped.
@@ -158,14 +159,19 @@ func (c *Client) keep(fds []int) {
 }
 
 // connected connects to the holder, or starts one. Nobody else starts one, and
-// none ends, meanwhile.
+// none ends, meanwhile. c.mu is held.
 func (c *Client) connected(dir *os.File, user bool) (int, error) {
 	start, err := openLock(dir, startLock)
 	if err != nil {
 		return -1, err
 	}
 	defer start.Close()
-	if err := lockIn(start, startTurns); errors.Is(err, unix.EWOULDBLOCK) {
+	turns := startTurns
+	if time.Now().Before(c.held) {
+		turns = 0
+	}
+	if err := lockIn(start, turns); errors.Is(err, unix.EWOULDBLOCK) {
+		c.held = time.Now().Add(silence)
 		return -1, errHeld
 	} else if err != nil {
 		return -1, fmt.Errorf("lock caches: %w", err)

@@ -11,7 +11,8 @@ import (
 )
 
 // A process that has the startLock and does not go on, as one that somebody has
-// stopped, holds up no session for ever. Once the lock is free, it is taken.
+// stopped, holds up one session for some seconds, and not each. Once the lock is
+// free, it is taken.
 func TestPrepare_DoesNotWaitForALockThatIsKept(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "overlays")
@@ -33,8 +34,15 @@ func TestPrepare_DoesNotWaitForALockThatIsKept(t *testing.T) {
 	}
 	started := errors.New("a holder is started")
 	client := &Client{Dir: dir, Start: func(*os.ProcAttr) error { return started }}
-	if _, err := client.Prepare(nil, false); !errors.Is(err, errHeld) {
-		t.Errorf("while it is kept: %v", err)
+	took := func() time.Duration {
+		begun := time.Now()
+		if _, err := client.Prepare(nil, false); !errors.Is(err, errHeld) {
+			t.Errorf("while it is kept: %v", err)
+		}
+		return time.Since(begun)
+	}
+	if first, second := took(), took(); second > first/2 {
+		t.Errorf("the first session waited %s, and the second %s", first, second)
 	}
 	kept.Close()
 	if _, err := client.Prepare(nil, false); !errors.Is(err, started) {
