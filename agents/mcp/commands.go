@@ -44,6 +44,9 @@ type command struct {
 	told     []string // warnings of the start
 	warnings []string // all of them; set before ended is closed
 
+	typing sync.Mutex // keeps the order of input, and guards the field below
+	last   bool       // its standard input was closed
+
 	killing sync.Once
 	killed  chan struct{} // closed to end it
 	exit    chan struct{} // closed once status is set
@@ -306,9 +309,15 @@ func (s *Server) input(_ context.Context, in InputInput) (InputOutput, error) {
 		return InputOutput{}, fmt.Errorf("id: %s has ended: see output", in.ID)
 	default:
 	}
+	c.typing.Lock()
+	defer c.typing.Unlock()
+	if c.last {
+		return InputOutput{}, fmt.Errorf("id: the standard input of %s was closed by close_stdin: start another", in.ID)
+	}
 	if err := s.sidecar.write(c, in.Text, in.CloseStdin); err != nil {
 		return InputOutput{}, err
 	}
+	c.last = in.CloseStdin
 	return InputOutput{Bytes: len(in.Text)}, nil
 }
 

@@ -121,7 +121,8 @@ func (s *Server) server() *mcp.Server {
 	}, s.read, RunOutput.text)
 	add(server, &mcp.Tool{
 		Name: "input", Title: "Write to a started command", Annotations: acts,
-		Description: "Writes text to the standard input of a command that was started with stdin, or ends it.",
+		Description: "Writes text to the standard input of a command that was started with stdin, or ends it.\n" +
+			"It is dropped, and the input ends, if more than 16 MiB wait to be read or the command reads no more.",
 	}, s.input, InputOutput.text)
 	add(server, &mcp.Tool{
 		Name: "stop", Title: "Stop a started command", Annotations: acts,

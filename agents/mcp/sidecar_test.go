@@ -144,6 +144,27 @@ func TestStart_RefusesWhatIsNotConfined(t *testing.T) {
 	}
 }
 
+// After close_stdin the sidecar drops what else is given, without an answer. So it
+// is refused.
+func TestInput_EndsWithCloseStdin(t *testing.T) {
+	t.Parallel()
+	c := &command{takes: true, exit: make(chan struct{})}
+	s := &Server{sidecar: connect(t, &fakeSidecar{}), started: started{commands: map[string]*command{"command-1": c}}}
+	give := func(text string, last bool) (InputOutput, error) {
+		return s.input(t.Context(), InputInput{ID: "command-1", Text: text, CloseStdin: last})
+	}
+	for _, last := range []bool{false, true} {
+		if got, err := give("text", last); got.Bytes != 4 || err != nil {
+			t.Errorf("last %t: %d B, %v", last, got.Bytes, err)
+		}
+	}
+	for _, text := range []string{"more", ""} {
+		if got, err := give(text, text == ""); got.Bytes != 0 || err == nil {
+			t.Errorf("%q after the end: %d B, %v", text, got.Bytes, err)
+		}
+	}
+}
+
 // If the sidecar dies, a command has ended, and says so.
 func TestCommand_EndsWithTheSidecar(t *testing.T) {
 	t.Parallel()

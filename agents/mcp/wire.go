@@ -51,10 +51,10 @@ type InputInput struct {
 
 // InputOutput is the result of input.
 type InputOutput struct {
-	Bytes int `json:"bytes" jsonschema:"how many bytes wait for the command, or were read by it"`
+	Bytes int `json:"bytes" jsonschema:"how many bytes were sent; see the tool for which are dropped"`
 }
 
-func (o InputOutput) text() string { return fmt.Sprintf("gave it %d B", o.Bytes) }
+func (o InputOutput) text() string { return fmt.Sprintf("sent it %d B", o.Bytes) }
 
 // StopInput are the arguments of stop.
 type StopInput struct {

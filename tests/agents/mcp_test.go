@@ -227,6 +227,9 @@ func TestMCP_Input(t *testing.T) {
 		t.Errorf("while it runs: %v", got)
 	}
 	harness.Must(t, give(map[string]any{"text": "two\n", "close_stdin": true}))
+	if err := give(map[string]any{"text": "dropped\n"}); err == nil {
+		t.Errorf("after close_stdin more was taken: %v", given)
+	}
 	if output := read(60); output != "got two\n" || got["exit_code"] != 0. {
 		t.Errorf("at its end: %v", got)
 	}
