@@ -2,6 +2,7 @@ package history
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -179,5 +180,26 @@ func TestLimited(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(home, ".local/state")); err == nil {
 		t.Error("Find has made a directory")
+	}
+}
+
+// zsh shows what was refused once, and nothing if it cannot empty the file.
+func TestZshrc_RepeatsNoRefusal(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("zsh")
+	if err != nil {
+		t.Skip("there is no zsh")
+	}
+	for option, want := range map[string]string{"": "refused: one\n", "setopt restricted": ""} {
+		board, home := filepath.Join(t.TempDir(), "refused"), t.TempDir()
+		if err := os.WriteFile(board, []byte("refused: one\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		line := "source ./zshrc; " + option + "\n__sandbox_refused; __sandbox_refused"
+		command := exec.Command(program, "-fc", line)
+		command.Env = []string{"HOME=" + home, "SANDBOX_REFUSED=" + board, "PATH=" + os.Getenv("PATH")}
+		if out, err := command.CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("%q: %v: %q", option, err, out)
+		}
 	}
 }

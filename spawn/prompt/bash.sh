@@ -1,9 +1,9 @@
 __sandbox_status=$?
 __sandbox_refused() {
-	if [[ -s ${SANDBOX_REFUSED-} ]]; then
+	if [[ $- != *r* && -s ${SANDBOX_REFUSED-} ]]; then
 		command sleep 0.1
 		printf '%s\n' "$(<"$SANDBOX_REFUSED")"
-		: >|"$SANDBOX_REFUSED"
+		: >|"$SANDBOX_REFUSED" || SANDBOX_REFUSED=
 	fi
 	[[ $- != *e* ]] || return 0
 	return "$__sandbox_status"

@@ -135,6 +135,37 @@ func TestEnviron_BashShowsTheBoard(t *testing.T) {
 	}
 }
 
+// A shell that cannot empty the board, as one that is restricted or finds something
+// else there, does not repeat it before each prompt, nor why not.
+func TestEnviron_BashRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	const line, status = "refused: one\n", "status 3\n"
+	for name, test := range map[string]struct{ option, first string }{
+		"control":    {"-c", line + status},
+		"restricted": {"-rc", status},
+		"not empty":  {"-c", ""}, // with errors of bash
+	} {
+		b := newBoard(t)
+		b.Add("a", "refused: one")
+		path := b.Path()
+		if name == "not empty" {
+			path = t.TempDir()
+		}
+		prompt := `(exit 3); eval "$PROMPT_COMMAND"; echo "status $?"; `
+		command := exec.Command(program, test.option, prompt+"echo; "+prompt+prompt)
+		command.Env = append(Environ(path, ""), "PATH="+os.Getenv("PATH"))
+		out, err := command.CombinedOutput()
+		first, later, _ := strings.Cut(string(out), "\n\n")
+		if err != nil || test.first != "" && first+"\n" != test.first || later != status+status {
+			t.Errorf("%s: %v: %q, and then %q", name, err, first, later)
+		}
+	}
+}
+
 func TestArgv_OnlyFishHasMore(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"bash", "/usr/bin/zsh", "vim"} {
