@@ -49,6 +49,8 @@ func TestExec_InsideASession(t *testing.T) {
 		{[]string{"trust"}, "", "inside a session nothing is changed", 1, 1},
 		{[]string{"untrust"}, "", "inside a session nothing is changed", 1, 0},
 		{[]string{"init", "--yes"}, "", "inside a session nothing is changed", 1, 0},
+		{[]string{"cache", "clear"}, "", "inside a session nothing is changed", 1, 0},
+		{[]string{"shell", "install"}, "", "inside a session nothing is changed: run", 1, 0},
 	} {
 		stdout, said, status := run(append(within[:len(within):len(within)], test.args...)...)
 		if test.stdout != "" && stdout != test.stdout || status != test.status || !strings.Contains(said, test.said) {

@@ -128,7 +128,7 @@ func refuseInside(words string) error {
 	if !inSession() {
 		return nil
 	}
-	return fmt.Errorf("inside a session nothing is changed; in a terminal outside: sandbox-sidecar %s", words)
+	return fmt.Errorf("inside a session nothing is changed: run `sandbox-sidecar %s` in a terminal outside", words)
 }
 
 // printJSON prints a value for programs.
