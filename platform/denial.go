@@ -50,8 +50,8 @@ type Denial struct {
 	Source Source
 }
 
-// Worktree is a part of the work of "git worktree add". git has made the branch
-// before either.
+// Worktree is a part of the work of "git worktree add". git may have made the
+// branch before either.
 type Worktree string
 
 // The parts. Command lines say which it is, so a session can falsify it.

@@ -107,7 +107,7 @@ func TestMessages(t *testing.T) {
 }
 
 // A refused "git worktree add" is no half-done merge: what the user changed stays
-// where it is, and git has made the branch.
+// where it is, and git may have made the branch.
 func TestWayOn_OfAWorktree(t *testing.T) {
 	t.Parallel()
 	const tree, file = "/home/u/project/.claude/worktrees/y", "/home/u/project/.vscode/settings.json"

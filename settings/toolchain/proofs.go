@@ -3,7 +3,7 @@ package toolchain
 // fourHex begins the name of a hash.
 const fourHex = "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
 
-// condaEnvironments proves a directory of environments: conda tries there whether
+// condaEnvironments proves a directory of environments: conda tests there whether
 // it can write. An environment proves nothing, since projects have some.
 var condaEnvironments = []string{".conda_envs_dir_test"}
 
