@@ -25,11 +25,13 @@ type failure struct {
 	hint        bool
 }
 
+// restrictedForTests is a policy of sessions with a directory of their own.
+var restrictedForTests = policy.Policy{
+	Restricted: true, PrivateRuntimeDir: true, Network: policy.Network{Allowed: true},
+	OnUnavailable: policy.Refuse,
+}
+
 func failures() []failure {
-	restricted := policy.Policy{
-		Restricted: true, PrivateRuntimeDir: true, Network: policy.Network{Allowed: true},
-		OnUnavailable: policy.Refuse,
-	}
 	return []failure{
 		{"a program that does not exist", &platformtest.Fake{}, func(r *Request) {
 			r.Program = "/no/such"
@@ -46,10 +48,10 @@ func failures() []failure {
 			"no such file or directory", false,
 		},
 		{"a machine without a sandbox", &platformtest.Fake{Unavailable: platform.ErrUnavailable}, func(r *Request) {
-			r.Policy = restricted
+			r.Policy = restrictedForTests
 		}, true, "confine session: ", true},
 		{"a stage that fails", &platformtest.Fake{Failure: "no luck"}, func(r *Request) {
-			r.Policy = restricted
+			r.Policy = restrictedForTests
 		}, true, "no luck", true},
 	}
 }
@@ -106,22 +108,60 @@ func TestStart_Failures(t *testing.T) {
 	}
 }
 
-// Starts that fail again and again in each way leave no directory.
-// SIDECAR_EVERY_STEP tries each way 500 times.
+// seeing calls a function before it confines a session, whose directories are there.
+type seeing struct {
+	platform.Backend
+	see func()
+}
+
+func (b seeing) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Confinement, error) {
+	b.see()
+	return b.Backend.Confine(p, hooks)
+}
+
+// Starts that fail again and again in each way leave no directory, and no
+// descriptor, also of a process. SIDECAR_EVERY_STEP tries each way 500 times. It
+// counts the descriptors of this process, so nothing else runs beside it.
 func TestStart_ManyFailuresLeaveNothing(t *testing.T) {
-	t.Parallel()
 	rounds := 10
 	if os.Getenv("SIDECAR_EVERY_STEP") != "" {
 		rounds = 500
 	}
+	descriptors := func(t *testing.T) int {
+		t.Helper()
+		open, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(open)
+	}
 	for _, way := range failures() {
 		t.Run(way.name, func(t *testing.T) {
-			t.Parallel()
-			s := newFixture(t, way.backend)
+			var s *fixture
+			made := 0
+			s = newFixture(t, seeing{way.backend, func() {
+				list, _ := filepath.Glob(filepath.Join(s.dir, ".local/state/sandbox-sidecar/run/s*"))
+				made += len(list)
+			}})
+			confined := way
+			confined.change = func(r *Request) {
+				r.Policy = restrictedForTests
+				way.change(r)
+			}
+			s.fail(t, confined) // what is made once stays
+			s.mustLeaveNothing(t)
+			before := descriptors(t)
 			for range rounds {
-				s.fail(t, way)
+				s.fail(t, confined)
 			}
 			s.mustLeaveNothing(t)
+			// A missing directory is noticed before anything is made.
+			if made <= rounds && way.name != "a missing directory" {
+				t.Errorf("control: %d directories were made", made)
+			}
+			if !deadline.Until(timeout, func() bool { return descriptors(t) <= before }) {
+				t.Errorf("%d descriptors were open, and now %d", before, descriptors(t))
+			}
 		})
 	}
 }
