@@ -66,8 +66,12 @@ func TestPrompt_SaysWhatWasRefused(t *testing.T) {
 		if !strings.Contains(told, `refused: create "`+path+`" by "mkdir"`) {
 			t.Errorf("%s: it is not said before the prompt:\n%s", name, told)
 		}
+		// Its number may come just while the shell empties the file: then it is said
+		// once more, with its step.
 		if screen := sh.run("true"); strings.Contains(screen, "refused:") {
-			t.Errorf("%s: it is said twice:\n%s", name, screen)
+			if again := sh.run("true"); strings.Contains(again, "refused:") {
+				t.Errorf("%s: it is said again and again:\n%s%s", name, screen, again)
+			}
 		}
 		// The number may come late on a busy machine.
 		harness.Eventually(t, "the step is named: "+name, func() bool {
