@@ -12,6 +12,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/document"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/git"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
 
@@ -218,7 +219,7 @@ const maxSecretDirs = 64
 
 // secretFiles lists the .env files in a working tree outside of the project,
 // those in the directories above the project first. Not whole: there are more
-// directories than are searched.
+// directories or names than are searched.
 func secretFiles(view fsView, top, project string) (list []string, whole bool) {
 	var queue []string
 	for dir := filepath.Dir(project); ; dir = filepath.Dir(dir) {
@@ -227,7 +228,7 @@ func secretFiles(view fsView, top, project string) (list []string, whole bool) {
 			break
 		}
 	}
-	known := map[string]bool{project: true}
+	known, all := map[string]bool{project: true}, true
 	for _, dir := range queue {
 		known[dir] = true
 	}
@@ -251,6 +252,8 @@ func secretFiles(view fsView, top, project string) (list []string, whole bool) {
 		switch {
 		case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 			continue // sessions cannot search it either
+		case errors.Is(err, resolve.ErrNotAllFound):
+			all = false
 		case err != nil:
 			return list, false
 		}
@@ -261,7 +264,7 @@ func secretFiles(view fsView, top, project string) (list []string, whole bool) {
 			}
 		}
 	}
-	return list, true
+	return list, all
 }
 
 // alsoInParent hides what a relative entry names from the root of the parent's

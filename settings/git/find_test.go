@@ -262,6 +262,19 @@ func TestFindGit_SaysWhereTheSearchEnds(t *testing.T) {
 	if !find().Unsearched {
 		t.Error("the search does not say that it ends")
 	}
+	f := resolvetest.InMemory(with(repository(gitProject+"/.git"), repository(gitProject+"/sub/.git")))
+	dirs := f.Dirs
+	f.Dirs = func(path string) ([]string, error) {
+		names, err := dirs(path)
+		if path == gitProject {
+			err = resolve.ErrNotAllFound
+		}
+		return names, err
+	}
+	found := Find(resolve.NewView(f), resolve.Host{Platform: "linux", Home: "/home/u"}, gitProject, nil)
+	if !found.Unsearched || !slices.Contains(found.Inside, gitProject+"/sub/.git/hooks") {
+		t.Errorf("of a list that ends: %t, %q", found.Unsearched, found.Inside)
+	}
 }
 
 // Decoys do not push out what is real: too much is protected as a whole.

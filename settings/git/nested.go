@@ -1,11 +1,13 @@
 package git
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/gitconfig"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // The bounds of the search for repositories in the project, which every start
@@ -55,7 +57,10 @@ func (g *finder) nested() {
 		dir := queue[0]
 		queue = queue[1:]
 		names, err := g.view.FS.Dirs(dir)
-		if err != nil {
+		switch {
+		case errors.Is(err, resolve.ErrNotAllFound):
+			g.found.Unsearched = true
+		case err != nil:
 			continue // the project's own was read before, or does not answer
 		}
 		for _, name := range names {

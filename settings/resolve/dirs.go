@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
@@ -15,6 +16,9 @@ func dirs(path string) ([]string, error) {
 		if entry.Type.IsDir() || entry.Name == ".git" {
 			names = append(names, entry.Name)
 		}
+	}
+	if err == nil && len(entries) == MaxNames {
+		err = ErrNotAllFound
 	}
 	return names, err
 }
@@ -41,6 +45,7 @@ func remember[T any](
 	type list struct {
 		state textfile.Signature
 		names T
+		err   error // ErrNotAllFound, or nil
 	}
 	var mu sync.Mutex
 	known := map[string]list{}
@@ -54,10 +59,11 @@ func remember[T any](
 		before, found := known[path]
 		mu.Unlock()
 		if found && before.state == now.state {
-			return before.names, nil
+			return before.names, before.err
 		}
-		if now.names, err = read(path); err != nil || racy(now.state) {
-			return now.names, err
+		now.names, now.err = read(path)
+		if now.err != nil && !errors.Is(now.err, ErrNotAllFound) || racy(now.state) {
+			return now.names, now.err
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -65,6 +71,6 @@ func remember[T any](
 			clear(known)
 		}
 		known[path] = now
-		return now.names, nil
+		return now.names, now.err
 	}
 }

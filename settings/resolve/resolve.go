@@ -31,6 +31,7 @@ type FS struct {
 	ReadDir  func(path string) ([]string, error)
 	ReadFile func(path string) ([]byte, error)
 	// Dirs lists the directories in a directory, and ".git" whatever it is.
+	// ErrNotAllFound means that it has more names than are read: any are missing.
 	Dirs func(path string) ([]string, error)
 	// Find lists the paths below a directory, at any depth, whose last name
 	// matches one of the patterns, in which each * stands for any characters: the

@@ -1,6 +1,7 @@
 package sensitive
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,8 @@ func repository(r *resolve.View, dir string) string {
 		return ""
 	}
 	names, err := r.FS.Dirs(dir)
-	if err != nil {
+	crowded := errors.Is(err, resolve.ErrNotAllFound)
+	if err != nil && !crowded {
 		return ""
 	}
 	for _, name := range names[:min(len(names), maxBelow)] {
@@ -90,7 +92,10 @@ func repository(r *resolve.View, dir string) string {
 			return fmt.Sprintf("the git repository %s is below it", display.Quote(below))
 		}
 	}
-	if len(names) > maxBelow {
+	switch {
+	case crowded:
+		return fmt.Sprintf("git repositories may be among its %d files or more", resolve.MaxNames)
+	case len(names) > maxBelow:
 		return fmt.Sprintf("git repositories may be among its %d directories or more", maxBelow)
 	}
 	return ""
