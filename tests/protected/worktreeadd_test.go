@@ -100,8 +100,9 @@ func TestAWorktreeThatIsNotMadeInside(t *testing.T) {
 					return within(s.ProjectPath(test.refused), d.Target) && d.Hint == test.hint && d.Suggestion == nil
 				})
 			})
+			mine := s.ProjectPath("mine")
 			s.steps(e, test)
-			if left := harness.Read(t, s.ProjectPath("mine")); left != "not tracked\n" {
+			if left := harness.Read(t, mine); left != "not tracked\n" {
 				t.Errorf("what the user has changed: %q", left)
 			}
 		})
