@@ -73,11 +73,11 @@ func Allowable(s *compile.Snapshot, scope Scope, suggestion explain.Suggestion) 
 		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), p.Problem)
 	case s.Exposure() != "":
 		return fmt.Errorf("%w: %s: %s", ErrNotAllowable, display.Quote(p.File), s.Exposure())
-	case !p.Trusted && len(p.Asks) > 0:
-		// To write into the file means to trust it, with everything that
-		// somebody else has written there.
-		return fmt.Errorf("%w: %s asks for more than it gets, and is not trusted: see `sandbox-sidecar trust`",
-			ErrNotAllowable, display.Quote(p.File))
+	case p.Exists && !p.Trusted && !s.ProjectState.Good.Empty:
+		// What it asks for does not matter: under a command line or other settings
+		// of the user it would be less than it is.
+		return fmt.Errorf("%w: %s is not trusted, and writing it would trust it all: see `sandbox-sidecar trust`, "+
+			"then again", ErrNotAllowable, display.Quote(p.File))
 	}
 	return nil
 }
@@ -119,7 +119,8 @@ func FilesToWrite(s *compile.Snapshot) []string {
 
 // Allow writes a suggestion into the settings of a scope. It keeps every
 // comment and line of the file and replaces the file in one step. It then
-// trusts a project's file, which Allowable must permit. Undo takes it back.
+// trusts a project's file. Allowable permits that only if what is there is
+// trusted already. Undo takes it back.
 func (s *Store) Allow(scope Scope, projectDir string, suggestion explain.Suggestion) error {
 	p, err := s.addition(scope, projectDir, suggestion)
 	if err != nil || p.Present {

@@ -105,6 +105,11 @@ func (s *Store) addition(scope Scope, projectDir string, suggestion explain.Sugg
 	if scope == ScopeProject {
 		p.File, p.project, p.dir = snapshot.ProjectState.File, projectDir, snapshot.ProjectDir
 		p.order.Name, p.order.Project = "settings.json", true
+		// What is written is trusted, so it is added to that content and no other.
+		p.order.Expect = content{}.digest()
+		if shown := snapshot.Project(); shown.Exists {
+			p.order.Expect = shown.Digest
+		}
 		return p, nil
 	}
 	var err error

@@ -75,7 +75,8 @@ func (s *Store) rememberLast(last lastAllowed) error {
 // Undo takes the last change of Allow or Confirm back, whichever project it was
 // for: the file is again what it was, byte by byte. It returns the file and what
 // was taken out. The error is ErrNothingToUndo, or ErrChanged if the file is not
-// what that change has made of it.
+// what that change has made of it. A project that is trusted now stays so if it was
+// trusted before the change.
 func (s *Store) Undo() (file string, undone explain.Suggestion, err error) {
 	unlock, err := s.lockAllowing()
 	if err != nil {
@@ -100,6 +101,8 @@ func (s *Store) Undo() (file string, undone explain.Suggestion, err error) {
 	}
 	file, project := string(last.File), string(last.Project)
 	undone = explain.Suggestion{Key: last.Key, Value: string(last.Value)}
+	// The user may have withdrawn the trust since.
+	trusted := project != "" && last.Trusted != "" && s.Snapshot(project).Project().Trusted
 	what := order{Name: string(last.Name), Project: project != "", Put: &last.Before, Expect: last.After}
 	if _, err := what.carryOut(string(last.Dir)); err != nil {
 		return file, undone, fmt.Errorf("take back: %s: %w", display.Quote(file), err)
@@ -109,7 +112,7 @@ func (s *Store) Undo() (file string, undone explain.Suggestion, err error) {
 	err = os.Remove(path)
 	switch {
 	case project == "":
-	case last.Trusted != "":
+	case trusted:
 		_, trustErr := s.Trust(project, last.Trusted)
 		err = errors.Join(err, trustErr)
 	default:

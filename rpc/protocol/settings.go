@@ -178,7 +178,7 @@ type SettingsAllowParams struct {
 	// ProjectDir is absolute.
 	ProjectDir string `json:"projectDir"`
 	// Scope is "user", or "project" for the project's own file. That file is
-	// trusted afterwards, so it must not ask for anything untrusted. With "window"
+	// trusted afterwards, so what is in it must be trusted already. With "window"
 	// nothing is written: new sessions of the project get the entry until the
 	// sidecar ends. settings/changed then names the sessions without it.
 	Scope Decision `json:"scope"`

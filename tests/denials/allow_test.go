@@ -193,7 +193,7 @@ func TestAllow_SaysWhichSettingsAreInTheWay(t *testing.T) {
 	good := harness.Read(t, s.UserSettings())
 	project := filepath.Join(s.Project, ".zed", "settings.json")
 	harness.Write(t, project, harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{"/srv"}}))
-	s.says(1, "not trusted: see `sandbox-sidecar trust`", "allow", "--in-project", "--yes", "1")
+	s.says(1, "would trust it all: see `sandbox-sidecar trust`, then again", "allow", "--in-project", "--yes", "1")
 	harness.Must(t, os.Remove(project))
 
 	harness.Write(t, s.UserSettings(), "{\n  \"terminal\": {\"sandbox\": {\"enabled\": 1}}\n}\n")

@@ -421,6 +421,9 @@ func TestAPermanentAnswerIsWrittenToSettings(t *testing.T) {
 				harness.Write(t, file, "// mine\n"+harness.Read(t, file))
 			}
 			old := harness.Read(t, file)
+			if scope == protocol.DecisionProject {
+				harness.Call(e.Editor, protocol.ProjectTrust, protocol.ProjectTrustParams{ProjectDir: s.Project})
+			}
 			if session, status, _ := e.tool("cat", s.OutsidePath("wanted")); status != 0 || len(e.all()) != 1 {
 				t.Fatalf("status %d: %s", status, session.Output())
 			}

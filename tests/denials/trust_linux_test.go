@@ -1,6 +1,7 @@
 package denials
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -82,5 +83,60 @@ func TestTrust_WithoutATerminalNeedsTheDigest(t *testing.T) {
 	out, err = s.execute(harness.Settings(nil), "trust", "--digest", harness.Digest(t, file)).CombinedOutput()
 	if err != nil || !s.trusts(t) {
 		t.Errorf("control: %v: %s", err, out)
+	}
+}
+
+// No command that writes a project's file trusts what the user has not seen in it,
+// whatever it would be under the command's own settings.
+func TestTrust_IsGivenByNoOtherCommand(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	const off = `{"terminal":{"sandbox":{"enabled":false}}}`
+	const wide = `{"terminal":{"sandbox":{"additional_read_only_paths":["/"]}}}`
+	s := newScene(t)
+	harness.Write(t, s.UserSettings(), harness.Settings(nil))
+	file := filepath.Join(s.Project, ".zed", "settings.json")
+	secret := s.OutsidePath("secret")
+	harness.Write(t, secret, "the content\n")
+	wanted := s.OutsidePath("wanted")
+	harness.Write(t, wanted, "")
+	closed := func(after string) {
+		t.Helper()
+		out, status := s.run("exec", "--", "cat", secret)
+		shown, _ := s.run("trust", "--show")
+		if status == 0 || strings.Contains(out, "the content") || s.trusts(t) ||
+			!strings.Contains(shown, "is not trusted") {
+			harness.Breach(t, "after %s: status %d: %s%s", after, status, out, shown)
+		}
+	}
+	harness.Write(t, file, off)
+	s.says(1, "writing it would trust it all: see `sandbox-sidecar trust`, then again",
+		"allow", "--in-project", "--yes", wanted)
+	if harness.Read(t, file) != off {
+		t.Errorf("written: %s", harness.Read(t, file))
+	}
+	closed("allow")
+	// With the sandbox of a command line, what the file asks for looks like nothing.
+	s.says(1, "writing it would trust", "allow", "--settings", s.UserSettings(), "--in-project", "--yes", wanted)
+	closed("allow with settings")
+
+	harness.Write(t, file, wide)
+	s.says(0, "changed", "init", "--yes", "--settings", file)
+	closed("init")
+	harness.Must(t, os.Remove(file))
+	s.says(0, "", "learn", "-o", file, "--", "cat", secret)
+	if !strings.Contains(harness.Read(t, file), s.Outside) {
+		t.Errorf("learn has written %s", harness.Read(t, file))
+	}
+	closed("learn")
+
+	// The control: a file that is new is trusted with its entry. Undo leaves none.
+	harness.Must(t, os.Remove(file))
+	s.says(0, "Allowed", "allow", "--in-project", "--yes", secret)
+	s.says(0, "the content", "exec", "--", "cat", secret)
+	s.says(0, "is trusted", "trust", "--show")
+	s.says(0, "taken back", "allow", "--undo")
+	if out, status := s.run("exec", "--", "cat", secret); status == 0 || s.trusts(t) {
+		harness.Breach(t, "after --undo: status %d: %s", status, out)
 	}
 }

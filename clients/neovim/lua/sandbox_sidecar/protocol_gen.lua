@@ -439,7 +439,7 @@
 ---`SettingsAllowParams` are an entry and the file for it.
 ---@class (exact) sandbox_sidecar.SettingsAllowParams
 ---@field projectDir string Absolute.
----@field scope sandbox_sidecar.Decision "user", or "project" for the project's own file. That file is trusted afterwards, so it must not ask for anything untrusted. With "window" nothing is written: new sessions of the project get the entry until the sidecar ends. settings/changed then names the sessions without it.
+---@field scope sandbox_sidecar.Decision "user", or "project" for the project's own file. That file is trusted afterwards, so what is in it must be trusted already. With "window" nothing is written: new sessions of the project get the entry until the sidecar ends. settings/changed then names the sessions without it.
 ---@field suggestion sandbox_sidecar.Suggestion That of a denial. Only additional paths, hosts and toolchains can be added; the user has to write everything else.
 
 ---`SettingsAllowResult` says where the entry is.
