@@ -150,14 +150,18 @@ const limitsHint = `too many processes or threads; "limits.processes" says how m
 
 const sshHint = `if it needs ssh, add "ssh" to "toolchains": known hosts and the agent, and no private key`
 
-// endsAsSSH reports whether a command may have failed because of ssh.
+// endsAsSSH reports whether a command may have failed because of ssh. git says of
+// itself that what ssh did was fatal, and connects only for some of its commands.
 func endsAsSSH(f Failed) bool {
+	words := programs(f.Argv)
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(names, word) })
+	}
 	if f.Exit.Code != gitFatal && f.Exit.Code != sshFailed {
 		return false
 	}
-	return slices.ContainsFunc(programs(f.Argv), func(program string) bool {
-		return slices.Contains([]string{"git", "ssh", "scp", "sftp"}, program)
-	})
+	return has("ssh", "scp", "sftp") || f.Exit.Code == gitFatal && has("git") && has("archive", "clone", "fetch",
+		"lfs", "ls-remote", "pull", "push", "remote", "submodule", "subtree")
 }
 
 // maxVariables bounds the variables that a hint names.

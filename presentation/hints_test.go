@@ -108,6 +108,18 @@ func TestHints_OnlyIfSomethingSpeaksForTheSandbox(t *testing.T) {
 			Failed{Exit: spawn.Exit{Code: 128}, Argv: []string{"git", "push"}, Outcome: confined, HasToolchain: none},
 			[]string{`add "ssh" to "toolchains"`},
 		},
+		"git that connects nowhere": {
+			Failed{
+				Exit: spawn.Exit{Code: 255}, Argv: []string{"git", "config", "--global", "user.name", "x"},
+				Outcome: confined, HasToolchain: none, Reported: true,
+			}, nil,
+		},
+		"git that connects nowhere, fatal": {
+			Failed{
+				Exit: spawn.Exit{Code: 128}, Argv: []string{"git", "worktree", "add", "../x"}, Outcome: confined,
+				HasToolchain: none, Reported: true,
+			}, nil,
+		},
 		"a line with scp": {
 			Failed{Exit: spawn.Exit{Code: 255}, Argv: []string{
 				"sh", "-c", "cd x; scp a b:",

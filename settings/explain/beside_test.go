@@ -15,18 +15,26 @@ func TestSuggest_AWorktreeBesideTheProject(t *testing.T) {
 	s := snapshotOf(t, tree, `{"enabled": true}`, "")
 	for _, test := range []struct {
 		access, target, program string
-		want                    bool
+		want                    string
 	}{
-		{"create", "/home/u/x", "git", true},
-		{"create", "/home/u/x", "mkdir", false},
-		{"remove", "/home/u/x", "git", false},
-		{"create", "/home/u/other/x", "git", false},
-		{"create", "/home/u/project/x", "git", false},
+		{"create", "/home/u/x", "git", besideHint},
+		{"create", "/home/u/x", "mkdir", ""},
+		{"remove", "/home/u/x", "git", ""},
+		{"create", "/home/u/other/x", "git", ""},
+		{"create", "/home/u/project/x", "git", ""},
+		// git makes these to change its own files, and no working tree.
+		{"create", "/home/u/.gitconfig.lock", "git", lockHint},
+		{"create", "/home/u/.git-credentials.lock", "git", lockHint},
+		{"create", "/home/u/x.lock", "git", lockHint},
+		{"create", "/home/u/.gitconfig", "git", ""},
+		{"create", "/home/u/x.lock", "mkdir", ""},
 	} {
 		got, err := Suggest(s, document.KindTool, test.access, test.target, test.program)
 		must(t, err)
-		if (got.Hint == besideHint) != test.want || test.want && got.Key != "" {
-			t.Errorf("%+v: %+v", test, got)
+		for _, hint := range []string{besideHint, lockHint} {
+			if (got.Hint == hint) != (test.want == hint) || test.want == hint && got.Key != "" {
+				t.Errorf("%+v: %+v", test, got)
+			}
 		}
 	}
 }

@@ -54,7 +54,10 @@ func Suggest(s *compile.Snapshot, kind document.Kind, access, target, program st
 		if x := newExplainer(s, kind, Write); x.follow(target) == nil && x.unmoved() {
 			return Suggestion{Hint: x.Hint}, nil
 		}
-		if access == "create" && suggestion.Key == "" && isBesideProject(s, target, program) {
+		switch create := access == "create" && suggestion.Key == ""; {
+		case create && program == "git" && isLock(target):
+			suggestion.Hint = lockHint
+		case create && isBesideProject(s, target, program):
 			suggestion.Hint = besideHint
 		}
 		switch name, made := toolchainFor(s, kind, target, program); {
