@@ -29,6 +29,9 @@ type Proposal struct {
 	Present bool
 	// Lines are the lines of the file that would be new or other than now.
 	Lines []string
+	// Gone are the lines that would not be there any more. What a comma alone
+	// changes is neither.
+	Gone []string
 
 	project  string // whose file it is; "" for a file of the user's
 	snapshot *compile.Snapshot
@@ -50,7 +53,10 @@ func (s *Store) Propose(scope Scope, projectDir string, suggestion explain.Sugge
 		return nil, p.failed(err)
 	}
 	p.order.Expect = p.planned.Before.digest()
-	p.Lines = newLines(string(p.planned.Before.Data), string(p.planned.After.Data))
+	before, after := string(p.planned.Before.Data), string(p.planned.After.Data)
+	if p.Lines = newLines(before, after); p.order.Drop != nil {
+		p.Gone, p.Lines = without(before, after), without(after, before)
+	}
 	return p, nil
 }
 
@@ -102,6 +108,7 @@ func (s *Store) addition(scope Scope, projectDir string, suggestion explain.Sugg
 	base := merged.List(name)
 	p := &Proposal{Suggestion: suggestion, snapshot: snapshot, Present: slices.Contains(base, suggestion.Value)}
 	p.order = order{Platform: s.options.Platform, Add: &entry{suggestion.Key, suggestion.Value, base}}
+	p.order.Drop = needless(snapshot, suggestion)
 	if scope == ScopeProject {
 		p.File, p.project, p.dir = snapshot.ProjectState.File, projectDir, snapshot.ProjectDir
 		p.order.Name, p.order.Project = "settings.json", true
@@ -124,6 +131,26 @@ func (s *Store) addition(scope Scope, projectDir string, suggestion explain.Sugg
 	}
 	p.dir, p.order.Name = filepath.Dir(real), filepath.Base(real)
 	return p, err
+}
+
+// needless is the entry for reading of a path that a suggestion grants for writing.
+// Beside that it would only say what is not so. nil: there is none. In another file
+// it stays.
+func needless(snapshot *compile.Snapshot, suggestion explain.Suggestion) *entry {
+	const write, read = "additional_read_write_paths", "additional_read_only_paths"
+	block, is := strings.CutSuffix(suggestion.Key, write)
+	path, err := snapshot.Host.Expand(suggestion.Value, "")
+	if !is || err != nil {
+		return nil
+	}
+	kind, _ := snapshot.KindOf(suggestion.Key)
+	merged := snapshot.MergedFor(kind)
+	for _, value := range merged.List(read) {
+		if same, err := snapshot.Host.Expand(value, ""); err == nil && filepath.Clean(same) == filepath.Clean(path) {
+			return &entry{Key: block + read, Value: value}
+		}
+	}
+	return nil
 }
 
 // write writes a proposal, and remembers what was there.
@@ -177,14 +204,7 @@ func (p *Proposal) failed(err error) error {
 // newLines are the lines of a text that are not at the same place in the one
 // before, counted from the start and from the end.
 func newLines(before, after string) []string {
-	split := func(text string) []string {
-		text = strings.TrimSuffix(strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n"), "\n")
-		if text == "" {
-			return nil
-		}
-		return strings.Split(text, "\n")
-	}
-	was, now := split(before), split(after)
+	was, now := linesOf(before), linesOf(after)
 	for len(was) > 0 && len(now) > 0 && was[0] == now[0] {
 		was, now = was[1:], now[1:]
 	}
@@ -195,4 +215,28 @@ func newLines(before, after string) []string {
 		return now[1:] // the comma is of the new line
 	}
 	return now
+}
+
+func linesOf(text string) []string {
+	text = strings.TrimSuffix(strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n"), "\n")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// without are the lines of a text that another one has not, wherever they are. A
+// comma at the end makes none another.
+func without(text, other string) (lines []string) {
+	bare := func(line string) string { return strings.TrimSuffix(line, ",") }
+	has := map[string]int{}
+	for _, line := range linesOf(other) {
+		has[bare(line)]++
+	}
+	for _, line := range linesOf(text) {
+		if has[bare(line)]--; has[bare(line)] < 0 {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,6 +69,48 @@ func TestConfirm_ChangesOneLineAndUndoTakesItBack(t *testing.T) {
 				t.Errorf("a second time: %v", err)
 			}
 		})
+	}
+}
+
+// A path that becomes writable is no entry for reading any more, if that is in the
+// same list of files. Undo brings the entry back.
+func TestConfirm_AGrantForWritingReplacesTheOneForReading(t *testing.T) {
+	t.Parallel()
+	const before = `{"terminal": {"sandbox": {
+    "enabled": true,
+    "additional_read_only_paths": [
+      "/srv",
+      "~/notes"
+    ]
+  }}}
+`
+	for value, gone := range map[string]string{
+		"notes": `      "~/notes"`, "notes/": `      "~/notes"`, "notes/sub": "", "other": "",
+	} {
+		d := newFixture(t)
+		d.must(os.MkdirAll(filepath.Join(d.home, "notes", "sub"), 0o755))
+		d.write(d.own, before)
+		store := d.open(nil)
+		p, err := store.Propose(ScopeUser, d.project,
+			explain.Suggestion{Key: "additional_read_write_paths", Value: d.home + "/" + value})
+		must(t, err)
+		fresh := `    "additional_read_write_paths": ["` + d.home + "/" + value + `"]`
+		if got := strings.Join(p.Gone, "|"); got != gone || strings.Join(p.Lines, "|") != fresh {
+			t.Errorf("%s: gone %q, new %q", value, p.Gone, p.Lines)
+		}
+		must(t, store.Confirm(p))
+		if text := read(t, d.own); strings.Contains(text, "~/notes") != (gone == "") ||
+			!strings.Contains(text, "/srv") {
+			t.Errorf("%s: written %s", value, text)
+		}
+		for _, said := range store.Snapshot(d.project).Diagnostics() {
+			if gone != "" && strings.Contains(fmt.Sprint(said), "can be written all the same") {
+				t.Errorf("%s: %v", value, said)
+			}
+		}
+		if _, _, err := store.Undo(); err != nil || read(t, d.own) != before {
+			t.Errorf("%s: undo: %v: %s", value, err, read(t, d.own))
+		}
 	}
 }
 

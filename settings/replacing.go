@@ -53,6 +53,7 @@ type order struct {
 	Name, Platform string
 	Project        bool     // the directory is a project's, and Name is in its .zed
 	Add            *entry   // nil: Put is put in the file's place
+	Drop           *entry   // what Add makes needless; nil: nothing
 	Put            *content // what exists not is removed
 	Expect         string   // digest of what must be there; "": anything
 	Dry            bool     // nothing is written
@@ -128,6 +129,9 @@ func (o order) of(before content) (change, error) {
 		return change{before, *o.Put}, nil
 	}
 	data, err := document.AddEntry(before.Data, o.Platform, o.Add.Key, o.Add.Value, o.Add.Base)
+	if err == nil && o.Drop != nil {
+		data, err = document.DropEntry(data, o.Platform, o.Drop.Key, o.Drop.Value)
+	}
 	return change{before, content{true, data}}, err
 }
 

@@ -380,12 +380,8 @@ func (a *allowing) allow(refusal refusals.Refusal) error {
 		return exitStatus(1)
 	}
 	display.Fprintf(stdout, "%s: %s\n", quoted(offer.proposal.File), offer.suggestion.InstructionInFull())
-	for _, line := range offer.proposal.Lines {
-		// Not folded: it is as in the file.
-		line = strings.ReplaceAll(line, "\t", "    ")
-		text := strings.TrimLeft(line, " ")
-		fmt.Fprintln(output, "+ "+line[:len(line)-len(text)]+display.Shorten(display.Escape(text), display.MaxLine))
-	}
+	printLines("- ", offer.proposal.Gone)
+	printLines("+ ", offer.proposal.Lines)
 	careful := offer.suggestion.Hint
 	if careful != "" {
 		display.Fprintf(stdout, "%s\n", note(careful))
@@ -404,6 +400,15 @@ func (a *allowing) allow(refusal refusals.Refusal) error {
 	fmt.Fprintln(stdout, "Allowed for sessions that start from now on. To take it back: sandbox-sidecar allow --undo")
 	a.printRunning("it")
 	return nil
+}
+
+// printLines prints lines of a file. They are not folded, but as in the file.
+func printLines(mark string, lines []string) {
+	for _, line := range lines {
+		line = strings.ReplaceAll(line, "\t", "    ")
+		text := strings.TrimLeft(line, " ")
+		fmt.Fprintln(output, mark+line[:len(line)-len(text)]+display.Shorten(display.Escape(text), display.MaxLine))
+	}
 }
 
 // confirm asks whether to write. Only the whole word counts, typed on the

@@ -28,6 +28,17 @@ func AddEntry(data []byte, platform, key, entry string, base []string) ([]byte, 
 	if _, problem := Decode(data, platform, Editor); problem != nil {
 		return nil, errors.New(problem.Message)
 	}
+	text, err := edited(data, func(root *hujson.Value) error { return editRoot(root, platform, key, entry, list) })
+	if err != nil {
+		return nil, err
+	}
+	return append(bytes.Clone(mark), text...), nil
+}
+
+// edited is a settings file after a change of its value.
+func edited(data []byte, change func(*hujson.Value) error) ([]byte, error) {
+	mark := data[:len(data)-len(bytes.TrimPrefix(data, []byte("\ufeff")))]
+	data = data[len(mark):]
 	// As in Decode: a comment may be the last line, without a newline.
 	text, ended := data, bytes.HasSuffix(data, []byte("\n"))
 	if !ended {
@@ -37,7 +48,7 @@ func AddEntry(data []byte, platform, key, entry string, base []string) ([]byte, 
 	if err != nil {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
-	if err := editRoot(&value, platform, key, entry, list); err != nil {
+	if err := change(&value); err != nil {
 		return nil, err
 	}
 	text = value.Pack()

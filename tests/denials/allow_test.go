@@ -90,6 +90,33 @@ func TestAllow_OpensWhatWasRefused(t *testing.T) {
 	}
 }
 
+// What may be written needs no entry for reading, of which each session would be
+// warned.
+func TestAllow_WritingReplacesReading(t *testing.T) {
+	t.Parallel()
+	harness.Require(t, "filesystem")
+	s := newScene(t)
+	harness.Write(t, s.UserSettings(), harness.Settings(nil))
+	notes := s.OutsidePath("notes")
+	harness.Must(t, os.Mkdir(notes, 0o755))
+	s.says(0, "Allowed", "allow", "--yes", notes)
+	read := harness.Read(t, s.UserSettings())
+	out, status := s.run("allow", "--yes", "--write", notes)
+	if status != 0 || !strings.Contains(out, "- ") || !strings.Contains(out, "+ ") {
+		t.Errorf("status %d: %s", status, out)
+	}
+	if text := harness.Read(t, s.UserSettings()); strings.Count(text, notes) != 1 {
+		t.Errorf("written: %s", text)
+	}
+	if out, status := s.run("exec", "--", "touch", filepath.Join(notes, "x")); status != 0 || out != "" {
+		t.Errorf("status %d: %s", status, out)
+	}
+	s.says(0, "taken back", "allow", "--undo")
+	if harness.Read(t, s.UserSettings()) != read {
+		t.Errorf("not as before: %s", harness.Read(t, s.UserSettings()))
+	}
+}
+
 // Sessions of an editor are listed, too, while they run.
 func TestAllow_ListsWhatRunningSessionsWereRefused(t *testing.T) {
 	t.Parallel()
