@@ -116,7 +116,7 @@ func (u User) Refusals() string { return in(u.State(), "refusals") }
 // Met is the directory of what reviews have met in each directory.
 func (u User) Met() string { return in(u.State(), "reviewed") }
 
-// LastAllowed is what the last change of settings by "allow" has replaced.
+// LastAllowed is what the last changes of settings by "allow" have replaced.
 func (u User) LastAllowed() string { return in(u.State(), "allowed.json") }
 
 // KeeperLog is the log of the processes that keep sandboxes for links.

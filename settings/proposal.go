@@ -170,7 +170,7 @@ func (s *Store) write(p *Proposal) error {
 		return p.failed(err)
 	}
 	last := lastAllowed{
-		Version: lastVersion, File: []byte(p.File), Dir: []byte(p.dir), Name: []byte(p.order.Name),
+		File: []byte(p.File), Dir: []byte(p.dir), Name: []byte(p.order.Name),
 		Project: []byte(p.project), Key: p.Suggestion.Key, Value: []byte(p.Suggestion.Value), Before: done.Before,
 		After: done.After.digest(), At: time.Now().UTC(),
 	}

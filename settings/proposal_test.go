@@ -114,6 +114,46 @@ func TestConfirm_AGrantForWritingReplacesTheOneForReading(t *testing.T) {
 	}
 }
 
+// Undo goes back one change after the other, through several files. What is kept is
+// bounded.
+func TestUndo_TakesOneChangeAfterTheOther(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.own, outsideTmp)
+	d.must(os.Mkdir(d.project, 0o755))
+	store := d.open(nil)
+	states := []string{}
+	look := func() string {
+		text, err := os.ReadFile(d.projectFile())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return read(t, d.own) + string(text)
+	}
+	for i := range mostChanges + 2 {
+		states = append(states, look())
+		scope := ScopeUser
+		if i%2 == 1 {
+			scope = ScopeProject
+		}
+		must(t, store.Allow(scope, d.project,
+			explain.Suggestion{Key: "additional_read_only_paths", Value: fmt.Sprintf("/opt/%d", i)}))
+	}
+	again := d.open(nil) // another process
+	for i := range mostChanges {
+		if _, _, err := again.Undo(); err != nil || look() != states[len(states)-1-i] {
+			t.Fatalf("%d: %v:\n%s\nwant\n%s", i, err, look(), states[len(states)-1-i])
+		}
+	}
+	if _, _, err := again.Undo(); !errors.Is(err, ErrNothingToUndo) || look() != states[2] {
+		t.Errorf("beyond the last: %v", err)
+	}
+	must(t, store.Allow(ScopeUser, d.project, opt))
+	if _, _, err := again.Undo(); err != nil || look() != states[2] {
+		t.Errorf("a new one: %v", err)
+	}
+}
+
 func TestConfirm_MakesAndUndoRemovesTheFile(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)

@@ -195,6 +195,9 @@ func (a *allowing) offer(refusal refusals.Refusal) (offer, *settings.Store) {
 // undo takes the last change back.
 func (a *allowing) undo() error {
 	file, undone, err := a.store.Undo()
+	if files := settings.FilesToWrite(a.snapshot); errors.Is(err, settings.ErrNothingToUndo) && len(files) > 0 {
+		return fmt.Errorf("%w: what is allowed still, take out of %s yourself", err, quoted(files[len(files)-1]))
+	}
 	if errors.Is(err, settings.ErrChanged) {
 		return fmt.Errorf("take back: %s has changed since: take %s out of %q yourself", quoted(file),
 			quoted(undone.Value), undone.Setting())

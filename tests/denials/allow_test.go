@@ -80,7 +80,7 @@ func TestAllow_OpensWhatWasRefused(t *testing.T) {
 		t.Errorf("not as before:\n%s", text)
 	}
 	s.says(1, "(sandbox-sidecar allow 1)", "exec", "--", "cat", file)
-	s.says(1, "nothing was allowed that could be taken back", "allow", "--undo")
+	s.says(1, "no change is kept that could be taken back: what is allowed still, take out of", "allow", "--undo")
 	s.says(1, "7 is no refusal of this project", "allow", "7")
 	// By a path, and for the project.
 	s.says(0, "Allowed", "allow", "--in-project", "--yes", file)

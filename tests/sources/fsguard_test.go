@@ -33,7 +33,6 @@ var direct = map[string]string{
 	"spawn/shell.go":                  "/etc/passwd",
 	"settings/source/watch_linux.go":  "only if the mount table calls the file system local",
 	"settings/source/watch_darwin.go": "only if the mount table calls the file system local",
-	"settings/undo.go":                "a file in the state directory, which fsguard has made",
 	"settings/noted.go":               "a file in the state directory, which fsguard has made",
 
 	"cmd/sandbox-sidecar/attempt.go":        "runs in a session of doctor",
