@@ -42,6 +42,11 @@ type Suggestion struct {
 // as for a session that starts now. program is the name of the process that was
 // refused, or "".
 func Suggest(s *compile.Snapshot, kind document.Kind, access, target, program string) (Suggestion, error) {
+	suggestion, err := suggest(s, kind, access, target, program)
+	return suggestion.withReason(access, target), err
+}
+
+func suggest(s *compile.Snapshot, kind document.Kind, access, target, program string) (Suggestion, error) {
 	switch access {
 	case "create", "remove":
 		if knownHosts(s, target) {
@@ -170,7 +175,7 @@ func suggestName(s *compile.Snapshot, kind document.Kind, target string) (Sugges
 const allowedByNow = "the settings allow it by now, for sessions that start from now on"
 
 // protectedHint is the advice for a protected path.
-const protectedHint = `it is protected: change it outside the sandbox ("sandbox-sidecar explain" says why)`
+const protectedHint = "it is protected: change it outside the sandbox"
 
 // givesUp reports whether the setting gives up the protection of a path.
 func (x Answer) givesUp() bool {
@@ -181,7 +186,7 @@ func (x Answer) givesUp() bool {
 // Careful reports whether the setting would open what gives power elsewhere, or
 // give up a protection. Nobody gets it unasked, and no model.
 func (x Answer) Careful() bool {
-	return !x.Allowed && (x.kept || x.Holds != "" || x.Acts != "" || x.Set != "" || x.givesUp())
+	return !x.Allowed && (x.kept || x.Holds != "" || x.Acts != "" || x.Set != "" || x.givesUp() || x.givesUpKey)
 }
 
 func (x Answer) suggestion() Suggestion {
