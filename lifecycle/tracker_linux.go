@@ -98,7 +98,7 @@ func (t *Tracker) Tracking() Tracking {
 	if t.subreapers != nil {
 		return Tracking{
 			Mechanism: MechanismSubreaper,
-			Detail: "a process can escape if it is not sandboxed, before Linux 6.12, or by sudo; a " +
+			Detail: "a process can escape if it is not sandboxed, if sudo started it, or on a kernel before 6.12; a " +
 				"subreaper adopts and kills the orphans of the session, because no cgroup can be made: " +
 				fmt.Sprint(t.reason),
 			Fix:                fix,

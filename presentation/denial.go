@@ -77,7 +77,7 @@ func WayOn(denial spawn.Denial) string {
 // makes the branch first, so with -b the same command fails outside, too. It makes
 // none for --detach, and for a branch that is there.
 const worktreeElsewhere = `git may have made the branch: "git worktree add tree BRANCH" in the project, or ` +
-	`outside, and open it`
+	`make one outside`
 
 // worktreeOutside is for one that git could not fill, because a file in it is
 // protected. git has removed it again, and left a branch that it made.
@@ -85,7 +85,7 @@ const worktreeOutside = `if you trust it, outside: "git worktree add PATH BRANCH
 
 // agentsWorktree is for a directory in which an agent keeps working trees, beside
 // what it acts on.
-const agentsWorktree = `make it elsewhere in the project, as with "git worktree add tree", or outside, and open it`
+const agentsWorktree = `make it elsewhere in the project, as with "git worktree add tree", or outside and open that`
 
 // agentsDirs are the directories in which agents keep theirs, as "worktrees".
 var agentsDirs = []string{".claude", ".codex", ".gemini"}

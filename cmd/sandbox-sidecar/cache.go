@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/overlay"
+	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/toolchain"
 )
 
@@ -38,7 +40,7 @@ func cache(flags *flagSet, args []string) error {
 	}
 	switch {
 	case flags.Arg(0) != "clear":
-		return misuse(flags, "unexpected argument %s", quoted(flags.Arg(0)))
+		return misuse(flags, "unexpected argument %s%s", quoted(flags.Arg(0)), meantWord(flags, flags.Arg(0)))
 	case *asJSON:
 		return misuse(flags, "--json is for the list of caches")
 	}
@@ -104,8 +106,17 @@ func megabytes(bytes int64, partial bool) string {
 // cachePaths are the real paths that names may stand for.
 func cachePaths(names []string) (paths []string, err error) {
 	home, _ := os.UserHomeDir()
+	here, _ := workingDir()
 	for _, name := range names {
 		t, known := toolchain.Find(name)
+		if !known && !strings.Contains(name, "/") { // a user's own file for an agent
+			agent, err := settings.FindAgent(name, here, os.Environ())
+			var unknown *settings.UnknownAgentError
+			if err != nil && !errors.As(err, &unknown) {
+				return nil, err
+			}
+			t, known = agent.Toolchain, err == nil
+		}
 		switch {
 		case known:
 			for _, p := range t.Places {
@@ -118,7 +129,7 @@ func cachePaths(names []string) (paths []string, err error) {
 		case filepath.IsAbs(name):
 			paths = append(paths, realPath(name))
 		default:
-			return nil, fmt.Errorf("%s is no toolchain and no absolute path", quoted(name))
+			return nil, fmt.Errorf("%s is no toolchain, agent or absolute path", quoted(name))
 		}
 	}
 	return paths, nil

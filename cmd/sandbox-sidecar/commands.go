@@ -89,8 +89,8 @@ func commands() []command {
 			Name: "mcp", Args: "[flags]",
 			Summary: "serve tools to an agent by MCP: sandboxed commands",
 			Details: "An agent starts it and talks to it over stdin and stdout. Its tools are run, start, " +
-				"output, stop, explain and policy. Commands are sandboxed whatever the settings say, and results say " +
-				"what was refused. It becomes sandbox-sidecar-mcp, which must lie beside this program.",
+				"input, output, stop, explain and policy. Commands are sandboxed whatever the settings say, and " +
+				"results say what was refused. It becomes sandbox-sidecar-mcp, which must lie beside this program.",
 		}, serveMCP},
 		{commandline.Command{
 			Name: "learn", Args: "[flags] -- CMD [ARG…]", Takes: commandline.Programs,
@@ -185,7 +185,8 @@ func completion(flags *flagSet, args []string) error {
 		return misuse(flags, "expected bash, zsh or fish")
 	}
 	if !described(true).Completion(output, flags.Arg(0)) {
-		return misuse(flags, "expected bash, zsh or fish, found %s", quoted(flags.Arg(0)))
+		return misuse(flags, "expected bash, zsh or fish, found %s%s", quoted(flags.Arg(0)),
+			meantWord(flags, flags.Arg(0)))
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func printWhy(flags *flagSet, args []string) error {
 	tellInside()
 	attempt, err := explain.ParseAttempt(words[0])
 	if err != nil {
-		return misuse(flags, "ACCESS: %v", err)
+		return misuse(flags, "ACCESS: %v%s", err, meantWord(flags, words[0]))
 	}
 	target, err := explain.ParseTarget(attempt, words[1])
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ func parse(flags *flagSet, args []string) error {
 		flags.help()
 		return exitStatus(0)
 	case err != nil:
-		return misuse(flags, "%v%s", err, meant(flags, err))
+		return misuse(flags, "%s%s", dashed(err), meant(flags, err))
 	case flags.Lookup(commandline.VersionFlag).Value.String() == "true":
 		showVersion()
 		return exitStatus(0)
@@ -70,7 +71,7 @@ func notEmpty(flags *flagSet) error {
 	if name == "" {
 		return nil
 	}
-	return misuse(flags, "--%s is empty", name)
+	return misuse(flags, "%s is empty", commandline.Dashes(name))
 }
 
 // parseNone is parse for a command that takes flags only.
@@ -109,6 +110,21 @@ func misuse(flags *flagSet, format string, args ...any) error {
 // unknownFlag begins the error of package flag about a flag that is not declared.
 const unknownFlag = "flag provided but not defined: -"
 
+// namesFlag matches an error of package flag up to the flag that it names. A value
+// before that is quoted.
+var namesFlag = regexp.MustCompile(`^(flag provided but not defined: |flag needs an argument: |` +
+	`invalid (?:boolean )?value "(?:[^"\\]|\\.)*" for (?:flag )?)-([^:]+)`)
+
+// dashed is an error of package flag with the flag as it is typed.
+func dashed(err error) string {
+	text := err.Error()
+	at := namesFlag.FindStringSubmatchIndex(text)
+	if at == nil {
+		return text
+	}
+	return text[:at[3]] + commandline.Dashes(text[at[4]:at[5]]) + text[at[5]:]
+}
+
 // meant is which flag may have been meant by one that the error says is unknown.
 func meant(flags *flagSet, err error) string {
 	name, is := strings.CutPrefix(err.Error(), unknownFlag)
@@ -117,7 +133,15 @@ func meant(flags *flagSet, err error) string {
 	}
 	flags.command.Flags = flags.FlagSet
 	if nearest := flags.command.NearestFlag(name); nearest != "" {
-		return ": did you mean --" + nearest + "?"
+		return ": did you mean " + commandline.Dashes(nearest) + "?"
+	}
+	return ""
+}
+
+// meantWord is which word of the command may have been meant by another.
+func meantWord(flags *flagSet, word string) string {
+	if nearest := flags.command.NearestWord(word); nearest != "" {
+		return ": did you mean " + quoted(nearest) + "?"
 	}
 	return ""
 }

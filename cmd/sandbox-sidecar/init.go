@@ -290,6 +290,8 @@ func askWhat(in io.Reader, out io.Writer, fixed bool, applyTo settings.ApplyTo) 
 			return settings.ApplyToBoth, true
 		case answer == "2":
 			return settings.ApplyToTool, true
+		default:
+			display.Fprintf(out, "%s is no choice: type 1, 2 or 3\n\n", quoted(answer))
 		}
 	}
 	return "", false

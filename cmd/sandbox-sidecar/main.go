@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -120,7 +121,7 @@ func run(args []string) int {
 			described(false).Help(stderr)
 			return 2
 		}
-	case len(args) == 2 && args[0] == "help":
+	case len(args) == 2 && args[0] == "help" && !slices.Contains([]string{"help", "--help", "-h"}, args[1]):
 		name, args = args[1], []string{"--help"}
 	case args[0] == "--help" || args[0] == "-h" || args[0] == "help":
 		described(false).Help(output)

@@ -127,6 +127,9 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 				entries.add(from(o.Key, o), quoted(o.Value))
 			}
 		}
+		if section.title == "hosts" && p.AllowNetwork {
+			entries.first = "all that are not denied, as the network is allowed"
+		}
 		entries.print(w, section.title)
 	}
 	fmt.Fprint(w, "\nswitches\n")
@@ -139,6 +142,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 
 // groups are entries of a list, below what they have in common.
 type groups struct {
+	first   string   // a line before them; "" for none
 	titles  []string // in the order of the first entries
 	entries map[string][]string
 }
@@ -155,7 +159,10 @@ func (g *groups) add(title, entry string) {
 
 func (g *groups) print(w io.Writer, title string) {
 	fmt.Fprintf(w, "\n%s\n", title)
-	if len(g.titles) == 0 {
+	switch {
+	case g.first != "":
+		fmt.Fprintf(w, "  %s\n", g.first)
+	case len(g.titles) == 0:
 		fmt.Fprint(w, "  none\n")
 	}
 	for _, title := range g.titles {

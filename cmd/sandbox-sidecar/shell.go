@@ -3,8 +3,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/report"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/shells"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/window"
@@ -41,7 +45,27 @@ func shell(flags *flagSet, args []string) error {
 	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
 		return parse(flags, args)
 	}
+	if len(args) > 0 && isNothing(args[0]) {
+		switch {
+		case args[0] == "uninstall":
+			return misuse(flags, "there is no uninstall: take the links out of other programs' settings, and remove %s",
+				quoted(places.Of(os.Getenv).Shells()))
+		case meantWord(flags, args[0]) != "":
+			return misuse(flags, "%s is no script%s", quoted(args[0]), meantWord(flags, args[0]))
+		}
+	}
 	return asShell(shells.Generic, append([]string{shells.Generic}, args...))
+}
+
+// isNothing reports whether a shell would find no script by a word, which is no flag
+// either.
+func isNothing(word string) bool {
+	if word == "" || strings.ContainsRune("-+", rune(word[0])) || strings.ContainsRune(word, '/') {
+		return false
+	}
+	_, missing := fsguard.Lstat(word)
+	_, unfound := exec.LookPath(word)
+	return errors.Is(missing, fs.ErrNotExist) && unfound != nil
 }
 
 func finder() (shells.Finder, error) {

@@ -10,7 +10,7 @@ import (
 
 // besideHint says where git makes a working tree without a setting. No setting
 // is suggested, because it would open the directory of all projects.
-const besideHint = `make it below the project, as with "git worktree add tree", or outside the sandbox, and open it`
+const besideHint = `make it below the project, as with "git worktree add tree", or outside and open that`
 
 // isBesideProject reports whether git wants to make a directory next to the
 // project, as "git worktree add ../x" does. That is no file of git's own, as

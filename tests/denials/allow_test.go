@@ -317,18 +317,18 @@ func TestAllow_WrongUsageIsSaid(t *testing.T) {
 	harness.Write(t, s.UserSettings(), harness.Settings(nil))
 	harness.Write(t, filepath.Join(s.Project, "a.example"), "")
 	for text, args := range map[string][]string{
-		"for a path: 2 is a refusal":           {"--write", "2"},
-		`for a path: "example.com:443" is`:     {"example.com", "--execute"},
-		"leave the other flags out":            {"--undo", "--in-project"},
-		"are for what to allow: name it":       {"--yes"},
-		`unexpected argument "2"`:              {"1", "2"},
-		"what to allow is empty":               {""},
-		"--undo takes the last change back":    {"--undo", "1"},
-		"one of both":                          {"--write", "--execute", "/opt"},
-		`"docs" is no number, file or host`:    {"docs"},
-		`write ./a.example or a.example:443`:   {"a.example"},
-		`--project is empty`:                   {"--project", "", "1"},
-		`flag provided but not defined: -what`: {"--what"},
+		"for a path: 2 is a refusal":            {"--write", "2"},
+		`for a path: "example.com:443" is`:      {"example.com", "--execute"},
+		"leave the other flags out":             {"--undo", "--in-project"},
+		"are for what to allow: name it":        {"--yes"},
+		`unexpected argument "2"`:               {"1", "2"},
+		"what to allow is empty":                {""},
+		"--undo takes the last change back":     {"--undo", "1"},
+		"one of both":                           {"--write", "--execute", "/opt"},
+		`"docs" is no number, file or host`:     {"docs"},
+		`write ./a.example or a.example:443`:    {"a.example"},
+		`--project is empty`:                    {"--project", "", "1"},
+		`flag provided but not defined: --what`: {"--what"},
 	} {
 		s.says(2, text, append([]string{"allow"}, args...)...)
 	}

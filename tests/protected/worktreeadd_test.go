@@ -17,9 +17,9 @@ import (
 // prepares.
 const (
 	worktreeElsewhere = `git may have made the branch: "git worktree add tree BRANCH" in the project, or ` +
-		`outside, and open it`
+		`make one outside`
 	worktreeOutside = `if you trust it, outside: "git worktree add PATH BRANCH"; git may have made the branch`
-	agentsWorktree  = `make it elsewhere in the project, as with "git worktree add tree", or outside, and open it`
+	agentsWorktree  = `make it elsewhere in the project, as with "git worktree add tree", or outside and open that`
 )
 
 // refusedTree is a working tree that a session tries to make as the branch y.

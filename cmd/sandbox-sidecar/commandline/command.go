@@ -89,11 +89,14 @@ func (c Command) options() []option {
 }
 
 // dashes is the flag as it is typed.
-func (o option) dashes() string {
-	if len(o.name) == 1 {
-		return "-" + o.name
+func (o option) dashes() string { return Dashes(o.name) }
+
+// Dashes is a flag of that name as it is typed.
+func Dashes(name string) string {
+	if len(name) == 1 {
+		return "-" + name
 	}
-	return "--" + o.name
+	return "--" + name
 }
 
 // synopsis is the flag with its placeholder.

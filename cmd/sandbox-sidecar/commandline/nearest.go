@@ -20,6 +20,10 @@ func (c Command) NearestFlag(word string) string {
 	return nearest(word, names)
 }
 
+// NearestWord is the word that the command takes to which a mistyped one is closest;
+// "" if none is close.
+func (c Command) NearestWord(word string) string { return nearest(word, c.Words) }
+
 func nearest(word string, names []string) string {
 	found, least := "", (len(word)+2)/3
 	for _, name := range names {
