@@ -170,6 +170,9 @@ func (u User) Settings() []string {
 	return []string{filepath.Join(config, zed, "settings.json"), filepath.Join(config, name, "settings.json")}
 }
 
+// StateVariables are the variables that say where Runtime, State and Run are.
+func StateVariables() []string { return []string{"HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"} }
+
 // SettingsFrom is the variable that says where the settings are, and its value.
 func (u User) SettingsFrom() (name, value string) {
 	const config = "XDG_CONFIG_HOME"

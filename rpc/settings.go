@@ -85,7 +85,7 @@ func (s *Server) policyExplain(_ context.Context, params protocol.PolicyExplainP
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
 	}
-	x, err := explain.Advise(s.store.InWindow(params.ProjectDir), kind, attempt, target)
+	x, err := explain.Why(s.store.InWindow(params.ProjectDir), kind, attempt, target)
 	if err != nil {
 		return protocol.PolicyExplainResult{}, invalidParams("target", "%v", err)
 	}

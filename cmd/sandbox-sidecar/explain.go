@@ -61,7 +61,7 @@ func printWhy(flags *flagSet, args []string) error {
 	if err := unnamed(compiled.Doubt); err != nil {
 		return err
 	}
-	x, err := explain.Advise(snapshot, kind, attempt, target)
+	x, err := explain.Why(snapshot, kind, attempt, target)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/control"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
+	"github.com/sandbox-sidecar/sandbox-sidecar/places"
 	"github.com/sandbox-sidecar/sandbox-sidecar/session"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings"
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
@@ -278,9 +279,6 @@ func runFor(most time.Duration, path string, argv []string, output, file *os.Fil
 	return err
 }
 
-// stateVariables name the state directory, in which the commands of an agent meet.
-var stateVariables = []string{"HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}
-
 // errForeign means that the agent's process id is not known to be one of this
 // process's namespace.
 var errForeign = errors.New("its agent is not known")
@@ -299,7 +297,7 @@ func placeOf(
 		return meeting.Place{}, likeness{}, err
 	}
 	if plan.SessionsWrite(dir) {
-		if err := agent.StartedWith(stateVariables, os.LookupEnv); err != nil {
+		if err := agent.StartedWith(places.StateVariables(), os.LookupEnv); err != nil {
 			return meeting.Place{}, likeness{}, err
 		}
 	}

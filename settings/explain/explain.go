@@ -52,8 +52,6 @@ type Answer struct {
 	Set string
 	// kept says that the user has protected the target, although nothing grants it.
 	kept bool
-	// givesUpKey says that the setting would have given a protection up.
-	givesUpKey bool
 	// own says that the target is the session's own localhost, on a machine that
 	// can give it one.
 	own bool

@@ -186,7 +186,7 @@ func (x Answer) givesUp() bool {
 // Careful reports whether the setting would open what gives power elsewhere, or
 // give up a protection. Nobody gets it unasked, and no model.
 func (x Answer) Careful() bool {
-	return !x.Allowed && (x.kept || x.Holds != "" || x.Acts != "" || x.Set != "" || x.givesUp() || x.givesUpKey)
+	return !x.Allowed && (x.kept || x.Holds != "" || x.Acts != "" || x.Set != "" || x.givesUp())
 }
 
 func (x Answer) suggestion() Suggestion {
@@ -355,4 +355,17 @@ func (x *explainer) toolchainOfSocket() string {
 		}
 	}
 	return ""
+}
+
+// withReason names the command that says why a path is protected. It is left out if
+// a shell would read the path in another way.
+func (s Suggestion) withReason(access, target string) Suggestion {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@%,:"
+	if s.Hint == protectedHint && filepath.IsAbs(target) && strings.Trim(target, plain) == "" {
+		if access == "create" || access == "remove" {
+			access = string(Write)
+		}
+		s.Hint += " (sandbox-sidecar explain " + access + " " + target + " says why)"
+	}
+	return s
 }

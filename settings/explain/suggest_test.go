@@ -218,3 +218,23 @@ func TestGPG_TheWholeAgent(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// Advice that names a command names all of it, and none that a shell would read in
+// another way.
+func TestSuggest_NamesAWholeCommand(t *testing.T) {
+	t.Parallel()
+	tree := resolvetest.InMemory(map[string]string{"/home/u/project/.git/HEAD": "", "/home/u/project/.git/config": ""})
+	s := snapshotOf(t, tree, `{"enabled": true, "protected_paths": ["a b"]}`, "")
+	for target, want := range map[string]string{
+		"/home/u/project/.vscode": protectedHint + " (sandbox-sidecar explain write /home/u/project/.vscode says why)",
+		"/home/u/project/a b":     protectedHint,
+	} {
+		for _, access := range []string{"write", "create", "remove"} {
+			got, err := Suggest(s, document.KindTool, access, target, "sh")
+			must(t, err)
+			if got.Hint != want || !got.Protected {
+				t.Errorf("%s %q: %+v", access, target, got)
+			}
+		}
+	}
+}
