@@ -287,6 +287,8 @@ func TestWarningsAreBrief(t *testing.T) {
 	w := newWorld(t, harness.Defaults(harness.Sandbox{"toolchains": []string{"go", "node", "rust"}}))
 	command := w.command(w.link("bash"), "-c", "echo it runs")
 	command.Dir = w.Home
+	// This process was started with another home, which sessions here do not write.
+	command.Env = append(command.Env, "SANDBOX_GROUP_OWNER=own")
 	out, err := command.CombinedOutput()
 	said := strings.Join(strings.Fields(string(out)), " ")
 	if err != nil || !strings.Contains(said, "is your home directory") ||
