@@ -43,6 +43,8 @@ type choice struct {
 type suites struct {
 	all   bool
 	files []string // from the plugin's directory
+	// itself: the plugin has changed, by more than its copy of the protocol's types.
+	itself bool
 }
 
 // chosen reports whether any run.
@@ -103,7 +105,8 @@ var reach = map[string][]string{
 	"cmd/sandbox-sidecar/commandline": {"tests", "tests/recording", vscode, neovim},
 	"cmd/sandbox-sidecar/trailview":   {"tests/audit", "tests/hosts", "tests/managed", vscode, neovim},
 	"settings/starter": {
-		"tests", "tests/agents", "tests/managed", "tests/ordinary", "tests/recording", "tests/stories", vscode, neovim,
+		"tests", "tests/agents", "tests/denials", "tests/managed", "tests/ordinary", "tests/recording", "tests/stories",
+		vscode, neovim,
 	},
 	"audit": {
 		"tests", "tests/audit", "tests/denials", "tests/hosts", "tests/hung", "tests/lifetime", "tests/managed", vscode,
@@ -129,11 +132,11 @@ var reach = map[string][]string{
 }
 
 var (
-	agentsTests   = []string{"tests/agents", "tests/audit", "tests/doors", "tests/explain", "tests/managed"}
+	agentsTests   = []string{"tests/agents", "tests/audit", "tests/doors", "tests/explain", "tests/managed", "tests/shells"}
 	networksTests = []string{
 		"tests", "tests/agents", "tests/attack", "tests/audit", "tests/denials", "tests/doors", "tests/explain",
-		"tests/groups", "tests/hosts", "tests/machines", "tests/managed", "tests/ordinary", "tests/stories", vscode,
-		neovim,
+		"tests/groups", "tests/hosts", "tests/machines", "tests/managed", "tests/ordinary", "tests/shells", "tests/stories",
+		vscode, neovim,
 	}
 )
 
@@ -186,15 +189,19 @@ func decide(ctx context.Context, all bool) (choice, error) {
 	c := choose(packages, once, files, false, fmt.Sprintf("what the change of %d files since %.12s can matter to",
 		len(files), since))
 	if slices.ContainsFunc(files, matters) {
-		c = c.inTurns(files, head)
+		present, err := suitesIn(ctx, vscode)
+		if err != nil {
+			return choice{}, err
+		}
+		c = c.inTurns(files, present, head)
 	}
 	return c, nil
 }
 
 // inTurns is a choice for a change of files that touches all tests: what repeats
 // itself does so less often, and takes turns by the commit. Root runs every package
-// once.
-func (c choice) inTurns(files []string, commit string) choice {
+// once. present are the suites of VS Code's extension, which takes the longest.
+func (c choice) inTurns(files, present []string, commit string) choice {
 	turn := crc32.ChecksumIEEE([]byte(commit))
 	c.user = inTurn(c.user, turn, func(name string) bool {
 		return name != "./tests/ci" && (isBelow(name, "./tests") || !hasChanged(c.user, name, files))
@@ -205,6 +212,7 @@ func (c choice) inTurns(files []string, commit string) choice {
 	// Or a package would have the same variants each time that it is an
 	// ordinary user's.
 	c.turn = strconv.FormatUint(uint64(turn/thirds), 10)
+	c.vscode = c.vscode.inTurn(present, turn)
 	return c
 }
 
@@ -292,24 +300,56 @@ func choose(packages []pkg, once, files []string, rounds bool, why string) choic
 // suitesOf are the tests of an editor's plugin that a change of files can matter to,
 // if it can matter to any. A change of the tests alone cannot break the plugin.
 func suitesOf(packages []pkg, files []string, editor string) suites {
-	chosen := slices.Clone(journeys[editor])
+	chosen := suites{files: slices.Clone(journeys[editor])}
 	for _, file := range files {
 		below := strings.TrimPrefix(file, editor+"/")
 		switch {
 		case matters(file) && isShown(file):
-			return suites{all: true}
+			chosen.all = true
 		case below != file && isSuite.MatchString(below):
-			chosen = append(chosen, below)
+			chosen.files = append(chosen.files, below)
 		case below != file && isBelow(below, "tests"):
 		case owningEditor(file) == editor:
-			return suites{all: true}
+			chosen.all, chosen.itself = true, chosen.itself || !isGenerated.MatchString(below)
 		case isTestFile(file) || !reaches(file, editor):
 		case ownerOf(packages, file) == nil && !matters(file), isShown(file):
-			return suites{all: true}
+			chosen.all = true
 		}
 	}
-	slices.Sort(chosen)
-	return suites{files: slices.Compact(chosen)}
+	slices.Sort(chosen.files)
+	chosen.files = slices.Compact(chosen.files)
+	return chosen
+}
+
+// suitesIn are the suites of VS Code's extension in its directory.
+func suitesIn(ctx context.Context, dir string) ([]string, error) {
+	found, err := git(ctx, dir, "ls-files", "tests/unit/*.test.ts", "tests/ui/*.test.ts")
+	return strings.Fields(found), err
+}
+
+// isGenerated matches the protocol's types in the language of an editor.
+var isGenerated = regexp.MustCompile(`(^|/)protocol(\.gen\.ts|_gen\.lua)$`)
+
+// inTurn are the suites of a plugin that has not changed itself: those that are
+// chosen by name, the unit tests, and a third of the others, which take turns.
+// present are the plugin's suites.
+func (s suites) inTurn(present []string, turn uint32) suites {
+	if !s.all || s.itself {
+		return s
+	}
+	files := slices.Clone(s.files)
+	for _, name := range present {
+		switch {
+		case slices.Contains(s.files, name):
+		case strings.HasPrefix(name, "tests/unit/"):
+			files = append(files, name)
+		default:
+			if turn++; turn%thirds == 0 {
+				files = append(files, name)
+			}
+		}
+	}
+	return suites{files: files}
 }
 
 // isSuite matches the files of an editor's tests, from the plugin's directory.

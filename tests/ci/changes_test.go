@@ -305,16 +305,28 @@ func TestInTurns(t *testing.T) {
 		"./rpc", "./spawn", "./spawn/b", "./tests", "./tests/a", "./tests/b", "./tests/c", "./tests/ci",
 	}
 	files := []string{"spawn/x.go", "tests/a/a_test.go", "CHANGELOG.md"}
-	all := choice{user: packages, race: packages, whole: packages[:3], others: packages[3:]}
+	present := []string{
+		"tests/ui/a.test.ts", "tests/ui/b.test.ts", "tests/ui/c.test.ts", "tests/ui/d.test.ts", "tests/unit/e.test.ts",
+	}
+	all := choice{
+		user: packages, race: packages, whole: packages[:3], others: packages[3:],
+		vscode: suites{all: true, files: []string{"tests/ui/a.test.ts"}}, neovim: suites{all: true},
+	}
 	runs := map[string]int{}
 	const commits = 200
 	for i := range commits {
-		c := all.inTurns(files, strconv.Itoa(i))
+		c := all.inTurns(files, present, strconv.Itoa(i))
 		if c.whole != nil || !slices.Equal(c.others, packages) || c.turn == "" {
 			t.Fatalf("commit %d: %+v", i, c)
 		}
 		if n := len(c.user); n < 3 || n > 4 || len(c.race) < 3 || len(c.race) > 4 {
 			t.Errorf("commit %d: %q, for races %q", i, c.user, c.race)
+		}
+		if c.vscode.all || len(c.vscode.files) != 3 || !c.neovim.all {
+			t.Errorf("commit %d: suites %+v and %+v", i, c.vscode, c.neovim)
+		}
+		for _, name := range c.vscode.files {
+			runs[name]++
 		}
 		for _, name := range c.user {
 			runs[name]++
@@ -322,6 +334,17 @@ func TestInTurns(t *testing.T) {
 		for _, name := range c.race {
 			runs["race "+name]++
 		}
+	}
+	for i, name := range present {
+		always := i == 0 || i == len(present)-1
+		if got := runs[name]; always && got != commits || !always && (got < commits/6 || got > commits/2) {
+			t.Errorf("%s runs for %d of %d commits", name, got, commits)
+		}
+	}
+	itself := all
+	itself.vscode.itself = true
+	if c := itself.inTurns(files, present, "1"); !c.vscode.all {
+		t.Errorf("a changed extension: %+v", c.vscode)
 	}
 	for _, name := range packages {
 		for name, always := range map[string]bool{
@@ -343,6 +366,34 @@ func TestJourneys_Exist(t *testing.T) {
 			if _, err := os.Stat(filepath.Join("../..", editor, file)); err != nil || !isSuite.MatchString(file) {
 				t.Errorf("%s of %s: %v", file, editor, err)
 			}
+		}
+	}
+}
+
+// Every suite of VS Code's extension has its turn.
+func TestSuitesIn_AreAll(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join("../..", vscode)
+	got, err := suitesIn(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, kind := range []string{"ui", "unit"} {
+		found, err := filepath.Glob(filepath.Join(dir, "tests", kind, "*.ts"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %q, %v", kind, found, err)
+		}
+		for _, file := range found {
+			want = append(want, filepath.Join("tests", kind, filepath.Base(file)))
+		}
+	}
+	if !sameNames(got, want) {
+		t.Errorf("suites %q, want %q", got, want)
+	}
+	for _, file := range got {
+		if !isSuite.MatchString(file) {
+			t.Errorf("%s is no suite", file)
 		}
 	}
 }
