@@ -132,11 +132,13 @@ var reach = map[string][]string{
 }
 
 var (
-	agentsTests   = []string{"tests/agents", "tests/audit", "tests/doors", "tests/explain", "tests/managed", "tests/shells"}
+	agentsTests = []string{
+		"tests/agents", "tests/audit", "tests/doors", "tests/explain", "tests/managed", "tests/shells",
+	}
 	networksTests = []string{
 		"tests", "tests/agents", "tests/attack", "tests/audit", "tests/denials", "tests/doors", "tests/explain",
-		"tests/groups", "tests/hosts", "tests/machines", "tests/managed", "tests/ordinary", "tests/shells", "tests/stories",
-		vscode, neovim,
+		"tests/groups", "tests/hosts", "tests/machines", "tests/managed", "tests/ordinary", "tests/shells",
+		"tests/stories", vscode, neovim,
 	}
 )
 
