@@ -93,7 +93,7 @@ func TestRun_CommandLines(t *testing.T) {
 		{"help help", 0, "^sandbox-sidecar gives.*usage: ", ""},
 		{"help mcp", 0, "start, input, output, stop", ""},
 		{"explain raed x", 2, "", `found "raed": did you mean "read"\?$`},
-		{"cache claer", 2, "", `unexpected argument "claer": did you mean "clear"\?$`},
+		{"cache cleaar", 2, "", `unexpected argument "cleaar": did you mean "clear"\?$`},
 		{"cache clear no-such-set", 2, "", `"no-such-set" is no toolchain, agent or absolute path$`},
 		{"completion fishy", 2, "", `found "fishy": did you mean "fish"\?$`},
 		{"shell instal", 2, "", `"instal" is no script: did you mean "install"\?$`},

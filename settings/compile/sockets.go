@@ -92,8 +92,18 @@ func socketsOf(view fsView, p project, s *settings, writable cover, r *reporter)
 // session. A variable such as SSH_AUTH_SOCK, which an entry may name, can be a
 // project's.
 func (v fsView) ownSocket(s socket) bool {
-	return s.abstract == "" && (sidecarsOwn(s.path) || v.undoes(s.path) != "")
+	return s.abstract == "" && ownSocketAt(v.View, v.host, s.path)
 }
+
+func ownSocketAt(view *resolve.View, host resolve.Host, path string) bool {
+	return sidecarsOwn(path) || slices.ContainsFunc(stateDirs(host), func(dir string) bool {
+		return policy.Contains(view.Resolve(dir).Path, path)
+	})
+}
+
+// OwnSocket reports whether no setting opens a socket, given its real path, as the
+// sidecar listens there.
+func (r *Reasons) OwnSocket(path string) bool { return ownSocketAt(r.View, r.Host, path) }
 
 func chooseSockets(
 	view fsView, l layers, p project, toolchains []chosen, writable cover, r *reporter,

@@ -253,6 +253,7 @@ func TestExplain_TheSettingItNamesAllowsIt(t *testing.T) {
 		"/home/u/project/.git/hooks/x", "/home/u/project/b", "/home/u/bin", "/dev/null", "/run/user/1000/bus",
 		"/tmp/x", "/", "/home", "/home/u/new",
 		"/proc/1/mem", "/home/u/project/loop", "/home/u/.config/zed/settings.json", "abstract:a",
+		"/home/u/.local/state/sandbox-sidecar/run/s1/control", "/moved/sandbox-sidecar/s1/control",
 	}
 	var named atomic.Int64
 	settingstest.ForPairs(t, 15, func(user, _ string) {

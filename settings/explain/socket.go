@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -38,6 +39,11 @@ func (x *explainer) socket() {
 	path := x.Target
 	if x.end.Path != "" {
 		path = x.end.Path
+	}
+	if filepath.IsAbs(path) && x.OwnSocket(path) {
+		x.Key, x.Value = "", ""
+		x.Hint = "it is the sidecar's own, and starts commands in other sandboxes: no setting opens it"
+		return
 	}
 	if risks.LooksUpNames(path) {
 		x.Acts = "who asks it for a name sends that name out of the sandbox"

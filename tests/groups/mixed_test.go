@@ -187,10 +187,10 @@ func (f fate) mustCome(t *testing.T, e *harness.Editor) {
 		return
 	}
 	s := e.Session(result)
-	switch {
-	case f.killed == starting:
+	switch f.killed {
+	case starting:
 		_, _ = harness.Try(e, protocol.Close, closing)
-	case f.killed == afterLines:
+	case afterLines:
 		s.Await(f.lines[f.after-1] + "\r?\n")
 		if f.closed {
 			_, _ = harness.Try(e, protocol.Close, closing)
