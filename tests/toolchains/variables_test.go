@@ -20,7 +20,7 @@ func TestVariables_NameSettings(t *testing.T) {
 	harness.RequirePrograms(t, "npm", "pip3")
 	const token = "npm_q8Zr2Kx7Vb4Ty1Lw9Dm3"
 	const npmrc = "registry=https://npm.corp.example/\n//npm.corp.example/:_authToken=" + token + "\n"
-	const line = "export TERM=dumb NO_COLOR=1; npm config get registry; pip3 config get global.index-url; " +
+	const line = "export TERM=dumb NO_COLOR=1; npm config get registry; pip3 config debug; " +
 		"cat \"$NPM_CONFIG_USERCONFIG\"; grep -rs " + token + " ~"
 	world := func(at string) (*harness.World, []string) {
 		w := harness.NewWorldOutsideDefaults(t)
