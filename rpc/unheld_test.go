@@ -82,7 +82,10 @@ func TestRestricting_KnowsEveryKey(t *testing.T) {
 // have the network, and each other one does.
 func TestSpawn_NamesEveryKeyThatDoesNotHold(t *testing.T) {
 	t.Parallel()
-	const machines, rounds = 30, 10
+	machines, rounds := 30, 10
+	if testing.Short() {
+		machines = 15
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
