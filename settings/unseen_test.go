@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 )
 
@@ -47,7 +48,7 @@ func TestAllow_TrustsNothingThatNobodyHasSeen(t *testing.T) {
 					}
 					if test.refused != "" && (!errors.Is(err, ErrNotAllowable) ||
 						!strings.Contains(err.Error(), test.refused) ||
-						!strings.Contains(err.Error(), d.projectFile())) {
+						!strings.Contains(err.Error(), display.Quote(d.projectFile()))) {
 						t.Errorf("%s: %v", door, err)
 					}
 				}
