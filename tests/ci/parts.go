@@ -194,7 +194,7 @@ func racePart(packages []string) part {
 // generated are how the names of tests of many generated settings begin.
 var generated = []string{
 	"TestMeet_AProject", "TestMeet_OnARealTree", "TestExplain_Agrees", "TestExplain_TheSetting", "TestRequired_Nothing",
-	"TestRequired_Holds", "TestForbidden_Grants",
+	"TestRequired_Holds", "TestForbidden_Grants", "TestSpawn_NamesEveryKey",
 }
 
 // repeated are those of them that part properties runs.

@@ -13,7 +13,7 @@ import (
 func TestParts_NameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	var files []string
-	for _, dir := range []string{"settings/compile", "settings/explain", "tests/explain"} {
+	for _, dir := range []string{"settings/compile", "settings/explain", "tests/explain", "rpc"} {
 		list, err := filepath.Glob("../../" + dir + "/*_test.go")
 		if err != nil {
 			t.Fatal(err)
