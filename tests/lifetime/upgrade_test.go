@@ -54,7 +54,7 @@ func TestAnotherVersionStartsAfterACrash(t *testing.T) {
 
 func startAfterACrash(t *testing.T, crashed, later harness.Options, binary string, unsandboxed bool) {
 	t.Helper()
-	w := harness.NewWorld(t)
+	w := harness.NewWorldOutsideDefaults(t) // or the list of trusted projects would be a session's
 	trusted := filepath.Join(w.Outside, "trusted")
 	file := filepath.Join(trusted, ".zed", "settings.json")
 	harness.Write(t, file, harness.Settings(harness.Sandbox{"additional_read_only_paths": []string{w.Project}}))

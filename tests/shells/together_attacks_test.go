@@ -524,7 +524,8 @@ func TestTogether_NoVariableOfASessionMovesTheMeeting(t *testing.T) {
 			a.kill()
 			b := w.agent(name + "=" + dir)
 			b.must("echo new >/tmp/of-agent")
-			if out := b.must("cat /tmp/of-agent"); out != "new" {
+			// The review may say that it has no state of an earlier search there.
+			if out := b.must("cat /tmp/of-agent"); !strings.HasPrefix(out, "new") {
 				t.Errorf("control: an agent that was started with it shares: %q", out)
 			}
 			if len(meeting()) == 0 {
