@@ -123,7 +123,8 @@ func (u *elsewhereUser) day(name, own string) {
 	}
 	leak := inProject("leak")
 	for _, variables := range append(slices.Collect(slices.Chunk(hostile, 1)), hostile[:2], hostile[1:3], hostile) {
-		start := u.carrying(name, variables)
+		// Else this process would own the sandboxes of links, until it ends.
+		start := u.carrying(name, append([]string{"SANDBOX_GROUP_OWNER=own"}, variables...))
 		for door, run := range dayDoors {
 			if door != "exec" && len(variables) == 1 {
 				continue
