@@ -42,9 +42,9 @@ type entry struct {
 
 	mu      sync.Mutex // guards the fields below
 	session *spawn.Session
-	backlog []func(*spawn.Session) // operations that wait for the start, in order
-	waiting int                    // bytes of input in backlog
-	gap     bool                   // an operation was dropped before the start
+	backlog []func(*spawn.Session) error // operations that wait for the start, in order
+	waiting int                          // bytes of input in backlog
+	gap     bool                         // an operation was dropped before the start
 	// reviewed: the review is known. owed: it was not when the session was closed,
 	// so the answer lacks it.
 	reviewed, owed bool
@@ -191,21 +191,24 @@ func (e *entry) running() bool {
 	}
 }
 
-// do applies an operation to the session, or queues it until the session has
-// started. The operation must not block. It reports false if the queue is full.
-func (e *entry) do(bytes int, operation func(*spawn.Session)) bool {
+// errBacklog means that too much waits for a session to start.
+var errBacklog = errors.New("too much waits for the session to start")
+
+// do applies an operation to the session, and returns its error. If the session has
+// not started, the operation is queued, and another goroutine applies it: its error
+// is lost. The operation must not block. The error is errBacklog if the queue is full.
+func (e *entry) do(bytes int, operation func(*spawn.Session) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.session != nil {
-		operation(e.session)
-		return true
+		return operation(e.session)
 	}
 	if e.waiting += bytes; e.gap || e.waiting > maxBacklog || len(e.backlog) >= maxBacklogLength {
 		e.gap = true
-		return false
+		return errBacklog
 	}
 	e.backlog = append(e.backlog, operation)
-	return true
+	return nil
 }
 
 const (
@@ -221,7 +224,7 @@ func (e *entry) begin(session *spawn.Session) {
 	defer e.mu.Unlock()
 	e.session = session
 	for _, operation := range e.backlog {
-		operation(session)
+		_ = operation(session)
 	}
 	e.backlog = nil
 	if e.gap {

@@ -44,22 +44,22 @@ func (s *Server) input(params protocol.InputParams) error {
 	if !ok {
 		return sessionNotFound(params.SessionID)
 	}
-	taken, closed := true, true
-	known := e.do(len(params.Data), func(session *spawn.Session) {
-		if len(params.Data) > 0 {
-			taken = session.Input(params.Data)
+	dropped := fmt.Errorf("%d B of input dropped: the session has ended or its program does not read", len(params.Data))
+	err := e.do(len(params.Data), func(session *spawn.Session) error {
+		taken := len(params.Data) == 0 || session.Input(params.Data)
+		closed := !params.CloseStdin || session.CloseInput()
+		switch {
+		case !taken:
+			return dropped
+		case !closed:
+			return errors.New("closeStdin: the session was not started with stdin")
 		}
-		if params.CloseStdin {
-			closed = session.CloseInput()
-		}
+		return nil
 	})
-	switch {
-	case !known || !taken:
-		return fmt.Errorf("%d B of input dropped: the session has ended or its program does not read", len(params.Data))
-	case !closed:
-		return errors.New("closeStdin: the session was not started with stdin")
+	if errors.Is(err, errBacklog) {
+		return dropped
 	}
-	return nil
+	return err
 }
 
 func (s *Server) resize(params protocol.ResizeParams) error {
@@ -70,9 +70,9 @@ func (s *Server) resize(params protocol.ResizeParams) error {
 	if err := checkSize(params.Cols, params.Rows); err != nil {
 		return err
 	}
-	var err error
-	e.do(0, func(session *spawn.Session) { err = session.Resize(spawn.Size{Cols: params.Cols, Rows: params.Rows}) })
-	return err
+	return e.do(0, func(session *spawn.Session) error {
+		return session.Resize(spawn.Size{Cols: params.Cols, Rows: params.Rows})
+	})
 }
 
 func (s *Server) ack(params protocol.AckParams) error {
@@ -80,7 +80,10 @@ func (s *Server) ack(params protocol.AckParams) error {
 	if !ok {
 		return nil // the last acks of a session may arrive after it was closed
 	}
-	e.do(0, func(session *spawn.Session) { session.Ack(params.Bytes) })
+	_ = e.do(0, func(session *spawn.Session) error {
+		session.Ack(params.Bytes)
+		return nil
+	})
 	return nil
 }
 
