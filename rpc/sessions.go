@@ -194,9 +194,10 @@ func (e *entry) running() bool {
 // errBacklog means that too much waits for a session to start.
 var errBacklog = errors.New("too much waits for the session to start")
 
-// do applies an operation to the session, and returns its error. If the session has
-// not started, the operation is queued, and another goroutine applies it: its error
-// is lost. The operation must not block. The error is errBacklog if the queue is full.
+// do applies an operation to the session, and returns its error. If the session
+// has not started, the operation is queued, and another goroutine applies it: its
+// error is lost. The operation must not block. The error is errBacklog if the queue
+// is full.
 func (e *entry) do(bytes int, operation func(*spawn.Session) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -123,8 +123,7 @@ func (u *elsewhereUser) day(name, own string) {
 	}
 	leak := inProject("leak")
 	for _, variables := range append(slices.Collect(slices.Chunk(hostile, 1)), hostile[:2], hostile[1:3], hostile) {
-		// Else this process would own the sandboxes of links, until it ends.
-		start := u.carrying(name, append([]string{"SANDBOX_GROUP_OWNER=own"}, variables...))
+		start := u.carrying(name, variables)
 		for door, run := range dayDoors {
 			if door != "exec" && len(variables) == 1 {
 				continue
@@ -158,7 +157,8 @@ func (u *elsewhereUser) day(name, own string) {
 func (u *elsewhereUser) carrying(name string, variables []string) func(args ...string) *exec.Cmd {
 	u.t.Helper()
 	c, text := carriers[name], ""
-	for _, variable := range variables {
+	// Else this process would own the sandboxes of links, until it ends.
+	for _, variable := range append([]string{"SANDBOX_GROUP_OWNER=own"}, variables...) {
 		key, value, _ := strings.Cut(variable, "=")
 		text += strings.NewReplacer("NAME", key, "VALUE", value).Replace(c.line)
 	}
