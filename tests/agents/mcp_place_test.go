@@ -78,8 +78,8 @@ func TestMCP_ChecksItsFlags(t *testing.T) {
 		{"--kind=both", `expected "terminal" or "tool"`},
 		{"--project=/nowhere", "is not a directory"},
 		{"--settings=", "--settings is empty"},
-		{"--mode=off", "not defined: -mode"},
-		{"--sidecar=/bin/true", "not defined: -sidecar"},
+		{"--mode=off", "not defined: --mode"},
+		{"--sidecar=/bin/true", "not defined: --sidecar"},
 		{"more", "unexpected argument"},
 	} {
 		command := exec.Command(harness.BinaryWithMCP(t), "mcp", c.flag)
