@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -109,7 +108,7 @@ func TestWatch_OnChangeMayTakeASnapshotAndIsNotCalledAfterClose(t *testing.T) {
 	d.must(err)
 	close(ready)
 	d.write(d.user, enabled)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := deadline.Context(t.Context(), 20*time.Second)
 	defer cancel()
 	for on := false; !on; {
 		select {

@@ -2,6 +2,9 @@ package usersocket
 
 import "golang.org/x/sys/unix"
 
+// peer is the process at the other end.
+type peer struct{ uid, pid int }
+
 func peerOf(fd int) (peer, error) {
 	credentials, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {

@@ -11,6 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// peer is the process at the other end.
+type peer struct {
+	uid, pid int
+	lives    *os.File // a pidfd, if the kernel has them for peers; free closes it
+}
+
 func peerOf(fd int) (peer, error) {
 	credentials, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

@@ -106,9 +106,3 @@ func Peer(c *net.UnixConn) (pid int, err error) {
 	}
 	return who.pid, free
 }
-
-// peer is the process at the other end.
-type peer struct {
-	uid, pid int
-	lives    *os.File // a pidfd, if the kernel has them for peers; free closes it
-}

@@ -3,6 +3,7 @@
 package platformtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // Hold is a gate for stages, made of two FIFOs: a stage announces itself in one
@@ -44,8 +47,13 @@ func NewHold(t testing.TB) *Hold {
 // Arrived waits until a stage waits at the gate.
 func (h *Hold) Arrived(t testing.TB) {
 	t.Helper()
-	_ = h.arrivals.SetReadDeadline(time.Now().Add(timeout))
-	if _, err := h.arrivals.Read(make([]byte, 1)); err != nil {
+	var err error
+	deadline.Until(timeout, func() bool {
+		_ = h.arrivals.SetReadDeadline(time.Now().Add(time.Second))
+		_, err = h.arrivals.Read(make([]byte, 1))
+		return !errors.Is(err, os.ErrDeadlineExceeded)
+	})
+	if err != nil {
 		t.Fatalf("wait for a stage: %v", err)
 	}
 }

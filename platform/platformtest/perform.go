@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // timeout bounds every wait. It only matters if a test fails.
@@ -131,7 +132,7 @@ func Output(backend platform.Backend, order Job) ([]byte, platform.Enforcement, 
 		return nil, platform.Enforcement{}, err
 	}
 	defer read.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := deadline.Context(context.Background(), timeout)
 	defer cancel()
 	launched, err := platform.Launch(ctx, backend, platform.Target{
 		Order: order.Order, Confinement: order.Confinement, Streams: [3]*os.File{null, write, os.Stderr},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/client"
 	"github.com/sandbox-sidecar/sandbox-sidecar/rpc/protocol"
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/deadline"
 )
 
 // peer is the sidecar's end of a client's pipes, with framing code of its own.
@@ -81,7 +82,7 @@ func (p *peer) answer(member string) <-chan message {
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := deadline.Context(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }

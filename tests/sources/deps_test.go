@@ -95,7 +95,9 @@ var mayImport = map[string][]string{
 		"platform", "platform/handshake", "platform/hosts", "platform/policy", "platform/proxy", "lifecycle",
 		"lifecycle/libsystem",
 	},
-	"platform/platformtest": {"platform", "platform/handshake", "platform/policy", "lifecycle"},
+	"platform/platformtest": {
+		"platform", "platform/handshake", "platform/policy", "lifecycle", "tests/deadline",
+	},
 	"settings": {
 		"audit", "places", "display", "platform/policy", "fsguard", "settings/agents", "settings/compile",
 		"settings/document", "settings/toolchain",
