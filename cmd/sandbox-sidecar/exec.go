@@ -39,6 +39,7 @@ const joinFlag = "join"
 // execute runs a command under the settings in the caller's own terminal, and
 // returns its exit status.
 func execute(flags *flagSet, args []string) error {
+	caller.EndEarly()
 	inside := inSession()
 	var inherited []*os.File
 	var tooHigh []int

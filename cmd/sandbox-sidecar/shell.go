@@ -98,6 +98,7 @@ func environ() []string {
 // asShell runs the real shell of a name in a session. argv is passed on as it
 // is.
 func asShell(name string, argv []string) error {
+	caller.EndEarly()
 	trail.Via = "shell"
 	shellFinder, err := finder()
 	if err != nil {

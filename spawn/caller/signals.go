@@ -5,6 +5,7 @@ package caller
 import (
 	"os"
 	"os/signal"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,32 @@ type Signal struct {
 var passed = []unix.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGTERM,
 	unix.SIGCONT, unix.SIGTSTP, unix.SIGWINCH,
+}
+
+// unheard are the signals of passed that Go's runtime drops until somebody asks
+// for them (sigtable in its package runtime), where most programs end by them.
+var unheard = []os.Signal{unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM}
+
+// early ends the wait for signals before Catch, if there is one.
+var early = func() {}
+
+// EndEarly lets every signal of Catch end this process until Catch is called, as
+// it ends other programs. It is called once, before all that takes time: what the
+// caller has set an alarm for may come to nothing else.
+func EndEarly() {
+	arrived, ended := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(arrived, unheard...)
+	go func() {
+		defer close(ended)
+		for number := range arrived {
+			EndBy(number.(unix.Signal))
+		}
+	}()
+	early = sync.OnceFunc(func() {
+		signal.Stop(arrived)
+		close(arrived)
+		<-ended
+	})
 }
 
 // mayBeIgnored are the signals of which Go's runtime leaves it to the caller
@@ -44,8 +71,9 @@ func Ignored() (numbers []int) {
 const maxWaiting = 64
 
 // Catch has signals sent to the channel from now on instead of their usual
-// effect, until stop is called. Those that the caller has this process ignore
-// stay ignored. It may be called several times; each channel gets all signals.
+// effect, and of that of EndEarly, until stop is called. Those that the caller has
+// this process ignore stay ignored. It may be called several times; each channel
+// gets all signals.
 func Catch() (signals <-chan Signal, stop func()) {
 	channel := make(chan Signal, maxWaiting)
 	var numbers []os.Signal
@@ -56,6 +84,7 @@ func Catch() (signals <-chan Signal, stop func()) {
 	}
 	caught := make(chan os.Signal, maxWaiting)
 	leave := origins.join(numbers, caught, channel)
+	early() // first: none is lost between the two
 	return channel, func() {
 		signal.Stop(caught)
 		leave()
