@@ -14,8 +14,7 @@ import (
 )
 
 // watchPackets logs every packet of the world that begins something, if the
-// directory has a file for that: a connection, or a datagram. In the world all
-// packets cross the loopback interface.
+// directory has a file for that: a connection, or a datagram.
 func watchPackets(dir string) error {
 	file := filepath.Join(dir, "packets")
 	if _, err := os.Stat(file); err != nil {
@@ -64,11 +63,12 @@ func begins(packet []byte) string {
 	}
 	const flags, syn, ack = 13, 2, 16
 	name := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp"}[protocol]
+	const firstOfLink, lastOfLink = 133, 137 // ICMPv6 about the neighbours of a link, RFC 4861
 	switch {
-	case name == "" || len(packet) < 4 || to.IsMulticast():
-		if to.IsMulticast() {
-			return "" // the kernel's own
-		}
+	case to.IsMulticast(), protocol == unix.IPPROTO_ICMPV6 && len(packet) > 0 &&
+		packet[0] >= firstOfLink && packet[0] <= lastOfLink:
+		return "" // the kernel's own
+	case name == "" || len(packet) < 4:
 		return "protocol " + strconv.Itoa(int(protocol)) + " " + to.String()
 	case name == "tcp" && (len(packet) <= flags || packet[flags]&(syn|ack) != syn):
 		return ""

@@ -98,12 +98,12 @@ func (d *desk) note(way, name string) {
 func (d *desk) open(names []string) error {
 	for _, port := range []string{"53", "853", "5353"} {
 		for prefix, host := range map[string]string{"": nameserver, "public-": otherServer} {
-			conn, err := net.ListenPacket("udp", net.JoinHostPort(host, port))
+			conn, err := listenDatagrams(net.JoinHostPort(host, port))
 			if err != nil {
 				return err
 			}
 			go d.serveDatagrams(conn, prefix+"udp-"+port)
-			listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+			listener, err := listen(net.JoinHostPort(host, port))
 			if err != nil {
 				return err
 			}
@@ -126,7 +126,7 @@ func (d *desk) open(names []string) error {
 		go d.serveStreams(listener, name, d.answerText)
 		d.servers = append(d.servers, listener.Addr())
 	}
-	web, err := net.Listen("tcp", publicHost+":80")
+	web, err := listen(publicHost + ":80")
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -27,14 +26,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 )
 
-// The world's hosts. No interface has the first address itself, so it counts as
-// that of another machine.
+// The world's hosts; see machines.go.
 const (
 	publicHost   = "93.184.216.34"
 	privateHost  = "10.9.8.7"
@@ -55,7 +52,7 @@ var zone = map[string][]string{
 	"here.example": {ownAddress}, "mixed.example": {privateHost, publicHost}, "six.example": {host6},
 	"unreachable.example": {"192.0.2.9"}, "intranet": {publicHost}, "registry.npmjs.org": {publicHost},
 	"denied.example": {deniedHost}, "slow.example": {publicHost}, "xn--bcher-kva.example": {publicHost},
-	"flip.example": {publicHost}, "garbage.example": {publicHost},
+	"flip.example": {publicHost}, "garbage.example": {publicHost}, "routed.example": {routed},
 }
 
 // hostsFile has names of the machine's own.
@@ -102,63 +99,6 @@ func inside(args []string) error {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	ended := command.Run()
 	return errors.Join(readRest(), exitAs(ended))
-}
-
-// interfaces gives the loopback interface whole networks: all their addresses
-// are this machine's, but it has only the first.
-func interfaces() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	up, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	up.SetUint16(unix.IFF_UP)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, up); err != nil {
-		return err
-	}
-	for i, first := range []string{ownAddress, "10.9.8.1", "169.254.169.1"} {
-		if err := set(fd, fmt.Sprintf("lo:%d", i+1), unix.SIOCSIFADDR, first); err != nil {
-			return err
-		}
-		if err := set(fd, fmt.Sprintf("lo:%d", i+1), unix.SIOCSIFNETMASK, "255.255.255.0"); err != nil {
-			return err
-		}
-	}
-	return addV6()
-}
-
-func set(fd int, name string, command uint, text string) error {
-	request, err := unix.NewIfreq(name)
-	if err != nil {
-		return err
-	}
-	if err := request.SetInet4Addr(net.ParseIP(text).To4()); err != nil {
-		return err
-	}
-	return unix.IoctlIfreq(fd, command, request)
-}
-
-// addV6 gives the loopback interface an IPv6 address (struct in6_ifreq).
-func addV6() error {
-	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil // no IPv6 here
-	}
-	defer unix.Close(fd)
-	request := struct {
-		addr   [16]byte
-		prefix uint32
-		index  int32
-	}{netip.MustParseAddr(host6).As16(), 64, 1}
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request)))
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // resolver directs programs to the world's DNS server and names.
@@ -242,7 +182,7 @@ func serve(dir string) error {
 	}
 	go serveNames(conn, asked)
 	for _, host := range mailboxes {
-		box, err := net.ListenPacket("udp", host)
+		box, err := listenDatagrams(host)
 		if err != nil {
 			return err
 		}
@@ -252,7 +192,7 @@ func serve(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, host := range []string{publicHost, privateHost, metadataHost, ownAddress, "127.0.0.1", host6} {
+	for _, host := range []string{publicHost, privateHost, metadataHost, ownAddress, routed, "127.0.0.1", host6} {
 		listener, err := listen(net.JoinHostPort(host, "80"))
 		if err != nil {
 			return err
@@ -305,7 +245,7 @@ func serve(dir string) error {
 		"25":   func(c net.Conn) { startTLS(c, certificate) },
 		"9001": func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) },
 	} {
-		listener, err := net.Listen("tcp", publicHost+":"+port)
+		listener, err := listen(publicHost + ":" + port)
 		if err != nil {
 			return err
 		}
@@ -314,7 +254,7 @@ func serve(dir string) error {
 			speak(c)
 		})
 	}
-	return hole()
+	return at(publicHost, hole)
 }
 
 // receive notes the datagrams that a mailbox gets.
@@ -333,16 +273,22 @@ func receive(box net.PacketConn, visits *journal) {
 	}
 }
 
-// listen listens also at an IPv6 address that is so new that the kernel still
-// looks for another machine with it.
-func listen(address string) (net.Listener, error) {
-	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) (err error) {
-		controlled := conn.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
-		})
-		return errors.Join(err, controlled)
-	}}
-	return config.Listen(context.Background(), "tcp", address)
+// listen listens on the machine that has the address.
+func listen(address string) (listener net.Listener, err error) {
+	err = at(netip.MustParseAddrPort(address).Addr().String(), func() error {
+		listener, err = net.Listen("tcp", address)
+		return err
+	})
+	return listener, err
+}
+
+// listenDatagrams is listen for UDP.
+func listenDatagrams(address string) (conn net.PacketConn, err error) {
+	err = at(netip.MustParseAddrPort(address).Addr().String(), func() error {
+		conn, err = net.ListenPacket("udp", address)
+		return err
+	})
+	return conn, err
 }
 
 func accept(listener net.Listener, speak func(net.Conn)) {
