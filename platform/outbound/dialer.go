@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/route"
 )
 
 // Target is where a session wants to connect to. Either Name or Addr is set.
@@ -166,19 +167,10 @@ func Bound(conn *net.TCPConn, buffer int) {
 	}
 }
 
-// isOurs reports whether an address is one of this machine's. Servers here may
-// rely on that only local programs reach them.
+// isOurs reports whether an address is one of this machine's, or may be one.
 func isOurs(addr netip.Addr) bool {
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return true
-	}
-	for _, a := range list {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Unmap() == addr {
-			return true
-		}
-	}
-	return false
+	own, err := route.IsOwn(addr)
+	return own || err != nil
 }
 
 // Errno is the answer of connect(2) for an error of Dial.

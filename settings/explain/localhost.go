@@ -11,6 +11,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/hosts/loopback"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/route"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/risks"
 )
 
@@ -117,12 +118,6 @@ func isThisMachine(target hosts.Target) bool {
 	if err != nil {
 		return false
 	}
-	if addr = addr.Unmap().WithZone(""); addr.IsLoopback() || addr.IsUnspecified() {
-		return true
-	}
-	own, err := net.InterfaceAddrs()
-	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
-		prefix, is := a.(*net.IPNet)
-		return is && prefix.IP.Equal(addr.AsSlice())
-	})
+	own, err := route.IsOwn(addr)
+	return own || err != nil
 }

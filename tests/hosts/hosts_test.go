@@ -112,8 +112,12 @@ func TestNames_MustNotLeadIntoPrivateNetworks(t *testing.T) {
 	denials := harness.RecordDenials(e)
 	for name, leads := range map[string]string{
 		"rebound.example": "127.0.0.1:80", "metadata.example": "169.254.169.254:80", "private.example": "10.9.8.7:80",
-		"here.example": "93.184.216.1:80",
+		"here.example": "93.184.216.1:80", "routed.example": "203.0.113.7:80",
 	} {
+		if got := s.unconfined("connect", name+":80"); got != "connected" {
+			t.Errorf("control: %s: %s", name, got)
+		}
+
 		if got := s.victim(e, "connect", name+":80"); got != "EACCES" {
 			t.Errorf("%s: %s", name, got)
 		}

@@ -69,7 +69,7 @@ func allowed(hosts ...string) harness.Sandbox {
 // usual are the hosts that most tests allow.
 var usual = []string{
 	"allowed.example", "*.allowed.example:443", "rebound.example", "metadata.example", "private.example",
-	"here.example", "mixed.example", "silent.example", "unreachable.example", "missing.example",
+	"here.example", "routed.example", "mixed.example", "silent.example", "unreachable.example", "missing.example",
 }
 
 // start starts an editor with these settings, on a machine that can tell hosts

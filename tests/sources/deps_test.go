@@ -26,7 +26,8 @@ var mayImport = map[string][]string{
 	"platform/protected":      {},
 	"platform/hosts":          {"platform/policy"},
 	"platform/hosts/loopback": {},
-	"platform/outbound":       {"platform/hosts"},
+	"platform/outbound":       {"platform/hosts", "platform/route"},
+	"platform/route":          {},
 	"platform/proxy":          {"platform/hosts", "platform/outbound"},
 	"fsguard":                 {},
 	"usersocket":              {"fsguard"},
@@ -57,7 +58,9 @@ var mayImport = map[string][]string{
 		"platform/linux/localhost",
 		"platform/hosts", "platform/hosts/loopback", "lifecycle", "lifecycle/proc", "fsguard",
 	},
-	"platform/linux/localhost": {"platform", "platform/linux/notify", "platform/linux/sockets", "fsguard"},
+	"platform/linux/localhost": {
+		"platform", "platform/linux/notify", "platform/linux/sockets", "platform/route", "fsguard",
+	},
 	"platform/linux/network": {
 		"platform", "platform/hosts", "platform/hosts/loopback", "platform/outbound", "platform/linux/notify",
 		"platform/linux/sockets",
@@ -112,7 +115,7 @@ var mayImport = map[string][]string{
 		"settings/textfile", "settings/toolchain", "settings/trust",
 	},
 	"settings/explain": {
-		"display", "platform/hosts", "platform/hosts/loopback", "platform/policy", "settings/compile",
+		"display", "platform/hosts", "platform/hosts/loopback", "platform/policy", "platform/route", "settings/compile",
 		"settings/document", "settings/managed", "settings/resolve", "settings/risks", "settings/sensitive",
 		"settings/textfile", "settings/toolchain",
 	},

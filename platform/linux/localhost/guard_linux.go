@@ -16,6 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/notify"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/linux/sockets"
+	"github.com/sandbox-sidecar/sandbox-sidecar/platform/route"
 )
 
 // Options say what one session reaches.
@@ -67,7 +68,7 @@ func Available() error {
 		return fmt.Errorf("the kernel does not list TCP sockets (CONFIG_INET_TCP_DIAG), so own ones are unknown: %w",
 			err)
 	}
-	if _, err := isOwn(netip.AddrFrom4([4]byte{192, 0, 2, 1})); err != nil { // an address of documents
+	if _, err := route.IsOwn(netip.AddrFrom4([4]byte{192, 0, 2, 1})); err != nil { // an address of documents
 		return fmt.Errorf("the kernel does not say which addresses are this machine's: %w", err)
 	}
 	return nil
@@ -174,7 +175,7 @@ func (g *Guard) Connect(call *sockets.Internet) (errno unix.Errno, answer bool) 
 		// out of use since RFC 2553.
 		return unix.EAFNOSUPPORT, true
 	}
-	own, err := isOwn(to.Addr())
+	own, err := route.IsOwn(to.Addr())
 	switch {
 	case err != nil:
 		g.report(call, to)

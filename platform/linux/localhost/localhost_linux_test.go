@@ -34,7 +34,7 @@ func TestReached_IsWhatTheKernelMayChoose(t *testing.T) {
 	}
 }
 
-func TestKernel_KnowsListenersAndAddresses(t *testing.T) {
+func TestKernel_KnowsListeners(t *testing.T) {
 	t.Parallel()
 	server, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -45,27 +45,6 @@ func TestKernel_KnowsListenersAndAddresses(t *testing.T) {
 	all, err := listeners(at.Port())
 	if err != nil || !slices.ContainsFunc(all, func(l listener) bool { return l.at == at && l.cookie != 0 }) {
 		t.Errorf("%v %v", all, err)
-	}
-	for text, want := range map[string]bool{
-		"127.0.0.1": true, "127.9.9.9": true, "0.0.0.0": true, "::1": true, "::": true, "192.0.2.1": false,
-		"2001:db8::1": false,
-	} {
-		if got, err := isOwn(netip.MustParseAddr(text)); err != nil || got != want {
-			t.Errorf("%s: %t %v", text, got, err)
-		}
-	}
-	interfaces, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range interfaces {
-		prefix, err := netip.ParsePrefix(a.String())
-		if err != nil {
-			continue
-		}
-		if own, err := isOwn(prefix.Addr()); err != nil || !own {
-			t.Errorf("an address of this machine, %s: %t %v", prefix.Addr(), own, err)
-		}
 	}
 }
 
