@@ -114,19 +114,22 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 			g.repositories, g.index = target.Path, filepath.Join(target.Path, "index")
 		}
 	}
-	if g.repositories != "" {
-		g.registeredTrees(g.repositories)
-	}
-	// Always: what a session has made of .git need not be a repository to git.
-	g.above()
 	// What the repository and the user name comes first: a session cannot add to
-	// it.
-	g.submodulePointers()
-	g.nested()
+	// it, and it takes the room that it needs.
 	for _, file := range userConfigurations(host) {
 		g.configuration(file)
 	}
 	g.answered(answer)
+	g.hooksOfTrees()
+	// Always: what a session has made of .git need not be a repository to git.
+	g.above()
+	g.hooksOfTrees()
+	if g.repositories != "" {
+		g.registeredTrees(g.repositories)
+	}
+	g.nested()
+	g.found.Uncounted = g.found.Uncounted || g.partly
+	g.submodulePointers()
 	g.hooksOfTrees()
 	if g.repositories != "" {
 		g.worktrees(g.repositories)
@@ -140,19 +143,23 @@ func Find(r *resolve.View, host resolve.Host, project string, answer Answer) Rep
 	return g.found
 }
 
+// wholeDirs are the directories of a repository that are protected as a whole if
+// there is too much in them.
+var wholeDirs = []string{"modules", "worktrees"}
+
 // protectWhole protects the directories of submodules and worktrees instead of
 // what is in them, if that is too much. Decoys must not push out what is real.
 func (g *finder) protectWhole() {
 	if !g.found.Crowded {
 		return
 	}
-	for _, name := range []string{"modules", "worktrees"} {
+	for _, name := range wholeDirs {
 		dir := filepath.Join(g.repositories, name)
 		for _, list := range []*[]string{&g.found.Inside, &g.found.OutsideProtected} {
 			*list = slices.DeleteFunc(*list, func(path string) bool { return policy.Contains(dir, path) })
 		}
 	}
-	for _, name := range []string{"modules", "worktrees"} {
+	for _, name := range wholeDirs {
 		dir := filepath.Join(g.repositories, name)
 		switch {
 		case !g.kind(dir).IsDir():
@@ -209,14 +216,18 @@ type finder struct {
 	held         int                 // those of them in the project
 	visited      int
 	read         []string // configuration files
+	within       *finder  // the one that has called apart; nil: none
+	led          int      // repositories that .git files lead to; see leads
+	partly       bool     // of one that apart has searched, not all is protected
 }
 
 // Bounds of the search: a repository that is made to be slow must not slow down
 // every start of a session.
 const (
-	maxGitProtected = 512
+	maxGitProtected = 1024
 	maxGitDirs      = 1024
 	maxGitConfigs   = 128
+	maxHookPaths    = 64
 	maxModuleDepth  = 6
 	// maxPointers bounds the .git files in the project that are protected because a
 	// repository has registered their working trees. It leaves most of
@@ -233,12 +244,17 @@ func (g *finder) protect(paths ...string) {
 		}
 		switch {
 		case slices.Contains(*list, path):
-		case len(*list) < maxGitProtected:
+		case len(*list) < g.most().protected:
 			*list = append(*list, path)
 		default:
 			g.found.Crowded = true
 		}
 	}
+}
+
+// protects reports whether a path is in one of these lists.
+func (g *finder) protects(path string) bool {
+	return slices.Contains(g.found.Inside, path) || slices.Contains(g.found.OutsideProtected, path)
 }
 
 func (g *finder) outside(dir string) {
@@ -341,11 +357,11 @@ func (g *finder) repository(dir string) {
 	g.worktreeConfiguration(dir, dir)
 }
 
-// names lists a directory. It stops after maxGitDirs directories. The .git files
+// names lists a directory. It stops after a number of directories. The .git files
 // that lead to what is not listed are unknown then. If there is too much to protect,
 // it goes on: the lists decide whether a .git file is protected.
 func (g *finder) names(dir string) []string {
-	if g.visited++; g.visited > maxGitDirs {
+	if g.visited++; g.visited > g.most().dirs {
 		g.found.Crowded, g.found.Loose = true, g.found.Loose || g.kind(dir).IsDir()
 		return nil
 	}
@@ -354,7 +370,7 @@ func (g *finder) names(dir string) []string {
 		g.unanswered(dir, err)
 		return nil
 	}
-	if len(names) > maxGitDirs {
+	if len(names) > g.most().dirs {
 		g.found.Crowded, g.found.Loose = true, true
 		return nil
 	}
@@ -384,6 +400,7 @@ func (g *finder) submodulePointers() {
 		dot := filepath.Join(g.project, dir, ".git")
 		if filepath.IsLocal(dir) && g.kind(dot).IsRegular() {
 			g.protect(dot)
+			g.found.Loose = g.found.Loose || !g.protects(dot)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (g *finder) configuration(file string) {
 	if slices.Contains(g.read, file) {
 		return
 	}
-	if len(g.read) >= maxGitConfigs {
+	if len(g.read) >= g.most().configs {
 		g.found.Crowded = true
 		return
 	}
@@ -54,7 +54,7 @@ func (g *finder) variable(file string, e gitconfig.Entry) {
 		switch relative := strings.TrimPrefix(path, "/"); {
 		case !ok:
 		case !filepath.IsAbs(strings.TrimPrefix(e.Value, ":(optional)")) && !strings.HasPrefix(e.Value, "~"):
-			if !slices.Contains(g.hooks, relative) {
+			if !slices.Contains(g.hooks, relative) && len(g.hooks) < g.most().hooks {
 				g.hooks = append(g.hooks, relative)
 			}
 		default:
@@ -99,8 +99,11 @@ func (g *finder) place(path string) {
 		// All of the project cannot be protected.
 	case g.ours(path):
 		g.protect(path)
-	case len(g.found.Elsewhere) < maxGitProtected && !slices.Contains(g.found.Elsewhere, path):
+	case slices.Contains(g.found.Elsewhere, path):
+	case len(g.found.Elsewhere) < g.most().protected:
 		g.found.Elsewhere = append(g.found.Elsewhere, path)
+	default:
+		g.found.Crowded = true
 	}
 }
 

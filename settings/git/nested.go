@@ -85,10 +85,11 @@ func (g *finder) nestedRepository(dot string) bool {
 		if !g.kind(filepath.Join(dot, "HEAD")).IsRegular() {
 			return false
 		}
-		g.tree(filepath.Dir(dot))
-		g.repository(dot)
-		g.worktrees(dot)
-		g.modules(filepath.Join(dot, "modules"), maxModuleDepth)
+		g.apart(dot, func(one *finder) {
+			one.tree(filepath.Dir(dot))
+			one.worktrees(dot)
+			one.modules(filepath.Join(dot, "modules"), maxModuleDepth)
+		})
 	case mode.IsRegular():
 		own, common, ok := g.pointed(dot)
 		if !ok {

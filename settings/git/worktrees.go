@@ -26,14 +26,14 @@ type registry struct {
 
 // linkedTrees lists those of a repository, the oldest entries first: a session can
 // register more, and cannot make them older. It is not whole if there are more than
-// maxGitDirs of all repositories together. All names of a directory are compared,
+// maxGitDirs of all repositories together, or fewer of one that a session may have made. All names of a directory are compared,
 // and no session starts if these are more than resolve.MaxNames.
 func (g *finder) linkedTrees(dir string) registry {
 	if list, known := g.linked[dir]; known {
 		return list
 	}
 	all := filepath.Join(dir, "worktrees")
-	names, err := g.view.FS.Oldest(all, "gitdir", maxGitDirs-g.looked)
+	names, err := g.view.FS.Oldest(all, "gitdir", g.most().dirs-g.looked)
 	overfull := errors.Is(err, resolve.ErrTooManyNames)
 	if overfull {
 		g.found.Overfull = cmp.Or(g.found.Overfull, all)
@@ -65,7 +65,7 @@ func (g *finder) linkedTrees(dir string) registry {
 func (g *finder) registeredTrees(dir string) {
 	for _, one := range g.linkedTrees(dir).trees {
 		if one.tree != "" {
-			g.registered(one.tree, one.own)
+			g.outermost().registered(one.tree, one.own)
 		}
 	}
 }
@@ -93,17 +93,14 @@ func (g *finder) registered(tree, own string) {
 	if mode := g.kind(dot); !mode.IsRegular() && mode&fs.ModeSymlink == 0 {
 		return
 	}
-	protects := func() bool {
-		return slices.Contains(g.found.Inside, dot) || slices.Contains(g.found.OutsideProtected, dot)
-	}
-	if !protects() { // .gitmodules may have named it
+	if !g.protects(dot) { // its repository may lie in the project, too
 		if g.held == maxPointers {
 			g.found.Loose = true
 			return
 		}
 		g.held++
 		g.protect(dot)
-		g.found.Loose = g.found.Loose || !protects()
+		g.found.Loose = g.found.Loose || !g.protects(dot)
 	}
 	g.pointers[dot] = true
 	g.tree(tree)
@@ -121,13 +118,27 @@ func (g *finder) leads(own, common string) {
 	if !policy.Contains(g.project, common) || !g.isRepository(common) {
 		return
 	}
-	g.repository(common)
-	if own != common {
-		g.worktreeConfiguration(common, own)
+	configuration := func(g *finder) {
+		if own != common {
+			g.worktreeConfiguration(common, own)
+		}
 	}
-	// What the project's own repository has comes later.
-	if g.repositories == "" || !policy.Contains(g.repositories, common) {
-		g.worktrees(common)
+	inOwn := g.repositories != "" && policy.Contains(g.repositories, common)
+	switch {
+	case slices.Contains(g.found.Dirs, common):
+		configuration(g)
+	case inOwn && policy.Contains(filepath.Join(g.repositories, "modules"), common):
+		configuration(g) // the rest comes later, with all submodules
+	case g.led == maxNested:
+		g.found.Loose = true
+	default:
+		g.led++
+		g.apart(common, func(one *finder) {
+			configuration(one)
+			if !inOwn { // what the project's own repository has comes later
+				one.worktrees(common)
+			}
+		})
 	}
 }
 
@@ -135,7 +146,7 @@ func (g *finder) leads(own, common string) {
 // repositories of their submodules.
 func (g *finder) worktrees(dir string) {
 	list := g.linkedTrees(dir)
-	if g.visited++; g.visited > maxGitDirs || !list.whole || g.found.Crowded {
+	if g.visited++; g.visited > g.most().dirs || !list.whole || g.found.Crowded {
 		g.found.Crowded = true
 	}
 	g.registeredTrees(dir)
@@ -170,7 +181,7 @@ func (g *finder) modules(dir string, depth int) {
 			for _, tree := range gitconfig.Values(g.raw(filepath.Join(module, "config")), "core", "worktree") {
 				tree = g.target(module, tree)
 				g.tree(tree)
-				g.registered(tree, module)
+				g.outermost().registered(tree, module)
 			}
 			g.worktrees(module)
 			g.modules(filepath.Join(module, "modules"), depth-1)
