@@ -1,6 +1,11 @@
 package spawn
 
-import "github.com/sandbox-sidecar/sandbox-sidecar/spawn/prompt"
+import (
+	"errors"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
+	"github.com/sandbox-sidecar/sandbox-sidecar/spawn/prompt"
+)
 
 // atPrompt shows in an interactive shell what its session was refused. A nil one
 // shows nothing.
@@ -19,6 +24,9 @@ func (a *attempt) tellAtPrompt() {
 	}
 	dir, err := a.makeOwnDir("refusals before prompts")
 	var board *prompt.Board[Denial]
+	if err == nil && !fsguard.Local(dir) {
+		err = errors.New("their directory is on a file system that may not answer")
+	}
 	if err == nil {
 		board, err = prompt.New[Denial](dir)
 	}

@@ -175,9 +175,10 @@ var fish string
 // PROMPT_COMMAND that the session would have without it; "" for none. zsh reads the
 // start-up file of package history.
 func Environ(path, own string) []string {
-	command := bash
+	// Without a line end: start-up files add "; …" to it.
+	command := strings.TrimRight(bash, "\n")
 	if own != "" {
-		command += own
+		command += "\n" + own
 	}
 	return []string{variable + "=" + path, "PROMPT_COMMAND=" + command}
 }
