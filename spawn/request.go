@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,12 +167,18 @@ func identities(p *policy.Policy) string {
 			fmt.Fprintf(&text, "%q +\n", path)
 		default:
 			if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-				fmt.Fprintf(&text, "%q %d:%d\n", path, stat.Dev, stat.Ino)
+				// A new file often gets the number of one that was removed.
+				fmt.Fprintf(&text, "%q %d:%d %d\n", path, stat.Dev, stat.Ino, fsguard.Born(path))
 			}
 		}
 	}
 	for _, rule := range p.Rules {
 		note(rule.Path, fsguard.Stat, true)
+	}
+	for _, socket := range p.UnixSockets {
+		if socket.Path != "" && socket.Agent == "" {
+			note(socket.Path, fsguard.Stat, true)
+		}
 	}
 	for _, at := range p.Protected {
 		if !at.Pattern {
@@ -184,6 +191,8 @@ func identities(p *policy.Policy) string {
 	for _, at := range p.Copies {
 		note(at.Path, fsguard.Lstat, true)
 	}
+	// What is only reviewed is no part of the policy's id.
+	fmt.Fprintf(&text, "%q %q\n", slices.Sorted(maps.Keys(p.Reviewed)), p.Unlinked)
 	return text.String()
 }
 
