@@ -47,11 +47,14 @@ type Group struct {
 	between   *review.State
 	lingering map[*os.File]bool // terminals and pipes that background processes have
 	joined    int               // how many members there were
+	started   int               // how many of them have started
 	ending    bool              // no session may start any more
 	leaving   bool              // the group ends as soon as nothing runs in it
-	unused    *time.Timer       // retires a group that nobody joins; nil before the start
-	idle      bool              // it ends as nothing ran in it
-	last      *record.Session   // of the session that ended last; nil if there is no audit trail
+	// unusedLong: so it does if no session joins; the last one ended long ago.
+	unusedLong bool
+	unused     *time.Timer     // retires a group that nobody joins; nil before the start
+	idle       bool            // it ends as nothing ran in it
+	last       *record.Session // of the session that ended last; nil if there is no audit trail
 }
 
 // ErrGroupEnded means that a group has ended, so that nothing starts in it.
@@ -102,7 +105,7 @@ func (s *Spawner) StartGroup(ctx context.Context, request Request) (*Group, erro
 		return nil, err
 	}
 	g.running = running
-	g.unused = time.AfterFunc(unusedTime, g.Retire)
+	g.unused = time.AfterFunc(unusedTime, g.endUnused)
 	s.listing.add(running, &request, nil)
 	go g.serve()
 	running.deliver((*groupObserver)(g), false)
@@ -227,10 +230,18 @@ func (g *Group) Retire() {
 	g.endIfIdle()
 }
 
+// endUnused ends the group once nothing runs in it, unless a session joins before.
+func (g *Group) endUnused() {
+	g.mu.Lock()
+	g.unusedLong = len(g.members) == 0
+	g.mu.Unlock()
+	g.endIfIdle()
+}
+
 // endIfIdle ends a group that is to end, if nothing runs in it.
 func (g *Group) endIfIdle() {
 	g.mu.Lock()
-	idle, joined := g.leaving && !g.ending && len(g.members) == 0, g.joined
+	idle, joined := (g.leaving || g.unusedLong) && !g.ending && len(g.members) == 0, g.joined
 	g.mu.Unlock()
 	if !idle {
 		return

@@ -105,8 +105,9 @@ func isOpen(file *os.File) bool {
 	open := false
 	err = raw.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		// After another error, as EINTR, nothing says that it is closed.
 		_, err := unix.Poll(fds, 0)
-		open = err == nil && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0
+		open = err != nil || fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0
 	})
 	return err == nil && open
 }

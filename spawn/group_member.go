@@ -94,7 +94,19 @@ func (g *Group) command(ctx context.Context, request Request, given streams, con
 		noted.NotStarted(err)
 		return nil, err
 	}
+	g.tellWaiting(m)
 	return m, nil
+}
+
+// tellWaiting tells a member whose command has started what happened while no
+// command ran.
+func (g *Group) tellWaiting(m *member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if lost := g.waiting.tell(m.running); lost > 0 {
+		g.running.log.Warn("changes of protected paths while no command ran are not listed", "more", lost)
+	}
+	g.waiting = waiting{}
 }
 
 // join adds a member whose command is to be started.
@@ -124,13 +136,10 @@ func (g *Group) join(m *member) error {
 	}
 	g.members = append(g.members, m)
 	g.joined++
+	g.unusedLong = false
 	if g.unused != nil {
 		g.unused.Stop()
 	}
-	if lost := g.waiting.tell(r); lost > 0 {
-		g.running.log.Warn("changes of protected paths while no command ran are not listed", "more", lost)
-	}
-	g.waiting = waiting{}
 	return nil
 }
 
@@ -171,6 +180,7 @@ func (g *Group) start(ctx context.Context, request Request, m *member, given str
 	}
 	g.mu.Lock()
 	m.call.process = started
+	g.started++
 	g.mu.Unlock()
 	r.process, r.master, r.startedAt = started, master, time.Now()
 	r.record.Started(started.PID(), r.outcome.Confined, r.outcome.Protections())
@@ -181,7 +191,7 @@ func (g *Group) start(ctx context.Context, request Request, m *member, given str
 
 // leave notes that a member's command has ended, or was never started.
 func (g *Group) leave(m *member) {
-	joined, last := g.remove(m)
+	started, last := g.remove(m)
 	if !last || m.running.protection == nil || m.call.process == nil || m.call.process.Alone() {
 		return
 	}
@@ -189,14 +199,16 @@ func (g *Group) leave(m *member) {
 	between.Remember(g.spawner.Met)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.joined == joined { // else the session that has joined knows the project's state
+	// Else a session that has started knows the project's state, or an older one is
+	// still to be told.
+	if g.started == started && g.between == nil {
 		g.between = between
 	}
 }
 
-// remove removes a member. last is true if it was the last one, and joined is how
-// many there were.
-func (g *Group) remove(m *member) (joined int, last bool) {
+// remove removes a member. last is true if it was the last one whose command runs,
+// and started is how many commands have started. One that starts now may fail.
+func (g *Group) remove(m *member) (started int, last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.members = slices.DeleteFunc(g.members, func(other *member) bool { return other == m })
@@ -205,13 +217,21 @@ func (g *Group) remove(m *member) (joined int, last bool) {
 	} else if g.between == nil {
 		g.between = m.since // it was not started: the next one tells that
 	}
-	if len(g.members) > 0 || g.ending {
-		return g.joined, false
-	}
-	if g.unused != nil {
+	if len(g.members) == 0 && !g.ending && g.unused != nil {
 		g.unused.Reset(unusedTime)
 	}
-	return g.joined, true
+	return g.started, !g.ending && g.latestStarted() == nil
+}
+
+// latestStarted is the latest member whose command has started, and has not ended;
+// nil if there is none. g.mu is held.
+func (g *Group) latestStarted() *member {
+	for _, m := range slices.Backward(g.members) {
+		if m.call.process != nil {
+			return m
+		}
+	}
+	return nil
 }
 
 // sharedLocalhost is the group's, and is closed with it.

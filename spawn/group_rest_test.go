@@ -109,3 +109,62 @@ func TestGroup_AFailedStartForgetsNoChange(t *testing.T) {
 		t.Error("what has changed before is told by nobody")
 	}
 }
+
+// What the background does while a command starts is told, also if that start fails.
+func TestGroup_AFailedStartBesideTheLastOneForgetsNothing(t *testing.T) {
+	t.Parallel()
+	p := &policy.Policy{Restricted: true, Project: t.TempDir()}
+	g := &Group{spawner: &Spawner{}, running: &running{}}
+	join := func(started bool) *member {
+		m := &member{running: &running{policy: p}, call: &call{}}
+		if err := g.join(m); err != nil {
+			t.Fatal(err)
+		}
+		if started {
+			m.call.process = &platform.Call{}
+			g.started++
+		}
+		return m
+	}
+	first, failing := join(true), join(false)
+	g.tell(0, audit.Review, 1, func(*running, bool) {})
+	g.leave(first)
+	g.leave(failing)
+	if g.between == nil {
+		t.Fatal("what the first has left is compared with nothing")
+	}
+	// The state before a failed start is older than the one after the next session.
+	before := g.between
+	failing = join(false)
+	next := join(true)
+	g.leave(failing)
+	g.leave(next)
+	if g.between != before {
+		t.Error("what has changed before the next session is told by nobody")
+	}
+	// What nobody's process did waits for a command that has started.
+	failing = join(false)
+	told := 0
+	g.tell(0, audit.Review, 1, func(*running, bool) { told++ })
+	g.leave(failing)
+	if told != 0 {
+		t.Error("a session that has not started was told")
+	}
+	g.tellWaiting(join(true))
+	if told != 1 {
+		t.Errorf("the next session was told %d times", told)
+	}
+}
+
+// A group that was unused for long goes on if a session joins before it ends.
+func TestGroup_ASessionThatJoinsKeepsIt(t *testing.T) {
+	t.Parallel()
+	g := &Group{spawner: &Spawner{}, running: &running{}}
+	g.unusedLong = true
+	if err := g.join(&member{running: &running{}, call: &call{}}); err != nil {
+		t.Fatal(err)
+	}
+	if g.unusedLong {
+		t.Error("the group ends with this session")
+	}
+}

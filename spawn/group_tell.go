@@ -108,6 +108,9 @@ func (g *Group) memberOf(pid int) (found *member, own bool) {
 	if len(g.members) == 0 {
 		return nil, false
 	}
+	if pid == 0 { // nobody knows whose; a command that starts now may fail
+		return g.latestStarted(), true
+	}
 	find := func(session int) *member {
 		i := slices.IndexFunc(g.members, func(m *member) bool {
 			return m.call.process != nil && m.call.process.PID() == session

@@ -29,6 +29,10 @@ func TestGroup_CountsWhatItCannotTell(t *testing.T) {
 		if err := g.join(m); err != nil {
 			t.Fatal(err)
 		}
+		if list, _ := m.running.denials.all(); len(list) != 0 {
+			t.Errorf("%s: %d are told before the start", name, len(list))
+		}
+		g.tellWaiting(m)
 		list, missed := m.running.denials.all()
 		if len(list) != maxUntold || missed != beyond {
 			t.Errorf("%s: %d are told and %d counted, want %d and %d", name, len(list), missed, maxUntold, beyond)
