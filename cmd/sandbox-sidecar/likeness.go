@@ -103,7 +103,7 @@ func whyNew(before []kept, like likeness) string {
 	case was.Project != like.Project:
 		return "this is another project"
 	case was.Policy != like.Policy:
-		return "the settings have changed"
+		return "the settings, or what they protect here, have changed"
 	case was.Around != like.Around:
 		return "a path or agent has changed"
 	case was.Audit != like.Audit:

@@ -29,14 +29,14 @@ func TestWhyNew(t *testing.T) {
 		"retired":         {[]kept{{Like: like, Ended: endedRetired}}, "other settings came since"},
 		"a silent init":   {[]kept{{Like: like, Ended: endedSilent}}, "the old one did not answer"},
 		"a killed keeper": {[]kept{{Like: like}}, same},
-		"other settings":  {[]kept{{Like: settings}}, "the settings have changed"},
+		"other settings":  {[]kept{{Like: settings}}, "the settings, or what they protect here, have changed"},
 		"another project": {[]kept{{Like: elsewhere}}, "this is another project"},
 		"another file":    {[]kept{{Like: around}}, "a path or agent has changed"},
 		"another trail":   {[]kept{{Like: audit}}, "the audit trail has changed"},
 		"another version": {[]kept{{Like: program}}, "this program was updated"},
 		"other limits":    {[]kept{{Like: limits}}, "its limits or rights are others"},
 		"the nearest": {
-			[]kept{{Like: elsewhere, Began: 3}, {Like: settings, Began: 1}}, "the settings have changed",
+			[]kept{{Like: elsewhere, Began: 3}, {Like: settings, Began: 1}}, "the settings, or what they protect here, have changed",
 		},
 		"the same, though": {[]kept{{Like: settings, Began: 3}, {Like: like, Began: 1}}, same},
 	} {

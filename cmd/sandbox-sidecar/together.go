@@ -296,7 +296,11 @@ func placeOf(
 	if err != nil {
 		return meeting.Place{}, likeness{}, err
 	}
-	if plan.SessionsWrite(dir) {
+	// The keeper writes its log, and what was refused, to the second.
+	for _, kept := range []string{dir, places.OfList(os.Environ()).State()} {
+		if kept == "" || !plan.SessionsWrite(kept) {
+			continue
+		}
 		if err := agent.StartedWith(places.StateVariables(), os.LookupEnv); err != nil {
 			return meeting.Place{}, likeness{}, err
 		}

@@ -52,7 +52,7 @@ func TestTogether_ANewSandboxSaysWhy(t *testing.T) {
 	harness.RequireSandbox(t)
 	granted := func(w *world) string { return filepath.Join(w.Outside, "granted") }
 	for why, change := range map[string]func(*world, *agent){
-		"the settings have changed": func(w *world, _ *agent) {
+		"the settings, or what they protect here, have changed": func(w *world, _ *agent) {
 			harness.Write(t, w.UserSettings(), harness.Defaults(nil))
 		},
 		"this is another project": func(w *world, a *agent) {

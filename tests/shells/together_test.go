@@ -305,7 +305,7 @@ func TestTogether_OtherSettingsAreAnotherSandbox(t *testing.T) {
 		"additional_read_only_paths": []string{w.Outside},
 	}))
 	out := a.must("cat " + file)
-	if !saysNew(out, "the settings have changed") || !strings.HasSuffix(out, "\noutside") {
+	if !saysNew(out, "the settings, or what they protect here, have changed") || !strings.HasSuffix(out, "\noutside") {
 		t.Errorf("a file that is granted now: %q", out)
 	}
 	harness.Write(t, w.UserSettings(), harness.Defaults(nil))

@@ -24,11 +24,15 @@ func (s Signalled) Error() string { return unix.SignalName(unix.Signal(s)) }
 func (s Signalled) Status() int { return 128 + int(s) }
 
 // BySignal returns a context that ends on SIGTERM, SIGINT and SIGHUP, with the
-// signal as its cause.
+// signal as its cause. Those that the caller has this process ignore stay ignored.
 func BySignal() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	for _, number := range []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP} {
+		if !signal.Ignored(number) {
+			signal.Notify(signals, number)
+		}
+	}
 	go func() {
 		select {
 		case got := <-signals:
