@@ -3,6 +3,7 @@ package resolve
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -61,7 +62,14 @@ func oldest(dir, file string, most int) ([]string, error) {
 	}
 	list := func(dir string) ([]string, error) { return namesUpTo(dir, bound) }
 	return OldestBy(list, func(path string) (time.Time, error) {
-		info, err := fsguard.LstatPlain(path)
+		// Behind a symlink the file may be an older one than any that is made now.
+		info, err := fsguard.LstatPlain(filepath.Dir(path))
+		if err == nil && !info.IsDir() {
+			return time.Time{}, fs.ErrNotExist
+		}
+		if err == nil {
+			info, err = fsguard.LstatPlain(path)
+		}
 		if err != nil {
 			return time.Time{}, err
 		}
