@@ -144,6 +144,12 @@ func needless(snapshot *compile.Snapshot, suggestion explain.Suggestion) *entry 
 		return nil
 	}
 	kind, _ := snapshot.KindOf(suggestion.Key)
+	// Where one kind of session has a list for writing alone, it would lose reading.
+	for _, each := range []document.Kind{document.KindTool, document.KindTerminal} {
+		if (snapshot.KeyFor(each, read) == block+read) != (snapshot.KeyFor(each, write) == suggestion.Key) {
+			return nil
+		}
+	}
 	merged := snapshot.MergedFor(kind)
 	for _, value := range merged.List(read) {
 		if same, err := snapshot.Host.Expand(value, ""); err == nil && filepath.Clean(same) == filepath.Clean(path) {

@@ -199,6 +199,28 @@ func TestConfirm_WritesOnlyOverWhatWasShown(t *testing.T) {
 	if _, undone, err := one.Undo(); !errors.Is(err, ErrChanged) || undone.Value != "/opt" || read(t, d.own) != before {
 		t.Errorf("undo: %v", err)
 	}
+	// And it does not stand in the way of those before.
+	if _, _, err := one.Undo(); !errors.Is(err, ErrNothingToUndo) {
+		t.Errorf("undo again: %v", err)
+	}
+}
+
+// Where one kind of session has a list for writing alone, the entry for reading stays.
+func TestPropose_TakesReadingFromNoOtherKind(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		tool  string
+		drops bool
+	}{"both have the list": {"", true}, "tools have one": {`, "tool": {"additional_read_write_paths": []}`, false}} {
+		d := newFixture(t)
+		d.write(d.own, `{"terminal": {"sandbox": {"enabled": true, "additional_read_only_paths": ["/opt/x"]`+test.tool+`}}}`)
+		p, err := d.open(nil).Propose(ScopeUser, d.project,
+			explain.Suggestion{Key: "additional_read_write_paths", Value: "/opt/x"})
+		must(t, err)
+		if (p.order.Drop != nil) != test.drops {
+			t.Errorf("%s: %+v", name, p.order.Drop)
+		}
+	}
 }
 
 func TestConfirm_KeepsSymlinksAndReadOnlyFiles(t *testing.T) {

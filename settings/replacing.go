@@ -130,7 +130,7 @@ func (o order) of(before content) (change, error) {
 	}
 	data, err := document.AddEntry(before.Data, o.Platform, o.Add.Key, o.Add.Value, o.Add.Base)
 	if err == nil && o.Drop != nil {
-		data, err = document.DropEntry(data, o.Platform, o.Drop.Key, o.Drop.Value)
+		data, err = document.DropEntry(data, o.Platform, o.Drop.Key, o.Drop.Value, o.Add.Key)
 	}
 	return change{before, content{true, data}}, err
 }

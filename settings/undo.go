@@ -113,7 +113,7 @@ func (s *Store) rememberLast(last lastAllowed) error {
 // Undo takes the last change of Allow or Confirm back that is kept, whichever
 // project it was for: the file is again what it was, byte by byte. It returns the
 // file and what was taken out. The error is ErrNothingToUndo, or ErrChanged if the
-// file is not what that change has made of it. A project that is trusted now stays
+// file is not what that change has made of it: that change is kept no more. A project that is trusted now stays
 // so if it was trusted before the change.
 func (s *Store) Undo() (file string, undone explain.Suggestion, err error) {
 	unlock, err := s.lockAllowing()
@@ -140,6 +140,9 @@ func (s *Store) Undo() (file string, undone explain.Suggestion, err error) {
 	trusted := project != "" && last.Trusted != "" && s.Snapshot(project).Project().Trusted
 	what := order{Name: string(last.Name), Project: project != "", Put: &last.Before, Expect: last.After}
 	if _, err := what.carryOut(string(last.Dir)); err != nil {
+		if errors.Is(err, ErrChanged) { // the next call takes back the one before
+			err = errors.Join(err, writeChanges(path, kept.List[:before]))
+		}
 		return file, undone, fmt.Errorf("take back: %s: %w", display.Quote(file), err)
 	}
 	s.sources.State(file)

@@ -11,17 +11,27 @@ import (
 // DropEntry takes an entry out of a list of a settings file and changes no other
 // byte of it: comments stay, also those beside the entry. The list stays, if empty,
 // because it replaces that of the layers below. If the list that counts is not in
-// the file, or has no such entry, the file stays as it is.
-func DropEntry(data []byte, platform, key, entry string) ([]byte, error) {
+// the file, or has no such entry, the file stays as it is. So it does if the list of
+// another key, which has what makes the entry needless, is not beside it: then the
+// entry counts on other systems, or for them alone.
+func DropEntry(data []byte, platform, key, entry, beside string) ([]byte, error) {
 	block, problem := Decode(data, platform, Editor)
 	if problem != nil || block.Empty {
 		return data, nil
 	}
 	found := false
 	changed, err := edited(data, func(root *hujson.Value) error {
-		if array := listOf(root, platform, key); array != nil {
-			found = dropFrom(array, entry)
+		array, at := listOf(root, platform, key)
+		if _, other := listOf(root, platform, beside); array == nil || other != at {
+			return nil
 		}
+		for _, name := range platformNames {
+			block := lastMember(root, name)
+			if at == root && block != nil && listIn(block, beside) != nil {
+				return nil // which takes the place of the whole file's
+			}
+		}
+		found = dropFrom(array, entry)
 		return nil
 	})
 	if err != nil || !found {
@@ -30,19 +40,25 @@ func DropEntry(data []byte, platform, key, entry string) ([]byte, error) {
 	return changed, nil
 }
 
-// listOf is the list that counts, as editRoot finds it; nil if there is none.
-func listOf(root *hujson.Value, platform, key string) *hujson.Array {
-	path := append([]string{"terminal", "sandbox"}, strings.Split(key, ".")...)
-	for _, at := range []*hujson.Value{lastMember(root, PlatformBlock(platform)), root} {
-		for _, name := range path {
-			at = lastMember(at, name)
-		}
-		if at != nil {
-			array, _ := at.Value.(*hujson.Array)
-			return array
+// listOf is the list that counts, as editRoot finds it, and the object that holds its
+// block: the file's, or that of the system; nil if there is none.
+func listOf(root *hujson.Value, platform, key string) (list *hujson.Array, in *hujson.Value) {
+	for _, in := range []*hujson.Value{lastMember(root, PlatformBlock(platform)), root} {
+		if value := listIn(in, key); value != nil {
+			array, _ := value.Value.(*hujson.Array)
+			return array, in
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// listIn is the value of a key in an object that may hold the block; nil if there is
+// none.
+func listIn(object *hujson.Value, key string) *hujson.Value {
+	for _, name := range append([]string{"terminal", "sandbox"}, strings.Split(key, ".")...) {
+		object = lastMember(object, name)
+	}
+	return object
 }
 
 // dropFrom takes an entry out of a list. The text in front of it was that of its

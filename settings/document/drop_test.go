@@ -23,7 +23,7 @@ func TestDropEntry_KeepsEverythingElse(t *testing.T) {
 		`["/b"]`:                                                          `["/b"]`,
 		`null`:                                                            `null`,
 	} {
-		got, err := DropEntry([]byte("\ufeff"+in(before)), "linux", key, "/gone")
+		got, err := DropEntry([]byte("\ufeff"+in(before)), "linux", key, "/gone", key)
 		if err != nil || string(got) != "\ufeff"+in(after) {
 			t.Errorf("%q: %v\ngot  %q\nwant %q", before, err, got, in(after))
 		}
@@ -37,8 +37,32 @@ func TestDropEntry_KeepsEverythingElse(t *testing.T) {
 		"what does not count": `{"terminal": {"sandbox": {"additional_read_only_paths": ["/gone"]}},
 			"linux": {"terminal": {"sandbox": {"additional_read_only_paths": ["/a"]}}}}`,
 	} {
-		if got, err := DropEntry([]byte(text), "linux", key, "/gone"); err != nil || string(got) != text {
+		if got, err := DropEntry([]byte(text), "linux", key, "/gone", key); err != nil || string(got) != text {
 			t.Errorf("%s: %v: %q", name, err, got)
+		}
+	}
+}
+
+// An entry stays where it counts without the one that makes it needless.
+func TestDropEntry_OnlyBesideTheOther(t *testing.T) {
+	t.Parallel()
+	const read, write = "additional_read_only_paths", "additional_read_write_paths"
+	in := func(block string) string { return `"terminal": {"sandbox": {` + block + `}}` }
+	both := `"` + read + `": ["/x"], "` + write + `": ["/x"]`
+	for name, test := range map[string]struct {
+		text  string
+		drops bool
+	}{
+		"beside it":               {`{` + in(both) + `}`, true},
+		"both of this system":     {`{"linux": {` + in(both) + `}}`, true},
+		"this system's is needed": {`{` + in(`"`+read+`": ["/x"]`) + `, "linux": {` + in(`"`+write+`": ["/x"]`) + `}}`, false},
+		"another system writes less": {
+			`{` + in(both) + `, "macos": {` + in(`"`+write+`": []`) + `}}`, false,
+		},
+	} {
+		got, err := DropEntry([]byte(test.text), "linux", read, "/x", write)
+		if err != nil || (string(got) != test.text) != test.drops {
+			t.Errorf("%s: %v: %s", name, err, got)
 		}
 	}
 }
