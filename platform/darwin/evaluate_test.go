@@ -131,6 +131,25 @@ func TestEvaluator(t *testing.T) {
 			`(version 1)(deny default)(allow file-write* (subpath "/a"))`,
 			file("file-link", "/a/b"), "?",
 		},
+		"clones are writing, or are not": {
+			`(version 1)(deny default)(allow file-write* (subpath "/a"))`,
+			file("file-clone", "/a/b"), "?",
+		},
+		"other processes are closed by default, or are not": {
+			`(version 1)(deny default)`, with("process-info-pidinfo", "target", "others"), "?",
+		},
+		"other processes are closed": {
+			`(version 1)(deny default)(deny process-info*)(allow process-info* (target self))`,
+			with("process-info-pidinfo", "target", "others"), "no",
+		},
+		"the process itself is open": {
+			`(version 1)(deny default)(deny process-info*)(allow process-info* (target self))`,
+			with("process-info-pidinfo", "target", "self"), "yes",
+		},
+		"a pattern of names": {
+			`(version 1)(deny default)(allow ipc-posix-shm-read* (ipc-posix-name-regex #"^/a[0-9]+$"))`,
+			with("ipc-posix-shm-read-data", "ipc-posix-name", "/a1b"), "no",
+		},
 		"no version": {"(deny default)", file("file-read-data", "/"), "error"},
 		"an unknown filter": {
 			`(version 1)(deny default)(allow file-read* (path "/a"))`,

@@ -32,6 +32,9 @@ type Plan struct {
 	// Network opens the whole network; otherwise nothing is open, not even
 	// localhost.
 	Network bool `json:"network"`
+	// Everything says that the session may read the whole disk, so that names of
+	// files are no secret.
+	Everything bool `json:"everything,omitempty"`
 	// Proxy is the one port of the loopback interface that is open while the
 	// network is off: the sidecar's proxy, which connects to allowed hosts; 0 if
 	// there is none.
@@ -117,6 +120,7 @@ func Translate(p *policy.Policy, host Host) Plan {
 			plan.Sockets = append(plan.Sockets, handshake.RawString(socket.Path))
 		}
 	}
+	_, plan.Everything = p.Find(policy.Read, "/")
 	for _, path := range canaries {
 		if _, granted := p.Find(policy.Read, path); !granted {
 			plan.Canary = path

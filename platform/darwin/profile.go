@@ -52,6 +52,7 @@ type section struct {
 
 var restricted = []section{
 	{"closed by default", closedByDefault},
+	{"what that leaves open", openUnlessDenied},
 	{"the session's own processes", ownProcesses},
 	{"what programs ask at their start", startQuestions},
 	{"services", services},

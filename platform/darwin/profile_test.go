@@ -45,7 +45,6 @@ func everyday() *policy.Policy {
 			grantRule("/opt/homebrew/bin", policy.Read|policy.Execute),
 			grantRule("/private/etc", policy.Read),
 			grantRule("/private/tmp", policy.ReadWrite),
-			grantRule("/private/var/folders", policy.ReadWrite),
 			grantRule("/usr/bin", policy.Read|policy.Execute),
 			grantRule("/usr/lib", policy.Read|policy.Execute),
 		},
@@ -90,11 +89,12 @@ func TestProfile_Golden(t *testing.T) {
 
 // operations are the ones that profiles use. The compiler rejects a whole
 // profile for an unknown name.
-var operations = strings.Fields(`default file-ioctl file-link file-map-executable file-read* file-read-data
+var operations = strings.Fields(`default file-clone file-ioctl file-link file-map-executable file-read* file-read-data
 	file-read-metadata file-test-existence file-write* file-write-create file-write-data file-write-unlink
-	iokit-open ipc-posix-sem ipc-posix-shm-read* mach-lookup network-bind network-inbound network-outbound
-	process-exec* process-fork process-info* pseudo-tty signal sysctl-read system-fsctl system-mac-syscall
-	system-socket`)
+	iokit-open ipc-posix-sem ipc-posix-shm-read* ipc-posix-shm-write-create ipc-posix-shm-write-data
+	ipc-posix-shm-write-unlink mach-lookup network-bind network-inbound network-outbound
+	process-exec* process-fork process-info* pseudo-tty signal sysctl-read sysctl-write system-fsctl system-mac-syscall
+	system-socket user-preference-read`)
 
 // wholly are the operations that a restricted profile opens without a filter.
 var wholly = strings.Fields("process-fork sysctl-read ipc-posix-sem pseudo-tty")
@@ -159,9 +159,9 @@ func TestServices_NoneActsForItsCallers(t *testing.T) {
 	t.Parallel()
 	acting := regexp.MustCompile(
 		`launchservices|\.lsd\b|coreservicesd|appleevents|authtrampoline|windowserver|pasteboard|pboard|xpc\.loginitem|` +
-			`SecurityServer|securityd|secd|sharedfilelist|backgroundtask|launchd|screensaver|tccd`)
+			`SecurityServer|securityd|secd|sharedfilelist|backgroundtask|launchd|screensaver|tccd|sysmond`)
 	seen := map[string]bool{}
-	for _, service := range slices.Concat(baseServices, networkServices) {
+	for _, service := range slices.Concat(baseServices, networkServices, nameServices) {
 		if acting.MatchString(service.name) {
 			t.Errorf("%s acts for its clients, or reveals secrets", service.name)
 		}
@@ -248,7 +248,6 @@ func TestProfile_Everyday(t *testing.T) {
 			"com.apple.SecurityServer"),
 		with("mach-lookup", "global-name", "sandbox-sidecar.session.1.deny"), with("mach-lookup", "global-name",
 			"sandbox-sidecar.session.2.allow"),
-		with("sysctl-read", "sysctl-name", "kern.procargs2"), with("sysctl-read", "sysctl-name", "kern.procargs2.1"),
 		{"sysctl-write", nil},
 		{"appleevent-send", nil},
 		{"lsopen", nil},

@@ -16,7 +16,7 @@ import (
 // names.
 const (
 	allReads    = "file-read* file-read-data file-read-metadata file-test-existence"
-	allWrites   = "file-write* file-write-create file-write-data file-write-unlink file-link file-ioctl"
+	allWrites   = "file-write* file-write-create file-write-data file-write-unlink file-link file-clone file-ioctl"
 	allSockets  = "network-outbound network-bind"
 	allExecutes = "process-exec* file-map-executable"
 )
@@ -33,7 +33,7 @@ func grants(w *writer, s *Scene) {
 			operations string
 		}{
 			{policy.Read, "file-read* file-test-existence"},
-			{policy.Write, "file-write* file-link"},
+			{policy.Write, "file-write* file-link file-clone"},
 			{policy.Execute, allExecutes},
 			{policy.Device, "file-ioctl"},
 		} {
@@ -145,7 +145,7 @@ func ownState(w *writer, s *Scene) {
 			own := w.below("OWN", grant.Real)
 			w.line("(allow file-read* file-read-data file-read-metadata file-test-existence file-write* " +
 				"file-write-create file-write-data " +
-				"file-write-unlink file-link " + allExecutes + " " + own + ")")
+				"file-write-unlink file-link file-clone " + allExecutes + " " + own + ")")
 			w.line("(allow network-outbound (remote unix-socket " + own + "))")
 			w.line("(allow network-bind (local unix-socket " + own + "))")
 			w.line("(deny file-write-unlink (literal %s))", w.parameter("OWN", grant.Path))

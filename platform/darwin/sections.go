@@ -1,5 +1,7 @@
 package darwin
 
+import "slices"
+
 // The sections of a profile that are the same for every policy.
 
 // closedByDefault denies everything else; each denial is logged with the
@@ -14,6 +16,14 @@ func closedByDefault(w *writer, s *Scene) {
 
 func openByDefault(w *writer, _ *Scene) { w.line("(allow default)") }
 
+// openUnlessDenied denies what (deny default) leaves open. By process-info a
+// session would read arguments and environments of the user's processes, even
+// if their sysctl is denied.
+func openUnlessDenied(w *writer, _ *Scene) {
+	w.line("(deny process-info*)")
+	w.line("(deny file-map-executable)")
+}
+
 // ownProcesses lets a session fork, and signal and inspect its own processes.
 // "self" is explicit because same-sandbox has been seen not to include it.
 // (target children) would not cover grandchildren and siblings, which worker
@@ -25,21 +35,28 @@ func ownProcesses(w *writer, _ *Scene) {
 }
 
 // startQuestions lets runtimes read sizes, versions and processors.
-// kern.procargs2 is denied: it shows arguments and environments of other
-// processes. Every program of recent systems makes the two policy calls
-// (guarded files; whether it runs in a container).
+// kern.procargs and kern.procargs2 are denied: they show arguments and
+// environments of other processes. The kernel makes the name of a call by
+// numbers too, and appends the process id. The JVM asks whether a processor's
+// programs run here by a call that has an argument, so it is a write. Every
+// program of recent systems makes the two policy calls (guarded files; whether
+// it runs in a container).
 func startQuestions(w *writer, _ *Scene) {
 	w.line("(allow sysctl-read)")
-	w.line(`(deny sysctl-read (sysctl-name "kern.procargs2") (sysctl-name-prefix "kern.procargs2."))`)
+	w.line(`(deny sysctl-read (sysctl-name-prefix "kern.procargs"))`)
+	w.line(`(allow sysctl-write (sysctl-name "kern.grade_cputype"))`)
 	w.line(`(allow system-mac-syscall (mac-policy-name "vnguard"))`)
 	w.line(`(allow system-mac-syscall (require-all (mac-policy-name "Sandbox") (mac-syscall-number 67)))`)
 	w.line("(allow system-fsctl (fsctl-command FSIOC_CAS_BSDFLAGS))")
 }
 
 func services(w *writer, s *Scene) {
-	list := baseServices
+	list := slices.Clone(baseServices)
 	if s.Network {
-		list = append(list[:len(list):len(list)], networkServices...)
+		list = append(list, networkServices...)
+	}
+	if s.Everything {
+		list = append(list, nameServices...)
 	}
 	for _, service := range list {
 		w.line(`(allow mach-lookup (global-name "%s"))`, service.name)
@@ -48,10 +65,18 @@ func services(w *writer, s *Scene) {
 
 // kernelObjects opens semaphores for Python's multiprocessing, the pages that
 // notify(3) and CFPreferences share, and power states for the JVM and Electron.
+// Shared memory is open by the names that OpenMP, PyTorch and Python's
+// multiprocessing give it, because it is common to all programs of the user.
+// The preferences are those of all programs together, such as the language.
 func kernelObjects(w *writer, _ *Scene) {
 	w.line("(allow ipc-posix-sem)")
 	w.line(`(allow ipc-posix-shm-read* (ipc-posix-name "apple.shm.notification_center"))`)
 	w.line(`(allow ipc-posix-shm-read* (ipc-posix-name-prefix "apple.cfprefs."))`)
+	for _, name := range []string{"__KMP_REGISTERED_LIB_[0-9]+", "torch_[0-9]+_[0-9]+_[0-9]+", "psm_[0-9a-f]+"} {
+		w.line(`(allow ipc-posix-shm-read* ipc-posix-shm-write-create ipc-posix-shm-write-data `+
+			`ipc-posix-shm-write-unlink (ipc-posix-name-regex #"^/%s$"))`, name)
+	}
+	w.line(`(allow user-preference-read (preference-domain "kCFPreferencesAnyApplication"))`)
 	w.line(`(allow iokit-open (iokit-registry-entry-class "RootDomainUserClient"))`)
 	w.line("(allow system-socket (socket-domain AF_UNIX))")
 }
@@ -102,7 +127,8 @@ func walking(w *writer, s *Scene) {
 // startFiles: if "/" cannot be read, every program aborts in dyld without a
 // message. The rest are libraries, frameworks, the choice of shell and Xcode
 // tools, and the time zone. They are the system's own and the same on every
-// Mac. Running programs needs a grant.
+// Mac. Running programs needs a grant. Rosetta maps its translations of
+// programs, and no program reads them.
 func startFiles(w *writer, _ *Scene) {
 	w.line(`(allow file-read* file-test-existence (literal "/"))`)
 	w.line(`(allow file-read* file-test-existence (subpath "/usr/lib") (subpath "/System/Library") ` +
@@ -112,5 +138,6 @@ func startFiles(w *writer, _ *Scene) {
 		`(literal "/private/var/db/xcode_select_link") (literal "/private/etc/localtime"))`)
 	w.line(
 		`(allow file-map-executable (subpath "/usr/lib") (subpath "/System/Library") (subpath "/System/Cryptexes") ` +
-			`(subpath "/System/Volumes/Preboot/Cryptexes") (subpath "/System/iOSSupport") (subpath "/Library/Apple"))`)
+			`(subpath "/System/Volumes/Preboot/Cryptexes") (subpath "/System/iOSSupport") (subpath "/Library/Apple") ` +
+			`(subpath "/private/var/db/oah"))`)
 }

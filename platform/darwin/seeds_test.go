@@ -59,8 +59,8 @@ var mistakes = map[string]struct {
 		grantsAll(file("file-read-data", "/")),
 	},
 	"a grant's path leads through a symlink": {
-		func(p Profile) Profile { return spelling(p, "/private/var/folders", "/var/folders") },
-		grantsAll(file("file-write-create", "/private/var/folders/xy/T/x")),
+		func(p Profile) Profile { return spelling(p, "/private/etc", "/etc") },
+		grantsAll(file("file-read-data", "/private/etc/hosts")),
 	},
 	"every service may be asked": {
 		adding("(allow mach-lookup)"),
@@ -74,6 +74,22 @@ var mistakes = map[string]struct {
 	"only children may be signalled": {
 		replacing("(target same-sandbox)", "(target children)"),
 		grantsAll(with("signal", "target", "same-sandbox")),
+	},
+	"other processes may be inspected": {
+		func(p Profile) Profile { return without(p, "(deny process-info*)") },
+		refuses(with("process-info-pidinfo", "target", "others")),
+	},
+	"only the newer call for arguments is denied": {
+		replacing(`(sysctl-name-prefix "kern.procargs")`, `(sysctl-name-prefix "kern.procargs2")`),
+		refuses(with("sysctl-read", "sysctl-name", "kern.procargs.77")),
+	},
+	"all shared memory may be opened": {
+		adding("(allow ipc-posix-shm*)"),
+		func(p Profile) error { return faultsOf(p) },
+	},
+	"names of files anywhere are told": {
+		adding(`(allow mach-lookup (global-name "com.apple.FSEvents"))`),
+		refuses(with("mach-lookup", "global-name", "com.apple.FSEvents")),
 	},
 	"all of /dev may be used": {
 		adding(`(allow file-read* file-write* file-ioctl (subpath "/dev"))`),
