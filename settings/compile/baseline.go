@@ -45,25 +45,7 @@ var baselines = sync.OnceValue(func() map[string]map[string][]baselinePath {
 				// start processes outside of any sandbox.
 				baselinePath{path: "/run/user", private: true}),
 		},
-		"darwin": {
-			"system_paths.executable": grantsFor(readExecute,
-				"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/lib", "/usr/libexec", "/System/Library/dyld",
-				"/System/Cryptexes",
-				"/Library/Developer/CommandLineTools/usr/bin", "/Library/Developer/CommandLineTools/usr/lib",
-				"/Library/Apple/usr/bin",
-				"/opt/homebrew/bin", "/opt/homebrew/sbin", "/opt/homebrew/Cellar", "/opt/homebrew/lib",
-				"/usr/local/bin", "/usr/local/lib"),
-			"system_paths.read_only": grantsFor(policy.Read,
-				"/private/etc", "/usr/share", "/System/Library/Keychains", "/Library/Developer/CommandLineTools/SDKs",
-				"/Library/Preferences/SystemConfiguration", "/opt/homebrew/share", "/opt/homebrew/etc",
-				"/usr/local/share", "/usr/local/etc"),
-			"system_paths.read_write": append(
-				grantsFor(policy.ReadWrite, "/private/tmp", "/var/folders", "/private/var/run/mDNSResponder"),
-				// Not /dev: it holds the user's other terminals and the disks. The
-				// session's own terminal is granted with the session.
-				grantsFor(device, "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
-					"/dev/dtracehelper", "/dev/fd")...),
-		},
+		"darwin": macBaseline(),
 	}
 })
 
