@@ -18,6 +18,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/platformtest"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
+	paths "github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 )
 
 // These tests run on macOS only, and none is skipped there: a Mac without a
@@ -179,21 +180,8 @@ func TestProfile_NamesOfEveryKind(t *testing.T) {
 // Each of these programs has failed under some published profile.
 func TestEverydayPrograms(t *testing.T) {
 	t.Parallel()
-	dir := realDir(t)
-	p := platformtest.Policy(t, policy.Rule{Path: dir, Access: policy.ReadWrite})
-	for _, path := range []string{
-		"/bin", "/usr/bin", "/usr/sbin", "/sbin", "/usr/libexec", "/Library/Developer",
-		"/Applications",
-	} {
-		p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.Read | policy.Execute})
-	}
-	for _, path := range []string{"/private/etc", "/usr/share", "/Library/Preferences"} {
-		p.Rules = append(p.Rules, policy.Rule{Path: path, Access: policy.Read})
-	}
-	p.Rules = append(p.Rules, policy.Rule{Path: "/private/var/folders", Access: policy.ReadWrite})
-	p.Protected = []policy.Protected{
-		{Path: dir + "/.git/config"}, {Path: dir + "/.git/hooks"}, {Path: dir + "/.vscode"},
-	}
+	dir, tmp := realDir(t), realDir(t)
+	p := defaultPolicy(t, realDir(t), dir, tmp)
 	for name, line := range map[string]string{
 		"shell":    `test "$(echo ok)" = ok`,
 		"zsh":      `zsh -fc 'cat <<< ok'`,
@@ -202,13 +190,17 @@ func TestEverydayPrograms(t *testing.T) {
 		"realpath": `test "$(cd ` + dir + ` && pwd -P)" = ` + dir,
 		"id":       "id -un",
 		"git":      "cd " + dir + " && git init -q && git add . && git status --short",
+		"python":   "python3 -c 'import json, ssl, subprocess'",
+		"clone":    "cd " + dir + " && echo x > b && cp -c b c && cat c",
+		"memory":   `python3 -c 'from multiprocessing import shared_memory as s; m = s.SharedMemory(create=True, size=8); m.unlink()'`,
+		"mktemp":   `case "$(mktemp)" in ` + tmp + `/*) ;; *) exit 1 ;; esac`,
 		"perl":     "perl -e 'print getpwuid($<)'",
 		"compiler": "cd " + dir + " && echo 'int main(void){return 0;}' > a.c && cc -o a a.c && ./a",
 		"names":    "curl -fsSI https://example.com > /dev/null",
 	} {
 		order := platformtest.Confined(t, backend(t), p)
 		order.Program, order.Argv, order.Dir = "/bin/sh", []string{"sh", "-ec", line}, dir
-		order.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + dir}
+		order.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + dir, "TMPDIR=" + tmp}
 		if output, _, err := platformtest.Output(backend(t), order); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, output)
 		}
@@ -300,6 +292,14 @@ func TestConfine_InsideASandbox(t *testing.T) {
 	if answer, _ := libsystem.Check(os.Getpid(), "", libsystem.FilterNone, ""); (err != nil) != (answer == 1) {
 		t.Errorf("in a sandbox: %d; %v", answer, err)
 	}
+}
+
+// defaultPolicy is that of a session with default settings on this Mac.
+func defaultPolicy(t testing.TB, home, project, runtimeDir string) *policy.Policy {
+	t.Helper()
+	p := session(policyOf(t, paths.OS, home, project, byDefault), runtimeDir)
+	p.Rules = append(p.Rules, platformtest.Policy(t).Rules...)
+	return p
 }
 
 func realDir(t *testing.T) string {

@@ -11,6 +11,15 @@ func verdict(p Profile, q question) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return decided(rules, q)
+}
+
+// decided returns the answer of the rules of a profile, if all models agree.
+func decided(rules []rule, q question) (bool, error) {
+	rules, err := matching(rules, q)
+	if err != nil {
+		return false, err
+	}
 	var first bool
 	for i, m := range models() {
 		allowed, err := m.allows(rules, q)

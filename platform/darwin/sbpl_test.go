@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A parser and an evaluator of profiles. They implement what is known about the
@@ -205,7 +206,32 @@ func (m model) names(rule, operation string) int {
 	return 0
 }
 
-// allows answers one question under one model.
+// matching are the rules that some model may choose between for a question.
+func matching(rules []rule, q question) ([]rule, error) {
+	var list []rule
+	for _, rule := range rules {
+		named := slices.ContainsFunc(rule.operations, func(operation string) bool {
+			return model{linkIsWrite: true}.names(operation, q.operation) > 0
+		})
+		matches := len(rule.filters) == 0
+		for _, filter := range rule.filters {
+			if !named || matches {
+				break
+			}
+			one, err := match(filter.([]any), q)
+			if err != nil {
+				return nil, err
+			}
+			matches = one
+		}
+		if named && matches {
+			list = append(list, rule)
+		}
+	}
+	return list, nil
+}
+
+// allows answers one question under one model. All rules match it.
 func (m model) allows(rules []rule, q question) (bool, error) {
 	best, allowed, found := [3]int{-1, -1, -1}, false, false
 	for i, rule := range rules {
@@ -214,17 +240,6 @@ func (m model) allows(rules []rule, q question) (bool, error) {
 			closeness = max(closeness, m.names(operation, q.operation))
 		}
 		if closeness == 0 {
-			continue
-		}
-		matches := len(rule.filters) == 0
-		for _, filter := range rule.filters {
-			one, err := match(filter.([]any), q)
-			if err != nil {
-				return false, err
-			}
-			matches = matches || one
-		}
-		if !matches {
 			continue
 		}
 		rank := [3]int{0, 0, i}
@@ -245,6 +260,21 @@ func (m model) allows(rules []rule, q question) (bool, error) {
 		return false, fmt.Errorf("no rule decides %s", q)
 	}
 	return allowed, nil
+}
+
+// patterns are those that were compiled: a profile has hundreds, and a test asks
+// it hundreds of questions.
+var patterns sync.Map
+
+func compiled(text string) (*regexp.Regexp, error) {
+	if known, ok := patterns.Load(text); ok {
+		return known.(*regexp.Regexp), nil
+	}
+	pattern, err := regexp.Compile(text)
+	if err == nil {
+		patterns.Store(text, pattern)
+	}
+	return pattern, err
 }
 
 // match tests one filter.
@@ -281,7 +311,7 @@ func match(filter []any, q question) (bool, error) {
 	case "subpath":
 		return hasPath && (path == text() || text() == "/" || strings.HasPrefix(path, text()+"/")), nil
 	case "regex":
-		pattern, err := regexp.Compile(text())
+		pattern, err := compiled(text())
 		return hasPath && err == nil && pattern.MatchString(path), err
 	case "remote", "local":
 		kind := text()
@@ -293,7 +323,7 @@ func match(filter []any, q question) (bool, error) {
 		}
 		return match(filter[2].([]any), q)
 	case "ipc-posix-name-regex":
-		pattern, err := regexp.Compile(text())
+		pattern, err := compiled(text())
 		name, named := q.attributes["ipc-posix-name"]
 		return named && err == nil && pattern.MatchString(name), err
 	case "sysctl-name-prefix", "ipc-posix-name-prefix":

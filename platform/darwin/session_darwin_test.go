@@ -18,11 +18,7 @@ import (
 func TestSession_DaemonsAreKilledByTheirFingerprint(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]*policy.Policy{
-		"restricted": platformtest.Policy(t, policy.Rule{Path: "/bin", Access: policy.Read | policy.Execute},
-			policy.Rule{Path: "/usr/bin", Access: policy.Read | policy.Execute}, policy.Rule{
-				Path:   "/System/Library",
-				Access: policy.Read | policy.Execute,
-			}),
+		"restricted":   defaultPolicy(t, realDir(t), realDir(t), realDir(t)),
 		"tracked only": {TrackBySandbox: true},
 	} {
 		state := realDir(t)

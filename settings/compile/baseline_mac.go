@@ -43,7 +43,7 @@ func macBaseline() map[string][]baselinePath {
 			// Not /private/var/folders: the user's other programs keep their caches
 			// and temporary files there, and programs outside run what some of these
 			// name. A session's own TMPDIR comes with the session.
-			grantsFor(policy.ReadWrite, "/private/tmp", "/private/var/run/mDNSResponder"),
+			grantsFor(policy.ReadWrite, "/private/tmp", "/private/var/tmp", "/private/var/run/mDNSResponder"),
 			// Not /dev: it holds the user's other terminals and the disks. The
 			// session's own terminal is granted with the session.
 			grantsFor(device, "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",

@@ -12,7 +12,7 @@ import (
 var temporaryPaths = map[string][]string{
 	"linux": {"/tmp", "/var/tmp", "/dev/shm"},
 	// Sessions have them in common with other programs, and TMPDIR besides.
-	"darwin": {"/private/tmp"},
+	"darwin": {"/private/tmp", "/private/var/tmp"},
 }
 
 // temporaryOf lists the directories of temporary files that are the project's

@@ -283,6 +283,11 @@ var testsOfMayImport = map[string][]string{
 		"settings/resolve/resolvetest", "settings/settingstest", "settings/sensitive", "settings/toolchain",
 	},
 	"settings/compile": {"settings/resolve/resolvetest", "settings/settingstest"},
+	// The policies that its profiles are tried with are real ones.
+	"platform/darwin": {
+		"settings/compile", "settings/document", "settings/resolve", "settings/resolve/resolvetest",
+		"settings/settingstest", "settings/source", "settings/toolchain",
+	},
 	"settings/explain": {
 		"fsguard", "platform", "platform/protected", "settings/resolve/resolvetest", "settings/settingstest",
 		"settings/source",
