@@ -53,7 +53,8 @@ func developers() disk {
 	}
 	d.add("file", "/private/var/run/mDNSResponder", "/private/var/run/resolv.conf",
 		"/Library/Preferences/.GlobalPreferences.plist", "/Library/Preferences/com.apple.dt.Xcode.plist",
-		"/private/tmp/com.apple.launchd.x/Listeners", "/Users/u/.gitconfig", "/Users/u/.config/gh/config.yml", "/Users/u/.npmrc")
+		"/private/tmp/com.apple.launchd.x/Listeners", "/Users/u/.gitconfig", "/Users/u/.config/gh/config.yml",
+		"/Users/u/.npmrc")
 	for _, name := range []string{"zero", "random", "urandom", "tty", "ptmx", "dtracehelper"} {
 		d.add("file", "/dev/"+name)
 	}

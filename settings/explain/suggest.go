@@ -102,8 +102,15 @@ func suggest(s *compile.Snapshot, kind document.Kind, access, target, program st
 	if attempt == Read && x.Holds == risks.SSHKeys && s.Reasons(kind).MayAddSSH() {
 		suggestion.Hint += `; to use them through an agent, add "ssh" to "toolchains"`
 	}
+	if attempt == Read && x.Holds == risks.KeyChain {
+		suggestion.Hint += keyChainHint
+	}
 	return suggestion, nil
 }
+
+// keyChainHint says what programs meet that keep their sign-ins in the key chain of
+// macOS, such as gh and git's helper osxkeychain. They blame the token.
+const keyChainHint = `; programs say "not logged in" for that: pass a token by a variable, or run them outside`
 
 // ownStateHint says why no setting and no answer opens what the sidecar keeps.
 const ownStateHint = "it is what the sidecar keeps about sessions, of other projects too; no setting is suggested"

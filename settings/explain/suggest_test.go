@@ -57,6 +57,31 @@ func TestSuggest_NamesOfToolchains(t *testing.T) {
 	}
 }
 
+// Programs blame the token if the key chain of macOS is closed, so the advice says
+// what they mean. It is nothing to grant.
+func TestSuggest_KeyChain(t *testing.T) {
+	t.Parallel()
+	f := resolvetest.Tree(t, map[string]string{
+		"/home/u/project/": "", "/home/u/Library/Keychains/login.keychain-db": "", "/home/u/Library/other": "",
+	})
+	snapshot := snapshotOf(t, f, `{"enabled": true}`, "")
+	snapshot.Host.Platform = "darwin"
+	for target, want := range map[string]bool{
+		"/home/u/Library/Keychains/login.keychain-db": true, "/home/u/Library/other": false,
+	} {
+		s, err := Suggest(snapshot, document.KindTool, "read", target, "security")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.HasPrefix(s.Hint, "careful: ") && strings.HasSuffix(s.Hint, keyChainHint); got != want {
+			t.Errorf("%s: %q", target, s.Hint)
+		}
+		if want && s.Key != "" {
+			t.Errorf("%s: %s=%s is suggested", target, s.Key, s.Value)
+		}
+	}
+}
+
 // What a variable of a toolchain names in vain suggests neither itself nor what is
 // around it, which may hold all projects.
 func TestSuggest_WhatAVariableNamesInVain(t *testing.T) {

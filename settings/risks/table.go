@@ -3,6 +3,10 @@ package risks
 // SSHKeys is what ~/.ssh holds. An agent can use them for a session.
 const SSHKeys = "SSH keys"
 
+// KeyChain is what ~/Library/Keychains holds on macOS. Programs reach it by
+// services that no session may look up.
+const KeyChain = "the key chain"
+
 const (
 	clusters   = "credentials of Kubernetes clusters"
 	registries = "tokens of package registries"
@@ -114,7 +118,7 @@ func secrets() []Place {
 		{Path: "~/.mozilla", Secret: browser},
 		{Path: "~/.config/google-chrome", Secret: browser},
 		{Path: "~/.config/chromium", Secret: browser},
-		{Path: "~/Library/Keychains", Secret: "the key chain"},
+		{Path: "~/Library/Keychains", Secret: KeyChain},
 		{Path: "~/Library/Application Support/Google/Chrome", Secret: browser},
 		{Path: "~/Library/Application Support/Firefox", Secret: browser},
 	},
