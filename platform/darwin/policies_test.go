@@ -59,7 +59,6 @@ func developers() disk {
 		d.add("file", "/dev/"+name)
 	}
 	d.add("dir", "/dev/fd")
-	d.add("-> Xcode_16.4.app", "/Applications/Xcode.app")
 	d.add("-> /Applications/Xcode_16.4.app/Contents/Developer", "/private/var/db/xcode_select_link")
 	d.add("-> ../var/run/resolv.conf", "/private/etc/resolv.conf")
 	return d

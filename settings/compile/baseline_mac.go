@@ -2,6 +2,7 @@ package compile
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
 )
@@ -17,7 +18,7 @@ func macBaseline() map[string][]baselinePath {
 				"/System/Cryptexes", "/Library/Apple/usr/bin",
 				// Programs of /usr/bin such as git, cc and python3 only start those
 				// of the chosen developer directory. xcode-select makes the two
-				// symlinks; each grants its target.
+				// symlinks; each grants its target, see withFrameworks.
 				"/Library/Developer/CommandLineTools", "/Applications/Xcode.app",
 				"/private/var/select/developer_dir", "/private/var/db/xcode_select_link",
 				"/usr/local/go", "/Library/Frameworks/Python.framework", "/nix/store", "/run/current-system/sw",
@@ -49,6 +50,15 @@ func macBaseline() map[string][]baselinePath {
 			grantsFor(device, "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
 				"/dev/dtracehelper", "/dev/fd")...),
 	}
+}
+
+// withFrameworks is a developer directory with what its programs load: those of
+// an Xcode have their frameworks beside it.
+func withFrameworks(path string) string {
+	if contents, ok := strings.CutSuffix(path, "/Developer"); ok && strings.HasSuffix(contents, ".app/Contents") {
+		return contents
+	}
+	return path
 }
 
 // homebrew are the directories of Homebrew that hold programs, below its prefix.

@@ -41,6 +41,32 @@ func TestBaselines_AreDocumented(t *testing.T) {
 	}
 }
 
+// On a Mac an Xcode of any name may be the chosen one. Its programs load the
+// frameworks beside its developer directory.
+func TestBaseline_TheChosenXcode(t *testing.T) {
+	t.Parallel()
+	const chosen, other = "/Applications/Xcode_16.4.app/Contents", "/Applications/Other.app/Contents"
+	for _, link := range []string{"/private/var/db/xcode_select_link", "/private/var/select/developer_dir"} {
+		s := snapshotOf(t, resolvetest.InMemory(map[string]string{
+			"/home/u/project/": "", chosen + "/Developer/usr/bin/git": "", other + "/Developer/usr/bin/git": "",
+			link: "-> " + chosen + "/Developer",
+		}), `{"enabled": true}`, "")
+		s.Host.Platform = "darwin"
+		p := s.Compile(document.KindTool).Policy
+		for _, path := range []string{"/Developer/usr/lib/libxcrun.dylib", "/SharedFrameworks/a", "/version.plist"} {
+			if got := p.At(chosen + path); got != policy.Read|policy.Execute {
+				t.Errorf("%s: %s: %s", link, path, got)
+			}
+			if got := p.At(other + path); got != 0 {
+				t.Errorf("%s: control: %s of another Xcode: %s", link, path, got)
+			}
+		}
+		if got := p.At("/Applications/Xcode_16.4.app/other"); got != 0 {
+			t.Errorf("%s: beside the contents: %s", link, got)
+		}
+	}
+}
+
 // The users that a system keeps elsewhere are readable, and not their passwords,
 // which root could read.
 func TestBaseline_RootReadsNoPasswordsElsewhere(t *testing.T) {

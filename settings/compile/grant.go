@@ -169,7 +169,7 @@ func resolveBuiltIn(view fsView, q request) (grant, bool) {
 		return grant{}, false
 	}
 	target := view.Resolve(path)
-	return grant{request: q, path: target.Path, links: target.Links}, target.Err == nil
+	return grant{request: q, path: withFrameworks(target.Path), links: target.Links}, target.Err == nil
 }
 
 // deviceAccess is what a grant for writing of a path gives beyond that.
