@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -100,7 +101,8 @@ func questionOf(t *testing.T, operation, argument string) question {
 		q.attributes["vnode-type"] = "SYMLINK"
 	}
 	if number != "" {
-		q.attributes["ioctl-command"] = "#" + number
+		command, _ := strconv.ParseUint("0"+number, 0, 32)
+		q.attributes["ioctl-command"] = strconv.FormatUint(command, 10)
 	}
 	return q
 }

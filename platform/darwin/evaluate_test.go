@@ -137,15 +137,18 @@ func TestEvaluator(t *testing.T) {
 			ip("network-outbound", "localhost:81"), "no",
 		},
 		"hard links are writing, or are not": {
-			`(version 1)(deny default)(allow file-write* (subpath "/a"))`,
+			`(version 1)(deny default)(deny file-link)(allow file-write* (subpath "/a"))`,
 			file("file-link", "/a/b"), "?",
 		},
 		"clones are writing, or are not": {
-			`(version 1)(deny default)(allow file-write* (subpath "/a"))`,
+			`(version 1)(deny default)(deny file-clone)(allow file-write* (subpath "/a"))`,
 			file("file-clone", "/a/b"), "?",
 		},
 		"other processes are closed by default, or are not": {
 			`(version 1)(deny default)`, with("process-info-pidinfo", "target", "others"), "?",
+		},
+		"hard links are closed by default, or are not": {
+			`(version 1)(deny default)`, file("file-link", "/a"), "?",
 		},
 		"other processes are closed": {
 			`(version 1)(deny default)(deny process-info*)(allow process-info* (target self))`,

@@ -92,7 +92,7 @@ func TestProfile_Golden(t *testing.T) {
 var operations = strings.Fields(`default file-clone file-ioctl file-link file-map-executable file-read* file-read-data
 	file-read-metadata file-test-existence file-write* file-write-create file-write-data file-write-unlink
 	iokit-open ipc-posix-sem ipc-posix-shm-read* ipc-posix-shm-write-create ipc-posix-shm-write-data
-	ipc-posix-shm-write-unlink mach-lookup network-bind network-inbound network-outbound
+	ipc-posix-shm-write-unlink mach-lookup network-bind network-inbound network-outbound nvram*
 	process-exec* process-fork process-info* pseudo-tty signal sysctl-read sysctl-write system-fsctl system-mac-syscall
 	system-socket user-preference-read`)
 
@@ -232,7 +232,7 @@ func TestProfile_Everyday(t *testing.T) {
 		file("file-write-create", p+"/c/Settings.json"), unixSocket("network-bind", p+"/.git/hooks/s"),
 		file("file-read-data", "/dev/ttys009"), file("file-ioctl", "/dev/ttys009"),
 		file("file-write-data", "/dev/ttys009"),
-		{"file-ioctl", map[string]string{"path": "/dev/ttys003", "ioctl-command": "#x80017472"}},
+		{"file-ioctl", map[string]string{"path": "/dev/ttys003", "ioctl-command": "2147578994"}},
 		file("file-read-data", stateDir+"/run/s3/x"), file("file-read-data", stateDir+"/run"),
 		file("file-read-metadata", stateDir+"/run/s3"),
 		file("file-read-data", stateDir+"/trust.json"), file("file-write-create", stateDir+"/run/s3"),

@@ -171,7 +171,7 @@ type model struct {
 
 // notInDefault are the operations that (deny default) has been seen to leave
 // open.
-var notInDefault = []string{"process-info*", "file-map-executable", "iokit-get-properties", "nvram*"}
+var notInDefault = append([]string{"iokit-get-properties"}, openByVersion...)
 
 func leftOpen(operation string) bool {
 	return slices.ContainsFunc(notInDefault, func(name string) bool { return model{}.names(name, operation) > 1 })

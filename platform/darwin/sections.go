@@ -18,10 +18,12 @@ func openByDefault(w *writer, _ *Scene) { w.line("(allow default)") }
 
 // openUnlessDenied denies what (deny default) leaves open. By process-info a
 // session would read arguments and environments of the user's processes, even
-// if their sysctl is denied.
+// if their sysctl is denied. A hard link or a clone in the project would show a
+// file that may not be read.
 func openUnlessDenied(w *writer, _ *Scene) {
-	w.line("(deny process-info*)")
-	w.line("(deny file-map-executable)")
+	for _, operation := range openByVersion {
+		w.line("(deny %s)", operation)
+	}
 }
 
 // ownProcesses lets a session fork, and signal and inspect its own processes.
@@ -98,7 +100,12 @@ func terminals(w *writer, s *Scene) {
 
 // typing follows every grant of ioctls: no process may type into a terminal for
 // another (TIOCSTI).
-func typing(w *writer, _ *Scene) { w.line("(deny file-ioctl (ioctl-command #x80017472))") }
+func typing(w *writer, _ *Scene) { w.line("(deny file-ioctl " + typingFilter + ")") }
+
+// typingFilter is TIOCSTI, 0x80017472 (sys/ttycom.h). It is decimal: the name is
+// unknown to macOS 13 and 14, and a hexadecimal number has aborted the compiler
+// (openai/codex issue 45119, nvx).
+const typingFilter = "(ioctl-command 2147578994)"
 
 // devices opens what every process needs and none can do harm with. dyld aborts
 // without dtracehelper.

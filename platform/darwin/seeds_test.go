@@ -20,6 +20,13 @@ var mistakes = map[string]struct {
 		adding("(allow process-exec)"),
 		refuses(file("process-exec", "/Users/u/tools/bin/tool"), file("process-exec", "/private/etc/hosts")),
 	},
+	"the default is taken to close everything": {
+		func(p Profile) Profile {
+			return without(p, "(deny file-link)", "(deny file-clone)", "(deny process-info*)")
+		},
+		refuses(file("file-link", "/Users/u/.ssh/id_rsa"), file("file-clone", "/Users/u/.ssh/id_rsa"),
+			with("process-info-pidinfo", "target", "others")),
+	},
 	"what may be written may not be executed": {
 		replacing("process-exec* file-map-executable ", ""),
 		grantsAll(file("process-exec", "/private/tmp/go-build1/b001/x.test"),
