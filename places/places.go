@@ -119,6 +119,9 @@ func (u User) Met() string { return in(u.State(), "reviewed") }
 // LastAllowed is what the last changes of settings by "allow" have replaced.
 func (u User) LastAllowed() string { return in(u.State(), "allowed.json") }
 
+// Seatbelt is what is known of the compiler of macOS's sandbox.
+func (u User) Seatbelt() string { return in(u.State(), "seatbelt.json") }
+
 // KeeperLog is the log of the processes that keep sandboxes for links.
 func (u User) KeeperLog() string { return in(u.State(), "keeper.log") }
 

@@ -9,6 +9,7 @@ import (
 func all(u User) []string {
 	return append([]string{
 		u.Runtime(), u.State(), u.Run(), u.Trust(), u.Told("x"), u.History(), u.Refusals(), u.Met(), u.LastAllowed(),
+		u.Seatbelt(),
 		Audit(u.State()), u.Cache(), u.Overlays(), u.Shells(), u.ShellsElsewhere(), u.Agents(),
 		u.Counted(), u.Written(),
 	}, u.Settings()...)
@@ -21,6 +22,7 @@ func TestUser_HasItsPlaces(t *testing.T) {
 		"", "/h/.local/state/" + s, "/h/.local/state/" + s + "/run", "/h/.local/state/" + s + "/trust.json",
 		"/h/.local/state/" + s + "/told-x", "/h/.local/state/" + s + "/history", "/h/.local/state/" + s + "/refusals",
 		"/h/.local/state/" + s + "/reviewed", "/h/.local/state/" + s + "/allowed.json",
+		"/h/.local/state/" + s + "/seatbelt.json",
 		"/h/.local/state/" + s + "/audit",
 		"/h/.cache/" + s, "/h/.cache/" + s + "/overlays", "/h/.local/share/" + s + "/shells",
 		"/h/.local/state/" + s + "/shells", "/h/.config/" + s + "/agents",
@@ -30,13 +32,13 @@ func TestUser_HasItsPlaces(t *testing.T) {
 	variables := []string{
 		"/r/" + s, "/s/" + s, "/s/" + s + "/run", "/s/" + s + "/trust.json", "/s/" + s + "/told-x",
 		"/s/" + s + "/history", "/s/" + s + "/refusals", "/s/" + s + "/reviewed",
-		"/s/" + s + "/allowed.json",
+		"/s/" + s + "/allowed.json", "/s/" + s + "/seatbelt.json",
 		"/s/" + s + "/audit", "/c/" + s, "/c/" + s + "/overlays",
 		"/d/" + s + "/shells", "/s/" + s + "/shells", "/e/" + s + "/agents",
 		"/s/" + s + "/settings-counted", "/s/" + s + "/sessions-wrote",
 		"/e/zed/settings.json", "/e/" + s + "/settings.json",
 	}
-	nowhere := make([]string, 17)
+	nowhere := make([]string, 18)
 	const xdg = "XDG_RUNTIME_DIR=/r XDG_STATE_HOME=/s XDG_CACHE_HOME=/c XDG_DATA_HOME=/d XDG_CONFIG_HOME=/e"
 	for env, want := range map[string][]string{
 		"HOME=/h":         home,

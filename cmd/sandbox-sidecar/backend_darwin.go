@@ -12,7 +12,7 @@ import (
 )
 
 func newBackend(logger *slog.Logger) platform.Backend {
-	backend := &darwin.Backend{Executable: os.Args[0], Logger: logger}
+	backend := &darwin.Backend{Executable: os.Args[0], Known: places.Of(os.Getenv).Seatbelt(), Logger: logger}
 	if path, err := os.Executable(); err == nil {
 		backend.Executable = path
 		if real, err := fsguard.EvalSymlinks(path); err == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/libsystem"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -24,10 +25,24 @@ type Backend struct {
 	Closed []string
 	// Fixed are the sidecar's own files, which no session may write.
 	Fixed []string
-	// Logger logs failures to track a session; nil discards them.
+	// Known is the file for what is found out about this macOS; empty keeps
+	// nothing.
+	Known string
+	// Logger logs failures to track a session, and what macOS does not take of the
+	// profile; nil discards them.
 	Logger *slog.Logger
 
-	denials denialStream
+	denials  denialStream
+	prepared sync.Once
+	compiler compiler
+}
+
+// dialect returns what the compiler of this macOS takes of profiles.
+func (b *Backend) dialect(ctx context.Context) Finding {
+	b.prepared.Do(func() {
+		b.compiler.file, b.compiler.system, b.compiler.try, b.compiler.log = b.Known, system, b.try, b.logger()
+	})
+	return b.compiler.find(ctx)
 }
 
 // Name is "darwin".
@@ -60,6 +75,13 @@ func (b *Backend) Confine(p *policy.Policy, hooks platform.Hooks) (platform.Conf
 	if p.Restricted {
 		plan = Translate(p, host)
 	}
+	waiting, cancel := context.WithTimeout(context.Background(), learnTimeout)
+	found := b.dialect(waiting)
+	cancel()
+	if found.Refusal != "" && p.Restricted {
+		return platform.Confinement{}, fmt.Errorf("%w: %w", platform.ErrUnavailable, &refusal{found.Refusal})
+	}
+	plan.Dialect = found.Dialect
 	var way *reach
 	if plan.Requested.Hosts && hooks.Mark != nil { // otherwise nothing is executed
 		var err error
@@ -149,5 +171,6 @@ func (b *Backend) Probe(ctx context.Context) map[string]platform.Protection {
 	if err != nil {
 		return absent(fmt.Errorf("confine a process for a test: %w", err))
 	}
+	b.dialect(ctx).add(enforcement.Protections)
 	return enforcement.Protections
 }

@@ -43,6 +43,10 @@ type Plan struct {
 	// close; empty if the policy leaves none.
 	Canary    string    `json:"canary"`
 	Requested Requested `json:"requested"`
+	// Dialect is what the compiler of this macOS takes.
+	Dialect Dialect `json:"dialect"`
+	// Trial is a profile to try instead of all that; nil for a session.
+	Trial *Profile `json:"trial,omitempty"`
 }
 
 // Grant grants access to a path and everything below it.

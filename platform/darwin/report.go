@@ -1,6 +1,7 @@
 package darwin
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
@@ -41,15 +42,19 @@ func report(p Scene) map[string]platform.Protection {
 		platform.Signals: enforced("processes outside the session cannot be signalled"),
 		platform.ProtectedPaths: enforced(
 			"protected paths and the directories above them cannot be changed, in upper or lower case"),
-		platform.Syscalls: enforced("the ways out of the sandbox are denied one by one: services that " +
-			"start programs, other processes' memory, typing into terminals, mounting, kernel devices; no second " +
-			"sandbox can be applied"),
-		platform.Limits: {Status: platform.Absent, Detail: "macOS limits processes only for the user as a whole"},
+		platform.Syscalls: waysOut(p.Dialect.Typing),
+		platform.Limits:   {Status: platform.Absent, Detail: "macOS limits processes only for the user as a whole"},
 		platform.Denials: {
 			Status: platform.Degraded, Mechanism: "system log",
 			Detail: "denials are read from the system log, which drops some under load; denied service " +
 				"lookups are only in the log, marked " + p.Tag,
 		},
+	}
+	if p.Tag != "" && len(p.Dialect.Modifiers) > 0 {
+		protections[platform.Denials] = platform.Protection{
+			Status: platform.Absent,
+			Detail: "this macOS does not let a profile mark its denials, so they are not found",
+		}
 	}
 	if !p.Requested.Denials {
 		protections[platform.Denials] = platform.Protection{
@@ -109,13 +114,19 @@ const maxListed = 20
 
 // absent is the report of a machine on which no profile can be applied.
 func absent(cause error) map[string]platform.Protection {
-	protections := map[string]platform.Protection{}
+	protections, fix := map[string]platform.Protection{}, fixSandboxed
+	if refused := (*refusal)(nil); errors.As(cause, &refused) {
+		fix = fixRefused
+	}
 	for _, name := range platform.Protections {
 		if name != platform.ProcessTracking {
-			protections[name] = platform.Protection{Status: platform.Absent, Detail: cause.Error(), Fix: fixSandboxed}
+			protections[name] = platform.Protection{Status: platform.Absent, Detail: cause.Error(), Fix: fix}
 		}
 	}
 	return protections
 }
 
-const fixSandboxed = "start the editor outside any sandbox, on macOS 12 or newer"
+const (
+	fixSandboxed = "start the editor outside any sandbox, on macOS 12 or newer"
+	fixRefused   = "update sandbox-sidecar or macOS, and report this as a fault"
+)

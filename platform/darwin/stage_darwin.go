@@ -30,6 +30,9 @@ func confineSelf(order *platform.Order) (handshake.Confined, error) {
 	if err := outsideOfSandboxes(); err != nil {
 		return handshake.Confined{}, err
 	}
+	if plan.Trial != nil {
+		return tryHere(*plan.Trial)
+	}
 	if plan.Canary != "" {
 		if _, err := os.ReadDir(plan.Canary); err != nil {
 			return handshake.Confined{}, fmt.Errorf("try canary before: %w", err)
@@ -51,7 +54,7 @@ func confineSelf(order *platform.Order) (handshake.Confined, error) {
 		}
 		confined.Passed = []handshake.PassedFile{{Kind: passedWaiting, FD: fd}}
 	}
-	profile := scene.Profile()
+	profile := scene.Profile().In(plan.Dialect)
 	if err := libsystem.Confine(profile.Text, profile.Parameters); err != nil {
 		return handshake.Confined{}, err
 	}

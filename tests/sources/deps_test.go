@@ -96,7 +96,7 @@ var mayImport = map[string][]string{
 	"platform/linux/notify/notifytest": {},
 	"platform/darwin": {
 		"platform", "platform/handshake", "platform/hosts", "platform/policy", "platform/proxy", "lifecycle",
-		"lifecycle/libsystem",
+		"lifecycle/libsystem", "fsguard",
 	},
 	"platform/platformtest": {
 		"platform", "platform/handshake", "platform/policy", "lifecycle", "tests/deadline",
