@@ -289,6 +289,22 @@ func TestRunLanes_ACertainFailureEndsTheOthers(t *testing.T) {
 	}
 }
 
+// Where a machine is seldom at hand, the others run to their end. The run is as red.
+func TestRunLanes_ToTheEnd(t *testing.T) {
+	t.Setenv(toTheEnd, "1")
+	dir := t.TempDir()
+	ended := filepath.Join(dir, "ended")
+	red := part{name: "red", command: []string{"false"}}
+	after := part{name: "after", command: []string{"touch", ended}}
+	_, certain := runLanes(t.Context(), &bytes.Buffer{}, [][]part{{red, red, after}})
+	if !strings.HasPrefix(certain, "red: ") {
+		t.Errorf("%q", certain)
+	}
+	if _, err := os.Stat(ended); err != nil {
+		t.Errorf("the next part has not run: %v", err)
+	}
+}
+
 func alive(pid string) bool {
 	out, _ := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
 	return len(out) > 0 && out[0] != 'Z'

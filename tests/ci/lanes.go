@@ -26,14 +26,29 @@ type ran struct {
 	processor time.Duration // of all processes that were waited for
 }
 
+// toTheEnd is the variable that makes every part run to its end, also if the run is
+// certainly red: on a machine that is seldom at hand, one run has to find all.
+const toTheEnd = "SIDECAR_TO_THE_END"
+
 // runLanes runs lanes side by side, and the parts of each lane one after the
 // other. It returns the parts that have run, in the order of their ends, and why
 // the run is red whatever runs again; "" if that is not certain. Then the other
-// parts are ended.
+// parts are ended, unless toTheEnd is set.
 func runLanes(ctx context.Context, out io.Writer, lanes [][]part) (all []*ran, certain string) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var mu sync.Mutex // guards all and out
+	var mu sync.Mutex // guards all, out and certain
+	isCertain := func(p part, why string) {
+		if os.Getenv(toTheEnd) == "" {
+			cancel(errors.New(p.name + ": " + why))
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if certain == "" {
+			certain = p.name + ": " + why
+		}
+	}
 	var ending sync.WaitGroup
 	for _, lane := range lanes {
 		ending.Go(func() {
@@ -41,7 +56,7 @@ func runLanes(ctx context.Context, out io.Writer, lanes [][]part) (all []*ran, c
 				if ctx.Err() != nil {
 					return
 				}
-				done := run(ctx, p, func(why string) { cancel(errors.New(p.name + ": " + why)) }, func(text string) {
+				done := run(ctx, p, func(why string) { isCertain(p, why) }, func(text string) {
 					mu.Lock()
 					defer mu.Unlock()
 					fmt.Fprintf(out, "%s: %s", p.name, text)

@@ -219,6 +219,8 @@ var mayImport = map[string][]string{
 	"clients/tty":           {"rpc/client", "rpc/protocol"},
 	"tests/bench":           {"rpc/protocol"},
 	"tests/machines":        {"tests/harness"},
+	"tests/macos":           {},
+	"tests/macos/victim":    {},
 	"tests/messages":        {},
 	"tests/sources":         {"tests/harness"},
 	"tests/audit":           {"audit", "rpc/client", "rpc/protocol", "tests/harness"},
@@ -298,6 +300,7 @@ var testsOfMayImport = map[string][]string{
 		"platform", "presentation", "settings/compile", "settings/document", "settings/explain",
 		"settings/resolve/resolvetest", "settings/settingstest", "settings/source", "settings/toolchain", "spawn",
 	},
+	"tests/macos":     {"settings/toolchain"},                   // its table of sets
 	"tests/doors":     {"settings/risks"},                       // its table of places
 	"tests/temporary": {"settings/risks", "settings/toolchain"}, // the tables of secrets and of sets
 }

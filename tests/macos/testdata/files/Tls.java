@@ -1,0 +1,7 @@
+import java.net.URI;
+
+public class Tls {
+    public static void main(String[] args) throws Exception {
+        URI.create("https://example.com").toURL().openStream().close();
+    }
+}
