@@ -21,8 +21,12 @@ import (
 var readers = map[string][]string{
 	".": {"cmd/gen", "tests/messages", "tests/sources"},
 	// The binaries for macOS, which a test builds on Linux.
-	"platform/darwin": {"tests"},
+	"platform/darwin": {"tests", "tests/macos"},
 	"platform/proxy":  {"tests"},
+	// What the CI job of a Mac runs.
+	"lifecycle": {"tests/macos"},
+	".github":   {"tests/macos"}, ".ci/run": {"tests/macos"},
+	"clients/neovim/tests/on-mac": {"tests/macos"}, "clients/vscode/tests/on-mac": {"tests/macos"},
 
 	".ci/packages": {"tests"},
 	"README.md":    {"settings", "tests/recording"},

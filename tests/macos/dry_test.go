@@ -26,8 +26,8 @@ func TestStory_Here(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	harness.Victim(t, "tests/macos/victim", victim)
 	out := t.TempDir()
-	rows, err := play(t.Context(), "testdata/story_linux.txt", harness.OutsideDefaults(t), out, harness.Binary(t), victim,
-		"/nonexistent/fsevents", "testdata/files")
+	rows, err := play(t.Context(), "testdata/story_linux.txt", harness.OutsideDefaults(t), out, harness.Binary(t),
+		victim, "/nonexistent/fsevents", "testdata/files")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +35,9 @@ func TestStory_Here(t *testing.T) {
 	if err := writeRows(rows, filepath.Join(out, "story.tsv"), &printed); err != nil {
 		t.Errorf("%v\n%s", err, printed.String())
 	}
-	if text := read(t, filepath.Join(out, "story/secret.inside.txt")); !strings.Contains(text, "refused by the sandbox") {
-		t.Errorf("what was printed is not kept: %s", text)
+	printedThere := read(t, filepath.Join(out, "story/secret.inside.txt"))
+	if !strings.Contains(printedThere, "refused by the sandbox") {
+		t.Errorf("what was printed is not kept: %s", printedThere)
 	}
 }
 
@@ -71,8 +72,9 @@ func TestRecords_Here(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	err := recordsCommand(t.Context(), "testdata/records_linux.txt", dir)
-	if err == nil || !strings.Contains(read(t, filepath.Join(dir, "records.tsv")), "differs\tempty.txt\twritten\tempty") {
-		t.Errorf("%v: %s", err, read(t, filepath.Join(dir, "records.tsv")))
+	table := read(t, filepath.Join(dir, "records.tsv"))
+	if err == nil || !strings.Contains(table, "differs\tempty.txt\twritten\tempty") {
+		t.Errorf("%v: %s", err, table)
 	}
 	for name, want := range map[string]string{"kept.txt": dir + "\n", "failed.txt": "why\n", "empty.txt": ""} {
 		if got := read(t, filepath.Join(dir, name)); got != want {

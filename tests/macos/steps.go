@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -70,7 +69,7 @@ var steps = []step{
 	},
 	{
 		name: "story", minutes: 60,
-		finds:    "which commands work in sessions with default settings and with each toolchain, and what these reach",
+		finds:    "which commands work in sessions by default and with each toolchain, and what they reach",
 		command:  []string{"bin/macos", "story", testdata + "story.txt"},
 		expected: expectation{table: testdata + "story.txt"},
 	},
@@ -151,7 +150,7 @@ func (s step) run(ctx context.Context, dir string, out io.Writer) error {
 	}
 	if err != nil {
 		fmt.Fprintln(out, lastLines(printed.String()))
-		return fmt.Errorf("%s: %w", s.name, errors.Join(err))
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
 }

@@ -86,8 +86,8 @@ some text
 		got = append(got, r.what+": "+r.got+" "+r.said)
 	}
 	want := []string{
-		"a TestPasses: pass ", "a TestSkips: skip ", "a TestGone: not run ", "neovim: pass ", "vscode: not run ", "a: fail ",
-		"a TestFails: fail why",
+		"a TestPasses: pass ", "a TestSkips: skip ", "a TestGone: not run ", "neovim: pass ", "vscode: not run ",
+		"a: fail ", "a TestFails: fail why",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

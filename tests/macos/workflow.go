@@ -25,7 +25,10 @@ const lacks = "landlock seccomp cgroups mount_namespaces user_namespaces systemd
 
 // notCancelled is the condition of steps that find something: they run whatever
 // became of the others. A run that is cancelled still has to upload.
-const notCancelled = "${{ !cancelled() }}"
+const (
+	notCancelled = "${{ !cancelled() }}"
+	always       = "${{ always() }}"
+)
 
 // workflow is .github/workflows/macos.yml.
 func workflow() string {
@@ -73,11 +76,11 @@ jobs:
 	for _, s := range steps {
 		condition := notCancelled
 		if s.name == "records" {
-			condition = "${{ always() }}"
+			condition = always
 		}
 		fmt.Fprintf(&b, "      # %s finds %s.\n", s.name, s.finds)
-		fmt.Fprintf(&b, "      - name: %s\n        if: %s\n        timeout-minutes: %d\n        run: bin/macos step %s\n",
-			s.name, condition, s.minutes, s.name)
+		fmt.Fprintf(&b, "      - name: %s\n        if: %s\n        timeout-minutes: %d\n", s.name, condition, s.minutes)
+		fmt.Fprintf(&b, "        run: bin/macos step %s\n", s.name)
 	}
 	b.WriteString(`      - name: upload
         if: ${{ always() }}

@@ -90,7 +90,7 @@ func shapeless(text string) []string {
 	}
 	minutes, seen := 0, map[string]int{}
 	for _, s := range all {
-		if condition := s.value("if"); condition != notCancelled && condition != "${{ always() }}" {
+		if condition := s.value("if"); condition != notCancelled && condition != always {
 			say("%s: its condition is %q", s.name, condition)
 		}
 		if found := ours.FindStringSubmatch(s.value("run")); found != nil {
@@ -116,11 +116,12 @@ func shapeless(text string) []string {
 		say("the steps may take %d minutes of %d: nothing is left for the upload", minutes, jobMinutes)
 	}
 	last := all[len(all)-1]
-	if !strings.HasPrefix(last.value("uses"), "actions/upload-artifact@") || last.value("if") != "${{ always() }}" ||
-		last.value("if-no-files-found") != "error" || !strings.Contains(text, "SIDECAR_EVIDENCE: "+last.value("path")+"\n") {
+	if !strings.HasPrefix(last.value("uses"), "actions/upload-artifact@") || last.value("if") != always ||
+		last.value("if-no-files-found") != "error" ||
+		!strings.Contains(text, "SIDECAR_EVIDENCE: "+last.value("path")+"\n") {
 		say("the last step does not always upload the evidence")
 	}
-	if before := all[len(all)-2]; before.value("if") != "${{ always() }}" || before.name != "records" {
+	if before := all[len(all)-2]; before.value("if") != always || before.name != "records" {
 		say("what the machine says of the steps is not always written last")
 	}
 	return faults
@@ -132,27 +133,28 @@ func TestWorkflow_FindsEverythingAndLosesNothing(t *testing.T) {
 	for _, fault := range shapeless(text) {
 		t.Error(fault)
 	}
-	for name, change := range map[string][2]string{
-		"a step without a condition":       {"      - name: rules\n        if: ${{ !cancelled() }}\n", "      - name: rules\n"},
-		"a step that needs the others":     {"- name: story\n        if: ${{ !cancelled() }}", "- name: story\n        if: success()"},
-		"a step without a golden":          {"      - name: records\n", "      - name: x\n        if: ${{ always() }}\n        run: make\n      - name: records\n"},
-		"a step that is left out":          {"bin/macos step suite", "bin/macos step story"},
-		"an unknown step":                  {"bin/macos step suite", "bin/macos step suit"},
-		"a step without a limit":           {"        timeout-minutes: 60\n        run: bin/macos step story", "        run: bin/macos step story"},
-		"steps that leave no time":         {"timeout-minutes: 100", "timeout-minutes: 300"},
-		"a failure that is hidden":         {"        run: bin/macos step abi", "        continue-on-error: true\n        run: bin/macos step abi"},
-		"machines that end others":         {"fail-fast: false", "fail-fast: true"},
-		"one kind of developer tools":      {"[Xcode, CommandLineTools]", "[Xcode]"},
-		"an upload only if all succeeded":  {"- name: upload\n        if: ${{ always() }}", "- name: upload\n        if: ${{ success() }}"},
-		"an upload of something else":      {"path: bin/evidence", "path: bin/other"},
-		"an upload of nothing that passes": {"if-no-files-found: error", "if-no-files-found: ignore"},
-		"no upload":                        {"actions/upload-artifact@v4", "actions/checkout@v4"},
+	const run, goes = "\n        run: ", "\n        if: " + notCancelled
+	for _, mutation := range []struct{ name, old, by, fault string }{
+		{"a step without a condition", "- name: rules" + goes, "- name: rules", `rules: its condition is ""`},
+		{"a step that needs others", "story" + goes, "story\n        if: success()", "story: its condition"},
+		{"no golden", "- name: rules", "- name: x" + goes + run + "x\n      - name: rules", "x: runs what has no"},
+		{"a step that is left out", "step suite", "step story", "suite is there 0 times"},
+		{"an unknown step", "step suite", "step suit", "suite is there 0 times"},
+		{"a step without a limit", "\n        timeout-minutes: 60", "", "story: no time limit"},
+		{"steps that leave no time", "timeout-minutes: 100", "timeout-minutes: 300", "nothing is left"},
+		{"a failure that is hidden", run + "bin", "\n        continue-on-error: true" + run + "bin", "hides"},
+		{"machines that end others", "fail-fast: false", "fail-fast: true", "fail-fast"},
+		{"one kind of developer tools", "[Xcode, CommandLineTools]", "[Xcode]", "tools"},
+		{"an upload after success", "upload\n        if: " + always, "upload\n        if: success()", "always upload"},
+		{"an upload of something else", "path: bin/evidence", "path: bin/other", "always upload"},
+		{"an upload of nothing", "if-no-files-found: error", "if-no-files-found: ignore", "always upload"},
+		{"no upload", "actions/upload-artifact@v4", "actions/checkout@v4", "always upload"},
 	} {
-		changed := strings.Replace(text, change[0], change[1], 1)
+		changed := strings.Replace(text, mutation.old, mutation.by, 1)
 		if changed == text {
-			t.Errorf("%s: nothing was changed", name)
-		} else if len(shapeless(changed)) == 0 {
-			t.Errorf("%s: not found", name)
+			t.Errorf("%s: nothing was changed", mutation.name)
+		} else if faults := strings.Join(shapeless(changed), "; "); !strings.Contains(faults, mutation.fault) {
+			t.Errorf("%s: found %q", mutation.name, faults)
 		}
 	}
 }
