@@ -151,7 +151,8 @@ type Sandbox struct {
 	// the network is off, it also asks about each host, where allowed_hosts works.
 	// Executing and Unix sockets are refused at once and reported.
 	OnDenied *OnDenied `json:"on_denied"`
-	// ProcessTracking chooses how processes are tracked on macOS.
+	// ProcessTracking chooses how processes are tracked on macOS. It was never run
+	// on a Mac.
 	ProcessTracking *ProcessTracking `json:"process_tracking"`
 	// Audit set to "file" notes in a file of yours what sessions run, what they
 	// are refused, what you answer and what you trust. "journal" writes the same

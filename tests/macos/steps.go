@@ -54,8 +54,8 @@ var steps = []step{
 		name: "rules", minutes: 15,
 		finds: "which rules of the golden profiles compile, each alone and after those before it",
 		command: []string{
-			"go", "test", "-json", "-count=1", "-timeout", "12m", "-run", "^TestEvidence_(Every|Outcomes|Profiles|Tries)",
-			"./platform/darwin",
+			"go", "test", "-json", "-count=1", "-timeout", "12m", "-run",
+			"^TestEvidence_(Every|Outcomes|Profiles|Tries)", "./platform/darwin",
 		},
 		expected: expectation{tests: testdata + "rules.txt"},
 	},
