@@ -154,7 +154,7 @@ func (test verdictCase) mustBe(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	all, certain := runLanes(t.Context(), &out, [][]part{{p}})
+	all, certain := runLanes(t.Context(), &out, [][]part{{p}}, false)
 	flakes, red := secondTry(t.Context(), &out, all, certain)
 	report(&out, all, red)
 	showFlakes(&out, flakes)
@@ -273,7 +273,7 @@ func TestRunLanes_ACertainFailureEndsTheOthers(t *testing.T) {
 	red := part{name: "red", command: []string{"sh", "-c", "until [ -e " + begun + " ]; do sleep 0.01; done; exit 1"}}
 	never := part{name: "never", command: []string{"touch", filepath.Join(dir, "never")}}
 	start := time.Now()
-	_, certain := runLanes(t.Context(), &bytes.Buffer{}, [][]part{{slow, never}, {red, never}})
+	_, certain := runLanes(t.Context(), &bytes.Buffer{}, [][]part{{slow, never}, {red, never}}, false)
 	if !strings.HasPrefix(certain, "red: ") || time.Since(start) > 5*time.Minute {
 		t.Errorf("%q after %v", certain, time.Since(start))
 	}
@@ -291,12 +291,12 @@ func TestRunLanes_ACertainFailureEndsTheOthers(t *testing.T) {
 
 // Where a machine is seldom at hand, the others run to their end. The run is as red.
 func TestRunLanes_ToTheEnd(t *testing.T) {
-	t.Setenv(toTheEnd, "1")
+	t.Parallel()
 	dir := t.TempDir()
 	ended := filepath.Join(dir, "ended")
 	red := part{name: "red", command: []string{"false"}}
 	after := part{name: "after", command: []string{"touch", ended}}
-	_, certain := runLanes(t.Context(), &bytes.Buffer{}, [][]part{{red, red, after}})
+	_, certain := runLanes(t.Context(), &bytes.Buffer{}, [][]part{{red, red, after}}, true)
 	if !strings.HasPrefix(certain, "red: ") {
 		t.Errorf("%q", certain)
 	}

@@ -72,7 +72,7 @@ func buildPrograms(ctx context.Context) (remove func(), err error) {
 // to the history of flaky tests. The error is errRed if the run is red.
 func verdict(ctx context.Context, out io.Writer, lanes [][]part, noted bool) error {
 	begun := time.Now()
-	all, red := runLanes(ctx, out, lanes)
+	all, red := runLanes(ctx, out, lanes, os.Getenv(toTheEnd) != "")
 	whole := red == "" // every part has ended by itself
 	flakes, red := secondTry(ctx, out, all, red)
 	report(out, all, red)

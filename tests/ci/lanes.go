@@ -33,13 +33,13 @@ const toTheEnd = "SIDECAR_TO_THE_END"
 // runLanes runs lanes side by side, and the parts of each lane one after the
 // other. It returns the parts that have run, in the order of their ends, and why
 // the run is red whatever runs again; "" if that is not certain. Then the other
-// parts are ended, unless toTheEnd is set.
-func runLanes(ctx context.Context, out io.Writer, lanes [][]part) (all []*ran, certain string) {
+// parts are ended, unless all of them run to their end.
+func runLanes(ctx context.Context, out io.Writer, lanes [][]part, toEnd bool) (all []*ran, certain string) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex // guards all, out and certain
 	isCertain := func(p part, why string) {
-		if os.Getenv(toTheEnd) == "" {
+		if !toEnd {
 			cancel(errors.New(p.name + ": " + why))
 			return
 		}
