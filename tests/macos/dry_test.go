@@ -17,25 +17,34 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
+// castHere plays a table with the real program and a home of the test's.
+func castHere(t *testing.T, table string) cast {
+	t.Helper()
+	w := harness.NewWorldOutsideDefaults(t)
+	victim := filepath.Join(t.TempDir(), "victim")
+	harness.Victim(t, "tests/macos/victim", victim)
+	return cast{
+		table: table, binary: harness.Binary(t), victim: victim, watcher: w.OutsidePath("none"),
+		props: "testdata/files", dir: w.Outside, out: t.TempDir(), env: harness.Environ(w),
+	}
+}
+
 // The story's player is right before a Mac depends on it: here it plays rows that
 // Linux has, with the real program.
 func TestStory_Here(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem", "signals")
 	harness.RequirePrograms(t, "git", "python3", "stty")
-	victim := filepath.Join(t.TempDir(), "victim")
-	harness.Victim(t, "tests/macos/victim", victim)
-	out := t.TempDir()
-	rows, err := play(t.Context(), "testdata/story_linux.txt", harness.OutsideDefaults(t), out, harness.Binary(t),
-		victim, "/nonexistent/fsevents", "testdata/files")
+	c := castHere(t, "testdata/story_linux.txt")
+	rows, err := play(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var printed bytes.Buffer
-	if err := writeRows(rows, filepath.Join(out, "story.tsv"), &printed); err != nil {
+	if err := writeRows(rows, filepath.Join(c.out, "story.tsv"), &printed); err != nil {
 		t.Errorf("%v\n%s", err, printed.String())
 	}
-	printedThere := read(t, filepath.Join(out, "story/secret.inside.txt"))
+	printedThere := read(t, filepath.Join(c.out, "secret.inside.txt"))
 	if !strings.Contains(printedThere, "refused by the sandbox") {
 		t.Errorf("what was printed is not kept: %s", printedThere)
 	}
@@ -45,13 +54,10 @@ func TestStory_Here(t *testing.T) {
 func TestStory_FindsDifferences(t *testing.T) {
 	t.Parallel()
 	harness.Require(t, "filesystem")
-	victim := filepath.Join(t.TempDir(), "victim")
-	harness.Victim(t, "tests/macos/victim", victim)
 	table := filepath.Join(t.TempDir(), "wrong.txt")
 	harness.Write(t, table, "works | default | ok | fails | true\nfails | default | ok | ok | false\n"+
 		"dies | default | ok | ok | kill -9 $$\n")
-	rows, err := play(t.Context(), table, harness.OutsideDefaults(t), t.TempDir(), harness.Binary(t), victim,
-		"/nonexistent/fsevents", "testdata/files")
+	rows, err := play(t.Context(), castHere(t, table))
 	if err != nil {
 		t.Fatal(err)
 	}

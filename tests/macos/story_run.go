@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,15 +23,24 @@ import (
 	"github.com/creack/pty"
 )
 
-// theatre is where a story is played: what its commands find there.
-type theatre struct {
+// cast is what a story is played with.
+type cast struct {
+	table   string
 	binary  string // the sidecar
-	dir     string // outside of what a session has by default
+	victim  string // the program of tests/macos/victim
+	watcher string // the program of testdata/fsevents.c, if it is there
 	props   string // a directory whose content each project gets
+	dir     string // outside of what a session has by default
+	out     string // for the whole output of each command
+	env     []string
+}
+
+// theatre is what the commands of a story find.
+type theatre struct {
+	cast
 	outside string
 	canary  string // a word that no other process and file has
 	pid     int    // of a process with the canary in its environment
-	out     string // for the whole output of each command
 }
 
 // patience is how long one command may take.
@@ -39,53 +49,56 @@ const patience = 3 * time.Minute
 func storyCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("story", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	binary := flags.String("sidecar", "bin/sandbox-sidecar", "the sidecar")
-	victim := flags.String("victim", "bin/victim", "the program of tests/macos/victim")
-	watcher := flags.String("fsevents", "bin/fsevents", "the program of testdata/fsevents.c, if it is there")
-	props := flags.String("props", "tests/macos/testdata/files", "files for each project")
+	c := cast{out: filepath.Join(evidenceDir(), "story"), env: os.Environ()}
+	flags.StringVar(&c.binary, "sidecar", "bin/sandbox-sidecar", "the sidecar")
+	flags.StringVar(&c.victim, "victim", "bin/victim", "the program of tests/macos/victim")
+	flags.StringVar(&c.watcher, "fsevents", "bin/fsevents", "the program of testdata/fsevents.c, if it is there")
+	flags.StringVar(&c.props, "props", "tests/macos/testdata/files", "files for each project")
 	if err := flags.Parse(args); err != nil || flags.NArg() != 1 {
 		return errUsage
 	}
+	c.table = flags.Arg(0)
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(home, "sidecar-story-")
-	if err != nil {
+	if c.dir, err = os.MkdirTemp(home, "sidecar-story-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	rows, err := play(ctx, flags.Arg(0), dir, evidenceDir(), *binary, *victim, *watcher, *props)
+	defer os.RemoveAll(c.dir)
+	rows, err := play(ctx, c)
 	return errors.Join(err, writeRows(rows, filepath.Join(evidenceDir(), "story.tsv"), os.Stdout))
 }
 
-// play runs every row of a table, outside first, and compares.
-func play(ctx context.Context, table, dir, out, binary, victim, watcher, props string) ([]row, error) {
-	text, err := os.ReadFile(table)
+// play runs every row of a table, outside first, and compares. If it is ended, it
+// returns the rows that it has.
+func play(ctx context.Context, c cast) ([]row, error) {
+	text, err := os.ReadFile(c.table)
 	if err != nil {
 		return nil, err
 	}
 	tales, err := readStory(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", table, err)
+		return nil, fmt.Errorf("read %s: %w", c.table, err)
 	}
-	binary, err = filepath.Abs(binary)
-	if err != nil {
+	if c.binary, err = filepath.Abs(c.binary); err != nil {
 		return nil, err
 	}
 	th := theatre{
-		binary: binary, dir: dir, props: filepath.Join(dir, "props"), outside: filepath.Join(dir, "outside"),
-		canary: "canary-" + strconv.Itoa(os.Getpid()), out: filepath.Join(out, "story"),
+		cast: c, outside: filepath.Join(c.dir, "outside"), canary: "canary-" + strconv.Itoa(os.Getpid()),
 	}
-	err = errors.Join(os.MkdirAll(th.outside, 0o700), os.MkdirAll(th.out, 0o755), os.CopyFS(th.props, os.DirFS(props)),
+	th.props = filepath.Join(c.dir, "props")
+	err = errors.Join(os.MkdirAll(th.outside, 0o700), os.MkdirAll(th.out, 0o755),
+		os.CopyFS(th.props, os.DirFS(c.props)),
 		os.WriteFile(filepath.Join(th.outside, "secret"), []byte("secret\n"), 0o600),
 		os.WriteFile(filepath.Join(th.outside, "program"), []byte("#!/bin/sh\n"), 0o700),
-		copyProgram(victim, filepath.Join(th.props, "victim")))
+		copyProgram(c.victim, filepath.Join(th.props, "victim")))
 	if err != nil {
 		return nil, err
 	}
 	// Without the watcher, its rows fail outside too.
-	if err := copyProgram(watcher, filepath.Join(th.props, "fsevents")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = copyProgram(c.watcher, filepath.Join(th.props, "fsevents"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	end, err := th.begin(ctx)
@@ -118,7 +131,7 @@ func copyProgram(from, to string) error {
 func (th *theatre) begin(ctx context.Context) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	process := exec.CommandContext(ctx, filepath.Join(th.props, "victim"), "wait")
-	process.Env = append(os.Environ(), "STORY_CANARY="+th.canary)
+	process.Env = append(slices.Clone(th.env), "STORY_CANARY="+th.canary)
 	stdin, err := process.StdinPipe()
 	if err == nil {
 		err = process.Start()
@@ -191,7 +204,7 @@ func (th theatre) perform(ctx context.Context, t tale, inside bool) (outcome, sa
 		args = append([]string{th.binary, "exec", "--sandbox", "--settings", settings, "--"}, args...)
 	}
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
-	command.Dir = project
+	command.Dir, command.Env = project, th.env
 	// What a row leaves running would hold the pipe of its output open.
 	command.WaitDelay = 10 * time.Second
 	run := piped
