@@ -3,6 +3,7 @@ package main
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -76,6 +77,31 @@ func TestGoldens_AreWhatTheStepsRun(t *testing.T) {
 			if pattern.MatchString(test) != (s.command[at] == "-run") {
 				t.Errorf("%s does not run %s", s.name, test)
 			}
+		}
+	}
+}
+
+// A shell can read every command of the tables.
+func TestGoldens_ShellsReadTheirCommands(t *testing.T) {
+	t.Parallel()
+	commands := []string{"if true; then"} // must fail
+	tales, err := readStory(read(t, "testdata/story.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range tales {
+		commands = append(commands, one.command)
+	}
+	records, err := readRecords(read(t, "testdata/records.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range records {
+		commands = append(commands, one.command)
+	}
+	for i, command := range commands {
+		if out, err := exec.Command("sh", "-n", "-c", command).CombinedOutput(); (err == nil) != (i > 0) {
+			t.Errorf("%q: %v\n%s", command, err, out)
 		}
 	}
 }

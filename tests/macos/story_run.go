@@ -218,16 +218,16 @@ func (th theatre) perform(ctx context.Context, t tale, inside bool) (outcome, sa
 		return "error", err.Error()
 	}
 	said = tail(printed)
-	switch exit := (*exec.ExitError)(nil); {
+	switch {
 	case ctx.Err() != nil:
 		return "hangs", said
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
 		return ok, said
-	case errors.As(err, &exit) && exit.Exited():
-		return fails, fmt.Sprintf("%v: %s", err, said)
-	default:
-		return "error", fmt.Sprintf("%v: %s", err, said)
 	}
+	if exit, is := errors.AsType[*exec.ExitError](err); is && exit.Exited() {
+		return fails, fmt.Sprintf("%v: %s", err, said)
+	}
+	return "error", fmt.Sprintf("%v: %s", err, said)
 }
 
 func piped(command *exec.Cmd) (string, error) {
