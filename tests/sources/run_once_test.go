@@ -88,7 +88,7 @@ func TestRunOnce_OnlyTheSecondRunLeavesTestsOut(t *testing.T) {
 	for file, want := range map[string]int{
 		"../../.ci/run": 0, "../../Makefile": 0, "../../.github/workflows/ci.yml": 0,
 		"../../.github/workflows/macos.yml": 0,
-		"../as-user": 2, "../ci/parts.go": 1, "../harness/once.go": 2,
+		"../as-user":                        2, "../ci/parts.go": 1, "../harness/once.go": 2,
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
