@@ -189,6 +189,96 @@ T['two thousand pasted lines arrive whole, in few messages'] = function()
   H.eq(child.lua_get('_G.messages') <= 20, true)
 end
 
+T['what plugins send by chansend() reaches the program, and nothing on the screen'] = function()
+  local world = H.world()
+  local child = H.child(world)
+  -- TermOpen's handlers send before the session runs.
+  child.lua([[
+    vim.api.nvim_create_autocmd('TermOpen', {
+      callback = function()
+        vim.fn.chansend(vim.b.terminal_job_id, 'early\n')
+      end,
+    })
+  ]])
+  local first = H.terminal(child, { cmd = 'while read -r line; do echo "first: $line"; done' })
+  local second =
+    H.terminal(child, { cmd = 'while read -r line; do echo "second: $line"; done', mods = 'tab' })
+  H.until_text(child, 'first: early', first)
+  H.until_text(child, 'second: early', second)
+  child.lua('vim.fn.chansend(vim.b[...].terminal_job_id, { "a list", "of lines", "" })', { first })
+  H.until_text(child, 'first: a list', first)
+  H.until_text(child, 'first: of lines', first)
+  child.lua('vim.api.nvim_chan_send(vim.b[...].terminal_job_id, "by the API\\n")', { second })
+  H.until_text(child, 'second: by the API', second)
+  child.lua('require("sandbox_sidecar").send(...)', { 'by our function\n', first })
+  H.until_text(child, 'first: by our function', first)
+  child.lua('require("sandbox_sidecar").send("in front\\n")')
+  H.until_text(child, 'second: in front', second)
+  for _, text in ipairs({ 'a list', 'by our function' }) do
+    H.eq(H.text(child, second):find(text, 1, true), nil)
+  end
+  -- What it replaces: the emulator's own channel shows the text, and the program
+  -- gets nothing.
+  child.lua('vim.api.nvim_chan_send(_G.t.channel, "only shown\\n")')
+  H.until_text(child, 'only shown', second)
+  child.lua('require("sandbox_sidecar").send("last\\n")')
+  H.until_text(child, 'second: last', second)
+  H.eq(H.text(child, second):find('second: only shown', 1, true), nil)
+end
+
+T['a hundred thousand bytes that are sent at once arrive whole'] = function()
+  local child = H.child()
+  H.terminal(
+    child,
+    { cmd = [[stty raw -echo; echo ready; head -c 100000 | cksum; stty sane; echo over]] }
+  )
+  H.until_text(child, 'ready')
+  local bytes = ('\0\1\3\4\255 tail\r\n'):rep(10000):sub(1, 100000)
+  child.lua([[
+    local bytes = ('\0\1\3\4\255 tail\r\n'):rep(10000):sub(1, 100000)
+    vim.api.nvim_chan_send(vim.b.terminal_job_id, bytes)
+  ]])
+  local sum = vim.trim(vim.system({ 'cksum' }, { stdin = bytes }):wait().stdout)
+  H.until_text(child, sum)
+  H.until_text(child, 'over')
+end
+
+T['a channel ends with its terminal, and leaves no socket'] = function()
+  local child = H.child()
+  local function send(buf)
+    return child.lua(
+      [[
+      local sent, how = pcall(vim.fn.chansend, vim.b[...].terminal_job_id, 'text\n')
+      local by_us, why = pcall(require('sandbox_sidecar').send, 'text\n', ...)
+      return { sent, tostring(how), by_us, tostring(why) }
+    ]],
+      { buf }
+    )
+  end
+  local buf = H.terminal(child, { cmd = 'read -r line; read -r line' })
+  local sockets = [[vim.tbl_filter(function(path)
+    return vim.uv.fs_stat(path).type == 'socket'
+  end, vim.fn.glob(vim.fs.dirname(vim.fn.tempname()) .. '/*', true, true))]]
+  H.eq(child.lua_get(sockets), {})
+  local sent = send(buf)
+  H.eq({ sent[1], sent[3] }, { true, true })
+  H.until_text(child, '[Process exited 0]', buf)
+  sent = send(buf)
+  H.eq({ sent[1], sent[3] }, { false, false })
+  H.eq(sent[2]:find('E900', 1, true) ~= nil, true)
+  H.eq(sent[4]:find('the program of this terminal has ended', 1, true) ~= nil, true)
+  -- A buffer that is wiped out closes its channel, too.
+  local gone = H.terminal(child, { cmd = 'exec sleep 1000' })
+  local id = child.lua_get('vim.b[...].terminal_job_id', { gone })
+  H.eq(child.lua_get('vim.api.nvim_get_chan_info(...).stream', { id }), 'socket')
+  child.cmd('bwipeout! ' .. gone)
+  H.until_true(child, ('vim.tbl_isempty(vim.api.nvim_get_chan_info(%d))'):format(id))
+  local ok, why =
+    unpack(child.lua('return { pcall(require("sandbox_sidecar").send, "text", ...) }', { gone }))
+  H.eq(ok, false)
+  H.eq(why:find('not a terminal', 1, true) ~= nil, true)
+end
+
 T['mappings, leaving Terminal-mode and scrolling back work as in :terminal'] = function()
   local child = H.child()
   child.cmd([[tnoremap <F2> echo mapped<CR>]])

@@ -19,6 +19,18 @@ function M.terminal(options)
   return require('sandbox_sidecar.terminal').open(options)
 end
 
+---Sends text to the program of a terminal, as if it were typed. Raises an error
+---if there is none.
+---@param text string
+---@param buf? integer Default: the current buffer.
+function M.send(text, buf)
+  local terminal = require('sandbox_sidecar.terminal').of(buf)
+  if not terminal then
+    error('send: this buffer is not a terminal of ":Sidecar terminal"', 2)
+  end
+  terminal:send(text)
+end
+
 ---Runs a command as a sandboxed tool.
 ---@param cmd string|string[] A line for bash or /bin/sh, or a program with its arguments.
 ---@param options? sandbox_sidecar.RunOptions

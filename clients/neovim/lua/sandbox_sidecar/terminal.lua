@@ -1,4 +1,5 @@
 ---A terminal in a buffer, whose program runs in a sandboxed session.
+local channel = require('sandbox_sidecar.channel')
 local config = require('sandbox_sidecar.config')
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
@@ -32,6 +33,7 @@ local M = {}
 ---@field failed? string Why the session did not start, or was lost.
 ---@field stale boolean A new terminal would get another policy.
 ---@field package channel? integer nil when the emulator is closed.
+---@field package close_channel fun() Closes the channel of chansend().
 ---@field package filter? sandbox_sidecar.Filter
 ---@field package input string[] Typed, but not sent yet.
 ---@field package cols? integer The size that the session has; nil: the sidecar's default.
@@ -124,11 +126,12 @@ function Terminal:finish(line)
   -- the line.
   self:write('\24\27[0m\r\n[' .. display.line(line) .. ']')
   self:publish()
-  local channel = self.channel
+  local emulator = self.channel
   self.channel = nil
-  if channel then
-    pcall(vim.fn.chanclose, channel)
+  if emulator then
+    pcall(vim.fn.chanclose, emulator)
   end
+  self.close_channel()
   self:fire('SandboxSidecarExited')
   if self.options.on_exit then
     self.options.on_exit(self)
@@ -165,6 +168,17 @@ function Terminal:on_input(data)
       self:flush()
     end)
   end
+end
+
+---Sends text to the program, as if it were typed.
+---@param text string
+function Terminal:send(text)
+  if type(text) ~= 'string' then
+    error('send: expected a string', 2)
+  elseif not self.channel then
+    error('send: the program of this terminal has ended', 2)
+  end
+  self:on_input(text)
 end
 
 ---Sends the typed input. Input that is typed before the session has started
@@ -315,6 +329,12 @@ local function new(options, win, restored)
     input = {},
     options = options,
   }, Terminal)
+  local job
+  job, terminal.close_channel = channel.open(function(bytes)
+    terminal:on_input(bytes)
+  end)
+  -- Before |TermOpen|, whose handlers send to it.
+  vim.b[buf].terminal_job_id = job
   terminals[buf] = terminal
   if win then
     vim.api.nvim_win_set_buf(win, buf)
@@ -338,6 +358,7 @@ local function new(options, win, restored)
     callback = function()
       terminals[buf] = nil
       terminal.channel = nil
+      terminal.close_channel()
       terminal:discard()
     end,
   })
