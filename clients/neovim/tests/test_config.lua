@@ -27,9 +27,63 @@ T['a value of the wrong type is rejected by name'] = function()
   end
 end
 
-T['an option that does not exist is named once'] = function()
+T['an option of setup() that does not exist is an error, and changes nothing'] = function()
   local child = H.child()
-  child.lua('require("sandbox_sidecar").setup({ colour = "red" })')
+  local ok, err = unpack(child.lua([[
+    local setup = require('sandbox_sidecar').setup
+    return { pcall(setup, { colour = 'red', start_insert = true }) }
+  ]]))
+  H.eq(ok, false)
+  H.eq(
+    err:find('unknown option "colour". See ":help sandbox-sidecar-options".', 1, true) ~= nil,
+    true
+  )
+  H.eq(child.lua_get('require("sandbox_sidecar.config").get().start_insert'), false)
+end
+
+T['functions name an option that does not exist or has the wrong type, and start nothing'] = function()
+  local child = H.child()
+  for _, case in ipairs({
+    {
+      'run("touch made", { timout = 1 })',
+      'run: unknown option "timout". It has: cwd, env, group, ',
+    },
+    {
+      'run("touch made", { timeout = "1" })',
+      'run: option "timeout": expected number, found string',
+    },
+    { 'run("touch made", "tool")', 'run: expected a table of options, found string' },
+    { 'terminal({ command = "touch made" })', 'terminal: unknown option "command". It has: cmd, ' },
+    { 'terminal({ cmd = 1 })', 'terminal: option "cmd": expected string or table, found number' },
+    { 'wrap({ "true" }, { project = "/" })', 'wrap: unknown option "project". It has: kind, ' },
+    { 'wrap({ "true" }, { ["a\\nb"] = 1 })', 'wrap: unknown option "a\\nb". ' },
+  }) do
+    local err = child.lua(([[
+      local ok, err = pcall(function()
+        require('sandbox_sidecar').%s
+      end)
+      return ok and 'no error' or err
+    ]]):format(case[1]))
+    if not err:find(case[2], 1, true) then
+      error(('%s: %s'):format(case[1], err))
+    end
+  end
+  H.eq(child.lua_get('require("sandbox_sidecar.sidecar").pid() == nil'), true)
+  H.eq(#child.api.nvim_list_wins(), 1)
+  -- Control: with the right names, both run.
+  H.eq(
+    child.lua_get(
+      'require("sandbox_sidecar").run("touch made", { timeout = 30000 }):wait().exit_code'
+    ),
+    0
+  )
+  H.eq(H.read(child.world.project .. '/made'), '')
+  H.terminal(child, { cmd = 'read line', mods = 'vertical' })
+end
+
+T['an option of g:sandbox_sidecar that does not exist is named once'] = function()
+  local child = H.child(nil, { setup = { colour = 'red' } })
+  H.terminal(child, { cmd = 'read line' })
   H.until_notified(child, 'unknown option "colour"', ':help sandbox-sidecar-options')
   H.terminal(child, { cmd = 'read line' })
   H.eq(#H.notified(child, 'unknown option'), 1)

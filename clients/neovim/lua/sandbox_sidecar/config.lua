@@ -127,39 +127,50 @@ function M.check(options)
   end
 end
 
+---@param options table
 ---@return string[] # Names of options that do not exist.
-function M.unknown()
+local function unknown_in(options)
   local known, unknown = {}, {}
   for _, option in ipairs(M.spec) do
     known[option.name] = true
   end
-  for _, options in ipairs({ vim.g.sandbox_sidecar or {}, given }) do
-    for name in pairs(options) do
-      if not known[name] then
-        unknown[#unknown + 1] = tostring(name)
-      end
+  for name in pairs(options) do
+    if not known[name] then
+      unknown[#unknown + 1] = tostring(name)
     end
   end
   table.sort(unknown)
   return unknown
 end
 
----Warns of options that do not exist, once each.
+---@param name string
+---@return string
+local function describe_unknown(name)
+  return ('unknown option %s. See ":help sandbox-sidecar-options".'):format(
+    require('sandbox_sidecar.display').quote(name)
+  )
+end
+
+---@return string[] # Names in |g:sandbox_sidecar| that are no options.
+function M.unknown()
+  return unknown_in(vim.g.sandbox_sidecar or {})
+end
+
+---Warns of them, once each. An error would come at every use, not where the
+---variable is set.
 function M.report_unknown()
   for _, name in ipairs(M.unknown()) do
-    require('sandbox_sidecar.notify').warn_once(
-      ('unknown option %s. See ":help sandbox-sidecar-options".'):format(
-        require('sandbox_sidecar.display').quote(tostring(name))
-      )
-    )
+    require('sandbox_sidecar.notify').warn_once(describe_unknown(name))
   end
 end
 
 ---@param options sandbox_sidecar.SetupOptions
 function M.set(options)
   M.check(options)
+  for _, name in ipairs(unknown_in(options)) do
+    error('sandbox_sidecar: ' .. describe_unknown(name), 3)
+  end
   given = vim.deepcopy(options)
-  M.report_unknown()
 end
 
 ---The effective options: setup(), else vim.g.sandbox_sidecar, else the

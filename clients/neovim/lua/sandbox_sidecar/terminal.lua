@@ -1,5 +1,6 @@
 ---A terminal in a buffer, whose program runs in a sandboxed session.
 local channel = require('sandbox_sidecar.channel')
+local check = require('sandbox_sidecar.options').check
 local config = require('sandbox_sidecar.config')
 local display = require('sandbox_sidecar.display')
 local notify = require('sandbox_sidecar.notify')
@@ -23,6 +24,17 @@ local M = {}
 ---@field start_insert? boolean Default: the option of that name.
 ---@field on_output? fun(bytes: string) Receives the unfiltered output.
 ---@field on_exit? fun(terminal: sandbox_sidecar.Terminal)
+
+local TERMINAL_OPTIONS = {
+  cmd = { 'string', 'table' },
+  cwd = { 'string' },
+  project_dir = { 'string' },
+  env = { 'table' },
+  mods = { 'string', 'table' },
+  start_insert = { 'boolean' },
+  on_output = { 'function' },
+  on_exit = { 'function' },
+}
 
 ---@class sandbox_sidecar.Terminal
 ---@field buf integer
@@ -406,6 +418,7 @@ end
 ---@return sandbox_sidecar.Terminal
 function M.open(options)
   options = options or {}
+  check('terminal', options, TERMINAL_OPTIONS)
   open_window(options.mods)
   local terminal = new(options, vim.api.nvim_get_current_win())
   start(terminal)

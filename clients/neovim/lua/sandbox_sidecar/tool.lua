@@ -1,5 +1,6 @@
 ---Commands that run as sandboxed tools, without a window, for agents.
 local config = require('sandbox_sidecar.config')
+local check = require('sandbox_sidecar.options').check
 local project = require('sandbox_sidecar.project')
 local sidecar = require('sandbox_sidecar.sidecar')
 local text = require('sandbox_sidecar.text')
@@ -21,6 +22,17 @@ local MAX_DENIALS = 100
 ---@field max_bytes? integer How many bytes of output to keep, the newest. Default: 1 MiB.
 ---@field raw? boolean Whether to keep escape sequences and CR LF in the output.
 ---@field on_output? fun(bytes: string) Receives raw output.
+
+local RUN_OPTIONS = {
+  cwd = { 'string' },
+  project_dir = { 'string' },
+  env = { 'table' },
+  group = { 'string' },
+  timeout = { 'number' },
+  max_bytes = { 'number' },
+  raw = { 'boolean' },
+  on_output = { 'function' },
+}
 
 ---@class sandbox_sidecar.RunResult
 ---@field exit_code? integer nil if a signal ended it, or it did not start.
@@ -170,6 +182,7 @@ end
 ---@return sandbox_sidecar.Job
 function M.run(cmd, options, on_done)
   options = options or {}
+  check('run', options, RUN_OPTIONS)
   local cwd = project.absolute(options.cwd or vim.fn.getcwd())
   local program, args = command_line(cmd)
   local job = setmetatable({

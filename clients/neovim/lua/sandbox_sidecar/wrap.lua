@@ -1,6 +1,7 @@
 ---Command lines that run under "sandbox-sidecar exec", for code that starts
 ---processes itself: |:terminal|, jobstart(), other plugins.
 local binary = require('sandbox_sidecar.binary')
+local check = require('sandbox_sidecar.options').check
 local config = require('sandbox_sidecar.config')
 local display = require('sandbox_sidecar.display')
 local project = require('sandbox_sidecar.project')
@@ -10,6 +11,8 @@ local M = {}
 ---@class sandbox_sidecar.WrapOptions
 ---@field kind? sandbox_sidecar.Kind Which settings apply. Default: "tool", which does not start without a sandbox.
 ---@field project_dir? string What the command may write. Default: see the option `root_markers`.
+
+local WRAP_OPTIONS = { kind = { 'string' }, project_dir = { 'string' } }
 
 ---Command lines that need no wrapping: those of argv(), and the sidecar's own.
 ---Tables are compared by identity, which no untrusted text can forge.
@@ -39,6 +42,7 @@ function M.argv(argv, options)
     error('wrap: expected a program with its arguments as a list', 2)
   end
   options = options or {}
+  check('wrap', options, WRAP_OPTIONS)
   local path, err = binary.find()
   if not path then
     error(err, 2)
