@@ -1,19 +1,50 @@
--- Plugin managers clone the repository by git, make tags of its help, and source
--- it. Each has an order of its own.
+-- The lines of README and the help that install the plugin, as they are written:
+-- the editor starts with them as its init.lua. The repository's address leads to
+-- one on this machine.
 local H = require('harness')
 
 local T = H.set()
 
+local HELP = H.read(H.plugin .. '/doc/sandbox-sidecar.txt')
+local README = H.read(H.plugin .. '/../../README.md')
+
+---Returns the lines of the help below a heading, without their indentation.
+local function lines_below(heading)
+  local lines = HELP:match('\n' .. vim.pesc(heading) .. ' >%l*\n\n(.-)\n<')
+  if not lines then
+    error('the help has no lines below: ' .. heading)
+  end
+  return (('\n' .. lines):gsub('\n    ', '\n'))
+end
+
 local function run(...)
   local done = vim.system({ ... }, { text = true }):wait()
   assert(done.code == 0, done.stderr)
+  return done.stdout
 end
 
----Makes a repository of what an editor uses of this one, and returns its URL.
+---Makes a repository, to which the plugin's address leads in the editors of the
+---world.
 ---@param world World
-local function repository(world)
+---@param fill fun(dir: string) Writes the files.
+local function repository(world, fill)
+  local dir = world.root .. '/github/sandbox-sidecar/sandbox-sidecar.git'
+  vim.fn.mkdir(dir, 'p')
+  fill(dir)
+  local git = { 'git', '-C', dir, '-c', 'user.name=Ada', '-c', 'user.email=ada@example.org' }
+  for _, line in ipairs({ { 'init', '-q' }, { 'add', '.' }, { 'commit', '-qm', 'all' } }) do
+    run(unpack(vim.list_extend(vim.deepcopy(git), line)))
+  end
+  H.write(
+    world.home .. '/.gitconfig',
+    ('[url "file://%s/github/"]\n\tinsteadOf = https://github.com/\n'):format(world.root)
+  )
+end
+
+---What an editor uses of this repository. "make build" puts the tested program
+---where the real one does.
+local function plugin_files(dir)
   local root = vim.uv.fs_realpath(H.plugin .. '/../..')
-  local dir = world.root .. '/sandbox-sidecar'
   local clients = dir .. '/clients/neovim'
   vim.fn.mkdir(clients, 'p')
   for _, name in ipairs({ 'lua', 'plugin', 'doc' }) do
@@ -21,26 +52,51 @@ local function repository(world)
     run('cp', '-R', H.plugin .. '/' .. name, clients)
   end
   vim.fn.delete(clients .. '/doc/tags')
-  local git = { 'git', '-C', dir, '-c', 'user.name=Ada', '-c', 'user.email=ada@example.org' }
-  for _, line in ipairs({ { 'init', '-q' }, { 'add', '.' }, { 'commit', '-qm', 'all' } }) do
-    run(unpack(vim.list_extend(vim.deepcopy(git), line)))
-  end
-  return 'file://' .. dir
+  H.write(dir .. '/.gitignore', '/bin/\n')
+  local build = 'build:\n\tmkdir -p bin\n\tln -s %s bin/sandbox-sidecar\n'
+  H.write(dir .. '/Makefile', build:format(H.binary))
 end
 
----Puts the program where "make build" does.
-local function build(dir)
-  vim.fn.mkdir(dir .. '/bin')
-  assert(vim.uv.fs_symlink(H.binary, dir .. '/bin/sandbox-sidecar'))
+---All files of this repository, so that "make build" is the real one.
+local function all_files(dir)
+  local root = vim.uv.fs_realpath(H.plugin .. '/../..')
+  run(
+    'bash',
+    '-c',
+    [[set -o pipefail; git -C "$1" ls-files -z --cached --others --exclude-standard |
+      tar -C "$1" --null --files-from=- --create --file=- --ignore-failed-read |
+      tar -C "$2" --extract --file=-]],
+    'copy',
+    root,
+    dir
+  )
 end
 
----Clones as the managers do, to a path below the home directory of a new world.
-local function clone(path)
-  local world = H.world()
-  local dir = world.home .. '/' .. path
-  run('git', 'clone', '--quiet', '--filter=blob:none', repository(world), dir)
-  build(dir)
-  return world, dir
+---Starts an editor with an init.lua. No stand-in and no line may fail.
+---@param world World
+---@param init string
+---@param prelude? string Lua that runs before.
+local function start(world, init, prelude)
+  local path = world.home .. '/init.lua'
+  H.write(path, init)
+  local child = H.child(world, {
+    args = {
+      '--cmd',
+      'cd ' .. world.project,
+      '--cmd',
+      ('set packpath^=%s/.local/share/nvim/site rtp+=%s/standin/managers'):format(
+        world.home,
+        H.tests
+      ),
+      '--cmd',
+      'lua ' .. (prelude or 'local _'),
+      '-u',
+      path,
+    },
+  })
+  H.until_true(child, 'vim.v.vim_did_enter == 1', 'the end of init.lua')
+  H.eq(child.v.errmsg, '')
+  return child
 end
 
 ---Checks the plugin, its help and its program.
@@ -53,63 +109,54 @@ local function works(child, dir)
   H.until_text(child, 'it works')
 end
 
----@param world World
----@param ... string Vimscript that runs before the editor sources plugins.
-local function start(world, ...)
-  local args = { '--cmd', 'cd ' .. world.project }
-  for _, line in ipairs({ ... }) do
-    vim.list_extend(args, { '--cmd', line })
-  end
-  local child = H.child(world, { args = args })
-  H.eq(child.fn.exists(':Sidecar'), 0)
-  return child
-end
-
 if vim.pack then
-  T['vim.pack installs it from its URL, and loads it'] = function()
+  T['the lines for vim.pack'] = function()
     local world = H.world()
-    local site = world.home .. '/.local/share/nvim/site'
-    local child = start(world, 'set packpath^=' .. site)
-    child.lua('vim.pack.add({ ... }, { confirm = false })', { repository(world) })
-    local dir = site .. '/pack/core/opt/sandbox-sidecar'
-    build(dir)
-    works(child, dir)
+    repository(world, plugin_files)
+    -- It asks before it installs.
+    local child = start(
+      world,
+      lines_below('vim.pack of Neovim 0.12:'),
+      'vim.fn.confirm = function() return 1 end'
+    )
+    works(child, world.home .. '/.local/share/nvim/site/pack/core/opt/sandbox-sidecar')
   end
 end
 
-T['a package that is added while the editor runs, as by mini.deps'] = function()
-  local world, dir = clone('.local/share/nvim/site/pack/deps/opt/sandbox-sidecar')
-  local child = start(world, 'set packpath^=' .. world.home .. '/.local/share/nvim/site')
-  child.cmd('helptags ' .. dir .. '/doc')
-  child.cmd('packadd sandbox-sidecar')
-  works(child, dir)
+T['the lines for mini.deps, by a stand-in for it'] = function()
+  local world = H.world()
+  repository(world, plugin_files)
+  local child = start(world, 'require("mini.deps").setup()\n' .. lines_below('mini.deps:'))
+  works(child, world.home .. '/.local/share/nvim/site/pack/deps/opt/sandbox-sidecar')
 end
 
-T['a directory that is sourced by the manager itself, as by lazy.nvim'] = function()
-  local world, dir = clone('.local/share/nvim/lazy/sandbox-sidecar')
-  local child = start(world, 'set noloadplugins', 'lua vim.loader.enable()')
-  child.lua(
-    [[
-    local dir = ...
-    vim.cmd.helptags(dir .. '/doc')
-    vim.opt.rtp = vim.list_extend({ dir }, vim.api.nvim_get_runtime_file('', true))
-    for name, kind in vim.fs.dir(dir .. '/plugin') do
-      assert(kind == 'file' and name:match('%.lua$'), name)
-      vim.cmd.source(dir .. '/plugin/' .. name)
-    end
-    require('sandbox_sidecar').setup({ start_insert = false })
-  ]],
-    { dir }
-  )
-  works(child, dir)
+for name, spec in pairs({
+  help = lines_below('lazy.nvim:'),
+  README = README:match('`({ [^`]+})` with lazy%.nvim'),
+}) do
+  T['the line for lazy.nvim in the ' .. name .. ', by a stand-in for it'] = function()
+    local world = H.world()
+    repository(world, plugin_files)
+    local child = start(world, ('require("lazy").setup({ %s })'):format(spec))
+    works(child, world.home .. '/.local/share/nvim/lazy/sandbox-sidecar')
+  end
 end
 
-T["a clone in 'runtimepath'"] = function()
-  local world, dir = clone('src/sandbox-sidecar')
-  local args = { '--cmd', 'cd ' .. world.project, '--cmd', 'set rtp+=' .. dir }
-  local child = H.child(world, { args = args })
-  child.cmd('helptags ALL')
-  works(child, dir)
+T['the lines for a clone by hand, with the real "make build"'] = function()
+  local world = H.world()
+  repository(world, all_files)
+  local done = vim
+    .system({ 'sh', '-ec', lines_below('By hand, in a shell:') }, {
+      text = true,
+      env = {
+        HOME = world.home,
+        PATH = vim.fs.dirname(vim.v.progpath) .. ':' .. vim.env.PATH,
+      },
+    })
+    :wait()
+  H.eq({ done.code, done.code == 0 and '' or done.stderr }, { 0, '' })
+  local dir = world.home .. '/src/sandbox-sidecar'
+  works(start(world, lines_below('and in init.lua:')), dir)
 end
 
 return T
