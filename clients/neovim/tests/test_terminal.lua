@@ -189,6 +189,50 @@ T['two thousand pasted lines arrive whole, in few messages'] = function()
   H.eq(child.lua_get('_G.messages') <= 20, true)
 end
 
+-- Asks the editor behind a socket to set a variable, as msgpack-rpc.
+local REACH = [[/usr/bin/python3 -c '
+import socket, sys
+print("named:", sys.argv[1])
+try:
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[2])
+    s.sendall(b"\x94\x00\x01\xacnvim_command\x91\xaflet g:reached=1")
+    s.recv(100)
+    print("reached")
+except OSError as e:
+    print("refused:", e)
+' "${NVIM-nothing}" ]]
+
+T['no session reaches the editor by $NVIM, unless both settings grant that'] = function()
+  H.require('filesystem')
+  H.require('unix_sockets')
+  for _, case in ipairs({
+    { settings = {}, granted = false },
+    -- The variable alone opens nothing, and so does not arrive.
+    { settings = { allowed_env_vars = { '+NVIM' } }, granted = false },
+    -- The control, and what the help warns of.
+    {
+      settings = { allowed_env_vars = { '+NVIM' }, allowed_unix_sockets = { '$NVIM' } },
+      granted = true,
+    },
+  }) do
+    -- An editor in another editor's terminal has that one's address.
+    vim.env.NVIM = '/run/another-editor'
+    H.cleanup(function()
+      vim.env.NVIM = nil
+    end)
+    local child = H.child(H.world(H.settings(case.settings)))
+    local address = child.v.servername
+    H.terminal(child, { cmd = REACH .. address, mods = 'tab' })
+    H.until_true(child, '_G.t.status ~= nil')
+    local text = H.text(child):gsub('\n', '')
+    H.eq(text:find(case.granted and 'reached' or 'refused: ', 1, true) ~= nil, true)
+    H.eq(text:find('named: ' .. (case.granted and address or 'nothing'), 1, true) ~= nil, true)
+    H.eq(child.lua_get('vim.g.reached == 1'), case.granted)
+    child.stop()
+  end
+end
+
 T['what plugins send by chansend() reaches the program, and nothing on the screen'] = function()
   local world = H.world()
   local child = H.child(world)

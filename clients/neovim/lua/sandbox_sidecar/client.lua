@@ -57,6 +57,20 @@ local HIGH_WATER = 256 * 1024
 local Client = {}
 Client.__index = Client
 
+---The environment of the sidecar, in which NVIM names this editor, not one that
+---it runs in. Settings that grant "$NVIM" mean this editor then; no session gets
+---the variable otherwise.
+---@return string[]
+local function environment()
+  local variables = uv.os_environ()
+  variables.NVIM = vim.v.servername ~= '' and vim.v.servername or nil
+  local list = {}
+  for name, value in pairs(variables) do
+    list[#list + 1] = name .. '=' .. value
+  end
+  return list
+end
+
 ---Starts the process.
 ---@param options sandbox_sidecar.ClientOptions
 ---@return sandbox_sidecar.Client? client
@@ -81,6 +95,7 @@ function M.start(options)
   local handle, pid = uv.spawn(options.command[1], {
     args = vim.list_slice(options.command, 2),
     stdio = { self.stdin, self.stdout, self.stderr },
+    env = environment(),
     -- A session of its own, so that :suspend and a hang-up do not reach the
     -- sidecar. It ends when its standard input closes, also if the editor is
     -- killed.
