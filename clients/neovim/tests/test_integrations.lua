@@ -24,6 +24,22 @@ T['toggleterm opens sandboxed terminals'] = function()
   ]])
   H.eq(child.bo.filetype, 'toggleterm')
   local buf = child.api.nvim_get_current_buf()
+  -- The buffer's name is a line that any shell takes, without needless quotes,
+  -- because a saved session runs it again. toggleterm shows the command alone.
+  local shown = child.api.nvim_buf_get_name(buf):match('^term://.*//%d+:(.*)$')
+  H.eq(
+    shown,
+    ('%s exec --kind terminal --project %s -- /bin/sh;#toggleterm#1'):format(
+      H.binary,
+      child.world.project
+    )
+  )
+  local function title(id)
+    local get = ('require("toggleterm.terminal").get(%d, true)'):format(id)
+    H.until_true(child, get .. '.display_name ~= nil')
+    return child.lua_get(get .. ':_display_name()')
+  end
+  H.eq(title(1), '/bin/sh')
   child.lua('require("toggleterm").exec(...)', { SECRET .. '; echo $((6*7))' })
   local text = H.until_text(child, '\n42', buf)
   H.eq(text:find('Permission denied', 1, true) ~= nil, true)
@@ -44,6 +60,34 @@ T['toggleterm opens sandboxed terminals'] = function()
     }):open()
   ]])
   H.until_text(child, 'Permission denied')
+  H.eq(title(8), 'sh -c cat ../outside/secret; sleep 60')
+  -- A name of the user's stays, and so does that of another terminal.
+  child.lua([[
+    local Terminal = require('toggleterm.terminal').Terminal
+    local command = require('sandbox_sidecar.integrations.toggleterm').command
+    Terminal:new({ id = 9, cmd = command({ 'cat' }), display_name = 'mine', direction = 'tab' }):open()
+  ]])
+  H.until_true(child, 'vim.bo.filetype == "toggleterm"')
+  H.eq(title(9), 'mine')
+  H.eq(child.lua_get('require("toggleterm.terminal").get(7, true).display_name == nil'), true)
+end
+
+T['a line for a shell passes every word as it is'] = function()
+  local child = sandboxed()
+  local words =
+    { 'a b', "it's", '$(id)', '`id`', '~', '=ls', '', '*', 'a;b', '-x', '#c', '!', 'plain' }
+  for _, shell in ipairs({ 'sh', 'bash', 'zsh' }) do
+    local got = child.lua(
+      [[
+      local shell, words = ...
+      local argv = vim.list_extend({ 'printf', '[%s]' }, words)
+      local line = require('sandbox_sidecar.wrap').line(argv, { kind = 'terminal' })
+      return vim.system({ shell, '-c', line }, { text = true }):wait().stdout
+    ]],
+      { shell, words }
+    )
+    H.eq({ shell, got }, { shell, '[' .. table.concat(words, '][') .. ']' })
+  end
 end
 
 -- How CodeCompanion uses a tool. `shape` is how it calls the function in cmds:

@@ -63,12 +63,19 @@ function M.argv(argv, options)
   return M.mark(vim.list_extend(wrapped, argv))
 end
 
----The same as one line, quoted for 'shell', for options that take no list.
+---@param word string
+---@return string # Quoted, unless it means itself in every shell.
+local function quote(word)
+  return word:find('^[%w_./-][%w_./:+-]*$') and word or vim.fn.shellescape(word)
+end
+
+---The same as one line, quoted for 'shell', for options that take no list. The
+---line is what plugins show, so only the words that need it are quoted.
 ---@param argv string[]
 ---@param options? sandbox_sidecar.WrapOptions
 ---@return string
 function M.line(argv, options)
-  return table.concat(vim.tbl_map(vim.fn.shellescape, M.argv(argv, options)), ' ')
+  return table.concat(vim.tbl_map(quote, M.argv(argv, options)), ' ')
 end
 
 ---Opens a terminal of Neovim's own in the current window, with a sandboxed
