@@ -491,6 +491,32 @@ T['until the editor closes is no choice for sessions that read the settings them
   end
 end
 
+T['a start-up file that was refused is listed, and not offered'] = function()
+  require_denials()
+  local world = H.world()
+  for _, name in ipairs({ '.bashrc', '.gitconfig' }) do
+    H.write(world.home .. '/' .. name, '')
+  end
+  local child = H.child(world)
+  run(child, 'echo x >>~/.bashrc; echo x >>~/.gitconfig; cat ../outside/secret')
+  H.wait('the list', function()
+    local text = table.concat(lines(child), '\n')
+    return text:find('.bashrc', 1, true)
+      and text:find('.gitconfig', 1, true)
+      and text:find('secret', 1, true)
+  end)
+  child.lua([[
+    vim.ui.select = function(items, options)
+      _G.offered = table.concat(vim.tbl_map(options.format_item, items), '\n')
+    end
+  ]])
+  child.cmd('Sidecar allow')
+  local offered = H.until_true(child, '_G.offered')
+  -- Control: what is no start-up file is offered.
+  H.eq(offered:find('/outside', 1, true) ~= nil, true)
+  H.eq({ offered:find('bashrc', 1, true), offered:find('gitconfig', 1, true) }, {})
+end
+
 T['nothing to allow is said, and no choice writes nothing'] = function()
   require_denials()
   local world = H.world()
