@@ -205,7 +205,8 @@ func TestConfirm_WritesOnlyOverWhatWasShown(t *testing.T) {
 	}
 }
 
-// Where one kind of session has a list for writing alone, the entry for reading stays.
+// Where one kind of session has a list for writing alone, the entry for reading
+// stays.
 func TestPropose_TakesReadingFromNoOtherKind(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

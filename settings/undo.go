@@ -113,8 +113,8 @@ func (s *Store) rememberLast(last lastAllowed) error {
 // Undo takes the last change of Allow or Confirm back that is kept, whichever
 // project it was for: the file is again what it was, byte by byte. It returns the
 // file and what was taken out. The error is ErrNothingToUndo, or ErrChanged if the
-// file is not what that change has made of it: that change is kept no more. A project that is trusted now stays
-// so if it was trusted before the change.
+// file is not what that change has made of it: that change is kept no more. A
+// project that is trusted now stays so if it was trusted before the change.
 func (s *Store) Undo() (file string, undone explain.Suggestion, err error) {
 	unlock, err := s.lockAllowing()
 	if err != nil {

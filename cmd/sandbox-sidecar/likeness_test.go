@@ -36,7 +36,8 @@ func TestWhyNew(t *testing.T) {
 		"another version": {[]kept{{Like: program}}, "this program was updated"},
 		"other limits":    {[]kept{{Like: limits}}, "its limits or rights are others"},
 		"the nearest": {
-			[]kept{{Like: elsewhere, Began: 3}, {Like: settings, Began: 1}}, "the settings, or what they protect here, have changed",
+			[]kept{{Like: elsewhere, Began: 3}, {Like: settings, Began: 1}},
+			"the settings, or what they protect here, have changed",
 		},
 		"the same, though": {[]kept{{Like: settings, Began: 3}, {Like: like, Began: 1}}, same},
 	} {

@@ -45,11 +45,11 @@ type (
 // On the main thread, before anything else runs, as in a stage.
 func init() {
 	if len(os.Args) == 2 && os.Args[1] == tryArgument {
-		os.Exit(tryProfile())
+		os.Exit(compileOne())
 	}
 }
 
-func tryProfile() int {
+func compileOne() int {
 	var request tryRequest
 	if err := json.NewDecoder(os.Stdin).Decode(&request); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -223,7 +223,7 @@ func TestEvidence_TheKernelReadsTheLanguage(t *testing.T) {
 		}
 	}
 	for _, c := range languageCases(dir) {
-		want := answer(Profile{Text: c.text}, c.question)
+		want := answerWord(Profile{Text: c.text}, c.question)
 		outcome, said, answers := try(t, tryRequest{Text: c.text, Questions: []tryQuestion{asked(t, c.question)}})
 		got := outcome
 		if outcome == "ok" {

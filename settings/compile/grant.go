@@ -301,8 +301,7 @@ func (o *Overfull) Error() string {
 
 // Hint says what the user can do.
 func (o *Overfull) Hint() string {
-	return `run "git worktree prune" outside in that repository, or remove the directory if there is none; ` +
-		"remove files and links that it leaves there"
+	return `run "git worktree prune" there, outside; then remove what it leaves in that directory`
 }
 
 // overfullOf is the first such directory of the project, or of other directories

@@ -40,9 +40,9 @@ func DropEntry(data []byte, platform, key, entry, beside string) ([]byte, error)
 	return changed, nil
 }
 
-// listOf is the list that counts, as editRoot finds it, and the object that holds its
-// block: the file's, or that of the system; nil if there is none.
-func listOf(root *hujson.Value, platform, key string) (list *hujson.Array, in *hujson.Value) {
+// listOf is the list that counts, as editRoot finds it, and the object that holds
+// its block: the file's, or that of the system; nil if there is none.
+func listOf(root *hujson.Value, platform, key string) (list *hujson.Array, holder *hujson.Value) {
 	for _, in := range []*hujson.Value{lastMember(root, PlatformBlock(platform)), root} {
 		if value := listIn(in, key); value != nil {
 			array, _ := value.Value.(*hujson.Array)

@@ -53,9 +53,11 @@ func TestDropEntry_OnlyBesideTheOther(t *testing.T) {
 		text  string
 		drops bool
 	}{
-		"beside it":               {`{` + in(both) + `}`, true},
-		"both of this system":     {`{"linux": {` + in(both) + `}}`, true},
-		"this system's is needed": {`{` + in(`"`+read+`": ["/x"]`) + `, "linux": {` + in(`"`+write+`": ["/x"]`) + `}}`, false},
+		"beside it":           {`{` + in(both) + `}`, true},
+		"both of this system": {`{"linux": {` + in(both) + `}}`, true},
+		"others need it": {
+			`{` + in(`"`+read+`": ["/x"]`) + `, "linux": {` + in(`"`+write+`": ["/x"]`) + `}}`, false,
+		},
 		"another system writes less": {
 			`{` + in(both) + `, "macos": {` + in(`"`+write+`": []`) + `}}`, false,
 		},

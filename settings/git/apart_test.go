@@ -66,13 +66,14 @@ func TestFindGit_DecoysPushOutNothing(t *testing.T) {
 		tree := with(repository(own), decoys, repository(gitProject+"/zz/.git"), map[string]string{
 			own + "/config":                "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = more\n",
 			gitProject + "/zz/.git/config": "[core]\n\thooksPath = own\n",
-			"/home/u/.gitconfig":           "[core]\n\thooksPath = users/hooks\n[include]\n\tpath = " + gitProject + "/included\n",
-			"/home/u/.config/git/config":   "[core]\n\thooksPath = " + gitProject + "/absolute\n",
+			"/home/u/.gitconfig": "[core]\n\thooksPath = users/hooks\n[include]\n\tpath = " + gitProject +
+				"/included\n",
+			"/home/u/.config/git/config": "[core]\n\thooksPath = " + gitProject + "/absolute\n",
 		})
 		found := findIn(tree)
 		for _, want := range []string{
-			".git/hooks", ".git/config", ".git/commondir", ".git/more", "tools/hooks", "users/hooks", "included", "absolute",
-			"zz/.git/hooks", "zz/.git/config", "zz/.git/commondir", "zz/own",
+			".git/hooks", ".git/config", ".git/commondir", ".git/more", "tools/hooks", "users/hooks", "included",
+			"absolute", "zz/.git/hooks", "zz/.git/config", "zz/.git/commondir", "zz/own",
 		} {
 			if !slices.Contains(found.Inside, gitProject+"/"+want) {
 				t.Errorf("%s: %s is not protected", name, want)

@@ -26,8 +26,8 @@ type registry struct {
 
 // linkedTrees lists those of a repository, the oldest entries first: a session can
 // register more, and cannot make them older. It is not whole if there are more than
-// maxGitDirs of all repositories together, or fewer of one that a session may have made. All names of a directory are compared,
-// and no session starts if these are more than resolve.MaxNames.
+// the search's bound of directories. All names of a directory are compared, and no
+// session starts if these are more than resolve.MaxNames.
 func (g *finder) linkedTrees(dir string) registry {
 	if list, known := g.linked[dir]; known {
 		return list

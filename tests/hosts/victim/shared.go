@@ -99,10 +99,11 @@ func scatter(args []string) error {
 	// A peer whose name would be taken from the connection. The kernel sends nothing
 	// from there to another machine.
 	if unix.Connect(fd, &unix.SockaddrInet4{Port: 53, Addr: [4]byte{127, 0, 0, 53}}) == nil {
-		if err := unix.Sendto(fd, []byte("connected"), 0, addr); !errors.Is(err, unix.EINVAL) || to.Addr().IsLoopback() {
+		err := unix.Sendto(fd, []byte("connected"), 0, addr)
+		if !errors.Is(err, unix.EINVAL) || to.Addr().IsLoopback() {
 			failed = append(failed, err)
 		}
-		_, err := unix.Write(fd, []byte("written"))
+		_, err = unix.Write(fd, []byte("written"))
 		failed = append(failed, err)
 	}
 	if err := errors.Join(failed...); err != nil {
