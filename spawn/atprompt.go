@@ -50,7 +50,9 @@ func (p *atPrompt) denied(d Denial) {
 		return
 	}
 	d.PID, d.Count, d.Number = 0, 1, 0
-	p.board.Add(d, p.say(d))
+	known := d // it may have a number from an earlier time
+	known.Number = p.running.kept.Number(d.Denial)
+	p.board.Add(d, p.say(known))
 }
 
 // numbered says of those that no prompt has shown yet what their numbers are.

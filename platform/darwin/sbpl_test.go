@@ -200,7 +200,7 @@ func (m model) names(rule, operation string) int {
 		return 0
 	case wildcard && (operation == prefix || strings.HasPrefix(operation, prefix+"-")):
 		return 2
-	case rule == "default" && !(m.openByDefault && leftOpen(operation)):
+	case rule == "default" && (!m.openByDefault || !leftOpen(operation)):
 		return 1
 	}
 	return 0

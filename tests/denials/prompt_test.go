@@ -54,12 +54,14 @@ func TestPrompt_SaysWhatWasRefused(t *testing.T) {
 		"right-aligned": `'\[\e7\e[60Cright\e8\]at> '`,
 		"narrow":        `'at> '; stty cols 20`,
 		"kept":          `'at> '; PROMPT_COMMAND="$PROMPT_COMMAND"$'\n''true'`,
+		"on a line":     `'at> '; PROMPT_COMMAND="$PROMPT_COMMAND; true"`,
+		"if there":      `'at> '; PROMPT_COMMAND="${PROMPT_COMMAND:+$PROMPT_COMMAND; }true"`,
 	} {
 		s := newScene(t)
 		harness.Write(t, s.UserSettings(), harness.Settings(nil))
 		path := s.OutsidePath("notes")
 		sh := s.shell(t, prompt)
-		if screen := sh.run("true"); strings.Contains(screen, "refused:") {
+		if screen := sh.run("true"); strings.Contains(screen, "refused:") || strings.Contains(screen, "syntax error") {
 			t.Errorf("%s: control: nothing was refused:\n%s", name, screen)
 		}
 		_, told, _ := strings.Cut(sh.run("mkdir "+path), "done 3")
