@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,9 +40,9 @@ func act(args []string) error {
 		_, err = os.Stdout.Write(all)
 		return err
 	case len(args) == 1 && args[0] == "tiocsti":
-		char := byte('\n')
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, 0, unix.TIOCSTI, uintptr(unsafe.Pointer(&char))); errno != 0 {
-			return fmt.Errorf("ioctl TIOCSTI: %w", errno)
+		// The kernel reads the first byte of the number alone.
+		if err := unix.IoctlSetPointerInt(0, unix.TIOCSTI, '\n'); err != nil {
+			return fmt.Errorf("ioctl TIOCSTI: %w", err)
 		}
 		return nil
 	}
