@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
 // ourPackages are the packages of this module.
@@ -373,6 +375,7 @@ func TestJourneys_Exist(t *testing.T) {
 // Every suite of VS Code's extension has its turn.
 func TestSuitesIn_AreAll(t *testing.T) {
 	t.Parallel()
+	harness.Once(t, "it asks git about the checkout, of which an ordinary user has a copy")
 	dir := filepath.Join("../..", vscode)
 	got, err := suitesIn(t.Context(), dir)
 	if err != nil {

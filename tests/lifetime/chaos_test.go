@@ -95,13 +95,14 @@ func killTwo(t *testing.T, settings string, wrap func(*exec.Cmd), one, other str
 	}
 	switch {
 	case one == "sidecar" && other == "watchdog":
-		// Its watchdog too: while that ends, the journal is in use, and is left alone.
+		// While the watchdog ends, the journal is in use, and is left alone.
 		for _, pid := range victims {
 			harness.Eventually(t, "both are dead", func() bool { return !harness.Alive(pid) })
 		}
 		next := harness.Start(t, w, harness.Options{Settings: settings})
 		mustLeaveNobody(t, e.Client)
 		harness.MustEnd(t, "the processes are dead", func() bool { return len(harness.Find(token)) == 0 })
+		awaitSweep(t, w)
 		_ = next.HangUp()
 	case one == "sidecar":
 		mustLeaveNobody(t, e.Client)

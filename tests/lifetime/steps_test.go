@@ -141,12 +141,7 @@ func mustBeSwept(t *testing.T, w *harness.World, dead *client.Client, sidecar in
 		command.Env = append(command.Env, "XDG_CACHE_HOME="+filepath.Join(w.Home, "another cache"))
 	}})
 	mustLeaveNobody(t, dead)
-	harness.Eventually(t, "the state directory holds one sidecar's journal and socket", func() bool {
-		entries, err := os.ReadDir(w.State())
-		journals, _ := filepath.Glob(filepath.Join(w.State(), "*.journal"))
-		sockets, _ := filepath.Glob(filepath.Join(w.State(), "*", "control"))
-		return err == nil && len(entries) == 2 && len(journals) == 1 && len(sockets) == 1
-	})
+	awaitSweep(t, w)
 	_ = next.HangUp()
 	harness.NoTrace(t, w, sidecar)
 	steps, err := strconv.Atoi(log.Await(t, `steps=(\d+)`)[1])
@@ -154,6 +149,18 @@ func mustBeSwept(t *testing.T, w *harness.World, dead *client.Client, sidecar in
 		t.Fatal(err)
 	}
 	return steps
+}
+
+// awaitSweep waits until a sidecar that has started no session has removed what
+// dead ones have left. One that ends before leaves that to the next.
+func awaitSweep(t *testing.T, w *harness.World) {
+	t.Helper()
+	harness.Eventually(t, "the state directory holds one sidecar's journal and socket", func() bool {
+		entries, err := os.ReadDir(w.State())
+		journals, _ := filepath.Glob(filepath.Join(w.State(), "*.journal"))
+		sockets, _ := filepath.Glob(filepath.Join(w.State(), "*", "control"))
+		return err == nil && len(entries) == 2 && len(journals) == 1 && len(sockets) == 1
+	})
 }
 
 // dieStarting is dieAt for a sidecar's own start.

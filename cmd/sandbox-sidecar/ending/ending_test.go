@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"testing"
 	"time"
 
@@ -18,6 +19,11 @@ import (
 // TestBySignal_EndsWithTheSignalAsItsCause is not parallel, as a signal is for
 // the whole process.
 func TestBySignal_EndsWithTheSignalAsItsCause(t *testing.T) {
+	// The test's own caller may have it ignore some, as a shell does in the
+	// background. What is asked for is not ignored.
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	defer signal.Stop(asked)
 	for _, signal := range []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP} {
 		ctx, stop := ending.BySignal()
 		if err := unix.Kill(os.Getpid(), signal); err != nil {
