@@ -180,7 +180,11 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 	}
 	k.place = place
 	place.Tidy(func(pid int, birth uint64) bool { return owner.Lives(pid, birth, owner.Look) })
-	k.why = whyNew(leftAt(place), like)
+	left := leftAt(place)
+	k.why = whyNew(left, like)
+	if err := retireMost(place, left); err != nil {
+		return err
+	}
 	place.Prune(mostEnded, func(text string) bool { return !namesSandbox(text) })
 
 	reserveThreads(endingThreads + answeringThreads())

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/meeting"
@@ -112,6 +113,31 @@ func whyNew(before []kept, like likeness) string {
 		return "this program was updated"
 	}
 	return "its limits or rights are others"
+}
+
+// The bounds of the sandboxes that one agent's commands have at the same time: of
+// those whose last command has ended, and of all.
+const (
+	mostResting = 16
+	mostLiving  = 64
+)
+
+// retireMost makes room for one more sandbox of an agent that has many, as one that
+// works in each package of a large project: the oldest end once nothing runs in them.
+func retireMost(place meeting.Place, before []kept) error {
+	before = slices.DeleteFunc(slices.Clone(before), func(one kept) bool { return one.Ended != "" })
+	slices.SortFunc(before, func(a, b kept) int { return cmp.Compare(b.Began, a.Began) })
+	living := mostResting
+	for _, old := range before[min(len(before), mostResting-1):] {
+		// A keeper that was killed does not answer.
+		if control.At(place.StateDir(), old.Socket).Retire(old.Sandbox) == nil {
+			living++
+		}
+	}
+	if living >= mostLiving {
+		return fmt.Errorf("programs run in %d sandboxes of it already", living)
+	}
+	return nil
 }
 
 // retireOlder has the older sandboxes of the agent that differ only in their

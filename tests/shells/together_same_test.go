@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,4 +106,23 @@ func TestTogether_PsKnowsWhoseACommandIs(t *testing.T) {
 	harness.Must(t, err)
 	<-done
 	_ = other.Wait()
+}
+
+// An agent that works in many directories has no sandbox for each that it has left.
+func TestTogether_OneAgentHasNotManySandboxes(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := newWorld(t, harness.Defaults(nil))
+	a := w.agent()
+	const most = 16
+	for i := range most + 4 {
+		dir := w.ProjectPath("package" + strconv.Itoa(i))
+		harness.MakeDir(t, dir)
+		a.must("@cd " + dir)
+		a.must("echo " + strconv.Itoa(i) + " >/tmp/note")
+		if out := a.must("cat /tmp/note"); out != strconv.Itoa(i) {
+			t.Fatalf("control: the commands in a directory share nothing: %q", out)
+		}
+	}
+	harness.Eventually(t, "the oldest have ended", func() bool { return len(w.keepers()) <= most })
 }
