@@ -123,7 +123,7 @@ const (
 )
 
 // retireMost makes room for one more sandbox of an agent that has many, as one that
-// works in each package of a large project: the oldest end once nothing runs in them.
+// works in each package of a large project: the oldest end once nothing runs there.
 func retireMost(place meeting.Place, before []kept) error {
 	before = slices.DeleteFunc(slices.Clone(before), func(one kept) bool { return one.Ended != "" })
 	slices.SortFunc(before, func(a, b kept) int { return cmp.Compare(b.Began, a.Began) })
