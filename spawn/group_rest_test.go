@@ -110,7 +110,8 @@ func TestGroup_AFailedStartForgetsNoChange(t *testing.T) {
 	}
 }
 
-// What the background does while a command starts is told, also if that start fails.
+// What the background does while a command starts is reported, also if that start
+// fails.
 func TestGroup_AFailedStartBesideTheLastOneForgetsNothing(t *testing.T) {
 	t.Parallel()
 	p := &policy.Policy{Restricted: true, Project: t.TempDir()}
@@ -140,7 +141,7 @@ func TestGroup_AFailedStartBesideTheLastOneForgetsNothing(t *testing.T) {
 	g.leave(failing)
 	g.leave(next)
 	if g.between != before {
-		t.Error("what has changed before the next session is told by nobody")
+		t.Error("no session reports what has changed before the next one")
 	}
 	// What nobody's process did waits for a command that has started.
 	failing = join(false)

@@ -30,7 +30,7 @@ func TestGroup_CountsWhatItCannotTell(t *testing.T) {
 			t.Fatal(err)
 		}
 		if list, _ := m.running.denials.all(); len(list) != 0 {
-			t.Errorf("%s: %d are told before the start", name, len(list))
+			t.Errorf("%s: %d are reported before the start", name, len(list))
 		}
 		g.tellWaiting(m)
 		list, missed := m.running.denials.all()

@@ -296,7 +296,7 @@ func placeOf(
 	if err != nil {
 		return meeting.Place{}, likeness{}, err
 	}
-	// The keeper writes its log, and what was refused, to the second.
+	// The second directory gets the keeper's log and the book of refusals.
 	for _, kept := range []string{dir, places.OfList(os.Environ()).State()} {
 		if kept == "" || !plan.SessionsWrite(kept) {
 			continue

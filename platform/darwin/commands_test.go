@@ -254,7 +254,7 @@ func TestCommands_CanariesFindWhatIsPutBack(t *testing.T) {
 	}
 }
 
-// Whoever may read the whole disk is told names of changed files.
+// A session that may read the whole disk gets names of changed files.
 func TestFSEvents_IsOpenWhereNothingIsSecret(t *testing.T) {
 	t.Parallel()
 	events := with("mach-lookup", "global-name", "com.apple.FSEvents")

@@ -94,7 +94,7 @@ var mistakes = map[string]struct {
 		adding("(allow ipc-posix-shm*)"),
 		func(p Profile) error { return faultsOf(p) },
 	},
-	"names of files anywhere are told": {
+	"names of changed files anywhere arrive": {
 		adding(`(allow mach-lookup (global-name "com.apple.FSEvents"))`),
 		refuses(with("mach-lookup", "global-name", "com.apple.FSEvents")),
 	},
