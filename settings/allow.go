@@ -122,11 +122,13 @@ func FilesToWrite(s *compile.Snapshot) []string {
 // trusts a project's file. Allowable permits that only if what is there is
 // trusted already. Undo takes it back.
 func (s *Store) Allow(scope Scope, projectDir string, suggestion explain.Suggestion) error {
-	p, err := s.addition(scope, projectDir, suggestion)
-	if err != nil || p.Present {
-		return err
-	}
-	return s.write(p)
+	return untilSame(func() error {
+		p, err := s.addition(scope, projectDir, suggestion)
+		if err != nil || p.Present {
+			return err
+		}
+		return s.write(p)
+	})
 }
 
 // Grant allows what a suggestion says to new sessions of a project, until the

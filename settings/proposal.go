@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,9 +41,33 @@ type Proposal struct {
 	planned  change // what was read, and what would be written
 }
 
+// mostAdditions bounds how often an addition is made because its file has changed
+// between the snapshot and the reading.
+const mostAdditions = 20
+
 // Propose says what Confirm would write into the settings of a scope. It writes
 // nothing. The error is as of Allowable, or that the file cannot be changed.
 func (s *Store) Propose(scope Scope, projectDir string, suggestion explain.Suggestion) (*Proposal, error) {
+	var p *Proposal
+	err := untilSame(func() (err error) {
+		p, err = s.proposal(scope, projectDir, suggestion)
+		return err
+	})
+	return p, err
+}
+
+// untilSame calls make until its file has not changed meanwhile.
+func untilSame(make func() error) (err error) {
+	for range mostAdditions {
+		if err = make(); !errors.Is(err, ErrChanged) {
+			break
+		}
+	}
+	return err
+}
+
+// proposal is Propose for a file that stays as it is meanwhile.
+func (s *Store) proposal(scope Scope, projectDir string, suggestion explain.Suggestion) (*Proposal, error) {
 	p, err := s.addition(scope, projectDir, suggestion)
 	if err != nil || p.Present {
 		return p, err
@@ -52,7 +77,6 @@ func (s *Store) Propose(scope Scope, projectDir string, suggestion explain.Sugge
 	if p.planned, err = p.do(order); err != nil {
 		return nil, p.failed(err)
 	}
-	p.order.Expect = p.planned.Before.digest()
 	before, after := string(p.planned.Before.Data), string(p.planned.After.Data)
 	if p.Lines = newLines(before, after); p.order.Drop != nil {
 		p.Gone, p.Lines = without(before, after), without(after, before)
@@ -123,6 +147,8 @@ func (s *Store) addition(scope Scope, projectDir string, suggestion explain.Sugg
 	if p.File, err = fileOfUser(snapshot, suggestion.Key); err != nil {
 		return nil, err
 	}
+	// Another shell may write the same entry before the file is read.
+	p.order.Expect = digestOf(snapshot.UserStates, p.File)
 	// If the file is a symlink, as dotfile managers make it, its target is
 	// replaced.
 	real, err := fsguard.EvalSymlinks(p.File)
@@ -131,6 +157,16 @@ func (s *Store) addition(scope Scope, projectDir string, suggestion explain.Sugg
 	}
 	p.dir, p.order.Name = filepath.Dir(real), filepath.Base(real)
 	return p, err
+}
+
+// digestOf is the digest of a file as states know it.
+func digestOf(states []source.State, file string) string {
+	for _, state := range states {
+		if state.File == file && state.Exists {
+			return hex.EncodeToString(state.Digest[:])
+		}
+	}
+	return content{}.digest()
 }
 
 // needless is the entry for reading of a path that a suggestion grants for writing.

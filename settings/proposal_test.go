@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/explain"
 )
 
@@ -202,6 +204,49 @@ func TestConfirm_WritesOnlyOverWhatWasShown(t *testing.T) {
 	// And it does not stand in the way of those before.
 	if _, _, err := one.Undo(); !errors.Is(err, ErrNothingToUndo) {
 		t.Errorf("undo again: %v", err)
+	}
+}
+
+// Of shells that allow the same at once, one writes it, and none loses another's.
+func TestAllow_WritesNothingTwice(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.write(d.own, enabled)
+	one, two := d.open(nil), d.open(nil)
+	late, err := two.addition(ScopeUser, d.project, opt)
+	must(t, err)
+	must(t, one.Allow(ScopeUser, d.project, opt))
+	for _, dry := range []bool{true, false} {
+		order := late.order
+		order.Dry = dry
+		if _, err := late.do(order); !errors.Is(err, ErrChanged) {
+			t.Errorf("after another has written it: dry %t: %v", dry, err)
+		}
+	}
+	var shells sync.WaitGroup
+	for i := range 4 {
+		for _, path := range []string{"/srv", fmt.Sprintf("/srv/%d", i)} {
+			shells.Go(func() {
+				suggestion := explain.Suggestion{Key: "additional_read_only_paths", Value: path}
+				store, err := Open(Options{Home: d.home, Platform: "linux", Once: true})
+				for err == nil {
+					// On a busy machine the others may take longer than one waits.
+					if err = store.Allow(ScopeUser, d.project, suggestion); !errors.Is(err, fsguard.ErrLocked) {
+						break
+					}
+					err = nil
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	shells.Wait()
+	for _, path := range []string{"/opt", "/srv", "/srv/0", "/srv/1", "/srv/2", "/srv/3"} {
+		if text := read(t, d.own); strings.Count(text, `"`+path+`"`) != 1 {
+			t.Errorf("%s is not there once: %s", path, text)
+		}
 	}
 }
 
