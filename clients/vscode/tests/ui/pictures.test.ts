@@ -72,7 +72,10 @@ for (const look of looksToTry()) {
           // It is laid out while it slides in, and shown for seconds only.
           const shown = await window.notification(`refused to let "bash" write "${file}"`);
           const message = shown.locator(".notification-list-item-message");
-          return ((await message.boundingBox({ timeout: 5000 }))?.height ?? 99) <= 3 * 22;
+          const box = await message.boundingBox({ timeout: 5000 });
+          if (box === null || box.height > 3 * 22)
+            throw new Error(`${JSON.stringify(box)} for ${String(await message.textContent({ timeout: 5000 }))}`);
+          return true;
         },
         120,
       );
