@@ -37,6 +37,7 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 		}
 	}()
 	joining, err := asked.check(files)
+	joining.ByLink = asked.Link
 	if err == nil && asked.Link {
 		err = l.admitLink(pid, asked.Place)
 	}

@@ -163,6 +163,8 @@ type Joining struct {
 	// Files are the standard streams; nil asks for a terminal of a size.
 	Files *[3]*os.File
 	Size  Size
+	// ByLink: a link that is a shell asks for it, for a command of its agent.
+	ByLink bool
 }
 
 // ErrNoSuchSandbox means that no shared sandbox has an ID, or none any more.
@@ -186,6 +188,6 @@ func (s *Spawner) Join(ctx context.Context, id string, j Joining) (*Background, 
 	request.ID, request.Program, request.Argv = NewID(), cmp.Or(j.Program, j.Argv[0]), j.Argv
 	request.Env, request.Dir = j.Env, j.Dir
 	request.Size, request.NoInput, request.Pipe, request.Full = j.Size, false, j.Files != nil, false
-	request.Ask, request.Learn, request.joined, request.foreground = nil, nil, true, true
+	request.Ask, request.Learn, request.joined, request.foreground = nil, nil, !j.ByLink, true
 	return group.Background(ctx, request, j.Files)
 }

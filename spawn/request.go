@@ -73,7 +73,8 @@ type Request struct {
 	// Learn, if it is not nil, reports everything that the policy refuses; see
 	// platform.Hooks. It needs Ask.
 	Learn []string
-	// joined: another process of the user has started it, by Spawner.Join.
+	// joined: another process of the user than its agent has started it, by
+	// Spawner.Join.
 	joined bool
 	// foreground: the session is on the caller's own terminal.
 	foreground bool

@@ -3,16 +3,40 @@
 package shells
 
 import (
+	"encoding/json"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/control"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// A new file often gets the number of one that was removed outside. The mount that
-// hid or protected that one is gone, so the next command has another sandbox.
+// What an agent ignores, as after nohup, keeps its commands from sharing nothing.
+func TestTogether_AlsoIfTheAgentIgnoresSignals(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	for name, ignored := range map[string]string{"nothing": "", "hangup": "HUP", "both": "HUP INT", "others": "USR1 ALRM"} {
+		w := newWorld(t, harness.Defaults(nil))
+		a := w.agentUnder(func(command *exec.Cmd) {
+			if ignored != "" {
+				command.Args = append([]string{"/bin/bash", "-c", `trap '' ` + ignored + `; exec "$@"`, "bash"},
+					command.Args...)
+			}
+		})
+		a.must("echo of-agent >/tmp/note")
+		if out, _ := a.run("cat /tmp/note"); out != "of-agent" {
+			t.Errorf("%s: %q", name, out)
+		}
+	}
+}
+
+// A new file often gets the number of one that was removed outside. The mount that hid
+// or protected that one is gone with it, so the next command has another sandbox.
 func TestTogether_AFileThatTakesANumberIsAnother(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
@@ -37,4 +61,48 @@ func TestTogether_AFileThatTakesANumberIsAnother(t *testing.T) {
 			harness.Breach(t, "round %d, the same number %t: a hidden file is read: %q", round, inode() == before, out)
 		}
 	}
+}
+
+// ps says that a command of a link is its agent's, not one of "exec --join".
+func TestTogether_PsKnowsWhoseACommandIs(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	w := newWorld(t, harness.Defaults(nil))
+	fifo := w.ProjectPath("go-on")
+	harness.Must(t, unix.Mkfifo(fifo, 0o600))
+	end, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	harness.Must(t, err)
+	defer end.Close()
+	a := w.agent()
+	a.must("true")
+	_, _, sandbox := w.kept()
+	joined := func(want bool) (found bool) {
+		out, _ := w.command(harness.Binary(t), "ps", "--json").Output()
+		var list []control.Supervisor
+		if json.Unmarshal(out, &list) != nil {
+			return false
+		}
+		for _, s := range list {
+			for _, session := range s.Sessions {
+				found = found || session.Sandbox == sandbox && session.Joined == want
+			}
+		}
+		return found
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = a.run("read line <go-on")
+	}()
+	harness.Eventually(t, "the agent's command is listed", func() bool { return joined(false) })
+	if joined(true) {
+		t.Error(`the agent's command is said to be one of "exec --join"`)
+	}
+	other := w.command(harness.Binary(t), "exec", "--join", sandbox, "--", "sh", "-c", "read line <go-on")
+	harness.Must(t, other.Start())
+	harness.Eventually(t, "control: one that joins is listed", func() bool { return joined(true) })
+	_, err = end.WriteString("\n\n")
+	harness.Must(t, err)
+	<-done
+	_ = other.Wait()
 }
