@@ -20,7 +20,9 @@ import (
 func TestTogether_AlsoIfTheAgentIgnoresSignals(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
-	for name, ignored := range map[string]string{"nothing": "", "hangup": "HUP", "both": "HUP INT", "others": "USR1 ALRM"} {
+	for name, ignored := range map[string]string{
+		"nothing": "", "hangup": "HUP", "both": "HUP INT", "others": "USR1 ALRM",
+	} {
 		w := newWorld(t, harness.Defaults(nil))
 		a := w.agentUnder(func(command *exec.Cmd) {
 			if ignored != "" {
@@ -35,8 +37,8 @@ func TestTogether_AlsoIfTheAgentIgnoresSignals(t *testing.T) {
 	}
 }
 
-// A new file often gets the number of one that was removed outside. The mount that hid
-// or protected that one is gone with it, so the next command has another sandbox.
+// A new file often gets the number of one that was removed outside. The mount that
+// hid or protected that one is gone with it, so the next command has another sandbox.
 func TestTogether_AFileThatTakesANumberIsAnother(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
