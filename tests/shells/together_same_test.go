@@ -38,7 +38,7 @@ func TestTogether_AlsoIfTheAgentIgnoresSignals(t *testing.T) {
 }
 
 // A new file often gets the number of one that was removed outside. The mount that
-// hid or protected that one is gone with it, so the next command has another sandbox.
+// hid or protected that one is gone, so the next command has another sandbox.
 func TestTogether_AFileThatTakesANumberIsAnother(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
