@@ -12,8 +12,8 @@ var Spawn = Request[SpawnParams, SpawnResult]{"terminal/spawn", ToSidecar}
 
 // Input types bytes into a terminal, or writes them to a stdin that is a pipe. The
 // inputs of one session keep their order. If more than 16 MiB wait for a program
-// that does not read, or 1 MiB for the session to start, further input is dropped,
-// and a pipe ends.
+// that does not read, or 1 MiB or 10,000 notifications for the session to start,
+// further input is dropped, and a pipe ends.
 var Input = Notification[InputParams]{"terminal/input", ToSidecar}
 
 // Resize changes a terminal's size. The foreground process group gets SIGWINCH.

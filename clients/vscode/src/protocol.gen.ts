@@ -1203,8 +1203,8 @@ export const SpawnRequest = new RequestType<SpawnParams, SpawnResult, ErrorData>
 
 /**
  * `terminal/input` types bytes into a terminal, or writes them to a stdin that is a pipe. The inputs of one
- * session keep their order. If more than 16 MiB wait for a program that does not read, or 1 MiB for the session
- * to start, further input is dropped, and a pipe ends.
+ * session keep their order. If more than 16 MiB wait for a program that does not read, or 1 MiB or 10,000
+ * notifications for the session to start, further input is dropped, and a pipe ends.
  */
 export const InputNotification = new NotificationType<InputParams>("terminal/input");
 

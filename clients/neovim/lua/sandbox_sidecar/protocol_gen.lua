@@ -567,8 +567,8 @@ M.methods = {
   ---The answer comes after the sandbox was proved from inside, and before the session's first notification.
   spawn = "terminal/spawn",
   ---`terminal/input` types bytes into a terminal, or writes them to a stdin that is a pipe. The inputs of one
-  ---session keep their order. If more than 16 MiB wait for a program that does not read, or 1 MiB for the
-  ---session to start, further input is dropped, and a pipe ends.
+  ---session keep their order. If more than 16 MiB wait for a program that does not read, or 1 MiB or 10,000
+  ---notifications for the session to start, further input is dropped, and a pipe ends.
   input = "terminal/input",
   ---`terminal/resize` changes a terminal's size. The foreground process group gets SIGWINCH.
   resize = "terminal/resize",
