@@ -23,7 +23,8 @@ type Listed struct {
 	// Group is the name that the sessions of a shared sandbox join by; "" for a
 	// sandbox of its own.
 	Group string
-	// Joined: another process of the user has started it, by Spawner.Join.
+	// Joined: another process of the user than its agent has started it, by
+	// Spawner.Join.
 	Joined bool
 	// Tool is false for a session of kind "terminal".
 	Tool bool
