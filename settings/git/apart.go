@@ -3,6 +3,7 @@ package git
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 )
 
 // bounds are how much of each kind a search finds: paths that are protected,
@@ -44,7 +45,6 @@ func (g *finder) apart(dir string, search func(one *finder)) {
 	if one.found.Crowded {
 		crowded := one
 		one = g.alone(dir)
-		one.found.Loose, one.found.Overfull = crowded.found.Loose, crowded.found.Overfull
 		one.repository(dir)
 		for _, name := range wholeDirs {
 			if whole := filepath.Join(dir, name); g.kind(whole).IsDir() {
@@ -54,6 +54,7 @@ func (g *finder) apart(dir string, search func(one *finder)) {
 		one.trees = crowded.trees
 		one.hooksOfTrees()
 		g.partly = g.partly || one.found.Crowded
+		one.learn(crowded)
 	}
 	g.add(one)
 }
@@ -64,6 +65,27 @@ func (g *finder) alone(dir string) *finder {
 		view: g.view, host: g.host, project: g.project, repositories: dir, within: g.outermost(), linked: g.linked,
 		found: Repository{Outside: g.found.Outside},
 	}
+}
+
+// learn takes from a search that found too much what needs no room: the commands,
+// and what the search could not do.
+func (g *finder) learn(crowded *finder) {
+	g.commands = union(crowded.commands, g.commands)
+	g.found.Skipped = union(crowded.found.Skipped, g.found.Skipped)
+	g.found.NoAnswer = cmp.Or(crowded.found.NoAnswer, g.found.NoAnswer)
+	g.found.Overfull = cmp.Or(crowded.found.Overfull, g.found.Overfull)
+	g.found.Loose = g.found.Loose || crowded.found.Loose
+	g.found.Unsearched = g.found.Unsearched || crowded.found.Unsearched
+}
+
+// union is what is in one of two lists, in their order.
+func union[T comparable](list, other []T) []T {
+	for _, each := range other {
+		if !slices.Contains(list, each) {
+			list = append(list, each)
+		}
+	}
+	return list
 }
 
 // add takes what a search in one repository has found.

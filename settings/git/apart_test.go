@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve"
 	"github.com/sandbox-sidecar/sandbox-sidecar/settings/resolve/resolvetest"
 )
@@ -99,5 +100,43 @@ func TestFindGit_ManyHooksAreNotAllAskedFor(t *testing.T) {
 	Find(resolve.NewView(files), resolve.Host{Platform: "linux", Home: "/home/u"}, gitProject, nil)
 	if asked == 0 || asked > 1000 {
 		t.Errorf("%d paths", asked)
+	}
+}
+
+// Of a repository with more than is protected one by one, the search still says what
+// does not answer, and lists the programs that its working trees name.
+func TestFindGit_ACrowdedRepositoryIsSearchedToo(t *testing.T) {
+	t.Parallel()
+	const dot = gitProject + "/a/.git"
+	for _, test := range []struct {
+		trees   int
+		crowded bool
+	}{{2, false}, {2 * ofOne.protected, true}} {
+		tree := with(repository(gitProject+"/.git"), repository(dot), map[string]string{
+			dot + "/config": "[extensions]\n\tworktreeConfig = true\n", gitProject + "/t/0/tools/watch": "",
+		})
+		for i := range test.trees {
+			name := fmt.Sprint(i)
+			maps.Copy(tree, linked(dot, name, gitProject+"/t/"+name))
+			tree[dot+"/worktrees/"+name+"/config.worktree"] = "[core]\n\tfsmonitor = tools/watch\n"
+		}
+		files := resolvetest.InMemory(tree)
+		read, silent := files.ReadFile, dot+"/worktrees/1/config.worktree"
+		files.ReadFile = func(path string) ([]byte, error) {
+			if path == silent {
+				return nil, fsguard.ErrNoAnswer
+			}
+			return read(path)
+		}
+		found := Find(resolve.NewView(files), resolve.Host{Platform: "linux", Home: "/home/u"}, gitProject, nil)
+		if whole := slices.Contains(found.Inside, dot+"/worktrees"); whole != test.crowded {
+			t.Errorf("%d trees: protected as a whole: %t", test.trees, whole)
+		}
+		if found.NoAnswer != silent {
+			t.Errorf("%d trees: no answer from %q", test.trees, found.NoAnswer)
+		}
+		if found.Programs[gitProject+"/t/0/tools/watch"] != "core.fsmonitor" {
+			t.Errorf("%d trees: programs: %v", test.trees, found.Programs)
+		}
 	}
 }
