@@ -16,7 +16,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
 )
 
-// An agent that ignores signals, as after nohup, has one sandbox for its commands, too.
+// An agent that ignores signals, as after nohup, has one sandbox for its commands.
 func TestTogether_AlsoIfTheAgentIgnoresSignals(t *testing.T) {
 	t.Parallel()
 	harness.RequireSandbox(t)
