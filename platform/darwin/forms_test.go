@@ -1,6 +1,7 @@
 package darwin
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -57,6 +58,19 @@ func TestSymbols_OfTheGoldensHavePublicSources(t *testing.T) {
 			t.Errorf("row of %q: %+v", symbol.name, symbol)
 		}
 		seen[symbol.name] = true
+	}
+	used := map[string]bool{}
+	for _, text := range append(slices.Collect(maps.Values(goldens(t))), specimen().Text) {
+		for _, rule := range ruleLines(text) {
+			for _, name := range rule.symbols() {
+				used[name] = true
+			}
+		}
+	}
+	for _, symbol := range symbols {
+		if !used[symbol.name] {
+			t.Errorf("no profile has %s", symbol.name)
+		}
 	}
 }
 

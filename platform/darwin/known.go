@@ -75,7 +75,7 @@ func (c *compiler) search(ctx context.Context) Finding {
 		c.log.Warn("macOS does not take a part of the sandbox's profile: sessions do without it",
 			"left_out", finding.Faults)
 	}
-	if slices.ContainsFunc(finding.Faults, func(f Fault) bool { return f.hung }) {
+	if !finding.lasts() {
 		return finding
 	}
 	note.Finding = finding
@@ -107,10 +107,26 @@ func (k known) read(file string) (Finding, bool) {
 		return Finding{}, false
 	}
 	var kept known
-	if json.Unmarshal(data, &kept) != nil || kept.Build != k.Build || kept.Profile != k.Profile {
+	if json.Unmarshal(data, &kept) != nil || kept.Build != k.Build || kept.Profile != k.Profile ||
+		!kept.Finding.lasts() {
 		return Finding{}, false
 	}
 	return kept.Finding, true
+}
+
+// lasts reports whether a finding holds for later sidecars, too. What a busy
+// machine may have caused does not, and what refuses sessions is tried again. Nor
+// does one without the rule against typing: that a try has shown typing denied, a
+// file cannot say.
+func (f Finding) lasts() bool {
+	return f.Refusal == "" && f.Dialect.Typing != TypingUntried && !slices.Contains(f.Dialect.Lines, typingForm()) &&
+		!slices.ContainsFunc(f.Faults, func(fault Fault) bool { return fault.hung })
+}
+
+// typingForm is the form of the rule against typing.
+func typingForm() string {
+	rule, _ := parseRule("(deny file-ioctl " + typingFilter + ")")
+	return rule.form()
 }
 
 func (k known) write(file string) error {

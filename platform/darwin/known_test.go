@@ -95,6 +95,20 @@ func TestCompiler_KeepsWhatItFoundByBuild(t *testing.T) {
 	if _, tries, _ = find(""); tries == 0 {
 		t.Error("an unknown build was not tried")
 	}
+	// What refuses sessions is tried again, as is what a try of typing has shown.
+	for name, compiler := range map[string]fakeCompiler{
+		"takes nothing": {refuses: []string{"default"}}, "no typing was tried": {},
+		"takes no rule against typing": {abortsAt: []string{"(ioctl-command"}, typing: TypingRefused},
+	} {
+		none := filepath.Join(t.TempDir(), "none.json")
+		for range 2 {
+			compiler.tries = 0
+			c, _ := compilerOf(t, none, "23J631", compiler.try)
+			if c.find(t.Context()).Untried != "" || compiler.tries == 0 {
+				t.Errorf("%s: %d tries", name, compiler.tries)
+			}
+		}
+	}
 	// A file that leaves out what denies something refuses sessions.
 	data, err := os.ReadFile(file)
 	if err != nil {
