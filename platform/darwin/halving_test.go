@@ -119,8 +119,8 @@ func TestLearn(t *testing.T) {
 			compiler: fakeCompiler{typing: TypingOpen}, left: []string{typingFilter}, typing: TypingOpen, tries: 1,
 		},
 		"does not take a filter of denials": {
-			compiler: fakeCompiler{refuses: []string{"(deny network-bind (local unix-socket"}}, faults: 1, tries: 15,
-			refusal: "(deny network-bind (local unix-socket",
+			compiler: fakeCompiler{refuses: []string{"(deny network-bind (local unix-socket (subpath"}},
+			faults:   1, tries: 15, refusal: "(deny network-bind (local unix-socket",
 		},
 		"refuses always": {
 			compiler: fakeCompiler{refuses: []string{"default"}}, tries: 4,

@@ -19,6 +19,9 @@ const (
 	allWrites   = "file-write* file-write-create file-write-data file-write-unlink file-link file-clone file-ioctl"
 	allSockets  = "network-outbound network-bind"
 	allExecutes = "process-exec* file-map-executable"
+	// What opens again what these have closed, device calls aside.
+	ownReads  = "file-read* file-read-data file-read-metadata file-test-existence"
+	ownWrites = "file-write* file-write-create file-write-data file-write-unlink file-link file-clone"
 )
 
 // grants writes the grants, which add up along a path in any order. Reading
@@ -56,7 +59,9 @@ func protectedPaths(w *writer, s *Scene) {
 		w.line("(deny "+allWrites+" (subpath %s))", key)
 		w.line("(deny network-bind (local unix-socket (subpath %s)))", key)
 		if name.Absent() {
-			w.line("(deny "+allWrites+" (regex %s))", w.parameter("PROTECTED", anyCase(name, "(/.*)?$")))
+			missing := w.parameter("PROTECTED", anyCase(name, "(/.*)?$"))
+			w.line("(deny "+allWrites+" (regex %s))", missing)
+			w.line("(deny network-bind (local unix-socket (regex %s)))", missing)
 		}
 	}
 	for _, name := range s.Pinned {
@@ -68,9 +73,11 @@ func protectedPaths(w *writer, s *Scene) {
 	}
 }
 
-// anyCase returns a pattern for a missing path: most disks take .GIT for .git.
-// For a character that is not ASCII the pattern accepts any sequence, because
-// it has many forms and Apple's compiler accepts only ASCII.
+// anyCase returns a pattern for a missing path: most disks take .GIT for .git, and
+// a long s (U+017F) for an s: APFS folds as Unicode's CaseFolding.txt says. So a
+// letter of which that has other forms may be any characters that are not ASCII. For
+// such a one the pattern accepts any sequence, because it has many forms and Apple's
+// compiler accepts only ASCII.
 func anyCase(name Name, end string) string {
 	var b strings.Builder
 	b.WriteString("^")
@@ -93,11 +100,19 @@ func anyCase(name Name, end string) string {
 		if lower == upper {
 			return regexp.QuoteMeta(lower)
 		}
+		if strings.Contains(foldedLetters, lower) {
+			return "([" + lower + upper + "]|[^ -~]+)"
+		}
 		return "[" + lower + upper + "]"
 	})
 	b.WriteString(end)
 	return b.String()
 }
+
+// foldedLetters are those that a character which is not ASCII folds to: K for the
+// kelvin sign, s for the long s, and f, i, l, s and t for ligatures and the sharp s
+// (CaseFolding.txt, C and F).
+const foldedLetters = "fiklst"
 
 // network opens IP only, because a rule without a filter would open every Unix
 // socket too. mDNSResponder resolves names.
@@ -143,12 +158,31 @@ func ownState(w *writer, s *Scene) {
 				w.line("(allow file-read-metadata file-test-existence (literal %s))", w.parameter("OWN", above))
 			}
 			own := w.below("OWN", grant.Real)
-			w.line("(allow file-read* file-read-data file-read-metadata file-test-existence file-write* " +
-				"file-write-create file-write-data " +
-				"file-write-unlink file-link file-clone " + allExecutes + " " + own + ")")
-			w.line("(allow network-outbound (remote unix-socket " + own + "))")
-			w.line("(allow network-bind (local unix-socket " + own + "))")
+			var operations []string
+			for _, pair := range []struct {
+				access     policy.Access
+				operations string
+			}{{policy.Read, ownReads}, {policy.Write, ownWrites}, {policy.Execute, allExecutes}} {
+				if grant.Access.Has(pair.access) {
+					operations = append(operations, pair.operations)
+				}
+			}
+			w.line("(allow %s %s)", strings.Join(operations, " "), own)
+			if grant.Access.Has(policy.Write) {
+				w.line("(allow network-outbound (remote unix-socket %s))", own)
+				w.line("(allow network-bind (local unix-socket %s))", own)
+			}
 			w.line("(deny file-write-unlink (literal %s))", w.parameter("OWN", grant.Path))
+		}
+		// Where the sidecar answers in the place of an agent of keys.
+		for _, socket := range s.Sockets {
+			if !policy.Contains(dir.Path, socket) {
+				continue
+			}
+			for name := socket; policy.Contains(dir.Path, name); name = path.Dir(name) {
+				w.line("(allow file-read-metadata file-test-existence (literal %s))", w.parameter("OWN", name))
+			}
+			w.line("(allow network-outbound (remote unix-socket (path-literal %s)))", w.parameter("OWN", socket))
 		}
 	}
 }
