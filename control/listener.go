@@ -73,6 +73,8 @@ type Listener struct {
 	serving sync.WaitGroup
 	mu      sync.Mutex // guards the fields below
 	conns   map[*usersocket.Conn]bool
+	joining int           // commands whose end was not answered yet
+	drained chan struct{} // closed once there is none; nil if Finish does not wait
 	closed  bool
 }
 
@@ -93,6 +95,42 @@ func Listen(dir string, remove func(), options Options) (*Listener, error) {
 
 // Socket is the path of the socket, for At.
 func (l *Listener) Socket() string { return l.socket }
+
+// Finish takes no more connections, and waits until the end of every command was
+// answered, or until it is too late. A sandbox may end with its last command, which
+// says only then how it has ended and what it was refused.
+func (l *Listener) Finish(atMost time.Duration) {
+	l.net.Close()
+	drained := make(chan struct{})
+	l.mu.Lock()
+	if l.joining == 0 {
+		close(drained)
+	} else {
+		l.drained = drained
+	}
+	l.mu.Unlock()
+	late := time.NewTimer(atMost)
+	defer late.Stop()
+	select {
+	case <-drained:
+	case <-late.C:
+	}
+}
+
+// begin counts a command whose end is to be answered, until end is called.
+func (l *Listener) begin() (end func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.joining++
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.joining--; l.joining == 0 && l.drained != nil {
+			close(l.drained)
+			l.drained = nil
+		}
+	})
+}
 
 // Close ends every connection, and removes the socket.
 func (l *Listener) Close() {

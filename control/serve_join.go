@@ -30,6 +30,8 @@ const (
 
 // join runs a command in a shared sandbox, until it or the connection ends.
 func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
+	answered := l.begin()
+	defer answered()
 	files := c.Files()
 	defer func() {
 		for _, file := range files {
@@ -115,7 +117,9 @@ func (l *Listener) join(c *usersocket.Conn, pid int, asked *join) {
 	if narrator != nil {
 		answer.Said = narrator.Ended(command)
 	}
-	if sendShort(c, answer) != nil {
+	err = sendShort(c, answer)
+	answered()
+	if err != nil {
 		return
 	}
 	if asked.Link { // it has more to read, for as long as its caller takes

@@ -44,6 +44,10 @@ const mostJoined = 1024
 // mostEnded bounds the sandboxes of an agent that have ended and are still known.
 const mostEnded = 32
 
+// finishTime bounds how long a keeper waits, once its sandbox has ended, until the
+// last commands were answered.
+const finishTime = 10 * time.Second
+
 // keeperAnswer is the line that a keeper writes once it is ready, or has failed.
 type keeperAnswer struct {
 	Error string `json:"error,omitempty"`
@@ -206,6 +210,7 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 		return err
 	}
 	defer listener.Close()
+	defer listener.Finish(finishTime)
 	this := kept{Socket: listener.Socket(), Sandbox: group.ID(), Began: time.Now().UnixNano(), Like: like}
 	text, err := json.Marshal(this)
 	if err == nil {

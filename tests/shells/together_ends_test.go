@@ -269,6 +269,50 @@ func TestTogether_AnOlderSandboxEnds(t *testing.T) {
 	w.mustBeQuiet()
 }
 
+// The last command in a sandbox that a newer one replaces says how it has ended, and
+// what it was refused.
+func TestTogether_TheLastCommandOfAnOlderSandboxSaysAll(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	harness.Require(t, "filesystem")
+	for range 3 {
+		w := newWorld(t, harness.Defaults(nil))
+		var refused []string
+		for i := range 12 {
+			refused = append(refused, w.OutsidePath(fmt.Sprintf("secret-%d", i)))
+			harness.Write(t, refused[i], "secret")
+		}
+		said, started, goOn := w.OutsidePath("said"), w.ProjectPath("started"), w.ProjectPath("go-on")
+		harness.Must(t, unix.Mkfifo(goOn, 0o600))
+		a := w.agent()
+		alone, _ := a.run("cat " + refused[0])
+		reports := strings.Contains(flat(alone), refused[0]+`" by "cat"`) // as the kernel does
+		a.must(`@("$LINK" -c 'touch started; read line <go-on; cat ` + strings.Join(refused, " ") +
+			`; exit 3' </dev/null >` + said + ` 2>&1; echo "status=$?" >>` + said + `) & true`)
+		harness.Eventually(t, "the command runs", func() bool {
+			_, err := os.Lstat(started)
+			return err == nil
+		})
+		kept := w.keeper()
+		harness.Write(t, w.UserSettings(), harness.Defaults(harness.Sandbox{"allow_network": false}))
+		a.must("true")
+		if !harness.Alive(kept) {
+			t.Fatal("the sandbox has ended under its command")
+		}
+		harness.Write(t, goOn, "\n")
+		var text string
+		harness.Eventually(t, "it has ended", func() bool {
+			text = flat(harness.Read(t, said))
+			return strings.Contains(text, "status=")
+		})
+		if !strings.Contains(text, "status=3") || strings.Contains(text, "sandbox has ended") ||
+			strings.Contains(text, refused[0]+`" by "cat"`) != reports {
+			t.Error(text)
+		}
+		harness.Eventually(t, "the older sandbox ends", func() bool { return !harness.Alive(kept) })
+	}
+}
+
 // A trail that cannot be written is said by each command, as without sharing.
 func TestTogether_ATrailThatIsLost(t *testing.T) {
 	t.Parallel()
