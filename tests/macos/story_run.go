@@ -119,11 +119,15 @@ func play(ctx context.Context, c cast) ([]row, error) {
 	return rows, nil
 }
 
+// copyProgram puts a copy of a program at a path. A child that is forked meanwhile
+// would hold it open for writing, and the kernel executes no such file (ETXTBSY).
 func copyProgram(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(to, content, 0o700)
 }
 
