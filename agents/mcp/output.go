@@ -51,27 +51,52 @@ func (o *output) Write(data []byte) (int, error) {
 	return n, nil
 }
 
-// take returns what is kept, and forgets it.
-func (o *output) take() shown {
+// take returns what is kept, and forgets it. While more may come, it keeps the
+// beginning of a character whose end has not come.
+func (o *output) take(more bool) shown {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := o.join()
-	o.first, o.last, o.total = nil, nil, 0
+	var begun []byte
+	if newest := slices.Concat(o.first, o.last); more {
+		begun = newest[len(newest)-unfinished(newest):]
+	}
+	all := o.join(len(begun))
+	o.first, o.last, o.total = begun, nil, int64(len(begun))
 	return all
 }
 
-func (o *output) join() shown {
-	last := o.last[max(0, len(o.last)-o.half):]
-	missing := o.total - int64(len(o.first)+len(last))
-	if missing == 0 {
-		whole := slices.Concat(o.first, last)
+// join is all that is kept but for some bytes at the end.
+func (o *output) join(without int) shown {
+	whole := slices.Concat(o.first, o.last)
+	whole, total := whole[:len(whole)-without], o.total-int64(without)
+	if int64(len(whole)) == total && len(whole) <= 2*o.half {
 		return shown{text: clean(whole), replaced: invalid(whole)}
 	}
-	// A character may be cut at either end.
-	return shown{
-		text:      fmt.Sprintf("%s\n[%d B left out]\n%s", clean(o.first), missing, clean(last)),
-		truncated: true, replaced: invalid(o.first) + invalid(last),
+	// A character that the cut divides is left out.
+	first, last := whole[:len(o.first)], whole[len(o.first):]
+	last = last[max(0, len(last)-o.half):]
+	first = first[:len(first)-unfinished(first)]
+	for n := 0; n < utf8.UTFMax-1 && len(last) > 0 && !utf8.RuneStart(last[0]); n++ {
+		last = last[1:]
 	}
+	return shown{
+		text: fmt.Sprintf("%s\n[%d B left out]\n%s", clean(first), total-int64(len(first)+len(last)),
+			clean(last)),
+		truncated: true, replaced: invalid(first) + invalid(last),
+	}
+}
+
+// unfinished counts the bytes at the end that begin a character.
+func unfinished(data []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
+		if begun := data[len(data)-n:]; utf8.RuneStart(begun[0]) {
+			if utf8.FullRune(begun) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }
 
 // invalid counts the bytes that are no UTF-8.

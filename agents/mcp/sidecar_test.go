@@ -300,13 +300,13 @@ func TestOutput_KeepsBothEnds(t *testing.T) {
 			_, _ = o.Write([]byte(strings.Repeat("a", half)))
 		}
 		_, _ = o.Write([]byte("\x1b]end\r\n"))
-		got := o.take()
+		got := o.take(false)
 		if data, _ := json.Marshal(got.text); !got.truncated || !strings.HasSuffix(got.text, `\x1b]end`+"\n") ||
 			!strings.Contains(got.text, " B left out]") || strings.Contains(string(data), `\u001b`) ||
 			strings.Count(got.text, "a") < half || strings.Count(got.text, "a") > 2*half {
 			t.Errorf("%t, %d bytes", got.truncated, len(got.text))
 		}
-		if left := o.take(); left != (shown{}) {
+		if left := o.take(false); left != (shown{}) {
 			t.Errorf("%+v is left", left)
 		}
 	}
@@ -321,8 +321,41 @@ func TestOutput_CountsWhatItReplaces(t *testing.T) {
 	} {
 		o := output{half: 100}
 		_, _ = o.Write([]byte(data))
-		if got := o.take(); got != want {
+		if got := o.take(false); got != want {
 			t.Errorf("%q: %+v, want %+v", data, got, want)
+		}
+	}
+}
+
+// A character is whole, wherever a call or the cut divides it.
+func TestOutput_DividesNoCharacter(t *testing.T) {
+	t.Parallel()
+	o := output{half: 100}
+	for _, part := range []struct {
+		written, want string
+		more          bool
+	}{
+		{"a\xc3", "a", true},
+		{"\xa9b", "\u00e9b", true},
+		{"\xf0\x9f\x98", "", true},
+		{"\x80", "\U0001f600", true},
+		{"\xc3", "", true},
+		{"", "\ufffd", false},
+	} {
+		_, _ = o.Write([]byte(part.written))
+		replaced := 0
+		if !part.more {
+			replaced = 1
+		}
+		if got := o.take(part.more); got != (shown{text: part.want, replaced: replaced}) {
+			t.Errorf("%q: %+v", part.written, got)
+		}
+	}
+	for odd := range 4 {
+		o := output{half: 100}
+		_, _ = o.Write([]byte(strings.Repeat("a", odd) + strings.Repeat("\U0001f600", 1000) + "b"))
+		if got := o.take(false); !got.truncated || got.replaced != 0 || strings.Contains(got.text, "\ufffd") {
+			t.Errorf("%d: %+v", odd, got)
 		}
 	}
 }

@@ -88,7 +88,8 @@ type RunOutput struct {
 
 // take fills in what a command has printed, and forgets it.
 func (o *RunOutput) take(c *command) {
-	output, stderr := c.output.take(), c.stderr.take()
+	more := !o.Ended
+	output, stderr := c.output.take(more), c.stderr.take(more)
 	o.Output, o.Stderr = output.text, stderr.text
 	o.Truncated, o.Replaced = output.truncated || stderr.truncated, output.replaced+stderr.replaced
 }
