@@ -41,7 +41,7 @@ function printProtections(page: Page, title: string, protections: Protection[]):
 }
 
 function printAttack(page: Page, name: string, { attack, unsandboxed, session, status, verdict }: Attack): void {
-  page.words(`${verdicts[verdict].padEnd(10)}${line(attack)}`, 2, 12);
+  page.words(`${verdicts[verdict].padEnd(10)}${line(attack)}`, 2);
   page.words(`${name.replaceAll("_", " ")}. Without a sandbox: ${line(unsandboxed)}. In a session: ${line(session)}.`, 12);
   if (verdict === "untried") page.words("It is refused without a sandbox, too.", 12);
   if (verdict === "open") page.words(`The session reports this as ${line(status)}.`, 12);

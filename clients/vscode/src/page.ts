@@ -1,9 +1,6 @@
 import { text } from "./display";
 import { fromHome } from "./home";
 
-/** The width of a page in columns: an editor beside the side bar at 1024 pixels. */
-export const width = 71;
-
 /** A line of a file. */
 export interface Place {
   file: string;
@@ -17,24 +14,14 @@ export interface Link extends Place {
   end: number;
 }
 
-/** Wraps text at spaces to lines of a length. */
-export function wrap(words: string, length: number): string[] {
-  const lines: string[] = [];
-  for (const word of words.split(" ")) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= length) lines.push(`${lines.pop() ?? ""} ${word}`);
-    else lines.push(word);
-  }
-  return lines;
-}
-
 /** Shows a place; the link leads to the real one. */
 function shown({ file, line }: Place): string {
   return `${text(fromHome(file))}:${line}`;
 }
 
 /**
- * A read-only document: headings, and below them lines that are wrapped. Only
+ * A read-only document: headings, and below them lines. The editor wraps them
+ * for its own width; lines that are wrapped here would be wrapped twice. Only
  * what was added as a place is a link, whatever the text looks like.
  */
 export class Page {
@@ -59,31 +46,19 @@ export class Page {
     return this.line().line(title.toUpperCase());
   }
 
-  /** Adds text, wrapped; lines after the first are indented further. */
-  words(words: string, indent: number, hanging = indent): this {
-    const [first = "", ...rest] = wrap(words, width - hanging);
-    this.line(" ".repeat(indent) + first);
-    for (const line of rest) this.line(" ".repeat(hanging) + line);
-    return this;
+  /** Adds text with an indentation, which the editor keeps when it wraps. */
+  words(words: string, indent: number): this {
+    return this.line(" ".repeat(indent) + words);
   }
 
-  /**
-   * Adds columns, and a place or words behind them. If that is too long, it goes
-   * into the next line.
-   */
-  row(columns: string, behind: Place | string | undefined, indent: number, next: number): this {
+  /** Adds columns, and a place or words behind them. */
+  row(columns: string, behind: Place | string, indent: number): this {
     const before = " ".repeat(indent) + columns;
-    if (behind === undefined) return this.line(before.trimEnd());
-    const end = typeof behind === "string" ? behind : shown(behind);
-    const fits = before.length + end.length <= width;
-    if (!fits) this.line(before.trimEnd());
-    if (!fits && typeof behind === "string") return this.words(end, next);
-    const lead = fits ? before : " ".repeat(next);
-    if (typeof behind !== "string") {
-      const start = this.length + lead.length;
-      this.links.push({ file: behind.file, line: behind.line, start, end: start + end.length });
-    }
-    return this.line(lead + end);
+    if (typeof behind === "string") return this.line((before + behind).trimEnd());
+    const end = shown(behind);
+    const start = this.length + before.length;
+    this.links.push({ file: behind.file, line: behind.line, start, end: start + end.length });
+    return this.line(before + end);
   }
 }
 

@@ -50,7 +50,7 @@ class Groups {
     page.heading(title);
     if (this.all.size === 0) page.line("  none");
     for (const { source, place, notes, entries } of this.all.values()) {
-      page.row(`${source}  `, place, 2, 4);
+      page.row(`${source}  `, place, 2);
       for (const note of notes) page.words(note, 4);
       for (const entry of entries) page.line(`    ${entry}`);
     }
@@ -69,7 +69,7 @@ function addRule(files: Groups, rule: PolicyRule): void {
 
 /**
  * Lays out a policy: what a session may do, and which line of which file grants
- * it.
+ * it. What people look for comes first: mistakes, then files, then the rest.
  */
 export function policyPage(kind: Kind, policyId: string, policy: Policy): Page {
   const page = new Page();
@@ -83,15 +83,10 @@ export function policyPage(kind: Kind, policyId: string, policy: Policy): Page {
   if (policy.privateTerminals)
     files.add("system_paths.read_write", own, fileEntry(["read", "write"], "terminals of its own"));
   const from = (...keys: string[]): PolicyOrigin[] => policy.origins.filter((origin) => keys.includes(origin.key));
-  page.heading("Switches");
-  for (const origin of scalarKeys.flatMap((key) => from(key))) {
-    const source = origin.entry === undefined ? "" : `${sourceOf(origin.key, origin)} `;
-    page.row(`${`${origin.key} `.padEnd(20)}${`${text(origin.value)} `.padEnd(10)}${source}`, placeOf(origin), 2, 22);
-  }
   if (policy.diagnostics.length > 0) {
     page.heading("Problems in the settings");
     for (const { severity, file, line, message } of policy.diagnostics) {
-      page.row(`${severity}  `, { file, line }, 2, 4);
+      page.row(`${severity}  `, { file, line }, 2);
       page.words(message, 4);
     }
   }
@@ -108,6 +103,11 @@ export function policyPage(kind: Kind, policyId: string, policy: Policy): Page {
     const groups = new Groups();
     for (const origin of from(...keys)) groups.add(origin.key, origin, text(fromHome(origin.value)));
     groups.print(page, title);
+  }
+  page.heading("Switches");
+  for (const origin of scalarKeys.flatMap((key) => from(key))) {
+    const source = origin.entry === undefined ? "" : `${sourceOf(origin.key, origin)} `;
+    page.row(`${`${origin.key} `.padEnd(20)}${`${text(origin.value)} `.padEnd(10)}${source}`, placeOf(origin), 2);
   }
   return page.line().line(`Policy ${policyId}`);
 }

@@ -134,7 +134,7 @@ export class Trust {
   /** Shows all requests, if the question has no space for them. */
   private async showAll(project: Project, asks: string[]): Promise<void> {
     const page = new Page().words(vscode.l10n.t("{0} asks for:", quote(project.file)), 0).line();
-    for (const ask of asks) page.words(ask, 0, 2);
+    for (const ask of asks) page.words(ask, 0);
     await this.documents.show(vscode.l10n.t("Sandbox Requests"), project.projectDir, () => Promise.resolve(page));
   }
 

@@ -1,7 +1,8 @@
 import * as assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import * as path from "node:path";
 
 import { doctorPage } from "../../src/doctorText";
-import { width } from "../../src/page";
 
 const attack = { attack: "read a file outside", unsandboxed: "works", session: "EACCES", status: "enforced" };
 const protection = { name: "filesystem", status: "enforced", mechanism: "landlock", detail: "d ".repeat(90), attacks: [] };
@@ -30,11 +31,16 @@ describe("the doctor's page", () => {
     assert.ok(!shown({ ...protection, attacks: [{ ...attack, verdict: "held" }] }).join("\n").includes("BROKEN"));
   });
 
-  it("fits its width, and shows what is no JSON", () => {
-    assert.deepEqual(
-      shown(protection).filter((line) => line.length > width),
-      [],
-    );
+  it("is wrapped once, by the editor", () => {
+    assert.ok(shown(protection).includes(`            ${"d ".repeat(90)}`), shown(protection).join("\n"));
+    const manifest = path.join(__dirname, "..", "..", "package.json");
+    const { contributes } = JSON.parse(readFileSync(manifest, "utf8")) as {
+      contributes: { configurationDefaults: Record<string, Record<string, unknown>> };
+    };
+    assert.equal(contributes.configurationDefaults["[sandbox-report]"]?.["editor.wordWrap"], "on");
+  });
+
+  it("shows what is no JSON as it is", () => {
     assert.equal(doctorPage("no\u202e JSON", "").text, "no\\u202e JSON");
   });
 });
