@@ -11,7 +11,7 @@ const batchDelay = 300;
  */
 const burstGap = 1000;
 /**
- * At most maxSingles items are delivered singly within singlesWindow, and none
+ * At most maxSingles items are delivered at once within singlesWindow, and none
  * of a burst. Further items wait.
  */
 const maxSingles = 2;
@@ -28,8 +28,8 @@ const maxInterval = 60_000;
 export const commandDelay = 2000;
 
 /**
- * Batches items for notifications. A few are delivered one by one, many as a
- * summary, at a bounded rate however many arrive.
+ * Batches items for notifications. One is delivered alone, and what arrives
+ * together as a summary, at a bounded rate however many arrive.
  */
 export class Batcher<T> {
   private waiting: T[] = [];
@@ -90,7 +90,8 @@ export class Batcher<T> {
   private flush(): void {
     const all = this.waiting;
     this.waiting = [];
-    if (all.length <= maxSingles) for (const item of all) this.notify(item);
+    const [first] = all;
+    if (all.length === 1 && first !== undefined) this.notify(first);
     else this.notifySummary(all);
   }
 }

@@ -29,10 +29,15 @@ export function shortValueOf({ value }: Suggestion): string {
   return typeof value === "string" ? `"${shortPath(whole.slice(1, -1), groupWidth - 2)}"` : shortPath(whole, groupWidth);
 }
 
-/** Why no setting is suggested, for a row of the side bar; undefined if that is long. */
+/**
+ * Why no setting is suggested: the first clause of the hint, for a row of the
+ * side bar; undefined if there is none. The editor cuts the row at its end, and
+ * its hover has the whole hint.
+ */
 export function shortReason(hint: string | undefined): string | undefined {
-  const reason = withHint("", hint?.replace(/ (is|are) stored there\b.*$/, "")).trim().replace(/\.$/, "");
-  return reason === "" || reason.length > groupWidth + 5 ? undefined : reason;
+  const clause = hint?.replace(/ (is|are) stored there\b.*$/, "").replace(/(?:[;,]|\.(?= )) .*$/, "");
+  const reason = withHint("", clause).trim().replace(/\.$/, "");
+  return reason === "" ? undefined : reason;
 }
 
 /** What was refused, for a row of the side bar that also holds other characters. */

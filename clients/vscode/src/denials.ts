@@ -9,7 +9,7 @@ import { shortReason, shortRow, shortValueOf, valueOf, withHint } from "./denial
 import type { Manager } from "./manager";
 import { fail, inform, warn } from "./notices";
 import { LimitReachedNotification, ListRequest, StartedNotification, type DeniedParams, type Suggestion } from "./protocol.gen";
-import { keyOf, Refusals, type Group, type Refusal } from "./refused";
+import { groupKey, keyOf, Refusals, type Group, type Refusal } from "./refused";
 
 /** The view's id in package.json. */
 const view = "sandboxSidecar.refused";
@@ -85,16 +85,26 @@ export class Denials implements vscode.TreeDataProvider<Element> {
   }
 
   private async notifySummary(all: DeniedParams[]): Promise<void> {
-    const show = vscode.l10n.t("Show…");
-    if (all.length === 0) return;
+    const [show, allow] = [vscode.l10n.t("Show…"), vscode.l10n.t("Allow…")];
+    const [first] = all;
+    if (first === undefined) return;
     const count = all.reduce((total, { missed }) => total + 1 + (missed ?? 0), 0);
-    if ((await warn(vscode.l10n.t("The sandbox refused {0} operations.", count), show)) === show) await this.list();
+    // One setting for all of them is offered at once.
+    const one = first.suggestion !== undefined && all.every(({ suggestion }) => groupKey(suggestion) === groupKey(first.suggestion));
+    const choice = await warn(vscode.l10n.t("The sandbox refused {0} operations.", count), ...(one ? [allow] : []), show);
+    if (choice === show) await this.list();
+    if (choice === allow) await this.ask(first);
   }
 
   private async notifyAlarms(all: DeniedParams[]): Promise<void> {
     const show = vscode.l10n.t("Show…");
     const text = vscode.l10n.t("Sessions have made or changed {0} protected paths.", all.length);
     if ((await warn(text, show)) === show) await this.list();
+  }
+
+  /** How many denials the view has. */
+  get size(): number {
+    return this.refusals.size;
   }
 
   /** Shows the view. */

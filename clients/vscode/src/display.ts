@@ -24,7 +24,10 @@ export function text(s: string): string {
  * that its name stays.
  */
 export function shortPath(s: string, limit: number): string {
-  const whole = escape(s, true);
+  return pathOf(escape(s, true), limit);
+}
+
+function pathOf(whole: string, limit: number): string {
   if (Array.from(whole).length <= limit) return whole;
   const parts = whole.split("/");
   for (let i = 2; i < parts.length; i++) {
@@ -51,20 +54,27 @@ export function line(s: string): string {
 }
 
 /**
- * Text of at most limit characters. First what follows the first sentence goes,
- * then the longest name in quotation marks is shortened, so that the words stay.
+ * Text of about limit characters. First what follows the first sentence goes,
+ * then names in quotation marks are shortened, the longest first. No word goes:
+ * a sentence that is cut in its middle says nothing, or something else.
  */
 export function brief(s: string, limit: number): string {
   const whole = line(s);
   if (Array.from(whole).length <= limit) return whole;
-  const sentence = firstSentence(whole);
-  const over = Array.from(sentence).length - limit;
-  if (over <= 0) return sentence;
-  const names = sentence.match(/"(?:[^"\\]|\\.)*"/gu) ?? [];
-  const name = names.reduce((a, b) => (b.length > a.length ? b : a), "");
-  const room = Array.from(name).length - 2 - over;
-  if (room < minName) return shorten(sentence, limit);
-  return sentence.replace(name, () => `"${shorten(name.slice(1, -1), room)}"`);
+  let sentence = firstSentence(whole);
+  const names = (sentence.match(/"(?:[^"\\]|\\.)*"/gu) ?? []).sort((a, b) => b.length - a.length);
+  for (const name of names) {
+    const over = Array.from(sentence).length - limit;
+    if (over <= 0) break;
+    const room = Math.max(minName, Array.from(name).length - 2 - over);
+    sentence = sentence.replace(name, () => `"${shorterName(name.slice(1, -1), room)}"`);
+  }
+  return sentence;
+}
+
+/** A name that is escaped already. Of a path, directories in its middle go. */
+function shorterName(name: string, limit: number): string {
+  return /^[~/]/.test(name) ? pathOf(name, limit) : shorten(name, limit);
 }
 
 /** The text up to the first full stop outside of quotation marks. */

@@ -47,14 +47,18 @@ export class Refusals {
     const groups = new Map<string, Group>();
     for (const refusal of [...this.all.values()].reverse()) {
       const { suggestion, hint } = refusal.denial;
-      const key =
-        suggestion === undefined ? `no setting ${hint ?? ""}` : `${suggestion.setting} ${JSON.stringify(suggestion.value)}`;
+      const key = groupKey(suggestion) ?? `no setting ${hint ?? ""}`;
       const group = groups.get(key) ?? { key, suggestion, hint, refusals: [] };
       group.refusals.push(refusal);
       groups.set(key, group);
     }
     return [...groups.values()];
   }
+}
+
+/** Returns the same for suggestions of the same line; undefined without one. */
+export function groupKey(suggestion: Suggestion | undefined): string | undefined {
+  return suggestion === undefined ? undefined : `${suggestion.setting} ${JSON.stringify(suggestion.value)}`;
 }
 
 /** Returns the same for denials that are the same for the user. */

@@ -33,13 +33,18 @@ describe("the batcher", () => {
   /** The number of items in all notifications. */
   const all = () => singles().length + summed().reduce((a, b) => a + b, 0);
 
-  it("delivers a few items singly, at once", () => {
-    arrive(2, 0);
-    mock.timers.tick(300);
-    assert.deepEqual(texts(), ["1", "2"]);
+  it("delivers one item at once, and as it is", () => {
+    arrive(1, 300);
+    assert.deepEqual(texts(), ["1"]);
     mock.timers.tick(10_000);
     arrive(1, 300);
-    assert.deepEqual(texts(), ["1", "2", "1"]);
+    assert.deepEqual(texts(), ["1", "1"]);
+  });
+
+  it("makes one message of what one command causes", () => {
+    arrive(2, 0);
+    mock.timers.tick(300);
+    assert.deepEqual(texts(), ["sum of 2"]);
   });
 
   it("delays further items, but delivers them singly", () => {

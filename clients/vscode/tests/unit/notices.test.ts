@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import * as path from "node:path";
 
+import { shortReason } from "../../src/denialText";
 import { brief } from "../../src/display";
 import { kindOf } from "../../src/kinds";
 import { completions, resolved } from "../../src/pathCompletion";
@@ -13,11 +14,14 @@ describe("a notification", () => {
   it("is shortened in its longest name, so that its words stay", () => {
     const name = "/home/ada/".concat("x".repeat(200), "/list.txt");
     const text = brief(`The sandbox refused to let "bash" write "${name}".`, 100);
-    assert.equal(text.length, 100);
-    assert.match(text, /^The sandbox refused to let "bash" write "\/home\/ada\/x+…x+\/list\.txt"\.$/);
+    assert.equal(text, 'The sandbox refused to let "bash" write "/…/list.txt".');
     assert.equal(brief("short", 100), "short");
     assert.equal(brief(`It refused "a. B". ${"More words. ".repeat(20)}`, 100), 'It refused "a. B".');
-    assert.equal(brief("word ".repeat(40), 100).length, 100);
+    const words = "word ".repeat(40).trimEnd();
+    assert.equal(brief(words, 100), words);
+    const two = brief(`It let "${"a".repeat(60)}" read "${"b".repeat(90)}".`, 60);
+    assert.match(two, /^It let "a+…a+" read "b+…b+"\.$/);
+    assert.ok(two.length <= 60, two);
   });
 
   it("is shown by one module, which shortens it", () => {
@@ -27,6 +31,19 @@ describe("a notification", () => {
       for (const [call] of text.matchAll(/window\s*\.show(Information|Warning|Error)Message\([^;]*;/g))
         assert.ok(name === "notices.ts" || call.includes("modal: true"), `${name}: ${call}`);
     }
+  });
+});
+
+describe("a row of what was refused", () => {
+  it("names the reason if there is no setting, whatever its length", () => {
+    for (const [hint, want] of [
+      ["careful: SSH keys are stored there, so no setting is suggested", "Careful: SSH keys"],
+      ["programs outside of the sandbox run what is in it; a session never writes it", "Programs outside of the sandbox run what is in it"],
+      ["see docs.example.com for more. It is long", "See docs.example.com for more"],
+      ["", undefined],
+      [undefined, undefined],
+    ] as const)
+      assert.equal(shortReason(hint), want);
   });
 });
 
