@@ -1,11 +1,14 @@
+import { homedir } from "node:os";
+
 import * as vscode from "vscode";
 
 import { valueOf, withHint } from "./denialText";
 import { quote } from "./display";
+import { folderQuestion, folderSuggestion } from "./folderOf";
 import { currentFolder } from "./folders";
 import { fromHome } from "./home";
 import type { Manager } from "./manager";
-import { SettingsAllowRequest, SettingsGetRequest, type Suggestion } from "./protocol.gen";
+import { PolicyExplainRequest, SettingsAllowRequest, SettingsGetRequest, type Suggestion } from "./protocol.gen";
 import { editSettings, platformBlock, projectSettings, userSettings } from "./settingsFiles";
 import { settingOf, withSetting, withSuggestion } from "./settingsEdit";
 import type { Stale } from "./stale";
@@ -13,6 +16,9 @@ import type { Trust } from "./trust";
 
 /** The lists to which the sidecar adds for a window. */
 const grantable = /^(\w+\.)?(additional_\w+|toolchains|allowed_hosts)$/;
+
+/** Where a suggestion can go. */
+type Choice = vscode.QuickPickItem & { write?: () => Promise<void> };
 
 /**
  * Writes the setting that would allow a denied operation, into the file that
@@ -40,7 +46,37 @@ export class Allow {
     const project = projectDir ?? currentFolder()?.uri.fsPath;
     // The risk stands beside what takes it.
     const detail = withHint("", hint).trim();
-    const items = [
+    const items = this.choices(suggestion, detail, project, external);
+    const folder = project === undefined ? undefined : await this.folderOf(suggestion, project);
+    if (folder !== undefined) {
+      const kind = vscode.QuickPickItemKind.Separator;
+      items.unshift({ label: valueOf(suggestion), kind });
+      items.push({ label: vscode.l10n.t("its folder: {0}", valueOf(folder)), kind });
+      items.push(...this.choices(folder, "", project, external));
+    }
+    const placeHolder = `"${suggestion.setting}": ${valueOf(suggestion)}`;
+    const chosen = await vscode.window.showQuickPick(items, { title, placeHolder });
+    await chosen?.write?.();
+  }
+
+  /**
+   * Returns the suggestion for the folder of what was refused, so that not each
+   * file of it is asked about; undefined if the sidecar would not make that one.
+   */
+  private async folderOf(suggestion: Suggestion, projectDir: string): Promise<Suggestion | undefined> {
+    const question = folderQuestion(suggestion, homedir());
+    if (question === undefined) return undefined;
+    const kind = suggestion.setting.startsWith("tool.") ? "tool" : "terminal";
+    try {
+      const answer = await this.manager.request(PolicyExplainRequest, { projectDir, kind, ...question });
+      return folderSuggestion(suggestion, question, answer, homedir());
+    } catch {
+      return undefined; // the file itself can be allowed all the same
+    }
+  }
+
+  private choices(suggestion: Suggestion, detail: string, project: string | undefined, external: boolean): Choice[] {
+    const items: Choice[] = [
       {
         label: vscode.l10n.t("$(account) For all my projects"),
         description: vscode.l10n.t("in your user settings"),
@@ -64,9 +100,7 @@ export class Allow {
         write: () => this.forWindow(project, suggestion),
       });
     }
-    const placeHolder = `"${suggestion.setting}": ${valueOf(suggestion)}`;
-    const chosen = await vscode.window.showQuickPick(items, { title, placeHolder });
-    await chosen?.write();
+    return items;
   }
 
   /** Nothing is written. The sidecar remembers it until it ends. */

@@ -66,10 +66,9 @@ export class Approvals {
     const title = `${brief(params.message, longest - label.length - 1)} ${link}`;
     // A progress stays until it has ended, and closes by itself. No message does.
     const location = vscode.ProgressLocation.Notification;
-    void vscode.window.withProgress({ location, title, cancellable: true }, async (_, refused) => {
-      refused.onCancellationRequested(() => this.open.get(id)?.answer("deny"));
-      await decision;
-    });
+    // It has no button: the only one that it could have is a blue "Cancel", which
+    // refuses. The link leads to a list that begins with the refusal.
+    void vscode.window.withProgress({ location, title, cancellable: false }, () => decision).then(undefined, () => undefined);
     try {
       return await decision;
     } finally {

@@ -4,14 +4,15 @@ import * as path from "node:path";
 import * as vscode from "vscode";
 
 import { configuration } from "./configuration";
-import { equal, plan, shown, systemName, undo, write, type Change, type Failure, type Shell, type Target } from "./confinement";
+import { equal, ignored, keptHere, plan, shown, systemName, undo, write, type Change, type Failure, type Shell, type Target } from "./confinement";
 import { json, line, quote } from "./display";
 import { describe } from "./errors";
 import { currentFolder } from "./folders";
+import { fromHome } from "./home";
 import type { Manager } from "./manager";
 import { fail, inform, warn } from "./notices";
 import { PolicyGetRequest } from "./protocol.gen";
-import { leadTo, linkFor, linksDirectory, makeLinks } from "./shellLinks";
+import { leadTo, linkedShells, linkFor, linksDirectory, makeLinks, missingOf } from "./shellLinks";
 
 /** Whose settings are written. */
 export const scopes = ["user", "workspace"] as const;
@@ -42,13 +43,32 @@ export class Confine {
 
   /**
    * Makes the links again if they lead elsewhere, as after an update of the
-   * extension. Without them no terminal would start.
+   * extension, and warns of settings whose shell does not exist: in its place
+   * VS Code starts a plain one, in silence. Such settings may have come from
+   * another machine, so what counts is what they say.
    */
   async refresh(): Promise<void> {
     const directory = linksDirectory(process.env);
-    if (!this.active || directory === undefined) return;
-    const program = await this.manager.program();
-    if (!(await leadTo(directory, program))) await makeLinks(program, directory);
+    const wanted = linkedShells(usedShells(), directory);
+    if (directory !== undefined && (this.active || wanted.some((shell) => path.dirname(shell) === directory))) {
+      const program = await this.manager.program();
+      if (!(await leadTo(directory, program))) await makeLinks(program, directory);
+    }
+    const missing = await missingOf(wanted);
+    if (missing !== undefined) void this.warnOf(missing);
+  }
+
+  /** Warns until the shell is there, or the user wants another one. */
+  private async warnOf(missing: string): Promise<void> {
+    const [again, undo] = [
+      vscode.l10n.t("Check Again"),
+      this.active ? vscode.l10n.t("Undo") : vscode.l10n.t("Open Settings"),
+    ];
+    const text = vscode.l10n.t("Terminals are not confined: {0} is missing.", quote(fromHome(missing), 48));
+    const choice = await fail(text, again, undo);
+    if (choice === undo && this.active) await this.undo();
+    else if (choice === undo) await vscode.commands.executeCommand("workbench.action.openSettings", "terminal.integrated profile");
+    if (choice === again) await this.refresh().catch((error: unknown) => void this.manager.showFailure(error));
   }
 
   /** Writes the settings of a scope, or asks whose. */
@@ -62,14 +82,18 @@ export class Confine {
     await makeLinks(program, directory);
     const shell = await usersShell(directory);
     const system = systemName(process.platform);
-    const chosen = scope ?? (await ask(shown(target("user"), system, shell)));
+    const chosen = scope ?? (await ask(listed(shown(target("user"), system, shell))));
     if (chosen === undefined) return;
     if (chosen === "workspace" && !vscode.workspace.isTrusted) {
       // VS Code ignores these settings there.
       throw new Error(vscode.l10n.t("This workspace is not trusted, so its settings confine nothing. Use your own."));
     }
     const to = target(chosen);
-    const changes = plan(to, system, shell, this.known(chosen));
+    const known = this.known(chosen);
+    const changes = plan(to, system, shell, known);
+    // Only the user's settings are synced.
+    const kept = chosen === "user" ? keptHere(to, changes.map(({ key }) => key), known.find(({ key }) => key === ignored)) : undefined;
+    if (kept !== undefined) changes.push(kept);
     await this.manager.get(); // shells report to it
     // Kept first: the window may close in between.
     await this.keep(chosen, changes);
@@ -77,7 +101,11 @@ export class Confine {
     await this.keep(chosen, written);
     this.report(failed);
     await this.until((used) => used === shell.path);
-    this.tell(written, failed);
+    const confining = ({ key }: { key: string }) => key !== ignored;
+    this.tell(written.filter(confining), failed.filter(confining));
+    if (chosen === "user" && !written.some(({ key }) => key === ignored)) {
+      void warn(vscode.l10n.t("Settings Sync may take these settings to a machine where nothing confines terminals."));
+    }
     await offerToTurnOn(this.manager, this.turnOn);
   }
 
@@ -163,6 +191,27 @@ export async function offerToTurnOn(manager: Manager, turnOn: () => Promise<void
   const params = { projectDir: folder.uri.fsPath, kind: "terminal" as const };
   const { policy } = await manager.request(PolicyGetRequest, params);
   if (!policy.restricted) await turnOn();
+}
+
+/** What is written to the user's settings, with what keeps it on this machine. */
+function listed(values: [key: string, value: unknown][]): [key: string, value: unknown][] {
+  const has = target("user").has(ignored);
+  return has ? [...values, [ignored, values.map(([key]) => key)]] : values;
+}
+
+/** The shells that VS Code's settings name for terminals, tasks and agents. */
+function usedShells(): string[] {
+  const system = systemName(process.platform);
+  const settings = vscode.workspace.getConfiguration();
+  const name = settings.get<string | null>(`terminal.integrated.defaultProfile.${system}`) ?? "";
+  const all = settings.get<Record<string, unknown>>(`terminal.integrated.profiles.${system}`) ?? {};
+  const profiles = [
+    all[name],
+    settings.get<unknown>(`terminal.integrated.automationProfile.${system}`),
+    settings.get<unknown>(`terminal.integrated.agentHostProfile.${system}`),
+    settings.get<unknown>(`chat.tools.terminal.terminalProfile.${system}`),
+  ];
+  return profiles.flatMap((profile) => [(profile as { path?: unknown } | null | undefined)?.path].flat()).filter((one) => typeof one === "string");
 }
 
 /** Reports whether a setting has the value that was written. */

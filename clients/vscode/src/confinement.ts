@@ -52,6 +52,27 @@ function wanted(system: "linux" | "osx", shell: Shell): [key: string, value: unk
 
 const profiles = "terminal.integrated.profiles";
 
+/** The setting that names what Settings Sync leaves out. */
+export const ignored = "settingsSync.ignoredSettings";
+
+/**
+ * Returns the change that keeps settings on this machine: they name a path that
+ * another machine may not have, and there VS Code starts a plain shell. known is
+ * that of an earlier time. Returns undefined if the editor has no such setting.
+ */
+export function keptHere(target: Target, keys: readonly string[], known?: Change): Change | undefined {
+  if (!target.has(ignored)) return undefined;
+  const now = target.get(ignored);
+  const before = known !== undefined && equal(now, known.after) ? known.before : now;
+  const list = strings(before);
+  const after = [...list, ...keys.filter((key) => !list.includes(key))];
+  return before === undefined ? { key: ignored, after } : { key: ignored, before, after };
+}
+
+function strings(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
+}
+
 /** Returns what to write, as the user is shown it: without other profiles. */
 export function shown(target: Target, system: "linux" | "osx", shell: Shell): [key: string, value: unknown][] {
   return wanted(system, shell).filter(([key]) => target.has(key));
@@ -110,6 +131,11 @@ export async function undo(
     let value: unknown;
     if (equal(now, after)) {
       value = before;
+    } else if (key === ignored) {
+      // The user has added others since, which stay.
+      const own = new Set(strings(after).filter((entry) => !strings(before).includes(entry)));
+      const rest = strings(now).filter((entry) => !own.has(entry));
+      value = before === undefined && rest.length === 0 ? undefined : rest;
     } else if (key.startsWith(profiles)) {
       const rest = withoutOurs(object(now), object(before), object(after));
       if (rest === undefined) {

@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 
 import { holds, offerToTurnOn, target } from "./confine";
-import { systemName, undo, write, type Change } from "./confinement";
+import { ignored, keptHere, systemName, undo, write, type Change } from "./confinement";
 import { describe } from "./errors";
 import type { Manager } from "./manager";
 import { fail, inform, warn } from "./notices";
@@ -33,14 +33,18 @@ export class DefaultProfile {
     }
     const change: Change = before === undefined ? { key, after: profileTitle } : { key, before, after: profileTitle };
     // Kept first: the window may close in between.
-    await this.keep([change]);
-    const { failed } = await write(settings, [change]);
-    const [failure] = failed;
+    const kept = keptHere(settings, [key], known.find((one) => one.key === ignored));
+    const changes = kept === undefined ? [change] : [change, kept];
+    await this.keep(changes);
+    const { written, failed } = await write(settings, changes);
+    const failure = failed.find((one) => one.key === key);
     if (failure !== undefined) {
+      await undo(settings, written);
       await this.keep(known);
       void fail(describe(failure.error));
       return;
     }
+    await this.keep(written);
     if (holds(key, profileTitle)) {
       const back = vscode.l10n.t("Undo");
       void inform(vscode.l10n.t("New and split terminals are sandboxed ones by default."), back).then((choice) =>
@@ -67,6 +71,11 @@ export class DefaultProfile {
         ? vscode.l10n.t("This command has not set the default terminal, so nothing changes.")
         : vscode.l10n.t("The default terminal is as before."),
     );
+  }
+
+  /** Reports whether the setting was written, and not taken back. */
+  get active(): boolean {
+    return this.known.length > 0;
   }
 
   private get known(): Change[] {

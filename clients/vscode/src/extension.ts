@@ -27,6 +27,7 @@ import { openSettings, projectSettings, userSettings } from "./settingsFiles";
 import { ShellSessions } from "./shellSessions";
 import { Stale } from "./stale";
 import { Status } from "./status";
+import { statusList, type Facts, type GroupName } from "./statusList";
 import { Tasks } from "./tasks";
 import { Terminals } from "./terminals";
 import { RunTool, type ToolInput } from "./tool";
@@ -67,10 +68,12 @@ export function activate(context: vscode.ExtensionContext): Api {
   new QuickFixes(context);
   new Tasks(context, terminals);
   const turnOn = new TurnOn(context, sidecar, log, stale);
+  terminals.mayOpen = stale.mayOpen = (projectDir) => turnOn.ensure(projectDir);
   const confine = new Confine(context, sidecar, log, () => turnOn.run());
+  const defaultProfile = new DefaultProfile(context, sidecar, () => turnOn.run());
   shells.follow(confine);
   const counter = new Counter(context, terminals, shells);
-  new Status(context, sidecar, terminals, counter, confine);
+  const status = new Status(context, sidecar, terminals, shells, counter, confine);
   confine.refresh().catch((error: unknown) => void sidecar.showFailure(error));
   sidecar.onNotification(SettingsChangedNotification, () => documents.refresh());
 
@@ -93,14 +96,25 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("chooseMode", () => turnOn.chooseMode());
   register("confineAll", (argument) => confine.run(scopes.find((word) => word === argument)));
   register("unconfineAll", () => confine.undo());
-  const defaultProfile = new DefaultProfile(context, sidecar, () => turnOn.run());
   register("makeDefault", () => defaultProfile.make());
   register("undoDefault", () => defaultProfile.undo());
   register("replaceTerminal", () => replaceTerminal(terminals, counter));
   register("newTerminal", async () => ((await turnOn.ensure()) ? terminals.create() : undefined));
   register("splitTerminal", () => terminals.split());
   register("reopenStale", () => stale.reopen());
-  register("showStatus", () => showStatus(counter));
+  register("showStatus", () =>
+    showStatus({
+      on: status.on,
+      openInFront: counter.count.active === "open",
+      running: sidecar.now !== undefined,
+      confined: confine.active,
+      isDefault: defaultProfile.active,
+      denials: denials.size,
+      files: review.size,
+      folder: vscode.workspace.workspaceFolders !== undefined,
+      trusted: vscode.workspace.isTrusted,
+    }),
+  );
   register("showPolicy", () => showPolicy(sidecar, documents));
   register("explain", () => explain(sidecar, copySetting));
   register("showDenials", () => denials.list());
@@ -146,7 +160,7 @@ export function activate(context: vscode.ExtensionContext): Api {
  * sidecar does the same when its standard input closes.
  */
 export async function deactivate(): Promise<void> {
-  await manager?.stop();
+  await manager?.end();
 }
 
 /**
@@ -168,34 +182,46 @@ function startIfNeeded(context: vscode.ExtensionContext, sidecar: Manager): void
   }
 }
 
-async function showStatus(counter: Counter): Promise<void> {
-  const commands = [
-    ["newTerminal", vscode.l10n.t("New Terminal"), "shield"],
-    ["turnOn", vscode.l10n.t("Turn On…"), "power"],
-    ["turnOff", vscode.l10n.t("Turn Off…"), "circle-slash"],
-    ["chooseMode", vscode.l10n.t("Choose Mode…"), "settings"],
-    ["confineAll", vscode.l10n.t("Confine All Terminals, Tasks and Agents…"), "lock"],
-    ["unconfineAll", vscode.l10n.t("Undo Confining All Terminals, Tasks and Agents"), "unlock"],
-    ["makeDefault", vscode.l10n.t("Make Sandboxed Terminals the Default"), "terminal"],
-    ["showPolicy", vscode.l10n.t("Show Policy"), "list-tree"],
-    ["explain", vscode.l10n.t("Explain Access…"), "question"],
-    ["showDenials", vscode.l10n.t("Show Denials"), "circle-slash"],
-    ["showReview", vscode.l10n.t("Show Files to Check"), "eye"],
-    ["openPort", vscode.l10n.t("Open a Port of This Session…"), "radio-tower"],
-    ["endBackground", vscode.l10n.t("End All Processes of an Agent…"), "debug-stop"],
-    ["doctor", vscode.l10n.t("Doctor"), "pulse"],
-    ["showAudit", vscode.l10n.t("Show Audit Log"), "history"],
-    ["openUserSettings", vscode.l10n.t("Open User Settings"), "settings-gear"],
-    ["openProjectSettings", vscode.l10n.t("Open Project Settings"), "settings"],
-    ["trustProject", vscode.l10n.t("Trust Project Settings…"), "verified"],
-    ["restart", vscode.l10n.t("Restart Sidecar"), "debug-restart"],
-    ["showLog", vscode.l10n.t("Show Log"), "output"],
-  ] as const;
-  const replace = ["replaceTerminal", vscode.l10n.t("Replace the Terminal in Front…"), "replace"] as const;
-  const offered = counter.count.active === "open" ? [replace, ...commands] : commands;
-  const items = offered.map(([command, label, icon]) => ({ label: `$(${icon}) ${label}`, command }));
+/** Lists the commands that apply now, in groups. */
+async function showStatus(facts: Facts): Promise<void> {
+  const titles: Record<GroupName, string> = {
+    terminals: vscode.l10n.t("Terminals"),
+    switch: vscode.l10n.t("On and off"),
+    happened: vscode.l10n.t("What happened"),
+    why: vscode.l10n.t("What is allowed"),
+    settings: vscode.l10n.t("Settings"),
+    sidecar: vscode.l10n.t("The sidecar"),
+  };
+  const labels: Record<string, string> = {
+    replaceTerminal: `$(replace) ${vscode.l10n.t("Replace the Terminal in Front…")}`,
+    newTerminal: `$(shield) ${vscode.l10n.t("New Terminal")}`,
+    openPort: `$(radio-tower) ${vscode.l10n.t("Open a Port of This Session…")}`,
+    endBackground: `$(debug-stop) ${vscode.l10n.t("End All Processes of an Agent…")}`,
+    turnOn: `$(play-circle) ${vscode.l10n.t("Turn On…")}`,
+    chooseMode: `$(settings) ${vscode.l10n.t("Choose Mode…")}`,
+    turnOff: `$(stop-circle) ${vscode.l10n.t("Turn Off…")}`,
+    confineAll: `$(lock) ${vscode.l10n.t("Confine All Terminals, Tasks and Agents…")}`,
+    unconfineAll: `$(unlock) ${vscode.l10n.t("Undo Confining All Terminals, Tasks and Agents")}`,
+    makeDefault: `$(terminal) ${vscode.l10n.t("Make Sandboxed Terminals the Default")}`,
+    undoDefault: `$(discard) ${vscode.l10n.t("Undo Making Sandboxed Terminals the Default")}`,
+    showDenials: `$(circle-slash) ${vscode.l10n.t("Show Denials")}`,
+    showReview: `$(eye) ${vscode.l10n.t("Show Files to Check")}`,
+    showAudit: `$(history) ${vscode.l10n.t("Show Audit Log")}`,
+    showPolicy: `$(list-tree) ${vscode.l10n.t("Show Policy")}`,
+    explain: `$(question) ${vscode.l10n.t("Explain Access…")}`,
+    doctor: `$(pulse) ${vscode.l10n.t("Doctor")}`,
+    openUserSettings: `$(settings-gear) ${vscode.l10n.t("Open User Settings")}`,
+    openProjectSettings: `$(folder) ${vscode.l10n.t("Open Project Settings")}`,
+    trustProject: `$(verified) ${vscode.l10n.t("Trust Project Settings…")}`,
+    restart: `$(debug-restart) ${vscode.l10n.t("Restart Sidecar")}`,
+    showLog: `$(output) ${vscode.l10n.t("Show Log")}`,
+  };
+  const items = statusList(facts).flatMap(([group, commands]): (vscode.QuickPickItem & { command?: string })[] => [
+    { label: titles[group], kind: vscode.QuickPickItemKind.Separator },
+    ...commands.map((command) => ({ label: labels[command] ?? command, command })),
+  ]);
   const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t("Sandbox") });
-  if (chosen !== undefined) await vscode.commands.executeCommand(`sandboxSidecar.${chosen.command}`);
+  if (chosen?.command !== undefined) await vscode.commands.executeCommand(`sandboxSidecar.${chosen.command}`);
 }
 
 async function showPolicy(sidecar: Manager, documents: Documents): Promise<void> {

@@ -16,6 +16,28 @@ export function currentFolder(): vscode.WorkspaceFolder | undefined {
   return active ?? vscode.workspace.workspaceFolders?.[0];
 }
 
+/** What knows the project of a terminal. */
+interface Projects {
+  projectOf(terminal: vscode.Terminal): Promise<string | undefined>;
+}
+
+/**
+ * Returns the folder of the terminal in front; without one that is known, the
+ * current folder.
+ */
+export async function folderInFront(...known: Projects[]): Promise<vscode.WorkspaceFolder | undefined> {
+  const terminal = vscode.window.activeTerminal;
+  if (terminal === undefined) return currentFolder();
+  const projects = await Promise.all(known.map((one) => one.projectOf(terminal).catch(() => undefined)));
+  const cwd = terminal.shellIntegration?.cwd;
+  const uris = projects.flatMap((project) => (project === undefined ? [] : [vscode.Uri.file(project)]));
+  for (const uri of cwd === undefined ? uris : [...uris, cwd]) {
+    const folder = vscode.workspace.getWorkspaceFolder(uri);
+    if (folder !== undefined) return folder;
+  }
+  return currentFolder();
+}
+
 /**
  * Returns the folder for a command; asks if there are several. Returns
  * undefined if the user cancelled or no folder is open.

@@ -64,6 +64,8 @@ export class Manager {
   private running: Running | undefined;
   private timer: NodeJS.Timeout | undefined;
   private stopping = false;
+  /** The window closes: no new process may start. */
+  private ended = false;
 
   readonly onDidChange = this.changed.event;
   /** Fires for each denial, in any session. */
@@ -136,6 +138,7 @@ export class Manager {
   /** Returns a sidecar that is ready; starts one if needed. */
   async get(): Promise<Running> {
     if (this.running !== undefined) return this.running;
+    if (this.ended) throw new Error(vscode.l10n.t("The window closes."));
     return (this.starting ??= this.start().finally(() => (this.starting = undefined)));
   }
 
@@ -163,6 +166,12 @@ export class Manager {
     await this.stop();
     this.backoff.reset();
     await this.get();
+  }
+
+  /** Ends the sidecar for good, as the window closes. */
+  async end(): Promise<void> {
+    this.ended = true;
+    await this.stop();
   }
 
   /** Ends the sidecar with every session. */

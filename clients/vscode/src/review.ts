@@ -52,6 +52,11 @@ export class Review {
     if ((await warn(message(all), show)) === show) await this.list();
   }
 
+  /** How many files there are to check. */
+  get size(): number {
+    return this.changed.size;
+  }
+
   /** Lists the files, newest first, and opens the chosen one. */
   async list(): Promise<void> {
     const items = [...this.changed.values()].reverse().map((file) => ({

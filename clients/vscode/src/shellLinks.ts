@@ -1,4 +1,5 @@
-import { readdir, realpath } from "node:fs/promises";
+import { constants } from "node:fs";
+import { access, readdir, realpath } from "node:fs/promises";
 import * as path from "node:path";
 
 import { runInit } from "./initialize";
@@ -35,4 +36,26 @@ export async function leadTo(directory: string, program: string): Promise<boolea
   } catch {
     return false;
   }
+}
+
+/**
+ * Returns the shells that are links of this program: those in the directory, and
+ * those in such a directory of another home, as settings from elsewhere have.
+ */
+export function linkedShells(shells: readonly string[], directory: string | undefined): string[] {
+  const isLink = (shell: string) =>
+    path.isAbsolute(shell) && (path.dirname(shell) === directory || /\/sandbox-sidecar\/shells\/[^/]+$/.test(shell));
+  return [...new Set(shells.filter(isLink))];
+}
+
+/** Returns the first shell that cannot be run; undefined if all can. */
+export async function missingOf(shells: readonly string[]): Promise<string | undefined> {
+  for (const shell of shells) {
+    try {
+      await access(shell, constants.X_OK);
+    } catch {
+      return shell;
+    }
+  }
+  return undefined;
 }

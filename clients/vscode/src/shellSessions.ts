@@ -54,6 +54,7 @@ export class ShellSessions {
     const path = this.confine?.active === true ? this.manager.now?.sidecar.initializeResult.window : undefined;
     if (path === undefined) variables.delete(variable);
     else if (variables.get(variable)?.value !== path) variables.replace(variable, path);
+    // A sidecar that ends with its window is not started again: get refuses.
     if (this.confine?.active === true && this.manager.state.is === "idle") this.manager.get().catch(() => undefined);
   }
 
@@ -79,6 +80,13 @@ export class ShellSessions {
       session.stale = stale.has(id);
     }
     return newlyStale;
+  }
+
+  /** Returns the project of a terminal's session; undefined if it has none here. */
+  async projectOf(terminal: vscode.Terminal): Promise<string | undefined> {
+    if (this.running.size === 0 || "pty" in terminal.creationOptions) return undefined;
+    const pid = await terminal.processId;
+    return [...this.running.values()].find(({ started }) => started.shellPid === pid)?.started.projectDir;
   }
 
   /** Returns the session of a terminal if it is stale. */

@@ -3,8 +3,8 @@ import * as vscode from "vscode";
 import { text } from "./display";
 import { fromHome } from "./home";
 import type { Manager } from "./manager";
-import { inform } from "./notices";
-import { SettingsChangedNotification } from "./protocol.gen";
+import { inform, warn } from "./notices";
+import { PolicyGetRequest, SettingsChangedNotification } from "./protocol.gen";
 import type { ShellSessions } from "./shellSessions";
 import type { Terminals } from "./terminals";
 
@@ -17,9 +17,11 @@ const quietTime = 5000;
 /** Marks terminals that use old settings, and offers to reopen them. */
 export class Stale {
   private quietUntil = 0;
+  /** Asks before a terminal opens that would not be sandboxed. */
+  mayOpen: (projectDir: string) => Promise<boolean> = () => Promise.resolve(true);
 
   constructor(
-    manager: Manager,
+    private readonly manager: Manager,
     private readonly terminals: Terminals,
     private readonly shells: ShellSessions,
   ) {
@@ -46,11 +48,40 @@ export class Stale {
 
   private async offer(count: number): Promise<void> {
     const reopen = vscode.l10n.t("Reopen…");
+    if (await this.isOff()) {
+      // What is reopened would lose its sandbox, so that is not offered here.
+      const text =
+        count === 1
+          ? vscode.l10n.t("The sandbox is off now. One running terminal is still sandboxed.")
+          : vscode.l10n.t("The sandbox is off now. {0} running terminals are still sandboxed.", count);
+      const on = vscode.l10n.t("Turn On…");
+      if ((await warn(text, on)) === on) await vscode.commands.executeCommand("sandboxSidecar.turnOn");
+      return;
+    }
     const message =
       count === 1
         ? vscode.l10n.t("The sandbox settings changed. One running terminal still uses the old ones.")
         : vscode.l10n.t("The sandbox settings changed. {0} running terminals still use the old ones.", count);
     if ((await inform(message, reopen)) === reopen) await this.reopen();
+  }
+
+  /** Whether a stale terminal would be replaced by one without a sandbox. */
+  private async isOff(): Promise<boolean> {
+    const projects = await Promise.all(
+      vscode.window.terminals.map(async (terminal) => {
+        const pty = this.terminals.of(terminal);
+        if (pty !== undefined) return pty.stale ? pty.options.place.projectDir : undefined;
+        return (await this.shells.staleOf(terminal))?.projectDir;
+      }),
+    );
+    for (const project of new Set(projects)) {
+      if (project !== undefined && !(await this.restricted(project))) return true;
+    }
+    return false;
+  }
+
+  private async restricted(projectDir: string): Promise<boolean> {
+    return (await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" })).policy.restricted;
   }
 
   /**
@@ -61,9 +92,10 @@ export class Stale {
     const all = vscode.window.terminals.map(async (terminal) => {
       const pty = this.terminals.of(terminal);
       const shell = pty === undefined ? await this.shells.staleOf(terminal) : undefined;
-      const cwd = pty?.stale === true ? (await pty.options.params()).cwd : shell?.cwd;
-      if (cwd === undefined) return [];
-      return [{ label: text(terminal.name), description: text(fromHome(cwd)), picked: true, terminal, pty, shell }];
+      const place = pty?.stale === true ? pty.options.place : shell;
+      if (place === undefined) return [];
+      const { cwd, projectDir } = place;
+      return [{ label: text(terminal.name), description: text(fromHome(cwd)), picked: true, terminal, pty, cwd, projectDir }];
     });
     const open = (await Promise.all(all)).flat();
     if (open.length === 0) {
@@ -75,13 +107,24 @@ export class Stale {
       title: vscode.l10n.t("Reopen terminals"),
       placeHolder: vscode.l10n.t("Programs in the selected terminals are ended."),
     });
-    for (const { terminal, pty, shell } of chosen ?? []) {
-      if (shell !== undefined) vscode.window.createTerminal({ cwd: shell.cwd }).show();
-      if (pty !== undefined) {
-        const { cwd, projectDir } = await pty.options.params();
-        await this.terminals.open(cwd, projectDir ?? cwd);
-      }
+    const allowed = new Map<string, boolean>();
+    for (const { terminal, pty, cwd, projectDir } of chosen ?? []) {
+      // One question for each project, not for each terminal.
+      const opens =
+        allowed.get(projectDir) ??
+        ((await this.restricted(projectDir)) || (vscode.workspace.isTrusted && (await this.mayOpen(projectDir))));
+      allowed.set(projectDir, opens);
+      if (!opens) continue;
+      if (pty === undefined) vscode.window.createTerminal({ ...shellOf(terminal), cwd }).show();
+      else await this.terminals.open(cwd, projectDir);
       terminal.dispose();
     }
   }
+}
+
+/** The shell of a terminal, which may not be the editor's default any more. */
+function shellOf({ creationOptions }: vscode.Terminal): vscode.TerminalOptions {
+  if ("pty" in creationOptions || creationOptions.shellPath === undefined) return {};
+  const { shellPath, shellArgs } = creationOptions;
+  return { shellPath, ...(shellArgs === undefined ? {} : { shellArgs }) };
 }

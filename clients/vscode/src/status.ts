@@ -4,10 +4,11 @@ import type { Confine } from "./confine";
 import type { Counter } from "./count";
 import { quote } from "./display";
 import { describe } from "./errors";
-import { currentFolder } from "./folders";
+import { folderInFront } from "./folders";
 import type { Manager, State } from "./manager";
 import { PolicyGetRequest, SettingsChangedNotification } from "./protocol.gen";
 import { escapeMarkdown, missing, summarize, unenforced, type Policies, type Summary } from "./summary";
+import type { ShellSessions } from "./shellSessions";
 import type { Terminals } from "./terminals";
 
 /** The commands that the hover links to. */
@@ -42,10 +43,14 @@ export class Status {
   );
   private round = 0;
 
+  /** What the settings sandbox; undefined if nobody has read them yet. */
+  on: { terminal: boolean; tool: boolean } | undefined;
+
   constructor(
     context: vscode.ExtensionContext,
     private readonly manager: Manager,
     private readonly terminals: Terminals,
+    private readonly shells: ShellSessions,
     private readonly counter: Counter,
     private readonly confine: Confine,
   ) {
@@ -71,8 +76,13 @@ export class Status {
   private async refresh(): Promise<void> {
     const round = ++this.round;
     const { state } = this.manager;
-    if (state.is !== "running") { this.showNotRunning(state); return; }
-    const folder = currentFolder();
+    if (state.is !== "running") {
+      this.on = undefined;
+      this.showNotRunning(state);
+      return;
+    }
+    const folder = await folderInFront(this.terminals, this.shells);
+    if (round !== this.round) return; // a newer refresh is running
     if (folder === undefined) { this.show({ icon: "shield", word: vscode.l10n.t("no folder") }); return; }
     const projectDir = folder.uri.fsPath;
     try {
@@ -82,6 +92,7 @@ export class Status {
       ]);
       if (round !== this.round) return; // a newer refresh is running
       const policies: Policies = { terminal: terminal.policy, tool: tool.policy };
+      this.on = { terminal: terminal.policy.restricted, tool: tool.policy.restricted };
       const { initializeResult } = state;
       const summary = summarize(initializeResult, policies);
       // The walkthrough's first step is done when this is so.
@@ -162,6 +173,9 @@ export class Status {
     if (report?.status === "none") return failed(vscode.l10n.t("not enforced"));
     if (active === "open") return { icon: "circle-slash", word: undefined };
     if (active !== "confined") return undefined;
+    // The shield is the terminal's. What opens beside it has none.
+    if (folder !== undefined && !folder.policies.terminal.restricted)
+      return { icon: "shield", word: vscode.l10n.t("off for new terminals"), severity: "warning" };
     return this.lacking(folder).length > 0
       ? { icon: "warning", word: vscode.l10n.t("partly"), severity: "warning" }
       : { icon: "shield", word: undefined };

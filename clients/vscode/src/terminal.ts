@@ -23,15 +23,17 @@ export type Mark = "stale" | "waiting" | "ended";
 /** How to create a terminal. */
 export interface TerminalOptions {
   sessionId: string;
+  /** Where it starts, and the folder that it may write. */
+  place: { cwd: string; projectDir: string };
   /** The session's parameters, without its id and size. */
   params(): Promise<SpawnParams>;
   /** Throws if the session must not continue as it was started. */
   accept(spawned: SpawnResult): void;
   /**
    * Returns the terminal's name. spawned is undefined until the session has
-   * started.
+   * started, and program while no command runs.
    */
-  name(spawned: SpawnResult | undefined, mark: Mark | undefined): string;
+  name(spawned: SpawnResult | undefined, mark: Mark | undefined, program: string | undefined): string;
   /** Reports whether the user has given the terminal another name. */
   isRenamed(given: ReadonlySet<string>): boolean;
   /** Whether it ends with its session even if that failed, as a task's does. */
@@ -52,6 +54,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private typed = "";
   private isStale = false;
   private isWaiting = false;
+  private foreground: string | undefined;
   /** The names that the terminal was given here. */
   private readonly given = new Set<string>();
   private isClosed = false;
@@ -73,7 +76,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     private readonly renderer: Renderer,
     readonly options: TerminalOptions,
   ) {
-    this.given.add(options.name(undefined, undefined));
+    this.given.add(options.name(undefined, undefined, undefined));
   }
 
   /** Whether a new terminal would get another policy. */
@@ -91,6 +94,13 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   set waiting(value: boolean) {
     if (value === this.isWaiting) return;
     this.isWaiting = value;
+    this.rename();
+  }
+
+  /** The program that runs in it, which its name shows; undefined at a prompt. */
+  set program(value: string | undefined) {
+    if (value === this.foreground) return;
+    this.foreground = value;
     this.rename();
   }
 
@@ -133,7 +143,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private rename(): void {
     if (this.options.isRenamed(this.given)) return;
     const mark = this.isEnded ? "ended" : this.isWaiting ? "waiting" : this.isStale ? "stale" : undefined;
-    const name = this.options.name(this.spawned, mark);
+    const name = this.options.name(this.spawned, mark, this.foreground);
     this.given.add(name);
     this.renamed.fire(name);
   }

@@ -1,15 +1,20 @@
 import { randomUUID } from "node:crypto";
+import { homedir } from "node:os";
 import * as path from "node:path";
 
 import * as vscode from "vscode";
 
 import { ClipboardFilter } from "./clipboard";
 import { configuration } from "./configuration";
+import { systemName } from "./confinement";
 import { quote, text } from "./display";
+import { describe } from "./errors";
 import { pickFolder, placeOf } from "./folders";
+import { programOf, startDirectory, withEnvironment, type Variables } from "./integrated";
 import { kindOf } from "./kinds";
 import type { Manager } from "./manager";
-import { warn } from "./notices";
+import { inform, warn } from "./notices";
+import { profileTitle } from "./profileTitle";
 import { PolicyExplainRequest, PolicyGetRequest, type Shell, type SpawnResult } from "./protocol.gen";
 import { Renderer } from "./renderer";
 import { chooseShell, integrate } from "./shell";
@@ -28,8 +33,13 @@ export class Terminals implements vscode.TerminalProfileProvider {
   // The window's command "noop" does nothing, and its answer returns.
   private readonly renderer = new Renderer(() => vscode.commands.executeCommand("noop"));
 
+  /** The user was told that a split is a tab. */
+  private toldOfTabs = false;
+
   /** Fires when a terminal has started or ended. */
   readonly onDidChange = this.changed.event;
+  /** Asks before a terminal opens that would not be sandboxed. */
+  mayOpen: (projectDir: string) => Promise<boolean> = () => Promise.resolve(true);
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -40,6 +50,21 @@ export class Terminals implements vscode.TerminalProfileProvider {
       this.changed,
       vscode.window.registerTerminalProfileProvider(profile, this),
       vscode.window.onDidChangeActiveTerminal((terminal) => this.tellFront(terminal)),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("terminal.integrated")) this.tellFront(vscode.window.activeTerminal);
+      }),
+      // The key has a command apart: in a menu, VS Code's own split has that key.
+      vscode.commands.registerCommand("sandboxSidecar.splitByKey", () =>
+        vscode.commands.executeCommand("sandboxSidecar.splitTerminal"),
+      ),
+      vscode.window.onDidStartTerminalShellExecution(({ terminal, execution }) => {
+        const pty = this.of(terminal);
+        if (pty !== undefined) pty.program = programOf(execution.commandLine.value);
+      }),
+      vscode.window.onDidEndTerminalShellExecution(({ terminal }) => {
+        const pty = this.of(terminal);
+        if (pty !== undefined) pty.program = undefined;
+      }),
     );
     this.tellFront(vscode.window.activeTerminal);
   }
@@ -54,16 +79,41 @@ export class Terminals implements vscode.TerminalProfileProvider {
     return [...this.all.values()].find((ours) => ours === options.pty);
   }
 
-  /** Lets the key and the button for splitting keep to the sandbox. */
+  /** Returns the project of a terminal of this extension. */
+  projectOf(terminal: vscode.Terminal): Promise<string | undefined> {
+    return Promise.resolve(this.of(terminal)?.options.place.projectDir);
+  }
+
+  /**
+   * Lets the key and the menus for splitting keep to the sandbox. Where VS
+   * Code's own split does, it is left alone.
+   */
   private tellFront(terminal: vscode.Terminal | undefined): void {
-    void vscode.commands.executeCommand("setContext", "sandboxSidecar.inFront", this.of(terminal) !== undefined);
+    const ours = this.of(terminal) !== undefined;
+    void vscode.commands.executeCommand("setContext", "sandboxSidecar.inFront", ours && !isDefault());
+    void vscode.commands.executeCommand("setContext", "sandboxSidecar.isDefault", isDefault());
   }
 
   async provideTerminalProfile(): Promise<vscode.TerminalProfile | undefined> {
     const folder = await pickFolder();
-    return folder === undefined
-      ? undefined
-      : new vscode.TerminalProfile(await this.options(folder.uri.fsPath, folder.uri.fsPath));
+    if (folder === undefined || !(await this.mayOpen(folder.uri.fsPath))) return undefined;
+    const { cwd, projectDir } = await this.start(folder);
+    return new vscode.TerminalProfile(await this.options(cwd, projectDir));
+  }
+
+  /** Returns where a new terminal of a folder starts, as VS Code's own setting says. */
+  private async start(folder: vscode.WorkspaceFolder): Promise<{ cwd: string; projectDir: string }> {
+    const projectDir = folder.uri.fsPath;
+    const setting = vscode.workspace.getConfiguration("terminal.integrated", folder.uri).get<unknown>("cwd");
+    const directory = startDirectory(setting, variables(projectDir));
+    if (directory === undefined) return { cwd: projectDir, projectDir };
+    try {
+      const place = await placeOf(directory, openFolders());
+      return { cwd: place.cwd, projectDir: place.folder };
+    } catch (error) {
+      this.log.info(`terminal.integrated.cwd is not used: ${describe(error)}`);
+      return { cwd: projectDir, projectDir };
+    }
   }
 
   /**
@@ -71,7 +121,9 @@ export class Terminals implements vscode.TerminalProfileProvider {
    */
   async create(): Promise<vscode.Terminal | undefined> {
     const folder = await pickFolder();
-    return folder === undefined ? undefined : this.open(folder.uri.fsPath, folder.uri.fsPath);
+    if (folder === undefined) return undefined;
+    const { cwd, projectDir } = await this.start(folder);
+    return this.open(cwd, projectDir);
   }
 
   /** Opens a terminal in a directory of a project. */
@@ -83,30 +135,43 @@ export class Terminals implements vscode.TerminalProfileProvider {
   }
 
   /**
-   * Splits the terminal in front. VS Code's own command would start its default
-   * shell, which is not sandboxed. The directory is the same one, if it is in a
-   * folder.
+   * Splits the terminal in front. If sandboxed terminals are the default, VS
+   * Code's own split opens one. Otherwise that would start a shell that is not
+   * sandboxed, and an extension cannot split (microsoft/vscode#205254): another
+   * terminal opens, in the same directory if it is in a folder.
    */
   async split(): Promise<vscode.Terminal | undefined> {
     const parentTerminal = vscode.window.activeTerminal;
-    if (parentTerminal === undefined) return this.create();
-    const ours = await this.of(parentTerminal)?.options.params();
-    const folder = ours?.projectDir ?? (await pickFolder())?.uri.fsPath;
-    if (folder === undefined) return undefined;
-    const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
-    const place = await placeOf(parentTerminal.shellIntegration?.cwd?.fsPath, folders).catch(() => undefined);
+    if (parentTerminal !== undefined && isDefault()) {
+      await vscode.commands.executeCommand("workbench.action.terminal.split");
+      return vscode.window.activeTerminal;
+    }
+    const folder = this.of(parentTerminal)?.options.place.projectDir ?? (await pickFolder())?.uri.fsPath;
+    if (folder === undefined || !(await this.mayOpen(folder))) return undefined;
+    if (parentTerminal === undefined) return this.open(folder, folder);
+    const place = await placeOf(parentTerminal.shellIntegration?.cwd?.fsPath, openFolders()).catch(() => undefined);
+    void this.tellOfTabs();
     return this.open(place?.cwd ?? folder, place?.folder ?? folder, { parentTerminal });
   }
 
-  /** Returns the icon of a new terminal, by what confines it. */
-  private async icon(projectDir: string): Promise<vscode.ThemeIcon> {
+  /** Says once what makes a split a split. */
+  private async tellOfTabs(): Promise<void> {
+    if (this.toldOfTabs) return;
+    this.toldOfTabs = true;
+    const make = vscode.l10n.t("Make Default");
+    const text = vscode.l10n.t("VS Code splits into the default terminal only, so this one opened beside the other.");
+    if ((await inform(text, make)) === make) await vscode.commands.executeCommand("sandboxSidecar.makeDefault");
+  }
+
+  /** Reports whether a new terminal would be confined, which its icon shows. */
+  private async confines(projectDir: string): Promise<boolean> {
     try {
       const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
       const { state } = this.manager;
       const none = state.is === "running" && cannotSandbox(state.initializeResult);
-      return policy.restricted && !none ? new vscode.ThemeIcon("shield") : notSandboxed();
+      return policy.restricted && !none;
     } catch {
-      return notSandboxed(); // nothing starts, and the terminal says why
+      return false; // nothing starts, and the terminal says why
     }
   }
 
@@ -121,8 +186,11 @@ export class Terminals implements vscode.TerminalProfileProvider {
     );
     const title = text(path.basename(shell.program));
     const sessionId = randomUUID();
+    const shield = await this.confines(projectDir);
+    const integrated = vscode.workspace.getConfiguration("terminal.integrated", vscode.Uri.file(projectDir));
     const pty: SandboxTerminal = new SandboxTerminal(this.manager, this.renderer, {
       sessionId,
+      place: { cwd, projectDir },
       params: async () => ({
         kind: "terminal",
         cwd,
@@ -131,17 +199,23 @@ export class Terminals implements vscode.TerminalProfileProvider {
         // The values describe this terminal, not the one that started the
         // editor.
         env: {
-          TERM: "xterm-256color",
-          COLORTERM: "truecolor",
-          TERM_PROGRAM: "vscode",
-          TERM_PROGRAM_VERSION: vscode.version,
+          ...withEnvironment(
+            {
+              TERM: "xterm-256color",
+              COLORTERM: "truecolor",
+              TERM_PROGRAM: "vscode",
+              TERM_PROGRAM_VERSION: vscode.version,
+            },
+            integrated.get<unknown>(`env.${systemName(process.platform)}`),
+            variables(projectDir),
+          ),
           ...settings.env,
         },
       }),
       accept: (spawned) => {
         if (!vscode.workspace.isTrusted && !spawned.sandbox.applied) throw untrusted();
       },
-      name: (spawned, mark) => nameOf(title, spawned, mark),
+      name: (spawned, mark, program) => nameOf(showsProcess() ? (program ?? title) : title, spawned, mark, shield),
       isRenamed: (given) => {
         const terminal = vscode.window.terminals.find((one) => this.of(one) === pty);
         return terminal !== undefined && !given.has(terminal.name);
@@ -160,7 +234,8 @@ export class Terminals implements vscode.TerminalProfileProvider {
       },
     });
     this.all.set(sessionId, pty);
-    return { name: nameOf(title, undefined, undefined), pty, iconPath: await this.icon(projectDir) };
+    const iconPath = shield ? new vscode.ThemeIcon("shield") : notSandboxed();
+    return { name: nameOf(title, undefined, undefined, shield), pty, iconPath };
   }
 
   /** Returns the session of a task's command. It does not run without a sandbox. */
@@ -168,6 +243,7 @@ export class Terminals implements vscode.TerminalProfileProvider {
     const sessionId = randomUUID();
     const pty = new SandboxTerminal(this.manager, this.renderer, {
       sessionId,
+      place: { cwd, projectDir },
       params: async () => {
         const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
         if (!policy.restricted) throw taskUnsandboxed();
@@ -249,6 +325,25 @@ function taskUnsandboxed(): Error {
   return new Error(vscode.l10n.t("The task did not run: terminals are not sandboxed. Turn the sandbox on first."));
 }
 
+function openFolders(): string[] {
+  return (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
+}
+
+function variables(workspaceFolder: string): Variables {
+  return { workspaceFolder, userHome: homedir(), env: process.env };
+}
+
+/** Whether "+" and VS Code's own split open terminals of this extension. */
+function isDefault(): boolean {
+  const key = `terminal.integrated.defaultProfile.${systemName(process.platform)}`;
+  return vscode.workspace.getConfiguration().get<unknown>(key) === profileTitle;
+}
+
+/** Whether the user's titles of terminals have the program that runs, as by default. */
+function showsProcess(): boolean {
+  return vscode.workspace.getConfiguration("terminal.integrated").get("tabs.title", "").includes("${process}");
+}
+
 /** The icon of a terminal that nothing confines. */
 function notSandboxed(): vscode.ThemeIcon {
   return new vscode.ThemeIcon("unlock", new vscode.ThemeColor("editorWarning.foreground"));
@@ -256,15 +351,21 @@ function notSandboxed(): vscode.ThemeIcon {
 
 function untrusted(): Error {
   return new Error(
-    vscode.l10n.t("This workspace is not trusted, so an unsandboxed terminal does not open. Trust it first."),
+    vscode.l10n.t("Not opened: this workspace is not trusted. Turn the sandbox on, and it opens without trust."),
   );
 }
 
 /**
- * Returns a terminal's name: its program and its sandbox, in words for screen
- * readers. The mark comes first, so that a narrow list shows it.
+ * Returns a terminal's name: its program, and what is not as its shield says. A
+ * list of ten terminals is narrow, so the name of a sandboxed one is short. The
+ * mark comes first, so that such a list shows it.
  */
-function nameOf(title: string, spawned: SpawnResult | undefined, mark: Mark | undefined): string {
+function nameOf(
+  title: string,
+  spawned: SpawnResult | undefined,
+  mark: Mark | undefined,
+  shield: boolean,
+): string {
   if (mark === "ended")
     return spawned === undefined ? vscode.l10n.t("{0} (not started)", title) : vscode.l10n.t("{0} (ended)", title);
   if (mark === "waiting") return vscode.l10n.t("? {0} (question)", title);
@@ -276,6 +377,7 @@ function nameOf(title: string, spawned: SpawnResult | undefined, mark: Mark | un
     case "none":
       return vscode.l10n.t("⚠ {0} (not sandboxed)", title);
     default:
-      return mark === "stale" ? vscode.l10n.t("⚠ {0} (old settings)", title) : vscode.l10n.t("{0} (sandbox)", title);
+      if (mark === "stale") return vscode.l10n.t("⚠ {0} (old settings)", title);
+      return shield ? title : vscode.l10n.t("{0} (sandbox)", title);
   }
 }

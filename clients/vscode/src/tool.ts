@@ -8,10 +8,12 @@ import { lines, quote } from "./display";
 import { describe } from "./errors";
 import { placeOf } from "./folders";
 import { groupOf } from "./group";
+import { fromHome } from "./home";
 import type { Manager } from "./manager";
 import { Excerpt } from "./plain";
-import { PolicyGetRequest, type DeniedParams, type ExitStatus, type Policy, type SpawnResult } from "./protocol.gen";
+import { PolicyGetRequest, type DeniedParams, type ExitStatus, type Policy, type Protections, type SpawnResult } from "./protocol.gen";
 import { report, type Outcome } from "./toolReport";
+import { writable } from "./writable";
 
 /** The input from an agent. */
 export interface ToolInput {
@@ -54,22 +56,24 @@ export class RunTool implements vscode.LanguageModelTool<ToolInput> {
     const { command, cwd } = input;
     const invocationMessage = vscode.l10n.t("Running a command in the sandbox");
     const message = new vscode.MarkdownString();
-    message.appendCodeblock(lines(command), "sh");
+    // The block ends with a line of its own, whatever the command ends with.
+    message.appendCodeblock(lines(command).replace(/\n+$/, ""), "sh");
+    message.appendMarkdown("\n");
     let title = vscode.l10n.t("Run in the sandbox?");
     try {
       const place = await placeOf(cwd, folders());
       const { sidecar } = await this.manager.get();
       const params = { projectDir: place.folder, kind: "tool" as const };
       const { policy, policyId } = await this.manager.request(PolicyGetRequest, params);
-      const lacks = lacking(sidecar.initializeResult.capabilities.enforcement, policy);
+      const { enforcement } = sidecar.initializeResult.capabilities;
+      const lacks = lacking(enforcement, policy);
       const wished = configuration().toolAutoApprove && policy.restricted;
       if (wished && lacks.length === 0) {
         this.agreements.note(keyOf(input), policyId);
         return { invocationMessage };
       }
-      message.appendText(vscode.l10n.t("In {0}.", quote(place.cwd)) + "\n\n");
-      if (wished) message.appendText(`${askedBecause(lacks)}\n\n`);
-      for (const line of allowance(policy)) message.appendText(`${line}\n\n`);
+      message.appendText([vscode.l10n.t("In {0}.", quote(fromHome(place.cwd))), ...allowance(policy, privateCaches(policy, enforcement))].join(" "));
+      if (wished) message.appendText(`\n\n${askedBecause(lacks)}`);
       if (!policy.restricted) title = vscode.l10n.t("Run without a sandbox?");
     } catch (error) {
       message.appendText(vscode.l10n.t("It will not run: {0}", describe(error)));
@@ -182,26 +186,34 @@ function askedBecause(lacks: string[]): string {
 }
 
 /** Describes what a command may do, for the user who approves it. */
-function allowance(policy: Policy): string[] {
+function allowance(policy: Policy, caches: string[]): string[] {
   if (!policy.restricted)
     return [vscode.l10n.t("Your settings do not sandbox tools: the command gets all your rights.")];
-  const own = policy.rules.filter(
-    (rule) =>
-      rule.access.includes("write") && !rule.access.includes("device") && !rule.setting.startsWith("system_paths"),
-  );
-  const writes = own.map((rule) => quote(rule.path)).join(", ");
-  return [
-    vscode.l10n.t(
-      "It may write {0} and temporary directories, and read the system.",
-      writes === "" ? vscode.l10n.t("nothing in the project") : writes,
-    ),
-    networkText(policy),
-  ];
+  const { project, others } = writable({ ...policy, privateCaches: caches });
+  const writes = project
+    ? caches.length > 0
+      ? vscode.l10n.t("May write the project and private caches.")
+      : vscode.l10n.t("May write the project.")
+    : vscode.l10n.t("May not write the project.");
+  const more =
+    others.length === 0
+      ? []
+      : others.length === 1
+        ? [vscode.l10n.t("Also: {0}.", quote(fromHome(others[0] ?? "")))]
+        : [vscode.l10n.t("Also {0} other paths: see Show Policy.", others.length)];
+  return [writes, ...more, networkText(policy)];
+}
+
+/** The caches that are private on this machine: without overlays none is. */
+function privateCaches(policy: Policy, enforcement: Protections): string[] {
+  return enforcement["toolchain_caches"]?.status === "enforced" ? policy.privateCaches : [];
 }
 
 /** What the command may do with the network. */
 function networkText(policy: Policy): string {
-  if (policy.allowNetwork) return vscode.l10n.t("It may use the network.");
-  if (policy.allowedHosts.length === 0) return vscode.l10n.t("It has no network.");
-  return vscode.l10n.t("Of the network, it may reach only {0}.", policy.allowedHosts.map(quote).join(", "));
+  if (policy.allowNetwork) return vscode.l10n.t("Network: everything.");
+  const [host, ...others] = policy.allowedHosts;
+  if (host === undefined) return vscode.l10n.t("Network: none.");
+  if (others.length === 0) return vscode.l10n.t("Network: {0}.", quote(host));
+  return vscode.l10n.t("Network: {0} hosts.", policy.allowedHosts.length);
 }

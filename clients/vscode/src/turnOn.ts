@@ -55,13 +55,11 @@ export class TurnOn {
    * Reports whether a terminal may open: if the settings do not sandbox it, the
    * user decides.
    */
-  async ensure(): Promise<boolean> {
-    const folder = currentFolder();
-    if (folder === undefined || !vscode.workspace.isTrusted) return true; // whoever opens it reports that
+  async ensure(projectDir = currentFolder()?.uri.fsPath): Promise<boolean> {
+    if (projectDir === undefined || !vscode.workspace.isTrusted) return true; // whoever opens it reports that
     this.asking = true;
     try {
-      const params = { projectDir: folder.uri.fsPath, kind: "terminal" as const };
-      const { policy } = await this.manager.request(PolicyGetRequest, params);
+      const { policy } = await this.manager.request(PolicyGetRequest, { projectDir, kind: "terminal" });
       if (policy.restricted) return true;
       await this.context.globalState.update(asked, true);
       const [on, open] = [vscode.l10n.t("Turn On"), vscode.l10n.t("Open Unsandboxed")];

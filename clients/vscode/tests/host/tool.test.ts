@@ -64,11 +64,11 @@ describe("the tool sandbox_run", () => {
     assert.equal(title, "Run in the sandbox?");
     assert.match(text, /```sh\necho \*x\*\n```/);
     assert.ok(text.includes(`In "${folder(1)}".`), text);
-    assert.match(text, new RegExp(`It may write "${folder(1)}"`));
-    assert.match(text, /It may use the network\./);
+    assert.match(text, /May write the project( and private caches)?\./);
+    assert.match(text, /Network: everything\./);
     await withSettings({ allow_network: false }, async () => {
       await until("no network", async () =>
-        asked(await api.toolConfirmation({ command: "true" })).text.includes("It has no network."),
+        asked(await api.toolConfirmation({ command: "true" })).text.includes("Network: none."),
       );
     });
   });
@@ -97,7 +97,7 @@ describe("the tool sandbox_run", () => {
     });
     const { text } = asked(await api.toolConfirmation({ command: "true", cwd: "/" }));
     assert.match(text, /It will not run: .*outside of the open folders/);
-    assert.doesNotMatch(text, /It may/);
+    assert.doesNotMatch(text, /May write/);
   });
 
   it("runs unasked only if the user wants so and everything is enforced", async () => {

@@ -6,9 +6,9 @@ import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
 import type { Workbench } from "../harness/workbench";
 
-/** Returns the names in the list of terminals. */
-async function names(window: Workbench): Promise<string[]> {
-  return window.page.locator(".single-terminal-tab:visible, .terminal-tabs-entry:visible").allInnerTexts();
+/** Returns how many terminals are side by side in the panel. */
+async function split(window: Workbench): Promise<number> {
+  return window.page.locator(".terminal-group:visible .split-view-view.visible .terminal-wrapper:visible").count();
 }
 
 /** Waits until the list has so many terminals, and so many of them are sandboxed. */
@@ -30,6 +30,7 @@ describe("the default terminal", () => {
     await counted(window, 1, 1);
     await window.focusTerminal();
     await window.page.keyboard.press("Control+Shift+5");
+    await window.notification("VS Code splits into the default terminal only");
     await counted(window, 2, 2);
     // As with VS Code's own "+", the Alt key makes it a split.
     await window.page.locator('.panel [aria-label^="Sandbox: New Terminal"], .panel [aria-label^="New Terminal"]').first().click({ modifiers: ["Alt"] });
@@ -55,7 +56,36 @@ describe("the default terminal", () => {
     await counted(window, 1, 1);
     await window.command("Terminal: Split Terminal");
     await counted(window, 2, 2);
-    assert.deepEqual((await names(window)).filter((name) => !name.includes("bash (sandbox)")), []);
+    assert.equal(await split(window), 2);
+    await window.focusTerminal();
+    await window.page.keyboard.press("Control+Shift+5");
+    await counted(window, 3, 3);
+    assert.equal(await split(window), 3);
+    await window.command("Sandbox: Split Terminal (Sandboxed)");
+    await counted(window, 4, 4);
+    assert.equal(await split(window), 4);
+  });
+
+  it("asks before it opens without a sandbox", async () => {
+    const { window, world } = fixture();
+    world.settings({ enabled: false });
+    await window.notification("4 running terminals are still sandboxed");
+    await window.waitForStatus("off for new terminals");
+    for (const command of ["Terminal: Create New Terminal", "Terminal: Split Terminal"]) {
+      await window.command(command);
+      const dialog = window.page.locator(".monaco-dialog-box", { hasText: "Terminals are not sandboxed" });
+      await dialog.getByText("Cancel").click();
+      await dialog.waitFor({ state: "detached" });
+    }
+    await counted(window, 4, 4);
+    world.settings({ enabled: true });
+    await window.waitForStatus(/^(?!.*off for new).*4 of 4/);
+    await window.command("Terminal: Kill All Terminals");
+    await until("no terminal", async () => (await window.tabs()) === 0);
+    await window.command("Notifications: Clear All Notifications");
+    await window.command("Terminal: Create New Terminal");
+    await window.command("Terminal: Split Terminal");
+    await counted(window, 2, 2);
   });
 
   it("is as before after the undo", async () => {

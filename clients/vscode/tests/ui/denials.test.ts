@@ -148,6 +148,31 @@ describe("a denial", () => {
     assert.match(readFileSync(file, "utf8"), /^content-of-the-third\nwritten\n$/);
   });
 
+  it("can be allowed with its whole folder", async () => {
+    const { window, world } = fixture();
+    for (const name of ["one", "two"]) world.write(path.join(world.home, "shelf", name), `content-of-${name}\n`);
+    await window.command("Notifications: Clear All Notifications");
+    await window.run(`clear; cat ${world.home}/shelf/one ${world.home}/shelf/two; echo before=$?`, /^before=1$/m);
+    // One command is one notification.
+    await window.notification("The sandbox refused 2 operations.");
+    await window.answer("The sandbox refused 2 operations.", "Show…");
+    const group = (await window.refused(/shelf/)).first();
+    await group.hover();
+    await group.getByRole("button", { name: "Allow…" }).click();
+    await window.page.locator(".quick-input-list", { hasText: /its folder: "~\/shelf"/ }).waitFor();
+    await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "For all my projects" }).nth(1).click();
+    await until("the setting is written", () =>
+      /"additional_read_only_paths": \[[^\]]*\/shelf"/.test(readFileSync(world.settingsFile, "utf8")),
+    );
+    await until("both are allowed", async () => {
+      await window.newTerminal();
+      return /^content-of-one\ncontent-of-two$/m.test(
+        await window.run(`clear; cat ${world.home}/shelf/one ${world.home}/shelf/two; echo after=$?`, /^after=\d+$/m),
+      );
+    });
+    await window.command("Notifications: Clear All Notifications");
+  });
+
   it("can be allowed until the window closes, which writes nothing", async () => {
     const { window, world } = fixture();
     const file = path.join(world.home, "brief", "list.txt");
@@ -232,7 +257,10 @@ describe("a question about an access", () => {
     const file = path.join(world.root, tail);
     await window.newTerminal();
     await window.type(`cat ${file}; echo status=$?`);
-    await window.answer(new RegExp(`"cat" wants to read ".*${tail}"`), "Cancel");
+    const asked = await window.notification(new RegExp(`"cat" wants to read ".*${tail}"`));
+    assert.equal(await asked.getByRole("button", { name: "Cancel" }).count(), 0);
+    await window.answer(new RegExp(`"cat" wants to read ".*${tail}"`), "Answer…");
+    await window.choose("Don't allow");
     await until("the denial", async () => /^status=1$/m.test(await window.terminal()));
     assert.match(await window.terminal(), /Permission denied/);
   });
@@ -274,7 +302,7 @@ describe("a question about an access", () => {
     await question.waitFor();
     const bar = window.page.locator(".statusbar-item", { hasText: "1 question" });
     await bar.waitFor();
-    const tab = window.page.locator(".single-terminal-tab, .terminal-tabs-entry", { hasText: "? bash (question)" });
+    const tab = window.page.locator(".single-terminal-tab, .terminal-tabs-entry", { hasText: "? cat (question)" });
     await tab.first().waitFor();
     // Another notification goes by itself meanwhile.
     await window.command("Sandbox: Show Files to Check");
@@ -321,7 +349,8 @@ describe("a question about an access", () => {
       const target = `host.sandbox.internal:${port}`;
       const line = `bash -c 'cat </dev/tcp/host.sandbox.internal/${port}'; echo status=$?`;
       await window.type(`clear; ${line}`);
-      await window.answer(`"bash" wants to connect to "${target}"`, "Cancel");
+      await window.answer(`"bash" wants to connect to "${target}"`, "Answer…");
+      await window.choose("Don't allow");
       await until("the denial", async () => /^status=1$/m.test(await window.terminal()));
       await window.notification(new RegExp(`The sandbox refused to let "bash" connect to "${target}"`));
       // A no counts for the session.

@@ -45,9 +45,9 @@ describe("a workspace that is not trusted", () => {
   it("opens no unsandboxed terminals", async () => {
     const { window, world } = fixture();
     world.settings({ enabled: true, apply_to: "tool" });
-    await window.notification("still uses the old ones");
+    await window.notification("One running terminal is still sandboxed.");
     await newTerminal();
-    await until("a denial", async () => (await window.terminal()).includes("This workspace is not trusted"));
+    await until("a denial", async () => (await window.terminal()).includes("Turn the sandbox on, and it opens without trust."));
     assert.doesNotMatch(await window.terminal(), /ready\$/);
     await window.page.locator(".terminal-tabs-entry", { hasText: "bash (not started)" }).waitFor();
     await hover('Not sandboxed and not trusted: no new terminal opens in "project".');

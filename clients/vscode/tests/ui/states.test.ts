@@ -1,3 +1,4 @@
+import * as assert from "node:assert/strict";
 import * as path from "node:path";
 
 import { useFixture } from "../harness/fixture";
@@ -87,7 +88,9 @@ for (const look of looksToTry()) {
       await screen.take("modes");
       await escape();
       await window.status.click();
-      await row("Turn On…").waitFor();
+      await row("Turn Off…").waitFor();
+      assert.equal(await row("Turn On…").count(), 0);
+      assert.equal(await row("Undo").count(), 0);
       await screen.take("commands");
       await escape();
     });

@@ -10,6 +10,8 @@ import { Screen } from "../harness/screen";
 import { until } from "../harness/until";
 
 const sandboxed = /This terminal is (partly )?sandboxed\..* Sandboxed terminals in this window: 1 of 1\./;
+/** The name of a sandboxed terminal: its shield says the rest. */
+const shell = /^\s*bash\s*$/;
 const old = /This terminal is (partly )?sandboxed\..*It uses old settings\./;
 
 for (const look of looksToTry()) {
@@ -40,7 +42,7 @@ for (const look of looksToTry()) {
         await screen.take("which terminals are reopened");
         await window.page.keyboard.press("Enter");
         // Until the old terminal is gone, what is typed may go to that.
-        await window.page.locator(".single-terminal-tab", { hasText: "bash (sandbox)" }).waitFor();
+        await window.page.locator(".single-terminal-tab", { hasText: shell }).waitFor();
         await screen.clear();
       };
 
@@ -70,7 +72,7 @@ for (const look of looksToTry()) {
         notice: "The sandbox is on. It applies to new terminals and tools.",
       });
       await reopen("The sandbox is on.");
-      await screen.shows("sandboxed", { bar: one, hover: sandboxed, terminal: "bash (sandbox)" });
+      await screen.shows("sandboxed", { bar: one, hover: sandboxed, terminal: shell });
       await prompt();
       await window.run(`cat ${world.secret}; echo status=$?`, /^status=1$/m);
       await window.notification("The sandbox refused");
@@ -81,7 +83,7 @@ for (const look of looksToTry()) {
       await screen.shows("refused", {
         bar: one,
         hover: sandboxed,
-        terminal: "bash (sandbox)",
+        terminal: shell,
         notice: /The sandbox refused to let "bash" write ".*notes\/list\.txt"/,
       });
       await window.answer("The sandbox refused", "Allow…");
@@ -99,7 +101,7 @@ for (const look of looksToTry()) {
       await prompt();
       await window.run("clear; echo bread >>~/notes/list.txt; echo status=$?", /^status=0$/m);
       assert.equal(readFileSync(list, "utf8"), "milk\nbread\n");
-      await screen.shows("works", { bar: one, hover: sandboxed, terminal: "bash (sandbox)" });
+      await screen.shows("works", { bar: one, hover: sandboxed, terminal: shell });
 
       // Another program changes the settings.
       const text = readFileSync(world.settingsFile, "utf8");
@@ -116,7 +118,7 @@ for (const look of looksToTry()) {
       await screen.shows("reopened", {
         bar: one,
         hover: sandboxed,
-        terminal: "bash (sandbox)",
+        terminal: shell,
         notice: "Every sandboxed terminal uses the current settings.",
       });
       await screen.clear();
@@ -141,7 +143,7 @@ for (const look of looksToTry()) {
       await window.newTerminal();
       await window.run("clear; echo rye >>~/notes/list.txt; echo status=$?", /^status=0$/m);
       await window.run(`cat ${world.secret}; echo secret=$?`, /^secret=1$/m);
-      await screen.shows("restarted", { bar: one, hover: sandboxed, terminal: "bash (sandbox)" });
+      await screen.shows("restarted", { bar: one, hover: sandboxed, terminal: shell });
     });
   });
 }

@@ -123,6 +123,18 @@ describe("a terminal in the window", () => {
     assert.ok(recorder.most < 2 << 20, `${recorder.most} bytes waited for the emulator`);
   });
 
+  it("has the name of the program that runs in it", async () => {
+    const { window } = fixture();
+    const named = (name: RegExp) =>
+      window.page.locator(".single-terminal-tab:visible, .terminal-tabs-entry:visible", { hasText: name }).first();
+    await window.run("clear; echo re''ady", /^ready$/m);
+    await named(/^\s*bash\s*$/).waitFor();
+    await window.type("sleep 1000");
+    await named(/^\s*sleep\s*$/).waitFor();
+    await window.page.keyboard.press("Control+C");
+    await named(/^\s*bash\s*$/).waitFor();
+  });
+
   it("ends with its shell", async () => {
     const { window } = fixture();
     await window.newTerminal();
@@ -152,7 +164,23 @@ describe("a terminal in the window", () => {
       await window.page.keyboard.press("Escape");
       return false;
     });
-    await window.page.locator(".terminal-tabs-entry", { hasText: "bash (sandbox)" }).nth(1).waitFor();
+    await window.page.locator(".terminal-tabs-entry", { hasText: /^\s*bash\s*$/ }).nth(1).waitFor();
+  });
+});
+
+describe("a terminal that VS Code's own settings are for", () => {
+  const settings = {
+    "terminal.integrated.cwd": "${workspaceFolder}/below",
+    "terminal.integrated.env.linux": { LC_PAPER: "from-the-settings", COLORTERM: null },
+  };
+  const fixture = useFixture({ settings, prepare: (world) => world.directory("project/below") });
+
+  it("starts where they say, with the variables that they set", async () => {
+    const { window, world } = fixture();
+    await window.newTerminal();
+    await window.run("clear; pwd; echo do''ne", new RegExp(`^${path.join(world.project, "below")}\ndone$`, "m"));
+    // The sandbox's filter passes the names of locales.
+    await window.run("clear; echo [$LC_PAPER][$COLORTERM]", /^\[from-the-settings\]\[\]$/m);
   });
 });
 

@@ -103,6 +103,5 @@ describe("a terminal with a name that the user gave", () => {
     await window.command("Sandbox: Split Terminal (Sandboxed)");
     await window.waitForStatus(expectedBar("2 of 2 terminals"));
     assert.match(await window.run(`cat ${world.secret}; echo status=$?`, /^status=1$/m), /Permission denied/);
-    assert.equal(await window.page.locator(".terminal-group .split-view-view.visible .terminal-wrapper").count(), 2);
   });
 });

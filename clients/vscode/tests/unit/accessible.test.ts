@@ -60,6 +60,19 @@ describe("accessibility", () => {
       );
   });
 
+  // VS Code shows the key of its own split beside that, whatever is in front.
+  it("is not confused by two entries of a menu with one key", () => {
+    const keys = contributes["keybindings"] as { command: string; key: string }[];
+    assert.ok(keys.some(({ key }) => key === "ctrl+shift+5"));
+    for (const menu of ["terminal/context", "terminal/title/context"]) {
+      const items = contributes.menus[menu] ?? [];
+      assert.ok(items.length > 0, menu);
+      for (const { command } of items) assert.ok(keys.every((key) => key.command !== command), `${menu}: ${command}`);
+    }
+    const all = sources.map(({ text }) => text).join("\n");
+    for (const { command } of keys) assert.ok(all.includes(`registerCommand("${command}"`), `${command} does nothing`);
+  });
+
   it("includes help for each view", () => {
     for (const { id, accessibilityHelpContent } of Object.values(contributes.views).flat())
       assert.ok(accessibilityHelpContent !== undefined, id);

@@ -1,6 +1,6 @@
 import * as assert from "node:assert/strict";
 
-import { plan, undo, write, type Shell, type Target } from "../../src/confinement";
+import { ignored, keptHere, plan, undo, write, type Shell, type Target } from "../../src/confinement";
 
 const shell: Shell = { name: "bash (sandbox)", path: "/s/bash", args: ["-l"] };
 const profile = { path: "/s/bash", args: ["-l"], icon: "shield" };
@@ -125,6 +125,27 @@ describe("settings that confine everything", () => {
     assert.equal(file.values[key("defaultProfile")], "bash (sandbox)");
     await undo(file, written);
     assert.deepEqual(file.values, { [chat]: "locked" });
+  });
+
+  it("are kept on this machine by Settings Sync, and only as long as they are ours", async () => {
+    const file = new File({ [ignored]: ["mine"] });
+    const first = keptHere(file, ["a", "b"]);
+    assert.ok(first);
+    await write(file, [first]);
+    assert.deepEqual(file.values[ignored], ["mine", "a", "b"]);
+    // Written twice, the user's own stay known.
+    const again = keptHere(file, ["a", "b"], first);
+    assert.deepEqual(again, first);
+    (file.values[ignored]).push("later");
+    assert.deepEqual((await undo(file, [first])).changed, []);
+    assert.deepEqual(file.values[ignored], ["mine", "later"]);
+    const empty = new File();
+    const change = keptHere(empty, ["a"]);
+    assert.ok(change);
+    await write(empty, [change]);
+    await undo(empty, [change]);
+    assert.deepEqual(empty.values, {});
+    assert.equal(keptHere(new File({}, [], [ignored]), ["a"]), undefined);
   });
 
   it("are taken back later if that fails once", async () => {

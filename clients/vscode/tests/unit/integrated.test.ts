@@ -1,0 +1,46 @@
+import * as assert from "node:assert/strict";
+
+import { programOf, startDirectory, withEnvironment } from "../../src/integrated";
+
+const variables = { workspaceFolder: "/home/ada/project", userHome: "/home/ada", env: { GOPATH: "/go" } };
+
+describe("VS Code's own settings of terminals", () => {
+  it("say where a terminal starts", () => {
+    for (const [cwd, want] of [
+      ["", undefined],
+      [null, undefined],
+      ["src", "/home/ada/project/src"],
+      ["${workspaceFolder}/src", "/home/ada/project/src"],
+      ["~/x", "/home/ada/x"],
+      ["${userHome}", "/home/ada"],
+      ["/srv", "/srv"],
+      ["${env:GOPATH}/src", "/go/src"],
+      ["${fileDirname}", undefined],
+    ] as const)
+      assert.equal(startDirectory(cwd, variables), want, String(cwd));
+  });
+
+  it("set variables, and take some away", () => {
+    const before = { TERM: "xterm-256color", COLORTERM: "truecolor" };
+    const setting = { COLORTERM: null, A: "${workspaceFolder}/a", B: "${file}", C: 1, TERM: "x" };
+    assert.deepEqual(withEnvironment(before, setting, variables), { TERM: "x", A: "/home/ada/project/a" });
+    assert.deepEqual(withEnvironment(before, undefined, variables), before);
+  });
+});
+
+describe("the program of a command line", () => {
+  it("is its plain name, or unknown", () => {
+    for (const [line, want] of [
+      ["make -j4 all", "make"],
+      ["  FOO=bar /usr/bin/python3.12 x.py", "python3.12"],
+      ["./build.sh", "build.sh"],
+      ["", undefined],
+      ["A=b", undefined],
+      ["(cd x; ls)", undefined],
+      ["'a b' c", undefined],
+      ["⚠not-sandboxed", undefined],
+      ["x".repeat(31), undefined],
+    ] as const)
+      assert.equal(programOf(line), want, line);
+  });
+});
