@@ -176,6 +176,22 @@ describe("the command that confines everything", () => {
   });
 });
 
+describe("settings of another machine that confine everything", () => {
+  const shell = "/nonexistent/.local/share/sandbox-sidecar/shells/bash";
+  const fixture = useFixture({
+    settings: {
+      "terminal.integrated.profiles.linux": { "bash (sandbox)": { path: shell } },
+      "terminal.integrated.defaultProfile.linux": "bash (sandbox)",
+    },
+  });
+
+  it("are said to confine nothing here", async () => {
+    const { window } = fixture();
+    await window.notification("Terminals are not confined:");
+    await window.command("Notifications: Clear All Notifications");
+  });
+});
+
 describe("a workspace that is not trusted", () => {
   const fixture = useFixture({
     settings: { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never" },

@@ -20,7 +20,8 @@ function unpacked(file: string): Map<string, Buffer> {
     const bytes = zip.subarray(start, start + size);
     // The sidecar itself is large, and nothing here reads it.
     const text = zip.toString("utf8", at + 46, at + 46 + name);
-    if (!text.startsWith("extension/bin/")) files.set(text, method === 0 ? bytes : inflateRawSync(bytes));
+    const isProgram = text.startsWith("extension/bin/");
+    files.set(text, isProgram ? Buffer.alloc(0) : method === 0 ? bytes : inflateRawSync(bytes));
     at += 46 + name + extra + comment;
   }
   return files;
@@ -60,6 +61,8 @@ describe("the package", () => {
     const notices = read(/^extension\/ThirdPartyNotices\.txt$/);
     for (const name of ["jsonc-parser", "vscode-jsonrpc"])
       assert.match(notices, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+$`, "m"));
+    // The sidecar's modules are named if it is in the package.
+    assert.equal(/^golang\.org\/x\/sys v/m.test(notices), files.has("extension/bin/sandbox-sidecar"));
     assert.match(notices, /Copyright \(c\) Microsoft/);
     assert.doesNotMatch(notices, /^esbuild /m, "only what is in the package");
   });
