@@ -27,6 +27,9 @@ export class Confine {
   /** Fires when settings were written or taken back. */
   readonly onDidChange = this.changed.event;
 
+  /** The user's settings that the command for the default profile has written. */
+  others: () => string[] = () => [];
+
   constructor(
     private readonly context: vscode.ExtensionContext,
     private readonly manager: Manager,
@@ -34,6 +37,11 @@ export class Confine {
     private readonly turnOn: () => Promise<void>,
   ) {
     context.subscriptions.push(this.changed);
+  }
+
+  /** The user's settings that were written. */
+  get keys(): string[] {
+    return this.known("user").map(({ key }) => key);
   }
 
   /** Reports whether the settings were written, and not taken back. */
@@ -60,15 +68,21 @@ export class Confine {
 
   /** Warns until the shell is there, or the user wants another one. */
   private async warnOf(missing: string): Promise<void> {
+    const active = this.active;
     const [again, undo] = [
       vscode.l10n.t("Check Again"),
-      this.active ? vscode.l10n.t("Undo") : vscode.l10n.t("Open Settings"),
+      active ? vscode.l10n.t("Undo") : vscode.l10n.t("Open Settings"),
     ];
     const text = vscode.l10n.t("Terminals are not confined: {0} is missing.", quote(fromHome(missing), 48));
     const choice = await fail(text, again, undo);
-    if (choice === undo && this.active) await this.undo();
-    else if (choice === undo) await vscode.commands.executeCommand("workbench.action.openSettings", "terminal.integrated profile");
-    if (choice === again) await this.refresh().catch((error: unknown) => void this.manager.showFailure(error));
+    try {
+      if (choice === undo && active) await this.undo();
+      else if (choice === undo)
+        await vscode.commands.executeCommand("workbench.action.openSettings", "terminal.integrated profile");
+      if (choice === again) await this.refresh();
+    } catch (error) {
+      void this.manager.showFailure(error);
+    }
   }
 
   /** Writes the settings of a scope, or asks whose. */
@@ -103,8 +117,8 @@ export class Confine {
     await this.until((used) => used === shell.path);
     const confining = ({ key }: { key: string }) => key !== ignored;
     this.tell(written.filter(confining), failed.filter(confining));
-    if (chosen === "user" && !written.some(({ key }) => key === ignored)) {
-      void warn(vscode.l10n.t("Settings Sync may take these settings to a machine where nothing confines terminals."));
+    if (failed.some(({ key }) => key === ignored)) {
+      void warn(synced());
     }
     await offerToTurnOn(this.manager, this.turnOn);
   }
@@ -118,7 +132,7 @@ export class Confine {
     const [changed, failed]: [string[], Failure[]] = [[], []];
     for (const scope of scopes) {
       const known = this.known(scope);
-      const result = await undo(target(scope), known);
+      const result = await undo(target(scope), known, this.others());
       const again = known.filter(({ key }) => result.failed.some((failure) => failure.key === key));
       await this.keep(scope, again);
       changed.push(...result.changed);
@@ -191,6 +205,11 @@ export async function offerToTurnOn(manager: Manager, turnOn: () => Promise<void
   const params = { projectDir: folder.uri.fsPath, kind: "terminal" as const };
   const { policy } = await manager.request(PolicyGetRequest, params);
   if (!policy.restricted) await turnOn();
+}
+
+/** Says what may happen if the settings could not be kept on this machine. */
+export function synced(): string {
+  return vscode.l10n.t("Settings Sync may take these settings to a machine where nothing confines terminals.");
 }
 
 /** What is written to the user's settings, with what keeps it on this machine. */

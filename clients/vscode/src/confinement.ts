@@ -118,24 +118,27 @@ export async function write(
 
 /**
  * Takes changes back. What the user has changed since stays, and so does what
- * cannot be written; that is tried again the next time.
+ * cannot be written; that is tried again the next time. others are settings that
+ * another command has written, and that stay on this machine.
  */
 export async function undo(
   target: Target,
   changes: readonly Change[],
+  others: readonly string[] = [],
 ): Promise<{ restored: string[]; changed: string[]; failed: Failure[] }> {
   const result = { restored: [] as string[], changed: [] as string[], failed: [] as Failure[] };
   for (const { key, before, after } of changes) {
     const now = target.get(key);
     if (equal(now, before)) continue;
     let value: unknown;
-    if (equal(now, after)) {
-      value = before;
-    } else if (key === ignored) {
-      // The user has added others since, which stay.
-      const own = new Set(strings(after).filter((entry) => !strings(before).includes(entry)));
+    if (key === ignored) {
+      // The user or another command has added some since, which stay.
+      const own = new Set(strings(after).filter((entry) => !strings(before).includes(entry) && !others.includes(entry)));
       const rest = strings(now).filter((entry) => !own.has(entry));
       value = before === undefined && rest.length === 0 ? undefined : rest;
+      if (equal(now, value)) continue;
+    } else if (equal(now, after)) {
+      value = before;
     } else if (key.startsWith(profiles)) {
       const rest = withoutOurs(object(now), object(before), object(after));
       if (rest === undefined) {

@@ -1,6 +1,6 @@
 import * as vscode from "vscode";
 
-import { holds, offerToTurnOn, target } from "./confine";
+import { holds, offerToTurnOn, synced, target } from "./confine";
 import { ignored, keptHere, systemName, undo, write, type Change } from "./confinement";
 import { describe } from "./errors";
 import type { Manager } from "./manager";
@@ -15,6 +15,9 @@ const record = "defaultProfile";
  * The user decides so: an extension cannot, and should not.
  */
 export class DefaultProfile {
+  /** The user's settings that Confine All has written. */
+  others: () => string[] = () => [];
+
   constructor(
     private readonly context: vscode.ExtensionContext,
     private readonly manager: Manager,
@@ -45,6 +48,7 @@ export class DefaultProfile {
       return;
     }
     await this.keep(written);
+    if (failed.length > 0) void warn(synced());
     if (holds(key, profileTitle)) {
       const back = vscode.l10n.t("Undo");
       void inform(vscode.l10n.t("New and split terminals are sandboxed ones by default."), back).then((choice) =>
@@ -58,7 +62,7 @@ export class DefaultProfile {
 
   /** Takes back what was written, unless the user has changed it since. */
   async undo(): Promise<void> {
-    const { changed, failed } = await undo(target("user"), this.known);
+    const { changed, failed } = await undo(target("user"), this.known, this.others());
     const [failure] = failed;
     if (failure !== undefined) {
       void fail(describe(failure.error));
@@ -71,6 +75,11 @@ export class DefaultProfile {
         ? vscode.l10n.t("This command has not set the default terminal, so nothing changes.")
         : vscode.l10n.t("The default terminal is as before."),
     );
+  }
+
+  /** The settings that were written. */
+  get keys(): string[] {
+    return this.known.map(({ key }) => key);
   }
 
   /** Reports whether the setting was written, and not taken back. */

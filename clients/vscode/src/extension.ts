@@ -29,7 +29,7 @@ import { Stale } from "./stale";
 import { Status } from "./status";
 import { statusList, type Facts, type GroupName } from "./statusList";
 import { Tasks } from "./tasks";
-import { Terminals } from "./terminals";
+import { isDefault, Terminals } from "./terminals";
 import { RunTool, type ToolInput } from "./tool";
 import { Trust } from "./trust";
 import { TurnOn } from "./turnOn";
@@ -71,6 +71,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   terminals.mayOpen = stale.mayOpen = (projectDir) => turnOn.ensure(projectDir);
   const confine = new Confine(context, sidecar, log, () => turnOn.run());
   const defaultProfile = new DefaultProfile(context, sidecar, () => turnOn.run());
+  confine.others = () => defaultProfile.keys;
+  defaultProfile.others = () => confine.keys;
   shells.follow(confine);
   const counter = new Counter(context, terminals, shells);
   const status = new Status(context, sidecar, terminals, shells, counter, confine);
@@ -98,8 +100,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   register("unconfineAll", () => confine.undo());
   register("makeDefault", () => defaultProfile.make());
   register("undoDefault", () => defaultProfile.undo());
-  register("replaceTerminal", () => replaceTerminal(terminals, counter));
-  register("newTerminal", async () => ((await turnOn.ensure()) ? terminals.create() : undefined));
+  register("replaceTerminal", () => replaceTerminal(terminals, counter, stale));
+  register("newTerminal", () => terminals.create());
   register("splitTerminal", () => terminals.split());
   register("reopenStale", () => stale.reopen());
   register("showStatus", () =>
@@ -108,7 +110,7 @@ export function activate(context: vscode.ExtensionContext): Api {
       openInFront: counter.count.active === "open",
       running: sidecar.now !== undefined,
       confined: confine.active,
-      isDefault: defaultProfile.active,
+      isDefault: defaultProfile.active && isDefault(),
       denials: denials.size,
       files: review.size,
       folder: vscode.workspace.workspaceFolders !== undefined,
@@ -150,7 +152,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   startIfNeeded(context, sidecar);
   return {
     sidecarPid: () => sidecar.now?.sidecar.pid,
-    openTerminal: (cwd, projectDir) => terminals.open(cwd, projectDir),
+    openTerminal: (cwd, projectDir) => terminals.show(cwd, projectDir),
     toolConfirmation: (input) => tool.prepareInvocation({ input }),
   };
 }

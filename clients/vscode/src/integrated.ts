@@ -9,7 +9,8 @@ import * as path from "node:path";
 export interface Variables {
   workspaceFolder: string;
   userHome: string;
-  env: NodeJS.ProcessEnv;
+  /** The editor's environment; undefined if the settings may not name it. */
+  env: NodeJS.ProcessEnv | undefined;
 }
 
 /** Replaces variables such as ${workspaceFolder}; undefined if one is not known. */
@@ -19,7 +20,7 @@ export function resolveVariables(value: string, { workspaceFolder, userHome, env
     if (name === "workspaceFolder") return workspaceFolder;
     if (name === "userHome") return userHome;
     if (name === "pathSeparator" || name === "/") return path.sep;
-    if (name.startsWith("env:")) return env[name.slice(4)] ?? "";
+    if (name.startsWith("env:") && env !== undefined) return env[name.slice(4)] ?? "";
     unknown.push(name);
     return "";
   });
@@ -36,20 +37,22 @@ export function startDirectory(cwd: unknown, variables: Variables): string | und
 }
 
 /**
- * Returns an environment with the values of terminal.integrated.env. A null
- * takes a variable away. What cannot be resolved is left out.
+ * Returns an environment with the values of terminal.integrated.env, from the
+ * settings that count least to those that count most. A null takes a variable
+ * away. What cannot be resolved is left out.
  */
 export function withEnvironment(
   before: Readonly<Record<string, string>>,
-  setting: unknown,
-  variables: Variables,
+  ...layers: readonly (readonly [setting: unknown, variables: Variables])[]
 ): Record<string, string> {
   const result: Record<string, string> = { ...before };
-  if (typeof setting !== "object" || setting === null) return result;
-  for (const [name, value] of Object.entries(setting)) {
-    if (value === null) Reflect.deleteProperty(result, name);
-    const resolved = typeof value === "string" ? resolveVariables(value, variables) : undefined;
-    if (resolved !== undefined) result[name] = resolved;
+  for (const [setting, variables] of layers) {
+    if (typeof setting !== "object" || setting === null) continue;
+    for (const [name, value] of Object.entries(setting)) {
+      if (value === null) Reflect.deleteProperty(result, name);
+      const resolved = typeof value === "string" ? resolveVariables(value, variables) : undefined;
+      if (resolved !== undefined) result[name] = resolved;
+    }
   }
   return result;
 }

@@ -4,13 +4,14 @@ import type { Counter } from "./count";
 import { text } from "./display";
 import { currentFolder, pickFolder, placeOf } from "./folders";
 import { inform } from "./notices";
+import type { Stale } from "./stale";
 import type { Terminals } from "./terminals";
 
 /**
  * Opens a sandboxed terminal in the place of the one in front, in the same
  * directory if that is in a folder.
  */
-export async function replaceTerminal(terminals: Terminals, counter: Counter): Promise<void> {
+export async function replaceTerminal(terminals: Terminals, counter: Counter, stale: Stale): Promise<void> {
   const front = vscode.window.activeTerminal;
   if (front === undefined || counter.count.active === "confined") {
     void inform(vscode.l10n.t("The terminal in front is sandboxed, or there is none."));
@@ -24,6 +25,8 @@ export async function replaceTerminal(terminals: Terminals, counter: Counter): P
   if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, replace)) !== replace) return;
   const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
   const place = await placeOf(front.shellIntegration?.cwd?.fsPath, folders).catch(() => undefined);
-  await terminals.open(place?.cwd ?? folder.uri.fsPath, place?.folder ?? folder.uri.fsPath);
+  const projectDir = place?.folder ?? folder.uri.fsPath;
+  if (!(await stale.opens(projectDir))) return;
+  await terminals.show(place?.cwd ?? projectDir, projectDir);
   front.dispose();
 }

@@ -6,7 +6,7 @@ import type { Manager } from "./manager";
 import { inform, warn } from "./notices";
 import { PolicyGetRequest, SettingsChangedNotification } from "./protocol.gen";
 import type { ShellSessions } from "./shellSessions";
-import type { Terminals } from "./terminals";
+import { untrusted, type Terminals } from "./terminals";
 
 /**
  * How long, in milliseconds, a change of the settings by the user's command is
@@ -30,7 +30,8 @@ export class Stale {
       const newlyStale = terminals.markStale(stale) + shells.markStale(stale);
       const expected = Date.now() <= this.quietUntil;
       this.quietUntil = 0; // the change after it is another one
-      if (newlyStale > 0 && !expected) void this.offer(newlyStale);
+      if (newlyStale > 0 && !expected)
+        void this.offer(newlyStale).catch((error: unknown) => void manager.showFailure(error));
     });
   }
 
@@ -43,7 +44,8 @@ export class Stale {
   async tellWritten(message: string): Promise<void> {
     const reopen = vscode.l10n.t("Reopen…");
     const running = vscode.window.terminals.some((terminal) => this.terminals.of(terminal) !== undefined);
-    if ((await inform(message, ...(running ? [reopen] : []))) === reopen) await this.reopen();
+    if ((await inform(message, ...(running ? [reopen] : []))) !== reopen) return;
+    await this.reopen().catch((error: unknown) => void this.manager.showFailure(error));
   }
 
   private async offer(count: number): Promise<void> {
@@ -52,8 +54,8 @@ export class Stale {
       // What is reopened would lose its sandbox, so that is not offered here.
       const text =
         count === 1
-          ? vscode.l10n.t("The sandbox is off now. One running terminal is still sandboxed.")
-          : vscode.l10n.t("The sandbox is off now. {0} running terminals are still sandboxed.", count);
+          ? vscode.l10n.t("New terminals are not sandboxed now. One running terminal is still sandboxed.")
+          : vscode.l10n.t("New terminals are not sandboxed now. {0} running terminals are still sandboxed.", count);
       const on = vscode.l10n.t("Turn On…");
       if ((await warn(text, on)) === on) await vscode.commands.executeCommand("sandboxSidecar.turnOn");
       return;
@@ -78,6 +80,16 @@ export class Stale {
       if (project !== undefined && !(await this.restricted(project))) return true;
     }
     return false;
+  }
+
+  /**
+   * Reports whether a terminal opens in a project: it is sandboxed, or the user
+   * wants one that is not. Throws if the workspace is not trusted.
+   */
+  async opens(projectDir: string): Promise<boolean> {
+    if (await this.restricted(projectDir)) return true;
+    if (!vscode.workspace.isTrusted) throw untrusted();
+    return this.mayOpen(projectDir);
   }
 
   private async restricted(projectDir: string): Promise<boolean> {
@@ -110,13 +122,11 @@ export class Stale {
     const allowed = new Map<string, boolean>();
     for (const { terminal, pty, cwd, projectDir } of chosen ?? []) {
       // One question for each project, not for each terminal.
-      const opens =
-        allowed.get(projectDir) ??
-        ((await this.restricted(projectDir)) || (vscode.workspace.isTrusted && (await this.mayOpen(projectDir))));
+      const opens = allowed.get(projectDir) ?? (await this.opens(projectDir));
       allowed.set(projectDir, opens);
       if (!opens) continue;
       if (pty === undefined) vscode.window.createTerminal({ ...shellOf(terminal), cwd }).show();
-      else await this.terminals.open(cwd, projectDir);
+      else await this.terminals.show(cwd, projectDir);
       terminal.dispose();
     }
   }

@@ -55,7 +55,7 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
   private isStale = false;
   private isWaiting = false;
   private foreground: string | undefined;
-  /** The names that the terminal was given here. */
+  /** The last names that the terminal was given here, the latest last. */
   private readonly given = new Set<string>();
   private isClosed = false;
   /**
@@ -144,7 +144,11 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     if (this.options.isRenamed(this.given)) return;
     const mark = this.isEnded ? "ended" : this.isWaiting ? "waiting" : this.isStale ? "stale" : undefined;
     const name = this.options.name(this.spawned, mark, this.foreground);
+    this.given.delete(name);
     this.given.add(name);
+    // Programs choose some of them. The editor shows one of the last two.
+    const [oldest] = this.given;
+    if (this.given.size > 3 && oldest !== undefined) this.given.delete(oldest);
     this.renamed.fire(name);
   }
 

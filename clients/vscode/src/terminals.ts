@@ -94,11 +94,13 @@ export class Terminals implements vscode.TerminalProfileProvider {
     void vscode.commands.executeCommand("setContext", "sandboxSidecar.isDefault", isDefault());
   }
 
-  async provideTerminalProfile(): Promise<vscode.TerminalProfile | undefined> {
+  async provideTerminalProfile(): Promise<vscode.TerminalProfile> {
     const folder = await pickFolder();
-    if (folder === undefined || !(await this.mayOpen(folder.uri.fsPath))) return undefined;
-    const { cwd, projectDir } = await this.start(folder);
-    return new vscode.TerminalProfile(await this.options(cwd, projectDir));
+    const place = folder === undefined ? undefined : await this.start(folder);
+    // VS Code shows the error. Without one it would say that the profile is broken.
+    if (place === undefined || !(await this.mayOpen(place.projectDir)))
+      throw new Error(vscode.l10n.t("No terminal was opened."));
+    return new vscode.TerminalProfile(await this.options(place.cwd, place.projectDir));
   }
 
   /** Returns where a new terminal of a folder starts, as VS Code's own setting says. */
@@ -126,8 +128,20 @@ export class Terminals implements vscode.TerminalProfileProvider {
     return this.open(cwd, projectDir);
   }
 
-  /** Opens a terminal in a directory of a project. */
-  async open(cwd: string, projectDir: string, location?: vscode.TerminalSplitLocationOptions): Promise<vscode.Terminal> {
+  /**
+   * Opens a terminal in a directory of a project. Returns undefined if it would not
+   * be sandboxed, and the user wants none then.
+   */
+  async open(
+    cwd: string,
+    projectDir: string,
+    location?: vscode.TerminalSplitLocationOptions,
+  ): Promise<vscode.Terminal | undefined> {
+    return (await this.mayOpen(projectDir)) ? this.show(cwd, projectDir, location) : undefined;
+  }
+
+  /** Opens a terminal without the question. */
+  async show(cwd: string, projectDir: string, location?: vscode.TerminalSplitLocationOptions): Promise<vscode.Terminal> {
     const options = await this.options(cwd, projectDir);
     const terminal = vscode.window.createTerminal(location === undefined ? options : { ...options, location });
     terminal.show();
@@ -146,12 +160,16 @@ export class Terminals implements vscode.TerminalProfileProvider {
       await vscode.commands.executeCommand("workbench.action.terminal.split");
       return vscode.window.activeTerminal;
     }
-    const folder = this.of(parentTerminal)?.options.place.projectDir ?? (await pickFolder())?.uri.fsPath;
-    if (folder === undefined || !(await this.mayOpen(folder))) return undefined;
+    const own = this.of(parentTerminal)?.options.place.projectDir;
+    const folder = own ?? (await pickFolder())?.uri.fsPath;
+    if (folder === undefined) return undefined;
     if (parentTerminal === undefined) return this.open(folder, folder);
-    const place = await placeOf(parentTerminal.shellIntegration?.cwd?.fsPath, openFolders()).catch(() => undefined);
-    void this.tellOfTabs();
-    return this.open(place?.cwd ?? folder, place?.folder ?? folder, { parentTerminal });
+    // A session says where it is, and must not lead to another project.
+    const folders = own === undefined ? openFolders() : [own];
+    const place = await placeOf(parentTerminal.shellIntegration?.cwd?.fsPath, folders).catch(() => undefined);
+    const opened = await this.open(place?.cwd ?? folder, place?.folder ?? folder, { parentTerminal });
+    if (opened !== undefined) void this.tellOfTabs();
+    return opened;
   }
 
   /** Says once what makes a split a split. */
@@ -187,7 +205,12 @@ export class Terminals implements vscode.TerminalProfileProvider {
     const title = text(path.basename(shell.program));
     const sessionId = randomUUID();
     const shield = await this.confines(projectDir);
-    const integrated = vscode.workspace.getConfiguration("terminal.integrated", vscode.Uri.file(projectDir));
+    const integrated = vscode.workspace
+      .getConfiguration("terminal.integrated", vscode.Uri.file(projectDir))
+      .inspect<unknown>(`env.${systemName(process.platform)}`);
+    const here = variables(projectDir);
+    // A repository must not give a variable that is kept out another name.
+    const ofProject = { ...here, env: undefined };
     const pty: SandboxTerminal = new SandboxTerminal(this.manager, this.renderer, {
       sessionId,
       place: { cwd, projectDir },
@@ -206,8 +229,9 @@ export class Terminals implements vscode.TerminalProfileProvider {
               TERM_PROGRAM: "vscode",
               TERM_PROGRAM_VERSION: vscode.version,
             },
-            integrated.get<unknown>(`env.${systemName(process.platform)}`),
-            variables(projectDir),
+            [integrated?.globalValue, here],
+            [integrated?.workspaceValue, ofProject],
+            [integrated?.workspaceFolderValue, ofProject],
           ),
           ...settings.env,
         },
@@ -334,9 +358,12 @@ function variables(workspaceFolder: string): Variables {
 }
 
 /** Whether "+" and VS Code's own split open terminals of this extension. */
-function isDefault(): boolean {
-  const key = `terminal.integrated.defaultProfile.${systemName(process.platform)}`;
-  return vscode.workspace.getConfiguration().get<unknown>(key) === profileTitle;
+export function isDefault(): boolean {
+  const settings = vscode.workspace.getConfiguration("terminal.integrated");
+  const system = systemName(process.platform);
+  // A profile of that name in the settings comes before the extension's.
+  const others = settings.get<Record<string, unknown> | null>(`profiles.${system}`);
+  return settings.get<unknown>(`defaultProfile.${system}`) === profileTitle && (others?.[profileTitle] ?? null) === null;
 }
 
 /** Whether the user's titles of terminals have the program that runs, as by default. */
@@ -349,7 +376,8 @@ function notSandboxed(): vscode.ThemeIcon {
   return new vscode.ThemeIcon("unlock", new vscode.ThemeColor("editorWarning.foreground"));
 }
 
-function untrusted(): Error {
+/** Says why nothing opens in a workspace that is not trusted. */
+export function untrusted(): Error {
   return new Error(
     vscode.l10n.t("Not opened: this workspace is not trusted. Turn the sandbox on, and it opens without trust."),
   );

@@ -69,8 +69,10 @@ export class TurnOn {
         on,
         open,
       );
-      if (choice === on) await this.run("both");
-      return choice === open || choice === on;
+      if (choice !== on) return choice === open;
+      await this.run("both");
+      // Another setting may override that.
+      return await this.becomes(projectDir, { terminal: true });
     } finally {
       this.asking = false;
     }
@@ -158,11 +160,16 @@ export class TurnOn {
   /** Waits until new sessions are sandboxed as wanted, or it is too late. */
   private async holds(wanted: { terminal: boolean; tool: boolean } | undefined): Promise<boolean> {
     const folder = currentFolder();
-    if (folder === undefined || wanted === undefined) return true;
+    return folder === undefined || wanted === undefined || this.becomes(folder.uri.fsPath, wanted);
+  }
+
+  /** Waits until new sessions of a project are sandboxed as wanted, or it is too late. */
+  private async becomes(projectDir: string, wanted: { terminal: boolean; tool?: boolean }): Promise<boolean> {
     const restricted = async (kind: "terminal" | "tool") =>
-      (await this.manager.request(PolicyGetRequest, { projectDir: folder.uri.fsPath, kind })).policy.restricted;
+      (await this.manager.request(PolicyGetRequest, { projectDir, kind })).policy.restricted;
     for (let i = 0; i < tries; i++) {
-      if ((await restricted("terminal")) === wanted.terminal && (await restricted("tool")) === wanted.tool) return true;
+      const tool = wanted.tool === undefined || (await restricted("tool")) === wanted.tool;
+      if (tool && (await restricted("terminal")) === wanted.terminal) return true;
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
     return false;

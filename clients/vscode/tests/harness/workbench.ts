@@ -231,6 +231,20 @@ export class Workbench {
     });
   }
 
+  /**
+   * Returns the whole text of the active editor, also its hidden part. It must
+   * show some words.
+   */
+  async wholeEditor(words: string): Promise<string> {
+    await until("the text", async () => (await this.editorText()).includes(words));
+    return until("the text in the clipboard", async () => {
+      await this.page.keyboard.press("Control+A");
+      await this.page.keyboard.press("Control+C");
+      const text = await this.clipboard();
+      return text.includes(words) ? text : "";
+    });
+  }
+
   /** Returns the visible text of the active editor. */
   async editorText(): Promise<string> {
     const lines = await this.page.locator(".editor-instance .view-line").allInnerTexts();

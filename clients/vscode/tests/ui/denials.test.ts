@@ -297,7 +297,8 @@ describe("a question about an access", () => {
     const { window, world } = fixture();
     const tail = "home/third/list.txt";
     const file = path.join(world.root, tail);
-    await window.type(`clear; cat ${file}; echo status=$?`);
+    await window.run("clear", /ready\$$/);
+    await window.type(`cat ${file}; echo status=$?`);
     const question = window.page.locator(".notifications-toasts .notification-list-item", { hasText: "wants to read" });
     await question.waitFor();
     const bar = window.page.locator(".statusbar-item", { hasText: "1 question" });

@@ -6,7 +6,6 @@ import type { Locator } from "playwright-core";
 
 import { useFixture } from "../harness/fixture";
 import { until } from "../harness/until";
-import type { Workbench } from "../harness/workbench";
 import type { World } from "../harness/world";
 
 /**
@@ -53,20 +52,6 @@ async function harmless(shown: Locator, what: string, links = 0): Promise<string
   );
   assert.doesNotMatch(text, /^FORGED/m, what);
   return text;
-}
-
-/**
- * Returns the whole text of the active editor, also its hidden part. It must
- * contain some words.
- */
-async function whole(window: Workbench, words: string): Promise<string> {
-  await until("the text", async () => (await window.editorText()).includes(words));
-  return until("the text in the clipboard", async () => {
-    await window.page.keyboard.press("Control+A");
-    await window.page.keyboard.press("Control+C");
-    const text = await window.clipboard();
-    return text.includes(words) ? text : "";
-  });
 }
 
 const picture = async (locator: Locator, name: string) => {
@@ -116,7 +101,7 @@ describe("hostile names", () => {
     await row.hover();
     await row.getByRole("button", { name: "Allow…" }).click();
     const list = window.page.locator(".quick-input-widget");
-    await list.getByText("For all my projects").waitFor();
+    await list.getByText("For all my projects").first().waitFor();
     await harmless(list, "what offers to allow it");
     await picture(list, "allow");
     await window.page.keyboard.press("Escape");
@@ -223,7 +208,7 @@ describe("a project with hostile settings", () => {
     await dialog.waitFor();
     await dialog.getByRole("button", { name: "Show All" }).click();
     const asked = lines.length + Number(rest[1]);
-    const all = await whole(window, "• line");
+    const all = await window.wholeEditor("• line");
     assert.equal(all.split("\n").filter((line) => line.startsWith("• line")).length, asked, all);
     assert.equal(all.split("\n").filter((line) => line.startsWith("FORGED")).length, 0, all);
     await picture(dialog, "trust-all");
@@ -249,7 +234,7 @@ describe("a project with hostile settings", () => {
     const { window } = fixture();
     await window.command("Sandbox: Show Policy");
     await window.choose("Terminals");
-    const all = await whole(window, "A terminal in");
+    const all = await window.wholeEditor("A terminal in");
     assert.match(all, /^PROBLEMS IN THE SETTINGS$/m);
     assert.match(all, /FORGED/);
     assert.doesNotMatch(all, /^\s*FORGED/m);

@@ -58,7 +58,7 @@ describe("the keyboard alone", () => {
     await choose("Copy Setting");
     await until("the setting in the clipboard", async () => /additional_read_write_paths/.test(await window.clipboard()));
     await choose("Allow…");
-    await page.locator(".quick-input-list .monaco-list-row", { hasText: "For all my projects" }).waitFor();
+    await page.locator(".quick-input-list .monaco-list-row", { hasText: "For all my projects" }).first().waitFor();
     await page.keyboard.press("Escape");
   });
 
@@ -68,7 +68,7 @@ describe("the keyboard alone", () => {
     await window.command("Sandbox: Allow…");
     await page.locator(".quick-input-list .monaco-list-row", { hasText: "additional_read_write_paths" }).waitFor();
     await page.keyboard.press("Enter");
-    await page.locator(".quick-input-list .monaco-list-row", { hasText: "For all my projects" }).waitFor();
+    await page.locator(".quick-input-list .monaco-list-row", { hasText: "For all my projects" }).first().waitFor();
     await page.keyboard.press("Enter");
     await window.notification("It applies to new terminals");
   });

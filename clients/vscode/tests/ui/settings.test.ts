@@ -102,10 +102,8 @@ describe("settings in the window", () => {
     const { window, world } = fixture();
     await window.command("Sandbox: Show Policy");
     await window.choose("Terminals");
-    await until("the policy", async () => (await window.editorText()).includes(`A terminal in ${world.project}`));
-    await until("the switch with its line", async () =>
-      /allow_network\s+false\s+.*settings\.json:\d+/.test(await window.editorText()),
-    );
+    const policy = await window.wholeEditor(`A terminal in ${world.project}`);
+    assert.match(policy, /allow_network\s+false\s+.*settings\.json:\d+/);
   });
 
   it("are explained for one access, with the setting that would allow it", async () => {

@@ -87,7 +87,7 @@ for (const look of looksToTry()) {
         notice: /The sandbox refused to let "bash" write ".*notes\/list\.txt"/,
       });
       await window.answer("The sandbox refused", "Allow…");
-      await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "For this project" }).waitFor();
+      await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "For this project" }).first().waitFor();
       await screen.take("where it is allowed");
       await window.choose("For all my projects");
       await screen.shows("allowed", {

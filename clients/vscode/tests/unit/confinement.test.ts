@@ -146,6 +146,10 @@ describe("settings that confine everything", () => {
     await undo(empty, [change]);
     assert.deepEqual(empty.values, {});
     assert.equal(keptHere(new File({}, [], [ignored]), ["a"]), undefined);
+    // What another command needs stays, in either order.
+    await write(empty, [change]);
+    await undo(empty, [change], ["a"]);
+    assert.deepEqual(empty.values, { [ignored]: ["a"] });
   });
 
   it("are taken back later if that fails once", async () => {

@@ -23,8 +23,13 @@ describe("VS Code's own settings of terminals", () => {
   it("set variables, and take some away", () => {
     const before = { TERM: "xterm-256color", COLORTERM: "truecolor" };
     const setting = { COLORTERM: null, A: "${workspaceFolder}/a", B: "${file}", C: 1, TERM: "x" };
-    assert.deepEqual(withEnvironment(before, setting, variables), { TERM: "x", A: "/home/ada/project/a" });
-    assert.deepEqual(withEnvironment(before, undefined, variables), before);
+    assert.deepEqual(withEnvironment(before, [setting, variables]), { TERM: "x", A: "/home/ada/project/a" });
+    assert.deepEqual(withEnvironment(before, [undefined, variables]), before);
+    const project = { ...variables, env: undefined };
+    assert.deepEqual(
+      withEnvironment({}, [{ A: "${env:GOPATH}", B: "1" }, variables], [{ B: "2", C: "${env:GOPATH}" }, project]),
+      { A: "/go", B: "2" },
+    );
   });
 });
 
