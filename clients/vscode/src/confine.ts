@@ -284,6 +284,7 @@ async function ask(values: [key: string, value: unknown][]): Promise<Scope | und
     vscode.l10n.t("This is written to the settings that you choose:"),
     ...values.map(([key, value]) => `${quote(key)}: ${json(value)}`),
   ];
+  if (values.some(([key]) => key === ignored)) lines.push(vscode.l10n.t("Only your own settings get {0}.", ignored));
   if (vscode.env.remoteName !== undefined && vscode.env.uiKind === vscode.UIKind.Desktop) {
     lines.push(vscode.l10n.t("Your settings count on other machines, too, where these paths may be missing."));
   }

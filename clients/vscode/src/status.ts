@@ -83,7 +83,7 @@ export class Status {
     }
     const folder = await folderInFront(this.terminals, this.shells);
     if (round !== this.round) return; // a newer refresh is running
-    if (folder === undefined) { this.show({ icon: "shield", word: vscode.l10n.t("no folder") }); return; }
+    if (folder === undefined) { this.on = undefined; this.show({ icon: "shield", word: vscode.l10n.t("no folder") }); return; }
     const projectDir = folder.uri.fsPath;
     try {
       const [terminal, tool] = await Promise.all([
@@ -105,7 +105,9 @@ export class Status {
         missing: missing(initializeResult.capabilities.enforcement, policies),
       });
     } catch (error) {
-      if (round === this.round) this.show(failed(vscode.l10n.t("error")), describe(error));
+      if (round !== this.round) return;
+      this.on = undefined; // nothing is known
+      this.show(failed(vscode.l10n.t("error")), describe(error));
     }
   }
 
