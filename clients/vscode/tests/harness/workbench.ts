@@ -190,8 +190,11 @@ export class Workbench {
     });
   }
 
+  /** Focuses the terminal in front. Of a split, the one that has the focus keeps it. */
   async focusTerminal(): Promise<void> {
-    await this.page.locator(".terminal-wrapper.active textarea.xterm-helper-textarea").focus();
+    const inputs = this.page.locator(".terminal-wrapper.active textarea.xterm-helper-textarea");
+    await inputs.first().waitFor({ state: "attached" });
+    if ((await inputs.and(this.page.locator(":focus")).count()) === 0) await inputs.first().focus();
   }
 
   /** Types a line into the active terminal. */
