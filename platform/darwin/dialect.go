@@ -68,16 +68,16 @@ func (p Profile) In(d Dialect) Profile {
 // takes returns a rule without what the dialect leaves out; ok is false if that
 // is all of it.
 func (d Dialect) takes(rule ruleLine) (taken ruleLine, ok bool) {
-	if slices.Contains(d.Lines, rule.form()) {
-		return ruleLine{}, false
-	}
+	whole := rule.form()
 	rule.operations = slices.DeleteFunc(slices.Clone(rule.operations), func(operation string) bool {
 		return slices.Contains(d.Operations, operation)
 	})
 	rule.rest = slices.DeleteFunc(slices.Clone(rule.rest), func(part expression) bool {
 		return part.isModifier() && slices.Contains(d.Modifiers, part.shape(true))
 	})
-	return rule, len(rule.operations) > 0
+	// A line of which a part was left out first has that form.
+	gone := slices.Contains(d.Lines, whole) || slices.Contains(d.Lines, rule.form())
+	return rule, !gone && len(rule.operations) > 0
 }
 
 // loosens lists the rules of a profile's text that deny something which would be

@@ -85,6 +85,10 @@ func TestLearn(t *testing.T) {
 			compiler: fakeCompiler{refuses: []string{"FSIOC_CAS_BSDFLAGS", call}}, gone: []string{fsctl, call},
 			left: []string{"(allow pseudo-tty)"}, faults: 3, tries: 45,
 		},
+		"refuses an operation and a filter of one line": {
+			compiler: fakeCompiler{refuses: []string{"file-test-existence", "(vnode-type SYMLINK)"}}, version: 12,
+			gone: []string{"file-test-existence", "(vnode-type SYMLINK)"}, left: []string{fsctl}, faults: 2, tries: 45,
+		},
 		"refuses the last line": {
 			compiler: fakeCompiler{refuses: []string{`(remote ip "localhost:1")`}},
 			gone:     []string{`(remote ip "localhost:1")`}, left: []string{fsctl}, faults: 1, tries: 15,
