@@ -34,6 +34,11 @@ func TestCanary_EnvironmentsOfOthers(t *testing.T) {
 	}
 	defer func() { _ = stdin.Close(); _ = outside.Wait() }()
 	p := defaultPolicy(t, realDir(t), realDir(t), realDir(t))
+	runs := platformtest.Confined(t, backend(t), p)
+	runs.Program, runs.Argv = "/usr/bin/perl", []string{"perl", "-e", "print 7"}
+	if output, _, err := platformtest.Output(backend(t), runs); err != nil || string(output) != "7" {
+		t.Errorf("control: perl in a session: %q, %v", output, err)
+	}
 	for name, node := range map[string]int{"kern.procargs": kernArgs, "kern.procargs2": kernArgsEnv} {
 		arguments := []string{"-e", procargs, fmt.Sprint(node), fmt.Sprint(outside.Process.Pid)}
 		open, err := exec.Command("/usr/bin/perl", arguments...).Output()
@@ -59,7 +64,16 @@ func TestCanary_Clones(t *testing.T) {
 	if output, err := exec.Command("/bin/cp", "-c", secret, secret+"2").CombinedOutput(); err != nil {
 		t.Fatalf("control: %v: %s", err, output)
 	}
+	own := filepath.Join(project, "own")
+	if err := os.WriteFile(own, []byte("own"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	job := platformtest.Confined(t, backend(t), defaultPolicy(t, home, project, realDir(t)))
+	job.Program, job.Argv = "/bin/cp", []string{"cp", "-c", own, own + "2"}
+	if _, _, err := platformtest.Output(backend(t), job); err != nil {
+		t.Errorf("control: a session clones no file of its project: %v", err)
+	}
+	job = platformtest.Confined(t, backend(t), defaultPolicy(t, home, project, realDir(t)))
 	job.Program, job.Argv = "/bin/cp", []string{"cp", "-c", secret, taken}
 	_, _, err := platformtest.Output(backend(t), job)
 	if content, _ := os.ReadFile(taken); err == nil || len(content) > 0 {
