@@ -1,6 +1,8 @@
 package darwin
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -87,5 +89,27 @@ func TestProfile_MissingProtectedPathsInOtherLetters(t *testing.T) {
 				t.Errorf("%s: %t", question, got)
 			}
 		}
+	}
+}
+
+// A denial without the tag is not found in the log. Rules that deny what another one
+// allows need it as well as the default.
+func TestProfile_TagsEveryDenialOfThePolicys(t *testing.T) {
+	t.Parallel()
+	untagged := 0
+	for _, rule := range ruleLines(profileOf(t, Translate(everyday(), host), mac()).Text) {
+		line := rule.String()
+		ofPolicy := strings.Contains(line, "PROTECTED") || strings.Contains(line, "PINNED") ||
+			strings.Contains(line, "CLOSED") || slices.Contains(rule.operations, "default")
+		if rule.action != "deny" || !ofPolicy {
+			untagged++
+			continue
+		}
+		if !strings.Contains(line, `(with message "`+host.Tag+`")`) {
+			t.Errorf("no tag: %s", line)
+		}
+	}
+	if untagged == 0 {
+		t.Error("the control: all are tagged")
 	}
 }

@@ -56,20 +56,21 @@ func grants(w *writer, s *Scene) {
 func protectedPaths(w *writer, s *Scene) {
 	for _, name := range slices.Concat(s.Protected, s.Fixed) {
 		key := w.parameter("PROTECTED", name.Path)
-		w.line("(deny "+allWrites+" (subpath %s))", key)
-		w.line("(deny network-bind (local unix-socket (subpath %s)))", key)
+		w.line("(deny "+allWrites+" (subpath %s)%s)", key, s.tagged())
+		w.line("(deny network-bind (local unix-socket (subpath %s))%s)", key, s.tagged())
 		if name.Absent() {
 			missing := w.parameter("PROTECTED", anyCase(name, "(/.*)?$"))
-			w.line("(deny "+allWrites+" (regex %s))", missing)
-			w.line("(deny network-bind (local unix-socket (regex %s)))", missing)
+			w.line("(deny "+allWrites+" (regex %s)%s)", missing, s.tagged())
+			w.line("(deny network-bind (local unix-socket (regex %s))%s)", missing, s.tagged())
 		}
 	}
 	for _, name := range s.Pinned {
 		if !name.Absent() {
-			w.line("(deny file-write-unlink (literal %s))", w.parameter("PINNED", name.Path))
+			w.line("(deny file-write-unlink (literal %s)%s)", w.parameter("PINNED", name.Path), s.tagged())
 			continue
 		}
-		w.line("(deny file-write-create file-write-unlink (regex %s))", w.parameter("PINNED", anyCase(name, "$")))
+		w.line("(deny file-write-create file-write-unlink (regex %s)%s)", w.parameter("PINNED", anyCase(name, "$")),
+			s.tagged())
 	}
 }
 
@@ -147,9 +148,9 @@ func sockets(w *writer, s *Scene) {
 func ownState(w *writer, s *Scene) {
 	for _, dir := range s.Closed {
 		key := w.parameter("CLOSED", dir.Path)
-		w.line("(deny "+allReads+" "+allWrites+" "+allExecutes+" (subpath %s))", key)
-		w.line("(deny network-outbound (remote unix-socket (subpath %s)))", key)
-		w.line("(deny network-bind (local unix-socket (subpath %s)))", key)
+		w.line("(deny "+allReads+" "+allWrites+" "+allExecutes+" (subpath %s)%s)", key, s.tagged())
+		w.line("(deny network-outbound (remote unix-socket (subpath %s))%s)", key, s.tagged())
+		w.line("(deny network-bind (local unix-socket (subpath %s))%s)", key, s.tagged())
 		for _, grant := range s.Grants {
 			if !grant.Private || !policy.Contains(dir.Path, grant.Path) {
 				continue

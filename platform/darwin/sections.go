@@ -1,17 +1,25 @@
 package darwin
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // The sections of a profile that are the same for every policy.
 
 // closedByDefault denies everything else; each denial is logged with the
 // session's tag.
 func closedByDefault(w *writer, s *Scene) {
+	w.line("(deny default%s)", s.tagged())
+}
+
+// tagged is what marks the denials of a rule in the log, after its filter; empty
+// without a tag. Each rule that denies what another one allows needs it.
+func (s *Scene) tagged() string {
 	if s.Tag == "" {
-		w.line("(deny default)")
-		return
+		return ""
 	}
-	w.line(`(deny default (with message "%s"))`, s.Tag)
+	return fmt.Sprintf(` (with message "%s")`, s.Tag)
 }
 
 func openByDefault(w *writer, _ *Scene) { w.line("(allow default)") }
