@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
@@ -21,6 +22,10 @@ func newBackend(logger *slog.Logger) platform.Backend {
 	}
 	if dir, err := lifecycle.StateDir(os.Environ()); err == nil {
 		backend.Closed = []string{places.Closed(dir)}
+	}
+	// With a runtime directory, that is another one.
+	if dir := places.Of(os.Getenv).State(); dir != "" && !slices.Contains(backend.Closed, dir) {
+		backend.Closed = append(backend.Closed, dir)
 	}
 	return backend
 }
