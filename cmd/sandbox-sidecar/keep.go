@@ -104,8 +104,8 @@ func keep(args []string) error {
 }
 
 // isKeeper reports whether another process of ours has started this one as a keeper
-// with these arguments: it has the lock of the place that they name. A person who
-// types them has not.
+// with these arguments: the file of the place's lock is open at a number that nobody
+// who types them has in use. That it is locked is not asked.
 func isKeeper(args []string) bool {
 	if len(args) != 3 && (len(args) != 4 || args[3] != detached) {
 		return false
