@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import type { CancellationToken } from "vscode-jsonrpc";
 
-import { valueOf } from "./denialText";
+import { shortQuestion, valueOf } from "./denialText";
 import { brief, quote } from "./display";
 import { fromHome } from "./home";
 import type { Manager } from "./manager";
@@ -63,7 +63,8 @@ export class Approvals {
     this.show();
     const label = vscode.l10n.t("Answer…");
     const link = `[${label}](command:sandboxSidecar.answer?${encodeURIComponent(JSON.stringify([id]))})`;
-    const title = `${brief(params.message, longest - label.length - 1)} ${link}`;
+    // The link comes first, as the line may be cut.
+    const title = `${link} ${shortQuestion(params.message)}`;
     // A progress stays until it has ended, and closes by itself. No message does.
     const location = vscode.ProgressLocation.Notification;
     // It has no button: the only one that it could have is a blue "Cancel", which

@@ -1,4 +1,4 @@
-import { json, shortPath, text } from "./display";
+import { brief, json, shortPath, text } from "./display";
 import { fromHome } from "./home";
 import type { DeniedParams, Suggestion } from "./protocol.gen";
 
@@ -45,4 +45,15 @@ export function shortRow({ process, access, target }: DeniedParams, others: numb
   // The view is narrow, so the words that all share are left out.
   const act = `${process === undefined ? "" : `${text(process.name)}: `}${access.replaceAll("_", " ")}`;
   return `${act} ${shortPath(fromHome(target), Math.max(12, rowWidth - others - act.length - 1))}`;
+}
+
+/**
+ * How many characters of a question its notification has. Without a button,
+ * VS Code shows one line, and cuts what is longer.
+ */
+const longestQuestion = 54;
+
+/** A question for its notification. That somebody waits is plain there. */
+export function shortQuestion(message: string): string {
+  return brief(message.replace(/, and waits for your answer\.$/, ""), longestQuestion);
 }

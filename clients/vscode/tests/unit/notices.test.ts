@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import * as path from "node:path";
 
-import { shortReason } from "../../src/denialText";
+import { shortQuestion, shortReason } from "../../src/denialText";
 import { brief } from "../../src/display";
 import { kindOf } from "../../src/kinds";
 import { completions, resolved } from "../../src/pathCompletion";
@@ -11,6 +11,15 @@ import { Refusals } from "../../src/refused";
 import { suggestedWord } from "../../src/suggestedWord";
 
 describe("a notification", () => {
+  it("of a question has one line, with the end of a path", () => {
+    const waits = ", and waits for your answer.";
+    assert.equal(shortQuestion(`"cat" wants to read "/a/b"${waits}`), '"cat" wants to read "/a/b"');
+    const long = shortQuestion(`"python3" wants to write "/home/ada/data/models/of-the-year/list.txt"${waits}`);
+    assert.equal(long, '"python3" wants to write "/…/of-the-year/list.txt"');
+    const name = shortQuestion(`"cat" wants to read "/a${waits}/${"n".repeat(90)}"${waits}`);
+    assert.ok(name.length <= 54 && name.endsWith('"') && !name.includes("waits"), name);
+  });
+
   it("is shortened in its longest name, so that its words stay", () => {
     const name = "/home/ada/".concat("x".repeat(200), "/list.txt");
     const text = brief(`The sandbox refused to let "bash" write "${name}".`, 100);
