@@ -4,6 +4,7 @@ import * as path from "node:path";
 
 import * as vscode from "vscode";
 
+import { fromHome } from "../../src/home";
 import { alive } from "../harness/processes";
 import { until } from "../harness/until";
 import { content, extension, folder, runTool, withSettings } from "./setting";
@@ -63,7 +64,7 @@ describe("the tool sandbox_run", () => {
     const { title, text } = asked(await api.toolConfirmation({ command: "echo *x*", cwd: folder(1) }));
     assert.equal(title, "Run in the sandbox?");
     assert.match(text, /```sh\necho \*x\*\n```/);
-    assert.ok(text.includes(`In "${folder(1)}".`), text);
+    assert.ok(text.includes(`In "${fromHome(folder(1))}".`), text);
     assert.match(text, /May write the project( and private caches)?\./);
     assert.match(text, /Network: everything\./);
     await withSettings({ allow_network: false }, async () => {

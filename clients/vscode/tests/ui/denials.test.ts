@@ -94,6 +94,8 @@ describe("a denial", () => {
       );
     });
     assert.match(await window.run(`clear; echo x >>${file}; echo written=$?`, /^written=1$/m), refusedChange());
+    // Or the next refusal could be in one notification with this.
+    await window.notification(`refused to let "bash" write "${file}"`);
   });
 
   it("can be allowed for writing, in new terminals", async () => {
@@ -348,16 +350,17 @@ describe("a question about an access", () => {
       const { port } = server.address() as AddressInfo;
       // The name under which a session reaches this machine.
       const target = `host.sandbox.internal:${port}`;
+      const question = new RegExp(`"bash" wants to connect to "host\\.[^"]*:${port}"`);
       const line = `bash -c 'cat </dev/tcp/host.sandbox.internal/${port}'; echo status=$?`;
       await window.type(`clear; ${line}`);
-      await window.answer(`"bash" wants to connect to "${target}"`, "Answer…");
+      await window.answer(question, "Answer…");
       await window.choose("Don't allow");
       await until("the denial", async () => /^status=1$/m.test(await window.terminal()));
       await window.notification(new RegExp(`The sandbox refused to let "bash" connect to "${target}"`));
       // A no counts for the session.
       await window.newTerminal();
       await window.type(`clear; ${line}`);
-      await window.answer(`"bash" wants to connect to "${target}"`, "Answer…");
+      await window.answer(question, "Answer…");
       await window.choose("For all my projects");
       await until("the text", async () => /^hello from outside\nstatus=0$/m.test(await window.terminal()));
       assert.ok(readFileSync(world.settingsFile, "utf8").includes(`"localhost:${port}"`));

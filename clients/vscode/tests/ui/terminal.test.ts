@@ -173,7 +173,7 @@ describe("a terminal that VS Code's own settings are for", () => {
     "terminal.integrated.cwd": "${workspaceFolder}/below",
     "terminal.integrated.env.linux": { LC_PAPER: "from-the-settings", COLORTERM: null },
   };
-  const fixture = useFixture({ settings, prepare: (world) => world.directory("project/below") });
+  const fixture = useFixture({ settings, prepare: (world) => world.directory("home/project/below") });
 
   it("starts where they say, with the variables that they set", async () => {
     const { window, world } = fixture();
