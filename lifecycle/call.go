@@ -113,3 +113,16 @@ func SessionsOf(pid int) iter.Seq[int] {
 		}
 	}
 }
+
+// Sessions are the POSIX sessions that have processes.
+func Sessions() (map[int]bool, error) {
+	table, err := proc.Table()
+	if err != nil {
+		return nil, err
+	}
+	sessions := make(map[int]bool, len(table))
+	for _, entry := range table {
+		sessions[entry.Session] = true
+	}
+	return sessions, nil
+}

@@ -40,6 +40,7 @@ type Group struct {
 
 	mu      sync.Mutex // guards the fields below
 	members []*member  // whose commands run, in the order of their starts
+	left    leftovers  // of sessions that have ended
 	waiting waiting    // for the next session
 	// between is the state of the project when the last session ended, if it has
 	// left processes and no other has started since: what they change, the next

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/review"
 )
@@ -180,6 +181,7 @@ func (g *Group) start(ctx context.Context, request Request, m *member, given str
 	}
 	g.mu.Lock()
 	m.call.process = started
+	g.left.remove(started.PID())
 	g.started++
 	g.mu.Unlock()
 	r.process, r.master, r.startedAt = started, master, time.Now()
@@ -214,6 +216,9 @@ func (g *Group) remove(m *member) (started int, last bool) {
 	g.members = slices.DeleteFunc(g.members, func(other *member) bool { return other == m })
 	if m.call.process != nil {
 		g.last = m.running.record
+		if !m.call.process.Alone() {
+			g.left.add(m.call.process.PID(), lifecycle.Sessions)
+		}
 	} else if g.between == nil {
 		g.between = m.since // it was not started: the next one tells that
 	}

@@ -3,6 +3,7 @@ package spawn
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
@@ -120,17 +121,53 @@ func (g *Group) memberOf(pid int) (found *member, own bool) {
 		}
 		return g.members[i]
 	}
-	ended := true
+	ended, isLeft := true, false
 	for session := range lifecycle.SessionsOf(pid) {
 		if m := find(session); m != nil {
 			return m, true
 		}
 		ended = false
+		isLeft = isLeft || g.left.has(session)
 	}
 	// A command may be refused something before its start is reported.
 	starts := slices.ContainsFunc(g.members, func(m *member) bool { return m.call.process == nil })
-	return g.members[len(g.members)-1], ended || starts
+	return g.members[len(g.members)-1], ended || starts && !isLeft
 }
+
+// leftovers are the POSIX sessions of commands that have ended, and may have left
+// processes. While one is in a session, the kernel gives the session's number to no
+// other process (Linux: __change_pid in kernel/pid.c; macOS: forkproc in
+// kern_fork.c). A command that gets the number afterwards is taken for what is left
+// until its start is reported.
+type leftovers struct {
+	sessions map[int]bool
+	enough   int // so many are kept until those without a process are dropped
+}
+
+// minLeftovers is how many are kept without looking for their processes.
+const minLeftovers = 256
+
+// add adds the session of a command that has ended. living yields the sessions that
+// have processes, or an error if they are unknown.
+func (l *leftovers) add(session int, living func() (map[int]bool, error)) {
+	if l.sessions == nil {
+		l.sessions, l.enough = map[int]bool{}, minLeftovers
+	}
+	l.sessions[session] = true
+	if len(l.sessions) <= l.enough {
+		return
+	}
+	if alive, err := living(); err == nil {
+		maps.DeleteFunc(l.sessions, func(session int, _ bool) bool { return !alive[session] })
+	}
+	l.enough = 2*len(l.sessions) + minLeftovers
+}
+
+// remove forgets a number: it is that of a command that has started.
+func (l *leftovers) remove(session int) { delete(l.sessions, session) }
+
+// has reports whether a session is known to be of a command that has ended.
+func (l *leftovers) has(session int) bool { return l.sessions[session] }
 
 // each calls a function for each session whose command runs.
 func (g *Group) each(what func(*running)) {

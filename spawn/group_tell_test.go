@@ -1,8 +1,15 @@
 package spawn
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
@@ -59,5 +66,82 @@ func TestWaiting_CountsWhatATrailMisses(t *testing.T) {
 	w.note(denial(0)) // it is known
 	if len(w.unnoted) != maxUntold || w.unread != 7 {
 		t.Errorf("%d wait and %d are counted", len(w.unnoted), w.unread)
+	}
+}
+
+// leaveProcess starts a program in a session of its own, which leaves a process, and
+// returns both process ids. The leader of the session has ended by then.
+func leaveProcess(t *testing.T) (session, pid int) {
+	t.Helper()
+	open, closed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := exec.Command("sh", "-c", "cat <&3 >/dev/null & echo $!")
+	leader.ExtraFiles = []*os.File{open}
+	leader.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := leader.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed.Close() }) // it ends the process
+	open.Close()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if pid, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
+		t.Fatal(err)
+	}
+	return leader.Process.Pid, pid
+}
+
+// What an earlier session has left is not taken for the command that starts, whose
+// process id is not known yet.
+func TestMemberOf_WhatASessionHasLeftIsNotTheNextOnes(t *testing.T) {
+	t.Parallel()
+	session, pid := leaveProcess(t)
+	starts := &member{running: &running{}, call: &call{}}
+	g := &Group{members: []*member{starts}}
+	if m, own := g.memberOf(pid); m != starts || !own {
+		t.Error("control: an unknown process is not taken for the command that starts")
+	}
+	g.left.add(session, nil)
+	if m, own := g.memberOf(pid); m != starts || own {
+		t.Errorf("a process that an earlier session has left: own is %v", own)
+	}
+	g.left.remove(session)
+	if _, own := g.memberOf(pid); !own {
+		t.Error("the number is still known after another command has got it")
+	}
+}
+
+// Sessions without a process are forgotten once there are many.
+func TestLeftovers_AreBounded(t *testing.T) {
+	t.Parallel()
+	var l leftovers
+	asked := 0
+	alive := func() (map[int]bool, error) { asked++; return map[int]bool{1: true}, nil }
+	for session := range 20 * minLeftovers {
+		l.add(session, alive)
+	}
+	if !l.has(1) || l.has(2) || len(l.sessions) > 2*minLeftovers {
+		t.Errorf("%d sessions are known", len(l.sessions))
+	}
+	if asked == 0 || asked > 20 {
+		t.Errorf("the processes were looked at %d times", asked)
+	}
+	failing := func() (map[int]bool, error) { asked++; return nil, errors.New("no /proc") }
+	for session := range 20 * minLeftovers {
+		l.add(session, failing)
+	}
+	if !l.has(2) {
+		t.Error("a session is forgotten although nothing says that it has no process")
 	}
 }
