@@ -119,21 +119,52 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// More connections than are served at once are closed, and later ones are served.
+// Beyond a number of connections no command is started, and the answer says so. Far
+// beyond it, connections are closed. Later ones are served.
 func TestListener_IsBounded(t *testing.T) {
 	t.Parallel()
 	stateDir, dir := place(t)
 	listen(t, dir)
 	var held []net.Conn
-	for range maxConnections + 1 {
-		c, err := net.Dial("unix", filepath.Join(dir, "control"))
+	hold := func(count int) {
+		t.Helper()
+		for range count {
+			c, err := net.Dial("unix", filepath.Join(dir, "control"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, c)
+		}
+	}
+	ask := func(c net.Conn, what string) string {
+		t.Helper()
+		if _, err := fmt.Fprintf(c, `{"version":%d,%s}`+"\n", version, what); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
-		held = append(held, c)
+		return line
 	}
-	if n, err := held[maxConnections].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("one too many: %d bytes, %v", n, err)
+	command := `"join":{"sandbox":"x","argv":["L2Jpbi90cnVl"],"env":null,"dir":"Lw=="}`
+	full := fmt.Sprintf("it runs %d commands already", maxConnections)
+	hold(maxConnections)
+	if answer := ask(held[maxConnections-1], command); strings.Contains(answer, full) {
+		t.Errorf("control: the last command that has room: %s", answer)
+	}
+	hold(maxFull + 1) // at least the last one is too many, as the one above has ended
+	if answer := ask(held[maxConnections+1], command); !strings.Contains(answer, full) {
+		t.Errorf("a command beyond that: %s", answer)
+	}
+	if answer := ask(held[maxConnections+2], `"list":{}`); !strings.HasPrefix(answer, `{"runs":`) {
+		t.Errorf("a question beyond that: %s", answer)
+	}
+	for range maxFull { // the answered ones have ended, or are about to
+		hold(1)
+	}
+	if n, err := held[len(held)-1].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("far too many: %d bytes, %v", n, err)
 	}
 	for _, c := range held {
 		c.Close()

@@ -103,6 +103,7 @@ func (s *Supervisor) join(asked *join, j spawn.Joining) (*Joined, error) {
 	}
 	c := usersocket.NewConn(raw, maxMessage)
 	c.TakeFiles(1)
+	c.WaitToSend(takeTimeout)
 	asked.Program, asked.Dir = []byte(j.Program), []byte(j.Dir)
 	asked.Argv, asked.Env = bytesOf(j.Argv), bytesOf(j.Env)
 	var files []*os.File

@@ -22,9 +22,11 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections at once, unless Options say more. More
-	// are closed at once.
+	// maxConnections bounds the connections at once, unless Options say more.
 	maxConnections = 32
+	// maxFull bounds those beyond that, on which no command is started. More are
+	// closed at once.
+	maxFull = 32
 	// requestTimeout bounds the wait for a request.
 	requestTimeout = 5 * time.Second
 	// acceptPause keeps a failing accept(2) from taking all time.
@@ -41,7 +43,7 @@ type Options struct {
 	Spawner *spawn.Spawner
 	// Logger gets who was refused.
 	Logger *slog.Logger
-	// Connections bounds the connections at once; 0 is for few.
+	// Connections bounds the connections at once that start commands; 0 is for few.
 	Connections int
 	// Admit refuses the commands of some links, by the error: of a process, which
 	// has found this one at a place. Narrate returns who describes one that is about
@@ -169,9 +171,14 @@ func (l *Listener) admit(c *net.UnixConn) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(l.conns) >= cmp.Or(l.options.Connections, maxConnections) {
+	most := cmp.Or(l.options.Connections, maxConnections)
+	if l.closed || len(l.conns) >= most+maxFull {
 		c.Close()
 		return
+	}
+	full := 0
+	if len(l.conns) >= most {
+		full = most
 	}
 	conn := usersocket.NewConn(c, maxMessage)
 	conn.TakeFiles(streams)
@@ -183,12 +190,13 @@ func (l *Listener) admit(c *net.UnixConn) {
 			defer l.mu.Unlock()
 			delete(l.conns, conn)
 		}()
-		l.serve(conn, pid)
+		l.serve(conn, pid, full)
 	})
 }
 
-// serve answers the one request of a connection of a process.
-func (l *Listener) serve(c *usersocket.Conn, pid int) {
+// serve answers the one request of a connection of a process. If full is not 0, so
+// many others have a connection, and no command is started.
+func (l *Listener) serve(c *usersocket.Conn, pid, full int) {
 	_ = c.ReceiveBefore(time.Now().Add(requestTimeout))
 	var message json.RawMessage
 	err := c.Receive(&message)
@@ -206,6 +214,8 @@ func (l *Listener) serve(c *usersocket.Conn, pid int) {
 	case asked.Version != version:
 		refusal := fmt.Sprintf("it speaks version %d, and this program version %d", version, asked.Version)
 		_ = c.Send(reply{Refused: refusal})
+	case asked.Join != nil && full > 0:
+		_ = c.Send(reply{Refused: fmt.Sprintf("it runs %d commands already, as many as it can", full)})
 	case asked.Join != nil:
 		l.join(c, pid, asked.Join)
 	case asked.Retire != nil:

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendTimeout bounds the wait for a peer that does not read.
+// sendTimeout bounds the wait for a peer that does not read, unless WaitToSend says
+// otherwise.
 const sendTimeout = 2 * time.Second
 
 // ErrTooLong is the reason why a message is not sent.
@@ -33,6 +34,7 @@ type Conn struct {
 	most  int
 
 	mostFiles int
+	patience  time.Duration // how long Send waits
 
 	filesMu sync.Mutex
 	files   []*os.File // came and were not taken; guarded by filesMu
@@ -43,7 +45,7 @@ type Conn struct {
 // NewConn makes a connection whose messages have fewer bytes than most. It takes
 // no files.
 func NewConn(c *net.UnixConn, most int) *Conn {
-	conn := &Conn{net: c, most: most}
+	conn := &Conn{net: c, most: most, patience: sendTimeout}
 	conn.lines = bufio.NewScanner((*reader)(conn))
 	conn.lines.Buffer(nil, most)
 	return conn
@@ -52,6 +54,10 @@ func NewConn(c *net.UnixConn, most int) *Conn {
 // TakeFiles has the connection take that many files, until Files was called. Call
 // it before Receive.
 func (c *Conn) TakeFiles(most int) { c.mostFiles = most }
+
+// WaitToSend has Send wait so long for a peer that does not read. Call it before
+// Send.
+func (c *Conn) WaitToSend(atMost time.Duration) { c.patience = atMost }
 
 // Files returns the files that have come with messages since the last call. The
 // caller closes them.
@@ -84,7 +90,7 @@ func (c *Conn) Send(message any, files ...*os.File) error {
 }
 
 func (c *Conn) write(line []byte, files []*os.File) error {
-	if err := c.net.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+	if err := c.net.SetWriteDeadline(time.Now().Add(c.patience)); err != nil {
 		return err
 	}
 	if len(files) > 0 {

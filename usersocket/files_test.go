@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +81,35 @@ func TestFiles(t *testing.T) {
 	}
 	if err := there.Receive(&got); !errors.Is(err, errFiles) {
 		t.Errorf("two files: %v", err)
+	}
+}
+
+// A sender waits for a peer that does not read for as long as it was set to, and not
+// longer.
+func TestWaitToSend(t *testing.T) {
+	t.Parallel()
+	send := func(patience, reads time.Duration) error {
+		here, there := pair(t)
+		here, there = NewConn(here.net, 8<<20), NewConn(there.net, 8<<20)
+		here.WaitToSend(patience)
+		sent := make(chan error, 1)
+		go func() { sent <- here.Send(strings.Repeat("x", 4<<20)) }()
+		select {
+		case err := <-sent:
+			return err
+		case <-time.After(reads):
+		}
+		var got string
+		if err := there.Receive(&got); err != nil {
+			t.Errorf("receive: %v", err)
+		}
+		return <-sent
+	}
+	if err := send(time.Minute, 50*time.Millisecond); err != nil {
+		t.Errorf("a peer that reads late: %v", err)
+	}
+	if err := send(time.Millisecond, time.Minute); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("control: a peer that does not read: %v", err)
 	}
 }
 
