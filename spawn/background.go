@@ -120,10 +120,11 @@ func (b *Background) Done() <-chan struct{} { return b.done }
 func (b *Background) Exit() (Exit, error) { return b.exit, b.err }
 
 // GroupEnded reports whether the program's group has ended, and the program with
-// it if it still ran. It must not be called before Done is closed.
+// it if it still ran. A group that ends because nothing runs in it has ended no
+// program. It must not be called before Done is closed.
 func (b *Background) GroupEnded() bool {
 	c, joined := b.running.group.(*call)
-	return joined && c.shared.Ending()
+	return joined && c.shared.endedAll()
 }
 
 // Alarms are what happened to protected paths.

@@ -201,6 +201,13 @@ func (g *Group) Ending() bool {
 	return g.ending
 }
 
+// endedAll reports whether the group has ended what ran in it, or is about to.
+func (g *Group) endedAll() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ending && !g.idle
+}
+
 // Close ends every process of the group, and returns once none is left. The error
 // names the survivors. Sessions of the group end by that.
 func (g *Group) Close() (Closed, error) {

@@ -60,3 +60,25 @@ func TestGroup_UnusedIsRetired(t *testing.T) {
 		after(time.Second, 1)
 	})
 }
+
+// A command ends with its group only if that ends what runs: not if the group ends
+// because nothing runs in it any more, just after its last command was killed.
+func TestBackground_EndsWithItsGroup(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		end  func(g *Group)
+		want bool
+	}{
+		"it goes on":                       {func(*Group) {}, false},
+		"nothing runs":                     {func(g *Group) { g.refuse(0) }, false},
+		"it is to refuse":                  {func(g *Group) { g.Refuse() }, true},
+		"it is ended, though nothing runs": {func(g *Group) { g.Refuse(); g.refuse(0) }, true},
+	} {
+		g := &Group{running: &running{}}
+		b := &Background{running: &running{group: &call{shared: g}}}
+		one.end(g)
+		if got := b.GroupEnded(); got != one.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
