@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,9 @@ type pipeCopy struct {
 
 	read  chan struct{} // closed once run has ended, and the field below is set
 	ended bool          // nobody inside has the pipe open, or nobody reads at the other end
+
+	mu     sync.Mutex // guards the field below
+	handed bool       // another process is to get from: nothing closes it meanwhile
 }
 
 // newPiped makes pipes in the place of an output that is a pipe or such a socket as
@@ -111,7 +115,7 @@ func (p *piped) finish() (open []*os.File) {
 		if !c.ended {
 			c.rest()
 		}
-		if c.ended {
+		if c.ended || !c.handOver() {
 			c.from.Close()
 			continue
 		}
@@ -201,8 +205,22 @@ func (c *pipeCopy) endWithReader() {
 	// Linux always reports that a pipe has no reader, macOS only if an event is
 	// requested.
 	if awaitEvent(c.to, unix.POLLHUP) {
-		c.from.Close()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.handed {
+			c.from.Close()
+		}
 	}
+}
+
+// handOver keeps endWithReader from closing the pipe. It returns false if it has
+// closed it.
+func (c *pipeCopy) handOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := c.from.Stat()
+	c.handed = err == nil
+	return c.handed
 }
 
 // awaitEvent waits for an event of a file, or for its failure. It returns false if

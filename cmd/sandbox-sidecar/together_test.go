@@ -32,3 +32,35 @@ func TestRunFor(t *testing.T) {
 		t.Errorf("a program that fails: %v", err)
 	}
 }
+
+// A pipe that another process is to get is not closed because nobody reads at the
+// other end: its number could be that of another file by then. One that was closed
+// before is not handed over.
+func TestPipeCopy_IsNotClosedWhileItIsHandedOver(t *testing.T) {
+	t.Parallel()
+	for _, handed := range []bool{true, false} {
+		from, inside, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer from.Close()
+		defer inside.Close()
+		reader, to, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer to.Close()
+		c := &pipeCopy{from: from, to: to}
+		if handed && !c.handOver() {
+			t.Error("a pipe that is open is not handed over")
+		}
+		reader.Close()
+		c.endWithReader()
+		if _, err := from.Stat(); (err == nil) != handed {
+			t.Errorf("handed over: %v; the pipe: %v", handed, err)
+		}
+		if c.handOver() != handed {
+			t.Errorf("handed over: %v, and then the opposite", handed)
+		}
+	}
+}
