@@ -202,7 +202,7 @@ var mayImport = map[string][]string{
 	"cmd/sandbox-sidecar/trailview":   {"audit", "display"},
 
 	"cmd/sandbox-sidecar/meeting": {"fsguard"},
-	"cmd/sandbox-sidecar/owner":   {},
+	"cmd/sandbox-sidecar/owner":   {"lifecycle/proc"},
 	"cmd/sandbox-sidecar/shells":  {"fsguard"},
 	"cmd/sandbox-sidecar/report": {
 		"presentation", "rpc/protocol", "rpc/window", "settings", "settings/compile", "spawn",

@@ -24,7 +24,7 @@ import (
 
 // Owner is the process that everything at a place belongs to.
 type Owner struct {
-	// Namespace is that of its process id.
+	// Namespace is that of its process id: it differs between machines, and boots.
 	Namespace uint64
 	PID       int
 	// Birth is when it has started: it tells it from another with the same id.
@@ -56,7 +56,8 @@ const (
 )
 
 // foreignAge is how old a file of another namespace is when Tidy removes it:
-// whether its owner lives is not known.
+// whether its owner lives is not known. It may be on another machine that has the
+// same home.
 const foreignAge = 30 * 24 * time.Hour
 
 // At is the place for what belongs to an owner and to a key, in a directory just

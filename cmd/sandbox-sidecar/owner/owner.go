@@ -1,6 +1,10 @@
+//go:build unix
+
 package owner
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // Process is what /proc says of a process.
@@ -269,8 +275,10 @@ func (p Process) passes(find func(pid int) (Process, error)) passing {
 
 var errForeign = errors.New("/proc shows the processes of another namespace: mount the one of this namespace")
 
-// Namespace is the number of the process id namespace in which Look finds
-// processes. The error means that it is not known to be that of this process.
+// Namespace identifies the process id namespace in which Look finds processes, on
+// this boot of this machine: the kernel of each machine gives the first one the
+// same number (PROC_PID_INIT_INO). The error means that it is not known to be that
+// of this process.
 func Namespace() (uint64, error) {
 	self, err := os.Readlink("/proc/self")
 	if err != nil {
@@ -294,7 +302,17 @@ func Namespace() (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read /proc/self/ns/pid: %w", err)
 	}
-	return number, nil
+	boot, err := proc.BootID()
+	if err != nil {
+		return 0, err
+	}
+	return ofBoot(number, boot), nil
+}
+
+// ofBoot makes the number of a namespace one that no other boot or machine has.
+func ofBoot(number uint64, boot string) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", number, boot))
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // isOnly reports whether a process has no id but one, by /proc/PID/status. It has an

@@ -1,3 +1,5 @@
+//go:build unix
+
 package owner
 
 import (
@@ -8,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle/proc"
 )
 
 // tree are processes by their ids: the parent, and the command line. One with a
@@ -304,8 +308,20 @@ func TestNamespace(t *testing.T) {
 			t.Errorf("%q: %v", status, got)
 		}
 	}
-	if number, err := Namespace(); err != nil || name != fmt.Sprintf("pid:[%d]", number) {
-		t.Errorf("%d, %v, in %s", number, err, name)
+	boot, err := proc.BootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var number uint64
+	if _, err := fmt.Sscanf(name, "pid:[%d]", &number); err != nil {
+		t.Fatal(err)
+	}
+	here, err := Namespace()
+	if err != nil || here != ofBoot(number, boot) {
+		t.Errorf("%d, %v, in %s", here, err, name)
+	}
+	if here == ofBoot(number, "another boot, or another machine") || here == ofBoot(number+1, boot) {
+		t.Error("another namespace has the same number")
 	}
 }
 
