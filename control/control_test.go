@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/spawn"
 	"github.com/sandbox-sidecar/sandbox-sidecar/tests/harness"
@@ -32,11 +33,11 @@ func place(t *testing.T) (stateDir, dir string) {
 
 func listen(t *testing.T, dir string) { listenWith(t, dir, nil) }
 
-func listenWith(t *testing.T, dir string, retire func(string) bool) {
+func listenWith(t *testing.T, dir string, retire func(string, bool) error) {
 	t.Helper()
 	l, err := Listen(dir, func() { os.RemoveAll(dir) }, Options{
 		By: "test", Client: func() string { return "client" }, Spawner: &spawn.Spawner{},
-		Logger: slog.New(slog.DiscardHandler), Retire: retire,
+		Logger: slog.New(slog.DiscardHandler), Retire: retire, patience: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -91,10 +92,13 @@ func TestListener_BelievesNobody(t *testing.T) {
 func TestRetire(t *testing.T) {
 	t.Parallel()
 	stateDir, dir := place(t)
-	asked := make(chan string, 2)
-	listenWith(t, dir, func(sandbox string) bool {
-		asked <- sandbox
-		return sandbox == "kept"
+	asked := make(chan string, 4)
+	listenWith(t, dir, func(sandbox string, idle bool) error {
+		asked <- fmt.Sprint(sandbox, " ", idle)
+		if sandbox != "kept" {
+			return ErrBusy
+		}
+		return nil
 	})
 	socket := filepath.Join(dir, "control")
 	if err := At(stateDir, socket).Retire("kept"); err != nil {
@@ -103,8 +107,17 @@ func TestRetire(t *testing.T) {
 	if err := At(stateDir, socket).Retire("other"); err == nil {
 		t.Error("another sandbox was retired")
 	}
-	if first, second := <-asked, <-asked; first != "kept" || second != "other" {
-		t.Errorf("asked for %q and %q", first, second)
+	if err := At(stateDir, socket).EndIdle("kept"); err != nil {
+		t.Errorf("control: %v", err)
+	}
+	if err := At(stateDir, socket).EndIdle("other"); err == nil || !strings.Contains(err.Error(), ErrBusy.Error()) ||
+		errors.Is(err, ErrAbsent) {
+		t.Errorf("one in which something runs: %v", err)
+	}
+	for _, want := range []string{"kept false", "other false", "kept true", "other true"} {
+		if got := <-asked; got != want {
+			t.Errorf("asked for %q, want %q", got, want)
+		}
 	}
 	if err := At(filepath.Join(stateDir, "other"), socket).Retire("kept"); err == nil {
 		t.Error("a process was asked whose socket is elsewhere")
@@ -116,6 +129,9 @@ func TestRetire(t *testing.T) {
 	}
 	if err := At(stateDir, filepath.Join(stateDir, "s2", "control")).Retire("kept"); err == nil {
 		t.Error("no process has retired a sandbox")
+	}
+	if err := At(stateDir, filepath.Join(stateDir, "s2", "control")).EndIdle("kept"); !errors.Is(err, ErrAbsent) {
+		t.Errorf("where nothing listens: %v", err)
 	}
 }
 
@@ -148,7 +164,7 @@ func TestListener_IsBounded(t *testing.T) {
 		return line
 	}
 	command := `"join":{"sandbox":"x","argv":["L2Jpbi90cnVl"],"env":null,"dir":"Lw=="}`
-	full := fmt.Sprintf("it runs %d commands already", maxConnections)
+	full := fmt.Sprintf("it has no room: %d others", maxConnections)
 	hold(maxConnections)
 	if answer := ask(held[maxConnections-1], command); strings.Contains(answer, full) {
 		t.Errorf("control: the last command that has room: %s", answer)
@@ -216,7 +232,7 @@ func TestList_RemovesWhatIsLeft(t *testing.T) {
 func TestListener_TellsEachVersionWhatRuns(t *testing.T) {
 	t.Parallel()
 	_, dir := place(t)
-	listenWith(t, dir, func(string) bool { return true })
+	listenWith(t, dir, func(string, bool) error { return nil })
 	const refused = `{"refused":"it speaks version`
 	for asked, want := range map[string]string{
 		`{"version":1,"list":{}}`: `{"runs":`, `{"version":2,"list":{}}`: `{"runs":`,

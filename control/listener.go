@@ -50,12 +50,15 @@ type Options struct {
 	// to start. If they are nil, links are refused.
 	Admit   func(pid int, place string) error
 	Narrate func(spawn.Joining) Narrator
-	// Retire has a shared sandbox end once nothing runs in it, if it is one that is
-	// kept for links. If it is nil, none is.
-	Retire func(sandbox string) bool
+	// Retire has a shared sandbox end once nothing runs in it. If idle is true, it
+	// ends now, or the error says that something runs in it. The error may also be
+	// that it is none which is kept for links. If Retire is nil, none is.
+	Retire func(sandbox string, idle bool) error
 	// Silent is called once nothing more can be started in a shared sandbox, as the
 	// process there that would do so does not answer; nil: nothing is done.
 	Silent func(sandbox string)
+
+	patience time.Duration // in place of requestTimeout, for tests
 }
 
 // Narrator describes a command to the user who has started it, once it has started
@@ -197,7 +200,7 @@ func (l *Listener) admit(c *net.UnixConn) {
 // serve answers the one request of a connection of a process. If full is not 0, so
 // many others have a connection, and no command is started.
 func (l *Listener) serve(c *usersocket.Conn, pid, full int) {
-	_ = c.ReceiveBefore(time.Now().Add(requestTimeout))
+	_ = c.ReceiveBefore(time.Now().Add(cmp.Or(l.options.patience, requestTimeout)))
 	var message json.RawMessage
 	err := c.Receive(&message)
 	var asked request
@@ -215,13 +218,17 @@ func (l *Listener) serve(c *usersocket.Conn, pid, full int) {
 		refusal := fmt.Sprintf("it speaks version %d, and this program version %d", version, asked.Version)
 		_ = c.Send(reply{Refused: refusal})
 	case asked.Join != nil && full > 0:
-		_ = c.Send(reply{Refused: fmt.Sprintf("it runs %d commands already, as many as it can", full)})
+		_ = c.Send(reply{Refused: fmt.Sprintf("it has no room: %d others are connected", full)})
 	case asked.Join != nil:
 		l.join(c, pid, asked.Join)
 	case asked.Retire != nil:
-		answer := reply{Retired: true}
-		if l.options.Retire == nil || !l.options.Retire(asked.Retire.Sandbox) {
-			answer = reply{Refused: errNoLinks.Error()}
+		err := ErrNoLinks
+		if l.options.Retire != nil {
+			err = l.options.Retire(asked.Retire.Sandbox, asked.Retire.Idle)
+		}
+		answer := reply{Retired: err == nil}
+		if err != nil {
+			answer.Refused = err.Error()
 		}
 		_ = c.Send(answer)
 	default:

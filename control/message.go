@@ -15,7 +15,7 @@ const name = "control"
 const (
 	// version is that of the messages that change something: programs of two
 	// versions start and end nothing for each other.
-	version = 3
+	version = 4
 	// listVersion is that of the message that asks for what runs, and of its answer.
 	// Programs of the first version look at it.
 	listVersion = 1
@@ -98,6 +98,8 @@ type list struct{}
 // retire has a sandbox that a process keeps for links end once nothing runs in it.
 type retire struct {
 	Sandbox string `json:"sandbox"`
+	// Idle: it ends now, or not at all if something runs in it.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // reply is a message of the process that listens: one of its fields is set.
@@ -116,7 +118,7 @@ type reply struct {
 	// given up meanwhile, it is not.
 	Taken bool   `json:"taken,omitempty"`
 	Ended *ended `json:"ended,omitempty"`
-	// Retired: the sandbox ends once nothing runs in it.
+	// Retired: the sandbox ends once nothing runs in it, as retire says.
 	Retired bool `json:"retired,omitempty"`
 	// Said are lines for the user, in a message that says that the command has
 	// started or ended.

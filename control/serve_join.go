@@ -185,13 +185,10 @@ func sendShort(c sender, answer reply, files ...*os.File) error {
 	return c.Send(answer, files...)
 }
 
-// errNoLinks is why the command of a link is not started.
-var errNoLinks = errors.New("the process keeps no sandbox for links")
-
 // admitLink refuses the command of a link that another process should run.
 func (l *Listener) admitLink(pid int, place string) error {
 	if l.options.Admit == nil || l.options.Narrate == nil {
-		return errNoLinks
+		return ErrNoLinks
 	}
 	return l.options.Admit(pid, place)
 }

@@ -248,16 +248,27 @@ func (g *Group) endUnused() {
 
 // endIfIdle ends a group that is to end, if nothing runs in it.
 func (g *Group) endIfIdle() {
-	g.mu.Lock()
-	idle, joined := (g.leaving || g.unusedLong) && !g.ending && len(g.members) == 0, g.joined
-	g.mu.Unlock()
-	if !idle {
-		return
-	}
-	everything := lifecycle.Call{Init: g.running.process.PID()}
-	if left, err := everything.Left(); err == nil && left == 0 && g.refuse(joined) {
+	if g.refuseIfIdle(func() bool { return g.leaving || g.unusedLong }) {
 		_, _ = g.Close()
 	}
+}
+
+// RefuseIfIdle has the group start nothing any more if nothing runs in it, and
+// reports whether that is so. Close ends it then. One that no session has joined yet
+// is not idle: the first one is about to.
+func (g *Group) RefuseIfIdle() bool { return g.refuseIfIdle(func() bool { return g.joined > 0 }) }
+
+// refuseIfIdle is RefuseIfIdle, if a condition holds that g.mu guards.
+func (g *Group) refuseIfIdle(condition func() bool) bool {
+	g.mu.Lock()
+	idle, joined := condition() && !g.ending && len(g.members) == 0, g.joined
+	g.mu.Unlock()
+	if !idle {
+		return false
+	}
+	everything := lifecycle.Call{Init: g.running.process.PID()}
+	left, err := everything.Left()
+	return err == nil && left == 0 && g.refuse(joined)
 }
 
 // refuse has the group refuse sessions, unless one has joined since so many had:

@@ -68,6 +68,7 @@ type keeper struct {
 	told    atomic.Bool  // a command has said that
 	lost    atomic.Int64 // lines of the audit trail whose loss a command has said
 	retired atomic.Bool  // a newer sandbox takes its place
+	surplus atomic.Bool  // its agent has too many, and has used the others since
 
 	silent     chan struct{} // closed once nothing more can be started in the sandbox
 	silentOnce sync.Once
@@ -231,7 +232,10 @@ func keepFor(args []string, reply func(keeperAnswer)) (err error) {
 	lock.Close()
 	_ = os.Chdir("/") // or the directory's file system could not be unmounted
 	reply(keeperAnswer{})
-	go retireOlder(place, this)
+	go func() {
+		retireOlder(place, this)
+		endSurplus(place, this)
+	}()
 	select {
 	case <-agentEnded:
 	case <-ctx.Done():
@@ -256,6 +260,8 @@ func (k *keeper) leave(place meeting.Place, this kept) {
 		this.Ended = endedSilent
 	case !k.group.Idle():
 		this.Ended = endedOther
+	case k.surplus.Load():
+		this.Ended = endedSurplus
 	case k.retired.Load():
 		this.Ended = endedRetired
 	default:
@@ -369,14 +375,21 @@ func (k *keeper) belongs(pid int, place string) error {
 
 var errOtherPlace = errors.New("it keeps a sandbox for another policy")
 
-// retire has the sandbox end once nothing runs in it.
-func (k *keeper) retire(sandbox string) bool {
-	if sandbox != k.group.ID() {
-		return false
+// retire has the sandbox end once nothing runs in it, or else now if it is idle.
+func (k *keeper) retire(sandbox string, idle bool) error {
+	switch {
+	case sandbox != k.group.ID():
+		return control.ErrNoLinks
+	case !idle:
+		k.retired.Store(true)
+		go k.group.Retire() // it waits for the end, if nothing runs
+		return nil
+	case !k.group.RefuseIfIdle():
+		return control.ErrBusy
 	}
-	k.retired.Store(true)
-	go k.group.Retire() // it waits for the end, if nothing runs
-	return true
+	k.surplus.Store(true)
+	go func() { _, _ = k.group.Close() }() // the end is seen by what waits for the group
+	return nil
 }
 
 // narrator describes a command to who has started it by a link.
@@ -388,6 +401,7 @@ type narrator struct {
 }
 
 func (n *narrator) Began(command *spawn.Background) string {
+	n.place.Touch()
 	var text strings.Builder
 	if n.why != "" && n.told.CompareAndSwap(false, true) {
 		display.Fprintf(&text, "sandbox-sidecar: note: new sandbox, without the old /tmp and processes: %s\n", n.why)
@@ -399,6 +413,7 @@ func (n *narrator) Began(command *spawn.Background) string {
 }
 
 func (n *narrator) Ended(command *spawn.Background) string {
+	n.place.Touch()
 	exit, _ := command.Exit()
 	hints := hintsAfter(command, exit, n.argv, &n.plan.Result, n.store)
 	snapshot := n.snapshot

@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/meeting"
 	"github.com/sandbox-sidecar/sandbox-sidecar/control"
@@ -24,6 +26,8 @@ type kept struct {
 	// Ended says why it has ended, though its agent lives; "" if it has not, or if
 	// its keeper could not say so.
 	Ended ended `json:"ended,omitempty"`
+
+	used time.Time // when a command has begun or ended there last
 }
 
 // namesSandbox reports whether a text of a place names a sandbox that may run.
@@ -39,6 +43,7 @@ const (
 	endedIdle    ended = "idle"    // nothing ran in it for an hour
 	endedRetired ended = "retired" // a newer one has other settings, and nothing ran in it
 	endedSilent  ended = "silent"  // nothing more could be started in it
+	endedSurplus ended = "surplus" // its agent has used mostKept others since, and nothing ran in it
 	endedOther   ended = "other"
 )
 
@@ -63,9 +68,9 @@ func (l likeness) hasOtherSettings(other likeness) bool {
 // leftAt is what the keepers of an agent have left. What cannot be read is left out.
 func leftAt(place meeting.Place) []kept {
 	var list []kept
-	for _, text := range place.Left() {
-		var one kept
-		if json.Unmarshal([]byte(text), &one) == nil {
+	for _, left := range place.Left() {
+		one := kept{used: left.Used}
+		if json.Unmarshal([]byte(left.Text), &one) == nil {
 			list = append(list, one)
 		}
 	}
@@ -96,6 +101,8 @@ func whyNew(before []kept, like likeness) string {
 		return "nothing ran for an hour"
 	case was == like && old.Ended == endedRetired:
 		return "other settings came since"
+	case was == like && old.Ended == endedSurplus:
+		return fmt.Sprintf("the agent has used %d others since", mostKept)
 	case was == like && old.Ended == endedSilent:
 		return "the old one did not answer"
 	case was == like:
@@ -123,4 +130,27 @@ func retireOlder(place meeting.Place, this kept) {
 			_ = control.At(place.StateDir(), other.Socket).Retire(other.Sandbox)
 		}
 	}
+}
+
+// mostKept is how many of an agent's sandboxes are kept though nothing runs in them.
+// An agent that works in each directory of a large project has one for each.
+const mostKept = 16
+
+// endSurplus ends those sandboxes of an agent in which nothing runs, but for the
+// ones that it has used last. Those count whether something runs in them or not, so
+// that one which was just used is never among the others.
+func endSurplus(place meeting.Place, this kept) {
+	for _, one := range surplus(leftAt(place), this) {
+		_ = control.At(place.StateDir(), one.Socket).EndIdle(one.Sandbox) // it may be busy, or gone
+	}
+}
+
+// surplus are the sandboxes of an agent that are not among the mostKept that it has
+// used last. this has just been made.
+func surplus(all []kept, this kept) []kept {
+	others := slices.DeleteFunc(all, func(one kept) bool {
+		return one.Ended != "" || one.Socket == this.Socket
+	})
+	slices.SortFunc(others, func(a, b kept) int { return b.used.Compare(a.used) })
+	return others[min(len(others), mostKept-1):]
 }

@@ -2,7 +2,12 @@
 
 package main
 
-import "testing"
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
 
 // The first command in a new sandbox says what is known of why it is new. An agent's
 // first sandbox is none that needs a reason.
@@ -27,6 +32,7 @@ func TestWhyNew(t *testing.T) {
 		"the first":       {nil, ""},
 		"an hour":         {[]kept{{Like: like, Ended: endedIdle}}, "nothing ran for an hour"},
 		"retired":         {[]kept{{Like: like, Ended: endedRetired}}, "other settings came since"},
+		"too many":        {[]kept{{Like: like, Ended: endedSurplus}}, "the agent has used 16 others since"},
 		"a silent init":   {[]kept{{Like: like, Ended: endedSilent}}, "the old one did not answer"},
 		"a killed keeper": {[]kept{{Like: like}}, same},
 		"other settings":  {[]kept{{Like: settings}}, "the settings, or what they protect here, have changed"},
@@ -68,5 +74,29 @@ func TestLikeness_HasOtherSettings(t *testing.T) {
 		if got := like.hasOtherSettings(other); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// Of too many sandboxes those end that were not used for the longest time, and never
+// the one that was just made. Those that have ended do not count.
+func TestSurplus(t *testing.T) {
+	t.Parallel()
+	this := kept{Socket: "this", used: time.Unix(1, 0)}
+	all := []kept{this}
+	add := func(used int, why ended) {
+		all = append(all, kept{Socket: strconv.Itoa(used), used: time.Unix(int64(used), 0), Ended: why})
+	}
+	for used := mostKept; used > 1; used-- { // as many as are kept, with this one
+		add(used, "")
+	}
+	add(100, endedIdle)
+	if got := surplus(slices.Clone(all), this); len(got) != 0 {
+		t.Errorf("control: with %d sandboxes there is a surplus: %+v", mostKept, got)
+	}
+	add(200, "")
+	add(0, "")
+	got := surplus(all, this)
+	if len(got) != 2 || got[0].Socket != "2" || got[1].Socket != "0" {
+		t.Errorf("these end: %+v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,4 +111,49 @@ func TestTogether_PsKnowsWhoseACommandIs(t *testing.T) {
 	harness.Must(t, err)
 	<-done
 	_ = other.Wait()
+}
+
+// An agent that works in many directories has not a sandbox for each for an hour.
+// Those end that it has not used for the longest time, and none in which something
+// runs.
+func TestTogether_AnAgentHasNotManyIdleSandboxes(t *testing.T) {
+	t.Parallel()
+	harness.RequireSandbox(t)
+	if !harness.Namespaces(t) {
+		return // /tmp is shared there, as the reply says
+	}
+	w := newWorld(t, harness.Defaults(nil))
+	a := w.agent()
+	const most = 16
+	in := func(name, line string) string {
+		t.Helper()
+		dir := w.ProjectPath(name)
+		harness.Must(t, os.MkdirAll(dir, 0o755))
+		a.must("@cd " + dir)
+		return a.must(line)
+	}
+	in("busy", "sleep 1000 >/dev/null 2>&1 & echo busy >/tmp/note")
+	in("unused", "echo unused >/tmp/note")
+	in("used", "echo used >/tmp/note")
+	for i := range most + 4 {
+		name := "package" + strconv.Itoa(i)
+		in(name, "echo "+name+" >/tmp/note")
+		if out := in(name, "cat /tmp/note"); out != name {
+			t.Fatalf("control: the commands in a directory share nothing: %q", out)
+		}
+		if out := in("used", "cat /tmp/note"); out != "used" {
+			t.Fatalf("after %d others, a sandbox that was just used has ended: %q", i, out)
+		}
+	}
+	harness.Eventually(t, "the others have ended", func() bool {
+		found, _ := control.List([]string{w.stateDir()}) // one that ends just then is silent
+		return len(found) <= most+1                      // with the busy one
+	})
+	if out := in("busy", "cat /tmp/note"); out != "busy" {
+		t.Errorf("a sandbox in which something runs has ended: %q", out)
+	}
+	const why = "the agent has used 16 others since"
+	if out := in("unused", "test ! -e /tmp/note"); !saysNew(out, why) {
+		t.Errorf("control: one that was not used has not ended: %q", out)
+	}
 }

@@ -113,16 +113,28 @@ func (p Place) Write(text string) error {
 	return fsguard.ReplaceSoon(p.path(), []byte(text), 0o600)
 }
 
+// Left is what a process has left at a place.
+type Left struct {
+	Text string
+	Used time.Time // when it was written, or touched since
+}
+
 // Left is what processes have left at the places of the same owner, whatever the
 // key. What cannot be read is left out.
-func (p Place) Left() []string {
-	var list []string
+func (p Place) Left() []Left {
+	var list []Left
 	for _, name := range p.names() {
-		if text, _, err := read(filepath.Join(p.dir, name)); err == nil && text != "" {
-			list = append(list, text)
+		if text, used, err := read(filepath.Join(p.dir, name)); err == nil && text != "" {
+			list = append(list, Left{text, used})
 		}
 	}
 	return list
+}
+
+// Touch notes that what is left at the place is used. If it cannot, it looks older.
+func (p Place) Touch() {
+	now := unix.NsecToTimespec(time.Now().UnixNano())
+	_ = unix.UtimesNanoAt(unix.AT_FDCWD, p.path(), []unix.Timespec{now, now}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // names are those of the files with the texts of the same owner.

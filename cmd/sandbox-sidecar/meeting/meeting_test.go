@@ -80,10 +80,16 @@ func TestPlace_OfOneOwner(t *testing.T) {
 	if err := errors.Join(one.Write("a"), two.Write("b"), other.Write("c"), one.Fail("why")); err != nil {
 		t.Fatal(err)
 	}
+	long := time.Now().Add(-time.Hour)
+	if err := errors.Join(os.Chtimes(one.path(), long, long), os.Chtimes(two.path(), long, long)); err != nil {
+		t.Fatal(err)
+	}
+	two.Touch()
 	left := two.Left()
-	slices.Sort(left)
-	if !slices.Equal(left, []string{"a", "b"}) {
-		t.Errorf("left: %q", left)
+	slices.SortFunc(left, func(a, b Left) int { return a.Used.Compare(b.Used) })
+	if len(left) != 2 || left[0].Text != "a" || left[1].Text != "b" || time.Since(left[0].Used) < time.Hour ||
+		time.Since(left[1].Used) > time.Hour/2 {
+		t.Errorf("left: %+v", left)
 	}
 	one.Forget()
 	entries, err := os.ReadDir(dir)
