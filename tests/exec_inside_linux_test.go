@@ -66,3 +66,36 @@ func TestExec_InsideASession(t *testing.T) {
 		}
 	}
 }
+
+// Inside a session explain and policy do not say that nothing is sandboxed, also if
+// the settings would leave a session without a sandbox that starts outside.
+func TestExplain_InsideASessionIsOfASandbox(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorldOutsideDefaults(t)
+	harness.Write(t, w.UserSettings(), harness.Defaults(harness.Sandbox{"apply_to": "tool"}))
+	secret := filepath.Join(w.Outside, "file")
+	harness.Write(t, secret, "outside\n")
+	copied := filepath.Join(w.Project, "sidecar")
+	if out, err := exec.Command("cp", harness.Binary(t), copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run := func(argv ...string) string {
+		command := exec.Command(argv[0], argv[1:]...)
+		command.Dir, command.Env = w.Project, harness.Environ(w)
+		out, err := command.Output()
+		harness.Must(t, err)
+		return string(out)
+	}
+	within := []string{harness.Binary(t), "exec", "--sandbox", "--", copied}
+	for _, args := range [][]string{{"explain", "read", secret}, {"policy"}} {
+		if out := run(append(within[:len(within):len(within)], args...)...); strings.Contains(out, "not sandboxed") {
+			t.Errorf("%q inside: %s", args, out)
+		}
+		if out := run(append([]string{harness.Binary(t)}, args...)...); !strings.Contains(out, "not sandboxed") {
+			t.Errorf("control: %q outside: %s", args, out)
+		}
+	}
+	if out := run(append(within, "explain", "read", secret)...); !strings.HasPrefix(out, "refused: ") {
+		t.Errorf("a file that is not granted: %s", out)
+	}
+}

@@ -107,10 +107,16 @@ const noteInside = "inside a session already: the command runs in that session, 
 
 var errStricter = errors.New("inside a session: no command can be made stricter than that; run it outside")
 
-// tellInside says that a command is not about the session that it runs in.
-func tellInside() {
-	if inSession() {
-		printNotes([]string{"inside a session: this is about sessions that start outside, not about this one"})
+// tellInside says that a command is not about the session that it runs in. What it
+// is about is sandboxed all the same, as the session is: the answer that settings
+// turn the sandbox off would be wrong there.
+func (p *projectFlags) tellInside() {
+	if !inSession() {
+		return
+	}
+	printNotes([]string{"inside a session: this is about sandboxed sessions that start outside, not about this one"})
+	if p.mode == "" && p.agent == "" {
+		p.sandbox = true
 	}
 }
 

@@ -37,7 +37,7 @@ func printWhy(flags *flagSet, args []string) error {
 	if len(words) != 2 {
 		return misuse(flags, "expected ACCESS and TARGET, as in: explain read ~/.ssh")
 	}
-	tellInside()
+	project.tellInside()
 	attempt, err := explain.ParseAttempt(words[0])
 	if err != nil {
 		return misuse(flags, "ACCESS: %v%s", err, meantWord(flags, words[0]))

@@ -27,7 +27,7 @@ func printPolicy(flags *flagSet, args []string) error {
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	tellInside()
+	project.tellInside()
 	store, snapshot, kind, err := project.open(flags)
 	if err != nil {
 		return err
