@@ -168,7 +168,19 @@ func halve(ctx context.Context, p Profile, try tryProfile) (Fault, Dialect, erro
 	if bad == len(trial.lines) {
 		return Fault{}, Dialect{}, errors.New("the compiler took a profile that it had rejected")
 	}
-	return trial.narrow(trial.lines[:trial.base()], trial.lines[bad], why, false)
+	before, line := trial.lines[:trial.base()], trial.lines[bad]
+	if why.hung {
+		// So does a machine that is busy for a moment. The line would be left out for
+		// as long as the sidecar lives.
+		again, err := trial.rejects(slices.Concat(before, []string{line})...)
+		if err != nil {
+			return Fault{}, Dialect{}, err
+		}
+		if again == nil {
+			return Fault{}, Dialect{}, errors.New("the compiler took a line for which it had not answered before")
+		}
+	}
+	return trial.narrow(before, line, why, false)
 }
 
 // trial tries parts of a profile.
