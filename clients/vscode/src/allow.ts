@@ -51,8 +51,10 @@ export class Allow {
     if (folder !== undefined) {
       const kind = vscode.QuickPickItemKind.Separator;
       items.unshift({ label: valueOf(suggestion), kind });
-      items.push({ label: vscode.l10n.t("its folder: {0}", valueOf(folder)), kind });
-      items.push(...this.choices(folder, "", project, external));
+      // Without the separators, as after a word was typed, its rows must differ.
+      const description = vscode.l10n.t("its folder: {0}", valueOf(folder));
+      items.push({ label: description, kind });
+      items.push(...this.choices(folder, "", project, external).map((one) => ({ ...one, description })));
     }
     const placeHolder = `"${suggestion.setting}": ${valueOf(suggestion)}`;
     const chosen = await vscode.window.showQuickPick(items, { title, placeHolder });

@@ -68,7 +68,7 @@ export class Confine {
 
   /** Warns until the shell is there, or the user wants another one. */
   private async warnOf(missing: string): Promise<void> {
-    const active = this.active;
+    const active = this.wrote(missing);
     const [again, undo] = [
       vscode.l10n.t("Check Again"),
       active ? vscode.l10n.t("Undo") : vscode.l10n.t("Open Settings"),
@@ -152,6 +152,13 @@ export class Confine {
         vscode.l10n.t("The settings are as before. New terminals, tasks and agents are not confined."),
       );
     }
+  }
+
+  /** Reports whether a path is in what this command has written. A workspace may name another. */
+  private wrote(shell: string): boolean {
+    const within = (value: unknown): boolean =>
+      value === shell || (typeof value === "object" && value !== null && Object.values(value).some(within));
+    return scopes.some((scope) => this.known(scope).some(({ after }) => within(after)));
   }
 
   private known(scope: Scope): Change[] {

@@ -6,6 +6,7 @@ import { describe } from "./errors";
 import type { Manager } from "./manager";
 import { fail, inform, warn } from "./notices";
 import { profileTitle } from "./profileTitle";
+import { isDefault } from "./terminals";
 
 /** Where the editor keeps what was written, to take it back. */
 const record = "defaultProfile";
@@ -26,11 +27,12 @@ export class DefaultProfile {
 
   /** Writes the user's setting. */
   async make(): Promise<void> {
-    const key = `terminal.integrated.defaultProfile.${systemName(process.platform)}`;
+    const system = systemName(process.platform);
+    const key = `terminal.integrated.defaultProfile.${system}`;
     const settings = target("user");
     const before = settings.get(key);
     const known = this.known;
-    if (before === profileTitle && holds(key, profileTitle)) {
+    if (before === profileTitle && isDefault()) {
       void inform(vscode.l10n.t("Sandboxed terminals are the default already."));
       return;
     }
@@ -42,20 +44,21 @@ export class DefaultProfile {
     const { written, failed } = await write(settings, changes);
     const failure = failed.find((one) => one.key === key);
     if (failure !== undefined) {
-      await undo(settings, written);
+      await undo(settings, written, this.others());
       await this.keep(known);
       void fail(describe(failure.error));
       return;
     }
     await this.keep(written);
     if (failed.length > 0) void warn(synced());
-    if (holds(key, profileTitle)) {
+    if (isDefault()) {
       const back = vscode.l10n.t("Undo");
       void inform(vscode.l10n.t("New and split terminals are sandboxed ones by default."), back).then((choice) =>
         choice === back ? vscode.commands.executeCommand("sandboxSidecar.undoDefault") : undefined,
       );
     } else {
-      void warn(vscode.l10n.t("Written, but another setting counts: {0}.", key));
+      const other = holds(key, profileTitle) ? `terminal.integrated.profiles.${system}` : key;
+      void warn(vscode.l10n.t("Written, but another setting counts: {0}.", other));
     }
     await offerToTurnOn(this.manager, this.turnOn);
   }

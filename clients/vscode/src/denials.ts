@@ -25,13 +25,13 @@ export class Denials implements vscode.TreeDataProvider<Element> {
   private readonly changed = new vscode.EventEmitter<undefined>();
   private readonly tree: vscode.TreeView<Element>;
   private readonly batcher = new Batcher<DeniedParams>(
-    (denial) => void this.notify(denial),
-    (all) => void this.notifySummary(all),
+    (denial) => this.tell(this.notify(denial)),
+    (all) => this.tell(this.notifySummary(all)),
   );
   /** What happened to protected paths. One command, such as "git init", concerns several. */
   private readonly alarms = new Batcher<DeniedParams>(
-    (alarm) => void this.notify(alarm),
-    (all) => void this.notifyAlarms(all),
+    (alarm) => this.tell(this.notify(alarm)),
+    (all) => this.tell(this.notifyAlarms(all)),
     commandDelay,
   );
   /** The sessions that the sidecar did not start. */
@@ -64,6 +64,11 @@ export class Denials implements vscode.TreeDataProvider<Element> {
     if (before !== undefined || configuration().denials === "log") return;
     const refused = denial.line !== undefined;
     (refused ? this.batcher : this.alarms).add(denial);
+  }
+
+  /** Shows what fails after the user has chosen something. */
+  private tell(asked: Promise<void>): void {
+    asked.catch((error: unknown) => void fail(describe(error)));
   }
 
   private refresh(): void {

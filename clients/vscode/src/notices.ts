@@ -2,7 +2,7 @@ import * as vscode from "vscode";
 
 import { brief, line } from "./display";
 
-/** How many characters a notification has at most. */
+/** How many characters a notification has, unless its words alone have more. */
 export const longest = 100;
 
 let log: vscode.LogOutputChannel | undefined;

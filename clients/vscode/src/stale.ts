@@ -125,16 +125,20 @@ export class Stale {
       const opens = allowed.get(projectDir) ?? (await this.opens(projectDir));
       allowed.set(projectDir, opens);
       if (!opens) continue;
-      if (pty === undefined) vscode.window.createTerminal({ ...shellOf(terminal), cwd }).show();
+      const shell = pty === undefined ? shellOf(terminal) : undefined;
+      if (shell !== undefined) vscode.window.createTerminal({ ...shell, cwd }).show();
       else await this.terminals.show(cwd, projectDir);
       terminal.dispose();
     }
   }
 }
 
-/** The shell of a terminal, which may not be the editor's default any more. */
-function shellOf({ creationOptions }: vscode.Terminal): vscode.TerminalOptions {
-  if ("pty" in creationOptions || creationOptions.shellPath === undefined) return {};
+/**
+ * The shell of a terminal, which may not be the editor's default any more;
+ * undefined if that is not known.
+ */
+function shellOf({ creationOptions }: vscode.Terminal): vscode.TerminalOptions | undefined {
+  if ("pty" in creationOptions || creationOptions.shellPath === undefined) return undefined;
   const { shellPath, shellArgs } = creationOptions;
   return { shellPath, ...(shellArgs === undefined ? {} : { shellArgs }) };
 }

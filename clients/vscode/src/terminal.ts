@@ -17,6 +17,12 @@ import {
 import type { Renderer } from "./renderer";
 import type { Listener } from "./sessions";
 
+/**
+ * How many names of a terminal are remembered as given. More are not chosen in
+ * the time in which the editor shows one.
+ */
+const mostGiven = 64;
+
 /** What a terminal's name tells: old settings, a program that asks, or the end. */
 export type Mark = "stale" | "waiting" | "ended";
 
@@ -146,9 +152,9 @@ export class SandboxTerminal implements vscode.Pseudoterminal, Listener {
     const name = this.options.name(this.spawned, mark, this.foreground);
     this.given.delete(name);
     this.given.add(name);
-    // Programs choose some of them. The editor shows one of the last two.
+    // Programs choose some of them, and may do so faster than the editor shows them.
     const [oldest] = this.given;
-    if (this.given.size > 3 && oldest !== undefined) this.given.delete(oldest);
+    if (this.given.size > mostGiven && oldest !== undefined) this.given.delete(oldest);
     this.renamed.fire(name);
   }
 

@@ -14,7 +14,7 @@ import { programOf, startDirectory, withEnvironment, type Variables } from "./in
 import { kindOf } from "./kinds";
 import type { Manager } from "./manager";
 import { inform, warn } from "./notices";
-import { profileTitle } from "./profileTitle";
+import { opensOurs } from "./profileTitle";
 import { PolicyExplainRequest, PolicyGetRequest, type Shell, type SpawnResult } from "./protocol.gen";
 import { Renderer } from "./renderer";
 import { chooseShell, integrate } from "./shell";
@@ -103,15 +103,18 @@ export class Terminals implements vscode.TerminalProfileProvider {
     return new vscode.TerminalProfile(await this.options(place.cwd, place.projectDir));
   }
 
-  /** Returns where a new terminal of a folder starts, as VS Code's own setting says. */
+  /**
+   * Returns where a new terminal of a folder starts, as VS Code's own setting says.
+   * It may be the folder's, so it leads nowhere else.
+   */
   private async start(folder: vscode.WorkspaceFolder): Promise<{ cwd: string; projectDir: string }> {
     const projectDir = folder.uri.fsPath;
     const setting = vscode.workspace.getConfiguration("terminal.integrated", folder.uri).get<unknown>("cwd");
     const directory = startDirectory(setting, variables(projectDir));
     if (directory === undefined) return { cwd: projectDir, projectDir };
     try {
-      const place = await placeOf(directory, openFolders());
-      return { cwd: place.cwd, projectDir: place.folder };
+      const { cwd } = await placeOf(directory, [projectDir]);
+      return { cwd, projectDir };
     } catch (error) {
       this.log.info(`terminal.integrated.cwd is not used: ${describe(error)}`);
       return { cwd: projectDir, projectDir };
@@ -164,10 +167,9 @@ export class Terminals implements vscode.TerminalProfileProvider {
     const folder = own ?? (await pickFolder())?.uri.fsPath;
     if (folder === undefined) return undefined;
     if (parentTerminal === undefined) return this.open(folder, folder);
-    // A session says where it is, and must not lead to another project.
-    const folders = own === undefined ? openFolders() : [own];
-    const place = await placeOf(parentTerminal.shellIntegration?.cwd?.fsPath, folders).catch(() => undefined);
-    const opened = await this.open(place?.cwd ?? folder, place?.folder ?? folder, { parentTerminal });
+    // What runs there says where it is, and must not lead to another project.
+    const place = await placeOf(parentTerminal.shellIntegration?.cwd?.fsPath, [folder]).catch(() => undefined);
+    const opened = await this.open(place?.cwd ?? folder, folder, { parentTerminal });
     if (opened !== undefined) void this.tellOfTabs();
     return opened;
   }
@@ -349,10 +351,6 @@ function taskUnsandboxed(): Error {
   return new Error(vscode.l10n.t("The task did not run: terminals are not sandboxed. Turn the sandbox on first."));
 }
 
-function openFolders(): string[] {
-  return (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
-}
-
 function variables(workspaceFolder: string): Variables {
   return { workspaceFolder, userHome: homedir(), env: process.env };
 }
@@ -361,9 +359,7 @@ function variables(workspaceFolder: string): Variables {
 export function isDefault(): boolean {
   const settings = vscode.workspace.getConfiguration("terminal.integrated");
   const system = systemName(process.platform);
-  // A profile of that name in the settings comes before the extension's.
-  const others = settings.get<Record<string, unknown> | null>(`profiles.${system}`);
-  return settings.get<unknown>(`defaultProfile.${system}`) === profileTitle && (others?.[profileTitle] ?? null) === null;
+  return opensOurs(settings.get(`defaultProfile.${system}`), settings.get(`profiles.${system}`));
 }
 
 /** Whether the user's titles of terminals have the program that runs, as by default. */

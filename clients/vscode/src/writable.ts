@@ -14,7 +14,7 @@ export function writable(policy: Pick<Policy, "rules" | "project" | "privateCach
   const paths = policy.rules
     .filter(({ access, setting }) => access.includes("write") && !access.includes("device") && !setting.startsWith("system_paths"))
     .map(({ path }) => path)
-    .filter((path) => !policy.privateCaches.some((cache) => within(path, cache)));
+    .filter((path) => path === policy.project || !policy.privateCaches.some((cache) => within(path, cache)));
   const others = paths.filter((path) => !within(path, policy.project));
   return { project: paths.includes(policy.project) || paths.some((path) => within(policy.project, path)), others: [...new Set(others)] };
 }

@@ -1,6 +1,7 @@
 import * as assert from "node:assert/strict";
 
 import { programOf, startDirectory, withEnvironment } from "../../src/integrated";
+import { opensOurs, profileTitle } from "../../src/profileTitle";
 
 const variables = { workspaceFolder: "/home/ada/project", userHome: "/home/ada", env: { GOPATH: "/go" } };
 
@@ -47,5 +48,17 @@ describe("the program of a command line", () => {
       ["x".repeat(31), undefined],
     ] as const)
       assert.equal(programOf(line), want, line);
+  });
+});
+
+describe("the default terminal", () => {
+  it("is ours unless a profile of that name is set, or taken away", () => {
+    assert.ok(opensOurs(profileTitle, { bash: { path: "bash" } }));
+    assert.ok(opensOurs(profileTitle, undefined));
+    assert.ok(opensOurs(profileTitle, null));
+    assert.ok(!opensOurs(profileTitle, { [profileTitle]: { path: "bash" } }));
+    assert.ok(!opensOurs(profileTitle, { [profileTitle]: null }));
+    assert.ok(!opensOurs("bash", {}));
+    assert.ok(!opensOurs(null, {}));
   });
 });

@@ -24,5 +24,7 @@ describe("what a command may write", () => {
     const caches = ["/home/ada/.cache/go-build", "/home/ada/go"];
     assert.deepEqual(writable({ rules, project, privateCaches: caches }), { project: true, others: [] });
     assert.equal(writable({ rules, project, privateCaches: [] }).others.length, 2);
+    // A project in one is written itself.
+    assert.equal(writable({ rules, project, privateCaches: ["/home/ada"] }).project, true);
   });
 });
