@@ -68,16 +68,26 @@ func (p Profile) In(d Dialect) Profile {
 // takes returns a rule without what the dialect leaves out; ok is false if that
 // is all of it.
 func (d Dialect) takes(rule ruleLine) (taken ruleLine, ok bool) {
-	whole := rule.form()
+	taken = d.strip(rule)
+	return taken, !d.leavesOut(rule) && len(taken.operations) > 0
+}
+
+// leavesOut reports whether the dialect leaves a rule out as a whole. A rule of
+// which a part was left out first has another form by then.
+func (d Dialect) leavesOut(rule ruleLine) bool {
+	return slices.Contains(d.Lines, rule.form()) || slices.Contains(d.Lines, d.strip(rule).form())
+}
+
+// strip returns a rule without the operations and modifiers that the dialect leaves
+// out.
+func (d Dialect) strip(rule ruleLine) ruleLine {
 	rule.operations = slices.DeleteFunc(slices.Clone(rule.operations), func(operation string) bool {
 		return slices.Contains(d.Operations, operation)
 	})
 	rule.rest = slices.DeleteFunc(slices.Clone(rule.rest), func(part expression) bool {
 		return part.isModifier() && slices.Contains(d.Modifiers, part.shape(true))
 	})
-	// A line of which a part was left out first has that form.
-	gone := slices.Contains(d.Lines, whole) || slices.Contains(d.Lines, rule.form())
-	return rule, !gone && len(rule.operations) > 0
+	return rule
 }
 
 // loosens lists the rules of a profile's text that deny something which would be
@@ -91,8 +101,8 @@ func (d Dialect) loosens(text string, version int) []string {
 			continue
 		}
 		switch {
-		case slices.Contains(d.Lines, rule.form()):
-			if !rule.isTyping() || (d.Typing != TypingDenied && d.Typing != TypingRefused) {
+		case d.leavesOut(rule):
+			if !d.strip(rule).isTyping() || (d.Typing != TypingDenied && d.Typing != TypingRefused) {
 				open = append(open, rule.String())
 			}
 		case slices.ContainsFunc(rule.operations, func(operation string) bool {

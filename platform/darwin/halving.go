@@ -97,21 +97,27 @@ func (f Finding) judged(p Profile, version int) Finding {
 		return f
 	}
 	f.Refusal = "macOS does not take a rule that the sandbox needs: " + open[0]
-	for _, fault := range f.Faults {
-		if fault.concerns(open[0]) {
-			f.Refusal += ": " + fault.Cause
+	// What is left out of a line is the cause only if the line itself is not.
+	for _, whole := range []bool{true, false} {
+		i := slices.IndexFunc(f.Faults, func(fault Fault) bool {
+			return (fault.LeftOut == "") == whole && fault.concerns(open[0], f.Dialect)
+		})
+		if i >= 0 {
+			f.Refusal += ": " + f.Faults[i].Cause
 			break
 		}
 	}
 	return f
 }
 
-// concerns reports whether the fault is one of that line.
-func (f Fault) concerns(line string) bool {
-	if f.LeftOut == "" {
-		return f.Line == line
-	}
+// concerns reports whether the fault is one of that line. Parts of both may be left
+// out in the dialect.
+func (f Fault) concerns(line string, d Dialect) bool {
 	rule, _ := parseRule(line)
+	if f.LeftOut == "" {
+		other, _ := parseRule(f.Line)
+		return d.strip(other).String() == d.strip(rule).String()
+	}
 	return slices.ContainsFunc(strings.Split(f.LeftOut, ", "), func(part string) bool {
 		return slices.Contains(rule.symbols(), part)
 	})
@@ -170,8 +176,8 @@ func halve(ctx context.Context, p Profile, try tryProfile) (Fault, Dialect, erro
 	}
 	before, line := trial.lines[:trial.base()], trial.lines[bad]
 	if why.hung {
-		// So does a machine that is busy for a moment. The line would be left out for
-		// as long as the sidecar lives.
+		// So does a machine that is busy for a moment. The line would be left out
+		// for as long as the sidecar lives.
 		again, err := trial.rejects(slices.Concat(before, []string{line})...)
 		if err != nil {
 			return Fault{}, Dialect{}, err

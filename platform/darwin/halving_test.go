@@ -68,6 +68,7 @@ func rulesWith(p Profile, part string) int {
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	const fsctl, call = "(allow system-fsctl (fsctl-command FSIOC_CAS_BSDFLAGS))", "(mac-policy-name"
+	const closed = `file-ioctl (subpath (param "PROTECTED_`
 	for name, test := range map[string]struct {
 		compiler fakeCompiler
 		version  int
@@ -129,6 +130,16 @@ func TestLearn(t *testing.T) {
 		"does not take a filter of denials": {
 			compiler: fakeCompiler{refuses: []string{"(deny network-bind (local unix-socket (subpath"}},
 			faults:   1, tries: 15, refusal: "(deny network-bind (local unix-socket",
+		},
+		"does not take a filter of denials that are marked, nor the mark": {
+			compiler: fakeCompiler{
+				refuses: []string{"(with message", "(deny network-bind (local unix-socket (subpath"},
+			},
+			faults: 2, tries: 20, refusal: "(deny network-bind (local unix-socket",
+		},
+		"does not take denials of protected paths, whose operation is new, nor the mark": {
+			compiler: fakeCompiler{refuses: []string{"(with message", "file-clone", closed}}, version: 12,
+			faults: 3, tries: 45, refusal: `")) (with message "sandbox-sidecar")): unbound variable in (deny file-write*`,
 		},
 		"refuses always": {
 			compiler: fakeCompiler{refuses: []string{"default"}}, tries: 4,
