@@ -34,6 +34,19 @@ func TestGroup_RefusesOnlyWhileIdle(t *testing.T) {
 	}
 }
 
+// A group that no session has joined yet is not idle: its first one is about to.
+// Without that it would refuse it.
+func TestGroup_IsNotIdleBeforeItsFirstSession(t *testing.T) {
+	t.Parallel()
+	g := &Group{running: &running{}}
+	if g.RefuseIfIdle() || g.Ending() {
+		t.Error("a group that has just started refuses its first session")
+	}
+	if !g.refuse(0) || !g.Ending() {
+		t.Error("control: the group does not end")
+	}
+}
+
 // A group that no session joins for an hour is retired, not one in which a session
 // runs.
 func TestGroup_UnusedIsRetired(t *testing.T) {
