@@ -50,6 +50,15 @@ type suites struct {
 // chosen reports whether any run.
 func (s suites) chosen() bool { return s.all || len(s.files) > 0 }
 
+// only are the files of the only suites that run; nil if all run, whichever of them
+// are also chosen by name.
+func (s suites) only() []string {
+	if s.all {
+		return nil
+	}
+	return s.files
+}
+
 // journeys are the tests that do a day's work in an editor.
 var journeys = map[string][]string{
 	vscode: {

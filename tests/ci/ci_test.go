@@ -346,6 +346,26 @@ func TestResults_OfEditors(t *testing.T) {
 	}
 }
 
+// All suites of an editor are all, also if a change chooses some of them by name: of
+// one of the plugin itself, only its journeys and the changed suites ran.
+func TestEditors_AllAreNotTheNamedOnes(t *testing.T) {
+	t.Parallel()
+	named := suites{all: true, files: []string{"tests/ui/a.test.ts"}}
+	for _, c := range []struct {
+		tests suites
+		want  bool
+	}{{named, true}, {suites{all: true}, true}, {suites{files: named.files}, false}} {
+		vscode, neovim := vscodePart(c.tests), neovimPart("newest", c.tests)
+		if all := slices.Contains(vscode.env, "SUITES="); all != c.want {
+			t.Errorf("VS Code, %+v: %q", c.tests, vscode.env)
+		}
+		last := neovim.command[len(neovim.command)-1]
+		if all := strings.HasSuffix(last, "clients/neovim/tests/run"); all != c.want {
+			t.Errorf("Neovim, %+v: %q", c.tests, neovim.command)
+		}
+	}
+}
+
 // The processor time of a part counts, also of processes that nobody waits for.
 func TestTimed(t *testing.T) {
 	t.Parallel()

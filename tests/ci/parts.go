@@ -249,7 +249,7 @@ func vscodePart(tests suites) part {
 	run := []string{"tests/on-debian", "clients/vscode/tests/run"}
 	return part{
 		name: "vscode", as: "the editor", command: withOrphans(run), quiet: true,
-		env: []string{"SIDECAR_EVENTS=1", "SUITES=" + strings.Join(tests.files, " ")},
+		env: []string{"SIDECAR_EVENTS=1", "SUITES=" + strings.Join(tests.only(), " ")},
 		again: func(failed []test) [][]string {
 			var titles []string
 			for _, t := range failed {
@@ -264,7 +264,7 @@ func neovimPart(which string, tests suites) part {
 	name := map[string]string{"newest": "neovim", "oldest": "neovim-oldest"}[which]
 	run := []string{"tests/on-debian", "clients/neovim/tests/run"}
 	chosen := slices.Clone(run)
-	for _, file := range tests.files {
+	for _, file := range tests.only() {
 		chosen = append(chosen, filepath.Join(neovim, file))
 	}
 	return part{
