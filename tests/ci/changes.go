@@ -31,8 +31,10 @@ type choice struct {
 	// vscode and neovim are the tests of the editors' plugins that run.
 	vscode, neovim           suites
 	oldestNeovim, properties bool
-	// odd repeats the tests on a machine that is set up otherwise.
-	odd bool
+	// odd repeats the tests on a machine that is set up otherwise. There variants of
+	// a test take turns by oddTurn: all of them run elsewhere in the same run.
+	odd     bool
+	oddTurn string
 	// turn is the number by which variants of a test take turns, see harness.Turn;
 	// "" if all of them run.
 	turn string
@@ -180,7 +182,13 @@ func decide(ctx context.Context, all bool) (choice, error) {
 		return choice{}, err
 	}
 	if all {
-		return everything(packages, once, true, "everything"), nil
+		head, err := git(ctx, ".", "rev-parse", "HEAD")
+		if err != nil {
+			return choice{}, err
+		}
+		c := everything(packages, once, true, "everything")
+		c.oddTurn = turnOf(head)
+		return c, nil
 	}
 	since, why := lastPassed(ctx, ".")
 	if since == "" {
@@ -220,11 +228,16 @@ func (c choice) inTurns(files, present []string, commit string) choice {
 	// The heaviest of both, rpc and most attacks, have different turns.
 	c.race = inTurn(c.race, turn+1, func(name string) bool { return !hasChanged(c.race, name, files) })
 	c.whole, c.others = nil, slices.Sorted(slices.Values(slices.Concat(c.whole, c.others)))
-	// Or a package would have the same variants each time that it is an
-	// ordinary user's.
-	c.turn = strconv.FormatUint(uint64(turn/thirds), 10)
+	c.turn = turnOf(commit)
 	c.vscode = c.vscode.inTurn(present, turn)
 	return c
+}
+
+// turnOf is the turn of a test's variants, see harness.Turn. It differs from that of
+// the packages, or a package would have the same variants each time that it is an
+// ordinary user's.
+func turnOf(commit string) string {
+	return strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(commit))/thirds), 10)
 }
 
 // thirds is how many turns packages take that run a second time.

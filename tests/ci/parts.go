@@ -42,7 +42,7 @@ func lanes(c choice) [][]part {
 	add(1, c.neovim.chosen(), neovimPart("newest", c.neovim))
 	add(1, c.oldestNeovim, neovimPart("oldest", suites{all: true}))
 	add(1, len(c.race) > 0, racePart(c.race))
-	add(1, isRoot() && c.odd, oddPart(c.user))
+	add(1, isRoot() && c.odd, oddPart(c.user, c.oddTurn))
 	add(2, c.properties, propertiesPart(c.odd))
 	return all
 }
@@ -175,11 +175,11 @@ func userPart(packages []string, turn string) part {
 
 // oddPart is userPart for what starts the program, on a machine that is set up
 // otherwise; see tests/odd-machine.
-func oddPart(packages []string) part {
+func oddPart(packages []string, turn string) part {
 	packages = slices.DeleteFunc(slices.Clone(packages), func(name string) bool {
 		return !isBelow(name, "./tests") || name == "./tests/ci"
 	})
-	p := userPart(packages, "")
+	p := userPart(packages, turn)
 	return goTests("user-odd", "an ordinary user, otherwise set up", []string{"tests/odd-machine", "tests/as-user"},
 		p.env, fewRounds, packages)
 }
