@@ -25,8 +25,8 @@ run: build ## open a sandboxed shell here, through the real sidecar (without a t
 	@bin/tty --sidecar $(CURDIR)/$(SIDECAR); status=$$?; \
 	if [ -t 0 ] && [ -t 1 ]; then exit 0; else exit $$status; fi # a shell's own exit status is no failure of this
 
-build: ## build bin/sandbox-sidecar, and bin/sandbox-sidecar-mcp for its command mcp
-	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(dir $(SIDECAR)) ./cmd/sandbox-sidecar ./cmd/sandbox-sidecar-mcp
+build: ## build bin/sandbox-sidecar, and the two programs beside it
+	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(dir $(SIDECAR)) ./cmd/sandbox-sidecar ./cmd/sandbox-sidecar-mcp ./cmd/sandbox-sidecar-credentials
 
 test: ## run every test; installs missing programs first (as root; otherwise prints how)
 	@tests/prerequisites

@@ -133,6 +133,9 @@ type Hooks struct {
 	// have. shared is true if that is less than the policy says, as the sidecar has
 	// no more.
 	Crowded func(most int, shared bool)
+	// Opener, if not nil, serves the connections to some hosts in the place of the
+	// relay. Only connections that the policy allows reach it.
+	Opener Opener
 	// Shared has the stage execute the init of a group: this very program, in the
 	// role handshake.GroupInit. Commands can change none of its limits.
 	Shared bool
@@ -150,6 +153,16 @@ type Hooks struct {
 	// goroutines, a few at a time. ctx ends when the answer is no longer
 	// needed. If the file is denied after all, Denied is called.
 	Ask func(ctx context.Context, denial Denial) Answer
+}
+
+// Opener serves connections of a session to hosts by what they hold.
+type Opener interface {
+	// Opens reports whether it serves connections to a host, by its name in the form
+	// of hosts.Canonical.
+	Opens(name string, port uint16) bool
+	// Serve serves a client that has connected to a host, until both have
+	// ended or ctx ends. It closes both connections.
+	Serve(ctx context.Context, client, host *net.TCPConn, name string, port uint16)
 }
 
 // Supervision is what the sidecar does for a confined session while it lives.

@@ -16,6 +16,9 @@ type Denial struct {
 	// Greeting says in words what of the first bytes to an allowed host was
 	// refused; "" if it was something else.
 	Greeting string
+	// Opened says that Greeting is of a request, as the connection's TLS
+	// was opened for a credential.
+	Opened bool
 	// PID and Process are the process: its id on the host and its own name for
 	// itself. PID is 0 if it is unknown.
 	PID     int

@@ -33,6 +33,9 @@ func Suggest(snapshot *compile.Snapshot, kind settings.Kind, denial spawn.Denial
 	if denial.Datagram && (s.Allowed || s.Key != "" && s.Entry()) {
 		return explain.Suggestion{Hint: OnlyTCP}, err
 	}
+	if denial.Opened {
+		return explain.Suggestion{Hint: OnlyToSignIn}, err
+	}
 	if denial.Greeting != "" && s.Allowed {
 		return explain.Suggestion{Hint: OnlyPlainTLS}, err
 	}
@@ -119,6 +122,9 @@ func leadsHere(target string) bool {
 
 // OnlyTCP says why no setting opens a single host for datagrams.
 const OnlyTCP = "single hosts are reached by TCP alone; most programs that send datagrams fall back to it"
+
+// OnlyToSignIn says what a placeholder is for.
+const OnlyToSignIn = `a key of "credentials" is sent to its own "hosts", in a header that signs in`
 
 // OnlyPlainTLS says why no entry lets a greeting of TLS pass.
 const OnlyPlainTLS = `of TLS "allowed_hosts" passes the form that all servers read alike, and no entry passes another`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -82,6 +83,16 @@ func Policy(ctx context.Context, compiled compile.Result, probe Prober) protocol
 		out.Origins = append(out.Origins, protocol.PolicyOrigin{
 			Key: "signing_keys", Written: key.Origin.Written, Value: key.String(),
 			File: key.Origin.File, Line: key.Origin.Line, Entry: key.Origin.Entry,
+		})
+	}
+	for _, c := range p.Credentials {
+		at := "no host"
+		if len(c.Hosts) > 0 {
+			at = strings.Join(c.Hosts, ", ")
+		}
+		out.Origins = append(out.Origins, protocol.PolicyOrigin{
+			Key: "credentials", Written: c.Origin.Written, Value: c.Name + " at " + at, File: c.Origin.File,
+			Line: c.Origin.Line,
 		})
 	}
 	for _, list := range []struct {

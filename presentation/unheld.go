@@ -46,6 +46,7 @@ var holdings = map[string]holding{
 	"allowed_env_vars":            {},
 	"allowed_unix_sockets":        {protection: "unix_sockets"},
 	"signing_keys":                {protection: "unix_sockets"}, // else the agent itself can be asked
+	"credentials":                 {protection: "hidden_paths"}, // else a file of one may be read
 	"protected_paths":             {protection: "protected_paths"},
 	"hidden_paths":                {protection: "hidden_paths"},
 	"parent_repository":           {protection: "filesystem"},

@@ -34,6 +34,7 @@ var restricting = []struct {
 	{"allowed_env_vars", "", []string{"PATH"}},
 	{"allowed_unix_sockets", "unix_sockets", []string{"/run/one.sock"}},
 	{"signing_keys", "unix_sockets", []string{}},
+	{"credentials", "hidden_paths", map[string]any{"TOKEN": map[string]any{"hosts": []string{}}}},
 	{"protected_paths", "protected_paths", []string{"Makefile"}},
 	{"hidden_paths", "hidden_paths", []string{"secret"}},
 	{"parent_repository", "filesystem", "off"},

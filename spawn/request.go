@@ -2,6 +2,8 @@ package spawn
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -111,7 +113,10 @@ func (r *Request) environment(runtimeDir string) (env, dropped []string) {
 	env = lastOfEach(r.Env)
 	if r.Policy.Restricted {
 		var daemons []string
+		var secret []string
+		env, secret = r.Policy.WithoutCredentials(env)
 		env, dropped = r.Policy.Environment.Filter(env)
+		dropped = append(dropped, secret...)
 		env, daemons = withoutDaemons(env, lastOfEach(r.Env), r.Policy.UnixSockets)
 		dropped = append(dropped, daemons...)
 		slices.Sort(dropped)
@@ -149,6 +154,12 @@ func (r *Request) Around() string {
 	if slices.ContainsFunc(r.Policy.UnixSockets, func(s policy.UnixSocket) bool { return s.Agent != "" }) {
 		env := lastOfEach(r.Env)
 		around = []string{lookUp(env, agentVariable), lookUp(env, gpgVariable), lookUp(env, "HOME")}
+	}
+	for _, c := range r.Policy.Credentials {
+		if c.Variable != "" { // sessions with other secrets have other placeholders
+			sum := sha256.Sum256([]byte(lookUp(lastOfEach(r.Env), c.Variable)))
+			around = append(around, c.Variable, hex.EncodeToString(sum[:]))
+		}
 	}
 	return fmt.Sprintf("%q %s", around, identities(&r.Policy))
 }
@@ -191,6 +202,11 @@ func identities(p *policy.Policy) string {
 	}
 	for _, at := range p.Copies {
 		note(at.Path, fsguard.Lstat, true)
+	}
+	for _, c := range p.Credentials {
+		if c.File != "" {
+			note(c.File, fsguard.Lstat, true)
+		}
 	}
 	// What is only reviewed is no part of the policy's id.
 	fmt.Fprintf(&text, "%q %q\n", slices.Sorted(maps.Keys(p.Reviewed)), p.Unlinked)

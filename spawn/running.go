@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandbox-sidecar/sandbox-sidecar/audit"
+	"github.com/sandbox-sidecar/sandbox-sidecar/credentials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform"
 	"github.com/sandbox-sidecar/sandbox-sidecar/platform/policy"
@@ -34,6 +35,7 @@ type running struct {
 	told           *atPrompt         // nil if no prompt shows them
 	questions      *questions        // nil if nobody can be asked
 	agents         []*agent.Filter   // of agents that the session has a part of
+	room           *credentials.Room // has the secrets that the session uses; nil if it uses none
 	outcome        Outcome
 	limits         reachedLimits
 	policy         *policy.Policy // of the session, its own directories included
@@ -263,6 +265,9 @@ func (r *running) giveBack() {
 	r.released = true
 	r.protection.end()
 	r.endSupervision()
+	if r.room != nil {
+		r.room.Close()
+	}
 	r.told.end()
 	for _, filter := range r.agents {
 		filter.Close()

@@ -35,6 +35,9 @@ type Spawner struct {
 	// Met is the directory in which reviews keep what they have met; "" for none.
 	// See review.State.Remember.
 	Met string
+	// Credentials is the path of the program that has the secrets of sessions; "" if
+	// there is none.
+	Credentials string
 	// Inherited are descriptors of this process above 2, by Fd and in rising
 	// order, that a program in the foreground gets as far as it may. They are
 	// closed once it was started.

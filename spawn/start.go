@@ -115,7 +115,7 @@ func (a *attempt) start(ctx context.Context) (_ *running, err error) {
 			a.abandon()
 		}
 	}()
-	if err := a.confinement(); err != nil {
+	if err := a.confinement(ctx); err != nil {
 		return nil, err
 	}
 	a.environment()
@@ -172,7 +172,7 @@ func (a *attempt) group() error {
 
 // confinement has the backend prepare the sandbox that the policy asks for. The
 // stage on standby must fit it.
-func (a *attempt) confinement() error {
+func (a *attempt) confinement(ctx context.Context) error {
 	p := &a.request.Policy
 	if a.request.Full && !p.Restricted {
 		return notFull("the settings leave the sandbox off")
@@ -185,6 +185,7 @@ func (a *attempt) confinement() error {
 		a.prepareHistory()
 		a.makeCopies()
 		hooks := a.hooks()
+		a.openRoom(ctx, &hooks)
 		a.filterAgents() // reports by the hooks' queue
 		a.tellAtPrompt()
 		a.running.policy = a.policy

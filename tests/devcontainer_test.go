@@ -31,6 +31,7 @@ func release(t *testing.T, version, sum string) *httptest.Server {
 	files := tar.NewWriter(compressed)
 	for path, text := range map[string]string{
 		"sandbox-sidecar": "#!/bin/sh\necho installed\n", "sandbox-sidecar-mcp": "#!/bin/sh\necho installed\n",
+		"sandbox-sidecar-credentials":    "#!/bin/sh\necho installed\n",
 		"share/sandbox-sidecar/apparmor": "profile\n",
 	} {
 		harness.Must(t, files.WriteHeader(&tar.Header{Name: name + "/" + path, Mode: 0o755, Size: int64(len(text))}))
@@ -89,7 +90,7 @@ func TestDevContainer_InstallsARelease(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			for _, program := range []string{program, program + "-mcp"} {
+			for _, program := range []string{program, program + "-mcp", program + "-credentials"} {
 				if out, err := exec.Command(program).CombinedOutput(); err != nil || string(out) != "installed\n" {
 					t.Errorf("%s: %v: %s", program, err, out)
 				}

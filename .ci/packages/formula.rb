@@ -28,7 +28,7 @@ class SandboxSidecar < Formula
   end
 
   def install
-    bin.install "sandbox-sidecar", "sandbox-sidecar-mcp"
+    bin.install "sandbox-sidecar", "sandbox-sidecar-mcp", "sandbox-sidecar-credentials"
     man1.install "share/man/man1/sandbox-sidecar.1"
     bash_completion.install "share/bash-completion/completions/sandbox-sidecar"
     zsh_completion.install "share/zsh/site-functions/_sandbox-sidecar"

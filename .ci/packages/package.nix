@@ -23,7 +23,7 @@ pkgs.stdenvNoCC.mkDerivation {
   dontBuild = true;
   installPhase = ''
     runHook preInstall
-    install -Dm755 -t $out/bin sandbox-sidecar sandbox-sidecar-mcp
+    install -Dm755 -t $out/bin sandbox-sidecar sandbox-sidecar-mcp sandbox-sidecar-credentials
     cp -r share $out/share
     runHook postInstall
   '';

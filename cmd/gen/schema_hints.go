@@ -64,6 +64,17 @@ var schemaHints = map[string]hint{
 	},
 	"allowed_hosts": hosts("github.com", "*.npmjs.org:443", "10.1.0.0/16:5432", "localhost:5432"),
 	"denied_hosts":  hosts("telemetry.example.org", "*.example.net"),
+	"credentials.hosts": {
+		pattern: `^(\*\.)?[^*\s/:]+(:[0-9]+)?$`, message: "NAME or *.NAME, each with :PORT or without.",
+		examples: []string{"api.github.com", "*.amazonaws.com", "ci.example.com:8443"},
+	},
+	"credentials.command": {
+		pattern: `^[^\x00]*$`, message: "A program in PATH, or its absolute path, and then its arguments.",
+		examples: []string{"pass", "show", "ci"},
+	},
+	"credentials.as": {
+		pattern: `^[A-Za-z_][A-Za-z0-9_]*$`, message: "The name of a variable.", examples: []string{"CI_TOKEN"},
+	},
 	"shell": {
 		pattern: `^[^\x00]*$`, message: "A program in PATH, or its absolute path, and then its arguments.",
 		examples: []string{"zsh", "/bin/bash", "--norc"},
@@ -102,10 +113,16 @@ func addHints(node *schemaNode, key string) error {
 	if !known {
 		return fmt.Errorf("describe setting %s: no hint for the entries of this list", key)
 	}
-	node.Items.Pattern = h.pattern
-	node.Items.PatternErrorMessage = h.message
-	for _, example := range h.examples {
-		node.Items.Examples = append(node.Items.Examples, example)
-	}
+	h.addTo(node.Items)
 	return nil
+}
+
+func (h hint) addTo(node *schemaNode) {
+	if node.Items != nil {
+		node = node.Items
+	}
+	node.Pattern, node.PatternErrorMessage = h.pattern, h.message
+	for _, example := range h.examples {
+		node.Examples = append(node.Examples, example)
+	}
 }

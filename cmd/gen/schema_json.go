@@ -34,9 +34,11 @@ type schemaNode struct {
 	DefaultSnippets          []schemaSnippet   `json:"defaultSnippets,omitempty"`
 	Items                    *schemaNode       `json:"items,omitempty"`
 	Properties               *schemaProperties `json:"properties,omitempty"`
-	AdditionalProperties     *bool             `json:"additionalProperties,omitempty"`
-	Default                  json.RawMessage   `json:"default,omitempty"`
-	Definitions              *schemaProperties `json:"definitions,omitempty"`
+	// AdditionalProperties is false, or the schema of every other member.
+	AdditionalProperties any               `json:"additionalProperties,omitempty"`
+	Required             []string          `json:"required,omitempty"`
+	Default              json.RawMessage   `json:"default,omitempty"`
+	Definitions          *schemaProperties `json:"definitions,omitempty"`
 }
 
 // schemaTypes are the types that a value may have.
@@ -163,8 +165,7 @@ func objectSchema(p *Package, s *Struct, prefix string) (*schemaNode, error) {
 		}
 		properties = append(properties, schemaProperty{f.Name, node})
 	}
-	closed := false
-	return &schemaNode{Type: []string{"object", "null"}, Properties: &properties, AdditionalProperties: &closed}, nil
+	return &schemaNode{Type: []string{"object", "null"}, Properties: &properties, AdditionalProperties: false}, nil
 }
 
 func fieldSchema(p *Package, f *Field, key string) (*schemaNode, error) {
@@ -217,6 +218,9 @@ func typeSchema(p *Package, t Type) (*schemaNode, error) {
 	case KindList:
 		items, err := typeSchema(p, *t.Elem)
 		return &schemaNode{Type: []string{"array"}, Items: items}, err
+	case KindMap:
+		entry, err := entrySchema(p, *t.Elem)
+		return &schemaNode{Type: []string{"object"}, AdditionalProperties: entry}, err
 	case KindRef:
 		e := p.enumNamed(t.Ref)
 		if e == nil {
@@ -232,4 +236,30 @@ func typeSchema(p *Package, t Type) (*schemaNode, error) {
 		return node, nil
 	}
 	return nil, errors.New("a type that settings cannot have")
+}
+
+// entrySchema describes the entries of an object whose names are the user's. They
+// have no defaults.
+func entrySchema(p *Package, t Type) (*schemaNode, error) {
+	s := p.structNamed(t.Ref)
+	if t.Kind != KindRef || s == nil {
+		return nil, errors.New("entries that are no objects")
+	}
+	properties := schemaProperties{}
+	for _, f := range p.allFields(s) {
+		node, err := typeSchema(p, f.Type)
+		if err != nil {
+			return nil, fmt.Errorf("describe the setting: %s: %w", f.Name, err)
+		}
+		if h, known := schemaHints["credentials."+f.Name]; known {
+			h.addTo(node)
+		}
+		text := p.prose(f.Doc, f.GoName, f.Name)
+		node.Description, node.MarkdownDescription = plainText(text), text
+		properties = append(properties, schemaProperty{f.Name, node})
+	}
+	return &schemaNode{
+		Type: []string{"object", "null"}, Properties: &properties, AdditionalProperties: false,
+		Required: []string{"hosts"},
+	}, nil
 }

@@ -59,9 +59,15 @@ func (w *markdown) settings(s *Struct, prefix string) error {
 		if enum != nil {
 			kind = "one of the strings below"
 		}
+		if f.Type.Kind == KindMap {
+			kind = "object with entries as below; one that is null takes its entry away"
+		}
 		w.printf("%s\n\n- type: %s\n- default: `%s`\n\n", text, kind, shown)
 		if enum != nil {
 			w.values(enum)
+		}
+		if f.Type.Kind == KindMap {
+			w.entries(w.pkg.structNamed(f.Type.Elem.Ref))
 		}
 		if key == "toolchains" {
 			w.toolchains()
@@ -71,6 +77,17 @@ func (w *markdown) settings(s *Struct, prefix string) error {
 		}
 	}
 	return nil
+}
+
+// entries is the table of what each entry of an object holds.
+func (w *markdown) entries(s *Struct) {
+	w.printf("| In an entry | Type | Meaning |\n| --- | --- | --- |\n")
+	for _, f := range w.pkg.allFields(s) {
+		t := f.Type
+		t.Nullable = false
+		w.printf("| `%s` | %s | %s |\n", f.Name, mdType(t), cell(w.pkg.prose(f.Doc, f.GoName, f.Name)))
+	}
+	w.printf("\n")
 }
 
 // protectedNames writes the table of names that programs outside act upon.

@@ -362,7 +362,7 @@ func newHeadStart(logger *slog.Logger, inherited []*os.File, under refusals.Unde
 		h.tracker = openTracker(logger)
 		spawner := &spawn.Spawner{
 			Backend: backendForOne(logger), Tracker: h.tracker, Logger: logger, Recorder: &trail, Inherited: inherited,
-			Refusals: keptRefusals(logger, under), Met: places.Of(os.Getenv).Met(),
+			Refusals: keptRefusals(logger, under), Met: places.Of(os.Getenv).Met(), Credentials: credentialsProgram(),
 		}
 		h.prepared = spawner.Prepare()
 		go func() { // beside the start, which needs none of it

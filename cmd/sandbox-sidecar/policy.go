@@ -120,6 +120,7 @@ func describePolicy(w io.Writer, kind string, result protocol.PolicyGetResult, p
 		{"denied hosts", []string{"denied_hosts"}},
 		{"unix sockets", []string{"allowed_unix_sockets"}},
 		{"keys of agents", []string{"signing_keys"}},
+		{"keys that never enter", []string{"credentials"}},
 	} {
 		var entries groups
 		for _, o := range p.Origins {

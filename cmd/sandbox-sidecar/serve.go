@@ -17,6 +17,7 @@ import (
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/ending"
 	"github.com/sandbox-sidecar/sandbox-sidecar/cmd/sandbox-sidecar/logqueue"
 	"github.com/sandbox-sidecar/sandbox-sidecar/control"
+	"github.com/sandbox-sidecar/sandbox-sidecar/credentials"
 	"github.com/sandbox-sidecar/sandbox-sidecar/display"
 	"github.com/sandbox-sidecar/sandbox-sidecar/fsguard"
 	"github.com/sandbox-sidecar/sandbox-sidecar/lifecycle"
@@ -198,6 +199,7 @@ func newSpawner(tracker *lifecycle.Tracker, logger *slog.Logger) *spawn.Spawner 
 	return &spawn.Spawner{
 		Backend: newBackend(logger), Tracker: tracker, Logger: logger, Recorder: &trail,
 		Refusals: keptRefusals(logger, refusals.Under{}), Met: places.Of(os.Getenv).Met(),
+		Credentials: credentialsProgram(),
 	}
 }
 
@@ -224,7 +226,7 @@ func program() []string {
 	if err != nil {
 		return nil
 	}
-	list := []string{self, beside(self, mcpProgram)}
+	list := []string{self, beside(self, mcpProgram), beside(self, credentials.Program)}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		link := filepath.Join(dir, filepath.Base(self))
 		if !filepath.IsAbs(dir) || link == self || slices.Contains(list, link) {
@@ -259,6 +261,20 @@ func executable() (string, error) {
 		path = real
 	}
 	return path, nil
+}
+
+// credentialsProgram is the program that has the secrets of sessions, beside this
+// one; "" if it is not installed.
+func credentialsProgram() string {
+	self, err := executable()
+	if err != nil {
+		return ""
+	}
+	path := beside(self, credentials.Program)
+	if info, err := fsguard.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
 }
 
 // beside is a path in the directory of a program.

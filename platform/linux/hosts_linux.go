@@ -156,7 +156,9 @@ func (s *supervision) connectHosts(
 	if err != nil {
 		return nil, err
 	}
-	user, most := network.User{Connected: hooks.Connected, Crowded: hooks.Crowded}, p.Limits.Connections
+	user, most := network.User{
+		Connected: hooks.Connected, Crowded: hooks.Crowded, Opener: hooks.Opener,
+	}, p.Limits.Connections
 	if o := s.observer; o != nil {
 		user.Refused = o.ConnectHost
 		if o.Asks() {

@@ -54,6 +54,9 @@ type Policy struct {
 	// SigningKeys are the keys of agents that the session may use, where it has
 	// only a part of an agent.
 	SigningKeys []SigningKey `json:"signingKeys,omitempty"`
+	// Credentials are secrets that the session uses without having them. They are
+	// sorted by name.
+	Credentials []Credential `json:"credentials,omitempty"`
 	// Environment says which variables the session gets.
 	Environment Environment `json:"environment"`
 	// Protected are paths that stay read-only, even if a rule grants writing.
@@ -342,6 +345,7 @@ func (p *Policy) ID() string {
 	effect.Rules = withoutOrigins(effect.Rules, func(r *Rule) *Origin { return &r.Origin })
 	effect.UnixSockets = withoutOrigins(effect.UnixSockets, func(u *UnixSocket) *Origin { return &u.Origin })
 	effect.SigningKeys = withoutOrigins(effect.SigningKeys, func(k *SigningKey) *Origin { return &k.Origin })
+	effect.Credentials = withoutOrigins(effect.Credentials, func(c *Credential) *Origin { return &c.Origin })
 	effect.Protected = withoutOrigins(effect.Protected, func(p *Protected) *Origin { return &p.Origin })
 	effect.Caches = withoutOrigins(effect.Caches, func(c *Cache) *Origin { return &c.Origin })
 	effect.Temporary = withoutOrigins(effect.Temporary, func(t *Temporary) *Origin { return &t.Origin })

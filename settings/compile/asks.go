@@ -55,6 +55,7 @@ func (e *evaluation) beyond(alone *evaluation) []Ask {
 	b.variables()
 	b.sockets()
 	b.signingKeys()
+	b.credentials()
 	b.hosts()
 	b.protected()
 	return b.asks

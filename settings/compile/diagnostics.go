@@ -34,6 +34,7 @@ func (e *evaluation) diagnose(r *reporter) {
 	}
 	e.diagnoseSockets(r)
 	e.diagnoseHosts(r)
+	e.diagnoseCredentials(r)
 	e.diagnoseMoved(r)
 }
 

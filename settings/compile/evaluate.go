@@ -216,6 +216,7 @@ func (s *Input) run(
 	roots := rootsOf(view, project, grants.lasting)
 	paths := choosePaths(view, l, project, grants, roots, r)
 	reachable := chooseHosts(l, toolchains, r)
+	credentials, unclearCredentials := chooseCredentials(view, l, project, r)
 	guarded, create := guardCaches(view, grants.cover)
 	grants.create = append(grants.create, create...)
 	auditing := auditOf(l, view)
@@ -234,7 +235,8 @@ func (s *Input) run(
 		Caches: caches, Temporary: grants.temporary, Hidden: grants.hidden, Copies: grants.copies,
 		Network: reachable.addTo(l.network()), Environment: environment,
 		UnixSockets: socketRules(sockets), SigningKeys: keys, Limits: limits, Audit: auditing,
-		Reviewed: paths.reviewed, Unlinked: paths.unlinked,
+		Credentials: credentials,
+		Reviewed:    paths.reviewed, Unlinked: paths.unlinked,
 	}
 	if view.host.Platform == "darwin" {
 		// Sockets in /tmp and in the user's temporary directory belong to other
@@ -250,7 +252,7 @@ func (s *Input) run(
 		refusals: slices.Concat(project.refusals, grants.refusals, view.crowded(), roots.refusals, paths.refusals,
 			roots.risks(grants.cover)),
 		unclear: cmp.Or(paths.unclear,
-			grants.unclear, reachable.unclear),
+			grants.unclear, reachable.unclear, unclearCredentials),
 		noAnswer: cmp.Or(project.noAnswer, unanswered(view, p.Protected)),
 		overfull: overfullOf(view, project, roots.dirs),
 	}
@@ -262,6 +264,7 @@ func (s *Input) run(
 		e.planted = view.plantedProgram(l.agent, s.Others, lasts, &p)
 	}
 	e.require(project, r)
+	e.hideCredentials(r)
 	e.reopen(own.reopened, paths.outside)
 	e.policy.Present = presentIn(view, &e.policy)
 	e.refusals = append(e.refusals, view.unfound()...)

@@ -197,7 +197,12 @@ func (s *settings) set(to, from document.Key, state source.State, mode place) {
 			s.addVariables(v.Interface().([]string), origin{file: state.File, Span: span})
 			return
 		}
-		to.Set(&s.values, v)
+		if to.Name == document.CredentialsKey {
+			s.values.Credentials = document.MergeCredentials(s.values.Credentials,
+				v.Interface().(map[string]*document.Credential), state.File)
+		} else {
+			to.Set(&s.values, v)
+		}
 	}
 	s.from[to.Name] = origin{file: state.File, Span: span}
 }

@@ -60,7 +60,8 @@ type bounds struct {
 	// unclear is a requirement that could not be understood; nil if there is
 	// none. Nothing starts then.
 	unclear *document.FileDiagnostic
-	// protects says that a machine has to be able to protect and to hide paths.
+	// protects says that a machine has to be able to protect and to hide
+	// paths. A file of a credential asks for that, too.
 	protects bool
 }
 
@@ -91,6 +92,7 @@ func (e *evaluation) require(project project, r *reporter) {
 		b.variables(bound)
 		b.sockets(bound)
 		b.signingKeys(bound)
+		b.credentials(bound)
 		b.paths(bound)
 		b.hide(bound)
 		b.protect(bound)

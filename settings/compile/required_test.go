@@ -234,6 +234,7 @@ func TestRequired_KnowsEveryKey(t *testing.T) {
 		"denied_hosts": `["b.org"]`,
 		"localhost":    `"none"`, "parent_repository": "-", // see TestParent_NobodyOpensMoreThanTheUser
 		"allowed_env_vars": "[]", "allowed_unix_sockets": "[]", "signing_keys": `["ask:*"]`,
+		"credentials":     `{"TOKEN": {"hosts": []}}`,
 		"protected_paths": `["x"]`, "hidden_paths": `["~/.ssh"]`,
 		"temporary_files": `"private"`, "limits.processes": "7", "limits.memory": `"10%"`, "limits.cpu_weight": "3",
 		"limits.connections": "3",

@@ -14,7 +14,7 @@ func TestScalars_EveryKeyOfASingleValueHasARow(t *testing.T) {
 	t.Parallel()
 	var missing []string
 	for _, key := range document.Keys() {
-		if document.IsList(key.Name) {
+		if document.IsList(key.Name) || key.Name == credentialsKey {
 			continue
 		}
 		i := slices.IndexFunc(scalars, func(row scalar) bool { return row.key == key.Name })

@@ -259,7 +259,7 @@ func (d *decoder) fields(object *hujson.Object, target reflect.Value, prefix str
 	known := map[string]reflect.Value{}
 	var names []string
 	for field, value := range target.Fields() {
-		if kind, _ := SplitKey(prefix); kind != "" && OnlyWhole(fieldKey(field)) {
+		if kind, _ := SplitKey(prefix); kind != "" && OnlyWhole(fieldKey(field)) || fieldKey(field) == "-" {
 			continue
 		}
 		known[fieldKey(field)] = value
@@ -309,6 +309,12 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 	if kind, _ := SplitKey(key); kind != "" {
 		at.Written = key
 	}
+	if field.Kind() == reflect.Map {
+		if d.credentials(value, field, key) {
+			where[key] = at
+		}
+		return
+	}
 	switch element := field.Type().Elem(); element.Kind() {
 	case reflect.Struct:
 		object, ok := value.Value.(*hujson.Object)
@@ -343,8 +349,8 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 			break
 		}
 		decode := func() bool { return d.enum(value, field, key, wrong) }
-		if element == reflect.TypeFor[string]() { // limits.memory is the only one
-			decode = func() bool { return d.memory(value, field, key) }
+		if element == reflect.TypeFor[string]() {
+			decode = func() bool { return d.text(value, field, key, wrong) }
 		}
 		if !decode() {
 			return
@@ -353,6 +359,21 @@ func (d *decoder) value(value hujson.Value, field reflect.Value, key string, whe
 		panic(fmt.Sprintf("BUG(sandbox-sidecar): decode %s: no rule for type %s", key, field.Type()))
 	}
 	where[key] = at
+}
+
+// text decodes a string of any value, or limits.memory.
+func (d *decoder) text(value hujson.Value, field reflect.Value, key string, wrong func(string)) bool {
+	if !strings.HasSuffix(key, ".as") {
+		return d.memory(value, field, key)
+	}
+	literal, ok := value.Value.(hujson.Literal)
+	if !ok || literal.Kind() != '"' {
+		wrong("a string")
+		return false
+	}
+	text := literal.String()
+	field.Set(reflect.ValueOf(&text))
+	return true
 }
 
 // enum decodes a string that must be one of a few values.

@@ -20,6 +20,7 @@ func Defaults() Sandbox {
 		AllowedEnvVars:            slices.Clone(DefaultEnvVars),
 		AllowedUnixSockets:        []string{},
 		SigningKeys:               []string{"*"},
+		Credentials:               map[string]*Credential{},
 		HiddenPaths:               []string{},
 		ParentRepository:          new(ParentRead),
 		TemporaryFiles:            new(TemporaryFilesPrivate),

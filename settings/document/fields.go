@@ -164,6 +164,9 @@ func cloneValue(v reflect.Value) reflect.Value {
 		copied.Elem().Set(v.Elem())
 		return copied
 	}
+	if v.Kind() == reflect.Map {
+		return reflect.ValueOf(cloneCredentials(v.Interface().(map[string]*Credential)))
+	}
 	copied := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 	reflect.Copy(copied, v)
 	return copied

@@ -81,6 +81,16 @@ type Sandbox struct {
 	// than ["*"], a socket of these agents in allowed_unix_sockets gives no more
 	// than the toolchain does.
 	SigningKeys []string `json:"signing_keys"`
+	// Credentials are secrets that sessions use without having them, on
+	// Linux. A session has a placeholder in the place of each: in the
+	// variable NAME, or in its own copy of the file ~/PATH. In requests to
+	// one of the hosts the secret takes its place, in headers of
+	// authentication. Sent anywhere else, the placeholder is refused and
+	// reported. A host that is none of allowed_hosts is not reached. With
+	// an empty list of hosts the secret is only kept away. Entries of
+	// several files add up, and null takes one away. A project's file adds
+	// nothing unless it is trusted.
+	Credentials map[string]*Credential `json:"credentials"`
 	// ProtectedPaths stay read-only although they lie inside the project, or in
 	// another directory that sessions may write. They are added to the built-in
 	// list, which counts in the project and in each such directory. "!path" takes
@@ -174,6 +184,24 @@ type Sandbox struct {
 	// Terminal overrides the other keys for the user's own terminals, in the
 	// same way.
 	Terminal *Sandbox `json:"terminal,omitempty"`
+}
+
+// Credential is a secret that sessions use without having it. Its name is that of a
+// variable, the path of a file, or any name of a command's.
+type Credential struct {
+	// Hosts are where the secret is sent, by HTTPS: NAME, or *.NAME for all names
+	// below it. :PORT behind it is another port than 443.
+	Hosts []string `json:"hosts"`
+	// Command prints the secret on its first line. It runs outside, when the secret
+	// is first used. It has no terminal, and may ask in a window of its own.
+	Command []string `json:"command"`
+	// As is the variable that has the placeholder of a command's secret.
+	As *string `json:"as"`
+
+	// At is where the entry stands, and File in which file; "" until files
+	// are merged.
+	At   Position `json:"-"`
+	File string   `json:"-"`
 }
 
 // SystemPaths are the parts of the system that shells and tools need, by

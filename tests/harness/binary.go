@@ -82,6 +82,15 @@ func BinaryWithMCP(t testing.TB) string {
 	return Binary(t)
 }
 
+// BinaryWithCredentials is Binary, with the program beside it that has secrets.
+func BinaryWithCredentials(t testing.TB) string {
+	t.Helper()
+	if os.Getenv("SIDECAR_BINARY") == "" {
+		program(t, "cmd/sandbox-sidecar-credentials")
+	}
+	return Binary(t)
+}
+
 // Victim puts a copy of a hostile program, the given package of this module, at
 // a path. Sessions can only execute it where their settings allow that.
 func Victim(t testing.TB, pkg, path string) {

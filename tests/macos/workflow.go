@@ -112,7 +112,7 @@ var preparations = []string{
 `,
 	`      - name: build
         if: ` + notCancelled + `
-        run: CGO_ENABLED=0 go build -o bin/ ./cmd/sandbox-sidecar ./cmd/sandbox-sidecar-mcp ./tests/macos ./tests/macos/victim
+        run: CGO_ENABLED=0 go build -o bin/ ./cmd/sandbox-sidecar ./cmd/sandbox-sidecar-mcp ./cmd/sandbox-sidecar-credentials ./tests/macos ./tests/macos/victim
 `,
 	`      - name: choose tools
         if: ` + notCancelled + `

@@ -17,21 +17,32 @@ import (
 // it: what each package may import of this module. A package must be in the
 // table.
 var mayImport = map[string][]string{
-	"audit":                   {"display", "fsguard", "platform/policy"},
-	"display":                 {},
-	"platform/gitconfig":      {},
-	"platform/gitchange":      {"display", "platform/gitconfig"},
-	"platform/policy":         {},
-	"places":                  {},
-	"platform/protected":      {},
-	"platform/hosts":          {"platform/policy"},
-	"platform/hosts/loopback": {},
-	"platform/outbound":       {"platform/hosts", "platform/route"},
-	"platform/route":          {},
-	"platform/proxy":          {"platform/hosts", "platform/outbound"},
-	"fsguard":                 {},
-	"usersocket":              {"fsguard"},
-	"rpc/protocol":            {},
+	"audit":   {"display", "fsguard", "platform/policy"},
+	"display": {},
+	// The sidecar's side of what has secrets, and then that, which is a
+	// program of its own.
+	"credentials":             {"platform/hosts"},
+	"credentials/authority":   {},
+	"credentials/formats":     {},
+	"credentials/placeholder": {},
+	"credentials/opener":      {"credentials", "credentials/authority"},
+	"credentials/service": {
+		"credentials", "credentials/authority", "credentials/formats", "credentials/opener", "credentials/placeholder",
+	},
+	"cmd/sandbox-sidecar-credentials": {"credentials", "credentials/service"},
+	"platform/gitconfig":              {},
+	"platform/gitchange":              {"display", "platform/gitconfig"},
+	"platform/policy":                 {},
+	"places":                          {},
+	"platform/protected":              {},
+	"platform/hosts":                  {"platform/policy"},
+	"platform/hosts/loopback":         {},
+	"platform/outbound":               {"platform/hosts", "platform/route"},
+	"platform/route":                  {},
+	"platform/proxy":                  {"platform/hosts", "platform/outbound"},
+	"fsguard":                         {},
+	"usersocket":                      {"fsguard"},
+	"rpc/protocol":                    {},
 	"lifecycle": {
 		"lifecycle/libsystem", "lifecycle/proc", "lifecycle/journal", "lifecycle/session", "lifecycle/cgroup",
 		"lifecycle/subreaper", "lifecycle/signaldomain", "lifecycle/reserve", "fsguard",
@@ -149,7 +160,7 @@ var mayImport = map[string][]string{
 	"settings/toolchain": {"platform/policy", "settings/resolve"},
 	"settings/trust":     {"display", "fsguard", "settings/textfile"},
 	"spawn": {
-		"audit", "display", "platform", "platform/policy", "platform/review", "lifecycle",
+		"audit", "credentials", "display", "platform", "platform/policy", "platform/review", "lifecycle",
 		"fsguard", "spawn/forward", "spawn/agent", "spawn/caller", "spawn/history", "spawn/printed", "spawn/prompt",
 		"spawn/record", "spawn/refusals",
 	},
@@ -181,7 +192,7 @@ var mayImport = map[string][]string{
 	"agents/acp": {"agents/runner", "display", "presentation", "rpc/protocol", "spawn"},
 	"agents/mcp": {"display", "rpc/client", "rpc/protocol"}, // nothing that confines
 	"cmd/sandbox-sidecar": {
-		"agents/acp", "agents/runner", "audit", "control",
+		"agents/acp", "agents/runner", "audit", "control", "credentials",
 		"display", "presentation", "rpc", "rpc/protocol", "rpc/window", "session", "settings", "settings/compile",
 		"settings/agents", "settings/explain", "settings/starter",
 		"settings/toolchain", "spawn", "spawn/caller", "spawn/refusals", "platform",

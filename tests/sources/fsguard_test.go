@@ -15,6 +15,7 @@ var direct = map[string]string{
 	"cmd/gen":                      "not the sidecar",
 	"cmd/measure":                  "not the sidecar",
 	"cmd/sandbox-sidecar-mcp":      "not the sidecar, and ends with its client",
+	"credentials/service":          "not the sidecar, which waits for its first answer for a limited time",
 	"tests":                        "not the sidecar",
 	"platform/platformtest":        "not the sidecar",
 	"settings/resolve/resolvetest": "not the sidecar",

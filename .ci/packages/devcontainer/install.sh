@@ -33,7 +33,7 @@ get "$name.tar.gz"
 	fail "$name.tar.gz is not what checksums.txt says"
 tar -xzf "$work/$name.tar.gz" -C "$work"
 mkdir -p "${DESTDIR:-}/usr/local/bin" "${DESTDIR:-}/usr/local/share"
-for program in sandbox-sidecar sandbox-sidecar-mcp; do
+for program in sandbox-sidecar sandbox-sidecar-mcp sandbox-sidecar-credentials; do
 	cp "$work/$name/$program" "${DESTDIR:-}/usr/local/bin/"
 	chmod 755 "${DESTDIR:-}/usr/local/bin/$program"
 done

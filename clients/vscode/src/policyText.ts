@@ -99,6 +99,7 @@ export function policyPage(kind: Kind, policyId: string, policy: Policy): Page {
     ["Denied hosts", "denied_hosts"],
     ["Unix sockets of other programs", "allowed_unix_sockets"],
     ["Keys of agents", "signing_keys"],
+    ["Keys that never enter", "credentials"],
   ] as const) {
     const groups = new Groups();
     for (const origin of from(...keys)) groups.add(origin.key, origin, text(fromHome(origin.value)));

@@ -24,6 +24,8 @@ type User struct {
 	// Crowded is called for each connection that is one too many for the
 	// session; see outbound.NewQuota. It must not block.
 	Crowded func(most int, shared bool)
+	// Opener serves the connections to some hosts; see platform.Hooks.
+	Opener platform.Opener
 	// Ask waits until the user has decided about a target that the rules refuse,
 	// or ctx ends.
 	Ask func(context.Context, platform.Denial) (allowed bool)

@@ -52,6 +52,10 @@ func (c *Connector) serve(conn *net.TCPConn) {
 	}
 	defer c.open.remove(conn)
 	outbound.Bound(conn, c.quota.Buffer())
+	if opener := c.user.Opener; opener != nil && o.to.Name != "" && opener.Opens(o.to.Name, o.to.Port) {
+		opener.Serve(c.ctx, conn, o.conn, o.to.Name, o.to.Port)
+		return
+	}
 	judge := &outbound.Judge{Rules: o.rules, To: o.to, Approved: c.approved}
 	if refusal := outbound.Relay(conn, o.conn, judge); refusal != nil {
 		denial := denialOf(o.program, refusal.Target)

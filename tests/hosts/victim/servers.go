@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ import (
 	"golang.org/x/net/websocket"
 )
 
-// web answers every request with where it arrived. At /echo is a WebSocket, and
+// web answers every request with where it arrived. At /key is the hash of the key
+// that came. At /echo is a WebSocket, and
 // at /stream a call as gRPC makes them: both sides send at once, and the status
 // comes as a trailer.
 func web(where string, visits *journal) http.Handler {
@@ -35,6 +37,9 @@ func web(where string, visits *journal) http.Handler {
 	mux.Handle("/", visited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "hello from %s\n", where)
 	})))
+	mux.Handle("/key", visited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "key %x\n", sha256.Sum256([]byte(keyOf(r))))
+	})))
 	mux.Handle("/echo", visited(websocket.Server{Handler: func(c *websocket.Conn) { _, _ = io.Copy(c, c) }}))
 	mux.Handle("/stream", visited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Trailer", "Grpc-Status")
@@ -47,6 +52,17 @@ func web(where string, visits *journal) http.Handler {
 		w.Header().Set("Grpc-Status", "0")
 	})))
 	return mux
+}
+
+// keyOf is the key by which a request signs in.
+func keyOf(r *http.Request) string {
+	if _, password, is := r.BasicAuth(); is {
+		return password
+	}
+	if _, token, is := strings.Cut(r.Header.Get("Authorization"), " "); is {
+		return token
+	}
+	return r.Header.Get("X-Api-Key")
 }
 
 // startTLS speaks as mail servers do: in plain text first, and by TLS when the
